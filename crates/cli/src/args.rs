@@ -1,0 +1,305 @@
+//! The command line.
+
+use crate::array::{Sink, Source};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tilewise::{Activation, Axis, DType};
+
+/// Matrix products of .npy and .safetensors files on any GPU.
+///
+/// A file of an array is FILE.npy or FILE.safetensors#TENSOR.
+/// Exit status: 0 on success, 2 on usage errors, 1 otherwise.
+#[derive(Debug, Parser)]
+#[command(name = "tilewise", version, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show adapters, what they can do, and which kernels they admit
+    Info(InfoArgs),
+    /// C = activation(alpha·A·B + beta·C0 + bias) + residual
+    Matmul(MatmulArgs),
+    /// Quantize a matrix [N,K] to affine 4-bit codes in groups of 64 along K, in MLX's naming
+    Quantize(QuantizeArgs),
+    /// Y = X·Wᵀ with quantized W [N,K]
+    Qmatmul(QmatmulArgs),
+    /// Multiply each group of rows of A [M,K] with its own matrix out of B [G,K,N]
+    Grouped(GroupedArgs),
+    /// Explain which kernel a product would use, and why not the others
+    Plan(PlanArgs),
+    /// Multiply a layer of a real model: dense, with 4-bit weights, and grouped over sentences
+    Demo(DemoArgs),
+}
+
+/// Options of `tilewise info`.
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How a product is run; the same for all of them.
+#[derive(Debug, Args)]
+pub(crate) struct Execution {
+    /// Part of an adapter's name, a backend (vulkan, metal, dx12, gl), or cpu [default: the best GPU, else cpu]
+    #[arg(long, value_name = "NAME|cpu")]
+    pub(crate) adapter: Option<String>,
+    /// Use this kernel whatever the planner would choose (`tilewise info` lists them)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Option<String>,
+    /// Compare with an oracle computed in f64, and fail if an element lies outside its error bound
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// Options of `tilewise matmul`.
+#[derive(Debug, Args)]
+pub(crate) struct MatmulArgs {
+    /// [M,K] or [batch,M,K]; f32, f16, bf16, or f64 (narrowed to f32)
+    #[arg(value_name = "A")]
+    pub(crate) a: Source,
+    /// [K,N] or [batch,K,N]; a matrix, or a batch of one, serves every entry of the other operand
+    #[arg(value_name = "B")]
+    pub(crate) b: Source,
+    /// FILE.npy or FILE.safetensors[#TENSOR]
+    #[arg(short, long, value_name = "C")]
+    pub(crate) output: Sink,
+    /// A holds the transpose: [K,M]
+    #[arg(long)]
+    pub(crate) transpose_a: bool,
+    /// B holds the transpose: [N,K]
+    #[arg(long)]
+    pub(crate) transpose_b: bool,
+    /// Factor of the product
+    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
+    pub(crate) alpha: f32,
+    /// Factor of C0
+    #[arg(long, value_name = "Y", requires = "c0", allow_negative_numbers = true)]
+    pub(crate) beta: Option<f32>,
+    /// Matrix of C's shape, multiplied by beta
+    #[arg(long = "c", value_name = "C0", requires = "beta")]
+    pub(crate) c0: Option<Source>,
+    /// Vector added before the activation
+    #[arg(long, value_name = "V")]
+    pub(crate) bias: Option<Source>,
+    /// Axis of C along which the bias runs: n adds one value per column, m one per row
+    #[arg(long, value_name = "AXIS", default_value = "n", requires = "bias")]
+    pub(crate) bias_along: AxisArg,
+    /// Function applied after the bias; gelu is the tanh form
+    #[arg(long, value_name = "FUNCTION", default_value = "none")]
+    pub(crate) activation: ActivationArg,
+    /// Matrix of C's shape, added last
+    #[arg(long, value_name = "R")]
+    pub(crate) residual: Option<Source>,
+    /// Element type of C [default: that of A and B where they agree, else f32]
+    #[arg(long, value_name = "DTYPE")]
+    pub(crate) out_dtype: Option<DTypeArg>,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+}
+
+/// Options of `tilewise quantize`.
+#[derive(Debug, Args)]
+pub(crate) struct QuantizeArgs {
+    /// [N,K], K a multiple of 64; scales and biases keep its element type
+    #[arg(value_name = "W")]
+    pub(crate) weights: Source,
+    /// FILE.safetensors
+    #[arg(short, long, value_name = "Q")]
+    pub(crate) output: Sink,
+    /// Tensors are named NAME.weight, NAME.scales and NAME.biases [default: the name of W]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) prefix: Option<String>,
+    /// Quantization itself runs on the CPU, on every adapter alike; --check reads the codes back and fails if a weight lies
+    /// further than one step, and rounding, from its original
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+}
+
+/// Options of `tilewise qmatmul`.
+#[derive(Debug, Args)]
+pub(crate) struct QmatmulArgs {
+    /// [M,K]
+    #[arg(value_name = "X")]
+    pub(crate) x: Source,
+    /// FILE.safetensors[#NAME], holding NAME.weight, NAME.scales and NAME.biases of W [N,K]
+    #[arg(value_name = "Q")]
+    pub(crate) weights: Source,
+    /// FILE.npy or FILE.safetensors[#TENSOR]
+    #[arg(short, long, value_name = "Y")]
+    pub(crate) output: Sink,
+    /// Element type of Y [default: that of X]
+    #[arg(long, value_name = "DTYPE")]
+    pub(crate) out_dtype: Option<DTypeArg>,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+}
+
+/// Options of `tilewise grouped`.
+#[derive(Debug, Args)]
+pub(crate) struct GroupedArgs {
+    /// [M,K]
+    #[arg(value_name = "A")]
+    pub(crate) a: Source,
+    /// [G,K,N]
+    #[arg(value_name = "B")]
+    pub(crate) b: Source,
+    /// Where each group ends among the rows of A: G numbers that do not decrease, u32, i32 or i64
+    #[arg(long, value_name = "OFFS")]
+    pub(crate) offsets: Source,
+    /// FILE.npy or FILE.safetensors[#TENSOR]; rows from the last offset on are zero
+    #[arg(short, long, value_name = "C")]
+    pub(crate) output: Sink,
+    /// B holds transposes: [G,N,K]
+    #[arg(long)]
+    pub(crate) transpose_b: bool,
+    /// Element type of C [default: that of A and B where they agree, else f32]
+    #[arg(long, value_name = "DTYPE")]
+    pub(crate) out_dtype: Option<DTypeArg>,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+}
+
+/// Options of `tilewise plan`.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// Rows of A and C
+    pub(crate) m: u64,
+    /// Columns of B and C
+    pub(crate) n: u64,
+    /// Columns of A, rows of B
+    pub(crate) k: u64,
+    /// Element type of A, B and C
+    #[arg(long, value_name = "DTYPE", default_value = "f32")]
+    pub(crate) dtype: DTypeArg,
+    /// Which operands hold their transpose: A, B, both or none
+    #[arg(long, value_name = "LAYOUT", default_value = "NN")]
+    pub(crate) transpose: Layout,
+    /// Plan for recorded caps instead of this machine
+    #[arg(long, value_name = "NAME", conflicts_with = "adapter")]
+    pub(crate) caps: Option<String>,
+    /// As for matmul
+    #[arg(long, value_name = "NAME|cpu")]
+    pub(crate) adapter: Option<String>,
+    /// As for matmul
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Option<String>,
+}
+
+/// Options of `tilewise demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// As for matmul
+    #[arg(long, value_name = "NAME|cpu")]
+    pub(crate) adapter: Option<String>,
+}
+
+/// Element types on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum DTypeArg {
+    F32,
+    F16,
+    Bf16,
+}
+
+impl From<DTypeArg> for DType {
+    fn from(dtype: DTypeArg) -> Self {
+        match dtype {
+            DTypeArg::F32 => DType::F32,
+            DTypeArg::F16 => DType::F16,
+            DTypeArg::Bf16 => DType::BF16,
+        }
+    }
+}
+
+/// Activations on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum ActivationArg {
+    None,
+    Relu,
+    Gelu,
+    Silu,
+}
+
+impl From<ActivationArg> for Activation {
+    fn from(activation: ActivationArg) -> Self {
+        match activation {
+            ActivationArg::None => Activation::None,
+            ActivationArg::Relu => Activation::Relu,
+            ActivationArg::Gelu => Activation::Gelu,
+            ActivationArg::Silu => Activation::Silu,
+        }
+    }
+}
+
+/// Axes of C on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum AxisArg {
+    M,
+    N,
+}
+
+impl From<AxisArg> for Axis {
+    fn from(axis: AxisArg) -> Self {
+        match axis {
+            AxisArg::M => Axis::M,
+            AxisArg::N => Axis::N,
+        }
+    }
+}
+
+/// Transposes of A and B on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+pub(crate) enum Layout {
+    #[value(alias = "nn")]
+    Nn,
+    #[value(alias = "nt")]
+    Nt,
+    #[value(alias = "tn")]
+    Tn,
+    #[value(alias = "tt")]
+    Tt,
+}
+
+impl Layout {
+    /// Whether A holds its transpose.
+    pub(crate) fn a(self) -> bool {
+        matches!(self, Layout::Tn | Layout::Tt)
+    }
+
+    /// Whether B holds its transpose.
+    pub(crate) fn b(self) -> bool {
+        matches!(self, Layout::Nt | Layout::Tt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn layouts_are_upper_case_and_negative_factors_are_numbers() {
+        let Cli { command: Command::Plan(plan) } =
+            Cli::try_parse_from(["tilewise", "plan", "1", "2", "3", "--transpose", "TN"]).unwrap()
+        else {
+            panic!("not a plan")
+        };
+        assert_eq!((plan.transpose.a(), plan.transpose.b()), (true, false));
+        let line = ["tilewise", "matmul", "a.npy", "b.npy", "-o", "c.npy", "--alpha", "-1.5"];
+        let Cli { command: Command::Matmul(matmul) } = Cli::try_parse_from(line).unwrap() else {
+            panic!("not a matmul")
+        };
+        assert_eq!(matmul.alpha, -1.5);
+    }
+}

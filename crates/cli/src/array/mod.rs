@@ -1,0 +1,133 @@
+//! Arrays on the host: read from `.npy` or `.safetensors`, written to either.
+
+mod npy;
+mod safetensors;
+mod sink;
+mod source;
+
+pub(crate) use sink::Sink;
+pub(crate) use source::{Source, read_quantized};
+
+use crate::failure::{Failure, Result};
+use tilewise::DType;
+
+/// Element types that occur in the files we read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scalar {
+    /// A type that the library computes with.
+    Float(DType),
+    /// IEEE 754 binary64: narrowed on the way in.
+    F64,
+    /// For group offsets.
+    U32,
+    /// For group offsets.
+    I32,
+    /// For group offsets.
+    I64,
+}
+
+impl Scalar {
+    /// Size of one element in bytes.
+    fn bytes(self) -> usize {
+        match self {
+            Scalar::Float(dtype) => dtype.bytes() as usize,
+            Scalar::U32 | Scalar::I32 => 4,
+            Scalar::F64 | Scalar::I64 => 8,
+        }
+    }
+
+    /// Size in bytes of an array of this type; `None` when it does not fit.
+    fn bytes_of(self, shape: &[usize]) -> Option<usize> {
+        shape.iter().try_fold(self.bytes(), |product, &extent| product.checked_mul(extent))
+    }
+
+    /// As messages write it.
+    fn name(self) -> &'static str {
+        match self {
+            Scalar::Float(dtype) => dtype.name(),
+            Scalar::F64 => "f64",
+            Scalar::U32 => "u32",
+            Scalar::I32 => "i32",
+            Scalar::I64 => "i64",
+        }
+    }
+}
+
+/// Contents of a file as they stand there: little-endian, row-major.
+#[derive(Debug, PartialEq)]
+struct Raw {
+    scalar: Scalar,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+/// A dense array of a type that the library computes with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Array {
+    /// Element type.
+    pub(crate) dtype: DType,
+    /// Extents, the slowest first.
+    pub(crate) shape: Vec<usize>,
+    /// Little-endian elements, row-major.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Raw {
+    /// Floats as they are; f64 narrowed to f32, with a warning on stderr. `name` is for messages.
+    fn into_array(self, name: &str) -> Result<Array> {
+        let Raw { scalar, shape, bytes } = self;
+        match scalar {
+            Scalar::Float(dtype) => Ok(Array { dtype, shape, bytes }),
+            Scalar::F64 => {
+                let (narrowed, overflowed) = narrow(&bytes);
+                eprintln!("tilewise: warning: {name}: f64 narrowed to f32{}", match overflowed {
+                    0 => String::new(),
+                    count => format!("; {count} finite elements exceed its range and became infinite"),
+                });
+                Ok(Array { dtype: DType::F32, shape, bytes: narrowed })
+            }
+            other => {
+                Err(Failure::other(format!("{name}: elements are {}; a matrix is f32, f16, bf16 or f64", other.name())))
+            }
+        }
+    }
+
+    /// Cumulative ends of the groups: a vector of u32, i32 or i64.
+    fn into_offsets(self, name: &str) -> Result<Vec<u32>> {
+        if self.shape.len() != 1 {
+            return Err(Failure::other(format!("{name}: shape {}; offsets are a vector", shape_text(&self.shape))));
+        }
+        let wide: Vec<i64> = match self.scalar {
+            Scalar::U32 => self.bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b).into()).collect(),
+            Scalar::I32 => self.bytes.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b).into()).collect(),
+            Scalar::I64 => self.bytes.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b)).collect(),
+            other => {
+                return Err(Failure::other(format!("{name}: elements are {}; offsets are u32, i32 or i64", other.name())));
+            }
+        };
+        let narrow = |(index, &end): (usize, &i64)| {
+            u32::try_from(end)
+                .map_err(|_| Failure::other(format!("{name}: offset {index} is {end}; it must lie in 0..={}", u32::MAX)))
+        };
+        wide.iter().enumerate().map(narrow).collect()
+    }
+}
+
+/// f64 to f32, and how many finite values became infinite.
+fn narrow(bytes: &[u8]) -> (Vec<u8>, usize) {
+    let mut overflowed = 0;
+    let mut narrowed = Vec::with_capacity(bytes.len() / 2);
+    for &element in bytes.as_chunks().0 {
+        let wide = f64::from_le_bytes(element);
+        let value = wide as f32;
+        overflowed += usize::from(wide.is_finite() && value.is_infinite());
+        narrowed.extend(value.to_le_bytes());
+    }
+    (narrowed, overflowed)
+}
+
+/// A shape as messages write it: `[2,3]`.
+pub(crate) fn shape_text(shape: &[usize]) -> String {
+    let extents: Vec<String> = shape.iter().map(usize::to_string).collect();
+    format!("[{}]", extents.join(","))
+}

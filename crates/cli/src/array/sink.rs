@@ -1,0 +1,181 @@
+//! Where a result is written: whole, or not at all.
+
+use super::source::{Source, extension};
+use super::{Array, npy, safetensors};
+use crate::failure::{Failure, Result};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tilewise::DType;
+
+/// Kinds of files that results are written as.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Npy,
+    Safetensors,
+}
+
+/// The destination of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sink {
+    path: PathBuf,
+    kind: Kind,
+    tensor: String,
+}
+
+impl std::str::FromStr for Sink {
+    type Err = String;
+
+    /// `FILE.npy`, `FILE.safetensors` or `FILE.safetensors#TENSOR`; a tensor without a name is called `c`.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let Ok(Source { path, tensor }) = text.parse();
+        let kind = match extension(&path) {
+            "npy" => Kind::Npy,
+            "safetensors" => Kind::Safetensors,
+            _ => return Err("the extension must be .npy or .safetensors".into()),
+        };
+        if tensor.as_deref() == Some("") {
+            return Err("no name of a tensor after #".into());
+        }
+        Ok(Sink { path, kind, tensor: tensor.unwrap_or_else(|| "c".into()) })
+    }
+}
+
+impl Sink {
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether several tensors can be written.
+    pub(crate) fn is_safetensors(&self) -> bool {
+        self.kind == Kind::Safetensors
+    }
+
+    /// Whether the file can hold elements of `dtype`; told before anything is computed.
+    pub(crate) fn admit(&self, dtype: DType) -> std::result::Result<(), String> {
+        if self.kind == Kind::Npy && npy::header(dtype, &[]).is_none() {
+            return Err(format!("{}: .npy has no {dtype}; name a .safetensors file, or another --out-dtype", self.path.display()));
+        }
+        Ok(())
+    }
+
+    /// A failure if the file could not be written: its folder is missing, or it is itself a folder.
+    pub(crate) fn probe(&self) -> Result<()> {
+        let refuse = |text: String| Err(Failure::Other(format!("{}: {text}", self.path.display())));
+        let folder = folder(&self.path);
+        if !folder.is_dir() {
+            return refuse(format!("there is no folder {}", folder.display()));
+        }
+        // Replacing a device or a pipe by a file is never what was meant.
+        match std::fs::metadata(&self.path) {
+            Ok(metadata) if metadata.is_dir() => refuse("is a folder".into()),
+            Ok(metadata) if !metadata.is_file() => refuse("exists and is not a regular file".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes an array.
+    pub(crate) fn write(&self, array: &Array) -> Result<()> {
+        self.admit(array.dtype).map_err(Failure::Other)?;
+        match self.kind {
+            Kind::Npy => {
+                let header = npy::header(array.dtype, &array.shape).unwrap_or_default();
+                self.replace(&[&header, &array.bytes])
+            }
+            Kind::Safetensors => {
+                let bytes = safetensors::one_tensor(&self.tensor, array.dtype, &array.shape, &array.bytes)
+                    .map_err(|text| Failure::Other(format!("{}: {text}", self.path.display())))?;
+                self.replace(&[&bytes])
+            }
+        }
+    }
+
+    /// Writes `parts` one after the other, to a temporary file beside the destination that then takes its name.
+    pub(crate) fn replace(&self, parts: &[&[u8]]) -> Result<()> {
+        self.probe()?;
+        let failed = |error: std::io::Error| Failure::Other(format!("{}: {error}", self.path.display()));
+        // Where the destination is a link, the file that it points to is replaced, as a plain write would.
+        let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let mut file = builder().tempfile_in(folder(&path)).map_err(failed)?;
+        parts.iter().try_for_each(|part| file.write_all(part)).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        file.persist(&path).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+}
+
+/// A temporary file with the permissions that a plain file would get.
+fn builder() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tilewise-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
+}
+
+/// The folder that holds `path`.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(dtype: DType) -> Array {
+        Array { dtype, shape: vec![1, 2], bytes: vec![0; 2 * dtype.bytes() as usize] }
+    }
+
+    fn entries(folder: &Path) -> usize {
+        std::fs::read_dir(folder).unwrap().count()
+    }
+
+    #[test]
+    fn destinations_are_told_by_their_extension() {
+        let sink: Sink = "d/c.safetensors#y".parse().unwrap();
+        assert_eq!((sink.kind, sink.tensor.as_str()), (Kind::Safetensors, "y"));
+        assert_eq!("c.safetensors".parse::<Sink>().unwrap().tensor, "c");
+        for text in ["c", "c.bin", "npy", "c.safetensors#", ".npy"] {
+            assert!(text.parse::<Sink>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let sink = |name: &str| folder.path().join(name).to_str().unwrap().parse::<Sink>().unwrap();
+        assert!(sink("c.npy").write(&array(DType::BF16)).is_err());
+        assert!(sink("none/c.npy").write(&array(DType::F32)).is_err());
+        assert_eq!(entries(folder.path()), 0);
+        std::fs::create_dir(folder.path().join("d.npy")).unwrap();
+        assert!(sink("d.npy").write(&array(DType::F32)).is_err());
+        assert_eq!(entries(folder.path()), 1);
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.safetensors");
+        std::fs::write(&path, [7; 9999]).unwrap();
+        let sink: Sink = path.to_str().unwrap().parse().unwrap();
+        sink.write(&array(DType::BF16)).unwrap();
+        let source: Source = format!("{}#c", path.display()).parse().unwrap();
+        assert_eq!(source.read().unwrap(), array(DType::BF16));
+        assert_eq!(entries(folder.path()), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_are_those_of_a_plain_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, plain) = (folder.path().join("c.npy"), folder.path().join("plain"));
+        ours.to_str().unwrap().parse::<Sink>().unwrap().write(&array(DType::F16)).unwrap();
+        std::fs::write(&plain, []).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&ours), mode(&plain));
+    }
+}

@@ -1,0 +1,26 @@
+//! One file per command.
+
+mod demo;
+mod grouped;
+mod info;
+mod matmul;
+mod plan;
+mod qmatmul;
+mod quantize;
+
+use crate::args::Command;
+use crate::failure::Result;
+use std::io::Write;
+
+/// Runs a command; what it prints goes to `out`.
+pub(crate) fn run(command: Command, out: &mut dyn Write) -> Result<()> {
+    match command {
+        Command::Info(args) => info::run(&args, out),
+        Command::Matmul(args) => matmul::run(&args, out),
+        Command::Quantize(args) => quantize::run(&args, out),
+        Command::Qmatmul(args) => qmatmul::run(&args, out),
+        Command::Grouped(args) => grouped::run(&args, out),
+        Command::Plan(args) => plan::run(&args, out),
+        Command::Demo(args) => demo::run(&args, out),
+    }
+}

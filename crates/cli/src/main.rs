@@ -1,0 +1,31 @@
+//! The program `tilewise`: matrix products of `.npy` and `.safetensors` files on any GPU.
+
+mod args;
+mod array;
+mod commands;
+mod failure;
+mod oracle;
+mod product;
+mod progress;
+
+use clap::Parser;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // What fails is told in one line; the log of the libraries is for those who ask for it (RUST_LOG=info).
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("off")).init();
+    let cli = args::Cli::parse();
+    let mut out = std::io::stdout().lock();
+    let done = commands::run(cli.command, &mut out).and_then(|()| Ok(out.flush()?));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(line) = failure.line() {
+                // With stderr closed there is nobody left to tell.
+                let _ = writeln!(std::io::stderr(), "{line}");
+            }
+            ExitCode::from(failure.status())
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Comparison of a computed C with the f64 oracle, one block of rows after the other: progress can be shown, and memory stays
+//! within a block.
+
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use std::ops::Range;
+use tilewise_core::problem::{Axis, Grouping, Operand, Problem};
+use tilewise_core::reference::{Inputs, reference};
+
+/// Rows of C that are computed at a time: enough that gathering B once per block costs little beside the sums.
+const BLOCK_ROWS: u64 = 256;
+
+/// Compares `computed`, a packed C of `problem`, with the oracle. Gives the largest error as a fraction of its bound.
+///
+/// The first element outside its bound is a failure. Rows that belong to no group must be zero.
+pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) -> Result<f64> {
+    let progress = Progress::of_steps(problem.batch * problem.m, "checking against the oracle");
+    let mut worst = 0f64;
+    let mut covered = 0;
+    for block in blocks(problem, inputs.offsets) {
+        let part = block.problem(problem);
+        let first_row = block.entry * problem.m + block.rows.start;
+        let range = elements(problem, first_row..first_row + part.m);
+        let old = inputs.c.get(range.clone()).unwrap_or_default();
+        let expected = reference(&part, &Inputs { c: old, ..*inputs });
+        let error = expected.check(&computed[range.clone()], problem.c.format.dtype()).map_err(|mismatch| {
+            let (row, col) = (first_row + mismatch.index as u64 / problem.n, mismatch.index as u64 % problem.n);
+            Failure::Other(format!(
+                "--check: the element in row {row}, column {col} of C is {:e}, expected {:e} within {:e}",
+                mismatch.computed, mismatch.expected, mismatch.bound
+            ))
+        })?;
+        worst = worst.max(error);
+        covered = first_row + part.m;
+        progress.inc(part.m);
+    }
+    if let Some(at) = computed[elements(problem, covered..problem.batch * problem.m)].iter().position(|&value| value != 0.0) {
+        let row = covered + at as u64 / problem.n;
+        return Err(Failure::Other(format!("--check: row {row} of C belongs to no group and is not zero")));
+    }
+    progress.finish_and_clear();
+    Ok(worst)
+}
+
+/// Indices in a packed C of some rows, counted over all batch entries.
+fn elements(problem: &Problem, rows: Range<u64>) -> Range<usize> {
+    (rows.start * problem.n) as usize..(rows.end * problem.n) as usize
+}
+
+/// Some rows of C, all of one batch entry and of one entry of B.
+#[derive(Debug, PartialEq)]
+struct Block {
+    entry: u64,
+    b_entry: u64,
+    rows: Range<u64>,
+}
+
+impl Block {
+    /// These rows as a problem of their own, whose C begins with the block.
+    fn problem(&self, whole: &Problem) -> Problem {
+        let rows = self.rows.end - self.rows.start;
+        let shifted = |operand: Operand, entry: u64, row: u64| {
+            let stride = if operand.transposed { 1 } else { operand.ld };
+            Operand { offset: operand.offset + entry * operand.batch_stride + row * stride, ..operand }
+        };
+        let mut part = Problem {
+            m: rows,
+            batch: 1,
+            a: shifted(whole.a, self.entry, self.rows.start),
+            b: shifted(whole.b, self.b_entry, 0),
+            c: Operand::packed(whole.c.format, 1, rows, whole.n),
+            grouping: Grouping::Batched,
+            ..*whole
+        };
+        if let Some(bias) = &mut part.epilogue.bias {
+            let row = if bias.axis == Axis::M { self.rows.start } else { 0 };
+            bias.operand = shifted(bias.operand, self.b_entry, row);
+        }
+        if let Some(residual) = &mut part.epilogue.residual {
+            *residual = shifted(*residual, self.entry, self.rows.start);
+        }
+        part
+    }
+}
+
+/// All rows that are written, in order.
+fn blocks(problem: &Problem, offsets: &[u32]) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut split = |entry, b_entry, rows: Range<u64>| {
+        for start in rows.clone().step_by(BLOCK_ROWS as usize) {
+            blocks.push(Block { entry, b_entry, rows: start..(start + BLOCK_ROWS).min(rows.end) });
+        }
+    };
+    match problem.grouping {
+        Grouping::Batched => (0..problem.batch).for_each(|entry| split(entry, entry, 0..problem.m)),
+        Grouping::RaggedM { .. } => {
+            let mut start = 0;
+            for (group, &end) in (0..).zip(offsets) {
+                let end = u64::from(end).clamp(start, problem.m);
+                split(0, group, start..end);
+                start = end;
+            }
+        }
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewise_core::problem::{Activation, Bias, DType, Epilogue, Format};
+
+    const F32: Format = Format::Dense(DType::F32);
+
+    fn numbers(len: u64, seed: u64) -> Vec<f64> {
+        (0..len).map(|i| f64::from(((i * 7 + seed) % 13) as f32 - 6.0)).collect()
+    }
+
+    /// A batched problem with every part of the epilogue, of more rows than one block has.
+    fn batched() -> Problem {
+        let (batch, m, n, k) = (2, BLOCK_ROWS + 9, 3, 2);
+        let transposed = |rows, cols| Operand::packed(F32, batch, cols, rows).t();
+        Problem {
+            batch,
+            a: transposed(m, k),
+            b: transposed(k, n),
+            c: Operand::packed(F32, batch, m, n),
+            epilogue: Epilogue {
+                alpha: 2.0,
+                beta: 3.0,
+                bias: Some(Bias { axis: Axis::M, operand: Operand { ld: 1, ..Operand::packed(F32, batch, m, 1) } }),
+                activation: Activation::Relu,
+                residual: Some(Operand::packed(F32, batch, m, n)),
+            },
+            ..Problem::dense(DType::F32, m, n, k)
+        }
+    }
+
+    fn agrees_with_the_whole(problem: &Problem, offsets: &[u32]) {
+        let [a, b, c] = [(&problem.a, 1), (&problem.b, 2), (&problem.c, 3)].map(|(operand, seed)| numbers(operand.len, seed));
+        let bias = problem.epilogue.bias.map(|bias| numbers(bias.operand.len, 4));
+        let residual = problem.epilogue.residual.map(|operand| numbers(operand.len, 5));
+        let old = if problem.epilogue.beta == 0.0 { &[][..] } else { &c };
+        let inputs = Inputs {
+            a: &a,
+            b: &b,
+            c: old,
+            bias: bias.as_deref(),
+            residual: residual.as_deref(),
+            offsets,
+            ..Inputs::default()
+        };
+        let mut computed = reference(problem, &inputs).value;
+        assert_eq!(check(problem, &inputs, &computed).unwrap(), 0.0);
+        for index in [0, computed.len() / 2, computed.len() - 1] {
+            let right = std::mem::replace(&mut computed[index], 1e9);
+            assert!(check(problem, &inputs, &computed).is_err(), "element {index}");
+            computed[index] = right;
+        }
+    }
+
+    #[test]
+    fn blocks_of_a_batch_agree_with_the_whole() {
+        agrees_with_the_whole(&batched(), &[]);
+        let broadcast = Problem { b: Operand { batch_stride: 0, ..batched().b }, ..batched() };
+        agrees_with_the_whole(&broadcast, &[]);
+    }
+
+    #[test]
+    fn blocks_of_groups_agree_with_the_whole() {
+        let (m, n, k, groups) = (BLOCK_ROWS * 2, 3, 2, 4);
+        let problem = Problem {
+            b: Operand::packed(F32, groups, k, n),
+            grouping: Grouping::RaggedM { groups },
+            ..Problem::dense(DType::F32, m, n, k)
+        };
+        agrees_with_the_whole(&problem, &[5, 5, 300, 500]);
+        agrees_with_the_whole(&problem, &[0, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,89 @@
+//! What an adapter can do, as plain data: limits that bound the choice, and rough rates that order it.
+
+mod recorded;
+
+pub use recorded::RECORDED;
+
+/// Kind of device, from which the rough rates are guessed where nothing better is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DeviceClass {
+    /// A GPU with memory of its own.
+    Discrete,
+    /// A GPU that shares the host's memory (Apple silicon too).
+    Integrated,
+    /// A software rasterizer, or the CPU executor.
+    Cpu,
+    /// Anything else: browsers hide it.
+    Unknown,
+}
+
+/// Capabilities of one adapter. Everything that [`plan`](crate::plan()) may know about a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Caps {
+    /// Name, for people.
+    pub name: String,
+    /// Kind of device.
+    pub class: DeviceClass,
+    /// Whether shaders may use the type f16 (WebGPU's `shader-f16`).
+    pub f16: bool,
+    /// Bytes of workgroup memory that one workgroup may use.
+    pub max_workgroup_bytes: u32,
+    /// Invocations in one workgroup, all dimensions multiplied.
+    pub max_invocations: u32,
+    /// Invocations along x in one workgroup.
+    pub max_workgroup_size_x: u32,
+    /// Workgroups along one dimension of a dispatch.
+    pub max_workgroups: u32,
+    /// Storage buffers that one shader may bind.
+    pub max_storage_buffers: u32,
+    /// Bytes that one storage binding may span.
+    pub max_binding_bytes: u64,
+    /// Bytes of one buffer.
+    pub max_buffer_bytes: u64,
+    /// Alignment in bytes of a storage binding's offset.
+    pub storage_alignment: u32,
+}
+
+/// Rates by class of device, for ordering candidates only: guesses in the middle of what devices of the class reach.
+/// WebGPU reports neither the number of cores nor clocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// Independent cores, each of which wants a workgroup or two.
+    pub cores: f64,
+    /// f32 operations per second of one core (a fused multiply-add counts two).
+    pub core_flops: f64,
+    /// Bytes per second from device memory.
+    pub bandwidth: f64,
+    /// Seconds to start a dispatch, barrier included.
+    pub dispatch: f64,
+}
+
+impl Caps {
+    /// The guessed rates of this class of device.
+    pub fn rates(&self) -> Rates {
+        match self.class {
+            DeviceClass::Discrete => Rates { cores: 100.0, core_flops: 0.4e12, bandwidth: 1.5e12, dispatch: 4e-6 },
+            DeviceClass::Integrated | DeviceClass::Unknown => {
+                Rates { cores: 16.0, core_flops: 0.3e12, bandwidth: 1.5e11, dispatch: 6e-6 }
+            }
+            DeviceClass::Cpu => Rates { cores: 4.0, core_flops: 1e10, bandwidth: 1e10, dispatch: 2e-5 },
+        }
+    }
+
+    /// WebGPU's default limits without optional features: what every conformant adapter has.
+    pub fn webgpu_default() -> Caps {
+        Caps {
+            name: "WebGPU default limits".into(),
+            class: DeviceClass::Unknown,
+            f16: false,
+            max_workgroup_bytes: 16 << 10,
+            max_invocations: 256,
+            max_workgroup_size_x: 256,
+            max_workgroups: 65_535,
+            max_storage_buffers: 8,
+            max_binding_bytes: 128 << 20,
+            max_buffer_bytes: 256 << 20,
+            storage_alignment: 256,
+        }
+    }
+}

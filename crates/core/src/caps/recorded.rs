@@ -1,0 +1,86 @@
+//! Caps of known adapters, for planning without a device: `tilewise plan --caps NAME` and the golden plans.
+
+use super::{Caps, DeviceClass};
+
+/// Name and caps of every recorded adapter.
+pub const RECORDED: &[(&str, fn() -> Caps)] = &[
+    ("apple-m1", apple_m1),
+    ("apple-m4-max", apple_m4_max),
+    ("nvidia-h200", nvidia_h200),
+    ("lavapipe", lavapipe),
+    ("swiftshader", swiftshader),
+    ("browser", Caps::webgpu_default),
+];
+
+/// From documentation (Apple's "Metal Feature Set Tables", family Apple7, and wgpu's Metal backend), not from a device.
+fn apple_m1() -> Caps {
+    Caps {
+        name: "Apple M1 (from documentation)".into(),
+        class: DeviceClass::Integrated,
+        f16: true,
+        max_workgroup_bytes: 32 << 10,
+        max_invocations: 1024,
+        max_workgroup_size_x: 1024,
+        max_workgroups: 65_535,
+        max_storage_buffers: 31,
+        max_binding_bytes: 4 << 30,
+        max_buffer_bytes: 4 << 30,
+        storage_alignment: 32,
+    }
+}
+
+/// From documentation (Apple's "Metal Feature Set Tables", family Apple9, and wgpu's Metal backend), not from a device.
+fn apple_m4_max() -> Caps {
+    Caps { name: "Apple M4 Max (from documentation)".into(), max_buffer_bytes: 8 << 30, ..apple_m1() }
+}
+
+/// As wgpu 30 reports it through Vulkan, driver 580.159.
+fn nvidia_h200() -> Caps {
+    Caps {
+        name: "NVIDIA H200".into(),
+        class: DeviceClass::Discrete,
+        f16: true,
+        max_workgroup_bytes: 48 << 10,
+        max_invocations: 1024,
+        max_workgroup_size_x: 1024,
+        max_workgroups: 65_535,
+        max_storage_buffers: 1 << 19,
+        max_binding_bytes: (2 << 30) - 4,
+        max_buffer_bytes: 4 << 30,
+        storage_alignment: 32,
+    }
+}
+
+/// As wgpu 30 reports it, Mesa 25.0.
+fn lavapipe() -> Caps {
+    Caps {
+        name: "llvmpipe".into(),
+        class: DeviceClass::Cpu,
+        f16: true,
+        max_workgroup_bytes: 32 << 10,
+        max_invocations: 1024,
+        max_workgroup_size_x: 1024,
+        max_workgroups: 65_535,
+        max_storage_buffers: 8,
+        max_binding_bytes: 128 << 20,
+        max_buffer_bytes: 2 << 30,
+        storage_alignment: 16,
+    }
+}
+
+/// As wgpu 30 reports it, the SwiftShader of Debian's Chromium.
+fn swiftshader() -> Caps {
+    Caps {
+        name: "SwiftShader".into(),
+        class: DeviceClass::Cpu,
+        f16: false,
+        max_workgroup_bytes: 32 << 10,
+        max_invocations: 256,
+        max_workgroup_size_x: 256,
+        max_workgroups: 65_535,
+        max_storage_buffers: 16,
+        max_binding_bytes: 1 << 30,
+        max_buffer_bytes: 1 << 30,
+        storage_alignment: 256,
+    }
+}

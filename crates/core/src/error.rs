@@ -1,0 +1,88 @@
+//! The one error type. Every message carries the numbers.
+
+/// Everything that can go wrong. Also the error of the crate `tilewise`.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Operand shapes that do not fit together.
+    #[error("shape mismatch: {0}")]
+    Shape(String),
+    /// A count that does not fit the arithmetic of the kernels (u32 element indices) or of the host.
+    #[error("overflow: {0}")]
+    Overflow(String),
+    /// The storage of an operand ends before its shape and strides do.
+    #[error("buffer too small: {operand} needs {needed} elements (offset, strides and shape), its storage holds {len}")]
+    BufferTooSmall {
+        /// Which operand.
+        operand: &'static str,
+        /// Elements needed, from the start of the storage.
+        needed: u64,
+        /// Elements held.
+        len: u64,
+    },
+    /// A byte offset or size that the element type or the device does not allow.
+    #[error("misaligned: {0}")]
+    Misaligned(String),
+    /// Strides that a kernel cannot follow, or under which elements of C overlap.
+    #[error("strides: {0}")]
+    Strides(String),
+    /// The output shares a buffer with an input. WebGPU refuses one buffer bound for reading and for writing in one dispatch.
+    #[error("aliasing: the output and {operand} lie in one buffer; one dispatch cannot bind it for reading and for writing")]
+    Aliased {
+        /// The input that shares the output's buffer.
+        operand: &'static str,
+    },
+    /// A dtype or format that the operation does not take in this place.
+    #[error("unsupported: {0}")]
+    Unsupported(String),
+    /// An operand that does not fit one binding or one buffer of the device.
+    #[error("too large: {operand} needs {bytes} bytes, the limit of the device is {limit} ({which})")]
+    TooLarge {
+        /// Which operand.
+        operand: &'static str,
+        /// Bytes needed.
+        bytes: u64,
+        /// Bytes allowed.
+        limit: u64,
+        /// Name of the limit.
+        which: &'static str,
+    },
+    /// No kernel accepts the problem on this device; the text lists each with its reason.
+    #[error("no kernel takes this problem here: {0}")]
+    NoKernel(String),
+    /// A kernel asked for by name that does not exist.
+    #[error("no kernel is named {name:?}; there are {known}")]
+    UnknownKernel {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Group offsets that decrease or exceed the number of rows.
+    #[error("group offsets: {0}")]
+    GroupOffsets(String),
+    /// A value outside the range that the operation takes.
+    #[error("bad value: {0}")]
+    Value(String),
+    /// No adapter fits the request.
+    #[error("no adapter: {0}")]
+    NoAdapter(String),
+    /// The device was refused by its adapter.
+    #[error("no device: {0}")]
+    NoDevice(String),
+    /// The operation needs a GPU and the context is `Context::cpu()`, or the operands belong to different contexts.
+    #[error("wrong context: {0}")]
+    WrongContext(String),
+    /// The device is lost; nothing can be run or read on this context any more.
+    #[error("device lost: {0}")]
+    DeviceLost(String),
+    /// The driver reported an error (out of memory, pipeline creation).
+    #[error("device error: {0}")]
+    Device(String),
+    /// Malformed data read from outside.
+    #[error("malformed data: {0}")]
+    Data(String),
+}
+
+/// `std::result::Result` with [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,253 @@
+//! What a kernel is: a mainloop with its variants, and the entries of the other three axes. Data, not code that chooses.
+//!
+//! A shader is a composition of parts along four axes: mainloop × operand loaders × schedule × epilogue. The tables
+//! ([`Library`]) live in the crate `tilewise-shaders`, next to the WGSL files they name.
+
+use crate::caps::Caps;
+use crate::problem::{DType, Format, Problem};
+
+/// The numbers that a kernel receives in its uniform buffer. WGSL's `Params` has the same fields in the same order; a test
+/// compares them by reflection.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct Params {
+    /// Rows of A and C.
+    pub m: u32,
+    /// Columns of B and C.
+    pub n: u32,
+    /// The summed dimension.
+    pub k: u32,
+    /// Batch entries, or groups.
+    pub entries: u32,
+    /// A: first element, row stride, batch stride.
+    pub a_offset: u32,
+    /// See `a_offset`.
+    pub a_ld: u32,
+    /// See `a_offset`.
+    pub a_batch: u32,
+    /// B: first element, row stride, batch (or group) stride.
+    pub b_offset: u32,
+    /// See `b_offset`.
+    pub b_ld: u32,
+    /// See `b_offset`.
+    pub b_batch: u32,
+    /// C: first element, row stride, batch stride.
+    pub c_offset: u32,
+    /// See `c_offset`.
+    pub c_ld: u32,
+    /// See `c_offset`.
+    pub c_batch: u32,
+    /// Bias: first element, element stride, batch (or group) stride.
+    pub bias_offset: u32,
+    /// See `bias_offset`.
+    pub bias_ld: u32,
+    /// See `bias_offset`.
+    pub bias_batch: u32,
+    /// Residual: first element, row stride, batch stride.
+    pub residual_offset: u32,
+    /// See `residual_offset`.
+    pub residual_ld: u32,
+    /// See `residual_offset`.
+    pub residual_batch: u32,
+    /// Bits of the f32 factor of the product.
+    pub alpha: u32,
+    /// Bits of the f32 factor of the old C.
+    pub beta: u32,
+    /// Tiles along M (an upper bound when the schedule is ragged).
+    pub tiles_m: u32,
+    /// Tiles along N.
+    pub tiles_n: u32,
+    /// Parts into which K is split.
+    pub splits: u32,
+    /// Elements of K in each part but the last.
+    pub k_split: u32,
+    /// Workgroups along x; the linear workgroup index is y·grid_x + x.
+    pub grid_x: u32,
+    /// Storage words of C that a finishing pass covers, from `c_offset`'s word on.
+    pub c_words: u32,
+    /// Unused; keeps the size a multiple of 16 bytes.
+    pub pad: u32,
+}
+
+/// What a binding holds. The discriminant is its number in group 0, the same in every shader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Role {
+    /// The uniform [`Params`].
+    Params = 0,
+    /// Elements of A.
+    A = 1,
+    /// Elements (or codes) of B.
+    B = 2,
+    /// The output.
+    C = 3,
+    /// The bias vector.
+    Bias = 4,
+    /// The residual matrix.
+    Residual = 5,
+    /// Cumulative ends of the groups, u32.
+    Offsets = 6,
+    /// Scales of a quantized B.
+    BScales = 7,
+    /// Biases of a quantized B.
+    BBiases = 8,
+    /// f32 partial sums between two passes.
+    Scratch = 9,
+}
+
+impl Role {
+    /// The binding number in group 0.
+    pub const fn binding(self) -> u32 {
+        self as u32
+    }
+
+    /// Lower-case name for messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Params => "params",
+            Role::A => "a",
+            Role::B => "b",
+            Role::C => "c",
+            Role::Bias => "bias",
+            Role::Residual => "residual",
+            Role::Offsets => "offsets",
+            Role::BScales => "b scales",
+            Role::BBiases => "b biases",
+            Role::Scratch => "scratch",
+        }
+    }
+}
+
+/// A constant of a WGSL file: the right-hand side of the line `const NAME: ... //param`.
+pub type Constant = (&'static str, u32);
+
+/// One tile shape (and so on) of a mainloop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Variant {
+    /// Name within the kernel, such as `64x64x16`.
+    pub name: &'static str,
+    /// Rows of C that one workgroup computes.
+    pub bm: u32,
+    /// Columns of C that one workgroup computes.
+    pub bn: u32,
+    /// Step along K of one round of the workgroup. A part of a split K is a multiple of it.
+    pub bk: u32,
+    /// Invocations of one workgroup, all along x.
+    pub threads: u32,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+    /// Values for the file's constants.
+    pub constants: &'static [Constant],
+}
+
+/// Why a kernel does not take a problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reject(pub String);
+
+/// A mainloop: one WGSL file, its variants, and when and how well it serves.
+#[derive(Clone, Copy)]
+pub struct KernelDef {
+    /// Name, as `--kernel` takes it: `simt`.
+    pub name: &'static str,
+    /// Its file under `shaders/`.
+    pub file: &'static str,
+    /// Files instantiated for A and for B beside the loader and its blocks.
+    pub operand_files: &'static [&'static str],
+    /// Its variants, `NAME/VARIANT`.
+    pub variants: &'static [Variant],
+    /// Whether K may be split over workgroups (two passes).
+    pub splits: bool,
+    /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a kernel asked for by name skips this.
+    /// Limits of the device, formats and alignment are checked by the planner, not here.
+    pub admit: fn(&Problem, &Variant) -> Result<(), Reject>,
+    /// Estimated seconds on the GPU for one pass over K in `splits` parts; only the order of the estimates matters.
+    pub cost: fn(&Problem, &Caps, &Variant, splits: u64) -> f64,
+}
+
+/// How an operand is fetched: one WGSL file instantiated for A, B, bias or residual.
+#[derive(Clone, Copy)]
+pub struct OperandDef {
+    /// Name for explanations: `f32x4`.
+    pub name: &'static str,
+    /// Its file under `shaders/`.
+    pub file: &'static str,
+    /// Whether it reads this format on this device.
+    pub accepts: fn(Format, &Caps) -> bool,
+    /// Elements that are fetched together: offset, strides and the extent along the contiguous axis must be multiples.
+    pub vector: u64,
+    /// Values for the file's constants, given the format.
+    pub constants: fn(Format) -> Vec<Constant>,
+    /// Bytes of one element of the bound array: the least size of a binding.
+    pub element_bytes: u64,
+    /// Whether it enables the WGSL extension f16.
+    pub f16: bool,
+}
+
+/// How an output is written: one WGSL file.
+#[derive(Clone, Copy)]
+pub struct StoreDef {
+    /// Name for explanations.
+    pub name: &'static str,
+    /// Its file under `shaders/`.
+    pub file: &'static str,
+    /// Whether it writes this type on this device.
+    pub accepts: fn(DType, &Caps) -> bool,
+    /// Elements that one invocation must own together: C's offset and strides must be multiples for a mainloop to store through it.
+    pub vector: u64,
+    /// Whether the number of columns must be a multiple of `vector` too.
+    pub whole: bool,
+    /// Elements per storage word in a finishing pass, which has no alignment to ask for; 0 when it cannot serve one.
+    pub finish_elements: u64,
+    /// Values for the file's constants.
+    pub constants: fn(DType) -> Vec<Constant>,
+    /// Bytes of one element of the bound array.
+    pub element_bytes: u64,
+    /// Whether it enables the WGSL extension f16.
+    pub f16: bool,
+}
+
+/// How workgroups find their tile.
+#[derive(Clone, Copy)]
+pub struct ScheduleDef {
+    /// Name for explanations.
+    pub name: &'static str,
+    /// Its file under `shaders/`.
+    pub file: &'static str,
+    /// Whether it serves this grouping.
+    pub accepts: fn(&Problem) -> bool,
+    /// Upper bound on the tiles along M for a tile of `bm` rows.
+    pub tiles_m: fn(&Problem, bm: u64) -> u64,
+    /// Whether it reads the group offsets.
+    pub offsets: bool,
+}
+
+/// All tables: what `plan` walks.
+#[derive(Clone, Copy)]
+pub struct Library {
+    /// Mainloops.
+    pub kernels: &'static [KernelDef],
+    /// Operand loaders, the preferred first.
+    pub operands: &'static [OperandDef],
+    /// Output stores, the preferred first.
+    pub stores: &'static [StoreDef],
+    /// Schedules.
+    pub schedules: &'static [ScheduleDef],
+    /// Files that every mainloop is composed with.
+    pub common: &'static [&'static str],
+    /// The file instantiated for A and B that turns a loader into 4×4 blocks.
+    pub block: &'static str,
+    /// The loader of an operand that is not there.
+    pub absent: &'static str,
+    /// The end of a mainloop that stores its result.
+    pub direct: &'static str,
+    /// Alpha, beta, bias and residual.
+    pub linear: &'static str,
+    /// Activations.
+    pub activation: &'static str,
+    /// The end of a mainloop that leaves f32 partial sums to a finishing pass.
+    pub partial: &'static str,
+    /// The finishing pass.
+    pub finish: &'static str,
+    /// Invocations of a workgroup of the finishing pass.
+    pub finish_threads: u32,
+}

@@ -1,0 +1,20 @@
+//! Vocabulary and planner of tilewise: what a product is ([`Problem`]), what an adapter can do ([`Caps`]),
+//! what a kernel is ([`KernelDef`]), and [`plan()`], the pure function that brings the three together.
+//!
+//! Nothing here touches a device or a file. Executors (in the crate `tilewise`) run a [`Plan`] and decide nothing.
+
+pub mod caps;
+pub mod convert;
+pub mod error;
+pub mod kernel;
+pub mod plan;
+pub mod problem;
+pub mod quant;
+pub mod reference;
+
+pub use caps::{Caps, DeviceClass};
+pub use error::{Error, Result};
+pub use kernel::{KernelDef, Params, Reject, Variant};
+pub use plan::{Choice, Pass, Plan, explain, plan};
+pub use problem::{Activation, Axis, Bias, DType, Epilogue, Format, Grouping, Operand, Problem};
+pub use quant::QuantFormat;

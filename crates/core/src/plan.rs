@@ -1,0 +1,259 @@
+//! From a problem and an adapter's capabilities to everything that an executor needs: [`plan()`].
+//!
+//! The planner knows no kernel by name. It checks the problem, walks the table, keeps the candidates that the adapter's limits and the
+//! kernel's `admit` allow, and takes the cheapest by `cost`. It is a pure function, so every decision is tested without a GPU.
+
+mod build;
+mod check;
+mod explain;
+
+pub use explain::explain;
+
+use crate::caps::Caps;
+use crate::error::{Error, Result};
+use crate::kernel::{Constant, KernelDef, Library, Params, Reject, Role, Variant};
+use crate::problem::{Grouping, Problem};
+
+/// One WGSL file of a pass.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// Path below `shaders/`.
+    pub file: &'static str,
+    /// The operand it is instantiated for: replaces the prefix `x_` of its identifiers.
+    pub operand: Option<&'static str>,
+    /// Values for its constants.
+    pub constants: Vec<Constant>,
+}
+
+/// One buffer of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Binding {
+    /// What it holds, and by that its number.
+    pub role: Role,
+    /// Whether the shader writes it.
+    pub writable: bool,
+    /// Bytes from the start of the operand's storage that the shader may touch; a multiple of 4, at least `element_bytes`.
+    pub bytes: u64,
+    /// Bytes of one element of the bound array.
+    pub element_bytes: u64,
+}
+
+/// One dispatch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pass {
+    /// Kernel and variant, for labels.
+    pub label: String,
+    /// The files that make its shader.
+    pub parts: Vec<Part>,
+    /// Whether the shader enables the extension f16.
+    pub f16: bool,
+    /// Contents of the uniform buffer.
+    pub params: Params,
+    /// Workgroups along x and y.
+    pub grid: [u32; 2],
+    /// Invocations of one workgroup.
+    pub threads: u32,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+    /// The buffers, by ascending role; `Role::Params` is not among them, every pass has it.
+    pub bindings: Vec<Binding>,
+}
+
+/// What was chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The mainloop's name.
+    pub kernel: &'static str,
+    /// The variant's name.
+    pub variant: &'static str,
+    /// Into how many parts K is split.
+    pub splits: u64,
+    /// Estimated seconds.
+    pub cost: f64,
+}
+
+impl std::fmt::Display for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.kernel, self.variant)?;
+        if self.splits > 1 {
+            write!(f, "+k{}", self.splits)?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything an executor needs. A product without elements has no choice and no passes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The problem, with strides that play no part set to 0.
+    pub problem: Problem,
+    /// What was chosen; none when there is nothing to do.
+    pub choice: Option<Choice>,
+    /// Dispatches, in order.
+    pub passes: Vec<Pass>,
+    /// Bytes of f32 scratch memory shared by the passes.
+    pub scratch_bytes: u64,
+}
+
+/// A kernel by name: `simt`, `simt/64x64x16` or `simt/64x64x16+k4`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forced {
+    /// The mainloop's name.
+    pub kernel: String,
+    /// The variant's name; all variants when absent.
+    pub variant: Option<String>,
+    /// Parts of K; as the planner likes when absent.
+    pub splits: Option<u64>,
+}
+
+impl std::str::FromStr for Forced {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (name, splits) = match text.split_once("+k") {
+            Some((name, splits)) => {
+                let splits = splits.parse().ok().filter(|s| (1..=4096).contains(s));
+                (name, Some(splits.ok_or_else(|| Error::Value(format!("{text:?}: +k wants a number from 1 to 4096")))?))
+            }
+            None => (text, None),
+        };
+        let (kernel, variant) = match name.split_once('/') {
+            Some((kernel, variant)) => (kernel, Some(variant.to_owned())),
+            None => (name, None),
+        };
+        Ok(Forced { kernel: kernel.to_owned(), variant, splits })
+    }
+}
+
+/// A candidate and what became of it.
+pub(crate) struct Candidate {
+    pub(crate) kernel: &'static KernelDef,
+    pub(crate) variant: &'static Variant,
+    pub(crate) splits: u64,
+    pub(crate) verdict: Result<f64, Reject>,
+}
+
+impl Candidate {
+    fn choice(&self, cost: f64) -> Choice {
+        Choice { kernel: self.kernel.name, variant: self.variant.name, splits: self.splits, cost }
+    }
+}
+
+/// Plans a product: checks it, chooses a kernel from `library`, and lays out passes, bindings and parameters.
+///
+/// `forced` names a kernel to use whatever its cost; the adapter's limits are still checked.
+///
+/// # Errors
+/// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported` for a problem that cannot be run on these `caps`;
+/// `UnknownKernel` for a forced name that is not in the table; `NoKernel` when every candidate was rejected.
+pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Result<Plan> {
+    let problem = check::check(problem, caps)?;
+    let candidates = candidates(&problem, caps, library, forced)?;
+    if problem.m == 0 || problem.n == 0 || problem.entries() == 0 {
+        return Ok(Plan { problem, choice: None, passes: Vec::new(), scratch_bytes: 0 });
+    }
+    let best = candidates
+        .iter()
+        .filter_map(|candidate| candidate.verdict.as_ref().ok().map(|cost| (candidate, *cost)))
+        .min_by(|(_, a), (_, b)| a.total_cmp(b));
+    match best {
+        Some((candidate, cost)) => build::build(problem, caps, library, candidate.choice(cost), candidate),
+        None => Err(Error::NoKernel(explain::rejections(&candidates))),
+    }
+}
+
+/// Every candidate with its cost or the reason against it.
+pub(crate) fn candidates(
+    problem: &Problem,
+    caps: &Caps,
+    library: &Library,
+    forced: Option<&Forced>,
+) -> Result<Vec<Candidate>> {
+    let mut all = Vec::new();
+    for kernel in library.kernels {
+        if forced.is_some_and(|f| f.kernel != kernel.name) {
+            continue;
+        }
+        for variant in kernel.variants {
+            if forced.and_then(|f| f.variant.as_deref()).is_some_and(|name| name != variant.name) {
+                continue;
+            }
+            for splits in split_counts(problem, caps, kernel, variant, forced) {
+                let verdict = verdict(problem, caps, library, kernel, variant, splits, forced.is_some());
+                all.push(Candidate { kernel, variant, splits, verdict });
+            }
+        }
+    }
+    match forced {
+        Some(forced) if all.is_empty() => Err(unknown(forced, library)),
+        _ => Ok(all),
+    }
+}
+
+fn unknown(forced: &Forced, library: &Library) -> Error {
+    let names = library.kernels.iter().flat_map(|k| k.variants.iter().map(move |v| format!("{}/{}", k.name, v.name)));
+    let name = match &forced.variant {
+        Some(variant) => format!("{}/{variant}", forced.kernel),
+        None => forced.kernel.clone(),
+    };
+    Error::UnknownKernel { name, known: names.collect::<Vec<_>>().join(", ") }
+}
+
+/// The numbers of parts of K worth a look: powers of two, while a part keeps several steps of work.
+fn split_counts(
+    problem: &Problem,
+    caps: &Caps,
+    kernel: &KernelDef,
+    variant: &Variant,
+    forced: Option<&Forced>,
+) -> Vec<u64> {
+    if let Some(splits) = forced.and_then(|f| f.splits) {
+        return vec![splits];
+    }
+    let mut counts = vec![1];
+    if kernel.splits && problem.grouping == Grouping::Batched {
+        let tiles = problem.m.div_ceil(variant.bm.into()) * problem.n.div_ceil(variant.bn.into());
+        let wanted = 4 * caps.rates().cores as u64;
+        let mut splits = 2;
+        while splits <= 64 && problem.k / splits >= 2 * u64::from(variant.bk) && tiles.saturating_mul(splits / 2) < wanted {
+            counts.push(splits);
+            splits *= 2;
+        }
+    }
+    counts
+}
+
+fn verdict(
+    problem: &Problem,
+    caps: &Caps,
+    library: &Library,
+    kernel: &KernelDef,
+    variant: &Variant,
+    splits: u64,
+    forced: bool,
+) -> Result<f64, Reject> {
+    let limit = |what: &str, needed: u64, allowed: u64| {
+        if needed <= allowed { Ok(()) } else { Err(Reject(format!("{what}: {needed} needed, {allowed} allowed"))) }
+    };
+    limit("bytes of workgroup memory", variant.workgroup_bytes.into(), caps.max_workgroup_bytes.into())?;
+    limit("invocations", variant.threads.into(), caps.max_invocations.min(caps.max_workgroup_size_x).into())?;
+    if splits > 1 && !(kernel.splits && problem.grouping == Grouping::Batched) {
+        return Err(Reject(format!("K cannot be split ({splits} parts) under this kernel and grouping")));
+    }
+    let layout = build::layout(problem, caps, library, variant, splits)?;
+    limit("workgroups", layout.workgroups, u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()))?;
+    limit("storage buffers", layout.storage_buffers, caps.max_storage_buffers.into())?;
+    limit("bytes of scratch", layout.scratch_bytes, caps.max_binding_bytes.min(caps.max_buffer_bytes))?;
+    limit("elements of scratch", layout.scratch_bytes / 4, u32::MAX.into())?;
+    if !forced {
+        (kernel.admit)(problem, variant)?;
+    }
+    let rates = caps.rates();
+    let finish = if layout.two_passes {
+        // Partial sums are written and read again.
+        2.0 * layout.scratch_bytes as f64 / rates.bandwidth + rates.dispatch
+    } else {
+        0.0
+    };
+    Ok((kernel.cost)(problem, caps, variant, splits) + finish)
+}

@@ -1,0 +1,98 @@
+//! Why this kernel and not another, as text.
+
+use super::{Candidate, Forced, Plan, candidates, plan};
+use crate::caps::Caps;
+use crate::error::Result;
+use crate::kernel::Library;
+use crate::problem::{Grouping, Problem};
+use std::fmt::Write;
+
+/// The plan of a problem with every candidate's estimate or the reason against it, and the passes with their parts and bindings.
+///
+/// # Errors
+/// As [`plan`].
+pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Result<String> {
+    let plan = plan(problem, caps, library, forced)?;
+    let mut out = String::new();
+    header(&mut out, &plan, caps);
+    let Some(choice) = &plan.choice else {
+        out.push_str("nothing to do: the output has no elements\n");
+        return Ok(out);
+    };
+    let _ = writeln!(out, "chosen  {choice}  ~{}", time(choice.cost));
+    for (index, pass) in plan.passes.iter().enumerate() {
+        let [x, y] = pass.grid;
+        let _ = writeln!(
+            out,
+            "pass {}  {}  grid {x}×{y}, {} invocations, {} bytes of workgroup memory",
+            index + 1,
+            pass.label,
+            pass.threads,
+            pass.workgroup_bytes
+        );
+        let files = pass.parts.iter().map(|part| {
+            let name = part.file.trim_end_matches(".wgsl");
+            part.operand.map_or_else(|| name.to_owned(), |operand| format!("{operand}:{name}"))
+        });
+        let _ = writeln!(out, "  parts     {}", files.collect::<Vec<_>>().join(" "));
+        let bindings = pass.bindings.iter().map(|b| format!("{}:{} {}B", b.role.binding(), b.role.name(), b.bytes));
+        let _ = writeln!(out, "  bindings  {}", bindings.collect::<Vec<_>>().join(", "));
+    }
+    if plan.scratch_bytes > 0 {
+        let _ = writeln!(out, "scratch {} bytes", plan.scratch_bytes);
+    }
+    let all = candidates(&plan.problem, caps, library, forced)?;
+    let mut accepted: Vec<_> = all.iter().filter_map(|c| c.verdict.as_ref().ok().map(|cost| (c, *cost))).collect();
+    accepted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    out.push_str("candidates, by estimate\n");
+    for (candidate, cost) in accepted {
+        let _ = writeln!(out, "  {:<24} ~{}", candidate.choice(cost).to_string(), time(cost));
+    }
+    for candidate in all.iter().filter(|candidate| candidate.verdict.is_err()) {
+        let _ = writeln!(out, "  {}", rejection(candidate));
+    }
+    Ok(out)
+}
+
+fn header(out: &mut String, plan: &Plan, caps: &Caps) {
+    let problem = &plan.problem;
+    let Problem { m, n, k, batch, .. } = *problem;
+    let (a, b, c) = (problem.a.format, problem.b.format, problem.c.format);
+    let _ = write!(out, "problem C[{m},{n}] = A[{m},{k}]·B[{k},{n}]  {}  {a}·{b}→{c}", problem.layout());
+    match problem.grouping {
+        Grouping::Batched if batch == 1 => {}
+        Grouping::Batched => {
+            let _ = write!(out, "  batch {batch}");
+        }
+        Grouping::RaggedM { groups } => {
+            let _ = write!(out, "  {groups} groups of rows");
+        }
+    }
+    let epilogue = &problem.epilogue;
+    let _ = write!(out, "\nepilogue alpha {} beta {}", epilogue.alpha, epilogue.beta);
+    if let Some(bias) = epilogue.bias {
+        let _ = write!(out, " bias along {:?} ({})", bias.axis, bias.operand.format);
+    }
+    let _ = write!(out, " activation {}", epilogue.activation.name());
+    if let Some(residual) = epilogue.residual {
+        let _ = write!(out, " residual ({})", residual.format);
+    }
+    let _ = writeln!(out, "\ndevice  {}", caps.name);
+}
+
+/// Milliseconds with three significant digits: an estimate has no more.
+fn time(seconds: f64) -> String {
+    let ms = seconds * 1e3;
+    let digits = (2.0 - ms.abs().log10().floor()).clamp(0.0, 6.0) as usize;
+    format!("{ms:.digits$} ms")
+}
+
+fn rejection(candidate: &Candidate) -> String {
+    let reason = candidate.verdict.as_ref().err().map_or("", |reject| reject.0.as_str());
+    format!("{:<24} no: {reason}", candidate.choice(0.0).to_string())
+}
+
+/// All rejections in one line.
+pub(super) fn rejections(candidates: &[Candidate]) -> String {
+    candidates.iter().map(rejection).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,260 @@
+//! What is to be computed: operands, grouping and epilogue, as plain numbers. No buffer, no device.
+//!
+//! C\[M,N\] = epilogue(alpha · A\[M,K\] · B\[K,N\] + beta · C), once per batch entry or group.
+
+use crate::quant::QuantFormat;
+
+/// Type of a stored dense element. Products are accumulated in f32 whatever the storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16.
+    F16,
+    /// bfloat16: the upper half of a binary32.
+    BF16,
+}
+
+impl DType {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
+
+    /// Size of one element in bytes.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            DType::F32 => 4,
+            DType::F16 | DType::BF16 => 2,
+        }
+    }
+
+    /// Lower-case name, as the command line and the recorded figures write it: `f32`, `f16`, `bf16`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DType::F32 => "f32",
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
+        }
+    }
+
+    /// Half the distance from 1 to the next number: the relative error of one rounding to this type.
+    pub const fn unit_roundoff(self) -> f64 {
+        match self {
+            DType::F32 => 1.0 / (1u64 << 24) as f64,
+            DType::F16 => 1.0 / (1u64 << 11) as f64,
+            DType::BF16 => 1.0 / (1u64 << 8) as f64,
+        }
+    }
+}
+
+impl std::fmt::Display for DType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How the elements of an operand are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// One element after the other.
+    Dense(DType),
+    /// Codes with a scale and a bias per group of elements along K; scales and biases are stored as the given type.
+    Quantized(QuantFormat, DType),
+}
+
+impl Format {
+    /// The element type of a dense operand, the type of the scales of a quantized one.
+    pub const fn dtype(self) -> DType {
+        match self {
+            Format::Dense(dtype) | Format::Quantized(_, dtype) => dtype,
+        }
+    }
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Format::Dense(dtype) => f.pad(dtype.name()),
+            Format::Quantized(format, scales) => f.pad(&format!("{format}({scales})")),
+        }
+    }
+}
+
+/// Where the elements of one matrix lie in the storage that holds them. All numbers count elements, not bytes.
+///
+/// Element (row, col) of batch entry b is at `offset + b·batch_stride + row·ld + col`, or, when `transposed`, at
+/// `offset + b·batch_stride + col·ld + row`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operand {
+    /// Storage format.
+    pub format: Format,
+    /// Whether the storage holds the transpose of the operand.
+    pub transposed: bool,
+    /// Index of the first element.
+    pub offset: u64,
+    /// Row stride of the storage (lda, ldb, ldc).
+    pub ld: u64,
+    /// Distance between batch entries (between groups, for the B of a grouped product); 0 broadcasts one entry.
+    pub batch_stride: u64,
+    /// How many elements the storage holds, from its start. The planner refuses a problem that reaches beyond.
+    pub len: u64,
+}
+
+impl Operand {
+    /// A packed row-major operand of `batch` entries of `rows`×`cols`, starting at element 0, in storage that just holds it.
+    pub const fn packed(format: Format, batch: u64, rows: u64, cols: u64) -> Self {
+        Operand { format, transposed: false, offset: 0, ld: cols, batch_stride: rows * cols, len: batch * rows * cols }
+    }
+
+    /// The same storage, read as its transpose.
+    pub const fn t(mut self) -> Self {
+        self.transposed = !self.transposed;
+        self
+    }
+}
+
+/// How the rows of A and C are split among the entries of B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Grouping {
+    /// `Problem::batch` independent products, one entry each of A, B and C.
+    Batched,
+    /// Rows `offsets[g-1] .. offsets[g]` of A and C (row 0 on for g = 0) are multiplied by entry g of B. The `groups` offsets are
+    /// cumulative ends, u32, on the device. Rows from the last offset on are left untouched.
+    RaggedM {
+        /// Number of groups.
+        groups: u64,
+    },
+}
+
+/// Function applied after the bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Activation {
+    /// The identity.
+    #[default]
+    None,
+    /// max(x, 0).
+    Relu,
+    /// x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))), the tanh form of Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016).
+    Gelu,
+    /// x / (1 + e^(−x)), also called swish.
+    Silu,
+}
+
+impl Activation {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Activation; 4] = [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu];
+
+    /// Lower-case name, as the command line writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Activation::None => "none",
+            Activation::Relu => "relu",
+            Activation::Gelu => "gelu",
+            Activation::Silu => "silu",
+        }
+    }
+}
+
+/// Axis of C along which a bias runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Axis {
+    /// One value per row.
+    M,
+    /// One value per column, as in a linear layer.
+    N,
+}
+
+/// A vector added to every row (along N) or to every column (along M) of the product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bias {
+    /// The axis along which it runs.
+    pub axis: Axis,
+    /// Where it lies: element i of batch entry (or group) b is at `offset + b·batch_stride + i·ld`. Must be dense.
+    pub operand: Operand,
+}
+
+/// What happens to the f32 accumulator x before it is stored, in this order:
+/// y = activation(alpha·x + beta·C + bias) + residual, then the cast to C's type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Epilogue {
+    /// Factor of the product.
+    pub alpha: f32,
+    /// Factor of the old value of C. With 0, C is never read.
+    pub beta: f32,
+    /// Vector added before the activation.
+    pub bias: Option<Bias>,
+    /// Function applied after the bias.
+    pub activation: Activation,
+    /// Matrix of C's shape added last. Must be dense.
+    pub residual: Option<Operand>,
+}
+
+impl Default for Epilogue {
+    /// The plain product: alpha 1, beta 0, nothing added.
+    fn default() -> Self {
+        Epilogue { alpha: 1.0, beta: 0.0, bias: None, activation: Activation::None, residual: None }
+    }
+}
+
+/// One product, complete: everything that [`plan`](crate::plan()) needs to know about it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Problem {
+    /// Rows of A and C; for a grouped product, of all groups together.
+    pub m: u64,
+    /// Columns of B and C.
+    pub n: u64,
+    /// Columns of A, rows of B: the summed dimension.
+    pub k: u64,
+    /// Number of independent products; 1 for a grouped product.
+    pub batch: u64,
+    /// Left operand, \[M,K\].
+    pub a: Operand,
+    /// Right operand, \[K,N\].
+    pub b: Operand,
+    /// Output, \[M,N\]; also the C that beta multiplies. Must be dense and not transposed.
+    pub c: Operand,
+    /// How rows are split among the entries of B.
+    pub grouping: Grouping,
+    /// What is done to the product before it is stored.
+    pub epilogue: Epilogue,
+}
+
+impl Problem {
+    /// A plain packed product of one type: C\[M,N\] = A\[M,K\]·B\[K,N\].
+    pub fn dense(dtype: DType, m: u64, n: u64, k: u64) -> Self {
+        let format = Format::Dense(dtype);
+        Problem {
+            m,
+            n,
+            k,
+            batch: 1,
+            a: Operand::packed(format, 1, m, k),
+            b: Operand::packed(format, 1, k, n),
+            c: Operand::packed(format, 1, m, n),
+            grouping: Grouping::Batched,
+            epilogue: Epilogue::default(),
+        }
+    }
+
+    /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped product meets one group).
+    pub fn flops(&self) -> f64 {
+        2.0 * self.m as f64 * self.n as f64 * self.k as f64 * self.batch as f64
+    }
+
+    /// Entries of B: the batch, or the number of groups.
+    pub fn entries(&self) -> u64 {
+        match self.grouping {
+            Grouping::Batched => self.batch,
+            Grouping::RaggedM { groups } => groups,
+        }
+    }
+
+    /// `NN`, `NT`, `TN` or `TT`: the transposes of A and B.
+    pub fn layout(&self) -> &'static str {
+        match (self.a.transposed, self.b.transposed) {
+            (false, false) => "NN",
+            (false, true) => "NT",
+            (true, false) => "TN",
+            (true, true) => "TT",
+        }
+    }
+}

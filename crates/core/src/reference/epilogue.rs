@@ -1,0 +1,116 @@
+//! From the sum over K to the number that is stored, with the error of every step.
+
+use super::product::Dot;
+use crate::convert;
+use crate::problem::{Activation, DType, Epilogue};
+
+/// Relative error of one f32 rounding.
+const U: f64 = DType::F32.unit_roundoff();
+/// A subnormal result may be flushed to zero, which costs less than this.
+const SMALLEST_NORMAL: f64 = f32::MIN_POSITIVE as f64;
+
+/// What the epilogue reads beside the product: each a value and the error admitted in it.
+pub(super) struct Terms {
+    /// Old element of C; none when beta is 0.
+    pub(super) old: Option<(f64, f64)>,
+    /// Element of the bias.
+    pub(super) bias: Option<(f64, f64)>,
+    /// Element of the residual.
+    pub(super) residual: Option<(f64, f64)>,
+}
+
+/// x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))): see [`Activation::Gelu`].
+pub fn tanh_gelu(x: f64) -> f64 {
+    // The same function as x·σ(2t), which keeps its digits where 1 + tanh(t) cancels.
+    let t = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+    x * logistic(2.0 * t)
+}
+
+/// x / (1 + e^(−x)): see [`Activation::Silu`].
+pub fn silu(x: f64) -> f64 {
+    x * logistic(x)
+}
+
+fn logistic(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// The result before its rounding to `output`, and the bound of the stored number.
+pub(super) fn apply(epilogue: &Epilogue, dot: &Dot, k: usize, terms: &Terms, output: DType) -> (f64, f64) {
+    let (alpha, beta) = (f64::from(epilogue.alpha), f64::from(epilogue.beta));
+    let (old, old_error) = terms.old.unwrap_or_default();
+    let (bias, bias_error) = terms.bias.unwrap_or_default();
+
+    // x = alpha·Σ + beta·C + bias. No term meets more roundings than there are steps, in any order, fused or not.
+    let old = if terms.old.is_some() { beta * old } else { 0.0 };
+    let x = alpha * dot.sum + old + bias;
+    let steps = u8::from(alpha != 1.0) + 2 * u8::from(terms.old.is_some()) + u8::from(terms.bias.is_some());
+    let sum_error = dot.error(k);
+    let magnitude = alpha.abs() * (dot.sum.abs() + sum_error) + old.abs() + bias.abs();
+    let mut error = alpha.abs() * sum_error + beta.abs() * old_error + bias_error;
+    error += f64::from(steps) * (U * magnitude + SMALLEST_NORMAL);
+
+    let (mut value, lipschitz, activation_error) = activate(epilogue.activation, x);
+    error = lipschitz * error + activation_error;
+
+    if let Some((residual, residual_error)) = terms.residual {
+        error += residual_error + U * (value.abs() + error + residual.abs()) + SMALLEST_NORMAL;
+        value += residual;
+    }
+
+    let reach = value.abs() + error;
+    let smallest_normal = convert::min_normal(output);
+    if value.abs() - error < smallest_normal {
+        error += reach.min(smallest_normal);
+    }
+    if output != DType::F32 {
+        error += half_ulp(output, reach);
+    }
+
+    let overflow = dot.magnitude.is_finite() && dot.magnitude.max(magnitude) >= f64::from(f32::MAX);
+    // max(NaN, 0) may be 0, and the formulas of the others meet ∞/∞ or 0·∞.
+    let undefined = match epilogue.activation {
+        Activation::None => false,
+        Activation::Relu => x.is_nan(),
+        Activation::Gelu | Activation::Silu => x.is_infinite(),
+    };
+    if overflow || undefined {
+        (value, f64::INFINITY)
+    } else if value.is_finite() {
+        (value, if error.is_nan() { f64::INFINITY } else { error })
+    } else {
+        (value, 0.0)
+    }
+}
+
+/// Activation of x, its Lipschitz constant, and the error of evaluating it in f32 with the accuracies of the WGSL specification
+/// (section "Accuracy of Concrete Floating Point Expressions"): division 2.5 ulp, exp(x) 3 + 2|x| ulp, tanh 1e-5 absolute.
+fn activate(activation: Activation, x: f64) -> (f64, f64, f64) {
+    const ULP: f64 = 2.0 * U;
+    match activation {
+        Activation::None => (x, 1.0, 0.0),
+        Activation::Relu => (if x < 0.0 { 0.0 } else { x }, 1.0, 0.0),
+        Activation::Gelu => {
+            let y = tanh_gelu(x);
+            // By tanh: t carries seven roundings, which tanh turns into 7u·|t|·sech²(t) < 4u; then one sum and two products. The
+            // form x·σ(2t) errs less. The device's tanh may be (e^t − e^−t)/(e^t + e^−t), which overflows: 1e-5 holds for |t| up
+            // to about 15, where a kernel has to clamp t.
+            (y, 1.13, x.abs() / 2.0 * (1e-5 + 4.0 * U) + 2.0 * ULP * y.abs() + SMALLEST_NORMAL)
+        }
+        Activation::Silu => {
+            let (y, sigma) = (silu(x), logistic(x));
+            // dσ = σ(1 − σ)·(relative error of the exponential); then a sum, a division and perhaps a product.
+            let exponential = x.abs() * sigma * (1.0 - sigma) * (3.0 + 2.0 * x.abs()) * ULP;
+            // Beyond 87, e^(−x) nears the end of f32's range, where the quotient may be zero.
+            let vanishing = if x < -87.0 { y.abs() } else { 0.0 };
+            (y, 1.1, exponential + 4.0 * ULP * y.abs() + vanishing + SMALLEST_NORMAL)
+        }
+    }
+}
+
+/// Half the distance between neighbours in `dtype` at `magnitude`: the error of rounding to nearest.
+pub(super) fn half_ulp(dtype: DType, magnitude: f64) -> f64 {
+    const EXPONENT: u64 = 0x7ff << 52;
+    let power_of_two = f64::from_bits(magnitude.max(convert::min_normal(dtype)).to_bits() & EXPONENT);
+    power_of_two * dtype.unit_roundoff()
+}

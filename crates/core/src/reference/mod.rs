@@ -1,0 +1,189 @@
+//! The oracle: what a [`Problem`] gives in f64, and how far a correct f32 kernel may lie from it.
+//!
+//! The bound of each element follows the kernel's arithmetic from the product to the stored number, whatever its order:
+//! the sum over K here and in [`product`], the steps after it in [`epilogue`].
+//!
+//! Summed dimension: an f32 sum of K products in any order errs by at most γ·Σ|a·b|, where γ ≈ K·u in the worst case and
+//! γ ≈ λ·√K·u with a probability of at least 1 − 2K·exp(−λ²/2) when the rounding errors are independent with mean zero
+//! (N. J. Higham and T. Mary, "A new approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019). We take
+//! the smaller of the two, with λ = 8. Sums of equal terms are the known exception: their rounding errors all point the same way,
+//! so they get the worst case.
+//!
+//! Subnormals: WGSL lets a device read or write zero for any subnormal number (section "Floating point evaluation"), so every one
+//! of them, read, computed or written, may be off by its whole size.
+
+mod epilogue;
+mod product;
+#[cfg(test)]
+mod tests;
+
+pub use epilogue::{silu, tanh_gelu};
+
+use crate::convert;
+use crate::problem::{Axis, DType, Format, Grouping, Operand, Problem};
+use epilogue::Terms;
+use product::Side;
+
+/// Contents of the operands of a [`Problem`], each indexed by storage index as [`Operand`] documents. A quantized operand is given
+/// dequantized: weights `[n, k]` are n·k numbers, and its `ld` is k.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Inputs<'a> {
+    /// A.
+    pub a: &'a [f64],
+    /// B.
+    pub b: &'a [f64],
+    /// Absolute error admitted in each element of B, as from [`Quantized::weight_error`](crate::quant::Quantized::weight_error).
+    pub b_error: Option<&'a [f64]>,
+    /// Old content of C's storage. What is missing at its end counts as zero.
+    pub c: &'a [f64],
+    /// The bias; needed when the epilogue has one.
+    pub bias: Option<&'a [f64]>,
+    /// The residual; needed when the epilogue has one.
+    pub residual: Option<&'a [f64]>,
+    /// Cumulative ends of the groups of a ragged product, `groups` of them. Each is clamped into what the group before left of M.
+    pub offsets: &'a [u32],
+}
+
+/// What C's storage holds after the product. All three have the length of C's storage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// The exact result, not rounded to C's type; the old content where nothing is written.
+    pub value: Vec<f64>,
+    /// Largest |computed − value| of a correct kernel, the rounding to C's type included; 0 where nothing is written.
+    /// Infinite where an intermediate may leave the range of f32, so that nothing can be promised.
+    pub bound: Vec<f64>,
+    /// Whether the product writes the element.
+    pub written: Vec<bool>,
+}
+
+/// The first element that a kernel got wrong.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("element {index} of C is {computed:e}, expected {expected:e} within {bound:e}")]
+pub struct Mismatch {
+    /// Index in C's storage.
+    pub index: usize,
+    /// What the kernel gave; NaN when it gave nothing.
+    pub computed: f64,
+    /// What the oracle gives; NaN for an element beyond C's storage.
+    pub expected: f64,
+    /// The difference that was admitted.
+    pub bound: f64,
+}
+
+impl Reference {
+    /// Compares the content of C's storage, stored as `dtype`, with the oracle. Gives the largest error as a fraction of its bound.
+    ///
+    /// An element that is not written must keep its value (any NaN equals any other). A NaN must be a NaN, an infinity that
+    /// infinity. A result that rounds to nothing finite in `dtype` may become the infinity or the largest number of its sign.
+    pub fn check(&self, computed: &[f64], dtype: DType) -> Result<f64, Mismatch> {
+        let mut worst = 0f64;
+        for index in 0..self.value.len().max(computed.len()) {
+            let at = |values: &[f64]| values.get(index).copied().unwrap_or(f64::NAN);
+            let (got, expected) = (at(computed), at(&self.value));
+            let bound = self.bound.get(index).copied().unwrap_or(0.0);
+            let both = index < self.value.len() && index < computed.len();
+            let same = got == expected || got.is_nan() && expected.is_nan();
+            if both && (same || bound == f64::INFINITY) {
+                continue;
+            }
+            let error = (got - expected).abs();
+            if both && self.written[index] && error <= bound {
+                worst = worst.max(error / bound);
+            } else if !(both && self.written[index] && overflows(dtype, got, expected, bound)) {
+                return Err(Mismatch { index, computed: got, expected, bound });
+            }
+        }
+        Ok(worst)
+    }
+}
+
+/// Whether `got` is what a finite `expected` becomes when it lies too near the end of `dtype`'s range.
+fn overflows(dtype: DType, got: f64, expected: f64, bound: f64) -> bool {
+    let largest = match dtype {
+        DType::F32 => f64::from(f32::MAX),
+        DType::F16 => half::f16::MAX.to_f64(),
+        DType::BF16 => half::bf16::MAX.to_f64(),
+    };
+    // Numbers from half a step beyond the largest on round to infinity. The bound holds one such half step already.
+    let half_step = epilogue::half_ulp(dtype, largest);
+    let reach = expected.abs() + bound - if dtype == DType::F32 { 0.0 } else { half_step };
+    expected.is_finite() && reach >= largest + half_step && got.signum() == expected.signum() && got.abs() >= largest
+}
+
+/// Computes `problem` in f64, with the bound of each element.
+///
+/// # Panics
+///
+/// When an input is shorter than its operand reaches, or missing: [`plan`](crate::plan()) the problem first, and hold what it says.
+pub fn reference(problem: &Problem, inputs: &Inputs<'_>) -> Reference {
+    let len = problem.c.len as usize;
+    let mut value = inputs.c.to_vec();
+    value.resize(len, 0.0);
+    let mut result = Reference { value, bound: vec![0.0; len], written: vec![false; len] };
+    match problem.grouping {
+        Grouping::Batched => {
+            for entry in 0..problem.batch {
+                product_of(problem, inputs, entry, entry, 0..problem.m, &mut result);
+            }
+        }
+        Grouping::RaggedM { groups } => {
+            let mut start = 0;
+            for group in 0..groups {
+                let end = u64::from(inputs.offsets[group as usize]).clamp(start, problem.m);
+                product_of(problem, inputs, 0, group, start..end, &mut result);
+                start = end;
+            }
+        }
+    }
+    result
+}
+
+/// Writes rows `rows` of batch entry `entry`, multiplied by entry `b_entry` of B.
+fn product_of(
+    problem: &Problem,
+    inputs: &Inputs<'_>,
+    entry: u64,
+    b_entry: u64,
+    rows: std::ops::Range<u64>,
+    result: &mut Reference,
+) {
+    let epilogue = &problem.epilogue;
+    let k = problem.k as usize;
+    let a = Side { values: inputs.a, errors: None, operand: problem.a.t(), entry };
+    let b = Side { values: inputs.b, errors: inputs.b_error, operand: problem.b, entry: b_entry };
+    product::for_each(&a, &b, rows, problem.n, k, |row, col, dot| {
+        let index = at(&problem.c, entry, row, col);
+        let stored = |values: Option<&[f64]>, operand: &Operand, index: usize| {
+            let value = values.expect("the epilogue's inputs are given")[index];
+            (value, flushed(operand.format, value))
+        };
+        let terms = Terms {
+            old: if epilogue.beta == 0.0 { None } else { Some(stored(Some(&result.value), &problem.c, index)) },
+            bias: epilogue.bias.map(|bias| {
+                let i = if bias.axis == Axis::M { row } else { col };
+                let place = bias.operand.offset + b_entry * bias.operand.batch_stride + i * bias.operand.ld;
+                stored(inputs.bias, &bias.operand, place as usize)
+            }),
+            residual: epilogue.residual.map(|operand| stored(inputs.residual, &operand, at(&operand, entry, row, col))),
+        };
+        let (value, bound) = epilogue::apply(epilogue, &dot, k, &terms, problem.c.format.dtype());
+        result.value[index] = value;
+        result.bound[index] = bound;
+        result.written[index] = true;
+    });
+}
+
+/// Storage index of an element.
+fn at(operand: &Operand, entry: u64, row: u64, col: u64) -> usize {
+    let (row, col) = if operand.transposed { (col, row) } else { (row, col) };
+    (operand.offset + entry * operand.batch_stride + row * operand.ld + col) as usize
+}
+
+/// By how much a `value` read from `format` changes when the device takes subnormals for zero.
+fn flushed(format: Format, value: f64) -> f64 {
+    let dtype = match format {
+        Format::Dense(dtype) => dtype,
+        Format::Quantized(..) => DType::F32,
+    };
+    convert::flushed(dtype, value)
+}

@@ -1,0 +1,118 @@
+//! From the parts of a pass to the text of one WGSL module. Three rules, and no preprocessor beyond them:
+//!
+//! 1. Whole files are concatenated; module scope in WGSL has no order.
+//! 2. In a line `const NAME: type = value; //param` the value is replaced.
+//! 3. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by the operand's name.
+//!
+//! The extension f16 is enabled at the top when a part needs it.
+
+use crate::files::FILES;
+use tilewise_core::plan::{Part, Pass};
+
+/// The WGSL module of a pass. Every file named by the tables exists: a test assembles them all.
+///
+/// # Panics
+/// When a part names a file or a constant that does not exist, which only a mistake in the tables can cause.
+pub fn assemble(pass: &Pass) -> String {
+    let mut text = String::with_capacity(16 << 10);
+    if pass.f16 {
+        text.push_str("enable f16;\n");
+    }
+    for part in &pass.parts {
+        text.push_str(&instantiate(part));
+        text.push('\n');
+    }
+    text
+}
+
+fn instantiate(part: &Part) -> String {
+    let (_, file) =
+        FILES.iter().find(|(path, _)| *path == part.file).unwrap_or_else(|| panic!("no shader file {}", part.file));
+    let mut used = 0;
+    let mut text = String::with_capacity(file.len() + 64);
+    for line in file.lines() {
+        match parameter(line) {
+            Some((name, ty)) => match part.constants.iter().find(|(constant, _)| *constant == name) {
+                Some((_, value)) => {
+                    used += 1;
+                    text.push_str(&format!("const {name}: {ty} = {};", literal(ty, *value)));
+                }
+                None => text.push_str(line),
+            },
+            None => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    assert_eq!(used, part.constants.len(), "{} lacks one of the constants {:?}", part.file, part.constants);
+    match part.operand {
+        Some(name) => rename(&text, name),
+        None => text,
+    }
+}
+
+/// Name and type of the constant that a `//param` line declares.
+fn parameter(line: &str) -> Option<(&str, &str)> {
+    let declaration = line.strip_suffix("//param")?.strip_prefix("const ")?;
+    let (name, rest) = declaration.split_once(": ")?;
+    Some((name, rest.split_once(" = ")?.0))
+}
+
+fn literal(ty: &str, value: u32) -> String {
+    match ty {
+        "bool" => (value != 0).to_string(),
+        _ => format!("{value}u"),
+    }
+}
+
+/// Replaces the prefix `x_` and `X_` of identifiers by `NAME_`, in the same case.
+fn rename(text: &str, name: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 256);
+    let mut inside = false;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if !inside && (rest.starts_with("x_") || rest.starts_with("X_")) {
+            if c == 'X' {
+                out.push_str(&name.to_uppercase());
+            } else {
+                out.push_str(name);
+            }
+        } else {
+            out.push(c);
+        }
+        inside = c.is_alphanumeric() || c == '_';
+        rest = &rest[c.len_utf8()..];
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renames_prefixes_only() {
+        assert_eq!(rename("fn x_load(max_x: u32) { params.x_ld + X_K; }", "bias"), "fn bias_load(max_x: u32) { params.bias_ld + BIAS_K; }");
+    }
+
+    #[test]
+    fn replaces_parameters_by_type() {
+        assert_eq!(parameter("const TM: u32 = 4u; //param"), Some(("TM", "u32")));
+        assert_eq!(parameter("const TM: u32 = 4u;"), None);
+        assert_eq!(literal("bool", 1), "true");
+        assert_eq!(literal("u32", 7), "7u");
+    }
+
+    #[test]
+    fn every_file_is_listed() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        for folder in [".", "schedule", "operand", "mainloop", "epilogue"] {
+            for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                let path = if folder == "." { name.clone() } else { format!("{folder}/{name}") };
+                if name.ends_with(".wgsl") {
+                    assert!(FILES.iter().any(|(file, _)| *file == path), "{path} is not in files.rs");
+                }
+            }
+        }
+    }
+}

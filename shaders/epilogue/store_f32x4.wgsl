@@ -1,0 +1,11 @@
+// Output in f32, four elements at a time: offset, strides and the number of columns are multiples of 4.
+
+@group(0) @binding(3) var<storage, read_write> c_data: array<vec4<f32>>;
+
+fn c_load(i: u32) -> f32 {
+    return c_data[i / 4u][i % 4u];
+}
+
+fn c_store4(i: u32, n: u32, y: vec4<f32>) {
+    c_data[i / 4u] = y;
+}

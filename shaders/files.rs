@@ -1,0 +1,38 @@
+//! The WGSL files, by their path below `shaders/`.
+
+macro_rules! files {
+    ($($path:literal),* $(,)?) => {
+        /// Path and text of every WGSL file.
+        pub const FILES: &[(&str, &str)] = &[$(($path, include_str!($path))),*];
+    };
+}
+
+files![
+    "params.wgsl",
+    "schedule/tile.wgsl",
+    "schedule/batched.wgsl",
+    "schedule/ragged.wgsl",
+    "operand/absent.wgsl",
+    "operand/affine4.wgsl",
+    "operand/block.wgsl",
+    "operand/f16.wgsl",
+    "operand/f16x4.wgsl",
+    "operand/f32.wgsl",
+    "operand/f32x4.wgsl",
+    "operand/half.wgsl",
+    "operand/halfx4.wgsl",
+    "operand/widen.wgsl",
+    "mainloop/finish.wgsl",
+    "mainloop/gemv.wgsl",
+    "mainloop/naive.wgsl",
+    "mainloop/simt.wgsl",
+    "mainloop/slice.wgsl",
+    "epilogue/activation.wgsl",
+    "epilogue/direct.wgsl",
+    "epilogue/linear.wgsl",
+    "epilogue/partial.wgsl",
+    "epilogue/store_f16.wgsl",
+    "epilogue/store_f32.wgsl",
+    "epilogue/store_f32x4.wgsl",
+    "epilogue/store_half.wgsl",
+];

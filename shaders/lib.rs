@@ -1,0 +1,11 @@
+//! The WGSL kernels of tilewise as files, the tables that compose them ([`LIBRARY`]), and [`assemble`], which puts the parts of a pass
+//! together.
+
+mod assemble;
+mod files;
+mod mainloops;
+mod tables;
+
+pub use assemble::assemble;
+pub use files::FILES;
+pub use tables::LIBRARY;

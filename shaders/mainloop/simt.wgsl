@@ -1,0 +1,73 @@
+// Mainloop: a BM×BN tile of C per workgroup and TM×TN of it per invocation, in registers. Slices of A and B, BK deep, pass through
+// workgroup memory; the next slice is fetched into registers while the current one is multiplied.
+
+const BM: u32 = 64u; //param
+const BN: u32 = 64u; //param
+const BK: u32 = 16u; //param
+const TM: u32 = 4u; //param
+const TN: u32 = 4u; //param
+// Invocations that lie side by side along N in a patch of 32: fewer distinct reads of workgroup memory than a row of 32 would make.
+const PATCH_N: u32 = 8u; //param
+
+const A_TILE: u32 = BM;
+const B_TILE: u32 = BN;
+const THREADS_N: u32 = BN / TN;
+const THREADS_M: u32 = BM / TM;
+const THREADS: u32 = THREADS_M * THREADS_N;
+const PATCH_M: u32 = 32u / PATCH_N;
+const PATCHES_N: u32 = THREADS_N / PATCH_N;
+const TN4: u32 = TN / 4u;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let tile = schedule(linear_id(workgroup));
+    if !tile.live {
+        return;
+    }
+    let a = a_base(tile.batch);
+    let b = b_base(tile.group);
+    // Where an operand has fewer blocks than there are invocations, those that fetch none of A begin with B.
+    let b_thread = (thread + THREADS - A_BLOCKS % THREADS) % THREADS;
+
+    // Of each quad of rows (and of columns) that this invocation owns, the first lies here, the next THREADS_M (THREADS_N) further on.
+    let m_quad = thread / 32u / PATCHES_N * PATCH_M + thread % 32u / PATCH_N;
+    let n_quad = thread / 32u % PATCHES_N * PATCH_N + thread % PATCH_N;
+
+    var sums: array<vec4<f32>, TM * TN4>;
+    for (var i = 0u; i < TM * TN4; i += 1u) {
+        sums[i] = vec4<f32>();
+    }
+    var a_next = a_fetch(thread, a, tile.row, tile.row_end, tile.k, tile.k_end);
+    var b_next = b_fetch(b_thread, b, tile.col, params.n, tile.k, tile.k_end);
+    for (var k = tile.k; k < tile.k_end; k += BK) {
+        a_put(thread, a_next);
+        b_put(b_thread, b_next);
+        workgroupBarrier();
+        // Past the end of K the blocks are zeros and nothing is read.
+        a_next = a_fetch(thread, a, tile.row, tile.row_end, k + BK, tile.k_end);
+        b_next = b_fetch(b_thread, b, tile.col, params.n, k + BK, tile.k_end);
+        for (var kk = 0u; kk < BK; kk += 1u) {
+            var rows: array<vec4<f32>, TM / 4u>;
+            var columns: array<vec4<f32>, TN4>;
+            for (var i = 0u; i < TM / 4u; i += 1u) {
+                rows[i] = a_slice[kk * A_QUADS + i * THREADS_M + m_quad];
+            }
+            for (var j = 0u; j < TN4; j += 1u) {
+                columns[j] = b_slice[kk * B_QUADS + j * THREADS_N + n_quad];
+            }
+            for (var i = 0u; i < TM; i += 1u) {
+                for (var j = 0u; j < TN4; j += 1u) {
+                    sums[i * TN4 + j] = fma(vec4<f32>(rows[i / 4u][i % 4u]), columns[j], sums[i * TN4 + j]);
+                }
+            }
+        }
+        workgroupBarrier();
+    }
+
+    for (var i = 0u; i < TM; i += 1u) {
+        let row = tile.row + (i / 4u * THREADS_M + m_quad) * 4u + i % 4u;
+        for (var j = 0u; j < TN4; j += 1u) {
+            store4(tile, row, tile.col + (j * THREADS_N + n_quad) * 4u, sums[i * TN4 + j]);
+        }
+    }
+}

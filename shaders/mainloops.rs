@@ -1,0 +1,160 @@
+//! The table of mainloops: variants, where each is of use, and what it is expected to cost.
+
+use tilewise_core::kernel::{KernelDef, Reject, Variant};
+use tilewise_core::{Caps, Format, Grouping, Problem};
+
+/// Every mainloop.
+pub(crate) const KERNELS: &[KernelDef] = &[
+    KernelDef {
+        name: "naive",
+        file: "mainloop/naive.wgsl",
+        operand_files: &[],
+        variants: NAIVE,
+        splits: false,
+        admit: |_, _| Ok(()),
+        cost: |problem, caps, variant, splits| cost(problem, caps, variant, splits, 0.04),
+    },
+    KernelDef {
+        name: "gemv",
+        file: "mainloop/gemv.wgsl",
+        operand_files: &[],
+        variants: GEMV,
+        splits: true,
+        admit: gemv_admit,
+        cost: gemv_cost,
+    },
+    KernelDef {
+        name: "simt",
+        file: "mainloop/simt.wgsl",
+        operand_files: &["mainloop/slice.wgsl"],
+        variants: SIMT,
+        splits: true,
+        admit: |_, _| Ok(()),
+        cost: |problem, caps, variant, splits| cost(problem, caps, variant, splits, simt_efficiency(variant)),
+    },
+];
+
+const NAIVE: &[Variant] = &[Variant {
+    name: "8x32",
+    bm: 8,
+    bn: 32,
+    bk: 1,
+    threads: 64,
+    workgroup_bytes: 0,
+    constants: &[("BM", 8), ("BN", 32)],
+}];
+
+/// A gemv variant: BM×BN of C with K in `stripes`, `rows` rows of C per invocation.
+macro_rules! gemv {
+    ($name:literal, $bm:literal, $bn:literal, $rows:literal, $stripes:literal) => {
+        Variant {
+            name: $name,
+            bm: $bm,
+            bn: $bn,
+            bk: 4 * $stripes,
+            threads: $bn / 4 * ($bm / $rows) * $stripes,
+            workgroup_bytes: $bn / 4 * ($bm / $rows) * $stripes * $rows * 16,
+            constants: &[("BM", $bm), ("BN", $bn), ("ROWS", $rows), ("STRIPES", $stripes)],
+        }
+    };
+}
+
+const GEMV: &[Variant] = &[
+    gemv!("1x4", 1, 4, 1, 128),
+    gemv!("1x32", 1, 32, 1, 32),
+    gemv!("4x4", 4, 4, 4, 128),
+    gemv!("4x32", 4, 32, 4, 32),
+    gemv!("32x4", 32, 4, 4, 32),
+];
+
+/// A simt variant: BM×BN×BK with TM×TN per invocation.
+macro_rules! simt {
+    ($name:literal, $bm:literal, $bn:literal, $bk:literal, $tm:literal, $tn:literal) => {
+        Variant {
+            name: $name,
+            bm: $bm,
+            bn: $bn,
+            bk: $bk,
+            threads: ($bm / $tm) * ($bn / $tn),
+            workgroup_bytes: ($bm + $bn) * $bk * 4,
+            constants: &[("BM", $bm), ("BN", $bn), ("BK", $bk), ("TM", $tm), ("TN", $tn)],
+        }
+    };
+}
+
+const SIMT: &[Variant] = &[
+    simt!("128x128x16", 128, 128, 16, 8, 8),
+    simt!("128x64x16", 128, 64, 16, 8, 4),
+    simt!("64x64x16", 64, 64, 16, 4, 4),
+    simt!("32x32x32", 32, 32, 32, 4, 4),
+];
+
+/// Share of a core's arithmetic left after its reads of workgroup memory: an invocation reads TM + TN numbers for TM·TN multiply-adds.
+fn simt_efficiency(variant: &Variant) -> f64 {
+    let constant = |name| variant.constants.iter().find(|(n, _)| *n == name).map_or(1.0, |(_, value)| f64::from(*value));
+    let (tm, tn) = (constant("TM"), constant("TN"));
+    0.9 / (1.0 + (tm + tn) / (tm * tn))
+}
+
+/// Seconds for a kernel that keeps a core busy at `efficiency` of its peak: whole tiles, in waves of two workgroups per core.
+fn cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, efficiency: f64) -> f64 {
+    let rates = caps.rates();
+    let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (problem.k as f64 / splits as f64).max(1.0);
+    let waves = (tiles(problem, variant) * splits as f64 / rates.cores).ceil();
+    let arithmetic = waves * tile / (rates.core_flops * efficiency);
+    arithmetic.max(traffic(problem) / rates.bandwidth) + rates.dispatch
+}
+
+/// Tiles of C; a ragged product may end each group in a tile that is not full, and does so by half on average.
+fn tiles(problem: &Problem, variant: &Variant) -> f64 {
+    let rows = problem.m.div_ceil(u64::from(variant.bm)) as f64;
+    let columns = problem.n.div_ceil(u64::from(variant.bn)) as f64;
+    match problem.grouping {
+        Grouping::Batched => rows * columns * problem.batch as f64,
+        Grouping::RaggedM { groups } => (rows + 0.5 * groups as f64) * columns,
+    }
+}
+
+/// Bytes that must move at least once: A, B and C.
+fn traffic(problem: &Problem) -> f64 {
+    let a = (problem.m * problem.k * problem.batch) as f64 * bytes(problem.a.format);
+    let b = (problem.k * problem.n * problem.entries()) as f64 * bytes(problem.b.format);
+    let c = (problem.m * problem.n * problem.batch) as f64 * bytes(problem.c.format);
+    a + b + c
+}
+
+/// Bytes per element.
+fn bytes(format: Format) -> f64 {
+    match format {
+        Format::Dense(dtype) => dtype.bytes() as f64,
+        Format::Quantized(format, scales) => {
+            format.bits() as f64 / 8.0 + 2.0 * scales.bytes() as f64 / format.group_size() as f64
+        }
+    }
+}
+
+fn gemv_admit(problem: &Problem, variant: &Variant) -> Result<(), Reject> {
+    let (m, n) = (problem.m, problem.n);
+    if m <= 4 * u64::from(variant.bm) || n <= 4 * u64::from(variant.bn) && variant.bn == 4 {
+        return Ok(());
+    }
+    Err(Reject(format!("M = {m} and N = {n}: not few rows or columns for its tile")))
+}
+
+/// Reading bound: every tile of rows streams B again, every tile of columns A, at the speed that the invocations in flight can ask for.
+fn gemv_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
+    let rates = caps.rates();
+    let (m, n, k) = (problem.m as f64, problem.n as f64, problem.k as f64);
+    let row_tiles = (m / f64::from(variant.bm)).ceil();
+    let column_tiles = (n / f64::from(variant.bn)).ceil();
+    let entries = problem.batch as f64;
+    // A row of a narrow tile is 16 bytes of storage when the storage runs across K: half of what a memory transaction brings.
+    let waste = |k_contiguous: bool, tile: u32, format| if k_contiguous || tile >= 8 || bytes(format) * f64::from(tile) >= 32.0 { 1.0 } else { 2.0 };
+    let b = k * n * problem.entries() as f64 * bytes(problem.b.format) * row_tiles.max(1.0).min(m) * waste(problem.b.transposed, variant.bn, problem.b.format);
+    let a = m * k * entries * bytes(problem.a.format) * waste(!problem.a.transposed, variant.bm, problem.a.format);
+    // What other workgroups have just read comes from a cache, at a quarter of the price.
+    let again = a * (column_tiles - 1.0).max(0.0) / 4.0;
+    let in_flight = tiles(problem, variant) * splits as f64 * f64::from(variant.threads) / (rates.cores * 1024.0);
+    let arithmetic = 2.0 * tiles(problem, variant) * f64::from(variant.bm * variant.bn) * k / (rates.cores * rates.core_flops * 0.2);
+    ((a + b + again) / (rates.bandwidth * in_flight.min(1.0))).max(arithmetic) + rates.dispatch
+}

@@ -1,0 +1,9 @@
+// Operand that is not there (no bias, no residual, K = 0): reads as zero, binds nothing.
+
+fn x_load(i: u32) -> f32 {
+    return 0.0;
+}
+
+fn x_load4(i: u32, n: u32) -> vec4<f32> {
+    return vec4<f32>();
+}

@@ -1,0 +1,38 @@
+// Operand in affine 4-bit codes, groups of 64 along K (MLX): element = scale · code + bias. Eight codes to a word, low nibble first;
+// a scale and a bias per group, in f32, f16 or bf16. Rows are whole groups, so the linear index gives word and group.
+
+const X_BINDING: u32 = 2u; //param
+const X_SCALES: u32 = 7u; //param
+const X_BIASES: u32 = 8u; //param
+const X_SCALE_HALF: bool = false; //param
+const X_SCALE_BF16: bool = false; //param
+const X_GROUP: u32 = 64u; //param
+
+@group(0) @binding(X_BINDING) var<storage, read> x_codes: array<u32>;
+@group(0) @binding(X_SCALES) var<storage, read> x_scales: array<u32>;
+@group(0) @binding(X_BIASES) var<storage, read> x_biases: array<u32>;
+
+fn x_scale_bias(group: u32) -> vec2<f32> {
+    if X_SCALE_HALF {
+        let word = group / 2u;
+        let lane = group % 2u;
+        return vec2<f32>(widen(x_scales[word], X_SCALE_BF16)[lane], widen(x_biases[word], X_SCALE_BF16)[lane]);
+    }
+    return vec2<f32>(bitcast<f32>(x_scales[group]), bitcast<f32>(x_biases[group]));
+}
+
+fn x_load(i: u32) -> f32 {
+    let code = x_codes[i / 8u] >> (i % 8u * 4u) & 15u;
+    let affine = x_scale_bias(i / X_GROUP);
+    return affine.x * f32(code) + affine.y;
+}
+
+// i is a multiple of 4 and n is 0 or 4: four codes are half a word and never straddle a group.
+fn x_load4(i: u32, n: u32) -> vec4<f32> {
+    if n == 0u {
+        return vec4<f32>();
+    }
+    let codes = vec4<u32>(x_codes[i / 8u] >> (i % 8u * 4u)) >> vec4<u32>(0u, 4u, 8u, 12u) & vec4<u32>(15u);
+    let affine = x_scale_bias(i / X_GROUP);
+    return affine.x * vec4<f32>(codes) + affine.y;
+}

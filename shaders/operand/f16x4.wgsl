@@ -1,0 +1,16 @@
+// Operand in f16 with the extension, four elements at a time: offset, strides and the contiguous extent are multiples of 4.
+
+const X_BINDING: u32 = 1u; //param
+
+@group(0) @binding(X_BINDING) var<storage, read> x_data: array<vec4<f16>>;
+
+fn x_load(i: u32) -> f32 {
+    return f32(x_data[i / 4u][i % 4u]);
+}
+
+fn x_load4(i: u32, n: u32) -> vec4<f32> {
+    if n == 0u {
+        return vec4<f32>();
+    }
+    return vec4<f32>(x_data[i / 4u]);
+}

@@ -1,0 +1,16 @@
+// Operand in f32, four elements at a time: offset, strides and the contiguous extent are multiples of 4, so that n is 0 or 4.
+
+const X_BINDING: u32 = 1u; //param
+
+@group(0) @binding(X_BINDING) var<storage, read> x_data: array<vec4<f32>>;
+
+fn x_load(i: u32) -> f32 {
+    return x_data[i / 4u][i % 4u];
+}
+
+fn x_load4(i: u32, n: u32) -> vec4<f32> {
+    if n == 0u {
+        return vec4<f32>();
+    }
+    return x_data[i / 4u];
+}

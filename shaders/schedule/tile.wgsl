@@ -1,0 +1,29 @@
+// What a schedule hands to a mainloop: the part of the product that one workgroup computes.
+
+struct Tile {
+    // Entry of A, C and the residual.
+    batch: u32,
+    // Entry of B and the bias: the batch entry, or the group.
+    group: u32,
+    // First row and column, and the end of the rows. Columns end at params.n.
+    row: u32,
+    row_end: u32,
+    col: u32,
+    // Range of K.
+    k: u32,
+    k_end: u32,
+    // Which part of K that range is.
+    split: u32,
+    // False for a workgroup with nothing to do; the same for all its invocations.
+    live: bool,
+}
+
+// Tiles are walked in bands of eight rows of tiles, column by column within a band, so that workgroups that run together
+// share rows of A and columns of B in the cache. Each tile is met once: within a band the walk is column-major.
+fn banded(i: u32, tiles_m: u32) -> vec2<u32> {
+    let band_tiles = 8u * params.tiles_n;
+    let first = i / band_tiles * 8u;
+    let height = min(tiles_m - first, 8u);
+    let rest = i % band_tiles;
+    return vec2<u32>(first + rest % height, rest / height);
+}

@@ -1,0 +1,109 @@
+//! Operand loaders, output stores, schedules: one line each. Mainloops have a file of their own.
+
+use crate::mainloops::KERNELS;
+use tilewise_core::kernel::{Constant, Library, OperandDef, ScheduleDef, StoreDef};
+use tilewise_core::quant::QuantFormat;
+use tilewise_core::{Caps, DType, Format, Grouping, Problem};
+
+/// Every kernel and every part of the four axes.
+pub const LIBRARY: Library = Library {
+    kernels: KERNELS,
+    operands: OPERANDS,
+    stores: STORES,
+    schedules: SCHEDULES,
+    common: &["params.wgsl", "schedule/tile.wgsl", "operand/widen.wgsl"],
+    block: "operand/block.wgsl",
+    absent: "operand/absent.wgsl",
+    direct: "epilogue/direct.wgsl",
+    linear: "epilogue/linear.wgsl",
+    activation: "epilogue/activation.wgsl",
+    partial: "epilogue/partial.wgsl",
+    finish: "mainloop/finish.wgsl",
+    finish_threads: 64,
+};
+
+fn is_f32(format: Format, _: &Caps) -> bool {
+    format == Format::Dense(DType::F32)
+}
+
+fn is_native_f16(format: Format, caps: &Caps) -> bool {
+    caps.f16 && format == Format::Dense(DType::F16)
+}
+
+fn is_half(format: Format, _: &Caps) -> bool {
+    matches!(format, Format::Dense(DType::F16 | DType::BF16))
+}
+
+fn is_affine4(format: Format, _: &Caps) -> bool {
+    matches!(format, Format::Quantized(QuantFormat::AFFINE4_G64, _))
+}
+
+fn no_constants(_: Format) -> Vec<Constant> {
+    Vec::new()
+}
+
+fn half_constants(format: Format) -> Vec<Constant> {
+    vec![("X_BF16", u32::from(format.dtype() == DType::BF16))]
+}
+
+fn affine_constants(format: Format) -> Vec<Constant> {
+    let scales = format.dtype();
+    vec![("X_SCALE_HALF", u32::from(scales != DType::F32)), ("X_SCALE_BF16", u32::from(scales == DType::BF16))]
+}
+
+#[rustfmt::skip]
+const OPERANDS: &[OperandDef] = &[
+    OperandDef { name: "f32x4", file: "operand/f32x4.wgsl", accepts: is_f32, vector: 4, constants: no_constants, element_bytes: 16, f16: false },
+    OperandDef { name: "f32", file: "operand/f32.wgsl", accepts: is_f32, vector: 1, constants: no_constants, element_bytes: 4, f16: false },
+    OperandDef { name: "f16x4", file: "operand/f16x4.wgsl", accepts: is_native_f16, vector: 4, constants: no_constants, element_bytes: 8, f16: true },
+    OperandDef { name: "f16", file: "operand/f16.wgsl", accepts: is_native_f16, vector: 1, constants: no_constants, element_bytes: 2, f16: true },
+    OperandDef { name: "halfx4", file: "operand/halfx4.wgsl", accepts: is_half, vector: 4, constants: half_constants, element_bytes: 8, f16: false },
+    OperandDef { name: "half", file: "operand/half.wgsl", accepts: is_half, vector: 1, constants: half_constants, element_bytes: 4, f16: false },
+    OperandDef { name: "affine4", file: "operand/affine4.wgsl", accepts: is_affine4, vector: 64, constants: affine_constants, element_bytes: 4, f16: false },
+];
+
+fn stores_f32(dtype: DType, _: &Caps) -> bool {
+    dtype == DType::F32
+}
+
+fn stores_native_f16(dtype: DType, caps: &Caps) -> bool {
+    caps.f16 && dtype == DType::F16
+}
+
+fn stores_half(dtype: DType, _: &Caps) -> bool {
+    dtype != DType::F32
+}
+
+fn no_store_constants(_: DType) -> Vec<Constant> {
+    Vec::new()
+}
+
+fn half_store_constants(dtype: DType) -> Vec<Constant> {
+    vec![("C_BF16", u32::from(dtype == DType::BF16))]
+}
+
+#[rustfmt::skip]
+const STORES: &[StoreDef] = &[
+    StoreDef { name: "f32x4", file: "epilogue/store_f32x4.wgsl", accepts: stores_f32, vector: 4, whole: true, finish_elements: 0, constants: no_store_constants, element_bytes: 16, f16: false },
+    StoreDef { name: "f32", file: "epilogue/store_f32.wgsl", accepts: stores_f32, vector: 1, whole: false, finish_elements: 1, constants: no_store_constants, element_bytes: 4, f16: false },
+    StoreDef { name: "f16", file: "epilogue/store_f16.wgsl", accepts: stores_native_f16, vector: 1, whole: false, finish_elements: 1, constants: no_store_constants, element_bytes: 2, f16: true },
+    StoreDef { name: "half", file: "epilogue/store_half.wgsl", accepts: stores_half, vector: 2, whole: false, finish_elements: 2, constants: half_store_constants, element_bytes: 4, f16: false },
+];
+
+const SCHEDULES: &[ScheduleDef] = &[
+    ScheduleDef {
+        name: "batched",
+        file: "schedule/batched.wgsl",
+        accepts: |problem| problem.grouping == Grouping::Batched,
+        tiles_m: |problem, bm| problem.m.div_ceil(bm),
+        offsets: false,
+    },
+    ScheduleDef {
+        name: "ragged",
+        file: "schedule/ragged.wgsl",
+        accepts: |problem| matches!(problem.grouping, Grouping::RaggedM { .. }),
+        // Each group may end in a tile that is not full.
+        tiles_m: |problem: &Problem, bm| problem.m.div_ceil(bm) + problem.entries(),
+        offsets: true,
+    },
+];

@@ -1,0 +1,176 @@
+//! Every assembled shader: naga's validation, naga's MSL, HLSL and SPIR-V writers, and reflection against the plan.
+
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
+use naga::{AddressSpace, Module, ResourceBinding, StorageAccess, TypeInner};
+use std::collections::HashMap;
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::{Forced, Pass};
+use tilewise_core::{Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Problem, QuantFormat, plan};
+use tilewise_shaders::{LIBRARY, assemble};
+
+/// Roomy caps, with and without the f16 extension.
+fn devices() -> [Caps; 2] {
+    let device = Caps { max_workgroup_bytes: 48 << 10, max_invocations: 1024, max_workgroup_size_x: 1024, ..Caps::webgpu_default() };
+    [Caps { f16: true, name: "with f16".into(), ..device.clone() }, device]
+}
+
+/// Problems that together reach every loader, store, schedule and epilogue.
+fn problems() -> Vec<Problem> {
+    let mut all = Vec::new();
+    for dtype in DType::ALL {
+        for (m, n, k) in [(64, 64, 128), (65, 63, 127), (5, 7, 0)] {
+            for (a_transposed, b_transposed) in [(false, false), (false, true), (true, false), (true, true)] {
+                let mut problem = Problem::dense(dtype, m, n, k);
+                if a_transposed {
+                    problem.a = Operand::packed(Format::Dense(dtype), 1, k, m).t();
+                }
+                if b_transposed {
+                    problem.b = Operand::packed(Format::Dense(dtype), 1, n, k).t();
+                }
+                all.push(problem);
+            }
+            for (extra, activation) in DType::ALL.into_iter().zip([Activation::Relu, Activation::Gelu, Activation::Silu]) {
+                let mut problem = Problem::dense(dtype, m, n, k);
+                let axis = if extra == DType::F16 { Axis::M } else { Axis::N };
+                let length = if axis == Axis::M { m } else { n };
+                let bias = Bias { axis, operand: Operand::packed(Format::Dense(extra), 1, length, 1) };
+                let residual = Some(Operand::packed(Format::Dense(extra), 1, m, n));
+                problem.epilogue = Epilogue { alpha: 2.0, beta: 0.5, bias: Some(bias), activation, residual };
+                all.push(problem);
+            }
+        }
+        let mut grouped = Problem::dense(dtype, 96, 64, 128);
+        grouped.grouping = Grouping::RaggedM { groups: 3 };
+        grouped.b = Operand::packed(Format::Dense(dtype), 3, 128, 64);
+        all.push(grouped);
+        let quantized = Operand::packed(Format::Quantized(QuantFormat::AFFINE4_G64, dtype), 3, 64, 128).t();
+        all.push(Problem { b: quantized, ..grouped });
+        all.push(Problem { b: quantized, ..Problem::dense(dtype, 33, 64, 128) });
+        all.push(Problem { b: quantized, ..Problem::dense(dtype, 33, 61, 128) });
+    }
+    all
+}
+
+/// Every pass of every kernel and variant, whole and split, once per text.
+fn texts() -> HashMap<String, (Pass, Problem)> {
+    let mut texts = HashMap::new();
+    for caps in devices() {
+        for problem in problems() {
+            for kernel in LIBRARY.kernels {
+                for variant in kernel.variants {
+                    for splits in [1, 2] {
+                        let forced = Forced { kernel: kernel.name.into(), variant: Some(variant.name.into()), splits: Some(splits) };
+                        let may_split = kernel.splits && problem.grouping == Grouping::Batched;
+                        if splits > 1 && !may_split {
+                            continue;
+                        }
+                        let plan = plan(&problem, &caps, &LIBRARY, Some(&forced)).unwrap_or_else(|error| panic!("{forced:?} on {problem:?}: {error}"));
+                        for pass in plan.passes {
+                            texts.insert(assemble(&pass), (pass, problem));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    texts
+}
+
+fn validate(text: &str) -> (Module, ModuleInfo) {
+    let module = naga::front::wgsl::parse_str(text).unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
+    let info = Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16 | Capabilities::SHADER_FLOAT16_IN_FLOAT32)
+        .validate(&module)
+        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
+    (module, info)
+}
+
+#[test]
+fn every_shader_is_valid_and_as_planned() {
+    let texts = texts();
+    assert!(texts.len() > 200, "only {} texts: the matrix above has shrunk", texts.len());
+    for (text, (pass, problem)) in &texts {
+        let (module, info) = validate(text);
+        bindings(&module, pass, problem);
+        workgroup(&module, pass);
+        params(&module);
+        write_all(&module, &info, pass);
+    }
+}
+
+/// The module's bindings are exactly the plan's, with the same access and element size.
+fn bindings(module: &Module, pass: &Pass, problem: &Problem) {
+    let mut found = Vec::new();
+    for (_, global) in module.global_variables.iter() {
+        let Some(ResourceBinding { group, binding }) = global.binding else { continue };
+        assert_eq!(group, 0);
+        match global.space {
+            AddressSpace::Uniform => assert_eq!(binding, Role::Params.binding()),
+            AddressSpace::Storage { access } => {
+                let TypeInner::Array { base, stride, .. } = module.types[global.ty].inner else { panic!("{:?}", global.name) };
+                let _ = base;
+                found.push((binding, access.contains(StorageAccess::STORE), u64::from(stride)));
+            }
+            other => panic!("{:?} in {other:?}", global.name),
+        }
+    }
+    found.sort_unstable();
+    let planned: Vec<_> = pass.bindings.iter().map(|b| (b.role.binding(), b.writable, b.element_bytes)).collect();
+    assert_eq!(found, planned, "{} on {problem:?}", pass.label);
+    for binding in &pass.bindings {
+        assert!(binding.bytes >= binding.element_bytes && binding.bytes.is_multiple_of(4), "{binding:?}");
+    }
+}
+
+/// Workgroup size and workgroup memory are what the planner checked against the limits.
+fn workgroup(module: &Module, pass: &Pass) {
+    let entry = &module.entry_points[0];
+    assert_eq!(entry.workgroup_size, [pass.threads, 1, 1], "{}", pass.label);
+    let bytes: u32 = module
+        .global_variables
+        .iter()
+        .filter(|(_, global)| global.space == AddressSpace::WorkGroup)
+        .map(|(_, global)| module.types[global.ty].inner.size(module.to_ctx()))
+        .sum();
+    assert_eq!(bytes, pass.workgroup_bytes, "{}", pass.label);
+}
+
+/// WGSL's `Params` has the fields of Rust's, in the same places.
+fn params(module: &Module) {
+    let (_, ty) = module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some("Params")).expect("Params");
+    let TypeInner::Struct { members, span } = &ty.inner else { panic!("Params is no struct") };
+    assert_eq!(*span as usize, size_of::<tilewise_core::Params>());
+    let ours = format!("{:?}", tilewise_core::Params::default());
+    let ours: Vec<_> = ours.trim_start_matches("Params {").trim_end_matches('}').split(',').collect();
+    assert_eq!(ours.len(), members.len());
+    for (index, (member, ours)) in members.iter().zip(ours).enumerate() {
+        assert_eq!(member.name.as_deref(), ours.split(':').next().map(str::trim));
+        assert_eq!(member.offset as usize, 4 * index);
+    }
+}
+
+fn write_all(module: &Module, info: &ModuleInfo, pass: &Pass) {
+    use naga::back::{hlsl, msl, spv};
+    spv::write_vec(module, info, &spv::Options { lang_version: (1, 3), ..Default::default() }, None).expect("SPIR-V");
+
+    let mut slots = msl::BindingMap::default();
+    let roles = pass.bindings.iter().map(|b| (b.role, b.writable)).chain([(Role::Params, false)]);
+    for (slot, (role, mutable)) in roles.enumerate() {
+        let target = msl::BindTarget { buffer: Some(slot as u8), mutable, ..Default::default() };
+        slots.insert(ResourceBinding { group: 0, binding: role.binding() }, target);
+    }
+    let resources = msl::EntryPointResources { resources: slots, sizes_buffer: Some(30), ..Default::default() };
+    let options = msl::Options {
+        lang_version: (2, 4),
+        per_entry_point_map: [("main".to_owned(), resources)].into(),
+        fake_missing_bindings: false,
+        ..Default::default()
+    };
+    let (_, translation) = msl::write_string(module, info, &options, &Default::default()).expect("MSL");
+    translation.entry_point_names.iter().for_each(|name| assert!(name.is_ok(), "{name:?}"));
+
+    let options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_2, ..Default::default() };
+    let mut text = String::new();
+    let pipeline = hlsl::PipelineOptions::default();
+    let written = hlsl::Writer::new(&mut text, &options, &pipeline).write(module, info, None).expect("HLSL");
+    written.entry_point_names.iter().for_each(|name| assert!(name.is_ok(), "{name:?}"));
+}

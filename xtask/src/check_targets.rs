@@ -1,0 +1,208 @@
+//! `cargo xtask check-targets`: type-checks the library and the program for the platforms that this one is not.
+
+use std::env;
+use std::process::Command;
+
+use crate::debian::{self, Apt};
+use crate::process::{Result, capture, cargo, find_program, run};
+
+/// A platform, and the backend of wgpu without which checking it would prove nothing.
+struct Target {
+    triple: &'static str,
+    backend: Backend,
+    /// What `-Zbuild-std` builds where no compiled standard library is at hand.
+    std: &'static str,
+    /// The browser has no command line, so the program is left out there.
+    program: bool,
+}
+
+/// A cargo feature of one of wgpu's crates.
+struct Backend {
+    package: &'static str,
+    feature: &'static str,
+}
+
+const TARGETS: [Target; 3] = [
+    Target {
+        triple: "aarch64-apple-darwin",
+        backend: Backend { package: "wgpu-hal", feature: "metal" },
+        std: "std,panic_unwind",
+        program: true,
+    },
+    Target {
+        triple: "x86_64-pc-windows-msvc",
+        backend: Backend { package: "wgpu-hal", feature: "dx12" },
+        std: "std,panic_unwind",
+        program: true,
+    },
+    Target {
+        triple: "wasm32-unknown-unknown",
+        // wgpu speaks WebGPU by itself, without wgpu-hal.
+        backend: Backend { package: "wgpu", feature: "webgpu" },
+        std: "std,panic_abort",
+        program: false,
+    },
+];
+
+const LIBRARIES: [&str; 3] = ["tilewise-core", "tilewise-shaders", "tilewise"];
+const PROGRAM: &str = "tilewise-cli";
+
+/// What the triples of this system contain.
+const HOST_SYSTEM: &str = if cfg!(target_os = "macos") { "apple-darwin" } else { env::consts::OS };
+
+/// Debian's rustc, cargo and, for building it for any target, the standard library's source.
+const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
+
+/// Whether the targets were checked.
+pub(crate) enum Outcome {
+    Checked,
+    /// They could not be, for this reason.
+    Skipped(String),
+}
+
+/// The command: a skip is printed, and is an error where CI or `TILEWISE_REQUIRE=targets` asks for the check.
+pub(crate) fn main() -> Result {
+    match check_all()? {
+        Outcome::Checked => Ok(()),
+        Outcome::Skipped(why) => {
+            println!("skipped: {why}");
+            Ok(())
+        }
+    }
+}
+
+/// Checks every target, with whichever toolchain can.
+pub(crate) fn check_all() -> Result<Outcome> {
+    let toolchain = match Toolchain::find()? {
+        Ok(toolchain) => toolchain,
+        Err(why) if is_required() => return Err(format!("the targets must be checked here, but {why}")),
+        Err(why) => return Ok(Outcome::Skipped(why)),
+    };
+    for target in &TARGETS {
+        println!("-- {}", target.triple);
+        confirm_backend(target)?;
+        run(&mut toolchain.check(target))?;
+    }
+    Ok(Outcome::Checked)
+}
+
+fn is_required() -> bool {
+    let required = env::var("TILEWISE_REQUIRE").unwrap_or_default();
+    env::var_os("CI").is_some() || required.split(',').any(|word| word.trim() == "targets")
+}
+
+/// Fails where a change of features has lost the backend that the target is checked for.
+fn confirm_backend(target: &Target) -> Result {
+    let Backend { package, feature } = target.backend;
+    let mut tree = cargo(["tree", "--all-features", "--prefix", "none", "--format", "{p}|{f}", "--edges", "no-dev"]);
+    let listing = capture(tree.args(["--package", "tilewise", "--target", target.triple]))?;
+    if has_feature(&listing, package, feature) {
+        Ok(())
+    } else {
+        Err(format!(
+            "on {} {package} is built without `{feature}`, so nothing of that backend would be checked; \
+             see [features] of crates/tilewise/Cargo.toml",
+            target.triple
+        ))
+    }
+}
+
+/// Reads the lines `package vX.Y.Z|feature,feature` of cargo tree.
+fn has_feature(listing: &str, package: &str, feature: &str) -> bool {
+    listing.lines().filter_map(|line| line.split_once('|')).any(|(name, features)| {
+        let features = features.split([',', ' ']);
+        name.split(' ').next() == Some(package) && features.into_iter().any(|found| found == feature)
+    })
+}
+
+/// A compiler that can check all targets.
+enum Toolchain {
+    /// The running one, which has the targets' standard libraries from rustup.
+    Rustup,
+    /// Debian's, which builds the standard library from source.
+    Debian,
+}
+
+impl Toolchain {
+    /// The inner error says why there is none; the outer one, why installing it failed.
+    fn find() -> Result<std::result::Result<Self, String>> {
+        if rustup_has_all() {
+            return Ok(Ok(Self::Rustup));
+        }
+        if debian_has_all() {
+            return Ok(Ok(Self::Debian));
+        }
+        let triples = TARGETS.map(|target| target.triple).join(" ");
+        let mend = format!("`rustup target add {triples}` would give the toolchain what it lacks");
+        let apt = match Apt::open() {
+            Ok(apt) => apt,
+            Err(why) => return Ok(Err(format!("{why}; {mend}"))),
+        };
+        for package in DEBIAN_PACKAGES {
+            if !apt.offers(package)? {
+                return Ok(Err(format!("apt does not offer {package}; {mend}")));
+            }
+        }
+        println!("the other platforms are checked with Debian's Rust, which can build their standard libraries");
+        apt.install(&DEBIAN_PACKAGES, None)?;
+        Ok(Ok(Self::Debian))
+    }
+
+    /// The check of one target, in a folder of its own: two toolchains sharing one would keep invalidating it.
+    fn check(&self, target: &Target) -> Command {
+        let mut command = match self {
+            Self::Rustup => cargo(["check"]),
+            Self::Debian => {
+                let mut command = Command::new("/usr/bin/cargo");
+                // What cargo and rustup have told this process about their own toolchain must not reach another's.
+                for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTDOC", "LD_LIBRARY_PATH"] {
+                    command.env_remove(name);
+                }
+                // -Z needs a nightly compiler, or a stable one told to act as one; ours builds nothing that is shipped.
+                command.env("RUSTC_BOOTSTRAP", "1").env("RUSTC", "/usr/bin/rustc");
+                command.args(["check", &format!("-Zbuild-std={}", target.std)]);
+                command
+            }
+        };
+        if cfg!(unix) && !target.triple.contains(HOST_SYSTEM) {
+            // Dependencies that assemble or compile C want tools of the target, which hardly any machine has.
+            let root = env::current_dir().unwrap_or_default();
+            for tool in ["CC", "AR"] {
+                command.env(format!("{tool}_{}", target.triple.replace('-', "_")), root.join("xtask/stub-cc.sh"));
+            }
+        }
+        command.args(["--target", target.triple, "--target-dir", "target/check-targets", "--all-features"]);
+        for package in LIBRARIES.into_iter().chain(target.program.then_some(PROGRAM)) {
+            command.args(["--package", package]);
+        }
+        command
+    }
+}
+
+fn rustup_has_all() -> bool {
+    if find_program("rustup").is_none() {
+        return false;
+    }
+    let output = Command::new("rustup").args(["target", "list", "--installed"]).output();
+    let installed = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    TARGETS.iter().all(|target| installed.lines().any(|line| line.trim() == target.triple))
+}
+
+fn debian_has_all() -> bool {
+    DEBIAN_PACKAGES.iter().all(|package| debian::is_installed(package))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_feature;
+
+    #[test]
+    fn features_are_read_from_the_tree() {
+        let listing = "wgpu v30.0.1|metal,std\nwgpu-hal v30.0.1|gles,metal2\nwgpu-hal v30.0.1|metal (*)\n";
+        assert!(has_feature(listing, "wgpu", "metal"));
+        assert!(has_feature(listing, "wgpu-hal", "gles"));
+        assert!(has_feature(listing, "wgpu-hal", "metal"));
+        assert!(!has_feature(listing, "wgpu-hal", "std"));
+        assert!(!has_feature("wgpu-hal v30.0.1|metal2", "wgpu-hal", "metal"));
+    }
+}

@@ -1,0 +1,130 @@
+//! Installing packages on Debian and Ubuntu, announced first, and only as root.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::process::{Result, capture, find_program, run};
+
+/// A Debian or Ubuntu machine on which this process may install packages.
+pub(crate) struct Apt {
+    /// The release's code name, such as `bookworm`.
+    codename: String,
+    /// Ubuntu's packages differ: its `chromium` is a snap, and it has no `rustc-web`.
+    pub(crate) is_debian: bool,
+}
+
+impl Apt {
+    /// Refreshes the package lists, or says in words why nothing can be installed here.
+    pub(crate) fn open() -> Result<Self> {
+        let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+        let field = |name: &str| {
+            let value = release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+            value.unwrap_or_default().trim_matches('"').to_owned()
+        };
+        let id = field("ID");
+        if !matches!(id.as_str(), "debian" | "ubuntu") || find_program("apt-get").is_none() {
+            return Err("packages are installed on Debian and Ubuntu only".to_owned());
+        }
+        if capture(Command::new("id").arg("-u"))?.trim() != "0" {
+            return Err("installing packages needs root".to_owned());
+        }
+        let apt = Self { codename: field("VERSION_CODENAME"), is_debian: id == "debian" };
+        run(Command::new("apt-get").args(["update", "-qq"]))?;
+        Ok(apt)
+    }
+
+    /// Installs `packages`, from `suite` where one is named.
+    pub(crate) fn install(&self, packages: &[&str], suite: Option<&str>) -> Result {
+        println!("installing {} with apt-get", packages.join(", "));
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "-y", "-qq", "--no-install-recommends"]);
+        // What is asked for must not push out what the user has: Debian's rustc-web and rustc exclude each other.
+        command.arg("--no-remove");
+        if let Some(suite) = suite {
+            command.args(["-t", suite]);
+        }
+        run(command.args(packages))
+    }
+
+    /// Whether any source of apt has `package`.
+    pub(crate) fn offers(&self, package: &str) -> Result<bool> {
+        Ok(offer(package, 0)?.is_some())
+    }
+
+    /// The suite that offers `package` in version `major` or later: none named where the usual ones do, else backports,
+    /// which are added to apt's sources on the way. Debian gives backports a low priority, so adding them upgrades
+    /// nothing that is not asked for with `-t`.
+    pub(crate) fn suite_with(&self, package: &str, major: u32) -> Result<Option<String>> {
+        let backports = format!("{}-backports", self.codename);
+        if let Some(line) = offer(package, major)? {
+            return Ok(line.contains(&backports).then_some(backports));
+        }
+        if !self.is_debian {
+            return Err(format!("no source of apt offers {package} {major} or later"));
+        }
+        self.add_source(&backports)?;
+        run(Command::new("apt-get").args(["update", "-qq"]))?;
+        match offer(package, major)? {
+            Some(_) => Ok(Some(backports)),
+            None => Err(format!("neither {} nor {backports} offers {package} {major} or later", self.codename)),
+        }
+    }
+
+    /// Adds a suite from the mirror that this machine already uses, because another may be out of its reach.
+    fn add_source(&self, suite: &str) -> Result {
+        let mut command = Command::new("apt-get");
+        command.args(["indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"]);
+        let targets = capture(&mut command)?;
+        let own = format!("{} main ", self.codename);
+        let uri = targets.lines().find_map(|line| line.strip_prefix(&own)).ok_or_else(|| {
+            format!("apt's sources have no entry for {} main, whose mirror {suite} could be read from", self.codename)
+        })?;
+        let path = Path::new("/etc/apt/sources.list.d").join(format!("{suite}.sources"));
+        println!("adding {suite} to apt's sources, in {}", path.display());
+        let entry = format!(
+            "Types: deb\nURIs: {uri}\nSuites: {suite}\nComponents: main\n\
+             Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
+        );
+        fs::write(&path, entry).map_err(|error| format!("cannot write {}: {error}", path.display()))
+    }
+}
+
+/// The line of `apt-cache madison` that offers `package` in version `major` or later.
+fn offer(package: &str, major: u32) -> Result<Option<String>> {
+    let table = capture(Command::new("apt-cache").args(["madison", package]))?;
+    let offered = |line: &&str| line.split('|').nth(1).and_then(major_version).is_some_and(|found| found >= major);
+    Ok(table.lines().find(offered).map(str::to_owned))
+}
+
+/// Whether the package is installed.
+pub(crate) fn is_installed(package: &str) -> bool {
+    installed_major(package).is_some()
+}
+
+/// The installed package's major version; none where it is not installed or dpkg is not there.
+pub(crate) fn installed_major(package: &str) -> Option<u32> {
+    let output = Command::new("dpkg-query").args(["-W", "-f", "${db:Status-Status} ${Version}", package]).output();
+    let text = String::from_utf8(output.ok()?.stdout).ok()?;
+    major_version(text.strip_prefix("installed ")?)
+}
+
+/// The leading number of a Debian version: `25.0.7-2~bpo12+1` is 25, and `1:4.2` (with an epoch) is 4.
+fn major_version(version: &str) -> Option<u32> {
+    let version = version.trim();
+    let upstream = version.split_once(':').map_or(version, |(_epoch, rest)| rest);
+    upstream.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::major_version;
+
+    #[test]
+    fn major_versions_of_debian() {
+        assert_eq!(major_version(" 25.0.7-2~bpo12+1 "), Some(25));
+        assert_eq!(major_version("22.3.6-1+deb12u2"), Some(22));
+        assert_eq!(major_version("1:4.2"), Some(4));
+        assert_eq!(major_version("unknown"), None);
+    }
+}

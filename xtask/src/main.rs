@@ -1,0 +1,70 @@
+//! The project's own commands: `cargo xtask --help` lists them, one file each.
+
+mod adapters;
+mod bench;
+mod budget;
+mod check_targets;
+mod debian;
+mod process;
+mod test;
+mod tidy;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run everything: formatting, lints, docs, tests on every adapter, demo, crate budget, other platforms.
+    Test(test::Options),
+    /// Type-check for macOS, Windows and the browser.
+    CheckTargets,
+    /// Run the benchmarks.
+    Bench {
+        /// Arguments of the benchmark program; `--help` lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe without argument.
+    Tidy,
+    /// Count the crates that come along with the library.
+    Budget,
+    /// Find or install the Vulkan drivers of the tests, and print the environment that shows them to `cargo test`.
+    Adapters,
+}
+
+fn main() -> ExitCode {
+    let task = Cli::parse().command;
+    let result = enter_workspace().and_then(|()| match &task {
+        Task::Test(options) => test::main(options),
+        Task::CheckTargets => check_targets::main(),
+        Task::Bench { args } => bench::main(args),
+        Task::Tidy => tidy::main(),
+        Task::Budget => budget::main(),
+        Task::Adapters => adapters::main(),
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes the workspace's root the current folder, from wherever inside it cargo was called.
+fn enter_workspace() -> process::Result {
+    let own = env::var_os("CARGO_MANIFEST_DIR").ok_or("run this as `cargo xtask`")?;
+    let root = PathBuf::from(own).join("..");
+    env::set_current_dir(&root).map_err(|error| format!("cannot enter {}: {error}", root.display()))
+}

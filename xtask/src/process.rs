@@ -1,0 +1,92 @@
+//! Running other programs: announced, streamed, and with failures that name the command.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+
+/// What a command of this crate returns: the error is the sentence to print.
+pub(crate) type Result<T = ()> = std::result::Result<T, String>;
+
+/// The command as one would type it, with the environment it adds.
+pub(crate) fn shown(command: &Command) -> String {
+    let environment = command.get_envs().filter_map(|(name, value)| {
+        let value = value?;
+        Some(format!("{}={:?}", name.to_string_lossy(), value))
+    });
+    let program = command.get_program();
+    let program = if env::var_os("CARGO").is_some_and(|own| own == program) { OsStr::new("cargo") } else { program };
+    let words = std::iter::once(program).chain(command.get_args());
+    let words = words.map(|word| match word.to_string_lossy() {
+        word if word.is_empty() || word.contains([' ', '$', '|']) => format!("'{word}'"),
+        word => word.into_owned(),
+    });
+    environment.chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs `command` with this process's input and output; a non-zero exit is an error.
+pub(crate) fn run(command: &mut Command) -> Result {
+    println!("$ {}", shown(command));
+    let status = command.status().map_err(|error| cannot_start(command, &error))?;
+    check(command, status)
+}
+
+/// Runs `command` quietly and returns what it wrote to stdout.
+pub(crate) fn capture(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::inherit()).output().map_err(|error| cannot_start(command, &error))?;
+    check(command, output.status)?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs `command`, shows its output line by line as it comes, and returns all of it as well.
+pub(crate) fn tee(command: &mut Command) -> Result<String> {
+    println!("$ {}", shown(command));
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| cannot_start(command, &error))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    // One thread per pipe: a child that fills one while we wait on the other would block for ever.
+    let (mut text, errors) = thread::scope(|scope| {
+        let errors = scope.spawn(|| stderr.map(|pipe| copy_lines(pipe, std::io::stderr())).unwrap_or_default());
+        let text = stdout.map(|pipe| copy_lines(pipe, std::io::stdout())).unwrap_or_default();
+        (text, errors.join().unwrap_or_default())
+    });
+    text.push_str(&errors);
+    let status = child.wait().map_err(|error| cannot_start(command, &error))?;
+    check(command, status)?;
+    Ok(text)
+}
+
+fn copy_lines(from: impl Read, mut to: impl Write) -> String {
+    let mut from = BufReader::new(from);
+    let (mut all, mut line) = (String::new(), Vec::new());
+    while from.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        // A closed terminal must not stop the command that we are watching.
+        let _ = to.write_all(&line);
+        all.push_str(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
+    all
+}
+
+fn check(command: &Command, status: ExitStatus) -> Result {
+    if status.success() { Ok(()) } else { Err(format!("`{}` failed ({status})", shown(command))) }
+}
+
+fn cannot_start(command: &Command, error: &std::io::Error) -> String {
+    format!("`{}` cannot be started: {error}", shown(command))
+}
+
+/// The first program of that name on PATH.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(&file)).find(|path| path.is_file())
+}
+
+/// The cargo that runs this program, so that a `+toolchain` given to it holds for its children too.
+pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(args);
+    command
+}

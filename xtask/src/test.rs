@@ -1,0 +1,226 @@
+//! `cargo xtask test`: everything that must hold before a change is good, in one command, on any machine.
+//!
+//! Every cargo step names the whole workspace with all features: another selection of either would unify the
+//! dependencies' features differently and so build wgpu once more.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::adapters::{self, Adapters};
+use crate::check_targets::{self, Outcome};
+use crate::process::{Result, capture, cargo, run, tee};
+use crate::{budget, tidy};
+
+/// What selects the same build of the dependencies everywhere.
+const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
+
+/// What to run.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Do not type-check for the other platforms.
+    #[arg(long)]
+    skip_targets: bool,
+    /// Only the tests: no formatting, lints, docs, demo, budget or other platforms.
+    #[arg(long)]
+    quick: bool,
+    /// Arguments of the test runner, such as a part of a test's name; doctests are then left out.
+    #[arg(last = true)]
+    args: Vec<String>,
+}
+
+/// The command: stops at the first step that fails.
+pub(crate) fn main(options: &Options) -> Result {
+    let mut report = Report::default();
+    let adapters = report.step("adapters", adapters::prepare)?;
+    if !options.quick {
+        report.step("formatting", || run(&mut cargo(["fmt", "--all", "--check"])))?;
+        report.step("clippy", clippy)?;
+        report.step("docs", docs)?;
+        report.step("tidy", tidy::main)?;
+    }
+    let results = report.step("tests", || tests(&adapters, &options.args))?;
+    if !options.quick {
+        demos(&mut report, &adapters)?;
+        report.step("crate budget", budget::main)?;
+        if options.skip_targets {
+            report.skip("other platforms", "--skip-targets");
+        } else if let Outcome::Skipped(why) = report.step("other platforms", check_targets::check_all)? {
+            report.skip("other platforms", &why);
+        }
+    }
+    report.print(&adapters, &results);
+    Ok(())
+}
+
+fn clippy() -> Result {
+    run(cargo(["clippy"]).args(EVERYTHING).args(["--all-targets", "--", "-D", "warnings"]))
+}
+
+fn docs() -> Result {
+    run(cargo(["doc"]).args(EVERYTHING).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Unit tests, suite and doctests; returns the lines in which the runners sum up.
+fn tests(adapters: &Adapters, args: &[String]) -> Result<Vec<String>> {
+    let mut output = String::new();
+    if has_nextest() {
+        output += &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(args))?;
+        // nextest runs no doctests.
+        if args.is_empty() {
+            output += &tee_with(adapters, cargo(["test", "--doc"]).args(EVERYTHING))?;
+        }
+    } else {
+        output += &tee_with(adapters, cargo(["test"]).args(EVERYTHING).args(args))?;
+    }
+    Ok(summaries(&output))
+}
+
+fn has_nextest() -> bool {
+    let mut version = cargo(["nextest", "--version"]);
+    version.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+fn tee_with(adapters: &Adapters, command: &mut Command) -> Result<String> {
+    adapters.apply(command);
+    tee(command)
+}
+
+/// nextest's one line, and those of cargo test that report any test at all.
+fn summaries(output: &str) -> Vec<String> {
+    let is_summary = |line: &&str| {
+        line.starts_with("Summary [") || line.starts_with("test result:") && !line.contains(" 0 passed; 0 failed")
+    };
+    output.lines().map(str::trim).filter(is_summary).map(str::to_owned).collect()
+}
+
+/// The program's main job: once on a GPU's driver, once with none, where it must turn to the CPU by itself.
+fn demos(report: &mut Report, adapters: &Adapters) -> Result {
+    let program = report.step("program", build_program)?;
+    let demo = || {
+        let mut command = Command::new(&program);
+        command.arg("demo");
+        command
+    };
+    if adapters.has_lavapipe() {
+        report.step("demo on lavapipe", || {
+            let output = tee_with(adapters, demo().env("TILEWISE_ADAPTER", "llvmpipe"))?;
+            expect_in(&output, "llvmpipe")
+        })?;
+        report.step("demo with no driver", || {
+            let mut command = demo();
+            for hidden in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "__EGL_VENDOR_LIBRARY_FILENAMES"] {
+                command.env(hidden, "/nonexistent");
+            }
+            expect_in(&tee(command.env_remove("TILEWISE_ADAPTER"))?, "cpu")
+        })
+    } else {
+        report.step("demo", || run(&mut demo()))?;
+        report.step("demo on the CPU", || expect_in(&tee(demo().env("TILEWISE_ADAPTER", "cpu"))?, "cpu"))
+    }
+}
+
+/// Builds the program and returns its path. `cargo run -p tilewise-cli` would select one package, and rebuild wgpu.
+fn build_program() -> Result<String> {
+    let mut build = cargo(["build"]);
+    build.args(EVERYTHING).args(["--bin", "tilewise", "--message-format", "json-render-diagnostics"]);
+    let messages = capture(&mut build)?;
+    let executable = |line: &str| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        message["executable"].as_str().map(str::to_owned)
+    };
+    messages.lines().find_map(executable).ok_or("cargo build names no executable for the program tilewise".to_owned())
+}
+
+/// A demo that ran elsewhere than asked would prove nothing.
+fn expect_in(output: &str, adapter: &str) -> Result {
+    if output.to_lowercase().contains(adapter) {
+        Ok(())
+    } else {
+        Err(format!("the demo does not say that it ran on `{adapter}`, as it was asked to"))
+    }
+}
+
+/// The steps done so far, with their durations.
+#[derive(Default)]
+struct Report {
+    lines: Vec<String>,
+    passed: usize,
+    skipped: usize,
+    total: Duration,
+}
+
+impl Report {
+    fn step<T>(&mut self, name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        println!("\n== {name}");
+        let start = Instant::now();
+        let value = work().map_err(|why| format!("{name}: {why}"))?;
+        let duration = start.elapsed();
+        println!("== {name}: {}", in_words(duration));
+        self.lines.push(format!("{name:<22}{:>10}", in_words(duration)));
+        self.passed += 1;
+        self.total += duration;
+        Ok(value)
+    }
+
+    /// Takes note of a step that was not done; `step` may have counted the attempt.
+    fn skip(&mut self, name: &str, why: &str) {
+        if self.lines.last().is_some_and(|line| line.starts_with(name)) {
+            self.lines.pop();
+            self.passed -= 1;
+        }
+        self.lines.push(format!("{name:<22}   skipped: {why}"));
+        self.skipped += 1;
+    }
+
+    fn print(&self, adapters: &Adapters, results: &[String]) {
+        println!("\n== summary");
+        for line in self.lines.iter().chain(results) {
+            println!("{line}");
+        }
+        let required = if adapters.require.is_empty() { "none".to_owned() } else { adapters.require.join(",") };
+        println!(
+            "xtask test: {} steps passed, {} skipped, in {}; adapters required: {required}",
+            self.passed,
+            self.skipped,
+            in_words(self.total)
+        );
+    }
+}
+
+fn in_words(duration: Duration) -> String {
+    match duration.as_secs() {
+        0..60 => format!("{:.1} s", duration.as_secs_f64()),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_of_both_runners() {
+        let output = "     Summary [   1.2s] 3 tests run: 3 passed, 0 skipped\nother\n\
+                      test result: ok. 0 passed; 0 failed; 0 ignored\ntest result: ok. 2 passed; 0 failed; 0 ignored\n";
+        assert_eq!(
+            summaries(output),
+            ["Summary [   1.2s] 3 tests run: 3 passed, 0 skipped", "test result: ok. 2 passed; 0 failed; 0 ignored"]
+        );
+    }
+
+    #[test]
+    fn a_skipped_attempt_is_not_counted_as_passed() {
+        let mut report = Report::default();
+        assert_eq!(report.step("a", || Ok(1)), Ok(1));
+        assert_eq!(report.step("b", || Ok(2)), Ok(2));
+        report.skip("b", "why");
+        assert_eq!((report.passed, report.skipped, report.lines.len()), (1, 1, 2));
+        assert_eq!(report.step("c", || Err::<(), _>("broken".to_owned())), Err("c: broken".to_owned()));
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(in_words(Duration::from_millis(1500)), "1.5 s");
+        assert_eq!(in_words(Duration::from_secs(125)), "2 min 5 s");
+    }
+}
