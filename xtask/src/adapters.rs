@@ -13,7 +13,7 @@ use crate::debian::{self, Apt};
 use crate::process::Result;
 
 /// lavapipe of Mesa 25.0 offers shader-f16, that of 22.3 (Debian bookworm) does not.
-const MESA_WITH_F16: u32 = 25;
+const MESA_WITH_F16: &str = "25";
 
 /// Where the Vulkan loader itself looks for drivers.
 const MANIFEST_FOLDERS: [&str; 3] = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
@@ -106,7 +106,8 @@ fn of_this_system() -> Result<Adapters> {
 }
 
 fn prepare_linux() -> Result<Adapters> {
-    let old = debian::installed_major("mesa-vulkan-drivers").is_some_and(|major| major < MESA_WITH_F16);
+    let old = debian::installed_version("mesa-vulkan-drivers")
+        .is_some_and(|version| !debian::is_at_least(&version, MESA_WITH_F16));
     if old || lavapipe().is_none() || swiftshader().is_none() {
         match Apt::open() {
             Ok(apt) => install(&apt, old)?,

@@ -47,6 +47,9 @@ const TARGETS: [Target; 3] = [
 const LIBRARIES: [&str; 3] = ["tilewise-core", "tilewise-shaders", "tilewise"];
 const PROGRAM: &str = "tilewise-cli";
 
+/// The least version that compiles the workspace.
+const RUST_VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
+
 /// What the triples of this system contain.
 const HOST_SYSTEM: &str = if cfg!(target_os = "macos") { "apple-darwin" } else { env::consts::OS };
 
@@ -139,8 +142,8 @@ impl Toolchain {
             Err(why) => return Ok(Err(format!("{why}; {mend}"))),
         };
         for package in DEBIAN_PACKAGES {
-            if !apt.offers(package)? {
-                return Ok(Err(format!("apt does not offer {package}; {mend}")));
+            if !apt.offers(package, RUST_VERSION)? {
+                return Ok(Err(format!("apt does not offer {package} {RUST_VERSION} or later; {mend}")));
             }
         }
         println!("the other platforms are checked with Debian's Rust, which can build their standard libraries");
@@ -189,7 +192,8 @@ fn rustup_has_all() -> bool {
 }
 
 fn debian_has_all() -> bool {
-    DEBIAN_PACKAGES.iter().all(|package| debian::is_installed(package))
+    let suffices = |version: String| debian::is_at_least(&version, RUST_VERSION);
+    DEBIAN_PACKAGES.iter().all(|package| debian::installed_version(package).is_some_and(suffices))
 }
 
 #[cfg(test)]

@@ -47,27 +47,27 @@ impl Apt {
         run(command.args(packages))
     }
 
-    /// Whether any source of apt has `package`.
-    pub(crate) fn offers(&self, package: &str) -> Result<bool> {
-        Ok(offer(package, 0)?.is_some())
+    /// Whether apt's present sources have `package` in version `least` or later.
+    pub(crate) fn offers(&self, package: &str, least: &str) -> Result<bool> {
+        Ok(offer(package, least)?.is_some())
     }
 
-    /// The suite that offers `package` in version `major` or later: none named where the usual ones do, else backports,
+    /// The suite that offers `package` in version `least` or later: none named where the usual ones do, else backports,
     /// which are added to apt's sources on the way. Debian gives backports a low priority, so adding them upgrades
     /// nothing that is not asked for with `-t`.
-    pub(crate) fn suite_with(&self, package: &str, major: u32) -> Result<Option<String>> {
+    pub(crate) fn suite_with(&self, package: &str, least: &str) -> Result<Option<String>> {
         let backports = format!("{}-backports", self.codename);
-        if let Some(line) = offer(package, major)? {
+        if let Some(line) = offer(package, least)? {
             return Ok(line.contains(&backports).then_some(backports));
         }
         if !self.is_debian {
-            return Err(format!("no source of apt offers {package} {major} or later"));
+            return Err(format!("no source of apt offers {package} {least} or later"));
         }
         self.add_source(&backports)?;
         run(Command::new("apt-get").args(["update", "-qq"]))?;
-        match offer(package, major)? {
+        match offer(package, least)? {
             Some(_) => Ok(Some(backports)),
-            None => Err(format!("neither {} nor {backports} offers {package} {major} or later", self.codename)),
+            None => Err(format!("neither {} nor {backports} offers {package} {least} or later", self.codename)),
         }
     }
 
@@ -90,41 +90,23 @@ impl Apt {
     }
 }
 
-/// The line of `apt-cache madison` that offers `package` in version `major` or later.
-fn offer(package: &str, major: u32) -> Result<Option<String>> {
+/// The line of `apt-cache madison` that offers `package` in version `least` or later.
+fn offer(package: &str, least: &str) -> Result<Option<String>> {
     let table = capture(Command::new("apt-cache").args(["madison", package]))?;
-    let offered = |line: &&str| line.split('|').nth(1).and_then(major_version).is_some_and(|found| found >= major);
+    let version = |line: &str| line.split('|').nth(1).map(|version| version.trim().to_owned());
+    let offered = |line: &&str| version(line).is_some_and(|version| is_at_least(&version, least));
     Ok(table.lines().find(offered).map(str::to_owned))
 }
 
-/// Whether the package is installed.
-pub(crate) fn is_installed(package: &str) -> bool {
-    installed_major(package).is_some()
-}
-
-/// The installed package's major version; none where it is not installed or dpkg is not there.
-pub(crate) fn installed_major(package: &str) -> Option<u32> {
+/// The version of an installed package; none where it is not installed or there is no dpkg.
+pub(crate) fn installed_version(package: &str) -> Option<String> {
     let output = Command::new("dpkg-query").args(["-W", "-f", "${db:Status-Status} ${Version}", package]).output();
     let text = String::from_utf8(output.ok()?.stdout).ok()?;
-    major_version(text.strip_prefix("installed ")?)
+    text.strip_prefix("installed ").map(str::to_owned)
 }
 
-/// The leading number of a Debian version: `25.0.7-2~bpo12+1` is 25, and `1:4.2` (with an epoch) is 4.
-fn major_version(version: &str) -> Option<u32> {
-    let version = version.trim();
-    let upstream = version.split_once(':').map_or(version, |(_epoch, rest)| rest);
-    upstream.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::major_version;
-
-    #[test]
-    fn major_versions_of_debian() {
-        assert_eq!(major_version(" 25.0.7-2~bpo12+1 "), Some(25));
-        assert_eq!(major_version("22.3.6-1+deb12u2"), Some(22));
-        assert_eq!(major_version("1:4.2"), Some(4));
-        assert_eq!(major_version("unknown"), None);
-    }
+/// Compares versions by Debian's rules (epochs, and `~` before everything), which dpkg knows best.
+pub(crate) fn is_at_least(version: &str, least: &str) -> bool {
+    let status = Command::new("dpkg").args(["--compare-versions", version, "ge", least]).status();
+    status.is_ok_and(|status| status.success())
 }

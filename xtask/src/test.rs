@@ -33,7 +33,7 @@ pub(crate) fn main(options: &Options) -> Result {
     let mut report = Report::default();
     let adapters = report.step("adapters", adapters::prepare)?;
     if !options.quick {
-        report.step("formatting", || run(&mut cargo(["fmt", "--all", "--check"])))?;
+        report.step("formatting", formatting)?;
         report.step("clippy", clippy)?;
         report.step("docs", docs)?;
         report.step("tidy", tidy::main)?;
@@ -50,6 +50,10 @@ pub(crate) fn main(options: &Options) -> Result {
     }
     report.print(&adapters, &results);
     Ok(())
+}
+
+fn formatting() -> Result {
+    run(&mut cargo(["fmt", "--all", "--check"])).map_err(|why| format!("{why}; `cargo fmt --all` mends it"))
 }
 
 fn clippy() -> Result {

@@ -2,7 +2,7 @@
 
 use crate::array::{Sink, Source};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tilewise::{Activation, Axis, DType};
+use tilewise_core::problem::{Activation, Axis, DType};
 
 /// Matrix products of .npy and .safetensors files on any GPU.
 ///

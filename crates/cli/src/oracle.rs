@@ -2,7 +2,7 @@
 //! within a block.
 
 use crate::failure::{Failure, Result};
-use crate::progress::Progress;
+use crate::progress;
 use std::ops::Range;
 use tilewise_core::problem::{Axis, Grouping, Operand, Problem};
 use tilewise_core::reference::{Inputs, reference};
@@ -14,7 +14,7 @@ const BLOCK_ROWS: u64 = 256;
 ///
 /// The first element outside its bound is a failure. Rows that belong to no group must be zero.
 pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) -> Result<f64> {
-    let progress = Progress::of_steps(problem.batch * problem.m, "checking against the oracle");
+    let bar = progress::of_steps(problem.batch * problem.m, "checking against the oracle");
     let mut worst = 0f64;
     let mut covered = 0;
     for block in blocks(problem, inputs.offsets) {
@@ -32,13 +32,13 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
         })?;
         worst = worst.max(error);
         covered = first_row + part.m;
-        progress.inc(part.m);
+        bar.inc(part.m);
     }
     if let Some(at) = computed[elements(problem, covered..problem.batch * problem.m)].iter().position(|&value| value != 0.0) {
         let row = covered + at as u64 / problem.n;
         return Err(Failure::Other(format!("--check: row {row} of C belongs to no group and is not zero")));
     }
-    progress.finish_and_clear();
+    bar.finish_and_clear();
     Ok(worst)
 }
 

@@ -2,7 +2,7 @@
 
 mod recorded;
 
-pub use recorded::RECORDED;
+pub use recorded::{RECORDED, Recorded};
 
 /// Kind of device, from which the rough rates are guessed where nothing better is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,6 +5,7 @@
 
 pub mod caps;
 pub mod convert;
+
 pub mod error;
 pub mod kernel;
 pub mod plan;

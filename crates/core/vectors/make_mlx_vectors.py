@@ -34,7 +34,7 @@ def rows(rng, largest, smallest):
         np.abs(normal(2)),
         rng.uniform(0.9, 1.0, (1, K)),
         [0 * ones, -0 * ones, ones, -2.5 * ones, 0.1 * ones, 1e-7 * ones],
-        [ramp, -ramp, ramp - 8, ramp[::-1] / 16, ramp * 0.5 + 0.25],
+        [ramp, -ramp, ramp - 8, ramp[::-1] / 16, ramp * 0.5 + 0.25, ramp - 4.5],
         [outlier, lone],
         normal(2).clip(-4, 4) / 8 * largest,
         normal(2) * smallest,

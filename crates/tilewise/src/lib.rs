@@ -1,1 +1,55 @@
-//! placeholder
+//! Matrix multiplication on any GPU.
+//!
+//! C = epilogue(alpha · op(A) · op(B) + beta · C), dense, with weights quantized to 4 bits, or grouped (mixture of experts), by one set of
+//! WGSL kernels through wgpu: Vulkan, Metal, DX12, OpenGL and the browser. Without a GPU the same calls run on the CPU.
+//!
+//! - [`Context`] holds an adapter and its device, and everything worth keeping between calls.
+//! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few bits.
+//! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it into a command encoder of yours or
+//!   [`record`](Gemm::record) it into a compute pass of yours, and let it [`explain`](Gemm::explain) which kernel it chose.
+//!
+//! The planner, the vocabulary and the f64 oracle are in [`tilewise_core`], re-exported as [`core`].
+//!
+//! # Example
+//!
+//! ```
+//! use tilewise::{Activation, Context, Gemm, Tensor};
+//!
+//! # fn main() -> tilewise::Result<()> {
+//! let ctx = Context::new()?; // the best GPU, or the CPU when there is none
+//! let a = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
+//! let b = Tensor::upload(&ctx, &[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0], &[3, 2])?;
+//! let c = ctx.matmul(&a, &b)?;
+//! assert_eq!(c.read_blocking::<f32>()?, [4.0, 5.0, 10.0, 11.0]);
+//!
+//! let bias = Tensor::upload(&ctx, &[-5.0f32, 0.5], &[2])?;
+//! let y = Gemm::new(&a, &b).bias(&bias).activation(Activation::Relu).run()?;
+//! assert_eq!(y.read_blocking::<f32>()?, [0.0, 5.5, 5.0, 11.5]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod adapter;
+mod context;
+mod execute;
+mod gemm;
+mod gpu;
+mod offsets;
+mod pipeline;
+mod quantized;
+mod readback;
+#[cfg(feature = "safetensors")]
+pub mod safetensors;
+mod tensor;
+pub mod timing;
+
+pub use adapter::{AdapterDescription, adapters, caps_of, required_features, required_limits};
+pub use context::{Context, ContextOptions};
+pub use gemm::{Gemm, Right};
+pub use offsets::GroupOffsets;
+pub use quantized::QuantizedTensor;
+pub use tensor::{Element, Tensor};
+pub use tilewise_core as core;
+pub use tilewise_core::quant::Quantized;
+pub use tilewise_core::{Activation, Axis, Caps, DType, Error, QuantFormat, Result};
+pub use wgpu;

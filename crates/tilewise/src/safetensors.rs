@@ -107,22 +107,22 @@ pub fn from_views(weight: &TensorView<'_>, scales: &TensorView<'_>, biases: &Ten
 ///
 /// Errors: `Error::Data` when the parts of `weights` are not as long as its shape says.
 pub fn to_bytes(weights: &Quantized, prefix: &str) -> Result<Vec<u8>> {
-    let (bits, group_size) = (weights.format.bits(), weights.format.group_size());
-    let words = weights.k * bits as usize / u32::BITS as usize;
-    let groups = weights.k / group_size as usize;
-    let dtype = match weights.scale_dtype {
+    let (bits, group_size) = (weights.format().bits(), weights.format().group_size());
+    let words = weights.k() * bits as usize / u32::BITS as usize;
+    let groups = weights.k() / group_size as usize;
+    let dtype = match weights.scale_dtype() {
         DType::F32 => Dtype::F32,
         DType::F16 => Dtype::F16,
         DType::BF16 => Dtype::BF16,
     };
-    let codes: Vec<u8> = weights.codes.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let codes: Vec<u8> = weights.codes().iter().flat_map(|word| word.to_le_bytes()).collect();
     let view = |dtype, columns, bytes| {
-        TensorView::new(dtype, vec![weights.n, columns], bytes).map_err(|error| Error::Data(error.to_string()))
+        TensorView::new(dtype, vec![weights.n(), columns], bytes).map_err(|error| Error::Data(error.to_string()))
     };
     let parts = [
         (part_name(prefix, "weight"), view(Dtype::U32, words, &codes)?),
-        (part_name(prefix, "scales"), view(dtype, groups, &weights.scales)?),
-        (part_name(prefix, "biases"), view(dtype, groups, &weights.biases)?),
+        (part_name(prefix, "scales"), view(dtype, groups, weights.scales())?),
+        (part_name(prefix, "biases"), view(dtype, groups, weights.biases())?),
     ];
     let metadata = HashMap::from([(BITS.into(), bits.to_string()), (GROUP_SIZE.into(), group_size.to_string())]);
     ::safetensors::serialize(parts, Some(metadata)).map_err(|error| Error::Data(error.to_string()))

@@ -9,7 +9,7 @@ pub(crate) use sink::Sink;
 pub(crate) use source::{Source, read_quantized};
 
 use crate::failure::{Failure, Result};
-use tilewise::DType;
+use tilewise_core::problem::DType;
 
 /// Element types that occur in the files we read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

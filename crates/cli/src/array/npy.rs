@@ -6,7 +6,7 @@
 
 use super::{Raw, Scalar, shape_text};
 use std::io::{self, Read};
-use tilewise::DType;
+use tilewise_core::problem::DType;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 

@@ -3,7 +3,8 @@
 use super::{Raw, Scalar};
 use safetensors::tensor::{Dtype, Metadata, TensorView};
 use std::io::{Read, Seek, SeekFrom};
-use tilewise::DType;
+use tilewise_core::problem::DType;
+use tilewise_core::quant::QuantFormat;
 
 /// Bytes before the header: its length as a u64.
 const PREFIX: u64 = 8;
@@ -48,6 +49,14 @@ impl<F: Read + Seek> TensorFile<F> {
         let mut names: Vec<String> = self.metadata.tensors().into_keys().collect();
         names.sort();
         names
+    }
+
+    /// Refuses a file whose metadata says that its quantized weights are not in `format`.
+    pub(super) fn check_format(&self, format: QuantFormat) -> Result<(), String> {
+        match self.metadata.metadata() {
+            Some(entries) => tilewise::safetensors::check_metadata(entries, format).map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
     }
 
     /// The tensor's type, shape and bytes.

@@ -5,7 +5,7 @@ use super::{Array, npy, safetensors};
 use crate::failure::{Failure, Result};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tilewise::DType;
+use tilewise_core::problem::DType;
 
 /// Kinds of files that results are written as.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,17 +3,17 @@
 use super::safetensors::TensorFile;
 use super::{Array, Raw, npy};
 use crate::failure::{Failure, Result};
-use crate::progress::Progress;
+use crate::progress;
 use safetensors::tensor::TensorView;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tilewise::quant::Quantized;
+use tilewise_core::quant::{QuantFormat, Quantized};
 
 /// A file, and for safetensors the tensor in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Source {
-    path: PathBuf,
-    tensor: Option<String>,
+    pub(super) path: PathBuf,
+    pub(super) tensor: Option<String>,
 }
 
 impl std::str::FromStr for Source {
@@ -57,7 +57,7 @@ impl Source {
 
     fn raw(&self) -> Result<Raw> {
         let (file, len) = open(&self.path)?;
-        let file = Progress::of_reading(len, &self.path).wrap_read(file);
+        let file = progress::of_reading(len, &self.path).wrap_read(file);
         let raw = match extension(&self.path) {
             "npy" => npy::read(file, len),
             "safetensors" => TensorFile::open(file, len).and_then(|mut file| match &self.tensor {
@@ -79,7 +79,8 @@ impl Source {
 pub(crate) fn read_quantized(source: &Source) -> Result<Quantized> {
     let (file, len) = open(&source.path)?;
     let failed = |text: String| Failure::Other(format!("{}: {text}", source.path.display()));
-    let mut file = TensorFile::open(Progress::of_reading(len, &source.path).wrap_read(file), len).map_err(failed)?;
+    let mut file = TensorFile::open(progress::of_reading(len, &source.path).wrap_read(file), len).map_err(failed)?;
+    file.check_format(QuantFormat::AFFINE4_G64).map_err(failed)?;
     let prefix = match &source.tensor {
         Some(prefix) => prefix.clone(),
         None => tilewise::safetensors::only_prefix(file.names().iter().map(String::as_str))

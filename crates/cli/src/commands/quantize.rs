@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::product;
 use std::io::Write;
 use tilewise_core::convert;
+use tilewise_core::problem::DType;
 use tilewise_core::quant::{QuantFormat, Quantized, dequantize, quantize};
 
 pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
@@ -34,7 +35,7 @@ pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     let bytes = tilewise::safetensors::to_bytes(&quantized, &prefix)?;
     args.output.replace(&[&bytes])?;
     writeln!(out, "weights  {} {}", shape_text(&weights.shape), weights.dtype)?;
-    writeln!(out, "format   {}, on the CPU", quantized.format)?;
+    writeln!(out, "format   {}, on the CPU", quantized.format())?;
     writeln!(out, "size     {} bytes, {} before", bytes.len(), weights.bytes.len())?;
     writeln!(out, "error    {:.2}% of the weights' norm", 100.0 * relative_error(&values, &restored))?;
     if args.execution.check {
@@ -58,16 +59,17 @@ fn relative_error(values: &[f32], restored: &[f32]) -> f64 {
 /// end 7.5 steps from zero becomes 8), and the near end, 15 steps away, then lies one whole step beyond the last code. To this comes
 /// the rounding of scale and bias to their stored type.
 fn check(values: &[f32], restored: &[f32], quantized: &Quantized) -> Result<()> {
-    let u = quantized.scale_dtype.unit_roundoff().max(f64::from(f32::EPSILON));
-    let subnormal = convert::min_normal(quantized.scale_dtype) * quantized.scale_dtype.unit_roundoff();
-    let group_size = quantized.format.group_size() as usize;
+    let u = quantized.scale_dtype().unit_roundoff().max(f64::from(f32::EPSILON));
+    // Half of the smallest subnormal number, to which u does not apply.
+    let subnormal = if quantized.scale_dtype() == DType::F16 { (-25f64).exp2() } else { f64::from(f32::MIN_POSITIVE) };
+    let group_size = quantized.format().group_size() as usize;
     let groups = quantized.scales_f32().into_iter().zip(quantized.biases_f32());
     for (group, (scale, bias)) in groups.enumerate() {
         let bound = f64::from(scale).abs() * (1.0 + 64.0 * u) + 4.0 * u * f64::from(bias).abs() + 16.0 * subnormal;
         for index in group * group_size..(group + 1) * group_size {
             let (value, found) = (f64::from(values[index]), f64::from(restored[index]));
             if (value - found).abs() > bound {
-                let (row, column) = (index / quantized.k, index % quantized.k);
+                let (row, column) = (index / quantized.k(), index % quantized.k());
                 return Err(Failure::Other(format!(
                     "--check: weight {value:e} in row {row}, column {column} became {found:e}, further off than {bound:e}"
                 )));
@@ -80,7 +82,6 @@ fn check(values: &[f32], restored: &[f32], quantized: &Quantized) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewise_core::problem::DType;
 
     #[test]
     fn the_worst_group_passes_and_a_wrong_code_does_not() {

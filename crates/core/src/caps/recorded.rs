@@ -2,8 +2,11 @@
 
 use super::{Caps, DeviceClass};
 
-/// Name and caps of every recorded adapter.
-pub const RECORDED: &[(&str, fn() -> Caps)] = &[
+/// Name and caps of a recorded adapter.
+pub type Recorded = (&'static str, fn() -> Caps);
+
+/// Every recorded adapter.
+pub const RECORDED: &[Recorded] = &[
     ("apple-m1", apple_m1),
     ("apple-m4-max", apple_m4_max),
     ("nvidia-h200", nvidia_h200),

@@ -16,22 +16,21 @@ const SMALLEST_SCALE: f32 = 1e-7;
 
 /// A quantized matrix `[n, k]`. Made by [`quantize`] or [`Quantized::from_parts`], which see to it that the lengths agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Quantized {
     /// Format of the codes.
-    pub format: QuantFormat,
+    format: QuantFormat,
     /// Rows: outputs of the layer.
-    pub n: usize,
+    n: usize,
     /// Columns: the summed dimension.
-    pub k: usize,
+    k: usize,
     /// Type of the scales and of the biases.
-    pub scale_dtype: DType,
+    scale_dtype: DType,
     /// Packed codes, [`QuantFormat::code_words`] of them.
-    pub codes: Vec<u32>,
+    codes: Vec<u32>,
     /// Scales as little-endian elements of `scale_dtype`, [`QuantFormat::groups`] of them.
-    pub scales: Vec<u8>,
+    scales: Vec<u8>,
     /// Biases, stored as the scales are.
-    pub biases: Vec<u8>,
+    biases: Vec<u8>,
 }
 
 impl Quantized {
@@ -61,6 +60,41 @@ impl Quantized {
             }
         }
         Ok(Quantized { format, n, k, scale_dtype, codes, scales, biases })
+    }
+
+    /// Format of the codes.
+    pub fn format(&self) -> QuantFormat {
+        self.format
+    }
+
+    /// Rows: outputs of the layer.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Columns: the summed dimension.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Type of the scales and of the biases.
+    pub fn scale_dtype(&self) -> DType {
+        self.scale_dtype
+    }
+
+    /// Packed codes, [`QuantFormat::code_words`] of them.
+    pub fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
+    /// Scales as little-endian elements of `scale_dtype`, [`QuantFormat::groups`] of them.
+    pub fn scales(&self) -> &[u8] {
+        &self.scales
+    }
+
+    /// Biases, stored as the scales are.
+    pub fn biases(&self) -> &[u8] {
+        &self.biases
     }
 
     /// The scales as numbers, group after group, row after row.
@@ -174,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_error_stays_within_half_a_step() {
+    fn rounding_error_stays_within_a_step() {
         let weights: Vec<f32> = (0..3 * 128).map(|i| (i as f32 * 0.7).sin()).collect();
         let q = quantize(&weights, 3, 128, FORMAT, DType::F32).unwrap();
         let scales = q.scales_f32();

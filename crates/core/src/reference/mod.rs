@@ -1,7 +1,7 @@
 //! The oracle: what a [`Problem`] gives in f64, and how far a correct f32 kernel may lie from it.
 //!
 //! The bound of each element follows the kernel's arithmetic from the product to the stored number, whatever its order:
-//! the sum over K here and in [`product`], the steps after it in [`epilogue`].
+//! the sum over K in `product`, the steps after it in `epilogue`.
 //!
 //! Summed dimension: an f32 sum of K products in any order errs by at most γ·Σ|a·b|, where γ ≈ K·u in the worst case and
 //! γ ≈ λ·√K·u with a probability of at least 1 − 2K·exp(−λ²/2) when the rounding errors are independent with mean zero

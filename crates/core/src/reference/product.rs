@@ -148,8 +148,8 @@ fn multiply(rows: &Lines, columns: &Lines, k: usize, width: usize, dots: &mut [D
     let work = |first: usize, dots: &mut [Dot]| {
         for tile in blocks(0..width as u64, (TILE / k.max(1)).max(1)) {
             for (i, dots) in dots.chunks_exact_mut(width).enumerate() {
-                for j in tile.start as usize..tile.end as usize {
-                    dots[j] = dot(rows, first + i, columns, j, k);
+                for j in tile.clone() {
+                    dots[j as usize] = dot(rows, first + i, columns, j as usize, k);
                 }
             }
         }

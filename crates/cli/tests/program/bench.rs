@@ -4,30 +4,30 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A folder of its own for a test, and the program run in it.
-pub struct Bench {
+pub(crate) struct Bench {
     folder: tempfile::TempDir,
 }
 
 impl Bench {
     /// An empty folder.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Bench { folder: tempfile::tempdir().expect("a temporary folder") }
     }
 
     /// A file in the folder.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Writes `values` as f32 in `.npy` form.
-    pub fn npy(&self, name: &str, shape: &[usize], values: &[f32]) {
+    pub(crate) fn npy(&self, name: &str, shape: &[usize], values: &[f32]) {
         assert_eq!(shape.iter().product::<usize>(), values.len());
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         self.npy_bytes(name, "<f4", shape, &bytes);
     }
 
     /// Writes a `.npy` file, right or lying.
-    pub fn npy_bytes(&self, name: &str, descr: &str, shape: &[usize], bytes: &[u8]) {
+    pub(crate) fn npy_bytes(&self, name: &str, descr: &str, shape: &[usize], bytes: &[u8]) {
         let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
         let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}), }}\n");
         let len = (header.len() as u16).to_le_bytes();
@@ -35,7 +35,7 @@ impl Bench {
     }
 
     /// Reads a `.npy` file of f32 or f16 as the program writes it: its shape and elements.
-    pub fn read_npy(&self, name: &str) -> (Vec<usize>, Vec<f64>) {
+    pub(crate) fn read_npy(&self, name: &str) -> (Vec<usize>, Vec<f64>) {
         let bytes = std::fs::read(self.path(name)).unwrap();
         assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
         let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
@@ -52,8 +52,14 @@ impl Bench {
         (shape, values)
     }
 
+    /// Copies a file kept beside the tests into the folder.
+    pub(crate) fn take(&self, name: &str) {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+        std::fs::copy(kept, self.path(name)).unwrap();
+    }
+
     /// Names of the files in the folder, hidden ones too.
-    pub fn files(&self) -> Vec<String> {
+    pub(crate) fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.folder.path()).unwrap();
         let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
@@ -61,7 +67,7 @@ impl Bench {
     }
 
     /// Runs the program in the folder; `line` is split at spaces.
-    pub fn run(&self, line: &str) -> Output {
+    pub(crate) fn run(&self, line: &str) -> Output {
         Command::new(env!("CARGO_BIN_EXE_tilewise"))
             .args(line.split_whitespace())
             .current_dir(self.folder.path())
@@ -72,7 +78,7 @@ impl Bench {
     }
 
     /// Runs the program and expects success; gives what it prints.
-    pub fn succeed(&self, line: &str) -> String {
+    pub(crate) fn succeed(&self, line: &str) -> String {
         let output = self.run(line);
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "tilewise {line}\n{}\n{stdout}{stderr}", output.status);
@@ -80,7 +86,7 @@ impl Bench {
     }
 
     /// Runs the program and expects the exit status `status` and, for 1, one line on stderr; gives what it says there.
-    pub fn fail(&self, status: i32, line: &str) -> String {
+    pub(crate) fn fail(&self, status: i32, line: &str) -> String {
         let output = self.run(line);
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "tilewise {line}\n{stderr}");
@@ -95,14 +101,9 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("the program prints text")
 }
 
-/// A file kept beside the tests.
-pub fn data(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name).to_str().unwrap().to_string()
-}
-
 /// What to give to `--adapter`: `cpu`, and `vulkan` where there is a Vulkan adapter. Its absence is printed, and is a failure
 /// where `TILEWISE_REQUIRE` lists `vulkan`.
-pub fn adapters() -> Vec<&'static str> {
+pub(crate) fn adapters() -> Vec<&'static str> {
     let info: serde_json::Value = serde_json::from_str(&Bench::new().succeed("info --json")).expect("JSON");
     let has_vulkan = info["adapters"].as_array().expect("a list").iter().any(|adapter| adapter["backend"] == "vulkan");
     let required = std::env::var("TILEWISE_REQUIRE").unwrap_or_default();
@@ -115,7 +116,7 @@ pub fn adapters() -> Vec<&'static str> {
 }
 
 /// Small numbers of both signs, the same for the same seed.
-pub fn numbers(len: usize, seed: u32) -> Vec<f32> {
+pub(crate) fn numbers(len: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -125,18 +126,18 @@ pub fn numbers(len: usize, seed: u32) -> Vec<f32> {
 }
 
 /// `a` \[m,k\] times `b` \[k,n\] in f64.
-pub fn product(a: &[f32], b: &[f32], m: usize, n: usize, k: usize) -> Vec<f64> {
+pub(crate) fn product(a: &[f32], b: &[f32], m: usize, n: usize, k: usize) -> Vec<f64> {
     let dot = |i: usize, j: usize| (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum();
     (0..m * n).map(|at| dot(at / n, at % n)).collect()
 }
 
 /// The transpose of `values` \[rows,cols\].
-pub fn transposed(values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
+pub(crate) fn transposed(values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
     (0..rows * cols).map(|at| values[at % rows * cols + at / rows]).collect()
 }
 
 /// Fails unless every element is within `tolerance` of its expected value.
-pub fn assert_close(found: &[f64], expected: &[f64], tolerance: f64) {
+pub(crate) fn assert_close(found: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len());
     for (index, (f, e)) in found.iter().zip(expected).enumerate() {
         assert!((f - e).abs() <= tolerance, "element {index} is {f}, expected {e} within {tolerance}");

@@ -1,0 +1,119 @@
+//! `tilewise info`.
+
+use crate::args::InfoArgs;
+use crate::failure::Result;
+use serde_json::{Value, json};
+use std::io::Write;
+use tilewise::{AdapterDescription, Context};
+use tilewise_core::caps::Caps;
+use tilewise_core::plan::{Forced, plan};
+use tilewise_core::problem::{DType, Problem};
+use tilewise_shaders::LIBRARY;
+
+pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
+    let cpu = Context::cpu();
+    let executor = AdapterDescription {
+        name: cpu.adapter_name().into(),
+        backend: cpu.backend_name(),
+        driver: cpu.driver(),
+        caps: cpu.caps().clone(),
+        hardware: false,
+        timestamps: false,
+    };
+    let adapters = [pollster::block_on(tilewise::adapters()), vec![executor]].concat();
+    if args.json {
+        let adapters: Vec<Value> = adapters.iter().map(to_json).collect();
+        writeln!(out, "{:#}", json!({ "version": env!("CARGO_PKG_VERSION"), "adapters": adapters }))?;
+        return Ok(());
+    }
+    for (index, adapter) in adapters.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        print(adapter, out)?;
+    }
+    Ok(())
+}
+
+/// A kernel and, when the adapter's limits exclude it, why.
+struct Admission {
+    name: String,
+    rejected: Option<String>,
+}
+
+/// All kernels; those of the CPU executor are not in the table.
+fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
+    if adapter.backend == "cpu" {
+        return vec![Admission { name: "cpu".into(), rejected: None }];
+    }
+    // Only the limits of the adapter are asked for, so that any problem with work for every kernel does.
+    let problem = Problem::dense(DType::F32, 1024, 1024, 1024);
+    let variants = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
+    let admission = |(kernel, variant): (&tilewise_core::KernelDef, &tilewise_core::Variant)| {
+        let forced = Forced { kernel: kernel.name.into(), variant: Some(variant.name.into()), splits: None };
+        let rejected = plan(&problem, &adapter.caps, &LIBRARY, Some(&forced)).err().map(|error| error.to_string());
+        Admission { name: format!("{}/{}", kernel.name, variant.name), rejected }
+    };
+    variants.map(admission).collect()
+}
+
+/// The limits and what they are called in text; JSON uses the names of the fields.
+fn limits(caps: &Caps) -> [(&'static str, &'static str, u64); 7] {
+    [
+        ("max_workgroup_bytes", "bytes of workgroup memory", caps.max_workgroup_bytes.into()),
+        ("max_invocations", "invocations per workgroup", caps.max_invocations.into()),
+        ("max_workgroups", "workgroups per dimension", caps.max_workgroups.into()),
+        ("max_storage_buffers", "storage buffers per shader", caps.max_storage_buffers.into()),
+        ("max_binding_bytes", "bytes per binding", caps.max_binding_bytes),
+        ("max_buffer_bytes", "bytes per buffer", caps.max_buffer_bytes),
+        ("storage_alignment", "bytes of alignment of a binding", caps.storage_alignment.into()),
+    ]
+}
+
+fn to_json(adapter: &AdapterDescription) -> Value {
+    let mut caps: serde_json::Map<String, Value> =
+        limits(&adapter.caps).iter().map(|&(name, _, value)| (name.into(), value.into())).collect();
+    caps.insert("max_workgroup_size_x".into(), adapter.caps.max_workgroup_size_x.into());
+    caps.insert("f16".into(), adapter.caps.f16.into());
+    caps.insert("class".into(), format!("{:?}", adapter.caps.class).to_lowercase().into());
+    let kernel = |kernel: &Admission| json!({ "name": kernel.name, "admitted": kernel.rejected.is_none(), "reason": kernel.rejected });
+    json!({
+        "name": adapter.name,
+        "backend": adapter.backend,
+        "driver": adapter.driver,
+        "hardware": adapter.hardware,
+        "timestamps": adapter.timestamps,
+        "caps": caps,
+        "kernels": admissions(adapter).iter().map(kernel).collect::<Vec<_>>(),
+    })
+}
+
+fn print(adapter: &AdapterDescription, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "{}", adapter.name)?;
+    writeln!(out, "  backend  {}", adapter.backend)?;
+    if !adapter.driver.is_empty() {
+        writeln!(out, "  driver   {}", adapter.driver)?;
+    }
+    if adapter.backend != "cpu" {
+        let yes_no = |flag| if flag { "yes" } else { "no" };
+        writeln!(
+            out,
+            "  device   {:?}; f16 in shaders: {}; timestamps: {}",
+            adapter.caps.class,
+            yes_no(adapter.caps.f16),
+            yes_no(adapter.timestamps)
+        )?;
+        for (_, text, value) in limits(&adapter.caps) {
+            writeln!(out, "  limit    {value} {text}")?;
+        }
+    }
+    let admissions = admissions(adapter);
+    let admitted: Vec<&str> = admissions.iter().filter(|a| a.rejected.is_none()).map(|a| a.name.as_str()).collect();
+    writeln!(out, "  kernels  {}", admitted.join(" "))?;
+    for Admission { name, rejected } in &admissions {
+        if let Some(reason) = rejected {
+            writeln!(out, "  without  {name}: {reason}")?;
+        }
+    }
+    Ok(())
+}

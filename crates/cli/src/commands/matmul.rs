@@ -1,0 +1,64 @@
+//! `tilewise matmul`.
+
+use crate::args::MatmulArgs;
+use crate::array::{Array, Source, shape_text};
+use crate::failure::{Failure, Result};
+use crate::product::{self, Job};
+use std::io::Write;
+use tilewise::{Gemm, Tensor};
+use tilewise_core::reference::Inputs;
+
+pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
+    product::check_output(&args.output, args.out_dtype)?;
+    let (a, b) = (read(&args.a, 2..=3)?, read(&args.b, 2..=3)?);
+    let old = args.c0.as_ref().map(|source| read(source, 2..=3)).transpose()?;
+    let bias = args.bias.as_ref().map(|source| read(source, 1..=1)).transpose()?;
+    let residual = args.residual.as_ref().map(|source| read(source, 2..=3)).transpose()?;
+    let out_dtype = product::out_dtype(args.out_dtype, &[a.dtype, b.dtype], &args.output)?;
+
+    let context = product::open(args.execution.adapter.as_deref())?;
+    let upload = |array: &Option<Array>| array.as_ref().map(|array| product::upload(&context, array)).transpose();
+    let view = |tensor: Tensor, transposed| if transposed { tensor.t() } else { tensor };
+    let a_tensor = view(product::upload(&context, &a)?, args.transpose_a);
+    let b_tensor = view(product::upload(&context, &b)?, args.transpose_b);
+    let (old_tensor, bias_tensor, residual_tensor) = (upload(&old)?, upload(&bias)?, upload(&residual)?);
+
+    let mut gemm = Gemm::new(&a_tensor, &b_tensor).alpha(args.alpha).activation(args.activation.into()).out_dtype(out_dtype);
+    if let (Some(beta), Some(old)) = (args.beta, &old_tensor) {
+        gemm = gemm.beta(beta, old);
+    }
+    if let Some(bias) = &bias_tensor {
+        gemm = gemm.bias(bias).bias_along(args.bias_along.into());
+    }
+    if let Some(residual) = &residual_tensor {
+        gemm = gemm.residual(residual);
+    }
+
+    let wide = |array: &Option<Array>| array.as_ref().map(product::wide).transpose();
+    Job { context: &context, gemm, execution: &args.execution, output: &args.output }.run(out, |check| {
+        let (old, bias, residual) = (wide(&old)?, wide(&bias)?, wide(&residual)?);
+        check(&Inputs {
+            a: &product::wide(&a)?,
+            b: &product::wide(&b)?,
+            c: old.as_deref().unwrap_or_default(),
+            bias: bias.as_deref(),
+            residual: residual.as_deref(),
+            ..Inputs::default()
+        })
+    })
+}
+
+/// Reads an operand with one of the given numbers of dimensions.
+pub(super) fn read(source: &Source, rank: std::ops::RangeInclusive<usize>) -> Result<Array> {
+    let array = source.read()?;
+    if rank.contains(&array.shape.len()) {
+        return Ok(array);
+    }
+    let wanted = match (*rank.start(), *rank.end()) {
+        (1, _) => "a vector",
+        (2, 2) => "a matrix",
+        (3, _) => "one matrix per group, [groups, rows, columns]",
+        _ => "a matrix, or a batch of them [batch, rows, columns]",
+    };
+    Err(Failure::Other(format!("{source}: shape {}; it must be {wanted}", shape_text(&array.shape))))
+}

@@ -1,0 +1,52 @@
+//! `tilewise plan`.
+
+use crate::args::PlanArgs;
+use crate::failure::{Failure, Result};
+use crate::product;
+use std::io::Write;
+use tilewise_core::caps::{Caps, RECORDED};
+use tilewise_core::plan::{Forced, explain};
+use tilewise_core::problem::{Format, Operand, Problem};
+
+pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
+    let problem = problem(args)?;
+    let forced: Option<Forced> = args.kernel.as_deref().map(str::parse).transpose()?;
+    let caps = match &args.caps {
+        Some(name) => recorded(name)?,
+        None => {
+            let context = product::open(args.adapter.as_deref())?;
+            if context.is_cpu() {
+                let Problem { m, n, k, .. } = problem;
+                writeln!(out, "problem C[{m},{n}] = A[{m},{k}]·B[{k},{n}]  {}", problem.layout())?;
+                writeln!(out, "chosen  {}: it has one kernel; --caps NAME plans for a GPU", product::adapter_text(&context))?;
+                return Ok(());
+            }
+            context.caps().clone()
+        }
+    };
+    out.write_all(explain(&problem, &caps, &tilewise_shaders::LIBRARY, forced.as_ref())?.as_bytes())?;
+    Ok(())
+}
+
+/// Packed operands of the given extents.
+fn problem(args: &PlanArgs) -> Result<Problem> {
+    let PlanArgs { m, n, k, .. } = *args;
+    for (operand, rows, cols) in [("A", m, k), ("B", k, n), ("C", m, n)] {
+        if rows.checked_mul(cols).is_none() {
+            return Err(Failure::Other(format!("{operand} of {rows} by {cols} has more elements than 64 bits can count")));
+        }
+    }
+    let format = Format::Dense(args.dtype.into());
+    let operand = |transposed, rows, cols| {
+        if transposed { Operand::packed(format, 1, cols, rows).t() } else { Operand::packed(format, 1, rows, cols) }
+    };
+    let (a, b) = (operand(args.transpose.a(), m, k), operand(args.transpose.b(), k, n));
+    Ok(Problem { a, b, ..Problem::dense(args.dtype.into(), m, n, k) })
+}
+
+fn recorded(name: &str) -> Result<Caps> {
+    RECORDED.iter().find(|(known, _)| *known == name).map(|(_, caps)| caps()).ok_or_else(|| {
+        let known: Vec<&str> = RECORDED.iter().map(|(known, _)| *known).collect();
+        Failure::Other(format!("no caps are recorded as {name:?}; there are {}", known.join(", ")))
+    })
+}

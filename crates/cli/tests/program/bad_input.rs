@@ -1,0 +1,153 @@
+//! What is wrong is refused: with its own message, the right exit status, and no file left behind.
+
+use crate::bench::{Bench, adapters, numbers};
+
+/// A folder with a good A \[4,6\] and B \[6,5\].
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.npy("a.npy", &[4, 6], &numbers(24, 1));
+    bench.npy("b.npy", &[6, 5], &numbers(30, 2));
+    bench
+}
+
+/// Runs a line that must fail with status 1, mention all of `parts`, and leave the folder as it was.
+fn refused(bench: &Bench, line: &str, parts: &[&str]) {
+    let before = bench.files();
+    let message = bench.fail(1, line);
+    for part in parts {
+        assert!(message.contains(part), "no {part:?} in {message}");
+    }
+    assert_eq!(bench.files(), before, "{line}");
+}
+
+#[test]
+fn truncated_and_lying_npy_files() {
+    let bench = bench();
+    bench.npy_bytes("short.npy", "<f4", &[4, 6], &[0; 95]);
+    refused(&bench, "matmul short.npy b.npy -o c.npy", &["short.npy", "truncated", "96 bytes", "95 bytes"]);
+    bench.npy_bytes("long.npy", "<f4", &[4, 6], &[0; 100]);
+    refused(&bench, "matmul long.npy b.npy -o c.npy", &["too long", "96 bytes", "100 bytes"]);
+    bench.npy_bytes("huge.npy", "<f4", &[1 << 62, 6], &[0; 4]);
+    refused(&bench, "matmul huge.npy b.npy -o c.npy", &["4611686018427387904", "addressed"]);
+    // As many bytes as no machine has: refused by the file's length, before anything is allocated.
+    bench.npy_bytes("big.npy", "<f4", &[1 << 40, 6], &[0; 4]);
+    refused(&bench, "matmul big.npy b.npy -o c.npy", &["truncated", "26388279066624 bytes"]);
+    std::fs::write(bench.path("header.npy"), b"\x93NUMPY\x02\x00\xff\xff\xff\xff{").unwrap();
+    refused(&bench, "matmul header.npy b.npy -o c.npy", &["header of 4294967295 bytes"]);
+    std::fs::write(bench.path("empty.npy"), []).unwrap();
+    refused(&bench, "matmul empty.npy b.npy -o c.npy", &["truncated"]);
+    std::fs::write(bench.path("text.npy"), "not an array").unwrap();
+    refused(&bench, "matmul text.npy b.npy -o c.npy", &["not an .npy file"]);
+    bench.npy_bytes("complex.npy", "<c8", &[4, 6], &[0; 192]);
+    refused(&bench, "matmul complex.npy b.npy -o c.npy", &["<c8"]);
+    bench.npy_bytes("whole.npy", "<i4", &[4, 6], &[0; 96]);
+    refused(&bench, "matmul whole.npy b.npy -o c.npy", &["i32"]);
+}
+
+#[test]
+fn truncated_and_lying_safetensors_files() {
+    let bench = bench();
+    bench.succeed("matmul a.npy b.npy -o good.safetensors --adapter cpu");
+    let good = std::fs::read(bench.path("good.safetensors")).unwrap();
+    for len in [0, 7, 8, 20, good.len() - 1] {
+        std::fs::write(bench.path("bad.safetensors"), &good[..len]).unwrap();
+        refused(&bench, "matmul bad.safetensors#c b.npy -o c.npy", &["bad.safetensors", "truncated"]);
+    }
+    std::fs::write(bench.path("bad.safetensors"), [0xff; 100]).unwrap();
+    refused(&bench, "matmul bad.safetensors#c b.npy -o c.npy", &["header of 18446744073709551615 bytes"]);
+    refused(&bench, "matmul good.safetensors#w b.npy -o c.npy", &["no tensor \"w\"", "c"]);
+    refused(&bench, "matmul good.safetensors#w.npy b.npy -o c.npy", &["no tensor \"w.npy\""]);
+}
+
+#[test]
+fn missing_and_odd_files() {
+    let bench = bench();
+    std::fs::create_dir(bench.path("folder.npy")).unwrap();
+    std::fs::write(bench.path("a.bin"), [0; 96]).unwrap();
+    refused(&bench, "matmul none.npy b.npy -o c.npy", &["none.npy"]);
+    refused(&bench, "matmul folder.npy b.npy -o c.npy", &["folder.npy", "not a regular file"]);
+    refused(&bench, "matmul a.bin b.npy -o c.npy", &["a.bin", "extension"]);
+    refused(&bench, "matmul a.npy b.npy -o none/c.npy", &["none/c.npy", "no folder"]);
+    refused(&bench, "matmul a.npy b.npy -o folder.npy", &["folder.npy", "is a folder"]);
+}
+
+#[test]
+fn dimensions_that_do_not_fit() {
+    let bench = bench();
+    bench.npy("v.npy", &[6], &numbers(6, 3));
+    bench.npy("four.npy", &[1, 1, 4, 6], &numbers(24, 3));
+    bench.npy("batch2.npy", &[2, 4, 6], &numbers(48, 3));
+    bench.npy("batch3.npy", &[3, 6, 5], &numbers(90, 3));
+    for adapter in adapters() {
+        let matmul = |operands: &str, parts: &[&str]| {
+            refused(&bench, &format!("matmul {operands} -o c.npy --adapter {adapter}"), parts);
+        };
+        matmul("a.npy a.npy", &["6", "4"]);
+        matmul("a.npy b.npy --transpose-b", &["6", "5"]);
+        matmul("v.npy b.npy", &["v.npy", "[6]"]);
+        matmul("four.npy b.npy", &["four.npy", "[1,1,4,6]"]);
+        matmul("batch2.npy batch3.npy", &["2", "3"]);
+        matmul("a.npy b.npy --bias v.npy", &["6", "5"]);
+        matmul("a.npy b.npy --residual a.npy", &["[4, 6]"]);
+        matmul("a.npy b.npy --beta 1 --c b.npy", &["[6, 5]"]);
+    }
+}
+
+#[test]
+fn choices_that_do_not_exist() {
+    let bench = bench();
+    refused(&bench, "matmul a.npy b.npy -o c.npy --adapter no-such-adapter", &["no-such-adapter"]);
+    for adapter in adapters() {
+        let line = format!("matmul a.npy b.npy -o c.npy --adapter {adapter} --kernel no-such-kernel");
+        refused(&bench, &line, &["no-such-kernel"]);
+    }
+    refused(&bench, "plan 4 5 6 --caps no-such-caps", &["no-such-caps", "nvidia-h200"]);
+}
+
+#[test]
+fn bf16_needs_safetensors() {
+    let bench = bench();
+    // Asked for in so many words, it is a usage error; by way of the operands' type, it is found when they are read.
+    assert!(bench.fail(2, "matmul a.npy b.npy -o c.npy --out-dtype bf16").contains("bf16"));
+    bench.succeed("matmul a.npy b.npy -o brain.safetensors --out-dtype bf16 --adapter cpu");
+    let line = "matmul brain.safetensors brain.safetensors --transpose-b -o c.npy";
+    refused(&bench, &format!("{line} --adapter cpu"), &["bf16", ".safetensors"]);
+    bench.succeed(&format!("{line} --adapter cpu --out-dtype f32 --check"));
+}
+
+#[test]
+fn usage_errors() {
+    let bench = bench();
+    let before = bench.files();
+    for line in [
+        "",
+        "multiply a.npy b.npy",
+        "matmul a.npy b.npy",
+        "matmul a.npy -o c.npy",
+        "matmul a.npy b.npy -o c.bin",
+        "matmul a.npy b.npy -o c.safetensors#",
+        "matmul a.npy b.npy -o c.npy --beta 2",
+        "matmul a.npy b.npy -o c.npy --c a.npy",
+        "matmul a.npy b.npy -o c.npy --alpha two",
+        "matmul a.npy b.npy -o c.npy --activation tanh",
+        "matmul a.npy b.npy -o c.npy --out-dtype f64",
+        "matmul a.npy b.npy -o c.npy --bias-along m",
+        "grouped a.npy b.npy -o c.npy",
+        "plan 1 2",
+        "plan 1 2 -3",
+        "plan 1 2 3 --transpose XX",
+        "plan 1 2 3 --caps browser --adapter cpu",
+    ] {
+        bench.fail(2, line);
+    }
+    assert_eq!(bench.files(), before);
+}
+
+#[test]
+fn an_overwritten_file_is_left_whole_by_a_failure() {
+    let bench = bench();
+    bench.succeed("matmul a.npy b.npy -o c.npy --adapter cpu");
+    let good = std::fs::read(bench.path("c.npy")).unwrap();
+    bench.fail(1, "matmul a.npy a.npy -o c.npy --adapter cpu");
+    assert_eq!(std::fs::read(bench.path("c.npy")).unwrap(), good);
+}

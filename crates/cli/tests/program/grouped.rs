@@ -1,0 +1,77 @@
+//! `tilewise grouped`.
+
+use crate::bench::{Bench, adapters, assert_close, numbers, product, transposed};
+
+const N: usize = 9;
+const K: usize = 13;
+
+/// Groups of different sizes, an empty one among them; rows from the last end on belong to none.
+const ENDS: [u32; 4] = [7, 7, 8, 70];
+const M: usize = 75;
+
+fn offset_files(bench: &Bench, ends: &[u32]) {
+    let u32s: Vec<u8> = ends.iter().flat_map(|end| end.to_le_bytes()).collect();
+    let i64s: Vec<u8> = ends.iter().flat_map(|&end| i64::from(end).to_le_bytes()).collect();
+    bench.npy_bytes("u32.npy", "<u4", &[ends.len()], &u32s);
+    bench.npy_bytes("i32.npy", "<i4", &[ends.len()], &u32s);
+    bench.npy_bytes("i64.npy", "<i8", &[ends.len()], &i64s);
+}
+
+#[test]
+fn ragged_groups() {
+    let groups = ENDS.len();
+    let (a, b) = (numbers(M * K, 1), numbers(groups * K * N, 2));
+    let entries: Vec<&[f32]> = b.chunks_exact(K * N).collect();
+    let mut expected = vec![0.0; M * N];
+    let mut start = 0;
+    for (entry, &end) in entries.iter().zip(&ENDS) {
+        let (end, rows) = (end as usize, end as usize - start);
+        expected[start * N..end * N].copy_from_slice(&product(&a[start * K..end * K], entry, rows, N, K));
+        start = end;
+    }
+    let flipped: Vec<f32> = entries.iter().flat_map(|entry| transposed(entry, K, N)).collect();
+    let bench = Bench::new();
+    bench.npy("a.npy", &[M, K], &a);
+    bench.npy("b.npy", &[groups, K, N], &b);
+    bench.npy("bt.npy", &[groups, N, K], &flipped);
+    offset_files(&bench, &ENDS);
+    for adapter in adapters() {
+        for offsets in ["u32", "i32", "i64"] {
+            for operands in ["a.npy b.npy", "a.npy bt.npy --transpose-b"] {
+                bench.succeed(&format!("grouped {operands} --offsets {offsets}.npy -o c.npy --adapter {adapter} --check"));
+                let (shape, values) = bench.read_npy("c.npy");
+                assert_eq!(shape, [M, N]);
+                assert_close(&values, &expected, 1e-4);
+                std::fs::remove_file(bench.path("c.npy")).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn bad_offsets() {
+    let bench = Bench::new();
+    bench.npy("a.npy", &[10, 4], &numbers(40, 1));
+    bench.npy("b.npy", &[2, 4, 3], &numbers(24, 2));
+    let fail = |ends: &[u32], file: &str| {
+        offset_files(&bench, ends);
+        let message = bench.fail(1, &format!("grouped a.npy b.npy --offsets {file}.npy -o c.npy --adapter cpu"));
+        assert!(!bench.files().contains(&"c.npy".to_string()));
+        message
+    };
+    let decreasing = fail(&[5, 3], "u32");
+    assert!(decreasing.contains('5') && decreasing.contains('3'), "{decreasing}");
+    let beyond = fail(&[5, 11], "u32");
+    assert!(beyond.contains("11") && beyond.contains("10"), "{beyond}");
+    let count = fail(&[5, 6, 7], "u32");
+    assert!(count.contains('3') && count.contains('2'), "{count}");
+    // The bytes of u32::MAX are −1 as an i32.
+    let negative = fail(&[5, u32::MAX], "i32");
+    assert!(negative.contains("-1"), "{negative}");
+    bench.npy("u32.npy", &[2], &[5.0, 6.0]);
+    let floats = bench.fail(1, "grouped a.npy b.npy --offsets u32.npy -o c.npy --adapter cpu");
+    assert!(floats.contains("f32"), "{floats}");
+    bench.npy_bytes("u32.npy", "<u4", &[1, 2], &[0; 8]);
+    let matrix = bench.fail(1, "grouped a.npy b.npy --offsets u32.npy -o c.npy --adapter cpu");
+    assert!(matrix.contains("[1,2]"), "{matrix}");
+}

@@ -1,0 +1,51 @@
+//! Files made by numpy and by MLX (`tests/data/make_vectors.py`) are read right.
+
+use crate::bench::{Bench, adapters, assert_close};
+
+/// Elements of a `.npy` file of f64 as numpy saves it, little-endian and row-major.
+fn doubles(bench: &Bench, name: &str) -> Vec<f64> {
+    let bytes = std::fs::read(bench.path(name)).unwrap();
+    let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    bytes[start..].chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+#[test]
+fn numpy_files() {
+    for adapter in adapters() {
+        let bench = Bench::new();
+        for (a, b, c, warnings) in [
+            ("numpy_a_f64.npy", "numpy_b_f64.npy", "numpy_ab_f64.npy", 2),
+            ("numpy_a_f16_columns.npy", "numpy_b_f32_big.npy", "numpy_ab_f32.npy", 0),
+        ] {
+            [a, b, c].iter().for_each(|name| bench.take(name));
+            let output = bench.run(&format!("matmul {a} {b} -o c.npy --adapter {adapter} --check"));
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.success(), "{stderr}");
+            assert_eq!(stderr.matches("f64 narrowed to f32").count(), warnings, "{stderr}");
+            assert_close(&bench.read_npy("c.npy").1, &doubles(&bench, c), 2e-5);
+        }
+    }
+}
+
+#[test]
+fn mlx_files() {
+    for adapter in adapters() {
+        let bench = Bench::new();
+        bench.take("mlx.safetensors");
+        bench.take("mlx_expected.safetensors");
+        let expected = std::fs::read(bench.path("mlx_expected.safetensors")).unwrap();
+        let expected = safetensors::SafeTensors::deserialize(&expected).unwrap();
+        for dtype in ["f32", "f16", "bf16"] {
+            let x = format!("mlx_expected.safetensors#{dtype}.x");
+            bench.succeed(&format!("qmatmul {x} mlx.safetensors#{dtype} -o y.npy --adapter {adapter} --check"));
+            let product = expected.tensor(&format!("{dtype}.y")).unwrap();
+            let product: Vec<f64> =
+                product.data().chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
+            let (shape, values) = bench.read_npy("y.npy");
+            assert_eq!(shape, [3, 5]);
+            assert_close(&values, &product, 1e-4);
+        }
+        let message = bench.fail(1, "qmatmul mlx_expected.safetensors#f32.x mlx.safetensors -o y.npy --adapter cpu");
+        assert!(message.contains("bf16, f16, f32"), "{message}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Adapters: what there is, what to ask of one, and what one can do.
+
+use tilewise_core::{Caps, DeviceClass};
+
+/// An adapter, described.
+#[derive(Clone, Debug)]
+pub struct AdapterDescription {
+    /// Name of the device.
+    pub name: String,
+    /// `vulkan`, `metal`, `dx12`, `gl` or `browser-webgpu`.
+    pub backend: &'static str,
+    /// Driver and its version, where the backend tells.
+    pub driver: String,
+    /// What it can do.
+    pub caps: Caps,
+    /// Whether it is hardware rather than a software rasterizer.
+    pub hardware: bool,
+    /// Whether it can time passes by itself.
+    pub timestamps: bool,
+}
+
+impl AdapterDescription {
+    pub(crate) fn of(adapter: &wgpu::Adapter) -> Self {
+        let info = adapter.get_info();
+        AdapterDescription {
+            driver: driver(&info),
+            backend: backend_name(info.backend),
+            caps: caps_of(adapter),
+            hardware: info.device_type != wgpu::DeviceType::Cpu,
+            timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
+            name: info.name,
+        }
+    }
+}
+
+/// Every adapter that wgpu finds on this machine. Does not block; in a browser it finds at most one.
+pub async fn adapters() -> Vec<AdapterDescription> {
+    let mut found: Vec<_> = find(wgpu::Backends::all()).await.iter().map(AdapterDescription::of).collect();
+    found.sort_by(|a, b| (a.backend, &a.name).cmp(&(b.backend, &b.name)));
+    found
+}
+
+pub(crate) async fn find(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
+    if wgpu::Instance::enabled_backend_features().is_empty() {
+        return Vec::new();
+    }
+    let descriptor = wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() };
+    wgpu::Instance::new(descriptor).enumerate_adapters(backends).await
+}
+
+/// The features to ask of a device of this adapter for [`Context::from_wgpu`](crate::Context::from_wgpu): those that tilewise can use and the
+/// adapter has. None is indispensable.
+pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
+    let wanted = wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
+    adapter.features() & wanted
+}
+
+/// The limits to ask of a device of this adapter: all that it has. The defaults of WebGPU work too, with smaller tiles and operands.
+pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
+    adapter.limits()
+}
+
+/// What a device can do that was made with [`required_features`] and [`required_limits`].
+pub fn caps_of(adapter: &wgpu::Adapter) -> Caps {
+    caps(&adapter.get_info(), required_features(adapter), &required_limits(adapter))
+}
+
+pub(crate) fn caps(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> Caps {
+    Caps {
+        name: info.name.clone(),
+        class: match info.device_type {
+            wgpu::DeviceType::DiscreteGpu => DeviceClass::Discrete,
+            wgpu::DeviceType::IntegratedGpu => DeviceClass::Integrated,
+            wgpu::DeviceType::Cpu => DeviceClass::Cpu,
+            wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => DeviceClass::Unknown,
+        },
+        f16: features.contains(wgpu::Features::SHADER_F16),
+        max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
+        max_invocations: limits.max_compute_invocations_per_workgroup,
+        max_workgroup_size_x: limits.max_compute_workgroup_size_x,
+        max_workgroups: limits.max_compute_workgroups_per_dimension,
+        max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
+        max_binding_bytes: limits.max_storage_buffer_binding_size,
+        max_buffer_bytes: limits.max_buffer_size,
+        storage_alignment: limits.min_storage_buffer_offset_alignment,
+    }
+}
+
+pub(crate) fn driver(info: &wgpu::AdapterInfo) -> String {
+    format!("{} {}", info.driver, info.driver_info).trim().to_owned()
+}
+
+pub(crate) fn backend_name(backend: wgpu::Backend) -> &'static str {
+    match backend {
+        wgpu::Backend::Vulkan => "vulkan",
+        wgpu::Backend::Metal => "metal",
+        wgpu::Backend::Dx12 => "dx12",
+        wgpu::Backend::Gl => "gl",
+        wgpu::Backend::BrowserWebGpu => "browser-webgpu",
+        wgpu::Backend::Noop => "noop",
+    }
+}

@@ -1,0 +1,243 @@
+//! A device to compute on, with everything worth keeping between calls.
+
+use crate::adapter::{self, AdapterDescription};
+use crate::gemm::Gemm;
+use crate::gpu::Gpu;
+use crate::tensor::Tensor;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tilewise_core::{Caps, DeviceClass, Error, Result};
+
+/// Which device to take, and how to treat it.
+#[derive(Clone, Debug)]
+pub struct ContextOptions {
+    /// Part of an adapter's name (any case), the name of a backend (`vulkan`, `metal`, `dx12`, `gl`), or `cpu` for the CPU executor. Absent: the
+    /// best hardware GPU, and the CPU executor when there is none.
+    pub adapter: Option<String>,
+    /// Folder in which compiled pipelines are kept between runs, where the backend can (Vulkan); absent: nowhere.
+    pub pipeline_cache: Option<PathBuf>,
+}
+
+impl Default for ContextOptions {
+    /// The adapter named by the environment variable `TILEWISE_ADAPTER`, if set and not empty; pipelines kept in the user's cache folder
+    /// (`TILEWISE_CACHE_DIR` names another, and an empty value none).
+    fn default() -> Self {
+        let adapter = std::env::var("TILEWISE_ADAPTER").ok().filter(|name| !name.is_empty());
+        ContextOptions { adapter, pipeline_cache: crate::pipeline::default_folder() }
+    }
+}
+
+impl ContextOptions {
+    /// The defaults, with the adapter named here. See [`ContextOptions::adapter`].
+    pub fn adapter(name: impl Into<String>) -> Self {
+        ContextOptions { adapter: Some(name.into()), ..ContextOptions::default() }
+    }
+}
+
+pub(crate) enum Backend {
+    Cpu,
+    Gpu(Box<Gpu>),
+}
+
+pub(crate) struct Inner {
+    pub(crate) backend: Backend,
+    pub(crate) caps: Caps,
+}
+
+/// A device, its queue, and what is kept between calls: compiled pipelines, uniform and scratch buffers. Cheap to clone; clones are the same
+/// context.
+#[derive(Clone)]
+pub struct Context(pub(crate) Arc<Inner>);
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Context").field(&self.adapter_name()).field(&self.backend_name()).finish()
+    }
+}
+
+impl Context {
+    /// The adapter that the environment names ([`ContextOptions::default`]), else the best hardware GPU, else the CPU executor, which the log
+    /// then says once. Blocks until the device is there.
+    ///
+    /// # Errors
+    /// `NoAdapter` when the environment names one that is not there, `NoDevice` when its driver refuses.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn new() -> Result<Context> {
+        Self::with_options(&ContextOptions::default())
+    }
+
+    /// As [`Context::request`], blocking.
+    ///
+    /// # Errors
+    /// `NoAdapter`, `NoDevice`.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn with_options(options: &ContextOptions) -> Result<Context> {
+        pollster::block_on(Self::request(options))
+    }
+
+    /// A context on the adapter that `options` describes. Never blocks.
+    ///
+    /// # Errors
+    /// `NoAdapter` when a name was given and no adapter bears it (the message lists those that are there), `NoDevice` when the driver refuses.
+    pub async fn request(options: &ContextOptions) -> Result<Context> {
+        match options.adapter.as_deref() {
+            Some(name) if name.eq_ignore_ascii_case("cpu") => Ok(Self::cpu()),
+            Some(name) => {
+                let adapters = adapter::find(wgpu::Backends::all()).await;
+                let described: Vec<_> = adapters.iter().map(AdapterDescription::of).collect();
+                let matching = |d: &AdapterDescription| {
+                    d.backend.eq_ignore_ascii_case(name) || d.name.to_lowercase().contains(&name.to_lowercase())
+                };
+                let best = (0..adapters.len()).filter(|&i| matching(&described[i])).max_by_key(|&i| rank(&adapters[i]));
+                match best {
+                    Some(best) => Self::open(&adapters[best], options).await,
+                    None => Err(Error::NoAdapter(format!("none matches {name:?}; {}", list(&described)))),
+                }
+            }
+            None => {
+                let adapters = adapter::find(wgpu::Backends::all()).await;
+                let hardware = adapters.iter().filter(|a| a.get_info().device_type != wgpu::DeviceType::Cpu);
+                match hardware.max_by_key(|adapter| rank(adapter)) {
+                    Some(best) => Self::open(best, options).await,
+                    None => {
+                        static SAID: std::sync::Once = std::sync::Once::new();
+                        SAID.call_once(|| log::warn!("no hardware GPU found: products run on the CPU executor"));
+                        Ok(Self::cpu())
+                    }
+                }
+            }
+        }
+    }
+
+    async fn open(adapter: &wgpu::Adapter, options: &ContextOptions) -> Result<Context> {
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("tilewise"),
+            required_features: adapter::required_features(adapter),
+            required_limits: adapter::required_limits(adapter),
+            ..Default::default()
+        };
+        let (device, queue) = adapter
+            .request_device(&descriptor)
+            .await
+            .map_err(|error| Error::NoDevice(format!("{}: {error}", adapter.get_info().name)))?;
+        let gpu = Gpu::new(device, queue, options.pipeline_cache.as_deref());
+        gpu.watch();
+        Ok(Self::from_gpu(gpu))
+    }
+
+    /// A context on a device and queue of the caller's, made with whatever features and limits; [`required_features`](crate::required_features) and
+    /// [`required_limits`](crate::required_limits) say what is best asked for. The device's error handlers are left as they are, so that a lost device
+    /// shows only where it fails an operation.
+    pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Context {
+        Self::from_gpu(Gpu::new(device, queue, None))
+    }
+
+    fn from_gpu(gpu: Gpu) -> Context {
+        let caps = adapter::caps(&gpu.device.adapter_info(), gpu.device.features(), &gpu.device.limits());
+        Context(Arc::new(Inner { backend: Backend::Gpu(Box::new(gpu)), caps }))
+    }
+
+    /// A context that computes on the CPU, with the same results up to rounding.
+    pub fn cpu() -> Context {
+        let caps = Caps {
+            name: "CPU executor".into(),
+            class: DeviceClass::Cpu,
+            max_binding_bytes: isize::MAX as u64,
+            max_buffer_bytes: isize::MAX as u64,
+            ..Caps::webgpu_default()
+        };
+        Context(Arc::new(Inner { backend: Backend::Cpu, caps }))
+    }
+
+    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal or 1; the output has A's dtype.
+    ///
+    /// # Errors
+    /// As [`Gemm::run`].
+    pub fn matmul(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        self.same(a.context(), "A")?;
+        Gemm::new(a, b).run()
+    }
+
+    /// What the device can do.
+    pub fn caps(&self) -> &Caps {
+        &self.0.caps
+    }
+
+    /// Name of the adapter, or `CPU executor`.
+    pub fn adapter_name(&self) -> &str {
+        &self.0.caps.name
+    }
+
+    /// `vulkan`, `metal`, `dx12`, `gl`, `browser-webgpu` or `cpu`.
+    pub fn backend_name(&self) -> &'static str {
+        self.gpu().map_or("cpu", |gpu| adapter::backend_name(gpu.device.adapter_info().backend))
+    }
+
+    /// Driver and its version, where the backend tells; empty for the CPU executor.
+    pub fn driver(&self) -> String {
+        self.gpu().map_or_else(|_| String::new(), |gpu| adapter::driver(&gpu.device.adapter_info()))
+    }
+
+    /// Whether products run on the CPU executor.
+    pub fn is_cpu(&self) -> bool {
+        matches!(self.0.backend, Backend::Cpu)
+    }
+
+    /// The wgpu device; none for the CPU executor.
+    pub fn device(&self) -> Option<&wgpu::Device> {
+        self.gpu().ok().map(|gpu| &gpu.device)
+    }
+
+    /// The wgpu queue; none for the CPU executor.
+    pub fn queue(&self) -> Option<&wgpu::Queue> {
+        self.gpu().ok().map(|gpu| &gpu.queue)
+    }
+
+    /// Waits until everything submitted so far is done. Does nothing on the CPU executor, whose calls are done when they return.
+    ///
+    /// # Errors
+    /// `DeviceLost`.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn wait(&self) -> Result<()> {
+        match &self.0.backend {
+            Backend::Cpu => Ok(()),
+            Backend::Gpu(gpu) => gpu.wait(),
+        }
+    }
+
+    pub(crate) fn gpu(&self) -> Result<&Gpu> {
+        match &self.0.backend {
+            Backend::Gpu(gpu) => Ok(gpu),
+            Backend::Cpu => Err(Error::WrongContext("this needs a GPU, and the context is the CPU executor".into())),
+        }
+    }
+
+    /// `WrongContext` unless `other` is this context.
+    pub(crate) fn same(&self, other: &Context, operand: &str) -> Result<()> {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return Ok(());
+        }
+        Err(Error::WrongContext(format!("{operand} belongs to {other:?}, not to {self:?} (or to another context on it)")))
+    }
+}
+
+/// Hardware before software, memory of its own before shared, native interfaces before OpenGL.
+fn rank(adapter: &wgpu::Adapter) -> (u32, u32) {
+    let info = adapter.get_info();
+    let device = match info.device_type {
+        wgpu::DeviceType::DiscreteGpu => 4,
+        wgpu::DeviceType::IntegratedGpu => 3,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 1,
+        wgpu::DeviceType::Cpu => 0,
+    };
+    (device, u32::from(info.backend != wgpu::Backend::Gl))
+}
+
+fn list(adapters: &[AdapterDescription]) -> String {
+    if adapters.is_empty() {
+        return "no adapter was found, only cpu".into();
+    }
+    let names: Vec<_> = adapters.iter().map(|a| format!("{} ({})", a.name, a.backend)).collect();
+    format!("there are {}, and cpu", names.join(", "))
+}

@@ -1,0 +1,188 @@
+//! The CPU executor: the same problems on the host, for machines without a GPU and for comparison. The multiplications are those of the
+//! crate `matrixmultiply`.
+
+use crate::gemm::Bundle;
+use crate::tensor::Storage;
+use tilewise_core::kernel::Role;
+use tilewise_core::{Activation, Axis, DType, Error, Format, Grouping, Operand, Problem, Result, convert};
+
+/// An operand widened to f32: index i of the storage is element i.
+struct Widened {
+    elements: Vec<f32>,
+    operand: Operand,
+}
+
+impl Widened {
+    fn row_col(&self) -> (isize, isize) {
+        let ld = self.operand.ld as isize;
+        if self.operand.transposed { (1, ld) } else { (ld, 1) }
+    }
+
+    fn at(&self, entry: u64, i: u64, j: u64) -> f32 {
+        let Operand { offset, ld, batch_stride, transposed, .. } = self.operand;
+        let inner = if transposed { j * ld + i } else { i * ld + j };
+        self.elements[(offset + entry * batch_stride + inner) as usize]
+    }
+}
+
+/// Runs a problem that the planner has accepted, so that every element lies inside its storage.
+pub(crate) fn run(bundle: &Bundle) -> Result<()> {
+    let problem = &bundle.problem;
+    let Problem { m, n, batch, .. } = *problem;
+    let a = widen(bundle, Role::A, &problem.a)?;
+    let b = widen(bundle, Role::B, &problem.b)?;
+    let epilogue = &problem.epilogue;
+    let bias = epilogue.bias.map(|bias| widen(bundle, Role::Bias, &bias.operand)).transpose()?;
+    let residual = epilogue.residual.map(|residual| widen(bundle, Role::Residual, &residual)).transpose()?;
+    let mut c = storage(bundle, Role::C)?.host_mut()?;
+    let mut sums = vec![0f32; (m * n) as usize];
+    let rows = segments(bundle)?;
+    for entry in 0..batch {
+        for &(group, start, end) in &rows {
+            let group = group.unwrap_or(entry);
+            product(&a, &b, problem, [entry, group], start..end, &mut sums);
+            for row in start..end {
+                for col in 0..n {
+                    let at = problem.c.offset + entry * problem.c.batch_stride + row * problem.c.ld + col;
+                    let mut y = epilogue.alpha * sums[(row * n + col) as usize];
+                    if epilogue.beta != 0.0 {
+                        y += epilogue.beta * load(&c, problem.c.format.dtype(), at);
+                    }
+                    if let (Some(bias), Some(vector)) = (epilogue.bias, &bias) {
+                        y += vector.at(group, if bias.axis == Axis::N { col } else { row }, 0);
+                    }
+                    y = activate(epilogue.activation, y);
+                    if let Some(residual) = &residual {
+                        y += residual.at(entry, row, col);
+                    }
+                    store(&mut c, problem.c.format.dtype(), at, y);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Segments of rows, each with its entry of B; one segment of all rows, with the entry of the batch, when there are no groups.
+fn segments(bundle: &Bundle) -> Result<Vec<(Option<u64>, u64, u64)>> {
+    let m = bundle.problem.m;
+    let Grouping::RaggedM { groups } = bundle.problem.grouping else { return Ok(vec![(None, 0, m)]) };
+    if groups == 0 {
+        return Ok(Vec::new());
+    }
+    let ends = storage(bundle, Role::Offsets)?.host()?;
+    let mut start = 0;
+    let segment = |(group, &end): (usize, &u32)| {
+        let end = u64::from(end).clamp(start, m);
+        let segment = (Some(group as u64), start, end);
+        start = end;
+        segment
+    };
+    Ok(ends.iter().take(groups as usize).enumerate().map(segment).collect())
+}
+
+/// Rows `rows` of one entry's product, to the same rows of `sums` \[M,N\].
+fn product(a: &Widened, b: &Widened, problem: &Problem, [entry, group]: [u64; 2], rows: std::ops::Range<u64>, sums: &mut [f32]) {
+    let (m, n, k) = ((rows.end - rows.start) as usize, problem.n as usize, problem.k as usize);
+    let out = &mut sums[rows.start as usize * n..rows.end as usize * n];
+    if m == 0 || n == 0 || k == 0 {
+        out.fill(0.0);
+        return;
+    }
+    let ((a_row, a_col), (b_row, b_col)) = (a.row_col(), b.row_col());
+    let a_first = (a.operand.offset + entry * a.operand.batch_stride) as usize + rows.start as usize * a_row as usize;
+    let b_first = (b.operand.offset + group * b.operand.batch_stride) as usize;
+    let last = |rows: usize, cols: usize, row: isize, col: isize| (rows - 1) * row as usize + (cols - 1) * col as usize;
+    assert!(a_first + last(m, k, a_row, a_col) < a.elements.len());
+    assert!(b_first + last(k, n, b_row, b_col) < b.elements.len());
+    // SAFETY: sgemm reads A at a_first + i·a_row + j·a_col for i < m, j < k, and B likewise; strides are not negative, and the largest index of each
+    // was just compared with its length. It writes m·n elements of `out`, row-major, which has just that length and aliases neither.
+    unsafe {
+        matrixmultiply::sgemm(
+            m,
+            k,
+            n,
+            1.0,
+            a.elements.as_ptr().add(a_first),
+            a_row,
+            a_col,
+            b.elements.as_ptr().add(b_first),
+            b_row,
+            b_col,
+            0.0,
+            out.as_mut_ptr(),
+            n as isize,
+            1,
+        );
+    }
+}
+
+fn storage(bundle: &Bundle, role: Role) -> Result<&Storage> {
+    let found = bundle.buffers.iter().find(|(r, _)| *r == role).map(|(_, bound)| &bound.storage);
+    found.ok_or_else(|| Error::Unsupported(format!("{} is missing", role.name())))
+}
+
+fn widen(bundle: &Bundle, role: Role, operand: &Operand) -> Result<Widened> {
+    let words = storage(bundle, role)?.host()?;
+    let elements = match operand.format {
+        Format::Dense(dtype) => {
+            let bytes = bytemuck::cast_slice::<u32, u8>(&words);
+            convert::decode(dtype, &bytes[..bytes.len() / dtype.bytes() as usize * dtype.bytes() as usize])?
+        }
+        Format::Quantized(format, dtype) => {
+            let scales = storage(bundle, Role::BScales)?.host()?;
+            let biases = storage(bundle, Role::BBiases)?.host()?;
+            let (rows, columns) = ((operand.len / operand.ld.max(1)) as usize, operand.ld as usize);
+            let part = |words: &[u32]| {
+                let bytes = operand.len / format.group_size() * dtype.bytes();
+                bytemuck::cast_slice::<u32, u8>(words)[..bytes as usize].to_vec()
+            };
+            let codes = words.to_vec();
+            let quantized = tilewise_core::quant::Quantized::from_parts(
+                format,
+                rows,
+                columns,
+                dtype,
+                codes,
+                part(&scales),
+                part(&biases),
+            )?;
+            tilewise_core::quant::dequantize(&quantized)
+        }
+    };
+    Ok(Widened { elements, operand: *operand })
+}
+
+fn load(words: &[u32], dtype: DType, index: u64) -> f32 {
+    let index = index as usize;
+    match dtype {
+        DType::F32 => f32::from_bits(words[index]),
+        DType::F16 => bytemuck::cast_slice::<u32, half::f16>(words)[index].to_f32(),
+        DType::BF16 => bytemuck::cast_slice::<u32, half::bf16>(words)[index].to_f32(),
+    }
+}
+
+fn store(words: &mut [u32], dtype: DType, index: u64, value: f32) {
+    let index = index as usize;
+    match dtype {
+        DType::F32 => words[index] = value.to_bits(),
+        DType::F16 => bytemuck::cast_slice_mut(words)[index] = half::f16::from_f32(value),
+        DType::BF16 => bytemuck::cast_slice_mut(words)[index] = half::bf16::from_f32(value),
+    }
+}
+
+fn activate(activation: Activation, x: f32) -> f32 {
+    match activation {
+        Activation::None => x,
+        // Written so that NaN stays NaN.
+        Activation::Relu => {
+            if x < 0.0 {
+                0.0
+            } else {
+                x
+            }
+        }
+        Activation::Gelu => 0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044715 * x * x * x)).tanh()),
+        Activation::Silu => x / (1.0 + (-x).exp()),
+    }
+}

@@ -1,0 +1,366 @@
+//! One product: dense, quantized or grouped, with its epilogue.
+
+use crate::context::{Backend, Context};
+use crate::execute;
+use crate::gpu::Buffers;
+use crate::offsets::GroupOffsets;
+use crate::quantized::QuantizedTensor;
+use crate::tensor::{Bound, Tensor};
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::{Forced, Plan};
+use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Grouping, Operand, Problem, Result};
+use tilewise_shaders::LIBRARY;
+
+/// The right operand of a product: a tensor B, or quantized weights W that stand for B = Wᵀ.
+#[derive(Clone, Copy, Debug)]
+pub enum Right<'a> {
+    /// B \[K,N\], \[batch,K,N\], or \[groups,K,N\] in a grouped product.
+    Dense(&'a Tensor),
+    /// W \[N,K\] or \[groups,N,K\].
+    Quantized(&'a QuantizedTensor),
+}
+
+impl<'a> From<&'a Tensor> for Right<'a> {
+    fn from(tensor: &'a Tensor) -> Self {
+        Right::Dense(tensor)
+    }
+}
+
+impl<'a> From<&'a QuantizedTensor> for Right<'a> {
+    fn from(weights: &'a QuantizedTensor) -> Self {
+        Right::Quantized(weights)
+    }
+}
+
+/// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32.
+///
+/// Operands are any mixture of f32, f16 and bf16. Rows or columns of each must be contiguous, in either order (so transposed views cost nothing).
+/// A batch of 1 is broadcast.
+#[derive(Clone, Debug)]
+pub struct Gemm<'a> {
+    a: &'a Tensor,
+    b: Right<'a>,
+    offsets: Option<&'a GroupOffsets>,
+    alpha: f32,
+    beta: f32,
+    c: Option<&'a Tensor>,
+    bias: Option<(&'a Tensor, Axis)>,
+    activation: Activation,
+    residual: Option<&'a Tensor>,
+    out_dtype: Option<DType>,
+    kernel: Option<String>,
+}
+
+/// A problem with the storage of its operands.
+pub(crate) struct Bundle {
+    pub(crate) problem: Problem,
+    pub(crate) buffers: Buffers,
+}
+
+impl<'a> Gemm<'a> {
+    /// A·B for a tensor B, X·Wᵀ for quantized weights W.
+    pub fn new(a: &'a Tensor, b: impl Into<Right<'a>>) -> Self {
+        Gemm {
+            a,
+            b: b.into(),
+            offsets: None,
+            alpha: 1.0,
+            beta: 0.0,
+            c: None,
+            bias: None,
+            activation: Activation::None,
+            residual: None,
+            out_dtype: None,
+            kernel: None,
+        }
+    }
+
+    /// A grouped product: the rows of A \[M,K\] in segments, each multiplied by its own entry of B \[groups,K,N\] (or of weights \[groups,N,K\]). Rows from the
+    /// last offset on are left as they are; in an output that [`run`](Self::run) allocates, they are zero.
+    pub fn grouped(a: &'a Tensor, b: impl Into<Right<'a>>, offsets: &'a GroupOffsets) -> Self {
+        Gemm { offsets: Some(offsets), ..Gemm::new(a, b) }
+    }
+
+    /// Factor of the product; 1 by default.
+    pub fn alpha(mut self, alpha: f32) -> Self {
+        self.alpha = alpha;
+        self
+    }
+
+    /// Factor of the output's old content; 0 by default, and then that is never read. Use it with an output of your own, or with [`c`](Self::c).
+    pub fn beta(mut self, beta: f32) -> Self {
+        self.beta = beta;
+        self
+    }
+
+    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c` must be contiguous and of the output's dtype.
+    pub fn c(mut self, c: &'a Tensor) -> Self {
+        self.c = Some(c);
+        self
+    }
+
+    /// Adds a vector \[N\] to every row. In a batched or grouped product it may be \[entries,N\].
+    pub fn bias(self, bias: &'a Tensor) -> Self {
+        self.bias_along(bias, Axis::N)
+    }
+
+    /// Adds a vector along an axis: \[N\] to every row, or \[M\] to every column.
+    pub fn bias_along(mut self, bias: &'a Tensor, axis: Axis) -> Self {
+        self.bias = Some((bias, axis));
+        self
+    }
+
+    /// Function applied after the bias.
+    pub fn activation(mut self, activation: Activation) -> Self {
+        self.activation = activation;
+        self
+    }
+
+    /// Adds a matrix of the output's shape last, after the activation.
+    pub fn residual(mut self, residual: &'a Tensor) -> Self {
+        self.residual = Some(residual);
+        self
+    }
+
+    /// Type of the output that [`run`](Self::run) allocates; A's by default.
+    pub fn out_dtype(mut self, dtype: DType) -> Self {
+        self.out_dtype = Some(dtype);
+        self
+    }
+
+    /// Forces a kernel: `simt`, `simt/64x64x16` or `simt/64x64x16+k4` (K in 4 parts). The CPU executor ignores it once the name is known to exist.
+    pub fn kernel(mut self, name: impl Into<String>) -> Self {
+        self.kernel = Some(name.into());
+        self
+    }
+
+    /// Computes into a new tensor of shape \[M,N\], or \[batch,M,N\]. The work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`, `GroupOffsets` for operands that cannot be multiplied on
+    /// this device; `Value` when beta is not 0 and there is no [`c`](Self::c); `UnknownKernel`, `NoKernel` for a forced kernel; `WrongContext` for operands of
+    /// different contexts; `Device`, `DeviceLost`.
+    pub fn run(&self) -> Result<Tensor> {
+        let c = self.output()?;
+        self.run_into(&c)?;
+        Ok(c)
+    }
+
+    /// Computes into `c`, which may be a view. The work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand.
+    pub fn run_into(&self, c: &Tensor) -> Result<()> {
+        match &self.context().0.backend {
+            Backend::Gpu(gpu) => {
+                let mut encoder = gpu.encoder();
+                self.encode(&mut encoder, c)?;
+                gpu.submit(encoder)
+            }
+            Backend::Cpu => {
+                let bundle = self.bundle(c)?;
+                self.plan_bundle(&bundle)?;
+                execute::run(&bundle)
+            }
+        }
+    }
+
+    /// Adds the product to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the encoder is as good as before.
+    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, c: &Tensor) -> Result<()> {
+        let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
+        self.record(&mut encoder.begin_compute_pass(&descriptor), c)
+    }
+
+    /// Adds the product to a compute pass of the caller's, so that a whole model can run in few passes. Sets pipeline and bind group 0.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
+        let gpu = self.context().gpu()?;
+        let bundle = self.bundle(c)?;
+        let plan = self.plan_bundle(&bundle)?;
+        gpu.record(pass, &plan, &bundle.buffers)
+    }
+
+    /// The plan: passes, grids, bindings, parameters. Errors as [`run`](Self::run).
+    pub fn plan(&self) -> Result<Plan> {
+        self.plan_bundle(&self.bundle(&self.output()?)?)
+    }
+
+    /// Which kernel was chosen and why not another, as text. Errors as [`run`](Self::run).
+    pub fn explain(&self) -> Result<String> {
+        let bundle = self.bundle(&self.output()?)?;
+        tilewise_core::explain(&bundle.problem, self.context().caps(), &LIBRARY, self.forced()?.as_ref())
+    }
+
+    /// The problem that the planner sees for an output that [`run`](Self::run) would allocate. Errors as [`run`](Self::run).
+    pub fn problem(&self) -> Result<Problem> {
+        Ok(self.bundle(&self.output()?)?.problem)
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        self.a.context()
+    }
+
+    fn forced(&self) -> Result<Option<Forced>> {
+        self.kernel.as_deref().map(str::parse).transpose()
+    }
+
+    pub(crate) fn plan_bundle(&self, bundle: &Bundle) -> Result<Plan> {
+        tilewise_core::plan(&bundle.problem, self.context().caps(), &LIBRARY, self.forced()?.as_ref())
+    }
+
+    /// Shape of the right operand as B: entries, K, N.
+    fn b_matrix(&self) -> Result<[usize; 3]> {
+        match self.b {
+            Right::Dense(b) => b.matrix("B"),
+            Right::Quantized(w) => Ok([w.entries as usize, w.k as usize, w.n as usize]),
+        }
+    }
+
+    /// Batch, M, N, K.
+    fn sizes(&self) -> Result<[usize; 4]> {
+        let ([a_batch, m, k], [b_batch, b_k, n]) = (self.a.matrix("A")?, self.b_matrix()?);
+        if k != b_k {
+            return Err(Error::Shape(format!("A is {m}×{k} and B is {b_k}×{n}: K differs")));
+        }
+        let batch = match self.offsets {
+            Some(offsets) if a_batch != 1 => {
+                let groups = offsets.groups;
+                return Err(Error::Shape(format!("a grouped product ({groups} groups) takes A [M,K], not a batch of {a_batch}")));
+            }
+            Some(offsets) if b_batch as u64 != offsets.groups => {
+                return Err(Error::Shape(format!("{} group offsets for {b_batch} entries of B", offsets.groups)));
+            }
+            Some(_) => 1,
+            None if a_batch == b_batch || b_batch == 1 => a_batch,
+            None if a_batch == 1 => b_batch,
+            None => return Err(Error::Shape(format!("A has a batch of {a_batch}, B one of {b_batch}"))),
+        };
+        if let Some(&last) = self.offsets.and_then(|offsets| offsets.ends.as_deref()).and_then(<[u32]>::last)
+            && last as usize > m
+        {
+            return Err(Error::GroupOffsets(format!("the last one is {last}, A has {m} rows")));
+        }
+        Ok([batch, m, n, k])
+    }
+
+    /// The output that `run` allocates.
+    pub(crate) fn output(&self) -> Result<Tensor> {
+        let [batch, m, n, _] = self.sizes()?;
+        let batched = self.offsets.is_none()
+            && (self.a.shape().len() == 3 || matches!(self.b, Right::Dense(b) if b.shape().len() == 3) || batch != 1);
+        let shape = if batched { vec![batch, m, n] } else { vec![m, n] };
+        let dtype = self.out_dtype.or(self.c.map(Tensor::dtype)).unwrap_or(self.a.dtype());
+        let Some(c) = self.c else {
+            if self.beta != 0.0 {
+                return Err(Error::Value(format!("beta is {} and there is no C: give one with c() or use run_into()", self.beta)));
+            }
+            return Tensor::zeros(self.context(), dtype, &shape);
+        };
+        self.context().same(c.context(), "C")?;
+        if c.shape() != shape || c.dtype() != dtype || !c.is_contiguous() {
+            let (shape, got, strides) = (&shape, c.shape(), c.strides());
+            let kind = c.dtype();
+            return Err(Error::Shape(format!("C to start from must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, strides {strides:?}")));
+        }
+        c.copy()
+    }
+
+    /// The problem and its operands' storage, for the output `c`.
+    pub(crate) fn bundle(&self, c: &Tensor) -> Result<Bundle> {
+        let context = self.context();
+        let [batch, m, n, k] = self.sizes()?;
+        let entries = self.offsets.map_or(batch as u64, |offsets| offsets.groups);
+        let mut buffers: Buffers = Vec::with_capacity(6);
+        let mut add = |role: Role, name: &'static str, owner: &Context, bound: Bound| {
+            context.same(owner, name)?;
+            if bound.storage.shares(c.storage()) {
+                return Err(Error::Aliased { operand: name });
+            }
+            buffers.push((role, bound));
+            Ok(())
+        };
+        let (a, bound) = self.a.operand("A", batch as u64)?;
+        add(Role::A, "A", context, bound)?;
+        let b = match self.b {
+            Right::Dense(b) => {
+                let (operand, bound) = b.operand("B", entries)?;
+                add(Role::B, "B", b.context(), bound)?;
+                operand
+            }
+            Right::Quantized(w) => {
+                add(Role::B, "B", &w.context, Bound::whole(&w.codes))?;
+                add(Role::BScales, "B's scales", &w.context, Bound::whole(&w.scales))?;
+                add(Role::BBiases, "B's biases", &w.context, Bound::whole(&w.biases))?;
+                // One matrix serves a whole batch; a group has its own.
+                let batch_stride = if w.entries == 1 { 0 } else { w.operand.batch_stride };
+                Operand { batch_stride, ..w.operand }
+            }
+        };
+        let bias = match self.bias {
+            Some((bias, axis)) => {
+                let (operand, bound) = bias.vector("bias", entries, if axis == Axis::N { n } else { m } as u64)?;
+                add(Role::Bias, "bias", bias.context(), bound)?;
+                Some(Bias { axis, operand })
+            }
+            None => None,
+        };
+        let residual = match self.residual {
+            Some(residual) => {
+                let [_, rows, cols] = residual.matrix("residual")?;
+                same_shape("residual", [rows, cols], [m, n])?;
+                let (operand, bound) = residual.operand("residual", batch as u64)?;
+                add(Role::Residual, "residual", residual.context(), bound)?;
+                Some(along_rows("residual", operand, m, n)?)
+            }
+            None => None,
+        };
+        if let Some(offsets) = self.offsets {
+            add(Role::Offsets, "group offsets", &offsets.context, Bound::whole(&offsets.storage))?;
+        }
+        context.same(c.context(), "C")?;
+        let [c_batch, rows, cols] = c.matrix("C")?;
+        same_shape("C", [rows, cols], [m, n])?;
+        if c_batch != batch {
+            return Err(Error::Shape(format!("C has a batch of {c_batch}, the product one of {batch}")));
+        }
+        let (operand, bound) = c.operand("C", batch as u64)?;
+        buffers.push((Role::C, bound));
+        let problem = Problem {
+            m: m as u64,
+            n: n as u64,
+            k: k as u64,
+            batch: batch as u64,
+            a,
+            b,
+            c: along_rows("C", operand, m, n)?,
+            grouping: match self.offsets {
+                Some(offsets) => Grouping::RaggedM { groups: offsets.groups },
+                None => Grouping::Batched,
+            },
+            epilogue: Epilogue { alpha: self.alpha, beta: self.beta, bias, activation: self.activation, residual },
+        };
+        Ok(Bundle { problem, buffers })
+    }
+}
+
+fn same_shape(name: &str, got: [usize; 2], wanted: [usize; 2]) -> Result<()> {
+    if got == wanted { Ok(()) } else { Err(Error::Shape(format!("{name} is {got:?}, the product {wanted:?}"))) }
+}
+
+/// C and the residual are walked along their rows. A single column that was taken for a row is turned back.
+fn along_rows(name: &str, mut operand: Operand, m: usize, n: usize) -> Result<Operand> {
+    if operand.transposed {
+        match (m, n) {
+            (_, 0..=1) => operand.ld = 1,
+            (0..=1, _) if operand.ld == 1 => operand.ld = 0,
+            _ => return Err(Error::Strides(format!("{name} must run along its rows: give the transposed product instead, Cᵀ = Bᵀ·Aᵀ"))),
+        }
+        operand.transposed = false;
+    }
+    Ok(operand)
+}

@@ -1,0 +1,66 @@
+//! From the device to the host.
+
+use crate::gpu::Gpu;
+use futures_intrusive::channel::shared::oneshot_channel;
+use std::future::Future;
+use std::ops::Range;
+use std::pin::pin;
+use tilewise_core::{Error, Result};
+
+impl Gpu {
+    /// A range of bytes of a buffer. Does not block: on native the future asks the device for news each time it is polled.
+    pub(crate) async fn read(&self, buffer: &wgpu::Buffer, range: Range<u64>) -> Result<Vec<u8>> {
+        if !buffer.usage().contains(wgpu::BufferUsages::COPY_SRC) {
+            return Err(Error::Unsupported(format!("reading a buffer with usages {:?}: COPY_SRC is needed", buffer.usage())));
+        }
+        // Copies go by words; a 16-bit tensor may begin or end inside one.
+        let start = range.start / 4 * 4;
+        let end = range.end.next_multiple_of(4).min(buffer.size());
+        let size = end - start;
+        let staging = self.catch(|| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("tilewise readback"),
+                size,
+                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        })?;
+        let mut encoder = self.encoder();
+        encoder.copy_buffer_to_buffer(buffer, start, &staging, 0, size);
+        self.submit(encoder)?;
+        self.map(&staging).await?;
+        let view = staging.get_mapped_range(..).map_err(|error| Error::Device(error.to_string()))?;
+        Ok(view[(range.start - start) as usize..(range.end - start) as usize].to_vec())
+    }
+
+    /// Maps a buffer for reading.
+    pub(crate) async fn map(&self, staging: &wgpu::Buffer) -> Result<()> {
+        let (sender, receiver) = oneshot_channel();
+        staging.map_async(wgpu::MapMode::Read, .., move |result| {
+            // Nobody listens any more when the caller dropped the future.
+            let _ = sender.send(result);
+        });
+        let mut mapped = pin!(receiver.receive());
+        let mapped = std::future::poll_fn(|context| {
+            // In a browser the event loop brings the news by itself.
+            #[cfg(not(target_family = "wasm"))]
+            if let Err(error) = self.device.poll(wgpu::PollType::Poll) {
+                log::debug!("poll: {error}");
+            }
+            let polled = mapped.as_mut().poll(context);
+            #[cfg(not(target_family = "wasm"))]
+            if polled.is_pending() {
+                std::thread::yield_now();
+                context.waker().wake_by_ref();
+            }
+            polled
+        })
+        .await;
+        self.alive()?;
+        match mapped {
+            Some(Ok(())) => Ok(()),
+            Some(Err(error)) => Err(Error::Device(format!("mapping for readback: {error}"))),
+            None => Err(Error::DeviceLost("a readback was dropped".into())),
+        }
+    }
+}

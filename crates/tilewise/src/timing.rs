@@ -1,0 +1,139 @@
+//! How long work takes on the GPU.
+
+use crate::context::{Backend, Context};
+use crate::gemm::Gemm;
+use crate::gpu::Gpu;
+use crate::tensor::Tensor;
+use tilewise_core::{Error, Result};
+
+/// How a time was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// By the adapter's timestamps, from the start to the end of a compute pass.
+    Timestamps,
+    /// By the host's clock: the difference between submissions with many and with one repetition, per repetition.
+    Difference,
+    /// By the host's clock, on the CPU executor.
+    WallClock,
+}
+
+/// A time and how it was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// Seconds for one repetition.
+    pub seconds: f64,
+    /// How it was measured.
+    pub method: Method,
+}
+
+/// Repetitions of the longer submission where there are no timestamps.
+const REPETITIONS: u32 = 5;
+
+impl Gemm<'_> {
+    /// As [`run`](Gemm::run), and the time the product took on the GPU, its kernels already compiled. It is computed more than once. Does not block,
+    /// but on an adapter without timestamps it waits for the GPU between polls.
+    ///
+    /// # Errors
+    /// As [`run`](Gemm::run).
+    pub async fn run_timed(&self) -> Result<(Tensor, Timing)> {
+        // Compiles, and warms caches; a second output, because with beta each run changes it.
+        let trial = self.output()?;
+        self.run_into(&trial)?;
+        let timing = time(self.context(), |pass| match pass {
+            Some(pass) => self.record(pass, &trial),
+            None => self.run_into(&trial),
+        })
+        .await?;
+        Ok((self.run()?, timing))
+    }
+
+    /// As [`run_timed`](Self::run_timed), blocking.
+    ///
+    /// # Errors
+    /// As [`run`](Gemm::run).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn run_timed_blocking(&self) -> Result<(Tensor, Timing)> {
+        pollster::block_on(self.run_timed())
+    }
+}
+
+/// Times what `work` records into a compute pass; on the CPU executor it is called without one and does the work itself.
+///
+/// # Errors
+/// Those of `work`; `Device`, `DeviceLost`.
+pub async fn time(
+    context: &Context,
+    mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,
+) -> Result<Timing> {
+    let gpu = match &context.0.backend {
+        Backend::Gpu(gpu) => gpu,
+        Backend::Cpu => {
+            let start = std::time::Instant::now();
+            work(None)?;
+            return Ok(Timing { seconds: start.elapsed().as_secs_f64(), method: Method::WallClock });
+        }
+    };
+    if gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
+        let seconds = timestamps(gpu, |pass| work(Some(pass))).await?;
+        return Ok(Timing { seconds, method: Method::Timestamps });
+    }
+    let one = submission(gpu, 1, |pass| work(Some(pass))).await?;
+    let many = submission(gpu, 1 + REPETITIONS, |pass| work(Some(pass))).await?;
+    Ok(Timing { seconds: (many - one).max(0.0) / f64::from(REPETITIONS), method: Method::Difference })
+}
+
+/// Seconds between the timestamps at the two ends of a compute pass.
+async fn timestamps(gpu: &Gpu, work: impl FnOnce(&mut wgpu::ComputePass<'_>) -> Result<()>) -> Result<f64> {
+    let (queries, resolved, staging) = gpu.catch(|| {
+        let descriptor = wgpu::QuerySetDescriptor { label: Some("tilewise timing"), ty: wgpu::QueryType::Timestamp, count: 2 };
+        let buffer = |usage| {
+            let label = Some("tilewise timing");
+            gpu.device.create_buffer(&wgpu::BufferDescriptor { label, size: 16, usage, mapped_at_creation: false })
+        };
+        (
+            gpu.device.create_query_set(&descriptor),
+            buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC),
+            buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST),
+        )
+    })?;
+    let mut encoder = gpu.encoder();
+    let timestamp_writes = Some(wgpu::ComputePassTimestampWrites {
+        query_set: &queries,
+        beginning_of_pass_write_index: Some(0),
+        end_of_pass_write_index: Some(1),
+    });
+    let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise timing"), timestamp_writes };
+    work(&mut encoder.begin_compute_pass(&descriptor))?;
+    encoder.resolve_query_set(&queries, 0..2, &resolved, 0);
+    encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, 16);
+    gpu.submit(encoder)?;
+    gpu.map(&staging).await?;
+    let view = staging.get_mapped_range(..).map_err(|error| Error::Device(error.to_string()))?;
+    let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view[..]);
+    Ok(ticks[1].saturating_sub(ticks[0]) as f64 * f64::from(gpu.queue.get_timestamp_period()) * 1e-9)
+}
+
+/// Seconds on the host's clock for a submission with `repetitions` of the work.
+async fn submission(
+    gpu: &Gpu,
+    repetitions: u32,
+    mut work: impl FnMut(&mut wgpu::ComputePass<'_>) -> Result<()>,
+) -> Result<f64> {
+    let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+    let label = Some("tilewise timing");
+    let descriptor = wgpu::BufferDescriptor { label, size: 4, usage, mapped_at_creation: false };
+    let fence = gpu.catch(|| gpu.device.create_buffer(&descriptor))?;
+    let mut encoder = gpu.encoder();
+    {
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        for _ in 0..repetitions {
+            work(&mut pass)?;
+        }
+    }
+    // Mapping a buffer that the submission writes waits for it.
+    encoder.clear_buffer(&fence, 0, None);
+    let start = std::time::Instant::now();
+    gpu.submit(encoder)?;
+    gpu.map(&fence).await?;
+    Ok(start.elapsed().as_secs_f64())
+}
