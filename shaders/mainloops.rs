@@ -87,6 +87,15 @@ const SIMT: &[Variant] = &[
     simt!("128x64x16", 128, 64, 16, 8, 4),
     simt!("64x64x16", 64, 64, 16, 4, 4),
     simt!("32x32x32", 32, 32, 32, 4, 4),
+    simt!("128x128x16h", 128, 128, 16, 8, 4),
+    simt!("128x64x16b", 128, 64, 16, 8, 8),
+    simt!("64x64x16b", 64, 64, 16, 8, 8),
+    simt!("256x128x16", 256, 128, 16, 16, 8),
+    simt!("256x128x32", 256, 128, 32, 16, 8),
+    simt!("128x256x16b", 128, 256, 16, 16, 8),
+    simt!("128x128x16c", 128, 128, 16, 16, 8),
+    simt!("128x128x8c", 128, 128, 8, 16, 8),
+    simt!("128x64x16c", 128, 64, 16, 16, 8),
 ];
 
 /// Share of a core's arithmetic left after its reads of workgroup memory: an invocation reads TM + TN numbers for TM·TN multiply-adds.

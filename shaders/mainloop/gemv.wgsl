@@ -54,7 +54,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     // Only what this invocation wrote itself is read below.
     if stripe == 0u {
         for (var r = 0u; r < ROWS; r += 1u) {
-            store4(tile, row + r, col, stripes[r * THREADS + thread]);
+            store(tile, row + r, col, 4u, stripes[r * THREADS + thread]);
         }
     }
 }

@@ -47,13 +47,16 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         a_next = a_fetch(thread, a, tile.row, tile.row_end, k + BK, tile.k_end);
         b_next = b_fetch(b_thread, b, tile.col, params.n, k + BK, tile.k_end);
         for (var kk = 0u; kk < BK; kk += 1u) {
+            // THREADS_M and THREADS_N are multiples of 8: the exchange within groups of eight is the same for all of an invocation's quads.
+            let m_at = kk * A_QUADS + a_swizzled(m_quad, kk);
+            let n_at = kk * B_QUADS + b_swizzled(n_quad, kk);
             var rows: array<vec4<f32>, TM / 4u>;
             var columns: array<vec4<f32>, TN4>;
             for (var i = 0u; i < TM / 4u; i += 1u) {
-                rows[i] = a_slice[kk * A_QUADS + i * THREADS_M + m_quad];
+                rows[i] = a_slice[m_at + i * THREADS_M];
             }
             for (var j = 0u; j < TN4; j += 1u) {
-                columns[j] = b_slice[kk * B_QUADS + j * THREADS_N + n_quad];
+                columns[j] = b_slice[n_at + j * THREADS_N];
             }
             for (var i = 0u; i < TM; i += 1u) {
                 for (var j = 0u; j < TN4; j += 1u) {
@@ -65,9 +68,18 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
 
     for (var i = 0u; i < TM; i += 1u) {
-        let row = tile.row + (i / 4u * THREADS_M + m_quad) * 4u + i % 4u;
+        let row = tile.row + a_of(i / 4u * THREADS_M + m_quad, i % 4u);
         for (var j = 0u; j < TN4; j += 1u) {
-            store4(tile, row, tile.col + (j * THREADS_N + n_quad) * 4u, sums[i * TN4 + j]);
+            let quad = j * THREADS_N + n_quad;
+            let sum = sums[i * TN4 + j];
+            if B_SCALAR {
+                store(tile, row, tile.col + b_of(quad, 0u), 1u, sum.xyzw);
+                store(tile, row, tile.col + b_of(quad, 1u), 1u, sum.yzwx);
+                store(tile, row, tile.col + b_of(quad, 2u), 1u, sum.zwxy);
+                store(tile, row, tile.col + b_of(quad, 3u), 1u, sum.wxyz);
+            } else {
+                store(tile, row, tile.col + b_of(quad, 0u), 4u, sum);
+            }
         }
     }
 }

@@ -4,6 +4,10 @@ fn x_load(i: u32) -> f32 {
     return 0.0;
 }
 
-fn x_load4(i: u32, n: u32) -> vec4<f32> {
+fn x_load4(i: u32) -> vec4<f32> {
+    return vec4<f32>();
+}
+
+fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
     return vec4<f32>();
 }

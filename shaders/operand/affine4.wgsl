@@ -27,12 +27,18 @@ fn x_load(i: u32) -> f32 {
     return affine.x * f32(code) + affine.y;
 }
 
-// i is a multiple of 4 and n is 0 or 4: four codes are half a word and never straddle a group.
-fn x_load4(i: u32, n: u32) -> vec4<f32> {
-    if n == 0u {
-        return vec4<f32>();
-    }
+
+// i is a multiple of 4: four codes are half a word and never straddle a group.
+fn x_load4(i: u32) -> vec4<f32> {
     let codes = vec4<u32>(x_codes[i / 8u] >> (i % 8u * 4u)) >> vec4<u32>(0u, 4u, 8u, 12u) & vec4<u32>(15u);
     let affine = x_scale_bias(i / X_GROUP);
     return affine.x * vec4<f32>(codes) + affine.y;
+}
+
+// n is 0 or 4.
+fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
+    if n == 0u {
+        return vec4<f32>();
+    }
+    return x_load4(i);
 }

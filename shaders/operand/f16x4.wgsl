@@ -8,9 +8,14 @@ fn x_load(i: u32) -> f32 {
     return f32(x_data[i / 4u][i % 4u]);
 }
 
-fn x_load4(i: u32, n: u32) -> vec4<f32> {
+fn x_load4(i: u32) -> vec4<f32> {
+    return vec4<f32>(x_data[i / 4u]);
+}
+
+// n is 0 or 4.
+fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
     if n == 0u {
         return vec4<f32>();
     }
-    return vec4<f32>(x_data[i / 4u]);
+    return x_load4(i);
 }

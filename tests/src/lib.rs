@@ -1,1 +1,20 @@
-//! placeholder
+//! One suite over every kernel, variant, dtype and adapter. A theme per file under `tests/`; what they share is here.
+//!
+//! - [`adapters`]: every adapter of this machine as an open context, and what `TILEWISE_REQUIRE` demands of them.
+//! - [`kernels`]: the kernels and formats there are, from the library's own tables: a new one is in the suite by itself.
+//! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie. [`generators`]: what they hold.
+//! - [`runner`]: runs a case between guard bands and holds the whole of the output against the oracle.
+
+pub mod adapters;
+pub mod case;
+pub mod generators;
+pub mod kernels;
+pub mod place;
+pub mod runner;
+
+pub use adapters::{Adapter, adapters};
+pub use case::Case;
+pub use generators::{Data, Rng};
+pub use kernels::{kernels, quant_formats};
+pub use place::{Entries, Place};
+pub use runner::{Outcome, Suite, run};

@@ -23,6 +23,10 @@ pub(crate) enum Command {
     /// C = activation(alpha·A·B + beta·C0 + bias) + residual
     Matmul(MatmulArgs),
     /// Quantize a matrix [N,K] to affine 4-bit codes in groups of 64 along K, in MLX's naming
+    #[command(
+        after_help = "Quantization itself runs on the CPU, whatever the adapter, and has no kernels to choose from. \
+        With --check the codes are read back: no weight may lie further than one step, and rounding, from its original."
+    )]
     Quantize(QuantizeArgs),
     /// Y = X·Wᵀ with quantized W [N,K]
     Qmatmul(QmatmulArgs),
@@ -95,7 +99,7 @@ pub(crate) struct MatmulArgs {
     /// Matrix of C's shape, added last
     #[arg(long, value_name = "R")]
     pub(crate) residual: Option<Source>,
-    /// Element type of C [default: that of A and B where they agree, else f32]
+    /// Element type of C [default: that of A, B and C0 where they agree, else f32]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
     #[command(flatten)]
@@ -108,14 +112,12 @@ pub(crate) struct QuantizeArgs {
     /// [N,K], K a multiple of 64; scales and biases keep its element type
     #[arg(value_name = "W")]
     pub(crate) weights: Source,
-    /// FILE.safetensors
+    /// FILE.safetensors[#NAME]
     #[arg(short, long, value_name = "Q")]
     pub(crate) output: Sink,
-    /// Tensors are named NAME.weight, NAME.scales and NAME.biases [default: the name of W]
+    /// Tensors are named NAME.weight, NAME.scales and NAME.biases [default: that after #, else the name of W]
     #[arg(long, value_name = "NAME")]
     pub(crate) prefix: Option<String>,
-    /// Quantization itself runs on the CPU, on every adapter alike; --check reads the codes back and fails if a weight lies
-    /// further than one step, and rounding, from its original
     #[command(flatten)]
     pub(crate) execution: Execution,
 }

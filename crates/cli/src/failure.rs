@@ -1,6 +1,6 @@
 //! Why the program stops, and with which exit status.
 
-use std::io;
+use std::io::{self, Write};
 
 /// A reason to stop. Its text goes to stderr as one line.
 #[derive(Debug)]
@@ -53,4 +53,9 @@ impl From<io::Error> for Failure {
             _ => Failure::Other(format!("standard output: {error}")),
         }
     }
+}
+
+/// Says something on stderr that is no reason to stop. With stderr closed there is nobody left to tell.
+pub(crate) fn warn(text: &str) {
+    let _ = writeln!(io::stderr(), "tilewise: warning: {text}");
 }

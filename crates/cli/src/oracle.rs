@@ -34,7 +34,9 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
         covered = first_row + part.m;
         bar.inc(part.m);
     }
-    if let Some(at) = computed[elements(problem, covered..problem.batch * problem.m)].iter().position(|&value| value != 0.0) {
+    if let Some(at) =
+        computed[elements(problem, covered..problem.batch * problem.m)].iter().position(|&value| value != 0.0)
+    {
         let row = covered + at as u64 / problem.n;
         return Err(Failure::Other(format!("--check: row {row} of C belongs to no group and is not zero")));
     }
@@ -137,7 +139,8 @@ mod tests {
     }
 
     fn agrees_with_the_whole(problem: &Problem, offsets: &[u32]) {
-        let [a, b, c] = [(&problem.a, 1), (&problem.b, 2), (&problem.c, 3)].map(|(operand, seed)| numbers(operand.len, seed));
+        let [a, b, c] =
+            [(&problem.a, 1), (&problem.b, 2), (&problem.c, 3)].map(|(operand, seed)| numbers(operand.len, seed));
         let bias = problem.epilogue.bias.map(|bias| numbers(bias.operand.len, 4));
         let residual = problem.epilogue.residual.map(|operand| numbers(operand.len, 5));
         let old = if problem.epilogue.beta == 0.0 { &[][..] } else { &c };

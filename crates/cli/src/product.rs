@@ -2,13 +2,17 @@
 
 use crate::args::{DTypeArg, Execution};
 use crate::array::{Array, Sink, shape_text};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
 use crate::oracle;
 use std::io::Write;
+use tilewise::timing::{Method, Timing};
 use tilewise::{Context, ContextOptions, Gemm, Tensor};
-use tilewise_core::convert::decode_f64;
+use tilewise_core::convert::{decode, decode_f64, encode};
 use tilewise_core::problem::{DType, Problem};
 use tilewise_core::reference::Inputs;
+
+/// What the CPU executor multiplies with, whatever the kernel asked for.
+pub(crate) const CPU_KERNEL: &str = "matrixmultiply";
 
 /// Opens the adapter that `--adapter` names, else the one that the environment names, else the best GPU, else the CPU executor.
 pub(crate) fn open(adapter: Option<&str>) -> Result<Context> {
@@ -50,6 +54,18 @@ pub(crate) fn wide(array: &Array) -> Result<Vec<f64>> {
     Ok(decode_f64(array.dtype, &array.bytes)?)
 }
 
+/// An array rounded to another type; with a warning on stderr, that calls it `name`, when this loses digits.
+pub(crate) fn converted(array: &Array, dtype: DType, name: &str) -> Result<Array> {
+    if array.dtype == dtype {
+        return Ok(array.clone());
+    }
+    // Every 16-bit number is an f32; no other type holds all numbers of another.
+    if dtype != DType::F32 {
+        warn(&format!("{name}: {} rounded to {dtype}, the type of C", array.dtype));
+    }
+    Ok(Array { dtype, shape: array.shape.clone(), bytes: encode(dtype, &decode(array.dtype, &array.bytes)?) })
+}
+
 /// A product that has been run.
 pub(crate) struct Measured {
     /// What was computed.
@@ -58,18 +74,22 @@ pub(crate) struct Measured {
     pub(crate) array: Array,
     /// Kernel and variant.
     pub(crate) kernel: String,
-    /// Median time of one run.
-    pub(crate) seconds: f64,
-    /// How many runs the median is taken of.
-    pub(crate) runs: usize,
-    /// Who took the time.
-    pub(crate) clock: &'static str,
+    /// Time of the product, without transfers and compilation.
+    pub(crate) timing: Timing,
 }
 
 impl Measured {
-    /// Runs `gemm`, several times if it is short.
-    pub(crate) fn run(gemm: &Gemm<'_>) -> Result<Self> {
-        todo!()
+    /// Runs `gemm`, and takes its time.
+    pub(crate) fn run(context: &Context, gemm: &Gemm<'_>) -> Result<Self> {
+        let plan = gemm.plan()?;
+        let (c, timing) = gemm.run_timed_blocking()?;
+        let kernel = match plan.choice {
+            _ if context.is_cpu() => CPU_KERNEL.into(),
+            Some(choice) => choice.to_string(),
+            None => "none: C has no elements".into(),
+        };
+        let array = Array { dtype: c.dtype(), shape: c.shape().to_vec(), bytes: c.read_bytes_blocking()? };
+        Ok(Measured { problem: plan.problem, array, kernel, timing })
     }
 
     /// The largest error as a fraction of its bound; a failure if an element lies outside.
@@ -77,9 +97,17 @@ impl Measured {
         oracle::check(&self.problem, inputs, &wide(&self.array)?)
     }
 
-    /// Floating-point operations per second, in TFLOP/s.
-    pub(crate) fn tflops(&self) -> f64 {
-        self.problem.flops() / self.seconds / 1e12
+    /// The time, in milliseconds.
+    pub(crate) fn time_text(&self) -> String {
+        format!("{:.3} ms", self.timing.seconds * 1e3)
+    }
+
+    /// Floating-point operations per second, in TFLOP/s; a dash when the clock did not move.
+    pub(crate) fn rate_text(&self) -> String {
+        match self.timing.seconds {
+            0.0 => "-".into(),
+            seconds => format!("{:.3}", self.problem.flops() / seconds / 1e12),
+        }
     }
 }
 
@@ -96,20 +124,33 @@ type Check<'a> = &'a dyn Fn(&Inputs<'_>) -> Result<f64>;
 
 impl Job<'_> {
     /// Runs, checks if asked to, writes the result, reports. `inputs` hands the operands to the check.
+    ///
+    /// A result that fails the check is not written.
     pub(crate) fn run(self, out: &mut dyn Write, inputs: impl FnOnce(Check<'_>) -> Result<f64>) -> Result<()> {
         let gemm = match &self.execution.kernel {
             Some(kernel) => self.gemm.kernel(kernel),
             None => self.gemm,
         };
-        let measured = Measured::run(&gemm)?;
+        let measured = Measured::run(self.context, &gemm)?;
         let error = if self.execution.check { Some(inputs(&|inputs| measured.check(inputs))?) } else { None };
         self.output.write(&measured.array)?;
 
-        let Problem { n, k, .. } = measured.problem;
+        let Problem { a, b, k, .. } = measured.problem;
         let Array { dtype, shape, .. } = &measured.array;
+        let clock = match measured.timing.method {
+            Method::Timestamps => "on the GPU",
+            Method::Difference => "on the GPU, by the host's clock",
+            Method::WallClock => "on the CPU",
+        };
         writeln!(out, "adapter  {}", adapter_text(self.context))?;
-        writeln!(out, "product  {} {dtype}, K = {k}, {}", shape_text(shape), measured.problem.layout())?;
+        let (layout, c) = (measured.problem.layout(), shape_text(shape));
+        writeln!(out, "product  {layout}, K = {k}, {} by {} gives {c} {dtype}", a.format, b.format)?;
         writeln!(out, "kernel   {}", measured.kernel)?;
+        writeln!(out, "time     {} {clock}, {} TFLOP/s", measured.time_text(), measured.rate_text())?;
+        if let Some(error) = error {
+            writeln!(out, "check    within the bound of the f64 oracle; the largest error is {error:.3} of it")?;
+        }
+        writeln!(out, "written  {}", self.output.path().display())?;
         Ok(())
     }
 }

@@ -71,7 +71,7 @@ class Case:
         return self.array((self.batch, rows, cols) if batched else (rows, cols), transposed)
 
     def draw(self, program, adapter):
-        flip = self.random.random(8) < 0.5
+        flip = (self.random.random(6) < 0.5).tolist()
         a_name, a = self.operand(self.m, self.k, flip[0])
         b_name, b = self.operand(self.k, self.n, flip[1])
         out_dtype = str(self.random.choice(["f32", "f16"]))
@@ -88,6 +88,8 @@ class Case:
             beta, (name, old) = float(self.random.choice([1, -2])), self.array(shape)
             line += ["--beta", str(beta), "--c", name]
             terms.append(beta * old)
+            # C0 is rounded to the type of C.
+            sum_error = sum_error + ROUNDOFF[out_dtype] * np.abs(terms[-1]) + abs(beta) * FLUSHED[out_dtype]
         if flip[4]:
             along = str(self.random.choice(["m", "n"]))
             name, bias = self.array((shape[-2 if along == "m" else -1],))

@@ -151,7 +151,8 @@ pub struct KernelDef {
     pub name: &'static str,
     /// Its file under `shaders/`.
     pub file: &'static str,
-    /// Files instantiated for A and for B beside the loader and its blocks.
+    /// Files instantiated for A and for B beside the loader and its blocks. Their constant `X_SCALAR` says whether the operand is fetched by single
+    /// elements (and, for B, C stored by single columns).
     pub operand_files: &'static [&'static str],
     /// Its variants, `NAME/VARIANT`.
     pub variants: &'static [Variant],

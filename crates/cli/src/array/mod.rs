@@ -8,8 +8,12 @@ mod source;
 pub(crate) use sink::Sink;
 pub(crate) use source::{Source, read_quantized};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
+use std::io::{self, Read};
 use tilewise_core::problem::DType;
+
+/// Bytes that are read at a time.
+const PIECE: usize = 16 << 20;
 
 /// Element types that occur in the files we read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +84,11 @@ impl Raw {
             Scalar::Float(dtype) => Ok(Array { dtype, shape, bytes }),
             Scalar::F64 => {
                 let (narrowed, overflowed) = narrow(&bytes);
-                eprintln!("tilewise: warning: {name}: f64 narrowed to f32{}", match overflowed {
+                let lost = match overflowed {
                     0 => String::new(),
                     count => format!("; {count} finite elements exceed its range and became infinite"),
-                });
+                };
+                warn(&format!("{name}: f64 narrowed to f32{lost}"));
                 Ok(Array { dtype: DType::F32, shape, bytes: narrowed })
             }
             other => {
@@ -102,15 +107,26 @@ impl Raw {
             Scalar::I32 => self.bytes.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b).into()).collect(),
             Scalar::I64 => self.bytes.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b)).collect(),
             other => {
-                return Err(Failure::other(format!("{name}: elements are {}; offsets are u32, i32 or i64", other.name())));
+                return Err(Failure::other(format!(
+                    "{name}: elements are {}; offsets are u32, i32 or i64",
+                    other.name()
+                )));
             }
         };
         let narrow = |(index, &end): (usize, &i64)| {
-            u32::try_from(end)
-                .map_err(|_| Failure::other(format!("{name}: offset {index} is {end}; it must lie in 0..={}", u32::MAX)))
+            u32::try_from(end).map_err(|_| {
+                Failure::other(format!("{name}: offset {index} is {end}; it must lie in 0..={}", u32::MAX))
+            })
         };
         wide.iter().enumerate().map(narrow).collect()
     }
+}
+
+/// The next `count` bytes, which the file is known to hold; in pieces, so that a progress bar moves.
+fn read_bytes(mut file: impl Read, count: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    bytes.chunks_mut(PIECE).try_for_each(|piece| file.read_exact(piece))?;
+    Ok(bytes)
 }
 
 /// f64 to f32, and how many finite values became infinite.

@@ -4,7 +4,7 @@
 //! The header is read by hand: it is three entries, and a parser of general Python literals would recurse as deep as the file
 //! likes.
 
-use super::{Raw, Scalar, shape_text};
+use super::{Raw, Scalar, read_bytes, shape_text};
 use std::io::{self, Read};
 use tilewise_core::problem::DType;
 
@@ -35,8 +35,8 @@ pub(super) fn read(mut file: impl Read, len: u64) -> Result<Raw, String> {
             "{verb}: the header declares shape {shape} of {name}, {declared} bytes; {held} bytes follow it"
         ));
     }
-    let mut bytes = vec![0; declared];
-    file.read_exact(&mut bytes).map_err(|error| format!("reading {declared} bytes of elements: {error}"))?;
+    let mut bytes =
+        read_bytes(&mut file, declared).map_err(|error| format!("reading {declared} bytes of elements: {error}"))?;
     let size = header.scalar.bytes();
     if header.big_endian {
         bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
@@ -286,7 +286,8 @@ mod tests {
     #[test]
     fn all_versions_byte_orders_and_entry_orders() {
         for version in [1, 2, 3] {
-            let bytes = file(version, "{\"shape\": (2L,), 'fortran_order':False,'descr':'>i4'}\n", &[0, 0, 0, 1, 0, 0, 2, 0]);
+            let bytes =
+                file(version, "{\"shape\": (2L,), 'fortran_order':False,'descr':'>i4'}\n", &[0, 0, 0, 1, 0, 0, 2, 0]);
             let raw = parsed(&bytes).unwrap();
             assert_eq!(raw, Raw { scalar: Scalar::I32, shape: vec![2], bytes: vec![1, 0, 0, 0, 0, 2, 0, 0] });
         }
@@ -348,6 +349,20 @@ mod tests {
         assert!(parsed(&lying).unwrap_err().contains("header of 4294967295 bytes is declared in a file of 14 bytes"));
         for len in 0..12 {
             assert!(parsed(&lying[..len]).is_err());
+        }
+    }
+
+    #[test]
+    fn no_damage_of_one_byte_is_taken_for_more_than_it_holds() {
+        let good = [header(DType::F16, &[3, 10]).unwrap(), vec![1; 60]].concat();
+        for at in 0..good.len() - 60 {
+            for byte in 0..=255 {
+                let mut bad = good.clone();
+                bad[at] = byte;
+                if let Ok(raw) = parsed(&bad) {
+                    assert_eq!(raw.scalar.bytes_of(&raw.shape), Some(60), "byte {at} as {byte}");
+                }
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One tensor out of a `.safetensors` file, without reading the others.
 
-use super::{Raw, Scalar};
+use super::{Raw, Scalar, read_bytes};
 use safetensors::tensor::{Dtype, Metadata, TensorView};
 use std::io::{Read, Seek, SeekFrom};
 use tilewise_core::problem::DType;
@@ -64,11 +64,11 @@ impl<F: Read + Seek> TensorFile<F> {
         let info = self.metadata.info(name).ok_or_else(|| self.missing(name))?;
         let (start, end) = info.data_offsets;
         let (dtype, shape) = (info.dtype, info.shape.clone());
-        let mut bytes = vec![0; end - start];
-        self.file
+        let bytes = self
+            .file
             .seek(SeekFrom::Start(self.data_start + start as u64))
-            .and_then(|_| self.file.read_exact(&mut bytes))
-            .map_err(|error| format!("reading {} bytes of tensor {name:?}: {error}", bytes.len()))?;
+            .and_then(|_| read_bytes(&mut self.file, end - start))
+            .map_err(|error| format!("reading {} bytes of tensor {name:?}: {error}", end - start))?;
         Ok((dtype, shape, bytes))
     }
 
@@ -97,7 +97,11 @@ impl<F: Read + Seek> TensorFile<F> {
         let names = self.names();
         let rest = names.len().saturating_sub(SHOWN);
         let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-        format!("no tensor {name:?}; there are {} tensors: {}{more}", names.len(), names[..names.len() - rest].join(", "))
+        format!(
+            "no tensor {name:?}; there are {} tensors: {}{more}",
+            names.len(),
+            names[..names.len() - rest].join(", ")
+        )
     }
 }
 
@@ -152,5 +156,19 @@ mod tests {
         assert!(refusal(&with_header(shape, &[0; 8])).contains("malformed"));
         let huge = r#"{"c":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,8]}}"#;
         assert!(refusal(&with_header(huge, &[0; 8])).contains("overflow"));
+    }
+
+    #[test]
+    fn no_damage_of_one_byte_is_taken_for_more_than_it_holds() {
+        let good = one_tensor("c", DType::F16, &[3, 10], &[1; 60]).unwrap();
+        for at in 0..good.len() - 60 {
+            for byte in 0..=255 {
+                let mut bad = good.clone();
+                bad[at] = byte;
+                if let Ok(raw) = open(&bad).and_then(|mut file| file.raw("c")) {
+                    assert_eq!(raw.scalar.bytes_of(&raw.shape), Some(60), "byte {at} as {byte}");
+                }
+            }
+        }
     }
 }

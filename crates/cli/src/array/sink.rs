@@ -14,12 +14,15 @@ enum Kind {
     Safetensors,
 }
 
+/// Name of a tensor that the command line gives none.
+const UNNAMED: &str = "c";
+
 /// The destination of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sink {
     path: PathBuf,
     kind: Kind,
-    tensor: String,
+    tensor: Option<String>,
 }
 
 impl std::str::FromStr for Sink {
@@ -36,7 +39,7 @@ impl std::str::FromStr for Sink {
         if tensor.as_deref() == Some("") {
             return Err("no name of a tensor after #".into());
         }
-        Ok(Sink { path, kind, tensor: tensor.unwrap_or_else(|| "c".into()) })
+        Ok(Sink { path, kind, tensor })
     }
 }
 
@@ -44,6 +47,11 @@ impl Sink {
     /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the command line calls the tensor.
+    pub(crate) fn tensor(&self) -> Option<&str> {
+        self.tensor.as_deref()
     }
 
     /// Whether several tensors can be written.
@@ -54,7 +62,10 @@ impl Sink {
     /// Whether the file can hold elements of `dtype`; told before anything is computed.
     pub(crate) fn admit(&self, dtype: DType) -> std::result::Result<(), String> {
         if self.kind == Kind::Npy && npy::header(dtype, &[]).is_none() {
-            return Err(format!("{}: .npy has no {dtype}; name a .safetensors file, or another --out-dtype", self.path.display()));
+            return Err(format!(
+                "{}: .npy has no {dtype}; name a .safetensors file, or another --out-dtype",
+                self.path.display()
+            ));
         }
         Ok(())
     }
@@ -83,8 +94,9 @@ impl Sink {
                 self.replace(&[&header, &array.bytes])
             }
             Kind::Safetensors => {
-                let bytes = safetensors::one_tensor(&self.tensor, array.dtype, &array.shape, &array.bytes)
-                    .map_err(|text| Failure::Other(format!("{}: {text}", self.path.display())))?;
+                let bytes =
+                    safetensors::one_tensor(self.tensor().unwrap_or(UNNAMED), array.dtype, &array.shape, &array.bytes)
+                        .map_err(|text| Failure::Other(format!("{}: {text}", self.path.display())))?;
                 self.replace(&[&bytes])
             }
         }
@@ -136,8 +148,8 @@ mod tests {
     #[test]
     fn destinations_are_told_by_their_extension() {
         let sink: Sink = "d/c.safetensors#y".parse().unwrap();
-        assert_eq!((sink.kind, sink.tensor.as_str()), (Kind::Safetensors, "y"));
-        assert_eq!("c.safetensors".parse::<Sink>().unwrap().tensor, "c");
+        assert_eq!((sink.kind, sink.tensor()), (Kind::Safetensors, Some("y")));
+        assert_eq!("c.safetensors".parse::<Sink>().unwrap().tensor(), None);
         for text in ["c", "c.bin", "npy", "c.safetensors#", ".npy"] {
             assert!(text.parse::<Sink>().is_err(), "{text}");
         }

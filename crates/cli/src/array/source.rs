@@ -23,10 +23,9 @@ impl std::str::FromStr for Source {
         const MARK: &str = ".safetensors#";
         // A `#` elsewhere belongs to the name of the file.
         Ok(match text.find(MARK) {
-            Some(at) => Source {
-                path: text[..at + MARK.len() - 1].into(),
-                tensor: Some(text[at + MARK.len()..].to_string()),
-            },
+            Some(at) => {
+                Source { path: text[..at + MARK.len() - 1].into(), tensor: Some(text[at + MARK.len()..].to_string()) }
+            }
             None => Source { path: text.into(), tensor: None },
         })
     }
@@ -64,9 +63,7 @@ impl Source {
                 Some(tensor) => file.raw(tensor),
                 None => match file.names().as_slice() {
                     [only] => file.raw(only),
-                    names => {
-                        Err(format!("{} tensors; name one as {}#TENSOR", names.len(), self.path.display()))
-                    }
+                    names => Err(format!("{} tensors; name one as {}#TENSOR", names.len(), self.path.display())),
                 },
             }),
             _ => Err("the extension is neither .npy nor .safetensors".into()),

@@ -85,10 +85,10 @@ type Checked = (Measured, f64);
 /// Y = gelu(X·Wᵀ + bias).
 fn dense(context: &Context, layer: &Layer) -> Result<Checked> {
     let x = Tensor::from_bytes(context, STORED, &layer.tokens, &[layer.m, layer.k])?;
-    let w = Tensor::from_bytes(context, STORED, &layer.weight, &[layer.n, layer.k])?;
+    let w = Tensor::from_bytes(context, STORED, &layer.weight, &[layer.n, layer.k])?.t();
     let bias = Tensor::from_bytes(context, STORED, &layer.bias, &[layer.n])?;
-    let gemm = Gemm::new(&x, &w.t()).bias(&bias).activation(Activation::Gelu).out_dtype(DType::F32);
-    let measured = Measured::run(&gemm)?;
+    let gemm = Gemm::new(&x, &w).bias(&bias).activation(Activation::Gelu).out_dtype(DType::F32);
+    let measured = Measured::run(context, &gemm)?;
     let (a, b, bias) = (stored(&layer.tokens)?, stored(&layer.weight)?, stored(&layer.bias)?);
     let error = measured.check(&Inputs { a: &a, b: &b, bias: Some(&bias), ..Inputs::default() })?;
     Ok((measured, error))
@@ -100,8 +100,8 @@ fn quantized(context: &Context, layer: &Layer) -> Result<Checked> {
     let x = Tensor::from_bytes(context, STORED, &layer.tokens, &[layer.m, layer.k])?;
     let w = QuantizedTensor::upload(context, &weights)?;
     let bias = Tensor::from_bytes(context, STORED, &layer.bias, &[layer.n])?;
-    let gemm = Gemm::quantized(&x, &w).bias(&bias).activation(Activation::Gelu).out_dtype(DType::F32);
-    let measured = Measured::run(&gemm)?;
+    let gemm = Gemm::new(&x, &w).bias(&bias).activation(Activation::Gelu).out_dtype(DType::F32);
+    let measured = Measured::run(context, &gemm)?;
     let b: Vec<f64> = dequantize(&weights).into_iter().map(f64::from).collect();
     let (a, bias) = (stored(&layer.tokens)?, stored(&layer.bias)?);
     let b_error = weights.weight_error();
@@ -114,18 +114,17 @@ fn quantized(context: &Context, layer: &Layer) -> Result<Checked> {
 fn grouped(context: &Context, layer: &Layer) -> Result<Checked> {
     let groups = layer.ends.len();
     let x = Tensor::from_bytes(context, STORED, &layer.tokens, &[layer.m, layer.k])?;
-    let w = Tensor::from_bytes(context, STORED, &layer.weight, &[groups, layer.n / groups, layer.k])?;
+    let w = Tensor::from_bytes(context, STORED, &layer.weight, &[groups, layer.n / groups, layer.k])?.t();
     let ends = GroupOffsets::upload(context, &layer.ends)?;
-    let measured = Measured::run(&Gemm::grouped(&x, &w.t(), &ends).out_dtype(DType::F32))?;
+    let measured = Measured::run(context, &Gemm::grouped(&x, &w, &ends).out_dtype(DType::F32))?;
     let (a, b) = (stored(&layer.tokens)?, stored(&layer.weight)?);
     let error = measured.check(&Inputs { a: &a, b: &b, offsets: &layer.ends, ..Inputs::default() })?;
     Ok((measured, error))
 }
 
 fn row(out: &mut dyn Write, name: &str, (measured, error): &Checked) -> Result<()> {
-    let Measured { kernel, seconds, .. } = measured;
-    let (time, tflops) = (format!("{:.3} ms", seconds * 1e3), measured.tflops());
-    writeln!(out, "{name:38}  {kernel:22}  {time:>10}  {tflops:>7.3}  {error:>11.3}")?;
+    let (kernel, time, rate) = (&measured.kernel, measured.time_text(), measured.rate_text());
+    writeln!(out, "{name:38}  {kernel:22}  {time:>10}  {rate:>7}  {error:>11.3}")?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use crate::args::InfoArgs;
 use crate::failure::Result;
+use crate::product::CPU_KERNEL;
 use serde_json::{Value, json};
 use std::io::Write;
 use tilewise::{AdapterDescription, Context};
@@ -44,11 +45,12 @@ struct Admission {
 /// All kernels; those of the CPU executor are not in the table.
 fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
     if adapter.backend == "cpu" {
-        return vec![Admission { name: "cpu".into(), rejected: None }];
+        return vec![Admission { name: CPU_KERNEL.into(), rejected: None }];
     }
     // Only the limits of the adapter are asked for, so that any problem with work for every kernel does.
     let problem = Problem::dense(DType::F32, 1024, 1024, 1024);
-    let variants = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
+    let variants =
+        LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
     let admission = |(kernel, variant): (&tilewise_core::KernelDef, &tilewise_core::Variant)| {
         let forced = Forced { kernel: kernel.name.into(), variant: Some(variant.name.into()), splits: None };
         let rejected = plan(&problem, &adapter.caps, &LIBRARY, Some(&forced)).err().map(|error| error.to_string());

@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::product::{self, Job};
 use std::io::Write;
 use tilewise::{Gemm, Tensor};
+use tilewise_core::problem::DType;
 use tilewise_core::reference::Inputs;
 
 pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
@@ -14,7 +15,11 @@ pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
     let old = args.c0.as_ref().map(|source| read(source, 2..=3)).transpose()?;
     let bias = args.bias.as_ref().map(|source| read(source, 1..=1)).transpose()?;
     let residual = args.residual.as_ref().map(|source| read(source, 2..=3)).transpose()?;
-    let out_dtype = product::out_dtype(args.out_dtype, &[a.dtype, b.dtype], &args.output)?;
+    let dtypes: Vec<DType> = [&a, &b].into_iter().chain(&old).map(|array| array.dtype).collect();
+    let out_dtype = product::out_dtype(args.out_dtype, &dtypes, &args.output)?;
+    // The C that beta multiplies has the type of the output.
+    let batch = batch(&a).into_iter().chain(batch(&b)).max();
+    let old = old.map(|old| product::converted(&repeated(old, batch)?, out_dtype, "C0")).transpose()?;
 
     let context = product::open(args.execution.adapter.as_deref())?;
     let upload = |array: &Option<Array>| array.as_ref().map(|array| product::upload(&context, array)).transpose();
@@ -23,12 +28,13 @@ pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
     let b_tensor = view(product::upload(&context, &b)?, args.transpose_b);
     let (old_tensor, bias_tensor, residual_tensor) = (upload(&old)?, upload(&bias)?, upload(&residual)?);
 
-    let mut gemm = Gemm::new(&a_tensor, &b_tensor).alpha(args.alpha).activation(args.activation.into()).out_dtype(out_dtype);
+    let mut gemm =
+        Gemm::new(&a_tensor, &b_tensor).alpha(args.alpha).activation(args.activation.into()).out_dtype(out_dtype);
     if let (Some(beta), Some(old)) = (args.beta, &old_tensor) {
-        gemm = gemm.beta(beta, old);
+        gemm = gemm.beta(beta).c(old);
     }
     if let Some(bias) = &bias_tensor {
-        gemm = gemm.bias(bias).bias_along(args.bias_along.into());
+        gemm = gemm.bias_along(bias, args.bias_along.into());
     }
     if let Some(residual) = &residual_tensor {
         gemm = gemm.residual(residual);
@@ -46,6 +52,23 @@ pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
             ..Inputs::default()
         })
     })
+}
+
+/// Extent of the batch dimension, if there is one.
+fn batch(array: &Array) -> Option<usize> {
+    (array.shape.len() == 3).then(|| array.shape[0])
+}
+
+/// C0 as often as the result has entries, when it is one matrix; beta multiplies what the output starts from, which has them all.
+fn repeated(old: Array, batch: Option<usize>) -> Result<Array> {
+    let (Some(batch), &[rows, cols] | &[1, rows, cols]) = (batch, old.shape.as_slice()) else { return Ok(old) };
+    let mut bytes = Vec::new();
+    // A batch of matrices without elements takes no space in a file, however many they are.
+    bytes.try_reserve_exact(old.bytes.len().saturating_mul(batch)).map_err(|error| {
+        Failure::Other(format!("C0 of {} bytes, repeated for a batch of {batch}: {error}", old.bytes.len()))
+    })?;
+    (0..batch).for_each(|_| bytes.extend_from_slice(&old.bytes));
+    Ok(Array { shape: vec![batch, rows, cols], bytes, ..old })
 }
 
 /// Reads an operand with one of the given numbers of dimensions.

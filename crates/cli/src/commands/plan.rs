@@ -18,7 +18,8 @@ pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
             if context.is_cpu() {
                 let Problem { m, n, k, .. } = problem;
                 writeln!(out, "problem C[{m},{n}] = A[{m},{k}]·B[{k},{n}]  {}", problem.layout())?;
-                writeln!(out, "chosen  {}: it has one kernel; --caps NAME plans for a GPU", product::adapter_text(&context))?;
+                writeln!(out, "device  {}", product::adapter_text(&context))?;
+                writeln!(out, "chosen  {}, its only kernel; --caps NAME plans for a GPU", product::CPU_KERNEL)?;
                 return Ok(());
             }
             context.caps().clone()
@@ -33,7 +34,9 @@ fn problem(args: &PlanArgs) -> Result<Problem> {
     let PlanArgs { m, n, k, .. } = *args;
     for (operand, rows, cols) in [("A", m, k), ("B", k, n), ("C", m, n)] {
         if rows.checked_mul(cols).is_none() {
-            return Err(Failure::Other(format!("{operand} of {rows} by {cols} has more elements than 64 bits can count")));
+            return Err(Failure::Other(format!(
+                "{operand} of {rows} by {cols} has more elements than 64 bits can count"
+            )));
         }
     }
     let format = Format::Dense(args.dtype.into());

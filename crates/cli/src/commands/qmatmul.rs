@@ -19,7 +19,7 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     let context = product::open(args.execution.adapter.as_deref())?;
     let x_tensor = product::upload(&context, &x)?;
     let weights_tensor = QuantizedTensor::upload(&context, &weights)?;
-    let gemm = Gemm::quantized(&x_tensor, &weights_tensor).out_dtype(out_dtype);
+    let gemm = Gemm::new(&x_tensor, &weights_tensor).out_dtype(out_dtype);
 
     Job { context: &context, gemm, execution: &args.execution, output: &args.output }.run(out, |check| {
         let dequantized: Vec<f64> = dequantize(&weights).into_iter().map(f64::from).collect();

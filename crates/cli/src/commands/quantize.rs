@@ -11,10 +11,23 @@ use tilewise_core::quant::{QuantFormat, Quantized, dequantize, quantize};
 
 pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     if !args.output.is_safetensors() {
-        return Err(Failure::Usage(format!("{}: quantized weights are written as .safetensors", args.output.path().display())));
+        return Err(Failure::Usage(format!(
+            "{}: quantized weights are written as .safetensors",
+            args.output.path().display()
+        )));
     }
+    let prefix = match (&args.prefix, args.output.tensor()) {
+        (Some(prefix), Some(tensor)) if prefix != tensor => {
+            return Err(Failure::Usage(format!("two names for the weights: {prefix:?} and {tensor:?}")));
+        }
+        (Some(prefix), _) => prefix.clone(),
+        (None, Some(tensor)) => tensor.into(),
+        (None, None) => args.weights.stem(),
+    };
     if let Some(kernel) = &args.execution.kernel {
-        return Err(Failure::Other(format!("no kernel is named {kernel:?}; quantization runs on the CPU, with one algorithm")));
+        return Err(Failure::Other(format!(
+            "no kernel is named {kernel:?}; quantization runs on the CPU, with one algorithm"
+        )));
     }
     args.output.probe()?;
     if args.execution.adapter.is_some() {
@@ -31,7 +44,6 @@ pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     if args.execution.check {
         check(&values, &restored, &quantized)?;
     }
-    let prefix = args.prefix.clone().unwrap_or_else(|| args.weights.stem());
     let bytes = tilewise::safetensors::to_bytes(&quantized, &prefix)?;
     args.output.replace(&[&bytes])?;
     writeln!(out, "weights  {} {}", shape_text(&weights.shape), weights.dtype)?;
@@ -87,7 +99,8 @@ mod tests {
     fn the_worst_group_passes_and_a_wrong_code_does_not() {
         for dtype in DType::ALL {
             // A range symmetric about zero: 7.5 steps to either side.
-            let values: Vec<f32> = (0..64).map(|i| (i as f32 - 31.5) / 31.5).map(|v| convert::round(dtype, v)).collect();
+            let values: Vec<f32> =
+                (0..64).map(|i| (i as f32 - 31.5) / 31.5).map(|v| convert::round(dtype, v)).collect();
             let quantized = quantize(&values, 1, 64, QuantFormat::AFFINE4_G64, dtype).unwrap();
             let mut restored = dequantize(&quantized);
             assert!(check(&values, &restored, &quantized).is_ok());

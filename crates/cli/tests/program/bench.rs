@@ -73,6 +73,8 @@ impl Bench {
             .current_dir(self.folder.path())
             .env_remove("TILEWISE_ADAPTER")
             .env_remove("RUST_LOG")
+            // Compiled pipelines are kept beside the build, not in the folder of whoever runs the tests.
+            .env("TILEWISE_CACHE_DIR", env!("CARGO_TARGET_TMPDIR"))
             .output()
             .expect("the program starts")
     }
@@ -110,7 +112,10 @@ pub(crate) fn adapters() -> Vec<&'static str> {
     if has_vulkan {
         return vec!["cpu", "vulkan"];
     }
-    assert!(!required.split(',').any(|word| word == "vulkan"), "TILEWISE_REQUIRE={required}, and there is no Vulkan adapter");
+    assert!(
+        !required.split(',').any(|word| word == "vulkan"),
+        "TILEWISE_REQUIRE={required}, and there is no Vulkan adapter"
+    );
     eprintln!("skipped on vulkan: no Vulkan adapter found");
     vec!["cpu"]
 }

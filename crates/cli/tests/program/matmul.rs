@@ -12,7 +12,7 @@ fn gelu(x: f64) -> f64 {
 #[test]
 fn shapes_and_transposes() {
     for adapter in adapters() {
-        for (m, n, k) in [(1, 1, 1), (2, 3, 1), (33, 29, 31), (64, 64, 64), (1, 130, 67), (97, 1, 5)] {
+        for (m, n, k) in [(1, 1, 1), (2, 3, 1), (33, 29, 31), (64, 64, 64), (64, 3, 7), (1, 130, 67), (97, 1, 5)] {
             let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
             let bench = Bench::new();
             bench.npy("a.npy", &[m, k], &a);
@@ -20,8 +20,12 @@ fn shapes_and_transposes() {
             bench.npy("at.npy", &[k, m], &transposed(&a, m, k));
             bench.npy("bt.npy", &[n, k], &transposed(&b, k, n));
             let expected = product(&a, &b, m, n, k);
-            for operands in ["a.npy b.npy", "a.npy bt.npy --transpose-b", "at.npy b.npy --transpose-a", "at.npy bt.npy --transpose-a --transpose-b"]
-            {
+            for operands in [
+                "a.npy b.npy",
+                "a.npy bt.npy --transpose-b",
+                "at.npy b.npy --transpose-a",
+                "at.npy bt.npy --transpose-a --transpose-b",
+            ] {
                 bench.succeed(&format!("matmul {operands} -o c.npy --adapter {adapter} --check"));
                 let (shape, values) = bench.read_npy("c.npy");
                 assert_eq!(shape, [m, n], "{operands} on {adapter}");
@@ -67,6 +71,39 @@ fn batches_and_broadcast() {
             assert_close(&values, &expected, CLOSE);
         }
     }
+}
+
+#[test]
+fn one_matrix_is_added_to_every_entry() {
+    let (batch, m, n, k) = (3, 4, 5, 2);
+    let (a, b, added) = (numbers(batch * m * k, 1), numbers(k * n, 2), numbers(m * n, 3));
+    let bench = Bench::new();
+    bench.npy("a.npy", &[batch, m, k], &a);
+    bench.npy("b.npy", &[k, n], &b);
+    bench.npy("added.npy", &[m, n], &added);
+    let plain = product(&a, &b, batch * m, n, k);
+    let expected: Vec<f64> = plain.iter().enumerate().map(|(i, x)| x + 3.0 * f64::from(added[i % (m * n)])).collect();
+    for adapter in adapters() {
+        let flags = format!("--beta 2 --c added.npy --residual added.npy --adapter {adapter} --check");
+        bench.succeed(&format!("matmul a.npy b.npy -o c.npy {flags}"));
+        assert_close(&bench.read_npy("c.npy").1, &expected, CLOSE);
+    }
+}
+
+#[test]
+fn a_wider_c0_is_rounded_with_a_warning() {
+    let bench = Bench::new();
+    bench.npy("a.npy", &[1, 1], &[2.0]);
+    // Between two numbers of f16.
+    bench.npy("c0.npy", &[1, 1], &[2049.0]);
+    let output = bench.run("matmul a.npy a.npy -o c.npy --beta 1 --c c0.npy --out-dtype f16 --adapter cpu --check");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && stderr.contains("C0: f32 rounded to f16"), "{stderr}");
+    assert_eq!(bench.read_npy("c.npy").1, [2052.0]);
+    // Without a type for C, the wider one is taken.
+    let output = bench.run("matmul a.npy a.npy -o c.npy --beta 1 --c c0.npy --adapter cpu --check");
+    assert!(output.status.success() && output.stderr.is_empty());
+    assert_eq!(bench.read_npy("c.npy").1, [2053.0]);
 }
 
 #[test]
@@ -139,7 +176,8 @@ fn output_types_and_files() {
 fn two_16_bit_operands_give_their_type() {
     for adapter in adapters() {
         let bench = Bench::new();
-        let halves: Vec<u8> = [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|&v| half::f16::from_f32(v).to_le_bytes()).collect();
+        let halves: Vec<u8> =
+            [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|&v| half::f16::from_f32(v).to_le_bytes()).collect();
         bench.npy_bytes("a.npy", "<f2", &[2, 2], &halves);
         let report = bench.succeed(&format!("matmul a.npy a.npy -o c.npy --adapter {adapter} --check"));
         assert!(report.contains("f16"), "{report}");

@@ -38,18 +38,15 @@ fn arbitrary_weights_lose_little() {
         bench.npy("x.npy", &[m, k], &x);
         bench.npy("w.npy", &[n, k], &w);
         bench.succeed(&format!("quantize w.npy -o q.safetensors --prefix layers.0.w --adapter {adapter} --check"));
-        bench.succeed(&format!("qmatmul x.npy q.safetensors#layers.0.w -o y.npy --adapter {adapter} --check --kernel {}", kernel(adapter)));
+        bench.succeed(&format!(
+            "qmatmul x.npy q.safetensors#layers.0.w -o y.npy --adapter {adapter} --check --kernel naive"
+        ));
         let expected = product(&x, &transposed(&w, n, k), m, n, k);
         let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
         let found = bench.read_npy("y.npy").1;
         let error = norm(&mut found.iter().zip(&expected).map(|(f, e)| f - e)) / norm(&mut expected.iter().copied());
         assert!((0.001..0.1).contains(&error), "relative error {error}");
     }
-}
-
-/// A kernel that every adapter of this name has.
-fn kernel(adapter: &str) -> &'static str {
-    if adapter == "cpu" { "cpu" } else { "naive" }
 }
 
 #[test]
@@ -63,6 +60,9 @@ fn bad_weights() {
     bench.npy("w.npy", &[1, 64], &[f32::NAN; 64]);
     assert!(bench.fail(1, "quantize w.npy -o q.safetensors").contains("NaN"));
     assert!(bench.fail(2, "quantize w.npy -o q.npy").contains(".safetensors"));
+    assert!(bench.fail(2, "quantize w.npy -o q.safetensors#u --prefix v").contains("\"u\""));
+    assert!(bench.fail(1, "quantize w.npy -o q.safetensors --adapter no-such-adapter").contains("no-such-adapter"));
+    assert!(bench.fail(1, "quantize w.npy -o q.safetensors --kernel naive").contains("naive"));
     assert_eq!(bench.files(), ["w.npy", "x.npy"]);
     bench.npy("w.npy", &[2, 128], &numbers(256, 2));
     bench.succeed("quantize w.npy -o q.safetensors");

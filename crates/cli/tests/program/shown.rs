@@ -30,7 +30,8 @@ fn plans_name_a_kernel_and_the_reasons_against_the_others() {
             assert!(plan.lines().count() > 2, "{plan}");
         }
     }
-    let (small, large) = (bench.succeed("plan 1 8192 8192 --caps nvidia-h200"), bench.succeed("plan 4096 4096 4096 --caps nvidia-h200"));
+    let (small, large) =
+        (bench.succeed("plan 1 8192 8192 --caps nvidia-h200"), bench.succeed("plan 4096 4096 4096 --caps nvidia-h200"));
     assert_ne!(small, large);
     assert!(bench.fail(1, "plan 9999999999 9999999999 9999999999 --caps browser").contains("9999999999"));
     for adapter in adapters() {

@@ -234,8 +234,10 @@ fn mainloop(problem: &Problem, caps: &Caps, library: &Library, layout: &Layout, 
         let elements = check::span(operand, rows, cols, entries).unwrap_or(0);
         builder.load(library, name, role, loader, Some((operand, elements)));
         builder.part(library.block, Some(name), vec![("X_K_CONTIGUOUS", u32::from(k_contiguous))]);
+        // Elements fetched one by one may be dealt out in any order, unless columns then could not be stored one by one.
+        let scalar = loader.is_some_and(|l| l.vector == 1) && (role == Role::A || layout.two_passes || layout.store.vector == 1);
         for file in kernel.operand_files {
-            builder.part(file, Some(name), Vec::new());
+            builder.part(file, Some(name), vec![("X_SCALAR", u32::from(scalar))]);
         }
     }
     if layout.two_passes {

@@ -1,0 +1,139 @@
+//! A product as a test names it.
+
+use crate::{Data, Place};
+use tilewise::{Activation, Axis, DType, QuantFormat};
+
+/// Group offsets, and whether the library sees them on the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Groups {
+    /// Cumulative ends.
+    pub ends: Vec<u32>,
+    /// As a shader would leave them: only in a buffer, unchecked.
+    pub on_device: bool,
+}
+
+/// One product: sizes, places, contents, epilogue, and the kernel that must run it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// The kernel to force; the planner's choice when absent.
+    pub kernel: Option<String>,
+    /// M, N, K.
+    pub size: [usize; 3],
+    /// Batch entries; matrices when absent.
+    pub batch: Option<usize>,
+    /// Place of A \[M,K\].
+    pub a: Place,
+    /// Place of B \[K,N\]; of a quantized one, only `entries` counts.
+    pub b: Place,
+    /// Place of C \[M,N\].
+    pub c: Place,
+    /// Format of B and the type of its scales, when it is quantized.
+    pub quantized: Option<(QuantFormat, DType)>,
+    /// Segments of the rows of A, each with an entry of B.
+    pub groups: Option<Groups>,
+    /// Factor of the product.
+    pub alpha: f32,
+    /// Factor of the old C. With 0 the old C is NaN.
+    pub beta: f32,
+    /// Bias: its axis and place, of which `pad` spreads the elements.
+    pub bias: Option<(Axis, Place)>,
+    /// Function after the bias.
+    pub activation: Activation,
+    /// Place of the residual \[M,N\].
+    pub residual: Option<Place>,
+    /// Contents of A.
+    pub a_data: Data,
+    /// Contents of B.
+    pub b_data: Data,
+    /// Whether the result must equal the oracle's bit for bit; it must then be representable.
+    pub exact: bool,
+    /// Seed of all contents.
+    pub seed: u64,
+}
+
+impl Case {
+    /// A plain product of packed operands of these types, with random contents.
+    pub fn new(size: [usize; 3], [a, b, c]: [DType; 3]) -> Self {
+        Case {
+            kernel: None,
+            size,
+            batch: None,
+            a: Place::packed(a),
+            b: Place::packed(b),
+            c: Place::packed(c),
+            quantized: None,
+            groups: None,
+            alpha: 1.0,
+            beta: 0.0,
+            bias: None,
+            activation: Activation::None,
+            residual: None,
+            a_data: Data::Random,
+            b_data: Data::Random,
+            exact: false,
+            seed: 1,
+        }
+    }
+
+    /// With the places made odd: offsets, strides and gaps that no vector load fits.
+    pub fn odd(mut self) -> Self {
+        for place in [&mut self.a, &mut self.b, &mut self.c] {
+            *place = Place::odd(place.dtype).transposed(place.transposed);
+        }
+        self
+    }
+
+    /// On a kernel.
+    pub fn kernel(mut self, name: impl Into<String>) -> Self {
+        self.kernel = Some(name.into());
+        self
+    }
+
+    /// With the transposes of A and B.
+    pub fn layout(mut self, [a, b]: [bool; 2]) -> Self {
+        self.a.transposed = a;
+        self.b.transposed = b;
+        self
+    }
+
+    /// With small integers, whose result must be exact.
+    pub fn integers(mut self) -> Self {
+        (self.a_data, self.b_data, self.exact) = (Data::Integers, Data::Integers, true);
+        self
+    }
+
+    /// Over a batch.
+    pub fn batch(mut self, batch: usize) -> Self {
+        self.batch = Some(batch);
+        self
+    }
+
+    /// Entries of B.
+    pub fn entries(&self) -> usize {
+        self.groups.as_ref().map_or(self.batch.unwrap_or(1), |groups| groups.ends.len())
+    }
+
+    /// As it can be laid out without a buffer, for the CPU executor.
+    pub fn on_host(mut self) -> Self {
+        for place in [&mut self.a, &mut self.b, &mut self.c] {
+            *place = place.on_host();
+        }
+        if let Some((_, place)) = &mut self.bias {
+            *place = Place { pad: 0, ..place.on_host() };
+        }
+        self.residual = self.residual.map(Place::on_host);
+        if let Some(groups) = &mut self.groups {
+            groups.on_device = false;
+        }
+        self
+    }
+}
+
+/// NN, NT, TN, TT.
+pub const LAYOUTS: [[bool; 2]; 4] = [[false, false], [false, true], [true, false], [true, true]];
+
+/// Nine of the 27 mixtures of three types for A, B and C, in which every pair meets.
+pub fn mixtures() -> Vec<[DType; 3]> {
+    let pairs = (0..3).flat_map(|a| (0..3).map(move |b| [a, b, (a + b) % 3]));
+    pairs.map(|types| types.map(|i| DType::ALL[i])).collect()
+}

@@ -1,0 +1,60 @@
+//! What there is to test, from the library's own tables.
+
+use tilewise_core::{DType, Problem, QuantFormat, Variant};
+use tilewise_shaders::LIBRARY;
+
+use crate::Adapter;
+
+/// A kernel and one of its variants.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// As it is forced: `simt/64x64x16`.
+    pub name: String,
+    /// Its tile.
+    pub variant: &'static Variant,
+    /// Whether it can split K.
+    pub splits: bool,
+}
+
+/// Every kernel and variant that fits the adapter. Those that do not are printed with the reason.
+pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
+    let mut fitting = Vec::new();
+    for kernel in LIBRARY.kernels {
+        for variant in kernel.variants {
+            let name = format!("{}/{}", kernel.name, variant.name);
+            let forced = name.parse().expect("a kernel's name");
+            let problem = Problem::dense(DType::F32, 8, 8, 8);
+            match tilewise_core::plan(&problem, adapter.context.caps(), &LIBRARY, Some(&forced)) {
+                Ok(_) => fitting.push(Kernel { name, variant, splits: kernel.splits }),
+                Err(error) => eprintln!("skipped: {name} on {}: {error}", adapter.name()),
+            }
+        }
+    }
+    assert!(!fitting.is_empty(), "{} takes no kernel at all", adapter.name());
+    fitting
+}
+
+/// Every quantized format that is implemented.
+pub fn quant_formats() -> Vec<QuantFormat> {
+    let sizes = [16, 32, 64, 128];
+    let all = (1..=8).flat_map(|bits| sizes.map(|group_size| QuantFormat::Affine { bits, group_size }));
+    let formats: Vec<_> = all.filter(|format| format.supported().is_ok()).collect();
+    assert!(!formats.is_empty());
+    formats
+}
+
+/// Sizes \[M,N,K\] around the edges of a tile, and the small and odd ones at which kernels go wrong.
+pub fn sizes(variant: &Variant) -> Vec<[usize; 3]> {
+    let [bm, bn, bk] = [variant.bm, variant.bn, variant.bk].map(|size| size as usize);
+    vec![
+        [1, 1, 1],
+        [2, 3, 5],
+        [33, 29, 31],
+        [7, 61, 67],
+        [bm, bn, bk],
+        [bm + 1, bn + 1, bk + 1],
+        [(bm - 1).max(1), bn - 1, (bk - 1).max(1)],
+        [bm + 4, bn + 4, bk + 4],
+        [2 * bm, bn + 8, 2 * bk],
+    ]
+}

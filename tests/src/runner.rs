@@ -1,0 +1,322 @@
+//! Runs a case and judges the whole of the output buffer.
+
+use crate::generators::poison;
+use crate::place::of_buffer;
+use crate::{Adapter, Case, Place, Rng, adapters};
+use std::time::Instant;
+use tilewise::{Axis, Context, DType, Gemm, GroupOffsets, QuantizedTensor, Quantized, Right, Tensor};
+use tilewise_core::reference::{Inputs, reference};
+use tilewise_core::{Bias, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
+
+/// What became of a case.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The output's buffer after the product, guard bands and all.
+    pub bytes: Vec<u8>,
+    /// The elements of C, row-major over entries, rows and columns.
+    pub c: Vec<f32>,
+    /// Bound of each of them.
+    pub bound: Vec<f64>,
+    /// Largest error as a fraction of its bound.
+    pub worst: f64,
+}
+
+/// An operand on the host: its layout, its buffer's bytes, and their numbers.
+struct Stored {
+    operand: Operand,
+    bytes: Vec<u8>,
+}
+
+impl Stored {
+    /// Poison everywhere.
+    fn poisoned(place: &Place, entries: usize, shape: [usize; 2]) -> Self {
+        let operand = place.operand(entries, shape);
+        Stored { operand, bytes: poison(place.dtype, operand.len as usize) }
+    }
+
+    /// Poison, but for the elements.
+    fn filled(place: &Place, entries: usize, shape: [usize; 2], values: &[f32]) -> Self {
+        let mut stored = Self::poisoned(place, entries, shape);
+        let encoded = convert::encode(place.dtype, values);
+        let size = place.dtype.bytes() as usize;
+        for (value, at) in encoded.chunks_exact(size).zip(places(&stored.operand, place.stored(entries), shape)) {
+            stored.bytes[at * size..(at + 1) * size].copy_from_slice(value);
+        }
+        stored
+    }
+
+    fn values(&self) -> Vec<f64> {
+        convert::decode_f64(self.operand.format.dtype(), &self.bytes).expect("whole elements")
+    }
+
+    fn upload(&self, context: &Context) -> tilewise::Result<Tensor> {
+        Tensor::from_bytes(context, self.operand.format.dtype(), &self.bytes, &[self.operand.len as usize])
+    }
+}
+
+/// Storage indices of the elements, row-major over entries, rows and columns.
+fn places(operand: &Operand, entries: usize, [rows, cols]: [usize; 2]) -> impl Iterator<Item = usize> {
+    let Operand { transposed, offset, ld, batch_stride, .. } = *operand;
+    let [offset, ld, batch_stride] = [offset, ld, batch_stride].map(|n| n as usize);
+    (0..entries).flat_map(move |entry| {
+        (0..rows).flat_map(move |row| {
+            (0..cols).map(move |col| offset + entry * batch_stride + if transposed { col * ld + row } else { row * ld + col })
+        })
+    })
+}
+
+/// Runs `case` and compares the output buffer with the oracle's: what is not written bit for bit, what is within its bound.
+///
+/// # Errors
+/// What was wrong, in words.
+pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
+    let case = &if context.is_cpu() { case.clone().on_host() } else { case.clone() };
+    let [m, n, k] = case.size;
+    let (batch, entries) = (case.batch.unwrap_or(1), case.entries());
+    let mut rng = Rng::new(case.seed);
+    let mut fill = |data: &crate::Data, place: &Place, entries: usize, shape: [usize; 2]| {
+        let values = data.generate(place.dtype, place.stored(entries), shape, &mut rng);
+        Stored::filled(place, entries, shape, &values)
+    };
+    let a = fill(&case.a_data, &case.a, batch, [m, k]);
+    let b = fill(&case.b_data, &case.b, entries, [k, n]);
+    let old = match case.beta {
+        0.0 => Stored::poisoned(&case.c, batch, [m, n]),
+        _ => fill(&case.a_data, &case.c, batch, [m, n]),
+    };
+    let bias_length = |axis| if axis == Axis::M { m } else { n };
+    let bias = case.bias.map(|(axis, place)| fill(&case.a_data, &place, entries, [bias_length(axis), 1]));
+    let residual = case.residual.map(|place| fill(&case.a_data, &place, batch, [m, n]));
+    let weights = case.quantized.map(|format| weights(case, format, &mut rng)).transpose()?;
+
+    let problem = problem(case, [&a, &b, &old], bias.as_ref(), residual.as_ref());
+    let bytes = execute(context, case, [&a, &b, &old], [bias.as_ref(), residual.as_ref()], weights.as_deref())
+        .map_err(|error| format!("refused: {error}"))?;
+
+    let (bias, residual) = (bias.map(|s| s.values()), residual.map(|s| s.values()));
+    let old_values = old.values();
+    let (b_values, b_error) = match &weights {
+        None => (b.values(), None),
+        Some(all) => (
+            all.iter().flat_map(|w| quant::dequantize(w).into_iter().map(f64::from)).collect(),
+            Some(all.iter().flat_map(Quantized::weight_error).collect::<Vec<_>>()),
+        ),
+    };
+    let inputs = Inputs {
+        a: &a.values(),
+        b: &b_values,
+        b_error: b_error.as_deref(),
+        c: &old_values,
+        bias: bias.as_deref(),
+        residual: residual.as_deref(),
+        offsets: case.groups.as_ref().map_or(&[], |groups| &groups.ends),
+    };
+    judge(case, &problem, &inputs, &old.bytes, bytes)
+}
+
+fn judge(case: &Case, problem: &Problem, inputs: &Inputs<'_>, old: &[u8], bytes: Vec<u8>) -> Result<Outcome, String> {
+    let [m, n, _] = case.size;
+    let (dtype, batch) = (case.c.dtype, case.batch.unwrap_or(1));
+    let expected = reference(problem, inputs);
+    let size = dtype.bytes() as usize;
+    let at: Vec<_> = places(&problem.c, batch, [m, n]).collect();
+    let name = |index: usize| match at.iter().position(|&place| place == index) {
+        Some(i) => format!("element {index} (entry {}, row {}, column {})", i / (m * n), i / n % m, i % n),
+        None => format!("element {index} (outside C)"),
+    };
+    if bytes.len() != old.len() {
+        return Err(format!("{} bytes came back of {}", bytes.len(), old.len()));
+    }
+    for (index, (new, old)) in bytes.chunks_exact(size).zip(old.chunks_exact(size)).enumerate() {
+        if !expected.written[index] && new != old {
+            return Err(format!("{} must stay {old:x?} and is {new:x?}", name(index)));
+        }
+    }
+    let computed = convert::decode_f64(dtype, &bytes).map_err(|error| error.to_string())?;
+    if case.exact {
+        for (index, (&got, &wanted)) in computed.iter().zip(&expected.value).enumerate().filter(|(i, _)| expected.written[*i]) {
+            let representable = f64::from(convert::round(dtype, wanted as f32));
+            assert_eq!(representable, wanted, "a case for exact results must have representable ones: {case:?}");
+            if got != wanted {
+                return Err(format!("{} is {got}, expected exactly {wanted}", name(index)));
+            }
+        }
+    }
+    let worst = expected.check(&computed, dtype).map_err(|wrong| format!("{}: {wrong}", name(wrong.index)))?;
+    let c = at.iter().map(|&i| computed[i] as f32).collect();
+    let bound = at.iter().map(|&i| expected.bound[i]).collect();
+    Ok(Outcome { bytes, c, bound, worst })
+}
+
+/// Quantized weights \[N,K\], one matrix per entry of B. For exact results the scales are 1 and the biases −8.
+fn weights(case: &Case, (format, scales): (tilewise::QuantFormat, DType), rng: &mut Rng) -> Result<Vec<Quantized>, String> {
+    let [_, n, k] = case.size;
+    let text = |error: tilewise::Error| error.to_string();
+    let matrix = |_| {
+        if !case.exact {
+            let values: Vec<_> = (0..n * k).map(|_| rng.unit()).collect();
+            return quant::quantize(&values, n, k, format, scales).map_err(text);
+        }
+        let groups = format.groups(n as u64, k as u64).map_err(text)? as usize;
+        let words = format.code_words(n as u64, k as u64).map_err(text)?;
+        // Codes 7 and 9: weights −1 and 1.
+        let codes = (0..words).map(|_| 0x7777_7777 + (rng.bits() as u32 & 0x1111_1111) * 2).collect();
+        let [ones, eights] = [1.0, -8.0].map(|value| convert::encode(scales, &vec![value; groups]));
+        Quantized::from_parts(format, n, k, scales, codes, ones, eights).map_err(text)
+    };
+    (0..case.b.stored(case.entries())).map(matrix).collect()
+}
+
+fn problem(case: &Case, [a, b, c]: [&Stored; 3], bias: Option<&Stored>, residual: Option<&Stored>) -> Problem {
+    let [m, n, k] = case.size.map(|size| size as u64);
+    let b = match case.quantized {
+        None => b.operand,
+        Some((format, scales)) => {
+            let stored = case.b.stored(case.entries()) as u64;
+            let operand = Operand::packed(Format::Quantized(format, scales), stored, n, k).t();
+            Operand { batch_stride: if stored == 1 { 0 } else { operand.batch_stride }, ..operand }
+        }
+    };
+    Problem {
+        m,
+        n,
+        k,
+        batch: case.batch.unwrap_or(1) as u64,
+        a: a.operand,
+        b,
+        c: c.operand,
+        grouping: match &case.groups {
+            None => Grouping::Batched,
+            Some(groups) => Grouping::RaggedM { groups: groups.ends.len() as u64 },
+        },
+        epilogue: Epilogue {
+            alpha: case.alpha,
+            beta: case.beta,
+            bias: case.bias.zip(bias).map(|((axis, _), stored)| Bias { axis, operand: stored.operand }),
+            activation: case.activation,
+            residual: residual.map(|stored| stored.operand),
+        },
+    }
+}
+
+fn execute(
+    context: &Context,
+    case: &Case,
+    [a, b, c]: [&Stored; 3],
+    [bias, residual]: [Option<&Stored>; 2],
+    weights: Option<&[Quantized]>,
+) -> tilewise::Result<Vec<u8>> {
+    let [m, n, k] = case.size;
+    let c_flat = c.upload(context)?;
+    let c_view = case.c.view(context, &c_flat, case.batch, [m, n])?;
+    let a_view = case.a.view(context, &a.upload(context)?, case.batch, [m, k])?;
+    let b_batch = case.groups.as_ref().map_or(case.batch, |groups| Some(groups.ends.len()));
+    let b_view = case.b.view(context, &b.upload(context)?, b_batch, [k, n])?;
+    let weights = weights.map(|weights| QuantizedTensor::upload_groups(context, weights)).transpose()?;
+    let bias = match (case.bias, bias) {
+        (Some((axis, place)), Some(stored)) => Some((vector(context, case, &place, stored, if axis == Axis::M { m } else { n })?, axis)),
+        _ => None,
+    };
+    let residual = match (case.residual, residual) {
+        (Some(place), Some(stored)) => Some(place.view(context, &stored.upload(context)?, case.batch, [m, n])?),
+        _ => None,
+    };
+    let offsets = case.groups.as_ref().map(|groups| offsets(context, groups)).transpose()?;
+
+    let right = weights.as_ref().map_or(Right::Dense(&b_view), Right::Quantized);
+    let mut gemm = match &offsets {
+        None => Gemm::new(&a_view, right),
+        Some(offsets) => Gemm::grouped(&a_view, right, offsets),
+    };
+    gemm = gemm.alpha(case.alpha).beta(case.beta).activation(case.activation);
+    if let Some((bias, axis)) = &bias {
+        gemm = gemm.bias_along(bias, *axis);
+    }
+    if let Some(residual) = &residual {
+        gemm = gemm.residual(residual);
+    }
+    if let Some(kernel) = &case.kernel {
+        gemm = gemm.kernel(kernel);
+    }
+    gemm.run_into(&c_view)?;
+    c_flat.read_bytes_blocking()
+}
+
+/// A bias: \[length\], or \[entries, length\] in a batch or with groups.
+fn vector(context: &Context, case: &Case, place: &Place, stored: &Stored, length: usize) -> tilewise::Result<Tensor> {
+    let flat = stored.upload(context)?;
+    let entries = place.stored(case.entries());
+    if context.is_cpu() {
+        let whole = flat.slice(&[place.lead..place.lead + entries * length])?;
+        return if entries == 1 { Ok(whole) } else { whole.reshape(&[entries, length]) };
+    }
+    let [ld, batch_stride] = [stored.operand.ld, stored.operand.batch_stride].map(|stride| stride as usize);
+    match entries {
+        1 => of_buffer(context, &flat, place.lead, &[length], &[ld]),
+        _ => of_buffer(context, &flat, place.lead, &[entries, length], &[batch_stride, ld]),
+    }
+}
+
+fn offsets(context: &Context, groups: &crate::case::Groups) -> tilewise::Result<GroupOffsets> {
+    if !groups.on_device {
+        return GroupOffsets::upload(context, &groups.ends);
+    }
+    let bits: Vec<_> = groups.ends.iter().map(|&end| f32::from_bits(end)).collect();
+    let flat = Tensor::upload(context, &bits, &[bits.len()])?;
+    let (buffer, start) = flat.buffer().expect("a tensor on a GPU");
+    GroupOffsets::from_buffer(context, buffer.clone(), start, bits.len() as u64)
+}
+
+/// Runs cases and keeps what failed, so that one test reports all of it.
+#[derive(Default)]
+pub struct Suite {
+    failures: Vec<String>,
+    ran: usize,
+    worst: f64,
+}
+
+impl Suite {
+    /// Runs the cases that `cases` gives for each adapter, on it.
+    ///
+    /// # Panics
+    /// When any failed: with the first few, and the number.
+    pub fn on_every_adapter(cases: impl Fn(&Adapter) -> Vec<Case>) {
+        for adapter in adapters() {
+            let mut suite = Suite::default();
+            suite.run(adapter.name(), &adapter.context, &cases(adapter));
+            suite.finish(adapter.name());
+        }
+    }
+
+    /// Runs cases on a context.
+    pub fn run(&mut self, name: &str, context: &Context, cases: &[Case]) {
+        assert!(!cases.is_empty(), "no cases for {name}");
+        let start = Instant::now();
+        for (index, case) in cases.iter().enumerate() {
+            match run(context, case) {
+                Ok(outcome) => self.worst = self.worst.max(outcome.worst),
+                Err(what) => self.failures.push(format!("{name}, case {index}: {what}\n    {case:?}")),
+            }
+        }
+        self.ran += cases.len();
+        println!("{name}: {} cases in {:.1} s, worst error {:.2} of its bound", cases.len(), start.elapsed().as_secs_f64(), self.worst);
+    }
+
+    /// Notes the outcome of a check that is not a case.
+    pub fn note(&mut self, name: &str, outcome: Result<(), String>) {
+        self.ran += 1;
+        if let Err(what) = outcome {
+            self.failures.push(format!("{name}: {what}"));
+        }
+    }
+
+    /// Fails if anything did.
+    ///
+    /// # Panics
+    /// When any case failed.
+    pub fn finish(self, name: &str) {
+        let Suite { failures, ran, .. } = self;
+        let shown = failures.iter().take(8).cloned().collect::<Vec<_>>().join("\n  ");
+        assert!(failures.is_empty(), "{name}: {} of {ran} failed:\n  {shown}", failures.len());
+    }
+}
