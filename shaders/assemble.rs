@@ -1,12 +1,14 @@
-//! From the parts of a pass to the text of one WGSL module. Three rules, and no preprocessor beyond them:
+//! From the parts of a pass to the text of one WGSL module. Four rules, and no preprocessor beyond them:
 //!
 //! 1. Whole files are concatenated; module scope in WGSL has no order.
 //! 2. In a line `const NAME: type = value; //param` the value is replaced.
 //! 3. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by the operand's name.
+//! 4. A loop marked `//unroll` is repeated in blocks with a constant index: see `unroll.rs`.
 //!
 //! The extension f16 is enabled at the top when a part needs it.
 
 use crate::files::FILES;
+use crate::unroll::unroll;
 use tilewise_core::plan::{Part, Pass};
 
 /// The WGSL module of a pass. Every file named by the tables exists: a test assembles them all.
@@ -22,7 +24,7 @@ pub fn assemble(pass: &Pass) -> String {
         text.push_str(&instantiate(part));
         text.push('\n');
     }
-    text
+    unroll(&text)
 }
 
 fn instantiate(part: &Part) -> String {

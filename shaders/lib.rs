@@ -5,6 +5,7 @@ mod assemble;
 mod files;
 mod mainloops;
 mod tables;
+mod unroll;
 
 pub use assemble::assemble;
 pub use files::FILES;

@@ -1,7 +1,7 @@
 //! The table of mainloops: variants, where each is of use, and what it is expected to cost.
 
 use tilewise_core::kernel::{KernelDef, Reject, Variant};
-use tilewise_core::{Caps, Format, Grouping, Problem};
+use tilewise_core::{Caps, DeviceClass, Format, Grouping, Problem};
 
 /// Every mainloop.
 pub(crate) const KERNELS: &[KernelDef] = &[
@@ -30,7 +30,7 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         variants: SIMT,
         splits: true,
         admit: |_, _| Ok(()),
-        cost: |problem, caps, variant, splits| cost(problem, caps, variant, splits, simt_efficiency(variant)),
+        cost: |problem, caps, variant, splits| cost(problem, caps, variant, splits, simt_efficiency(variant, caps)),
     },
 ];
 
@@ -64,7 +64,6 @@ const GEMV: &[Variant] = &[
     gemv!("1x32", 1, 32, 1, 32),
     gemv!("4x4", 4, 4, 4, 128),
     gemv!("4x32", 4, 32, 4, 32),
-    gemv!("32x4", 32, 4, 4, 32),
 ];
 
 /// A simt variant: BM×BN×BK with TM×TN per invocation.
@@ -83,34 +82,31 @@ macro_rules! simt {
 }
 
 const SIMT: &[Variant] = &[
-    simt!("128x128x16", 128, 128, 16, 8, 8),
-    simt!("128x64x16", 128, 64, 16, 8, 4),
+    simt!("256x128x16", 256, 128, 16, 16, 8),
+    simt!("128x128x16", 128, 128, 16, 16, 8),
+    simt!("128x64x16", 128, 64, 16, 8, 8),
     simt!("64x64x16", 64, 64, 16, 4, 4),
     simt!("32x32x32", 32, 32, 32, 4, 4),
-    simt!("128x128x16h", 128, 128, 16, 8, 4),
-    simt!("128x64x16b", 128, 64, 16, 8, 8),
-    simt!("64x64x16b", 64, 64, 16, 8, 8),
-    simt!("256x128x16", 256, 128, 16, 16, 8),
-    simt!("256x128x32", 256, 128, 32, 16, 8),
-    simt!("128x256x16b", 128, 256, 16, 16, 8),
-    simt!("128x128x16c", 128, 128, 16, 16, 8),
-    simt!("128x128x8c", 128, 128, 8, 16, 8),
-    simt!("128x64x16c", 128, 64, 16, 16, 8),
 ];
 
-/// Share of a core's arithmetic left after its reads of workgroup memory: an invocation reads TM + TN numbers for TM·TN multiply-adds.
-fn simt_efficiency(variant: &Variant) -> f64 {
+/// Share of a core's arithmetic left after its reads of workgroup memory: an invocation reads TM + TN numbers for TM·TN multiply-adds. Chips that
+/// share the host's memory have half the registers of the others, so that large register tiles spill.
+fn simt_efficiency(variant: &Variant, caps: &Caps) -> f64 {
     let constant = |name| variant.constants.iter().find(|(n, _)| *n == name).map_or(1.0, |(_, value)| f64::from(*value));
     let (tm, tn) = (constant("TM"), constant("TN"));
-    0.9 / (1.0 + (tm + tn) / (tm * tn))
+    let spills = caps.class != DeviceClass::Discrete && tm * tn > 64.0;
+    1.0 / (1.0 + 1.6 * (tm + tn) / (tm * tn)) / if spills { 2.0 } else { 1.0 }
 }
 
-/// Seconds for a kernel that keeps a core busy at `efficiency` of its peak: whole tiles, in waves of two workgroups per core.
+/// Seconds for a kernel that keeps a core busy at `efficiency` of its peak. How many cores there are is a guess, so a last wave that is not full is
+/// counted as half; and a core wants some hundreds of invocations to hide its latencies.
 fn cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, efficiency: f64) -> f64 {
     let rates = caps.rates();
     let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (problem.k as f64 / splits as f64).max(1.0);
-    let waves = (tiles(problem, variant) * splits as f64 / rates.cores).ceil();
-    let arithmetic = waves * tile / (rates.core_flops * efficiency);
+    let per_core = tiles(problem, variant) * splits as f64 / rates.cores;
+    let waves = if per_core <= 1.0 { 1.0 } else { per_core + 0.5 };
+    let resident = f64::from(variant.threads) * per_core.clamp(1.0, 8.0);
+    let arithmetic = waves * tile / (rates.core_flops * efficiency * (resident / 256.0).min(1.0));
     arithmetic.max(traffic(problem) / rates.bandwidth) + rates.dispatch
 }
 

@@ -96,6 +96,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         file: "schedule/batched.wgsl",
         accepts: |problem| problem.grouping == Grouping::Batched,
         tiles_m: |problem, bm| problem.m.div_ceil(bm),
+        aligned_rows: true,
         offsets: false,
     },
     ScheduleDef {
@@ -104,6 +105,7 @@ const SCHEDULES: &[ScheduleDef] = &[
         accepts: |problem| matches!(problem.grouping, Grouping::RaggedM { .. }),
         // Each group may end in a tile that is not full.
         tiles_m: |problem: &Problem, bm| problem.m.div_ceil(bm) + problem.entries(),
+        aligned_rows: false,
         offsets: true,
     },
 ];

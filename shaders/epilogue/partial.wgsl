@@ -2,13 +2,13 @@
 
 @group(0) @binding(9) var<storage, read_write> partial_sums: array<f32>;
 
-fn store(tile: Tile, row: u32, col: u32, count: u32, sums: vec4<f32>) {
+fn store4(tile: Tile, row: u32, col: u32, sums: vec4<f32>) {
     if row >= tile.row_end || col >= params.n {
         return;
     }
     let copies = c_entries();
     let at = ((tile.split * copies + tile.batch) * params.m + row) * params.n + col;
-    let n = min(params.n - col, count);
+    let n = min(params.n - col, 4u);
     partial_sums[at] = sums.x;
     if n > 1u { partial_sums[at + 1u] = sums.y; }
     if n > 2u { partial_sums[at + 2u] = sums.z; }

@@ -26,26 +26,26 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let b = b_base(tile.group);
 
     var sums: array<vec4<f32>, ROWS>;
-    for (var r = 0u; r < ROWS; r += 1u) {
+    for (var r = 0u; r < ROWS; r += 1u) { //unroll
         sums[r] = vec4<f32>();
     }
     for (var k = tile.k + stripe * 4u; k < tile.k_end; k += STRIPES * 4u) {
         let rows = a_block(a, row, min(tile.row_end, row + ROWS), k, tile.k_end);
         let columns = b_block(b, col, params.n, k, tile.k_end);
-        for (var i = 0u; i < 4u; i += 1u) {
-            for (var r = 0u; r < ROWS; r += 1u) {
+        for (var i = 0u; i < 4u; i += 1u) { //unroll
+            for (var r = 0u; r < ROWS; r += 1u) { //unroll
                 sums[r] = fma(vec4<f32>(rows[i][r]), columns[i], sums[r]);
             }
         }
     }
 
-    for (var r = 0u; r < ROWS; r += 1u) {
+    for (var r = 0u; r < ROWS; r += 1u) { //unroll
         stripes[r * THREADS + thread] = sums[r];
     }
     for (var half = STRIPES / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
         if stripe < half {
-            for (var r = 0u; r < ROWS; r += 1u) {
+            for (var r = 0u; r < ROWS; r += 1u) { //unroll
                 let at = r * THREADS + thread;
                 stripes[at] += stripes[at + half * QUADS];
             }
@@ -53,8 +53,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     // Only what this invocation wrote itself is read below.
     if stripe == 0u {
-        for (var r = 0u; r < ROWS; r += 1u) {
-            store(tile, row + r, col, 4u, stripes[r * THREADS + thread]);
+        for (var r = 0u; r < ROWS; r += 1u) { //unroll
+            store4(tile, row + r, col, stripes[r * THREADS + thread]);
         }
     }
 }

@@ -34,7 +34,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let n_quad = thread / 32u % PATCHES_N * PATCH_N + thread % PATCH_N;
 
     var sums: array<vec4<f32>, TM * TN4>;
-    for (var i = 0u; i < TM * TN4; i += 1u) {
+    for (var i = 0u; i < TM * TN4; i += 1u) { //unroll
         sums[i] = vec4<f32>();
     }
     var a_next = a_fetch(thread, a, tile.row, tile.row_end, tile.k, tile.k_end);
@@ -46,6 +46,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         // Past the end of K the blocks are zeros and nothing is read.
         a_next = a_fetch(thread, a, tile.row, tile.row_end, k + BK, tile.k_end);
         b_next = b_fetch(b_thread, b, tile.col, params.n, k + BK, tile.k_end);
+        // These loops are left to the driver: unrolled here, its scheduling gives 37 TFLOP/s instead of 45 (benches/record/NOTES.md).
         for (var kk = 0u; kk < BK; kk += 1u) {
             // THREADS_M and THREADS_N are multiples of 8: the exchange within groups of eight is the same for all of an invocation's quads.
             let m_at = kk * A_QUADS + a_swizzled(m_quad, kk);
@@ -67,19 +68,10 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         workgroupBarrier();
     }
 
-    for (var i = 0u; i < TM; i += 1u) {
-        let row = tile.row + a_of(i / 4u * THREADS_M + m_quad, i % 4u);
-        for (var j = 0u; j < TN4; j += 1u) {
-            let quad = j * THREADS_N + n_quad;
-            let sum = sums[i * TN4 + j];
-            if B_SCALAR {
-                store(tile, row, tile.col + b_of(quad, 0u), 1u, sum.xyzw);
-                store(tile, row, tile.col + b_of(quad, 1u), 1u, sum.yzwx);
-                store(tile, row, tile.col + b_of(quad, 2u), 1u, sum.zwxy);
-                store(tile, row, tile.col + b_of(quad, 3u), 1u, sum.wxyz);
-            } else {
-                store(tile, row, tile.col + b_of(quad, 0u), 4u, sum);
-            }
+    for (var i = 0u; i < TM; i += 1u) { //unroll
+        let row = tile.row + (i / 4u * THREADS_M + m_quad) * 4u + i % 4u;
+        for (var j = 0u; j < TN4; j += 1u) { //unroll
+            store4(tile, row, tile.col + (j * THREADS_N + n_quad) * 4u, sums[i * TN4 + j]);
         }
     }
 }

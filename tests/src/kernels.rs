@@ -34,6 +34,21 @@ pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
     fitting
 }
 
+/// Of every kernel the variant with the smallest tile, which compiles the fastest: for what does not depend on the tile.
+pub fn one_of_each(adapter: &Adapter) -> Vec<Kernel> {
+    let mut smallest: Vec<Kernel> = Vec::new();
+    let family = |kernel: &Kernel| kernel.name.split('/').next().unwrap_or_default().to_owned();
+    let area = |kernel: &Kernel| kernel.variant.bm * kernel.variant.bn;
+    for kernel in kernels(adapter) {
+        match smallest.iter_mut().find(|other| family(other) == family(&kernel)) {
+            Some(other) if area(&kernel) < area(other) => *other = kernel,
+            Some(_) => {}
+            None => smallest.push(kernel),
+        }
+    }
+    smallest
+}
+
 /// Every quantized format that is implemented.
 pub fn quant_formats() -> Vec<QuantFormat> {
     let sizes = [16, 32, 64, 128];
@@ -43,18 +58,22 @@ pub fn quant_formats() -> Vec<QuantFormat> {
     formats
 }
 
-/// Sizes \[M,N,K\] around the edges of a tile, and the small and odd ones at which kernels go wrong.
-pub fn sizes(variant: &Variant) -> Vec<[usize; 3]> {
+/// Sizes \[M,N,K\] at which nothing is a multiple of four, around the edges of a tile, and the small and odd ones at which kernels go wrong.
+pub fn odd_sizes(variant: &Variant) -> Vec<[usize; 3]> {
     let [bm, bn, bk] = [variant.bm, variant.bn, variant.bk].map(|size| size as usize);
     vec![
         [1, 1, 1],
         [2, 3, 5],
         [33, 29, 31],
         [7, 61, 67],
-        [bm, bn, bk],
         [bm + 1, bn + 1, bk + 1],
-        [(bm - 1).max(1), bn - 1, (bk - 1).max(1)],
-        [bm + 4, bn + 4, bk + 4],
-        [2 * bm, bn + 8, 2 * bk],
+        [bm.max(2) - 1, bn - 1, bk.max(2) - 1],
+        [bm + 2, 2 * bn - 1, bk / 2 + 1],
     ]
+}
+
+/// Sizes \[M,N,K\] that vector loads take: whole tiles, and tiles of which a few rows, columns and steps are missing or too many.
+pub fn even_sizes(variant: &Variant) -> Vec<[usize; 3]> {
+    let [bm, bn, bk] = [variant.bm, variant.bn, variant.bk].map(|size| (size as usize).next_multiple_of(4));
+    vec![[bm, bn, bk], [bm + 4, bn + 4, bk + 4], [(bm - 4).max(4), (bn - 4).max(4), (bk - 4).max(4)], [2 * bm, bn + 8, 2 * bk]]
 }

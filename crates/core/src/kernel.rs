@@ -151,8 +151,7 @@ pub struct KernelDef {
     pub name: &'static str,
     /// Its file under `shaders/`.
     pub file: &'static str,
-    /// Files instantiated for A and for B beside the loader and its blocks. Their constant `X_SCALAR` says whether the operand is fetched by single
-    /// elements (and, for B, C stored by single columns).
+    /// Files instantiated for A and for B beside the loader and its blocks.
     pub operand_files: &'static [&'static str],
     /// Its variants, `NAME/VARIANT`.
     pub variants: &'static [Variant],
@@ -218,6 +217,8 @@ pub struct ScheduleDef {
     pub accepts: fn(&Problem) -> bool,
     /// Upper bound on the tiles along M for a tile of `bm` rows.
     pub tiles_m: fn(&Problem, bm: u64) -> u64,
+    /// Whether every tile starts at a row that is a multiple of `bm`.
+    pub aligned_rows: bool,
     /// Whether it reads the group offsets.
     pub offsets: bool,
 }

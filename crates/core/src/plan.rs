@@ -6,6 +6,7 @@
 mod build;
 mod check;
 mod explain;
+mod peel;
 
 pub use explain::explain;
 
@@ -13,6 +14,7 @@ use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, KernelDef, Library, Params, Reject, Role, Variant};
 use crate::problem::{Grouping, Problem};
+use peel::Peeled;
 
 /// One WGSL file of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,6 +91,8 @@ pub struct Plan {
     pub problem: Problem,
     /// What was chosen; none when there is nothing to do.
     pub choice: Option<Choice>,
+    /// What was chosen for the edges, where they are computed apart from the whole tiles.
+    pub edges: Vec<Choice>,
     /// Dispatches, in order.
     pub passes: Vec<Pass>,
     /// Bytes of f32 scratch memory shared by the passes.
@@ -126,6 +130,7 @@ impl std::str::FromStr for Forced {
 }
 
 /// A candidate and what became of it.
+#[derive(Clone)]
 pub(crate) struct Candidate {
     pub(crate) kernel: &'static KernelDef,
     pub(crate) variant: &'static Variant,
@@ -150,16 +155,36 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
     let problem = check::check(problem, caps)?;
     let candidates = candidates(&problem, caps, library, forced)?;
     if problem.m == 0 || problem.n == 0 || problem.entries() == 0 {
-        return Ok(Plan { problem, choice: None, passes: Vec::new(), scratch_bytes: 0 });
+        return Ok(Plan { problem, choice: None, edges: Vec::new(), passes: Vec::new(), scratch_bytes: 0 });
     }
-    let best = candidates
-        .iter()
-        .filter_map(|candidate| candidate.verdict.as_ref().ok().map(|cost| (candidate, *cost)))
-        .min_by(|(_, a), (_, b)| a.total_cmp(b));
-    match best {
-        Some((candidate, cost)) => build::build(problem, caps, library, candidate.choice(cost), candidate),
-        None => Err(Error::NoKernel(explain::rejections(&candidates))),
+    let Some((candidate, cost)) = best(&candidates) else {
+        return Err(Error::NoKernel(explain::rejections(&candidates)));
+    };
+    let peeled = match forced {
+        None => peel::peel(&problem, caps, library, candidate.variant, cost)?,
+        Some(_) => None,
+    };
+    let parts = peeled.unwrap_or_else(|| vec![Peeled { problem, candidate, cost }]);
+    let mut plan = Plan { problem, choice: None, edges: Vec::new(), passes: Vec::new(), scratch_bytes: 0 };
+    for Peeled { problem, candidate, cost } in parts {
+        let (choice, passes, scratch_bytes) = build::build(&problem, caps, library, candidate.choice(cost), &candidate)?;
+        plan.passes.extend(passes);
+        plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
+        match plan.choice {
+            None => plan.choice = Some(choice),
+            Some(_) => plan.edges.push(choice),
+        }
     }
+    Ok(plan)
+}
+
+/// The cheapest of the accepted candidates.
+fn best(candidates: &[Candidate]) -> Option<(Candidate, f64)> {
+    let accepted = candidates.iter().filter_map(|candidate| {
+        let cost = *candidate.verdict.as_ref().ok()?;
+        Some((candidate, cost))
+    });
+    accepted.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(candidate, cost)| (candidate.clone(), cost))
 }
 
 /// Every candidate with its cost or the reason against it.

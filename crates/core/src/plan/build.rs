@@ -1,6 +1,6 @@
 //! From a chosen candidate to passes: loaders, stores, bindings, parameters, grids.
 
-use super::{Binding, Candidate, Choice, Part, Pass, Plan, check};
+use super::{Binding, Candidate, Choice, Part, Pass, check};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, Library, OperandDef, Params, Reject, Role, ScheduleDef, StoreDef, Variant};
@@ -43,8 +43,12 @@ pub(super) fn layout(
 
     // With K = 0 there is no element of A or B to bind.
     let present = problem.k > 0;
-    let a = present.then(|| loader(library, caps, &problem.a, [problem.m, problem.k])).transpose()?;
-    let b = present.then(|| loader(library, caps, &problem.b, [problem.k, problem.n])).transpose()?;
+    // Where the storage of an operand runs along the tile, vectors must not straddle the tile's start either.
+    let row_step = if schedule.aligned_rows { variant.bm.into() } else { 1 };
+    let a_step = if problem.a.transposed { row_step } else { 0 };
+    let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
+    let a = present.then(|| loader(library, caps, &problem.a, [problem.m, problem.k], a_step)).transpose()?;
+    let b = present.then(|| loader(library, caps, &problem.b, [problem.k, problem.n], b_step)).transpose()?;
     let epilogue = &problem.epilogue;
     let bias = epilogue.bias.map(|bias| scalar_loader(library, caps, &bias.operand)).transpose()?;
     let residual = epilogue.residual.map(|residual| scalar_loader(library, caps, &residual)).transpose()?;
@@ -86,12 +90,17 @@ pub(super) fn layout(
     })
 }
 
-/// The first loader that reads the format and whose vectors fit the operand.
-fn loader(library: &Library, caps: &Caps, operand: &Operand, [rows, cols]: [u64; 2]) -> Result<&'static OperandDef, Reject> {
+/// The first loader that reads the format and whose vectors fit the operand and the steps in which tiles start along its storage.
+fn loader(
+    library: &Library,
+    caps: &Caps,
+    operand: &Operand,
+    [rows, cols]: [u64; 2],
+    step: u64,
+) -> Result<&'static OperandDef, Reject> {
     let extent = if operand.transposed { rows } else { cols };
-    let aligned = |vector: u64| {
-        [operand.offset, operand.ld, operand.batch_stride, extent].iter().all(|number| number.is_multiple_of(vector))
-    };
+    let numbers = [operand.offset, operand.ld, operand.batch_stride, extent, step];
+    let aligned = |vector: u64| numbers.iter().all(|number| number.is_multiple_of(vector));
     let found = library.operands.iter().find(|o| (o.accepts)(operand.format, caps) && aligned(o.vector));
     found.ok_or_else(|| Reject(format!("no loader for {}", operand.format)))
 }
@@ -109,21 +118,22 @@ fn stores_tiles(store: &StoreDef, problem: &Problem) -> bool {
         && (!store.whole || problem.n.is_multiple_of(store.vector))
 }
 
+/// The passes of one kernel, and the bytes of scratch they share.
 pub(super) fn build(
-    problem: Problem,
+    problem: &Problem,
     caps: &Caps,
     library: &Library,
     choice: Choice,
     candidate: &Candidate,
-) -> Result<Plan> {
-    let layout = layout(&problem, caps, library, candidate.variant, candidate.splits)
+) -> Result<(Choice, Vec<Pass>, u64)> {
+    let layout = layout(problem, caps, library, candidate.variant, candidate.splits)
         .map_err(|reject| Error::NoKernel(reject.0))?;
     let choice = Choice { splits: layout.splits, ..choice };
-    let mut passes = vec![mainloop(&problem, caps, library, &layout, candidate)];
+    let mut passes = vec![mainloop(problem, caps, library, &layout, candidate)];
     if layout.two_passes {
-        passes.push(finish(&problem, caps, library, &layout)?);
+        passes.push(finish(problem, caps, library, &layout)?);
     }
-    Ok(Plan { problem, choice: Some(choice), passes, scratch_bytes: layout.scratch_bytes })
+    Ok((choice, passes, layout.scratch_bytes))
 }
 
 /// A pass under construction.
@@ -234,10 +244,8 @@ fn mainloop(problem: &Problem, caps: &Caps, library: &Library, layout: &Layout, 
         let elements = check::span(operand, rows, cols, entries).unwrap_or(0);
         builder.load(library, name, role, loader, Some((operand, elements)));
         builder.part(library.block, Some(name), vec![("X_K_CONTIGUOUS", u32::from(k_contiguous))]);
-        // Elements fetched one by one may be dealt out in any order, unless columns then could not be stored one by one.
-        let scalar = loader.is_some_and(|l| l.vector == 1) && (role == Role::A || layout.two_passes || layout.store.vector == 1);
         for file in kernel.operand_files {
-            builder.part(file, Some(name), vec![("X_SCALAR", u32::from(scalar))]);
+            builder.part(file, Some(name), Vec::new());
         }
     }
     if layout.two_passes {

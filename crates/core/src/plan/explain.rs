@@ -20,6 +20,9 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
         return Ok(out);
     };
     let _ = writeln!(out, "chosen  {choice}  ~{}", time(choice.cost));
+    for edge in &plan.edges {
+        let _ = writeln!(out, "edge    {edge}  ~{}", time(edge.cost));
+    }
     for (index, pass) in plan.passes.iter().enumerate() {
         let [x, y] = pass.grid;
         let _ = writeln!(

@@ -1,0 +1,67 @@
+//! Peeling: a product a few rows or columns larger than a whole number of tiles is planned as its tiles and its edges.
+//!
+//! One row too many costs a whole row of tiles, and on a full device often a whole wave: 4097³ ran at 74% of the rate of 4096³. The edges are
+//! products with few rows or columns, which other kernels do in the time it takes to read an operand once.
+
+use super::{Candidate, best, candidates};
+use crate::caps::Caps;
+use crate::error::Result;
+use crate::kernel::{Library, Variant};
+use crate::problem::{Axis, Grouping, Problem};
+use std::ops::Range;
+
+/// Rows or columns that make an edge rather than most of a tile.
+const MAX_EDGE: u64 = 8;
+
+/// A part of a product with the candidate chosen for it.
+pub(super) struct Peeled {
+    pub(super) problem: Problem,
+    pub(super) candidate: Candidate,
+    pub(super) cost: f64,
+}
+
+/// The tiles and edges of a product whose best single kernel is `variant`, when together they are cheaper than `cost`.
+pub(super) fn peel(
+    problem: &Problem,
+    caps: &Caps,
+    library: &Library,
+    variant: &Variant,
+    cost: f64,
+) -> Result<Option<Vec<Peeled>>> {
+    let whole = |size: u64, tile: u32| match size % u64::from(tile) {
+        rest @ 1..=MAX_EDGE if size > u64::from(tile) => size - rest,
+        _ => size,
+    };
+    let (m, n) = (whole(problem.m, variant.bm), whole(problem.n, variant.bn));
+    if problem.grouping != Grouping::Batched || (m, n) == (problem.m, problem.n) {
+        return Ok(None);
+    }
+    let mut parts = Vec::new();
+    for (rows, cols) in [(0..m, 0..n), (m..problem.m, 0..n), (0..problem.m, n..problem.n)] {
+        if rows.is_empty() || cols.is_empty() {
+            continue;
+        }
+        let problem = part(problem, rows, cols);
+        let Some((candidate, cost)) = best(&candidates(&problem, caps, library, None)?) else { return Ok(None) };
+        parts.push(Peeled { problem, candidate, cost });
+    }
+    let total: f64 = parts.iter().map(|part| part.cost).sum();
+    Ok((total < cost).then_some(parts))
+}
+
+/// Some rows and columns of a product. A stride that played no part in the whole plays none in the part.
+fn part(problem: &Problem, rows: Range<u64>, cols: Range<u64>) -> Problem {
+    let mut part = *problem;
+    (part.m, part.n) = (rows.end - rows.start, cols.end - cols.start);
+    part.a.offset += rows.start * if part.a.transposed { 1 } else { part.a.ld };
+    part.b.offset += cols.start * if part.b.transposed { part.b.ld } else { 1 };
+    part.c.offset += rows.start * part.c.ld + cols.start;
+    if let Some(residual) = &mut part.epilogue.residual {
+        residual.offset += rows.start * residual.ld + cols.start;
+    }
+    if let Some(bias) = &mut part.epilogue.bias {
+        let start = if bias.axis == Axis::M { rows.start } else { cols.start };
+        bias.operand.offset += start * bias.operand.ld;
+    }
+    part
+}
