@@ -93,7 +93,10 @@ mod tests {
 
     #[test]
     fn renames_prefixes_only() {
-        assert_eq!(rename("fn x_load(max_x: u32) { params.x_ld + X_K; }", "bias"), "fn bias_load(max_x: u32) { params.bias_ld + BIAS_K; }");
+        assert_eq!(
+            rename("fn x_load(max_x: u32) { params.x_ld + X_K; }", "bias"),
+            "fn bias_load(max_x: u32) { params.bias_ld + BIAS_K; }"
+        );
     }
 
     #[test]

@@ -59,12 +59,8 @@ macro_rules! gemv {
     };
 }
 
-const GEMV: &[Variant] = &[
-    gemv!("1x4", 1, 4, 1, 128),
-    gemv!("1x32", 1, 32, 1, 32),
-    gemv!("4x4", 4, 4, 4, 128),
-    gemv!("4x32", 4, 32, 4, 32),
-];
+const GEMV: &[Variant] =
+    &[gemv!("1x4", 1, 4, 1, 128), gemv!("1x32", 1, 32, 1, 32), gemv!("4x4", 4, 4, 4, 128), gemv!("4x32", 4, 32, 4, 32)];
 
 /// A simt variant: BM×BN×BK with TM×TN per invocation.
 macro_rules! simt {
@@ -84,7 +80,7 @@ macro_rules! simt {
 const SIMT: &[Variant] = &[
     simt!("256x128x16", 256, 128, 16, 16, 8),
     simt!("128x128x16", 128, 128, 16, 16, 8),
-    simt!("128x64x16", 128, 64, 16, 8, 8),
+    simt!("128x64x16", 128, 64, 16, 16, 8),
     simt!("64x64x16", 64, 64, 16, 4, 4),
     simt!("32x32x32", 32, 32, 32, 4, 4),
 ];
@@ -92,23 +88,34 @@ const SIMT: &[Variant] = &[
 /// Share of a core's arithmetic left after its reads of workgroup memory: an invocation reads TM + TN numbers for TM·TN multiply-adds. Chips that
 /// share the host's memory have half the registers of the others, so that large register tiles spill.
 fn simt_efficiency(variant: &Variant, caps: &Caps) -> f64 {
-    let constant = |name| variant.constants.iter().find(|(n, _)| *n == name).map_or(1.0, |(_, value)| f64::from(*value));
+    let constant =
+        |name| variant.constants.iter().find(|(n, _)| *n == name).map_or(1.0, |(_, value)| f64::from(*value));
     let (tm, tn) = (constant("TM"), constant("TN"));
     let spills = caps.class != DeviceClass::Discrete && tm * tn > 64.0;
-    1.0 / (1.0 + 1.6 * (tm + tn) / (tm * tn)) / if spills { 2.0 } else { 1.0 }
+    1.0 / (1.0 + 2.0 * (tm + tn) / (tm * tn)) / if spills { 2.0 } else { 1.0 }
 }
 
 /// Seconds for a kernel that keeps a core busy at `efficiency` of its peak. How many cores there are is a guess, so a last wave that is not full is
 /// counted as half; and a core wants some hundreds of invocations to hide its latencies.
 fn cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, efficiency: f64) -> f64 {
     let rates = caps.rates();
-    let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (problem.k as f64 / splits as f64).max(1.0);
+    let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (problem.k as f64 / splits as f64 + TILE_OVERHEAD);
     let per_core = tiles(problem, variant) * splits as f64 / rates.cores;
     let waves = if per_core <= 1.0 { 1.0 } else { per_core + 0.5 };
     let resident = f64::from(variant.threads) * per_core.clamp(1.0, 8.0);
     let arithmetic = waves * tile / (rates.core_flops * efficiency * (resident / 256.0).min(1.0));
+    // Larger tiles read less through the caches. Most of that hides behind the arithmetic; a quarter is counted.
+    let edge = f64::from(variant.bm) * bytes(problem.a.format) + f64::from(variant.bn) * bytes(problem.b.format);
+    let reads = tiles(problem, variant) * edge * problem.k as f64 / (CACHE_SPEED * rates.bandwidth);
+    let arithmetic = arithmetic + 0.25 * reads;
     arithmetic.max(traffic(problem) / rates.bandwidth) + rates.dispatch
 }
+
+/// How many times faster than device memory the caches between it and the cores are.
+const CACHE_SPEED: f64 = 3.0;
+
+/// Starting and storing a tile takes as long as about so many steps along K.
+const TILE_OVERHEAD: f64 = 200.0;
 
 /// Tiles of C; a ragged product may end each group in a tile that is not full, and does so by half on average.
 fn tiles(problem: &Problem, variant: &Variant) -> f64 {
@@ -146,20 +153,28 @@ fn gemv_admit(problem: &Problem, variant: &Variant) -> Result<(), Reject> {
     Err(Reject(format!("M = {m} and N = {n}: not few rows or columns for its tile")))
 }
 
-/// Reading bound: every tile of rows streams B again, every tile of columns A, at the speed that the invocations in flight can ask for.
+/// Reading bound: every tile of rows streams B, every tile of columns A, at the speed that the invocations in flight can ask for.
 fn gemv_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     let rates = caps.rates();
     let (m, n, k) = (problem.m as f64, problem.n as f64, problem.k as f64);
-    let row_tiles = (m / f64::from(variant.bm)).ceil();
-    let column_tiles = (n / f64::from(variant.bn)).ceil();
-    let entries = problem.batch as f64;
-    // A row of a narrow tile is 16 bytes of storage when the storage runs across K: half of what a memory transaction brings.
-    let waste = |k_contiguous: bool, tile: u32, format| if k_contiguous || tile >= 8 || bytes(format) * f64::from(tile) >= 32.0 { 1.0 } else { 2.0 };
-    let b = k * n * problem.entries() as f64 * bytes(problem.b.format) * row_tiles.max(1.0).min(m) * waste(problem.b.transposed, variant.bn, problem.b.format);
-    let a = m * k * entries * bytes(problem.a.format) * waste(!problem.a.transposed, variant.bm, problem.a.format);
-    // What other workgroups have just read comes from a cache, at a quarter of the price.
-    let again = a * (column_tiles - 1.0).max(0.0) / 4.0;
+    let a = m * k * problem.batch as f64 * bytes(problem.a.format);
+    let b = k * n * problem.entries() as f64 * bytes(problem.b.format);
+    let read = |once: f64, times: f64, k_contiguous: bool, tile: u32, element: f64| {
+        // What other workgroups have just read comes from a cache: dearer where the operand does not fit one.
+        let again = if once > 4e6 { 0.25 } else { 0.03 };
+        // Across K, a row of a narrow tile is less than the 32 bytes that memory gives at once. Along K, many rows at a time were measured slower
+        // than few.
+        let waste = match k_contiguous {
+            false => (32.0 / (f64::from(tile) * element)).max(1.0),
+            true if tile > 8 => 1.15,
+            true => 1.0,
+        };
+        once * waste * (1.0 + again * (times - 1.0).max(0.0))
+    };
+    let a = read(a, (n / f64::from(variant.bn)).ceil(), !problem.a.transposed, variant.bm, bytes(problem.a.format));
+    let b = read(b, (m / f64::from(variant.bm)).ceil(), problem.b.transposed, variant.bn, bytes(problem.b.format));
     let in_flight = tiles(problem, variant) * splits as f64 * f64::from(variant.threads) / (rates.cores * 1024.0);
-    let arithmetic = 2.0 * tiles(problem, variant) * f64::from(variant.bm * variant.bn) * k / (rates.cores * rates.core_flops * 0.2);
-    ((a + b + again) / (rates.bandwidth * in_flight.min(1.0))).max(arithmetic) + rates.dispatch
+    let work = 2.0 * tiles(problem, variant) * f64::from(variant.bm * variant.bn) * k;
+    let arithmetic = work / (rates.cores * rates.core_flops * 0.2);
+    ((a + b) / (rates.bandwidth * in_flight.min(1.0))).max(arithmetic) + rates.dispatch
 }

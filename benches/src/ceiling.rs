@@ -35,7 +35,8 @@ pub fn measure(ctx: &Context) -> Result<Ceiling> {
     };
     let (source, target) = (buffer(), buffer());
     // Neither zeros, which some chips move and multiply faster, nor anything that grows out of range.
-    let noise: Vec<f32> = (0u32..1 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 25) as f32).collect();
+    let noise: Vec<f32> =
+        (0u32..1 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 25) as f32).collect();
     if let Some(queue) = ctx.queue() {
         for at in (0..bytes).step_by(size_of_val(&noise[..])) {
             let part = &bytemuck::cast_slice::<f32, u8>(&noise)[..size_of_val(&noise[..]).min((bytes - at) as usize)];

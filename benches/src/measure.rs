@@ -40,7 +40,10 @@ pub fn measure(ctx: &Context, shape: &Shape, kernel: Option<&str>, samples: usiz
     let sets = if ctx.caps().class == tilewise::core::DeviceClass::Cpu { 1 } else { sets };
     let mut operands = Vec::new();
     for set in 0..sets {
-        operands.push((Matrix::new(ctx, shape, [m, k], transposed(0), set as u64)?, Matrix::new(ctx, shape, [k, n], transposed(1), 100 + set as u64)?));
+        operands.push((
+            Matrix::new(ctx, shape, [m, k], transposed(0), set as u64)?,
+            Matrix::new(ctx, shape, [k, n], transposed(1), 100 + set as u64)?,
+        ));
     }
     let c = Tensor::zeros(ctx, shape.dtype, &[m, n])?;
     let product = |set: usize| {
@@ -128,7 +131,10 @@ fn check((a, b): &(Matrix, Matrix), c: &Tensor, shape: &Shape) -> Result<()> {
         let bound = gamma * size + shape.dtype.unit_roundoff() * sum.abs() + 1e-30;
         // Not `>`: a NaN must fail.
         if !((got - sum).abs() <= bound) {
-            return Err(Error::Data(format!("{}: C[{row},{col}] is {got}, expected {sum} within {bound:e}", shape.name)));
+            return Err(Error::Data(format!(
+                "{}: C[{row},{col}] is {got}, expected {sum} within {bound:e}",
+                shape.name
+            )));
         }
     }
     Ok(())

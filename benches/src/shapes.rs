@@ -17,15 +17,37 @@ pub struct Shape {
 
 /// Groups of named shapes: `--shapes GROUP`.
 pub const GROUPS: &[(&str, &[&str])] = &[
-    ("floor", &[
-        "4096x4096x4096", "4096x4096x4096:NT", "4096x4096x4096:TN", "4096x4096x4096:TT", "4095x4095x4095", "4097x4097x4097",
-        "1x8192x8192", "1x8192x8192:NT", "8192x1x8192",
-    ]),
+    (
+        "floor",
+        &[
+            "4096x4096x4096",
+            "4096x4096x4096:NT",
+            "4096x4096x4096:TN",
+            "4096x4096x4096:TT",
+            "4095x4095x4095",
+            "4097x4097x4097",
+            "1x8192x8192",
+            "1x8192x8192:NT",
+            "8192x1x8192",
+        ],
+    ),
     ("square", &["256x256x256", "512x512x512", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "8192x8192x8192"]),
-    ("half", &["4096x4096x4096:f16", "4096x4096x4096:bf16", "4095x4095x4095:f16", "1x8192x8192:f16", "1x8192x8192:NT:bf16"]),
-    ("skinny", &[
-        "1x8192x8192:NT", "2x8192x8192:NT", "4x8192x8192:NT", "8x8192x8192:NT", "16x8192x8192:NT", "32x8192x8192:NT", "8192x4x8192",
-    ]),
+    (
+        "half",
+        &["4096x4096x4096:f16", "4096x4096x4096:bf16", "4095x4095x4095:f16", "1x8192x8192:f16", "1x8192x8192:NT:bf16"],
+    ),
+    (
+        "skinny",
+        &[
+            "1x8192x8192:NT",
+            "2x8192x8192:NT",
+            "4x8192x8192:NT",
+            "8x8192x8192:NT",
+            "16x8192x8192:NT",
+            "32x8192x8192:NT",
+            "8192x4x8192",
+        ],
+    ),
     ("deep", &["256x256x65536", "64x64x262144"]),
 ];
 
@@ -46,7 +68,11 @@ impl std::str::FromStr for Shape {
             match (layout, dtype) {
                 (Some(layout), _) => shape.layout = layout,
                 (_, Some(dtype)) => shape.dtype = dtype,
-                _ => return Err(format!("{text:?}: {field:?} is neither a layout (NN, NT, TN, TT) nor a dtype (f32, f16, bf16)")),
+                _ => {
+                    return Err(format!(
+                        "{text:?}: {field:?} is neither a layout (NN, NT, TN, TT) nor a dtype (f32, f16, bf16)"
+                    ));
+                }
             }
         }
         Ok(shape)
@@ -100,6 +126,10 @@ mod tests {
         }
         let shape: Shape = "4x5x6:tn:bf16".parse().unwrap();
         assert_eq!((shape.mnk, shape.layout, shape.dtype), ([4, 5, 6], "TN", DType::BF16));
-        assert!("4x5".parse::<Shape>().is_err() && "4x5x0".parse::<Shape>().is_err() && "4x5x6:zz".parse::<Shape>().is_err());
+        assert!(
+            "4x5".parse::<Shape>().is_err()
+                && "4x5x0".parse::<Shape>().is_err()
+                && "4x5x6:zz".parse::<Shape>().is_err()
+        );
     }
 }

@@ -5,12 +5,19 @@ use naga::{AddressSpace, Module, ResourceBinding, StorageAccess, TypeInner};
 use std::collections::HashMap;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Forced, Pass};
-use tilewise_core::{Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Problem, QuantFormat, plan};
+use tilewise_core::{
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Problem, QuantFormat, plan,
+};
 use tilewise_shaders::{LIBRARY, assemble};
 
 /// Roomy caps, with and without the f16 extension.
 fn devices() -> [Caps; 2] {
-    let device = Caps { max_workgroup_bytes: 48 << 10, max_invocations: 1024, max_workgroup_size_x: 1024, ..Caps::webgpu_default() };
+    let device = Caps {
+        max_workgroup_bytes: 48 << 10,
+        max_invocations: 1024,
+        max_workgroup_size_x: 1024,
+        ..Caps::webgpu_default()
+    };
     [Caps { f16: true, name: "with f16".into(), ..device.clone() }, device]
 }
 
@@ -29,7 +36,9 @@ fn problems() -> Vec<Problem> {
                 }
                 all.push(problem);
             }
-            for (extra, activation) in DType::ALL.into_iter().zip([Activation::Relu, Activation::Gelu, Activation::Silu]) {
+            for (extra, activation) in
+                DType::ALL.into_iter().zip([Activation::Relu, Activation::Gelu, Activation::Silu])
+            {
                 let mut problem = Problem::dense(dtype, m, n, k);
                 let axis = if extra == DType::F16 { Axis::M } else { Axis::N };
                 let length = if axis == Axis::M { m } else { n };
@@ -59,12 +68,17 @@ fn texts() -> HashMap<String, (Pass, Problem)> {
             for kernel in LIBRARY.kernels {
                 for variant in kernel.variants {
                     for splits in [1, 2] {
-                        let forced = Forced { kernel: kernel.name.into(), variant: Some(variant.name.into()), splits: Some(splits) };
+                        let forced = Forced {
+                            kernel: kernel.name.into(),
+                            variant: Some(variant.name.into()),
+                            splits: Some(splits),
+                        };
                         let may_split = kernel.splits && problem.grouping == Grouping::Batched;
                         if splits > 1 && !may_split {
                             continue;
                         }
-                        let plan = plan(&problem, &caps, &LIBRARY, Some(&forced)).unwrap_or_else(|error| panic!("{forced:?} on {problem:?}: {error}"));
+                        let plan = plan(&problem, &caps, &LIBRARY, Some(&forced))
+                            .unwrap_or_else(|error| panic!("{forced:?} on {problem:?}: {error}"));
                         for pass in plan.passes {
                             texts.insert(assemble(&pass), (pass, problem));
                         }
@@ -77,10 +91,12 @@ fn texts() -> HashMap<String, (Pass, Problem)> {
 }
 
 fn validate(text: &str) -> (Module, ModuleInfo) {
-    let module = naga::front::wgsl::parse_str(text).unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
-    let info = Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16 | Capabilities::SHADER_FLOAT16_IN_FLOAT32)
-        .validate(&module)
-        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
+    let module =
+        naga::front::wgsl::parse_str(text).unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
+    let info =
+        Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16 | Capabilities::SHADER_FLOAT16_IN_FLOAT32)
+            .validate(&module)
+            .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
     (module, info)
 }
 
@@ -106,7 +122,9 @@ fn bindings(module: &Module, pass: &Pass, problem: &Problem) {
         match global.space {
             AddressSpace::Uniform => assert_eq!(binding, Role::Params.binding()),
             AddressSpace::Storage { access } => {
-                let TypeInner::Array { base, stride, .. } = module.types[global.ty].inner else { panic!("{:?}", global.name) };
+                let TypeInner::Array { base, stride, .. } = module.types[global.ty].inner else {
+                    panic!("{:?}", global.name)
+                };
                 let _ = base;
                 found.push((binding, access.contains(StorageAccess::STORE), u64::from(stride)));
             }

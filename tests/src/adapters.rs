@@ -57,9 +57,15 @@ pub fn adapters() -> &'static [Adapter] {
                 continue;
             }
             match open(name) {
-                Ok(context) if context.backend_name() == description.backend => found.push(Adapter { description, context }),
+                Ok(context) if context.backend_name() == description.backend => {
+                    found.push(Adapter { description, context })
+                }
                 Ok(context) => {
-                    eprintln!("skipped: {name} through {}: its name opens {}", description.backend, context.backend_name());
+                    eprintln!(
+                        "skipped: {name} through {}: its name opens {}",
+                        description.backend,
+                        context.backend_name()
+                    );
                 }
                 Err(error) => eprintln!("skipped: {name} through {}: {error}", description.backend),
             }
@@ -75,7 +81,6 @@ pub fn adapters() -> &'static [Adapter] {
 fn require(found: &[Adapter]) {
     let required = std::env::var("TILEWISE_REQUIRE").unwrap_or_default();
     for word in required.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-
         let known = ["vulkan", "f16", "lavapipe", "swiftshader", "metal", "dx12"].contains(&word);
         assert!(known, "TILEWISE_REQUIRE: {word:?} is none of vulkan, f16, lavapipe, swiftshader, metal, dx12");
         let names: Vec<_> = found.iter().map(|a| format!("{} ({})", a.name(), a.description.backend)).collect();

@@ -67,9 +67,7 @@ impl Data {
         match self {
             Data::Random => (0..count).map(|_| convert::round(dtype, rng.unit())).collect(),
             Data::Integers => (0..count).map(|_| rng.pick(&[-2.0, -1.0, 1.0, 2.0])).collect(),
-            Data::Identity => {
-                (0..count).map(|i| if i / cols % rows == i % cols { 1.0 } else { 0.0 }).collect()
-            }
+            Data::Identity => (0..count).map(|i| if i / cols % rows == i % cols { 1.0 } else { 0.0 }).collect(),
             Data::Given(values) => {
                 assert_eq!(values.len(), count, "{entries}×{rows}×{cols} values");
                 values.clone()

@@ -75,5 +75,10 @@ pub fn odd_sizes(variant: &Variant) -> Vec<[usize; 3]> {
 /// Sizes \[M,N,K\] that vector loads take: whole tiles, and tiles of which a few rows, columns and steps are missing or too many.
 pub fn even_sizes(variant: &Variant) -> Vec<[usize; 3]> {
     let [bm, bn, bk] = [variant.bm, variant.bn, variant.bk].map(|size| (size as usize).next_multiple_of(4));
-    vec![[bm, bn, bk], [bm + 4, bn + 4, bk + 4], [(bm - 4).max(4), (bn - 4).max(4), (bk - 4).max(4)], [2 * bm, bn + 8, 2 * bk]]
+    vec![
+        [bm, bn, bk],
+        [bm + 4, bn + 4, bk + 4],
+        [(bm - 4).max(4), (bn - 4).max(4), (bk - 4).max(4)],
+        [2 * bm, bn + 8, 2 * bk],
+    ]
 }

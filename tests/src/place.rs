@@ -101,7 +101,13 @@ impl Place {
     }
 
     /// The same by slices and reshapes, which is all that there is without a buffer.
-    fn cut(&self, flat: &Tensor, batch: Option<usize>, [rows, cols]: [usize; 2], [batch_stride, ld]: [usize; 2]) -> Result<Tensor> {
+    fn cut(
+        &self,
+        flat: &Tensor,
+        batch: Option<usize>,
+        [rows, cols]: [usize; 2],
+        [batch_stride, ld]: [usize; 2],
+    ) -> Result<Tensor> {
         let (lines, width) = if self.transposed { (cols, rows) } else { (rows, cols) };
         let range = |count: usize| self.lead..self.lead + count;
         let view = match batch {

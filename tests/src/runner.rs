@@ -4,7 +4,7 @@ use crate::generators::poison;
 use crate::place::of_buffer;
 use crate::{Adapter, Case, Place, Rng, adapters};
 use std::time::Instant;
-use tilewise::{Axis, Context, DType, Gemm, GroupOffsets, QuantizedTensor, Quantized, Right, Tensor};
+use tilewise::{Axis, Context, DType, Gemm, GroupOffsets, Quantized, QuantizedTensor, Right, Tensor};
 use tilewise_core::reference::{Inputs, reference};
 use tilewise_core::{Bias, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
 
@@ -60,7 +60,9 @@ fn places(operand: &Operand, entries: usize, [rows, cols]: [usize; 2]) -> impl I
     let [offset, ld, batch_stride] = [offset, ld, batch_stride].map(|n| n as usize);
     (0..entries).flat_map(move |entry| {
         (0..rows).flat_map(move |row| {
-            (0..cols).map(move |col| offset + entry * batch_stride + if transposed { col * ld + row } else { row * ld + col })
+            (0..cols).map(move |col| {
+                offset + entry * batch_stride + if transposed { col * ld + row } else { row * ld + col }
+            })
         })
     })
 }
@@ -134,7 +136,9 @@ fn judge(case: &Case, problem: &Problem, inputs: &Inputs<'_>, old: &[u8], bytes:
     }
     let computed = convert::decode_f64(dtype, &bytes).map_err(|error| error.to_string())?;
     if case.exact {
-        for (index, (&got, &wanted)) in computed.iter().zip(&expected.value).enumerate().filter(|(i, _)| expected.written[*i]) {
+        for (index, (&got, &wanted)) in
+            computed.iter().zip(&expected.value).enumerate().filter(|(i, _)| expected.written[*i])
+        {
             let representable = f64::from(convert::round(dtype, wanted as f32));
             assert_eq!(representable, wanted, "a case for exact results must have representable ones: {case:?}");
             if got != wanted {
@@ -149,7 +153,11 @@ fn judge(case: &Case, problem: &Problem, inputs: &Inputs<'_>, old: &[u8], bytes:
 }
 
 /// Quantized weights \[N,K\], one matrix per entry of B. For exact results the scales are 1 and the biases −8.
-fn weights(case: &Case, (format, scales): (tilewise::QuantFormat, DType), rng: &mut Rng) -> Result<Vec<Quantized>, String> {
+fn weights(
+    case: &Case,
+    (format, scales): (tilewise::QuantFormat, DType),
+    rng: &mut Rng,
+) -> Result<Vec<Quantized>, String> {
     let [_, n, k] = case.size;
     let text = |error: tilewise::Error| error.to_string();
     let matrix = |_| {
@@ -214,7 +222,9 @@ fn execute(
     let b_view = case.b.view(context, &b.upload(context)?, b_batch, [k, n])?;
     let weights = weights.map(|weights| QuantizedTensor::upload_groups(context, weights)).transpose()?;
     let bias = match (case.bias, bias) {
-        (Some((axis, place)), Some(stored)) => Some((vector(context, case, &place, stored, if axis == Axis::M { m } else { n })?, axis)),
+        (Some((axis, place)), Some(stored)) => {
+            Some((vector(context, case, &place, stored, if axis == Axis::M { m } else { n })?, axis))
+        }
         _ => None,
     };
     let residual = match (case.residual, residual) {
@@ -299,7 +309,12 @@ impl Suite {
             }
         }
         self.ran += cases.len();
-        println!("{name}: {} cases in {:.1} s, worst error {:.2} of its bound", cases.len(), start.elapsed().as_secs_f64(), self.worst);
+        println!(
+            "{name}: {} cases in {:.1} s, worst error {:.2} of its bound",
+            cases.len(),
+            start.elapsed().as_secs_f64(),
+            self.worst
+        );
     }
 
     /// Notes the outcome of a check that is not a case.

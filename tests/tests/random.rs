@@ -32,7 +32,8 @@ fn epilogues() {
             let split = if kernel.splits { "+k2" } else { "" };
             for (i, out) in DType::ALL.into_iter().enumerate() {
                 let k = 2 * kernel.variant.bk as usize + 3;
-                let case = Case::new([13, 22, k], [DType::F32, DType::F32, out]).kernel(format!("{}{split}", kernel.name));
+                let case =
+                    Case::new([13, 22, k], [DType::F32, DType::F32, out]).kernel(format!("{}{split}", kernel.name));
                 cases.extend(epilogues_of(&case, DType::ALL[(i + 1) % 3]));
                 if naive {
                     cases.extend(epilogues_of(&case.odd(), DType::ALL[(i + 2) % 3]));
@@ -102,7 +103,8 @@ fn wide_activations() {
 fn chosen_by_the_planner() {
     Suite::on_every_adapter(|_| {
         let sizes = [[257, 131, 263], [1, 1031, 509], [769, 1, 521], [128, 256, 192], [3, 5, 4099], [515, 3, 130]];
-        let case = |(i, size)| Case::new(size, [DType::F32, DType::ALL[i % 3], DType::ALL[i / 2]]).layout(LAYOUTS[i % 4]);
+        let case =
+            |(i, size)| Case::new(size, [DType::F32, DType::ALL[i % 3], DType::ALL[i / 2]]).layout(LAYOUTS[i % 4]);
         sizes.into_iter().enumerate().map(case).collect()
     });
 }

@@ -27,7 +27,9 @@ pub enum Error {
     #[error("strides: {0}")]
     Strides(String),
     /// The output shares a buffer with an input. WebGPU refuses one buffer bound for reading and for writing in one dispatch.
-    #[error("aliasing: the output and {operand} lie in one buffer; one dispatch cannot bind it for reading and for writing")]
+    #[error(
+        "aliasing: the output and {operand} lie in one buffer; one dispatch cannot bind it for reading and for writing"
+    )]
     Aliased {
         /// The input that shares the output's buffer.
         operand: &'static str,

@@ -167,7 +167,8 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
     let parts = peeled.unwrap_or_else(|| vec![Peeled { problem, candidate, cost }]);
     let mut plan = Plan { problem, choice: None, edges: Vec::new(), passes: Vec::new(), scratch_bytes: 0 };
     for Peeled { problem, candidate, cost } in parts {
-        let (choice, passes, scratch_bytes) = build::build(&problem, caps, library, candidate.choice(cost), &candidate)?;
+        let (choice, passes, scratch_bytes) =
+            build::build(&problem, caps, library, candidate.choice(cost), &candidate)?;
         plan.passes.extend(passes);
         plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
         match plan.choice {
@@ -240,7 +241,10 @@ fn split_counts(
         let tiles = problem.m.div_ceil(variant.bm.into()) * problem.n.div_ceil(variant.bn.into());
         let wanted = 4 * caps.rates().cores as u64;
         let mut splits = 2;
-        while splits <= 64 && problem.k / splits >= 2 * u64::from(variant.bk) && tiles.saturating_mul(splits / 2) < wanted {
+        while splits <= 64
+            && problem.k / splits >= 2 * u64::from(variant.bk)
+            && tiles.saturating_mul(splits / 2) < wanted
+        {
             counts.push(splits);
             splits *= 2;
         }

@@ -217,7 +217,9 @@ impl Context {
         if Arc::ptr_eq(&self.0, &other.0) {
             return Ok(());
         }
-        Err(Error::WrongContext(format!("{operand} belongs to {other:?}, not to {self:?} (or to another context on it)")))
+        Err(Error::WrongContext(format!(
+            "{operand} belongs to {other:?}, not to {self:?} (or to another context on it)"
+        )))
     }
 }
 

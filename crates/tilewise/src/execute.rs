@@ -82,7 +82,14 @@ fn segments(bundle: &Bundle) -> Result<Vec<(Option<u64>, u64, u64)>> {
 }
 
 /// Rows `rows` of one entry's product, to the same rows of `sums` \[M,N\].
-fn product(a: &Widened, b: &Widened, problem: &Problem, [entry, group]: [u64; 2], rows: std::ops::Range<u64>, sums: &mut [f32]) {
+fn product(
+    a: &Widened,
+    b: &Widened,
+    problem: &Problem,
+    [entry, group]: [u64; 2],
+    rows: std::ops::Range<u64>,
+    sums: &mut [f32],
+) {
     let (m, n, k) = ((rows.end - rows.start) as usize, problem.n as usize, problem.k as usize);
     let out = &mut sums[rows.start as usize * n..rows.end as usize * n];
     if m == 0 || n == 0 || k == 0 {

@@ -230,7 +230,9 @@ impl<'a> Gemm<'a> {
         let batch = match self.offsets {
             Some(offsets) if a_batch != 1 => {
                 let groups = offsets.groups;
-                return Err(Error::Shape(format!("a grouped product ({groups} groups) takes A [M,K], not a batch of {a_batch}")));
+                return Err(Error::Shape(format!(
+                    "a grouped product ({groups} groups) takes A [M,K], not a batch of {a_batch}"
+                )));
             }
             Some(offsets) if b_batch as u64 != offsets.groups => {
                 return Err(Error::Shape(format!("{} group offsets for {b_batch} entries of B", offsets.groups)));
@@ -257,7 +259,10 @@ impl<'a> Gemm<'a> {
         let dtype = self.out_dtype.or(self.c.map(Tensor::dtype)).unwrap_or(self.a.dtype());
         let Some(c) = self.c else {
             if self.beta != 0.0 {
-                return Err(Error::Value(format!("beta is {} and there is no C: give one with c() or use run_into()", self.beta)));
+                return Err(Error::Value(format!(
+                    "beta is {} and there is no C: give one with c() or use run_into()",
+                    self.beta
+                )));
             }
             return Tensor::zeros(self.context(), dtype, &shape);
         };
@@ -265,7 +270,9 @@ impl<'a> Gemm<'a> {
         if c.shape() != shape || c.dtype() != dtype || !c.is_contiguous() {
             let (shape, got, strides) = (&shape, c.shape(), c.strides());
             let kind = c.dtype();
-            return Err(Error::Shape(format!("C to start from must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, strides {strides:?}")));
+            return Err(Error::Shape(format!(
+                "C to start from must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, strides {strides:?}"
+            )));
         }
         c.copy()
     }
@@ -358,7 +365,11 @@ fn along_rows(name: &str, mut operand: Operand, m: usize, n: usize) -> Result<Op
         match (m, n) {
             (_, 0..=1) => operand.ld = 1,
             (0..=1, _) if operand.ld == 1 => operand.ld = 0,
-            _ => return Err(Error::Strides(format!("{name} must run along its rows: give the transposed product instead, Cᵀ = Bᵀ·Aᵀ"))),
+            _ => {
+                return Err(Error::Strides(format!(
+                    "{name} must run along its rows: give the transposed product instead, Cᵀ = Bᵀ·Aᵀ"
+                )));
+            }
         }
         operand.transposed = false;
     }

@@ -106,17 +106,17 @@ impl Gpu {
         for step in &plan.passes {
             let pipeline = self.pipelines.get(self, step)?;
             let uniform = self.uniform(&step.params)?;
-            let mut entries = vec![wgpu::BindGroupEntry {
-                binding: Role::Params.binding(),
-                resource: uniform.as_entire_binding(),
-            }];
+            let mut entries =
+                vec![wgpu::BindGroupEntry { binding: Role::Params.binding(), resource: uniform.as_entire_binding() }];
             for binding in &step.bindings {
                 let (buffer, offset) = match binding.role {
                     Role::Scratch => (scratch.as_ref(), 0),
-                    role => buffers.iter().find(|(r, _)| *r == role).map_or((None, 0), |(_, bound)| match &bound.storage {
-                        Storage::Gpu { buffer, .. } => (Some(buffer), bound.start),
-                        Storage::Host { .. } => (None, 0),
-                    }),
+                    role => {
+                        buffers.iter().find(|(r, _)| *r == role).map_or((None, 0), |(_, bound)| match &bound.storage {
+                            Storage::Gpu { buffer, .. } => (Some(buffer), bound.start),
+                            Storage::Host { .. } => (None, 0),
+                        })
+                    }
                 };
                 let buffer = buffer
                     .ok_or_else(|| Error::WrongContext(format!("{} is not in GPU memory", binding.role.name())))?;

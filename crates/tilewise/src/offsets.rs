@@ -46,7 +46,9 @@ impl GroupOffsets {
         }
         let alignment = u64::from(context.caps().storage_alignment);
         if !byte_offset.is_multiple_of(alignment) {
-            return Err(Error::Misaligned(format!("group offsets at byte {byte_offset}, the device wants multiples of {alignment}")));
+            return Err(Error::Misaligned(format!(
+                "group offsets at byte {byte_offset}, the device wants multiples of {alignment}"
+            )));
         }
         let len = buffer.size().saturating_sub(byte_offset) / 4;
         if groups > len {

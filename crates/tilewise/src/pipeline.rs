@@ -150,7 +150,9 @@ pub(crate) fn default_folder() -> Option<PathBuf> {
     } else if cfg!(target_vendor = "apple") {
         variable("HOME").map(|home| home.join("Library/Caches"))
     } else {
-        variable("XDG_CACHE_HOME").filter(|p| p.is_absolute()).or_else(|| variable("HOME").map(|home| home.join(".cache")))
+        variable("XDG_CACHE_HOME")
+            .filter(|p| p.is_absolute())
+            .or_else(|| variable("HOME").map(|home| home.join(".cache")))
     };
     base.map(|base| base.join("tilewise"))
 }

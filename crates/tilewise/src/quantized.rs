@@ -37,7 +37,8 @@ impl QuantizedTensor {
         if let Some(other) = weights.iter().find(|w| kind(w) != kind(first)) {
             return Err(Error::Shape(format!("quantized matrices differ: {:?} and {:?}", kind(first), kind(other))));
         }
-        let join = |part: fn(&Quantized) -> &[u8]| weights.iter().flat_map(|w| part(w).iter().copied()).collect::<Vec<u8>>();
+        let join =
+            |part: fn(&Quantized) -> &[u8]| weights.iter().flat_map(|w| part(w).iter().copied()).collect::<Vec<u8>>();
         let (n, k, entries) = (first.n() as u64, first.k() as u64, weights.len() as u64);
         let format = Format::Quantized(first.format(), first.scale_dtype());
         Ok(QuantizedTensor {

@@ -11,7 +11,10 @@ impl Gpu {
     /// A range of bytes of a buffer. Does not block: on native the future asks the device for news each time it is polled.
     pub(crate) async fn read(&self, buffer: &wgpu::Buffer, range: Range<u64>) -> Result<Vec<u8>> {
         if !buffer.usage().contains(wgpu::BufferUsages::COPY_SRC) {
-            return Err(Error::Unsupported(format!("reading a buffer with usages {:?}: COPY_SRC is needed", buffer.usage())));
+            return Err(Error::Unsupported(format!(
+                "reading a buffer with usages {:?}: COPY_SRC is needed",
+                buffer.usage()
+            )));
         }
         // Copies go by words; a 16-bit tensor may begin or end inside one.
         let start = range.start / 4 * 4;

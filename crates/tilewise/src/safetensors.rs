@@ -38,9 +38,11 @@ pub fn only_prefix<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<&'a s
     match prefixes[..] {
         [only] => Ok(only),
         [] => Err(Error::Data("no tensor PREFIX.scales: the file holds no quantized weights".into())),
-        _ => {
-            Err(Error::Data(format!("{} quantized matrices, name one of them: {}", prefixes.len(), prefixes.join(", "))))
-        }
+        _ => Err(Error::Data(format!(
+            "{} quantized matrices, name one of them: {}",
+            prefixes.len(),
+            prefixes.join(", ")
+        ))),
     }
 }
 
@@ -69,7 +71,10 @@ pub fn from_bytes(bytes: &[u8], prefix: Option<&str>) -> Result<Quantized> {
 pub fn from_views(weight: &TensorView<'_>, scales: &TensorView<'_>, biases: &TensorView<'_>) -> Result<Quantized> {
     let format = QuantFormat::AFFINE4_G64;
     let &[n, words] = weight.shape() else {
-        return Err(Error::Data(format!("quantized weight of shape {:?}; only matrices [N, K·bits/32] are read", weight.shape())));
+        return Err(Error::Data(format!(
+            "quantized weight of shape {:?}; only matrices [N, K·bits/32] are read",
+            weight.shape()
+        )));
     };
     if weight.dtype() != Dtype::U32 {
         return Err(Error::Data(format!("quantized weight of {}; codes are U32", weight.dtype())));

@@ -60,7 +60,9 @@ impl Storage {
                 let words = usize::try_from(bytes.div_ceil(4))
                     .map_err(|_| Error::Overflow(format!("{bytes} bytes do not fit this machine's memory")))?;
                 let mut zeros = Vec::new();
-                zeros.try_reserve_exact(words).map_err(|e| Error::Device(format!("no memory for {bytes} bytes: {e}")))?;
+                zeros
+                    .try_reserve_exact(words)
+                    .map_err(|e| Error::Device(format!("no memory for {bytes} bytes: {e}")))?;
                 zeros.resize(words, 0);
                 Ok(Storage::Host { words: Arc::new(RwLock::new(zeros)), bytes })
             }
@@ -124,7 +126,11 @@ pub struct Tensor {
 fn count(shape: &[usize]) -> Result<usize> {
     let product = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
     // A dimension of 0 makes it empty whatever the others are.
-    if shape.contains(&0) { Ok(0) } else { product.ok_or_else(|| Error::Overflow(format!("a tensor of shape {shape:?}"))) }
+    if shape.contains(&0) {
+        Ok(0)
+    } else {
+        product.ok_or_else(|| Error::Overflow(format!("a tensor of shape {shape:?}")))
+    }
 }
 
 /// Row-major strides.
@@ -192,14 +198,23 @@ impl Tensor {
             return Err(Error::Shape(format!("shape {shape:?} and strides {strides:?} differ in length")));
         }
         if !byte_offset.is_multiple_of(dtype.bytes()) {
-            return Err(Error::Misaligned(format!("byte offset {byte_offset} of {dtype} elements of {} bytes", dtype.bytes())));
+            return Err(Error::Misaligned(format!(
+                "byte offset {byte_offset} of {dtype} elements of {} bytes",
+                dtype.bytes()
+            )));
         }
         count(shape)?;
         let storage = Storage::of_buffer(buffer, 0)?;
         let offset = usize::try_from(byte_offset / dtype.bytes())
             .map_err(|_| Error::Overflow(format!("byte offset {byte_offset}")))?;
-        let tensor =
-            Tensor { context: context.clone(), dtype, shape: shape.to_vec(), strides: strides.to_vec(), offset, storage };
+        let tensor = Tensor {
+            context: context.clone(),
+            dtype,
+            shape: shape.to_vec(),
+            strides: strides.to_vec(),
+            offset,
+            storage,
+        };
         let (needed, len) = (tensor.end()?, tensor.storage.bytes() / dtype.bytes());
         if needed > len {
             return Err(Error::BufferTooSmall { operand: "tensor", needed, len });
@@ -281,7 +296,10 @@ impl Tensor {
             return Err(Error::Shape(format!("reshape of {:?} to {shape:?}", self.shape)));
         }
         if !self.is_contiguous() {
-            return Err(Error::Strides(format!("reshape of a view of shape {:?} with strides {:?}", self.shape, self.strides)));
+            return Err(Error::Strides(format!(
+                "reshape of a view of shape {:?} with strides {:?}",
+                self.shape, self.strides
+            )));
         }
         Ok(Tensor { shape: shape.to_vec(), strides: packed(shape), ..self.clone() })
     }
@@ -299,7 +317,10 @@ impl Tensor {
                 let (first, end) = (start + first, (start + first + bytes).next_multiple_of(4));
                 // Copies go by words.
                 if !first.is_multiple_of(4) || end > buffer.size() {
-                    return Err(Error::Misaligned(format!("copying {bytes} bytes from byte {first} of {}", buffer.size())));
+                    return Err(Error::Misaligned(format!(
+                        "copying {bytes} bytes from byte {first} of {}",
+                        buffer.size()
+                    )));
                 }
                 let gpu = self.context.gpu()?;
                 let mut encoder = gpu.encoder();
@@ -404,7 +425,10 @@ impl Tensor {
         match self.shape[..] {
             [rows, cols] => Ok([1, rows, cols]),
             [entries, rows, cols] => Ok([entries, rows, cols]),
-            _ => Err(Error::Shape(format!("{name} has shape {:?}; products take [rows, columns] or [batch, rows, columns]", self.shape))),
+            _ => Err(Error::Shape(format!(
+                "{name} has shape {:?}; products take [rows, columns] or [batch, rows, columns]",
+                self.shape
+            ))),
         }
     }
 
@@ -424,7 +448,9 @@ impl Tensor {
             (_, _) if rows <= 1 => (true, col),
             _ => {
                 let strides = &self.strides;
-                return Err(Error::Strides(format!("{name} with strides {strides:?}: rows or columns must be contiguous")));
+                return Err(Error::Strides(format!(
+                    "{name} with strides {strides:?}: rows or columns must be contiguous"
+                )));
             }
         };
         let batch_stride = if own == 1 { 0 } else { self.strides[0] as u64 };
@@ -438,7 +464,9 @@ impl Tensor {
             [own, n] if n as u64 == length && (own as u64 == entries || own == 1) => (own, self.strides[0] as u64),
             _ => {
                 let shape = &self.shape;
-                return Err(Error::Shape(format!("{name} has shape {shape:?}, wanted [{length}] or [{entries}, {length}]")));
+                return Err(Error::Shape(format!(
+                    "{name} has shape {shape:?}, wanted [{length}] or [{entries}, {length}]"
+                )));
             }
         };
         let ld = self.strides[self.shape.len() - 1] as u64;

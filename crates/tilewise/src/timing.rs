@@ -85,7 +85,8 @@ pub async fn time(
 /// Seconds between the timestamps at the two ends of a compute pass.
 async fn timestamps(gpu: &Gpu, work: impl FnOnce(&mut wgpu::ComputePass<'_>) -> Result<()>) -> Result<f64> {
     let (queries, resolved, staging) = gpu.catch(|| {
-        let descriptor = wgpu::QuerySetDescriptor { label: Some("tilewise timing"), ty: wgpu::QueryType::Timestamp, count: 2 };
+        let descriptor =
+            wgpu::QuerySetDescriptor { label: Some("tilewise timing"), ty: wgpu::QueryType::Timestamp, count: 2 };
         let buffer = |usage| {
             let label = Some("tilewise timing");
             gpu.device.create_buffer(&wgpu::BufferDescriptor { label, size: 16, usage, mapped_at_creation: false })

@@ -157,7 +157,14 @@ impl Builder {
     }
 
     /// A loader instantiated for an operand, with its bindings; the absent one where there is none.
-    fn load(&mut self, library: &Library, name: &'static str, role: Role, loader: Option<&OperandDef>, operand: Option<(&Operand, u64)>) {
+    fn load(
+        &mut self,
+        library: &Library,
+        name: &'static str,
+        role: Role,
+        loader: Option<&OperandDef>,
+        operand: Option<(&Operand, u64)>,
+    ) {
         let (Some(loader), Some((operand, elements))) = (loader, operand) else {
             self.part(library.absent, Some(name), Vec::new());
             return;
@@ -180,9 +187,10 @@ impl Builder {
         let Problem { m, n, batch, .. } = *problem;
         let along_m = epilogue.bias.is_some_and(|bias| bias.axis == Axis::M);
         let bias_length = if along_m { m } else { n };
-        let bias = epilogue.bias.as_ref().map(|bias| {
-            (&bias.operand, check::span(&bias.operand, bias_length, 1, problem.entries()).unwrap_or(0))
-        });
+        let bias = epilogue
+            .bias
+            .as_ref()
+            .map(|bias| (&bias.operand, check::span(&bias.operand, bias_length, 1, problem.entries()).unwrap_or(0)));
         let residual = epilogue.residual.as_ref().map(|r| (r, check::span(r, m, n, batch).unwrap_or(0)));
         self.load(library, "bias", Role::Bias, layout.bias, bias);
         self.load(library, "residual", Role::Residual, layout.residual, residual);
@@ -284,7 +292,8 @@ fn finish(problem: &Problem, caps: &Caps, library: &Library, layout: &Layout) ->
 
 /// The numbers of the problem; `check` has seen that they fit.
 fn params(problem: &Problem, layout: &Layout) -> Params {
-    let none = Operand { format: Format::Dense(DType::F32), transposed: false, offset: 0, ld: 0, batch_stride: 0, len: 0 };
+    let none =
+        Operand { format: Format::Dense(DType::F32), transposed: false, offset: 0, ld: 0, batch_stride: 0, len: 0 };
     let (a, b, c) = (&problem.a, &problem.b, &problem.c);
     let bias = problem.epilogue.bias.map_or(none, |bias| bias.operand);
     let residual = problem.epilogue.residual.unwrap_or(none);

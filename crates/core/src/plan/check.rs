@@ -10,7 +10,9 @@ const MAX_DIMENSION: u64 = 1 << 31;
 /// The problem with strides that play no part set to 0, so that nobody asks whether they are aligned.
 pub(super) fn check(problem: &Problem, caps: &Caps) -> Result<Problem> {
     let Problem { m, n, k, batch, .. } = *problem;
-    for (name, size) in [("M", m), ("N", n), ("K", k), ("the batch", batch), ("the number of groups", problem.entries())] {
+    for (name, size) in
+        [("M", m), ("N", n), ("K", k), ("the batch", batch), ("the number of groups", problem.entries())]
+    {
         if size > MAX_DIMENSION {
             return Err(Error::Overflow(format!("{name} is {size}, at most {MAX_DIMENSION}")));
         }
@@ -72,8 +74,9 @@ pub(super) fn span(operand: &Operand, rows: u64, cols: u64, batch: u64) -> Optio
 }
 
 fn operand(name: &'static str, operand: &Operand, rows: u64, cols: u64, batch: u64, caps: &Caps) -> Result<Operand> {
-    let needed = span(operand, rows, cols, batch)
-        .ok_or_else(|| Error::Overflow(format!("{name} of {batch}×{rows}×{cols} with these strides passes 2^64 elements")))?;
+    let needed = span(operand, rows, cols, batch).ok_or_else(|| {
+        Error::Overflow(format!("{name} of {batch}×{rows}×{cols} with these strides passes 2^64 elements"))
+    })?;
     if needed > operand.len {
         return Err(Error::BufferTooSmall { operand: name, needed, len: operand.len });
     }
@@ -81,7 +84,8 @@ fn operand(name: &'static str, operand: &Operand, rows: u64, cols: u64, batch: u
         return Err(Error::Overflow(format!("{name} spans {needed} elements, kernels index at most {}", u32::MAX)));
     }
     let bytes = bytes(operand.format, needed);
-    let limits = [(caps.max_binding_bytes, "max_storage_buffer_binding_size"), (caps.max_buffer_bytes, "max_buffer_size")];
+    let limits =
+        [(caps.max_binding_bytes, "max_storage_buffer_binding_size"), (caps.max_buffer_bytes, "max_buffer_size")];
     for (limit, which) in limits {
         if bytes > limit {
             return Err(Error::TooLarge { operand: name, bytes, limit, which });
@@ -95,8 +99,14 @@ fn operand(name: &'static str, operand: &Operand, rows: u64, cols: u64, batch: u
     if batch <= 1 {
         normal.batch_stride = 0;
     }
-    if normal.ld > u32::MAX.into() || normal.batch_stride > u32::MAX.into() || (needed > 0 && normal.offset > u32::MAX.into()) {
-        return Err(Error::Overflow(format!("{name}: offset {}, strides {} and {} must fit 32 bits", normal.offset, normal.ld, normal.batch_stride)));
+    if normal.ld > u32::MAX.into()
+        || normal.batch_stride > u32::MAX.into()
+        || (needed > 0 && normal.offset > u32::MAX.into())
+    {
+        return Err(Error::Overflow(format!(
+            "{name}: offset {}, strides {} and {} must fit 32 bits",
+            normal.offset, normal.ld, normal.batch_stride
+        )));
     }
     Ok(normal)
 }
@@ -118,7 +128,9 @@ fn quantized(b: &Operand, k: u64, group: u64) -> Result<()> {
     }
     for (name, value) in [("offset", b.offset), ("row stride", b.ld), ("batch stride", b.batch_stride)] {
         if !value.is_multiple_of(group) {
-            return Err(Error::Misaligned(format!("the {name} of a quantized B is {value}, not a multiple of its group size {group}")));
+            return Err(Error::Misaligned(format!(
+                "the {name} of a quantized B is {value}, not a multiple of its group size {group}"
+            )));
         }
     }
     Ok(())
