@@ -96,12 +96,12 @@ fn simt_efficiency(variant: &Variant, caps: &Caps) -> f64 {
 }
 
 /// Seconds for a kernel that keeps a core busy at `efficiency` of its peak. How many cores there are is a guess, so a last wave that is not full is
-/// counted as half; and a core wants some hundreds of invocations to hide its latencies.
+/// counted as a quarter; and a core wants some hundreds of invocations to hide its latencies.
 fn cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, efficiency: f64) -> f64 {
     let rates = caps.rates();
     let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (problem.k as f64 / splits as f64 + TILE_OVERHEAD);
     let per_core = tiles(problem, variant) * splits as f64 / rates.cores;
-    let waves = if per_core <= 1.0 { 1.0 } else { per_core + 0.5 };
+    let waves = if per_core <= 1.0 { 1.0 } else { per_core + 0.25 };
     let resident = f64::from(variant.threads) * per_core.clamp(1.0, 8.0);
     let arithmetic = waves * tile / (rates.core_flops * efficiency * (resident / 256.0).min(1.0));
     // Larger tiles read less through the caches. Most of that hides behind the arithmetic; a quarter is counted.
