@@ -10,7 +10,7 @@ const ROTATED_BYTES: f64 = 256e6;
 
 /// Seconds of GPU time before the first sample. An idle chip lowers its clock, and some take long to raise it: an H200 was seen to run at half speed
 /// when the pauses between measurements were longer than the measurements.
-pub const WARM_UP: f64 = 0.2;
+pub const WARM_UP: f64 = 0.5;
 
 /// The times of one shape.
 #[derive(Clone, Debug)]

@@ -47,10 +47,10 @@ fn quantize_gives_the_bits_of_mlx() {
             let (words, bytes) = (case.k / 8, case.k / 64 * case.dtype.bytes() as usize);
             let at = |part: &[u8]| part[row * bytes..(row + 1) * bytes].to_vec();
             let what = format!("{} weights, row {row}", case.dtype);
-            assert_eq!(at(&ours.scales()), at(&case.scales), "scales of {what}");
-            assert_eq!(at(&ours.biases()), at(&case.biases), "biases of {what}");
+            assert_eq!(at(ours.scales()), at(&case.scales), "scales of {what}");
+            assert_eq!(at(ours.biases()), at(&case.biases), "biases of {what}");
             let at = |part: &[u32]| part[row * words..(row + 1) * words].to_vec();
-            assert_eq!(at(&ours.codes()), at(&case.codes), "codes of {what}");
+            assert_eq!(at(ours.codes()), at(&case.codes), "codes of {what}");
         }
     }
 }

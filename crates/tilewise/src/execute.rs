@@ -2,7 +2,7 @@
 //! crate `matrixmultiply`.
 
 use crate::gemm::Bundle;
-use crate::tensor::Storage;
+use crate::storage::Storage;
 use tilewise_core::kernel::Role;
 use tilewise_core::{Activation, Axis, DType, Error, Format, Grouping, Operand, Problem, Result, convert};
 

@@ -1,7 +1,7 @@
 //! The wgpu device behind a context: buffers, and running the passes of a plan. It decides nothing.
 
 use crate::pipeline::Pipelines;
-use crate::tensor::{Bound, Storage};
+use crate::storage::{Bound, Storage};
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::path::Path;

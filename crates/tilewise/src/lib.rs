@@ -40,6 +40,7 @@ mod quantized;
 mod readback;
 #[cfg(feature = "safetensors")]
 pub mod safetensors;
+mod storage;
 mod tensor;
 pub mod timing;
 

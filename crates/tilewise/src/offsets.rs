@@ -1,7 +1,7 @@
 //! Where the rows of each group end, for grouped products.
 
 use crate::context::{Backend, Context};
-use crate::tensor::Storage;
+use crate::storage::Storage;
 use std::sync::Arc;
 use tilewise_core::{Error, Result};
 

@@ -1,7 +1,7 @@
 //! Weights in few bits, on the device.
 
 use crate::context::Context;
-use crate::tensor::Storage;
+use crate::storage::Storage;
 use tilewise_core::quant::{Quantized, quantize};
 use tilewise_core::{DType, Error, Format, Operand, QuantFormat, Result};
 

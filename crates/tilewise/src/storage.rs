@@ -1,0 +1,102 @@
+//! Where bytes lie: in a buffer of the GPU, or on the host for the CPU executor.
+
+use crate::context::{Backend, Context};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tilewise_core::{Error, Result};
+
+/// Where bytes lie.
+#[derive(Clone, Debug)]
+pub(crate) enum Storage {
+    /// From a byte of a buffer to its end.
+    Gpu { buffer: wgpu::Buffer, start: u64 },
+    /// Words, so that any element type is aligned, and the number of bytes of them that count.
+    Host { words: Arc<RwLock<Vec<u32>>>, bytes: u64 },
+}
+
+impl Storage {
+    /// New storage that holds a copy of `bytes`.
+    pub(crate) fn with_bytes(context: &Context, bytes: &[u8]) -> Result<Self> {
+        match &context.0.backend {
+            Backend::Gpu(gpu) => Ok(Storage::Gpu { buffer: gpu.buffer_with(context.caps(), bytes)?, start: 0 }),
+            Backend::Cpu => {
+                let mut words = vec![0u32; bytes.len().div_ceil(4)];
+                bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+                Ok(Storage::Host { words: Arc::new(RwLock::new(words)), bytes: bytes.len() as u64 })
+            }
+        }
+    }
+
+    /// New storage of zeros.
+    pub(crate) fn zeros(context: &Context, bytes: u64) -> Result<Self> {
+        match &context.0.backend {
+            Backend::Gpu(gpu) => Ok(Storage::Gpu { buffer: gpu.buffer(context.caps(), bytes)?, start: 0 }),
+            Backend::Cpu => {
+                let words = usize::try_from(bytes.div_ceil(4))
+                    .map_err(|_| Error::Overflow(format!("{bytes} bytes do not fit this machine's memory")))?;
+                let mut zeros = Vec::new();
+                zeros
+                    .try_reserve_exact(words)
+                    .map_err(|e| Error::Device(format!("no memory for {bytes} bytes: {e}")))?;
+                zeros.resize(words, 0);
+                Ok(Storage::Host { words: Arc::new(RwLock::new(zeros)), bytes })
+            }
+        }
+    }
+
+    pub(crate) fn of_buffer(buffer: wgpu::Buffer, start: u64) -> Result<Self> {
+        if !buffer.usage().contains(wgpu::BufferUsages::STORAGE) {
+            return Err(Error::Unsupported(format!("a buffer with usages {:?}: STORAGE is needed", buffer.usage())));
+        }
+        Ok(Storage::Gpu { buffer, start })
+    }
+
+    /// Bytes from the start of the storage to its end.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Storage::Gpu { buffer, start } => buffer.size().saturating_sub(*start),
+            Storage::Host { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Whether both lie in one buffer.
+    pub(crate) fn shares(&self, other: &Storage) -> bool {
+        match (self, other) {
+            (Storage::Gpu { buffer: a, .. }, Storage::Gpu { buffer: b, .. }) => a == b,
+            (Storage::Host { words: a, .. }, Storage::Host { words: b, .. }) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// The words of host storage. A lock poisoned by a panic elsewhere still guards whole numbers.
+    pub(crate) fn host(&self) -> Result<RwLockReadGuard<'_, Vec<u32>>> {
+        match self {
+            Storage::Host { words, .. } => Ok(words.read().unwrap_or_else(PoisonError::into_inner)),
+            Storage::Gpu { .. } => Err(Error::WrongContext("a GPU buffer on the CPU executor".into())),
+        }
+    }
+
+    /// The words of host storage, to be written.
+    pub(crate) fn host_mut(&self) -> Result<RwLockWriteGuard<'_, Vec<u32>>> {
+        match self {
+            Storage::Host { words, .. } => Ok(words.write().unwrap_or_else(PoisonError::into_inner)),
+            Storage::Gpu { .. } => Err(Error::WrongContext("a GPU buffer on the CPU executor".into())),
+        }
+    }
+}
+
+/// Storage, and the byte of its buffer from which it is bound.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    pub(crate) storage: Storage,
+    pub(crate) start: u64,
+}
+
+impl Bound {
+    pub(crate) fn whole(storage: &Storage) -> Self {
+        let start = match storage {
+            Storage::Gpu { start, .. } => *start,
+            Storage::Host { .. } => 0,
+        };
+        Bound { storage: storage.clone(), start }
+    }
+}
