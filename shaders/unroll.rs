@@ -126,7 +126,7 @@ mod tests {
     fn evaluates_constants_of_constants() {
         let text = "const BM: u32 = 64u; //param\nconst N: u32 = (BM * 3u + 31u) / 32u % 4u;\n";
         let constants: HashMap<_, _> = text.lines().filter_map(constant).collect();
-        assert_eq!(evaluate("N - 1u", &constants), (64 * 3 + 31) / 32 % 4 - 1);
+        assert_eq!(evaluate("N - 1u", &constants), 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The words of `TILEWISE_REQUIRE`, separated by commas, name what must be there; a missing one fails every test instead of being skipped.
 
 use std::sync::OnceLock;
-use tilewise::{AdapterDescription, Context, ContextOptions};
+use tilewise::{AdapterDescription, Context, ContextOptions, wgpu};
 
 /// An adapter and the context that is open on it.
 #[derive(Debug)]
@@ -23,6 +23,26 @@ impl Adapter {
     /// A second context on the same adapter, for tests that break theirs.
     pub fn another(&self) -> Context {
         open(&self.description.name).unwrap_or_else(|error| panic!("{}: {error}", self.name()))
+    }
+
+    /// A context by [`Context::from_wgpu`] on a device without features, whose limits `change` may have lowered.
+    pub fn with_limits(&self, change: impl FnOnce(&mut wgpu::Limits)) -> Context {
+        let (device, queue) = self.device(change);
+        Context::from_wgpu(device, queue)
+    }
+
+    /// A device without features, as a caller may bring it.
+    pub fn device(&self, change: impl FnOnce(&mut wgpu::Limits)) -> (wgpu::Device, wgpu::Queue) {
+        let backends = wgpu::Backends::all();
+        let descriptor = wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() };
+        let all = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
+        let ours = self.context.device().expect("a GPU").adapter_info();
+        let same = |adapter: &&wgpu::Adapter| adapter.get_info().name == ours.name && adapter.get_info().backend == ours.backend;
+        let adapter = all.iter().find(same).expect("it was there before");
+        let mut limits = tilewise::required_limits(adapter);
+        change(&mut limits);
+        let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
+        pollster::block_on(adapter.request_device(&descriptor)).unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
     fn is(&self, word: &str) -> bool {

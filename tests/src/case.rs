@@ -1,6 +1,6 @@
 //! A product as a test names it.
 
-use crate::{Data, Place};
+use crate::{Data, Entries, Place};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 
 /// Group offsets, and whether the library sees them on the host.
@@ -117,6 +117,10 @@ impl Case {
     pub fn on_host(mut self) -> Self {
         for place in [&mut self.a, &mut self.b, &mut self.c] {
             *place = place.on_host();
+        }
+        // Without strides of 0, the batch must show in A or B.
+        if self.batch.is_some() && self.b.entries == Entries::Single {
+            self.a.entries = Entries::Apart(0);
         }
         if let Some((_, place)) = &mut self.bias {
             *place = Place { pad: 0, ..place.on_host() };

@@ -11,6 +11,7 @@ pub mod generators;
 pub mod kernels;
 pub mod place;
 pub mod runner;
+pub mod themes;
 
 pub use adapters::{Adapter, adapters};
 pub use case::Case;

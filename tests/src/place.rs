@@ -59,7 +59,7 @@ impl Place {
     pub fn stored(&self, batch: usize) -> usize {
         match self.entries {
             Entries::Apart(_) | Entries::Between => batch,
-            Entries::Stride0 | Entries::Single => batch.min(1),
+            Entries::Stride0 | Entries::Single => 1,
         }
     }
 

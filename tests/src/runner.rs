@@ -271,10 +271,10 @@ fn offsets(context: &Context, groups: &crate::case::Groups) -> tilewise::Result<
     if !groups.on_device {
         return GroupOffsets::upload(context, &groups.ends);
     }
-    let bits: Vec<_> = groups.ends.iter().map(|&end| f32::from_bits(end)).collect();
-    let flat = Tensor::upload(context, &bits, &[bits.len()])?;
+    let count = groups.ends.len();
+    let flat = Tensor::from_bytes(context, DType::F32, bytemuck::cast_slice(&groups.ends), &[count])?;
     let (buffer, start) = flat.buffer().expect("a tensor on a GPU");
-    GroupOffsets::from_buffer(context, buffer.clone(), start, bits.len() as u64)
+    GroupOffsets::from_buffer(context, buffer.clone(), start, count as u64)
 }
 
 /// Runs cases and keeps what failed, so that one test reports all of it.

@@ -50,9 +50,6 @@ const PROGRAM: &str = "tilewise-cli";
 /// The least version that compiles the workspace.
 const RUST_VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
 
-/// What the triples of this system contain.
-const HOST_SYSTEM: &str = if cfg!(target_os = "macos") { "apple-darwin" } else { env::consts::OS };
-
 /// Debian's rustc, cargo and, for building it for any target, the standard library's source.
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 
@@ -167,13 +164,6 @@ impl Toolchain {
                 command
             }
         };
-        if cfg!(unix) && !target.triple.contains(HOST_SYSTEM) {
-            // Dependencies that assemble or compile C want tools of the target, which hardly any machine has.
-            let root = env::current_dir().unwrap_or_default();
-            for tool in ["CC", "AR"] {
-                command.env(format!("{tool}_{}", target.triple.replace('-', "_")), root.join("xtask/stub-cc.sh"));
-            }
-        }
         command.args(["--target", target.triple, "--target-dir", "target/check-targets", "--all-features"]);
         for package in LIBRARIES.into_iter().chain(target.program.then_some(PROGRAM)) {
             command.args(["--package", package]);

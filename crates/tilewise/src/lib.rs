@@ -54,3 +54,8 @@ pub use tilewise_core as core;
 pub use tilewise_core::quant::Quantized;
 pub use tilewise_core::{Activation, Axis, Caps, DType, Error, QuantFormat, Result};
 pub use wgpu;
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

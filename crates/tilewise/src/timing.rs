@@ -60,7 +60,7 @@ impl Gemm<'_> {
 /// Times what `work` records into a compute pass; on the CPU executor it is called without one and does the work itself.
 ///
 /// # Errors
-/// Those of `work`; `Device`, `DeviceLost`.
+/// Those of `work`; `Device`, `DeviceLost`; `Unsupported` in a browser without timestamps.
 pub async fn time(
     context: &Context,
     mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,
@@ -68,9 +68,9 @@ pub async fn time(
     let gpu = match &context.0.backend {
         Backend::Gpu(gpu) => gpu,
         Backend::Cpu => {
-            let start = std::time::Instant::now();
+            let clock = Clock::start()?;
             work(None)?;
-            return Ok(Timing { seconds: start.elapsed().as_secs_f64(), method: Method::WallClock });
+            return Ok(Timing { seconds: clock.seconds(), method: Method::WallClock });
         }
     };
     if gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
@@ -133,8 +133,33 @@ async fn submission(
     }
     // Mapping a buffer that the submission writes waits for it.
     encoder.clear_buffer(&fence, 0, None);
-    let start = std::time::Instant::now();
+    let clock = Clock::start()?;
     gpu.submit(encoder)?;
     gpu.map(&fence).await?;
-    Ok(start.elapsed().as_secs_f64())
+    Ok(clock.seconds())
+}
+
+/// The host's clock, which wasm32-unknown-unknown does not have.
+struct Clock(#[cfg(not(target_family = "wasm"))] std::time::Instant);
+
+impl Clock {
+    #[cfg(not(target_family = "wasm"))]
+    fn start() -> Result<Self> {
+        Ok(Clock(std::time::Instant::now()))
+    }
+
+    #[cfg(target_family = "wasm")]
+    fn start() -> Result<Self> {
+        Err(Error::Unsupported("timing without timestamp queries needs a clock, and there is none here".into()))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+
+    #[cfg(target_family = "wasm")]
+    fn seconds(&self) -> f64 {
+        0.0
+    }
 }

@@ -1,0 +1,145 @@
+//! Cases by theme, for any kernel: what the GPU's kernels and the CPU executor both have to get right.
+
+use crate::case::{Groups, LAYOUTS, mixtures};
+use crate::kernels::Kernel;
+use crate::{Case, Entries, Place, quant_formats};
+use tilewise::{Activation, Axis, DType};
+
+/// Every case on every kernel.
+pub fn on(kernels: &[Kernel], cases: &[Case]) -> Vec<Case> {
+    kernels.iter().flat_map(|kernel| cases.iter().map(|case| case.clone().kernel(&kernel.name))).collect()
+}
+
+/// Every pair of types in every layout, in vectors and in single elements by turns.
+pub fn mixed() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, types) in mixtures().into_iter().enumerate() {
+        for (j, layout) in LAYOUTS.into_iter().enumerate() {
+            let case = Case::new([36, 44, 72], types).layout(layout);
+            cases.push(if (i + j) % 2 == 0 { case } else { Case { size: [35, 43, 71], ..case }.odd() });
+        }
+    }
+    cases
+}
+
+/// Every step of the epilogue by itself and all together, on top of `case`, with bias and residual in `dtype`.
+pub fn epilogues(case: &Case, dtype: DType) -> Vec<Case> {
+    let [packed, odd] = [Place::packed(dtype), Place::odd(dtype)];
+    let case = || case.clone();
+    vec![
+        Case { alpha: -0.75, ..case() },
+        Case { alpha: 0.0, ..case() },
+        Case { beta: 1.5, ..case() },
+        Case { bias: Some((Axis::N, packed)), ..case() },
+        Case { bias: Some((Axis::M, odd)), ..case() },
+        Case { activation: Activation::Relu, ..case() },
+        Case { activation: Activation::Gelu, ..case() },
+        Case { activation: Activation::Silu, ..case() },
+        Case { residual: Some(odd), ..case() },
+        all_steps(case(), [(Axis::N, odd), (Axis::N, packed)], Activation::Gelu),
+        all_steps(case(), [(Axis::M, packed), (Axis::M, odd)], Activation::Silu),
+    ]
+}
+
+fn all_steps(case: Case, [bias, residual]: [(Axis, Place); 2], activation: Activation) -> Case {
+    Case { alpha: 1.25, beta: -0.5, bias: Some(bias), activation, residual: Some(residual.1), ..case }
+}
+
+/// Batches with gaps, interleaved, and with one entry for all; rows with gaps; odd offsets. Outputs of 16 bits have words that straddle
+/// rows and entries.
+pub fn strided() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let ways = [Entries::Apart(0), Entries::Apart(5), Entries::Between, Entries::Stride0, Entries::Single];
+    for (i, out) in DType::ALL.into_iter().enumerate() {
+        let types = [DType::ALL[(i + 1) % 3], DType::ALL[(i + 2) % 3], out];
+        for (j, entries) in ways.into_iter().enumerate() {
+            let case = Case::new([5, 7, 9], types).batch(3).layout(LAYOUTS[(i + j) % 4]).odd();
+            let [a, b] = [case.a, case.b].map(|place| place.entries(ways[(j + 1) % 5]));
+            // Entries of the output may not share a place.
+            let c = case.c.entries(ways[j % 3]);
+            let case = Case { a: a.entries(entries), b, c, ..case };
+            cases.push(case.clone());
+            cases.push(Case { beta: 2.0, residual: Some(Place { entries, ..case.a.transposed(false) }), ..case.clone() });
+            cases.push(Case { bias: Some((Axis::N, Place { entries, ..Place::odd(types[1]) })), ..case });
+        }
+        // Packed, but of odd width: every other row of a 16-bit output starts inside a word.
+        cases.push(Case::new([4, 7, 8], types).batch(2));
+        cases.push(Case::new([4, 8, 8], types).batch(2));
+        for lead in 8..12 {
+            let case = Case::new([3, 6, 4], types);
+            cases.push(Case { c: Place { lead, ..case.c }, a: Place { lead, ..case.a }, ..case.clone() });
+            cases.push(Case { c: Place { lead, pad: 1, ..case.c }, b: Place { pad: 4, ..case.b }, ..case });
+        }
+    }
+    cases
+}
+
+/// Quantized weights under A, C and scales of every type, in a batch, and with integers.
+pub fn quantized() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for format in quant_formats() {
+        let group = format.group_size() as usize;
+        for (i, scales) in DType::ALL.into_iter().enumerate() {
+            let types = [DType::ALL[(i + 1) % 3], DType::F32, DType::ALL[(i + 2) % 3]];
+            let case = |size| Case { quantized: Some((format, scales)), ..Case::new(size, types) };
+            cases.push(case([1, 1, group]));
+            cases.push(case([5, 37, 3 * group]));
+            cases.push(case([33, 70, 2 * group]).integers());
+            let case = case([3, 9, group]).batch(2).odd();
+            cases.push(Case { b: case.b.entries(Entries::Single), ..case.clone() });
+            cases.push(Case { a: case.a.transposed(true), bias: Some((Axis::N, Place::odd(scales))), beta: 0.5, ..case });
+        }
+    }
+    cases
+}
+
+/// Cumulative ends for 40 rows: empty groups at every place, one group for all, rows that belong to none, as many groups as rows.
+pub fn ends() -> Vec<Vec<u32>> {
+    let each = (1..=40).collect();
+    vec![vec![0, 0, 5, 5, 37, 40, 40], vec![40], vec![3, 17, 30], vec![0, 0], vec![1], each, vec![8, 16, 24, 32, 40]]
+}
+
+/// Ends that only a device can hold: decreasing, beyond the last row, both.
+pub fn bad_ends() -> Vec<Vec<u32>> {
+    vec![vec![10, 5, 20], vec![41], vec![u32::MAX, 3, 7], vec![7, u32::MAX], vec![1 << 31, 1 << 30, 40], vec![20, 1000, 0]]
+}
+
+/// Grouped products over segments of 40 rows.
+pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, ends) in ends.iter().enumerate() {
+        let groups = Some(Groups { ends: ends.clone(), on_device });
+        let types = [DType::F32, DType::ALL[i % 3], DType::ALL[(i + i / 3) % 3]];
+        let case = Case { groups, ..Case::new([40, 22, 12], types).layout([false, i % 2 == 1]) };
+        cases.push(case.clone());
+        cases.push(Case { size: [40, 21, 13], ..case.clone() }.odd());
+        let bias = Some((Axis::N, Place::odd(types[1])));
+        cases.push(Case { bias, beta: -1.5, residual: Some(Place::odd(DType::F32)), ..case.clone() });
+        for format in quant_formats() {
+            let size = [40, 22, format.group_size() as usize];
+            cases.push(Case { quantized: Some((format, types[1])), size, ..case.clone() });
+        }
+    }
+    cases
+}
+
+/// Sizes of nothing: K = 0 leaves beta·C and the rest of the epilogue, the others leave nothing to do.
+pub fn empty() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for out in DType::ALL {
+        let case = |size| Case::new(size, [DType::F32, DType::F16, out]);
+        cases.push(case([5, 7, 0]));
+        cases.push(case([5, 7, 0]).odd());
+        cases.push(Case { beta: 2.0, bias: Some((Axis::M, Place::odd(out))), ..case([5, 7, 0]) });
+        cases.extend([case([0, 7, 3]), case([5, 0, 3]), case([0, 0, 0]), case([5, 7, 3]).batch(0), case([5, 7, 0]).batch(2)]);
+        for ends in [vec![], vec![0], vec![0, 3, 5]] {
+            let groups = Some(Groups { ends, on_device: false });
+            cases.push(Case { groups: groups.clone(), ..case([5, 7, 0]) });
+            cases.push(Case { groups: groups.clone(), ..case([5, 0, 3]) });
+            if groups.is_some_and(|groups| groups.ends.is_empty()) {
+                cases.push(Case { groups: Some(Groups { ends: vec![], on_device: false }), ..case([5, 7, 3]) });
+            }
+        }
+    }
+    cases
+}

@@ -1,0 +1,104 @@
+//! The ends of the ranges: nothing at all, very long and very many, and devices that allow little.
+
+use tilewise::DType;
+use tilewise_core::{Caps, Error, Problem, explain, plan};
+use tilewise_shaders::LIBRARY;
+use tilewise_tests::{Case, Suite, adapters, one_of_each, themes};
+
+const F32: [DType; 3] = [DType::F32; 3];
+
+/// K = 0 leaves beta·C and the epilogue; M, N, the batch or the groups at 0 leave nothing to do.
+#[test]
+fn nothing() {
+    Suite::on_every_adapter(|adapter| themes::on(&one_of_each(adapter), &themes::empty()));
+}
+
+/// More than 32,767 rows, and as many columns.
+#[test]
+fn many_rows_and_columns() {
+    Suite::on_every_adapter(|adapter| {
+        let wide = [Case::new([40_000, 3, 5], F32).odd(), Case::new([3, 40_000, 5], F32), Case::new([3, 4, 40_001], F32)];
+        themes::on(&one_of_each(adapter), &wide)
+    });
+}
+
+/// More workgroups than one dimension of a dispatch holds: by rows, by columns, by the batch, and in a finishing pass.
+#[test]
+fn many_workgroups() {
+    Suite::on_every_adapter(|_| {
+        let cases = vec![
+            Case::new([66_000, 5, 2], F32).kernel("gemv/1x4"),
+            Case::new([2, 262_150, 2], F32).kernel("gemv/1x4").layout([true, true]),
+            Case::new([1, 1, 2], F32).batch(65_540).kernel("naive"),
+            Case::new([1, 3, 2], [DType::F32, DType::F16, DType::BF16]).batch(65_540).kernel("naive"),
+            Case::new([2100, 2003, 40], F32).kernel("simt/32x32x32+k2").integers(),
+        ];
+        for case in &cases {
+            let grid = grid(case);
+            assert!(grid[1] > 1, "{case:?} fits one dimension: {grid:?}");
+        }
+        cases
+    });
+}
+
+/// The larger grid of a case's passes.
+fn grid(case: &Case) -> [u32; 2] {
+    let [m, n, k] = case.size.map(|size| size as u64);
+    let batch = case.batch.unwrap_or(1) as u64;
+    let mut problem = Problem::dense(DType::F32, m, n, k);
+    problem.batch = batch;
+    for (operand, [rows, cols]) in [(&mut problem.a, [m, k]), (&mut problem.b, [k, n]), (&mut problem.c, [m, n])] {
+        *operand = tilewise_core::Operand::packed(operand.format, batch, rows, cols);
+    }
+    let forced = case.kernel.as_deref().map(|name| name.parse().unwrap());
+    let caps = Caps { max_buffer_bytes: 1 << 40, max_binding_bytes: 1 << 40, ..Caps::webgpu_default() };
+    let plan = plan(&problem, &caps, &LIBRARY, forced.as_ref()).unwrap();
+    plan.passes.iter().map(|pass| pass.grid).max_by_key(|grid| grid[1]).unwrap()
+}
+
+/// Devices made with little: five workgroups along a dimension, or WebGPU's defaults without features.
+#[test]
+fn small_devices() {
+    for adapter in adapters() {
+        let mut suite = Suite::default();
+        let few = |limits: &mut tilewise::wgpu::Limits| limits.max_compute_workgroups_per_dimension = 5;
+        let context = adapter.with_limits(few);
+        assert_eq!(context.caps().max_workgroups, 5);
+        let case = Case::new([40, 160, 7], F32);
+        suite.run("five workgroups", &context, &[case.clone().kernel("naive"), case.clone().batch(1).kernel("naive/8x32")]);
+        let too_many = Case::new([41, 160, 7], F32).kernel("naive");
+        let refused = tilewise_tests::run(&context, &too_many).unwrap_err();
+        assert!(refused.contains("workgroups: 30 needed, 25 allowed"), "{refused}");
+
+        let context = adapter.with_limits(|limits| *limits = tilewise::wgpu::Limits::defaults());
+        assert!(!context.caps().f16);
+        let mut cases = themes::mixed();
+        cases.truncate(12);
+        suite.run("default limits", &context, &cases);
+        suite.run("default limits", &context, &themes::grouped(&themes::ends()[..2], false));
+        suite.finish(adapter.name());
+    }
+}
+
+/// The planner keeps to limits that no real device has.
+#[test]
+fn plans_within_small_limits() {
+    let small = Caps { max_workgroup_bytes: 8192, max_invocations: 64, ..Caps::webgpu_default() };
+    let problem = Problem::dense(DType::F32, 512, 512, 512);
+    let chosen = plan(&problem, &small, &LIBRARY, None).unwrap();
+    for pass in &chosen.passes {
+        assert!(pass.workgroup_bytes <= 8192 && pass.threads <= 64, "{pass:?}");
+    }
+    let text = explain(&problem, &small, &LIBRARY, None).unwrap();
+    assert!(text.contains("bytes of workgroup memory: "), "{text}");
+    assert!(text.contains("invocations: "), "{text}");
+
+    let refused = |caps: Caps| plan(&problem, &caps, &LIBRARY, None).unwrap_err();
+    assert!(matches!(refused(Caps { max_storage_buffers: 2, ..small.clone() }), Error::NoKernel(text) if text.contains("storage buffers: 3 needed, 2 allowed")));
+    assert!(matches!(refused(Caps { max_workgroups: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("workgroups")));
+    assert!(matches!(refused(Caps { max_invocations: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("invocations")));
+    let large = refused(Caps { max_binding_bytes: 1 << 19, ..small.clone() });
+    assert_eq!(large, Error::TooLarge { operand: "A", bytes: 1 << 20, limit: 1 << 19, which: "max_storage_buffer_binding_size" });
+    let large = refused(Caps { max_buffer_bytes: 1 << 18, ..small });
+    assert_eq!(large, Error::TooLarge { operand: "A", bytes: 1 << 20, limit: 1 << 18, which: "max_buffer_size" });
+}

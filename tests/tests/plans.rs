@@ -1,0 +1,88 @@
+//! What the planner decides for recorded adapters, as text that is reviewed in diffs.
+
+use std::fmt::Write;
+use std::path::Path;
+use tilewise_core::caps::RECORDED;
+use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Format, Grouping, Operand, Problem, QuantFormat, explain};
+use tilewise_shaders::LIBRARY;
+
+/// Problems that are met in models, and those at which a planner goes wrong.
+fn problems() -> Vec<(&'static str, Problem)> {
+    let f32 = |m, n, k| Problem::dense(DType::F32, m, n, k);
+    let f16 = |m, n, k| Problem::dense(DType::F16, m, n, k);
+    let packed = |dtype, rows, cols| Operand::packed(Format::Dense(dtype), 1, rows, cols);
+    let transposed = |problem: Problem, a: bool, b: bool| {
+        let Problem { m, n, k, .. } = problem;
+        let turn = |operand: Operand, rows, cols, turned| if turned { packed(operand.format.dtype(), cols, rows).t() } else { operand };
+        Problem { a: turn(problem.a, m, k, a), b: turn(problem.b, k, n, b), ..problem }
+    };
+    let batched = |batch, m, n, k| {
+        let [a, b, c] = [[m, k], [k, n], [m, n]].map(|[rows, cols]| Operand::packed(Format::Dense(DType::F16), batch, rows, cols));
+        Problem { batch, a, b, c, ..f16(m, n, k) }
+    };
+    let quantized = |m, n, k| Problem {
+        b: Operand::packed(Format::Quantized(QuantFormat::AFFINE4_G64, DType::F16), 1, n, k).t(),
+        ..f16(m, n, k)
+    };
+    let grouped = |groups, m, n, k| Problem {
+        b: Operand::packed(Format::Dense(DType::F16), groups, k, n),
+        grouping: Grouping::RaggedM { groups },
+        ..f16(m, n, k)
+    };
+    let linear = Problem {
+        epilogue: Epilogue {
+            alpha: 1.0,
+            beta: 0.5,
+            bias: Some(Bias { axis: Axis::N, operand: packed(DType::F32, 3072, 1) }),
+            activation: Activation::Gelu,
+            residual: Some(packed(DType::F16, 77, 3072)),
+        },
+        ..transposed(f16(77, 3072, 768), false, true)
+    };
+    vec![
+        ("square", f32(4096, 4096, 4096)),
+        ("square, small", f32(256, 256, 256)),
+        ("square, odd", f32(4097, 4097, 4097)),
+        ("TN", transposed(f32(1024, 1024, 1024), true, false)),
+        ("NT, f16", transposed(f16(1024, 1024, 1024), false, true)),
+        ("bf16 with an odd number of columns", Problem::dense(DType::BF16, 100, 101, 128)),
+        ("matrix by vector", f32(8192, 1, 8192)),
+        ("vector by matrix", f32(1, 8192, 8192)),
+        ("vector by transposed matrix", transposed(f16(1, 8192, 8192), false, true)),
+        ("deep and small", f32(64, 64, 65536)),
+        ("linear layer", linear),
+        ("attention heads", batched(96, 128, 128, 64)),
+        ("4-bit weights, one token", quantized(1, 4096, 4096)),
+        ("4-bit weights, a prompt", quantized(512, 4096, 4096)),
+        ("eight experts", grouped(8, 1024, 2048, 1024)),
+        ("one by one", f32(1, 1, 1)),
+        ("K = 0", f32(3, 5, 0)),
+        ("M = 0", f32(0, 5, 3)),
+    ]
+}
+
+#[test]
+fn recorded_adapters() {
+    let bless = std::env::var("TILEWISE_BLESS").is_ok_and(|value| value == "1");
+    let mut changed = Vec::new();
+    for (name, caps) in RECORDED {
+        let mut text = String::new();
+        for (title, problem) in problems() {
+            let plan = explain(&problem, &caps(), &LIBRARY, None).unwrap_or_else(|error| format!("error: {error}\n"));
+            writeln!(text, "== {title}\n{plan}").unwrap();
+        }
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(format!("{name}.txt"));
+        if bless {
+            std::fs::write(&path, text).unwrap();
+            continue;
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
+        if golden != text {
+            let line = golden.lines().zip(text.lines()).position(|(old, new)| old != new);
+            let line = line.unwrap_or(golden.lines().count().min(text.lines().count()));
+            let [old, new] = [&golden, &text].map(|text| text.lines().nth(line).unwrap_or("(end)").to_owned());
+            changed.push(format!("goldens/{name}.txt:{}\n  was {old}\n  is  {new}", line + 1));
+        }
+    }
+    assert!(changed.is_empty(), "plans changed; if that is meant, run with TILEWISE_BLESS=1 and look at the diff:\n{}", changed.join("\n"));
+}

@@ -1,0 +1,142 @@
+//! Products drawn at random: shapes, strides, offsets, batches, transposes, types, epilogues, kernels. A case that fails is minimised and
+//! kept in `proptest-regressions/`, which every later run tries first. `PROPTEST_CASES` asks for more of them.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
+use tilewise::{Activation, Axis, Context, DType, QuantFormat};
+use tilewise_tests::case::Groups;
+use tilewise_tests::{Case, Data, Entries, Place, adapters, one_of_each, run};
+
+fn dtype() -> impl Strategy<Value = DType> {
+    prop::sample::select(DType::ALL.to_vec())
+}
+
+fn entries() -> impl Strategy<Value = Entries> {
+    prop_oneof![(0..6usize).prop_map(Entries::Apart), Just(Entries::Between), Just(Entries::Stride0), Just(Entries::Single)]
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    // Offsets and gaps of zero and of multiples of four let vector loads happen.
+    let gap = prop_oneof![3 => Just(0), 2 => Just(4), 3 => 0..9usize];
+    let lead = prop_oneof![Just(8), 8..20usize];
+    (dtype(), any::<bool>(), lead, gap, entries())
+        .prop_map(|(dtype, transposed, lead, pad, entries)| Place { dtype, transposed, lead, pad, entries })
+}
+
+/// Where something is written: one place for each element.
+fn output() -> impl Strategy<Value = Place> {
+    place().prop_map(|place| {
+        let entries = match place.entries {
+            Entries::Stride0 | Entries::Single => Entries::Apart(0),
+            apart => apart,
+        };
+        Place { transposed: false, entries, ..place }
+    })
+}
+
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![6 => 1..40usize, 3 => (1..12usize).prop_map(|quads| 4 * quads), 2 => 40..140usize, 1 => Just(0)]
+}
+
+fn groups(m: usize) -> impl Strategy<Value = Groups> {
+    let ends = prop::collection::vec(prop_oneof![9 => 0..=m as u32 + 2, 1 => any::<u32>()], 1..6);
+    (ends, any::<bool>()).prop_map(move |(mut ends, on_device)| {
+        if !on_device {
+            ends.iter_mut().for_each(|end| *end = (*end).min(m as u32));
+            ends.sort_unstable();
+        }
+        Groups { ends, on_device }
+    })
+}
+
+/// Everything but the kernel.
+fn case() -> impl Strategy<Value = Case> {
+    let factor = || prop_oneof![Just(0.0f32), Just(1.0), -2.0..2.0f32];
+    let shape = ([size(), size(), size()], prop_oneof![Just(None), (0..4usize).prop_map(Some)]);
+    let places = (place(), place(), output());
+    let kind = prop_oneof![6 => Just(None), 1 => Just(Some(false)), 1 => Just(Some(true))];
+    let quantized = prop_oneof![5 => Just(None), 1 => dtype().prop_map(Some)];
+    let axis = prop::sample::select(vec![Axis::M, Axis::N]);
+    let ends = (
+        (factor(), prop_oneof![2 => Just(0.0f32), 1 => factor()]),
+        prop::option::of((axis, place())),
+        prop::sample::select(Activation::ALL.to_vec()),
+        prop::option::weighted(0.3, place()),
+    );
+    let base = (shape, places, ends, (any::<bool>(), any::<u64>()), (kind, quantized));
+    base.prop_flat_map(|(shape, (a, b, c), (factors, bias, activation, residual), (integers, seed), (kind, quantized))| {
+        let ([m, n, k], batch) = shape;
+        // A batch shows in A or B; a product with groups has none.
+        let batch = if kind.is_some() || (a.entries == Entries::Single && b.entries == Entries::Single) { None } else { batch };
+        // There are no weights of no matrix.
+        let batch = if quantized.is_some() { batch.map(|batch| batch.max(1)) } else { batch };
+        let k = if quantized.is_some() { k / 16 * 64 } else { k };
+        let quantized = quantized.map(|scales| (QuantFormat::AFFINE4_G64, scales));
+        let data = if integers { Data::Integers } else { Data::Random };
+        // Every entry of a group has its own weights.
+        let b = if kind.is_some() { Place { entries: Entries::Apart(4), ..b } } else { b };
+        let bias = bias.map(|(axis, place)| (axis, Place { transposed: false, ..place }));
+        let residual = residual.map(|place| Place { transposed: false, ..place });
+        let (alpha, beta) = factors;
+        let case = Case { size: [m, n, k], batch, a, b, c, quantized, alpha, beta, bias, activation, residual, seed, ..Case::new([0; 3], [DType::F32; 3]) };
+        let case = Case { a_data: data.clone(), b_data: data, ..case };
+        match kind {
+            None => Just(case).boxed(),
+            Some(_) => groups(m).prop_map(move |groups| Case { groups: Some(groups), ..case.clone() }).boxed(),
+        }
+    })
+}
+
+fn property(cases: u32, file: &'static str, check: impl Fn(Case) -> Result<(), String>) {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());
+    let config = Config {
+        cases: asked.unwrap_or(cases),
+        // The path is relative to the package, in which cargo runs its tests.
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(file))),
+        max_shrink_iters: 300,
+        ..Config::default()
+    };
+    let outcome = TestRunner::new(config).run(&case(), |case| check(case).map_err(TestCaseError::fail));
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+}
+
+/// A case on every adapter, by the kernel of each adapter's list at `index`.
+fn on_adapters(index: usize, case: &Case) -> Result<(), String> {
+    for adapter in adapters() {
+        let kernel = one_of_each(adapter)[index].clone();
+        let split = if kernel.splits && case.groups.is_none() && case.seed % 4 == 0 { "+k3" } else { "" };
+        let case = case.clone().kernel(format!("{}{split}", kernel.name));
+        run(&adapter.context, &case).map_err(|what| format!("{}: {what}", adapter.name()))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn first_kernel() {
+    property(96, "proptest-regressions/gpu.txt", |case| on_adapters(0, &case));
+}
+
+#[test]
+fn second_kernel() {
+    property(32, "proptest-regressions/gpu.txt", |case| on_adapters(1, &case));
+}
+
+#[test]
+fn third_kernel() {
+    property(16, "proptest-regressions/gpu.txt", |case| on_adapters(2, &case));
+}
+
+#[test]
+fn cpu_executor() {
+    let context = Context::cpu();
+    property(512, "proptest-regressions/cpu.txt", |mut case| {
+        // What only a device can hold is clamped by the device.
+        if let Some(groups) = &mut case.groups {
+            groups.ends.iter_mut().for_each(|end| *end = (*end).min(case.size[0] as u32));
+            groups.ends.sort_unstable();
+        }
+        run(&context, &case).map(|_| ())
+    });
+}
