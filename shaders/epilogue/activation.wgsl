@@ -2,17 +2,17 @@
 
 const ACTIVATION: u32 = 0u; //param
 
-fn activation(x: f32) -> f32 {
+fn activation(x: vec4<f32>) -> vec4<f32> {
     switch ACTIVATION {
         case 1u: { // relu; written so that NaN stays NaN
-            return select(x, 0.0, x < 0.0);
+            return select(x, vec4<f32>(), x < vec4<f32>());
         }
         case 2u: { // gelu, tanh form
             let inner = 0.7978845608028654 * (x + 0.044715 * x * x * x);
-            return 0.5 * x * (1.0 + tanh(clamp(inner, -15.0, 15.0)));
+            return 0.5 * x * (1.0 + tanh(clamp(inner, vec4<f32>(-15.0), vec4<f32>(15.0))));
         }
         case 3u: { // silu
-            return x / (1.0 + exp(-clamp(x, -80.0, 80.0)));
+            return x / (1.0 + exp(-clamp(x, vec4<f32>(-80.0), vec4<f32>(80.0))));
         }
         default: {
             return x;

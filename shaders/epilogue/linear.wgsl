@@ -9,17 +9,29 @@ fn c_index(batch: u32, row: u32, col: u32) -> u32 {
     return params.c_offset + batch * params.c_batch + row * params.c_ld + col;
 }
 
-fn epilogue(batch: u32, group: u32, row: u32, col: u32, x: f32) -> f32 {
+// For n neighbouring columns of a row; what lies beyond them is neither read nor meant.
+fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) -> vec4<f32> {
     var y = params.alpha * x;
     if USE_BETA {
-        y += params.beta * c_load(c_index(batch, row, col));
+        y += params.beta * c_load4(c_index(batch, row, col), n);
     }
     if USE_BIAS {
-        y += bias_load(params.bias_offset + group * params.bias_batch + select(col, row, BIAS_ALONG_M) * params.bias_ld);
+        let first = params.bias_offset + group * params.bias_batch;
+        let ld = params.bias_ld;
+        if BIAS_ALONG_M {
+            y += bias_load(first + row * ld);
+        } else {
+            let at = first + col * ld;
+            y.x += bias_load(at);
+            if n > 1u { y.y += bias_load(at + ld); }
+            if n > 2u { y.z += bias_load(at + 2u * ld); }
+            if n > 3u { y.w += bias_load(at + 3u * ld); }
+        }
     }
     y = activation(y);
     if USE_RESIDUAL {
-        y += residual_load(params.residual_offset + batch * params.residual_batch + row * params.residual_ld + col);
+        let first = params.residual_offset + batch * params.residual_batch;
+        y += residual_load4_part(first + row * params.residual_ld + col, n);
     }
     return y;
 }

@@ -62,7 +62,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         for (var split = 0u; split < params.splits; split += 1u) {
             sum += partial_sums[((split * c_entries() + at.batch) * params.m + at.row) * params.n + at.col];
         }
-        y[half] = epilogue(at.batch, owner.group, at.row, at.col, sum);
+        y[half] = epilogue(at.batch, owner.group, at.row, at.col, 1u, vec4<f32>(sum, 0.0, 0.0, 0.0)).x;
         valid[half] = true;
     }
     c_store_word(word, y, valid);

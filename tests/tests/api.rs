@@ -1,0 +1,307 @@
+//! The public crate as a program uses it: commands of its own, buffers of its own, views, reading back, contexts, the pipeline cache.
+
+use std::future::Future;
+use std::task::{Poll, Waker};
+use tilewise::wgpu::{self, BufferUsages};
+use tilewise::{Activation, Context, ContextOptions, DType, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Tensor};
+use tilewise_tests::{Data, Rng, adapters};
+
+fn random(shape: &[usize], seed: u64) -> Vec<f32> {
+    Data::Integers.generate(DType::F32, 1, [shape.iter().product(), 1], &mut Rng::new(seed))
+}
+
+fn upload(context: &Context, shape: &[usize], seed: u64) -> Tensor {
+    Tensor::upload(context, &random(shape, seed), shape).unwrap()
+}
+
+/// The same product of integers, straightforwardly.
+fn product(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
+    let element = |i: usize| (0..k).map(|s| a[i / n * k + s] * b[s * n + i % n]).sum();
+    (0..m * n).map(element).collect()
+}
+
+fn read(tensor: &Tensor) -> Vec<f32> {
+    tensor.read_f32_blocking().unwrap()
+}
+
+/// A chain of dependent products in one compute pass of one encoder, and independent ones in the same submission.
+#[test]
+fn many_products_in_one_submission() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let shape = [24, 24];
+        let [a, b, c] = [1, 2, 3].map(|seed| upload(context, &shape, seed));
+        let [ab, abc, other] = [(); 3].map(|()| Tensor::zeros(context, DType::F32, &shape).unwrap());
+        let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
+        {
+            let mut pass = encoder.begin_compute_pass(&Default::default());
+            Gemm::new(&a, &b).record(&mut pass, &ab).unwrap();
+            Gemm::new(&ab, &c).kernel("gemv/1x4+k2").record(&mut pass, &abc).unwrap();
+        }
+        Gemm::new(&abc, &a).encode(&mut encoder, &other).unwrap();
+        Gemm::new(&c, &c).alpha(2.0).beta(1.0).encode(&mut encoder, &other).unwrap();
+        assert_eq!(read(&other), vec![0.0; 576], "nothing runs before it is submitted");
+        context.queue().unwrap().submit([encoder.finish()]);
+
+        let size = [24, 24, 24];
+        let [a, b, c] = [1, 2, 3].map(|seed| random(&shape, seed));
+        let first = product(&a, &b, size);
+        assert_eq!(read(&ab), first, "{}", adapter.name());
+        let second = product(&first, &c, size);
+        assert_eq!(read(&abc), second);
+        let sum: Vec<_> = product(&second, &a, size).iter().zip(product(&c, &c, size)).map(|(x, y)| x + 2.0 * y).collect();
+        assert_eq!(read(&other), sum);
+    }
+}
+
+/// Scratch memory is shared by split products of different sizes, small before large and large before small, in one encoder.
+#[test]
+fn scratch_is_shared() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let sizes = [[3, 4, 1100], [40, 36, 1500], [5, 8, 1200], [64, 64, 1100], [1, 4, 1030]];
+        let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        let outputs = sizes.map(|[m, n, k]| {
+            let (a, b) = (upload(context, &[m, k], 7), upload(context, &[k, n], 8));
+            let c = Tensor::zeros(context, DType::F32, &[m, n]).unwrap();
+            Gemm::new(&a, &b).kernel("gemv/1x4+k2").record(&mut pass, &c).unwrap();
+            c
+        });
+        drop(pass);
+        context.queue().unwrap().submit([encoder.finish()]);
+        for (size, output) in sizes.into_iter().zip(&outputs) {
+            let [m, n, k] = size;
+            assert_eq!(read(output), product(&random(&[m, k], 7), &random(&[k, n], 8), size), "{size:?} on {}", adapter.name());
+        }
+    }
+}
+
+/// More products than the context keeps parameters for, without waiting between them.
+#[test]
+fn many_submissions() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let a = upload(context, &[6, 6], 1);
+        let b = upload(context, &[6, 6], 2);
+        let results: Vec<_> = (0..200).map(|i| Gemm::new(&a, &b).alpha(i as f32).kernel("naive").run().unwrap()).collect();
+        let expected = product(&random(&[6, 6], 1), &random(&[6, 6], 2), [6, 6, 6]);
+        for (i, result) in results.iter().enumerate().step_by(37) {
+            assert_eq!(read(result), expected.iter().map(|x| x * i as f32).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// Buffers of the caller's: operands and output at offsets of one another's neighbours, with only the usages that are needed.
+#[test]
+fn buffers_of_the_callers() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let (device, queue) = (context.device().unwrap(), context.queue().unwrap());
+        let buffer = |usage| {
+            device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 4096, usage, mapped_at_creation: false })
+        };
+        let inputs = buffer(BufferUsages::STORAGE | BufferUsages::COPY_DST);
+        let output = buffer(BufferUsages::STORAGE | BufferUsages::COPY_SRC);
+        let (a, b) = (random(&[5, 6], 3), random(&[6, 7], 4));
+        queue.write_buffer(&inputs, 20, bytemuck::cast_slice(&a));
+        queue.write_buffer(&inputs, 1012, bytemuck::cast_slice(&b));
+        let view = |buffer: &wgpu::Buffer, at, shape: &[usize], strides: &[usize]| {
+            Tensor::from_buffer(context, buffer.clone(), at, DType::F32, shape, strides).unwrap()
+        };
+        let [va, vb, vc] = [
+            view(&inputs, 20, &[5, 6], &[6, 1]),
+            view(&inputs, 1012, &[6, 7], &[7, 1]),
+            view(&output, 2052, &[5, 7], &[9, 1]),
+        ];
+        Gemm::new(&va, &vb).run_into(&vc).unwrap();
+        assert_eq!(read(&vc), product(&a, &b, [5, 7, 6]), "{}", adapter.name());
+        assert_eq!(vc.buffer().unwrap().1, 2052);
+        let whole = read(&view(&output, 0, &[1024], &[1]));
+        let outside = (0..1024).filter(|i| *i < 513 || (i - 513) % 9 >= 7 || (i - 513) / 9 >= 5);
+        assert!(outside.into_iter().all(|i| whole[i] == 0.0), "something was written outside the view");
+        drop(buffer);
+    }
+}
+
+/// Views give the elements they say, and products of views those of their elements: on every adapter and on the CPU.
+#[test]
+fn views() {
+    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
+    for context in contexts {
+        let values: Vec<f32> = (0..60).map(|i| i as f32).collect();
+        let cube = Tensor::upload(&context, &values, &[3, 4, 5]).unwrap();
+        assert_eq!(cube.strides(), [20, 5, 1]);
+        assert_eq!((cube.elements(), cube.is_contiguous(), cube.dtype()), (60, true, DType::F32));
+        let slice = cube.slice(&[1..3, 2..4, 1..3]).unwrap();
+        assert_eq!(read(&slice), [31.0, 32.0, 36.0, 37.0, 51.0, 52.0, 56.0, 57.0]);
+        assert_eq!(read(&slice.t()), [31.0, 36.0, 32.0, 37.0, 51.0, 56.0, 52.0, 57.0]);
+        assert!(!slice.is_contiguous() && !slice.t().is_contiguous());
+        assert_eq!(slice.t().shape(), [2, 2, 2]);
+        let flat = cube.reshape(&[12, 5]).unwrap();
+        assert_eq!(read(&flat.slice(&[11..12, 0..5]).unwrap()), [55.0, 56.0, 57.0, 58.0, 59.0]);
+        assert_eq!(read(&cube.slice(&[0..0, 0..4, 0..5]).unwrap()), [] as [f32; 0]);
+        assert_eq!(read(&flat.reshape(&[60]).unwrap().t()), values);
+        // 16-bit views begin and end inside words.
+        let halves: Vec<_> = (0..15).map(|i| half::f16::from_f32(i as f32)).collect();
+        let halves = Tensor::upload(&context, &halves, &[3, 5]).unwrap();
+        let odd = halves.slice(&[1..3, 0..5]).unwrap();
+        assert_eq!(read(&odd), (5..15).map(|i| i as f32).collect::<Vec<_>>());
+        assert_eq!(odd.read_blocking::<half::f16>().unwrap()[9].to_f32(), 14.0);
+
+        let [left, right] = [cube.slice(&[0..1, 0..4, 1..3]).unwrap(), cube.slice(&[2..3, 1..4, 0..2]).unwrap()];
+        let c = context.matmul(&left.reshape_or_same(), &right.t()).unwrap();
+        let expected = product(&read(&left), &read(&right.t()), [4, 3, 2]);
+        assert_eq!(c.shape(), [1, 4, 3]);
+        assert_eq!(read(&c), expected, "{context:?}");
+    }
+}
+
+/// What views() multiplies needs no copy.
+trait Same {
+    fn reshape_or_same(&self) -> Tensor;
+}
+
+impl Same for Tensor {
+    fn reshape_or_same(&self) -> Tensor {
+        self.clone()
+    }
+}
+
+/// Shapes and types of what `run` allocates; `c` starts it and stays as it is.
+#[test]
+fn outputs() {
+    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
+    for context in contexts {
+        let (a, b) = (upload(&context, &[4, 6], 1), upload(&context, &[6, 3], 2));
+        let c = Gemm::new(&a, &b).out_dtype(DType::BF16).run().unwrap();
+        assert_eq!((c.dtype(), c.shape()), (DType::BF16, &[4, 3][..]));
+        let start = upload(&context, &[4, 3], 9);
+        let sum = Gemm::new(&a, &b).beta(3.0).c(&start).run().unwrap();
+        let plain = product(&random(&[4, 6], 1), &random(&[6, 3], 2), [4, 3, 6]);
+        let expected: Vec<_> = plain.iter().zip(random(&[4, 3], 9)).map(|(x, y)| x + 3.0 * y).collect();
+        assert_eq!(read(&sum), expected);
+        assert_eq!(read(&start), random(&[4, 3], 9));
+        let batch = context.matmul(&upload(&context, &[5, 4, 6], 3), &b).unwrap();
+        assert_eq!(batch.shape(), [5, 4, 3]);
+        let ends = GroupOffsets::upload(&context, &[1, 2]).unwrap();
+        let grouped = Gemm::grouped(&a, &upload(&context, &[2, 6, 3], 4), &ends).run().unwrap();
+        assert_eq!(read(&grouped)[6..], [0.0; 6], "rows of no group are zero in a new output");
+        let weights = QuantizedTensor::quantize(&context, &random(&[8, 64], 5), [8, 64], QuantFormat::AFFINE4_G64, DType::F32);
+        let y = Gemm::new(&upload(&context, &[2, 64], 6), &weights.unwrap()).activation(Activation::Relu).run().unwrap();
+        assert!(y.shape() == [2, 8] && read(&y).iter().all(|&y| y >= 0.0));
+        let text = Gemm::new(&a, &b).explain().unwrap();
+        assert!(text.contains("C[4,3] = A[4,6]·B[6,3]") && text.contains("chosen"), "{text}");
+    }
+}
+
+/// Reading never blocks: each poll of the future returns, and once the work is done it is ready.
+#[test]
+fn reading_does_not_block() {
+    for adapter in adapters() {
+        let a = upload(&adapter.context, &[64, 64], 1);
+        let c = adapter.context.matmul(&a, &a).unwrap();
+        let mut reading = std::pin::pin!(c.read::<f32>());
+        let mut task = std::task::Context::from_waker(Waker::noop());
+        let mut polls = 0;
+        let values = loop {
+            polls += 1;
+            assert!(polls < 10_000_000, "the readback never came");
+            if let Poll::Ready(values) = reading.as_mut().poll(&mut task) {
+                break values.unwrap();
+            }
+        };
+        let a = random(&[64, 64], 1);
+        assert_eq!(values, product(&a, &a, [64, 64, 64]), "{}", adapter.name());
+        // A reading that is given up leaves the context as it was.
+        drop(Box::pin(c.read::<f32>()));
+        let mut given_up = Box::pin(c.read::<f32>());
+        let _ = given_up.as_mut().poll(&mut task);
+        drop(given_up);
+        assert_eq!(read(&c), values);
+    }
+}
+
+/// Contexts, tensors and products may be used from several threads at once.
+#[test]
+fn threads() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                scope.spawn(move || {
+                    for i in 0..10 {
+                        let (m, n, k) = (4 + thread, 5 + i, 600 + thread);
+                        let (a, b) = (upload(context, &[m, k], 1), upload(context, &[k, n], 2));
+                        let kernel = ["naive", "gemv/1x4+k2"][i % 2];
+                        let c = Gemm::new(&a, &b).kernel(kernel).run().unwrap();
+                        assert_eq!(read(&c), product(&random(&[m, k], 1), &random(&[k, n], 2), [m, n, k]));
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// The pipelines kept on disk: written whole, read again, ignored when they are not what they should be.
+#[test]
+fn pipeline_cache() {
+    for (number, adapter) in adapters().iter().enumerate() {
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pipelines-{number}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let options = ContextOptions { adapter: Some(adapter.name().into()), pipeline_cache: Some(folder.clone()) };
+        let use_once = || {
+            let context = Context::with_options(&options).unwrap();
+            let a = upload(&context, &[8, 8], 1);
+            let c = Gemm::new(&a, &a).kernel("naive").run().unwrap();
+            assert_eq!(read(&c), product(&random(&[8, 8], 1), &random(&[8, 8], 1), [8, 8, 8]), "{}", adapter.name());
+        };
+        let files = || std::fs::read_dir(&folder).map_or(vec![], |all| all.map(|file| file.unwrap().path()).collect());
+        use_once();
+        let context = Context::with_options(&options).unwrap();
+        if !context.device().unwrap().features().contains(wgpu::Features::PIPELINE_CACHE) {
+            println!("skipped: the pipeline cache on {}: its backend has none", adapter.name());
+            assert!(files().is_empty());
+            continue;
+        }
+        drop(context);
+        assert_eq!(files().len(), 1, "one file and no drafts: {:?}", files());
+        let file = files().remove(0);
+        let whole = std::fs::read(&file).unwrap();
+        assert!(!whole.is_empty());
+        use_once();
+        for corrupt in [vec![], vec![0xa5; 100], whole[..whole.len() / 2].to_vec(), [&whole[..40], &vec![0xff; whole.len()][..]].concat()] {
+            std::fs::write(&file, &corrupt).unwrap();
+            use_once();
+        }
+        // Several at once leave one whole file.
+        std::thread::scope(|scope| {
+            (0..3).for_each(|_| drop(scope.spawn(use_once)));
+        });
+        assert_eq!(files().len(), 1, "{:?}", files());
+        use_once();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    // A folder that cannot be made is no reason to fail.
+    if let Some(adapter) = adapters().first() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let options = ContextOptions { adapter: Some(adapter.name().into()), pipeline_cache: Some(file.join("below")) };
+        let context = Context::with_options(&options).unwrap();
+        context.matmul(&upload(&context, &[2, 2], 1), &upload(&context, &[2, 2], 1)).unwrap();
+    }
+}
+
+/// Adapters by name, by backend, and the CPU by its own name.
+#[test]
+fn choosing_a_context() {
+    let open = tilewise_tests::adapters::open;
+    let cpu = open("CPU").unwrap();
+    assert!(cpu.is_cpu() && cpu.device().is_none() && cpu.queue().is_none() && cpu.backend_name() == "cpu");
+    cpu.wait().unwrap();
+    for adapter in adapters() {
+        assert_eq!(open(&adapter.name().to_uppercase()).unwrap().adapter_name(), adapter.name());
+        assert_eq!(open(adapter.description.backend).unwrap().backend_name(), adapter.description.backend);
+        assert_eq!(adapter.context.caps(), &adapter.description.caps);
+        assert!(!adapter.context.is_cpu());
+    }
+}

@@ -1,0 +1,280 @@
+//! Bad input: each kind gives its own error, with the numbers. None panics, reaches the driver, or gives a result.
+
+use tilewise::wgpu::BufferUsages;
+use tilewise::{Axis, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Tensor, wgpu};
+use tilewise_core::{Caps, Format, Grouping, Operand, Problem, plan};
+use tilewise_shaders::LIBRARY;
+use tilewise_tests::adapters;
+
+/// Contexts on which bad operands are tried: every adapter's, and the CPU executor.
+fn contexts() -> Vec<Context> {
+    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
+}
+
+fn zeros(context: &Context, shape: &[usize]) -> Tensor {
+    Tensor::zeros(context, DType::F32, shape).unwrap()
+}
+
+/// Fails unless `result` is this kind of error and its message has all of these words.
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: Result<T, Error>, kind: fn(&Error) -> bool, words: &[&str]) {
+    let error = result.expect_err("bad input must be refused");
+    let text = error.to_string();
+    assert!(kind(&error), "another kind of error than expected: {error:?}");
+    assert!(words.iter().all(|word| text.contains(word)), "{text:?} lacks one of {words:?}");
+}
+
+macro_rules! kind {
+    ($pattern:ident) => {
+        |error: &Error| matches!(error, Error::$pattern { .. })
+    };
+}
+
+#[test]
+fn dimensions_that_do_not_fit() {
+    for context in contexts() {
+        let tensor = |shape: &[usize]| zeros(&context, shape);
+        let [a, b] = [tensor(&[4, 5]), tensor(&[6, 7])];
+        refused(context.matmul(&a, &b), kind!(Shape), &["4×5", "6×7"]);
+        refused(context.matmul(&tensor(&[5]), &b), kind!(Shape), &["[5]"]);
+        refused(context.matmul(&tensor(&[2, 4, 6]), &tensor(&[3, 6, 7])), kind!(Shape), &["batch", "2", "3"]);
+        let [a, b] = [tensor(&[4, 6]), tensor(&[6, 7])];
+        let plain = Gemm::new(&a, &b);
+        refused(plain.run_into(&tensor(&[4, 8])), kind!(Shape), &["C", "[4, 8]", "[4, 7]"]);
+        refused(plain.run_into(&tensor(&[2, 4, 7])), kind!(Shape), &["C", "2"]);
+        refused(plain.clone().bias(&tensor(&[4])).run(), kind!(Shape), &["bias", "[4]", "[7]"]);
+        refused(plain.clone().bias_along(&tensor(&[7]), Axis::M).run(), kind!(Shape), &["bias", "[7]", "[4]"]);
+        refused(plain.clone().residual(&tensor(&[7, 4])).run(), kind!(Shape), &["residual", "[7, 4]", "[4, 7]"]);
+        refused(plain.clone().c(&tensor(&[4, 6])).run(), kind!(Shape), &["[4, 6]", "[4, 7]"]);
+        refused(plain.clone().beta(2.0).run(), kind!(Value), &["beta is 2"]);
+        refused(Tensor::upload(&context, &[1.0f32; 5], &[2, 3]), kind!(Shape), &["[2, 3]", "24", "20"]);
+        refused(a.slice(&[0..5, 0..6]), kind!(Shape), &["0..5", "[4, 6]"]);
+        refused(a.slice(&[0..4]), kind!(Shape), &["[4, 6]"]);
+        refused(a.reshape(&[5, 5]), kind!(Shape), &["[4, 6]", "[5, 5]"]);
+        refused(a.t().reshape(&[24]), kind!(Strides), &["[6, 4]"]);
+        let kept = a.slice(&[0..4, 0..3]).unwrap();
+        refused(kept.reshape(&[12]), kind!(Strides), &["[4, 3]", "[6, 1]"]);
+        refused(a.read_blocking::<half::f16>(), kind!(Unsupported), &["f32", "f16"]);
+    }
+}
+
+#[test]
+fn numbers_that_overflow() {
+    for context in contexts() {
+        let huge = usize::MAX / 2;
+        refused(Tensor::zeros(&context, DType::F32, &[huge, 3]), kind!(Overflow), &["shape"]);
+        refused(Tensor::zeros(&context, DType::F32, &[usize::MAX / 3]), kind!(Overflow), &["f32"]);
+    }
+    let caps = Caps { max_buffer_bytes: u64::MAX, max_binding_bytes: u64::MAX, ..Caps::webgpu_default() };
+    let planned = |problem: &Problem| plan(problem, &caps, &LIBRARY, None);
+    // M·K beyond 32 bits, beyond 64 bits, and dimensions beyond what tiles can count.
+    refused(planned(&Problem::dense(DType::F32, 1 << 17, 8, 1 << 16)), kind!(Overflow), &["A", "8589934592", "4294967295"]);
+    let mut problem = Problem::dense(DType::F16, 4, 4, 4);
+    problem.a = Operand { ld: u64::MAX / 2, len: u64::MAX, ..problem.a };
+    refused(planned(&problem), kind!(Overflow), &["A", "2^64"]);
+    refused(planned(&Problem::dense(DType::F32, (1 << 31) + 1, 0, 0)), kind!(Overflow), &["M", "2147483649"]);
+    refused(planned(&Problem { batch: 1 << 40, ..Problem::dense(DType::F32, 1, 1, 1) }), kind!(Overflow), &["batch", "1099511627776"]);
+    let mut problem = Problem::dense(DType::F32, 4, 4, 4);
+    problem.b = Operand { offset: u64::from(u32::MAX), len: u64::MAX, ..problem.b };
+    refused(planned(&problem), kind!(Overflow), &["B", "4294967311"]);
+}
+
+#[test]
+fn storage_that_is_too_small_or_too_large() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let (buffer, _) = zeros(context, &[100]).buffer().map(|(buffer, at)| (buffer.clone(), at)).unwrap();
+        let len = (buffer.size() / 4).to_string();
+        let view = |offset, shape: &[usize], strides: &[usize]| {
+            Tensor::from_buffer(context, buffer.clone(), offset, DType::F32, shape, strides)
+        };
+        refused(view(0, &[10, 10], &[11, 1]), kind!(BufferTooSmall), &["109", &len]);
+        refused(view(8, &[10, 10], &[10, 1]), kind!(BufferTooSmall), &["102", &len]);
+        refused(view(4000, &[1, 1], &[1, 1]), kind!(BufferTooSmall), &["1001", &len]);
+        refused(view(0, &[3, 3], &[usize::MAX, 1]), kind!(Overflow), &["[3, 3]"]);
+        refused(view(0, &[3, 3], &[3]), kind!(Shape), &["[3, 3]", "[3]"]);
+        refused(view(2, &[3, 3], &[3, 1]), kind!(Misaligned), &["2", "f32"]);
+        refused(Tensor::from_buffer(context, buffer.clone(), 3, DType::BF16, &[1], &[1]), kind!(Misaligned), &["3", "bf16"]);
+        refused(GroupOffsets::from_buffer(context, buffer.clone(), 0, 4000), kind!(BufferTooSmall), &["4000", &len]);
+        let align = context.caps().storage_alignment;
+        let off = u64::from(align) / 2;
+        refused(GroupOffsets::from_buffer(context, buffer.clone(), off, 1), kind!(Misaligned), &[&off.to_string(), &align.to_string()]);
+
+        let limit = context.caps().max_buffer_bytes;
+        let elements = (limit / 4 + 1) as usize;
+        let needed = (elements * 4).to_string();
+        refused(Tensor::zeros(context, DType::F32, &[elements]), kind!(TooLarge), &[&needed, &limit.to_string(), "max_buffer_size"]);
+
+        // A device whose bindings are smaller than its buffers.
+        let small = adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = 1 << 16);
+        let [a, b] = [zeros(&small, &[130, 128]), zeros(&small, &[128, 4])];
+        refused(small.matmul(&a, &b), kind!(TooLarge), &["A", "66560", "65536", "max_storage_buffer_binding_size"]);
+        let words = [1.0f32; 100];
+        assert_eq!(Tensor::upload(&small, &words, &[100]).unwrap().read_blocking::<f32>().unwrap(), words);
+    }
+    let mut problem = Problem::dense(DType::F32, 4, 5, 6);
+    problem.b.len -= 1;
+    let short = plan(&problem, &Caps::webgpu_default(), &LIBRARY, None).unwrap_err();
+    assert_eq!(short, Error::BufferTooSmall { operand: "B", needed: 30, len: 29 });
+}
+
+#[test]
+fn strides_that_no_kernel_follows() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let flat = zeros(context, &[4096]);
+        let view = |shape: &[usize], strides: &[usize]| {
+            let (buffer, at) = flat.buffer().unwrap();
+            Tensor::from_buffer(context, buffer.clone(), at, DType::F32, shape, strides).unwrap()
+        };
+        let b = zeros(context, &[6, 7]);
+        refused(context.matmul(&view(&[4, 6], &[60, 2]), &b), kind!(Strides), &["A", "[60, 2]"]);
+        let a = zeros(context, &[4, 6]);
+        let gemm = Gemm::new(&a, &b);
+        refused(gemm.run_into(&view(&[4, 7], &[6, 1])), kind!(Strides), &["C", "6 apart", "7 columns"]);
+        refused(gemm.run_into(&view(&[4, 7], &[1, 4])), kind!(Strides), &["C"]);
+        let batch = zeros(context, &[3, 4, 6]);
+        refused(Gemm::new(&batch, &b).run_into(&view(&[3, 4, 7], &[0, 7, 1])), kind!(Strides), &["C", "3 entries 0 apart"]);
+    }
+}
+
+#[test]
+fn outputs_that_alias() {
+    for context in contexts() {
+        let square = zeros(&context, &[8, 8]);
+        let other = zeros(&context, &[8, 8]);
+        let both = zeros(&context, &[16, 8]);
+        let [top, bottom] = [0..8, 8..16].map(|rows| both.slice(&[rows, 0..8]).unwrap());
+        refused(Gemm::new(&square, &other).run_into(&square), kind!(Aliased), &["A"]);
+        refused(Gemm::new(&other, &square).run_into(&square.t()), kind!(Aliased), &["B"]);
+        // WebGPU counts buffers, not ranges.
+        refused(Gemm::new(&top, &other).run_into(&bottom), kind!(Aliased), &["A"]);
+        refused(Gemm::new(&other, &other).residual(&square).run_into(&square), kind!(Aliased), &["residual"]);
+        let bias = square.slice(&[0..1, 0..8]).unwrap().reshape(&[8]).unwrap();
+        refused(Gemm::new(&other, &other).bias(&bias).run_into(&square), kind!(Aliased), &["bias"]);
+        // Inputs may share.
+        Gemm::new(&other, &other).residual(&other).run_into(&square).unwrap();
+    }
+}
+
+#[test]
+fn formats_that_are_not_supported() {
+    let quantized = Format::Quantized(QuantFormat::AFFINE4_G64, DType::F16);
+    let caps = Caps::webgpu_default();
+    let problem = Problem::dense(DType::F32, 8, 8, 64);
+    let planned = |problem: &Problem| plan(problem, &caps, &LIBRARY, None);
+    refused(planned(&Problem { a: Operand { format: quantized, ..problem.a }, ..problem }), kind!(Unsupported), &["A", "affine-4bit-g64"]);
+    refused(planned(&Problem { c: Operand { format: quantized, ..problem.c }, ..problem }), kind!(Unsupported), &["C", "affine-4bit-g64"]);
+    refused(planned(&Problem { b: Operand { format: quantized, ..problem.b }, ..problem }), kind!(Unsupported), &["[N,K]"]);
+    let three = Format::Quantized(QuantFormat::Affine { bits: 3, group_size: 64 }, DType::F16);
+    refused(planned(&Problem { b: Operand::packed(three, 1, 8, 64).t(), ..problem }), kind!(Unsupported), &["3 bits", "64"]);
+    let short = Problem { b: Operand::packed(quantized, 1, 8, 60).t(), ..Problem::dense(DType::F32, 8, 8, 60) };
+    refused(planned(&short), kind!(Shape), &["60", "64"]);
+    let shifted = Operand { offset: 8, len: 520, ..Operand::packed(quantized, 1, 8, 64).t() };
+    refused(planned(&Problem { b: shifted, ..problem }), kind!(Misaligned), &["offset", "8", "64"]);
+    for context in contexts() {
+        let weights = [0.5f32; 60];
+        let quantize = |shape, format| QuantizedTensor::quantize(&context, &weights, shape, format, DType::F32);
+        refused(quantize([1, 60], QuantFormat::AFFINE4_G64), kind!(Shape), &["60", "64"]);
+        refused(quantize([1, 64], QuantFormat::AFFINE4_G64), kind!(Shape), &["60", "64"]);
+        refused(quantize([1, 60], QuantFormat::Affine { bits: 5, group_size: 32 }), kind!(Unsupported), &["5", "32"]);
+    }
+}
+
+#[test]
+fn group_offsets() {
+    for context in contexts() {
+        refused(GroupOffsets::upload(&context, &[3, 7, 5]), kind!(GroupOffsets), &["number 2", "5", "7"]);
+        let (a, b) = (zeros(&context, &[10, 6]), zeros(&context, &[2, 6, 7]));
+        let ends = |ends: &[u32]| GroupOffsets::upload(&context, ends).unwrap();
+        refused(Gemm::grouped(&a, &b, &ends(&[3, 11])).run(), kind!(GroupOffsets), &["11", "10"]);
+        refused(Gemm::grouped(&a, &b, &ends(&[3, 5, 10])).run(), kind!(Shape), &["3", "2"]);
+        refused(Gemm::grouped(&zeros(&context, &[2, 10, 6]), &b, &ends(&[3, 5])).run(), kind!(Shape), &["batch of 2"]);
+    }
+    let problem = Problem { batch: 2, grouping: Grouping::RaggedM { groups: 2 }, ..Problem::dense(DType::F32, 4, 4, 4) };
+    refused(plan(&problem, &Caps::webgpu_default(), &LIBRARY, None), kind!(Shape), &["batch", "2"]);
+}
+
+#[test]
+fn kernels_by_name() {
+    for context in contexts() {
+        let a = zeros(&context, &[4, 4]);
+        let gemm = |name: &str| Gemm::new(&a, &a).kernel(name).run();
+        refused(gemm("fast"), kind!(UnknownKernel), &["fast", "simt/64x64x16", "naive"]);
+        refused(gemm("simt/1x1"), kind!(UnknownKernel), &["simt/1x1"]);
+        for count in ["0", "4097", "x", ""] {
+            refused(gemm(&format!("simt+k{count}")), kind!(Value), &["+k"]);
+        }
+        refused(gemm("naive+k2"), kind!(NoKernel), &["naive", "2 parts"]);
+        // An unknown name is unknown even where there is nothing to do.
+        let nothing = zeros(&context, &[0, 4]);
+        refused(Gemm::new(&nothing, &a).kernel("fast").run(), kind!(UnknownKernel), &["fast"]);
+    }
+}
+
+#[test]
+fn contexts_that_differ() {
+    let cpu = Context::cpu();
+    let here = zeros(&cpu, &[4, 4]);
+    refused(cpu.matmul(&here, &zeros(&Context::cpu(), &[4, 4])), kind!(WrongContext), &["B"]);
+    for adapter in adapters() {
+        let there = zeros(&adapter.context, &[4, 4]);
+        refused(cpu.matmul(&here, &there), kind!(WrongContext), &["B", adapter.name()]);
+        refused(adapter.context.matmul(&here, &there), kind!(WrongContext), &["A"]);
+        refused(Gemm::new(&there, &there).run_into(&here), kind!(WrongContext), &["C"]);
+        refused(Gemm::new(&there, &there).bias(&zeros(&cpu, &[4])).run(), kind!(WrongContext), &["bias"]);
+        refused(Gemm::new(&there, &there).residual(&here).run(), kind!(WrongContext), &["residual"]);
+        refused(Gemm::new(&there, &there).c(&here).run(), kind!(WrongContext), &["C"]);
+        let (buffer, _) = there.buffer().unwrap();
+        refused(Tensor::from_buffer(&cpu, buffer.clone(), 0, DType::F32, &[1], &[1]), kind!(WrongContext), &["CPU"]);
+        let mut encoder = adapter.context.device().unwrap().create_command_encoder(&Default::default());
+        refused(Gemm::new(&here, &here).encode(&mut encoder, &zeros(&cpu, &[4, 4])), kind!(WrongContext), &["GPU"]);
+    }
+    refused(tilewise_tests::adapters::open("no such adapter"), kind!(NoAdapter), &["no such adapter", "cpu"]);
+}
+
+#[test]
+fn buffers_without_the_usages() {
+    for adapter in adapters() {
+        let device = adapter.context.device().unwrap();
+        let buffer = |usage| {
+            device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 64, usage, mapped_at_creation: false })
+        };
+        let view = |buffer| Tensor::from_buffer(&adapter.context, buffer, 0, DType::F32, &[4, 4], &[4, 1]);
+        refused(view(buffer(BufferUsages::COPY_SRC)), kind!(Unsupported), &["STORAGE"]);
+        let unreadable = view(buffer(BufferUsages::STORAGE)).unwrap();
+        refused(unreadable.read_blocking::<f32>(), kind!(Unsupported), &["COPY_SRC"]);
+        refused(GroupOffsets::from_buffer(&adapter.context, buffer(BufferUsages::COPY_DST), 0, 1), kind!(Unsupported), &["STORAGE"]);
+    }
+}
+
+/// A lost device makes every call an error, before and after it is noticed.
+#[test]
+fn lost_device() {
+    for adapter in adapters() {
+        let context = adapter.another();
+        let (a, b) = (zeros(&context, &[8, 8]), zeros(&context, &[8, 8]));
+        let c = context.matmul(&a, &b).unwrap();
+        context.wait().unwrap();
+        context.device().unwrap().destroy();
+        for _ in 0..2 {
+            refused(context.matmul(&a, &b), kind!(DeviceLost), &[]);
+            refused(Gemm::new(&a, &b).bias(&a).run(), |error| !error.to_string().is_empty(), &[]);
+            refused(c.read_blocking::<f32>(), kind!(DeviceLost), &[]);
+            refused(Tensor::zeros(&context, DType::F32, &[4]), kind!(DeviceLost), &[]);
+            refused(Tensor::upload(&context, &[1.0f32], &[1]), kind!(DeviceLost), &[]);
+            refused(context.wait(), kind!(DeviceLost), &[]);
+            refused(Gemm::new(&a, &b).run_into(&c), kind!(DeviceLost), &[]);
+        }
+        // Another context on the same adapter is none the worse.
+        adapter.context.matmul(&zeros(&adapter.context, &[2, 2]), &zeros(&adapter.context, &[2, 2])).unwrap();
+
+        // A device of the caller's has the caller's handlers: the loss must still be an error and no panic.
+        let (device, queue) = adapter.device(|_| {});
+        let context = Context::from_wgpu(device.clone(), queue);
+        let a = zeros(&context, &[8, 8]);
+        device.destroy();
+        refused(context.matmul(&a, &a), |error| matches!(error, Error::DeviceLost(_) | Error::Device(_)), &[]);
+        refused(a.read_blocking::<f32>(), |error| matches!(error, Error::DeviceLost(_) | Error::Device(_)), &[]);
+    }
+}
