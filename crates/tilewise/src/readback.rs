@@ -39,10 +39,13 @@ impl Gpu {
     /// Maps a buffer for reading.
     pub(crate) async fn map(&self, staging: &wgpu::Buffer) -> Result<()> {
         let (sender, receiver) = oneshot_channel();
-        staging.map_async(wgpu::MapMode::Read, .., move |result| {
-            // Nobody listens any more when the caller dropped the future.
-            let _ = sender.send(result);
-        });
+        // On a lost device the staging buffer may be invalid, which is an error of the device's, not of the mapping's.
+        self.catch(|| {
+            staging.map_async(wgpu::MapMode::Read, .., move |result| {
+                // Nobody listens any more when the caller dropped the future.
+                let _ = sender.send(result);
+            });
+        })?;
         let mut mapped = pin!(receiver.receive());
         let mapped = std::future::poll_fn(|context| {
             // In a browser the event loop brings the news by itself.

@@ -54,7 +54,7 @@ fn nvidia_h200() -> Caps {
     }
 }
 
-/// As wgpu 30 reports it, Mesa 25.0.
+/// As wgpu 30 reports it through Vulkan, Mesa 25.0.7.
 fn lavapipe() -> Caps {
     Caps {
         name: "llvmpipe".into(),
@@ -64,10 +64,10 @@ fn lavapipe() -> Caps {
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
         max_workgroups: 65_535,
-        max_storage_buffers: 8,
+        max_storage_buffers: 48,
         max_binding_bytes: 128 << 20,
-        max_buffer_bytes: 2 << 30,
-        storage_alignment: 16,
+        max_buffer_bytes: (2 << 30) - 1,
+        storage_alignment: 32,
     }
 }
 
@@ -81,7 +81,7 @@ fn swiftshader() -> Caps {
         max_invocations: 256,
         max_workgroup_size_x: 256,
         max_workgroups: 65_535,
-        max_storage_buffers: 16,
+        max_storage_buffers: 10,
         max_binding_bytes: 1 << 30,
         max_buffer_bytes: 1 << 30,
         storage_alignment: 256,
