@@ -34,15 +34,19 @@ impl Adapter {
     /// A device without features, as a caller may bring it.
     pub fn device(&self, change: impl FnOnce(&mut wgpu::Limits)) -> (wgpu::Device, wgpu::Queue) {
         let backends = wgpu::Backends::all();
-        let descriptor = wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() };
+        let descriptor =
+            wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() };
         let all = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
         let ours = self.context.device().expect("a GPU").adapter_info();
-        let same = |adapter: &&wgpu::Adapter| adapter.get_info().name == ours.name && adapter.get_info().backend == ours.backend;
+        let same = |adapter: &&wgpu::Adapter| {
+            adapter.get_info().name == ours.name && adapter.get_info().backend == ours.backend
+        };
         let adapter = all.iter().find(same).expect("it was there before");
         let mut limits = tilewise::required_limits(adapter);
         change(&mut limits);
         let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
-        pollster::block_on(adapter.request_device(&descriptor)).unwrap_or_else(|error| panic!("{}: {error}", self.name()))
+        pollster::block_on(adapter.request_device(&descriptor))
+            .unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
     fn is(&self, word: &str) -> bool {

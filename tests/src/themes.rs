@@ -59,7 +59,11 @@ pub fn strided() -> Vec<Case> {
             let c = case.c.entries(ways[j % 3]);
             let case = Case { a: a.entries(entries), b, c, ..case };
             cases.push(case.clone());
-            cases.push(Case { beta: 2.0, residual: Some(Place { entries, ..case.a.transposed(false) }), ..case.clone() });
+            cases.push(Case {
+                beta: 2.0,
+                residual: Some(Place { entries, ..case.a.transposed(false) }),
+                ..case.clone()
+            });
             cases.push(Case { bias: Some((Axis::N, Place { entries, ..Place::odd(types[1]) })), ..case });
         }
         // Packed, but of odd width: every other row of a 16-bit output starts inside a word.
@@ -87,7 +91,12 @@ pub fn quantized() -> Vec<Case> {
             cases.push(case([33, 70, 2 * group]).integers());
             let case = case([3, 9, group]).batch(2).odd();
             cases.push(Case { b: case.b.entries(Entries::Single), ..case.clone() });
-            cases.push(Case { a: case.a.transposed(true), bias: Some((Axis::N, Place::odd(scales))), beta: 0.5, ..case });
+            cases.push(Case {
+                a: case.a.transposed(true),
+                bias: Some((Axis::N, Place::odd(scales))),
+                beta: 0.5,
+                ..case
+            });
         }
     }
     cases
@@ -101,7 +110,14 @@ pub fn ends() -> Vec<Vec<u32>> {
 
 /// Ends that only a device can hold: decreasing, beyond the last row, both.
 pub fn bad_ends() -> Vec<Vec<u32>> {
-    vec![vec![10, 5, 20], vec![41], vec![u32::MAX, 3, 7], vec![7, u32::MAX], vec![1 << 31, 1 << 30, 40], vec![20, 1000, 0]]
+    vec![
+        vec![10, 5, 20],
+        vec![41],
+        vec![u32::MAX, 3, 7],
+        vec![7, u32::MAX],
+        vec![1 << 31, 1 << 30, 40],
+        vec![20, 1000, 0],
+    ]
 }
 
 /// Grouped products over segments of 40 rows.
@@ -131,7 +147,13 @@ pub fn empty() -> Vec<Case> {
         cases.push(case([5, 7, 0]));
         cases.push(case([5, 7, 0]).odd());
         cases.push(Case { beta: 2.0, bias: Some((Axis::M, Place::odd(out))), ..case([5, 7, 0]) });
-        cases.extend([case([0, 7, 3]), case([5, 0, 3]), case([0, 0, 0]), case([5, 7, 3]).batch(0), case([5, 7, 0]).batch(2)]);
+        cases.extend([
+            case([0, 7, 3]),
+            case([5, 0, 3]),
+            case([0, 0, 0]),
+            case([5, 7, 3]).batch(0),
+            case([5, 7, 0]).batch(2),
+        ]);
         for ends in [vec![], vec![0], vec![0, 3, 5]] {
             let groups = Some(Groups { ends, on_device: false });
             cases.push(Case { groups: groups.clone(), ..case([5, 7, 0]) });

@@ -49,7 +49,8 @@ fn many_products_in_one_submission() {
         assert_eq!(read(&ab), first, "{}", adapter.name());
         let second = product(&first, &c, size);
         assert_eq!(read(&abc), second);
-        let sum: Vec<_> = product(&second, &a, size).iter().zip(product(&c, &c, size)).map(|(x, y)| x + 2.0 * y).collect();
+        let sum: Vec<_> =
+            product(&second, &a, size).iter().zip(product(&c, &c, size)).map(|(x, y)| x + 2.0 * y).collect();
         assert_eq!(read(&other), sum);
     }
 }
@@ -72,7 +73,12 @@ fn scratch_is_shared() {
         context.queue().unwrap().submit([encoder.finish()]);
         for (size, output) in sizes.into_iter().zip(&outputs) {
             let [m, n, k] = size;
-            assert_eq!(read(output), product(&random(&[m, k], 7), &random(&[k, n], 8), size), "{size:?} on {}", adapter.name());
+            assert_eq!(
+                read(output),
+                product(&random(&[m, k], 7), &random(&[k, n], 8), size),
+                "{size:?} on {}",
+                adapter.name()
+            );
         }
     }
 }
@@ -84,7 +90,8 @@ fn many_submissions() {
         let context = &adapter.context;
         let a = upload(context, &[6, 6], 1);
         let b = upload(context, &[6, 6], 2);
-        let results: Vec<_> = (0..200).map(|i| Gemm::new(&a, &b).alpha(i as f32).kernel("naive").run().unwrap()).collect();
+        let results: Vec<_> =
+            (0..200).map(|i| Gemm::new(&a, &b).alpha(i as f32).kernel("naive").run().unwrap()).collect();
         let expected = product(&random(&[6, 6], 1), &random(&[6, 6], 2), [6, 6, 6]);
         for (i, result) in results.iter().enumerate().step_by(37) {
             assert_eq!(read(result), expected.iter().map(|x| x * i as f32).collect::<Vec<_>>());
@@ -175,8 +182,10 @@ fn outputs() {
         let ends = GroupOffsets::upload(&context, &[1, 2]).unwrap();
         let grouped = Gemm::grouped(&a, &upload(&context, &[2, 6, 3], 4), &ends).run().unwrap();
         assert_eq!(read(&grouped)[6..], [0.0; 6], "rows of no group are zero in a new output");
-        let weights = QuantizedTensor::quantize(&context, &random(&[8, 64], 5), [8, 64], QuantFormat::AFFINE4_G64, DType::F32);
-        let y = Gemm::new(&upload(&context, &[2, 64], 6), &weights.unwrap()).activation(Activation::Relu).run().unwrap();
+        let weights =
+            QuantizedTensor::quantize(&context, &random(&[8, 64], 5), [8, 64], QuantFormat::AFFINE4_G64, DType::F32);
+        let y =
+            Gemm::new(&upload(&context, &[2, 64], 6), &weights.unwrap()).activation(Activation::Relu).run().unwrap();
         assert!(y.shape() == [2, 8] && read(&y).iter().all(|&y| y >= 0.0));
         let text = Gemm::new(&a, &b).explain().unwrap();
         assert!(text.contains("C[4,3] = A[4,6]·B[6,3]") && text.contains("chosen"), "{text}");
@@ -235,7 +244,8 @@ fn threads() {
 #[test]
 fn pipeline_cache() {
     for (number, adapter) in adapters().iter().enumerate() {
-        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pipelines-{number}-{}", std::process::id()));
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("pipelines-{number}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let options = ContextOptions { adapter: Some(adapter.name().into()), pipeline_cache: Some(folder.clone()) };
         let use_once = || {
@@ -258,7 +268,12 @@ fn pipeline_cache() {
         let whole = std::fs::read(&file).unwrap();
         assert!(!whole.is_empty());
         use_once();
-        for corrupt in [vec![], vec![0xa5; 100], whole[..whole.len() / 2].to_vec(), [&whole[..40], &vec![0xff; whole.len()][..]].concat()] {
+        for corrupt in [
+            vec![],
+            vec![0xa5; 100],
+            whole[..whole.len() / 2].to_vec(),
+            [&whole[..40], &vec![0xff; whole.len()][..]].concat(),
+        ] {
             std::fs::write(&file, &corrupt).unwrap();
             use_once();
         }

@@ -68,12 +68,20 @@ fn numbers_that_overflow() {
     let caps = Caps { max_buffer_bytes: u64::MAX, max_binding_bytes: u64::MAX, ..Caps::webgpu_default() };
     let planned = |problem: &Problem| plan(problem, &caps, &LIBRARY, None);
     // M·K beyond 32 bits, beyond 64 bits, and dimensions beyond what tiles can count.
-    refused(planned(&Problem::dense(DType::F32, 1 << 17, 8, 1 << 16)), kind!(Overflow), &["A", "8589934592", "4294967295"]);
+    refused(
+        planned(&Problem::dense(DType::F32, 1 << 17, 8, 1 << 16)),
+        kind!(Overflow),
+        &["A", "8589934592", "4294967295"],
+    );
     let mut problem = Problem::dense(DType::F16, 4, 4, 4);
     problem.a = Operand { ld: u64::MAX / 2, len: u64::MAX, ..problem.a };
     refused(planned(&problem), kind!(Overflow), &["A", "2^64"]);
     refused(planned(&Problem::dense(DType::F32, (1 << 31) + 1, 0, 0)), kind!(Overflow), &["M", "2147483649"]);
-    refused(planned(&Problem { batch: 1 << 40, ..Problem::dense(DType::F32, 1, 1, 1) }), kind!(Overflow), &["batch", "1099511627776"]);
+    refused(
+        planned(&Problem { batch: 1 << 40, ..Problem::dense(DType::F32, 1, 1, 1) }),
+        kind!(Overflow),
+        &["batch", "1099511627776"],
+    );
     let mut problem = Problem::dense(DType::F32, 4, 4, 4);
     problem.b = Operand { offset: u64::from(u32::MAX), len: u64::MAX, ..problem.b };
     refused(planned(&problem), kind!(Overflow), &["B", "4294967311"]);
@@ -94,16 +102,28 @@ fn storage_that_is_too_small_or_too_large() {
         refused(view(0, &[3, 3], &[usize::MAX, 1]), kind!(Overflow), &["[3, 3]"]);
         refused(view(0, &[3, 3], &[3]), kind!(Shape), &["[3, 3]", "[3]"]);
         refused(view(2, &[3, 3], &[3, 1]), kind!(Misaligned), &["2", "f32"]);
-        refused(Tensor::from_buffer(context, buffer.clone(), 3, DType::BF16, &[1], &[1]), kind!(Misaligned), &["3", "bf16"]);
+        refused(
+            Tensor::from_buffer(context, buffer.clone(), 3, DType::BF16, &[1], &[1]),
+            kind!(Misaligned),
+            &["3", "bf16"],
+        );
         refused(GroupOffsets::from_buffer(context, buffer.clone(), 0, 4000), kind!(BufferTooSmall), &["4000", &len]);
         let align = context.caps().storage_alignment;
         let off = u64::from(align) / 2;
-        refused(GroupOffsets::from_buffer(context, buffer.clone(), off, 1), kind!(Misaligned), &[&off.to_string(), &align.to_string()]);
+        refused(
+            GroupOffsets::from_buffer(context, buffer.clone(), off, 1),
+            kind!(Misaligned),
+            &[&off.to_string(), &align.to_string()],
+        );
 
         let limit = context.caps().max_buffer_bytes;
         let elements = (limit / 4 + 1) as usize;
         let needed = (elements * 4).to_string();
-        refused(Tensor::zeros(context, DType::F32, &[elements]), kind!(TooLarge), &[&needed, &limit.to_string(), "max_buffer_size"]);
+        refused(
+            Tensor::zeros(context, DType::F32, &[elements]),
+            kind!(TooLarge),
+            &[&needed, &limit.to_string(), "max_buffer_size"],
+        );
 
         // A device whose bindings are smaller than its buffers.
         let small = adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = 1 << 16);
@@ -134,7 +154,11 @@ fn strides_that_no_kernel_follows() {
         refused(gemm.run_into(&view(&[4, 7], &[6, 1])), kind!(Strides), &["C", "6 apart", "7 columns"]);
         refused(gemm.run_into(&view(&[4, 7], &[1, 4])), kind!(Strides), &["C"]);
         let batch = zeros(context, &[3, 4, 6]);
-        refused(Gemm::new(&batch, &b).run_into(&view(&[3, 4, 7], &[0, 7, 1])), kind!(Strides), &["C", "3 entries 0 apart"]);
+        refused(
+            Gemm::new(&batch, &b).run_into(&view(&[3, 4, 7], &[0, 7, 1])),
+            kind!(Strides),
+            &["C", "3 entries 0 apart"],
+        );
     }
 }
 
@@ -163,11 +187,27 @@ fn formats_that_are_not_supported() {
     let caps = Caps::webgpu_default();
     let problem = Problem::dense(DType::F32, 8, 8, 64);
     let planned = |problem: &Problem| plan(problem, &caps, &LIBRARY, None);
-    refused(planned(&Problem { a: Operand { format: quantized, ..problem.a }, ..problem }), kind!(Unsupported), &["A", "affine-4bit-g64"]);
-    refused(planned(&Problem { c: Operand { format: quantized, ..problem.c }, ..problem }), kind!(Unsupported), &["C", "affine-4bit-g64"]);
-    refused(planned(&Problem { b: Operand { format: quantized, ..problem.b }, ..problem }), kind!(Unsupported), &["[N,K]"]);
+    refused(
+        planned(&Problem { a: Operand { format: quantized, ..problem.a }, ..problem }),
+        kind!(Unsupported),
+        &["A", "affine-4bit-g64"],
+    );
+    refused(
+        planned(&Problem { c: Operand { format: quantized, ..problem.c }, ..problem }),
+        kind!(Unsupported),
+        &["C", "affine-4bit-g64"],
+    );
+    refused(
+        planned(&Problem { b: Operand { format: quantized, ..problem.b }, ..problem }),
+        kind!(Unsupported),
+        &["[N,K]"],
+    );
     let three = Format::Quantized(QuantFormat::Affine { bits: 3, group_size: 64 }, DType::F16);
-    refused(planned(&Problem { b: Operand::packed(three, 1, 8, 64).t(), ..problem }), kind!(Unsupported), &["3 bits", "64"]);
+    refused(
+        planned(&Problem { b: Operand::packed(three, 1, 8, 64).t(), ..problem }),
+        kind!(Unsupported),
+        &["3 bits", "64"],
+    );
     let short = Problem { b: Operand::packed(quantized, 1, 8, 60).t(), ..Problem::dense(DType::F32, 8, 8, 60) };
     refused(planned(&short), kind!(Shape), &["60", "64"]);
     let shifted = Operand { offset: 8, len: 520, ..Operand::packed(quantized, 1, 8, 64).t() };
@@ -191,7 +231,8 @@ fn group_offsets() {
         refused(Gemm::grouped(&a, &b, &ends(&[3, 5, 10])).run(), kind!(Shape), &["3", "2"]);
         refused(Gemm::grouped(&zeros(&context, &[2, 10, 6]), &b, &ends(&[3, 5])).run(), kind!(Shape), &["batch of 2"]);
     }
-    let problem = Problem { batch: 2, grouping: Grouping::RaggedM { groups: 2 }, ..Problem::dense(DType::F32, 4, 4, 4) };
+    let problem =
+        Problem { batch: 2, grouping: Grouping::RaggedM { groups: 2 }, ..Problem::dense(DType::F32, 4, 4, 4) };
     refused(plan(&problem, &Caps::webgpu_default(), &LIBRARY, None), kind!(Shape), &["batch", "2"]);
 }
 
@@ -244,7 +285,11 @@ fn buffers_without_the_usages() {
         refused(view(buffer(BufferUsages::COPY_SRC)), kind!(Unsupported), &["STORAGE"]);
         let unreadable = view(buffer(BufferUsages::STORAGE)).unwrap();
         refused(unreadable.read_blocking::<f32>(), kind!(Unsupported), &["COPY_SRC"]);
-        refused(GroupOffsets::from_buffer(&adapter.context, buffer(BufferUsages::COPY_DST), 0, 1), kind!(Unsupported), &["STORAGE"]);
+        refused(
+            GroupOffsets::from_buffer(&adapter.context, buffer(BufferUsages::COPY_DST), 0, 1),
+            kind!(Unsupported),
+            &["STORAGE"],
+        );
     }
 }
 

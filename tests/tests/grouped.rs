@@ -28,7 +28,15 @@ fn every_kernel_around_its_edges() {
         for kernel in kernels(adapter) {
             let bm = kernel.variant.bm;
             let lengths = [bm, 1, 0, bm + 1, bm.max(2) - 1, 2 * bm];
-            let ends: Vec<_> = lengths.iter().scan(0, |end, length| Some({ *end += length; *end })).collect();
+            let ends: Vec<_> = lengths
+                .iter()
+                .scan(0, |end, length| {
+                    Some({
+                        *end += length;
+                        *end
+                    })
+                })
+                .collect();
             let size = [ends[5] as usize + 3, kernel.variant.bn as usize + 4, 20];
             let case = Case { groups: Some(Groups { ends, on_device: true }), ..Case::new(size, [DType::F32; 3]) };
             cases.push(case.clone().kernel(&kernel.name));

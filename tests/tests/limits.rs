@@ -17,7 +17,8 @@ fn nothing() {
 #[test]
 fn many_rows_and_columns() {
     Suite::on_every_adapter(|adapter| {
-        let wide = [Case::new([40_000, 3, 5], F32).odd(), Case::new([3, 40_000, 5], F32), Case::new([3, 4, 40_001], F32)];
+        let wide =
+            [Case::new([40_000, 3, 5], F32).odd(), Case::new([3, 40_000, 5], F32), Case::new([3, 4, 40_001], F32)];
         themes::on(&one_of_each(adapter), &wide)
     });
 }
@@ -65,7 +66,11 @@ fn small_devices() {
         let context = adapter.with_limits(few);
         assert_eq!(context.caps().max_workgroups, 5);
         let case = Case::new([40, 160, 7], F32);
-        suite.run("five workgroups", &context, &[case.clone().kernel("naive"), case.clone().batch(1).kernel("naive/8x32")]);
+        suite.run(
+            "five workgroups",
+            &context,
+            &[case.clone().kernel("naive"), case.clone().batch(1).kernel("naive/8x32")],
+        );
         let too_many = Case::new([41, 160, 7], F32).kernel("naive");
         let refused = tilewise_tests::run(&context, &too_many).unwrap_err();
         assert!(refused.contains("workgroups: 30 needed, 25 allowed"), "{refused}");
@@ -94,11 +99,20 @@ fn plans_within_small_limits() {
     assert!(text.contains("invocations: "), "{text}");
 
     let refused = |caps: Caps| plan(&problem, &caps, &LIBRARY, None).unwrap_err();
-    assert!(matches!(refused(Caps { max_storage_buffers: 2, ..small.clone() }), Error::NoKernel(text) if text.contains("storage buffers: 3 needed, 2 allowed")));
-    assert!(matches!(refused(Caps { max_workgroups: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("workgroups")));
-    assert!(matches!(refused(Caps { max_invocations: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("invocations")));
+    assert!(
+        matches!(refused(Caps { max_storage_buffers: 2, ..small.clone() }), Error::NoKernel(text) if text.contains("storage buffers: 3 needed, 2 allowed"))
+    );
+    assert!(
+        matches!(refused(Caps { max_workgroups: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("workgroups"))
+    );
+    assert!(
+        matches!(refused(Caps { max_invocations: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("invocations"))
+    );
     let large = refused(Caps { max_binding_bytes: 1 << 19, ..small.clone() });
-    assert_eq!(large, Error::TooLarge { operand: "A", bytes: 1 << 20, limit: 1 << 19, which: "max_storage_buffer_binding_size" });
+    assert_eq!(
+        large,
+        Error::TooLarge { operand: "A", bytes: 1 << 20, limit: 1 << 19, which: "max_storage_buffer_binding_size" }
+    );
     let large = refused(Caps { max_buffer_bytes: 1 << 18, ..small });
     assert_eq!(large, Error::TooLarge { operand: "A", bytes: 1 << 20, limit: 1 << 18, which: "max_buffer_size" });
 }

@@ -32,7 +32,11 @@ fn transposed_product() {
             for (i, ((x, y), bound)) in straight.c.iter().zip(&back).zip(bounds).enumerate() {
                 let apart = f64::from((x - y).abs());
                 assert!(apart <= bound, "{} on {}: element {i} is {x} and {y}", kernel.name, adapter.name());
-                assert!(apart == 0.0 || kernel.variant.workgroup_bytes > 0, "{}: element {i} is {x} and {y}", kernel.name);
+                assert!(
+                    apart == 0.0 || kernel.variant.workgroup_bytes > 0,
+                    "{}: element {i} is {x} and {y}",
+                    kernel.name
+                );
             }
         }
     }
@@ -64,7 +68,8 @@ fn permuted_rows_and_columns() {
 fn same_bits_twice() {
     for adapter in adapters() {
         for kernel in one_of_each(adapter) {
-            for case in [Case::new(SIZE, [DType::F32; 3]), Case::new(SIZE, [DType::F16, DType::BF16, DType::F16]).odd()] {
+            for case in [Case::new(SIZE, [DType::F32; 3]), Case::new(SIZE, [DType::F16, DType::BF16, DType::F16]).odd()]
+            {
                 let case = case.kernel(&kernel.name);
                 let [first, second] = [(); 2].map(|()| run(&adapter.context, &case).unwrap().bytes);
                 assert!(first == second, "{} on {}", kernel.name, adapter.name());

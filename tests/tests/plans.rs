@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 use tilewise_core::caps::RECORDED;
-use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Format, Grouping, Operand, Problem, QuantFormat, explain};
+use tilewise_core::{
+    Activation, Axis, Bias, DType, Epilogue, Format, Grouping, Operand, Problem, QuantFormat, explain,
+};
 use tilewise_shaders::LIBRARY;
 
 /// Problems that are met in models, and those at which a planner goes wrong.
@@ -13,11 +15,14 @@ fn problems() -> Vec<(&'static str, Problem)> {
     let packed = |dtype, rows, cols| Operand::packed(Format::Dense(dtype), 1, rows, cols);
     let transposed = |problem: Problem, a: bool, b: bool| {
         let Problem { m, n, k, .. } = problem;
-        let turn = |operand: Operand, rows, cols, turned| if turned { packed(operand.format.dtype(), cols, rows).t() } else { operand };
+        let turn = |operand: Operand, rows, cols, turned| {
+            if turned { packed(operand.format.dtype(), cols, rows).t() } else { operand }
+        };
         Problem { a: turn(problem.a, m, k, a), b: turn(problem.b, k, n, b), ..problem }
     };
     let batched = |batch, m, n, k| {
-        let [a, b, c] = [[m, k], [k, n], [m, n]].map(|[rows, cols]| Operand::packed(Format::Dense(DType::F16), batch, rows, cols));
+        let [a, b, c] =
+            [[m, k], [k, n], [m, n]].map(|[rows, cols]| Operand::packed(Format::Dense(DType::F16), batch, rows, cols));
         Problem { batch, a, b, c, ..f16(m, n, k) }
     };
     let quantized = |m, n, k| Problem {
@@ -84,5 +89,9 @@ fn recorded_adapters() {
             changed.push(format!("goldens/{name}.txt:{}\n  was {old}\n  is  {new}", line + 1));
         }
     }
-    assert!(changed.is_empty(), "plans changed; if that is meant, run with TILEWISE_BLESS=1 and look at the diff:\n{}", changed.join("\n"));
+    assert!(
+        changed.is_empty(),
+        "plans changed; if that is meant, run with TILEWISE_BLESS=1 and look at the diff:\n{}",
+        changed.join("\n")
+    );
 }

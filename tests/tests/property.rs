@@ -12,15 +12,25 @@ fn dtype() -> impl Strategy<Value = DType> {
 }
 
 fn entries() -> impl Strategy<Value = Entries> {
-    prop_oneof![(0..6usize).prop_map(Entries::Apart), Just(Entries::Between), Just(Entries::Stride0), Just(Entries::Single)]
+    prop_oneof![
+        (0..6usize).prop_map(Entries::Apart),
+        Just(Entries::Between),
+        Just(Entries::Stride0),
+        Just(Entries::Single)
+    ]
 }
 
 fn place() -> impl Strategy<Value = Place> {
     // Offsets and gaps of zero and of multiples of four let vector loads happen.
     let gap = prop_oneof![3 => Just(0), 2 => Just(4), 3 => 0..9usize];
     let lead = prop_oneof![Just(8), 8..20usize];
-    (dtype(), any::<bool>(), lead, gap, entries())
-        .prop_map(|(dtype, transposed, lead, pad, entries)| Place { dtype, transposed, lead, pad, entries })
+    (dtype(), any::<bool>(), lead, gap, entries()).prop_map(|(dtype, transposed, lead, pad, entries)| Place {
+        dtype,
+        transposed,
+        lead,
+        pad,
+        entries,
+    })
 }
 
 /// Where something is written: one place for each element.
@@ -64,27 +74,47 @@ fn case() -> impl Strategy<Value = Case> {
         prop::option::weighted(0.3, place()),
     );
     let base = (shape, places, ends, (any::<bool>(), any::<u64>()), (kind, quantized));
-    base.prop_flat_map(|(shape, (a, b, c), (factors, bias, activation, residual), (integers, seed), (kind, quantized))| {
-        let ([m, n, k], batch) = shape;
-        // A batch shows in A or B; a product with groups has none.
-        let batch = if kind.is_some() || (a.entries == Entries::Single && b.entries == Entries::Single) { None } else { batch };
-        // There are no weights of no matrix.
-        let batch = if quantized.is_some() { batch.map(|batch| batch.max(1)) } else { batch };
-        let k = if quantized.is_some() { k / 16 * 64 } else { k };
-        let quantized = quantized.map(|scales| (QuantFormat::AFFINE4_G64, scales));
-        let data = if integers { Data::Integers } else { Data::Random };
-        // Every entry of a group has its own weights.
-        let b = if kind.is_some() { Place { entries: Entries::Apart(4), ..b } } else { b };
-        let bias = bias.map(|(axis, place)| (axis, Place { transposed: false, ..place }));
-        let residual = residual.map(|place| Place { transposed: false, ..place });
-        let (alpha, beta) = factors;
-        let case = Case { size: [m, n, k], batch, a, b, c, quantized, alpha, beta, bias, activation, residual, seed, ..Case::new([0; 3], [DType::F32; 3]) };
-        let case = Case { a_data: data.clone(), b_data: data, ..case };
-        match kind {
-            None => Just(case).boxed(),
-            Some(_) => groups(m).prop_map(move |groups| Case { groups: Some(groups), ..case.clone() }).boxed(),
-        }
-    })
+    base.prop_flat_map(
+        |(shape, (a, b, c), (factors, bias, activation, residual), (integers, seed), (kind, quantized))| {
+            let ([m, n, k], batch) = shape;
+            // A batch shows in A or B; a product with groups has none.
+            let batch = if kind.is_some() || (a.entries == Entries::Single && b.entries == Entries::Single) {
+                None
+            } else {
+                batch
+            };
+            // There are no weights of no matrix.
+            let batch = if quantized.is_some() { batch.map(|batch| batch.max(1)) } else { batch };
+            let k = if quantized.is_some() { k / 16 * 64 } else { k };
+            let quantized = quantized.map(|scales| (QuantFormat::AFFINE4_G64, scales));
+            let data = if integers { Data::Integers } else { Data::Random };
+            // Every entry of a group has its own weights.
+            let b = if kind.is_some() { Place { entries: Entries::Apart(4), ..b } } else { b };
+            let bias = bias.map(|(axis, place)| (axis, Place { transposed: false, ..place }));
+            let residual = residual.map(|place| Place { transposed: false, ..place });
+            let (alpha, beta) = factors;
+            let case = Case {
+                size: [m, n, k],
+                batch,
+                a,
+                b,
+                c,
+                quantized,
+                alpha,
+                beta,
+                bias,
+                activation,
+                residual,
+                seed,
+                ..Case::new([0; 3], [DType::F32; 3])
+            };
+            let case = Case { a_data: data.clone(), b_data: data, ..case };
+            match kind {
+                None => Just(case).boxed(),
+                Some(_) => groups(m).prop_map(move |groups| Case { groups: Some(groups), ..case.clone() }).boxed(),
+            }
+        },
+    )
 }
 
 fn property(cases: u32, file: &'static str, check: impl Fn(Case) -> Result<(), String>) {

@@ -20,7 +20,8 @@ fn epilogues() {
                 // The same files end every mainloop: the one that compiles fastest meets all of them, the others the finishing pass.
                 let split = if kernel.splits { "+k2" } else { "" };
                 let k = 2 * kernel.variant.bk as usize + 3;
-                let case = Case::new([13, 22, k], [DType::F32, DType::F32, out]).kernel(format!("{}{split}", kernel.name));
+                let case =
+                    Case::new([13, 22, k], [DType::F32, DType::F32, out]).kernel(format!("{}{split}", kernel.name));
                 cases.extend(themes::epilogues(&case, DType::ALL[(i + 1) % 3]));
                 if !kernel.splits {
                     cases.extend(themes::epilogues(&case.odd(), DType::ALL[(i + 2) % 3]));
@@ -57,7 +58,8 @@ fn wide_activations() {
 fn chosen_by_the_planner() {
     Suite::on_every_adapter(|_| {
         let sizes = [[257, 131, 263], [1, 1031, 509], [769, 1, 521], [128, 256, 192], [3, 5, 4099], [515, 3, 130]];
-        let case = |(i, size)| Case::new(size, [DType::F32, DType::ALL[i % 3], DType::ALL[i / 2]]).layout(LAYOUTS[i % 4]);
+        let case =
+            |(i, size)| Case::new(size, [DType::F32, DType::ALL[i % 3], DType::ALL[i / 2]]).layout(LAYOUTS[i % 4]);
         sizes.into_iter().enumerate().map(case).collect()
     });
 }

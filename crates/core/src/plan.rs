@@ -146,7 +146,7 @@ impl Candidate {
 
 /// Plans a product: checks it, chooses a kernel from `library`, and lays out passes, bindings and parameters.
 ///
-/// `forced` names a kernel to use whatever its cost; the adapter's limits are still checked.
+/// `forced` names a kernel to use whatever its cost, for the whole product (no edges are peeled off); the adapter's limits are still checked.
 ///
 /// # Errors
 /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported` for a problem that cannot be run on these `caps`;

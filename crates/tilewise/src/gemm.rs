@@ -9,7 +9,7 @@ use crate::storage::Bound;
 use crate::tensor::Tensor;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Forced, Plan};
-use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Grouping, Operand, Problem, Result};
+use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Problem, Result};
 use tilewise_shaders::LIBRARY;
 
 /// The right operand of a product: a tensor B, or quantized weights W that stand for B = Wᵀ.
@@ -159,7 +159,7 @@ impl<'a> Gemm<'a> {
                 gpu.submit(encoder)
             }
             Backend::Cpu => {
-                let bundle = self.bundle(c)?;
+                let bundle = self.bundle(Some(c))?;
                 self.plan_bundle(&bundle)?;
                 execute::run(&bundle)
             }
@@ -181,25 +181,26 @@ impl<'a> Gemm<'a> {
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
         let gpu = self.context().gpu()?;
-        let bundle = self.bundle(c)?;
+        let bundle = self.bundle(Some(c))?;
         let plan = self.plan_bundle(&bundle)?;
         gpu.record(pass, &plan, &bundle.buffers)
     }
 
-    /// The plan: passes, grids, bindings, parameters. Errors as [`run`](Self::run).
+    /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings, parameters. Nothing is allocated. Errors as
+    /// [`run`](Self::run).
     pub fn plan(&self) -> Result<Plan> {
-        self.plan_bundle(&self.bundle(&self.output()?)?)
+        self.plan_bundle(&self.bundle(None)?)
     }
 
     /// Which kernel was chosen and why not another, as text. Errors as [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
-        let bundle = self.bundle(&self.output()?)?;
+        let bundle = self.bundle(None)?;
         tilewise_core::explain(&bundle.problem, self.context().caps(), &LIBRARY, self.forced()?.as_ref())
     }
 
     /// The problem that the planner sees for an output that [`run`](Self::run) would allocate. Errors as [`run`](Self::run).
     pub fn problem(&self) -> Result<Problem> {
-        Ok(self.bundle(&self.output()?)?.problem)
+        Ok(self.bundle(None)?.problem)
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -251,26 +252,30 @@ impl<'a> Gemm<'a> {
         Ok([batch, m, n, k])
     }
 
-    /// The output that `run` allocates.
-    pub(crate) fn output(&self) -> Result<Tensor> {
+    /// Type and shape of the output that `run` allocates.
+    fn output_kind(&self) -> Result<(DType, Vec<usize>)> {
         let [batch, m, n, _] = self.sizes()?;
         let batched = self.offsets.is_none()
             && (self.a.shape().len() == 3 || matches!(self.b, Right::Dense(b) if b.shape().len() == 3) || batch != 1);
         let shape = if batched { vec![batch, m, n] } else { vec![m, n] };
-        let dtype = self.out_dtype.or(self.c.map(Tensor::dtype)).unwrap_or(self.a.dtype());
+        Ok((self.out_dtype.or(self.c.map(Tensor::dtype)).unwrap_or(self.a.dtype()), shape))
+    }
+
+    /// The output that `run` allocates.
+    pub(crate) fn output(&self) -> Result<Tensor> {
+        let (dtype, shape) = self.output_kind()?;
         let Some(c) = self.c else {
             if self.beta != 0.0 {
+                let beta = self.beta;
                 return Err(Error::Value(format!(
-                    "beta is {} and there is no C: give one with c() or use run_into()",
-                    self.beta
+                    "beta is {beta} and there is no C: give one with c() or use run_into()"
                 )));
             }
             return Tensor::zeros(self.context(), dtype, &shape);
         };
         self.context().same(c.context(), "C")?;
         if c.shape() != shape || c.dtype() != dtype || !c.is_contiguous() {
-            let (shape, got, strides) = (&shape, c.shape(), c.strides());
-            let kind = c.dtype();
+            let (kind, got, strides) = (c.dtype(), c.shape(), c.strides());
             return Err(Error::Shape(format!(
                 "C to start from must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, strides {strides:?}"
             )));
@@ -278,15 +283,15 @@ impl<'a> Gemm<'a> {
         c.copy()
     }
 
-    /// The problem and its operands' storage, for the output `c`.
-    pub(crate) fn bundle(&self, c: &Tensor) -> Result<Bundle> {
+    /// The problem and its operands' storage, for the output `c`, or for a packed one that is not there yet.
+    pub(crate) fn bundle(&self, c: Option<&Tensor>) -> Result<Bundle> {
         let context = self.context();
         let [batch, m, n, k] = self.sizes()?;
         let entries = self.offsets.map_or(batch as u64, |offsets| offsets.groups);
         let mut buffers: Buffers = Vec::with_capacity(6);
         let mut add = |role: Role, name: &'static str, owner: &Context, bound: Bound| {
             context.same(owner, name)?;
-            if bound.storage.shares(c.storage()) {
+            if c.is_some_and(|c| bound.storage.shares(c.storage())) {
                 return Err(Error::Aliased { operand: name });
             }
             buffers.push((role, bound));
@@ -330,14 +335,20 @@ impl<'a> Gemm<'a> {
         if let Some(offsets) = self.offsets {
             add(Role::Offsets, "group offsets", &offsets.context, Bound::whole(&offsets.storage))?;
         }
-        context.same(c.context(), "C")?;
-        let [c_batch, rows, cols] = c.matrix("C")?;
-        same_shape("C", [rows, cols], [m, n])?;
-        if c_batch != batch {
-            return Err(Error::Shape(format!("C has a batch of {c_batch}, the product one of {batch}")));
-        }
-        let (operand, bound) = c.operand("C", batch as u64)?;
-        buffers.push((Role::C, bound));
+        let c = match c {
+            Some(c) => {
+                context.same(c.context(), "C")?;
+                let [c_batch, rows, cols] = c.matrix("C")?;
+                same_shape("C", [rows, cols], [m, n])?;
+                if c_batch != batch {
+                    return Err(Error::Shape(format!("C has a batch of {c_batch}, the product one of {batch}")));
+                }
+                let (operand, bound) = c.operand("C", batch as u64)?;
+                buffers.push((Role::C, bound));
+                along_rows("C", operand, m, n)?
+            }
+            None => packed(self.output_kind()?.0, [batch, m, n])?,
+        };
         let problem = Problem {
             m: m as u64,
             n: n as u64,
@@ -345,7 +356,7 @@ impl<'a> Gemm<'a> {
             batch: batch as u64,
             a,
             b,
-            c: along_rows("C", operand, m, n)?,
+            c,
             grouping: match self.offsets {
                 Some(offsets) => Grouping::RaggedM { groups: offsets.groups },
                 None => Grouping::Batched,
@@ -353,6 +364,15 @@ impl<'a> Gemm<'a> {
             epilogue: Epilogue { alpha: self.alpha, beta: self.beta, bias, activation: self.activation, residual },
         };
         Ok(Bundle { problem, buffers })
+    }
+}
+
+/// An output that is still to be allocated.
+fn packed(dtype: DType, [batch, m, n]: [usize; 3]) -> Result<Operand> {
+    let elements = (batch as u64).checked_mul(m as u64).and_then(|rows| rows.checked_mul(n as u64));
+    match elements {
+        Some(_) => Ok(Operand::packed(Format::Dense(dtype), batch as u64, m as u64, n as u64)),
+        None => Err(Error::Overflow(format!("an output of {batch}×{m}×{n} elements"))),
     }
 }
 
