@@ -21,6 +21,7 @@ files![
     "operand/f32x4.wgsl",
     "operand/half.wgsl",
     "operand/halfx4.wgsl",
+    "operand/single.wgsl",
     "operand/widen.wgsl",
     "mainloop/finish.wgsl",
     "mainloop/gemv.wgsl",

@@ -12,6 +12,7 @@ pub const LIBRARY: Library = Library {
     stores: STORES,
     schedules: SCHEDULES,
     common: &["params.wgsl", "schedule/tile.wgsl", "operand/widen.wgsl"],
+    single: "operand/single.wgsl",
     block: "operand/block.wgsl",
     absent: "operand/absent.wgsl",
     direct: "epilogue/direct.wgsl",

@@ -13,7 +13,7 @@ fn c_index(batch: u32, row: u32, col: u32) -> u32 {
 fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) -> vec4<f32> {
     var y = params.alpha * x;
     if USE_BETA {
-        y += params.beta * c_load4(c_index(batch, row, col), n);
+        y += params.beta * c_load4_part(c_index(batch, row, col), n);
     }
     if USE_BIAS {
         let first = params.bias_offset + group * params.bias_batch;

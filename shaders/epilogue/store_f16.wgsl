@@ -8,15 +8,6 @@ fn c_load(i: u32) -> f32 {
     return f32(c_data[i]);
 }
 
-// Elements i .. i+3; those from n on are not read.
-fn c_load4(i: u32, n: u32) -> vec4<f32> {
-    var v = vec4<f32>(c_load(i), 0.0, 0.0, 0.0);
-    if n > 1u { v.y = c_load(i + 1u); }
-    if n > 2u { v.z = c_load(i + 2u); }
-    if n > 3u { v.w = c_load(i + 3u); }
-    return v;
-}
-
 fn c_store4(i: u32, n: u32, y: vec4<f32>) {
     c_data[i] = f16(y.x);
     if n > 1u { c_data[i + 1u] = f16(y.y); }

@@ -2,7 +2,8 @@
 
 @group(0) @binding(3) var<storage, read_write> c_data: array<vec4<f32>>;
 
-fn c_load4(i: u32, n: u32) -> vec4<f32> {
+// n is 4.
+fn c_load4_part(i: u32, n: u32) -> vec4<f32> {
     return c_data[i / 4u];
 }
 

@@ -10,15 +10,6 @@ fn c_load(i: u32) -> f32 {
     return widen(c_data[i / 2u], C_BF16)[i % 2u];
 }
 
-// Elements i .. i+3; those from n on are not read.
-fn c_load4(i: u32, n: u32) -> vec4<f32> {
-    var v = vec4<f32>(c_load(i), 0.0, 0.0, 0.0);
-    if n > 1u { v.y = c_load(i + 1u); }
-    if n > 2u { v.z = c_load(i + 2u); }
-    if n > 3u { v.w = c_load(i + 3u); }
-    return v;
-}
-
 // Rounds to nearest even. A NaN keeps its upper bits and is made quiet, so that it cannot become an infinity.
 fn narrow_bf16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);

@@ -49,6 +49,14 @@ pub fn one_of_each(adapter: &Adapter) -> Vec<Kernel> {
     smallest
 }
 
+/// The cheapest kernel to compile of all: it shares schedules, loaders, epilogues and stores with every other, and meets all of a theme.
+pub fn floor(adapter: &Adapter) -> Kernel {
+    kernels(adapter)
+        .into_iter()
+        .min_by_key(|kernel| (kernel.variant.workgroup_bytes, kernel.variant.threads))
+        .expect("a kernel")
+}
+
 /// Every quantized format that is implemented.
 pub fn quant_formats() -> Vec<QuantFormat> {
     let sizes = [16, 32, 64, 128];

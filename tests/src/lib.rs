@@ -16,6 +16,6 @@ pub mod themes;
 pub use adapters::{Adapter, adapters};
 pub use case::Case;
 pub use generators::{Data, Rng};
-pub use kernels::{kernels, one_of_each, quant_formats};
+pub use kernels::{floor, kernels, one_of_each, quant_formats};
 pub use place::{Entries, Place};
 pub use runner::{Outcome, Suite, run};

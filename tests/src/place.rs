@@ -111,11 +111,14 @@ impl Place {
         let (lines, width) = if self.transposed { (cols, rows) } else { (rows, cols) };
         let range = |count: usize| self.lead..self.lead + count;
         let view = match batch {
-            None => flat.slice(&[range(lines * ld)])?.reshape(&[lines, ld])?.slice(&[0..lines, 0..width])?,
+            None => flat
+                .slice(std::slice::from_ref(&range(lines * ld)))?
+                .reshape(&[lines, ld])?
+                .slice(&[0..lines, 0..width])?,
             Some(batch) => {
                 // Every entry is cut from whole rows: see `on_host`.
                 let whole = if batch_stride == 0 { lines } else { batch_stride / ld.max(1) };
-                let all = flat.slice(&[range(batch * whole * ld)])?.reshape(&[batch, whole, ld])?;
+                let all = flat.slice(std::slice::from_ref(&range(batch * whole * ld)))?.reshape(&[batch, whole, ld])?;
                 all.slice(&[0..batch, 0..lines, 0..width])?
             }
         };

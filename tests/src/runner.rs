@@ -257,7 +257,8 @@ fn vector(context: &Context, case: &Case, place: &Place, stored: &Stored, length
     let flat = stored.upload(context)?;
     let entries = place.stored(case.entries());
     if context.is_cpu() {
-        let whole = flat.slice(&[place.lead..place.lead + entries * length])?;
+        let range = place.lead..place.lead + entries * length;
+        let whole = flat.slice(std::slice::from_ref(&range))?;
         return if entries == 1 { Ok(whole) } else { whole.reshape(&[entries, length]) };
     }
     let [ld, batch_stride] = [stored.operand.ld, stored.operand.batch_stride].map(|stride| stride as usize);

@@ -2,12 +2,21 @@
 
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::Kernel;
-use crate::{Case, Entries, Place, quant_formats};
+use crate::{Adapter, Case, Entries, Place, floor, one_of_each, quant_formats};
 use tilewise::{Activation, Axis, DType};
 
 /// Every case on every kernel.
 pub fn on(kernels: &[Kernel], cases: &[Case]) -> Vec<Case> {
     kernels.iter().flat_map(|kernel| cases.iter().map(|case| case.clone().kernel(&kernel.name))).collect()
+}
+
+/// Every case on the kernel that compiles fastest, and every `step`th on one variant of each other kernel: most of what a theme tests lies
+/// in files that all kernels share, and compiling takes far longer than running.
+pub fn sampled(adapter: &Adapter, cases: &[Case], step: usize) -> Vec<Case> {
+    let floor = floor(adapter);
+    let others: Vec<_> = one_of_each(adapter).into_iter().filter(|kernel| kernel.name != floor.name).collect();
+    let few: Vec<_> = cases.iter().step_by(step).cloned().collect();
+    [on(&[floor], cases), on(&others, &few)].concat()
 }
 
 /// Every pair of types in every layout, in vectors and in single elements by turns.

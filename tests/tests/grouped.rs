@@ -2,14 +2,13 @@
 
 use tilewise::DType;
 use tilewise_tests::case::Groups;
-use tilewise_tests::{Case, Suite, kernels, one_of_each, themes};
+use tilewise_tests::{Case, Suite, floor, kernels, themes};
 
 #[test]
 fn segments() {
     Suite::on_every_adapter(|adapter| {
-        let kernels = one_of_each(adapter);
-        let mut cases = themes::on(&kernels, &themes::grouped(&themes::ends(), false));
-        cases.extend(themes::on(&kernels, &themes::grouped(&themes::ends()[..3], true)));
+        let mut cases = themes::sampled(adapter, &themes::grouped(&themes::ends(), false), 3);
+        cases.extend(themes::on(&[floor(adapter)], &themes::grouped(&themes::ends(), true)));
         cases
     });
 }
@@ -17,7 +16,7 @@ fn segments() {
 /// Ends that a faulty shader left on the device: rows outside their clamped segments stay as they are, whatever the ends.
 #[test]
 fn bad_ends_on_the_device() {
-    Suite::on_every_adapter(|adapter| themes::on(&one_of_each(adapter), &themes::grouped(&themes::bad_ends(), true)));
+    Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::grouped(&themes::bad_ends(), true), 3));
 }
 
 /// Segments that begin and end around the edges of every kernel's tile.

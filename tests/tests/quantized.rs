@@ -1,11 +1,11 @@
 //! Quantized weights under every kernel.
 
 use tilewise::DType;
-use tilewise_tests::{Case, Suite, kernels, one_of_each, quant_formats, themes};
+use tilewise_tests::{Case, Suite, kernels, quant_formats, themes};
 
 #[test]
 fn types_and_batches() {
-    Suite::on_every_adapter(|adapter| themes::on(&one_of_each(adapter), &themes::quantized()));
+    Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::quantized(), 2));
 }
 
 #[test]

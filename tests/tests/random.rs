@@ -7,7 +7,7 @@ use tilewise_tests::{Case, Suite, one_of_each, themes};
 /// Every pair of types in every layout, in vectors and in single elements by turns.
 #[test]
 fn mixtures_in_every_layout() {
-    Suite::on_every_adapter(|adapter| themes::on(&one_of_each(adapter), &themes::mixed()));
+    Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::mixed(), 3));
 }
 
 /// Every step of the epilogue by itself and all together, for each output type: at the end of a mainloop and in a finishing pass.

@@ -236,6 +236,8 @@ pub struct Library {
     pub schedules: &'static [ScheduleDef],
     /// Files that every mainloop is composed with.
     pub common: &'static [&'static str],
+    /// The file instantiated beside loaders and stores that take elements one by one, which loads four.
+    pub single: &'static str,
     /// The file instantiated for A and B that turns a loader into 4×4 blocks.
     pub block: &'static str,
     /// The loader of an operand that is not there.

@@ -172,6 +172,9 @@ impl Builder {
         let mut constants = (loader.constants)(operand.format);
         constants.push(("X_BINDING", role.binding()));
         self.part(loader.file, Some(name), constants);
+        if loader.vector == 1 {
+            self.part(library.single, Some(name), Vec::new());
+        }
         self.pass.f16 |= loader.f16;
         self.bind(role, false, check::bytes(operand.format, elements), loader.element_bytes);
         if let Format::Quantized(format, scales) = operand.format {
@@ -212,6 +215,9 @@ impl Builder {
         };
         self.part(library.activation, None, vec![("ACTIVATION", activation)]);
         self.part(layout.store.file, None, (layout.store.constants)(problem.c.format.dtype()));
+        if layout.store.vector < 4 {
+            self.part(library.single, Some("c"), Vec::new());
+        }
         self.pass.f16 |= layout.store.f16;
         let elements = check::span(&problem.c, m, n, batch).unwrap_or(0);
         self.bind(Role::C, true, check::bytes(problem.c.format, elements), layout.store.element_bytes);
