@@ -14,15 +14,15 @@ fn c_load(i: u32) -> f32 {
 fn narrow_bf16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     if (bits & 0x7fffffffu) > 0x7f800000u {
-        return bits >> 16u | 0x40u;
+        return (bits >> 16u) | 0x40u;
     }
-    return (bits + 0x7fffu + (bits >> 16u & 1u)) >> 16u;
+    return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
 }
 
 // pack2x16float may do as it likes beyond f16's range and need not round to even; this rounds as the CPU does, on any driver.
 fn narrow_f16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
-    let sign = bits >> 16u & 0x8000u;
+    let sign = (bits >> 16u) & 0x8000u;
     let magnitude = bits & 0x7fffffffu;
     if magnitude > 0x7f800000u {
         return sign | 0x7e00u;
@@ -33,7 +33,7 @@ fn narrow_f16(x: f32) -> u32 {
     if magnitude < 0x38800000u { // below the smallest normal f16: adding 0.5 leaves the rounded subnormal in the low bits
         return sign | (bitcast<u32>(bitcast<f32>(magnitude) + 0.5) - 0x3f000000u);
     }
-    return sign | (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13u & 1u)) >> 13u;
+    return sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13u) & 1u)) >> 13u);
 }
 
 fn narrow(x: f32) -> u32 {
@@ -47,9 +47,10 @@ fn c_store_word(word: u32, y: vec2<f32>, valid: vec2<bool>) {
     if !any(valid) {
         return;
     }
-    var packed = narrow(y.x) | narrow(y.y) << 16u;
+    var packed = narrow(y.x) | (narrow(y.y) << 16u);
     if !all(valid) {
-        packed = select(packed & 0xffffu | c_data[word] & 0xffff0000u, packed & 0xffff0000u | c_data[word] & 0xffffu, valid.y);
+        let own = select(0xffffu, 0xffff0000u, valid.y);
+        packed = (packed & own) | (c_data[word] & ~own);
     }
     c_data[word] = packed;
 }

@@ -22,7 +22,7 @@ fn x_scale_bias(group: u32) -> vec2<f32> {
 }
 
 fn x_load(i: u32) -> f32 {
-    let code = x_codes[i / 8u] >> (i % 8u * 4u) & 15u;
+    let code = (x_codes[i / 8u] >> (i % 8u * 4u)) & 15u;
     let affine = x_scale_bias(i / X_GROUP);
     return affine.x * f32(code) + affine.y;
 }
@@ -30,7 +30,7 @@ fn x_load(i: u32) -> f32 {
 
 // i is a multiple of 4: four codes are half a word and never straddle a group.
 fn x_load4(i: u32) -> vec4<f32> {
-    let codes = vec4<u32>(x_codes[i / 8u] >> (i % 8u * 4u)) >> vec4<u32>(0u, 4u, 8u, 12u) & vec4<u32>(15u);
+    let codes = (vec4<u32>(x_codes[i / 8u] >> (i % 8u * 4u)) >> vec4<u32>(0u, 4u, 8u, 12u)) & vec4<u32>(15u);
     let affine = x_scale_bias(i / X_GROUP);
     return affine.x * vec4<f32>(codes) + affine.y;
 }

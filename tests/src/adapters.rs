@@ -5,6 +5,9 @@
 use std::sync::OnceLock;
 use tilewise::{AdapterDescription, Context, ContextOptions, wgpu};
 
+/// What may be required.
+const WORDS: [&str; 6] = ["vulkan", "metal", "dx12", "f16", "lavapipe", "swiftshader"];
+
 /// An adapter and the context that is open on it.
 #[derive(Debug)]
 pub struct Adapter {
@@ -105,8 +108,7 @@ pub fn adapters() -> &'static [Adapter] {
 fn require(found: &[Adapter]) {
     let required = std::env::var("TILEWISE_REQUIRE").unwrap_or_default();
     for word in required.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-        let known = ["vulkan", "f16", "lavapipe", "swiftshader", "metal", "dx12"].contains(&word);
-        assert!(known, "TILEWISE_REQUIRE: {word:?} is none of vulkan, f16, lavapipe, swiftshader, metal, dx12");
+        assert!(WORDS.contains(&word), "TILEWISE_REQUIRE: {word:?} is none of {WORDS:?}");
         let names: Vec<_> = found.iter().map(|a| format!("{} ({})", a.name(), a.description.backend)).collect();
         assert!(found.iter().any(|adapter| adapter.is(word)), "TILEWISE_REQUIRE wants {word}; there are {names:?}");
     }

@@ -136,7 +136,7 @@ fn property(cases: u32, file: &'static str, check: impl Fn(Case) -> Result<(), S
 fn on_adapters(index: usize, case: &Case) -> Result<(), String> {
     for adapter in adapters() {
         let kernel = one_of_each(adapter)[index].clone();
-        let split = if kernel.splits && case.groups.is_none() && case.seed % 4 == 0 { "+k3" } else { "" };
+        let split = if kernel.splits && case.groups.is_none() && case.seed.is_multiple_of(4) { "+k3" } else { "" };
         let case = case.clone().kernel(format!("{}{split}", kernel.name));
         run(&adapter.context, &case).map_err(|what| format!("{}: {what}", adapter.name()))?;
     }
