@@ -44,8 +44,21 @@ pub(crate) async fn find(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
     if wgpu::Instance::enabled_backend_features().is_empty() {
         return Vec::new();
     }
-    let descriptor = wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() };
-    wgpu::Instance::new(descriptor).enumerate_adapters(backends).await
+    instance().enumerate_adapters(backends).await
+}
+
+/// One instance for all contexts of a process: what belongs to one device is then refused by another, where between instances it would be a
+/// panic inside wgpu.
+#[cfg(not(target_family = "wasm"))]
+fn instance() -> wgpu::Instance {
+    static INSTANCE: std::sync::OnceLock<wgpu::Instance> = std::sync::OnceLock::new();
+    INSTANCE.get_or_init(|| wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())).clone()
+}
+
+/// A browser has one behind the scenes, and its handles do not leave their thread.
+#[cfg(target_family = "wasm")]
+fn instance() -> wgpu::Instance {
+    wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())
 }
 
 /// The features to ask of a device of this adapter for [`Context::from_wgpu`](crate::Context::from_wgpu): those that tilewise can use and the

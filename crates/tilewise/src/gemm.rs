@@ -94,7 +94,8 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c` must be contiguous and of the output's dtype.
+    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c` must be contiguous and of the output's dtype. With an
+    /// output of your own it is an error: there, beta multiplies what the output holds.
     pub fn c(mut self, c: &'a Tensor) -> Self {
         self.c = Some(c);
         self
@@ -143,7 +144,7 @@ impl<'a> Gemm<'a> {
     /// different contexts; `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let c = self.output()?;
-        self.run_into(&c)?;
+        self.onto().run_into(&c)?;
         Ok(c)
     }
 
@@ -159,6 +160,7 @@ impl<'a> Gemm<'a> {
                 gpu.submit(encoder)
             }
             Backend::Cpu => {
+                self.without_c()?;
                 let bundle = self.bundle(Some(c))?;
                 self.plan_bundle(&bundle)?;
                 execute::run(&bundle)
@@ -181,6 +183,7 @@ impl<'a> Gemm<'a> {
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
         let gpu = self.context().gpu()?;
+        self.without_c()?;
         let bundle = self.bundle(Some(c))?;
         let plan = self.plan_bundle(&bundle)?;
         gpu.record(pass, &plan, &bundle.buffers)
@@ -205,6 +208,21 @@ impl<'a> Gemm<'a> {
 
     pub(crate) fn context(&self) -> &Context {
         self.a.context()
+    }
+
+    /// The same product for an output that holds its C already.
+    pub(crate) fn onto(&self) -> Self {
+        Gemm { c: None, ..self.clone() }
+    }
+
+    /// `Value` when there is a C to start from besides an output that is there already.
+    fn without_c(&self) -> Result<()> {
+        match self.c {
+            None => Ok(()),
+            Some(_) => {
+                Err(Error::Value("c() is for run(): an output of your own is itself the C that beta multiplies".into()))
+            }
+        }
     }
 
     fn forced(&self) -> Result<Option<Forced>> {
