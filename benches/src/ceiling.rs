@@ -27,7 +27,7 @@ pub fn measure(ctx: &Context) -> Result<Ceiling> {
     let device = ctx.device().ok_or_else(|| Error::WrongContext("the CPU executor has no measured ceilings".into()))?;
     // Several times any cache.
     let bytes = (1u64 << 29).min(ctx.caps().max_binding_bytes / 16 * 16).min(ctx.caps().max_buffer_bytes);
-    let software = ctx.caps().class == tilewise::core::DeviceClass::Cpu;
+    let software = ctx.caps().class == tilewise::tilewise_core::DeviceClass::Cpu;
     let bytes = if software { bytes.min(1 << 26) } else { bytes };
     let buffer = || {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;

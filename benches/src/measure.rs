@@ -1,7 +1,7 @@
 //! Timing one shape, and checking that what was timed is right.
 
 use crate::shapes::Shape;
-use tilewise::{Context, Error, Gemm, Result, Tensor, core::convert, timing};
+use tilewise::{Context, Error, Gemm, Result, Tensor, tilewise_core::convert, timing};
 
 /// Elements of each timed product that are compared with an f64 sum.
 const CHECKED: usize = 64;
@@ -37,7 +37,7 @@ pub fn measure(ctx: &Context, shape: &Shape, kernel: Option<&str>, samples: usiz
     let [m, n, k] = shape.mnk;
     let transposed = |at: usize| shape.layout.as_bytes()[at] == b'T';
     let sets = ((ROTATED_BYTES / shape.bytes()) as usize).clamp(1, 16);
-    let sets = if ctx.caps().class == tilewise::core::DeviceClass::Cpu { 1 } else { sets };
+    let sets = if ctx.caps().class == tilewise::tilewise_core::DeviceClass::Cpu { 1 } else { sets };
     let mut operands = Vec::new();
     for set in 0..sets {
         operands.push((
@@ -129,8 +129,8 @@ fn check((a, b): &(Matrix, Matrix), c: &Tensor, shape: &Shape) -> Result<()> {
         let got = f64::from(computed[row * n + col]);
         let gamma = (k as f64).min(8.0 * (k as f64).sqrt()) * f64::from(f32::EPSILON);
         let bound = gamma * size + shape.dtype.unit_roundoff() * sum.abs() + 1e-30;
-        // Not `>`: a NaN must fail.
-        if !((got - sum).abs() <= bound) {
+        let error = (got - sum).abs();
+        if error.is_nan() || error > bound {
             return Err(Error::Data(format!(
                 "{}: C[{row},{col}] is {got}, expected {sum} within {bound:e}",
                 shape.name

@@ -22,7 +22,8 @@ impl Default for ContextOptions {
     /// The adapter named by the environment variable `TILEWISE_ADAPTER`, if set and not empty; pipelines kept in the user's cache folder
     /// (`TILEWISE_CACHE_DIR` names another, and an empty value none).
     fn default() -> Self {
-        let adapter = std::env::var("TILEWISE_ADAPTER").ok().filter(|name| !name.is_empty());
+        let adapter = std::env::var_os("TILEWISE_ADAPTER").filter(|name| !name.is_empty());
+        let adapter = adapter.map(|name| name.to_string_lossy().into_owned());
         ContextOptions { adapter, pipeline_cache: crate::pipeline::default_folder() }
     }
 }

@@ -8,7 +8,7 @@
 //! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it into a command encoder of yours or
 //!   [`record`](Gemm::record) it into a compute pass of yours, and let it [`explain`](Gemm::explain) which kernel it chose.
 //!
-//! The planner, the vocabulary and the f64 oracle are in [`tilewise_core`], re-exported as [`core`].
+//! The planner, the vocabulary and the f64 oracle are in [`tilewise_core`], re-exported.
 //!
 //! # Example
 //!
@@ -50,7 +50,7 @@ pub use gemm::{Gemm, Right};
 pub use offsets::GroupOffsets;
 pub use quantized::QuantizedTensor;
 pub use tensor::{Element, Tensor};
-pub use tilewise_core as core;
+pub use tilewise_core;
 pub use tilewise_core::quant::Quantized;
 pub use tilewise_core::{Activation, Axis, Caps, DType, Error, QuantFormat, Result};
 pub use wgpu;

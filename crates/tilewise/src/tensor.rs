@@ -100,7 +100,7 @@ impl Tensor {
     }
 
     /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to be read back). The first element lies at
-    /// `byte_offset`; `strides` count elements, one per dimension. A 16-bit tensor is bound by whole 4-byte words.
+    /// `byte_offset`; `strides` count elements, one per dimension. Only whole words of 4 bytes count, which matters to 16-bit elements.
     ///
     /// # Errors
     /// `Shape` when `strides` and `shape` differ in length, `Misaligned` when the offset is not a multiple of the element size, `BufferTooSmall`,
@@ -135,7 +135,9 @@ impl Tensor {
             offset,
             storage,
         };
-        let (needed, len) = (tensor.end()?, tensor.storage.bytes() / dtype.bytes());
+        // Bindings and copies go by words of 4 bytes.
+        let per_word = 4 / dtype.bytes();
+        let (needed, len) = (tensor.end()?, tensor.storage.bytes() / 4 * per_word);
         if needed > len {
             return Err(Error::BufferTooSmall { operand: "tensor", needed, len });
         }

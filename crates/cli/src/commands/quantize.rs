@@ -5,6 +5,7 @@ use crate::array::shape_text;
 use crate::failure::{Failure, Result};
 use crate::product;
 use std::io::Write;
+use tilewise::safetensors::{part_name, to_bytes};
 use tilewise_core::convert;
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{QuantFormat, Quantized, dequantize, quantize};
@@ -44,7 +45,7 @@ pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     if args.execution.check {
         check(&values, &restored, &quantized)?;
     }
-    let bytes = tilewise::safetensors::to_bytes(&quantized, &prefix)?;
+    let bytes = to_bytes(&quantized, &prefix)?;
     args.output.replace(&[&bytes])?;
     writeln!(out, "weights  {} {}", shape_text(&weights.shape), weights.dtype)?;
     writeln!(out, "format   {}, on the CPU", quantized.format())?;
@@ -53,7 +54,8 @@ pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     if args.execution.check {
         writeln!(out, "check    every weight lies within one step, and rounding, of its code")?;
     }
-    writeln!(out, "written  {} as {prefix}.weight, {prefix}.scales, {prefix}.biases", args.output.path().display())?;
+    let [weight, scales, biases] = ["weight", "scales", "biases"].map(|part| part_name(&prefix, part));
+    writeln!(out, "written  {} as {weight}, {scales}, {biases}", args.output.path().display())?;
     Ok(())
 }
 
