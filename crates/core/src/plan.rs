@@ -8,7 +8,8 @@ mod check;
 mod explain;
 mod peel;
 
-pub use explain::explain;
+pub use check::check;
+pub use explain::{describe, explain};
 
 use crate::caps::Caps;
 use crate::error::{Error, Result};
@@ -110,6 +111,18 @@ pub struct Forced {
     pub splits: Option<u64>,
 }
 
+impl Forced {
+    /// `UnknownKernel` unless `library` has such a kernel.
+    pub fn known(&self, library: &Library) -> Result<()> {
+        let named = |kernel: &&KernelDef| kernel.name == self.kernel;
+        let has = |kernel: &KernelDef| match self.variant.as_deref() {
+            Some(name) => kernel.variants.iter().any(|variant| variant.name == name),
+            None => true,
+        };
+        if library.kernels.iter().find(named).is_some_and(has) { Ok(()) } else { Err(unknown(self, library)) }
+    }
+}
+
 impl std::str::FromStr for Forced {
     type Err = Error;
 
@@ -152,7 +165,7 @@ impl Candidate {
 /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported` for a problem that cannot be run on these `caps`;
 /// `UnknownKernel` for a forced name that is not in the table; `NoKernel` when every candidate was rejected.
 pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Result<Plan> {
-    let problem = check::check(problem, caps)?;
+    let problem = check(problem, caps)?;
     let candidates = candidates(&problem, caps, library, forced)?;
     if problem.m == 0 || problem.n == 0 || problem.entries() == 0 {
         return Ok(Plan { problem, choice: None, edges: Vec::new(), passes: Vec::new(), scratch_bytes: 0 });
@@ -195,6 +208,9 @@ pub(crate) fn candidates(
     library: &Library,
     forced: Option<&Forced>,
 ) -> Result<Vec<Candidate>> {
+    if let Some(forced) = forced {
+        forced.known(library)?;
+    }
     let mut all = Vec::new();
     for kernel in library.kernels {
         if forced.is_some_and(|f| f.kernel != kernel.name) {
@@ -210,10 +226,7 @@ pub(crate) fn candidates(
             }
         }
     }
-    match forced {
-        Some(forced) if all.is_empty() => Err(unknown(forced, library)),
-        _ => Ok(all),
-    }
+    Ok(all)
 }
 
 fn unknown(forced: &Forced, library: &Library) -> Error {

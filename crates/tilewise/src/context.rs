@@ -82,6 +82,7 @@ impl Context {
     /// `NoAdapter` when a name was given and no adapter bears it (the message lists those that are there), `NoDevice` when the driver refuses.
     pub async fn request(options: &ContextOptions) -> Result<Context> {
         match options.adapter.as_deref() {
+            Some("") => Err(Error::NoAdapter("an empty name was asked for".into())),
             Some(name) if name.eq_ignore_ascii_case("cpu") => Ok(Self::cpu()),
             Some(name) => {
                 let adapters = adapter::find(wgpu::Backends::all()).await;
@@ -219,7 +220,7 @@ impl Context {
             return Ok(());
         }
         Err(Error::WrongContext(format!(
-            "{operand} belongs to {other:?}, not to {self:?} (or to another context on it)"
+            "{operand} was made on another context, {other:?}, than the product's, {self:?}"
         )))
     }
 }

@@ -124,7 +124,8 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// Type of the output that [`run`](Self::run) allocates; A's by default.
+    /// Type of the output that [`run`](Self::run) allocates. By default that of A and B, f32 if they differ; A's with quantized weights. An output of
+    /// your own must have it.
     pub fn out_dtype(mut self, dtype: DType) -> Self {
         self.out_dtype = Some(dtype);
         self
@@ -160,7 +161,7 @@ impl<'a> Gemm<'a> {
                 gpu.submit(encoder)
             }
             Backend::Cpu => {
-                self.without_c()?;
+                self.fits(c)?;
                 let bundle = self.bundle(Some(c))?;
                 self.plan_bundle(&bundle)?;
                 execute::run(&bundle)
@@ -183,22 +184,26 @@ impl<'a> Gemm<'a> {
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
         let gpu = self.context().gpu()?;
-        self.without_c()?;
+        self.fits(c)?;
         let bundle = self.bundle(Some(c))?;
         let plan = self.plan_bundle(&bundle)?;
         gpu.record(pass, &plan, &bundle.buffers)
     }
 
-    /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings, parameters. Nothing is allocated. Errors as
-    /// [`run`](Self::run).
+    /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings, parameters. Nothing is allocated. On the CPU
+    /// executor it has no passes. Errors as [`run`](Self::run).
     pub fn plan(&self) -> Result<Plan> {
         self.plan_bundle(&self.bundle(None)?)
     }
 
     /// Which kernel was chosen and why not another, as text. Errors as [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
-        let bundle = self.bundle(None)?;
-        tilewise_core::explain(&bundle.problem, self.context().caps(), &LIBRARY, self.forced()?.as_ref())
+        let (bundle, caps, forced) = (self.bundle(None)?, self.context().caps(), self.forced()?);
+        if self.context().is_cpu() {
+            let plan = self.plan_bundle(&bundle)?;
+            return Ok(tilewise_core::plan::describe(&plan.problem, caps) + "chosen  matrixmultiply, its only kernel\n");
+        }
+        tilewise_core::explain(&bundle.problem, caps, &LIBRARY, forced.as_ref())
     }
 
     /// The problem that the planner sees for an output that [`run`](Self::run) would allocate. Errors as [`run`](Self::run).
@@ -215,13 +220,18 @@ impl<'a> Gemm<'a> {
         Gemm { c: None, ..self.clone() }
     }
 
-    /// `Value` when there is a C to start from besides an output that is there already.
-    fn without_c(&self) -> Result<()> {
-        match self.c {
-            None => Ok(()),
-            Some(_) => {
-                Err(Error::Value("c() is for run(): an output of your own is itself the C that beta multiplies".into()))
+    /// `Value` when options speak of an output to allocate, and contradict the one that is there already.
+    fn fits(&self, c: &Tensor) -> Result<()> {
+        if self.c.is_some() {
+            return Err(Error::Value(
+                "c() is for run(): an output of your own is itself the C that beta multiplies".into(),
+            ));
+        }
+        match self.out_dtype {
+            Some(dtype) if dtype != c.dtype() => {
+                Err(Error::Value(format!("out_dtype() is {dtype}, the output given is {}", c.dtype())))
             }
+            _ => Ok(()),
         }
     }
 
@@ -230,7 +240,13 @@ impl<'a> Gemm<'a> {
     }
 
     pub(crate) fn plan_bundle(&self, bundle: &Bundle) -> Result<Plan> {
-        tilewise_core::plan(&bundle.problem, self.context().caps(), &LIBRARY, self.forced()?.as_ref())
+        let (caps, forced) = (self.context().caps(), self.forced()?);
+        if !self.context().is_cpu() {
+            return tilewise_core::plan(&bundle.problem, caps, &LIBRARY, forced.as_ref());
+        }
+        forced.map_or(Ok(()), |forced| forced.known(&LIBRARY))?;
+        let problem = tilewise_core::plan::check(&bundle.problem, caps)?;
+        Ok(Plan { problem, choice: None, edges: Vec::new(), passes: Vec::new(), scratch_bytes: 0 })
     }
 
     /// Shape of the right operand as B: entries, K, N.
@@ -276,7 +292,11 @@ impl<'a> Gemm<'a> {
         let batched = self.offsets.is_none()
             && (self.a.shape().len() == 3 || matches!(self.b, Right::Dense(b) if b.shape().len() == 3) || batch != 1);
         let shape = if batched { vec![batch, m, n] } else { vec![m, n] };
-        Ok((self.out_dtype.or(self.c.map(Tensor::dtype)).unwrap_or(self.a.dtype()), shape))
+        let shared = match self.b {
+            Right::Dense(b) if b.dtype() != self.a.dtype() => DType::F32,
+            _ => self.a.dtype(),
+        };
+        Ok((self.out_dtype.or(self.c.map(Tensor::dtype)).unwrap_or(shared), shape))
     }
 
     /// The output that `run` allocates.

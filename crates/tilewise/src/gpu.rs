@@ -76,7 +76,8 @@ impl Gpu {
         }
         self.alive()?;
         match found {
-            Some(error) => Err(Error::Device(error.to_string())),
+            // wgpu's texts run over several lines.
+            Some(error) => Err(Error::Device(error.to_string().split_whitespace().collect::<Vec<_>>().join(" "))),
             None => Ok(made),
         }
     }

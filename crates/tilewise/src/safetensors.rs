@@ -82,7 +82,7 @@ pub fn from_views(weight: &TensorView<'_>, scales: &TensorView<'_>, biases: &Ten
     let per_word = u32::BITS as usize / format.bits() as usize;
     let words_per_group = format.group_size() as usize / per_word;
     if !words.is_multiple_of(words_per_group) || scales.shape() != [n, words / words_per_group] {
-        return Err(Error::Data(format!(
+        return Err(Error::Unsupported(format!(
             "weight of shape {:?} with scales of shape {:?}: {format} has one scale per {words_per_group} words",
             weight.shape(),
             scales.shape()

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::product;
 use std::io::Write;
 use tilewise_core::caps::{Caps, RECORDED};
-use tilewise_core::plan::{Forced, explain};
+use tilewise_core::plan::{Forced, check, describe, explain};
 use tilewise_core::problem::{Format, Operand, Problem};
 
 pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
@@ -16,9 +16,9 @@ pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
         None => {
             let context = product::open(args.adapter.as_deref())?;
             if context.is_cpu() {
-                let Problem { m, n, k, .. } = problem;
-                writeln!(out, "problem C[{m},{n}] = A[{m},{k}]·B[{k},{n}]  {}", problem.layout())?;
-                writeln!(out, "device  {}", product::adapter_text(&context))?;
+                forced.map_or(Ok(()), |forced| forced.known(&tilewise_shaders::LIBRARY))?;
+                let problem = check(&problem, context.caps())?;
+                write!(out, "{}", describe(&problem, context.caps()))?;
                 writeln!(out, "chosen  {}, its only kernel; --caps NAME plans for a GPU", product::CPU_KERNEL)?;
                 return Ok(());
             }

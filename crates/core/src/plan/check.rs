@@ -7,8 +7,12 @@ use crate::problem::{Axis, Bias, Format, Grouping, Operand, Problem};
 /// Largest M, N, K or batch: tile arithmetic in u32 must not wrap.
 const MAX_DIMENSION: u64 = 1 << 31;
 
-/// The problem with strides that play no part set to 0, so that nobody asks whether they are aligned.
-pub(super) fn check(problem: &Problem, caps: &Caps) -> Result<Problem> {
+/// Checks everything about a product that does not depend on the kernel. Gives the problem with strides that play no part set to 0, so that nobody
+/// asks whether they are aligned.
+///
+/// # Errors
+/// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`, with the numbers.
+pub fn check(problem: &Problem, caps: &Caps) -> Result<Problem> {
     let Problem { m, n, k, batch, .. } = *problem;
     for (name, size) in
         [("M", m), ("N", n), ("K", k), ("the batch", batch), ("the number of groups", problem.entries())]

@@ -1,6 +1,6 @@
 //! Why this kernel and not another, as text.
 
-use super::{Candidate, Forced, Plan, candidates, plan};
+use super::{Candidate, Forced, candidates, plan};
 use crate::caps::Caps;
 use crate::error::Result;
 use crate::kernel::Library;
@@ -13,8 +13,7 @@ use std::fmt::Write;
 /// As [`plan`].
 pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Result<String> {
     let plan = plan(problem, caps, library, forced)?;
-    let mut out = String::new();
-    header(&mut out, &plan, caps);
+    let mut out = describe(&plan.problem, caps);
     let Some(choice) = &plan.choice else {
         out.push_str("nothing to do: the output has no elements\n");
         return Ok(out);
@@ -57,8 +56,9 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
     Ok(out)
 }
 
-fn header(out: &mut String, plan: &Plan, caps: &Caps) {
-    let problem = &plan.problem;
+/// The problem, its epilogue and the device, a line each.
+pub fn describe(problem: &Problem, caps: &Caps) -> String {
+    let mut out = String::new();
     let Problem { m, n, k, batch, .. } = *problem;
     let (a, b, c) = (problem.a.format, problem.b.format, problem.c.format);
     let _ = write!(out, "problem C[{m},{n}] = A[{m},{k}]·B[{k},{n}]  {}  {a}·{b}→{c}", problem.layout());
@@ -81,6 +81,7 @@ fn header(out: &mut String, plan: &Plan, caps: &Caps) {
         let _ = write!(out, " residual ({})", residual.format);
     }
     let _ = writeln!(out, "\ndevice  {}", caps.name);
+    out
 }
 
 /// Milliseconds with three significant digits: an estimate has no more.
