@@ -1,7 +1,7 @@
 //! The ends of the ranges: nothing at all, very long and very many, and devices that allow little.
 
 use tilewise::DType;
-use tilewise_core::{Caps, Error, Problem, explain, plan};
+use tilewise_core::{Caps, DeviceClass, Error, Problem, explain, plan};
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::{Case, Suite, adapters, one_of_each, themes};
 
@@ -146,5 +146,7 @@ fn tiles_and_edges() {
         suite.run(adapter.name(), &adapter.context, &cases);
         suite.finish(adapter.name());
     }
-    assert!(adapters().is_empty() || parts > 0, "no product here has an edge of its own");
+    // On a large GPU these sizes are too small for edges to be worth a dispatch.
+    let software = adapters().iter().any(|adapter| adapter.context.caps().class == DeviceClass::Cpu);
+    assert!(!software || parts > 0, "no product here has an edge of its own");
 }

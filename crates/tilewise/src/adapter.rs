@@ -35,30 +35,45 @@ impl AdapterDescription {
 
 /// Every adapter that wgpu finds on this machine. Does not block; in a browser it finds at most one.
 pub async fn adapters() -> Vec<AdapterDescription> {
-    let mut found: Vec<_> = find(wgpu::Backends::all()).await.iter().map(AdapterDescription::of).collect();
+    let mut found: Vec<_> = find().await.iter().map(AdapterDescription::of).collect();
     found.sort_by(|a, b| (a.backend, &a.name).cmp(&(b.backend, &b.name)));
     found
 }
 
-pub(crate) async fn find(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
-    if wgpu::Instance::enabled_backend_features().is_empty() {
-        return Vec::new();
+pub(crate) async fn find() -> Vec<wgpu::Adapter> {
+    let mut found = Vec::new();
+    for instance in instances() {
+        found.extend(instance.enumerate_adapters(wgpu::Backends::all()).await);
     }
-    instance().enumerate_adapters(backends).await
+    found
 }
 
-/// One instance for all contexts of a process: what belongs to one device is then refused by another, where between instances it would be a
-/// panic inside wgpu.
+fn instance(backends: wgpu::Backends) -> wgpu::Instance {
+    wgpu::Instance::new(wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() })
+}
+
+/// One instance for all contexts of a process, so that what belongs to one device is refused by another, where between instances it would be a
+/// panic inside wgpu. For OpenGL a new one each time: there, everything of an instance shares one GL context, which serves one thread at a time.
 #[cfg(not(target_family = "wasm"))]
-fn instance() -> wgpu::Instance {
-    static INSTANCE: std::sync::OnceLock<wgpu::Instance> = std::sync::OnceLock::new();
-    INSTANCE.get_or_init(|| wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())).clone()
+fn instances() -> Vec<wgpu::Instance> {
+    static SHARED: std::sync::OnceLock<wgpu::Instance> = std::sync::OnceLock::new();
+    let gl = wgpu::Backends::GL;
+    let enabled = wgpu::Instance::enabled_backend_features();
+    let mut instances = Vec::new();
+    if !(enabled - gl).is_empty() {
+        instances.push(SHARED.get_or_init(|| instance(enabled - gl)).clone());
+    }
+    if enabled.contains(gl) {
+        instances.push(instance(gl));
+    }
+    instances
 }
 
 /// A browser has one behind the scenes, and its handles do not leave their thread.
 #[cfg(target_family = "wasm")]
-fn instance() -> wgpu::Instance {
-    wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())
+fn instances() -> Vec<wgpu::Instance> {
+    let enabled = wgpu::Instance::enabled_backend_features();
+    if enabled.is_empty() { Vec::new() } else { vec![instance(enabled)] }
 }
 
 /// The features to ask of a device of this adapter for [`Context::from_wgpu`](crate::Context::from_wgpu): those that tilewise can use and the

@@ -85,7 +85,7 @@ impl Context {
             Some("") => Err(Error::NoAdapter("an empty name was asked for".into())),
             Some(name) if name.eq_ignore_ascii_case("cpu") => Ok(Self::cpu()),
             Some(name) => {
-                let adapters = adapter::find(wgpu::Backends::all()).await;
+                let adapters = adapter::find().await;
                 let described: Vec<_> = adapters.iter().map(AdapterDescription::of).collect();
                 let matching = |d: &AdapterDescription| {
                     d.backend.eq_ignore_ascii_case(name) || d.name.to_lowercase().contains(&name.to_lowercase())
@@ -97,7 +97,7 @@ impl Context {
                 }
             }
             None => {
-                let adapters = adapter::find(wgpu::Backends::all()).await;
+                let adapters = adapter::find().await;
                 let hardware = adapters.iter().filter(|a| a.get_info().device_type != wgpu::DeviceType::Cpu);
                 match hardware.max_by_key(|adapter| rank(adapter)) {
                     Some(best) => Self::open(best, options).await,
