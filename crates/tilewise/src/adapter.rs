@@ -35,45 +35,50 @@ impl AdapterDescription {
 
 /// Every adapter that wgpu finds on this machine. Does not block; in a browser it finds at most one.
 pub async fn adapters() -> Vec<AdapterDescription> {
-    let mut found: Vec<_> = find().await.iter().map(AdapterDescription::of).collect();
+    let all = find().await.into_iter().chain(find_gl().await);
+    let mut found: Vec<_> = all.map(|adapter| AdapterDescription::of(&adapter)).collect();
     found.sort_by(|a, b| (a.backend, &a.name).cmp(&(b.backend, &b.name)));
     found
 }
 
+/// The adapters of every backend but OpenGL. One instance serves all contexts of a process, so that what belongs to one device is refused by
+/// another, where between instances it would be a panic inside wgpu.
+#[cfg(not(target_family = "wasm"))]
 pub(crate) async fn find() -> Vec<wgpu::Adapter> {
-    let mut found = Vec::new();
-    for instance in instances() {
-        found.extend(instance.enumerate_adapters(wgpu::Backends::all()).await);
+    static SHARED: std::sync::OnceLock<wgpu::Instance> = std::sync::OnceLock::new();
+    let backends = wgpu::Instance::enabled_backend_features() - wgpu::Backends::GL;
+    if backends.is_empty() {
+        return Vec::new();
     }
-    found
+    SHARED.get_or_init(|| instance(backends)).enumerate_adapters(backends).await
+}
+
+/// The adapters of OpenGL, asked for only where no other will do: initialising it takes time and leaves marks on every thread. The instance is a new
+/// one each time, because everything of an instance shares one GL context, which serves one thread at a time.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
+    let gl = wgpu::Backends::GL;
+    if !wgpu::Instance::enabled_backend_features().contains(gl) {
+        return Vec::new();
+    }
+    instance(gl).enumerate_adapters(gl).await
 }
 
 fn instance(backends: wgpu::Backends) -> wgpu::Instance {
     wgpu::Instance::new(wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() })
 }
 
-/// One instance for all contexts of a process, so that what belongs to one device is refused by another, where between instances it would be a
-/// panic inside wgpu. For OpenGL a new one each time: there, everything of an instance shares one GL context, which serves one thread at a time.
-#[cfg(not(target_family = "wasm"))]
-fn instances() -> Vec<wgpu::Instance> {
-    static SHARED: std::sync::OnceLock<wgpu::Instance> = std::sync::OnceLock::new();
-    let gl = wgpu::Backends::GL;
+/// A browser has one instance behind the scenes, and its handles do not leave their thread.
+#[cfg(target_family = "wasm")]
+pub(crate) async fn find() -> Vec<wgpu::Adapter> {
     let enabled = wgpu::Instance::enabled_backend_features();
-    let mut instances = Vec::new();
-    if !(enabled - gl).is_empty() {
-        instances.push(SHARED.get_or_init(|| instance(enabled - gl)).clone());
-    }
-    if enabled.contains(gl) {
-        instances.push(instance(gl));
-    }
-    instances
+    if enabled.is_empty() { Vec::new() } else { instance(enabled).enumerate_adapters(enabled).await }
 }
 
-/// A browser has one behind the scenes, and its handles do not leave their thread.
+/// A browser has no OpenGL besides WebGPU.
 #[cfg(target_family = "wasm")]
-fn instances() -> Vec<wgpu::Instance> {
-    let enabled = wgpu::Instance::enabled_backend_features();
-    if enabled.is_empty() { Vec::new() } else { vec![instance(enabled)] }
+pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
+    Vec::new()
 }
 
 /// The features to ask of a device of this adapter for [`Context::from_wgpu`](crate::Context::from_wgpu): those that tilewise can use and the

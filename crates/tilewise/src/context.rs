@@ -85,21 +85,26 @@ impl Context {
             Some("") => Err(Error::NoAdapter("an empty name was asked for".into())),
             Some(name) if name.eq_ignore_ascii_case("cpu") => Ok(Self::cpu()),
             Some(name) => {
-                let adapters = adapter::find().await;
-                let described: Vec<_> = adapters.iter().map(AdapterDescription::of).collect();
-                let matching = |d: &AdapterDescription| {
-                    d.backend.eq_ignore_ascii_case(name) || d.name.to_lowercase().contains(&name.to_lowercase())
+                let matching = |adapter: &&wgpu::Adapter| {
+                    let found = AdapterDescription::of(adapter);
+                    found.backend.eq_ignore_ascii_case(name) || found.name.to_lowercase().contains(&name.to_lowercase())
                 };
-                let best = (0..adapters.len()).filter(|&i| matching(&described[i])).max_by_key(|&i| rank(&adapters[i]));
-                match best {
-                    Some(best) => Self::open(&adapters[best], options).await,
-                    None => Err(Error::NoAdapter(format!("none matches {name:?}; {}", list(&described)))),
+                let mut seen = adapter::find().await;
+                if !seen.iter().any(|adapter| matching(&adapter)) {
+                    seen.extend(adapter::find_gl().await);
+                }
+                match seen.iter().filter(matching).max_by_key(|adapter| rank(adapter)) {
+                    Some(best) => Self::open(best, options).await,
+                    None => Err(Error::NoAdapter(format!("none matches {name:?}; {}", list(&seen)))),
                 }
             }
             None => {
-                let adapters = adapter::find().await;
-                let hardware = adapters.iter().filter(|a| a.get_info().device_type != wgpu::DeviceType::Cpu);
-                match hardware.max_by_key(|adapter| rank(adapter)) {
+                let hardware = |adapter: &&wgpu::Adapter| adapter.get_info().device_type != wgpu::DeviceType::Cpu;
+                let mut seen = adapter::find().await;
+                if !seen.iter().any(|adapter| hardware(&adapter)) {
+                    seen.extend(adapter::find_gl().await);
+                }
+                match seen.iter().filter(hardware).max_by_key(|adapter| rank(adapter)) {
                     Some(best) => Self::open(best, options).await,
                     None => {
                         static SAID: std::sync::Once = std::sync::Once::new();
@@ -225,23 +230,22 @@ impl Context {
     }
 }
 
-/// Hardware before software, memory of its own before shared, native interfaces before OpenGL.
-fn rank(adapter: &wgpu::Adapter) -> (u32, u32) {
-    let info = adapter.get_info();
-    let device = match info.device_type {
+/// Hardware before software, memory of its own before shared.
+fn rank(adapter: &wgpu::Adapter) -> u32 {
+    match adapter.get_info().device_type {
         wgpu::DeviceType::DiscreteGpu => 4,
         wgpu::DeviceType::IntegratedGpu => 3,
         wgpu::DeviceType::VirtualGpu => 2,
         wgpu::DeviceType::Other => 1,
         wgpu::DeviceType::Cpu => 0,
-    };
-    (device, u32::from(info.backend != wgpu::Backend::Gl))
+    }
 }
 
-fn list(adapters: &[AdapterDescription]) -> String {
+fn list(adapters: &[wgpu::Adapter]) -> String {
     if adapters.is_empty() {
         return "no adapter was found, only cpu".into();
     }
-    let names: Vec<_> = adapters.iter().map(|a| format!("{} ({})", a.name, a.backend)).collect();
+    let described = adapters.iter().map(AdapterDescription::of);
+    let names: Vec<_> = described.map(|adapter| format!("{} ({})", adapter.name, adapter.backend)).collect();
     format!("there are {}, and cpu", names.join(", "))
 }
