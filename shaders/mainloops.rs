@@ -104,15 +104,18 @@ fn cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, efficien
     let waves = if per_core <= 1.0 { 1.0 } else { per_core + 0.25 };
     let resident = f64::from(variant.threads) * per_core.clamp(1.0, 8.0);
     let arithmetic = waves * tile / (rates.core_flops * efficiency * (resident / 256.0).min(1.0));
-    // Larger tiles read less through the caches. Most of that hides behind the arithmetic; a quarter is counted.
-    let edge = f64::from(variant.bm) * bytes(problem.a.format) + f64::from(variant.bn) * bytes(problem.b.format);
+    // Larger tiles pass fewer elements, as f32, through caches and workgroup memory. Much of that hides behind the arithmetic.
+    let edge = 4.0 * f64::from(variant.bm + variant.bn);
     let reads = tiles(problem, variant) * edge * problem.k as f64 / (CACHE_SPEED * rates.bandwidth);
-    let arithmetic = arithmetic + 0.25 * reads;
+    let arithmetic = arithmetic + SEEN * reads;
     arithmetic.max(traffic(problem) / rates.bandwidth) + rates.dispatch
 }
 
 /// How many times faster than device memory the caches between it and the cores are.
 const CACHE_SPEED: f64 = 3.0;
+
+/// Share of that passage that does not hide behind arithmetic.
+const SEEN: f64 = 0.6;
 
 /// Starting and storing a tile takes as long as about so many steps along K.
 const TILE_OVERHEAD: f64 = 200.0;
