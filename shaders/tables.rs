@@ -54,13 +54,13 @@ fn affine_constants(format: Format) -> Vec<Constant> {
 
 #[rustfmt::skip]
 const OPERANDS: &[OperandDef] = &[
-    OperandDef { name: "f32x4", file: "operand/f32x4.wgsl", accepts: is_f32, vector: 4, constants: no_constants, element_bytes: 16, f16: false },
-    OperandDef { name: "f32", file: "operand/f32.wgsl", accepts: is_f32, vector: 1, constants: no_constants, element_bytes: 4, f16: false },
-    OperandDef { name: "f16x4", file: "operand/f16x4.wgsl", accepts: is_native_f16, vector: 4, constants: no_constants, element_bytes: 8, f16: true },
-    OperandDef { name: "f16", file: "operand/f16.wgsl", accepts: is_native_f16, vector: 1, constants: no_constants, element_bytes: 2, f16: true },
-    OperandDef { name: "halfx4", file: "operand/halfx4.wgsl", accepts: is_half, vector: 4, constants: half_constants, element_bytes: 8, f16: false },
-    OperandDef { name: "half", file: "operand/half.wgsl", accepts: is_half, vector: 1, constants: half_constants, element_bytes: 4, f16: false },
-    OperandDef { name: "affine4", file: "operand/affine4.wgsl", accepts: is_affine4, vector: 64, constants: affine_constants, element_bytes: 4, f16: false },
+    OperandDef { file: "operand/f32x4.wgsl", accepts: is_f32, vector: 4, constants: no_constants, element_bytes: 16, f16: false },
+    OperandDef { file: "operand/f32.wgsl", accepts: is_f32, vector: 1, constants: no_constants, element_bytes: 4, f16: false },
+    OperandDef { file: "operand/f16x4.wgsl", accepts: is_native_f16, vector: 4, constants: no_constants, element_bytes: 8, f16: true },
+    OperandDef { file: "operand/f16.wgsl", accepts: is_native_f16, vector: 1, constants: no_constants, element_bytes: 2, f16: true },
+    OperandDef { file: "operand/halfx4.wgsl", accepts: is_half, vector: 4, constants: half_constants, element_bytes: 8, f16: false },
+    OperandDef { file: "operand/half.wgsl", accepts: is_half, vector: 1, constants: half_constants, element_bytes: 4, f16: false },
+    OperandDef { file: "operand/affine4.wgsl", accepts: is_affine4, vector: 64, constants: affine_constants, element_bytes: 4, f16: false },
 ];
 
 fn stores_f32(dtype: DType, _: &Caps) -> bool {
@@ -85,15 +85,14 @@ fn half_store_constants(dtype: DType) -> Vec<Constant> {
 
 #[rustfmt::skip]
 const STORES: &[StoreDef] = &[
-    StoreDef { name: "f32x4", file: "epilogue/store_f32x4.wgsl", accepts: stores_f32, vector: 4, whole: true, finish_elements: 0, constants: no_store_constants, element_bytes: 16, f16: false },
-    StoreDef { name: "f32", file: "epilogue/store_f32.wgsl", accepts: stores_f32, vector: 1, whole: false, finish_elements: 1, constants: no_store_constants, element_bytes: 4, f16: false },
-    StoreDef { name: "f16", file: "epilogue/store_f16.wgsl", accepts: stores_native_f16, vector: 1, whole: false, finish_elements: 1, constants: no_store_constants, element_bytes: 2, f16: true },
-    StoreDef { name: "half", file: "epilogue/store_half.wgsl", accepts: stores_half, vector: 2, whole: false, finish_elements: 2, constants: half_store_constants, element_bytes: 4, f16: false },
+    StoreDef { file: "epilogue/store_f32x4.wgsl", accepts: stores_f32, vector: 4, whole: true, finish_elements: 0, constants: no_store_constants, element_bytes: 16, f16: false },
+    StoreDef { file: "epilogue/store_f32.wgsl", accepts: stores_f32, vector: 1, whole: false, finish_elements: 1, constants: no_store_constants, element_bytes: 4, f16: false },
+    StoreDef { file: "epilogue/store_f16.wgsl", accepts: stores_native_f16, vector: 1, whole: false, finish_elements: 1, constants: no_store_constants, element_bytes: 2, f16: true },
+    StoreDef { file: "epilogue/store_half.wgsl", accepts: stores_half, vector: 2, whole: false, finish_elements: 2, constants: half_store_constants, element_bytes: 4, f16: false },
 ];
 
 const SCHEDULES: &[ScheduleDef] = &[
     ScheduleDef {
-        name: "batched",
         file: "schedule/batched.wgsl",
         accepts: |problem| problem.grouping == Grouping::Batched,
         tiles_m: |problem, bm| problem.m.div_ceil(bm),
@@ -101,7 +100,6 @@ const SCHEDULES: &[ScheduleDef] = &[
         offsets: false,
     },
     ScheduleDef {
-        name: "ragged",
         file: "schedule/ragged.wgsl",
         accepts: |problem| matches!(problem.grouping, Grouping::RaggedM { .. }),
         // Each group may end in a tile that is not full.

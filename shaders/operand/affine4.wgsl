@@ -2,11 +2,11 @@
 // a scale and a bias per group, in f32, f16 or bf16. Rows are whole groups, so the linear index gives word and group.
 
 const X_BINDING: u32 = 2u; //param
-const X_SCALES: u32 = 7u; //param
-const X_BIASES: u32 = 8u; //param
+const X_SCALES: u32 = 7u;
+const X_BIASES: u32 = 8u;
 const X_SCALE_HALF: bool = false; //param
 const X_SCALE_BF16: bool = false; //param
-const X_GROUP: u32 = 64u; //param
+const X_GROUP: u32 = 64u;
 
 @group(0) @binding(X_BINDING) var<storage, read> x_codes: array<u32>;
 @group(0) @binding(X_SCALES) var<storage, read> x_scales: array<u32>;

@@ -4,7 +4,7 @@
 use crate::failure::{Failure, Result};
 use crate::progress;
 use std::ops::Range;
-use tilewise_core::problem::{Axis, Grouping, Operand, Problem};
+use tilewise_core::problem::{Grouping, Operand, Problem};
 use tilewise_core::reference::{Inputs, reference};
 
 /// Rows of C that are computed at a time: enough that gathering B once per block costs little beside the sums.
@@ -60,27 +60,19 @@ struct Block {
 impl Block {
     /// These rows as a problem of their own, whose C begins with the block.
     fn problem(&self, whole: &Problem) -> Problem {
-        let rows = self.rows.end - self.rows.start;
-        let shifted = |operand: Operand, entry: u64, row: u64| {
-            let stride = if operand.transposed { 1 } else { operand.ld };
-            Operand { offset: operand.offset + entry * operand.batch_stride + row * stride, ..operand }
-        };
-        let mut part = Problem {
-            m: rows,
-            batch: 1,
-            a: shifted(whole.a, self.entry, self.rows.start),
-            b: shifted(whole.b, self.b_entry, 0),
-            c: Operand::packed(whole.c.format, 1, rows, whole.n),
-            grouping: Grouping::Batched,
-            ..*whole
-        };
+        let mut part = whole.part(self.rows.clone(), 0..whole.n);
+        let entry = |operand: &mut Operand, entry: u64| operand.offset += entry * operand.batch_stride;
+        entry(&mut part.a, self.entry);
+        entry(&mut part.b, self.b_entry);
         if let Some(bias) = &mut part.epilogue.bias {
-            let row = if bias.axis == Axis::M { self.rows.start } else { 0 };
-            bias.operand = shifted(bias.operand, self.b_entry, row);
+            entry(&mut bias.operand, self.b_entry);
         }
         if let Some(residual) = &mut part.epilogue.residual {
-            *residual = shifted(*residual, self.entry, self.rows.start);
+            entry(residual, self.entry);
         }
+        part.batch = 1;
+        part.grouping = Grouping::Batched;
+        part.c = Operand::packed(whole.c.format, 1, part.m, whole.n);
         part
     }
 }
@@ -110,7 +102,7 @@ fn blocks(problem: &Problem, offsets: &[u32]) -> Vec<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewise_core::problem::{Activation, Bias, DType, Epilogue, Format};
+    use tilewise_core::problem::{Activation, Axis, Bias, DType, Epilogue, Format};
 
     const F32: Format = Format::Dense(DType::F32);
 

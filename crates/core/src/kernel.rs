@@ -167,8 +167,6 @@ pub struct KernelDef {
 /// How an operand is fetched: one WGSL file instantiated for A, B, bias or residual.
 #[derive(Clone, Copy)]
 pub struct OperandDef {
-    /// Name for explanations: `f32x4`.
-    pub name: &'static str,
     /// Its file under `shaders/`.
     pub file: &'static str,
     /// Whether it reads this format on this device.
@@ -186,8 +184,6 @@ pub struct OperandDef {
 /// How an output is written: one WGSL file.
 #[derive(Clone, Copy)]
 pub struct StoreDef {
-    /// Name for explanations.
-    pub name: &'static str,
     /// Its file under `shaders/`.
     pub file: &'static str,
     /// Whether it writes this type on this device.
@@ -209,8 +205,6 @@ pub struct StoreDef {
 /// How workgroups find their tile.
 #[derive(Clone, Copy)]
 pub struct ScheduleDef {
-    /// Name for explanations.
-    pub name: &'static str,
     /// Its file under `shaders/`.
     pub file: &'static str,
     /// Whether it serves this grouping.

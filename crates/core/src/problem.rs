@@ -3,6 +3,7 @@
 //! C\[M,N\] = epilogue(alpha · A\[M,K\] · B\[K,N\] + beta · C), once per batch entry or group.
 
 use crate::quant::QuantFormat;
+use std::ops::Range;
 
 /// Type of a stored dense element. Products are accumulated in f32 whatever the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -238,6 +239,23 @@ impl Problem {
     /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped product meets one group).
     pub fn flops(&self) -> f64 {
         2.0 * self.m as f64 * self.n as f64 * self.k as f64 * self.batch as f64
+    }
+
+    /// Some rows and columns of every entry, as a problem on the same storage. A stride that plays no part in the whole plays none in the part.
+    pub fn part(&self, rows: Range<u64>, cols: Range<u64>) -> Problem {
+        let mut part = *self;
+        (part.m, part.n) = (rows.end - rows.start, cols.end - cols.start);
+        part.a.offset += rows.start * if part.a.transposed { 1 } else { part.a.ld };
+        part.b.offset += cols.start * if part.b.transposed { part.b.ld } else { 1 };
+        part.c.offset += rows.start * part.c.ld + cols.start;
+        if let Some(residual) = &mut part.epilogue.residual {
+            residual.offset += rows.start * residual.ld + cols.start;
+        }
+        if let Some(bias) = &mut part.epilogue.bias {
+            let start = if bias.axis == Axis::M { rows.start } else { cols.start };
+            bias.operand.offset += start * bias.operand.ld;
+        }
+        part
     }
 
     /// Entries of B: the batch, or the number of groups.

@@ -7,8 +7,7 @@ use super::{Candidate, best, candidates};
 use crate::caps::Caps;
 use crate::error::Result;
 use crate::kernel::{Library, Variant};
-use crate::problem::{Axis, Grouping, Problem};
-use std::ops::Range;
+use crate::problem::{Grouping, Problem};
 
 /// Rows or columns that make an edge rather than most of a tile.
 const MAX_EDGE: u64 = 8;
@@ -41,27 +40,10 @@ pub(super) fn peel(
         if rows.is_empty() || cols.is_empty() {
             continue;
         }
-        let problem = part(problem, rows, cols);
+        let problem = problem.part(rows, cols);
         let Some((candidate, cost)) = best(&candidates(&problem, caps, library, None)?) else { return Ok(None) };
         parts.push(Peeled { problem, candidate, cost });
     }
     let total: f64 = parts.iter().map(|part| part.cost).sum();
     Ok((total < cost).then_some(parts))
-}
-
-/// Some rows and columns of a product. A stride that played no part in the whole plays none in the part.
-fn part(problem: &Problem, rows: Range<u64>, cols: Range<u64>) -> Problem {
-    let mut part = *problem;
-    (part.m, part.n) = (rows.end - rows.start, cols.end - cols.start);
-    part.a.offset += rows.start * if part.a.transposed { 1 } else { part.a.ld };
-    part.b.offset += cols.start * if part.b.transposed { part.b.ld } else { 1 };
-    part.c.offset += rows.start * part.c.ld + cols.start;
-    if let Some(residual) = &mut part.epilogue.residual {
-        residual.offset += rows.start * residual.ld + cols.start;
-    }
-    if let Some(bias) = &mut part.epilogue.bias {
-        let start = if bias.axis == Axis::M { rows.start } else { cols.start };
-        bias.operand.offset += start * bias.operand.ld;
-    }
-    part
 }

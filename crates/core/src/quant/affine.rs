@@ -17,19 +17,12 @@ const SMALLEST_SCALE: f32 = 1e-7;
 /// A quantized matrix `[n, k]`. Made by [`quantize`] or [`Quantized::from_parts`], which see to it that the lengths agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quantized {
-    /// Format of the codes.
     format: QuantFormat,
-    /// Rows: outputs of the layer.
     n: usize,
-    /// Columns: the summed dimension.
     k: usize,
-    /// Type of the scales and of the biases.
     scale_dtype: DType,
-    /// Packed codes, [`QuantFormat::code_words`] of them.
     codes: Vec<u32>,
-    /// Scales as little-endian elements of `scale_dtype`, [`QuantFormat::groups`] of them.
     scales: Vec<u8>,
-    /// Biases, stored as the scales are.
     biases: Vec<u8>,
 }
 
