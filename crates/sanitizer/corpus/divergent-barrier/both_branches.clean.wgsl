@@ -1,0 +1,18 @@
+// Distances between the two halves of a block.
+@group(0) @binding(0) var<storage, read> data: array<f32>;
+@group(0) @binding(1) var<storage, read_write> distances: array<f32>;
+var<workgroup> low: array<f32, 32>;
+var<workgroup> high: array<f32, 32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) lid: u32) {
+    if (lid < 32u) {
+        low[lid] = data[lid];
+    } else {
+        high[lid - 32u] = data[lid];
+    }
+    workgroupBarrier();
+    if (lid < 32u) {
+        distances[lid] = abs(high[lid] - low[lid]);
+    }
+}

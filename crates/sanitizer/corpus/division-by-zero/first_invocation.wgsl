@@ -1,0 +1,10 @@
+//@ bind 0: u32 random 64
+//@ bind 1: u32 out 64
+// Running share of each element.
+@group(0) @binding(0) var<storage, read> data: array<u32>;
+@group(0) @binding(1) var<storage, read_write> shares: array<u32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) lid: u32) {
+    shares[lid] = data[lid] / lid; //~ division-by-zero
+}

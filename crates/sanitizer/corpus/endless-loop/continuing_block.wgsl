@@ -1,0 +1,23 @@
+//@ max-iterations: 1000
+//@ bind 0: f32 fill 2 1
+//@ bind 1: f32 zero 1
+// Square root by Newton's method.
+@group(0) @binding(0) var<storage, read> radicand: array<f32>;
+@group(0) @binding(1) var<storage, read_write> root: array<f32>;
+
+fn refine(x: f32) -> f32 {
+    var guess = x;
+    var steps = 0u;
+    loop { //~ endless-loop
+        guess = 0.5 * (guess + x / guess);
+        continuing {
+            break if guess * guess == x;
+        }
+    }
+    return guess;
+}
+
+@compute @workgroup_size(1)
+fn main() {
+    root[0] = refine(radicand[0]);
+}

@@ -1,0 +1,20 @@
+//@ max-iterations: 1000
+//@ bind 0: u32 values 5,0,3,0,0,9,1,4
+//@ bind 1: u32 zero 1
+// Counts what is not zero.
+@group(0) @binding(0) var<storage, read> data: array<u32>;
+@group(0) @binding(1) var<storage, read_write> count: array<u32>;
+
+@compute @workgroup_size(1)
+fn main() {
+    var i = 0u;
+    var found = 0u;
+    while (i < arrayLength(&data)) { //~ endless-loop
+        if (data[i] == 0u) {
+            continue;
+        }
+        found++;
+        i++;
+    }
+    count[0] = found;
+}

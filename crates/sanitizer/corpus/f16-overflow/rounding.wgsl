@@ -1,0 +1,11 @@
+//@ option: f16-overflow
+//@ bind 0: f32 values 1.0001,65519,65520,-3
+//@ bind 1: f32 out 4
+// Rounds to the nearest half, in f32.
+@group(0) @binding(0) var<storage, read> values: array<f32>;
+@group(0) @binding(1) var<storage, read_write> rounded: array<f32>;
+
+@compute @workgroup_size(4)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    rounded[id.x] = quantizeToF16(values[id.x]); //~ f16-overflow
+}

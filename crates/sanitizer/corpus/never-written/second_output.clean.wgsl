@@ -1,0 +1,17 @@
+// The largest number and its position.
+@group(0) @binding(0) var<storage, read> data: array<f32>;
+@group(0) @binding(1) var<storage, read_write> largest: array<f32>;
+@group(0) @binding(2) var<storage, read_write> position: array<u32>;
+
+@compute @workgroup_size(1)
+fn main() {
+    var best = data[0];
+    position[0] = 0u;
+    for (var i = 1u; i < 4u; i++) {
+        if (data[i] > best) {
+            best = data[i];
+            position[0] = i;
+        }
+    }
+    largest[0] = best;
+}

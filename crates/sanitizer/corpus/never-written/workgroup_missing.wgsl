@@ -1,0 +1,13 @@
+//@ grid: 3,1,1
+//@ bind 0: f32 random 100
+//@ bind 1: f32 out 100
+// Negates a hundred numbers, 32 per workgroup.
+@group(0) @binding(0) var<storage, read> data: array<f32>;
+@group(0) @binding(1) var<storage, read_write> negated: array<f32>; //~ never-written
+
+@compute @workgroup_size(32)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < arrayLength(&data)) {
+        negated[id.x] = -data[id.x];
+    }
+}

@@ -1,0 +1,19 @@
+//@ bind 0: u32 random 64
+//@ bind 1: u32 out 4
+// The largest value in each quarter of a block.
+@group(0) @binding(0) var<storage, read> data: array<u32>;
+@group(0) @binding(1) var<storage, read_write> peaks: array<u32>;
+var<workgroup> largest: array<atomic<u32>, 4>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) lid: u32) {
+    if (lid < 4u) {
+        atomicStore(&largest[lid], 0u);
+    }
+    workgroupBarrier();
+    atomicMax(&largest[(lid + 8u) / 16u], data[lid]); //~ out-of-bounds
+    workgroupBarrier();
+    if (lid < 4u) {
+        peaks[lid] = atomicLoad(&largest[lid]);
+    }
+}

@@ -1,0 +1,13 @@
+//@ immediates: u32 values 60
+// Copies as many numbers as the caller says.
+var<immediate> length: u32;
+@group(0) @binding(0) var<storage, read> from_buffer: array<f32>;
+@group(0) @binding(1) var<storage, read_write> to_buffer: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < length) {
+        let x = from_buffer[id.x];
+        to_buffer[id.x] = x;
+    }
+}

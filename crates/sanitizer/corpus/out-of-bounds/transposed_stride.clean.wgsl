@@ -1,0 +1,11 @@
+// Transposes a 4 by 8 matrix.
+const ROWS: u32 = 4u;
+const COLUMNS: u32 = 8u;
+@group(0) @binding(0) var<storage, read> matrix: array<f32>;
+@group(0) @binding(1) var<storage, read_write> transposed: array<f32>;
+
+@compute @workgroup_size(8, 4)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let x = matrix[id.y * COLUMNS + id.x];
+    transposed[id.x * ROWS + id.y] = x;
+}

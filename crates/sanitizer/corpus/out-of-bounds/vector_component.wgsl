@@ -1,0 +1,15 @@
+//@ bind 0: f32 random 32
+//@ bind 1: f32 out 8
+// Sums the components of each vector.
+@group(0) @binding(0) var<storage, read> vectors: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> sums: array<f32>;
+
+@compute @workgroup_size(8)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let v = vectors[id.x];
+    var sum = 0.0;
+    for (var k = 0u; k <= 4u; k++) {
+        sum += v[k]; //~ out-of-bounds
+    }
+    sums[id.x] = sum;
+}

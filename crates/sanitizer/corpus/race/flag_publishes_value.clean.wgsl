@@ -1,0 +1,17 @@
+// The first invocation publishes a pivot; those that see the flag use it.
+@group(0) @binding(0) var<storage, read> data: array<f32>;
+@group(0) @binding(1) var<storage, read_write> ratios: array<f32>;
+var<workgroup> ready: atomic<u32>;
+var<workgroup> pivot: f32;
+
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) lid: u32) {
+    if (lid == 0u) {
+        pivot = data[0];
+        atomicStore(&ready, 1u);
+    }
+    workgroupBarrier();
+    if (atomicLoad(&ready) == 1u) {
+        ratios[lid] = data[lid] / pivot;
+    }
+}

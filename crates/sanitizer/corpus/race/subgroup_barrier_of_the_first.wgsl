@@ -1,0 +1,16 @@
+//@ subgroup: 16
+//@ bind 0: u32 random 32
+//@ bind 1: u32 out 32
+// Swaps neighbours; the subgroups take different ways.
+@group(0) @binding(0) var<storage, read> data: array<u32>;
+@group(0) @binding(1) var<storage, read_write> swapped: array<u32>;
+var<workgroup> tile: array<u32, 32>;
+
+@compute @workgroup_size(32)
+fn main(@builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
+    tile[lid] = data[lid]; //~ also
+    if (subgroup == 0u) {
+        subgroupBarrier();
+    }
+    swapped[lid] = tile[lid ^ 1u]; //~ race
+}

@@ -1,0 +1,17 @@
+// Gathers scalars into vectors, then stores the vectors.
+@group(0) @binding(0) var<storage, read> data: array<f32>;
+@group(0) @binding(1) var<storage, read_write> packed: array<vec4<f32>>;
+var<workgroup> tile: array<vec4<f32>, 16>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) lid: u32) {
+    if (lid < 16u) {
+        tile[lid] = vec4<f32>();
+    }
+    workgroupBarrier();
+    tile[lid / 4u][lid % 4u] = data[lid];
+    workgroupBarrier();
+    if (lid < 16u) {
+        packed[lid] = tile[lid];
+    }
+}

@@ -1,0 +1,12 @@
+// Two passes over a scratch buffer: squares, then differences.
+@group(0) @binding(0) var<storage, read> data: array<f32>;
+@group(0) @binding(1) var<storage, read_write> scratch: array<f32>;
+@group(0) @binding(2) var<storage, read_write> differences: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) lid: u32) {
+    scratch[lid] = data[lid] * data[lid];
+    storageBarrier();
+    let left = scratch[(lid + 63u) % 64u];
+    differences[lid] = data[lid] * data[lid] - left;
+}

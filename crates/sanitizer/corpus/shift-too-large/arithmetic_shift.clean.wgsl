@@ -1,0 +1,10 @@
+// Requantises with a shift per channel.
+@group(0) @binding(0) var<storage, read> sums: array<i32>;
+@group(0) @binding(1) var<storage, read> shifts: array<u32>;
+@group(0) @binding(2) var<storage, read_write> result: array<i32>;
+
+@compute @workgroup_size(4)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let shift = min(shifts[id.x], 31u);
+    result[id.x] = sums[id.x] >> shift;
+}

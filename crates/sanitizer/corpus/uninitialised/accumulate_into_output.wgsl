@@ -1,0 +1,12 @@
+//@ bind 0: f32 random 64
+//@ bind 1: f32 out 16
+// Sums of four, added up in the output.
+@group(0) @binding(0) var<storage, read> data: array<f32>;
+@group(0) @binding(1) var<storage, read_write> sums: array<f32>;
+
+@compute @workgroup_size(16)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    for (var k = 0u; k < 4u; k++) {
+        sums[id.x] += data[id.x * 4u + k]; //~ uninitialised
+    }
+}

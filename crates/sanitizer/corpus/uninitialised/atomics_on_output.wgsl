@@ -1,0 +1,10 @@
+//@ bind 0: u32 counting 64
+//@ bind 1: u32 out 16
+// Counts the low four bits in the output.
+@group(0) @binding(0) var<storage, read> data: array<u32>;
+@group(0) @binding(1) var<storage, read_write> histogram: array<atomic<u32>>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) lid: u32) {
+    atomicAdd(&histogram[data[lid] & 15u], 1u); //~ uninitialised
+}

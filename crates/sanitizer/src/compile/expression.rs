@@ -1,0 +1,418 @@
+//! Expressions.
+
+use super::pointer::{Place, Root};
+use super::shape::{self, Shape};
+use super::{Compiler, Frame, Value};
+use crate::Error;
+use crate::program::{Binary, Len, Op, Reg, SiteId, Ternary, Ty, Unary};
+use naga::{BinaryOperator, Expression, Handle, Literal, Type, UnaryOperator};
+
+impl<'a> Compiler<'a> {
+    /// The value of an expression: kept if it was emitted, made now if it is one that needs no emitting.
+    pub(super) fn value(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Result<Value, Error> {
+        if let Some(value) = frame.values.get(&handle) {
+            return Ok(value.clone());
+        }
+        let value = self.expression(frame, handle)?;
+        frame.values.insert(handle, value.clone());
+        Ok(value)
+    }
+
+    /// The registers of a value that is no pointer.
+    pub(super) fn regs(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Result<Vec<Reg>, Error> {
+        match self.value(frame, handle)? {
+            Value::Regs(regs) => Ok(regs),
+            Value::Place(_) => {
+                Err(self.unsupported("a pointer as a value", frame.function.expressions.get_span(handle)))
+            }
+        }
+    }
+
+    /// The one register of a narrow scalar.
+    pub(super) fn reg(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Result<Reg, Error> {
+        Ok(self.regs(frame, handle)?[0])
+    }
+
+    pub(super) fn shape(&self, frame: &Frame<'a>, handle: Handle<Expression>) -> Result<Shape, Error> {
+        let resolution = &frame.info[handle].ty;
+        self.types
+            .of(resolution.inner_with(self.types.arena), resolution.handle())
+            .map_err(|error| self.located(error, frame.function.expressions.get_span(handle)))
+    }
+
+    /// Number of scalars, and their type.
+    pub(super) fn scalars(&self, frame: &Frame<'a>, handle: Handle<Expression>) -> Result<(u32, Ty), Error> {
+        let shape = self.shape(frame, handle)?;
+        let planes = self.types.planes(shape)?;
+        match shape {
+            Shape::Scalar(ty) | Shape::Atomic(ty) | Shape::Vector { ty, .. } | Shape::Matrix { ty, .. } => {
+                Ok((planes / ty.planes(), ty))
+            }
+            Shape::Coop(coop) => Ok((planes / coop.ty.planes(), coop.ty)),
+            Shape::Array { .. } | Shape::Struct(_) => Err(self.unsupported(
+                "arithmetic on an array or a struct",
+                frame.function.expressions.get_span(handle),
+            )),
+        }
+    }
+
+    pub(super) fn expression(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Result<Value, Error> {
+        let span = frame.function.expressions.get_span(handle);
+        self.expression_at(frame, handle).map_err(|error| self.located(error, span))
+    }
+
+    fn expression_at(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Result<Value, Error> {
+        let function = frame.function;
+        let span = function.expressions.get_span(handle);
+        let span = if span.is_defined() { span } else { frame.spans.get(&handle).copied().unwrap_or(span) };
+        let site = self.site(span, frame.caller);
+        let regs = match function.expressions[handle] {
+            Expression::Literal(literal) => self.literal(literal)?,
+            Expression::Constant(constant) => self.global_expression(self.module.constants[constant].init)?,
+            Expression::ZeroValue(ty) => self.zero(ty)?,
+            Expression::Compose { ref components, .. } => {
+                let mut regs = Vec::new();
+                for &component in components {
+                    regs.extend(self.regs(frame, component)?);
+                }
+                regs
+            }
+            Expression::Splat { size, value } => {
+                let regs = self.regs(frame, value)?;
+                (0..size as u32).flat_map(|_| regs.clone()).collect()
+            }
+            Expression::Swizzle { size, vector, pattern } => {
+                let (_, ty) = self.scalars(frame, vector)?;
+                let regs = self.regs(frame, vector)?;
+                let planes = ty.planes() as usize;
+                let chosen = pattern[..size as usize].iter();
+                chosen.flat_map(|&c| regs[c as usize * planes..][..planes].to_vec()).collect()
+            }
+            Expression::Access { base, index } => return self.access(frame, base, index, site),
+            Expression::AccessIndex { base, index } => return self.access_index(frame, base, index),
+            Expression::FunctionArgument(index) => return Ok(frame.arguments[index as usize].clone()),
+            Expression::GlobalVariable(variable) => return self.global(variable),
+            Expression::LocalVariable(variable) => {
+                let local = frame.locals[&variable];
+                let declared = &function.local_variables[variable];
+                let shape = self.types.shape(declared.ty)?;
+                let text = self.locals[local as usize].name.clone();
+                let root = Root::Local(local);
+                return Ok(Value::Place(Place { root, offset: 0, dynamic: None, checks: (0, 0), shape, text }));
+            }
+            Expression::Load { pointer } => {
+                let place = self.place(frame, pointer)?;
+                self.load(&place, site)?
+            }
+            Expression::Unary { op, expr } => {
+                let (_, ty) = self.scalars(frame, expr)?;
+                let f = match op {
+                    UnaryOperator::Negate => Unary::Negate,
+                    UnaryOperator::LogicalNot => Unary::LogicalNot,
+                    UnaryOperator::BitwiseNot => Unary::BitwiseNot,
+                };
+                let a = self.regs(frame, expr)?;
+                self.map1(f, ty, ty, &a, site)
+            }
+            Expression::Binary { op, left, right } => self.binary(frame, op, left, right, site)?,
+            Expression::Select { condition, accept, reject } => {
+                let shape = self.shape(frame, accept)?;
+                let planes = self.types.planes(shape)?;
+                let condition = self.regs(frame, condition)?;
+                let (accept, reject) = (self.regs(frame, accept)?, self.regs(frame, reject)?);
+                let first = self.registers(planes);
+                let per_scalar = planes as usize / condition.len().max(1);
+                for plane in 0..planes as usize {
+                    // Registers are chosen one by one, so their type does not matter.
+                    let c = condition[if condition.len() == 1 { 0 } else { plane / per_scalar.max(1) }];
+                    let dst = first + plane as u32;
+                    let (a, b) = (reject[plane], accept[plane]);
+                    self.emit(Op::Ternary { f: Ternary::Select, ty: Ty::U32, dst, a, b, c }, site);
+                }
+                (first..first + planes).collect()
+            }
+            Expression::Relational { fun, argument } => self.relational(frame, fun, argument, site)?,
+            Expression::Math { fun, arg, arg1, arg2, arg3 } => {
+                self.math(frame, fun, [Some(arg), arg1, arg2, arg3], site)?
+            }
+            Expression::As { expr, kind, convert } => self.cast(frame, expr, kind, convert, site)?,
+            Expression::ArrayLength(pointer) => {
+                let place = self.place(frame, pointer)?;
+                let (Root::Memory(global), Some((_, _, stride, _))) = (place.root, self.types.element(place.shape)?)
+                else {
+                    return Err(self.unsupported("arrayLength of this", span));
+                };
+                let dst = self.registers(1);
+                let len = Len::Runtime { global, offset: place.offset, stride };
+                self.emit(Op::ArrayLength { dst, len }, site);
+                vec![dst]
+            }
+            Expression::CooperativeLoad { ref data, .. } => {
+                let Shape::Coop(coop) = self.shape(frame, handle)? else {
+                    return Err(self.unsupported("this cooperative load", span));
+                };
+                let (pointer, stride, step) = self.coop_data(frame, data)?;
+                let planes = self.types.planes(Shape::Coop(coop))?;
+                let dst = self.registers(planes);
+                self.emit(
+                    Op::CoopLoad { dst, shape: coop, pointer, stride, row_major: data.row_major, step },
+                    site,
+                );
+                (dst..dst + planes).collect()
+            }
+            Expression::CooperativeMultiplyAdd { a, b, c } => {
+                let shapes = [self.shape(frame, a)?, self.shape(frame, b)?, self.shape(frame, c)?];
+                let [Shape::Coop(a_shape), Shape::Coop(b_shape), Shape::Coop(c_shape)] = shapes else {
+                    return Err(self.unsupported("this cooperative product", span));
+                };
+                let planes = self.types.planes(shapes[2])?;
+                let (a, b, c) = (self.regs(frame, a)?, self.regs(frame, b)?, self.regs(frame, c)?);
+                let dst = self.registers(planes);
+                let (a, b, c) = (a.into(), b.into(), c.into());
+                self.emit(Op::CoopMultiplyAdd { dst, a, b, c, a_shape, b_shape, c_shape }, site);
+                (dst..dst + planes).collect()
+            }
+            ref other => {
+                let debug = format!("{other:?}");
+                let name = debug.split([' ', '(', '{']).next().unwrap_or_default();
+                return Err(self.unsupported(format!("the expression {name}"), span));
+            }
+        };
+        Ok(Value::Regs(regs))
+    }
+
+    pub(super) fn coop_data(
+        &mut self,
+        frame: &mut Frame<'a>,
+        data: &naga::CooperativeData,
+    ) -> Result<(crate::program::Pointer, Reg, u32), Error> {
+        let span = frame.function.expressions.get_span(data.pointer);
+        let place = self.place(frame, data.pointer)?;
+        let step = match place.shape {
+            Shape::Scalar(ty) => ty.bytes(),
+            // The stride counts whole vectors.
+            Shape::Vector { size, ty } => size * ty.bytes(),
+            _ => return Err(self.unsupported("a cooperative matrix at this pointer", span)),
+        };
+        let pointer = place
+            .memory()
+            .ok_or_else(|| self.unsupported("a cooperative matrix in the invocation's own memory", span))?;
+        Ok((pointer, self.reg(frame, data.stride)?, step))
+    }
+
+    pub(super) fn literal(&mut self, literal: Literal) -> Result<Vec<Reg>, Error> {
+        let narrow = |bits: u32| [Some(bits), None];
+        let wide = |bits: u64| [Some(bits as u32), Some((bits >> 32) as u32)];
+        let bits = match literal {
+            Literal::F64(value) => wide(value.to_bits()),
+            Literal::I64(value) => wide(value as u64),
+            Literal::U64(value) => wide(value),
+            Literal::F32(value) => narrow(value.to_bits()),
+            Literal::F16(value) => narrow(u32::from(value.to_bits())),
+            Literal::U16(value) => narrow(u32::from(value)),
+            Literal::I16(value) => narrow(i32::from(value) as u32),
+            Literal::U32(value) => narrow(value),
+            Literal::I32(value) => narrow(value as u32),
+            Literal::Bool(value) => narrow(u32::from(value)),
+            Literal::AbstractInt(_) | Literal::AbstractFloat(_) => {
+                return Err(Error::Unsupported { what: "an abstract number".to_owned(), at: None });
+            }
+        };
+        Ok(bits.into_iter().flatten().map(|bits| self.constant(bits)).collect())
+    }
+
+    pub(super) fn zero(&mut self, ty: Handle<Type>) -> Result<Vec<Reg>, Error> {
+        let planes = self.types.planes(self.types.shape(ty)?)?;
+        let zero = self.constant(0);
+        Ok(vec![zero; planes as usize])
+    }
+
+    fn access_index(&mut self, frame: &mut Frame<'a>, base: Handle<Expression>, index: u32) -> Result<Value, Error> {
+        match self.value(frame, base)? {
+            Value::Place(place) => Ok(Value::Place(self.step(&place, index)?)),
+            Value::Regs(regs) => {
+                let (start, len) = self.part(self.shape(frame, base)?, index)?;
+                Ok(Value::Regs(regs[start as usize..(start + len) as usize].to_vec()))
+            }
+        }
+    }
+
+    /// The registers of a member, element, column or component of a value.
+    fn part(&self, shape: Shape, index: u32) -> Result<(u32, u32), Error> {
+        if let Shape::Struct(handle) = shape {
+            let members = self.types.members(handle);
+            let mut start = 0;
+            for member in &members[..index as usize] {
+                start += self.types.planes(self.types.shape(member.ty)?)?;
+            }
+            return Ok((start, self.types.planes(self.types.shape(members[index as usize].ty)?)?));
+        }
+        match self.types.element(shape)? {
+            Some((_, _, _, planes)) => Ok((index * planes, planes)),
+            None => Err(Error::Unsupported { what: format!("an index into {shape:?}"), at: None }),
+        }
+    }
+
+    fn access(
+        &mut self,
+        frame: &mut Frame<'a>,
+        base: Handle<Expression>,
+        index: Handle<Expression>,
+        site: SiteId,
+    ) -> Result<Value, Error> {
+        let (_, index_ty) = self.scalars(frame, index)?;
+        let index = self.reg(frame, index)?;
+        let base_value = self.value(frame, base)?;
+        match base_value {
+            Value::Place(place) => Ok(Value::Place(self.step_dynamic(&place, index, index_ty, site)?)),
+            Value::Regs(regs) => {
+                let shape = self.shape(frame, base)?;
+                let Some((_, len, _, planes)) = self.types.element(shape)? else {
+                    return Err(Error::Unsupported { what: format!("an index into {shape:?}"), at: None });
+                };
+                let len = len.unwrap_or(0);
+                if let Some(value) = self.constant_of(index)
+                    && value < len
+                {
+                    return Ok(Value::Regs(regs[(value * planes) as usize..][..planes as usize].to_vec()));
+                }
+                let at = self.registers(1);
+                let (signed, fixed) = (index_ty.is_signed(), Len::Fixed(len));
+                self.emit(Op::Index { dst: at, base: None, index, signed, len: fixed, stride: 1 }, site);
+                let name = frame.function.named_expressions.get(&base).cloned();
+                let checks = self.check((0, 0), index, signed, fixed, &name.unwrap_or_else(|| "this value".to_owned()));
+                let first = self.registers(planes);
+                for plane in 0..planes {
+                    let sources = (0..len).map(|i| regs[(i * planes + plane) as usize]).collect();
+                    self.emit(Op::Gather { dst: first + plane, sources, at, checks }, site);
+                }
+                Ok(Value::Regs((first..first + planes).collect()))
+            }
+        }
+    }
+
+    fn binary(
+        &mut self,
+        frame: &mut Frame<'a>,
+        op: BinaryOperator,
+        left: Handle<Expression>,
+        right: Handle<Expression>,
+        site: SiteId,
+    ) -> Result<Vec<Reg>, Error> {
+        let (left_shape, right_shape) = (self.shape(frame, left)?, self.shape(frame, right)?);
+        let (_, ty) = self.scalars(frame, left)?;
+        let (_, right_ty) = self.scalars(frame, right)?;
+        let (a, b) = (self.regs(frame, left)?, self.regs(frame, right)?);
+        if op == BinaryOperator::Multiply
+            && let Some(product) = self.matrix_product(left_shape, right_shape, &a, &b, site)
+        {
+            return Ok(product);
+        }
+        let f = match op {
+            BinaryOperator::Add => Binary::Add,
+            BinaryOperator::Subtract => Binary::Subtract,
+            BinaryOperator::Multiply => Binary::Multiply,
+            BinaryOperator::Divide => Binary::Divide,
+            BinaryOperator::Modulo => Binary::Modulo,
+            BinaryOperator::Equal => Binary::Equal,
+            BinaryOperator::NotEqual => Binary::NotEqual,
+            BinaryOperator::Less => Binary::Less,
+            BinaryOperator::LessEqual => Binary::LessEqual,
+            BinaryOperator::Greater => Binary::Greater,
+            BinaryOperator::GreaterEqual => Binary::GreaterEqual,
+            BinaryOperator::And | BinaryOperator::LogicalAnd => Binary::And,
+            BinaryOperator::ExclusiveOr => Binary::Xor,
+            BinaryOperator::InclusiveOr | BinaryOperator::LogicalOr => Binary::Or,
+            BinaryOperator::ShiftLeft => Binary::ShiftLeft,
+            BinaryOperator::ShiftRight => Binary::ShiftRight,
+        };
+        Ok(self.map2(f, ty, right_ty, &a, &b, site))
+    }
+
+    /// A function of one scalar, over each. `to` is the type of the result.
+    pub(super) fn map1(&mut self, f: Unary, ty: Ty, to: Ty, a: &[Reg], site: SiteId) -> Vec<Reg> {
+        let (from_planes, to_planes) = (ty.planes(), to.planes());
+        let count = a.len() as u32 / from_planes;
+        let first = self.registers(count * to_planes);
+        for i in 0..count {
+            let op = Op::Unary { f, ty, dst: first + i * to_planes, a: self.pair(a, i, ty) };
+            self.emit(op, site);
+        }
+        (first..first + count * to_planes).collect()
+    }
+
+    /// A function of two scalars, over each pair; one scalar goes with all of the other side's.
+    pub(super) fn map2(
+        &mut self,
+        f: Binary,
+        ty: Ty,
+        right_ty: Ty,
+        a: &[Reg],
+        b: &[Reg],
+        site: SiteId,
+    ) -> Vec<Reg> {
+        let to = if compares(f) { Ty::Bool } else { ty };
+        let (left, right) = (a.len() as u32 / ty.planes(), b.len() as u32 / right_ty.planes());
+        let count = left.max(right);
+        let first = self.registers(count * to.planes());
+        for i in 0..count {
+            let a = self.pair(a, if left == 1 { 0 } else { i }, ty);
+            let b = self.pair(b, if right == 1 { 0 } else { i }, right_ty);
+            self.emit(Op::Binary { f, ty, dst: first + i * to.planes(), a, b }, site);
+        }
+        (first..first + count * to.planes()).collect()
+    }
+
+    /// The first register of the `index`-th scalar. Both halves of a wide one must be neighbours; where they are not, they are copied.
+    pub(super) fn pair(&mut self, regs: &[Reg], index: u32, ty: Ty) -> Reg {
+        let at = (index * ty.planes()) as usize;
+        if ty.is_wide() && (regs[at] & crate::program::CONSTANT != 0 || regs[at] + 1 != regs[at + 1]) {
+            let dst = self.registers(2);
+            self.emit(Op::Copy { dst, src: regs[at] }, 0);
+            self.emit(Op::Copy { dst: dst + 1, src: regs[at + 1] }, 0);
+            return dst;
+        }
+        regs[at]
+    }
+
+    fn cast(
+        &mut self,
+        frame: &mut Frame<'a>,
+        expr: Handle<Expression>,
+        kind: naga::ScalarKind,
+        convert: Option<u8>,
+        site: SiteId,
+    ) -> Result<Vec<Reg>, Error> {
+        let (count, from) = self.scalars(frame, expr)?;
+        let regs = self.regs(frame, expr)?;
+        let width = convert.unwrap_or(from.bytes() as u8);
+        let to = shape::scalar(naga::Scalar { kind, width })
+            .ok_or_else(|| Error::Unsupported { what: format!("a conversion to {kind:?} of {width} bytes"), at: None })?;
+        if from == to {
+            return Ok(regs);
+        }
+        if convert.is_none() {
+            if to != Ty::I16 && from != Ty::I16 {
+                return Ok(regs);
+            }
+            // 16-bit integers are kept extended: shifts in 32 bits make the extension anew.
+            let sixteen = self.constant(16);
+            let up = self.map2(Binary::ShiftLeft, Ty::U32, Ty::U32, &regs, &[sixteen], site);
+            let down = if to == Ty::I16 { Ty::I32 } else { Ty::U32 };
+            return Ok(self.map2(Binary::ShiftRight, down, Ty::U32, &up, &[sixteen], site));
+        }
+        let first = self.registers(count * to.planes());
+        for i in 0..count {
+            let a = self.pair(&regs, i, from);
+            self.emit(Op::Convert { from, to, dst: first + i * to.planes(), a }, site);
+        }
+        Ok((first..first + count * to.planes()).collect())
+    }
+}
+
+fn compares(f: Binary) -> bool {
+    matches!(
+        f,
+        Binary::Equal | Binary::NotEqual | Binary::Less | Binary::LessEqual | Binary::Greater | Binary::GreaterEqual
+    )
+}

@@ -1,0 +1,51 @@
+//! What a run cost.
+
+use serde::Serialize;
+
+/// One cost: the sum over all invocations, and the most that one invocation had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Measure {
+    /// Over all invocations.
+    pub total: u64,
+    /// The most of one invocation.
+    pub max: u64,
+}
+
+/// What a run cost. An access is one load or store of a scalar or a vector; an atomic operation that both reads and writes counts as one of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Invocations run.
+    pub invocations: u64,
+    /// Reads of storage and uniform memory. Uniform buffers and immediates count apart: [`uniform_reads`](Self::uniform_reads).
+    pub global_reads: Measure,
+    /// Writes of storage memory.
+    pub global_writes: Measure,
+    /// Bytes of [`global_reads`](Self::global_reads).
+    pub global_read_bytes: Measure,
+    /// Bytes of [`global_writes`](Self::global_writes).
+    pub global_write_bytes: Measure,
+    /// Reads of uniform buffers and immediates.
+    pub uniform_reads: Measure,
+    /// Reads of workgroup memory.
+    pub shared_reads: Measure,
+    /// Writes of workgroup memory.
+    pub shared_writes: Measure,
+    /// Bytes of [`shared_reads`](Self::shared_reads).
+    pub shared_read_bytes: Measure,
+    /// Bytes of [`shared_writes`](Self::shared_writes).
+    pub shared_write_bytes: Measure,
+    /// Atomic operations, on storage and workgroup memory.
+    pub atomics: Measure,
+    /// Scalar arithmetic: a product of two `vec4` counts four, an `fma` one.
+    pub arithmetic: Measure,
+    /// Barriers passed.
+    pub barriers: Measure,
+    /// Scalar operations of the compiled form executed, of all kinds.
+    pub operations: u64,
+    /// Segments of storage memory that loads touched, per subgroup and instruction. 0 without a cost model.
+    pub read_transactions: u64,
+    /// Segments that stores touched.
+    pub write_transactions: u64,
+    /// Passes over workgroup memory beyond the first that an instruction of a subgroup needed, because lanes met in a bank.
+    pub bank_conflicts: u64,
+}

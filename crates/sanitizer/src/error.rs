@@ -1,0 +1,52 @@
+//! What keeps a shader from being run at all.
+
+/// Why a shader could not be run. Findings are no errors: they are in the [`Report`](crate::Report).
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// WGSL that does not parse or validate; the text points at the source in rustc's manner.
+    #[error("{0}")]
+    Invalid(String),
+    /// The shader uses something that this crate does not execute.
+    #[error("{what} is not supported{}", location(.at))]
+    Unsupported {
+        /// What is used.
+        what: String,
+        /// File, line and column, where known.
+        at: Option<String>,
+    },
+    /// No compute entry point has this name, or several exist and none was named.
+    #[error("entry point {name:?}: {why}")]
+    Entry {
+        /// The name asked for; empty when none was.
+        name: String,
+        /// What there is.
+        why: String,
+    },
+    /// An override without a value, of an unknown name, or with a value that does not fit.
+    #[error("override: {0}")]
+    Override(String),
+    /// A binding that is missing, too small, misaligned, or not used by the shader.
+    #[error("binding {group}.{binding}{}: {why}", named(.name))]
+    Binding {
+        /// The bind group.
+        group: u32,
+        /// The binding within it.
+        binding: u32,
+        /// The variable's name in the shader, where there is one.
+        name: Option<String>,
+        /// What is wrong, with the numbers.
+        why: String,
+    },
+    /// A grid, workgroup size, subgroup size or other number beyond a limit.
+    #[error("{0}")]
+    Limit(String),
+}
+
+fn location(at: &Option<String>) -> String {
+    at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default()
+}
+
+fn named(name: &Option<String>) -> String {
+    name.as_ref().map(|name| format!(" (`{name}`)")).unwrap_or_default()
+}

@@ -1,0 +1,140 @@
+//! What to run: entry point, grid, buffers, overrides.
+
+use crate::{Error, Options, Report, Shader, compile, machine};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// A regular set of elements in a buffer: `counts[i]` steps of `strides[i]` bytes along each axis, from `offset`.
+///
+/// A matrix of `m` rows and `n` columns of f32 whose rows lie `ld` elements apart is
+/// `Region { offset: 0, counts: vec![m, n], strides: vec![4 * ld, 4], element_bytes: 4 }`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// Byte offset of the first element.
+    pub offset: u64,
+    /// Elements along each axis.
+    pub counts: Vec<u64>,
+    /// Bytes from one element to the next along each axis.
+    pub strides: Vec<u64>,
+    /// Bytes of one element.
+    pub element_bytes: u64,
+}
+
+/// What is bound: bytes, and what is to be known about them.
+#[derive(Clone, Debug, Default)]
+pub struct Buffer {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) poisoned: bool,
+    pub(crate) must_write: bool,
+    pub(crate) regions: Vec<Region>,
+}
+
+impl Buffer {
+    /// A buffer with these contents.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Buffer { bytes: bytes.into(), ..Buffer::default() }
+    }
+
+    /// An output of `len` bytes: nothing may be read before it is written, and all must be written. The same as
+    /// `Buffer::new(..).poisoned().must_write()` over bytes of 0xA5.
+    pub fn output(len: usize) -> Self {
+        Buffer::new(vec![0xA5; len]).poisoned().must_write()
+    }
+
+    /// Reading a byte that the shader has not written is a finding.
+    pub fn poisoned(mut self) -> Self {
+        self.poisoned = true;
+        self
+    }
+
+    /// A byte of the logical range that is never written is a finding.
+    pub fn must_write(mut self) -> Self {
+        self.must_write = true;
+        self
+    }
+
+    /// Declares bytes to be part of the operand; several calls add up. Once any part is declared, accesses elsewhere are findings although they
+    /// lie within the buffer.
+    pub fn range(self, bytes: Range<u64>) -> Self {
+        let len = bytes.end.saturating_sub(bytes.start);
+        self.region(Region { offset: bytes.start, counts: vec![len], strides: vec![1], element_bytes: 1 })
+    }
+
+    /// Declares a [`Region`] to be part of the operand, as [`range`](Self::range) does.
+    pub fn region(mut self, region: Region) -> Self {
+        self.regions.push(region);
+        self
+    }
+}
+
+/// One run of a compute entry point.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    pub(crate) shader: &'a Shader,
+    pub(crate) entry: Option<String>,
+    pub(crate) grid: [u32; 3],
+    pub(crate) buffers: BTreeMap<(u32, u32), Buffer>,
+    pub(crate) overrides: HashMap<String, f64>,
+    pub(crate) immediates: Vec<u8>,
+    pub(crate) options: Options,
+}
+
+impl<'a> Launch<'a> {
+    /// One workgroup of the shader's only compute entry point, with nothing bound.
+    pub fn new(shader: &'a Shader) -> Self {
+        Launch {
+            shader,
+            entry: None,
+            grid: [1, 1, 1],
+            buffers: BTreeMap::new(),
+            overrides: HashMap::new(),
+            immediates: Vec::new(),
+            options: Options::default(),
+        }
+    }
+
+    /// The entry point; needed only where there are several.
+    pub fn entry(mut self, name: &str) -> Self {
+        self.entry = Some(name.to_owned());
+        self
+    }
+
+    /// Workgroups along x, y and z.
+    pub fn grid(mut self, workgroups: [u32; 3]) -> Self {
+        self.grid = workgroups;
+        self
+    }
+
+    /// Binds a buffer to `@group(group) @binding(binding)`.
+    pub fn bind(mut self, group: u32, binding: u32, buffer: Buffer) -> Self {
+        self.buffers.insert((group, binding), buffer);
+        self
+    }
+
+    /// Gives an `override` its value, by name or by the number of its `@id`.
+    pub fn constant(mut self, name: &str, value: f64) -> Self {
+        self.overrides.insert(name.to_owned(), value);
+        self
+    }
+
+    /// The bytes of `var<immediate>`.
+    pub fn immediates(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.immediates = bytes.into();
+        self
+    }
+
+    /// How to run it, and what to look for.
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// `Entry`, `Override`, `Binding` and `Limit` for what does not fit the shader, `Unsupported` for what this crate does not execute.
+    pub fn run(&self) -> Result<Report, Error> {
+        let program = compile::compile(self)?;
+        machine::run(self, &program)
+    }
+}

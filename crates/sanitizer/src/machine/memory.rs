@@ -1,0 +1,148 @@
+//! Bytes that invocations share, and what the caller declared about them.
+
+use crate::launch::{Buffer, Region};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Memory in words. Workgroups run in parallel and a racy shader may have them meet anywhere, so that every word is atomic; relaxed, that costs
+/// nothing.
+#[derive(Default)]
+pub(super) struct Memory {
+    words: Vec<AtomicU32>,
+    pub(super) bytes: u32,
+}
+
+impl Memory {
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        let word = |chunk: &[u8]| {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            AtomicU32::new(u32::from_le_bytes(word))
+        };
+        Memory { words: bytes.chunks(4).map(word).collect(), bytes: bytes.len() as u32 }
+    }
+
+    pub(super) fn fill(&self, word: u32) {
+        self.words.iter().for_each(|w| w.store(word, Relaxed));
+    }
+
+    /// `bytes` is 1, 2 or 4, `at` a multiple of it.
+    pub(super) fn load(&self, at: u32, bytes: u32) -> u32 {
+        let word = self.words[at as usize / 4].load(Relaxed);
+        if bytes == 4 { word } else { word >> (at % 4 * 8) & ((1 << (8 * bytes)) - 1) }
+    }
+
+    pub(super) fn store(&self, at: u32, bytes: u32, value: u32) {
+        let word = &self.words[at as usize / 4];
+        if bytes == 4 {
+            word.store(value, Relaxed);
+        } else {
+            let (shift, mask) = (at % 4 * 8, (1u32 << (8 * bytes)) - 1);
+            // Always succeeds: the function never returns None.
+            let _ = word.fetch_update(Relaxed, Relaxed, |old| Some(old & !(mask << shift) | (value & mask) << shift));
+        }
+    }
+
+    /// Replaces a word by what `f` makes of it, and returns the old one.
+    pub(super) fn update(&self, at: u32, f: impl Fn(u32) -> u32) -> u32 {
+        let updated = self.words[at as usize / 4].fetch_update(Relaxed, Relaxed, |old| Some(f(old)));
+        updated.unwrap_or_else(|old| old)
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.words.into_iter().flat_map(|word| word.into_inner().to_le_bytes()).collect();
+        bytes.truncate(self.bytes as usize);
+        bytes
+    }
+}
+
+/// One bit per location.
+#[derive(Clone, Default)]
+pub(super) struct Bits(Vec<u64>);
+
+impl Bits {
+    pub(super) fn none(len: u32) -> Self {
+        Bits(vec![0; (len as usize).div_ceil(64)])
+    }
+
+    pub(super) fn contains(&self, at: u32) -> bool {
+        self.0[at as usize / 64] >> (at % 64) & 1 != 0
+    }
+
+    pub(super) fn insert(&mut self, at: u32) {
+        self.0[at as usize / 64] |= 1 << (at % 64);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.fill(0);
+    }
+}
+
+/// The locations that a caller declared to be an operand; `None` where nothing was declared.
+pub(super) fn logical(buffer: &Buffer, granule: u32) -> Result<Option<Bits>, String> {
+    if buffer.regions.is_empty() {
+        return Ok(None);
+    }
+    let len = buffer.bytes.len() as u64;
+    let mut bits = Bits::none(len.div_ceil(1 << granule) as u32);
+    for region in &buffer.regions {
+        mark(region, len, granule, &mut bits)?;
+    }
+    Ok(Some(bits))
+}
+
+fn mark(region: &Region, len: u64, granule: u32, bits: &mut Bits) -> Result<(), String> {
+    if region.counts.len() != region.strides.len() {
+        return Err(format!("a region with {} counts and {} strides", region.counts.len(), region.strides.len()));
+    }
+    if region.counts.contains(&0) || region.element_bytes == 0 {
+        return Ok(());
+    }
+    let reach = region.counts.iter().zip(&region.strides).try_fold(
+        region.offset.checked_add(region.element_bytes),
+        |end, (count, stride)| Some(end?.checked_add((count - 1).checked_mul(*stride)?)),
+    );
+    match reach.flatten() {
+        Some(end) if end <= len => {}
+        Some(end) => return Err(format!("a region ends at byte {end}, the buffer at {len}")),
+        None => return Err("a region's extent overflows".to_owned()),
+    }
+    let mut index = vec![0; region.counts.len()];
+    loop {
+        let start = region.offset + index.iter().zip(&region.strides).map(|(i, stride)| i * stride).sum::<u64>();
+        for location in start >> granule..=(start + region.element_bytes - 1) >> granule {
+            bits.insert(location as u32);
+        }
+        // The next index, the last axis fastest.
+        let Some(axis) = (0..index.len()).rev().find(|&axis| index[axis] + 1 < region.counts[axis]) else {
+            return Ok(());
+        };
+        index[axis] += 1;
+        index[axis + 1..].fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_words() {
+        let memory = Memory::new(&[1, 2, 3, 4, 5, 6]);
+        assert_eq!((memory.load(0, 4), memory.load(2, 2), memory.load(5, 1)), (0x0403_0201, 0x0403, 6));
+        memory.store(2, 2, 0xBEEF);
+        memory.store(4, 1, 0x7F);
+        assert_eq!(memory.update(0, |old| old + 1), 0xBEEF_0201);
+        assert_eq!(memory.into_bytes(), [2, 2, 0xEF, 0xBE, 0x7F, 6]);
+    }
+
+    #[test]
+    fn strided_regions() {
+        let region = Region { offset: 4, counts: vec![2, 2], strides: vec![12, 4], element_bytes: 4 };
+        let buffer = Buffer::new(vec![0; 32]).region(region.clone());
+        let bits = logical(&buffer, 2).unwrap().unwrap();
+        let inside: Vec<u32> = (0..8).filter(|&at| bits.contains(at)).collect();
+        assert_eq!(inside, [1, 2, 4, 5]);
+        assert!(logical(&Buffer::new(vec![0; 20]).region(region), 2).is_err());
+        assert!(logical(&Buffer::new(vec![0; 20]), 2).unwrap().is_none());
+    }
+}

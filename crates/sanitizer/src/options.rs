@@ -1,0 +1,82 @@
+//! How a shader is run.
+
+/// Whose memory starts as zeros, as WGSL promises, rather than undefined, as a device leaves it when told not to clear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZeroInit {
+    /// `var<workgroup>`: wgpu's `zero_initialize_workgroup_memory`.
+    pub workgroup: bool,
+    /// `var<private>` without an initializer.
+    pub private: bool,
+    /// `var` in functions without an initializer.
+    pub function: bool,
+}
+
+impl ZeroInit {
+    /// All zeros: what WGSL promises.
+    pub const ALL: ZeroInit = ZeroInit { workgroup: true, private: true, function: true };
+    /// Nothing is cleared: every read before a write is a finding.
+    pub const NONE: ZeroInit = ZeroInit { workgroup: false, private: false, function: false };
+}
+
+/// The memory system for which transactions and bank conflicts are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CostModel {
+    /// Bytes of one device memory transaction, a power of two. 128 by default; NVIDIA's sectors are 32.
+    pub segment_bytes: u32,
+    /// Banks of workgroup memory, each 4 bytes wide. 32 by default.
+    pub banks: u32,
+}
+
+impl Default for CostModel {
+    fn default() -> Self {
+        CostModel { segment_bytes: 128, banks: 32 }
+    }
+}
+
+/// How a shader is run, and what is looked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Invocations per subgroup, a power of two from 1 to 128. 32 by default.
+    pub subgroup_size: u32,
+    /// Which memory is zeroed. None by default, so that reads of what nobody wrote are found.
+    pub zero_init: ZeroInit,
+    /// Iterations of one loop after which it counts as endless. 1,000,000 by default.
+    pub max_iterations: u64,
+    /// Report finite f16 arithmetic and conversions that end in infinity. Off by default.
+    pub f16_overflow: bool,
+    /// What transactions and bank conflicts are counted for; `None` counts neither, which is faster.
+    pub costs: Option<CostModel>,
+    /// Keep every access to storage and workgroup memory in [`Report::trace`](crate::Report::trace). For small grids. Off by default.
+    pub trace: bool,
+    /// Distinct findings kept; more are counted and dropped. 100 by default.
+    pub max_findings: usize,
+    /// Look for findings at all. Off, the shader is only executed, as WGSL defines it for a robust implementation: reads out of bounds give 0,
+    /// writes out of bounds do nothing. Endless loops are reported all the same.
+    pub checks: bool,
+    /// Run workgroups in parallel on rayon's pool. Findings and results are the same either way, but for shaders that race or whose atomics'
+    /// order matters. On by default.
+    pub parallel: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            subgroup_size: 32,
+            zero_init: ZeroInit::NONE,
+            max_iterations: 1_000_000,
+            f16_overflow: false,
+            costs: Some(CostModel::default()),
+            trace: false,
+            max_findings: 100,
+            checks: true,
+            parallel: true,
+        }
+    }
+}
+
+impl Options {
+    /// Executes without looking for findings: zeroed memory, no costs, no checks.
+    pub fn execute() -> Self {
+        Options { zero_init: ZeroInit::ALL, costs: None, checks: false, ..Options::default() }
+    }
+}

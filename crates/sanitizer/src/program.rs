@@ -1,0 +1,590 @@
+//! The compiled form: scalar operations on registers, in structured blocks.
+//!
+//! A register is a plane: one 32-bit value per invocation of the workgroup. Vectors, matrices, arrays and structs are runs of registers; 64-bit
+//! scalars are two, low word first. f16 values are their 16 bits, i16 and u16 are extended to 32, booleans are 0 or 1. An operation works on
+//! the whole plane at once, which is what makes interpretation cheap: its decoding is paid once per workgroup.
+
+/// A plane of the register file.
+pub(crate) type Reg = u32;
+
+/// Index into [`Program::sites`].
+pub(crate) type SiteId = u32;
+
+/// Index into [`Program::globals`].
+pub(crate) type GlobalId = u32;
+
+/// The type of a scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ty {
+    Bool,
+    I16,
+    U16,
+    F16,
+    I32,
+    U32,
+    F32,
+    I64,
+    U64,
+    F64,
+}
+
+impl Ty {
+    pub(crate) fn is_wide(self) -> bool {
+        matches!(self, Ty::I64 | Ty::U64 | Ty::F64)
+    }
+
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, Ty::F16 | Ty::F32 | Ty::F64)
+    }
+
+    pub(crate) fn is_signed(self) -> bool {
+        matches!(self, Ty::I16 | Ty::I32 | Ty::I64)
+    }
+
+    /// Registers of a value.
+    pub(crate) fn planes(self) -> u32 {
+        1 + u32::from(self.is_wide())
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn bytes(self) -> u32 {
+        match self {
+            Ty::Bool => 1,
+            Ty::I16 | Ty::U16 | Ty::F16 => 2,
+            Ty::I32 | Ty::U32 | Ty::F32 => 4,
+            Ty::I64 | Ty::U64 | Ty::F64 => 8,
+        }
+    }
+
+    pub(crate) fn bits(self) -> u32 {
+        8 * self.bytes()
+    }
+}
+
+/// Functions of one scalar. The result has the type of the argument unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unary {
+    /// Wrapping for integers, the sign bit for floats.
+    Negate,
+    /// Of a bool.
+    LogicalNot,
+    BitwiseNot,
+    /// Of the least integer: itself.
+    Abs,
+    /// Of NaN: 0.
+    Sign,
+    Ceil,
+    Floor,
+    /// Halves to even.
+    Round,
+    Trunc,
+    /// x - floor(x).
+    Fract,
+    /// Of NaN: 0.
+    Saturate,
+    Sqrt,
+    InverseSqrt,
+    Exp,
+    Exp2,
+    Log,
+    Log2,
+    Sin,
+    Cos,
+    Tan,
+    Sinh,
+    Cosh,
+    Tanh,
+    Asin,
+    Acos,
+    Atan,
+    Asinh,
+    Acosh,
+    Atanh,
+    Radians,
+    Degrees,
+    QuantizeToF16,
+    CountOneBits,
+    CountLeadingZeros,
+    CountTrailingZeros,
+    ReverseBits,
+    /// As WGSL: -1 where there is none; the sign bit does not count for signed types.
+    FirstLeadingBit,
+    FirstTrailingBit,
+    /// bool.
+    IsNan,
+    /// bool.
+    IsInf,
+    /// Of a float: the fraction of `frexp`, in [0.5, 1) or 0.
+    FrexpFraction,
+    /// Of a float: the exponent of `frexp`, as i32.
+    FrexpExponent,
+}
+
+/// Functions of two scalars of one type; results likewise, but for comparisons (bool).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Binary {
+    Add,
+    Subtract,
+    Multiply,
+    /// Integers: x / 0 = x and MIN / -1 = MIN, as WGSL has it.
+    Divide,
+    /// x - y * trunc(x / y), for floats with every step rounded, as on devices; integers: x % 0 = 0 and MIN % -1 = 0.
+    Modulo,
+    And,
+    Or,
+    Xor,
+    /// The second is u32 for every type; taken modulo the width.
+    ShiftLeft,
+    /// Arithmetic for signed types.
+    ShiftRight,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    /// Of floats: the number, where one is NaN.
+    Min,
+    Max,
+    /// NaN for a negative base, as exp2(y * log2(x)) is.
+    Pow,
+    Atan2,
+    /// Step(edge, x).
+    Step,
+    /// The second is i32.
+    Ldexp,
+}
+
+/// Functions of three scalars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ternary {
+    /// One rounding.
+    Fma,
+    /// min(max(x, low), high).
+    Clamp,
+    /// x * (1 - t) + y * t.
+    Mix,
+    /// SmoothStep(low, high, x).
+    SmoothStep,
+    /// Select(reject, accept, condition as bool).
+    Select,
+    /// ExtractBits(x, offset: u32, count: u32), sign-extended for signed types; offset and count clamped as WGSL does.
+    ExtractBits,
+}
+
+/// Packing and unpacking; see WGSL's functions of these names. Sources and results are lists of registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pack {
+    /// 4 × f32 to u32.
+    Pack4x8snorm,
+    Pack4x8unorm,
+    /// 2 × f32 to u32.
+    Pack2x16snorm,
+    Pack2x16unorm,
+    Pack2x16float,
+    /// 4 × i32 to u32.
+    Pack4xI8,
+    /// 4 × u32 to u32.
+    Pack4xU8,
+    Pack4xI8Clamp,
+    Pack4xU8Clamp,
+    /// u32 to 4 × f32.
+    Unpack4x8snorm,
+    Unpack4x8unorm,
+    /// u32 to 2 × f32.
+    Unpack2x16snorm,
+    Unpack2x16unorm,
+    Unpack2x16float,
+    /// u32 to 4 × i32.
+    Unpack4xI8,
+    /// u32 to 4 × u32.
+    Unpack4xU8,
+    /// 2 × u32 to i32.
+    Dot4I8,
+    /// 2 × u32 to u32.
+    Dot4U8,
+}
+
+/// How many elements an index may choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Len {
+    Fixed(u32),
+    /// Of the array without a size at the end of a storage variable: (bytes bound - offset) / stride.
+    Runtime {
+        global: GlobalId,
+        offset: u32,
+        stride: u32,
+    },
+}
+
+/// An index that an access rests on, kept to explain it when it fails.
+#[derive(Clone, Debug)]
+pub(crate) struct Check {
+    pub(crate) index: Reg,
+    pub(crate) signed: bool,
+    pub(crate) len: Len,
+    /// What is indexed, such as `tile` or `params.rows`.
+    pub(crate) what: String,
+}
+
+/// A place in memory: `offset` bytes, plus those in the register `dynamic`, where [`OUTSIDE`] marks an index out of bounds.
+#[derive(Clone, Debug)]
+pub(crate) struct Pointer {
+    pub(crate) global: GlobalId,
+    pub(crate) offset: u32,
+    pub(crate) dynamic: Option<Reg>,
+    /// Range in [`Program::checks`].
+    pub(crate) checks: (u32, u32),
+}
+
+/// The dynamic offset behind an index out of bounds.
+pub(crate) const OUTSIDE: u32 = u32::MAX;
+
+/// Constants have numbers of their own, above this bit.
+pub(crate) const CONSTANT: Reg = 1 << 31;
+
+/// A place in the invocation's own variables: plane `plane`, plus that in `dynamic`.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) plane: u32,
+    pub(crate) dynamic: Option<Reg>,
+    pub(crate) checks: (u32, u32),
+    /// Index into [`Program::locals`].
+    pub(crate) local: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtomicFunction {
+    Combine(Binary),
+    Exchange,
+    CompareExchange,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collective {
+    Reduce,
+    InclusiveScan,
+    ExclusiveScan,
+}
+
+/// Which lane of the subgroup a value is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    First,
+    At(Reg),
+    Down(Reg),
+    Up(Reg),
+    Xor(Reg),
+    /// The lane `.0` of each group of four.
+    Quad(Reg),
+    /// The lane of the group of four whose number differs in these bits.
+    QuadSwap(u32),
+}
+
+/// A square or oblong matrix held by a subgroup: element `e` of `rows * columns`, row-major, is in lane `e % size`, register `e / size`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CoopShape {
+    pub(crate) rows: u32,
+    pub(crate) columns: u32,
+    pub(crate) ty: Ty,
+}
+
+/// One operation, on every invocation at once.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    Unary {
+        f: Unary,
+        ty: Ty,
+        dst: Reg,
+        a: Reg,
+    },
+    Binary {
+        f: Binary,
+        ty: Ty,
+        dst: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    Ternary {
+        f: Ternary,
+        ty: Ty,
+        dst: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+    },
+    InsertBits {
+        ty: Ty,
+        dst: Reg,
+        x: Reg,
+        new: Reg,
+        offset: Reg,
+        count: Reg,
+    },
+    Convert {
+        from: Ty,
+        to: Ty,
+        dst: Reg,
+        a: Reg,
+    },
+    Pack {
+        f: Pack,
+        dst: Box<[Reg]>,
+        src: Box<[Reg]>,
+    },
+    Copy {
+        dst: Reg,
+        src: Reg,
+    },
+    /// dst = base + index * stride, or [`OUTSIDE`].
+    Index {
+        dst: Reg,
+        base: Option<Reg>,
+        index: Reg,
+        signed: bool,
+        len: Len,
+        stride: u32,
+    },
+    /// dst = sources[at], each lane by its own `at`; where it is [`OUTSIDE`], a finding and 0.
+    Gather {
+        dst: Reg,
+        sources: Box<[Reg]>,
+        at: Reg,
+        checks: (u32, u32),
+    },
+    LoadLocal {
+        dst: Reg,
+        slot: Slot,
+        planes: u32,
+    },
+    StoreLocal {
+        src: Box<[Reg]>,
+        slot: Slot,
+    },
+    /// The variable starts anew: with its initial value if it has one (a `StoreLocal` follows), or undefined.
+    Declare {
+        local: u32,
+    },
+    /// `count` consecutive scalars: one access.
+    Load {
+        dst: Reg,
+        pointer: Pointer,
+        ty: Ty,
+        count: u32,
+    },
+    Store {
+        src: Box<[Reg]>,
+        pointer: Pointer,
+        ty: Ty,
+    },
+    /// Atomic loads and stores are `Load` and `Store` of this flavour.
+    AtomicLoad {
+        dst: Reg,
+        pointer: Pointer,
+        ty: Ty,
+    },
+    AtomicStore {
+        src: Reg,
+        pointer: Pointer,
+        ty: Ty,
+    },
+    /// `dst` takes the old value, `exchanged` whether the comparison held.
+    Atomic {
+        f: AtomicFunction,
+        ty: Ty,
+        dst: Option<Reg>,
+        pointer: Pointer,
+        value: Reg,
+        compare: Option<Reg>,
+        exchanged: Option<Reg>,
+    },
+    ArrayLength {
+        dst: Reg,
+        len: Len,
+    },
+    Barrier {
+        flags: naga::Barrier,
+        uniform_load: bool,
+    },
+    /// All lanes take the value of the first; where they differed it is no uniform load.
+    Ballot {
+        dst: [Reg; 4],
+        predicate: Option<Reg>,
+    },
+    /// Of booleans: all or any.
+    Vote {
+        all: bool,
+        dst: Reg,
+        src: Reg,
+    },
+    Collective {
+        f: Binary,
+        ty: Ty,
+        kind: Collective,
+        dst: Reg,
+        src: Reg,
+    },
+    Shuffle {
+        lane: Lane,
+        dst: Box<[Reg]>,
+        src: Box<[Reg]>,
+    },
+    CoopLoad {
+        dst: Reg,
+        shape: CoopShape,
+        pointer: Pointer,
+        stride: Reg,
+        row_major: bool,
+        step: u32,
+    },
+    CoopStore {
+        src: Box<[Reg]>,
+        shape: CoopShape,
+        pointer: Pointer,
+        stride: Reg,
+        row_major: bool,
+        step: u32,
+    },
+    /// d = a · b + c.
+    CoopMultiplyAdd {
+        dst: Reg,
+        a: Box<[Reg]>,
+        b: Box<[Reg]>,
+        c: Box<[Reg]>,
+        a_shape: CoopShape,
+        b_shape: CoopShape,
+        c_shape: CoopShape,
+    },
+}
+
+/// An operation and where it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Inst {
+    pub(crate) op: Op,
+    pub(crate) site: SiteId,
+}
+
+/// Structured control flow.
+#[derive(Debug)]
+pub(crate) enum Node {
+    /// `arithmetic` scalar operations of arithmetic among them.
+    Code {
+        insts: Vec<Inst>,
+        arithmetic: u32,
+    },
+    If {
+        condition: Reg,
+        accept: Vec<Node>,
+        reject: Vec<Node>,
+        site: SiteId,
+    },
+    Loop {
+        body: Vec<Node>,
+        continuing: Vec<Node>,
+        break_if: Option<Reg>,
+        site: SiteId,
+    },
+    Switch {
+        selector: Reg,
+        cases: Vec<Case>,
+        site: SiteId,
+    },
+    Break,
+    Continue,
+    Return {
+        site: SiteId,
+    },
+    /// An inlined call; returns inside end here.
+    Call {
+        body: Vec<Node>,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// Empty for `default`.
+    pub(crate) values: Vec<u32>,
+    pub(crate) default: bool,
+    pub(crate) body: Vec<Node>,
+    pub(crate) fall_through: bool,
+}
+
+/// A part of the source, and the calls it was inlined through.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Site {
+    pub(crate) span: Option<(u32, u32)>,
+    pub(crate) caller: Option<SiteId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    Workgroup,
+    Storage,
+    /// Uniform buffers and immediates.
+    Uniform,
+}
+
+/// Where a global variable's bytes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Workgroup,
+    Binding(u32, u32),
+    Immediates,
+}
+
+/// A variable that lies in memory.
+#[derive(Debug)]
+pub(crate) struct Global {
+    pub(crate) name: String,
+    pub(crate) space: Space,
+    pub(crate) source: Source,
+    pub(crate) ty: naga::Handle<naga::Type>,
+    /// Bytes; of the part before an array without a size and one of its elements.
+    pub(crate) bytes: u32,
+    pub(crate) writable: bool,
+    /// log2 of the bytes of the smallest location: 2, but 1 where 16-bit scalars occur and 0 where booleans do.
+    pub(crate) granule: u32,
+}
+
+/// A variable of the invocation's own: function, private, or the result of a call.
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) name: String,
+    pub(crate) plane: u32,
+    pub(crate) planes: u32,
+    pub(crate) space: &'static str,
+    /// Undefined until written, so that reads are checked.
+    pub(crate) tracked: bool,
+    pub(crate) ty: Option<naga::Handle<naga::Type>>,
+    pub(crate) declared: SiteId,
+}
+
+/// Registers that the machine fills in before the entry point starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BuiltIn {
+    GlobalInvocationId(u32),
+    LocalInvocationId(u32),
+    LocalInvocationIndex,
+    WorkgroupId(u32),
+    NumWorkgroups(u32),
+    NumSubgroups,
+    SubgroupId,
+    SubgroupSize,
+    SubgroupInvocationId,
+}
+
+/// A compiled entry point.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) module: naga::Module,
+    pub(crate) workgroup_size: [u32; 3],
+    pub(crate) body: Vec<Node>,
+    pub(crate) registers: u32,
+    pub(crate) planes: u32,
+    pub(crate) constants: Vec<u32>,
+    pub(crate) built_ins: Vec<(Reg, BuiltIn)>,
+    pub(crate) globals: Vec<Global>,
+    pub(crate) locals: Vec<Local>,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) sites: Vec<Site>,
+}

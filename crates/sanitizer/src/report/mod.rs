@@ -1,0 +1,155 @@
+//! What a run found: data here, rendering in `human.rs` and `json.rs`.
+
+mod human;
+mod json;
+
+use crate::{Counters, Shader};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Two accesses of one location, at least one of them a write and at least one not atomic, that nothing orders.
+    Race,
+    /// An index past the end of a buffer, an array or a vector, or outside the range that was declared.
+    OutOfBounds,
+    /// A read of workgroup, private, function or poisoned storage memory before anything was written there.
+    Uninitialised,
+    /// A barrier or a subgroup operation that not all invocations reach together.
+    DivergentBarrier,
+    /// A loop that passed the bound on iterations.
+    EndlessLoop,
+    /// Division or remainder of integers by zero.
+    DivisionByZero,
+    /// A shift by the width of the type or more.
+    ShiftTooLarge,
+    /// Finite numbers that became infinite in f16.
+    F16Overflow,
+    /// A part of an output that nobody wrote.
+    NeverWritten,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 9] = [
+        Kind::Race,
+        Kind::OutOfBounds,
+        Kind::Uninitialised,
+        Kind::DivergentBarrier,
+        Kind::EndlessLoop,
+        Kind::DivisionByZero,
+        Kind::ShiftTooLarge,
+        Kind::F16Overflow,
+        Kind::NeverWritten,
+    ];
+
+    /// Its name in JSON and in the reports, such as `out-of-bounds`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Race => "race",
+            Kind::OutOfBounds => "out-of-bounds",
+            Kind::Uninitialised => "uninitialised",
+            Kind::DivergentBarrier => "divergent-barrier",
+            Kind::EndlessLoop => "endless-loop",
+            Kind::DivisionByZero => "division-by-zero",
+            Kind::ShiftTooLarge => "shift-too-large",
+            Kind::F16Overflow => "f16-overflow",
+            Kind::NeverWritten => "never-written",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which invocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// `workgroup_id`.
+    pub workgroup: [u32; 3],
+    /// `local_invocation_id`.
+    pub local: [u32; 3],
+}
+
+/// A part of the source, and what happened there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Bytes of the source; `None` where naga kept no span.
+    pub span: Option<Range<usize>>,
+    /// What happened there, in one line.
+    pub text: String,
+    /// Who did it.
+    pub place: Option<Place>,
+}
+
+/// One finding: the first occurrence, and how often it occurred.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What is wrong.
+    pub kind: Kind,
+    /// What is wrong here, in one line.
+    pub message: String,
+    /// Where: the access at fault first, the other side of a conflict after it.
+    pub labels: Vec<Label>,
+    /// What else is worth knowing, one line each; how to mend it last.
+    pub notes: Vec<String>,
+    /// The variable concerned.
+    pub variable: Option<String>,
+    /// How often the same happened at the same places of the source.
+    pub occurrences: u64,
+}
+
+/// One access of storage or workgroup memory, kept when [`Options::trace`](crate::Options::trace) is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The variable.
+    pub variable: String,
+    /// Whether it lies in workgroup memory.
+    pub workgroup_memory: bool,
+    /// Byte offset in the variable.
+    pub offset: u32,
+    /// Bytes.
+    pub bytes: u32,
+    /// Whether it was written. An atomic operation that reads and writes is two accesses.
+    pub write: bool,
+    /// Who did it.
+    pub place: Place,
+}
+
+/// What a run found, what it cost, and what it left in the buffers.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// In the order of the source; empty for a clean run.
+    pub findings: Vec<Finding>,
+    /// Distinct findings beyond [`Options::max_findings`](crate::Options::max_findings).
+    pub dropped: u64,
+    /// What it cost.
+    pub counters: Counters,
+    /// The buffers as the shader left them, by group and binding.
+    pub buffers: BTreeMap<(u32, u32), Vec<u8>>,
+    /// Every access, where asked for, by workgroup and in the order of execution.
+    pub trace: Vec<Access>,
+}
+
+impl Report {
+    /// Whether nothing was found.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// For people, in the manner of rustc's diagnostics; `color` adds ANSI colours. Empty when nothing was found.
+    pub fn render(&self, shader: &Shader, color: bool) -> String {
+        human::render(self, shader, color)
+    }
+
+    /// For programs: one JSON object with `findings` and `counters`.
+    pub fn to_json(&self, shader: &Shader) -> String {
+        json::to_json(self, shader)
+    }
+}
