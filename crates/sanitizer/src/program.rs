@@ -174,7 +174,7 @@ pub(crate) enum Ternary {
 
 /// Packing and unpacking; see WGSL's functions of these names. Sources and results are lists of registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pack {
+pub(crate) enum Packing {
     /// 4 × f32 to u32.
     Pack4x8snorm,
     Pack4x8unorm,
@@ -328,7 +328,7 @@ pub(crate) enum Op {
         a: Reg,
     },
     Pack {
-        f: Pack,
+        f: Packing,
         dst: Box<[Reg]>,
         src: Box<[Reg]>,
     },
@@ -552,7 +552,6 @@ pub(crate) struct Local {
     pub(crate) name: String,
     pub(crate) plane: u32,
     pub(crate) planes: u32,
-    pub(crate) space: &'static str,
     /// Undefined until written, so that reads are checked.
     pub(crate) tracked: bool,
     pub(crate) ty: Option<naga::Handle<naga::Type>>,

@@ -17,7 +17,7 @@ fn main(@builtin(local_invocation_index) lid: u32) {
                 let other = keys[partner]; //~ also
                 let ascending = (lid & run) == 0u;
                 if ((mine > other) == ascending) {
-                    keys[lid] = other; //~ also
+                    keys[lid] = other; //~ race
                     keys[partner] = mine; //~ race
                 }
             }

@@ -15,10 +15,10 @@ fn main(@builtin(local_invocation_index) lid: u32) {
         let source = select(lid, lid - offset, lid >= offset);
         let weight = select(0u, 1u, lid >= offset);
         if (from_ping) {
-            pong[lid] = ping[lid] + weight * ping[source]; //~ also
+            pong[lid] = ping[lid] + weight * ping[source]; //~ race
             workgroupBarrier();
         } else {
-            ping[lid] = pong[lid] + weight * pong[source]; //~ race
+            ping[lid] = pong[lid] + weight * pong[source]; //~ also
         }
         from_ping = !from_ping;
     }

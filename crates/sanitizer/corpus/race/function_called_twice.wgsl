@@ -8,11 +8,11 @@
 var<workgroup> shared_values: array<f32, 32>;
 
 fn block_max(lid: u32, value: f32) -> f32 {
-    shared_values[lid] = value; //~ also
+    shared_values[lid] = value; //~ race
     workgroupBarrier();
     var result = value;
     for (var i = 0u; i < 32u; i++) {
-        result = max(result, shared_values[i]); //~ race
+        result = max(result, shared_values[i]); //~ also
     }
     return result;
 }

@@ -17,7 +17,7 @@ fn main(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group:
     atomicAdd(&odd, data[group.x * 32u + lid] & 1u);
     workgroupBarrier();
     if (lid == 0u) {
-        counts[group.x] = atomicLoad(&odd); //~ also
+        counts[group.x] = atomicLoad(&odd); //~ race
         if (atomicAdd(&state[0], 1u) == 3u) {
             for (var i = 0u; i < 4u; i++) {
                 atomicAdd(&state[1], counts[i]); //~ race

@@ -15,12 +15,12 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>) {
     let column = local.x;
     var sum = 0.0;
     for (var k0 = 0u; k0 < K; k0 += 8u) {
-        a_tile[row * 8u + column] = a[row * K + k0 + column]; //~ also
-        b_tile[row * 8u + column] = b[(k0 + row) * 8u + column]; //~ also
+        a_tile[row * 8u + column] = a[row * K + k0 + column]; //~ race
+        b_tile[row * 8u + column] = b[(k0 + row) * 8u + column]; //~ race
         workgroupBarrier();
         for (var k = 0u; k < 8u; k++) {
             let x = a_tile[row * 8u + k]; //~ also
-            let y = b_tile[k * 8u + column]; //~ race
+            let y = b_tile[k * 8u + column]; //~ also
             sum = fma(x, y, sum);
         }
     }

@@ -8,7 +8,7 @@
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let i = id.x;
-    let mean = 0.5 * (data[i] + data[i + 1u]); //~ also
+    let mean = 0.5 * (data[i] + data[i + 1u]); //~ race
     storageBarrier();
     data[i] = mean; //~ race
     copy[i] = mean;

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::pointer::{Place, Root};
-use super::shape::{self, Shape};
+use super::shape::{self, Elements, Shape};
 use super::{Compiler, Frame, Value};
 use crate::Error;
 use crate::program::{Binary, Len, Op, Reg, SiteId, Ternary, Ty, Unary};
@@ -49,10 +49,9 @@ impl<'a> Compiler<'a> {
                 Ok((planes / ty.planes(), ty))
             }
             Shape::Coop(coop) => Ok((planes / coop.ty.planes(), coop.ty)),
-            Shape::Array { .. } | Shape::Struct(_) => Err(self.unsupported(
-                "arithmetic on an array or a struct",
-                frame.function.expressions.get_span(handle),
-            )),
+            Shape::Array { .. } | Shape::Struct(_) => {
+                Err(self.unsupported("arithmetic on an array or a struct", frame.function.expressions.get_span(handle)))
+            }
         }
     }
 
@@ -138,10 +137,10 @@ impl<'a> Compiler<'a> {
             Expression::As { expr, kind, convert } => self.cast(frame, expr, kind, convert, site)?,
             Expression::ArrayLength(pointer) => {
                 let place = self.place(frame, pointer)?;
-                let (Root::Memory(global), Some((_, _, stride, _))) = (place.root, self.types.element(place.shape)?)
-                else {
+                let Root::Memory(global) = place.root else {
                     return Err(self.unsupported("arrayLength of this", span));
                 };
+                let stride = self.types.elements(place.shape)?.bytes;
                 let dst = self.registers(1);
                 let len = Len::Runtime { global, offset: place.offset, stride };
                 self.emit(Op::ArrayLength { dst, len }, site);
@@ -154,10 +153,7 @@ impl<'a> Compiler<'a> {
                 let (pointer, stride, step) = self.coop_data(frame, data)?;
                 let planes = self.types.planes(Shape::Coop(coop))?;
                 let dst = self.registers(planes);
-                self.emit(
-                    Op::CoopLoad { dst, shape: coop, pointer, stride, row_major: data.row_major, step },
-                    site,
-                );
+                self.emit(Op::CoopLoad { dst, shape: coop, pointer, stride, row_major: data.row_major, step }, site);
                 (dst..dst + planes).collect()
             }
             Expression::CooperativeMultiplyAdd { a, b, c } => {
@@ -247,10 +243,8 @@ impl<'a> Compiler<'a> {
             }
             return Ok((start, self.types.planes(self.types.shape(members[index as usize].ty)?)?));
         }
-        match self.types.element(shape)? {
-            Some((_, _, _, planes)) => Ok((index * planes, planes)),
-            None => Err(Error::Unsupported { what: format!("an index into {shape:?}"), at: None }),
-        }
+        let planes = self.types.elements(shape)?.planes;
+        Ok((index * planes, planes))
     }
 
     fn access(
@@ -266,10 +260,7 @@ impl<'a> Compiler<'a> {
         match base_value {
             Value::Place(place) => Ok(Value::Place(self.step_dynamic(&place, index, index_ty, site)?)),
             Value::Regs(regs) => {
-                let shape = self.shape(frame, base)?;
-                let Some((_, len, _, planes)) = self.types.element(shape)? else {
-                    return Err(Error::Unsupported { what: format!("an index into {shape:?}"), at: None });
-                };
+                let Elements { len, planes, .. } = self.types.elements(self.shape(frame, base)?)?;
                 let len = len.unwrap_or(0);
                 if let Some(value) = self.constant_of(index)
                     && value < len
@@ -342,15 +333,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// A function of two scalars, over each pair; one scalar goes with all of the other side's.
-    pub(super) fn map2(
-        &mut self,
-        f: Binary,
-        ty: Ty,
-        right_ty: Ty,
-        a: &[Reg],
-        b: &[Reg],
-        site: SiteId,
-    ) -> Vec<Reg> {
+    pub(super) fn map2(&mut self, f: Binary, ty: Ty, right_ty: Ty, a: &[Reg], b: &[Reg], site: SiteId) -> Vec<Reg> {
         let to = if compares(f) { Ty::Bool } else { ty };
         let (left, right) = (a.len() as u32 / ty.planes(), b.len() as u32 / right_ty.planes());
         let count = left.max(right);
@@ -386,8 +369,10 @@ impl<'a> Compiler<'a> {
         let (count, from) = self.scalars(frame, expr)?;
         let regs = self.regs(frame, expr)?;
         let width = convert.unwrap_or(from.bytes() as u8);
-        let to = shape::scalar(naga::Scalar { kind, width })
-            .ok_or_else(|| Error::Unsupported { what: format!("a conversion to {kind:?} of {width} bytes"), at: None })?;
+        let to = shape::scalar(naga::Scalar { kind, width }).ok_or_else(|| Error::Unsupported {
+            what: format!("a conversion to {kind:?} of {width} bytes"),
+            at: None,
+        })?;
         if from == to {
             return Ok(regs);
         }

@@ -63,7 +63,6 @@ impl<'a> Compiler<'a> {
             name: name.clone(),
             plane: self.next_plane,
             planes: self.types.planes(shape)?,
-            space: "private",
             tracked: variable.init.is_none() && !self.zero_init.private,
             ty: Some(variable.ty),
             declared,

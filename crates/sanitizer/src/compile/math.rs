@@ -3,7 +3,7 @@
 use super::shape::Shape;
 use super::{Compiler, Frame};
 use crate::Error;
-use crate::program::{Binary, Op, Pack, Reg, SiteId, Ternary, Ty, Unary};
+use crate::program::{Binary, Op, Packing, Reg, SiteId, Ternary, Ty, Unary};
 use naga::{Expression, Handle, MathFunction, RelationalFunction};
 
 /// Functions that apply to each component by itself.
@@ -73,27 +73,27 @@ fn of_three(fun: MathFunction) -> Option<Ternary> {
 }
 
 /// The packing function, and the registers of its result.
-fn packing(fun: MathFunction) -> Option<(Pack, u32)> {
+fn packing(fun: MathFunction) -> Option<(Packing, u32)> {
     use MathFunction as F;
     Some(match fun {
-        F::Pack4x8snorm => (Pack::Pack4x8snorm, 1),
-        F::Pack4x8unorm => (Pack::Pack4x8unorm, 1),
-        F::Pack2x16snorm => (Pack::Pack2x16snorm, 1),
-        F::Pack2x16unorm => (Pack::Pack2x16unorm, 1),
-        F::Pack2x16float => (Pack::Pack2x16float, 1),
-        F::Pack4xI8 => (Pack::Pack4xI8, 1),
-        F::Pack4xU8 => (Pack::Pack4xU8, 1),
-        F::Pack4xI8Clamp => (Pack::Pack4xI8Clamp, 1),
-        F::Pack4xU8Clamp => (Pack::Pack4xU8Clamp, 1),
-        F::Unpack4x8snorm => (Pack::Unpack4x8snorm, 4),
-        F::Unpack4x8unorm => (Pack::Unpack4x8unorm, 4),
-        F::Unpack2x16snorm => (Pack::Unpack2x16snorm, 2),
-        F::Unpack2x16unorm => (Pack::Unpack2x16unorm, 2),
-        F::Unpack2x16float => (Pack::Unpack2x16float, 2),
-        F::Unpack4xI8 => (Pack::Unpack4xI8, 4),
-        F::Unpack4xU8 => (Pack::Unpack4xU8, 4),
-        F::Dot4I8Packed => (Pack::Dot4I8, 1),
-        F::Dot4U8Packed => (Pack::Dot4U8, 1),
+        F::Pack4x8snorm => (Packing::Pack4x8snorm, 1),
+        F::Pack4x8unorm => (Packing::Pack4x8unorm, 1),
+        F::Pack2x16snorm => (Packing::Pack2x16snorm, 1),
+        F::Pack2x16unorm => (Packing::Pack2x16unorm, 1),
+        F::Pack2x16float => (Packing::Pack2x16float, 1),
+        F::Pack4xI8 => (Packing::Pack4xI8, 1),
+        F::Pack4xU8 => (Packing::Pack4xU8, 1),
+        F::Pack4xI8Clamp => (Packing::Pack4xI8Clamp, 1),
+        F::Pack4xU8Clamp => (Packing::Pack4xU8Clamp, 1),
+        F::Unpack4x8snorm => (Packing::Unpack4x8snorm, 4),
+        F::Unpack4x8unorm => (Packing::Unpack4x8unorm, 4),
+        F::Unpack2x16snorm => (Packing::Unpack2x16snorm, 2),
+        F::Unpack2x16unorm => (Packing::Unpack2x16unorm, 2),
+        F::Unpack2x16float => (Packing::Unpack2x16float, 2),
+        F::Unpack4xI8 => (Packing::Unpack4xI8, 4),
+        F::Unpack4xU8 => (Packing::Unpack4xU8, 4),
+        F::Dot4I8Packed => (Packing::Dot4I8, 1),
+        F::Dot4U8Packed => (Packing::Dot4U8, 1),
         _ => return None,
     })
 }
@@ -239,7 +239,10 @@ impl<'a> Compiler<'a> {
         match (fun, shape) {
             (MathFunction::Transpose, Shape::Matrix { columns, rows, .. }) => {
                 let at = |c: u32, r: u32| args[0][((c * rows + r) * p) as usize..][..p as usize].to_vec();
-                Ok((0..rows).flat_map(|r| (0..columns).flat_map(move |c| [(c, r)])).flat_map(|(c, r)| at(c, r)).collect())
+                Ok((0..rows)
+                    .flat_map(|r| (0..columns).flat_map(move |c| [(c, r)]))
+                    .flat_map(|(c, r)| at(c, r))
+                    .collect())
             }
             (MathFunction::Outer, _) => {
                 let n = args[1].len() as u32 / p;

@@ -57,9 +57,7 @@ pub(crate) fn compile(launch: &Launch<'_>) -> Result<Program, Error> {
     };
     let body = compiler.entry_point(&entry.function, info.get_entry_point(index))?;
     let workgroup_size = entry.workgroup_size;
-    let Compiler {
-        constant_values, registers, planes, built_ins, globals, locals, checks, sites, ..
-    } = compiler;
+    let Compiler { constant_values, registers, planes, built_ins, globals, locals, checks, sites, .. } = compiler;
     Ok(Program {
         workgroup_size,
         body,

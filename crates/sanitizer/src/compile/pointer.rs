@@ -1,6 +1,6 @@
 //! Pointers: resolved while compiling to a variable, a static offset and at most one register with the dynamic part.
 
-use super::shape::Shape;
+use super::shape::{Elements, Shape};
 use super::{Compiler, Frame, Value};
 use crate::Error;
 use crate::program::{GlobalId, Len, Op, Pointer, Reg, SiteId, Slot, Ty};
@@ -67,11 +67,9 @@ impl<'a> Compiler<'a> {
                 (offset, self.types.shape(member.ty)?, format!("{}.{name}", place.text))
             }
             shape => {
-                let Some((element, _, bytes, planes)) = self.types.element(shape)? else {
-                    return Err(Error::Unsupported { what: format!("an index into {shape:?}"), at: None });
-                };
-                let stride = if matches!(place.root, Root::Memory(_)) { bytes } else { planes };
-                (index * stride, element, component(&place.text, shape, index))
+                let elements = self.types.elements(shape)?;
+                let stride = if matches!(place.root, Root::Memory(_)) { elements.bytes } else { elements.planes };
+                (index * stride, elements.shape, component(&place.text, shape, index))
             }
         };
         Ok(Place { offset: place.offset + offset, shape, text, ..place.clone() })
@@ -85,9 +83,7 @@ impl<'a> Compiler<'a> {
         index_ty: Ty,
         site: SiteId,
     ) -> Result<Place, Error> {
-        let Some((element, len, bytes, planes)) = self.types.element(place.shape)? else {
-            return Err(Error::Unsupported { what: format!("an index into {:?}", place.shape), at: None });
-        };
+        let Elements { shape, len, bytes, planes } = self.types.elements(place.shape)?;
         if let (Some(value), Some(len)) = (self.constant_of(index), len)
             && value < len
         {
@@ -103,18 +99,11 @@ impl<'a> Compiler<'a> {
         self.emit(Op::Index { dst, base: place.dynamic, index, signed, len, stride }, site);
         let checks = self.check(place.checks, index, signed, len, &place.text);
         let text = format!("{}[..]", place.text);
-        Ok(Place { dynamic: Some(dst), checks, shape: element, text, ..place.clone() })
+        Ok(Place { dynamic: Some(dst), checks, shape, text, ..place.clone() })
     }
 
     /// The checks of a pointer and one more; ranges are contiguous, so those before are repeated.
-    pub(super) fn check(
-        &mut self,
-        before: (u32, u32),
-        index: Reg,
-        signed: bool,
-        len: Len,
-        what: &str,
-    ) -> (u32, u32) {
+    pub(super) fn check(&mut self, before: (u32, u32), index: Reg, signed: bool, len: Len, what: &str) -> (u32, u32) {
         let start = self.checks.len() as u32;
         for at in before.0..before.1 {
             self.checks.push(self.checks[at as usize].clone());

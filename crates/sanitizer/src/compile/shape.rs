@@ -9,12 +9,35 @@ use naga::{ArraySize, Handle, Scalar, ScalarKind, Type, TypeInner, UniqueArena};
 pub(super) enum Shape {
     Scalar(Ty),
     Atomic(Ty),
-    Vector { size: u32, ty: Ty },
-    Matrix { columns: u32, rows: u32, ty: Ty },
+    Vector {
+        size: u32,
+        ty: Ty,
+    },
+    Matrix {
+        columns: u32,
+        rows: u32,
+        ty: Ty,
+    },
     /// `len` is `None` for an array without a size.
-    Array { base: Handle<Type>, len: Option<u32>, stride: u32 },
+    Array {
+        base: Handle<Type>,
+        len: Option<u32>,
+        stride: u32,
+    },
     Struct(Handle<Type>),
     Coop(CoopShape),
+}
+
+/// Elements of an array, columns of a matrix, components of a vector.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Elements {
+    pub(super) shape: Shape,
+    /// `None` for an array without a size.
+    pub(super) len: Option<u32>,
+    /// From one to the next in memory.
+    pub(super) bytes: u32,
+    /// Registers of one.
+    pub(super) planes: u32,
 }
 
 pub(super) fn scalar(scalar: Scalar) -> Option<Ty> {
@@ -83,9 +106,7 @@ impl Types<'_> {
             Shape::Scalar(ty) | Shape::Atomic(ty) => u64::from(ty.planes()),
             Shape::Vector { size, ty } => u64::from(size * ty.planes()),
             Shape::Matrix { columns, rows, ty } => u64::from(columns * rows * ty.planes()),
-            Shape::Array { base, len, .. } => {
-                u64::from(len.unwrap_or(0)) * u64::from(self.planes(self.shape(base)?)?)
-            }
+            Shape::Array { base, len, .. } => u64::from(len.unwrap_or(0)) * u64::from(self.planes(self.shape(base)?)?),
             Shape::Struct(handle) => {
                 let mut sum = 0;
                 for member in self.members(handle) {
@@ -93,9 +114,7 @@ impl Types<'_> {
                 }
                 sum
             }
-            Shape::Coop(coop) => {
-                u64::from((coop.rows * coop.columns).div_ceil(self.subgroup_size) * coop.ty.planes())
-            }
+            Shape::Coop(coop) => u64::from((coop.rows * coop.columns).div_ceil(self.subgroup_size) * coop.ty.planes()),
         };
         u32::try_from(planes).ok().filter(|&planes| planes <= 1 << 20).ok_or_else(|| {
             Error::Limit(format!("a variable or value of {planes} scalars per invocation; the limit is {}", 1 << 20))
@@ -109,30 +128,28 @@ impl Types<'_> {
         }
     }
 
-    /// The element type of what can be indexed, the number of elements, and the bytes and registers from one to the next.
-    pub(super) fn element(&self, shape: Shape) -> Result<Option<(Shape, Option<u32>, u32, u32)>, Error> {
-        Ok(Some(match shape {
-            Shape::Vector { size, ty } => (Shape::Scalar(ty), Some(size), ty.bytes(), ty.planes()),
-            Shape::Matrix { columns, rows, ty } => {
-                let column = Shape::Vector { size: rows, ty };
-                (column, Some(columns), column_bytes(rows, ty), rows * ty.planes())
+    /// What an index into the type chooses from.
+    pub(super) fn elements(&self, shape: Shape) -> Result<Elements, Error> {
+        Ok(match shape {
+            Shape::Vector { size, ty } => {
+                Elements { shape: Shape::Scalar(ty), len: Some(size), bytes: ty.bytes(), planes: ty.planes() }
             }
+            Shape::Matrix { columns, rows, ty } => Elements {
+                shape: Shape::Vector { size: rows, ty },
+                len: Some(columns),
+                bytes: column_bytes(rows, ty),
+                planes: rows * ty.planes(),
+            },
             Shape::Array { base, len, stride } => {
                 let base = self.shape(base)?;
-                // An element that itself ends in an array without a size cannot occur.
-                (base, len, stride, self.planes(base)?)
+                Elements { shape: base, len, bytes: stride, planes: self.planes(base)? }
             }
-            _ => return Ok(None),
-        }))
+            _ => return Err(Error::Unsupported { what: format!("an index into {shape:?}"), at: None }),
+        })
     }
 
     /// Calls `visit(byte offset, scalar type, number)` for every scalar or vector of a type as it lies in memory, in the order of its registers.
-    pub(super) fn leaves(
-        &self,
-        shape: Shape,
-        offset: u32,
-        visit: &mut impl FnMut(u32, Ty, u32),
-    ) -> Result<(), Error> {
+    pub(super) fn leaves(&self, shape: Shape, offset: u32, visit: &mut impl FnMut(u32, Ty, u32)) -> Result<(), Error> {
         match shape {
             Shape::Scalar(ty) | Shape::Atomic(ty) => visit(offset, ty, 1),
             Shape::Vector { size, ty } => visit(offset, ty, size),

@@ -17,12 +17,7 @@ pub(super) fn borrowed(function: &Function) -> HashMap<Handle<Expression>, Span>
     spans
 }
 
-fn lend(
-    function: &Function,
-    spans: &mut HashMap<Handle<Expression>, Span>,
-    handle: Handle<Expression>,
-    span: Span,
-) {
+fn lend(function: &Function, spans: &mut HashMap<Handle<Expression>, Span>, handle: Handle<Expression>, span: Span) {
     if span.is_defined() && !function.expressions.get_span(handle).is_defined() {
         spans.entry(handle).or_insert(span);
     }

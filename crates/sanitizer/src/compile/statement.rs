@@ -26,7 +26,6 @@ impl<'a> Compiler<'a> {
                 name: name.clone(),
                 plane: self.next_plane,
                 planes,
-                space: "function",
                 tracked,
                 ty: Some(variable.ty),
                 declared,
@@ -35,7 +34,8 @@ impl<'a> Compiler<'a> {
             self.emit(Op::Declare { local }, declared);
             if let Some(init) = variable.init {
                 let regs = self.regs(frame, init)?;
-                let place = Place { root: Root::Local(local), offset: 0, dynamic: None, checks: (0, 0), shape, text: name };
+                let place =
+                    Place { root: Root::Local(local), offset: 0, dynamic: None, checks: (0, 0), shape, text: name };
                 self.store(&place, &regs, declared)?;
             }
         }
@@ -200,7 +200,14 @@ impl<'a> Compiler<'a> {
             Some(ty) => self.types.shape(ty)?,
             None => super::shape::Shape::Scalar(Ty::U32),
         };
-        Ok(Place { root: Root::Local(local), offset: 0, dynamic: None, checks: (0, 0), shape, text: result.name.clone() })
+        Ok(Place {
+            root: Root::Local(local),
+            offset: 0,
+            dynamic: None,
+            checks: (0, 0),
+            shape,
+            text: result.name.clone(),
+        })
     }
 
     fn call(
@@ -220,7 +227,6 @@ impl<'a> Compiler<'a> {
                     name: "the result".to_owned(),
                     plane: self.next_plane,
                     planes,
-                    space: "function",
                     tracked: false,
                     ty: Some(returned.ty),
                     declared: site,

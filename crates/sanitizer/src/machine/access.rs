@@ -49,7 +49,9 @@ impl Worker<'_> {
                 let value = self.extended(pointer.global, pointer.offset + plane * part, part, ty);
                 self.regs[(dst + plane) as usize].fill(value);
             }
-            if self.options.checks && let Some(lane) = active.lanes().next() {
+            if self.options.checks
+                && let Some(lane) = active.lanes().next()
+            {
                 self.check(pointer.global, pointer.offset, count * size, touch, lane as u32, site);
             }
             return;
@@ -187,10 +189,13 @@ impl Worker<'_> {
         let Some(model) = self.options.costs else { return };
         let size = self.options.subgroup_size;
         match self.program.globals[global as usize].space {
-            Space::Workgroup => self.tally.bank_conflicts += cost::bank_conflicts(&self.scratch, bytes, size, model.banks),
+            Space::Workgroup => {
+                self.tally.bank_conflicts += cost::bank_conflicts(&self.scratch, bytes, size, model.banks)
+            }
             Space::Storage => {
                 let count = cost::transactions(&self.scratch, bytes, size, model.segment_bytes);
-                let counter = if write { &mut self.tally.write_transactions } else { &mut self.tally.read_transactions };
+                let counter =
+                    if write { &mut self.tally.write_transactions } else { &mut self.tally.read_transactions };
                 *counter += count;
             }
             Space::Uniform => {}

@@ -22,7 +22,10 @@ pub(super) fn bank_conflicts(accesses: &[(u32, u32)], bytes: u32, subgroup_size:
     let lanes_at_once = (banks / words).max(1).min(subgroup_size);
     let mut touched: Vec<(u32, u32)> = Vec::new();
     accesses
-        .chunk_by(|a, b| a.0 / subgroup_size == b.0 / subgroup_size && a.0 % subgroup_size / lanes_at_once == b.0 % subgroup_size / lanes_at_once)
+        .chunk_by(|a, b| {
+            a.0 / subgroup_size == b.0 / subgroup_size
+                && a.0 % subgroup_size / lanes_at_once == b.0 % subgroup_size / lanes_at_once
+        })
         .map(|lanes| {
             touched.clear();
             let each = lanes.iter().flat_map(|&(_, at)| at / 4..=(at + bytes - 1) / 4);

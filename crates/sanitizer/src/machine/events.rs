@@ -8,21 +8,53 @@ use crate::report::{Finding, Kind, Label, Place};
 /// Something wrong, by one invocation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
-    Race { global: u32, at: u32, touch: Touch, before: (Touch, Stamp) },
+    Race {
+        global: u32,
+        at: u32,
+        touch: Touch,
+        before: (Touch, Stamp),
+    },
     /// An index failed; the checks of the pointer tell which.
-    Outside { checks: (u32, u32), touch: Touch },
+    Outside {
+        checks: (u32, u32),
+        touch: Touch,
+    },
     /// Within the buffer, outside what was declared.
-    OutsideRange { global: u32, at: u32, touch: Touch },
+    OutsideRange {
+        global: u32,
+        at: u32,
+        touch: Touch,
+    },
     /// A cooperative matrix beyond the end of its variable.
-    OutsideMatrix { global: u32, at: u64 },
-    Uninitialised { global: u32, at: u32 },
-    UninitialisedLocal { local: u32, plane: u32 },
-    DivisionByZero { remainder: bool },
-    ShiftTooLarge { amount: u32, bits: u32 },
-    F16Overflow { value: Option<f32> },
+    OutsideMatrix {
+        global: u32,
+        at: u64,
+    },
+    Uninitialised {
+        global: u32,
+        at: u32,
+    },
+    UninitialisedLocal {
+        local: u32,
+        plane: u32,
+    },
+    DivisionByZero {
+        remainder: bool,
+    },
+    ShiftTooLarge {
+        amount: u32,
+        bits: u32,
+    },
+    F16Overflow {
+        value: Option<f32>,
+    },
     DivergentSubgroup,
-    DivergentBarrier { uniform_load: bool },
-    EndlessLoop { running: u32 },
+    DivergentBarrier {
+        uniform_load: bool,
+    },
+    EndlessLoop {
+        running: u32,
+    },
 }
 
 /// Locations of poisoned storage kept per workgroup until it is known what the others wrote.
@@ -73,7 +105,9 @@ impl Worker<'_> {
                     && self.program.globals[global as usize].space == Space::Storage
                 {
                     let location = at >> self.program.globals[global as usize].granule;
-                    if self.unwritten.len() < UNWRITTEN && !self.unwritten.iter().any(|(known, at, ..)| *known == key && *at == location) {
+                    if self.unwritten.len() < UNWRITTEN
+                        && !self.unwritten.iter().any(|(known, at, ..)| *known == key && *at == location)
+                    {
                         let finding = self.tell(site, lane, event);
                         self.unwritten.push((key, location, self.workgroup_index, finding));
                     }
@@ -167,10 +201,7 @@ impl Worker<'_> {
                 if local.planes > 1 {
                     notes.push(format!("scalar {plane} of {}'s {}", local.name, local.planes));
                 }
-                (
-                    format!("`{}` is read before it was written", local.name),
-                    format!("`{}` is read here", local.name),
-                )
+                (format!("`{}` is read before it was written", local.name), format!("`{}` is read here", local.name))
             }
             Event::DivisionByZero { remainder } => {
                 let what = if remainder { "remainder" } else { "division" };

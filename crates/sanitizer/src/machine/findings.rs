@@ -72,6 +72,33 @@ impl Program {
         format!("{}{}", global.name, self.path(global.ty, offset))
     }
 
+    /// Whether the bytes at an offset in a variable belong to no scalar: the fourth word of a `vec3`, the gaps between members.
+    pub(super) fn is_padding(&self, global: u32, offset: u32) -> bool {
+        self.in_padding(self.globals[global as usize].ty, offset)
+    }
+
+    fn in_padding(&self, ty: Handle<Type>, offset: u32) -> bool {
+        let size = |ty: Handle<Type>| self.module.types[ty].inner.size(self.module.to_ctx());
+        match &self.module.types[ty].inner {
+            TypeInner::Array { base, stride, .. } => self.in_padding(*base, offset % stride),
+            TypeInner::Struct { members, .. } => {
+                // The last one that begins before it; an array without a size comes last and has no end.
+                let member = members.iter().rfind(|member| member.offset <= offset);
+                member.is_none_or(|member| {
+                    let inner = &self.module.types[member.ty].inner;
+                    let ends = !matches!(inner, TypeInner::Array { size: ArraySize::Dynamic, .. });
+                    let offset = offset - member.offset;
+                    ends && offset >= size(member.ty) || self.in_padding(member.ty, offset)
+                })
+            }
+            TypeInner::Matrix { rows, scalar, .. } => {
+                let width = u32::from(scalar.width);
+                *rows as u32 == 3 && offset % (4 * width) >= 3 * width
+            }
+            inner => offset >= inner.size(self.module.to_ctx()),
+        }
+    }
+
     fn path(&self, ty: Handle<Type>, offset: u32) -> String {
         let size = |ty: Handle<Type>| self.module.types[ty].inner.size(self.module.to_ctx());
         match &self.module.types[ty].inner {
@@ -80,10 +107,8 @@ impl Program {
             }
             TypeInner::Struct { members, .. } => {
                 let inside = |member: &&naga::StructMember| {
-                    let unsized_tail = matches!(
-                        self.module.types[member.ty].inner,
-                        TypeInner::Array { size: ArraySize::Dynamic, .. }
-                    );
+                    let unsized_tail =
+                        matches!(self.module.types[member.ty].inner, TypeInner::Array { size: ArraySize::Dynamic, .. });
                     member.offset <= offset && (unsized_tail || offset < member.offset + size(member.ty))
                 };
                 match members.iter().find(inside) {
@@ -109,5 +134,30 @@ fn component(index: u32) -> String {
     match index {
         0..4 => format!(".{}", ["x", "y", "z", "w"][index as usize]),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Buffer, Kind, Launch, Shader};
+
+    const SHADER: &str = "
+        struct Row { id: u32, at: vec3<f32>, turn: mat3x3<f32> }
+        @group(0) @binding(0) var<storage, read_write> rows: array<Row>;
+        @compute @workgroup_size(1) fn main() {
+            rows[0].id = 1u;
+            rows[0].at = vec3<f32>(1.0);
+            rows[0].turn = mat3x3<f32>(vec3<f32>(1.0), vec3<f32>(2.0), vec3<f32>(3.0));
+        }";
+
+    #[test]
+    fn padding_need_not_be_written_and_names_are_the_sources() {
+        let shader = Shader::parse("rows.wgsl", SHADER).unwrap();
+        let report = Launch::new(&shader).bind(0, 0, Buffer::output(80)).run().unwrap();
+        assert!(report.is_clean(), "{}", report.render(&shader, false));
+        let report = Launch::new(&shader).bind(0, 0, Buffer::output(160)).run().unwrap();
+        assert_eq!(report.findings[0].kind, Kind::NeverWritten);
+        assert_eq!(report.findings[0].labels[0].text, "nobody writes `rows[1].id`");
+        assert_eq!(report.findings[0].message, "13 of 26 locations of the output `rows` are never written");
     }
 }

@@ -97,10 +97,13 @@ fn mark(region: &Region, len: u64, granule: u32, bits: &mut Bits) -> Result<(), 
     if region.counts.contains(&0) || region.element_bytes == 0 {
         return Ok(());
     }
-    let reach = region.counts.iter().zip(&region.strides).try_fold(
-        region.offset.checked_add(region.element_bytes),
-        |end, (count, stride)| Some(end?.checked_add((count - 1).checked_mul(*stride)?)),
-    );
+    let reach = region
+        .counts
+        .iter()
+        .zip(&region.strides)
+        .try_fold(region.offset.checked_add(region.element_bytes), |end, (count, stride)| {
+            Some(end?.checked_add((count - 1).checked_mul(*stride)?))
+        });
     match reach.flatten() {
         Some(end) if end <= len => {}
         Some(end) => return Err(format!("a region ends at byte {end}, the buffer at {len}")),

@@ -152,9 +152,12 @@ fn bind(launch: &Launch<'_>, program: &Program) -> Result<Resources, Error> {
     }
     let used = |key: &(u32, u32)| program.globals.iter().any(|g| g.source == Source::Binding(key.0, key.1));
     if let Some(&(group, binding)) = launch.buffers.keys().find(|key| !used(key)) {
-        let declared = launch.shader.module().global_variables.iter().any(|(_, variable)| {
-            variable.binding.is_some_and(|at| at.group == group && at.binding == binding)
-        });
+        let declared = launch
+            .shader
+            .module()
+            .global_variables
+            .iter()
+            .any(|(_, variable)| variable.binding.is_some_and(|at| at.group == group && at.binding == binding));
         if !declared {
             let why = "bound, but the shader declares nothing there".to_owned();
             return Err(Error::Binding { group, binding, name: None, why });

@@ -5,7 +5,7 @@ use super::events::Event;
 use super::mask::Mask;
 use super::shadow::Touch;
 use super::worker::Worker;
-use crate::program::{Binary, Inst, Len, OUTSIDE, Op, Pack, Reg, Slot, Ty, Unary};
+use crate::program::{Binary, Inst, Len, OUTSIDE, Op, Packing, Reg, Slot, Ty, Unary};
 use std::mem::take;
 
 /// The planes of an operand.
@@ -17,7 +17,9 @@ impl Worker<'_> {
     pub(super) fn operation(&mut self, inst: &Inst) {
         match &inst.op {
             Op::Unary { f, ty, dst, a } => {
-                self.compute(*dst, of_unary(*f, *ty), |worker, out| arith::unary(*f, *ty, out, planes(worker, *a, *ty)));
+                self.compute(*dst, of_unary(*f, *ty), |worker, out| {
+                    arith::unary(*f, *ty, out, planes(worker, *a, *ty))
+                });
                 if self.options.f16_overflow && *f == Unary::QuantizeToF16 {
                     self.overflow(Ty::F32, *dst, &[*a]);
                 } else {
@@ -158,9 +160,7 @@ impl Worker<'_> {
             let low = self.plane(a)[lane];
             let value = match from {
                 Ty::F32 => f32::from_bits(low),
-                Ty::F64 => {
-                    f64::from_bits(u64::from(low) | u64::from(self.plane(a + 1)[lane]) << 32) as f32
-                }
+                Ty::F64 => f64::from_bits(u64::from(low) | u64::from(self.plane(a + 1)[lane]) << 32) as f32,
                 Ty::I32 => low as i32 as f32,
                 _ => low as f32,
             };
@@ -172,7 +172,7 @@ impl Worker<'_> {
         self.events.append(&mut found);
     }
 
-    fn pack(&mut self, f: Pack, dst: &[Reg], src: &[Reg]) {
+    fn pack(&mut self, f: Packing, dst: &[Reg], src: &[Reg]) {
         let mut outs: Vec<Vec<u32>> = dst.iter().map(|&reg| take(&mut self.regs[reg as usize])).collect();
         {
             let sources: Vec<&[u32]> = src.iter().map(|&reg| self.plane(reg)).collect();
@@ -182,7 +182,7 @@ impl Worker<'_> {
         for (&reg, out) in dst.iter().zip(outs) {
             self.regs[reg as usize] = out;
         }
-        if self.options.f16_overflow && f == Pack::Pack2x16float {
+        if self.options.f16_overflow && f == Packing::Pack2x16float {
             let mut found = Vec::new();
             for lane in self.active.lanes() {
                 let packed = self.plane(dst[0])[lane];

@@ -22,24 +22,38 @@ impl Worker<'_> {
             Op::Collective { f, ty, kind, dst, src } => self.collective(*f, *ty, *kind, *dst, *src),
             Op::Shuffle { lane, dst, src } => self.shuffle(*lane, dst, src),
             Op::CoopLoad { dst, shape, pointer, stride, row_major, step } => {
-                self.coop(*shape, pointer, (*stride, *row_major, *step), Touch::Read, site, |worker, at, slot, lane| {
-                    let value = worker.extended(pointer.global, at, shape.ty.bytes().min(4), shape.ty);
-                    let reg = (dst + slot * shape.ty.planes()) as usize;
-                    worker.regs[reg][lane] = value;
-                    if shape.ty.is_wide() {
-                        worker.regs[reg + 1][lane] = worker.extended(pointer.global, at + 4, 4, shape.ty);
-                    }
-                });
+                self.coop(
+                    *shape,
+                    pointer,
+                    (*stride, *row_major, *step),
+                    Touch::Read,
+                    site,
+                    |worker, at, slot, lane| {
+                        let value = worker.extended(pointer.global, at, shape.ty.bytes().min(4), shape.ty);
+                        let reg = (dst + slot * shape.ty.planes()) as usize;
+                        worker.regs[reg][lane] = value;
+                        if shape.ty.is_wide() {
+                            worker.regs[reg + 1][lane] = worker.extended(pointer.global, at + 4, 4, shape.ty);
+                        }
+                    },
+                );
             }
             Op::CoopStore { src, shape, pointer, stride, row_major, step } => {
-                self.coop(*shape, pointer, (*stride, *row_major, *step), Touch::Write, site, |worker, at, slot, lane| {
-                    let planes = shape.ty.planes();
-                    let part = shape.ty.bytes().min(4);
-                    for plane in 0..planes {
-                        let value = worker.plane(src[(slot * planes + plane) as usize])[lane];
-                        worker.memory(pointer.global).store(at + 4 * plane, part, value);
-                    }
-                });
+                self.coop(
+                    *shape,
+                    pointer,
+                    (*stride, *row_major, *step),
+                    Touch::Write,
+                    site,
+                    |worker, at, slot, lane| {
+                        let planes = shape.ty.planes();
+                        let part = shape.ty.bytes().min(4);
+                        for plane in 0..planes {
+                            let value = worker.plane(src[(slot * planes + plane) as usize])[lane];
+                            worker.memory(pointer.global).store(at + 4 * plane, part, value);
+                        }
+                    },
+                );
             }
             Op::CoopMultiplyAdd { dst, a, b, c, a_shape, b_shape, c_shape } => {
                 self.multiply_add(*dst, [a, b, c], [*a_shape, *b_shape, *c_shape]);
@@ -189,7 +203,11 @@ impl Worker<'_> {
                 let mut sum = element(self, c, c_shape, row, column);
                 for k in 0..a_shape.columns {
                     let (x, y) = (element(self, a, a_shape, row, k), element(self, b, b_shape, k, column));
-                    sum = if c_shape.ty == Ty::F64 { x.mul_add(y, sum) } else { f64::from((x as f32).mul_add(y as f32, sum as f32)) };
+                    sum = if c_shape.ty == Ty::F64 {
+                        x.mul_add(y, sum)
+                    } else {
+                        f64::from((x as f32).mul_add(y as f32, sum as f32))
+                    };
                 }
                 results.push(bits(c_shape.ty, sum));
             }

@@ -1,10 +1,10 @@
 //! What shows only when workgroups are seen together: races between them, and what none of them wrote.
 
+use super::Resources;
 use super::findings::Findings;
 use super::pages::{Summary, Toucher};
 use super::shadow::Touch;
 use super::worker::{Outcome, Unwritten};
-use super::Resources;
 use crate::program::{Program, SiteId, Space};
 use crate::report::{Access, Finding, Kind, Label, Place, Report};
 use crate::{Counters, Options};
@@ -79,7 +79,10 @@ impl<'p> Verdict<'p> {
         let [x, y, _] = self.resources.grid;
         let [sx, sy, _] = self.program.workgroup_size;
         let (group, lane) = (who.workgroup, who.lane);
-        Place { workgroup: [group % x, group / x % y, group / x / y], local: [lane % sx, lane / sx % sy, lane / sx / sy] }
+        Place {
+            workgroup: [group % x, group / x % y, group / x / y],
+            local: [lane % sx, lane / sx % sy, lane / sx / sy],
+        }
     }
 
     fn race_between(&mut self, global: u32, location: u32, now: (Touch, Toucher), before: (Touch, Toucher)) {
@@ -143,7 +146,9 @@ impl<'p> Verdict<'p> {
             }
             let locations = self.resources.memories[global as usize].bytes >> variable.granule;
             let inside = |location: &u32| {
-                self.resources.logical[global as usize].as_ref().is_none_or(|logical| logical.contains(*location))
+                let logical = self.resources.logical[global as usize].as_ref();
+                logical.is_none_or(|logical| logical.contains(*location))
+                    && !self.program.is_padding(global, location << variable.granule)
             };
             let unwritten = |location: &u32| self.writer(global, *location).is_none();
             let missing: Vec<u32> = (0..locations).filter(inside).filter(unwritten).collect();
@@ -160,7 +165,7 @@ impl<'p> Verdict<'p> {
             let (handle_span, count) = (self.span_of(&variable.name), missing.len());
             let finding = Finding {
                 kind: Kind::NeverWritten,
-                message: format!("{count} of {all} scalars of the output `{}` are never written", variable.name),
+                message: format!("{count} of {all} locations of the output `{}` are never written", variable.name),
                 labels: vec![Label { span: handle_span, text, place: None }],
                 notes: Vec::new(),
                 variable: Some(variable.name.clone()),

@@ -3,6 +3,7 @@
 //! All invocations go through the blocks together, each block with the set of those that are in it. What one invocation must not see of
 //! another before a barrier is told by the shadows, not by the order of execution.
 
+use super::Resources;
 use super::events::Event;
 use super::findings::{Findings, Key};
 use super::mask::Mask;
@@ -10,10 +11,9 @@ use super::memory::{Bits, Memory};
 use super::pages::Pages;
 use super::shadow::Cell;
 use super::tally::{Count, Tally};
-use super::Resources;
+use crate::Options;
 use crate::program::{BuiltIn, CONSTANT, Case, Len, Node, Program, Reg, SiteId, Space};
 use crate::report::{Access, Finding, Label};
-use crate::Options;
 
 /// A read of poisoned storage that the workgroup had not written: key, location, workgroup, finding. It stands unless another workgroup wrote there.
 pub(super) type Unwritten = (Key, u32, u32, Finding);
@@ -260,7 +260,8 @@ impl<'p> Worker<'p> {
                 Mask::NONE
             }
             Node::Return { site } => {
-                if self.returns.len() == 1 {
+                // Returns that naga added at the end of a function have no place in the source.
+                if self.returns.len() == 1 && self.program.sites[*site as usize].span.is_some() {
                     mask.lanes().for_each(|lane| self.left[lane] = Some(*site));
                 }
                 if let Some(returns) = self.returns.last_mut() {
@@ -290,7 +291,8 @@ impl<'p> Worker<'p> {
         let mut live = mask;
         let mut iterations = 0;
         while !live.is_empty() && !self.stopped {
-            if iterations == self.options.max_iterations {
+            // Entering once more to find that nothing is left to do is no iteration.
+            if iterations > self.options.max_iterations {
                 let first = live.lanes().next().unwrap_or(0) as u32;
                 self.endless(site, first, live.count());
                 self.stopped = true;
@@ -343,7 +345,11 @@ impl<'p> Worker<'p> {
     pub(super) fn barrier(&mut self, flags: naga::Barrier, uniform_load: bool) {
         if flags == naga::Barrier::SUB_GROUP {
             self.whole_subgroups();
-            self.sub_epochs.iter_mut().for_each(|epoch| *epoch += 1);
+            let size = self.options.subgroup_size as usize;
+            for (subgroup, epoch) in self.sub_epochs.iter_mut().enumerate() {
+                let mut lanes = subgroup * size..((subgroup + 1) * size).min(self.lanes);
+                *epoch += u32::from(lanes.any(|lane| self.active.contains(lane)));
+            }
         } else {
             if self.active != self.full {
                 let first = self.active.lanes().next().unwrap_or(0) as u32;

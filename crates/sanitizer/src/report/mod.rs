@@ -140,7 +140,7 @@ pub struct Report {
 impl Report {
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.dropped == 0
     }
 
     /// For people, in the manner of rustc's diagnostics; `color` adds ANSI colours. Empty when nothing was found.

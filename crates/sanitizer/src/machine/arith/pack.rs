@@ -2,28 +2,28 @@
 
 use super::float::{maximum, minimum};
 use super::half;
-use crate::program::Pack;
+use crate::program::Packing;
 
 /// Results and sources are planes, in the order of a vector's components.
-pub(crate) fn pack(f: Pack, out: &mut [&mut [u32]], sources: &[&[u32]]) {
+pub(crate) fn pack(f: Packing, out: &mut [&mut [u32]], sources: &[&[u32]]) {
     match f {
-        Pack::Pack4x8snorm => join(8, out, sources, |x| norm(x, -1.0, 127.0)),
-        Pack::Pack4x8unorm => join(8, out, sources, |x| norm(x, 0.0, 255.0)),
-        Pack::Pack2x16snorm => join(16, out, sources, |x| norm(x, -1.0, 32767.0)),
-        Pack::Pack2x16unorm => join(16, out, sources, |x| norm(x, 0.0, 65535.0)),
-        Pack::Pack2x16float => join(16, out, sources, |x| half::round(f32::from_bits(x))),
-        Pack::Pack4xI8 | Pack::Pack4xU8 => join(8, out, sources, |x| x),
-        Pack::Pack4xI8Clamp => join(8, out, sources, |x| (x as i32).clamp(-128, 127) as u32),
-        Pack::Pack4xU8Clamp => join(8, out, sources, |x| x.min(255)),
-        Pack::Unpack4x8snorm => split(8, out, sources, |x| snorm(f32::from(x as i8), 127.0)),
-        Pack::Unpack4x8unorm => split(8, out, sources, |x| (f32::from(x as u8) / 255.0).to_bits()),
-        Pack::Unpack2x16snorm => split(16, out, sources, |x| snorm(f32::from(x as i16), 32767.0)),
-        Pack::Unpack2x16unorm => split(16, out, sources, |x| (f32::from(x as u16) / 65535.0).to_bits()),
-        Pack::Unpack2x16float => split(16, out, sources, |x| half::widen(x).to_bits()),
-        Pack::Unpack4xI8 => split(8, out, sources, |x| i32::from(x as i8) as u32),
-        Pack::Unpack4xU8 => split(8, out, sources, |x| x),
-        Pack::Dot4I8 => dot(out, sources, |x| i32::from(x as i8) as u32),
-        Pack::Dot4U8 => dot(out, sources, |x| u32::from(x as u8)),
+        Packing::Pack4x8snorm => join(8, out, sources, |x| norm(x, -1.0, 127.0)),
+        Packing::Pack4x8unorm => join(8, out, sources, |x| norm(x, 0.0, 255.0)),
+        Packing::Pack2x16snorm => join(16, out, sources, |x| norm(x, -1.0, 32767.0)),
+        Packing::Pack2x16unorm => join(16, out, sources, |x| norm(x, 0.0, 65535.0)),
+        Packing::Pack2x16float => join(16, out, sources, |x| half::round(f32::from_bits(x))),
+        Packing::Pack4xI8 | Packing::Pack4xU8 => join(8, out, sources, |x| x),
+        Packing::Pack4xI8Clamp => join(8, out, sources, |x| (x as i32).clamp(-128, 127) as u32),
+        Packing::Pack4xU8Clamp => join(8, out, sources, |x| x.min(255)),
+        Packing::Unpack4x8snorm => split(8, out, sources, |x| snorm(f32::from(x as i8), 127.0)),
+        Packing::Unpack4x8unorm => split(8, out, sources, |x| (f32::from(x as u8) / 255.0).to_bits()),
+        Packing::Unpack2x16snorm => split(16, out, sources, |x| snorm(f32::from(x as i16), 32767.0)),
+        Packing::Unpack2x16unorm => split(16, out, sources, |x| (f32::from(x as u16) / 65535.0).to_bits()),
+        Packing::Unpack2x16float => split(16, out, sources, |x| half::widen(x).to_bits()),
+        Packing::Unpack4xI8 => split(8, out, sources, |x| i32::from(x as i8) as u32),
+        Packing::Unpack4xU8 => split(8, out, sources, |x| x),
+        Packing::Dot4I8 => dot(out, sources, |x| i32::from(x as i8) as u32),
+        Packing::Dot4U8 => dot(out, sources, |x| u32::from(x as u8)),
     }
 }
 
