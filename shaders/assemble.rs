@@ -16,20 +16,29 @@ use tilewise_core::plan::{Part, Pass};
 /// # Panics
 /// When a part names a file or a constant that does not exist, which only a mistake in the tables can cause.
 pub fn assemble(pass: &Pass) -> String {
+    assemble_with(pass, |_| None).unwrap_or_else(|why| panic!("{}: {why}", pass.label))
+}
+
+/// As [`assemble`], with other texts for some of the files: `replaced` gives the text for a path, or nothing for the library's own. It is how the
+/// mutation check runs kernels with a mistake in them.
+///
+/// # Errors
+/// What cannot be put together, in words.
+pub fn assemble_with<'a>(pass: &Pass, replaced: impl Fn(&str) -> Option<&'a str>) -> Result<String, String> {
     let mut text = String::with_capacity(16 << 10);
     if pass.f16 {
         text.push_str("enable f16;\n");
     }
     for part in &pass.parts {
-        text.push_str(&instantiate(part));
+        let own = || FILES.iter().find(|(path, _)| *path == part.file).map(|(_, text)| *text);
+        let file = replaced(part.file).or_else(own).ok_or_else(|| format!("no shader file {}", part.file))?;
+        text.push_str(&instantiate(part, file)?);
         text.push('\n');
     }
     unroll(&text)
 }
 
-fn instantiate(part: &Part) -> String {
-    let (_, file) =
-        FILES.iter().find(|(path, _)| *path == part.file).unwrap_or_else(|| panic!("no shader file {}", part.file));
+fn instantiate(part: &Part, file: &str) -> Result<String, String> {
     let mut used = 0;
     let mut text = String::with_capacity(file.len() + 64);
     for line in file.lines() {
@@ -45,11 +54,13 @@ fn instantiate(part: &Part) -> String {
         }
         text.push('\n');
     }
-    assert_eq!(used, part.constants.len(), "{} lacks one of the constants {:?}", part.file, part.constants);
-    match part.operand {
+    if used != part.constants.len() {
+        return Err(format!("{} lacks one of the constants {:?}", part.file, part.constants));
+    }
+    Ok(match part.operand {
         Some(name) => rename(&text, name),
         None => text,
-    }
+    })
 }
 
 /// Name and type of the constant that a `//param` line declares.

@@ -7,6 +7,6 @@ mod mainloops;
 mod tables;
 mod unroll;
 
-pub use assemble::assemble;
+pub use assemble::{assemble, assemble_with};
 pub use files::FILES;
 pub use tables::LIBRARY;

@@ -5,16 +5,19 @@
 
 use std::collections::HashMap;
 
+/// A loop is repeated at most so often: none of ours needs more, and a bound with a mistake in it must not fill the memory.
+const MOST_REPETITIONS: u32 = 256;
+
 /// The text with every marked loop repeated.
 ///
-/// # Panics
+/// # Errors
 /// When a marked loop is not of the form above or its bound is no constant of the module, which a test finds for every shader.
-pub(crate) fn unroll(text: &str) -> String {
+pub(crate) fn unroll(text: &str) -> Result<String, String> {
     let constants: HashMap<&str, &str> = text.lines().filter_map(constant).collect();
     let lines: Vec<&str> = text.lines().collect();
     let mut out = String::with_capacity(2 * text.len());
-    emit(&lines, &constants, &mut out);
-    out
+    emit(&lines, &constants, &mut out)?;
+    Ok(out)
 }
 
 /// Name and expression of a line that declares a u32 constant of the module.
@@ -23,7 +26,7 @@ fn constant(line: &str) -> Option<(&str, &str)> {
     Some((name, rest.split_once(';')?.0))
 }
 
-fn emit(lines: &[&str], constants: &HashMap<&str, &str>, out: &mut String) {
+fn emit(lines: &[&str], constants: &HashMap<&str, &str>, out: &mut String) -> Result<(), String> {
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at];
@@ -33,15 +36,20 @@ fn emit(lines: &[&str], constants: &HashMap<&str, &str>, out: &mut String) {
             at += 1;
             continue;
         };
-        let (name, bound) = parse(head).unwrap_or_else(|| panic!("cannot unroll {line:?}"));
-        let end = at + closing(&lines[at..]);
-        for i in 0..evaluate(bound, constants) {
+        let (name, bound) = parse(head).ok_or_else(|| format!("cannot unroll {line:?}"))?;
+        let end = at + closing(&lines[at..])?;
+        let count = evaluate(bound, constants, 0)?;
+        if count > MOST_REPETITIONS {
+            return Err(format!("{count} repetitions of {line:?}, at most {MOST_REPETITIONS}"));
+        }
+        for i in 0..count {
             out.push_str(&format!("{{ const {name} = {i}u;\n"));
-            emit(&lines[at + 1..end], constants, out);
+            emit(&lines[at + 1..end], constants, out)?;
             out.push_str("}\n");
         }
         at = end + 1;
     }
+    Ok(())
 }
 
 /// Variable and bound of `for (var i = 0u; i < N; i += 1u) {`.
@@ -52,46 +60,53 @@ fn parse(head: &str) -> Option<(&str, &str)> {
 }
 
 /// Index of the line that closes the block which the first line opens.
-fn closing(lines: &[&str]) -> usize {
+fn closing(lines: &[&str]) -> Result<usize, String> {
     let mut depth = 0i32;
     for (index, line) in lines.iter().enumerate() {
         let code = line.split("//").next().unwrap_or("");
         depth += code.matches('{').count() as i32 - code.matches('}').count() as i32;
         if depth == 0 {
-            return index;
+            return Ok(index);
         }
     }
-    panic!("a loop to unroll is not closed: {:?}", lines.first())
+    Err(format!("a loop to unroll is not closed: {:?}", lines.first()))
 }
+
+/// Constants that refer to each other, at most so deep.
+const MOST_DEPTH: u32 = 16;
 
 /// Value of an expression of u32 literals, constants, `+ - * / %` and parentheses.
-fn evaluate(expression: &str, constants: &HashMap<&str, &str>) -> u32 {
+fn evaluate(expression: &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<u32, String> {
+    if depth > MOST_DEPTH {
+        return Err(format!("{expression:?} leads in a circle"));
+    }
     let mut rest = expression;
-    let value = sum(&mut rest, constants);
-    assert!(rest.trim().is_empty(), "cannot evaluate {expression:?}: stopped at {rest:?}");
-    value
+    let value = sum(&mut rest, constants, depth)?;
+    if rest.trim().is_empty() { Ok(value) } else { Err(format!("cannot evaluate {expression:?}: stopped at {rest:?}")) }
 }
 
-fn sum(rest: &mut &str, constants: &HashMap<&str, &str>) -> u32 {
-    let mut value = product(rest, constants);
+fn sum(rest: &mut &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<u32, String> {
+    let mut value = product(rest, constants, depth)?;
     while let Some(operator) = operator(rest, "+-") {
-        let right = product(rest, constants);
-        value = if operator == '+' { value + right } else { value - right };
+        let right = product(rest, constants, depth)?;
+        let result = if operator == '+' { value.checked_add(right) } else { value.checked_sub(right) };
+        value = result.ok_or_else(|| format!("{value} {operator} {right} is no u32"))?;
     }
-    value
+    Ok(value)
 }
 
-fn product(rest: &mut &str, constants: &HashMap<&str, &str>) -> u32 {
-    let mut value = atom(rest, constants);
+fn product(rest: &mut &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<u32, String> {
+    let mut value = atom(rest, constants, depth)?;
     while let Some(operator) = operator(rest, "*/%") {
-        let right = atom(rest, constants);
-        value = match operator {
-            '*' => value * right,
-            '/' => value / right,
-            _ => value % right,
+        let right = atom(rest, constants, depth)?;
+        let result = match operator {
+            '*' => value.checked_mul(right),
+            '/' => value.checked_div(right),
+            _ => value.checked_rem(right),
         };
+        value = result.ok_or_else(|| format!("{value} {operator} {right} is no u32"))?;
     }
-    value
+    Ok(value)
 }
 
 fn operator(rest: &mut &str, among: &str) -> Option<char> {
@@ -101,20 +116,23 @@ fn operator(rest: &mut &str, among: &str) -> Option<char> {
     Some(found)
 }
 
-fn atom(rest: &mut &str, constants: &HashMap<&str, &str>) -> u32 {
+fn atom(rest: &mut &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<u32, String> {
     let trimmed = rest.trim_start();
     if let Some(inner) = trimmed.strip_prefix('(') {
         *rest = inner;
-        let value = sum(rest, constants);
-        *rest = rest.trim_start().strip_prefix(')').unwrap_or_else(|| panic!("no ) in {trimmed:?}"));
-        return value;
+        let value = sum(rest, constants, depth)?;
+        *rest = rest.trim_start().strip_prefix(')').ok_or_else(|| format!("no ) in {trimmed:?}"))?;
+        return Ok(value);
     }
     let end = trimmed.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(trimmed.len());
     let (word, after) = trimmed.split_at(end);
     *rest = after;
     match word.strip_suffix('u').and_then(|digits| digits.parse().ok()) {
-        Some(literal) => literal,
-        None => evaluate(constants.get(word).unwrap_or_else(|| panic!("{word:?} is no constant")), constants),
+        Some(literal) => Ok(literal),
+        None => {
+            let expression = constants.get(word).ok_or_else(|| format!("{word:?} is no constant"))?;
+            evaluate(expression, constants, depth + 1)
+        }
     }
 }
 
@@ -126,23 +144,28 @@ mod tests {
     fn evaluates_constants_of_constants() {
         let text = "const BM: u32 = 64u; //param\nconst N: u32 = (BM * 3u + 31u) / 32u % 4u;\n";
         let constants: HashMap<_, _> = text.lines().filter_map(constant).collect();
-        assert_eq!(evaluate("N - 1u", &constants), 1);
+        assert_eq!(evaluate("N - 1u", &constants, 0), Ok(1));
+        assert!(evaluate("N - 3u", &constants, 0).unwrap_err().contains("2 - 3"));
+        let circle = HashMap::from([("A", "B"), ("B", "A")]);
+        assert!(evaluate("A", &circle, 0).unwrap_err().contains("circle"));
     }
 
     #[test]
     fn repeats_nested_loops() {
         let text = "const N: u32 = 2u;\nfor (var i = 0u; i < N; i += 1u) { //unroll\nfor (var j = 0u; j < i + 1u; j += 1u) {\nx(i, j);\n}\n}\n";
-        let unrolled = unroll(text);
+        let unrolled = unroll(text).unwrap();
         assert_eq!(unrolled.matches("const i = ").count(), 2);
         assert_eq!(unrolled.matches("x(i, j);").count(), 2);
         assert!(!unrolled.contains("//unroll"));
-        let both = unroll(&text.replace("j += 1u) {", "j += 1u) { //unroll").replace("i + 1u", "3u"));
+        let both = unroll(&text.replace("j += 1u) {", "j += 1u) { //unroll").replace("i + 1u", "3u")).unwrap();
         assert_eq!(both.matches("x(i, j);").count(), 6);
     }
 
     #[test]
-    #[should_panic(expected = "cannot unroll")]
     fn refuses_other_loops() {
-        unroll("for (var i = 1u; i < 4u; i += 1u) { //unroll\n}\n");
+        for (head, why) in [("var i = 1u; i < 4u", "cannot unroll"), ("var i = 0u; i < 1000u", "at most")] {
+            let refused = unroll(&format!("for ({head}; i += 1u) {{ //unroll\n}}\n")).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
     }
 }

@@ -28,7 +28,7 @@ fn x_place(block: u32) -> vec2<u32> {
 
 // This invocation's blocks of the slice that starts at (x, k).
 fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32, k_end: u32) -> array<mat4x4<f32>, X_FETCHES> {
-    var fetched: array<mat4x4<f32>, X_FETCHES>;
+    var fetched = array<mat4x4<f32>, X_FETCHES>();
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
         let block = thread + i * THREADS;
         if block < X_BLOCKS {

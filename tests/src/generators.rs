@@ -82,7 +82,7 @@ pub fn poison(dtype: DType, elements: usize) -> Vec<u8> {
     for i in 0..elements as u32 {
         let low = i.wrapping_mul(0x9e37_79b1) >> 16;
         match dtype {
-            DType::F32 => bytes.extend((0x7fc0_0000 | low).to_le_bytes()),
+            DType::F32 | DType::I32 | DType::U32 => bytes.extend((0x7fc0_0000 | low).to_le_bytes()),
             DType::F16 => bytes.extend((0x7e00 | (low as u16 & 0xff)).to_le_bytes()),
             DType::BF16 => bytes.extend((0x7fc0 | (low as u16 & 0x3f)).to_le_bytes()),
         }

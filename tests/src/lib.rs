@@ -4,18 +4,22 @@
 //! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one is in the suite by itself.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie. [`generators`]: what they hold.
 //! - [`runner`]: runs a case between guard bands and holds the whole of the output against the oracle.
+//! - [`mutants`](mod@mutants): plants mistakes in the library's WGSL and looks whether the suite notices.
+//! - [`sanitized`](mod@sanitized): runs a case's shaders in the sanitizer, with the logical ranges of all operands declared.
 
 pub mod adapters;
 pub mod case;
 pub mod generators;
 pub mod kernels;
+pub mod mutants;
 pub mod place;
 pub mod runner;
+pub mod sanitized;
 pub mod themes;
 
 pub use adapters::{Adapter, adapters};
 pub use case::Case;
 pub use generators::{Data, Rng};
-pub use kernels::{floor, kernels, one_of_each, quant_formats};
+pub use kernels::{Kernel, floor, kernels, one_of_each, quant_formats};
 pub use place::{Entries, Place};
-pub use runner::{Outcome, Suite, run};
+pub use runner::{Outcome, Prepared, Suite, run};

@@ -5,7 +5,7 @@ use crate::place::of_buffer;
 use crate::{Adapter, Case, Place, Rng, adapters};
 use std::time::Instant;
 use tilewise::{Axis, Context, DType, Gemm, GroupOffsets, Quantized, QuantizedTensor, Right, Tensor};
-use tilewise_core::reference::{Inputs, reference};
+use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{Bias, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
 
 /// What became of a case.
@@ -22,9 +22,9 @@ pub struct Outcome {
 }
 
 /// An operand on the host: its layout, its buffer's bytes, and their numbers.
-struct Stored {
-    operand: Operand,
-    bytes: Vec<u8>,
+pub(crate) struct Stored {
+    pub(crate) operand: Operand,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Stored {
@@ -67,89 +67,121 @@ fn places(operand: &Operand, entries: usize, [rows, cols]: [usize; 2]) -> impl I
     })
 }
 
+/// A case with the contents of its operands, and what must come of it.
+pub struct Prepared {
+    /// The case.
+    pub case: Case,
+    /// The same in numbers.
+    pub problem: Problem,
+    pub(crate) a: Stored,
+    pub(crate) b: Stored,
+    pub(crate) old: Stored,
+    pub(crate) bias: Option<Stored>,
+    pub(crate) residual: Option<Stored>,
+    pub(crate) weights: Option<Vec<Quantized>>,
+    /// The oracle's answer.
+    pub expected: Reference,
+}
+
+impl Prepared {
+    /// Fills the operands and asks the oracle.
+    ///
+    /// # Errors
+    /// When the weights cannot be quantized as the case says.
+    pub fn new(case: &Case) -> Result<Self, String> {
+        let [m, n, k] = case.size;
+        let (batch, entries) = (case.batch.unwrap_or(1), case.entries());
+        let mut rng = Rng::new(case.seed);
+        let mut fill = |data: &crate::Data, place: &Place, entries: usize, shape: [usize; 2]| {
+            let values = data.generate(place.dtype, place.stored(entries), shape, &mut rng);
+            Stored::filled(place, entries, shape, &values)
+        };
+        let a = fill(&case.a_data, &case.a, batch, [m, k]);
+        let b = fill(&case.b_data, &case.b, entries, [k, n]);
+        let old = match case.beta {
+            0.0 => Stored::poisoned(&case.c, batch, [m, n]),
+            _ => fill(&case.a_data, &case.c, batch, [m, n]),
+        };
+        let bias_length = |axis| if axis == Axis::M { m } else { n };
+        let bias = case.bias.map(|(axis, place)| fill(&case.a_data, &place, entries, [bias_length(axis), 1]));
+        let residual = case.residual.map(|place| fill(&case.a_data, &place, batch, [m, n]));
+        let weights = case.quantized.map(|format| weights(case, format, &mut rng)).transpose()?;
+        let problem = problem(case);
+
+        let (b_values, b_error) = match &weights {
+            None => (b.values(), None),
+            Some(all) => (
+                all.iter().flat_map(|w| quant::dequantize(w).into_iter().map(f64::from)).collect(),
+                Some(all.iter().flat_map(Quantized::weight_error).collect::<Vec<_>>()),
+            ),
+        };
+        let [bias_values, residual_values] = [&bias, &residual].map(|stored| stored.as_ref().map(Stored::values));
+        let inputs = Inputs {
+            a: &a.values(),
+            b: &b_values,
+            b_error: b_error.as_deref(),
+            c: &old.values(),
+            bias: bias_values.as_deref(),
+            residual: residual_values.as_deref(),
+            offsets: case.groups.as_ref().map_or(&[], |groups| &groups.ends),
+        };
+        let expected = reference(&problem, &inputs);
+        Ok(Prepared { case: case.clone(), problem, a, b, old, bias, residual, weights, expected })
+    }
+
+    /// Compares the content of C's buffer with the oracle's: what is not written bit for bit, what is within its bound.
+    ///
+    /// # Errors
+    /// What was wrong, in words.
+    pub fn judge(&self, bytes: Vec<u8>) -> Result<Outcome, String> {
+        let Prepared { case, problem, expected, .. } = self;
+        let old = &self.old.bytes;
+        let [m, n, _] = case.size;
+        let (dtype, batch) = (case.c.dtype, case.batch.unwrap_or(1));
+        let size = dtype.bytes() as usize;
+        let at: Vec<_> = places(&problem.c, batch, [m, n]).collect();
+        let name = |index: usize| match at.iter().position(|&place| place == index) {
+            Some(i) => format!("element {index} (entry {}, row {}, column {})", i / (m * n), i / n % m, i % n),
+            None => format!("element {index} (outside C)"),
+        };
+        if bytes.len() != old.len() {
+            return Err(format!("{} bytes came back of {}", bytes.len(), old.len()));
+        }
+        for (index, (new, old)) in bytes.chunks_exact(size).zip(old.chunks_exact(size)).enumerate() {
+            if !expected.written[index] && new != old {
+                return Err(format!("{} must stay {old:x?} and is {new:x?}", name(index)));
+            }
+        }
+        let computed = convert::decode_f64(dtype, &bytes).map_err(|error| error.to_string())?;
+        if case.exact {
+            for (index, (&got, &wanted)) in
+                computed.iter().zip(&expected.value).enumerate().filter(|(i, _)| expected.written[*i])
+            {
+                let representable = f64::from(convert::round(dtype, wanted as f32));
+                assert_eq!(representable, wanted, "a case for exact results must have representable ones: {case:?}");
+                if got != wanted {
+                    return Err(format!("{} is {got}, expected exactly {wanted}", name(index)));
+                }
+            }
+        }
+        let worst = expected.check(&computed, dtype).map_err(|wrong| format!("{}: {wrong}", name(wrong.index)))?;
+        let c = at.iter().map(|&i| computed[i] as f32).collect();
+        let bound = at.iter().map(|&i| expected.bound[i]).collect();
+        Ok(Outcome { bytes, c, bound, worst })
+    }
+}
+
 /// Runs `case` and compares the output buffer with the oracle's: what is not written bit for bit, what is within its bound.
 ///
 /// # Errors
 /// What was wrong, in words.
 pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
-    let case = &if context.is_cpu() { case.clone().on_host() } else { case.clone() };
-    let [m, n, k] = case.size;
-    let (batch, entries) = (case.batch.unwrap_or(1), case.entries());
-    let mut rng = Rng::new(case.seed);
-    let mut fill = |data: &crate::Data, place: &Place, entries: usize, shape: [usize; 2]| {
-        let values = data.generate(place.dtype, place.stored(entries), shape, &mut rng);
-        Stored::filled(place, entries, shape, &values)
-    };
-    let a = fill(&case.a_data, &case.a, batch, [m, k]);
-    let b = fill(&case.b_data, &case.b, entries, [k, n]);
-    let old = match case.beta {
-        0.0 => Stored::poisoned(&case.c, batch, [m, n]),
-        _ => fill(&case.a_data, &case.c, batch, [m, n]),
-    };
-    let bias_length = |axis| if axis == Axis::M { m } else { n };
-    let bias = case.bias.map(|(axis, place)| fill(&case.a_data, &place, entries, [bias_length(axis), 1]));
-    let residual = case.residual.map(|place| fill(&case.a_data, &place, batch, [m, n]));
-    let weights = case.quantized.map(|format| weights(case, format, &mut rng)).transpose()?;
-
-    let problem = problem(case, [&a, &b, &old], bias.as_ref(), residual.as_ref());
-    let bytes = execute(context, case, [&a, &b, &old], [bias.as_ref(), residual.as_ref()], weights.as_deref())
+    let case = if context.is_cpu() { case.clone().on_host() } else { case.clone() };
+    let prepared = Prepared::new(&case)?;
+    let Prepared { a, b, old, bias, residual, weights, .. } = &prepared;
+    let bytes = execute(context, &case, [a, b, old], [bias.as_ref(), residual.as_ref()], weights.as_deref())
         .map_err(|error| format!("refused: {error}"))?;
-
-    let (bias, residual) = (bias.map(|s| s.values()), residual.map(|s| s.values()));
-    let old_values = old.values();
-    let (b_values, b_error) = match &weights {
-        None => (b.values(), None),
-        Some(all) => (
-            all.iter().flat_map(|w| quant::dequantize(w).into_iter().map(f64::from)).collect(),
-            Some(all.iter().flat_map(Quantized::weight_error).collect::<Vec<_>>()),
-        ),
-    };
-    let inputs = Inputs {
-        a: &a.values(),
-        b: &b_values,
-        b_error: b_error.as_deref(),
-        c: &old_values,
-        bias: bias.as_deref(),
-        residual: residual.as_deref(),
-        offsets: case.groups.as_ref().map_or(&[], |groups| &groups.ends),
-    };
-    judge(case, &problem, &inputs, &old.bytes, bytes)
-}
-
-fn judge(case: &Case, problem: &Problem, inputs: &Inputs<'_>, old: &[u8], bytes: Vec<u8>) -> Result<Outcome, String> {
-    let [m, n, _] = case.size;
-    let (dtype, batch) = (case.c.dtype, case.batch.unwrap_or(1));
-    let expected = reference(problem, inputs);
-    let size = dtype.bytes() as usize;
-    let at: Vec<_> = places(&problem.c, batch, [m, n]).collect();
-    let name = |index: usize| match at.iter().position(|&place| place == index) {
-        Some(i) => format!("element {index} (entry {}, row {}, column {})", i / (m * n), i / n % m, i % n),
-        None => format!("element {index} (outside C)"),
-    };
-    if bytes.len() != old.len() {
-        return Err(format!("{} bytes came back of {}", bytes.len(), old.len()));
-    }
-    for (index, (new, old)) in bytes.chunks_exact(size).zip(old.chunks_exact(size)).enumerate() {
-        if !expected.written[index] && new != old {
-            return Err(format!("{} must stay {old:x?} and is {new:x?}", name(index)));
-        }
-    }
-    let computed = convert::decode_f64(dtype, &bytes).map_err(|error| error.to_string())?;
-    if case.exact {
-        for (index, (&got, &wanted)) in
-            computed.iter().zip(&expected.value).enumerate().filter(|(i, _)| expected.written[*i])
-        {
-            let representable = f64::from(convert::round(dtype, wanted as f32));
-            assert_eq!(representable, wanted, "a case for exact results must have representable ones: {case:?}");
-            if got != wanted {
-                return Err(format!("{} is {got}, expected exactly {wanted}", name(index)));
-            }
-        }
-    }
-    let worst = expected.check(&computed, dtype).map_err(|wrong| format!("{}: {wrong}", name(wrong.index)))?;
-    let c = at.iter().map(|&i| computed[i] as f32).collect();
-    let bound = at.iter().map(|&i| expected.bound[i]).collect();
-    Ok(Outcome { bytes, c, bound, worst })
+    prepared.judge(bytes)
 }
 
 /// Quantized weights \[N,K\], one matrix per entry of B. For exact results the scales are 1 and the biases −8.
@@ -175,24 +207,30 @@ fn weights(
     (0..case.b.stored(case.entries())).map(matrix).collect()
 }
 
-fn problem(case: &Case, [a, b, c]: [&Stored; 3], bias: Option<&Stored>, residual: Option<&Stored>) -> Problem {
-    let [m, n, k] = case.size.map(|size| size as u64);
+/// A case in numbers.
+pub(crate) fn problem(case: &Case) -> Problem {
+    let [m, n, k] = case.size;
+    let (batch, entries) = (case.batch.unwrap_or(1), case.entries());
     let b = match case.quantized {
-        None => b.operand,
+        None => case.b.operand(entries, [k, n]),
         Some((format, scales)) => {
-            let stored = case.b.stored(case.entries()) as u64;
-            let operand = Operand::packed(Format::Quantized(format, scales), stored, n, k).t();
+            let stored = case.b.stored(entries) as u64;
+            let operand = Operand::packed(Format::Quantized(format, scales), stored, n as u64, k as u64).t();
             Operand { batch_stride: if stored == 1 { 0 } else { operand.batch_stride }, ..operand }
         }
     };
+    let bias = case.bias.map(|(axis, place)| {
+        let length = if axis == Axis::M { m } else { n };
+        Bias { axis, operand: place.operand(entries, [length, 1]) }
+    });
     Problem {
-        m,
-        n,
-        k,
-        batch: case.batch.unwrap_or(1) as u64,
-        a: a.operand,
+        m: m as u64,
+        n: n as u64,
+        k: k as u64,
+        batch: batch as u64,
+        a: case.a.operand(batch, [m, k]),
         b,
-        c: c.operand,
+        c: case.c.operand(batch, [m, n]),
         grouping: match &case.groups {
             None => Grouping::Batched,
             Some(groups) => Grouping::RaggedM { groups: groups.ends.len() as u64 },
@@ -200,9 +238,9 @@ fn problem(case: &Case, [a, b, c]: [&Stored; 3], bias: Option<&Stored>, residual
         epilogue: Epilogue {
             alpha: case.alpha,
             beta: case.beta,
-            bias: case.bias.zip(bias).map(|((axis, _), stored)| Bias { axis, operand: stored.operand }),
+            bias,
             activation: case.activation,
-            residual: residual.map(|stored| stored.operand),
+            residual: case.residual.map(|place| place.operand(batch, [m, n])),
         },
     }
 }

@@ -5,6 +5,7 @@ mod bench;
 mod budget;
 mod check_targets;
 mod debian;
+mod mutate;
 mod process;
 mod test;
 mod tidy;
@@ -35,6 +36,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Plant mistakes in the WGSL, one at a time, and fail unless the suite notices every one.
+    Mutate {
+        /// Arguments of the program; `--help` lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe without argument.
     Tidy,
     /// Count the crates that come along with the library.
@@ -49,6 +56,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::main(options),
         Task::CheckTargets => check_targets::main(),
         Task::Bench { args } => bench::main(args),
+        Task::Mutate { args } => mutate::main(args),
         Task::Tidy => tidy::main(),
         Task::Budget => budget::main(),
         Task::Adapters => adapters::main(),

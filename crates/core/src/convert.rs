@@ -1,4 +1,5 @@
-//! Bytes of a [`DType`] from and to numbers. Little-endian, rounded to nearest, ties to even.
+//! Bytes of a [`DType`] from and to numbers. Little-endian, rounded to nearest, ties to even; to integers by dropping the fraction, and at the ends of
+//! their range.
 
 use crate::error::{Error, Result};
 use crate::problem::DType;
@@ -18,6 +19,8 @@ pub(crate) fn decode_exact(dtype: DType, bytes: &[u8]) -> Vec<f32> {
         DType::F32 => bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
         DType::F16 => bytes.as_chunks().0.iter().map(|&b| f16::from_le_bytes(b).to_f32()).collect(),
         DType::BF16 => bytes.as_chunks().0.iter().map(|&b| bf16::from_le_bytes(b).to_f32()).collect(),
+        DType::I32 => bytes.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b) as f32).collect(),
+        DType::U32 => bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b) as f32).collect(),
     }
 }
 
@@ -32,6 +35,8 @@ pub fn encode(dtype: DType, values: &[f32]) -> Vec<u8> {
         DType::F32 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
         DType::F16 => values.iter().flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect(),
         DType::BF16 => values.iter().flat_map(|&v| bf16::from_f32(v).to_le_bytes()).collect(),
+        DType::I32 => values.iter().flat_map(|&v| (v as i32).to_le_bytes()).collect(),
+        DType::U32 => values.iter().flat_map(|&v| (v as u32).to_le_bytes()).collect(),
     }
 }
 
@@ -41,14 +46,17 @@ pub fn round(dtype: DType, value: f32) -> f32 {
         DType::F32 => value,
         DType::F16 => f16::from_f32(value).to_f32(),
         DType::BF16 => bf16::from_f32(value).to_f32(),
+        DType::I32 => value as i32 as f32,
+        DType::U32 => value as u32 as f32,
     }
 }
 
-/// Smallest positive normal number of `dtype`. A GPU may take or give zero for anything smaller.
+/// Smallest positive normal number of `dtype`. A GPU may take or give zero for anything smaller. Integers have no such numbers: 0.
 pub(crate) const fn min_normal(dtype: DType) -> f64 {
     match dtype {
         DType::F32 | DType::BF16 => f32::MIN_POSITIVE as f64,
         DType::F16 => 1.0 / (1u64 << 14) as f64,
+        DType::I32 | DType::U32 => 0.0,
     }
 }
 
@@ -82,6 +90,15 @@ mod tests {
         assert_eq!(round(DType::F16, 65520.0), f32::INFINITY);
         assert_eq!(encode(DType::F16, &[1.0]), [0x00, 0x3c]);
         assert_eq!(encode(DType::BF16, &[1.0]), [0x80, 0x3f]);
+    }
+
+    #[test]
+    fn integers() {
+        assert_eq!(encode(DType::I32, &[-2.5, 3e9]), [(-2i32).to_le_bytes(), i32::MAX.to_le_bytes()].concat());
+        assert_eq!(encode(DType::U32, &[-2.5, 7.0]), [0u32.to_le_bytes(), 7u32.to_le_bytes()].concat());
+        assert_eq!(decode(DType::I32, &(-7i32).to_le_bytes()).unwrap(), [-7.0]);
+        assert_eq!(decode(DType::U32, &u32::MAX.to_le_bytes()).unwrap(), [4294967296.0]);
+        assert_eq!((round(DType::I32, -1.5), round(DType::U32, -1.5)), (-1.0, 0.0));
     }
 
     #[test]

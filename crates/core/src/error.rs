@@ -81,6 +81,10 @@ pub enum Error {
     /// The driver reported an error (out of memory, pipeline creation).
     #[error("device error: {0}")]
     Device(String),
+    /// A custom kernel that is not valid, does not fit its call or the device, or went wrong when it ran; the text points at the caller's own
+    /// source where there is something to point at.
+    #[error("kernel: {0}")]
+    Kernel(String),
     /// Malformed data read from outside.
     #[error("malformed data: {0}")]
     Data(String),

@@ -36,9 +36,9 @@ impl Buffer {
     }
 
     /// An output of `len` bytes: nothing may be read before it is written, and all must be written. The same as
-    /// `Buffer::new(..).poisoned().must_write()` over bytes of 0xA5.
+    /// `Buffer::new(..).poisoned().must_write()` over bytes of 0xFF, which are NaN as floats.
     pub fn output(len: usize) -> Self {
-        Buffer::new(vec![0xA5; len]).poisoned().must_write()
+        Buffer::new(vec![0xFF; len]).poisoned().must_write()
     }
 
     /// Reading a byte that the shader has not written is a finding.

@@ -42,6 +42,8 @@ pub struct Options {
     pub zero_init: ZeroInit,
     /// Iterations of one loop after which it counts as endless. 1,000,000 by default.
     pub max_iterations: u64,
+    /// Whether `fma` rounds once. WGSL allows both: GPUs fuse it, lavapipe does not. On by default.
+    pub fused: bool,
     /// Report finite f16 arithmetic and conversions that end in infinity. Off by default.
     pub f16_overflow: bool,
     /// What transactions and bank conflicts are counted for; `None` counts neither, which is faster.
@@ -64,6 +66,7 @@ impl Default for Options {
             subgroup_size: 32,
             zero_init: ZeroInit::NONE,
             max_iterations: 1_000_000,
+            fused: true,
             f16_overflow: false,
             costs: Some(CostModel::default()),
             trace: false,

@@ -84,8 +84,10 @@ pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
 /// The features to ask of a device of this adapter for [`Context::from_wgpu`](crate::Context::from_wgpu): those that tilewise can use and the
 /// adapter has. None is indispensable.
 pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
-    let wanted = wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
-    adapter.features() & wanted
+    let speed = wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
+    // For custom kernels.
+    let custom = wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
+    adapter.features() & (speed | custom)
 }
 
 /// The limits to ask of a device of this adapter: all that it has. The defaults of WebGPU work too, with smaller tiles and operands.

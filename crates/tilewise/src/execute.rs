@@ -166,6 +166,8 @@ fn load(words: &[u32], dtype: DType, index: u64) -> f32 {
         DType::F32 => f32::from_bits(words[index]),
         DType::F16 => bytemuck::cast_slice::<u32, half::f16>(words)[index].to_f32(),
         DType::BF16 => bytemuck::cast_slice::<u32, half::bf16>(words)[index].to_f32(),
+        DType::I32 => words[index] as i32 as f32,
+        DType::U32 => words[index] as f32,
     }
 }
 
@@ -175,6 +177,8 @@ fn store(words: &mut [u32], dtype: DType, index: u64, value: f32) {
         DType::F32 => words[index] = value.to_bits(),
         DType::F16 => bytemuck::cast_slice_mut(words)[index] = half::f16::from_f32(value),
         DType::BF16 => bytemuck::cast_slice_mut(words)[index] = half::bf16::from_f32(value),
+        DType::I32 => words[index] = value as i32 as u32,
+        DType::U32 => words[index] = value as u32,
     }
 }
 

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use tilewise_core::kernel::Role;
-use tilewise_core::{Caps, Error, Params, Plan, Result};
+use tilewise_core::{Caps, Error, Plan, Result};
 
 /// Uniform buffers kept before the oldest uses are forgotten all at once: 4,096 · 256 bytes is a megabyte.
 const MAX_UNIFORMS: usize = 4096;
@@ -17,9 +17,9 @@ const MAX_UNIFORMS: usize = 4096;
 pub(crate) struct Gpu {
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
-    pipelines: Pipelines,
+    pub(crate) pipelines: Pipelines,
     /// By contents: a uniform buffer is never written again, so it may be in use by any number of submissions.
-    uniforms: Mutex<HashMap<Params, wgpu::Buffer>>,
+    uniforms: Mutex<HashMap<Vec<u8>, wgpu::Buffer>>,
     /// Shared by all products: dispatches in one queue run one after the other as far as a buffer that both write is concerned.
     scratch: Mutex<Option<wgpu::Buffer>>,
     lost: Arc<OnceLock<String>>,
@@ -117,7 +117,7 @@ impl Gpu {
         let scratch = if plan.scratch_bytes > 0 { Some(self.scratch(plan.scratch_bytes)?) } else { None };
         for step in &plan.passes {
             let pipeline = self.pipelines.get(self, step)?;
-            let uniform = self.uniform(&step.params)?;
+            let uniform = self.uniform(bytemuck::bytes_of(&step.params))?;
             let mut entries =
                 vec![wgpu::BindGroupEntry { binding: Role::Params.binding(), resource: uniform.as_entire_binding() }];
             for binding in &step.bindings {
@@ -153,9 +153,10 @@ impl Gpu {
         Ok(())
     }
 
-    fn uniform(&self, params: &Params) -> Result<wgpu::Buffer> {
+    /// A uniform buffer with these contents.
+    pub(crate) fn uniform(&self, contents: &[u8]) -> Result<wgpu::Buffer> {
         let mut uniforms = lock(&self.uniforms);
-        if let Some(buffer) = uniforms.get(params) {
+        if let Some(buffer) = uniforms.get(contents) {
             return Ok(buffer.clone());
         }
         if uniforms.len() >= MAX_UNIFORMS {
@@ -164,16 +165,16 @@ impl Gpu {
         let buffer = self.catch(|| {
             self.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("tilewise params"),
-                size: size_of::<Params>() as u64,
+                size: contents.len() as u64,
                 usage: wgpu::BufferUsages::UNIFORM,
                 mapped_at_creation: true,
             })
         })?;
         let mut view = buffer.get_mapped_range_mut(..).map_err(|error| Error::Device(error.to_string()))?;
-        view.slice(..).copy_from_slice(bytemuck::bytes_of(params));
+        view.slice(..).copy_from_slice(contents);
         drop(view);
         buffer.unmap();
-        uniforms.insert(*params, buffer.clone());
+        uniforms.insert(contents.to_vec(), buffer.clone());
         Ok(buffer)
     }
 

@@ -7,6 +7,8 @@
 //! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few bits.
 //! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it into a command encoder of yours or
 //!   [`record`](Gemm::record) it into a compute pass of yours, and let it [`explain`](Gemm::explain) which kernel it chose.
+//! - [`Kernel`] is a kernel of your own, of which you write the body in WGSL; [`Call`] is one use of it. It runs where products do, and under a
+//!   sanitizer: [`Kernel::check`].
 //!
 //! The planner, the vocabulary and the f64 oracle are in [`tilewise_core`], re-exported.
 //!
@@ -34,6 +36,7 @@ mod context;
 mod execute;
 mod gemm;
 mod gpu;
+mod kernel;
 mod offsets;
 mod pipeline;
 mod quantized;
@@ -47,12 +50,14 @@ pub mod timing;
 pub use adapter::{AdapterDescription, adapters, caps_of, required_features, required_limits};
 pub use context::{Context, ContextOptions};
 pub use gemm::{Gemm, Right};
+pub use kernel::{Call, Check, Constant, Edge, Kernel};
 pub use offsets::GroupOffsets;
 pub use quantized::QuantizedTensor;
 pub use tensor::{Element, Tensor};
 pub use tilewise_core;
 pub use tilewise_core::quant::Quantized;
 pub use tilewise_core::{Activation, Axis, Caps, DType, Error, QuantFormat, Result};
+pub use tilewise_sanitizer;
 pub use wgpu;
 
 /// The README's example, compiled and run.

@@ -6,8 +6,9 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tilewise_core::Result;
+use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Part, Pass};
+use tilewise_core::{Params, Result};
 
 #[derive(Clone)]
 pub(crate) struct Pipeline {
@@ -15,15 +16,17 @@ pub(crate) struct Pipeline {
     pub(crate) layout: wgpu::BindGroupLayout,
 }
 
-/// Pipelines by the parts of their shader.
+/// Pipelines by the parts of their shader, and those of custom kernels by its text.
 pub(crate) struct Pipelines {
     compiled: Mutex<HashMap<Vec<Part>, Pipeline>>,
+    custom: Mutex<HashMap<String, Pipeline>>,
     kept: Option<Kept>,
 }
 
 impl Pipelines {
     pub(crate) fn new(device: &wgpu::Device, folder: Option<&Path>) -> Self {
-        Pipelines { compiled: Mutex::default(), kept: folder.and_then(|folder| Kept::open(device, folder)) }
+        let kept = folder.and_then(|folder| Kept::open(device, folder));
+        Pipelines { compiled: Mutex::default(), custom: Mutex::default(), kept }
     }
 
     /// The pipeline of a pass, compiled when it is met for the first time.
@@ -32,11 +35,39 @@ impl Pipelines {
             return Ok(pipeline.clone());
         }
         let pipeline = gpu.catch(|| self.compile(&gpu.device, pass))?;
+        self.log(gpu, &pass.label);
+        Ok(lock(&self.compiled).entry(pass.parts.clone()).or_insert(pipeline).clone())
+    }
+
+    /// The pipeline of a custom kernel, if it has been compiled.
+    pub(crate) fn custom(&self, text: &str) -> Option<Pipeline> {
+        lock(&self.custom).get(text).cloned()
+    }
+
+    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours, and keeps it under that text. `enable` goes before it.
+    pub(crate) fn compile_custom(
+        &self,
+        gpu: &Gpu,
+        label: &str,
+        enable: &str,
+        text: &str,
+        entries: &[wgpu::BindGroupLayoutEntry],
+    ) -> Result<Pipeline> {
+        let source = wgpu::ShaderSource::Wgsl(format!("{enable}{text}").into());
+        let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
+        let pipeline = gpu.catch(|| {
+            let module = gpu.device.create_shader_module(descriptor);
+            self.build(&gpu.device, label, &module, entries, true)
+        })?;
+        self.log(gpu, label);
+        Ok(lock(&self.custom).entry(text.to_owned()).or_insert(pipeline).clone())
+    }
+
+    fn log(&self, gpu: &Gpu, label: &str) {
         if let Some(kept) = &self.kept {
             kept.changed.store(true, Ordering::Relaxed);
         }
-        log::debug!("compiled {} for {}", pass.label, gpu.device.adapter_info().name);
-        Ok(lock(&self.compiled).entry(pass.parts.clone()).or_insert(pipeline).clone())
+        log::debug!("compiled {label} for {}", gpu.device.adapter_info().name);
     }
 
     fn compile(&self, device: &wgpu::Device, pass: &Pass) -> Pipeline {
@@ -48,49 +79,56 @@ impl Pipelines {
         // ARCHITECTURE.md ("Unchecked shaders") lists the invariants by which the kernels keep to that for every plan, and the tests that hold
         // each of them.
         let module = unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) };
-        let uniform = wgpu::BindGroupLayoutEntry {
-            binding: tilewise_core::kernel::Role::Params.binding(),
-            visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer {
-                ty: wgpu::BufferBindingType::Uniform,
-                has_dynamic_offset: false,
-                min_binding_size: NonZeroU64::new(size_of::<tilewise_core::Params>() as u64),
-            },
-            count: None,
-        };
-        let entries: Vec<_> = std::iter::once(uniform).chain(pass.bindings.iter().map(storage_entry)).collect();
-        let layout = device
-            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some(&pass.label), entries: &entries });
+        let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64);
+        let storage =
+            |binding: &Binding| storage_entry(binding.role.binding(), !binding.writable, binding.element_bytes);
+        let entries: Vec<_> = std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect();
+        // Every kernel writes workgroup memory before it reads it.
+        self.build(device, &pass.label, &module, &entries, false)
+    }
+
+    fn build(
+        &self,
+        device: &wgpu::Device,
+        label: &str,
+        module: &wgpu::ShaderModule,
+        entries: &[wgpu::BindGroupLayoutEntry],
+        zero_initialize_workgroup_memory: bool,
+    ) -> Pipeline {
+        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some(label), entries });
         let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label: Some(&pass.label),
+            label: Some(label),
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(&pass.label),
+            label: Some(label),
             layout: Some(&pipeline_layout),
-            module: &module,
+            module,
             entry_point: Some("main"),
-            compilation_options: wgpu::PipelineCompilationOptions {
-                constants: &[],
-                // Every kernel writes workgroup memory before it reads it.
-                zero_initialize_workgroup_memory: false,
-            },
+            compilation_options: wgpu::PipelineCompilationOptions { constants: &[], zero_initialize_workgroup_memory },
             cache: self.kept.as_ref().map(|kept| &kept.cache),
         });
         Pipeline { pipeline, layout }
     }
 }
 
-fn storage_entry(binding: &Binding) -> wgpu::BindGroupLayoutEntry {
+/// A uniform buffer of `bytes`.
+pub(crate) fn uniform_entry(binding: u32, bytes: u64) -> wgpu::BindGroupLayoutEntry {
+    entry(binding, wgpu::BufferBindingType::Uniform, bytes)
+}
+
+/// A storage buffer of elements of so many bytes.
+pub(crate) fn storage_entry(binding: u32, read_only: bool, element_bytes: u64) -> wgpu::BindGroupLayoutEntry {
+    entry(binding, wgpu::BufferBindingType::Storage { read_only }, element_bytes)
+}
+
+fn entry(binding: u32, ty: wgpu::BufferBindingType, bytes: u64) -> wgpu::BindGroupLayoutEntry {
+    let min_binding_size = NonZeroU64::new(bytes);
     wgpu::BindGroupLayoutEntry {
-        binding: binding.role.binding(),
+        binding,
         visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer {
-            ty: wgpu::BufferBindingType::Storage { read_only: !binding.writable },
-            has_dynamic_offset: false,
-            min_binding_size: NonZeroU64::new(binding.element_bytes),
-        },
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size },
         count: None,
     }
 }

@@ -119,6 +119,8 @@ pub fn to_bytes(weights: &Quantized, prefix: &str) -> Result<Vec<u8>> {
         DType::F32 => Dtype::F32,
         DType::F16 => Dtype::F16,
         DType::BF16 => Dtype::BF16,
+        DType::I32 => Dtype::I32,
+        DType::U32 => Dtype::U32,
     };
     let codes: Vec<u8> = weights.codes().iter().flat_map(|word| word.to_le_bytes()).collect();
     let view = |dtype, columns, bytes| {

@@ -16,6 +16,8 @@ mod sealed {
     impl Sealed for f32 {}
     impl Sealed for half::f16 {}
     impl Sealed for half::bf16 {}
+    impl Sealed for i32 {}
+    impl Sealed for u32 {}
 }
 
 impl Element for f32 {
@@ -28,6 +30,14 @@ impl Element for half::f16 {
 
 impl Element for half::bf16 {
     const DTYPE: DType = DType::BF16;
+}
+
+impl Element for i32 {
+    const DTYPE: DType = DType::I32;
+}
+
+impl Element for u32 {
+    const DTYPE: DType = DType::U32;
 }
 
 /// A typed, strided view of storage. Views ([`t`](Tensor::t), [`slice`](Tensor::slice), [`reshape`](Tensor::reshape)) and clones share the storage.
@@ -43,7 +53,7 @@ pub struct Tensor {
     storage: Storage,
 }
 
-fn count(shape: &[usize]) -> Result<usize> {
+pub(crate) fn count(shape: &[usize]) -> Result<usize> {
     let product = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
     // A dimension of 0 makes it empty whatever the others are.
     if shape.contains(&0) {
@@ -54,7 +64,7 @@ fn count(shape: &[usize]) -> Result<usize> {
 }
 
 /// Row-major strides.
-fn packed(shape: &[usize]) -> Vec<usize> {
+pub(crate) fn packed(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1usize; shape.len()];
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis].saturating_mul(shape[axis]);
@@ -277,16 +287,62 @@ impl Tensor {
 
     /// The elements as little-endian bytes, row-major in the view's order. Errors as [`read`](Self::read).
     pub async fn read_bytes(&self) -> Result<Vec<u8>> {
-        if self.elements() == 0 {
-            return Ok(Vec::new());
-        }
-        let size = self.dtype.bytes();
-        let (start, end) = (self.offset as u64 * size, self.end()? * size);
-        let bytes = match &self.storage {
-            Storage::Gpu { buffer, start: base } => self.context.gpu()?.read(buffer, base + start..base + end).await?,
-            Storage::Host { .. } => bytemuck::cast_slice(&self.storage.host()?)[start as usize..end as usize].to_vec(),
-        };
+        let bytes = self.extent_bytes().await?;
         Ok(if self.is_contiguous() { bytes } else { self.gather(&bytes) })
+    }
+
+    /// The bytes from the view's first element to its last.
+    pub(crate) async fn extent_bytes(&self) -> Result<Vec<u8>> {
+        match (&self.storage, self.buffer()) {
+            (Storage::Gpu { .. }, Some((buffer, first))) if self.elements() > 0 => {
+                self.context.gpu()?.read(buffer, first..first + self.extent()?).await
+            }
+            (Storage::Gpu { .. }, _) => Ok(Vec::new()),
+            (Storage::Host { .. }, _) => self.host_bytes(),
+        }
+    }
+
+    /// As [`extent_bytes`](Self::extent_bytes), for host storage.
+    pub(crate) fn host_bytes(&self) -> Result<Vec<u8>> {
+        let (first, bytes) = (self.offset * self.dtype.bytes() as usize, self.extent()? as usize);
+        let words = self.storage.host()?;
+        // An empty view may begin beyond the storage.
+        Ok(if bytes == 0 { Vec::new() } else { bytemuck::cast_slice(&words)[first..first + bytes].to_vec() })
+    }
+
+    /// Bytes from the view's first element to the end of its last.
+    pub(crate) fn extent(&self) -> Result<u64> {
+        Ok(if self.elements() == 0 { 0 } else { (self.end()? - self.offset as u64) * self.dtype.bytes() })
+    }
+
+    /// The words around a view, from where they can be bound to the end of the last element, and the place of the first element in them.
+    pub(crate) fn words(&self) -> Result<(Tensor, u64)> {
+        let size = self.dtype.bytes();
+        let (storage, first, alignment) = match &self.storage {
+            Storage::Gpu { buffer, start } => {
+                let alignment = u64::from(self.context.caps().storage_alignment);
+                let whole = Storage::Gpu { buffer: buffer.clone(), start: 0 };
+                (whole, start + self.offset as u64 * size, alignment)
+            }
+            Storage::Host { .. } => (self.storage.clone(), self.offset as u64 * size, 4),
+        };
+        let start = first - first % alignment;
+        let words = (first - start + self.extent()?).div_ceil(4);
+        let too_many = |_| Error::Overflow(format!("a view of {words} words"));
+        let view = Tensor {
+            context: self.context.clone(),
+            dtype: DType::U32,
+            shape: vec![usize::try_from(words).map_err(too_many)?],
+            strides: vec![1],
+            offset: usize::try_from(start / 4).map_err(too_many)?,
+            storage,
+        };
+        Ok((view, (first - start) / size))
+    }
+
+    /// The same storage from its start, as elements of another type.
+    pub(crate) fn as_packed(&self, dtype: DType, shape: &[usize]) -> Tensor {
+        Tensor::packed(&self.context, dtype, shape, self.storage.clone())
     }
 
     /// As [`read`](Self::read), blocking.
@@ -308,7 +364,7 @@ impl Tensor {
     }
 
     /// Picks the view's elements from the storage between its first and its last.
-    fn gather(&self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn gather(&self, bytes: &[u8]) -> Vec<u8> {
         let size = self.dtype.bytes() as usize;
         let mut out = Vec::with_capacity(self.elements() * size);
         let mut index = vec![0usize; self.shape.len()];

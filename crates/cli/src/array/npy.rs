@@ -52,7 +52,9 @@ pub(super) fn header(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
     let descr = match dtype {
         DType::F32 => "<f4",
         DType::F16 => "<f2",
-        _ => return None,
+        DType::I32 => "<i4",
+        DType::U32 => "<u4",
+        DType::BF16 => return None,
     };
     let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", extents.trim_end());

@@ -111,6 +111,8 @@ pub(super) fn one_tensor(name: &str, dtype: DType, shape: &[usize], bytes: &[u8]
         DType::F32 => Dtype::F32,
         DType::F16 => Dtype::F16,
         DType::BF16 => Dtype::BF16,
+        DType::I32 => Dtype::I32,
+        DType::U32 => Dtype::U32,
     };
     let view = TensorView::new(dtype, shape.to_vec(), bytes).map_err(|error| error.to_string())?;
     safetensors::serialize([(name, view)], None).map_err(|error| error.to_string())

@@ -78,6 +78,9 @@ pub(super) fn span(operand: &Operand, rows: u64, cols: u64, batch: u64) -> Optio
 }
 
 fn operand(name: &'static str, operand: &Operand, rows: u64, cols: u64, batch: u64, caps: &Caps) -> Result<Operand> {
+    if !operand.format.dtype().is_float() {
+        return Err(Error::Unsupported(format!("{name} in {}; products take f32, f16 and bf16", operand.format)));
+    }
     let needed = span(operand, rows, cols, batch).ok_or_else(|| {
         Error::Overflow(format!("{name} of {batch}×{rows}×{cols} with these strides passes 2^64 elements"))
     })?;

@@ -29,7 +29,8 @@ pub struct Quantized {
 impl Quantized {
     /// Puts together parts that were read from elsewhere.
     ///
-    /// Errors: those of [`QuantFormat::code_words`]; `Shape` when a part has another length than `[n, k]` asks for.
+    /// Errors: those of [`QuantFormat::code_words`]; `Shape` when a part has another length than `[n, k]` asks for; `Unsupported` for scales that
+    /// are integers.
     pub fn from_parts(
         format: QuantFormat,
         n: usize,
@@ -39,6 +40,7 @@ impl Quantized {
         scales: Vec<u8>,
         biases: Vec<u8>,
     ) -> Result<Self> {
+        float_scales(scale_dtype)?;
         let words = format.code_words(n as u64, k as u64)?;
         let bytes = format.groups(n as u64, k as u64)? * scale_dtype.bytes();
         for (part, unit, held, needed) in [
@@ -135,6 +137,7 @@ impl Quantized {
 /// Errors: those of [`QuantFormat::code_words`]; `Shape` when there are not n·k weights; `Value` for a weight that is NaN or
 /// infinite, and for a group whose range exceeds f32 or whose scale or bias exceeds `scale_dtype`.
 pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat, scale_dtype: DType) -> Result<Quantized> {
+    float_scales(scale_dtype)?;
     let words = format.code_words(n as u64, k as u64)?;
     if weights.len() as u64 != n as u64 * k as u64 {
         return Err(Error::Shape(format!("weights of {n} by {k} are {} elements, there are {}", n * k, weights.len())));
@@ -164,6 +167,14 @@ pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat, scale_
     }
     let (scales, biases) = (convert::encode(scale_dtype, &scales), convert::encode(scale_dtype, &biases));
     Ok(Quantized { format, n, k, scale_dtype, codes, scales, biases })
+}
+
+fn float_scales(dtype: DType) -> Result<()> {
+    if dtype.is_float() {
+        Ok(())
+    } else {
+        Err(Error::Unsupported(format!("scales in {dtype}; they are f32, f16 or bf16")))
+    }
 }
 
 /// Scale and bias of one group. The end of its range that lies farther from zero is represented exactly, and so is zero when it
@@ -246,6 +257,7 @@ mod tests {
         let mut wide = [f32::MAX; 64];
         wide[1] = f32::MIN;
         assert!(matches!(refuse(&wide, 1, 64, DType::F32), Error::Value(_)));
+        assert!(matches!(refuse(&[0.0; 64], 1, 64, DType::I32), Error::Unsupported(text) if text.contains("i32")));
         assert!(matches!(refuse(&[1e6; 64], 1, 64, DType::F16), Error::Value(text) if text.contains("range of f16")));
     }
 

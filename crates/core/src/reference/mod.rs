@@ -103,6 +103,8 @@ fn overflows(dtype: DType, got: f64, expected: f64, bound: f64) -> bool {
         DType::F32 => f64::from(f32::MAX),
         DType::F16 => half::f16::MAX.to_f64(),
         DType::BF16 => half::bf16::MAX.to_f64(),
+        DType::I32 => f64::from(i32::MAX),
+        DType::U32 => f64::from(u32::MAX),
     };
     // Numbers from half a step beyond the largest on round to infinity. The bound holds one such half step already.
     let half_step = epilogue::half_ulp(dtype, largest);

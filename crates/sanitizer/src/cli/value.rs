@@ -81,7 +81,7 @@ impl Value {
             Value::Numbers { dtype, bytes } => plain(*dtype, bytes.clone()),
             Value::Made { fill, dtype, count } => {
                 let bytes = match fill {
-                    Fill::Output | Fill::Poison => vec![0xA5; count * dtype.bytes()],
+                    Fill::Output | Fill::Poison => vec![0xFF; count * dtype.bytes()],
                     Fill::Zero => vec![0; count * dtype.bytes()],
                     Fill::Random => dtype.random(*count, u64::from(slot.group) << 32 | u64::from(slot.binding)),
                 };

@@ -119,6 +119,10 @@ impl<'a> Compiler<'a> {
         if let Some(f) = of_two(fun) {
             return Ok(self.map2(f, ty, types[1], &args[0], &args[1], site));
         }
+        if fun == MathFunction::Fma && !self.fused {
+            let product = self.map2(Binary::Multiply, ty, ty, &args[0], &args[1], site);
+            return Ok(self.map2(Binary::Add, ty, ty, &product, &args[2], site));
+        }
         if let Some(f) = of_three(fun) {
             return Ok(self.map3(f, [ty, types[1], types[2]], [&args[0], &args[1], &args[2]], site));
         }

@@ -40,6 +40,7 @@ pub(crate) fn compile(launch: &Launch<'_>) -> Result<Program, Error> {
         info: &info,
         types: Types { arena: &module.types, subgroup_size },
         zero_init: launch.options.zero_init,
+        fused: launch.options.fused,
         constants: HashMap::new(),
         constant_values: Vec::new(),
         next: 0,
@@ -116,6 +117,7 @@ struct Compiler<'a> {
     info: &'a ModuleInfo,
     types: Types<'a>,
     zero_init: crate::ZeroInit,
+    fused: bool,
     constants: HashMap<u32, Reg>,
     constant_values: Vec<u32>,
     /// Registers live from the start of a block to its end: the next free one, and the most there ever were.

@@ -74,16 +74,14 @@ impl Worker<'_> {
             Op::StoreLocal { src, slot } => self.store_local(src, slot),
             Op::Declare { local } => {
                 let local = &self.program.locals[*local as usize];
-                for plane in local.plane..local.plane + local.planes {
-                    let active = self.active;
-                    if local.tracked {
-                        let undefined = &mut self.undefined[plane as usize];
-                        *undefined = undefined.or(&active);
-                    } else {
-                        let undefined = &mut self.undefined[plane as usize];
-                        *undefined = undefined.without(&active);
-                    }
-                    active.lanes().for_each(|lane| self.vars[plane as usize][lane] = 0);
+                let active = self.active;
+                for plane in (local.plane..local.plane + local.planes).map(|plane| plane as usize) {
+                    let undefined = self.undefined[plane];
+                    self.undefined[plane] =
+                        if local.tracked { undefined.or(&active) } else { undefined.without(&active) };
+                    // Not zeros, which might hide that nobody wrote it.
+                    let value = if local.tracked { u32::MAX } else { 0 };
+                    active.lanes().for_each(|lane| self.vars[plane][lane] = value);
                 }
             }
             Op::ArrayLength { dst, len } => {

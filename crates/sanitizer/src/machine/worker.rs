@@ -146,7 +146,7 @@ impl<'p> Worker<'p> {
         self.stopped = false;
         self.disordered = false;
         for memory in &self.shared {
-            memory.fill(if self.options.zero_init.workgroup { 0 } else { 0xA5A5_A5A5 });
+            memory.fill(if self.options.zero_init.workgroup { 0 } else { u32::MAX });
         }
         self.shared_written.iter_mut().for_each(Bits::clear);
         self.set_built_ins();

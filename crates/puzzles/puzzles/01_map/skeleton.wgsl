@@ -1,0 +1,2 @@
+let i = global_id.x;
+// FILL ME IN (one line)

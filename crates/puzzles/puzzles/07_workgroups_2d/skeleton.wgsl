@@ -1,0 +1,3 @@
+let column = global_id.x;
+let row = global_id.y;
+// FILL ME IN (about four lines)

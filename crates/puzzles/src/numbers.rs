@@ -1,0 +1,60 @@
+//! Inputs for a case: the same ones in every run.
+
+use crate::puzzle::{Array, Case};
+
+/// How many sets of inputs each case is run on.
+pub(crate) const SETS: u64 = 3;
+
+/// Set `set` of the inputs of a case: whole numbers from -9 to 9, so that every sum and product is exact, but never 0, so that no term is missed
+/// without being noticed.
+pub(crate) fn inputs(case: &Case, set: u64) -> Vec<Array> {
+    let mut state = set;
+    let array = |shape: &&[usize]| {
+        let values = (0..shape.iter().product()).map(|_| number(split_mix(&mut state))).collect();
+        Array { shape: shape.to_vec(), values }
+    };
+    case.inputs.iter().map(array).collect()
+}
+
+/// One of -9 … -1, 1 … 9.
+fn number(random: u64) -> f32 {
+    let magnitude = (1 + (random >> 1) % 9) as f32;
+    if random & 1 == 0 { magnitude } else { -magnitude }
+}
+
+/// Steele, Lea and Flood's SplitMix64, the usual generator for a few good numbers from a small seed.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::PUZZLES;
+
+    #[test]
+    fn small_whole_and_never_zero() {
+        let mut seen = Vec::new();
+        for case in PUZZLES.iter().flat_map(|puzzle| puzzle.cases) {
+            for array in (0..SETS).flat_map(|set| inputs(case, set)) {
+                assert_eq!(array.values.len(), array.shape.iter().product::<usize>());
+                seen.extend(array.values);
+            }
+        }
+        assert!(seen.iter().all(|value| value.fract() == 0.0 && (1.0..=9.0).contains(&value.abs())));
+        for expected in (-9..=9).filter(|&value| value != 0) {
+            assert!(seen.contains(&(expected as f32)), "{expected} never comes up");
+        }
+    }
+
+    #[test]
+    fn sets_differ_and_repeat() {
+        let case = &PUZZLES[8].cases[0];
+        let values = |set| inputs(case, set).remove(0).values;
+        assert_eq!(values(1), values(1));
+        assert_ne!(values(0), values(1));
+    }
+}

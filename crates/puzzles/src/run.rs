@@ -1,0 +1,64 @@
+//! One run of an answer, under the sanitizer.
+
+use crate::puzzle::{Array, Case, Puzzle};
+use tilewise::{Call, Context, DType, Kernel, Result, Tensor};
+use tilewise_sanitizer::{Options, Report, Shader};
+
+/// Turns of a loop after which it counts as endless. No puzzle needs twenty, and every access on the way is kept for the picture.
+const MOST_TURNS: u64 = 1000;
+
+/// What one run of an answer gave.
+pub(crate) struct Run {
+    /// `out`, row-major.
+    pub(crate) output: Vec<f32>,
+    /// What the sanitizer saw.
+    pub(crate) report: Report,
+    /// Its findings for people, pointing into the answer; empty when there are none.
+    pub(crate) findings: String,
+    /// The module that was made of the answer.
+    pub(crate) shader: Shader,
+}
+
+impl Run {
+    /// Whether anybody wrote element `index` of `out`.
+    pub(crate) fn wrote(&self, index: usize) -> bool {
+        let offset = 4 * index as u32;
+        self.report.trace.iter().any(|access| access.variable == "out" && access.write && access.offset == offset)
+    }
+}
+
+/// Runs `body` as the kernel of a puzzle on the CPU, checked.
+///
+/// # Errors
+/// Those of [`Kernel::check_with`]: a body that is no WGSL, above all.
+pub(crate) fn run(puzzle: &Puzzle, case: &Case, body: &str, inputs: &[Array], color: bool) -> Result<Run> {
+    let context = Context::cpu();
+    let kernel = kernel(puzzle, body);
+    let options = Options { trace: true, max_iterations: MOST_TURNS, ..Options::default() };
+    let check = kernel.check_with(&call(&context, case, inputs)?, options)?;
+    let findings = check.render(color);
+    Ok(Run { output: check.outputs[0].read_f32_blocking()?, report: check.report, findings, shader: check.shader })
+}
+
+/// The module that is generated for an answer.
+///
+/// # Errors
+/// Those of [`Kernel::wgsl`].
+pub(crate) fn wgsl(puzzle: &Puzzle, case: &Case, body: &str, inputs: &[Array]) -> Result<String> {
+    kernel(puzzle, body).wgsl(&call(&Context::cpu(), case, inputs)?)
+}
+
+fn kernel(puzzle: &Puzzle, body: &str) -> Kernel {
+    Kernel::new(puzzle.name).inputs(puzzle.inputs.iter().copied()).outputs(["out"]).source(body)
+}
+
+fn call(context: &Context, case: &Case, inputs: &[Array]) -> Result<Call> {
+    let mut call = Call::new(context).grid(case.grid).workgroup(case.workgroup).edge(case.edge);
+    for &(name, value) in case.constants {
+        call = call.constant(name, value);
+    }
+    for input in inputs {
+        call = call.input(&Tensor::upload(context, &input.values, &input.shape)?);
+    }
+    Ok(call.output(DType::F32, case.output))
+}

@@ -1,0 +1,80 @@
+//! What the busiest thread did, beside what it may.
+
+use std::fmt::Write;
+use tilewise_sanitizer::Counters;
+
+/// What is counted, in the order of a [`Score`].
+pub(crate) const COUNTED: [&str; 4] = ["global reads", "global writes", "shared reads", "shared writes"];
+
+/// The most that one thread does of everything [`COUNTED`]: loads and stores of storage, loads and stores of workgroup memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Score(pub(crate) [u64; 4]);
+
+impl Score {
+    /// The score that a run reached.
+    pub(crate) fn of(counters: &Counters) -> Score {
+        let Counters { global_reads, global_writes, shared_reads, shared_writes, .. } = counters;
+        Score([global_reads.max, global_writes.max, shared_reads.max, shared_writes.max])
+    }
+
+    /// The worse of two, counter by counter.
+    pub(crate) fn worse(self, other: Score) -> Score {
+        Score(std::array::from_fn(|counter| self.0[counter].max(other.0[counter])))
+    }
+
+    /// In which of [`COUNTED`] it is over `target`.
+    pub(crate) fn over(self, target: Score) -> impl Iterator<Item = usize> {
+        (0..COUNTED.len()).filter(move |&counter| self.0[counter] > target.0[counter])
+    }
+}
+
+/// The table of scores: a line for each counter, a column for each case with its name, the score reached and the target.
+pub(crate) fn table(columns: &[(String, Score, Score)]) -> String {
+    let width = |name: &str| name.chars().count().max("12 of 12, over".len());
+    let mut text = format!("{:<15}", "most per thread");
+    for (name, ..) in columns {
+        let _ = write!(text, "  {name:<0$}", width(name));
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    for (counter, counted) in COUNTED.iter().enumerate() {
+        let mut line = format!("{counted:<15}");
+        for (name, reached, target) in columns {
+            let (reached, target) = (reached.0[counter], target.0[counter]);
+            let cell = format!("{reached} of {target}{}", if reached > target { ", over" } else { "" });
+            let _ = write!(line, "  {cell:<0$}", width(name));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn over_target() {
+        let (reached, target) = (Score([3, 1, 0, 2]), Score([1, 1, 0, 1]));
+        assert_eq!(reached.over(target).collect::<Vec<_>>(), [0, 3]);
+        assert_eq!(target.over(reached).count(), 0);
+        assert_eq!(reached.worse(Score([0, 4, 0, 0])), Score([3, 4, 0, 2]));
+    }
+
+    #[test]
+    fn a_line_for_each_counter() {
+        let text = table(&[("SIZE = 8".to_owned(), Score([3, 1, 0, 0]), Score([1, 1, 3, 1]))]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "most per thread  SIZE = 8",
+                "global reads     3 of 1, over",
+                "global writes    1 of 1",
+                "shared reads     0 of 3",
+                "shared writes    0 of 1",
+            ]
+        );
+    }
+}

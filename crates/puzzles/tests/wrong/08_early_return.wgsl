@@ -1,0 +1,9 @@
+var<workgroup> tile: array<f32, GROUP>;
+
+let i = global_id.x;
+if i >= SIZE {
+    return;
+}
+tile[local_id.x] = a[i];
+workgroupBarrier();
+out[i] = tile[local_id.x] + 10.0;

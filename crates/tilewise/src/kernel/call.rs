@@ -1,0 +1,181 @@
+//! One use of a kernel: tensors, sizes, template arguments.
+
+use crate::context::Context;
+use crate::tensor::{Tensor, count};
+use tilewise_core::{DType, Error, Result};
+
+/// What happens where the grid ends inside a workgroup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Edge {
+    /// Invocations beyond the grid do not run the body, as with Metal's `dispatchThreads`. A body with barriers cannot be clipped so, because all
+    /// invocations of a workgroup must reach them: `Error::Kernel`.
+    #[default]
+    Clip,
+    /// All invocations of every workgroup run the body, which guards itself by `grid`, the size asked for.
+    Whole,
+}
+
+/// The value of a template constant: made from `u32`, `i32`, `f32` or `bool`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Constant {
+    /// `u32`.
+    U32(u32),
+    /// `i32`.
+    I32(i32),
+    /// `f32`. Infinities and NaN have no literal in WGSL, and are refused.
+    F32(f32),
+    /// `bool`.
+    Bool(bool),
+}
+
+impl From<u32> for Constant {
+    fn from(value: u32) -> Self {
+        Constant::U32(value)
+    }
+}
+
+impl From<i32> for Constant {
+    fn from(value: i32) -> Self {
+        Constant::I32(value)
+    }
+}
+
+impl From<f32> for Constant {
+    fn from(value: f32) -> Self {
+        Constant::F32(value)
+    }
+}
+
+impl From<bool> for Constant {
+    fn from(value: bool) -> Self {
+        Constant::Bool(value)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Template {
+    DType(DType),
+    Constant(Constant),
+}
+
+/// One use of a [`Kernel`](crate::Kernel): its tensors in the order of the kernel's names, how many invocations, and what its templates stand for.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub(super) context: Context,
+    pub(super) inputs: Vec<Tensor>,
+    pub(super) outputs: Vec<(DType, Vec<usize>)>,
+    pub(super) grid: Option<[u32; 3]>,
+    pub(super) workgroup: [u32; 3],
+    pub(super) templates: Vec<(String, Template)>,
+    pub(super) init: Option<f64>,
+    pub(super) edge: Edge,
+}
+
+impl Call {
+    /// A call on this context, as yet without tensors and grid.
+    pub fn new(context: &Context) -> Self {
+        Call {
+            context: context.clone(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            grid: None,
+            workgroup: [64, 1, 1],
+            templates: Vec::new(),
+            init: None,
+            edge: Edge::default(),
+        }
+    }
+
+    /// The next input. Any view will do; the call shares its storage.
+    pub fn input(mut self, tensor: &Tensor) -> Self {
+        self.inputs.push(tensor.clone());
+        self
+    }
+
+    /// The next output: type and shape of a tensor that the kernel's [`run`](crate::Kernel::run) makes.
+    pub fn output(mut self, dtype: DType, shape: &[usize]) -> Self {
+        self.outputs.push((dtype, shape.to_vec()));
+        self
+    }
+
+    /// Invocations along x, y and z. They go in workgroups; [`edge`](Self::edge) says what happens to those beyond. Nothing runs when one is 0.
+    pub fn grid(mut self, threads: [u32; 3]) -> Self {
+        self.grid = Some(threads);
+        self
+    }
+
+    /// Invocations of one workgroup along x, y and z; 64, 1, 1 by default.
+    pub fn workgroup(mut self, size: [u32; 3]) -> Self {
+        self.workgroup = size;
+        self
+    }
+
+    /// Makes `name` stand for a type: `alias T = f32;`. For f32, f16, i32 and u32; WGSL has no bf16.
+    pub fn dtype(mut self, name: &str, dtype: DType) -> Self {
+        self.templates.push((name.to_owned(), Template::DType(dtype)));
+        self
+    }
+
+    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each value is a shader of its own; what changes from call to call is better
+    /// an input.
+    pub fn constant(mut self, name: &str, value: impl Into<Constant>) -> Self {
+        self.templates.push((name.to_owned(), Template::Constant(value.into())));
+        self
+    }
+
+    /// Fills every output with this value first: rounded for floats, an integer within range for integers. Without it an output's
+    /// contents are undefined until the kernel writes them.
+    pub fn init_value(mut self, value: impl Into<f64>) -> Self {
+        self.init = Some(value.into());
+        self
+    }
+
+    /// What happens where the grid ends inside a workgroup; [`Edge::Clip`] by default.
+    pub fn edge(mut self, edge: Edge) -> Self {
+        self.edge = edge;
+        self
+    }
+
+    /// Whether there is nothing to run: no invocations, or outputs that are all empty.
+    pub(super) fn is_idle(&self) -> bool {
+        let empty = |(_, shape): &(DType, Vec<usize>)| shape.contains(&0);
+        self.grid.is_some_and(|grid| grid.contains(&0)) || self.outputs.iter().all(empty)
+    }
+
+    /// New tensors for the outputs, filled if so asked.
+    pub(super) fn allocate(&self) -> Result<Vec<Tensor>> {
+        let new = |(dtype, shape): &(DType, Vec<usize>)| match self.filled(*dtype, shape)? {
+            Some(bytes) => Tensor::from_bytes(&self.context, *dtype, &bytes, shape),
+            None => Tensor::zeros(&self.context, *dtype, shape),
+        };
+        self.outputs.iter().map(new).collect()
+    }
+
+    /// The bytes with which an output begins; `None` where that is nobody's business.
+    pub(super) fn filled(&self, dtype: DType, shape: &[usize]) -> Result<Option<Vec<u8>>> {
+        let Some(value) = self.init else { return Ok(None) };
+        let range = match dtype {
+            DType::I32 => Some(f64::from(i32::MIN)..=f64::from(i32::MAX)),
+            DType::U32 => Some(0.0..=f64::from(u32::MAX)),
+            DType::F32 | DType::F16 | DType::BF16 => None,
+        };
+        if range.is_some_and(|range| value.fract() != 0.0 || !range.contains(&value)) {
+            return Err(Error::Value(format!("an initial value of {value} for an output of {dtype}")));
+        }
+        let element = match dtype {
+            DType::I32 => (value as i32).to_le_bytes().to_vec(),
+            DType::U32 => (value as u32).to_le_bytes().to_vec(),
+            DType::F16 => half::f16::from_f64(value).to_le_bytes().to_vec(),
+            DType::BF16 => half::bf16::from_f64(value).to_le_bytes().to_vec(),
+            DType::F32 => (value as f32).to_le_bytes().to_vec(),
+        };
+        let elements = count(shape)?;
+        let too_many = || Error::Overflow(format!("an output of {dtype} of shape {shape:?}"));
+        let len = elements.checked_mul(element.len()).ok_or_else(too_many)?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).map_err(|e| Error::Device(format!("no memory for {len} bytes: {e}")))?;
+        bytes.extend(element.iter().cycle().take(len));
+        Ok(Some(bytes))
+    }
+}

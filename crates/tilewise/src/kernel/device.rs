@@ -1,0 +1,113 @@
+//! Custom kernels on a GPU.
+
+use super::call::Call;
+use super::generate::{Slot, UNIFORM};
+use super::{Kernel, Prepared, contiguous, limits};
+use crate::gpu::Gpu;
+use crate::pipeline::{Pipeline, storage_entry, uniform_entry};
+use crate::tensor::Tensor;
+use std::num::NonZeroU64;
+use tilewise_core::{Error, Result};
+
+/// Records a call into a compute pass, copies of inputs that cannot be bound as they are before it.
+pub(super) fn record(
+    kernel: &Kernel,
+    call: &Call,
+    prepared: &Prepared,
+    pass: &mut wgpu::ComputePass<'_>,
+) -> Result<Vec<Tensor>> {
+    let gpu = call.context.gpu()?;
+    let generated = &prepared.generated;
+    let pipeline = match gpu.pipelines.custom(&generated.text) {
+        Some(pipeline) => pipeline,
+        None => compile(kernel, call, prepared, gpu)?,
+    };
+    let outputs = call.allocate()?;
+    if call.is_idle() {
+        return Ok(outputs);
+    }
+    let mut inputs = call.inputs.clone();
+    // A copy has other strides, so that strides alone ask for it too.
+    let strides = generated.words.iter().filter(|(_, is_stride, _)| *is_stride).map(|(slot, ..)| slot);
+    for slot in generated.storage.iter().chain(strides) {
+        if let Slot::Input(i) = *slot
+            && (kernel.contiguous && !inputs[i].is_contiguous() || !can_be_bound(&inputs[i]))
+        {
+            inputs[i] = contiguous::copy(&inputs[i], pass)?;
+        }
+    }
+    let tensor = |slot| match slot {
+        Slot::Input(i) => &inputs[i],
+        Slot::Output(i) => &outputs[i],
+    };
+
+    let uniform = match generated.uniform {
+        true => {
+            let layout = |slot| (tensor(slot).shape(), tensor(slot).strides());
+            Some(gpu.uniform(&generated.uniform_bytes(prepared.grid, layout)?)?)
+        }
+        false => None,
+    };
+    let mut entries = Vec::with_capacity(generated.storage.len() + 1);
+    if let Some(uniform) = &uniform {
+        entries.push(wgpu::BindGroupEntry { binding: UNIFORM, resource: uniform.as_entire_binding() });
+    }
+    for (binding, &slot) in (UNIFORM + 1..).zip(&generated.storage) {
+        entries.push(wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(bound(tensor(slot))?) });
+    }
+    let group = gpu.catch(|| {
+        gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(&kernel.name),
+            layout: &pipeline.layout,
+            entries: &entries,
+        })
+    })?;
+    pass.set_pipeline(&pipeline.pipeline);
+    pass.set_bind_group(0, &group, &[]);
+    let [x, y, z] = prepared.workgroups;
+    pass.dispatch_workgroups(x, y, z);
+    Ok(outputs)
+}
+
+/// The pipeline, after the checks that give the same messages everywhere.
+fn compile(kernel: &Kernel, call: &Call, prepared: &Prepared, gpu: &Gpu) -> Result<Pipeline> {
+    prepared.shader(kernel, call)?;
+    let generated = &prepared.generated;
+    limits::f16(kernel, call, generated)?;
+    let uniform = generated.uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len()));
+    let numbered = (UNIFORM + 1..).zip(&generated.storage);
+    let storage = numbered.map(|(binding, slot)| storage_entry(binding, matches!(slot, Slot::Input(_)), 4));
+    let entries: Vec<_> = uniform.into_iter().chain(storage).collect();
+    // Browsers ask for what naga takes for granted.
+    let browser = gpu.device.adapter_info().backend == wgpu::Backend::BrowserWebGpu;
+    let enable = if browser && generated.subgroups { "enable subgroups;\n" } else { "" };
+    gpu.pipelines.compile_custom(gpu, &kernel.name, enable, &generated.text, &entries).map_err(|error| match error {
+        // naga has accepted the text with all that it knows, so that what is missing is the device's.
+        Error::Device(text) => {
+            let device = gpu.device.adapter_info().name;
+            Error::Unsupported(format!("kernel {}: {device} does not take it: {text}", kernel.name))
+        }
+        other => other,
+    })
+}
+
+/// Whether a binding can start at the first element.
+fn can_be_bound(tensor: &Tensor) -> bool {
+    let alignment = u64::from(tensor.context().caps().storage_alignment);
+    tensor.elements() == 0 || tensor.buffer().is_none_or(|(_, first)| first.is_multiple_of(alignment))
+}
+
+/// From the first element of a view to its last, in whole words; one word for an empty view.
+fn bound(tensor: &Tensor) -> Result<wgpu::BufferBinding<'_>> {
+    let (buffer, first) =
+        tensor.buffer().ok_or_else(|| Error::WrongContext("a tensor that is not in GPU memory".into()))?;
+    let (offset, bytes) = match tensor.extent()? {
+        0 => (0, 4),
+        extent => (first, extent.next_multiple_of(4)),
+    };
+    let (limit, which) = (tensor.context().caps().max_binding_bytes, "max_storage_buffer_binding_size");
+    if bytes > limit {
+        return Err(Error::TooLarge { operand: "a tensor of the kernel", bytes, limit, which });
+    }
+    Ok(wgpu::BufferBinding { buffer, offset, size: NonZeroU64::new(bytes) })
+}

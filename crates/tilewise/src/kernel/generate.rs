@@ -1,0 +1,320 @@
+//! From a body to a module: the signature, the bindings, and whatever else the body mentions.
+
+use super::call::{Call, Constant, Edge, Template};
+use super::text::Text;
+use super::{Kernel, names};
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::ops::Range;
+use tilewise_core::{DType, Error, Result};
+
+/// A built-in value as the body sees it.
+pub(super) struct BuiltIn {
+    pub(super) name: &'static str,
+    attribute: &'static str,
+    kind: &'static str,
+}
+
+const fn built_in(name: &'static str, attribute: &'static str, kind: &'static str) -> BuiltIn {
+    BuiltIn { name, attribute, kind }
+}
+
+pub(super) const BUILT_IN: [BuiltIn; 9] = [
+    built_in("global_id", "global_invocation_id", "vec3<u32>"),
+    built_in("local_id", "local_invocation_id", "vec3<u32>"),
+    built_in("workgroup_id", "workgroup_id", "vec3<u32>"),
+    built_in("num_workgroups", "num_workgroups", "vec3<u32>"),
+    built_in("local_index", "local_invocation_index", "u32"),
+    built_in("subgroup_id", "subgroup_id", "u32"),
+    built_in("num_subgroups", "num_subgroups", "u32"),
+    built_in("subgroup_size", "subgroup_size", "u32"),
+    built_in("subgroup_invocation_id", "subgroup_invocation_id", "u32"),
+];
+
+/// What a tensor's name is followed by in the names that derive from it.
+pub(super) const DERIVED: [&str; 3] = ["_shape", "_strides", "_ndim"];
+
+/// All that must be reached by a whole workgroup or subgroup at once.
+const BARRIERS: [&str; 5] =
+    ["workgroupBarrier", "storageBarrier", "textureBarrier", "subgroupBarrier", "workgroupUniformLoad"];
+
+/// A tensor of the call, by its place among the inputs or the outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    Input(usize),
+    Output(usize),
+}
+
+/// Binding of the uniform buffer, which holds the grid and then the `words`; tensors follow from 1.
+pub(super) const UNIFORM: u32 = 0;
+
+/// A module, and how it is bound.
+#[derive(Debug, Default)]
+pub(super) struct Generated {
+    pub(super) text: String,
+    /// Which bytes of the text are the user's own, under which name.
+    pub(super) parts: Vec<(String, Range<usize>)>,
+    /// Whether anything asks for the uniform buffer.
+    pub(super) uniform: bool,
+    /// Extents and strides in the uniform buffer, after the grid: of which tensor, whether the stride, along which axis.
+    pub(super) words: Vec<(Slot, bool, usize)>,
+    /// Whether it uses half precision.
+    pub(super) f16: bool,
+    /// Whether it uses subgroups.
+    pub(super) subgroups: bool,
+    /// What is bound from 1 on.
+    pub(super) storage: Vec<Slot>,
+}
+
+impl Generated {
+    /// Bytes of the uniform buffer.
+    pub(super) fn uniform_len(&self) -> u64 {
+        4 * (3 + self.words.len() as u64).next_multiple_of(4)
+    }
+
+    /// Contents of the uniform buffer; `layout` gives shape and strides.
+    pub(super) fn uniform_bytes<'a>(
+        &self,
+        grid: [u32; 3],
+        layout: impl Fn(Slot) -> (&'a [usize], &'a [usize]),
+    ) -> Result<Vec<u8>> {
+        let mut words = grid.to_vec();
+        for &(slot, is_stride, axis) in &self.words {
+            let (shape, strides) = layout(slot);
+            let value = if is_stride { strides[axis] } else { shape[axis] };
+            words.push(u32::try_from(value).map_err(|_| {
+                Error::Overflow(format!("shape {shape:?} with strides {strides:?}: kernels count in 32 bits"))
+            })?);
+        }
+        words.resize(words.len().next_multiple_of(4), 0);
+        Ok(bytemuck::cast_slice(&words).to_vec())
+    }
+}
+
+/// The module of this kernel for this call, whose tensors are as many as the kernel's names.
+pub(super) fn generate(kernel: &Kernel, call: &Call) -> Result<Generated> {
+    let (header, body) = (Text::new(&kernel.header), Text::new(&kernel.source));
+    for (part, text) in [("header", &header), ("body", &body)] {
+        if let Some((line, column)) = text.stray_brace() {
+            let at = format!("{} ({part}):{line}:{column}", kernel.name);
+            return Err(Error::Kernel(format!("{at}: this brace has no counterpart")));
+        }
+    }
+    let (in_body, in_header) = (body.words(), header.words());
+    let everywhere: HashSet<&str> = in_body.union(&in_header).copied().collect();
+    if call.edge == Edge::Clip {
+        clippable(kernel, [("header", &header), ("body", &body)])?;
+    }
+    let mut module = Module { kernel, in_body, everywhere, f16: false, derived: String::new(), fields: String::new() };
+    let mut generated = Generated::default();
+
+    let declarations = module.storage(call, &mut generated)? + &module.templates(call)?;
+    generated.uniform = module.needs_grid(call) || !generated.words.is_empty();
+    let [x, y, z] = call.workgroup;
+    let frame = include_str!("frame.wgsl");
+    let frame = frame.replace("SIZE", &format!("{x}, {y}, {z}")).replace("ARGUMENTS", &module.arguments(call));
+    let (head, tail) = frame.split_once("BODY").unwrap_or((&frame, ""));
+    // Without the comment that says what the file is.
+    let head = head.split_once('\n').map_or(head, |(_, head)| head).replace("PRELUDE\n", &module.prelude(call));
+
+    let (directives, header) = header.split(&header.directives());
+    let (hoisted, body) = body.split(&body.module_declarations());
+    generated.f16 = module.needs_f16(call);
+    generated.subgroups = module.everywhere.iter().any(|word| word.contains("subgroup"));
+    if generated.f16 {
+        generated.text += "enable f16;\n";
+    }
+    generated.add("header", kernel, &directives);
+    generated.text += &module.uniform(&generated);
+    generated.text += &declarations;
+    generated.add("header", kernel, &header);
+    generated.add("body", kernel, &hoisted);
+    generated.text += &head;
+    generated.add("body", kernel, &body);
+    generated.text += tail.trim_start();
+    Ok(generated)
+}
+
+impl Generated {
+    /// Adds a text of the user's, or a part of it that keeps its lines.
+    fn add(&mut self, part: &str, kernel: &Kernel, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        let start = self.text.len();
+        self.text += text;
+        self.parts.push((format!("{} ({part})", kernel.name), start..self.text.len()));
+        self.text += "\n";
+    }
+}
+
+/// `Kernel` for a text with barriers: clipped invocations would never reach them.
+fn clippable(kernel: &Kernel, texts: [(&str, &Text<'_>); 2]) -> Result<()> {
+    for (part, text) in texts {
+        for barrier in BARRIERS {
+            if let Some((line, column)) = text.place_of(barrier) {
+                return Err(Error::Kernel(format!(
+                    "{} ({part}):{line}:{column}: not all invocations reach this {barrier}, because Edge::Clip ends those beyond the grid \
+                     first; use Edge::Whole, and guard what is read and written by `grid`",
+                    kernel.name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A module in the making.
+struct Module<'a> {
+    kernel: &'a Kernel,
+    /// Words of the body, and of body and header.
+    in_body: HashSet<&'a str>,
+    everywhere: HashSet<&'a str>,
+    /// Whether a tensor that is bound holds f16.
+    f16: bool,
+    /// Statements that declare what derives from tensors.
+    derived: String,
+    /// Members of the uniform buffer after the grid.
+    fields: String,
+}
+
+impl Module<'_> {
+    /// Declarations of the tensors that are mentioned, and what derives from them.
+    fn storage(&mut self, call: &Call, generated: &mut Generated) -> Result<String> {
+        let Kernel { inputs, outputs, .. } = self.kernel;
+        let inputs = inputs.iter().zip(&call.inputs).map(|(name, tensor)| (name, tensor.dtype(), tensor.shape().len()));
+        let outputs = outputs.iter().zip(&call.outputs).map(|(name, (dtype, shape))| (name, *dtype, shape.len()));
+        let inputs = inputs.enumerate().map(|(i, operand)| (Slot::Input(i), operand));
+        let outputs = outputs.enumerate().map(|(i, operand)| (Slot::Output(i), operand));
+        let mut text = String::new();
+        for (slot, (name, dtype, ndim)) in inputs.chain(outputs) {
+            if self.everywhere.contains(name.as_str()) {
+                generated.storage.push(slot);
+                self.f16 |= dtype == DType::F16;
+                let (access, element) = match slot {
+                    Slot::Input(_) => ("read", element(dtype)),
+                    Slot::Output(_) if self.kernel.atomic => ("read_write", self.atomic(name, dtype)?),
+                    Slot::Output(_) => ("read_write", element(dtype)),
+                };
+                let binding = generated.storage.len();
+                let _ =
+                    writeln!(text, "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{element}>;");
+            } else if matches!(slot, Slot::Output(_)) {
+                return Err(Error::Kernel(format!("{}: nothing writes the output {name:?}", self.kernel.name)));
+            }
+            self.derive(slot, name, ndim, generated);
+        }
+        Ok(text)
+    }
+
+    fn atomic(&self, name: &str, dtype: DType) -> Result<&'static str> {
+        match dtype {
+            DType::I32 => Ok("atomic<i32>"),
+            DType::U32 => Ok("atomic<u32>"),
+            _ => Err(Error::Unsupported(format!(
+                "kernel {}: the output {name:?} is {dtype}, and atomics are i32 or u32",
+                self.kernel.name
+            ))),
+        }
+    }
+
+    /// `a_shape`, `a_strides` and `a_ndim`, where the body mentions them. A tensor without dimensions has a shape of one 1.
+    fn derive(&mut self, slot: Slot, name: &str, ndim: usize, generated: &mut Generated) {
+        for (suffix, is_stride) in [("_shape", false), ("_strides", true)] {
+            let derived = format!("{name}{suffix}");
+            if !self.in_body.contains(derived.as_str()) {
+                continue;
+            }
+            let mut elements = Vec::new();
+            for axis in 0..ndim {
+                let _ = writeln!(self.fields, "    {derived}_{axis}: u32,");
+                generated.words.push((slot, is_stride, axis));
+                elements.push(format!("{}call.{derived}_{axis}", names::OWN));
+            }
+            if ndim == 0 {
+                elements.push("1u".into());
+            }
+            let (len, elements) = (elements.len(), elements.join(", "));
+            let _ = writeln!(self.derived, "let {derived} = array<u32, {len}>({elements});");
+        }
+        let derived = format!("{name}_ndim");
+        if self.in_body.contains(derived.as_str()) {
+            let _ = writeln!(self.derived, "const {derived} = {ndim}u;");
+        }
+    }
+
+    /// The templates that are mentioned.
+    fn templates(&self, call: &Call) -> Result<String> {
+        let mut text = String::new();
+        for (name, template) in &call.templates {
+            let line = match template {
+                Template::DType(DType::BF16) => {
+                    let kernel = &self.kernel.name;
+                    return Err(Error::Unsupported(format!("kernel {kernel}: {name} = bf16: WGSL has no such type")));
+                }
+                Template::Constant(Constant::F32(value)) if !value.is_finite() => {
+                    let kernel = &self.kernel.name;
+                    return Err(Error::Value(format!("kernel {kernel}: {name} = {value}: WGSL has no such literal")));
+                }
+                Template::DType(dtype) => format!("alias {name} = {dtype};\n"),
+                Template::Constant(Constant::U32(value)) => format!("const {name}: u32 = {value}u;\n"),
+                // Without a suffix, or the smallest would be one too large before its sign.
+                Template::Constant(Constant::I32(value)) => format!("const {name}: i32 = {value};\n"),
+                Template::Constant(Constant::F32(value)) => format!("const {name}: f32 = {value:?}f;\n"),
+                Template::Constant(Constant::Bool(value)) => format!("const {name}: bool = {value};\n"),
+            };
+            if self.everywhere.contains(name.as_str()) {
+                text += &line;
+            }
+        }
+        Ok(text)
+    }
+
+    fn arguments(&self, call: &Call) -> String {
+        let clipped = call.edge == Edge::Clip;
+        let used = |b: &&BuiltIn| self.in_body.contains(b.name) || clipped && b.name == "global_id";
+        let argument = |b: &BuiltIn| format!("@builtin({}) {}: {}", b.attribute, b.name, b.kind);
+        BUILT_IN.iter().filter(used).map(argument).collect::<Vec<_>>().join(", ")
+    }
+
+    fn needs_grid(&self, call: &Call) -> bool {
+        call.edge == Edge::Clip || self.in_body.contains("grid")
+    }
+
+    /// The statements before the body.
+    fn prelude(&self, call: &Call) -> String {
+        let mut text = String::new();
+        if self.needs_grid(call) {
+            let _ = writeln!(text, "let grid = {}call.grid;", names::OWN);
+        }
+        if call.edge == Edge::Clip {
+            text += "if any(global_id >= grid) { return; }\n";
+        }
+        text + &self.derived
+    }
+
+    fn uniform(&self, generated: &Generated) -> String {
+        if !generated.uniform {
+            return String::new();
+        }
+        let (own, fields) = (names::OWN, &self.fields);
+        format!(
+            "struct {own}Call {{\n    grid: vec3<u32>,\n{fields}}}\n@group(0) @binding({UNIFORM}) var<uniform> {own}call: {own}Call;\n"
+        )
+    }
+
+    fn needs_f16(&self, call: &Call) -> bool {
+        let template = |(name, template): &(String, Template)| {
+            matches!(template, Template::DType(DType::F16)) && self.everywhere.contains(name.as_str())
+        };
+        self.f16 || call.templates.iter().any(template) || self.everywhere.contains("f16")
+    }
+}
+
+/// An element of storage; bf16, which WGSL does not have, is bound as words of two.
+pub(super) fn element(dtype: DType) -> &'static str {
+    match dtype {
+        DType::BF16 => "u32",
+        other => other.name(),
+    }
+}

@@ -1,0 +1,120 @@
+//! What a call must keep to, checked before a device sees it. Every refusal carries the numbers.
+
+use super::Kernel;
+use super::call::Call;
+use super::generate::{Generated, Slot};
+use crate::context::Context;
+use crate::tensor::count;
+use tilewise_core::{DType, Error, Result};
+use tilewise_sanitizer::Shader;
+
+/// The limits of the context's device; those of WebGPU on the CPU executor.
+fn of(context: &Context) -> wgpu::Limits {
+    context.device().map_or_else(wgpu::Limits::defaults, wgpu::Device::limits)
+}
+
+fn within(kernel: &Kernel, what: &str, needed: u64, limit: u64, which: &str) -> Result<()> {
+    if needed <= limit {
+        return Ok(());
+    }
+    let name = &kernel.name;
+    Err(Error::Unsupported(format!(
+        "kernel {name}: {what} needs {needed}, the limit of the device is {limit} ({which})"
+    )))
+}
+
+/// The workgroups of a call along x, y and z.
+pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
+    let name = &kernel.name;
+    let grid = call.grid.ok_or_else(|| Error::Value(format!("kernel {name}: the call has no grid")))?;
+    let (limits, size) = (of(&call.context), call.workgroup);
+    if size.contains(&0) {
+        return Err(Error::Value(format!("kernel {name}: a workgroup of {size:?} has no invocations")));
+    }
+    let along = [
+        ("x", limits.max_compute_workgroup_size_x, "max_compute_workgroup_size_x"),
+        ("y", limits.max_compute_workgroup_size_y, "max_compute_workgroup_size_y"),
+        ("z", limits.max_compute_workgroup_size_z, "max_compute_workgroup_size_z"),
+    ];
+    for (size, (axis, limit, which)) in size.into_iter().zip(along) {
+        within(kernel, &format!("a workgroup along {axis}"), size.into(), limit.into(), which)?;
+    }
+    let invocations = size.iter().map(|&size| u64::from(size)).product();
+    let (limit, which) = (limits.max_compute_invocations_per_workgroup, "max_compute_invocations_per_workgroup");
+    within(kernel, &format!("a workgroup of {size:?}"), invocations, limit.into(), which)?;
+    let groups = [0, 1, 2].map(|axis| grid[axis].div_ceil(size[axis]));
+    for (groups, axis) in groups.into_iter().zip(["x", "y", "z"]) {
+        let (limit, which) = (limits.max_compute_workgroups_per_dimension, "max_compute_workgroups_per_dimension");
+        let what = format!("a grid of {grid:?} in workgroups of {size:?} along {axis}");
+        within(kernel, &what, groups.into(), limit.into(), which)?;
+    }
+    Ok(groups)
+}
+
+/// Bindings, and the types that the device must know.
+pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
+    let limit = of(&call.context).max_storage_buffers_per_shader_stage;
+    let which = "max_storage_buffers_per_shader_stage";
+    within(kernel, "the storage buffers bound", generated.storage.len() as u64, limit.into(), which)?;
+    for (dtype, shape) in &call.outputs {
+        let bytes = (count(shape)? as u64)
+            .checked_mul(dtype.bytes())
+            .ok_or_else(|| Error::Overflow(format!("an output of {dtype} of shape {shape:?}")))?;
+        let (limit, which) = (call.context.caps().max_binding_bytes, "max_storage_buffer_binding_size");
+        if bytes > limit {
+            return Err(Error::TooLarge { operand: "an output", bytes, limit, which });
+        }
+    }
+    Ok(())
+}
+
+/// `Unsupported` for half precision on a GPU that has none. The CPU executor and the sanitizer have it.
+pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
+    let context = &call.context;
+    if context.is_cpu() || context.caps().f16 || !generated.f16 {
+        return Ok(());
+    }
+    let dtype = |slot: &Slot| match *slot {
+        Slot::Input(i) => (&kernel.inputs[i], call.inputs[i].dtype()),
+        Slot::Output(i) => (&kernel.outputs[i], call.outputs[i].0),
+    };
+    let halves = generated.storage.iter().map(dtype).find(|(_, dtype)| *dtype == DType::F16);
+    let who = halves.map_or_else(|| "it uses".to_owned(), |(name, _)| format!("{name} is"));
+    Err(Error::Unsupported(format!(
+        "kernel {}: {who} f16, and {} has no shader-f16",
+        kernel.name,
+        context.adapter_name()
+    )))
+}
+
+/// What only the module itself tells: its workgroup memory, and that it binds and enters nothing besides what was generated.
+pub(super) fn module(kernel: &Kernel, call: &Call, generated: &Generated, shader: &Shader) -> Result<()> {
+    let (name, module) = (&kernel.name, shader.module());
+    if module.entry_points.len() != 1 {
+        let names: Vec<_> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
+        return Err(Error::Kernel(format!("{name}: the body is the only entry point, and there are {names:?}")));
+    }
+    if let Some((_, constant)) = module.overrides.iter().next() {
+        let which = constant.name.as_deref().unwrap_or("one");
+        return Err(Error::Kernel(format!("{name}: {which} is an override; Call::constant gives constants")));
+    }
+    let bound = module.global_variables.iter().map(|(_, variable)| variable).filter(|variable| {
+        variable.binding.is_some()
+            || matches!(variable.space, naga::AddressSpace::Immediate | naga::AddressSpace::Handle)
+    });
+    let bound: Vec<_> = bound.filter_map(|variable| variable.name.as_deref()).collect();
+    if bound.len() > generated.storage.len() + usize::from(generated.uniform) {
+        return Err(Error::Kernel(format!("{name}: the header binds variables besides the call's: {bound:?}")));
+    }
+    let mut layouter = naga::proc::Layouter::default();
+    layouter.update(module.to_ctx()).map_err(|error| Error::Kernel(format!("{name}: {error}")))?;
+    let entry = shader.info().get_entry_point(0);
+    let used = module
+        .global_variables
+        .iter()
+        .filter(|(handle, variable)| variable.space == naga::AddressSpace::WorkGroup && !entry[*handle].is_empty());
+    // Rounded as WebGPU counts it.
+    let bytes = used.map(|(_, variable)| u64::from(layouter[variable.ty].size).next_multiple_of(16)).sum();
+    let limit = of(&call.context).max_compute_workgroup_storage_size;
+    within(kernel, "workgroup memory in bytes", bytes, limit.into(), "max_compute_workgroup_storage_size")
+}

@@ -1,0 +1,195 @@
+//! The little of WGSL's grammar that it takes to make a module of a body: which words a text mentions, and which of its statements belong
+//! outside a function.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// A text of the user's, cut into tokens.
+pub(super) struct Text<'a> {
+    source: &'a str,
+    tokens: Vec<Range<usize>>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(source: &'a str) -> Self {
+        let mut tokens = Vec::new();
+        let mut at = 0;
+        while let Some(first) = source[at..].chars().next() {
+            let rest = &source[at..];
+            let len = if rest.starts_with("//") {
+                rest.find('\n').unwrap_or(rest.len())
+            } else if rest.starts_with("/*") {
+                comment(rest)
+            } else if in_word(first) {
+                rest.find(|c| !in_word(c)).unwrap_or(rest.len())
+            } else {
+                first.len_utf8()
+            };
+            if !rest.starts_with("//") && !rest.starts_with("/*") && !first.is_whitespace() {
+                tokens.push(at..at + len);
+            }
+            at += len;
+        }
+        Text { source, tokens }
+    }
+
+    fn token(&self, index: usize) -> &'a str {
+        self.tokens.get(index).map_or("", |range| &self.source[range.clone()])
+    }
+
+    /// Every name and keyword that occurs, but for those of members: `x` in `v.x`.
+    pub(super) fn words(&self) -> HashSet<&'a str> {
+        let free = |&index: &usize| index == 0 || self.token(index - 1) != ".";
+        (0..self.tokens.len()).filter(free).map(|index| self.token(index)).filter(|t| t.starts_with(in_word)).collect()
+    }
+
+    /// Line and column, from 1, of the first occurrence of a word.
+    pub(super) fn place_of(&self, word: &str) -> Option<(usize, usize)> {
+        let found = (0..self.tokens.len()).find(|&index| self.token(index) == word)?;
+        Some(self.place(self.tokens[found].start))
+    }
+
+    fn place(&self, at: usize) -> (usize, usize) {
+        let before = &self.source[..at];
+        let line = before.rfind('\n').map_or(0, |newline| newline + 1);
+        (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
+    }
+
+    /// Line and column of a brace that has no counterpart: the text would end the function around it, or swallow what follows.
+    pub(super) fn stray_brace(&self) -> Option<(usize, usize)> {
+        let mut open = Vec::new();
+        for (index, range) in self.tokens.iter().enumerate() {
+            match self.token(index) {
+                "{" => open.push(range.start),
+                "}" if open.pop().is_none() => return Some(self.place(range.start)),
+                _ => {}
+            }
+        }
+        open.first().map(|&at| self.place(at))
+    }
+
+    /// Declarations that stand in a body and belong to module scope: `var<workgroup>` anywhere, which WGSL has only there, and `const` outside all
+    /// blocks, because the others may need them.
+    pub(super) fn module_declarations(&self) -> Vec<Range<usize>> {
+        let mut depth = 0usize;
+        self.statements(|index| {
+            match self.token(index) {
+                "{" => depth += 1,
+                "}" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            let workgroup = ["var", "<", "workgroup"].iter().enumerate().all(|(i, t)| self.token(index + i) == *t);
+            workgroup || depth == 0 && self.token(index) == "const"
+        })
+    }
+
+    /// Directives, which must precede everything else in a module.
+    pub(super) fn directives(&self) -> Vec<Range<usize>> {
+        self.statements(|index| {
+            let first = index == 0 || self.token(index - 1) == ";";
+            first && ["enable", "requires", "diagnostic"].contains(&self.token(index))
+        })
+    }
+
+    /// The statements that begin at tokens which `begins` accepts, up to their semicolons.
+    fn statements(&self, mut begins: impl FnMut(usize) -> bool) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        let mut index = 0;
+        while index < self.tokens.len() {
+            if begins(index) {
+                let end = (index..self.tokens.len()).find(|&i| self.token(i) == ";").unwrap_or(self.tokens.len() - 1);
+                found.push(self.tokens[index].start..self.tokens[end].end);
+                index = end;
+            }
+            index += 1;
+        }
+        found
+    }
+
+    /// The text in two: what lies in `ranges`, and the rest. In each, blanks stand for what is in the other, so that lines and columns stay.
+    pub(super) fn split(&self, ranges: &[Range<usize>]) -> (String, String) {
+        if ranges.is_empty() {
+            return (String::new(), self.source.to_owned());
+        }
+        let (mut taken, mut rest) = (String::new(), String::new());
+        for (at, character) in self.source.char_indices() {
+            let (shown, blank) = match ranges.iter().any(|range| range.contains(&at)) {
+                true => (&mut taken, &mut rest),
+                false => (&mut rest, &mut taken),
+            };
+            shown.push(character);
+            blank.push(if character.is_whitespace() { character } else { ' ' });
+        }
+        let lines: Vec<_> = taken.trim_end().lines().map(str::trim_end).collect();
+        (lines.join("\n"), rest)
+    }
+}
+
+fn in_word(c: char) -> bool {
+    c == '_' || c.is_alphanumeric()
+}
+
+/// Length of the block comment with which `text` begins; they nest.
+fn comment(text: &str) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < text.len() {
+        let rest = &text[at..];
+        if rest.starts_with("/*") {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with("*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += rest.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_no_comments_and_no_members() {
+        let words = Text::new("a[i] = v.grid /* b /* c */ d */ + 4u; // e\nψ_1(out);").words();
+        assert_eq!(words, HashSet::from(["a", "i", "v", "4u", "ψ_1", "out"]));
+    }
+
+    #[test]
+    fn declarations_keep_their_lines_and_columns() {
+        let body = "const N = 4u;\nlet é = 1; var<workgroup> t: array<f32, N>; // t\n{ const M = 2u; var< workgroup >u: u32; }";
+        let text = Text::new(body);
+        let (taken, rest) = text.split(&text.module_declarations());
+        assert_eq!(
+            taken,
+            "const N = 4u;\n           var<workgroup> t: array<f32, N>;\n                var< workgroup >u: u32;"
+        );
+        assert_eq!(
+            rest,
+            format!("{}\nlet é = 1; {} // t\n{{ const M = 2u; {} }}", " ".repeat(13), " ".repeat(32), " ".repeat(23))
+        );
+        assert_eq!(Text::new("x = 1;").split(&[]), (String::new(), "x = 1;".to_owned()));
+        // Without an end: for naga to complain about.
+        let open = Text::new("var<workgroup> t: u32");
+        assert_eq!(open.split(&open.module_declarations()).0, "var<workgroup> t: u32");
+    }
+
+    #[test]
+    fn directives_are_found_at_the_start() {
+        let header = Text::new("enable f16; diagnostic(off, a.b);\nfn f() { enable(1); }");
+        assert_eq!(header.split(&header.directives()).0, "enable f16; diagnostic(off, a.b);");
+    }
+
+    #[test]
+    fn braces() {
+        assert_eq!(Text::new("if a { b(); } // }").stray_brace(), None);
+        assert_eq!(Text::new("a;\n }\nfn f() {").stray_brace(), Some((2, 2)));
+        assert_eq!(Text::new("{ {}").stray_brace(), Some((1, 1)));
+        assert_eq!(Text::new("a /* b").words(), HashSet::from(["a"]));
+    }
+}

@@ -1,0 +1,119 @@
+//! Runs mutants against the cases.
+
+use super::Mutant;
+use crate::sanitized::{Failure, Job, Shaders, cases, options, planned};
+use rayon::prelude::*;
+use std::collections::HashSet;
+use tilewise_core::Plan;
+use tilewise_sanitizer::{Kind, Options};
+use tilewise_shaders::FILES;
+
+/// What became of a mutant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// It is no valid WGSL.
+    Invalid,
+    /// A case failed by a finding of this kind.
+    Found(Kind),
+    /// A case gave wrong results.
+    Wrong,
+    /// The sanitizer would not start it: bindings, sizes or limits do not fit.
+    Refused,
+    /// Nothing noticed.
+    Survived {
+        /// Whether every output had the bits that it has without the change.
+        same_bits: bool,
+    },
+}
+
+/// The cases, prepared once for all mutants.
+pub struct Bench {
+    jobs: Vec<Case>,
+    shaders: Shaders<'static>,
+}
+
+struct Case {
+    job: Job,
+    files: HashSet<&'static str>,
+    /// The output without any change.
+    bytes: Vec<u8>,
+    /// What the run costs, in operations of the sanitizer.
+    operations: u64,
+}
+
+impl Bench {
+    /// Prepares the cases.
+    ///
+    /// # Errors
+    /// When one of them fails without any change.
+    pub fn new() -> Result<Self, String> {
+        let shaders = Shaders::default();
+        let options = quick();
+        let [with_f16, without] = cases::devices();
+        let (five, many) = cases::many_workgroups();
+        let lists = [
+            (cases::for_mutants(), vec![with_f16.clone(), without.clone()], false),
+            (cases::rounding(), vec![with_f16, without], true),
+            (many, vec![five], false),
+        ];
+        let mut prepared = Vec::new();
+        for (list, devices, rounded) in lists {
+            for case in list {
+                let mut known: Vec<Plan> = Vec::new();
+                for caps in &devices {
+                    let plan = planned(&case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
+                    if !plan.passes.is_empty() && !known.contains(&plan) {
+                        prepared.push((case.clone(), caps.clone(), rounded));
+                        known.push(plan);
+                    }
+                }
+            }
+        }
+        let run = |(case, caps, rounded): &(crate::Case, tilewise_core::Caps, bool)| {
+            let mut job = Job::new(case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
+            job.rounded = *rounded;
+            let (outcome, operations) =
+                job.run_counted(&shaders, &options).map_err(|failure| format!("{failure}: {case:?}"))?;
+            let files = job.plan.passes.iter().flat_map(|pass| pass.parts.iter().map(|part| part.file)).collect();
+            Ok(Case { job, files, bytes: outcome.bytes, operations })
+        };
+        let mut jobs = prepared.par_iter().map(run).collect::<Result<Vec<_>, String>>()?;
+        jobs.sort_by_key(|case| case.operations);
+        Ok(Bench { jobs, shaders })
+    }
+
+    /// Number of cases, and the operations of all of them.
+    pub fn size(&self) -> (usize, u64) {
+        (self.jobs.len(), self.jobs.iter().map(|case| case.operations).sum())
+    }
+
+    /// The fates of mutants, in their order.
+    pub fn run(&self, mutants: &[Mutant]) -> Vec<Fate> {
+        mutants.par_iter().map(|mutant| self.fate(mutant).0).collect()
+    }
+
+    /// The fate of one mutant, and the case and the report that decided it.
+    pub fn fate(&self, mutant: &Mutant) -> (Fate, String) {
+        let original = FILES.iter().find(|(path, _)| *path == mutant.file).map_or("", |(_, text)| text);
+        let text = mutant.apply(original);
+        let shaders = Shaders::with(mutant.file, &text, &self.shaders);
+        let options = quick();
+        let mut same_bits = true;
+        for case in self.jobs.iter().filter(|case| case.files.contains(mutant.file)) {
+            let why = |failure: Failure| format!("{failure}\n    {:?}", case.job.prepared.case);
+            match case.job.run(&shaders, &options) {
+                Ok(outcome) => same_bits &= outcome.bytes == case.bytes,
+                Err(failure @ Failure::Invalid(_)) => return (Fate::Invalid, why(failure)),
+                Err(failure @ Failure::Refused(_)) => return (Fate::Refused, why(failure)),
+                Err(failure @ Failure::Wrong(_)) => return (Fate::Wrong, why(failure)),
+                Err(failure @ Failure::Found(kind, _)) => return (Fate::Found(kind), why(failure)),
+            }
+        }
+        (Fate::Survived { same_bits }, String::new())
+    }
+}
+
+/// One thread per run, since mutants run side by side; no loop of these cases is as long as the bound.
+fn quick() -> Options {
+    Options { parallel: false, max_iterations: 5000, max_findings: 1, ..options() }
+}

@@ -1,0 +1,293 @@
+//! The cases that show the library's kernels clean: every variant at sizes around every edge of its tile, in every type, layout, loader and store; and
+//! everything that does not depend on the variant on one of each kernel.
+//!
+//! They are smaller than the GPU's, because the interpreter is slower than any driver's code, and more, because nothing has to be compiled.
+
+use crate::case::{Groups, LAYOUTS};
+use crate::kernels::{Kernel, even_sizes, odd_sizes};
+use crate::{Case, Data, Entries, Place, quant_formats, themes};
+use tilewise::{Activation, Axis, DType};
+use tilewise_core::{Caps, DeviceClass, Variant};
+use tilewise_shaders::LIBRARY;
+
+const F32: [DType; 3] = [DType::F32; 3];
+
+/// Roomy devices, with the f16 extension and without.
+pub fn devices() -> [Caps; 2] {
+    let device = Caps {
+        max_workgroup_bytes: 48 << 10,
+        max_invocations: 1024,
+        max_workgroup_size_x: 1024,
+        name: "without f16".into(),
+        ..Caps::webgpu_default()
+    };
+    [Caps { f16: true, name: "with f16".into(), ..device.clone() }, device]
+}
+
+/// Every kernel and variant of the library.
+pub fn kernels() -> Vec<Kernel> {
+    let variants = |kernel: &'static tilewise_core::KernelDef| {
+        kernel.variants.iter().map(|variant| Kernel {
+            name: format!("{}/{}", kernel.name, variant.name),
+            variant,
+            splits: kernel.splits,
+        })
+    };
+    LIBRARY.kernels.iter().flat_map(variants).collect()
+}
+
+/// Of every kernel the variant with the smallest tile.
+pub fn one_of_each() -> Vec<Kernel> {
+    let all = kernels();
+    let smallest = |kernel: &tilewise_core::KernelDef| {
+        let ours = all.iter().filter(|k| k.name.split('/').next() == Some(kernel.name));
+        ours.min_by_key(|k| k.variant.bm * k.variant.bn).cloned()
+    };
+    LIBRARY.kernels.iter().filter_map(smallest).collect()
+}
+
+/// Every variant × layout around the edges of its tile, in vectors and in single elements, with A in the type of this index; B and C take their turns.
+pub fn edges(a: usize) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in kernels() {
+        for (i, layout) in LAYOUTS.into_iter().enumerate() {
+            let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
+            let odd = odd_sizes(kernel.variant);
+            // Of the small sizes one at a time, and all that lie around the tile.
+            let odd = [&odd[i..=i], &odd[4..]].concat().into_iter().map(|size| (size, true));
+            let sizes = even_sizes(kernel.variant).into_iter().map(|size| (size, false)).chain(odd);
+            for (j, (size, odd)) in sizes.enumerate() {
+                let case = Case { seed: (100 * i + j) as u64, ..Case::new(size, types) };
+                let case = case.kernel(&kernel.name).layout(layout);
+                cases.push(if odd { case.odd() } else { case });
+            }
+        }
+    }
+    cases
+}
+
+/// Every variant with one row, one column, and every K around its step, none included.
+pub fn thin() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in kernels() {
+        let Variant { bm, bn, bk, .. } = *kernel.variant;
+        let [bm, bn, bk] = [bm, bn, bk].map(|size| size as usize);
+        for (i, k) in [0, 1, bk - 1, bk, bk + 1, 2 * bk + 3].into_iter().enumerate() {
+            for (j, size) in [[3, 6, k], [1, bn + 1, k], [bm + 1, 1, k]].into_iter().enumerate() {
+                let types = [i, i + j, i + 2 * j].map(|t| DType::ALL[t % 3]);
+                let case = Case { seed: (10 * i + j) as u64, ..Case::new(size, types) };
+                let case = case.kernel(&kernel.name).layout(LAYOUTS[(i + j) % 4]);
+                cases.push(if j == 1 { case } else { case.odd() });
+            }
+        }
+    }
+    cases
+}
+
+/// More rows of tiles than the walk has in a band, on each kernel.
+pub fn bands() -> Vec<Case> {
+    let tiles = |kernel: &Kernel| {
+        let size = [10 * kernel.variant.bm as usize - 1, 2 * kernel.variant.bn as usize + 1, 3];
+        Case::new(size, F32).kernel(&kernel.name)
+    };
+    one_of_each().iter().flat_map(|kernel| [tiles(kernel), tiles(kernel).batch(2)]).collect()
+}
+
+/// Parts of K, on each kernel that takes them: few and many, parts that are not full, more than there are steps, in a batch, and 16-bit outputs.
+pub fn splits() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in one_of_each().into_iter().filter(|kernel| kernel.splits) {
+        let bk = kernel.variant.bk as usize;
+        for (i, splits) in [2, 3, 4, 7].into_iter().enumerate() {
+            for k in [1, 3 * bk + 5] {
+                let types = [DType::F32, DType::F32, DType::ALL[i % 3]];
+                let case = Case::new([5, 18, k], types).layout(LAYOUTS[i % 4]);
+                let case = case.kernel(format!("{}+k{splits}", kernel.name));
+                cases.push(case.clone());
+                cases.push(case.batch(3).odd());
+            }
+        }
+    }
+    for kernel in kernels().into_iter().filter(|kernel| kernel.splits) {
+        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn + 4, 2 * kernel.variant.bk + 4].map(|s| s as usize);
+        let case = Case::new([m, n, k], F32).kernel(format!("{}+k3", kernel.name));
+        cases.push(Case { beta: 2.0, residual: Some(Place::odd(DType::F16)), ..case });
+    }
+    cases
+}
+
+/// Batches, strides and offsets on each kernel.
+pub fn strides() -> Vec<Case> {
+    themes::on(&one_of_each(), &themes::strided())
+}
+
+/// Every pair of types in every layout on each kernel.
+pub fn mixed() -> Vec<Case> {
+    themes::on(&one_of_each(), &themes::mixed())
+}
+
+/// Every step of the epilogue, at the end of each mainloop and in a finishing pass, for each output type.
+pub fn epilogues() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in one_of_each() {
+        for (i, out) in DType::ALL.into_iter().enumerate() {
+            let types = [DType::F32, DType::F32, out];
+            let case = Case::new([6, 22, kernel.variant.bk as usize + 3], types).kernel(&kernel.name);
+            cases.extend(themes::epilogues(&case, DType::ALL[(i + 1) % 3]));
+            cases.extend(themes::epilogues(&case.clone().odd(), DType::ALL[(i + 2) % 3]));
+            if kernel.splits {
+                let split = case.kernel(format!("{}+k2", kernel.name)).batch(2).odd();
+                cases.extend(themes::epilogues(&split, DType::ALL[i]));
+            }
+        }
+    }
+    // In a batch each entry has its own bias and residual, and C its own old values.
+    for (i, entries) in [Entries::Apart(1), Entries::Between].into_iter().enumerate() {
+        let place = Place::odd(DType::ALL[i]).entries(entries);
+        let case = Case::new([5, 9, 3], [DType::F32, DType::F16, DType::ALL[i]]).kernel("naive").batch(3).odd();
+        let case = Case { beta: 0.5, residual: Some(place), c: case.c.entries(entries), ..case };
+        for axis in [Axis::M, Axis::N] {
+            cases.push(Case { bias: Some((axis, Place::odd(DType::F16))), ..case.clone() });
+        }
+    }
+    cases
+}
+
+/// Quantized weights on each kernel, and around the edges of every variant.
+pub fn quantized() -> Vec<Case> {
+    let mut cases = themes::on(&one_of_each(), &themes::quantized());
+    for kernel in kernels() {
+        for format in quant_formats() {
+            let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
+            for (i, [m, n]) in [[bm, bn], [bm + 1, bn + 1], [1, bn - 1], [2 * bm + 1, 2]].into_iter().enumerate() {
+                let size = [m, n, (1 + i % 2) * format.group_size() as usize];
+                let quantized = Some((format, DType::ALL[i % 3]));
+                cases.push(Case { quantized, ..Case::new(size, F32) }.kernel(&kernel.name));
+            }
+        }
+    }
+    cases
+}
+
+/// Groups of rows: the suite's ends, right and wrong, on each kernel.
+pub fn groups() -> Vec<Case> {
+    let mut cases = themes::on(&one_of_each(), &themes::grouped(&themes::ends(), true));
+    cases.extend(themes::on(&one_of_each()[..1], &themes::grouped(&themes::bad_ends(), true)));
+    cases.extend(themes::on(&one_of_each()[1..], &themes::grouped(&themes::bad_ends()[..2], true)));
+    cases
+}
+
+/// Groups that begin and end around the edges of every variant's tile, in every layout.
+pub fn group_edges() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, kernel) in kernels().into_iter().enumerate() {
+        let bm = kernel.variant.bm;
+        let ends = |lengths: &[u32]| {
+            let ends = lengths.iter().scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            });
+            ends.collect::<Vec<_>>()
+        };
+        let lengths = [vec![bm, 1, 0, bm + 1], vec![0, bm.max(2) - 1, 2 * bm], vec![1, 1, 1, bm], vec![2 * bm, 0, 0]];
+        for (j, (lengths, layout)) in lengths.iter().zip(LAYOUTS).enumerate() {
+            let ends = ends(lengths);
+            let rows = ends.last().map_or(0, |end| *end as usize);
+            let size = [(rows + 3).next_multiple_of(4), kernel.variant.bn as usize + 4, 8 + 4 * j];
+            let types = [i + j, j, i].map(|t| DType::ALL[t % 3]);
+            let case = Case { groups: Some(Groups { ends, on_device: true }), ..Case::new(size, types) };
+            let case = case.layout(layout).kernel(&kernel.name);
+            cases.push(if j % 2 == 0 {
+                case
+            } else {
+                Case { size: [rows + 1, size[1] - 1, size[2] + 1], ..case }.odd()
+            });
+        }
+    }
+    cases
+}
+
+/// Sizes of nothing.
+pub fn empty() -> Vec<Case> {
+    themes::on(&one_of_each(), &themes::empty())
+}
+
+/// Outputs in 16 bits of numbers that f32 holds exactly: ties, the ends of the normal and of the subnormal range, infinities and NaN. Each must come
+/// out rounded to nearest even.
+pub fn rounding() -> Vec<Case> {
+    let step = |exponent: i32| 2f32.powi(exponent);
+    let mut numbers =
+        vec![1.0, f32::INFINITY, f32::NAN, f32::MAX, step(-126), 1e30, 65504.0, 65519.99, 65520.0, 65536.0];
+    for (unit, last) in [(1.0, 11), (1.0, 8), (step(-14), 11), (step(-15), 10), (step(-20), 5), (1024.0, 11), (3.0, 8)]
+    {
+        // Half a step above and below, three halves, and the same by a last bit of f32 more and less.
+        for halves in [-3.0, -1.0, 1.0, 3.0, 5.0] {
+            let number: f32 = unit + halves * unit * step(-last);
+            numbers.extend([number, f32::from_bits(number.to_bits() + 1), f32::from_bits(number.to_bits() - 1)]);
+        }
+    }
+    numbers.extend([step(-24), step(-25), step(-25) * 1.001, step(-26), step(-14) * 0.9999, 3.0 * step(-25)]);
+    numbers.extend(numbers.clone().iter().map(|number| -number));
+    let rows = numbers.len();
+    let mut cases = Vec::new();
+    for out in DType::ALL {
+        for odd in [false, true] {
+            let case = Case::new([rows, 1, 1], [DType::F32, DType::F32, out]).kernel("naive");
+            let case = if odd { case.odd() } else { case };
+            cases.push(Case { a_data: Data::Given(numbers.clone()), b_data: Data::Given(vec![1.0]), ..case });
+        }
+    }
+    cases
+}
+
+/// A device on which five workgroups fill a dimension of the grid, and cases that need two.
+pub fn many_workgroups() -> (Caps, Vec<Case>) {
+    let caps = Caps { max_workgroups: 5, ..devices()[0].clone() };
+    let case = Case::new([40, 90, 3], F32).kernel("naive");
+    let half = [DType::F32, DType::F16, DType::BF16];
+    let cases = vec![case.clone(), case, Case::new([23, 31, 2], half).kernel("naive").batch(2).odd()];
+    (caps, cases)
+}
+
+/// A device on which edges are peeled off, and products that have them.
+pub fn peeled() -> (Caps, Vec<Case>) {
+    let caps = Caps { class: DeviceClass::Cpu, ..devices()[1].clone() };
+    let types = [DType::F32, DType::F32, DType::F16];
+    (caps, vec![Case::new([129, 130, 20], F32), Case::new([257, 129, 9], types).odd()])
+}
+
+/// What the mutation check runs: most of the above, at the smallest tiles, in an order of its own.
+pub fn for_mutants() -> Vec<Case> {
+    let smallest = one_of_each();
+    let of_smallest = |case: &Case| {
+        smallest.iter().any(|kernel| case.kernel.as_ref().is_some_and(|name| name.starts_with(&kernel.name)))
+    };
+    let edges = (0..3).flat_map(edges).chain(thin()).chain(group_edges()).filter(of_smallest);
+    edges.chain(bands()).chain(splits()).chain(strides()).chain(mixed()).chain(epilogues()).chain(groups()).collect()
+}
+
+/// Of one kernel, a case for each type of A, B and C and each way in and out, whose bits no device is free to choose.
+pub fn for_bits(kernel: &Kernel) -> Vec<Case> {
+    let [bm, bn, bk] = [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
+    let mut cases = Vec::new();
+    for (i, layout) in LAYOUTS.into_iter().enumerate() {
+        let types = [i, i + 1, 2 * i].map(|t| DType::ALL[t % 3]);
+        let case = Case::new([bm.min(64) + 4, bn.min(64) + 4, bk + 8], types).layout(layout).kernel(&kernel.name);
+        cases.push(if i % 2 == 0 { case } else { case.odd() });
+    }
+    let case = Case::new([5, 22, bk + 3], F32).kernel(&kernel.name);
+    let bias = Some((Axis::N, Place::packed(DType::F16)));
+    let epilogue = Case { alpha: 0.7, beta: 1.3, bias, residual: Some(Place::odd(DType::BF16)), ..case };
+    cases.push(Case { activation: Activation::Relu, ..epilogue });
+    let format = quant_formats()[0];
+    let size = [3, 9, 2 * format.group_size() as usize];
+    let types = [DType::F32, DType::F32, DType::BF16];
+    cases.push(Case { quantized: Some((format, DType::F16)), ..Case::new(size, types).kernel(&kernel.name) });
+    let groups = Some(Groups { ends: vec![3, 3, 7], on_device: true });
+    cases.push(Case { groups, ..Case::new([9, 22, 12], [DType::BF16, DType::F16, DType::F32]).kernel(&kernel.name) });
+    if kernel.splits {
+        let types = [DType::F32, DType::F32, DType::F16];
+        cases.push(Case::new([5, 22, 2 * bk + 3], types).kernel(format!("{}+k2", kernel.name)).odd());
+    }
+    cases
+}

@@ -1,0 +1,322 @@
+//! A case's shaders in the sanitizer instead of on a GPU: the same plan, the same assembled text, buffers of the sizes that the plan binds.
+//!
+//! Of every operand exactly the logical range is declared: what lies before, behind and between its rows is NaN, and touching it is a finding. Memory
+//! of workgroups and variables starts undefined, as the library's pipelines run without zeroing. With beta = 0 the output is poisoned, and every
+//! element of it must be written. So a clean run shows what the library's unchecked shaders stand on.
+
+pub mod cases;
+mod ranges;
+
+use crate::runner::problem;
+use crate::{Case, Outcome, Prepared};
+use ranges::Elements;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::{Binding, Forced, Part, Pass};
+use tilewise_core::{Axis, Caps, Format, Grouping, Operand, Plan, convert, plan};
+use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
+use tilewise_shaders::{LIBRARY, assemble_with};
+
+/// Why a case failed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// The planner has no plan, or the sanitizer does not run it.
+    Refused(String),
+    /// The text is no valid WGSL.
+    Invalid(String),
+    /// The sanitizer found something: the kind of the first finding, and all of them as a report.
+    Found(Kind, String),
+    /// The output is not the oracle's.
+    Wrong(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Refused(text) => write!(f, "refused: {text}"),
+            Failure::Invalid(text) => write!(f, "invalid: {text}"),
+            Failure::Found(_, text) => write!(f, "found:\n{text}"),
+            Failure::Wrong(text) => write!(f, "wrong: {text}"),
+        }
+    }
+}
+
+/// Shaders by their parts, parsed once. Made of the library's files, or of the same with one of them replaced.
+#[derive(Default)]
+pub struct Shaders<'a> {
+    replaced: Option<(&'a str, &'a str, &'a Shaders<'a>)>,
+    parsed: Mutex<HashMap<Vec<Part>, Result<Arc<Shader>, Failure>>>,
+}
+
+impl<'a> Shaders<'a> {
+    /// With another text for the file `path`; passes without it are taken from `library`.
+    pub fn with(path: &'a str, text: &'a str, library: &'a Shaders<'a>) -> Self {
+        Shaders { replaced: Some((path, text, library)), parsed: Mutex::default() }
+    }
+
+    fn get(&self, pass: &Pass) -> Result<Arc<Shader>, Failure> {
+        let replaced = match self.replaced {
+            Some((path, _, library)) if pass.parts.iter().all(|part| part.file != path) => return library.get(pass),
+            Some((path, text, _)) => Some((path, text)),
+            None => None,
+        };
+        if let Some(known) = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).get(&pass.parts) {
+            return known.clone();
+        }
+        let other = |path: &str| replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text);
+        let shader = assemble_with(pass, other).map_err(Failure::Invalid).and_then(|text| {
+            Shader::parse(&pass.label, &text).map(Arc::new).map_err(|error| Failure::Invalid(error.to_string()))
+        });
+        self.parsed.lock().unwrap_or_else(PoisonError::into_inner).insert(pass.parts.clone(), shader.clone());
+        shader
+    }
+}
+
+/// As the library's pipelines run, without counting costs.
+pub fn options() -> Options {
+    Options { zero_init: ZeroInit::NONE, costs: None, ..Options::default() }
+}
+
+/// The plan of a case on a device with these caps.
+///
+/// # Errors
+/// `Refused`, with the planner's reason.
+pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
+    let refused = |error: tilewise_core::Error| Failure::Refused(error.to_string());
+    let forced: Option<Forced> = case.kernel.as_deref().map(str::parse).transpose().map_err(refused)?;
+    plan(&problem(case), caps, &LIBRARY, forced.as_ref()).map_err(refused)
+}
+
+/// A case with everything that a run needs.
+pub struct Job {
+    /// The case and what must come of it.
+    pub prepared: Prepared,
+    /// How it is computed.
+    pub plan: Plan,
+    /// Whether each element must be the oracle's value rounded to nearest even. The case must be such that f32 holds it exactly.
+    pub rounded: bool,
+}
+
+impl Job {
+    /// Prepares a case for a device with these caps.
+    ///
+    /// # Errors
+    /// `Refused`, when the planner has no plan.
+    pub fn new(case: &Case, caps: &Caps) -> Result<Self, Failure> {
+        let plan = planned(case, caps)?;
+        let prepared = Prepared::new(case).map_err(Failure::Refused)?;
+        Ok(Job { prepared, plan, rounded: false })
+    }
+
+    /// Runs the passes in order, each with what the passes before it left.
+    ///
+    /// # Errors
+    /// The first of: no valid text, a finding, an output that is not the oracle's.
+    pub fn run(&self, shaders: &Shaders<'_>, options: &Options) -> Result<Outcome, Failure> {
+        self.run_counted(shaders, options).map(|(outcome, _)| outcome)
+    }
+
+    /// As [`run`](Self::run), with the number of operations that it took.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_counted(&self, shaders: &Shaders<'_>, options: &Options) -> Result<(Outcome, u64), Failure> {
+        let mut c = self.prepared.old.bytes.clone();
+        let mut scratch = Vec::new();
+        let mut operations = 0;
+        for pass in &self.plan.passes {
+            let report = self.pass(pass, &*shaders.get(pass)?, options, &c, &scratch)?;
+            operations += report.counters.operations;
+            for binding in pass.bindings.iter().filter(|binding| binding.writable) {
+                let bytes = &report.buffers[&(0, binding.role.binding())];
+                match binding.role {
+                    Role::Scratch => scratch.clone_from(bytes),
+                    _ => c[..bytes.len()].copy_from_slice(bytes),
+                }
+            }
+        }
+        let outcome = self.prepared.judge(c).map_err(Failure::Wrong)?;
+        if self.rounded {
+            self.check_rounding(&outcome).map_err(Failure::Wrong)?;
+        }
+        Ok((outcome, operations))
+    }
+
+    fn pass(
+        &self,
+        pass: &Pass,
+        shader: &Shader,
+        options: &Options,
+        c: &[u8],
+        scratch: &[u8],
+    ) -> Result<Report, Failure> {
+        let params = Buffer::new(bytemuck::bytes_of(&pass.params));
+        let mut launch = Launch::new(shader)
+            .grid([pass.grid[0], pass.grid[1], 1])
+            .bind(0, Role::Params.binding(), params)
+            .options(options.clone());
+        for binding in &pass.bindings {
+            let buffer = self.buffer(binding, c, scratch);
+            launch = launch.bind(0, binding.role.binding(), buffer);
+        }
+        let report = launch.run().map_err(|error| match error {
+            Error::Invalid(text) => Failure::Invalid(text),
+            other => Failure::Refused(other.to_string()),
+        })?;
+        match report.findings.first() {
+            None => Ok(report),
+            Some(Finding { kind, .. }) => Err(Failure::Found(*kind, report.render(shader, false))),
+        }
+    }
+
+    /// What is bound for a role, as long as the plan says, with its logical range.
+    fn buffer(&self, binding: &Binding, c: &[u8], scratch: &[u8]) -> Buffer {
+        let Prepared { a, b, bias, residual, .. } = &self.prepared;
+        let problem = &self.plan.problem;
+        let (n, rows) = (problem.n, self.rows());
+        let words = binding.element_bytes == 4;
+        // The passes of a plan with edges each bind their part, and the ranges are those of the whole.
+        let whole = self.plan.edges.is_empty();
+        let cut = |bytes: &[u8]| Buffer::new(cut(bytes, if whole { binding.bytes } else { bytes.len() as u64 }));
+        match binding.role {
+            Role::C => {
+                let elements = self.elements(Role::C);
+                let buffer = elements.declare(cut(c), words);
+                // In words shared with others' bytes, these are read and written back.
+                let unread = problem.epilogue.beta == 0.0 && !(words && elements.shares_words());
+                let buffer = if whole { buffer.must_write() } else { buffer };
+                if whole && unread { buffer.poisoned() } else { buffer }
+            }
+            Role::Scratch => {
+                let written = 0..if problem.grouping == Grouping::Batched { binding.bytes } else { rows * n * 4 };
+                match binding.writable {
+                    true => Buffer::output(binding.bytes as usize).range(written),
+                    false => cut(scratch).range(written),
+                }
+            }
+            Role::Offsets => {
+                let ends = self.prepared.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
+                cut(bytemuck::cast_slice(ends)).range(0..4 * ends.len() as u64)
+            }
+            role => {
+                let bytes = match role {
+                    Role::A => a.bytes.clone(),
+                    Role::Bias => bias.as_ref().map_or(Vec::new(), |stored| stored.bytes.clone()),
+                    Role::Residual => residual.as_ref().map_or(Vec::new(), |stored| stored.bytes.clone()),
+                    Role::B if self.prepared.weights.is_none() => b.bytes.clone(),
+                    _ => self.weights(role),
+                };
+                self.elements(role).declare(cut(&bytes), words)
+            }
+        }
+    }
+
+    /// The bytes of a part of quantized weights.
+    fn weights(&self, role: Role) -> Vec<u8> {
+        let weights = self.prepared.weights.iter().flatten();
+        match role {
+            Role::BScales => weights.flat_map(|w| w.scales().to_vec()).collect(),
+            Role::BBiases => weights.flat_map(|w| w.biases().to_vec()).collect(),
+            _ => weights.flat_map(|w| bytemuck::cast_slice::<u32, u8>(w.codes()).to_vec()).collect(),
+        }
+    }
+
+    /// Rows of A and C that belong to anybody: those up to the last end of a group.
+    fn rows(&self) -> u64 {
+        let m = self.plan.problem.m;
+        match &self.prepared.case.groups {
+            None => m,
+            Some(groups) => groups.ends.iter().fold(0, |start, &end| u64::from(end).clamp(start, m)),
+        }
+    }
+
+    /// The elements of an operand.
+    fn elements(&self, role: Role) -> Elements {
+        let problem = &self.plan.problem;
+        let (n, k, batch, entries, rows) = (problem.n, problem.k, problem.batch, problem.entries(), self.rows());
+        let dense = |operand: Operand, entries, shape| {
+            Elements::new(operand, entries, shape, 8 * operand.format.dtype().bytes())
+        };
+        match (role, problem.b.format) {
+            (Role::A, _) => dense(problem.a, batch, [rows, k]),
+            (Role::C, _) => dense(problem.c, batch, [rows, n]),
+            (Role::Residual, _) => dense(problem.epilogue.residual.unwrap_or(problem.c), batch, [rows, n]),
+            (Role::Bias, _) => {
+                let bias = problem.epilogue.bias.expect("a bias is bound only where there is one");
+                let length = if bias.axis == Axis::M { rows } else { n };
+                dense(bias.operand, entries, [length, 1])
+            }
+            (Role::B, Format::Quantized(format, _)) => Elements::new(problem.b, entries, [k, n], format.bits()),
+            (_, Format::Quantized(format, scales)) => {
+                let group = format.group_size();
+                let mut operand = problem.b;
+                for number in [&mut operand.offset, &mut operand.ld, &mut operand.batch_stride] {
+                    *number /= group;
+                }
+                Elements::new(operand, entries, [k / group, n], 8 * scales.bytes())
+            }
+            _ => dense(problem.b, entries, [k, n]),
+        }
+    }
+
+    fn check_rounding(&self, outcome: &Outcome) -> Result<(), String> {
+        let dtype = self.prepared.case.c.dtype;
+        let computed = convert::decode(dtype, &outcome.bytes).map_err(|error| error.to_string())?;
+        let expected = &self.prepared.expected;
+        for (index, (got, &value)) in computed.iter().zip(&expected.value).enumerate() {
+            let wanted = convert::round(dtype, value as f32);
+            if expected.written[index] && got.to_bits() != wanted.to_bits() && !(got.is_nan() && wanted.is_nan()) {
+                return Err(format!("element {index} is {got:e}, and {value:e} rounds to {wanted:e}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As much of `bytes` as is bound; what is missing at the end is NaN in every type.
+fn cut(bytes: &[u8], len: u64) -> Vec<u8> {
+    let mut bytes = bytes[..bytes.len().min(len as usize)].to_vec();
+    bytes.resize(len as usize, 0xff);
+    bytes
+}
+
+/// Every case with its plan on each of the devices; once where the plans are the same.
+///
+/// # Panics
+/// When a case has no plan.
+pub fn plans<'a>(devices: &'a [Caps], cases: &'a [Case]) -> impl Iterator<Item = (&'a Case, &'a Caps, Plan)> {
+    cases.iter().flat_map(move |case| {
+        let mut known: Vec<Plan> = Vec::new();
+        devices.iter().filter_map(move |caps| {
+            let plan = planned(case, caps).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
+            let new = !known.contains(&plan);
+            known.push(plan.clone());
+            new.then_some((case, caps, plan))
+        })
+    })
+}
+
+/// Runs cases on devices and fails with what went wrong in the first few of them.
+///
+/// # Panics
+/// When any case failed.
+pub fn check(devices: &[Caps], cases: &[Case], options: &Options, rounded: bool) {
+    let start = Instant::now();
+    let shaders = Shaders::default();
+    let (mut ran, mut worst, mut failures) = (0, 0f64, Vec::new());
+    for (case, caps, plan) in plans(devices, cases) {
+        let prepared = Prepared::new(case).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
+        let outcome = Job { prepared, plan, rounded }.run(&shaders, options);
+        ran += 1;
+        match outcome {
+            Ok(outcome) => worst = worst.max(outcome.worst),
+            Err(failure) => failures.push(format!("{failure}\n    {case:?} {}", caps.name)),
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{ran} runs of {} cases in {seconds:.1} s, worst error {worst:.2} of its bound", cases.len());
+    let shown = failures.iter().take(4).cloned().collect::<Vec<_>>().join("\n");
+    assert!(failures.is_empty(), "{} of {ran} failed:\n{shown}", failures.len());
+}

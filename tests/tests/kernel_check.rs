@@ -1,0 +1,142 @@
+//! Custom kernels under the sanitizer, from every kind of context: what is wrong is found and placed in the user's text, what is right is clean and gives
+//! what running gives.
+
+use half::bf16;
+use tilewise::tilewise_sanitizer::{Kind, Options};
+use tilewise::{Call, Context, DType, Edge, Kernel, Tensor};
+use tilewise_tests::adapters;
+
+fn contexts() -> Vec<Context> {
+    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
+}
+
+fn kernel(body: &str) -> Kernel {
+    Kernel::new("mine").inputs(["a"]).outputs(["out"]).source(body)
+}
+
+fn call(context: &Context, n: usize) -> Call {
+    let data: Vec<f32> = (0..n).map(|i| i as f32).collect();
+    let a = Tensor::upload(context, &data, &[n]).unwrap();
+    Call::new(context).input(&a).output(DType::F32, &[n]).grid([n as u32, 1, 1]).workgroup([32, 1, 1])
+}
+
+/// The kinds found, without repetition; what is rendered names a place in the body.
+#[track_caller]
+fn found(kernel: &Kernel, call: &Call) -> Vec<Kind> {
+    let check = kernel.check(call).unwrap_or_else(|error| panic!("{error}"));
+    let text = check.render(false);
+    assert_eq!(check.is_clean(), text.is_empty(), "{text}");
+    let mut kinds: Vec<_> = check.report.findings.iter().map(|finding| finding.kind).collect();
+    // What was never written has no place.
+    if kinds.iter().any(|&kind| kind != Kind::NeverWritten) {
+        assert!(text.contains("mine (body):"), "{text}");
+    }
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+#[test]
+fn findings() {
+    const REVERSE: &str = "var<workgroup> t: array<f32, 32>;
+        let i = local_id.x;
+        t[i] = a[global_id.x];
+        BARRIER
+        out[global_id.x] = t[31u - i];";
+    for context in contexts() {
+        let whole = call(&context, 64).edge(Edge::Whole);
+        let clean: &[Kind] = &[];
+        assert_eq!(found(&kernel(&REVERSE.replace("BARRIER", "workgroupBarrier();")), &whole), clean);
+        assert_eq!(found(&kernel(&REVERSE.replace("BARRIER", "")), &whole), [Kind::Race]);
+
+        let call = call(&context, 40);
+        let copy = kernel("out[global_id.x] = a[global_id.x];");
+        assert_eq!(found(&copy, &call), clean);
+        assert_eq!(found(&copy, &call.clone().edge(Edge::Whole)), [Kind::OutOfBounds]);
+        assert_eq!(found(&kernel("out[global_id.x] = a[global_id.x + 1u];"), &call), [Kind::OutOfBounds]);
+        let half = "if global_id.x % 2u == 0u { out[global_id.x] = a[global_id.x]; }";
+        assert_eq!(found(&kernel(half), &call), [Kind::NeverWritten]);
+        assert_eq!(found(&kernel(half), &call.clone().init_value(f32::NAN)), clean);
+        let add = "out[global_id.x] += a[global_id.x];";
+        assert_eq!(found(&kernel(add), &call), [Kind::Uninitialised]);
+        assert_eq!(found(&kernel(add), &call.clone().init_value(1.0)), clean);
+        assert_eq!(
+            found(&kernel("out[global_id.x] = f32(global_id.x / a_shape[0] / (a_shape[0] - 40u));"), &call),
+            [Kind::DivisionByZero]
+        );
+    }
+}
+
+/// Outside a strided view lies nothing, though the buffer goes on.
+#[test]
+fn views_are_what_is_declared() {
+    for context in contexts() {
+        let data: Vec<f32> = (0..48).map(|i| i as f32).collect();
+        let all = Tensor::upload(&context, &data, &[6, 8]).unwrap();
+        let view = all.slice(&[1..5, 2..5]).unwrap();
+        let call = Call::new(&context).input(&view).output(DType::F32, &[4, 3]).grid([3, 4, 1]).workgroup([4, 4, 1]);
+        let body = "out[global_id.y * 3u + global_id.x] = a[(global_id.y) * a_strides[0] + global_id.x + STEP];";
+        let kernel = kernel(body).ensure_contiguous(false);
+        let clean = kernel.check(&call.clone().constant("STEP", 0u32)).unwrap();
+        assert!(clean.is_clean(), "{}", clean.render(false));
+        assert_eq!(clean.outputs[0].read_blocking::<f32>().unwrap(), view.read_blocking::<f32>().unwrap());
+        assert_eq!(clean.outputs[0].shape(), [4, 3]);
+        assert_eq!(found(&kernel, &call.constant("STEP", 1u32)), [Kind::OutOfBounds]);
+        // As a row-major copy the view is an array without gaps.
+        let packed = Call::new(&context).input(&view).output(DType::F32, &[12]).grid([12, 1, 1]);
+        let kernel = Kernel::new("mine").inputs(["a"]).outputs(["out"]).source("out[global_id.x] = a[global_id.x];");
+        assert_eq!(found(&kernel, &packed), []);
+    }
+}
+
+/// Checking gives the outputs that running gives, in every type, and counts.
+#[test]
+fn outputs_and_counters() {
+    for context in contexts() {
+        let call = call(&context, 40);
+        let kernel = kernel("let x = a[global_id.x]; out[global_id.x] = fma(x, 0.1, sqrt(x + 2.0)) * x;");
+        let check = kernel.check_with(&call, Options { trace: true, ..Options::default() }).unwrap();
+        let (checked, run) = (&check.outputs[0], &kernel.run(&call).unwrap()[0]);
+        let (checked, run) = (checked.read_blocking::<f32>().unwrap(), run.read_blocking::<f32>().unwrap());
+        for (checked, run) in checked.iter().zip(&run) {
+            assert!((checked - run).abs() <= 1e-5 * run.abs(), "{checked} and {run}");
+        }
+        let counters = &check.report.counters;
+        assert_eq!((counters.global_reads.total, counters.global_reads.max), (40, 1));
+        assert_eq!((counters.global_writes.total, counters.global_writes.max), (40, 1));
+        assert_eq!(check.report.trace.iter().filter(|access| access.write && access.variable == "out").count(), 40);
+
+        // Three elements of bf16 in two words.
+        let data = [1.0f32, 2.0, 3.0].map(bf16::from_f32);
+        let a = Tensor::upload(&context, &data, &[3]).unwrap();
+        let call = Call::new(&context).input(&a).output(DType::BF16, &[3]).grid([2, 1, 1]);
+        let kernel = Kernel::new("mine").inputs(["a"]).outputs(["out"]).source("out[global_id.x] = a[global_id.x];");
+        let check = kernel.check(&call).unwrap();
+        assert!(check.is_clean(), "{}", check.render(false));
+        assert_eq!(check.outputs[0].read_blocking::<bf16>().unwrap(), data);
+    }
+}
+
+/// Half precision can be checked without a device that has it.
+#[test]
+fn half_precision() {
+    for context in contexts() {
+        let kernel = kernel("out[global_id.x] = f16(a[global_id.x]) * 2.0h;");
+        let a = Tensor::upload(&context, &[1.0f32, 2.5, -3.0], &[3]).unwrap();
+        let call = Call::new(&context).input(&a).output(DType::F16, &[3]).grid([3, 1, 1]);
+        let check = kernel.check(&call).unwrap();
+        assert!(check.is_clean(), "{}", check.render(false));
+        assert_eq!(check.outputs[0].read_f32_blocking().unwrap(), [2.0, 5.0, -6.0]);
+    }
+}
+
+#[test]
+fn nothing_to_check() {
+    for context in contexts() {
+        let kernel = kernel("out[global_id.x] = a[0];");
+        let call = call(&context, 1).init_value(2.0).grid([0, 1, 1]);
+        let check = kernel.check(&call).unwrap();
+        assert!(check.is_clean());
+        assert_eq!(check.outputs[0].read_blocking::<f32>().unwrap(), [2.0]);
+    }
+}

@@ -1,0 +1,280 @@
+//! Custom kernels that cannot run: each kind gives its own error, the same on every device, with line and column of the user's own text or with the
+//! numbers. None panics or reaches the driver.
+
+use tilewise::{Call, Context, DType, Edge, Error, Kernel, Tensor, wgpu};
+use tilewise_tests::adapters;
+
+fn contexts() -> Vec<Context> {
+    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
+}
+
+fn kernel(body: &str) -> Kernel {
+    Kernel::new("mine").inputs(["a"]).outputs(["out"]).source(body)
+}
+
+fn call(context: &Context) -> Call {
+    let a = Tensor::zeros(context, DType::F32, &[4]).unwrap();
+    Call::new(context).input(&a).output(DType::F32, &[4]).grid([4, 1, 1])
+}
+
+const FINE: &str = "out[global_id.x] = a[global_id.x];";
+
+/// Fails unless running and checking give the same error, of this kind and with all of these words.
+#[track_caller]
+fn refused(kernel: &Kernel, call: &Call, kind: fn(&Error) -> bool, words: &[&str]) {
+    let error = kernel.run(call).expect_err("bad input must be refused");
+    let text = error.to_string();
+    assert!(kind(&error), "another kind of error than expected: {error:?}");
+    assert!(words.iter().all(|word| text.contains(word)), "{text:?} lacks one of {words:?}");
+    assert_eq!(kernel.check(call).expect_err("nor can it be checked"), error);
+}
+
+macro_rules! kind {
+    ($pattern:ident) => {
+        |error: &Error| matches!(error, Error::$pattern { .. })
+    };
+}
+
+/// Whatever is wrong with the text points into the part that the user wrote, by its own lines and columns.
+#[test]
+fn places_in_the_text() {
+    for context in contexts() {
+        let call = call(&context);
+        for (body, place) in [
+            ("let i = global_id.x;\nout[i] = nobody;", "mine (body):2:10"),
+            ("let i = global_id.x\nout[i] = 1.0;", "mine (body):2:1"),
+            ("out[0] = 1.0;\n  out[1] = 2u;", "mine (body):2:3"),
+            ("out[0] = 1.0; a[0] = 1.0;", "mine (body):1:15"),
+            // Declarations that move to module scope keep their place, and what follows them too.
+            ("out[0] = 1.0;\n   var<workgroup> t: array<f33, 4>;", "mine (body):2:28"),
+            ("var<workgroup> t: f32; out[0] = é;\nlet x = 1;", "mine (body):1:33"),
+            ("const N = 4u; out[M] = 1.0;", "mine (body):1:19"),
+            ("out[0] = 1.0; }\nfn other() {", "mine (body):1:15"),
+            ("out[0] = 1.0;\nif true {", "mine (body):2:9"),
+        ] {
+            refused(&kernel(body), &call, kind!(Kernel), &[place]);
+        }
+        let header = |text: &str| kernel(FINE).header(text);
+        refused(&header("// first\nfn f() -> f32 { return 1u; }"), &call, kind!(Kernel), &["mine (header):2:"]);
+        refused(&header("enable f16;\nenable nothing;"), &call, kind!(Kernel), &["mine (header):2:8"]);
+        refused(&header("fn f() {"), &call, kind!(Kernel), &["mine (header):1:8"]);
+        refused(&header("fn f() -> u32 { return a_shape[0]; }"), &call, kind!(Kernel), &["mine (header):1:24"]);
+        refused(&header("fn main() {}"), &call, kind!(Kernel), &["main"]);
+    }
+}
+
+/// Under `Edge::Clip` clipped invocations have left before any barrier.
+#[test]
+fn barriers_and_clipping() {
+    for context in contexts() {
+        let call = call(&context);
+        for (body, place) in [
+            ("out[0] = 1.0;\n workgroupBarrier();", "mine (body):2:2: not all invocations reach this workgroupBarrier"),
+            ("storageBarrier(); out[0] = 1.0;", "mine (body):1:1"),
+            ("var<workgroup> n: u32; out[0] = f32(workgroupUniformLoad(&n));", "mine (body):1:37"),
+        ] {
+            refused(&kernel(body), &call, kind!(Kernel), &[place, "Edge::Whole"]);
+            kernel(body).run(&call.clone().edge(Edge::Whole)).unwrap();
+        }
+        let header = kernel("out[0] = 1.0; f();").header("fn f() { workgroupBarrier(); }");
+        refused(&header, &call, kind!(Kernel), &["mine (header):1:10"]);
+        kernel("out[0] = 1.0; // workgroupBarrier()").run(&call).unwrap();
+    }
+}
+
+#[test]
+fn names_and_numbers_of_tensors() {
+    for context in contexts() {
+        let call = call(&context);
+        let named = |input: &str, output: &str| Kernel::new("mine").inputs([input]).outputs([output]).source(FINE);
+        refused(&named("a b", "out"), &call, kind!(Kernel), &["\"a b\"", "identifier"]);
+        refused(&named("while", "out"), &call, kind!(Kernel), &["\"while\"", "keyword"]);
+        refused(&named("array", "out"), &call, kind!(Kernel), &["\"array\""]);
+        refused(&named("global_id", "out"), &call, kind!(Kernel), &["\"global_id\""]);
+        refused(&named("a", "a"), &call, kind!(Kernel), &["\"a\"", "twice"]);
+        refused(&named("a", "a_shape"), &call, kind!(Kernel), &["\"a_shape\""]);
+        refused(&kernel(FINE), &call.clone().constant("out", 1u32), kind!(Kernel), &["\"out\""]);
+        refused(&kernel(FINE), &call.clone().constant("N", 1u32).dtype("N", DType::F32), kind!(Kernel), &["\"N\""]);
+        refused(&kernel(FINE).inputs(["a", "b"]), &call, kind!(Shape), &["\"b\"", "1"]);
+        refused(&kernel(FINE).outputs(["out", "o2", "o3"]), &call, kind!(Shape), &["\"o3\"", "1"]);
+        let none = Kernel::new("mine").inputs(["a"]).source("let x = a[0];");
+        let a = Tensor::zeros(&context, DType::F32, &[1]).unwrap();
+        refused(&none, &Call::new(&context).input(&a).grid([1, 1, 1]), kind!(Shape), &["no outputs"]);
+        refused(&kernel("let x = a[0];"), &call, kind!(Kernel), &["nothing writes the output \"out\""]);
+        refused(&kernel("let x = a[0]; // out"), &call, kind!(Kernel), &["\"out\""]);
+    }
+}
+
+#[test]
+fn templates_and_types() {
+    for context in contexts() {
+        let call = call(&context);
+        let t = kernel("out[0] = f32(T(1));");
+        refused(&t, &call.clone().dtype("T", DType::BF16), kind!(Unsupported), &["T = bf16"]);
+        for value in [f32::NAN, f32::INFINITY] {
+            let words = ["N = ", &value.to_string()];
+            refused(&kernel("out[0] = N;"), &call.clone().constant("N", value), kind!(Value), &words);
+        }
+        let atomic = kernel("atomicAdd(&out[0], 1);").atomic_outputs(true);
+        refused(&atomic, &call, kind!(Unsupported), &["\"out\" is f32", "i32 or u32"]);
+        refused(&kernel(FINE), &call.clone().init_value(1.0).output(DType::F32, &[1]), kind!(Shape), &["2"]);
+    }
+}
+
+/// What the module must not bring along.
+#[test]
+fn headers_that_reach_beyond() {
+    for context in contexts() {
+        let call = call(&context);
+        let header = |text: &str| kernel(FINE).header(text);
+        let binding = "@group(0) @binding(9) var<storage, read_write> other: array<f32>;";
+        refused(&header(binding), &call, kind!(Kernel), &["other"]);
+        refused(&header("override SIZE = 4u;"), &call, kind!(Kernel), &["SIZE", "override"]);
+        let entry = "@compute @workgroup_size(1) fn second() {}";
+        refused(&header(entry), &call, kind!(Kernel), &["second", "entry point"]);
+    }
+}
+
+#[test]
+fn grids_and_workgroups() {
+    for context in contexts() {
+        let (call, fine) = (call(&context), kernel(FINE));
+        let a = Tensor::zeros(&context, DType::F32, &[1]).unwrap();
+        refused(&fine, &Call::new(&context).input(&a).output(DType::F32, &[1]), kind!(Value), &["no grid"]);
+        refused(&fine, &call.clone().workgroup([4, 0, 1]), kind!(Value), &["[4, 0, 1]"]);
+        let limits = context.device().map_or_else(wgpu::Limits::defaults, wgpu::Device::limits);
+        let most = limits.max_compute_workgroups_per_dimension;
+        for (axis, grid) in [("x", [most * 8 + 1, 1, 1]), ("y", [1, most + 1, 1]), ("z", [1, 1, u32::MAX])] {
+            let needed = [grid[0].div_ceil(8), grid[1], grid[2]].into_iter().max().unwrap();
+            let words = [&format!("along {axis}") as &str, &needed.to_string(), &most.to_string()];
+            refused(&fine, &call.clone().grid(grid).workgroup([8, 1, 1]), kind!(Unsupported), &words);
+        }
+        let x = limits.max_compute_workgroup_size_x;
+        let words = [&(x + 1).to_string() as &str, &x.to_string(), "max_compute_workgroup_size_x"];
+        refused(&fine, &call.clone().workgroup([x + 1, 1, 1]), kind!(Unsupported), &words);
+        let z = limits.max_compute_workgroup_size_z;
+        refused(&fine, &call.clone().workgroup([1, 1, z + 1]), kind!(Unsupported), &["max_compute_workgroup_size_z"]);
+        let invocations = limits.max_compute_invocations_per_workgroup;
+        let words = [&(invocations * 2).to_string() as &str, &invocations.to_string(), "invocations"];
+        let workgroup = [limits.max_compute_workgroup_size_x.min(invocations), 2, 1];
+        refused(&fine, &call.clone().workgroup(workgroup), kind!(Unsupported), &words);
+    }
+}
+
+#[test]
+fn memory_and_bindings() {
+    for context in contexts() {
+        let call = call(&context);
+        let limits = context.device().map_or_else(wgpu::Limits::defaults, wgpu::Device::limits);
+        let bytes = limits.max_compute_workgroup_storage_size;
+        let tile =
+            |bytes: u32| kernel(&format!("var<workgroup> t: array<f32, {}>; t[0] = a[0]; out[0] = t[0];", bytes / 4));
+        tile(bytes).run(&call).unwrap();
+        let words = [&(bytes + 16).to_string() as &str, &bytes.to_string(), "max_compute_workgroup_storage_size"];
+        refused(&tile(bytes + 4), &call, kind!(Unsupported), &words);
+
+        let most = limits.max_storage_buffers_per_shader_stage;
+        if most > 64 {
+            continue; // More names than a text should have; the device that has them is tested below with fewer.
+        }
+        refused_bindings(&context, most);
+    }
+    for adapter in adapters() {
+        refused_bindings(&adapter.with_limits(|limits| limits.max_storage_buffers_per_shader_stage = 8), 8);
+    }
+}
+
+fn refused_bindings(context: &Context, most: u32) {
+    let a = Tensor::zeros(context, DType::F32, &[4]).unwrap();
+    let sum = |inputs: u32| {
+        let names: Vec<_> = (0..inputs).map(|i| format!("a{i}")).collect();
+        let terms: Vec<_> = names.iter().map(|name| format!("{name}[0]")).collect();
+        let call = names.iter().fold(Call::new(context), |call, _| call.input(&a));
+        let call = call.output(DType::F32, &[1]).grid([1, 1, 1]);
+        (Kernel::new("mine").inputs(names).outputs(["out"]).source(format!("out[0] = {};", terms.join(" + "))), call)
+    };
+    let (kernel, call) = sum(most - 1);
+    kernel.run(&call).unwrap();
+    let (kernel, call) = sum(most);
+    let words = [&(most + 1).to_string() as &str, &most.to_string(), "max_storage_buffers_per_shader_stage"];
+    refused(&kernel, &call, kind!(Unsupported), &words);
+}
+
+#[test]
+fn outputs_beyond_the_device() {
+    for adapter in adapters() {
+        let context = adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = 1 << 16);
+        let a = Tensor::zeros(&context, DType::F32, &[1 << 15]).unwrap();
+        let b = Tensor::zeros(&context, DType::F32, &[4]).unwrap();
+        let large = Call::new(&context).input(&b).output(DType::F32, &[1 << 15]).grid([1, 1, 1]);
+        let too_large = |call: &Call| match kernel(FINE).run(call) {
+            Err(Error::TooLarge { bytes: 131072, limit: 65536, .. }) => {}
+            other => panic!("{other:?}"),
+        };
+        too_large(&large);
+        too_large(&large.init_value(1.0));
+        too_large(&Call::new(&context).input(&a).output(DType::F32, &[4]).grid([1, 1, 1]));
+    }
+    for context in contexts() {
+        let shape = [usize::MAX, 2];
+        let a = Tensor::zeros(&context, DType::F32, &[4]).unwrap();
+        let call = Call::new(&context).input(&a).output(DType::F32, &shape).grid([1, 1, 1]);
+        refused(&kernel(FINE), &call, kind!(Overflow), &[&format!("{shape:?}")]);
+    }
+}
+
+#[test]
+fn other_contexts() {
+    for adapter in adapters() {
+        let (context, other) = (&adapter.context, adapter.another());
+        let a = Tensor::zeros(&other, DType::F32, &[4]).unwrap();
+        for context in [context.clone(), Context::cpu()] {
+            let call = Call::new(&context).input(&a).output(DType::F32, &[4]).grid([4, 1, 1]);
+            refused(&kernel(FINE), &call, kind!(WrongContext), &["a"]);
+        }
+    }
+}
+
+/// A kernel cannot hang the CPU executor.
+#[test]
+fn endless_loops_on_the_cpu() {
+    let context = Context::cpu();
+    let error = kernel("loop { if out[0] > 1.0 { break; } }").run(&call(&context)).unwrap_err();
+    assert!(matches!(&error, Error::Kernel(text) if text.contains("mine (body):1")), "{error}");
+}
+
+/// Products refuse integers by the operand's name, and read no tensor as another type.
+#[test]
+fn integers_in_products() {
+    use tilewise::{Activation, Gemm, QuantFormat, QuantizedTensor};
+    for context in contexts() {
+        let float = Tensor::zeros(&context, DType::F32, &[4, 4]).unwrap();
+        for dtype in [DType::I32, DType::U32] {
+            let integer = Tensor::zeros(&context, dtype, &[4, 4]).unwrap();
+            let vector = Tensor::zeros(&context, dtype, &[4]).unwrap();
+            let plain = Gemm::new(&float, &float).activation(Activation::None);
+            for (product, operand) in [
+                (Gemm::new(&integer, &float), "A in"),
+                (Gemm::new(&float, &integer), "B in"),
+                (plain.clone().bias(&vector), "bias in"),
+                (plain.clone().residual(&integer), "residual in"),
+                (plain.clone().out_dtype(dtype), "C in"),
+            ] {
+                for error in [product.run().unwrap_err(), product.explain().unwrap_err()] {
+                    let words = [operand, dtype.name(), "f32, f16 and bf16"];
+                    let text = error.to_string();
+                    assert!(matches!(error, Error::Unsupported(_)), "{text}");
+                    assert!(words.iter().all(|word| text.contains(word)), "{text:?} lacks one of {words:?}");
+                }
+            }
+            let weights = [0.0; 64];
+            let error =
+                QuantizedTensor::quantize(&context, &weights, [1, 64], QuantFormat::AFFINE4_G64, dtype).unwrap_err();
+            assert!(matches!(&error, Error::Unsupported(text) if text.contains(dtype.name())), "{error}");
+            assert!(matches!(integer.read_blocking::<f32>(), Err(Error::Unsupported(_))));
+        }
+        let i = Tensor::upload(&context, &[-3i32, i32::MAX], &[2]).unwrap();
+        assert_eq!(i.read_blocking::<i32>().unwrap(), [-3, i32::MAX]);
+        assert_eq!(i.read_f32_blocking().unwrap(), [-3.0, 2147483648.0]);
+    }
+}

@@ -1,0 +1,212 @@
+//! Every kernel of the library in the sanitizer, with the logical ranges of all operands declared and nothing zeroed: no finding, and the oracle's
+//! results. This is the proof by which the library's shaders run without checks (ARCHITECTURE.md, "Unchecked shaders").
+
+use std::collections::BTreeSet;
+use tilewise::DType;
+use tilewise_core::kernel::Constant;
+use tilewise_core::plan::{Part, Pass};
+use tilewise_core::{Format, QuantFormat};
+use tilewise_sanitizer::Options;
+use tilewise_shaders::{FILES, LIBRARY};
+use tilewise_tests::sanitized::cases::{self, devices};
+use tilewise_tests::sanitized::{check, options, plans};
+use tilewise_tests::{Case, Kernel};
+
+fn clean(cases: &[Case]) {
+    check(&devices(), cases, &options(), false);
+}
+
+#[test]
+fn edges_f32() {
+    clean(&cases::edges(0));
+}
+
+#[test]
+fn edges_f16() {
+    clean(&cases::edges(1));
+}
+
+#[test]
+fn edges_bf16() {
+    clean(&cases::edges(2));
+}
+
+#[test]
+fn thin() {
+    clean(&cases::thin());
+}
+
+#[test]
+fn bands() {
+    clean(&cases::bands());
+}
+
+#[test]
+fn splits() {
+    clean(&cases::splits());
+}
+
+#[test]
+fn strides() {
+    clean(&cases::strides());
+}
+
+#[test]
+fn mixed() {
+    clean(&cases::mixed());
+}
+
+#[test]
+fn epilogues() {
+    clean(&cases::epilogues());
+}
+
+#[test]
+fn quantized() {
+    clean(&cases::quantized());
+}
+
+#[test]
+fn groups() {
+    clean(&cases::groups());
+}
+
+#[test]
+fn group_edges() {
+    clean(&cases::group_edges());
+}
+
+#[test]
+fn empty() {
+    clean(&cases::empty());
+}
+
+#[test]
+fn rounding() {
+    check(&devices(), &cases::rounding(), &options(), true);
+}
+
+#[test]
+fn many_workgroups() {
+    let (caps, cases) = cases::many_workgroups();
+    for (case, _, plan) in plans(std::slice::from_ref(&caps), &cases) {
+        assert!(plan.passes.iter().any(|pass| pass.grid[1] > 1), "{case:?} fits one dimension");
+    }
+    check(&[caps], &cases, &options(), false);
+}
+
+/// Whole tiles and edges as separate passes of one plan.
+#[test]
+fn peeled() {
+    let (caps, cases) = cases::peeled();
+    for (case, _, plan) in plans(std::slice::from_ref(&caps), &cases) {
+        assert!(!plan.edges.is_empty(), "{case:?} has no edge of its own");
+    }
+    check(&[caps], &cases, &options(), false);
+}
+
+/// No kernel relies on the size of a subgroup.
+#[test]
+fn small_subgroups() {
+    let cases: Vec<_> = cases::one_of_each()
+        .iter()
+        .map(|kernel| Case::new([9, 35, 19], [DType::F32; 3]).kernel(&kernel.name))
+        .collect();
+    for subgroup_size in [1, 8] {
+        check(&devices()[..1], &cases, &Options { subgroup_size, ..options() }, false);
+    }
+}
+
+/// What of the library the cases above reach: every file, and under every variant every loader in every type and direction, every way to end, and every
+/// schedule.
+#[test]
+fn everything_is_reached() {
+    let all: Vec<Case> = [
+        (0..3).flat_map(cases::edges).collect(),
+        cases::thin(),
+        cases::splits(),
+        cases::epilogues(),
+        cases::quantized(),
+        cases::group_edges(),
+        cases::groups(),
+        cases::strides(),
+    ]
+    .concat();
+    let mut seen = BTreeSet::new();
+    for (_, _, plan) in plans(&devices(), &all) {
+        for pass in &plan.passes {
+            seen.extend(pass.parts.iter().map(|part| key(&pass.label, part, pass)));
+        }
+    }
+    let files: BTreeSet<_> = seen.iter().map(|key| key.file).collect();
+    for (file, _) in FILES {
+        assert!(files.contains(file), "{file} is in no case");
+    }
+    let mut missing = Vec::new();
+    for kernel in cases::kernels() {
+        for wanted in wanted(&kernel) {
+            if !seen.contains(&wanted) {
+                missing.push(format!("{wanted:?}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{} not reached:\n{}", missing.len(), missing.join("\n"));
+}
+
+/// A file as it is used in a pass.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Use {
+    label: String,
+    file: &'static str,
+    operand: Option<&'static str>,
+    constants: Vec<Constant>,
+    /// Whether the storage runs along K, for A and B.
+    along_k: Option<bool>,
+}
+
+fn key(label: &str, part: &Part, pass: &Pass) -> Use {
+    let block = pass.parts.iter().find(|other| other.file == LIBRARY.block && other.operand == part.operand);
+    let along_k = block.and_then(|block| block.constants.first()).map(|(_, value)| *value != 0);
+    let constants = part.constants.iter().copied().filter(|(name, _)| *name != "X_BINDING").collect();
+    Use { label: label.to_owned(), file: part.file, operand: part.operand, constants, along_k }
+}
+
+/// What a variant must have met.
+fn wanted(kernel: &Kernel) -> Vec<Use> {
+    let label = &kernel.name;
+    let mut wanted = Vec::new();
+    let scales = DType::ALL.map(|dtype| Format::Quantized(QuantFormat::AFFINE4_G64, dtype));
+    let formats: Vec<_> = DType::ALL.map(Format::Dense).into_iter().chain(scales).collect();
+    for operand in ["a", "b"] {
+        for loader in LIBRARY.operands {
+            for &format in &formats {
+                let quantized = matches!(format, Format::Quantized(..));
+                let takes = devices().iter().any(|caps| (loader.accepts)(format, caps));
+                if !takes || quantized && operand == "a" {
+                    continue;
+                }
+                for along_k in [false, true] {
+                    // Vectors along M fit only where tiles start at multiples of them; quantized weights run along K.
+                    let starts = if operand == "a" { kernel.variant.bm } else { kernel.variant.bn };
+                    if !along_k && (quantized || !u64::from(starts).is_multiple_of(loader.vector)) {
+                        continue;
+                    }
+                    let constants = (loader.constants)(format);
+                    let (label, operand) = (label.to_owned(), Some(operand));
+                    wanted.push(Use { label, file: loader.file, operand, constants, along_k: Some(along_k) });
+                }
+            }
+        }
+    }
+    let plain = |file| Use { label: label.to_owned(), file, operand: None, constants: Vec::new(), along_k: None };
+    wanted.extend(LIBRARY.schedules.iter().map(|schedule| plain(schedule.file)));
+    wanted.extend([LIBRARY.direct, LIBRARY.partial].map(plain));
+    for store in LIBRARY.stores {
+        for dtype in DType::ALL {
+            if devices().iter().any(|caps| (store.accepts)(dtype, caps)) {
+                wanted.push(Use { constants: (store.constants)(dtype), ..plain(store.file) });
+            }
+        }
+    }
+    wanted
+}

@@ -1,0 +1,77 @@
+//! The sanitizer's arithmetic is the GPUs': the same plan of every kernel and variant gives the same bits on each adapter and in the sanitizer, but for
+//! one difference that WGSL leaves to the device.
+//!
+//! `fma(a, b, c)` has the accuracy of `a * b + c`, so that one rounding and two are both right. The sanitizer rounds once, as all GPUs do. Software
+//! adapters round twice: Mesa's llvmpipe lowers the operation to a product and a sum (`lower_ffma32` among its NIR options), and SwiftShader, too, takes
+//! the machine's fma only where it is told to. So each adapter is asked first, and for those that round twice the sanitizer runs the same shaders with
+//! `fma` defined as the sum, which WGSL lets a module do.
+//!
+//! What has no fixed bits on any device stays out: tanh and exp (WGSL bounds their errors, no more), and subnormal numbers, which SwiftShader flushes.
+
+use std::collections::BTreeMap;
+use tilewise::DType;
+use tilewise_shaders::FILES;
+use tilewise_tests::kernels::Kernel;
+use tilewise_tests::sanitized::cases::for_bits;
+use tilewise_tests::sanitized::{Job, Shaders, options};
+use tilewise_tests::{Adapter, Case, Data, adapters, kernels, run};
+
+/// The file that every shader has.
+const COMMON: &str = "params.wgsl";
+
+/// Whether the adapter rounds `fma` once.
+fn fuses(adapter: &Adapter) -> bool {
+    let [e11, e12] = [2f32.powi(-11), 2f32.powi(-12)];
+    // −(1 + 2⁻¹¹) + (1 + 2⁻¹²)² is 2⁻²⁴, and nothing once the square has been rounded.
+    let case = Case::new([1, 1, 2], [DType::F32; 3]).kernel("naive");
+    let (a, b) = (vec![-(1.0 + e11), 1.0 + e12], vec![1.0, 1.0 + e12]);
+    let outcome = run(&adapter.context, &Case { a_data: Data::Given(a), b_data: Data::Given(b), ..case });
+    match outcome.expect("a product of two numbers").c[0] {
+        0.0 => false,
+        sum => {
+            assert_eq!(sum, 2f32.powi(-24), "{}", adapter.name());
+            true
+        }
+    }
+}
+
+fn same_bits(adapter: &Adapter, cases: &[Case]) {
+    let library = Shaders::default();
+    let (_, common) = FILES.iter().find(|(path, _)| *path == COMMON).expect("it is listed");
+    let twice =
+        format!("{common}\nfn fma(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>) -> vec4<f32> {{ return a * b + c; }}\n");
+    let rounding_twice = Shaders::with(COMMON, &twice, &library);
+    let shaders = if fuses(adapter) { &library } else { &rounding_twice };
+    let mut different: BTreeMap<String, usize> = BTreeMap::new();
+    for case in cases {
+        let gpu = run(&adapter.context, case).unwrap_or_else(|why| panic!("{}: {why}\n    {case:?}", adapter.name()));
+        let job = Job::new(case, adapter.context.caps()).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
+        let ours = job.run(shaders, &options()).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
+        if ours.bytes != gpu.bytes {
+            let size = case.c.dtype.bytes() as usize;
+            let elements = ours.bytes.chunks(size).zip(gpu.bytes.chunks(size));
+            different.insert(format!("{case:?}"), elements.filter(|(ours, gpu)| ours != gpu).count());
+        }
+    }
+    println!("{}: {} cases, fma rounds {}", adapter.name(), cases.len(), if fuses(adapter) { "once" } else { "twice" });
+    let first = different.iter().next();
+    assert!(different.is_empty(), "{}: {} of {} cases differ: {first:?}", adapter.name(), different.len(), cases.len());
+}
+
+fn on_every_adapter(chosen: impl Fn(&Kernel) -> bool) {
+    for adapter in adapters() {
+        let cases: Vec<_> = kernels(adapter).iter().filter(|kernel| chosen(kernel)).flat_map(for_bits).collect();
+        assert!(!cases.is_empty(), "{} takes none of these kernels", adapter.name());
+        same_bits(adapter, &cases);
+    }
+}
+
+#[test]
+fn naive_and_gemv() {
+    on_every_adapter(|kernel| !kernel.name.starts_with("simt"));
+}
+
+#[test]
+fn simt() {
+    on_every_adapter(|kernel| kernel.name.starts_with("simt"));
+}

@@ -1,0 +1,129 @@
+//! WGSL means the same to the sanitizer's executor and to every adapter: each file in `semantics/` is a kernel's body that stores what it
+//! computes by `put`, and every word of it must be the same bits everywhere.
+//!
+//! What devices may round as they like (division, square roots, transcendental functions) is not in these files.
+
+use tilewise::{Call, Context, DType, Edge, Kernel, Tensor};
+use tilewise_sanitizer::{Options, ZeroInit};
+use tilewise_tests::adapters;
+
+const INVOCATIONS: usize = 64;
+const WORDS: usize = 32;
+
+/// Bits without pattern, by xorshift.
+fn random() -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(0x9E37_79B9u32), |&state| {
+        let state = state ^ state << 13;
+        let state = state ^ state >> 17;
+        Some(state ^ state << 5)
+    })
+    .skip(1)
+}
+
+/// Normal floats of all sizes up to 2^16, with a few that are special, and no NaN: its bits are not WGSL's business.
+fn some_floats() -> Vec<f32> {
+    let special = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 65504.0, -65536.0, 0.333_333_34, 1e-7];
+    let plain = |bits: u32| f32::from_bits(bits & 0x807F_FFFF | (110 + (bits >> 23) % 33) << 23);
+    special.into_iter().chain(random().map(plain)).take(12 * INVOCATIONS).collect()
+}
+
+fn some_integers() -> Vec<u32> {
+    let special = [0, 1, 2, 7, 31, 32, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 0x0080_FF7F];
+    special.into_iter().chain(random().skip(100)).take(12 * INVOCATIONS).collect()
+}
+
+fn kernel_of(name: &str, body: &str, header: &str) -> Kernel {
+    let put = format!(
+        "fn put(word: u32, bits: u32) {{ written[word] = bits; }}\n\
+         fn put_f(word: u32, value: f32) {{ written[word] = bitcast<u32>(value); }}\n\
+         var<private> written: array<u32, {WORDS}> = array<u32, {WORDS}>();\n"
+    );
+    let kernel = Kernel::new(name).inputs(["f", "u"]).outputs(["out"]).header(format!("{put}{header}"));
+    kernel.source(format!(
+        "{body}\nfor (var word = 0u; word < {WORDS}u; word += 1u) {{ out[global_id.x * {WORDS}u + word] = written[word]; }}"
+    ))
+}
+
+fn call_on(context: &Context) -> Call {
+    let f = Tensor::upload(context, &some_floats(), &[12 * INVOCATIONS]).unwrap();
+    let u = Tensor::upload(context, &some_integers(), &[12 * INVOCATIONS]).unwrap();
+    let call = Call::new(context).input(&f).input(&u).output(DType::U32, &[INVOCATIONS, WORDS]);
+    call.grid([INVOCATIONS as u32, 1, 1]).workgroup([INVOCATIONS as u32, 1, 1]).edge(Edge::Whole)
+}
+
+/// Without findings, and what it leaves in the output.
+fn checked(name: &str, kernel: &Kernel, call: &Call, fused: bool) -> Vec<u32> {
+    let options = Options { zero_init: ZeroInit::ALL, fused, ..Options::default() };
+    let check = kernel.check_with(call, options).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(check.is_clean(), "{name}:\n{}", check.render(false));
+    check.outputs[0].read_blocking().unwrap()
+}
+
+fn run(name: &str, body: &str, header: &str, context: &Context) -> Vec<u32> {
+    let (kernel, call) = (kernel_of(name, body, header), call_on(context));
+    let out = kernel.run(&call).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let words = out[0].read_blocking().unwrap();
+    if context.is_cpu() {
+        assert_eq!(checked(name, &kernel, &call, true), words, "{name}: executed and checked");
+    }
+    words
+}
+
+/// Compares one file on every adapter that `can` run it.
+fn same_everywhere(name: &str, body: &str, header: &str, can: impl Fn(&Context) -> bool) {
+    let ours = run(name, body, header, &Context::cpu());
+    let distinct: std::collections::HashSet<u32> = ours.iter().copied().collect();
+    assert!(distinct.len() > 8, "{name} computes too little to compare");
+    for adapter in adapters() {
+        if !can(&adapter.context) {
+            eprintln!("skipped: {name} on {}: it lacks a feature that the file needs", adapter.name());
+            continue;
+        }
+        let theirs = run(name, body, header, &adapter.context);
+        let different: Vec<String> = (0..ours.len())
+            .filter(|&at| ours[at] != theirs[at])
+            .map(|at| {
+                let (invocation, word) = (at / WORDS, at % WORDS);
+                format!("invocation {invocation}, word {word}: {:#010x}, there {:#010x}", ours[at], theirs[at])
+            })
+            .collect();
+        let shown = &different[..different.len().min(20)];
+        assert!(different.is_empty(), "{name} on {}: {} differ\n{}", adapter.name(), different.len(), shown.join("\n"));
+    }
+}
+
+macro_rules! same {
+    ($name:ident) => {
+        same!($name, "", |_| true);
+    };
+    ($name:ident, $header:expr, $can:expr) => {
+        #[test]
+        fn $name() {
+            let body = include_str!(concat!("semantics/", stringify!($name), ".wgsl"));
+            same_everywhere(stringify!($name), body, $header, $can);
+        }
+    };
+}
+
+same!(integers);
+same!(floats);
+same!(conversions);
+same!(vectors);
+same!(atomics);
+same!(control, include_str!("semantics/control_header.wgsl"), |_| true);
+same!(memory, include_str!("semantics/memory_header.wgsl"), |_| true);
+same!(halves, "", |context: &Context| context.caps().f16);
+
+/// WGSL lets a device round `fma` once or twice; each adapter does one or the other throughout, and the sanitizer can do both.
+#[test]
+fn fma_is_fused_or_it_is_not() {
+    let body = "put_f(0u, fma(f[global_id.x], f[global_id.x + 256u], f[global_id.x + 512u])); put(1u, u[0]);";
+    let kernel = kernel_of("fma", body, "");
+    let call = call_on(&Context::cpu());
+    let (fused, unfused) = (checked("fma", &kernel, &call, true), checked("fma", &kernel, &call, false));
+    assert_ne!(fused, unfused);
+    for adapter in adapters() {
+        let there = run("fma", body, "", &adapter.context);
+        assert!(there == fused || there == unfused, "{}", adapter.name());
+    }
+}
