@@ -52,8 +52,8 @@ fn call_on(context: &Context) -> Call {
 }
 
 /// Without findings, and what it leaves in the output.
-fn checked(name: &str, kernel: &Kernel, call: &Call, fused: bool) -> Vec<u32> {
-    let options = Options { zero_init: ZeroInit::ALL, fused, ..Options::default() };
+fn checked(name: &str, kernel: &Kernel, call: &Call, options: Options) -> Vec<u32> {
+    let options = Options { zero_init: ZeroInit::ALL, ..options };
     let check = kernel.check_with(call, options).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(check.is_clean(), "{name}:\n{}", check.render(false));
     check.outputs[0].read_blocking().unwrap()
@@ -64,7 +64,7 @@ fn run(name: &str, body: &str, header: &str, context: &Context) -> Vec<u32> {
     let out = kernel.run(&call).unwrap_or_else(|error| panic!("{name}: {error}"));
     let words = out[0].read_blocking().unwrap();
     if context.is_cpu() {
-        assert_eq!(checked(name, &kernel, &call, true), words, "{name}: executed and checked");
+        assert_eq!(checked(name, &kernel, &call, Options::default()), words, "{name}: executed and checked");
     }
     words
 }
@@ -120,10 +120,33 @@ fn fma_is_fused_or_it_is_not() {
     let body = "put_f(0u, fma(f[global_id.x], f[global_id.x + 256u], f[global_id.x + 512u])); put(1u, u[0]);";
     let kernel = kernel_of("fma", body, "");
     let call = call_on(&Context::cpu());
-    let (fused, unfused) = (checked("fma", &kernel, &call, true), checked("fma", &kernel, &call, false));
+    let rounding = |fused| checked("fma", &kernel, &call, Options { fused, ..Options::default() });
+    let (fused, unfused) = (rounding(true), rounding(false));
     assert_ne!(fused, unfused);
     for adapter in adapters() {
         let there = run("fma", body, "", &adapter.context);
         assert!(there == fused || there == unfused, "{}", adapter.name());
     }
+}
+
+/// Subgroup operations, for the size that the adapter has.
+#[test]
+fn subgroups() {
+    let body = include_str!("semantics/subgroups.wgsl");
+    let kernel = kernel_of("subgroups", body, "");
+    let mut compared = 0;
+    for adapter in adapters() {
+        let device = adapter.context.device().expect("a GPU");
+        let info = device.adapter_info();
+        let (least, most) = (info.subgroup_min_size, info.subgroup_max_size);
+        if !device.features().contains(tilewise::wgpu::Features::SUBGROUP) || least != most {
+            eprintln!("skipped: subgroups on {}: sizes {least} to {most}, or no such feature", adapter.name());
+            continue;
+        }
+        let options = Options { subgroup_size: least, ..Options::default() };
+        let ours = checked("subgroups", &kernel, &call_on(&Context::cpu()), options);
+        assert_eq!(run("subgroups", body, "", &adapter.context), ours, "{} with {least}", adapter.name());
+        compared += 1;
+    }
+    assert!(compared > 0 || adapters().is_empty(), "no adapter has subgroups of a known size");
 }

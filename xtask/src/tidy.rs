@@ -71,11 +71,10 @@ fn examine(path: &str, text: &str) -> Vec<String> {
             format!("{} lines; nobody holds more than {MOST_LINES} in mind: split the file by its parts", lines.len()),
         );
     }
-    // Where a shader is planted to test the assembly of shaders, it has to stand in Rust.
+    // A test shows best what it runs.
     let tests_begin = lines.iter().position(|line| line.trim() == "#[cfg(test)]").unwrap_or(lines.len());
-    let is_shader_test = |line: usize| {
-        path.starts_with("shaders/") && (line > tests_begin || path.contains("/tests/") || path.ends_with("/tests.rs"))
-    };
+    let in_tests = path.split('/').any(|part| part == "tests" || part == "tests.rs") && !path.starts_with("tests/src/");
+    let is_test = |line: usize| in_tests || line > tests_begin;
     for (number, line) in lines.iter().enumerate() {
         if let Some(marker) = MARKERS.iter().find(|marker| line.contains(*marker)) {
             complain(number, format!("{marker} is read by nobody: do it now, or open an issue and drop the note"));
@@ -83,7 +82,7 @@ fn examine(path: &str, text: &str) -> Vec<String> {
         if !is_rust || is_comment(line) {
             continue;
         }
-        if SHADER_TEXT.iter().any(|word| line.contains(word)) && !is_shader_test(number) {
+        if SHADER_TEXT.iter().any(|word| line.contains(word)) && !is_test(number) {
             complain(
                 number,
                 "shader text in Rust escapes the editors and checks that read WGSL: \
@@ -159,6 +158,8 @@ mod tests {
             assert_eq!(lines_of("shaders/lib.rs", &planted), [1]);
             assert!(lines_of("shaders/lib.rs", &format!("#[cfg(test)]\nmod tests {{\n{planted}}}\n")).is_empty());
             assert!(lines_of("shaders/assemble/tests.rs", &planted).is_empty());
+            assert!(lines_of("tests/tests/kernel.rs", &planted).is_empty());
+            assert_eq!(lines_of("tests/src/runner.rs", &planted), [1]);
             assert!(lines_of("shaders/mainloop/naive.wgsl", &planted).is_empty());
             assert!(lines_of("crates/tilewise/src/a.rs", &format!("/// A body without `{word}`.\n")).is_empty());
         }

@@ -107,7 +107,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("09_three_reads", "over target (global reads)", "global reads     3 of 1, over\n"),
     (
         "10_adds_to_nothing",
-        "a finding (uninitialised), over target (global reads), over target (global writes)",
+        "wrong numbers, a finding (uninitialised), over target (global reads), over target (global writes)",
         "`out[0]` is read before anybody wrote it",
     ),
     (

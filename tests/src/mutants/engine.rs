@@ -4,7 +4,6 @@ use super::Mutant;
 use crate::sanitized::{Failure, Job, Shaders, cases, options, planned};
 use rayon::prelude::*;
 use std::collections::HashSet;
-use tilewise_core::Plan;
 use tilewise_sanitizer::{Kind, Options};
 use tilewise_shaders::FILES;
 
@@ -51,21 +50,21 @@ impl Bench {
         let options = quick();
         let [with_f16, without] = cases::devices();
         let (five, many) = cases::many_workgroups();
-        let lists = [
-            (cases::for_mutants(), vec![with_f16.clone(), without.clone()], false),
-            (cases::rounding(), vec![with_f16, without], true),
-            (many, vec![five], false),
-        ];
         let mut prepared = Vec::new();
-        for (list, devices, rounded) in lists {
+        for (list, caps, rounded) in
+            [(cases::for_mutants(), &with_f16, false), (cases::rounding(), &with_f16, true), (many, &five, false)]
+        {
             for case in list {
-                let mut known: Vec<Plan> = Vec::new();
-                for caps in &devices {
-                    let plan = planned(&case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
-                    if !plan.passes.is_empty() && !known.contains(&plan) {
-                        prepared.push((case.clone(), caps.clone(), rounded));
-                        known.push(plan);
-                    }
+                let plan = planned(&case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
+                // Without the extension there are other loaders and stores; one kernel shows them.
+                let other =
+                    planned(&case, &without).is_ok_and(|other| other.passes != plan.passes && plan.passes.len() < 2);
+                let naive = case.kernel.as_ref().is_some_and(|name| name.starts_with("naive"));
+                if !plan.passes.is_empty() {
+                    prepared.push((case.clone(), caps.clone(), rounded));
+                }
+                if other && naive {
+                    prepared.push((case, without.clone(), rounded));
                 }
             }
         }

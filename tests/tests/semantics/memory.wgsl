@@ -21,7 +21,9 @@ var local: array<Item, 3>;
 for (var i = 0u; i < 3u; i += 1u) {
     local[i] = tile[(lane * 3u + i) % 64u];
 }
-change(&local[lane % 3u], 5u);
+var item = local[lane % 3u];
+change(&item, 5u);
+local[lane % 3u] = item;
 put(5u, local[0].key + 100u * local[1].key + 10000u * local[2].key);
 let copy = local;
 put(6u, copy[(lane + 1u) % 3u].key);
