@@ -130,7 +130,8 @@ impl Job {
             let report = self.pass(pass, &*shaders.get(pass)?, options, &c, &scratch)?;
             operations += report.counters.operations;
             for binding in pass.bindings.iter().filter(|binding| binding.writable) {
-                let bytes = &report.buffers[&(0, binding.role.binding())];
+                // A shader with a mistake in it may leave a binding out.
+                let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) else { continue };
                 match binding.role {
                     Role::Scratch => scratch.clone_from(bytes),
                     _ => c[..bytes.len()].copy_from_slice(bytes),

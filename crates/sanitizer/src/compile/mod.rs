@@ -38,7 +38,7 @@ pub(crate) fn compile(launch: &Launch<'_>) -> Result<Program, Error> {
         shader,
         module: &module,
         info: &info,
-        types: Types { arena: &module.types, subgroup_size },
+        types: Types { module: &module, arena: &module.types, subgroup_size },
         zero_init: launch.options.zero_init,
         fused: launch.options.fused,
         constants: HashMap::new(),

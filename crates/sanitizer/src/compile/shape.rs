@@ -2,7 +2,8 @@
 
 use crate::Error;
 use crate::program::{CoopShape, Ty};
-use naga::{ArraySize, Handle, Scalar, ScalarKind, Type, TypeInner, UniqueArena};
+use naga::proc::IndexableLength;
+use naga::{Handle, Module, Scalar, ScalarKind, Type, TypeInner, UniqueArena};
 
 /// A type that a value or a variable can have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +58,7 @@ pub(super) fn scalar(scalar: Scalar) -> Option<Ty> {
 }
 
 /// `None` for types that have no values here: textures, samplers, pointers, acceleration structures.
-fn known(inner: &TypeInner, handle: Option<Handle<Type>>) -> Option<Shape> {
+fn known(inner: &TypeInner, handle: Option<Handle<Type>>, module: &Module) -> Option<Shape> {
     Some(match *inner {
         TypeInner::Scalar(s) => Shape::Scalar(scalar(s)?),
         TypeInner::Atomic(s) => Shape::Atomic(scalar(s)?),
@@ -69,10 +70,9 @@ fn known(inner: &TypeInner, handle: Option<Handle<Type>>) -> Option<Shape> {
             Shape::Coop(CoopShape { rows: rows as u32, columns: columns as u32, ty: scalar(s)? })
         }
         TypeInner::Array { base, size, stride } => {
-            let len = match size {
-                ArraySize::Constant(len) => Some(len.get()),
-                ArraySize::Dynamic => None,
-                ArraySize::Pending(_) => return None,
+            let len = match size.resolve(module.to_ctx()).ok()? {
+                IndexableLength::Known(len) => Some(len),
+                IndexableLength::Dynamic => None,
             };
             Shape::Array { base, len, stride }
         }
@@ -84,6 +84,7 @@ fn known(inner: &TypeInner, handle: Option<Handle<Type>>) -> Option<Shape> {
 /// The types of a module, and what they come to.
 #[derive(Clone, Copy)]
 pub(super) struct Types<'a> {
+    pub(super) module: &'a Module,
     pub(super) arena: &'a UniqueArena<Type>,
     pub(super) subgroup_size: u32,
 }
@@ -96,7 +97,7 @@ impl Types<'_> {
     pub(super) fn of(&self, inner: &TypeInner, handle: Option<Handle<Type>>) -> Result<Shape, Error> {
         // A struct's value may be known by its inner type alone; the arena holds each type once.
         let handle = handle.or_else(|| self.arena.iter().find(|(_, ty)| ty.inner == *inner).map(|(handle, _)| handle));
-        known(inner, handle)
+        known(inner, handle, self.module)
             .ok_or_else(|| Error::Unsupported { what: format!("a value of the type {inner:?}"), at: None })
     }
 

@@ -63,3 +63,25 @@ impl Pages {
         touched.map(|(number, index)| (number as u32 * PAGE, &self.pages[*index as usize - 1].summaries[..]))
     }
 }
+
+/// The summaries of all workgroups so far, merged.
+#[derive(Default)]
+pub(super) struct Merged {
+    pages: Vec<Option<Box<[Summary]>>>,
+}
+
+impl Merged {
+    pub(super) fn get(&self, location: u32) -> Option<&Summary> {
+        let page = self.pages.get((location / PAGE) as usize)?.as_ref()?;
+        Some(&page[(location % PAGE) as usize])
+    }
+
+    pub(super) fn entry(&mut self, location: u32) -> &mut Summary {
+        let number = (location / PAGE) as usize;
+        if self.pages.len() <= number {
+            self.pages.resize(number + 1, None);
+        }
+        let page = self.pages[number].get_or_insert_with(|| vec![Summary::default(); PAGE as usize].into());
+        &mut page[(location % PAGE) as usize]
+    }
+}

@@ -2,13 +2,12 @@
 
 use super::Resources;
 use super::findings::Findings;
-use super::pages::{Summary, Toucher};
+use super::pages::{Merged, Summary, Toucher};
 use super::shadow::Touch;
 use super::worker::{Outcome, Unwritten};
 use crate::program::{Program, SiteId, Space};
 use crate::report::{Access, Finding, Kind, Label, Place, Report};
 use crate::{Counters, Options};
-use std::collections::HashMap;
 
 const TOUCHES: [Touch; 4] = [Touch::Read, Touch::Write, Touch::AtomicRead, Touch::AtomicWrite];
 
@@ -21,7 +20,7 @@ pub(super) struct Verdict<'p> {
     trace: Vec<Access>,
     unwritten: Vec<Unwritten>,
     /// Per global variable and location: who touched it first, by workgroups.
-    touched: Vec<HashMap<u32, Summary>>,
+    touched: Vec<Merged>,
 }
 
 impl<'p> Verdict<'p> {
@@ -34,7 +33,7 @@ impl<'p> Verdict<'p> {
             counters: Counters::default(),
             trace: Vec::new(),
             unwritten: Vec::new(),
-            touched: program.globals.iter().map(|_| HashMap::new()).collect(),
+            touched: program.globals.iter().map(|_| Merged::default()).collect(),
         }
     }
 
@@ -56,7 +55,7 @@ impl<'p> Verdict<'p> {
     }
 
     fn merge(&mut self, global: u32, location: u32, new: &Summary) {
-        let known = self.touched[global as usize].entry(location).or_default();
+        let known = self.touched[global as usize].entry(location);
         let mut race = None;
         for touch in TOUCHES {
             let Some(now) = new[touch as usize] else { continue };
@@ -178,7 +177,7 @@ impl<'p> Verdict<'p> {
 
     /// Who wrote a location first.
     fn writer(&self, global: u32, location: u32) -> Option<Toucher> {
-        let summary = self.touched[global as usize].get(&location)?;
+        let summary = self.touched[global as usize].get(location)?;
         summary[Touch::Write as usize].or(summary[Touch::AtomicWrite as usize])
     }
 
