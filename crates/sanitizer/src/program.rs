@@ -218,7 +218,6 @@ pub(crate) enum Op {
         flags: naga::Barrier,
         uniform_load: bool,
     },
-    /// All lanes take the value of the first; where they differed it is no uniform load.
     Ballot {
         dst: [Reg; 4],
         predicate: Option<Reg>,

@@ -16,7 +16,7 @@ pub enum Fate {
     Found(Kind),
     /// A case gave wrong results.
     Wrong,
-    /// The sanitizer would not start it: bindings, sizes or limits do not fit.
+    /// It does not fit the plan: the size of its workgroups, their memory, or its bindings.
     Refused,
     /// Nothing noticed.
     Survived {

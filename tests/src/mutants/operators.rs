@@ -60,12 +60,13 @@ impl<'a> Planter<'a> {
     }
 
     fn at_unrolled(&mut self, index: usize) {
-        if self.tokens[index].text == "<" && is_binary(&self.tokens, index) {
-            if let Some([_, bound]) = operands(&self.tokens, index) {
-                let text = self.span(&bound).to_owned();
-                self.plant("bound", &bound, format!("{text} - 1u"));
-                self.plant("bound", &bound, format!("{text} + 1u"));
-            }
+        if self.tokens[index].text == "<"
+            && is_binary(&self.tokens, index)
+            && let Some([_, bound]) = operands(&self.tokens, index)
+        {
+            let text = self.span(&bound).to_owned();
+            self.plant("bound", &bound, format!("{text} - 1u"));
+            self.plant("bound", &bound, format!("{text} + 1u"));
         }
     }
 
@@ -105,10 +106,10 @@ impl<'a> Planter<'a> {
         }
         if next == "<" && self.tokens[index + 1].kind == Kind::Open {
             // A constructor: its arguments follow the template's.
-            if let Some(open) = closing(&self.tokens, index + 1).map(|close| close + 1) {
-                if self.tokens.get(open).is_some_and(|token| token.text == "(") {
-                    self.exchanges(&arguments(&self.tokens, open));
-                }
+            if let Some(open) = closing(&self.tokens, index + 1).map(|close| close + 1)
+                && self.tokens.get(open).is_some_and(|token| token.text == "(")
+            {
+                self.exchanges(&arguments(&self.tokens, open));
             }
         }
     }

@@ -88,7 +88,7 @@ fn heading(fate: Fate) -> &'static str {
     match fate {
         Fate::Found(kind) => kind.name(),
         Fate::Wrong => "wrong results",
-        Fate::Refused => "refused",
+        Fate::Refused => "not as planned",
         Fate::Invalid => "invalid",
         Fate::Survived { .. } => "survived",
     }

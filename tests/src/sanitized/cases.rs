@@ -118,7 +118,29 @@ pub fn splits() -> Vec<Case> {
 
 /// Batches, strides and offsets on each kernel.
 pub fn strides() -> Vec<Case> {
-    themes::on(&one_of_each(), &themes::strided())
+    themes::on(&one_of_each(), &[themes::strided(), words()].concat())
+}
+
+/// Outputs in 16 bits, two to a word: rows that end in every part of four columns and begin at whole words, rows and entries that share words, and
+/// the last word half full. And numbers of 16 bits that must arrive as they are.
+fn words() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, out) in [DType::F16, DType::BF16].into_iter().enumerate() {
+        let types = [out, DType::F32, out];
+        for n in 5..9 {
+            let case = Case::new([3, n, 5], types);
+            cases.push(Case { c: Place { pad: n % 2 + 2 * i, ..case.c }, ..case });
+        }
+        cases.push(Case::new([3, 3, 2], types));
+        cases.push(Case::new([3, 3, 2], types).batch(3));
+        let columns = Case::new([4, 1, 3], types).batch(3);
+        cases.push(Case { c: columns.c.entries(Entries::Between), ..columns });
+        let case = Case::new([5, 6, 6], [out, DType::F32, DType::F32]);
+        for case in [case.clone(), case.odd()] {
+            cases.push(Case { b_data: Data::Identity, exact: true, ..case });
+        }
+    }
+    cases
 }
 
 /// Every pair of types in every layout on each kernel.
@@ -132,8 +154,9 @@ pub fn epilogues() -> Vec<Case> {
     for kernel in one_of_each() {
         for (i, out) in DType::ALL.into_iter().enumerate() {
             let types = [DType::F32, DType::F32, out];
-            let case = Case::new([6, 22, kernel.variant.bk as usize + 3], types).kernel(&kernel.name);
-            cases.extend(themes::epilogues(&case, DType::ALL[(i + 1) % 3]));
+            let case = |n| Case::new([6, n, kernel.variant.bk as usize + 3], types).kernel(&kernel.name);
+            cases.extend(themes::epilogues(&case(24), DType::ALL[(i + 1) % 3]));
+            let case = case(22);
             cases.extend(themes::epilogues(&case.clone().odd(), DType::ALL[(i + 2) % 3]));
             if kernel.splits {
                 let split = case.kernel(format!("{}+k2", kernel.name)).batch(2).odd();
@@ -141,10 +164,16 @@ pub fn epilogues() -> Vec<Case> {
             }
         }
     }
+    // Where activations are steep, flat, and far beyond the range of the functions inside them.
+    for activation in Activation::ALL {
+        for alpha in [30.0, 1e3, 1e10, 1e30] {
+            cases.push(Case { alpha, activation, ..Case::new([4, 9, 3], F32).kernel("naive/8x32") });
+        }
+    }
     // In a batch each entry has its own bias and residual, and C its own old values.
     for (i, entries) in [Entries::Apart(1), Entries::Between].into_iter().enumerate() {
         let place = Place::odd(DType::ALL[i]).entries(entries);
-        let case = Case::new([5, 9, 3], [DType::F32, DType::F16, DType::ALL[i]]).kernel("naive").batch(3).odd();
+        let case = Case::new([5, 9, 3], [DType::F32, DType::F16, DType::ALL[i]]).kernel("naive/8x32").batch(3).odd();
         let case = Case { beta: 0.5, residual: Some(place), c: case.c.entries(entries), ..case };
         for axis in [Axis::M, Axis::N] {
             cases.push(Case { bias: Some((axis, Place::odd(DType::F16))), ..case.clone() });
@@ -174,6 +203,12 @@ pub fn groups() -> Vec<Case> {
     let mut cases = themes::on(&one_of_each(), &themes::grouped(&themes::ends(), true));
     cases.extend(themes::on(&one_of_each()[..1], &themes::grouped(&themes::bad_ends(), true)));
     cases.extend(themes::on(&one_of_each()[1..], &themes::grouped(&themes::bad_ends()[..2], true)));
+    // As many tiles as are launched; and biases by group in a finishing pass.
+    for (ends, out) in [(vec![3, 5, 8, 9], DType::F32), (vec![2, 2, 9], DType::F16), (vec![4, 3, 9], DType::BF16)] {
+        let case = Case::new([9, 7, 5], [DType::F32, DType::F32, out]).odd();
+        let case = Case { groups: Some(Groups { ends, on_device: true }), residual: Some(case.c), ..case };
+        cases.extend(themes::on(&one_of_each(), &[Case { bias: Some((Axis::N, Place::odd(out))), ..case }]));
+    }
     cases
 }
 
@@ -227,6 +262,8 @@ pub fn rounding() -> Vec<Case> {
         }
     }
     numbers.extend([step(-24), step(-25), step(-25) * 1.001, step(-26), step(-14) * 0.9999, 3.0 * step(-25)]);
+    // The last number that is not rounded to infinity; a NaN whose mantissa would carry into the sign.
+    numbers.extend([f32::from_bits(0x477f_efff), f32::from_bits(0x7fff_ffff), 1.0, 1.0, f32::from_bits(0x7fff_ffff)]);
     numbers.extend(numbers.clone().iter().map(|number| -number));
     let rows = numbers.len();
     let mut cases = Vec::new();
@@ -245,7 +282,9 @@ pub fn many_workgroups() -> (Caps, Vec<Case>) {
     let caps = Caps { max_workgroups: 5, ..devices()[0].clone() };
     let case = Case::new([40, 90, 3], F32).kernel("naive");
     let half = [DType::F32, DType::F16, DType::BF16];
-    let cases = vec![case.clone(), case, Case::new([23, 31, 2], half).kernel("naive").batch(2).odd()];
+    // Fifteen tiles are three full rows of the grid; of seven, the last workgroup has none.
+    let seven = Case::new([56, 30, 3], F32).kernel("naive");
+    let cases = vec![case, seven, Case::new([23, 31, 2], half).kernel("naive").batch(2).odd()];
     (caps, cases)
 }
 
@@ -271,9 +310,12 @@ pub fn for_mutants() -> Vec<Case> {
     let others = splits().into_iter().chain(bands()).chain(group_edges()).filter(|case| of(case, &smallest));
     let split_epilogues =
         epilogues().into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));
-    let others = others.chain(split_epilogues.step_by(2));
+    let codes = quantized().into_iter().filter(|case| of(case, &smallest[1..]) && case.size[2] < 192).step_by(3);
+    let others = others.chain(split_epilogues.step_by(2)).chain(codes);
+    let groups = groups().into_iter().rev().take(9).filter(|case| of(case, &smallest[1..]));
+    let others = others.chain(groups);
     let variants = kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str())).map(|kernel| {
-        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn, kernel.variant.bk + 1].map(|size| size as usize);
+        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn + 5, kernel.variant.bk + 1].map(|size| size as usize);
         Case::new([m, n, k], F32).layout(LAYOUTS[1]).kernel(&kernel.name)
     });
     themes.chain(tiles).chain(others).chain(variants).collect()

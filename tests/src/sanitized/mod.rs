@@ -9,6 +9,7 @@ mod ranges;
 
 use crate::runner::problem;
 use crate::{Case, Outcome, Prepared};
+use naga::AddressSpace;
 use ranges::Elements;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,11 +44,14 @@ impl std::fmt::Display for Failure {
     }
 }
 
+/// A shader, or why there is none.
+type Parsed = Result<Arc<Shader>, Failure>;
+
 /// Shaders by their parts, parsed once. Made of the library's files, or of the same with one of them replaced.
 #[derive(Default)]
 pub struct Shaders<'a> {
     replaced: Option<(&'a str, &'a str, &'a Shaders<'a>)>,
-    parsed: Mutex<HashMap<Vec<Part>, Result<Arc<Shader>, Failure>>>,
+    parsed: Mutex<HashMap<Vec<Part>, Parsed>>,
 }
 
 impl<'a> Shaders<'a> {
@@ -56,7 +60,7 @@ impl<'a> Shaders<'a> {
         Shaders { replaced: Some((path, text, library)), parsed: Mutex::default() }
     }
 
-    fn get(&self, pass: &Pass) -> Result<Arc<Shader>, Failure> {
+    fn get(&self, pass: &Pass) -> Parsed {
         let replaced = match self.replaced {
             Some((path, _, library)) if pass.parts.iter().all(|part| part.file != path) => return library.get(pass),
             Some((path, text, _)) => Some((path, text)),
@@ -67,11 +71,27 @@ impl<'a> Shaders<'a> {
         }
         let other = |path: &str| replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text);
         let shader = assemble_with(pass, other).map_err(Failure::Invalid).and_then(|text| {
-            Shader::parse(&pass.label, &text).map(Arc::new).map_err(|error| Failure::Invalid(error.to_string()))
+            let shader = Shader::parse(&pass.label, &text).map_err(|error| Failure::Invalid(error.to_string()))?;
+            as_planned(&shader, pass)?;
+            Ok(Arc::new(shader))
         });
         self.parsed.lock().unwrap_or_else(PoisonError::into_inner).insert(pass.parts.clone(), shader.clone());
         shader
     }
+}
+
+/// Workgroups have the size and the memory that the planner held against the device's limits.
+fn as_planned(shader: &Shader, pass: &Pass) -> Result<(), Failure> {
+    let module = shader.module();
+    let sizes = module.entry_points.iter().map(|entry| entry.workgroup_size);
+    let variables = module.global_variables.iter().filter(|(_, variable)| variable.space == AddressSpace::WorkGroup);
+    let bytes: u32 = variables.map(|(_, variable)| module.types[variable.ty].inner.size(module.to_ctx())).sum();
+    let sizes: Vec<_> = sizes.collect();
+    if sizes == [[pass.threads, 1, 1]] && bytes == pass.workgroup_bytes {
+        return Ok(());
+    }
+    let planned = (pass.threads, pass.workgroup_bytes);
+    Err(Failure::Refused(format!("invocations {sizes:?} and {bytes} bytes of workgroup memory, planned {planned:?}")))
 }
 
 /// As the library's pipelines run, without counting costs.
