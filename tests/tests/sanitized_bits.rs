@@ -3,8 +3,8 @@
 //!
 //! `fma(a, b, c)` has the accuracy of `a * b + c`, so that one rounding and two are both right. The sanitizer rounds once, as all GPUs do. Software
 //! adapters round twice: Mesa's llvmpipe lowers the operation to a product and a sum (`lower_ffma32` among its NIR options), and SwiftShader, too, takes
-//! the machine's fma only where it is told to. So each adapter is asked first, and for those that round twice the sanitizer runs the same shaders with
-//! `fma` defined as the sum, which WGSL lets a module do.
+//! the machine's fma only where it is told to. So each adapter is asked first, and for those that round twice the sanitizer does so, too
+//! (`Options::fused`).
 //!
 //! What has no fixed bits on any device stays out: tanh and exp (WGSL bounds their errors, no more); subnormal numbers, which SwiftShader flushes;
 //! and sums that a driver may order otherwise, since WGSL lets it. Mesa does so in one place: its NIR rule "Reassociate add chains for more
@@ -13,14 +13,11 @@
 
 use std::collections::BTreeMap;
 use tilewise::DType;
-use tilewise_shaders::FILES;
+use tilewise_sanitizer::Options;
 use tilewise_tests::kernels::Kernel;
 use tilewise_tests::sanitized::cases::for_bits;
 use tilewise_tests::sanitized::{Job, Shaders, options};
 use tilewise_tests::{Adapter, Case, Data, adapters, kernels, one_of_each, run};
-
-/// The file that every shader has.
-const COMMON: &str = "params.wgsl";
 
 /// Whether the adapter rounds `fma` once.
 fn fuses(adapter: &Adapter) -> bool {
@@ -39,24 +36,21 @@ fn fuses(adapter: &Adapter) -> bool {
 }
 
 fn same_bits(adapter: &Adapter, cases: &[Case]) {
-    let library = Shaders::default();
-    let (_, common) = FILES.iter().find(|(path, _)| *path == COMMON).expect("it is listed");
-    let twice =
-        format!("{common}\nfn fma(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>) -> vec4<f32> {{ return a * b + c; }}\n");
-    let rounding_twice = Shaders::with(COMMON, &twice, &library);
-    let shaders = if fuses(adapter) { &library } else { &rounding_twice };
+    let shaders = Shaders::default();
+    let fused = fuses(adapter);
+    let options = Options { fused, ..options() };
     let mut different: BTreeMap<String, usize> = BTreeMap::new();
     for case in cases {
         let gpu = run(&adapter.context, case).unwrap_or_else(|why| panic!("{}: {why}\n    {case:?}", adapter.name()));
         let job = Job::new(case, adapter.context.caps()).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
-        let ours = job.run(shaders, &options()).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
+        let ours = job.run(&shaders, &options).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
         if ours.bytes != gpu.bytes {
             let size = case.c.dtype.bytes() as usize;
             let elements = ours.bytes.chunks(size).zip(gpu.bytes.chunks(size));
             different.insert(format!("{case:?}"), elements.filter(|(ours, gpu)| ours != gpu).count());
         }
     }
-    println!("{}: {} cases, fma rounds {}", adapter.name(), cases.len(), if fuses(adapter) { "once" } else { "twice" });
+    println!("{}: {} cases, fma rounds {}", adapter.name(), cases.len(), if fused { "once" } else { "twice" });
     let first = different.iter().next();
     assert!(different.is_empty(), "{}: {} of {} cases differ: {first:?}", adapter.name(), different.len(), cases.len());
 }

@@ -116,7 +116,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "two invocations touch `out[0]`",
     ),
     ("10_barrier_for_half", "a finding (divergent-barrier)", "dot_product (body):18:9"),
-    ("10_empty_places", "a finding (uninitialised)", "`tile[5]` is read before anybody wrote it"),
+    ("10_empty_places", "wrong numbers, a finding (uninitialised)", "`tile[5]` is read before anybody wrote it"),
     ("10_no_barrier_between_steps", "a finding (race)", "two invocations touch `tile[2]`"),
     ("10_one_does_all", "over target (global reads)", "global reads     16 of 2, over        10 of 2, over\n"),
     ("11_halo_shifted", "wrong numbers", "SIZE = 6, CONV = 3, GROUP = 8\n  out is right"),

@@ -203,6 +203,9 @@ fn entry_points_and_bindings() {
     assert_eq!(run(launch().entry("second")), "binding 1.3 (`scale`): the shader uses it and nothing is bound");
     let short = launch().entry("second").bind(1, 3, Buffer::new([1; 12]));
     assert_eq!(run(short), "binding 1.3 (`scale`): the shader needs at least 16 bytes, 12 are bound");
+    let idle = launch().bind(1, 3, Buffer::output(16)).entry("first").run().unwrap();
+    assert_eq!(idle.findings[0].message, "the output `scale` is never written");
+    assert_eq!(idle.buffers[&(1, 3)].len(), 16);
     let stray = launch().entry("first").bind(2, 0, Buffer::new([1; 12]));
     assert_eq!(run(stray), "binding 2.0: bound, but the shader declares nothing there");
     assert!(run(launch().entry("first").grid([1, 65_536, 1])).contains("65,535"));

@@ -16,7 +16,8 @@ mod verdict;
 mod worker;
 
 use crate::program::{Program, Source, Space};
-use crate::{Error, Launch, Report};
+use crate::report::{Finding, Kind, Label};
+use crate::{Error, Launch, Report, Shader};
 use mask::MAX_INVOCATIONS;
 use memory::{Bits, Memory};
 use rayon::prelude::*;
@@ -66,7 +67,43 @@ pub(crate) fn run(launch: &Launch<'_>, program: &Program) -> Result<Report, Erro
             report.buffers.insert((group, binding), memory.into_bytes());
         }
     }
+    unused(launch, program, &mut report);
     Ok(report)
+}
+
+/// Buffers that the entry point does not touch come back as they were, and outputs among them were never written.
+fn unused(launch: &Launch<'_>, program: &Program, report: &mut Report) {
+    for (&(group, binding), buffer) in &launch.buffers {
+        if program.globals.iter().any(|global| global.source == Source::Binding(group, binding)) {
+            continue;
+        }
+        report.buffers.insert((group, binding), buffer.bytes.clone());
+        if launch.options.checks && buffer.must_write && !buffer.bytes.is_empty() {
+            let variable = declared(launch.shader, group, binding);
+            let name = variable.and_then(|(variable, _)| variable.name.clone()).unwrap_or_default();
+            report.findings.push(Finding {
+                kind: Kind::NeverWritten,
+                message: format!("the output `{name}` is never written"),
+                labels: vec![Label {
+                    span: variable.and_then(|(_, span)| span.to_range()),
+                    text: "the entry point does not use it".to_owned(),
+                    place: None,
+                }],
+                notes: Vec::new(),
+                variable: Some(name),
+                occurrences: 1,
+            });
+        }
+    }
+}
+
+/// The variable that a shader declares for a binding, used or not.
+fn declared(shader: &Shader, group: u32, binding: u32) -> Option<(&naga::GlobalVariable, naga::Span)> {
+    let variables = &shader.module().global_variables;
+    let here =
+        |variable: &naga::GlobalVariable| variable.binding.is_some_and(|b| (b.group, b.binding) == (group, binding));
+    let (handle, variable) = variables.iter().find(|(_, variable)| here(variable))?;
+    Some((variable, variables.get_span(handle)))
 }
 
 fn limits(launch: &Launch<'_>, program: &Program) -> Result<(), Error> {
@@ -150,15 +187,8 @@ fn bind(launch: &Launch<'_>, program: &Program) -> Result<Resources, Error> {
         resources.poisoned.push(poisoned);
         resources.must_write.push(must_write);
     }
-    let used = |key: &(u32, u32)| program.globals.iter().any(|g| g.source == Source::Binding(key.0, key.1));
-    if let Some(&(group, binding)) = launch.buffers.keys().find(|key| !used(key)) {
-        let declared = launch
-            .shader
-            .module()
-            .global_variables
-            .iter()
-            .any(|(_, variable)| variable.binding.is_some_and(|at| at.group == group && at.binding == binding));
-        if !declared {
+    for &(group, binding) in launch.buffers.keys() {
+        if declared(launch.shader, group, binding).is_none() {
             let why = "bound, but the shader declares nothing there".to_owned();
             return Err(Error::Binding { group, binding, name: None, why });
         }
