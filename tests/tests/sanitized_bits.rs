@@ -9,7 +9,8 @@
 //! What has no fixed bits on any device stays out: tanh and exp (WGSL bounds their errors, no more); subnormal numbers, which SwiftShader flushes;
 //! and sums that a driver may order otherwise, since WGSL lets it. Mesa does so in one place: its NIR rule "Reassociate add chains for more
 //! MAD/FMA-friendly code" turns (a·b + c·d) + e into (a·b + e) + c·d, which is alpha·x + beta·C + bias; with that order in the sanitizer the bits were
-//! the same there, too.
+//! the same there, too. NVIDIA's driver fuses alpha·x + bias where the shader has a product and a sum; alpha and beta are powers of two here, whose
+//! products need no rounding.
 
 use std::collections::BTreeMap;
 use tilewise::DType;

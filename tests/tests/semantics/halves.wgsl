@@ -8,8 +8,9 @@ put_f(2u, f32(x * y));
 put_f(3u, f32(min(x, y)));
 put_f(4u, f32(max(x, y)));
 put_f(5u, f32(floor(x)));
-put_f(6u, f32(-x));
-put_f(7u, f32(abs(x)));
+// Of results: a driver may skip the rounding of what it only converts, negates and converts back.
+put_f(6u, f32(-(x + y)));
+put_f(7u, f32(abs(x - y)));
 put(8u, u32(x < y) + 2u * u32(x == y));
 put_f(9u, f32(fma(round(x), 4.0h, 0.5h)));
 put(10u, bitcast<u32>(i32(x)));
