@@ -36,6 +36,7 @@
 
 mod compile;
 mod counters;
+mod deep;
 mod error;
 mod launch;
 mod machine;

@@ -222,6 +222,10 @@ pub(crate) enum Op {
         dst: [Reg; 4],
         predicate: Option<Reg>,
     },
+    /// The pointer of a `workgroupUniformLoad` must be the same everywhere.
+    Uniform {
+        reg: Reg,
+    },
     /// Of booleans: all or any.
     Vote {
         all: bool,

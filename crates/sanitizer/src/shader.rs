@@ -3,6 +3,7 @@
 mod text;
 
 use crate::Error;
+use crate::deep::deep;
 use codespan_reporting::diagnostic::Diagnostic;
 use naga::WithSpan;
 use naga::front::wgsl::{Frontend, Options, ParseError};
@@ -108,7 +109,9 @@ impl Shader {
 fn module(source: &str, text: &Text) -> Result<naga::Module, Error> {
     let mut options = Options::new();
     options.capabilities = Capabilities::all();
-    Frontend::new_with_options(options).parse(source).map_err(|error| invalid(text, &parse_diagnostic(&error, text)))
+    deep(|| Frontend::new_with_options(options).parse(source))
+        .map_err(|error| Error::Limit(format!("no thread to parse on: {error}")))?
+        .map_err(|error| invalid(text, &parse_diagnostic(&error, text)))
 }
 
 fn invalid(text: &Text, diagnostic: &Diagnostic<usize>) -> Error {

@@ -88,7 +88,7 @@ impl<'a> Compiler<'a> {
                 chosen.flat_map(|&c| regs[c as usize * planes..][..planes].to_vec()).collect()
             }
             Expression::Access { base, index } => return self.access(frame, base, index, site),
-            Expression::AccessIndex { base, index } => return self.access_index(frame, base, index),
+            Expression::AccessIndex { base, index } => return self.access_index(frame, base, index, site),
             Expression::FunctionArgument(index) => return Ok(frame.arguments[index as usize].clone()),
             Expression::GlobalVariable(variable) => return self.global(variable),
             Expression::LocalVariable(variable) => {
@@ -101,7 +101,10 @@ impl<'a> Compiler<'a> {
             }
             Expression::Load { pointer } => {
                 let place = self.place(frame, pointer)?;
-                self.load(&place, site)?
+                match (place.root, frame.parts.get(&handle)) {
+                    (Root::Local(_), Some(parts)) => self.load_parts(&place, parts, site)?,
+                    _ => self.load(&place, site)?,
+                }
             }
             Expression::Unary { op, expr } => {
                 let (_, ty) = self.scalars(frame, expr)?;
@@ -223,8 +226,18 @@ impl<'a> Compiler<'a> {
         Ok(vec![zero; planes as usize])
     }
 
-    fn access_index(&mut self, frame: &mut Frame<'a>, base: Handle<Expression>, index: u32) -> Result<Value, Error> {
+    fn access_index(
+        &mut self,
+        frame: &mut Frame<'a>,
+        base: Handle<Expression>,
+        index: u32,
+        site: SiteId,
+    ) -> Result<Value, Error> {
         match self.value(frame, base)? {
+            Value::Place(place) if matches!(place.shape, Shape::Array { .. }) => {
+                let index = self.constant(index);
+                Ok(Value::Place(self.step_dynamic(&place, index, Ty::U32, site)?))
+            }
             Value::Place(place) => Ok(Value::Place(self.step(&place, index)?)),
             Value::Regs(regs) => {
                 let (start, len) = self.part(self.shape(frame, base)?, index)?;

@@ -4,6 +4,7 @@ mod built_in;
 mod expression;
 mod globals;
 mod math;
+mod parts;
 mod pointer;
 mod shape;
 mod spans;
@@ -25,7 +26,7 @@ pub(crate) fn compile(launch: &Launch<'_>) -> Result<Program, Error> {
     let entry = Some((naga::ShaderStage::Compute, name.as_str()));
     let (module, info) =
         naga::back::pipeline_constants::process_overrides(shader.module(), shader.info(), entry, &constants)
-            .map_err(|error| Error::Override(error.to_string()))?;
+            .map_err(|error| Error::Override(chain(&error)))?;
     let index = module
         .entry_points
         .iter()
@@ -74,6 +75,12 @@ pub(crate) fn compile(launch: &Launch<'_>) -> Result<Program, Error> {
     })
 }
 
+/// An error and what caused it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 fn entry_name(shader: &Shader, asked: Option<&str>) -> Result<String, Error> {
     let names: Vec<_> = shader.entry_points().collect();
     match asked {
@@ -109,6 +116,8 @@ struct Frame<'a> {
     caller: Option<SiteId>,
     /// Spans of expressions that naga gave none: those of what uses them.
     spans: HashMap<Handle<Expression>, Span>,
+    /// Of loads whose value is only ever used in part: the parts.
+    parts: HashMap<Handle<Expression>, Vec<u32>>,
 }
 
 struct Compiler<'a> {
@@ -151,6 +160,7 @@ impl<'a> Compiler<'a> {
             result: None,
             caller: None,
             spans: spans::borrowed(function),
+            parts: parts::used(function, info),
         };
         let mut body = declarations;
         body.append(&mut self.function_body(&mut frame)?);

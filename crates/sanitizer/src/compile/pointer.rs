@@ -89,6 +89,7 @@ impl<'a> Compiler<'a> {
         {
             return self.step(place, value);
         }
+        // An array whose length is known only when it is bound is checked then, however constant the index.
         let (stride, len) = match (place.root, len) {
             (Root::Memory(_), Some(len)) => (bytes, Len::Fixed(len)),
             (Root::Memory(global), None) => (bytes, Len::Runtime { global, offset: place.offset, stride: bytes }),
@@ -136,6 +137,19 @@ impl<'a> Compiler<'a> {
             }
         }
         Ok((first..first + planes).collect())
+    }
+
+    /// Loads some components or members of a local variable; what is left out is not looked at, and need not have been written.
+    pub(super) fn load_parts(&mut self, place: &Place, parts: &[u32], site: SiteId) -> Result<Vec<Reg>, Error> {
+        let undefined = self.constant(u32::MAX);
+        let mut regs = vec![undefined; self.types.planes(place.shape)? as usize];
+        for &part in parts {
+            let part = self.step(place, part)?;
+            let start = (part.offset - place.offset) as usize;
+            let loaded = self.load(&part, site)?;
+            regs[start..start + loaded.len()].copy_from_slice(&loaded);
+        }
+        Ok(regs)
     }
 
     pub(super) fn store(&mut self, place: &Place, regs: &[Reg], site: SiteId) -> Result<(), Error> {

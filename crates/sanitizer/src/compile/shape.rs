@@ -81,6 +81,17 @@ fn known(inner: &TypeInner, handle: Option<Handle<Type>>, module: &Module) -> Op
     })
 }
 
+/// What a type without values here is called.
+fn refused(inner: &TypeInner) -> String {
+    match inner {
+        TypeInner::Image { .. } => "a texture".to_owned(),
+        TypeInner::Sampler { .. } => "a sampler".to_owned(),
+        TypeInner::AccelerationStructure { .. } | TypeInner::RayQuery { .. } => "ray tracing".to_owned(),
+        TypeInner::BindingArray { .. } => "a binding array".to_owned(),
+        other => format!("a value of the type {other:?}"),
+    }
+}
+
 /// The types of a module, and what they come to.
 #[derive(Clone, Copy)]
 pub(super) struct Types<'a> {
@@ -98,7 +109,7 @@ impl Types<'_> {
         // A struct's value may be known by its inner type alone; the arena holds each type once.
         let handle = handle.or_else(|| self.arena.iter().find(|(_, ty)| ty.inner == *inner).map(|(handle, _)| handle));
         known(inner, handle, self.module)
-            .ok_or_else(|| Error::Unsupported { what: format!("a value of the type {inner:?}"), at: None })
+            .ok_or_else(|| Error::Unsupported { what: refused(inner), at: None })
     }
 
     /// Registers of a value.

@@ -136,6 +136,9 @@ impl<'a> Compiler<'a> {
                 let place = self.place(frame, pointer)?;
                 let flags = naga::Barrier::WORK_GROUP;
                 self.emit(Op::Barrier { flags, uniform_load: true }, site);
+                if let Some(reg) = place.dynamic {
+                    self.emit(Op::Uniform { reg }, site);
+                }
                 let regs = self.load(&place, site)?;
                 self.emit(Op::Barrier { flags, uniform_load: true }, site);
                 frame.values.insert(result, Value::Regs(regs));
@@ -243,6 +246,7 @@ impl<'a> Compiler<'a> {
             result: local,
             caller: Some(site),
             spans: super::spans::borrowed(function),
+            parts: super::parts::used(function, &self.info[handle]),
         };
         let body = self.function_body(&mut inner)?;
         self.next = register_mark;

@@ -114,12 +114,12 @@ impl Worker<'_> {
         site: SiteId,
     ) {
         let active = self.active;
-        self.count(pointer.global, &active, ty.bytes(), Touch::AtomicRead);
+        // One read and one write, but one atomic operation.
+        self.count(pointer.global, &active, ty.bytes(), Touch::Read);
         self.count(pointer.global, &active, ty.bytes(), Touch::AtomicWrite);
         self.scratch.clear();
         for lane in active.lanes() {
-            let touch = Touch::AtomicWrite;
-            let address = self.address(pointer, lane, touch);
+            let address = self.address(pointer, lane, Touch::AtomicWrite);
             let read = |worker: &Self, reg: Reg| {
                 let high = if ty.is_wide() { worker.plane(reg + 1)[lane] } else { 0 };
                 u64::from(worker.plane(reg)[lane]) | u64::from(high) << 32
@@ -129,13 +129,17 @@ impl Worker<'_> {
             let old = match address {
                 Some(address) => {
                     self.uninitialised(pointer.global, address, ty.bytes(), lane as u32);
-                    self.note(pointer.global, address, ty.bytes(), touch, lane as u32, site);
                     let new = |old: u64| match (f, expected) {
                         (AtomicFunction::Combine(f), _) => super::arith::scalar(f, ty, old, operand),
                         (AtomicFunction::CompareExchange, Some(expected)) if old != expected => old,
                         _ => operand,
                     };
-                    self.replace(pointer.global, address, ty, new)
+                    let old = self.replace(pointer.global, address, ty, new);
+                    // A comparison that fails writes nothing.
+                    let failed = f == AtomicFunction::CompareExchange && Some(old) != expected;
+                    let touch = if failed { Touch::AtomicRead } else { Touch::AtomicWrite };
+                    self.note(pointer.global, address, ty.bytes(), touch, lane as u32, site);
+                    old
                 }
                 None => 0,
             };
@@ -150,7 +154,10 @@ impl Worker<'_> {
             }
         }
         self.cost(pointer.global, ty.bytes(), false);
-        self.cost(pointer.global, ty.bytes(), true);
+        // In storage memory what was read travels back; in workgroup memory it is one instruction.
+        if self.program.globals[pointer.global as usize].space == Space::Storage {
+            self.cost(pointer.global, ty.bytes(), true);
+        }
     }
 
     fn replace(&self, global: u32, at: u32, ty: Ty, new: impl Fn(u64) -> u64) -> u64 {
@@ -179,7 +186,7 @@ impl Worker<'_> {
         if let Some(sizes) = sizes {
             self.tally.add(sizes, mask, u64::from(bytes));
         }
-        if touch == Touch::AtomicWrite {
+        if touch.is_atomic() {
             self.tally.add(Count::Atomics, mask, 1);
         }
     }

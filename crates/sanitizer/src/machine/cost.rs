@@ -15,8 +15,9 @@ pub(super) fn transactions(accesses: &[(u32, u32)], bytes: u32, subgroup_size: u
         .sum()
 }
 
-/// Passes beyond the first. A subgroup's instruction takes as many passes as the fullest bank has distinct words; accesses wider than a word
-/// are served in groups of lanes that together span the banks once.
+/// Passes beyond those that a conflict-free access of this width takes. Lanes are served in groups that together span the banks once: all of a
+/// subgroup for a word each where there are as many banks as lanes, fewer for wider accesses or fewer banks. A group takes as many passes as the
+/// fullest bank has distinct words.
 pub(super) fn bank_conflicts(accesses: &[(u32, u32)], bytes: u32, subgroup_size: u32, banks: u32) -> u64 {
     let words = bytes.div_ceil(4);
     let lanes_at_once = (banks / words).max(1).min(subgroup_size);

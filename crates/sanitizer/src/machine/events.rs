@@ -52,6 +52,10 @@ pub(super) enum Event {
     DivergentBarrier {
         uniform_load: bool,
     },
+    /// `workgroupUniformLoad` of different places.
+    UnequalPointers {
+        other: u32,
+    },
     EndlessLoop {
         running: u32,
     },
@@ -69,7 +73,9 @@ impl Event {
             Event::DivisionByZero { .. } => Kind::DivisionByZero,
             Event::ShiftTooLarge { .. } => Kind::ShiftTooLarge,
             Event::F16Overflow { .. } => Kind::F16Overflow,
-            Event::DivergentSubgroup | Event::DivergentBarrier { .. } => Kind::DivergentBarrier,
+            Event::DivergentSubgroup | Event::DivergentBarrier { .. } | Event::UnequalPointers { .. } => {
+                Kind::DivergentBarrier
+            }
             Event::EndlessLoop { .. } => Kind::EndlessLoop,
         }
     }
@@ -151,7 +157,7 @@ impl Worker<'_> {
                     format!("`{what}` was {} here before", earlier.verb()),
                     Some(self.place(stamp.lane)),
                 );
-                notes.extend(self.why_unordered(global, stamp, lane));
+                notes.extend(self.why_unordered(global, stamp, site));
                 (
                     format!("two invocations touch `{what}` and nothing orders them"),
                     format!("`{what}` is {} here", touch.verb()),
@@ -229,6 +235,7 @@ impl Worker<'_> {
             Event::DivergentBarrier { uniform_load } => {
                 let missing = self.absent();
                 others.extend(self.whereabouts(missing));
+                notes.push("what this workgroup does after it is not searched for races: nothing is ordered any more".to_owned());
                 let active = self.active.count();
                 let what = if uniform_load { "workgroupUniformLoad" } else { "a barrier" };
                 notes.push(format!("{active} of {} invocations are here", self.full.count()));
@@ -237,11 +244,22 @@ impl Worker<'_> {
                     "waits for invocations that never come".to_owned(),
                 )
             }
+            Event::UnequalPointers { other } => {
+                others.push(Label {
+                    span: program.labels(site, String::new(), None)[0].span.clone(),
+                    text: "another place is loaded".to_owned(),
+                    place: Some(self.place(other)),
+                });
+                (
+                    "workgroupUniformLoad of a place that is not the same for all invocations".to_owned(),
+                    "one place is loaded".to_owned(),
+                )
+            }
             Event::EndlessLoop { running } => {
                 notes.push(format!("{running} of {} invocations were still in it", self.full.count()));
                 (
-                    format!("a loop passed {} iterations", self.options.max_iterations),
-                    "this loop does not end".to_owned(),
+                    format!("a loop was still running after {} iterations", self.options.max_iterations),
+                    "this loop does not end, or not soon".to_owned(),
                 )
             }
         };
@@ -253,14 +271,14 @@ impl Worker<'_> {
         Finding { kind: event.kind(), message, labels, notes, variable, occurrences: 1 }
     }
 
-    fn why_unordered(&self, global: u32, before: Stamp, lane: u32) -> Vec<String> {
+    fn why_unordered(&self, global: u32, before: Stamp, site: SiteId) -> Vec<String> {
         let space = self.program.globals[global as usize].space;
         let (needed, other) = match space {
             Space::Workgroup => ("workgroupBarrier", "storageBarrier"),
             _ => ("storageBarrier", "workgroupBarrier"),
         };
-        if before.lane == lane {
-            return Vec::new();
+        if before.site == site {
+            return vec!["give every location one writer, or use atomics: no barrier orders a statement with itself".to_owned()];
         }
         let mut notes = Vec::new();
         if self.other_barrier_since(space) {

@@ -22,6 +22,7 @@ use mask::MAX_INVOCATIONS;
 use memory::{Bits, Memory};
 use rayon::prelude::*;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use verdict::Verdict;
 use worker::{Outcome, Worker};
 
@@ -33,6 +34,9 @@ pub(crate) struct Resources {
     poisoned: Vec<bool>,
     must_write: Vec<bool>,
     wide_atomics: Mutex<()>,
+    /// The first workgroup with a loop that did not end. Those after it are not run, and their results are dropped, so that what is reported does not
+    /// depend on who came first.
+    endless: AtomicU32,
 }
 
 /// Workgroups whose shadows are kept at the same time, before they are merged.
@@ -55,9 +59,18 @@ pub(crate) fn run(launch: &Launch<'_>, program: &Program) -> Result<Report, Erro
                 .into_par_iter()
                 .map_init(|| Worker::new(program, &resources, options), |worker, workgroup| worker.run(workgroup))
                 .collect();
-            outcomes.into_iter().for_each(|outcome| verdict.take(outcome));
+            let last = resources.endless.load(Relaxed);
+            (start..).zip(outcomes).filter(|(workgroup, _)| *workgroup <= last).for_each(|(_, outcome)| verdict.take(outcome));
         } else {
-            batch.for_each(|workgroup| verdict.take(sequential.run(workgroup)));
+            for workgroup in batch {
+                verdict.take(sequential.run(workgroup));
+                if resources.endless.load(Relaxed) <= workgroup {
+                    break;
+                }
+            }
+        }
+        if resources.endless.load(Relaxed) != u32::MAX {
+            break;
         }
     }
     drop(sequential);
@@ -147,6 +160,7 @@ fn bind(launch: &Launch<'_>, program: &Program) -> Result<Resources, Error> {
         poisoned: Vec::new(),
         must_write: Vec::new(),
         wide_atomics: Mutex::new(()),
+        endless: AtomicU32::new(u32::MAX),
     };
     for global in &program.globals {
         let (mut memory, mut logical, mut poisoned, mut must_write) = (Memory::default(), None, false, false);

@@ -89,6 +89,15 @@ impl Worker<'_> {
                 self.regs[*dst as usize].fill(len);
             }
             Op::Barrier { flags, uniform_load } => self.barrier(*flags, *uniform_load),
+            Op::Uniform { reg } => {
+                let values = self.plane(*reg);
+                let mut lanes = self.active.lanes();
+                if let Some(first) = lanes.next()
+                    && let Some(other) = lanes.find(|&lane| values[lane] != values[first])
+                {
+                    self.events.push((first as u32, Event::UnequalPointers { other: other as u32 }));
+                }
+            }
             other => self.memory_operation(other, inst.site),
         }
         self.settle(inst.site);

@@ -8,6 +8,7 @@ use super::worker::{Outcome, Unwritten};
 use crate::program::{Program, SiteId, Space};
 use crate::report::{Access, Finding, Kind, Label, Place, Report};
 use crate::{Counters, Options};
+use std::sync::atomic::Ordering::Relaxed;
 
 const TOUCHES: [Touch; 4] = [Touch::Read, Touch::Write, Touch::AtomicRead, Touch::AtomicWrite];
 
@@ -124,7 +125,8 @@ impl<'p> Verdict<'p> {
                 self.findings.add(key, finding, self.options.max_findings);
             }
         }
-        if self.options.checks {
+        // A run that was stopped had no chance to write everything.
+        if self.options.checks && self.resources.endless.load(Relaxed) == u32::MAX {
             self.never_written();
         }
         let dropped = self.findings.dropped;

@@ -12,6 +12,7 @@ use super::pages::Pages;
 use super::shadow::Cell;
 use super::tally::{Count, Tally};
 use crate::Options;
+use std::sync::atomic::Ordering::Relaxed;
 use crate::program::{BuiltIn, CONSTANT, Case, Len, Node, Program, Reg, SiteId, Space};
 use crate::report::{Access, Finding, Label};
 
@@ -73,7 +74,7 @@ pub(super) struct Worker<'p> {
     /// Where each invocation returned from the entry point.
     left: Vec<Option<SiteId>>,
     enclosing: Vec<Enclosing>,
-    /// Set when a loop did not end: nothing more is run.
+    /// Set when a loop did not end, here or in an earlier workgroup: nothing more is run.
     stopped: bool,
     /// Set when a barrier was not reached by all: what it would have ordered is not reported again.
     pub(super) disordered: bool,
@@ -295,6 +296,9 @@ impl<'p> Worker<'p> {
             if iterations > self.options.max_iterations {
                 let first = live.lanes().next().unwrap_or(0) as u32;
                 self.endless(site, first, live.count());
+                self.resources.endless.fetch_min(self.workgroup_index, Relaxed);
+            }
+            if self.resources.endless.load(Relaxed) <= self.workgroup_index {
                 self.stopped = true;
                 break;
             }
