@@ -138,5 +138,49 @@ fn nothing_to_check() {
         let check = kernel.check(&call).unwrap();
         assert!(check.is_clean());
         assert_eq!(check.outputs[0].read_blocking::<f32>().unwrap(), [2.0]);
+
+        // Nobody writes what is not filled and has elements.
+        let empty = self::call(&context, 3).output(DType::F32, &[0]).output(DType::F32, &[1]).grid([0, 1, 1]);
+        let kernel = kernel.outputs(["out", "none", "more"]).source("out[0] = a[0]; none[0] = a[0]; more[0] = a[0];");
+        let check = kernel.check(&empty).unwrap();
+        let found: Vec<_> = check.report.findings.iter().map(|f| (f.kind, f.variable.as_deref())).collect();
+        assert_eq!(found, [(Kind::NeverWritten, Some("out")), (Kind::NeverWritten, Some("more"))]);
+        assert!(check.render(false).contains("the output `more` is never written"));
+        kernel.run(&empty).unwrap();
+        assert!(kernel.check_with(&empty, Options { checks: false, ..Options::default() }).unwrap().is_clean());
+    }
+}
+
+/// Findings about outputs name them; their declarations are no text of the user's.
+#[test]
+fn what_is_never_written_points_nowhere() {
+    for context in contexts() {
+        for body in ["if global_id.x > 3u { out[global_id.x] = a[0]; }", "let p = &out; let x = a[0];"] {
+            let check = kernel(body).check(&call(&context, 40)).unwrap();
+            let text = check.render(false);
+            assert!(text.contains("`out`") && text.contains("never written"), "{text}");
+            assert!(!text.contains("generated"), "{text}");
+        }
+    }
+}
+
+/// An output that is filled need not be written.
+#[test]
+fn outputs_that_are_only_filled() {
+    for context in contexts() {
+        let kernel =
+            Kernel::new("mine").inputs(["a"]).outputs(["unused", "out"]).source("out[global_id.x] = a[0] + 1.0;");
+        let a = Tensor::upload(&context, &[1.0f32], &[1]).unwrap();
+        let call = Call::new(&context).input(&a).output(DType::I32, &[3]).output(DType::F32, &[2]).grid([2, 1, 1]);
+        let filled = call.clone().init_value(7.0);
+        let check = kernel.check(&filled).unwrap();
+        assert!(check.is_clean(), "{}", check.render(false));
+        for outputs in [check.outputs, kernel.run(&filled).unwrap()] {
+            assert_eq!(outputs[0].read_blocking::<i32>().unwrap(), [7, 7, 7]);
+            assert_eq!(outputs[1].read_blocking::<f32>().unwrap(), [2.0, 2.0]);
+        }
+        // The same text, by now compiled, without the filling.
+        let error = kernel.run(&call).unwrap_err();
+        assert!(error.to_string().contains("nothing writes the output \"unused\""), "{error}");
     }
 }

@@ -25,6 +25,8 @@ fn refused(kernel: &Kernel, call: &Call, kind: fn(&Error) -> bool, words: &[&str
     let error = kernel.run(call).expect_err("bad input must be refused");
     let text = error.to_string();
     assert!(kind(&error), "another kind of error than expected: {error:?}");
+    let first = text.split("--> ").nth(1).unwrap_or_default();
+    assert!(!first.starts_with("generated"), "points into what the user did not write: {text}");
     assert!(words.iter().all(|word| text.contains(word)), "{text:?} lacks one of {words:?}");
     assert_eq!(kernel.check(call).expect_err("nor can it be checked"), error);
 }
@@ -51,6 +53,13 @@ fn places_in_the_text() {
             ("const N = 4u; out[M] = 1.0;", "mine (body):1:19"),
             ("out[0] = 1.0; }\nfn other() {", "mine (body):1:15"),
             ("out[0] = 1.0;\nif true {", "mine (body):2:9"),
+            ("out[0] = 1.0;\n /* and /* so */ on", "mine (body):2:2: this comment has no end"),
+            ("let grid = 1u;\nout[0] = 1.0;", "mine (body):1:5"),
+            ("let a = 1u;\nlet a = 2u; out[0] = 1.0;", "mine (body):2:5"),
+            ("let x = a_shape[0];\nlet a_shape = 1u; out[x] = 1.0;", "mine (body):2:5"),
+            // What nothing writes is told only of a text that is sound.
+            ("let x = 1.0;\nlet y = nobody;", "mine (body):2:9"),
+            ("let x = a[0] +;", "mine (body):1:"),
         ] {
             refused(&kernel(body), &call, kind!(Kernel), &[place]);
         }
@@ -59,7 +68,65 @@ fn places_in_the_text() {
         refused(&header("enable f16;\nenable nothing;"), &call, kind!(Kernel), &["mine (header):2:8"]);
         refused(&header("fn f() {"), &call, kind!(Kernel), &["mine (header):1:8"]);
         refused(&header("fn f() -> u32 { return a_shape[0]; }"), &call, kind!(Kernel), &["mine (header):1:24"]);
-        refused(&header("fn main() {}"), &call, kind!(Kernel), &["main"]);
+        refused(&header("fn main() {}"), &call, kind!(Kernel), &["mine (header):1:4", "main"]);
+        refused(&header("\n /*"), &call, kind!(Kernel), &["mine (header):2:2: this comment has no end"]);
+        let reach = "var<private> p: array<u32, 4>; fn f() { p[7] = 1u; }";
+        refused(&header(reach), &call, kind!(Kernel), &["mine (header):1:", "index 7 is out of bounds"]);
+    }
+}
+
+/// At module scope nothing may change what the generated text says; elsewhere names are the user's own.
+#[test]
+fn names_that_the_generated_text_uses() {
+    for context in contexts() {
+        let call = call(&context).dtype("T", DType::F32);
+        for name in
+            ["any", "u32", "vec3", "array", "f32", "a", "out", "T", "grid", "global_id", "a_strides", "tilewise_call"]
+        {
+            for declaration in
+                [format!("const {name} = 1;"), format!("alias {name} = i32;"), format!("fn {name}() {{}}")]
+            {
+                let words = ["mine (header):2:", &format!("`{name}` cannot be declared here")];
+                refused(&kernel(FINE).header(format!("\n{declaration}")), &call, kind!(Kernel), &words);
+            }
+            let body = format!("{FINE}\nconst {name} = 1;");
+            refused(&kernel(&body), &call, kind!(Kernel), &["mine (body):2:7", &format!("`{name}`")]);
+        }
+        let fine = kernel(&format!("{{ let any = 1u; let u32 = any; let grid = u32; }} {FINE}"));
+        fine.header("const step = 2; fn f(a: f32, any: f32) -> f32 { let vec3 = a; return vec3 + any; }")
+            .run(&call)
+            .unwrap();
+    }
+}
+
+/// What naga has beyond WGSL is refused everywhere, with its place.
+#[test]
+fn numbers_that_wgsl_does_not_have() {
+    for context in contexts() {
+        let call = call(&context);
+        for (body, place, what) in [
+            ("let x = 5lf;\nout[0] = f32(x);", "mine (body):1:9", "`5lf`"),
+            ("out[0] = f32(5lu + 0x1Fli);", "mine (body):1:14", "`5lu`"),
+            ("out[0] = f32(0x1Fli);", "mine (body):1:14", "`0x1Fli`"),
+            ("out[0] = 1.0;\nvar x: vec2<f64>;", "mine (body):2:13", "`f64`"),
+            ("out[0] = f32(i64(a[0]));", "mine (body):1:14", "`i64`"),
+            ("var<workgroup> t: array<u64, 2>; out[0] = f32(t[0]);", "mine (body):1:25", "`u64`"),
+            ("out[0] = f32(i16(a[0]));", "mine (body):1:14", "`i16`"),
+            ("out[0] = f32(u16(a[0]));", "mine (body):1:14", "`u16`"),
+        ] {
+            refused(&kernel(body), &call, kind!(Unsupported), &[place, what]);
+        }
+        let header = kernel(FINE).header("fn f() {}\nstruct S { x: i64 }");
+        refused(&header, &call, kind!(Unsupported), &["mine (header):2:15", "`i64`"]);
+    }
+    for adapter in adapters() {
+        let call = call(&adapter.context);
+        let wide = kernel("out[0] = f32(5lu);");
+        let device = adapter.context.device().unwrap();
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let error = wide.encode(&mut encoder, &call).unwrap_err();
+        assert!(matches!(&error, Error::Unsupported(text) if text.contains("mine (body):1:14")), "{error}");
+        encoder.finish();
     }
 }
 
@@ -79,6 +146,17 @@ fn barriers_and_clipping() {
         let header = kernel("out[0] = 1.0; f();").header("fn f() { workgroupBarrier(); }");
         refused(&header, &call, kind!(Kernel), &["mine (header):1:10"]);
         kernel("out[0] = 1.0; // workgroupBarrier()").run(&call).unwrap();
+        // Where the grid ends with a workgroup nothing is clipped; along every axis.
+        let barrier = kernel("workgroupBarrier(); if all(global_id == vec3<u32>()) { out[0] = 1.0; }");
+        let call = call.grid([8, 6, 3]);
+        for (workgroup, aligned) in [([4, 3, 1], true), ([8, 6, 3], true), ([3, 3, 1], false), ([4, 4, 1], false)] {
+            let call = call.clone().workgroup(workgroup);
+            match barrier.run(&call) {
+                Ok(_) => assert!(aligned, "{workgroup:?}"),
+                Err(error) => assert!(!aligned && error.to_string().contains("multiple of the workgroup"), "{error}"),
+            }
+        }
+        refused(&barrier, &call.clone().workgroup([8, 6, 2]), kind!(Kernel), &["mine (body):1:1"]);
     }
 }
 
@@ -91,7 +169,7 @@ fn names_and_numbers_of_tensors() {
         refused(&named("while", "out"), &call, kind!(Kernel), &["\"while\"", "keyword"]);
         refused(&named("array", "out"), &call, kind!(Kernel), &["\"array\""]);
         refused(&named("global_id", "out"), &call, kind!(Kernel), &["\"global_id\""]);
-        refused(&named("a", "a"), &call, kind!(Kernel), &["\"a\"", "twice"]);
+        refused(&named("a", "a"), &call, kind!(Kernel), &["\"a\" of an output", "an input has it"]);
         refused(&named("a", "a_shape"), &call, kind!(Kernel), &["\"a_shape\""]);
         refused(&kernel(FINE), &call.clone().constant("out", 1u32), kind!(Kernel), &["\"out\""]);
         refused(&kernel(FINE), &call.clone().constant("N", 1u32).dtype("N", DType::F32), kind!(Kernel), &["\"N\""]);
@@ -102,6 +180,10 @@ fn names_and_numbers_of_tensors() {
         refused(&none, &Call::new(&context).input(&a).grid([1, 1, 1]), kind!(Shape), &["no outputs"]);
         refused(&kernel("let x = a[0];"), &call, kind!(Kernel), &["nothing writes the output \"out\""]);
         refused(&kernel("let x = a[0]; // out"), &call, kind!(Kernel), &["\"out\""]);
+        for name in ["", "a\nb", "\u{1b}[31m"] {
+            let kernel = Kernel::new(name).inputs(["a"]).outputs(["out"]).source(FINE);
+            refused(&kernel, &call, kind!(Kernel), &[&format!("{name:?}"), "control characters"]);
+        }
     }
 }
 
@@ -230,7 +312,7 @@ fn other_contexts() {
         let a = Tensor::zeros(&other, DType::F32, &[4]).unwrap();
         for context in [context.clone(), Context::cpu()] {
             let call = Call::new(&context).input(&a).output(DType::F32, &[4]).grid([4, 1, 1]);
-            refused(&kernel(FINE), &call, kind!(WrongContext), &["a"]);
+            refused(&kernel(FINE), &call, kind!(WrongContext), &["a was made on", "than the call's"]);
         }
     }
 }
@@ -241,6 +323,62 @@ fn endless_loops_on_the_cpu() {
     let context = Context::cpu();
     let error = kernel("loop { if out[0] > 1.0 { break; } }").run(&call(&context)).unwrap_err();
     assert!(matches!(&error, Error::Kernel(text) if text.contains("mine (body):1")), "{error}");
+}
+
+/// The bound on loops is the call's to set, for running and for checking.
+#[test]
+fn long_loops_on_the_cpu() {
+    let context = Context::cpu();
+    let kernel = kernel("var n = 0u; for (var i = 0u; i < 1500000u; i++) { n += 1u; } out[global_id.x] = f32(n);");
+    let call = call(&context).grid([1, 1, 1]).init_value(0.0).workgroup([1, 1, 1]);
+    assert_eq!(kernel.run(&call).unwrap()[0].read_blocking::<f32>().unwrap()[0], 1.5e6);
+    assert!(!kernel.check(&call).unwrap().is_clean());
+    let longer = call.clone().max_iterations(1_500_001);
+    let check = kernel.check(&longer).unwrap();
+    assert!(check.is_clean(), "{}", check.render(false));
+    let short = call.max_iterations(1000);
+    let error = kernel.run(&short).unwrap_err();
+    let told = "still running after 1000 iterations";
+    assert!(matches!(&error, Error::Kernel(text) if text.replace(',', "").contains(told)), "{error}");
+    let check = kernel.check(&short).unwrap();
+    assert!(check.render(false).replace(',', "").contains(told), "{}", check.render(false));
+}
+
+/// What the CPU cannot address is refused before it is allocated.
+#[test]
+fn beyond_the_addresses_of_the_cpu() {
+    let context = Context::cpu();
+    for init in [None, Some(1.0)] {
+        let call = call(&context).output(DType::F32, &[1 << 30]);
+        let call = init.iter().fold(call, |call, &value: &f64| call.init_value(value));
+        let kernel =
+            Kernel::new("mine").inputs(["a"]).outputs(["small", "out"]).source("small[0] = 1.0; out[0] = a[0];");
+        match kernel.run(&call) {
+            Err(error @ Error::TooLarge { bytes: 0x1_0000_0000, limit: 0xFFFF_FFFC, .. }) => {
+                assert_eq!(kernel.check(&call).expect_err("nor can it be checked"), error);
+            }
+            other => panic!("{:?}", other.map(|_| ())),
+        }
+    }
+}
+
+/// Long expressions, which naga's parser takes by calling itself, fit the common stack of a thread.
+#[test]
+fn long_expressions_on_a_small_stack() {
+    for context in contexts() {
+        let work = || {
+            let body = format!("out[global_id.x] = a[0]{};", " + a[global_id.x]".repeat(6000));
+            let a = Tensor::upload(&context, &[1.0f32, 2.0], &[2]).unwrap();
+            let call = Call::new(&context).input(&a).output(DType::F32, &[2]).grid([2, 1, 1]);
+            let outputs = kernel(&body).run(&call).unwrap();
+            assert_eq!(outputs[0].read_blocking::<f32>().unwrap(), [6001.0, 12001.0], "{context:?}");
+            assert!(kernel(&body).msl(&call).unwrap().contains("kernel void main_"));
+        };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(2 << 20).spawn_scoped(scope, work);
+            thread.unwrap().join().unwrap();
+        });
+    }
 }
 
 /// Products refuse integers by the operand's name, and read no tensor as another type.

@@ -4,7 +4,7 @@ use crate::numbers::{self, SETS};
 use crate::picture::Picture;
 use crate::puzzle::{Array, Case, Puzzle};
 use crate::run::{self, Run};
-use crate::score::{self, COUNTED, Score};
+use crate::score::{self, COUNTED, Column, Score};
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Write};
 use tilewise_sanitizer::Kind;
@@ -39,6 +39,8 @@ pub(crate) enum Complaint {
     Finding(Kind),
     /// One of [`COUNTED`] is over target.
     OverTarget(usize),
+    /// One of [`COUNTED`] is less than the puzzle asks for.
+    UnderLeast(usize),
 }
 
 impl Display for Complaint {
@@ -48,6 +50,7 @@ impl Display for Complaint {
             Complaint::WrongNumbers => f.write_str("wrong numbers"),
             Complaint::Finding(kind) => write!(f, "a finding ({kind})"),
             Complaint::OverTarget(counter) => write!(f, "over target ({})", COUNTED[*counter]),
+            Complaint::UnderLeast(counter) => write!(f, "under the least ({})", COUNTED[*counter]),
         }
     }
 }
@@ -76,19 +79,31 @@ pub(crate) fn check(puzzle: &Puzzle, body: &str, color: bool) -> Checked {
         let _ = writeln!(checked.text, "{case}");
         let reached = attempts.iter().map(|attempt| Score::of(&attempt.run.report.counters));
         let reached = reached.fold(Score::default(), Score::worse);
-        scores.push((case.to_string(), reached, case.target));
 
-        let mut complaints = numbers(&mut checked.text, puzzle, case, &attempts);
+        // Numbers and scores of a run that was cut off say nothing.
+        let is_endless = attempts.iter().any(|attempt| attempt.run.found(Kind::EndlessLoop));
+        let mut complaints = BTreeSet::new();
+        if is_endless {
+            let _ = writeln!(checked.text, "  out is not looked at: a loop does not end");
+        } else {
+            complaints.extend(numbers(&mut checked.text, puzzle, case, &attempts));
+            complaints.extend(reached.over(case.target).map(Complaint::OverTarget));
+            complaints.extend(reached.under(case.least).map(Complaint::UnderLeast));
+            let (target, least) = (case.target, case.least);
+            scores.push(Column { name: case.to_string(), reached, target, least });
+        }
         complaints.extend(findings(&mut checked.text, &checked.complaints, &attempts));
-        complaints.extend(reached.over(case.target).map(Complaint::OverTarget));
         if !complaints.is_empty() {
             checked.first_at_fault.get_or_insert(index);
         }
         checked.complaints.extend(complaints);
         let Run { report, shader, .. } = &attempts[0].run;
-        checked.pictures.push(Picture::new(puzzle, case, shader, &report.trace));
+        checked.pictures.push(Picture::new(puzzle, case, shader, report));
     }
-    if !scores.is_empty() {
+    if scores.is_empty() {
+        checked.text.truncate(checked.text.trim_end().len());
+        checked.text.push('\n');
+    } else {
         checked.text.push_str(&score::table(&scores));
     }
     if !checked.complaints.is_empty() && body.contains(GAP) {
@@ -103,26 +118,31 @@ fn attempts(puzzle: &Puzzle, case: &Case, body: &str, color: bool) -> tilewise::
         let run = run::run(puzzle, case, body, &inputs, color)?;
         Ok(Attempt { expected: (puzzle.specification)(&inputs, case), inputs, run })
     };
-    (0..SETS).map(attempt).collect()
+    numbers::sets(body).map(attempt).collect()
 }
 
 /// Compares the output with the specification.
 fn numbers(text: &mut String, puzzle: &Puzzle, case: &Case, attempts: &[Attempt]) -> BTreeSet<Complaint> {
     let wrong = attempts.iter().enumerate().find(|(_, attempt)| attempt.run.output != attempt.expected);
     let Some((set, Attempt { inputs, expected, run })) = wrong else {
-        let _ = writeln!(text, "  out is right, in {SETS} sets of numbers");
+        let _ = writeln!(text, "  out is right, in {SETS} sets of numbers and one drawn from the answer's text");
         return BTreeSet::new();
     };
-    let _ = writeln!(text, "  out is wrong, in set {} of {SETS}:", set + 1);
+    let is_own = set as u64 == SETS;
+    let which =
+        if is_own { "the set drawn from the answer's text".to_owned() } else { format!("set {} of {SETS}", set + 1) };
+    let _ = writeln!(text, "  out is wrong, in {which}:");
     for (name, input) in puzzle.inputs.iter().zip(inputs) {
         let _ = writeln!(text, "    {name} = {}", literal(input));
     }
     let wrong: Vec<usize> = (0..expected.len()).filter(|&index| run.output[index] != expected[index]).collect();
-    for &index in wrong.iter().take(MOST_TOLD) {
+    // Of the answer's own set one number is a hint, and all of them would be the answer.
+    let told = if is_own { 1 } else { MOST_TOLD };
+    for &index in wrong.iter().take(told) {
         let found = if run.wrote(index) { format!("is {}", run.output[index]) } else { "was never written".to_owned() };
         let _ = writeln!(text, "    out[{}] {found}, should be {}", position(index, case.output), expected[index]);
     }
-    if wrong.len() > MOST_TOLD {
+    if wrong.len() > told {
         let _ = writeln!(text, "    and so on: {} of {} numbers", wrong.len(), expected.len());
     }
     [Complaint::WrongNumbers].into()

@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::picture::{svg, terminal};
-use crate::puzzle::{Case, Puzzle, extent};
+use crate::puzzle::{Puzzle, extent};
 use crate::score::COUNTED;
 use crate::table::PUZZLES;
 use crate::{numbers, run};
@@ -118,7 +118,16 @@ fn show(puzzle: &Puzzle) -> String {
             },
             extent(case.workgroup)
         );
-        let _ = writeln!(text, "  at most per thread: {}", target(case));
+        let counters = COUNTED.iter().zip(case.target.0).zip(case.least.0);
+        let most: Vec<String> = counters.clone().map(|((counted, most), _)| format!("{counted} {most}")).collect();
+        let least: Vec<String> = counters
+            .filter(|(_, least)| *least > 0)
+            .map(|((counted, _), least)| format!("{counted} {least}"))
+            .collect();
+        let _ = writeln!(text, "  at most per thread: {}", most.join(", "));
+        if !least.is_empty() {
+            let _ = writeln!(text, "  at least in one thread: {}", least.join(", "));
+        }
     }
     let _ = writeln!(
         text,
@@ -127,11 +136,6 @@ fn show(puzzle: &Puzzle) -> String {
         puzzle.skeleton
     );
     text
-}
-
-fn target(case: &Case) -> String {
-    let counters = COUNTED.iter().zip(case.target.0).map(|(counted, most)| format!("{counted} {most}"));
-    counters.collect::<Vec<_>>().join(", ")
 }
 
 /// What a check prints and writes besides its result.
@@ -184,5 +188,7 @@ fn read(file: &Path) -> Result<String, String> {
     } else {
         std::fs::read_to_string(file)
     };
-    read.map_err(|error| format!("cannot read {}: {error}", file.display()))
+    let text = read.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    // A byte-order mark, as some editors put it; WGSL knows nothing of it.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

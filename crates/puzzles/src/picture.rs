@@ -6,8 +6,8 @@ pub(crate) mod terminal;
 
 use crate::puzzle::{Case, Puzzle};
 use layout::Memory;
-use std::collections::BTreeMap;
-use tilewise_sanitizer::{Access, Shader};
+use std::collections::{BTreeMap, BTreeSet};
+use tilewise_sanitizer::{Access, Finding, Kind, Report, Shader};
 
 /// Cells of a variable beyond which it is not drawn.
 const MOST_CELLS: usize = 256;
@@ -18,6 +18,8 @@ pub(crate) struct Picture {
     pub(crate) title: String,
     /// Inputs, workgroup memory, output; of each what was written and what was read.
     pub(crate) panels: Vec<Panel>,
+    /// What no cell shows, such as `race: tile, out`: which variables the sanitizer found races and accesses out of bounds in.
+    pub(crate) faults: Vec<String>,
 }
 
 /// Who read one variable, or who wrote it.
@@ -51,11 +53,11 @@ pub(crate) struct Touch {
 
 impl Picture {
     /// The picture of a run of `case`, which ran as `shader`, from all that it accessed.
-    pub(crate) fn new(puzzle: &Puzzle, case: &Case, shader: &Shader, trace: &[Access]) -> Picture {
+    pub(crate) fn new(puzzle: &Puzzle, case: &Case, shader: &Shader, report: &Report) -> Picture {
         let layouts = layout::layouts(puzzle, case, shader);
         // By place in the picture, then by cell and thread: how often.
         let mut panels: BTreeMap<Key, BTreeMap<(usize, u32), usize>> = BTreeMap::new();
-        for access in trace {
+        for access in &report.trace {
             let Some(variable) = layouts.iter().position(|layout| layout.is_of(access)) else { continue };
             let layout = &layouts[variable];
             let key = Key {
@@ -83,8 +85,26 @@ impl Picture {
             let title = format!("{}{}, {done}", layout.name, of.unwrap_or_default());
             Panel { title, workgroup: key.workgroup, columns: layout.columns, cells }
         };
-        Picture { title: format!("{}: {case}", puzzle.title()), panels: panels.into_iter().map(panel).collect() }
+        Picture {
+            title: format!("{}: {case}", puzzle.title()),
+            panels: panels.into_iter().map(panel).collect(),
+            faults: faults(&report.findings),
+        }
     }
+}
+
+/// The races and accesses out of bounds, each kind with its variables.
+fn faults(findings: &[Finding]) -> Vec<String> {
+    let of = |kind: Kind| {
+        let variables: BTreeSet<&str> = findings
+            .iter()
+            .filter(|finding| finding.kind == kind)
+            .map(|finding| finding.variable.as_deref().unwrap_or("a value"))
+            .collect();
+        let names: Vec<&str> = variables.into_iter().collect();
+        (!names.is_empty()).then(|| format!("{kind}: {}", names.join(", ")))
+    };
+    [Kind::Race, Kind::OutOfBounds].into_iter().filter_map(of).collect()
 }
 
 /// Where a panel comes in the picture.
@@ -133,7 +153,8 @@ mod tests {
     /// Three threads that each read up to three cells; the middle one forgets to write.
     pub(super) fn pooling() -> Picture {
         let read = touched("a, read", 3, &[&[0, 1, 2], &[1, 2], &[2]]);
-        Picture { title: "a test".to_owned(), panels: vec![read, touched("out, written", 3, &[&[0], &[], &[2]])] }
+        let written = touched("out, written", 3, &[&[0], &[], &[2]]);
+        Picture { title: "a test".to_owned(), panels: vec![read, written], faults: Vec::new() }
     }
 
     #[test]
@@ -147,7 +168,7 @@ mod tests {
             write,
             place: Place { workgroup: [workgroup, 0, 0], local: [local, 0, 0] },
         };
-        let trace = [
+        let trace = vec![
             access("a", 5, false, 1, 1),
             access("tile", 1, true, 1, 1),
             access("tile", 1, false, 1, 1),
@@ -156,7 +177,8 @@ mod tests {
             access("a_shape", 0, false, 1, 1),
         ];
         let shader = Shader::parse("test", "var<workgroup> tile: array<f32, 4>;").expect("valid WGSL");
-        let picture = Picture::new(puzzle, &puzzle.cases[0], &shader, &trace);
+        let report = Report { trace, ..Report::default() };
+        let picture = Picture::new(puzzle, &puzzle.cases[0], &shader, &report);
         let titles: Vec<&str> = picture.panels.iter().map(|panel| panel.title.as_str()).collect();
         assert_eq!(titles, ["a, read", "tile of workgroup 1, written", "tile of workgroup 1, read", "out, written"]);
         let labels = |panel: usize| -> Vec<(usize, &str)> {
@@ -167,5 +189,26 @@ mod tests {
         assert_eq!(labels(1), [(1, "5")]);
         assert_eq!(labels(2), [(1, "5×2")]);
         assert_eq!(labels(3), [(5, "5")]);
+    }
+
+    #[test]
+    fn faults_name_each_variable_once() {
+        let finding = |kind, variable: Option<&str>| Finding {
+            kind,
+            message: String::new(),
+            labels: Vec::new(),
+            notes: Vec::new(),
+            variable: variable.map(str::to_owned),
+            occurrences: 1,
+        };
+        let findings = [
+            finding(Kind::OutOfBounds, Some("a")),
+            finding(Kind::Race, Some("tile")),
+            finding(Kind::Race, Some("out")),
+            finding(Kind::Race, Some("tile")),
+            finding(Kind::NeverWritten, Some("b")),
+        ];
+        assert_eq!(faults(&findings), ["race: out, tile", "out-of-bounds: a"]);
+        assert!(faults(&[]).is_empty());
     }
 }

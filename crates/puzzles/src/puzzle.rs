@@ -38,8 +38,10 @@ pub(crate) struct Case {
     pub(crate) workgroup: [u32; 3],
     /// Whether the body runs in threads beyond the grid.
     pub(crate) edge: Edge,
-    /// The score to reach.
+    /// The score to reach: the most that a thread may do.
     pub(crate) target: Score,
+    /// What the busiest thread has to do at least: no zeros but where the puzzle is about that memory.
+    pub(crate) least: Score,
 }
 
 /// Numbers in a shape, row-major.

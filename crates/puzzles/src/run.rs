@@ -2,7 +2,7 @@
 
 use crate::puzzle::{Array, Case, Puzzle};
 use tilewise::{Call, Context, DType, Kernel, Result, Tensor};
-use tilewise_sanitizer::{Options, Report, Shader};
+use tilewise_sanitizer::{Kind, Options, Report, Shader};
 
 /// Turns of a loop after which it counts as endless. No puzzle needs twenty, and every access on the way is kept for the picture.
 const MOST_TURNS: u64 = 1000;
@@ -20,6 +20,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Whether the sanitizer found something of this kind.
+    pub(crate) fn found(&self, kind: Kind) -> bool {
+        self.report.findings.iter().any(|finding| finding.kind == kind)
+    }
+
     /// Whether anybody wrote element `index` of `out`.
     pub(crate) fn wrote(&self, index: usize) -> bool {
         let offset = 4 * index as u32;

@@ -32,12 +32,17 @@ const fn case(
     [grid, workgroup]: [[u32; 3]; 2],
     target: [u64; 4],
 ) -> Case {
-    Case { constants, inputs, output, grid, workgroup, edge: Edge::Whole, target: Score(target) }
+    Case { constants, inputs, output, grid, workgroup, edge: Edge::Whole, target: Score(target), least: Score([0; 4]) }
 }
 
 /// As it is, but with no thread beyond the grid.
 const fn clipped(case: Case) -> Case {
     Case { edge: Edge::Clip, ..case }
+}
+
+/// As it is, but by way of workgroup memory: some thread writes there, and some thread reads.
+const fn shared(case: Case) -> Case {
+    Case { least: Score([0, 0, 1, 1]), ..case }
 }
 
 /// Every puzzle, in the order of their numbers. A case is: constants, shapes of the inputs, shape of `out`, threads and workgroup, and the most
@@ -123,7 +128,7 @@ pub(crate) static PUZZLES: [Puzzle; 14] = [
         "08_workgroup_memory",
         &["a"],
         specification::plus_10,
-        &[case(&[("SIZE", 9), ("GROUP", 4)], &[&[9]], &[9], [[12, 1, 1], [4, 1, 1]], [1, 1, 1, 1])]
+        &[shared(case(&[("SIZE", 9), ("GROUP", 4)], &[&[9]], &[9], [[12, 1, 1], [4, 1, 1]], [1, 1, 1, 1]))]
     ),
     puzzle!(
         9,
@@ -263,6 +268,18 @@ mod tests {
                     assert_eq!(value as usize, meant, "{name} in puzzle {}", puzzle.number);
                 }
                 assert!((0..3).all(|axis| case.grid[axis] % case.workgroup[axis] == 0), "puzzle {}", puzzle.number);
+            }
+        }
+    }
+
+    /// What a text asks for, the score asks for too.
+    #[test]
+    fn by_way_of_workgroup_memory_where_the_text_says_so() {
+        for puzzle in &PUZZLES {
+            let says_so = puzzle.problem.contains("by way of");
+            for case in puzzle.cases {
+                assert_eq!(case.least, if says_so { Score([0, 0, 1, 1]) } else { Score::default() }, "{}", puzzle.name);
+                assert_eq!(case.target.under(case.least).count(), 0, "{}", puzzle.name);
             }
         }
     }

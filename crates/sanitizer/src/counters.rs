@@ -11,7 +11,8 @@ pub struct Measure {
     pub max: u64,
 }
 
-/// What a run cost. An access is one load or store of a scalar or a vector; an atomic operation that both reads and writes counts as one of each.
+/// What a run cost. An access is one load or store of a scalar or a vector, of a `vec4` as well; an atomic operation that both reads and writes
+/// counts as one of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Invocations run.
@@ -34,7 +35,7 @@ pub struct Counters {
     pub shared_read_bytes: Measure,
     /// Bytes of [`shared_writes`](Self::shared_writes).
     pub shared_write_bytes: Measure,
-    /// Atomic operations, on storage and workgroup memory.
+    /// Atomic operations, on storage and workgroup memory; `atomicLoad` and `atomicStore` among them.
     pub atomics: Measure,
     /// Scalar arithmetic: a product of two `vec4` counts four, an `fma` one.
     pub arithmetic: Measure,
@@ -46,6 +47,8 @@ pub struct Counters {
     pub read_transactions: u64,
     /// Segments that stores touched.
     pub write_transactions: u64,
-    /// Passes over workgroup memory beyond the first that an instruction of a subgroup needed, because lanes met in a bank.
+    /// Passes over workgroup memory beyond those that a conflict-free access of the same width takes, because lanes of a subgroup wanted different
+    /// words of one bank in one instruction. A scalar takes one pass for as many lanes as there are banks, a `vec4` one for a quarter of them. An
+    /// atomic operation counts once, although it reads and writes. 0 without a cost model.
     pub bank_conflicts: u64,
 }

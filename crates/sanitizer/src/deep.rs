@@ -1,21 +1,24 @@
 //! naga's parser calls itself once per term of an expression: generated text of a few hundred terms would overflow a common stack.
 
-/// Enough for some hundred thousand terms; memory that is not touched costs nothing.
+/// Enough for tens of thousands of terms; memory that is not touched costs nothing.
 #[cfg(not(target_family = "wasm"))]
-const STACK_BYTES: usize = 1 << 30;
+const STACK_BYTES: usize = 256 << 20;
 
-/// Does the work on a thread with a deep stack, where there are threads.
+/// Does the work on a thread with a deep stack, where there are threads: for whoever else hands long WGSL to naga.
+///
+/// # Errors
+/// The system's, when it has no thread to give.
 #[cfg(not(target_family = "wasm"))]
-pub(crate) fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+pub fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work)?;
         Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
-/// Does the work; there are no threads here.
+/// Does the work where it is, because there are no threads here. Never fails.
 #[cfg(target_family = "wasm")]
-pub(crate) fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+pub fn deep<T>(work: impl FnOnce() -> T) -> std::io::Result<T> {
     Ok(work())
 }
 

@@ -16,7 +16,7 @@ pub enum Error {
         at: Option<String>,
     },
     /// No compute entry point has this name, or several exist and none was named.
-    #[error("entry point {name:?}: {why}")]
+    #[error("entry point{}: {why}", quoted(.name))]
     Entry {
         /// The name asked for; empty when none was.
         name: String,
@@ -43,10 +43,28 @@ pub enum Error {
     Limit(String),
 }
 
+fn quoted(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!(" {name:?}") }
+}
+
 fn location(at: &Option<String>) -> String {
     at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default()
 }
 
 fn named(name: &Option<String>) -> String {
     name.as_ref().map(|name| format!(" (`{name}`)")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_was_not_given_is_not_quoted() {
+        let entry = |name: &str| Error::Entry { name: name.to_owned(), why: "there is none".to_owned() }.to_string();
+        assert_eq!(
+            (entry("main"), entry("")),
+            ("entry point \"main\": there is none".into(), "entry point: there is none".into())
+        );
+    }
 }

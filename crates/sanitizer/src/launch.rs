@@ -4,7 +4,8 @@ use crate::{Error, Options, Report, Shader, compile, machine};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// A regular set of elements in a buffer: `counts[i]` steps of `strides[i]` bytes along each axis, from `offset`.
+/// A regular set of elements in a buffer: `counts[i]` steps of `strides[i]` bytes along each axis, from `offset`. Without any axis it is one
+/// element, and with a count of 0 none.
 ///
 /// A matrix of `m` rows and `n` columns of f32 whose rows lie `ld` elements apart is
 /// `Region { offset: 0, counts: vec![m, n], strides: vec![4 * ld, 4], element_bytes: 4 }`.
@@ -16,7 +17,7 @@ pub struct Region {
     pub counts: Vec<u64>,
     /// Bytes from one element to the next along each axis.
     pub strides: Vec<u64>,
-    /// Bytes of one element.
+    /// Bytes of one element, at least 1.
     pub element_bytes: u64,
 }
 
@@ -27,6 +28,8 @@ pub struct Buffer {
     pub(crate) poisoned: bool,
     pub(crate) must_write: bool,
     pub(crate) regions: Vec<Region>,
+    /// The first range that ends before it starts.
+    pub(crate) reversed: Option<Range<u64>>,
 }
 
 impl Buffer {
@@ -54,13 +57,21 @@ impl Buffer {
     }
 
     /// Declares bytes to be part of the operand; several calls add up. Once any part is declared, accesses elsewhere are findings although they
-    /// lie within the buffer.
-    pub fn range(self, bytes: Range<u64>) -> Self {
-        let len = bytes.end.saturating_sub(bytes.start);
-        self.region(Region { offset: bytes.start, counts: vec![len], strides: vec![1], element_bytes: 1 })
+    /// lie within the buffer. A range that ends before it starts, or behind the buffer, is an error of [`Launch::run`].
+    pub fn range(mut self, bytes: Range<u64>) -> Self {
+        if bytes.end < bytes.start {
+            self.reversed.get_or_insert(bytes);
+            return self;
+        }
+        let len = bytes.end - bytes.start;
+        // One element as long as the range; of an empty one, none.
+        let counts = if len == 0 { vec![0] } else { vec![1] };
+        self.region(Region { offset: bytes.start, counts, strides: vec![0], element_bytes: len.max(1) })
     }
 
-    /// Declares a [`Region`] to be part of the operand, as [`range`](Self::range) does.
+    /// Declares a [`Region`] to be part of the operand, as [`range`](Self::range) does. One that ends behind the buffer, of elements of 0 bytes,
+    /// with more counts than strides or the reverse, or of more than 2³² memory locations, counted as often as they are named, is an error of
+    /// [`Launch::run`].
     pub fn region(mut self, region: Region) -> Self {
         self.regions.push(region);
         self
@@ -99,7 +110,7 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Workgroups along x, y and z.
+    /// Workgroups along x, y and z. With a 0 among them nothing runs, as in WebGPU.
     pub fn grid(mut self, workgroups: [u32; 3]) -> Self {
         self.grid = workgroups;
         self

@@ -46,6 +46,7 @@ mod report;
 mod shader;
 
 pub use counters::{Counters, Measure};
+pub use deep::deep;
 pub use error::Error;
 pub use launch::{Buffer, Launch, Region};
 pub use options::{CostModel, Options, ZeroInit};

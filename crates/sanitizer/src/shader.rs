@@ -126,16 +126,41 @@ fn parse_diagnostic(error: &ParseError, text: &Text) -> Diagnostic<usize> {
 }
 
 fn validation_diagnostic(error: &WithSpan<ValidationError>, text: &Text) -> Diagnostic<usize> {
-    // naga names what a span holds by the Rust type and the number of the thing; the causes speak of the same numbers.
-    let short = |label: &str| label.rsplit("::").next().unwrap_or_default().to_owned();
+    // naga names what a span holds by the Rust type.
+    let short = |label: &str| without_numbers(label.rsplit("::").next().unwrap_or_default());
     let labels = error.spans().map(|(span, label)| (span.to_range(), short(label)));
     let (labels, mut notes) = text.labels(labels);
     let mut cause = std::error::Error::source(error.as_inner());
     while let Some(error) = cause {
-        notes.push(format!("note: {error}"));
+        notes.push(format!("note: {}", without_numbers(&error.to_string())));
         cause = error.source();
     }
-    Diagnostic::error().with_message(error).with_labels(labels).with_notes(notes)
+    Diagnostic::error().with_message(without_numbers(&error.to_string())).with_labels(labels).with_notes(notes)
+}
+
+/// A message of naga's validator without the numbers of its own tables, such as `Type [4]`, which say nothing about the text.
+fn without_numbers(message: &str) -> String {
+    let message = message.replace(": [", ":[");
+    let mut words: Vec<&str> = Vec::new();
+    let mut rest = message.split(' ').peekable();
+    while let Some(word) = rest.next() {
+        let inner = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        if inner.is_none_or(|number| number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit())) {
+            words.push(word);
+            continue;
+        }
+        match words.last().map(|last| last.to_lowercase()).as_deref() {
+            // The place of an argument is counted in the text.
+            Some("argument") => words.push(word),
+            Some(
+                "constant" | "expression" | "function" | "handle" | "override" | "pointer" | "type" | "value"
+                | "variable",
+            ) => {}
+            _ if rest.peek() == Some(&"bounds") => {}
+            _ => words.push("this"),
+        }
+    }
+    words.join(" ").replace(":[", ": [")
 }
 
 #[cfg(test)]
@@ -194,6 +219,27 @@ mod tests {
         let valid = refusal(Shader::parse_parts(&source, &parts));
         assert!(valid.contains("--> body.wgsl:2:") && valid.contains("= note: "), "{valid}");
         assert!(!valid.contains("::"), "{valid}");
+    }
+
+    #[test]
+    fn numbers_of_tables_are_not_told() {
+        for (told, shown) in [
+            ("Accessing index 7 is out of [6] bounds", "Accessing index 7 is out of bounds"),
+            ("Type [4]", "Type"),
+            ("Function [0] 'main' is invalid", "Function 'main' is invalid"),
+            ("Loading of [12] can't be done", "Loading of this can't be done"),
+            (
+                "Argument [0] to Max as expression [3] has an invalid type.",
+                "Argument [0] to Max as expression has an invalid type.",
+            ),
+            ("with Array { base: [4], size: Dynamic }", "with Array { base: [4], size: Dynamic }"),
+            ("an array of [u32] and []", "an array of [u32] and []"),
+        ] {
+            assert_eq!(without_numbers(told), shown);
+        }
+        let source = "var<private> a: array<u32, 4>;\n@compute @workgroup_size(1) fn main() { a[7] = 1u; }";
+        let text = refusal(Shader::parse("a.wgsl", source));
+        assert!(text.contains("index 7 is out of bounds") && !text.contains(" ["), "{text}");
     }
 
     #[test]

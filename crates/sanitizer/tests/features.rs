@@ -305,7 +305,8 @@ fn constant_indices_past_the_end() {
     assert_eq!(found(rows, "o[1].m[1].y = 1.0;", 24), message("index 1 is out of bounds of `o`"));
     // Some bytes of the element exist, but not all of them.
     assert_eq!(found(rows, "o[1].m[0].x = 1.0;", 36), message("index 1 is out of bounds of `o`"));
-    let tail = "struct Tail { a: vec2u, o: array<atomic<u32>> } @group(0) @binding(0) var<storage, read_write> t: Tail;";
+    let tail =
+        "struct Tail { a: vec2u, o: array<atomic<u32>> } @group(0) @binding(0) var<storage, read_write> t: Tail;";
     assert_eq!(found(tail, "atomicAdd(&t.o[2], 1u);", 16), message("index 2 is out of bounds of `t.o`"));
     let sized = "override N: u32 = 2u; var<workgroup> t: array<u32, N>;
                  @group(0) @binding(0) var<storage, read_write> o: array<u32>;";

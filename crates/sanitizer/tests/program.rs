@@ -100,7 +100,8 @@ fn usage() {
     for (arguments, expected) in [
         ("", &["FILE.wgsl"][..]),
         ("double.wgsl --grid 1,1,1,1", &["--grid", "three dimensions"]),
-        ("double.wgsl --grid 4,0", &["--grid", "no workgroups"]),
+        ("double.wgsl --grid 4,0", &["--grid", "a grid of [4, 0, 1] workgroups runs nothing"]),
+        ("double.wgsl --grid 0", &["--grid", "a grid of [0, 1, 1] workgroups runs nothing"]),
         ("double.wgsl --grid four", &["--grid", "\"four\""]),
         ("double.wgsl --bind a=zero:f32:4", &["--bind", "\"a\""]),
         ("double.wgsl --bind 0", &["--bind", "equals sign"]),
@@ -114,7 +115,8 @@ fn usage() {
         ("double.wgsl --save 3=x.npy", &["--save 3", "nothing is bound to 3"]),
         ("double.wgsl --save 3=x.txt", &["--save", ".npy or .bin"]),
         ("double.wgsl --override EXTRA", &["--override", "equals sign"]),
-        ("double.wgsl --override EXTRA=much", &["--override", "\"much\""]),
+        ("double.wgsl --override EXTRA=much", &["--override", "\"much\"", "EXTRA"]),
+        ("double.wgsl --override EXTRA=0xg", &["--override", "\"0xg\"", "hexadecimal"]),
         ("double.wgsl --immediates 123", &["--immediates", "hexadecimal"]),
         ("double.wgsl --zero-init everything", &["--zero-init", "workgroup"]),
         ("double.wgsl --segment-bytes 100", &["--segment-bytes", "power of two"]),
@@ -147,6 +149,7 @@ fn files_that_cannot_be_used() {
         .file("text.npy", "1 2 3")
         .file("short.npy", npy("<f4", false, "(4,)", &[0; 12]))
         .file("complex.npy", npy("<c8", false, "(1,)", &[0; 8]))
+        .file("bool.npy", npy("|b1", false, "(4,)", &[0; 4]))
         .file("huge.npy", npy("<f4", false, "(4294967296, 4294967296)", &[]));
     for (arguments, expected) in [
         ("missing.wgsl", &["missing.wgsl"][..]),
@@ -159,6 +162,7 @@ fn files_that_cannot_be_used() {
         ("double.wgsl --bind 0=text.npy", &["--bind 0", "text.npy", "NUMPY"]),
         ("double.wgsl --bind 0=short.npy", &["--bind 0", "short.npy", "[4] of f32", "12 bytes"]),
         ("double.wgsl --bind 0=complex.npy", &["--bind 0", "complex.npy", "<c8"]),
+        ("double.wgsl --bind 0=bool.npy", &["--bind 0", "bool.npy", "|b1", "integers and floats"]),
         ("double.wgsl --bind 0=huge.npy", &["--bind 0", "huge.npy", "more elements"]),
     ] {
         folder.refuses(arguments, expected);
@@ -176,6 +180,115 @@ fn what_does_not_fit_the_shader() {
     folder.refuses(&format!("{bound} --grid 4294967295"), &["4294967295"]);
     folder.refuses(&format!("{bound} --subgroup-size 33"), &["33"]);
     folder.refuses("double.wgsl --bind 0=zero:f32:64", &["binding 0.1", "`b`"]);
+}
+
+#[test]
+fn overrides_fit_their_types() {
+    let folder = Folder::new("overrides");
+    folder.file(
+        "shifted.wgsl",
+        "override N: u32 = 1u;\n@id(7) override BY: i32 = 0;\noverride on: bool = true;\noverride scale: f32;\n\
+         @group(0) @binding(0) var<storage, read_write> a: array<f32>;\n\
+         @compute @workgroup_size(N) fn main(@builtin(local_invocation_index) i: u32) {\n\
+         \tif on { a[i32(i) + BY] = scale; }\n}\n",
+    );
+    let bound = "shifted.wgsl --bind 0=zero:f32:64";
+    for good in ["--override N=0x10 --override 7=-0x0", "--override N=16 --override 7=2 --override on=false"] {
+        let ran = folder.run(&format!("{bound} {good} --override scale=0.5"));
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{good}: {ran:?}");
+        assert!(ran.stdout.starts_with("clean: 1 workgroup of 16 invocations"), "{good}: {ran:?}");
+    }
+    for (bad, expected) in [
+        ("N=1.5", &["--override N=1.5", "u32", "whole numbers"][..]),
+        ("N=-1", &["--override N=-1", "u32", "from 0 to 4294967295"]),
+        ("N=-0x1", &["--override N=-1", "u32", "from 0 to 4294967295"]),
+        ("7=2147483648", &["--override 7=2147483648", "i32", "-2147483648 to 2147483647"]),
+        ("on=3", &["--override on=3", "bool"]),
+        ("scale=1e39", &["--override scale=", "f32", "no such finite number"]),
+        ("BY=1", &["--override BY=1", "no such override", "`N`, 7 (`BY`), `on`, `scale`"]),
+        ("N=4 --override N=8", &["--override N=8", "`N` is given twice"]),
+        ("7=4 --override 07=4", &["--override 07=4", "7 (`BY`) is given twice"]),
+        // What only the run finds out comes with what was given.
+        ("N=0 --override scale=1", &["override: workgroup_size", "N=0, scale=1"]),
+        ("N=4", &["override: ", "'scale'", "N=4"]),
+    ] {
+        folder.refuses(&format!("{bound} --override {bad}"), expected);
+    }
+}
+
+#[test]
+fn immediates_fit_what_is_declared() {
+    let folder = Folder::new("immediates");
+    folder.file("double.wgsl", DOUBLE).file(
+        "add.wgsl",
+        "var<immediate> by: vec2u;\n@group(0) @binding(0) var<storage, read_write> a: array<u32>;\n\
+         @compute @workgroup_size(1) fn main() { a[0] += by.x * by.y; }\n",
+    );
+    let bound = "add.wgsl --bind 0=u32:1";
+    assert_eq!(folder.run(&format!("{bound} --immediates u32:2,3")).status, 0);
+    folder.refuses(&format!("{bound} --immediates u32:2,3,4"), &["--immediates", "12 bytes", "declares 8"]);
+    folder.refuses(&format!("{bound} --immediates u32:2"), &["`by` needs 8 bytes", "4"]);
+    folder.refuses("double.wgsl --immediates 00000000", &["--immediates", "4 bytes", "no var<immediate>"]);
+}
+
+#[test]
+fn elements_fit_the_scalars_of_the_binding() {
+    let folder = Folder::new("elements");
+    folder
+        .file("f64.npy", npy("<f8", false, "(4,)", &[0; 32]))
+        .file("i64.npy", npy("<i8", false, "(4,)", &[0; 32]))
+        .file("u8.npy", npy("|u1", false, "(4,)", &[0; 4]))
+        .file(
+            "sum.wgsl",
+            "struct Pair { i: i32, f: vec2f }\n@group(0) @binding(0) var<storage, read> a: array<Pair>;\n\
+             @group(0) @binding(1) var<storage, read> packed: array<u32>;\n\
+             @group(0) @binding(2) var<storage, read_write> out: array<u32>;\n\
+             @group(0) @binding(3) var<storage, read_write> count: atomic<u32>;\n\
+             @compute @workgroup_size(1) fn main() { out[0] = u32(a[0].i) + u32(a[0].f.x) + packed[0]; }\n",
+        );
+    let ran = folder.run("sum.wgsl --bind 0=zero:f32:4 --bind 1=u8.npy --bind 2=out:u32:1");
+    assert_eq!(ran.status, 0, "{ran:?}");
+    for (file, dtype) in [("f64.npy", "f64"), ("i64.npy", "i64")] {
+        let arguments = format!("sum.wgsl --bind 0={file} --bind 1=u8.npy --bind 2=out:u32:1");
+        folder.refuses(&arguments, &["--bind 0", dtype, "`a`", "32"]);
+    }
+    folder.refuses("sum.wgsl --bind 1=i64.npy", &["--bind 1", "i64", "`packed`", "u32"]);
+    folder.refuses("sum.wgsl --bind 3=zero:u64:1", &["--bind 3", "u64", "`count`", "u32"]);
+    folder.refuses("sum.wgsl --bind 1=out:u32:4", &["--bind 1", "`packed`", "as read", "cannot write"]);
+}
+
+#[test]
+fn zeros_everywhere_on_request() {
+    let folder = Folder::new("zeros");
+    folder.file(
+        "sum.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> a: array<f32>;\nvar<workgroup> w: f32;\nvar<private> p: f32;\n\
+         @compute @workgroup_size(1) fn main() { var f: array<f32, 2>; a[0] += w + p + f[u32(a[1])]; }\n",
+    );
+    let count = |zeroed: &str| {
+        let ran = folder.run(&format!("sum.wgsl --bind 0=zero:f32:2 --report json {zeroed}"));
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()["findings"].as_array().unwrap().len()
+    };
+    let partly = count("--zero-init private,workgroup");
+    assert!(count("") > partly && partly > 0);
+    assert_eq!((count("--zero-init all"), count("--zero-init workgroup,private,function")), (0, 0));
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_shader() {
+    let folder = Folder::new("mark");
+    folder.file("racy.wgsl", RACY).file("marked.wgsl", format!("\u{feff}{RACY}"));
+    let [plain, marked] = ["racy", "marked"].map(|name| folder.run(&format!("{name}.wgsl --bind 0=random:u32:64")));
+    assert_eq!((plain.status, marked.status), (1, 1), "{marked:?}");
+    assert_eq!(plain.stdout, marked.stdout.replace("marked.wgsl", "racy.wgsl"));
+}
+
+#[test]
+fn a_shader_without_an_entry_point() {
+    let folder = Folder::new("entries");
+    folder.file("none.wgsl", "fn helper() {}\n");
+    folder.refuses("none.wgsl", &["entry point: the shader has no compute entry point"]);
+    folder.refuses("none.wgsl --entry main", &["entry point \"main\": "]);
 }
 
 #[test]

@@ -224,9 +224,7 @@ impl Context {
         if Arc::ptr_eq(&self.0, &other.0) {
             return Ok(());
         }
-        Err(Error::WrongContext(format!(
-            "{operand} was made on another context, {other:?}, than the product's, {self:?}"
-        )))
+        Err(Error::WrongContext(format!("{operand} was made on another context, {other:?}, than the call's, {self:?}")))
     }
 }
 

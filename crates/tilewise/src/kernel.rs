@@ -17,8 +17,12 @@ use crate::context::Backend;
 use crate::tensor::Tensor;
 use generate::Generated;
 use host::Loaded;
+use names::Names;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::{Options, Report, Shader};
+
+/// Iterations of a loop that the CPU executor runs before it gives up, unless the call says how many.
+const MAX_ITERATIONS: u64 = 1 << 24;
 
 /// A kernel of the caller's own: the body of a compute shader in WGSL, and the names of what it reads and writes.
 ///
@@ -32,13 +36,18 @@ use tilewise_sanitizer::{Options, Report, Shader};
 /// - the templates of the [`Call`], and what the header declares.
 ///
 /// Only what is mentioned is generated. `var<workgroup>` declarations in the body, and `const` ones outside its blocks, move to module scope, so that
-/// a body is a whole kernel. The header sees tensors and templates; directives in it (`enable f16;`) move to the front, and f16 is enabled by
+/// a body is a whole kernel. The header sees tensors and templates, but neither shapes, strides and `grid` nor the built-ins, which its functions take
+/// as arguments; directives in it (`enable f16;`) move to the front, and f16 is enabled by
 /// itself where it occurs. An array of f16 or of bf16 words with an odd number of elements, and one of no elements, is bound up to the next word, so that
 /// `arrayLength` may count one element more.
 ///
 /// The text is checked before any device sees it, so that an error reads the same everywhere, and names line and column of the body or the header.
-/// Shaders are created with naga's bounds checks, and compiled once per context and text. The CPU executor keeps to WebGPU's default limits, has f16, and
-/// gives 0 for what is read out of bounds.
+/// naga's numbers of 64 bits, and its integers of 16, are refused everywhere. Shaders are created with naga's bounds checks, and compiled once per
+/// context and text.
+///
+/// The CPU executor keeps to WebGPU's default limits on workgroups (256 invocations, 256 × 256 × 64 along the axes), workgroup memory (16,384
+/// bytes), the grid (65,535 workgroups along an axis) and storage buffers (8); not to those on the size of buffers, which may have up to
+/// 4 GiB − 4 bytes. It has f16, ends loops at [`Call::max_iterations`], and gives 0 for what is read out of bounds.
 ///
 /// ```
 /// use tilewise::{Call, Context, DType, Kernel, Tensor};
@@ -104,8 +113,15 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// The module, parsed and validated.
+    /// The module, parsed and validated, and every output written.
     fn shader(&self, kernel: &Kernel, call: &Call) -> Result<Shader> {
+        let shader = self.parse(kernel, call)?;
+        limits::written(kernel, call, &self.generated)?;
+        Ok(shader)
+    }
+
+    /// The module, parsed and validated.
+    fn parse(&self, kernel: &Kernel, call: &Call) -> Result<Shader> {
         let shader = Shader::parse_parts(&self.generated.text, &self.generated.parts).map_err(host::error)?;
         limits::module(kernel, call, &self.generated, &shader)?;
         Ok(shader)
@@ -158,7 +174,8 @@ impl Kernel {
         self
     }
 
-    /// Makes the outputs `array<atomic<u32>>` or `array<atomic<i32>>`; they must be of these types. Off by default.
+    /// Makes the outputs `array<atomic<u32>>` or `array<atomic<i32>>`; they must be of these types. Off by default. The body then reads and writes them by
+    /// `atomicLoad`, `atomicStore` and the like alone: `out[0] = 1u`, which naga lets pass, is an error in browsers.
     pub fn atomic_outputs(mut self, atomic: bool) -> Self {
         self.atomic = atomic;
         self
@@ -173,7 +190,8 @@ impl Kernel {
     /// Runs the kernel into new tensors, one per output. On a GPU the work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Kernel` for a text that is not valid, for names that cannot be, and on the CPU executor for a loop without end; `Shape` for more or fewer tensors than
+    /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for names that cannot be, and on the CPU executor for a
+    /// loop without end; `Shape` for more or fewer tensors than
     /// names; `Value` for a missing grid, a template or an initial value that cannot be written; `Unsupported` and `TooLarge` for what exceeds the
     /// device; `WrongContext` for inputs of another context; `Overflow`; `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
@@ -188,8 +206,11 @@ impl Kernel {
                 let prepared = self.prepare(call)?;
                 let shader = prepared.shader(self, call)?;
                 self.show(call, &prepared)?;
+                limits::host(call, inputs(call)?)?;
                 let inputs = host::load(self, call)?;
-                let (report, outputs) = host::launch(call, &prepared, &shader, &inputs, Options::execute())?;
+                let max_iterations = call.max_iterations.unwrap_or(MAX_ITERATIONS);
+                let options = Options { max_iterations, ..Options::execute() };
+                let (report, outputs) = host::launch(self, call, &prepared, &shader, &inputs, options)?;
                 // Without checks, all that is reported is what could not be run to its end.
                 if report.is_clean() { Ok(outputs) } else { Err(Error::Kernel(report.render(&shader, false))) }
             }
@@ -219,6 +240,8 @@ impl Kernel {
     /// The same call under the sanitizer, with its default options: races, accesses out of bounds, reads of what nobody wrote, parts of outputs
     /// that nobody wrote, barriers that not everybody reaches; and what it costs. Blocks until the inputs are read back.
     ///
+    /// Subgroups have 32 invocations ([`Options::subgroup_size`]), whatever the device's have, and kernels with f16 can be checked on devices without.
+    ///
     /// # Errors
     /// As [`run`](Self::run), but findings are no errors.
     #[cfg(not(target_family = "wasm"))]
@@ -242,11 +265,13 @@ impl Kernel {
     pub async fn check_async(&self, call: &Call, options: Options) -> Result<Check> {
         let prepared = self.prepare(call)?;
         let shader = prepared.shader(self, call)?;
+        limits::host(call, inputs(call)?)?;
+        let options = Options { max_iterations: call.max_iterations.unwrap_or(options.max_iterations), ..options };
         let mut inputs = Vec::with_capacity(call.inputs.len());
         for tensor in &call.inputs {
             inputs.push(Loaded::new(self, tensor, tensor.extent_bytes().await?));
         }
-        let (report, outputs) = host::launch(call, &prepared, &shader, &inputs, options)?;
+        let (report, outputs) = host::launch(self, call, &prepared, &shader, &inputs, options)?;
         Ok(Check { report, outputs, shader })
     }
 
@@ -282,11 +307,11 @@ impl Kernel {
         for (input, tensor) in self.inputs.iter().zip(&call.inputs) {
             call.context.same(tensor.context(), input)?;
         }
-        let operands: Vec<_> = self.inputs.iter().chain(&self.outputs).map(String::as_str).collect();
+        let [inputs, outputs] = [&self.inputs, &self.outputs].map(|n| n.iter().map(String::as_str).collect::<Vec<_>>());
         let templates: Vec<_> = call.templates.iter().map(|(name, _)| name.as_str()).collect();
-        names::check(name, &operands, &templates)?;
+        let names = Names::new(name, &inputs, &outputs, &templates)?;
         let workgroups = limits::workgroups(self, call)?;
-        let generated = generate::generate(self, call)?;
+        let generated = generate::generate(self, call, &names)?;
         limits::bindings(self, call, &generated)?;
         Ok(Prepared { generated, grid: call.grid.unwrap_or_default(), workgroups })
     }
@@ -310,6 +335,13 @@ impl Kernel {
         }
         Ok(text)
     }
+}
+
+/// Bytes of the inputs, each from its first element to its last or as a row-major copy, whichever is more.
+fn inputs(call: &Call) -> Result<Vec<u64>> {
+    let bytes =
+        |tensor: &Tensor| Ok(tensor.extent()?.max((tensor.elements() as u64).saturating_mul(tensor.dtype().bytes())));
+    call.inputs.iter().map(bytes).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Part, Pass};
-use tilewise_core::{Params, Result};
+use tilewise_core::{Error, Params, Result};
+use tilewise_sanitizer::deep;
 
 #[derive(Clone)]
 pub(crate) struct Pipeline {
@@ -45,6 +46,7 @@ impl Pipelines {
     }
 
     /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours, and keeps it under that text. `enable` goes before it.
+    /// On a deep stack, because wgpu parses the text, and naga calls itself once per term of an expression.
     pub(crate) fn compile_custom(
         &self,
         gpu: &Gpu,
@@ -55,10 +57,14 @@ impl Pipelines {
     ) -> Result<Pipeline> {
         let source = wgpu::ShaderSource::Wgsl(format!("{enable}{text}").into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
-        let pipeline = gpu.catch(|| {
-            let module = gpu.device.create_shader_module(descriptor);
-            self.build(&gpu.device, label, &module, entries, true)
-        })?;
+        // Error scopes belong to a thread, so that they go along.
+        let compile = || {
+            gpu.catch(|| {
+                let module = gpu.device.create_shader_module(descriptor);
+                self.build(&gpu.device, label, &module, entries, true)
+            })
+        };
+        let pipeline = deep(compile).map_err(no_thread)??;
         self.log(gpu, label);
         Ok(lock(&self.custom).entry(text.to_owned()).or_insert(pipeline).clone())
     }
@@ -111,6 +117,11 @@ impl Pipelines {
         });
         Pipeline { pipeline, layout }
     }
+}
+
+/// The error of [`deep`].
+pub(crate) fn no_thread(error: std::io::Error) -> Error {
+    Error::Device(format!("no thread to compile on: {error}"))
 }
 
 /// A uniform buffer of `bytes`.

@@ -16,11 +16,16 @@ const HEADING: usize = 36;
 /// Room for the numbers of the rows.
 const ROW_NUMBERS: usize = 26;
 
+/// What the numbers mean.
+const LEGEND: &str = "in each cell the threads that touched it, by global_id; ×3: three times";
+
 /// Draws a picture as one SVG document.
 pub(crate) fn draw(picture: &Picture) -> String {
     let mut body = String::new();
-    let (mut x, mut y) = (MARGIN, MARGIN + 2 * STRIP);
-    let (mut lowest, mut rightmost) = (y, PAGE / 2);
+    let notes: Vec<String> = [LEGEND.to_owned()].into_iter().chain(picture.faults.iter().cloned()).collect();
+    let (mut x, mut y) = (MARGIN, MARGIN + (2 + notes.len()) * STRIP);
+    let longest = notes.iter().map(|note| note.chars().count()).max().unwrap_or(0);
+    let (mut lowest, mut rightmost) = (y, (PAGE / 2).max(MARGIN + longest * CHARACTER));
     for panel in &picture.panels {
         let size = Size::of(panel);
         if x > MARGIN && x + size.width > PAGE {
@@ -39,6 +44,10 @@ pub(crate) fn draw(picture: &Picture) -> String {
     );
     let _ =
         writeln!(text, "<text x=\"{MARGIN}\" y=\"{}\" font-size=\"14\">{}</text>", 2 * MARGIN, escape(&picture.title));
+    for (line, note) in notes.iter().enumerate() {
+        let (y, color) = (2 * MARGIN + (line + 1) * STRIP, if line == 0 { "#888" } else { "#c00" });
+        let _ = writeln!(text, "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"{color}\">{}</text>", escape(note));
+    }
     text.push_str(&body);
     text.push_str("</svg>\n");
     text
@@ -147,7 +156,7 @@ mod tests {
     fn everything_lies_on_the_page() {
         let wide: Vec<&[u32]> = vec![&[1]; 12];
         let panels = (0..9).map(|index| touched(&format!("panel {index}"), 12, &wide)).collect();
-        let svg = draw(&Picture { title: "many".to_owned(), panels });
+        let svg = draw(&Picture { title: "many".to_owned(), panels, faults: Vec::new() });
         let document = roxmltree::Document::parse(&svg).expect("well-formed XML");
         let number = |name: &str| document.root_element().attribute(name).and_then(|text| text.parse::<usize>().ok());
         let (width, height) = (number("width").expect("a width"), number("height").expect("a height"));
@@ -168,15 +177,30 @@ mod tests {
     #[test]
     fn large_variables_are_not_drawn() {
         let cells: Vec<&[u32]> = vec![&[1]; 1000];
-        let svg = draw(&Picture { title: String::new(), panels: vec![touched("a, read", 1000, &cells)] });
+        let svg =
+            draw(&Picture { title: String::new(), panels: vec![touched("a, read", 1000, &cells)], faults: Vec::new() });
         let document = roxmltree::Document::parse(&svg).expect("well-formed XML");
         assert!(document.descendants().any(|node| node.text() == Some("1000 cells, too many to draw")));
         assert!(svg.len() < 1000);
     }
 
     #[test]
+    fn the_numbers_and_the_faults_are_told() {
+        let faults = vec!["race: tile, out".to_owned(), "out-of-bounds: a".to_owned()];
+        let lines = |picture: &Picture| {
+            let svg = draw(picture);
+            let document = roxmltree::Document::parse(&svg).expect("well-formed XML");
+            let of_document = document.root_element().children().filter(|node| node.has_tag_name("text"));
+            of_document.filter_map(|node| node.text().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&pooling()), ["a test", LEGEND]);
+        assert!(LEGEND.contains("global_id"));
+        assert_eq!(lines(&Picture { faults, ..pooling() }), ["a test", LEGEND, "race: tile, out", "out-of-bounds: a"]);
+    }
+
+    #[test]
     fn names_are_escaped() {
-        let svg = draw(&Picture { title: "a < b & c > d".to_owned(), panels: Vec::new() });
+        let svg = draw(&Picture { title: "a < b & c > d".to_owned(), panels: Vec::new(), faults: Vec::new() });
         let document = roxmltree::Document::parse(&svg).expect("well-formed XML");
         assert!(document.descendants().any(|node| node.text() == Some("a < b & c > d")));
     }

@@ -117,7 +117,8 @@ out, written
     #[test]
     fn crowds_are_counted() {
         let crowd: Vec<u32> = (0..20).collect();
-        let picture = Picture { title: String::new(), panels: vec![touched("a, read", 1, &[&crowd])] };
+        let picture =
+            Picture { title: String::new(), panels: vec![touched("a, read", 1, &[&crowd])], faults: Vec::new() };
         let text = draw(&picture, false);
         assert!(text.ends_with("         6\n       +13\n"), "{text}");
     }
@@ -125,13 +126,18 @@ out, written
     #[test]
     fn large_variables_are_not_drawn() {
         let cells: Vec<&[u32]> = vec![&[1]; 1000];
-        let picture = Picture { title: String::new(), panels: vec![touched("a, read", 1000, &cells)] };
+        let picture =
+            Picture { title: String::new(), panels: vec![touched("a, read", 1000, &cells)], faults: Vec::new() };
         assert!(draw(&picture, false).ends_with("\na, read\n  1000 cells, too many to draw\n"));
     }
 
     #[test]
     fn matrices_have_rows() {
-        let picture = Picture { title: String::new(), panels: vec![touched("a, read", 2, &[&[0], &[], &[], &[3]])] };
+        let picture = Picture {
+            title: String::new(),
+            panels: vec![touched("a, read", 2, &[&[0], &[], &[], &[3]])],
+            faults: Vec::new(),
+        };
         let text = draw(&picture, false);
         assert!(text.ends_with("[0] [1]\n   [0]   0   ·\n   [1]   ·   3\n"), "{text}");
     }

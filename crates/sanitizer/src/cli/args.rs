@@ -18,6 +18,7 @@ Values of --bind, where DTYPE is i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16
   zero:DTYPE:COUNT    zeros
   random:DTYPE:COUNT  the same numbers every time: floats in [-1, 1), integers over all their range
   DTYPE:V,V,...       these numbers
+Elements may be narrower than the shader's scalars (u8 packed into u32) but not wider.
 
 Exit status: 0 when nothing was found, 1 on findings, 2 on usage errors and input that cannot be used.";
 
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     /// Write a buffer to FILE.npy or FILE.bin after the run (bf16 as u2)
     #[arg(long = "save", value_name = "[G.]B=FILE", value_parser = save)]
     pub(crate) saves: Vec<(Slot, PathBuf)>,
-    /// A value for an override, by name or by the number of its @id
+    /// A value for an override, by name or by the number of its @id: decimal, hexadecimal after 0x, true or false
     #[arg(long = "override", value_name = "NAME=VALUE", value_parser = constant)]
     pub(crate) overrides: Vec<(String, f64)>,
     /// Contents of var<immediate>, as hexadecimal bytes or numbers; several are joined
@@ -106,6 +107,7 @@ pub(crate) enum Space {
     Workgroup,
     Private,
     Function,
+    All,
 }
 
 /// The form of the report.
@@ -126,7 +128,7 @@ pub(crate) enum When {
 impl Args {
     /// How to run, and what to look for.
     pub(crate) fn options(&self) -> Options {
-        let zeroed = |space| self.zero_init.contains(&space);
+        let zeroed = |space| self.zero_init.iter().any(|&named| named == space || named == Space::All);
         Options {
             subgroup_size: self.subgroup_size,
             zero_init: ZeroInit {
@@ -166,9 +168,9 @@ fn grid(text: &str) -> Result<[u32; 3], String> {
     }
     for (extent, text) in grid.iter_mut().zip(text.split(',')) {
         *extent = number(text)?;
-        if *extent == 0 {
-            return Err("a grid of no workgroups runs nothing".to_owned());
-        }
+    }
+    if grid.contains(&0) {
+        return Err(format!("a grid of {grid:?} workgroups runs nothing"));
     }
     Ok(grid)
 }
@@ -205,12 +207,26 @@ fn save(text: &str) -> Result<(Slot, PathBuf), String> {
 
 fn constant(text: &str) -> Result<(String, f64), String> {
     let (name, value) = text.split_once('=').ok_or("an equals sign is missing")?;
-    let value = match value {
-        "true" => 1.0,
-        "false" => 0.0,
-        _ => value.parse().map_err(|_| format!("{value:?} is neither a number nor true nor false"))?,
+    let parsed = match value {
+        "true" => Some(1.0),
+        "false" => Some(0.0),
+        _ => hexadecimal(value).or_else(|| value.parse().ok()),
     };
-    Ok((name.to_owned(), value))
+    match parsed {
+        Some(parsed) => Ok((name.to_owned(), parsed)),
+        None => Err(format!(
+            "{value:?} for {name} is neither a number, decimal or hexadecimal after 0x, nor true nor false"
+        )),
+    }
+}
+
+/// `0xff` or `-0xff`: 32 bits, all of which an f64 holds exactly.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (sign, digits) = text.strip_prefix('-').map_or((1.0, text), |digits| (-1.0, digits));
+    let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;
+    // The standard library would take another sign here.
+    let value = u32::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))?;
+    Some(sign * f64::from(value))
 }
 
 fn immediates(text: &str) -> Result<Vec<u8>, String> {
@@ -272,6 +288,10 @@ mod tests {
     fn overrides_are_numbers_or_booleans() {
         assert_eq!(constant("BM=32"), Ok(("BM".to_owned(), 32.0)));
         assert_eq!(constant("on=true"), Ok(("on".to_owned(), 1.0)));
-        assert!(constant("BM").is_err() && constant("BM=many").is_err());
+        assert_eq!(constant("BM=0x20"), Ok(("BM".to_owned(), 32.0)));
+        assert_eq!(constant("BM=-0XfF"), Ok(("BM".to_owned(), -255.0)));
+        for bad in ["BM", "BM=many", "BM=", "BM=0x", "BM=0x+1", "BM=0x-1", "BM=0x1ffffffff", "BM=--0x1"] {
+            assert!(constant(bad).is_err(), "{bad}");
+        }
     }
 }

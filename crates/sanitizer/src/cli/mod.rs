@@ -3,6 +3,7 @@
 mod args;
 mod costs;
 mod dtype;
+mod fit;
 mod npy;
 mod value;
 
@@ -13,6 +14,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tilewise_sanitizer::{Error, Launch, Report, Shader};
 use value::Operand;
+
+/// What some editors put before UTF-8; WGSL knows nothing of it.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// What the program has to say.
 pub(crate) struct Outcome {
@@ -30,7 +34,13 @@ pub(crate) fn message(what: impl std::fmt::Display) -> String {
 /// Runs the shader as the command line says. The error is a text for stderr.
 pub(crate) fn run(args: &Args) -> Result<Outcome, String> {
     let shader = Shader::parse(&args.file.display().to_string(), &source(&args.file)?).map_err(refusal)?;
+    fit::overrides(&shader, &args.overrides).map_err(message)?;
+    fit::immediates(&shader, args.immediates.concat().len()).map_err(message)?;
     let mut operands = operands(args)?;
+    for (slot, value) in &args.bindings {
+        let what = |why: String| message(format!("--bind {slot}: {why}"));
+        fit::binding(&shader, *slot, value, operands[slot].dtype).map_err(what)?;
+    }
     let mut launch = Launch::new(&shader).grid(args.grid).options(args.options());
     if let Some(entry) = &args.entry {
         launch = launch.entry(entry);
@@ -41,7 +51,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, String> {
     for (slot, operand) in &mut operands {
         launch = launch.bind(slot.group, slot.binding, operand.buffer());
     }
-    let report = launch.immediates(args.immediates.concat()).run().map_err(refusal)?;
+    let report = launch.immediates(args.immediates.concat()).run().map_err(|error| match error {
+        Error::Override(_) => format!("{}{}", refusal(error), fit::given(&args.overrides)),
+        other => refusal(other),
+    })?;
     save(args, &operands, &report)?;
     let text = match args.report {
         Form::Json => report.to_json(&shader) + "\n",
@@ -52,7 +65,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, String> {
 
 fn source(file: &Path) -> Result<String, String> {
     let unreadable = |why: String| message(format!("{}: {why}", file.display()));
-    let bytes = value::read(file).map_err(unreadable)?;
+    let mut bytes = value::read(file).map_err(unreadable)?;
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = 1 + error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();

@@ -82,19 +82,19 @@ fn element(header: &NpyHeader) -> Result<(DType, bool), String> {
     let npyz::DType::Plain(descr) = header.dtype() else { return Err("its elements are records".to_owned()) };
     let dtype = match (descr.type_char(), descr.size_field()) {
         (TypeChar::Int, 1) => DType::I8,
-        (TypeChar::Uint | TypeChar::Bool | TypeChar::RawData, 1) => DType::U8,
+        (TypeChar::Uint | TypeChar::RawData, 1) => DType::U8,
         (TypeChar::Int, 2) => DType::I16,
         (TypeChar::Uint | TypeChar::RawData, 2) => DType::U16,
         (TypeChar::Float, 2) => DType::F16,
         (TypeChar::Int, 4) => DType::I32,
         (TypeChar::Uint | TypeChar::RawData, 4) => DType::U32,
         (TypeChar::Float, 4) => DType::F32,
-        (TypeChar::Int | TypeChar::TimeDelta | TypeChar::DateTime, 8) => DType::I64,
+        (TypeChar::Int, 8) => DType::I64,
         (TypeChar::Uint | TypeChar::RawData, 8) => DType::U64,
         (TypeChar::Float, 8) => DType::F64,
         _ => {
             return Err(format!(
-                "its elements are of type {descr}; known are integers and floats of 1, 2, 4 and 8 bytes"
+                "its elements are of type {descr}; known are integers and floats of up to 8 bytes: convert it with astype"
             ));
         }
     };
@@ -176,6 +176,8 @@ mod tests {
             (file(&header("<f4", "False", "(4611686018427387904,)"), &[]), "follow"),
             (file(&header("<c8", "False", "(1,)"), &[0; 8]), "c8"),
             (file(&header("|O", "False", "(1,)"), &[0; 8]), "|O"),
+            (file(&header("|b1", "False", "(1,)"), &[1]), "|b1"),
+            (file(&header("<M8[s]", "False", "(1,)"), &[0; 8]), "usable"),
             (file(&header("<U1", "False", "(1,)"), &[0; 4]), "U1"),
             (file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", &[0; 4]), "plain array"),
             (file(&deep, &[]), "plain array"),

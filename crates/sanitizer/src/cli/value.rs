@@ -100,7 +100,7 @@ impl Value {
 /// A buffer, and what its bytes mean.
 #[derive(Debug)]
 pub(crate) struct Operand {
-    dtype: DType,
+    pub(crate) dtype: DType,
     shape: Vec<u64>,
     count: u64,
     buffer: Buffer,

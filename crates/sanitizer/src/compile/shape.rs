@@ -108,8 +108,7 @@ impl Types<'_> {
     pub(super) fn of(&self, inner: &TypeInner, handle: Option<Handle<Type>>) -> Result<Shape, Error> {
         // A struct's value may be known by its inner type alone; the arena holds each type once.
         let handle = handle.or_else(|| self.arena.iter().find(|(_, ty)| ty.inner == *inner).map(|(handle, _)| handle));
-        known(inner, handle, self.module)
-            .ok_or_else(|| Error::Unsupported { what: refused(inner), at: None })
+        known(inner, handle, self.module).ok_or_else(|| Error::Unsupported { what: refused(inner), at: None })
     }
 
     /// Registers of a value.

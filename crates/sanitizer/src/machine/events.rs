@@ -235,7 +235,10 @@ impl Worker<'_> {
             Event::DivergentBarrier { uniform_load } => {
                 let missing = self.absent();
                 others.extend(self.whereabouts(missing));
-                notes.push("what this workgroup does after it is not searched for races: nothing is ordered any more".to_owned());
+                notes.push(
+                    "what this workgroup does after it is not searched for races: nothing is ordered any more"
+                        .to_owned(),
+                );
                 let active = self.active.count();
                 let what = if uniform_load { "workgroupUniformLoad" } else { "a barrier" };
                 notes.push(format!("{active} of {} invocations are here", self.full.count()));
@@ -278,7 +281,9 @@ impl Worker<'_> {
             _ => ("storageBarrier", "workgroupBarrier"),
         };
         if before.site == site {
-            return vec!["give every location one writer, or use atomics: no barrier orders a statement with itself".to_owned()];
+            return vec![
+                "give every location one writer, or use atomics: no barrier orders a statement with itself".to_owned(),
+            ];
         }
         let mut notes = Vec::new();
         if self.other_barrier_since(space) {

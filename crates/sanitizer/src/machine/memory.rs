@@ -77,8 +77,14 @@ impl Bits {
     }
 }
 
+/// Locations that one region may name, repetitions counted: as many as addresses have room for, so that marking them ends.
+const MAX_MARKED: u128 = 1 << 32;
+
 /// The locations that a caller declared to be an operand; `None` where nothing was declared.
 pub(super) fn logical(buffer: &Buffer, granule: u32) -> Result<Option<Bits>, String> {
+    if let Some(range) = &buffer.reversed {
+        return Err(format!("the range {}..{} ends before it starts", range.start, range.end));
+    }
     if buffer.regions.is_empty() {
         return Ok(None);
     }
@@ -94,8 +100,19 @@ fn mark(region: &Region, len: u64, granule: u32, bits: &mut Bits) -> Result<(), 
     if region.counts.len() != region.strides.len() {
         return Err(format!("a region with {} counts and {} strides", region.counts.len(), region.strides.len()));
     }
-    if region.counts.contains(&0) || region.element_bytes == 0 {
+    if region.element_bytes == 0 {
+        return Err("a region with elements of 0 bytes".to_owned());
+    }
+    if region.counts.contains(&0) {
         return Ok(());
+    }
+    let elements = region.counts.iter().fold(1u128, |product, &count| product.saturating_mul(u128::from(count)));
+    let locations = elements.saturating_mul(u128::from(region.element_bytes.div_ceil(1 << granule)));
+    if locations > MAX_MARKED {
+        return Err(format!(
+            "a region of {:?} elements of {} bytes: {locations} locations, more than the {MAX_MARKED} that there can be",
+            region.counts, region.element_bytes
+        ));
     }
     let reach = region
         .counts
@@ -109,14 +126,17 @@ fn mark(region: &Region, len: u64, granule: u32, bits: &mut Bits) -> Result<(), 
         Some(end) => return Err(format!("a region ends at byte {end}, the buffer at {len}")),
         None => return Err("a region's extent overflows".to_owned()),
     }
-    let mut index = vec![0; region.counts.len()];
+    // Along a stride of 0 all elements are the same one.
+    let (counts, strides): (Vec<u64>, Vec<u64>) =
+        region.counts.iter().zip(&region.strides).filter(|(_, stride)| **stride > 0).unzip();
+    let mut index = vec![0; counts.len()];
     loop {
-        let start = region.offset + index.iter().zip(&region.strides).map(|(i, stride)| i * stride).sum::<u64>();
+        let start = region.offset + index.iter().zip(&strides).map(|(i, stride)| i * stride).sum::<u64>();
         for location in start >> granule..=(start + region.element_bytes - 1) >> granule {
             bits.insert(location as u32);
         }
         // The next index, the last axis fastest.
-        let Some(axis) = (0..index.len()).rev().find(|&axis| index[axis] + 1 < region.counts[axis]) else {
+        let Some(axis) = (0..index.len()).rev().find(|&axis| index[axis] + 1 < counts[axis]) else {
             return Ok(());
         };
         index[axis] += 1;
@@ -147,5 +167,50 @@ mod tests {
         assert_eq!(inside, [1, 2, 4, 5]);
         assert!(logical(&Buffer::new(vec![0; 20]).region(region), 2).is_err());
         assert!(logical(&Buffer::new(vec![0; 20]), 2).unwrap().is_none());
+    }
+
+    fn marked(buffer: Buffer) -> Vec<u32> {
+        let bits = logical(&buffer, 2).unwrap().unwrap();
+        (0..buffer.bytes.len() as u32 / 4).filter(|&at| bits.contains(at)).collect()
+    }
+
+    #[test]
+    fn a_region_without_axes_is_one_element() {
+        let region = Region { offset: 8, element_bytes: 8, ..Region::default() };
+        assert_eq!(marked(Buffer::new(vec![0; 32]).region(region)), [2, 3]);
+    }
+
+    #[test]
+    fn a_stride_of_0_repeats_an_element() {
+        let region = Region { offset: 4, counts: vec![1 << 30, 2], strides: vec![0, 8], element_bytes: 4 };
+        assert_eq!(marked(Buffer::new(vec![0; 32]).region(region)), [1, 3]);
+    }
+
+    #[test]
+    fn ranges_and_regions_of_nothing() {
+        assert_eq!(marked(Buffer::new(vec![0; 32]).range(4..12)), [1, 2]);
+        assert_eq!(marked(Buffer::new(vec![0; 32]).range(8..8)), [0; 0]);
+        let none = Region { counts: vec![u64::MAX, 0], strides: vec![4, 4], element_bytes: 4, ..Region::default() };
+        assert_eq!(marked(Buffer::new(vec![0; 32]).region(none)), [0; 0]);
+    }
+
+    #[test]
+    fn regions_that_mean_nothing_are_refused() {
+        let buffer = || Buffer::new(vec![0; 32]);
+        let region = |count, stride, element_bytes| {
+            buffer().region(Region { offset: 0, counts: vec![count], strides: vec![stride], element_bytes })
+        };
+        #[expect(clippy::reversed_empty_ranges, reason = "that is what is tried")]
+        for (buffer, expected) in [
+            (region(u64::MAX, 0, 4), "18446744073709551615 locations"),
+            (region(1 << 32, 0, 8), "8589934592 locations"),
+            (region(4, 4, 0), "0 bytes"),
+            (region(9, 4, 4), "ends at byte 36"),
+            (buffer().range(12..4), "12..4"),
+            (buffer().range(0..8).range(30..40), "ends at byte 40"),
+        ] {
+            let error = logical(&buffer, 2).err().unwrap();
+            assert!(error.contains(expected), "{error} lacks {expected}");
+        }
     }
 }

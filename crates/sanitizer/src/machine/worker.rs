@@ -12,9 +12,9 @@ use super::pages::Pages;
 use super::shadow::Cell;
 use super::tally::{Count, Tally};
 use crate::Options;
-use std::sync::atomic::Ordering::Relaxed;
 use crate::program::{BuiltIn, CONSTANT, Case, Len, Node, Program, Reg, SiteId, Space};
 use crate::report::{Access, Finding, Label};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A read of poisoned storage that the workgroup had not written: key, location, workgroup, finding. It stands unless another workgroup wrote there.
 pub(super) type Unwritten = (Key, u32, u32, Finding);

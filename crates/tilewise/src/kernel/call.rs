@@ -8,7 +8,9 @@ use tilewise_core::{DType, Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Edge {
     /// Invocations beyond the grid do not run the body, as with Metal's `dispatchThreads`. A body with barriers cannot be clipped so, because all
-    /// invocations of a workgroup must reach them: `Error::Kernel`.
+    /// invocations of a workgroup must reach them: `Error::Kernel`, unless the grid is a multiple of the workgroup along each axis, so that nothing
+    /// is clipped. Subgroup operations are not refused: clipped invocations take no part in them. Browsers, which ask that subgroup operations stand
+    /// in uniform control flow, may refuse them after the clipping; then [`Whole`](Self::Whole) is the way.
     #[default]
     Clip,
     /// All invocations of every workgroup run the body, which guards itself by `grid`, the size asked for.
@@ -70,6 +72,7 @@ pub struct Call {
     pub(super) templates: Vec<(String, Template)>,
     pub(super) init: Option<f64>,
     pub(super) edge: Edge,
+    pub(super) max_iterations: Option<u64>,
 }
 
 impl Call {
@@ -84,6 +87,7 @@ impl Call {
             templates: Vec::new(),
             init: None,
             edge: Edge::default(),
+            max_iterations: None,
         }
     }
 
@@ -137,6 +141,20 @@ impl Call {
         self
     }
 
+    /// Iterations of one loop after which the CPU executor and the sanitizer give up on it as endless, which is an error or a finding; GPUs know no such
+    /// bound. Without it 16,777,216 (1 << 24) for [`run`](crate::Kernel::run) on [`Context::cpu`], and 1,000,000 for
+    /// [`check`](crate::Kernel::check), which is slower. In [`check_with`](crate::Kernel::check_with) it goes before that of the options.
+    pub fn max_iterations(mut self, iterations: u64) -> Self {
+        self.max_iterations = Some(iterations);
+        self
+    }
+
+    /// Whether the grid ends between workgroups along each axis, so that there is nothing to clip.
+    pub(super) fn is_aligned(&self) -> bool {
+        let grid = self.grid.unwrap_or_default();
+        grid.iter().zip(&self.workgroup).all(|(&grid, &size)| size > 0 && grid.is_multiple_of(size))
+    }
+
     /// Whether there is nothing to run: no invocations, or outputs that are all empty.
     pub(super) fn is_idle(&self) -> bool {
         let empty = |(_, shape): &(DType, Vec<usize>)| shape.contains(&0);
@@ -145,11 +163,15 @@ impl Call {
 
     /// New tensors for the outputs, filled if so asked.
     pub(super) fn allocate(&self) -> Result<Vec<Tensor>> {
-        let new = |(dtype, shape): &(DType, Vec<usize>)| match self.filled(*dtype, shape)? {
-            Some(bytes) => Tensor::from_bytes(&self.context, *dtype, &bytes, shape),
-            None => Tensor::zeros(&self.context, *dtype, shape),
-        };
-        self.outputs.iter().map(new).collect()
+        self.outputs.iter().map(|(dtype, shape)| self.new_output(*dtype, shape)).collect()
+    }
+
+    /// A new tensor for an output, filled if so asked.
+    pub(super) fn new_output(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        match self.filled(dtype, shape)? {
+            Some(bytes) => Tensor::from_bytes(&self.context, dtype, &bytes, shape),
+            None => Tensor::zeros(&self.context, dtype, shape),
+        }
     }
 
     /// The bytes with which an output begins; `None` where that is nobody's business.

@@ -22,6 +22,7 @@ pub(super) fn record(
         Some(pipeline) => pipeline,
         None => compile(kernel, call, prepared, gpu)?,
     };
+    limits::written(kernel, call, generated)?;
     let outputs = call.allocate()?;
     if call.is_idle() {
         return Ok(outputs);
@@ -71,7 +72,7 @@ pub(super) fn record(
 
 /// The pipeline, after the checks that give the same messages everywhere.
 fn compile(kernel: &Kernel, call: &Call, prepared: &Prepared, gpu: &Gpu) -> Result<Pipeline> {
-    prepared.shader(kernel, call)?;
+    prepared.parse(kernel, call)?;
     let generated = &prepared.generated;
     limits::f16(kernel, call, generated)?;
     let uniform = generated.uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len()));

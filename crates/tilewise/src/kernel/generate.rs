@@ -1,8 +1,9 @@
 //! From a body to a module: the signature, the bindings, and whatever else the body mentions.
 
+use super::Kernel;
 use super::call::{Call, Constant, Edge, Template};
+use super::names::{self, Names};
 use super::text::Text;
-use super::{Kernel, names};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::ops::Range;
@@ -92,33 +93,31 @@ impl Generated {
 }
 
 /// The module of this kernel for this call, whose tensors are as many as the kernel's names.
-pub(super) fn generate(kernel: &Kernel, call: &Call) -> Result<Generated> {
+pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Result<Generated> {
     let (header, body) = (Text::new(&kernel.header), Text::new(&kernel.source));
     for (part, text) in [("header", &header), ("body", &body)] {
-        if let Some((line, column)) = text.stray_brace() {
-            let at = format!("{} ({part}):{line}:{column}", kernel.name);
-            return Err(Error::Kernel(format!("{at}: this brace has no counterpart")));
-        }
+        readable(kernel, part, text)?;
     }
     let (in_body, in_header) = (body.words(), header.words());
     let everywhere: HashSet<&str> = in_body.union(&in_header).copied().collect();
-    if call.edge == Edge::Clip {
-        clippable(kernel, [("header", &header), ("body", &body)])?;
-    }
-    let mut module = Module { kernel, in_body, everywhere, f16: false, derived: String::new(), fields: String::new() };
+    let clipped = call.edge == Edge::Clip && clippable(kernel, call, [("header", &header), ("body", &body)])?;
+    let (derived, fields) = (String::new(), String::new());
+    let mut module = Module { kernel, clipped, in_body, everywhere, f16: false, derived, fields };
     let mut generated = Generated::default();
 
     let declarations = module.storage(call, &mut generated)? + &module.templates(call)?;
-    generated.uniform = module.needs_grid(call) || !generated.words.is_empty();
+    generated.uniform = module.needs_grid() || !generated.words.is_empty();
     let [x, y, z] = call.workgroup;
     let frame = include_str!("frame.wgsl");
-    let frame = frame.replace("SIZE", &format!("{x}, {y}, {z}")).replace("ARGUMENTS", &module.arguments(call));
+    let frame = frame.replace("SIZE", &format!("{x}, {y}, {z}")).replace("ARGUMENTS", &module.arguments());
     let (head, tail) = frame.split_once("BODY").unwrap_or((&frame, ""));
     // Without the comment that says what the file is.
-    let head = head.split_once('\n').map_or(head, |(_, head)| head).replace("PRELUDE\n", &module.prelude(call));
+    let head = head.split_once('\n').map_or(head, |(_, head)| head).replace("PRELUDE\n", &module.prelude());
 
     let (directives, header) = header.split(&header.directives());
     let (hoisted, body) = body.split(&body.module_declarations());
+    names.allow("header", &Text::new(&header))?;
+    names.allow("body", &Text::new(&hoisted))?;
     generated.f16 = module.needs_f16(call);
     generated.subgroups = module.everywhere.iter().any(|word| word.contains("subgroup"));
     if generated.f16 {
@@ -148,25 +147,49 @@ impl Generated {
     }
 }
 
-/// `Kernel` for a text with barriers: clipped invocations would never reach them.
-fn clippable(kernel: &Kernel, texts: [(&str, &Text<'_>); 2]) -> Result<()> {
+/// `Kernel` for a text that would reach beyond its end, `Unsupported` for one that is WGSL to naga alone.
+fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
+    let at = |(line, column)| format!("{} ({part}):{line}:{column}", kernel.name);
+    if let Some(place) = text.open_comment() {
+        return Err(Error::Kernel(format!("{}: this comment has no end", at(place))));
+    }
+    if let Some(place) = text.stray_brace() {
+        return Err(Error::Kernel(format!("{}: this brace has no counterpart", at(place))));
+    }
+    if let Some((what, place)) = text.beyond_wgsl() {
+        return Err(Error::Unsupported(format!(
+            "kernel {}: `{what}`: WGSL has no numbers of 64 bits, and no integers of 16",
+            at(place)
+        )));
+    }
+    Ok(())
+}
+
+/// Whether invocations beyond the grid are to end before the body. Not in a text with barriers, which they would never reach; `Kernel` when there are
+/// any such invocations.
+fn clippable(kernel: &Kernel, call: &Call, texts: [(&str, &Text<'_>); 2]) -> Result<bool> {
     for (part, text) in texts {
         for barrier in BARRIERS {
             if let Some((line, column)) = text.place_of(barrier) {
+                if call.is_aligned() {
+                    return Ok(false);
+                }
                 return Err(Error::Kernel(format!(
                     "{} ({part}):{line}:{column}: not all invocations reach this {barrier}, because Edge::Clip ends those beyond the grid \
-                     first; use Edge::Whole, and guard what is read and written by `grid`",
+                     first; use Edge::Whole, and guard what is read and written by `grid`, or a grid that is a multiple of the workgroup",
                     kernel.name
                 )));
             }
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// A module in the making.
 struct Module<'a> {
     kernel: &'a Kernel,
+    /// Whether invocations beyond the grid end before the body.
+    clipped: bool,
     /// Words of the body, and of body and header.
     in_body: HashSet<&'a str>,
     everywhere: HashSet<&'a str>,
@@ -199,8 +222,6 @@ impl Module<'_> {
                 let binding = generated.storage.len();
                 let _ =
                     writeln!(text, "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{element}>;");
-            } else if matches!(slot, Slot::Output(_)) {
-                return Err(Error::Kernel(format!("{}: nothing writes the output {name:?}", self.kernel.name)));
             }
             self.derive(slot, name, ndim, generated);
         }
@@ -270,24 +291,23 @@ impl Module<'_> {
         Ok(text)
     }
 
-    fn arguments(&self, call: &Call) -> String {
-        let clipped = call.edge == Edge::Clip;
-        let used = |b: &&BuiltIn| self.in_body.contains(b.name) || clipped && b.name == "global_id";
+    fn arguments(&self) -> String {
+        let used = |b: &&BuiltIn| self.in_body.contains(b.name) || self.clipped && b.name == "global_id";
         let argument = |b: &BuiltIn| format!("@builtin({}) {}: {}", b.attribute, b.name, b.kind);
         BUILT_IN.iter().filter(used).map(argument).collect::<Vec<_>>().join(", ")
     }
 
-    fn needs_grid(&self, call: &Call) -> bool {
-        call.edge == Edge::Clip || self.in_body.contains("grid")
+    fn needs_grid(&self) -> bool {
+        self.clipped || self.in_body.contains("grid")
     }
 
     /// The statements before the body.
-    fn prelude(&self, call: &Call) -> String {
+    fn prelude(&self) -> String {
         let mut text = String::new();
-        if self.needs_grid(call) {
+        if self.needs_grid() {
             let _ = writeln!(text, "let grid = {}call.grid;", names::OWN);
         }
-        if call.edge == Edge::Clip {
+        if self.clipped {
             text += "if any(global_id >= grid) { return; }\n";
         }
         text + &self.derived

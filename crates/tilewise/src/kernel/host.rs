@@ -5,7 +5,7 @@ use super::generate::{Slot, UNIFORM};
 use super::{Kernel, Prepared};
 use crate::tensor::{Tensor, packed};
 use tilewise_core::{DType, Error, Result};
-use tilewise_sanitizer::{Buffer, Launch, Options, Region, Report, Shader};
+use tilewise_sanitizer::{Buffer, Finding, Kind, Label, Launch, Options, Region, Report, Shader};
 
 /// An input in host memory, from its first element to its last.
 pub(super) struct Loaded {
@@ -51,8 +51,9 @@ pub(super) fn load(kernel: &Kernel, call: &Call) -> Result<Vec<Loaded>> {
     call.inputs.iter().map(|tensor| Ok(Loaded::new(kernel, tensor, tensor.host_bytes()?))).collect()
 }
 
-/// Runs a call. Nothing runs, and nothing is reported, when there is nothing to run.
+/// Runs a call. When there is nothing to run, nothing is reported but that outputs are not written.
 pub(super) fn launch(
+    kernel: &Kernel,
     call: &Call,
     prepared: &Prepared,
     shader: &Shader,
@@ -60,7 +61,8 @@ pub(super) fn launch(
     options: Options,
 ) -> Result<(Report, Vec<Tensor>)> {
     if call.is_idle() {
-        return Ok((Report::default(), call.allocate()?));
+        let findings = if options.checks { never_written(kernel, call) } else { Vec::new() };
+        return Ok((Report { findings, ..Report::default() }, call.allocate()?));
     }
     let generated = &prepared.generated;
     let mut launch = Launch::new(shader).grid(prepared.workgroups).options(options);
@@ -80,19 +82,38 @@ pub(super) fn launch(
         launch = launch.bind(0, binding, buffer);
     }
     let mut report = launch.run().map_err(error)?;
-    let outputs = (UNIFORM + 1..).zip(&generated.storage).filter_map(|(binding, &slot)| {
-        let Slot::Output(i) = slot else { return None };
-        Some((i, report.buffers.remove(&(0, binding)).unwrap_or_default()))
-    });
-    let mut outputs: Vec<_> = outputs.collect();
-    outputs.sort_by_key(|(i, _)| *i);
-    let tensor = |(i, mut bytes): (usize, Vec<u8>)| {
-        let (dtype, shape) = &call.outputs[i];
-        bytes.truncate(bytes_of(call, i)?);
-        Tensor::from_bytes(&call.context, *dtype, &bytes, shape)
-    };
-    let outputs = outputs.into_iter().map(tensor).collect::<Result<_>>()?;
+    // Outputs are declared where the user has not written.
+    let unwritten = report.findings.iter_mut().filter(|finding| finding.kind == Kind::NeverWritten);
+    unwritten.flat_map(|finding| &mut finding.labels).for_each(|label| label.span = None);
+    let mut outputs = Vec::with_capacity(call.outputs.len());
+    for (i, (dtype, shape)) in call.outputs.iter().enumerate() {
+        let bound = (UNIFORM + 1..).zip(&generated.storage).find(|(_, slot)| **slot == Slot::Output(i));
+        let left = bound.and_then(|(binding, _)| report.buffers.remove(&(0, binding)));
+        outputs.push(match left {
+            Some(mut bytes) => {
+                bytes.truncate(bytes_of(call, i)?);
+                Tensor::from_bytes(&call.context, *dtype, &bytes, shape)?
+            }
+            // The text does not mention it, so that it is as it was filled.
+            None => call.new_output(*dtype, shape)?,
+        });
+    }
     Ok((report, outputs))
+}
+
+/// The findings of a grid without invocations: every output with elements, unless it is filled.
+fn never_written(kernel: &Kernel, call: &Call) -> Vec<Finding> {
+    let outputs = kernel.outputs.iter().zip(&call.outputs);
+    let outputs = outputs.filter(|(_, (_, shape))| call.init.is_none() && !shape.contains(&0));
+    let finding = |(name, _): (&String, _)| Finding {
+        kind: Kind::NeverWritten,
+        message: format!("the output `{name}` is never written"),
+        labels: vec![Label { span: None, text: "the grid has no invocations".to_owned(), place: None }],
+        notes: Vec::new(),
+        variable: Some(name.clone()),
+        occurrences: 1,
+    };
+    outputs.map(finding).collect()
 }
 
 /// The buffer of an output: filled, or with nothing in it that may be read.

@@ -19,7 +19,7 @@ fn within(kernel: &Kernel, what: &str, needed: u64, limit: u64, which: &str) -> 
     }
     let name = &kernel.name;
     Err(Error::Unsupported(format!(
-        "kernel {name}: {what} needs {needed}, the limit of the device is {limit} ({which})"
+        "kernel {name}: {what}: {needed}, and the limit of the device is {limit} ({which})"
     )))
 }
 
@@ -37,15 +37,15 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
         ("z", limits.max_compute_workgroup_size_z, "max_compute_workgroup_size_z"),
     ];
     for (size, (axis, limit, which)) in size.into_iter().zip(along) {
-        within(kernel, &format!("a workgroup along {axis}"), size.into(), limit.into(), which)?;
+        within(kernel, &format!("invocations of a workgroup along {axis}"), size.into(), limit.into(), which)?;
     }
     let invocations = size.iter().map(|&size| u64::from(size)).product();
     let (limit, which) = (limits.max_compute_invocations_per_workgroup, "max_compute_invocations_per_workgroup");
-    within(kernel, &format!("a workgroup of {size:?}"), invocations, limit.into(), which)?;
+    within(kernel, &format!("invocations of a workgroup of {size:?}"), invocations, limit.into(), which)?;
     let groups = [0, 1, 2].map(|axis| grid[axis].div_ceil(size[axis]));
     for (groups, axis) in groups.into_iter().zip(["x", "y", "z"]) {
         let (limit, which) = (limits.max_compute_workgroups_per_dimension, "max_compute_workgroups_per_dimension");
-        let what = format!("a grid of {grid:?} in workgroups of {size:?} along {axis}");
+        let what = format!("workgroups along {axis} for a grid of {grid:?} in workgroups of {size:?}");
         within(kernel, &what, groups.into(), limit.into(), which)?;
     }
     Ok(groups)
@@ -55,7 +55,7 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
 pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let limit = of(&call.context).max_storage_buffers_per_shader_stage;
     let which = "max_storage_buffers_per_shader_stage";
-    within(kernel, "the storage buffers bound", generated.storage.len() as u64, limit.into(), which)?;
+    within(kernel, "storage buffers bound", generated.storage.len() as u64, limit.into(), which)?;
     for (dtype, shape) in &call.outputs {
         let bytes = (count(shape)? as u64)
             .checked_mul(dtype.bytes())
@@ -66,6 +66,30 @@ pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> R
         }
     }
     Ok(())
+}
+
+/// `TooLarge` for tensors that the sanitizer's machine, which runs kernels on the CPU, cannot address. `inputs` are bytes.
+pub(super) fn host(call: &Call, inputs: impl IntoIterator<Item = u64>) -> Result<()> {
+    let mut sizes: Vec<_> = inputs.into_iter().map(|bytes| ("an input", bytes)).collect();
+    for (dtype, shape) in &call.outputs {
+        sizes.push(("an output", (count(shape)? as u64).saturating_mul(dtype.bytes())));
+    }
+    let (limit, which) = (u64::from(u32::MAX - 3), "addresses of 32 bits where kernels run on the CPU");
+    match sizes.into_iter().find(|(_, bytes)| *bytes > limit) {
+        Some((operand, bytes)) => Err(Error::TooLarge { operand, bytes, limit, which }),
+        None => Ok(()),
+    }
+}
+
+/// `Kernel` for an output that the text does not mention, unless the call fills it. Asked after the text has been found valid, which says more.
+pub(super) fn written(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
+    let unbound = |&index: &usize| !generated.storage.contains(&Slot::Output(index));
+    match (0..kernel.outputs.len()).find(unbound) {
+        Some(index) if call.init.is_none() => {
+            Err(Error::Kernel(format!("{}: nothing writes the output {:?}", kernel.name, kernel.outputs[index])))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `Unsupported` for half precision on a GPU that has none. The CPU executor and the sanitizer have it.
@@ -116,5 +140,5 @@ pub(super) fn module(kernel: &Kernel, call: &Call, generated: &Generated, shader
     // Rounded as WebGPU counts it.
     let bytes = used.map(|(_, variable)| u64::from(layouter[variable.ty].size).next_multiple_of(16)).sum();
     let limit = of(&call.context).max_compute_workgroup_storage_size;
-    within(kernel, "workgroup memory in bytes", bytes, limit.into(), "max_compute_workgroup_storage_size")
+    within(kernel, "bytes of workgroup memory", bytes, limit.into(), "max_compute_workgroup_storage_size")
 }

@@ -1,8 +1,10 @@
 //! What naga makes of a kernel for Metal.
 
+use crate::pipeline::no_thread;
 use naga::back::msl;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::Shader;
+use tilewise_sanitizer::deep;
 
 /// The module in the Metal shading language, with the bounds checks that wgpu asks for, and the buffers in the order of their bindings.
 pub(super) fn translate(shader: &Shader) -> Result<String> {
@@ -28,7 +30,8 @@ pub(super) fn translate(shader: &Shader) -> Result<String> {
         },
         ..msl::Options::default()
     };
-    let written = msl::write_string(module, shader.info(), &options, &msl::PipelineOptions::default());
+    let write = || msl::write_string(module, shader.info(), &options, &msl::PipelineOptions::default());
+    let written = deep(write).map_err(no_thread)?;
     let (text, _) = written.map_err(|error| Error::Kernel(format!("naga's MSL: {error}")))?;
     Ok(text)
 }

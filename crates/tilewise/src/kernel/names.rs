@@ -1,38 +1,76 @@
-//! Which names a kernel's inputs, outputs and templates may have.
+//! Which names a kernel, its inputs, outputs and templates may have, and what its text may declare.
 
 use super::generate::{BUILT_IN, DERIVED};
+use super::text::Text;
 use naga::keywords::wgsl::{BUILTIN_IDENTIFIERS, RESERVED};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tilewise_core::{Error, Result};
 
 /// What the generated module calls things of its own.
 pub(super) const OWN: &str = "tilewise_";
 
-/// `Kernel` unless every name is an identifier of WGSL that nothing else bears. `operands` are those of tensors, from which others derive.
-pub(super) fn check(kernel: &str, operands: &[&str], templates: &[&str]) -> Result<()> {
-    let mut taken: HashSet<String> = BUILT_IN.iter().map(|built_in| built_in.name.to_owned()).collect();
-    taken.extend(["grid", "main"].map(str::to_owned));
-    let derived = operands.iter().flat_map(|name| DERIVED.map(|suffix| format!("{name}{suffix}")));
-    let derived: HashSet<String> = derived.collect();
-    for &name in operands.iter().chain(templates) {
-        let why = if !is_identifier(name) {
-            "is no identifier of WGSL"
-        } else if RESERVED.contains(&name) {
-            "is a keyword of WGSL"
-        } else if BUILTIN_IDENTIFIERS.contains(&name) {
-            "is something of WGSL's own"
-        } else if name.starts_with(OWN) {
-            "begins as the generated names do"
-        } else if derived.contains(name) {
-            "is the name of another's shape, strides or number of dimensions"
-        } else if !taken.insert(name.to_owned()) {
-            "is taken: twice among inputs, outputs and templates, or by a built-in"
-        } else {
-            continue;
-        };
-        return Err(Error::Kernel(format!("{kernel}: the name {name:?} {why}")));
+/// What the generated text itself uses of WGSL, which must mean there what it means everywhere.
+const USED: [&str; 13] =
+    ["any", "array", "atomic", "bool", "f16", "f32", "i32", "read", "read_write", "storage", "u32", "uniform", "vec3"];
+
+/// What the names of a call stand for.
+pub(super) struct Names<'a> {
+    taken: HashMap<String, &'static str>,
+    kernel: &'a str,
+}
+
+impl<'a> Names<'a> {
+    /// `Kernel` unless the kernel's name can be printed, and every other is an identifier of WGSL that nothing else bears.
+    pub(super) fn new(kernel: &'a str, inputs: &[&str], outputs: &[&str], templates: &[&str]) -> Result<Self> {
+        if kernel.is_empty() || kernel.contains(char::is_control) {
+            return Err(Error::Kernel(format!("the name {kernel:?} of a kernel is empty or has control characters")));
+        }
+        let mut taken: HashMap<String, &str> = BUILT_IN.iter().map(|b| (b.name.to_owned(), "a built-in")).collect();
+        taken.insert("grid".into(), "a built-in");
+        taken.insert("main".into(), "the entry point");
+        let derived = inputs.iter().chain(outputs).flat_map(|name| DERIVED.map(|suffix| format!("{name}{suffix}")));
+        let derived: HashSet<String> = derived.collect();
+        for (what, names) in [("an input", inputs), ("an output", outputs), ("a template", templates)] {
+            for &name in names {
+                let why = if !is_identifier(name) {
+                    "is no identifier of WGSL".to_owned()
+                } else if RESERVED.contains(&name) {
+                    "is a keyword of WGSL".to_owned()
+                } else if BUILTIN_IDENTIFIERS.contains(&name) {
+                    "is something of WGSL's own".to_owned()
+                } else if name.starts_with(OWN) {
+                    "begins as the generated names do".to_owned()
+                } else if derived.contains(name) {
+                    "is the name of another's shape, strides or number of dimensions".to_owned()
+                } else if let Some(earlier) = taken.insert(name.to_owned(), what) {
+                    format!("is taken: {earlier} has it already")
+                } else {
+                    continue;
+                };
+                return Err(Error::Kernel(format!("{kernel}: the name {name:?} of {what} {why}")));
+            }
+        }
+        let what = "the shape, the strides or the number of dimensions of a tensor";
+        taken.extend(derived.into_iter().map(|name| (name, what)));
+        Ok(Names { taken, kernel })
     }
-    Ok(())
+
+    /// `Kernel` for what a text of the user's declares at module scope under a name that already has a meaning there. `part` is the text's name.
+    pub(super) fn allow(&self, part: &str, text: &Text<'_>) -> Result<()> {
+        for (name, (line, column)) in text.declared() {
+            let meaning = match self.taken.get(name) {
+                Some(&meaning) => meaning,
+                None if USED.contains(&name) => "something of WGSL's own, which the generated text uses",
+                None if name.starts_with(OWN) => "for the generated text, as all that begins so",
+                None => continue,
+            };
+            return Err(Error::Kernel(format!(
+                "{} ({part}):{line}:{column}: `{name}` cannot be declared here, because it is {meaning}",
+                self.kernel
+            )));
+        }
+        Ok(())
+    }
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -47,26 +85,55 @@ mod tests {
 
     #[test]
     fn names() {
-        check("k", &["a", "b_2", "größe", "out"], &["T", "N"]).unwrap();
-        for (operands, templates, why) in [
-            (vec!["1a"], vec![], "identifier"),
-            (vec![""], vec![], "identifier"),
-            (vec!["a b"], vec![], "identifier"),
-            (vec!["_"], vec![], "identifier"),
-            (vec!["__a"], vec![], "identifier"),
-            (vec!["a;"], vec![], "identifier"),
-            (vec!["var"], vec![], "keyword"),
-            (vec!["a"], vec!["atomic"], "WGSL's own"),
-            (vec!["a", "a"], vec![], "twice"),
-            (vec!["a"], vec!["a"], "twice"),
-            (vec!["grid"], vec![], "built-in"),
-            (vec!["a"], vec!["local_id"], "built-in"),
-            (vec!["a", "a_shape"], vec![], "shape"),
-            (vec!["a"], vec!["a_ndim"], "dimensions"),
-            (vec!["tilewise_call"], vec![], "generated"),
+        Names::new("k", &["a", "b_2", "größe"], &["out"], &["T", "N"]).unwrap();
+        for (inputs, outputs, templates, why) in [
+            (vec!["1a"], vec![], vec![], "identifier"),
+            (vec![""], vec![], vec![], "identifier"),
+            (vec!["a b"], vec![], vec![], "identifier"),
+            (vec!["_"], vec![], vec![], "identifier"),
+            (vec![], vec!["__a"], vec![], "identifier"),
+            (vec!["a;"], vec![], vec![], "identifier"),
+            (vec!["var"], vec![], vec![], "keyword"),
+            (vec!["a"], vec![], vec!["atomic"], "WGSL's own"),
+            (vec!["a", "a"], vec![], vec![], "\"a\" of an input is taken: an input"),
+            (vec!["a"], vec!["a"], vec![], "\"a\" of an output is taken: an input"),
+            (vec![], vec!["a"], vec!["a"], "\"a\" of a template is taken: an output"),
+            (vec![], vec!["a"], vec!["N", "N"], "\"N\" of a template is taken: a template"),
+            (vec!["grid"], vec![], vec![], "a built-in"),
+            (vec!["a"], vec![], vec!["local_id"], "a built-in"),
+            (vec!["main"], vec![], vec![], "the entry point"),
+            (vec!["a", "a_shape"], vec![], vec![], "shape"),
+            (vec!["a"], vec![], vec!["a_ndim"], "dimensions"),
+            (vec!["tilewise_call"], vec![], vec![], "generated"),
         ] {
-            let error = check("k", &operands, &templates).unwrap_err().to_string();
-            assert!(error.contains(why) && error.contains("k:"), "{operands:?} {templates:?}: {error}");
+            let error = Names::new("k", &inputs, &outputs, &templates).err().expect("a bad name").to_string();
+            assert!(error.contains(why) && error.contains("k:"), "{inputs:?} {outputs:?} {templates:?}: {error}");
+        }
+        for kernel in ["", "a\nb", "\u{1b}[31m"] {
+            assert!(matches!(Names::new(kernel, &[], &["out"], &[]), Err(Error::Kernel(_))), "{kernel:?}");
+        }
+    }
+
+    #[test]
+    fn declarations() {
+        let names = Names::new("k", &["a"], &["out"], &["T"]).unwrap();
+        names
+            .allow("header", &Text::new("const b = 1; fn f(a: u32, any: u32) { let T = 1; } alias ptr2 = u32;"))
+            .unwrap();
+        for (text, what) in [
+            ("const any = 1;", "(header):1:7: `any` cannot be declared here, because it is something of WGSL's own"),
+            ("\nalias u32 = i32;", ":2:7: `u32`"),
+            ("fn vec3() {}", "`vec3`"),
+            ("const a = 1;", "`a` cannot be declared here, because it is an input"),
+            ("var<private> out: u32;", "an output"),
+            ("alias T = u32;", "a template"),
+            ("const out_strides = 1;", "the strides"),
+            ("const grid = 1;", "a built-in"),
+            ("fn main() {}", "the entry point"),
+            ("struct tilewise_Call { a: u32 }", "generated"),
+        ] {
+            let error = names.allow("header", &Text::new(text)).unwrap_err().to_string();
+            assert!(error.contains(what), "{text}: {error}");
         }
     }
 }

@@ -8,18 +8,23 @@ use std::ops::Range;
 pub(super) struct Text<'a> {
     source: &'a str,
     tokens: Vec<Range<usize>>,
+    /// Where a block comment opens that is never closed.
+    open_comment: Option<usize>,
 }
 
 impl<'a> Text<'a> {
     pub(super) fn new(source: &'a str) -> Self {
-        let mut tokens = Vec::new();
+        let (mut tokens, mut open_comment) = (Vec::new(), None);
         let mut at = 0;
         while let Some(first) = source[at..].chars().next() {
             let rest = &source[at..];
             let len = if rest.starts_with("//") {
                 rest.find('\n').unwrap_or(rest.len())
             } else if rest.starts_with("/*") {
-                comment(rest)
+                comment(rest).unwrap_or_else(|| {
+                    open_comment = Some(at);
+                    rest.len()
+                })
             } else if in_word(first) {
                 rest.find(|c| !in_word(c)).unwrap_or(rest.len())
             } else {
@@ -30,7 +35,7 @@ impl<'a> Text<'a> {
             }
             at += len;
         }
-        Text { source, tokens }
+        Text { source, tokens, open_comment }
     }
 
     fn token(&self, index: usize) -> &'a str {
@@ -53,6 +58,46 @@ impl<'a> Text<'a> {
         let before = &self.source[..at];
         let line = before.rfind('\n').map_or(0, |newline| newline + 1);
         (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
+    }
+
+    /// Line and column of a block comment that is not closed: it would swallow what follows the text.
+    pub(super) fn open_comment(&self) -> Option<(usize, usize)> {
+        self.open_comment.map(|at| self.place(at))
+    }
+
+    /// The first use of a number or a type that naga has and WGSL has not: those of 64 bits, and integers of 16. With line and column.
+    pub(super) fn beyond_wgsl(&self) -> Option<(&'a str, (usize, usize))> {
+        let beyond = |&index: &usize| {
+            let token = self.token(index);
+            let literal = token.starts_with(|c: char| c.is_ascii_digit())
+                && ["lf", "li", "lu"].iter().any(|suffix| token.ends_with(suffix));
+            let member = index > 0 && self.token(index - 1) == ".";
+            literal || !member && ["f64", "i64", "u64", "i16", "u16"].contains(&token)
+        };
+        let found = (0..self.tokens.len()).find(beyond)?;
+        Some((self.token(found), self.place(self.tokens[found].start)))
+    }
+
+    /// What the text declares at module scope: names, with line and column.
+    pub(super) fn declared(&self) -> Vec<(&'a str, (usize, usize))> {
+        let (mut depth, mut found) = (0usize, Vec::new());
+        for index in 0..self.tokens.len() {
+            match self.token(index) {
+                "{" => depth += 1,
+                "}" => depth = depth.saturating_sub(1),
+                "alias" | "const" | "fn" | "override" | "struct" | "var" if depth == 0 => {
+                    let mut name = index + 1;
+                    if self.token(name) == "<" {
+                        name = (name..self.tokens.len()).find(|&i| self.token(i) == ">").unwrap_or(name) + 1;
+                    }
+                    if self.token(name).starts_with(in_word) {
+                        found.push((self.token(name), self.place(self.tokens[name].start)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
     }
 
     /// Line and column of a brace that has no counterpart: the text would end the function around it, or swallow what follows.
@@ -129,8 +174,8 @@ fn in_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-/// Length of the block comment with which `text` begins; they nest.
-fn comment(text: &str) -> usize {
+/// Length of the block comment with which `text` begins; they nest. `None` when it does not end.
+fn comment(text: &str) -> Option<usize> {
     let (mut depth, mut at) = (0, 0);
     while at < text.len() {
         let rest = &text[at..];
@@ -141,13 +186,13 @@ fn comment(text: &str) -> usize {
             depth -= 1;
             at += 2;
             if depth == 0 {
-                return at;
+                return Some(at);
             }
         } else {
             at += rest.chars().next().map_or(1, char::len_utf8);
         }
     }
-    text.len()
+    None
 }
 
 #[cfg(test)]
@@ -190,6 +235,36 @@ mod tests {
         assert_eq!(Text::new("if a { b(); } // }").stray_brace(), None);
         assert_eq!(Text::new("a;\n }\nfn f() {").stray_brace(), Some((2, 2)));
         assert_eq!(Text::new("{ {}").stray_brace(), Some((1, 1)));
-        assert_eq!(Text::new("a /* b").words(), HashSet::from(["a"]));
+    }
+
+    #[test]
+    fn comments_without_an_end() {
+        let text = Text::new("a\n é /* b /* c */ d");
+        assert_eq!(text.words(), HashSet::from(["a", "é"]));
+        assert_eq!(text.open_comment(), Some((2, 4)));
+        assert_eq!(Text::new("/* a /**/ */ // /*").open_comment(), None);
+    }
+
+    #[test]
+    fn numbers_that_wgsl_does_not_have() {
+        for (text, found) in [
+            ("x = 1u;\nlet y = 0x1Flu;", Some(("0x1Flu", (2, 9)))),
+            ("1.5lf", Some(("5lf", (1, 3)))),
+            ("1e-5lf + 2li", Some(("5lf", (1, 4)))),
+            ("var a: array<i64>", Some(("i64", (1, 14)))),
+            ("v.u64 = 1f; half = 0x1f; // u16", None),
+            ("a1lu = 1;", None),
+        ] {
+            assert_eq!(Text::new(text).beyond_wgsl(), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn declarations() {
+        let text = "const A = 1;\n  var<workgroup> b: f32; var<storage, read> c: f32;\nfn d(e: u32) { const f = 1; }\nstruct G { h: u32 }\nalias I = f32;";
+        let names = [("A", (1, 7)), ("b", (2, 18)), ("c", (2, 45)), ("d", (3, 4)), ("G", (4, 8)), ("I", (5, 7))];
+        assert_eq!(Text::new(text).declared(), names);
+        assert_eq!(Text::new("const").declared(), []);
+        assert_eq!(Text::new("var<").declared(), []);
     }
 }
