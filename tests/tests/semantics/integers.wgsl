@@ -34,4 +34,4 @@ put(27u, bitcast<u32>(dot4I8Packed(x, y)));
 put(28u, dot4U8Packed(x, y));
 put(29u, pack4xI8(vec4<i32>(p, q, p >> 8u, q >> 8u)));
 put(30u, pack4xU8Clamp(vec4<u32>(x >> 24u, y >> 23u, x >> 25u, y)));
-put(31u, pack4xI8Clamp(vec4<i32>(p >> 24u, q >> 22u, p, 5)) ^ dot(vec4<u32>(x), unpack4xU8(y)));
+put(31u, pack4xI8Clamp(vec4<i32>(p >> 24u, q >> 22u, p, q >> 28u)) ^ dot(vec4<u32>(x), unpack4xU8(y)));
