@@ -17,7 +17,7 @@ pub struct Measure {
 pub struct Counters {
     /// Invocations run.
     pub invocations: u64,
-    /// Reads of storage and uniform memory. Uniform buffers and immediates count apart: [`uniform_reads`](Self::uniform_reads).
+    /// Reads of storage memory; those of uniform buffers and immediates are [`uniform_reads`](Self::uniform_reads).
     pub global_reads: Measure,
     /// Writes of storage memory.
     pub global_writes: Measure,

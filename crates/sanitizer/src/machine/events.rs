@@ -1,5 +1,6 @@
 //! What goes wrong in one operation, and how it is told.
 
+use super::coordinates;
 use super::shadow::{Stamp, Touch};
 use super::worker::Worker;
 use crate::program::{Len, SiteId, Space};
@@ -137,8 +138,7 @@ impl Worker<'_> {
     }
 
     pub(super) fn place(&self, lane: u32) -> Place {
-        let [x, y, _] = self.program.workgroup_size;
-        Place { workgroup: self.workgroup_id, local: [lane % x, lane / x % y, lane / x / y] }
+        Place { workgroup: self.workgroup_id, local: coordinates(lane, self.program.workgroup_size) }
     }
 
     fn tell(&self, site: SiteId, lane: u32, event: Event) -> Finding {

@@ -39,6 +39,11 @@ pub(crate) struct Resources {
     endless: AtomicU32,
 }
 
+/// The coordinates of an index that counts along x first, then y, then z.
+fn coordinates(index: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
+    [index % x, index / x % y, index / x / y]
+}
+
 /// Workgroups whose shadows are kept at the same time, before they are merged.
 const BATCH: u32 = 64;
 

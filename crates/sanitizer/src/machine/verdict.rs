@@ -1,10 +1,10 @@
 //! What shows only when workgroups are seen together: races between them, and what none of them wrote.
 
-use super::Resources;
 use super::findings::Findings;
 use super::pages::{Merged, Summary, Toucher};
 use super::shadow::Touch;
 use super::worker::{Outcome, Unwritten};
+use super::{Resources, coordinates};
 use crate::program::{Program, SiteId, Space};
 use crate::report::{Access, Finding, Kind, Label, Place, Report};
 use crate::{Counters, Options};
@@ -76,12 +76,9 @@ impl<'p> Verdict<'p> {
     }
 
     fn place(&self, who: Toucher) -> Place {
-        let [x, y, _] = self.resources.grid;
-        let [sx, sy, _] = self.program.workgroup_size;
-        let (group, lane) = (who.workgroup, who.lane);
         Place {
-            workgroup: [group % x, group / x % y, group / x / y],
-            local: [lane % sx, lane / sx % sy, lane / sx / sy],
+            workgroup: coordinates(who.workgroup, self.resources.grid),
+            local: coordinates(who.lane, self.program.workgroup_size),
         }
     }
 

@@ -3,7 +3,6 @@
 //! All invocations go through the blocks together, each block with the set of those that are in it. What one invocation must not see of
 //! another before a barrier is told by the shadows, not by the order of execution.
 
-use super::Resources;
 use super::events::Event;
 use super::findings::{Findings, Key};
 use super::mask::Mask;
@@ -11,6 +10,7 @@ use super::memory::{Bits, Memory};
 use super::pages::Pages;
 use super::shadow::Cell;
 use super::tally::{Count, Tally};
+use super::{Resources, coordinates};
 use crate::Options;
 use crate::program::{BuiltIn, CONSTANT, Case, Len, Node, Program, Reg, SiteId, Space};
 use crate::report::{Access, Finding, Label};
@@ -136,9 +136,8 @@ impl<'p> Worker<'p> {
     }
 
     pub(super) fn run(&mut self, workgroup_index: u32) -> Outcome {
-        let [x, y, _] = self.resources.grid;
         self.workgroup_index = workgroup_index;
-        self.workgroup_id = [workgroup_index % x, workgroup_index / x % y, workgroup_index / x / y];
+        self.workgroup_id = coordinates(workgroup_index, self.resources.grid);
         self.epoch += 1;
         self.storage_epoch += 1;
         self.pages = self.program.globals.iter().map(|_| Pages::default()).collect();
@@ -171,7 +170,7 @@ impl<'p> Worker<'p> {
     fn set_built_ins(&mut self) {
         let size = self.program.workgroup_size;
         let subgroup = self.options.subgroup_size;
-        let local = |lane: u32| [lane % size[0], lane / size[0] % size[1], lane / size[0] / size[1]];
+        let local = |lane: u32| coordinates(lane, size);
         for &(reg, built_in) in &self.program.built_ins {
             let (id, grid) = (self.workgroup_id, self.resources.grid);
             let subgroups = self.sub_epochs.len() as u32;
