@@ -4,6 +4,8 @@ mod recorded;
 
 pub use recorded::{RECORDED, Recorded};
 
+use crate::problem::DType;
+
 /// Kind of device, from which the rough rates are guessed where nothing better is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceClass {
@@ -17,6 +19,17 @@ pub enum DeviceClass {
     Unknown,
 }
 
+/// A product of small square matrices that the device's matrix units compute, a subgroup at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CoopMatrix {
+    /// Rows and columns of each of the matrices.
+    pub size: u32,
+    /// Type of the operands' elements.
+    pub operands: DType,
+    /// Type of the sums' elements.
+    pub sums: DType,
+}
+
 /// Capabilities of one adapter. Everything that [`plan`](crate::plan()) may know about a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Caps {
@@ -26,6 +39,10 @@ pub struct Caps {
     pub class: DeviceClass,
     /// Whether shaders may use the type f16 (WebGPU's `shader-f16`).
     pub f16: bool,
+    /// Invocations of a subgroup, where that is one number and known.
+    pub subgroup_size: Option<u32>,
+    /// What the matrix units compute, as far as shaders may use it; empty without them.
+    pub coop: Vec<CoopMatrix>,
     /// Bytes of workgroup memory that one workgroup may use.
     pub max_workgroup_bytes: u32,
     /// Invocations in one workgroup, all dimensions multiplied.
@@ -76,6 +93,8 @@ impl Caps {
             name: "WebGPU default limits".into(),
             class: DeviceClass::Unknown,
             f16: false,
+            subgroup_size: None,
+            coop: Vec::new(),
             max_workgroup_bytes: 16 << 10,
             max_invocations: 256,
             max_workgroup_size_x: 256,

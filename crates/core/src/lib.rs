@@ -13,7 +13,7 @@ pub mod problem;
 pub mod quant;
 pub mod reference;
 
-pub use caps::{Caps, DeviceClass};
+pub use caps::{Caps, CoopMatrix, DeviceClass};
 pub use error::{Error, Result};
 pub use kernel::{KernelDef, Params, Reject, Variant};
 pub use plan::{Choice, Pass, Plan, explain, plan};

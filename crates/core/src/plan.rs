@@ -192,6 +192,19 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
     Ok(plan)
 }
 
+/// Every kernel, variant and number of parts of K that serves the problem, the cheapest by estimate first: what a tuner or a benchmark tries. Each can be
+/// forced by its name, `Choice::to_string()`.
+///
+/// # Errors
+/// As [`plan`], but none when there is nothing to choose from.
+pub fn choices(problem: &Problem, caps: &Caps, library: &Library) -> Result<Vec<Choice>> {
+    let problem = check(problem, caps)?;
+    let all = candidates(&problem, caps, library, None)?;
+    let mut accepted: Vec<_> = all.iter().filter_map(|c| Some(c.choice(*c.verdict.as_ref().ok()?))).collect();
+    accepted.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    Ok(accepted)
+}
+
 /// The cheapest of the accepted candidates.
 fn best(candidates: &[Candidate]) -> Option<(Candidate, f64)> {
     let accepted = candidates.iter().filter_map(|candidate| {

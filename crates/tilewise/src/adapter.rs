@@ -1,6 +1,6 @@
 //! Adapters: what there is, what to ask of one, and what one can do.
 
-use tilewise_core::{Caps, DeviceClass};
+use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass};
 
 /// An adapter, described.
 #[derive(Clone, Debug)]
@@ -87,7 +87,15 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let speed = wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
     // For custom kernels.
     let custom = wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
-    adapter.features() & (speed | custom)
+    adapter.features() & (speed | custom | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+}
+
+/// The leave to use experimental features that wgpu wants beside [`required_features`]: `DeviceDescriptor::experimental_features` for a device that is
+/// to use matrix units.
+pub fn experimental_features() -> wgpu::ExperimentalFeatures {
+    // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only one that `required_features` names is cooperative matrices,
+    // which only the library's own kernels use; ARCHITECTURE.md ("Matrix units") says what they rely on, and how it is tested.
+    unsafe { wgpu::ExperimentalFeatures::enabled() }
 }
 
 /// The limits to ask of a device of this adapter: all that it has. The defaults of WebGPU work too, with smaller tiles and operands.
@@ -97,10 +105,40 @@ pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
 
 /// What a device can do that was made with [`required_features`] and [`required_limits`].
 pub fn caps_of(adapter: &wgpu::Adapter) -> Caps {
-    caps(&adapter.get_info(), required_features(adapter), &required_limits(adapter))
+    let coop = coop_of(adapter);
+    caps(&adapter.get_info(), required_features(adapter), &required_limits(adapter), coop)
 }
 
-pub(crate) fn caps(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> Caps {
+/// The square products of floats among those of the adapter's matrix units.
+pub(crate) fn coop_of(adapter: &wgpu::Adapter) -> Vec<CoopMatrix> {
+    let dtype = |scalar| match scalar {
+        wgpu::CooperativeScalarType::F32 => Some(DType::F32),
+        wgpu::CooperativeScalarType::F16 => Some(DType::F16),
+        _ => None,
+    };
+    let square = |product: wgpu::CooperativeMatrixProperties| {
+        let size = product.m_size;
+        let (operands, sums) = (dtype(product.ab_type)?, dtype(product.cr_type)?);
+        (product.n_size == size && product.k_size == size).then_some(CoopMatrix { size, operands, sums })
+    };
+    adapter.cooperative_matrix_properties().into_iter().filter_map(square).collect()
+}
+
+/// Metal reports every size that any GPU might have; those with simdgroup matrices have 32.
+fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
+    match info.backend {
+        wgpu::Backend::Metal => Some(32),
+        _ => (info.subgroup_min_size == info.subgroup_max_size).then_some(info.subgroup_min_size),
+    }
+}
+
+/// What a device can do whose adapter has these matrix units.
+pub(crate) fn caps(
+    info: &wgpu::AdapterInfo,
+    features: wgpu::Features,
+    limits: &wgpu::Limits,
+    coop: Vec<CoopMatrix>,
+) -> Caps {
     Caps {
         name: info.name.clone(),
         class: match info.device_type {
@@ -110,6 +148,8 @@ pub(crate) fn caps(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &
             wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => DeviceClass::Unknown,
         },
         f16: features.contains(wgpu::Features::SHADER_F16),
+        subgroup_size: subgroup_size(info),
+        coop: if features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) { coop } else { Vec::new() },
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_invocations: limits.max_compute_invocations_per_workgroup,
         max_workgroup_size_x: limits.max_compute_workgroup_size_x,

@@ -6,7 +6,7 @@ use crate::gpu::Gpu;
 use crate::tensor::Tensor;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tilewise_core::{Caps, DeviceClass, Error, Result};
+use tilewise_core::{Caps, CoopMatrix, DeviceClass, Error, Result};
 
 /// Which device to take, and how to treat it.
 #[derive(Clone, Debug)]
@@ -121,6 +121,7 @@ impl Context {
             label: Some("tilewise"),
             required_features: adapter::required_features(adapter),
             required_limits: adapter::required_limits(adapter),
+            experimental_features: adapter::experimental_features(),
             ..Default::default()
         };
         let (device, queue) = adapter
@@ -129,18 +130,26 @@ impl Context {
             .map_err(|error| Error::NoDevice(format!("{}: {error}", adapter.get_info().name)))?;
         let gpu = Gpu::new(device, queue, options.pipeline_cache.as_deref());
         gpu.watch();
-        Ok(Self::from_gpu(gpu))
+        Ok(Self::from_gpu(gpu, adapter::coop_of(adapter)))
     }
 
     /// A context on a device and queue of the caller's, made with whatever features and limits; [`required_features`](crate::required_features) and
     /// [`required_limits`](crate::required_limits) say what is best asked for. The device's error handlers are left as they are, so that a lost device
-    /// shows only where it fails an operation.
+    /// shows only where it fails an operation. Matrix units stay unused, because a device does not tell what they are: [`from_adapter`](Self::from_adapter)
+    /// does.
     pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Context {
-        Self::from_gpu(Gpu::new(device, queue, None))
+        Self::from_gpu(Gpu::new(device, queue, None), Vec::new())
     }
 
-    fn from_gpu(gpu: Gpu) -> Context {
-        let caps = adapter::caps(&gpu.device.adapter_info(), gpu.device.features(), &gpu.device.limits());
+    /// As [`from_wgpu`](Self::from_wgpu), on a device of this adapter. Its matrix units are used if the device has wgpu's feature
+    /// `EXPERIMENTAL_COOPERATIVE_MATRIX`, which [`required_features`](crate::required_features) names and
+    /// [`experimental_features`](crate::experimental_features) permits.
+    pub fn from_adapter(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Context {
+        Self::from_gpu(Gpu::new(device, queue, None), adapter::coop_of(adapter))
+    }
+
+    fn from_gpu(gpu: Gpu, coop: Vec<CoopMatrix>) -> Context {
+        let caps = adapter::caps(&gpu.device.adapter_info(), gpu.device.features(), &gpu.device.limits(), coop);
         Context(Arc::new(Inner { backend: Backend::Gpu(Box::new(gpu)), caps }))
     }
 

@@ -8,7 +8,7 @@ use crate::quantized::QuantizedTensor;
 use crate::storage::Bound;
 use crate::tensor::Tensor;
 use tilewise_core::kernel::Role;
-use tilewise_core::plan::{Forced, Plan};
+use tilewise_core::plan::{Choice, Forced, Plan};
 use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Problem, Result};
 use tilewise_shaders::LIBRARY;
 
@@ -194,6 +194,16 @@ impl<'a> Gemm<'a> {
     /// executor it has no passes. Errors as [`run`](Self::run).
     pub fn plan(&self) -> Result<Plan> {
         self.plan_bundle(&self.bundle(None)?)
+    }
+
+    /// Every kernel that would do, the cheapest by estimate first; each name (`Choice::to_string()`) may be given to [`kernel`](Self::kernel). Empty on the CPU
+    /// executor. Errors as [`run`](Self::run).
+    pub fn choices(&self) -> Result<Vec<Choice>> {
+        let problem = self.bundle(None)?.problem;
+        if self.context().is_cpu() {
+            return Ok(Vec::new());
+        }
+        tilewise_core::plan::choices(&problem, self.context().caps(), &LIBRARY)
     }
 
     /// Which kernel was chosen and why not another, as text. Errors as [`run`](Self::run).

@@ -47,7 +47,7 @@ mod storage;
 mod tensor;
 pub mod timing;
 
-pub use adapter::{AdapterDescription, adapters, caps_of, required_features, required_limits};
+pub use adapter::{AdapterDescription, adapters, caps_of, experimental_features, required_features, required_limits};
 pub use context::{Context, ContextOptions};
 pub use gemm::{Gemm, Right};
 pub use kernel::{Call, Check, Constant, Edge, Kernel};

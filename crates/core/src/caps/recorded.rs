@@ -1,6 +1,7 @@
 //! Caps of known adapters, for planning without a device: `tilewise plan --caps NAME` and the golden plans.
 
-use super::{Caps, DeviceClass};
+use super::{Caps, CoopMatrix, DeviceClass};
+use crate::problem::DType;
 
 /// Name and caps of a recorded adapter.
 pub type Recorded = (&'static str, fn() -> Caps);
@@ -21,6 +22,8 @@ fn apple_m1() -> Caps {
         name: "Apple M1 (from documentation)".into(),
         class: DeviceClass::Integrated,
         f16: true,
+        subgroup_size: Some(32),
+        coop: coop(8, &[(DType::F32, DType::F32), (DType::F16, DType::F16), (DType::F16, DType::F32)]),
         max_workgroup_bytes: 32 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -43,6 +46,8 @@ fn nvidia_h200() -> Caps {
         name: "NVIDIA H200".into(),
         class: DeviceClass::Discrete,
         f16: true,
+        subgroup_size: Some(32),
+        coop: coop(16, &[(DType::F16, DType::F16), (DType::F16, DType::F32)]),
         max_workgroup_bytes: 48 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -60,6 +65,8 @@ fn lavapipe() -> Caps {
         name: "llvmpipe".into(),
         class: DeviceClass::Cpu,
         f16: true,
+        subgroup_size: Some(4),
+        coop: Vec::new(),
         max_workgroup_bytes: 32 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -77,6 +84,8 @@ fn swiftshader() -> Caps {
         name: "SwiftShader".into(),
         class: DeviceClass::Cpu,
         f16: false,
+        subgroup_size: Some(4),
+        coop: Vec::new(),
         max_workgroup_bytes: 32 << 10,
         max_invocations: 256,
         max_workgroup_size_x: 256,
@@ -86,4 +95,8 @@ fn swiftshader() -> Caps {
         max_buffer_bytes: 1 << 30,
         storage_alignment: 256,
     }
+}
+
+fn coop(size: u32, types: &[(DType, DType)]) -> Vec<CoopMatrix> {
+    types.iter().map(|&(operands, sums)| CoopMatrix { size, operands, sums }).collect()
 }
