@@ -5,7 +5,7 @@
 //! 3. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by the operand's name.
 //! 4. A loop marked `//unroll` is repeated in blocks with a constant index: see `unroll.rs`.
 //!
-//! The extension f16 is enabled at the top when a part needs it.
+//! Extensions are enabled at the top when a part needs them.
 
 use crate::files::FILES;
 use crate::unroll::unroll;
@@ -28,6 +28,9 @@ pub fn assemble_with<'a>(pass: &Pass, replaced: impl Fn(&str) -> Option<&'a str>
     let mut text = String::with_capacity(16 << 10);
     if pass.f16 {
         text.push_str("enable f16;\n");
+    }
+    if pass.coop {
+        text.push_str("enable wgpu_cooperative_matrix;\n");
     }
     for part in &pass.parts {
         let own = || FILES.iter().find(|(path, _)| *path == part.file).map(|(_, text)| *text);
@@ -121,7 +124,7 @@ mod tests {
     #[test]
     fn every_file_is_listed() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        for folder in [".", "schedule", "operand", "mainloop", "epilogue"] {
+        for folder in [".", "schedule", "operand", "mainloop", "unit", "epilogue"] {
             for entry in std::fs::read_dir(root.join(folder)).unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();
                 let path = if folder == "." { name.clone() } else { format!("{folder}/{name}") };

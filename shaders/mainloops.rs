@@ -1,7 +1,7 @@
 //! The table of mainloops: variants, where each is of use, and what it is expected to cost.
 
-use tilewise_core::kernel::{KernelDef, Reject, Variant};
-use tilewise_core::{Caps, DeviceClass, Format, Grouping, Problem};
+use tilewise_core::kernel::{KernelDef, Reject, SUBGROUP, Unit, Variant};
+use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass, Format, Grouping, Problem};
 
 /// Every mainloop.
 pub(crate) const KERNELS: &[KernelDef] = &[
@@ -9,7 +9,9 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         name: "naive",
         file: "mainloop/naive.wgsl",
         operand_files: &[],
+        operand_constants: |_, _| Vec::new(),
         variants: NAIVE,
+        workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: false,
         admit: |_, _| Ok(()),
         cost: |problem, caps, variant, splits| cost(problem, caps, variant, splits, 0.04),
@@ -18,16 +20,33 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         name: "gemv",
         file: "mainloop/gemv.wgsl",
         operand_files: &[],
+        operand_constants: |_, _| Vec::new(),
         variants: GEMV,
+        workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
         admit: gemv_admit,
         cost: gemv_cost,
     },
     KernelDef {
+        name: "coop",
+        file: "mainloop/coop.wgsl",
+        operand_files: &["mainloop/panel.wgsl"],
+        operand_constants: |along_k, transposed| {
+            vec![("X_ALONG_K", u32::from(along_k)), ("X_ROW_MAJOR", u32::from(!transposed))]
+        },
+        variants: COOP,
+        workgroup_bytes: coop_workgroup_bytes,
+        splits: true,
+        admit: |_, _| Ok(()),
+        cost: coop_cost,
+    },
+    KernelDef {
         name: "simt",
         file: "mainloop/simt.wgsl",
         operand_files: &["mainloop/slice.wgsl"],
+        operand_constants: |_, _| Vec::new(),
         variants: SIMT,
+        workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
         admit: |_, _| Ok(()),
         cost: |problem, caps, variant, splits| cost(problem, caps, variant, splits, simt_efficiency(variant, caps)),
@@ -42,6 +61,7 @@ const NAIVE: &[Variant] = &[Variant {
     threads: 64,
     workgroup_bytes: 0,
     constants: &[("BM", 8), ("BN", 32)],
+    unit: None,
 }];
 
 /// A gemv variant: BM×BN of C with K in `stripes`, `rows` rows of C per invocation.
@@ -55,6 +75,7 @@ macro_rules! gemv {
             threads: $bn / 4 * ($bm / $rows) * $stripes,
             workgroup_bytes: $bn / 4 * ($bm / $rows) * $stripes * $rows * 16,
             constants: &[("BM", $bm), ("BN", $bn), ("ROWS", $rows), ("STRIPES", $stripes)],
+            unit: None,
         }
     };
 }
@@ -73,6 +94,7 @@ macro_rules! simt {
             threads: ($bm / $tm) * ($bn / $tn),
             workgroup_bytes: ($bm + $bn) * $bk * 4,
             constants: &[("BM", $bm), ("BN", $bn), ("BK", $bk), ("TM", $tm), ("TN", $tn)],
+            unit: None,
         }
     };
 }
@@ -85,14 +107,92 @@ const SIMT: &[Variant] = &[
     simt!("32x32x32", 32, 32, 32, 4, 4),
 ];
 
+/// f16 matrices of 16×16, on Vulkan.
+static F16_16: Unit = Unit { file: "unit/f16_16.wgsl", matrix: matrix(16, DType::F16) };
+/// f16 matrices of 8×8, on Metal.
+static F16_8: Unit = Unit { file: "unit/f16_8.wgsl", matrix: matrix(8, DType::F16) };
+/// f32 matrices of 8×8, on Metal.
+static F32_8: Unit = Unit { file: "unit/f32_8.wgsl", matrix: matrix(8, DType::F32) };
+
+const fn matrix(size: u32, operands: DType) -> CoopMatrix {
+    CoopMatrix { size, operands, sums: DType::F32 }
+}
+
+/// A variant for matrix units: BM×BN×BK with SM×SN subgroups and PAD elements between lines.
+macro_rules! coop {
+    ($name:literal, $unit:ident, $bm:literal, $bn:literal, $bk:literal, $sm:literal, $sn:literal, $pad:literal) => {
+        Variant {
+            name: $name,
+            bm: $bm,
+            bn: $bn,
+            bk: $bk,
+            threads: $sm * $sn * SUBGROUP,
+            workgroup_bytes: {
+                let panels = [panel($bm, $bk, $pad, &$unit), panel($bn, $bk, $pad, &$unit)];
+                panels[0] + panels[1] + shown($sm * $sn, &$unit)
+            },
+            constants: &[
+                ("BM", $bm),
+                ("BN", $bn),
+                ("BK", $bk),
+                ("SUBGROUPS_M", $sm),
+                ("SUBGROUPS_N", $sn),
+                ("PAD", $pad),
+            ],
+            unit: Some(&$unit),
+        }
+    };
+}
+
+#[rustfmt::skip]
+const COOP: &[Variant] = &[
+    coop!("128x128x32", F16_16, 128, 128, 32, 2, 2, 8),
+    coop!("64x64x32", F16_16, 64, 64, 32, 2, 2, 8),
+    coop!("16x64x64", F16_16, 16, 64, 64, 1, 4, 8),
+    coop!("half-64x64x32", F16_8, 64, 64, 32, 2, 2, 8),
+    coop!("single-64x64x16", F32_8, 64, 64, 16, 2, 2, 4),
+];
+
+/// Bytes of a panel, the larger way round.
+const fn panel(tile: u32, bk: u32, pad: u32, unit: &Unit) -> u32 {
+    let longer = if tile > bk { tile } else { bk };
+    (tile * bk + longer * pad) * unit.matrix.operands.bytes() as u32
+}
+
+/// Bytes for a matrix of sums per subgroup.
+const fn shown(subgroups: u32, unit: &Unit) -> u32 {
+    subgroups * unit.matrix.size * unit.matrix.size * 4
+}
+
+/// The lines of a panel lie along K or across, as the storage does.
+fn coop_workgroup_bytes(variant: &Variant, problem: &Problem) -> u32 {
+    let Some(unit) = variant.unit else { return variant.workgroup_bytes };
+    let [bk, pad] = ["BK", "PAD"].map(|name| constant(variant, name));
+    let panel = |tile, along_k| {
+        let lines = if along_k { tile } else { bk };
+        (tile * bk + lines * pad) * unit.matrix.operands.bytes() as u32
+    };
+    let panels = panel(variant.bm, !problem.a.transposed) + panel(variant.bn, problem.b.transposed);
+    panels + shown(variant.threads / SUBGROUP, unit)
+}
+
+/// The value of a constant of the variant; 1 where it has none of that name.
+fn constant(variant: &Variant, name: &str) -> u32 {
+    variant.constants.iter().find(|(n, _)| *n == name).map_or(1, |(_, value)| *value)
+}
+
 /// Share of a core's arithmetic left after its reads of workgroup memory: an invocation reads TM + TN numbers for TM·TN multiply-adds. Chips that
 /// share the host's memory have half the registers of the others, so that large register tiles spill.
 fn simt_efficiency(variant: &Variant, caps: &Caps) -> f64 {
-    let constant =
-        |name| variant.constants.iter().find(|(n, _)| *n == name).map_or(1.0, |(_, value)| f64::from(*value));
-    let (tm, tn) = (constant("TM"), constant("TN"));
+    let [tm, tn] = ["TM", "TN"].map(|name| f64::from(constant(variant, name)));
     let spills = caps.class != DeviceClass::Discrete && tm * tn > 64.0;
     1.0 / (1.0 + 2.0 * (tm + tn) / (tm * tn)) / if spills { 2.0 } else { 1.0 }
+}
+
+/// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less.
+fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
+    let tile = f64::from(variant.bm.min(128) * variant.bn.min(128)) / (128.0 * 128.0);
+    cost(problem, caps, variant, splits, 6.0 * tile.sqrt())
 }
 
 /// Seconds for a kernel that keeps a core busy at `efficiency` of its peak. How many cores there are is a guess, so a last wave that is not full is

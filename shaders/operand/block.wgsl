@@ -1,10 +1,4 @@
-// An operand seen by its axes: k along the summed dimension, x along the other (M for A, N for B).
-
-const X_K_CONTIGUOUS: bool = true; //param
-
-fn x_base(entry: u32) -> u32 {
-    return params.x_offset + entry * params.x_batch;
-}
+// Elements of an operand by their place along its axes.
 
 // Element (x, k), which must exist.
 fn x_at(base: u32, x: u32, k: u32) -> f32 {

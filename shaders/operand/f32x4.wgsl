@@ -19,3 +19,11 @@ fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
     }
     return x_load4(i);
 }
+
+fn x_words(i: u32) -> vec4<u32> {
+    return bitcast<vec4<u32>>(x_data[i / 4u]);
+}
+
+fn x_elements(words: vec4<u32>, part: u32) -> vec4<f32> {
+    return bitcast<vec4<f32>>(words);
+}

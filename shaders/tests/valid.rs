@@ -10,7 +10,7 @@ use tilewise_core::{
 };
 use tilewise_shaders::{LIBRARY, assemble};
 
-/// Roomy caps, with and without the f16 extension.
+/// Roomy caps, with and without the f16 extension and matrix units.
 fn devices() -> [Caps; 2] {
     let device = Caps {
         max_workgroup_bytes: 48 << 10,
@@ -18,7 +18,9 @@ fn devices() -> [Caps; 2] {
         max_workgroup_size_x: 1024,
         ..Caps::webgpu_default()
     };
-    [Caps { f16: true, name: "with f16".into(), ..device.clone() }, device]
+    let units = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants).filter_map(|variant| variant.unit);
+    let coop = units.map(|unit| unit.matrix).collect();
+    [Caps { f16: true, coop, subgroup_size: Some(32), name: "with f16".into(), ..device.clone() }, device]
 }
 
 /// Problems that together reach every loader, store, schedule and epilogue.
@@ -77,6 +79,9 @@ fn texts() -> HashMap<String, (Pass, Problem)> {
                         if splits > 1 && !may_split {
                             continue;
                         }
+                        if variant.unit.is_some_and(|unit| unit.serves(&problem, &caps).is_err()) {
+                            continue;
+                        }
                         let plan = plan(&problem, &caps, &LIBRARY, Some(&forced))
                             .unwrap_or_else(|error| panic!("{forced:?} on {problem:?}: {error}"));
                         for pass in plan.passes {
@@ -93,10 +98,11 @@ fn texts() -> HashMap<String, (Pass, Problem)> {
 fn validate(text: &str) -> (Module, ModuleInfo) {
     let module =
         naga::front::wgsl::parse_str(text).unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
-    let info =
-        Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16 | Capabilities::SHADER_FLOAT16_IN_FLOAT32)
-            .validate(&module)
-            .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
+    let halves = Capabilities::SHADER_FLOAT16 | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    let capabilities = halves | Capabilities::SUBGROUP | Capabilities::COOPERATIVE_MATRIX;
+    let info = Validator::new(ValidationFlags::all(), capabilities)
+        .validate(&module)
+        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
     (module, info)
 }
 
@@ -186,6 +192,10 @@ fn write_all(module: &Module, info: &ModuleInfo, pass: &Pass) {
     let (_, translation) = msl::write_string(module, info, &options, &Default::default()).expect("MSL");
     translation.entry_point_names.iter().for_each(|name| assert!(name.is_ok(), "{name:?}"));
 
+    // HLSL has no cooperative matrices, and wgpu does not offer them on DX12.
+    if pass.coop {
+        return;
+    }
     let options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_2, ..Default::default() };
     let mut text = String::new();
     let pipeline = hlsl::PipelineOptions::default();

@@ -1,7 +1,11 @@
 //! A product as a test names it.
 
+use crate::runner::problem;
 use crate::{Data, Entries, Place};
-use tilewise::{Activation, Axis, DType, QuantFormat};
+use tilewise::{Activation, Axis, Caps, DType, QuantFormat};
+use tilewise_core::kernel::Unit;
+use tilewise_core::plan::Forced;
+use tilewise_shaders::LIBRARY;
 
 /// Group offsets, and whether the library sees them on the host.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,10 +87,27 @@ impl Case {
         self
     }
 
-    /// On a kernel.
+    /// On a kernel. One for matrix units gets operands of its type.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
+        if let Some(unit) = self.unit() {
+            (self.a.dtype, self.b.dtype) = (unit.matrix.operands, unit.matrix.operands);
+        }
         self
+    }
+
+    /// The matrix unit of the kernel that must run it.
+    pub fn unit(&self) -> Option<&'static Unit> {
+        let forced: Forced = self.kernel.as_deref()?.parse().ok()?;
+        let kernel = LIBRARY.kernels.iter().find(|kernel| kernel.name == forced.kernel)?;
+        kernel.variants.iter().find(|variant| forced.variant.as_deref() == Some(variant.name))?.unit
+    }
+
+    /// Whether the kernel that must run it takes such a problem at all on a device with these caps; only kernels for matrix units are choosy. They want the
+    /// unit, something to multiply, and no tiles that begin anywhere along the storage.
+    pub fn is_for(&self, caps: &Caps) -> bool {
+        let ragged_along_m = self.groups.is_some() && self.a.transposed;
+        self.unit().is_none_or(|unit| unit.serves(&problem(self), caps).is_ok() && !ragged_along_m)
     }
 
     /// With the transposes of A and B.

@@ -105,11 +105,12 @@ fn peeled() {
     check(&[caps], &cases, &options(), false);
 }
 
-/// No kernel relies on the size of a subgroup.
+/// No kernel but those for matrix units relies on the size of a subgroup.
 #[test]
 fn small_subgroups() {
     let cases: Vec<_> = cases::one_of_each()
         .iter()
+        .filter(|kernel| kernel.variant.unit.is_none())
         .map(|kernel| Case::new([9, 35, 19], [DType::F32; 3]).kernel(&kernel.name))
         .collect();
     for subgroup_size in [1, 8] {
@@ -165,8 +166,8 @@ struct Use {
 }
 
 fn key(label: &str, part: &Part, pass: &Pass) -> Use {
-    let block = pass.parts.iter().find(|other| other.file == LIBRARY.block && other.operand == part.operand);
-    let along_k = block.and_then(|block| block.constants.first()).map(|(_, value)| *value != 0);
+    let axes = pass.parts.iter().find(|other| other.file == LIBRARY.axes && other.operand == part.operand);
+    let along_k = axes.and_then(|axes| axes.constants.first()).map(|(_, value)| *value != 0);
     let constants = part.constants.iter().copied().filter(|(name, _)| *name != "X_BINDING").collect();
     Use { label: label.to_owned(), file: part.file, operand: part.operand, constants, along_k }
 }
@@ -182,7 +183,11 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
             for &format in &formats {
                 let quantized = matches!(format, Format::Quantized(..));
                 let takes = devices().iter().any(|caps| (loader.accepts)(format, caps));
-                if !takes || quantized && operand == "a" {
+                let fetched = match kernel.variant.unit {
+                    Some(unit) => loader.words && format == Format::Dense(unit.matrix.operands),
+                    None => loader.elements,
+                };
+                if !takes || !fetched || quantized && operand == "a" {
                     continue;
                 }
                 for along_k in [false, true] {
@@ -201,10 +206,17 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
     let plain = |file| Use { label: label.to_owned(), file, operand: None, constants: Vec::new(), along_k: None };
     wanted.extend(LIBRARY.schedules.iter().map(|schedule| plain(schedule.file)));
     wanted.extend([LIBRARY.direct, LIBRARY.partial].map(plain));
-    for store in LIBRARY.stores {
+    for caps in devices() {
+        if kernel.variant.unit.is_some_and(|unit| !caps.coop.contains(&unit.matrix)) {
+            continue;
+        }
         for dtype in DType::ALL {
-            if devices().iter().any(|caps| (store.accepts)(dtype, caps)) {
+            for store in LIBRARY.stores.iter().filter(|store| (store.accepts)(dtype, &caps)) {
                 wanted.push(Use { constants: (store.constants)(dtype), ..plain(store.file) });
+                // It fits whatever the others do not.
+                if store.vector == 1 {
+                    break;
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 //! A shader is a composition of parts along four axes: mainloop × operand loaders × schedule × epilogue. The tables
 //! ([`Library`]) live in the crate `tilewise-shaders`, next to the WGSL files they name.
 
-use crate::caps::Caps;
+use crate::caps::{Caps, CoopMatrix};
 use crate::problem::{DType, Format, Problem};
 
 /// The numbers that a kernel receives in its uniform buffer. WGSL's `Params` has the same fields in the same order; a test
@@ -69,6 +69,17 @@ pub struct Params {
     pub pad: u32,
 }
 
+impl Params {
+    /// Says that A or B lies elsewhere.
+    pub(crate) fn relocate(&mut self, role: Role, [offset, ld, batch]: [u32; 3]) {
+        let (its_offset, its_ld, its_batch) = match role {
+            Role::A => (&mut self.a_offset, &mut self.a_ld, &mut self.a_batch),
+            _ => (&mut self.b_offset, &mut self.b_ld, &mut self.b_batch),
+        };
+        (*its_offset, *its_ld, *its_batch) = (offset, ld, batch);
+    }
+}
+
 /// What a binding holds. The discriminant is its number in group 0, the same in every shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
@@ -93,6 +104,8 @@ pub enum Role {
     BBiases = 8,
     /// f32 partial sums between two passes.
     Scratch = 9,
+    /// Operands copied to where wide loads fit them.
+    Packed = 10,
 }
 
 impl Role {
@@ -114,12 +127,45 @@ impl Role {
             Role::BScales => "b scales",
             Role::BBiases => "b biases",
             Role::Scratch => "scratch",
+            Role::Packed => "packed",
         }
     }
 }
 
 /// A constant of a WGSL file: the right-hand side of the line `const NAME: ... //param`.
 pub type Constant = (&'static str, u32);
+
+/// What a mainloop for matrix units multiplies with: one WGSL file that names types and sizes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unit {
+    /// Its file under `shaders/`.
+    pub file: &'static str,
+    /// The product that the device must have.
+    pub matrix: CoopMatrix,
+}
+
+impl Unit {
+    /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other types, or K is 0.
+    pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
+        let CoopMatrix { size, operands, sums } = self.matrix;
+        if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {
+            return Err(Reject(format!(
+                "no matrix unit for {size}×{size} {operands}→{sums} in subgroups of {SUBGROUP}"
+            )));
+        }
+        let (a, b, wanted) = (problem.a.format, problem.b.format, Format::Dense(operands));
+        if a != wanted || b != wanted {
+            return Err(Reject(format!("multiplies {wanted} by {wanted}, and these are {a} and {b}")));
+        }
+        if problem.k == 0 {
+            return Err(Reject("K is 0: there are no matrices to multiply".into()));
+        }
+        Ok(())
+    }
+}
+
+/// Invocations of a subgroup, for mainloops of matrix units: all devices that have them take this size.
+pub const SUBGROUP: u32 = 32;
 
 /// One tile shape (and so on) of a mainloop.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,10 +180,13 @@ pub struct Variant {
     pub bk: u32,
     /// Invocations of one workgroup, all along x.
     pub threads: u32,
-    /// Bytes of workgroup memory.
+    /// Bytes of workgroup memory, at most.
     pub workgroup_bytes: u32,
     /// Values for the file's constants.
     pub constants: &'static [Constant],
+    /// The matrix unit that it computes on. Its operands must be of that unit's type; where their storage does not suit loads of 16 bytes, or K is no multiple
+    /// of `bk`, they are packed first.
+    pub unit: Option<&'static Unit>,
 }
 
 /// Why a kernel does not take a problem.
@@ -153,8 +202,12 @@ pub struct KernelDef {
     pub file: &'static str,
     /// Files instantiated for A and for B beside the loader and its blocks.
     pub operand_files: &'static [&'static str],
+    /// Values for the constants of those files, for an operand that is stored along K or not, transposed or not.
+    pub operand_constants: fn(along_k: bool, transposed: bool) -> Vec<Constant>,
     /// Its variants, `NAME/VARIANT`.
     pub variants: &'static [Variant],
+    /// Bytes of workgroup memory that a variant takes for a problem.
+    pub workgroup_bytes: fn(&Variant, &Problem) -> u32,
     /// Whether K may be split over workgroups (two passes).
     pub splits: bool,
     /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a kernel asked for by name skips this.
@@ -173,6 +226,10 @@ pub struct OperandDef {
     pub accepts: fn(Format, &Caps) -> bool,
     /// Elements that are fetched together: offset, strides and the extent along the contiguous axis must be multiples.
     pub vector: u64,
+    /// Whether it loads elements as f32 (`x_load`, `x_load4`), as most mainloops want them.
+    pub elements: bool,
+    /// Whether it loads 16 bytes as they are (`x_words`), as mainloops of matrix units want them.
+    pub words: bool,
     /// Values for the file's constants, given the format.
     pub constants: fn(Format) -> Vec<Constant>,
     /// Bytes of one element of the bound array: the least size of a binding.
@@ -232,6 +289,8 @@ pub struct Library {
     pub common: &'static [&'static str],
     /// The file instantiated beside loaders and stores that take elements one by one, which loads four.
     pub single: &'static str,
+    /// The file instantiated for A and B that says along which axis they are stored.
+    pub axes: &'static str,
     /// The file instantiated for A and B that turns a loader into 4×4 blocks.
     pub block: &'static str,
     /// The loader of an operand that is not there.
@@ -248,4 +307,8 @@ pub struct Library {
     pub finish: &'static str,
     /// Invocations of a workgroup of the finishing pass.
     pub finish_threads: u32,
+    /// The pass that packs an operand.
+    pub pack: &'static str,
+    /// Invocations of a workgroup of the packing pass.
+    pub pack_threads: u32,
 }

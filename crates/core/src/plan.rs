@@ -6,6 +6,7 @@
 mod build;
 mod check;
 mod explain;
+mod pack;
 mod peel;
 
 pub use check::check;
@@ -33,9 +34,13 @@ pub struct Part {
 pub struct Binding {
     /// What it holds, and by that its number.
     pub role: Role,
+    /// Whose storage that is: its own, or `Packed` for an operand that was packed.
+    pub from: Role,
+    /// First byte of that storage that is bound; a multiple of the device's alignment.
+    pub start: u64,
     /// Whether the shader writes it.
     pub writable: bool,
-    /// Bytes from the start of the operand's storage that the shader may touch; a multiple of 4, at least `element_bytes`.
+    /// Bytes from there on that the shader may touch; a multiple of 4, at least `element_bytes`.
     pub bytes: u64,
     /// Bytes of one element of the bound array.
     pub element_bytes: u64,
@@ -50,6 +55,8 @@ pub struct Pass {
     pub parts: Vec<Part>,
     /// Whether the shader enables the extension f16.
     pub f16: bool,
+    /// Whether the shader enables cooperative matrices; it uses subgroups, too.
+    pub coop: bool,
     /// Contents of the uniform buffer.
     pub params: Params,
     /// Workgroups along x and y.
@@ -98,6 +105,15 @@ pub struct Plan {
     pub passes: Vec<Pass>,
     /// Bytes of f32 scratch memory shared by the passes.
     pub scratch_bytes: u64,
+    /// Bytes of memory for packed operands, shared by the passes.
+    pub packed_bytes: u64,
+}
+
+impl Plan {
+    /// The plan of a problem for which no kernel runs.
+    pub fn empty(problem: Problem) -> Self {
+        Plan { problem, choice: None, edges: Vec::new(), passes: Vec::new(), scratch_bytes: 0, packed_bytes: 0 }
+    }
 }
 
 /// A kernel by name: `simt`, `simt/64x64x16` or `simt/64x64x16+k4`.
@@ -168,7 +184,7 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
     let problem = check(problem, caps)?;
     let candidates = candidates(&problem, caps, library, forced)?;
     if problem.m == 0 || problem.n == 0 || problem.entries() == 0 {
-        return Ok(Plan { problem, choice: None, edges: Vec::new(), passes: Vec::new(), scratch_bytes: 0 });
+        return Ok(Plan::empty(problem));
     }
     let Some((candidate, cost)) = best(&candidates) else {
         return Err(Error::NoKernel(explain::rejections(&candidates)));
@@ -178,12 +194,13 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
         Some(_) => None,
     };
     let parts = peeled.unwrap_or_else(|| vec![Peeled { problem, candidate, cost }]);
-    let mut plan = Plan { problem, choice: None, edges: Vec::new(), passes: Vec::new(), scratch_bytes: 0 };
+    let mut plan = Plan::empty(problem);
     for Peeled { problem, candidate, cost } in parts {
-        let (choice, passes, scratch_bytes) =
-            build::build(&problem, caps, library, candidate.choice(cost), &candidate)?;
-        plan.passes.extend(passes);
-        plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
+        let built = build::build(&problem, caps, library, candidate.choice(cost), &candidate)?;
+        let choice = built.choice;
+        plan.passes.extend(built.passes);
+        plan.scratch_bytes = plan.scratch_bytes.max(built.scratch_bytes);
+        plan.packed_bytes = plan.packed_bytes.max(built.packed_bytes);
         match plan.choice {
             None => plan.choice = Some(choice),
             Some(_) => plan.edges.push(choice),
@@ -290,8 +307,15 @@ fn verdict(
     let limit = |what: &str, needed: u64, allowed: u64| {
         if needed <= allowed { Ok(()) } else { Err(Reject(format!("{what}: {needed} needed, {allowed} allowed"))) }
     };
-    limit("bytes of workgroup memory", variant.workgroup_bytes.into(), caps.max_workgroup_bytes.into())?;
+    limit(
+        "bytes of workgroup memory",
+        (kernel.workgroup_bytes)(variant, problem).into(),
+        caps.max_workgroup_bytes.into(),
+    )?;
     limit("invocations", variant.threads.into(), caps.max_invocations.min(caps.max_workgroup_size_x).into())?;
+    if let Some(unit) = variant.unit {
+        unit.serves(problem, caps)?;
+    }
     if splits > 1 && !(kernel.splits && problem.grouping == Grouping::Batched) {
         return Err(Reject(format!("K cannot be split ({splits} parts) under this kernel and grouping")));
     }
@@ -300,6 +324,7 @@ fn verdict(
     limit("storage buffers", layout.storage_buffers, caps.max_storage_buffers.into())?;
     limit("bytes of scratch", layout.scratch_bytes, caps.max_binding_bytes.min(caps.max_buffer_bytes))?;
     limit("elements of scratch", layout.scratch_bytes / 4, u32::MAX.into())?;
+    limit("bytes of packed operands", layout.packed_bytes, caps.max_binding_bytes.min(caps.max_buffer_bytes))?;
     if !forced {
         (kernel.admit)(problem, variant)?;
     }
@@ -310,5 +335,7 @@ fn verdict(
     } else {
         0.0
     };
-    Ok((kernel.cost)(problem, caps, variant, splits) + finish)
+    // Packed operands are read, written and read again.
+    let pack = 2.0 * layout.packed_bytes as f64 / rates.bandwidth + layout.packings() as f64 * rates.dispatch;
+    Ok((kernel.cost)(problem, caps, variant, splits) + finish + pack)
 }

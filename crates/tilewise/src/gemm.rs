@@ -256,7 +256,7 @@ impl<'a> Gemm<'a> {
         }
         forced.map_or(Ok(()), |forced| forced.known(&LIBRARY))?;
         let problem = tilewise_core::plan::check(&bundle.problem, caps)?;
-        Ok(Plan { problem, choice: None, edges: Vec::new(), passes: Vec::new(), scratch_bytes: 0 })
+        Ok(Plan::empty(problem))
     }
 
     /// Shape of the right operand as B: entries, K, N.

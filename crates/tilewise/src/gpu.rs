@@ -22,6 +22,8 @@ pub(crate) struct Gpu {
     uniforms: Mutex<HashMap<Vec<u8>, wgpu::Buffer>>,
     /// Shared by all products: dispatches in one queue run one after the other as far as a buffer that both write is concerned.
     scratch: Mutex<Option<wgpu::Buffer>>,
+    /// Packed operands, likewise.
+    packed: Mutex<Option<wgpu::Buffer>>,
     lost: Arc<OnceLock<String>>,
 }
 
@@ -31,8 +33,8 @@ pub(crate) type Buffers = Vec<(Role, Bound)>;
 impl Gpu {
     pub(crate) fn new(device: wgpu::Device, queue: wgpu::Queue, cache: Option<&Path>) -> Self {
         let pipelines = Pipelines::new(&device, cache);
-        let (uniforms, scratch, lost) = (Mutex::default(), Mutex::default(), Arc::default());
-        Gpu { device, queue, pipelines, uniforms, scratch, lost }
+        let (uniforms, scratch, packed, lost) = Default::default();
+        Gpu { device, queue, pipelines, uniforms, scratch, packed, lost }
     }
 
     /// Takes over the device's error handlers: a lost device makes every later call an error, and no error of the driver's is a panic.
@@ -114,15 +116,17 @@ impl Gpu {
     /// Records the passes of a plan.
     pub(crate) fn record(&self, pass: &mut wgpu::ComputePass<'_>, plan: &Plan, buffers: &Buffers) -> Result<()> {
         self.alive()?;
-        let scratch = if plan.scratch_bytes > 0 { Some(self.scratch(plan.scratch_bytes)?) } else { None };
+        let scratch = self.at_least(&self.scratch, "tilewise scratch", plan.scratch_bytes)?;
+        let packed = self.at_least(&self.packed, "tilewise packed", plan.packed_bytes)?;
         for step in &plan.passes {
             let pipeline = self.pipelines.get(self, step)?;
             let uniform = self.uniform(bytemuck::bytes_of(&step.params))?;
             let mut entries =
                 vec![wgpu::BindGroupEntry { binding: Role::Params.binding(), resource: uniform.as_entire_binding() }];
             for binding in &step.bindings {
-                let (buffer, offset) = match binding.role {
+                let (buffer, offset) = match binding.from {
                     Role::Scratch => (scratch.as_ref(), 0),
+                    Role::Packed => (packed.as_ref(), 0),
                     role => {
                         buffers.iter().find(|(r, _)| *r == role).map_or((None, 0), |(_, bound)| match &bound.storage {
                             Storage::Gpu { buffer, .. } => (Some(buffer), bound.start),
@@ -130,6 +134,7 @@ impl Gpu {
                         })
                     }
                 };
+                let offset = offset + binding.start;
                 let buffer = buffer
                     .ok_or_else(|| Error::WrongContext(format!("{} is not in GPU memory", binding.role.name())))?;
                 if offset + binding.bytes > buffer.size() {
@@ -178,20 +183,17 @@ impl Gpu {
         Ok(buffer)
     }
 
-    fn scratch(&self, bytes: u64) -> Result<wgpu::Buffer> {
-        let mut scratch = lock(&self.scratch);
-        if let Some(buffer) = scratch.as_ref().filter(|buffer| buffer.size() >= bytes) {
-            return Ok(buffer.clone());
+    /// The buffer that is kept there, replaced by a larger one where it has fewer bytes; none for none.
+    fn at_least(&self, kept: &Mutex<Option<wgpu::Buffer>>, label: &str, bytes: u64) -> Result<Option<wgpu::Buffer>> {
+        let mut kept = lock(kept);
+        if bytes == 0 || kept.as_ref().is_some_and(|buffer| buffer.size() >= bytes) {
+            return Ok(kept.clone());
         }
-        let buffer = self.catch(|| {
-            self.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("tilewise scratch"),
-                size: bytes,
-                usage: wgpu::BufferUsages::STORAGE,
-                mapped_at_creation: false,
-            })
-        })?;
-        Ok(scratch.insert(buffer).clone())
+        let usage = wgpu::BufferUsages::STORAGE;
+        let descriptor = wgpu::BufferDescriptor { label: Some(label), size: bytes, usage, mapped_at_creation: false };
+        let buffer = self.catch(|| self.device.create_buffer(&descriptor))?;
+        *kept = Some(buffer.clone());
+        Ok(Some(buffer))
     }
 
     pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {

@@ -7,12 +7,13 @@ use crate::case::{Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes};
 use crate::{Case, Data, Entries, Place, quant_formats, themes};
 use tilewise::{Activation, Axis, DType};
+use tilewise_core::kernel::SUBGROUP;
 use tilewise_core::{Caps, DeviceClass, Variant};
 use tilewise_shaders::LIBRARY;
 
 const F32: [DType; 3] = [DType::F32; 3];
 
-/// Roomy devices, with the f16 extension and without.
+/// Roomy devices, with the f16 extension and matrix units, and without.
 pub fn devices() -> [Caps; 2] {
     let device = Caps {
         max_workgroup_bytes: 48 << 10,
@@ -21,7 +22,9 @@ pub fn devices() -> [Caps; 2] {
         name: "without f16".into(),
         ..Caps::webgpu_default()
     };
-    [Caps { f16: true, name: "with f16".into(), ..device.clone() }, device]
+    let coop = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants).filter_map(|variant| variant.unit);
+    let coop = coop.map(|unit| unit.matrix).collect();
+    [Caps { f16: true, coop, subgroup_size: Some(SUBGROUP), name: "with f16".into(), ..device.clone() }, device]
 }
 
 /// Every kernel and variant of the library.

@@ -144,16 +144,17 @@ impl Job {
     /// As [`run`](Self::run).
     pub fn run_counted(&self, shaders: &Shaders<'_>, options: &Options) -> Result<(Outcome, u64), Failure> {
         let mut c = self.prepared.old.bytes.clone();
-        let mut scratch = Vec::new();
+        let (mut scratch, mut packed) = (Vec::new(), vec![0; self.plan.packed_bytes as usize]);
         let mut operations = 0;
         for pass in &self.plan.passes {
-            let report = self.pass(pass, &*shaders.get(pass)?, options, &c, &scratch)?;
+            let report = self.pass(pass, &*shaders.get(pass)?, options, [&c, &scratch, &packed])?;
             operations += report.counters.operations;
             for binding in pass.bindings.iter().filter(|binding| binding.writable) {
                 // A shader with a mistake in it may leave a binding out.
                 let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) else { continue };
                 match binding.role {
                     Role::Scratch => scratch.clone_from(bytes),
+                    Role::Packed => packed[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
                     _ => c[..bytes.len()].copy_from_slice(bytes),
                 }
             }
@@ -165,21 +166,14 @@ impl Job {
         Ok((outcome, operations))
     }
 
-    fn pass(
-        &self,
-        pass: &Pass,
-        shader: &Shader,
-        options: &Options,
-        c: &[u8],
-        scratch: &[u8],
-    ) -> Result<Report, Failure> {
+    fn pass(&self, pass: &Pass, shader: &Shader, options: &Options, written: [&[u8]; 3]) -> Result<Report, Failure> {
         let params = Buffer::new(bytemuck::bytes_of(&pass.params));
         let mut launch = Launch::new(shader)
             .grid([pass.grid[0], pass.grid[1], 1])
             .bind(0, Role::Params.binding(), params)
             .options(options.clone());
         for binding in &pass.bindings {
-            let buffer = self.buffer(binding, c, scratch);
+            let buffer = self.buffer(pass, binding, written);
             launch = launch.bind(0, binding.role.binding(), buffer);
         }
         let report = launch.run().map_err(|error| match error {
@@ -192,8 +186,15 @@ impl Job {
         }
     }
 
-    /// What is bound for a role, as long as the plan says, with its logical range.
-    fn buffer(&self, binding: &Binding, c: &[u8], scratch: &[u8]) -> Buffer {
+    /// What is bound for a role, as long as the plan says, with its logical range. Of what passes write, C, scratch and packed operands are given.
+    fn buffer(&self, pass: &Pass, binding: &Binding, [c, scratch, packed]: [&[u8]; 3]) -> Buffer {
+        if binding.from == Role::Packed {
+            let bytes = &packed[binding.start as usize..][..binding.bytes as usize];
+            return match binding.writable {
+                true => Buffer::output(bytes.len()).range(0..binding.bytes).must_write(),
+                false => Buffer::new(bytes).range(0..binding.bytes),
+            };
+        }
         let Prepared { a, b, bias, residual, .. } = &self.prepared;
         let problem = &self.plan.problem;
         let (n, rows) = (problem.n, self.rows());
@@ -203,7 +204,7 @@ impl Job {
         let cut = |bytes: &[u8]| Buffer::new(cut(bytes, if whole { binding.bytes } else { bytes.len() as u64 }));
         match binding.role {
             Role::C => {
-                let elements = self.elements(Role::C);
+                let elements = self.elements(Role::C, rows);
                 let buffer = elements.declare(cut(c), words);
                 // In words shared with others' bytes, these are read and written back.
                 let unread = problem.epilogue.beta == 0.0 && !(words && elements.shares_words());
@@ -222,6 +223,9 @@ impl Job {
                 cut(bytemuck::cast_slice(ends)).range(0..4 * ends.len() as u64)
             }
             role => {
+                // Packing does not know where the groups end, and copies all rows.
+                let packing = pass.bindings.iter().any(|binding| binding.role == Role::Packed);
+                let rows = if packing { problem.m } else { rows };
                 let bytes = match role {
                     Role::A => a.bytes.clone(),
                     Role::Bias => bias.as_ref().map_or(Vec::new(), |stored| stored.bytes.clone()),
@@ -229,7 +233,7 @@ impl Job {
                     Role::B if self.prepared.weights.is_none() => b.bytes.clone(),
                     _ => self.weights(role),
                 };
-                self.elements(role).declare(cut(&bytes), words)
+                self.elements(role, rows).declare(cut(&bytes), words)
             }
         }
     }
@@ -253,10 +257,10 @@ impl Job {
         }
     }
 
-    /// The elements of an operand.
-    fn elements(&self, role: Role) -> Elements {
+    /// The elements of an operand, of `rows` rows if it is A or goes with C.
+    fn elements(&self, role: Role, rows: u64) -> Elements {
         let problem = &self.plan.problem;
-        let (n, k, batch, entries, rows) = (problem.n, problem.k, problem.batch, problem.entries(), self.rows());
+        let (n, k, batch, entries) = (problem.n, problem.k, problem.batch, problem.entries());
         let dense = |operand: Operand, entries, shape| {
             Elements::new(operand, entries, shape, 8 * operand.format.dtype().bytes())
         };
@@ -310,7 +314,7 @@ fn cut(bytes: &[u8], len: u64) -> Vec<u8> {
 pub fn plans<'a>(devices: &'a [Caps], cases: &'a [Case]) -> impl Iterator<Item = (&'a Case, &'a Caps, Plan)> {
     cases.iter().flat_map(move |case| {
         let mut known: Vec<Plan> = Vec::new();
-        devices.iter().filter_map(move |caps| {
+        devices.iter().filter(|caps| case.is_for(caps)).filter_map(move |caps| {
             let plan = planned(case, caps).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
             let new = !known.contains(&plan);
             known.push(plan.clone());

@@ -1,9 +1,10 @@
 //! From a chosen candidate to passes: loaders, stores, bindings, parameters, grids.
 
+use super::pack::{Packing, Side};
 use super::{Binding, Candidate, Choice, Part, Pass, check};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Constant, Library, OperandDef, Params, Reject, Role, ScheduleDef, StoreDef, Variant};
+use crate::kernel::{Constant, Library, OperandDef, Params, Reject, Role, ScheduleDef, StoreDef, Unit, Variant};
 use crate::problem::{Activation, Axis, DType, Format, Operand, Problem};
 
 /// What a candidate would need.
@@ -11,17 +12,32 @@ pub(super) struct Layout {
     pub(super) workgroups: u64,
     pub(super) storage_buffers: u64,
     pub(super) scratch_bytes: u64,
+    pub(super) packed_bytes: u64,
     pub(super) two_passes: bool,
     tiles_m: u64,
     tiles_n: u64,
     splits: u64,
     k_split: u64,
     schedule: &'static ScheduleDef,
-    a: Option<&'static OperandDef>,
-    b: Option<&'static OperandDef>,
+    a: Option<Fetch>,
+    b: Option<Fetch>,
     bias: Option<&'static OperandDef>,
     residual: Option<&'static OperandDef>,
     store: &'static StoreDef,
+}
+
+/// How a mainloop fetches an operand, packed or from where it lies.
+#[derive(Clone, Copy)]
+struct Fetch {
+    loader: &'static OperandDef,
+    packing: Option<Packing>,
+}
+
+impl Layout {
+    /// Operands that are packed.
+    pub(super) fn packings(&self) -> usize {
+        [self.a, self.b].iter().flatten().filter(|fetch| fetch.packing.is_some()).count()
+    }
 }
 
 pub(super) fn layout(
@@ -38,7 +54,8 @@ pub(super) fn layout(
         .ok_or_else(|| Reject(format!("no schedule for {:?}", problem.grouping)))?;
     let tiles_m = (schedule.tiles_m)(problem, variant.bm.into());
     let tiles_n = problem.n.div_ceil(variant.bn.into());
-    let k_split = problem.k.div_ceil(splits).next_multiple_of(variant.bk.into()).max(variant.bk.into());
+    let bk = u64::from(variant.bk);
+    let k_split = problem.k.div_ceil(splits).next_multiple_of(bk).max(bk);
     let splits = problem.k.div_ceil(k_split).max(1);
 
     // With K = 0 there is no element of A or B to bind.
@@ -47,8 +64,14 @@ pub(super) fn layout(
     let row_step = if schedule.aligned_rows { variant.bm.into() } else { 1 };
     let a_step = if problem.a.transposed { row_step } else { 0 };
     let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
-    let a = present.then(|| loader(library, caps, &problem.a, [problem.m, problem.k], a_step)).transpose()?;
-    let b = present.then(|| loader(library, caps, &problem.b, [problem.k, problem.n], b_step)).transpose()?;
+    let sides = Side::both(problem);
+    let fetch = |side: &Side, step, start| match variant.unit {
+        Some(_) => fetch_words(library, caps, side, step, bk, start),
+        None => fetch_elements(library, caps, side, step),
+    };
+    let a = present.then(|| fetch(&sides[0], a_step, 0)).transpose()?;
+    let packed = |fetch: Option<Fetch>| fetch.and_then(|fetch| fetch.packing).map_or(0, |packing| packing.end());
+    let b = present.then(|| fetch(&sides[1], b_step, packed(a))).transpose()?;
     let epilogue = &problem.epilogue;
     let bias = epilogue.bias.map(|bias| scalar_loader(library, caps, &bias.operand)).transpose()?;
     let residual = epilogue.residual.map(|residual| scalar_loader(library, caps, &residual)).transpose()?;
@@ -76,6 +99,7 @@ pub(super) fn layout(
         workgroups,
         storage_buffers,
         scratch_bytes,
+        packed_bytes: packed(a).max(packed(b)),
         two_passes,
         tiles_m,
         tiles_n,
@@ -90,24 +114,44 @@ pub(super) fn layout(
     })
 }
 
-/// The first loader that reads the format and whose vectors fit the operand and the steps in which tiles start along its storage.
+/// Whether vectors of so many elements fit the operand and the steps in which tiles start along its storage.
+fn aligned(side: &Side, step: u64, vector: u64) -> bool {
+    let Side { operand, extent, k, along_k, .. } = *side;
+    let numbers = [operand.offset, operand.ld, operand.batch_stride, if along_k { k } else { extent }, step];
+    numbers.iter().all(|number| number.is_multiple_of(vector))
+}
+
+/// By elements: the first loader that reads the format and fits.
+fn fetch_elements(library: &Library, caps: &Caps, side: &Side, step: u64) -> Result<Fetch, Reject> {
+    let fits = |o: &OperandDef| o.elements && aligned(side, step, o.vector);
+    Ok(Fetch { loader: loader(library, caps, &side.operand, fits)?, packing: None })
+}
+
+/// By 16 bytes and whole steps along K; packed where that does not fit the storage.
+fn fetch_words(library: &Library, caps: &Caps, side: &Side, step: u64, bk: u64, start: u64) -> Result<Fetch, Reject> {
+    let loader = loader(library, caps, &side.operand, |o| o.words)?;
+    if aligned(side, step, loader.vector) && side.k.is_multiple_of(bk) {
+        return Ok(Fetch { loader, packing: None });
+    }
+    if !step.is_multiple_of(loader.vector) {
+        return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
+    }
+    let packing = Packing::new(side, scalar_loader(library, caps, &side.operand)?, loader.vector, bk, start)?;
+    Ok(Fetch { loader, packing: Some(packing) })
+}
+
+/// A loader for single elements, as epilogues and packing want them.
+fn scalar_loader(library: &Library, caps: &Caps, operand: &Operand) -> Result<&'static OperandDef, Reject> {
+    loader(library, caps, operand, |o| o.elements && o.vector == 1)
+}
+
 fn loader(
     library: &Library,
     caps: &Caps,
     operand: &Operand,
-    [rows, cols]: [u64; 2],
-    step: u64,
+    fits: impl Fn(&OperandDef) -> bool,
 ) -> Result<&'static OperandDef, Reject> {
-    let extent = if operand.transposed { rows } else { cols };
-    let numbers = [operand.offset, operand.ld, operand.batch_stride, extent, step];
-    let aligned = |vector: u64| numbers.iter().all(|number| number.is_multiple_of(vector));
-    let found = library.operands.iter().find(|o| (o.accepts)(operand.format, caps) && aligned(o.vector));
-    found.ok_or_else(|| Reject(format!("no loader for {}", operand.format)))
-}
-
-/// A loader for single elements, as the epilogue wants them.
-fn scalar_loader(library: &Library, caps: &Caps, operand: &Operand) -> Result<&'static OperandDef, Reject> {
-    let found = library.operands.iter().find(|o| (o.accepts)(operand.format, caps) && o.vector == 1);
+    let found = library.operands.iter().find(|o| (o.accepts)(operand.format, caps) && fits(o));
     found.ok_or_else(|| Reject(format!("no loader for {}", operand.format)))
 }
 
@@ -118,46 +162,90 @@ fn stores_tiles(store: &StoreDef, problem: &Problem) -> bool {
         && (!store.whole || problem.n.is_multiple_of(store.vector))
 }
 
-/// The passes of one kernel, and the bytes of scratch they share.
+/// One kernel, ready to run.
+pub(super) struct Built {
+    pub(super) choice: Choice,
+    pub(super) passes: Vec<Pass>,
+    pub(super) scratch_bytes: u64,
+    pub(super) packed_bytes: u64,
+}
+
+/// The passes of one kernel.
 pub(super) fn build(
     problem: &Problem,
     caps: &Caps,
     library: &Library,
     choice: Choice,
     candidate: &Candidate,
-) -> Result<(Choice, Vec<Pass>, u64)> {
+) -> Result<Built> {
     let layout = layout(problem, caps, library, candidate.variant, candidate.splits)
         .map_err(|reject| Error::NoKernel(reject.0))?;
     let choice = Choice { splits: layout.splits, ..choice };
-    let mut passes = vec![mainloop(problem, caps, library, &layout, candidate)];
+    let mut passes = Vec::new();
+    for (side, fetch) in Side::both(problem).iter().zip([layout.a, layout.b]) {
+        if let (Some(unit), Some(packing)) = (candidate.variant.unit, fetch.and_then(|fetch| fetch.packing)) {
+            passes.push(packing.pass(side, library, unit, caps, params(problem, &layout))?);
+        }
+    }
+    passes.push(mainloop(problem, caps, library, &layout, candidate));
     if layout.two_passes {
         passes.push(finish(problem, caps, library, &layout)?);
     }
-    Ok((choice, passes, layout.scratch_bytes))
+    let Layout { scratch_bytes, packed_bytes, .. } = layout;
+    Ok(Built { choice, passes, scratch_bytes, packed_bytes })
 }
 
 /// A pass under construction.
-struct Builder {
+pub(super) struct Builder {
     pass: Pass,
 }
 
 impl Builder {
-    fn new(label: String, params: Params, threads: u32, workgroup_bytes: u32) -> Self {
-        let (parts, bindings) = (Vec::new(), Vec::new());
-        Builder { pass: Pass { label, parts, f16: false, params, grid: [0; 2], threads, workgroup_bytes, bindings } }
+    pub(super) fn new(label: String, params: Params, threads: u32, workgroup_bytes: u32) -> Self {
+        let pass = Pass {
+            label,
+            parts: Vec::new(),
+            f16: false,
+            coop: false,
+            params,
+            grid: [0; 2],
+            threads,
+            workgroup_bytes,
+            bindings: Vec::new(),
+        };
+        Builder { pass }
     }
 
-    fn part(&mut self, file: &'static str, operand: Option<&'static str>, constants: Vec<Constant>) {
+    pub(super) fn part(&mut self, file: &'static str, operand: Option<&'static str>, constants: Vec<Constant>) {
         self.pass.parts.push(Part { file, operand, constants });
+    }
+
+    /// A or B by its axes.
+    pub(super) fn axes(&mut self, library: &Library, side: &Side) {
+        self.part(library.axes, Some(side.name), vec![("X_K_CONTIGUOUS", u32::from(side.along_k))]);
+    }
+
+    /// The names of a matrix unit.
+    pub(super) fn unit(&mut self, unit: &Unit) {
+        self.part(unit.file, None, Vec::new());
+        self.pass.coop = true;
+        self.pass.f16 |= unit.matrix.operands == DType::F16;
     }
 
     fn bind(&mut self, role: Role, writable: bool, bytes: u64, element_bytes: u64) {
         let bytes = bytes.max(element_bytes).next_multiple_of(4);
-        self.pass.bindings.push(Binding { role, writable, bytes, element_bytes });
+        self.pass.bindings.push(Binding { role, from: role, start: 0, writable, bytes, element_bytes });
+    }
+
+    /// A packed operand, to be written as `Role::Packed` or read as A or B.
+    pub(super) fn packed(&mut self, role: Role, writable: bool, packing: &Packing, element_bytes: u64) {
+        let Packing { start, bytes, .. } = *packing;
+        let bytes = bytes.max(element_bytes);
+        self.pass.bindings.push(Binding { role, from: Role::Packed, start, writable, bytes, element_bytes });
     }
 
     /// A loader instantiated for an operand, with its bindings; the absent one where there is none.
-    fn load(
+    pub(super) fn load(
         &mut self,
         library: &Library,
         name: &'static str,
@@ -231,7 +319,7 @@ impl Builder {
     }
 
     /// Spreads the workgroups over x and y.
-    fn finish(mut self, workgroups: u64, caps: &Caps) -> Pass {
+    pub(super) fn finish(mut self, workgroups: u64, caps: &Caps) -> Pass {
         let y = workgroups.div_ceil(caps.max_workgroups.into()).max(1);
         let x = workgroups.div_ceil(y);
         self.pass.grid = [x as u32, y as u32];
@@ -244,22 +332,35 @@ impl Builder {
 fn mainloop(problem: &Problem, caps: &Caps, library: &Library, layout: &Layout, candidate: &Candidate) -> Pass {
     let (kernel, variant) = (candidate.kernel, candidate.variant);
     let label = format!("{}/{}", kernel.name, variant.name);
-    let mut builder = Builder::new(label, params(problem, layout), variant.threads, variant.workgroup_bytes);
+    let mut builder =
+        Builder::new(label, params(problem, layout), variant.threads, (kernel.workgroup_bytes)(variant, problem));
     for file in library.common {
         builder.part(file, None, Vec::new());
     }
     builder.schedule(problem, layout.schedule);
-    let Problem { m, n, k, batch, .. } = *problem;
-    let operands = [
-        ("a", Role::A, layout.a, &problem.a, [m, k], batch, !problem.a.transposed),
-        ("b", Role::B, layout.b, &problem.b, [k, n], problem.entries(), problem.b.transposed),
-    ];
-    for (name, role, loader, operand, [rows, cols], entries, k_contiguous) in operands {
-        let elements = check::span(operand, rows, cols, entries).unwrap_or(0);
-        builder.load(library, name, role, loader, Some((operand, elements)));
-        builder.part(library.block, Some(name), vec![("X_K_CONTIGUOUS", u32::from(k_contiguous))]);
+    if let Some(unit) = variant.unit {
+        builder.unit(unit);
+    }
+    for (side, fetch) in Side::both(problem).iter().zip([layout.a, layout.b]) {
+        let name = Some(side.name);
+        match fetch {
+            Some(Fetch { loader, packing: Some(packing) }) => {
+                builder.part(loader.file, name, vec![("X_BINDING", side.role.binding())]);
+                builder.packed(side.role, false, &packing, loader.element_bytes);
+                builder.pass.params.relocate(side.role, packing.place());
+                builder.pass.params.k = side.k.next_multiple_of(variant.bk.into()) as u32;
+            }
+            fetch => {
+                let loader = fetch.map(|fetch| fetch.loader);
+                builder.load(library, side.name, side.role, loader, Some((&side.operand, side.span())));
+            }
+        }
+        builder.axes(library, side);
+        if variant.unit.is_none() {
+            builder.part(library.block, name, Vec::new());
+        }
         for file in kernel.operand_files {
-            builder.part(file, Some(name), Vec::new());
+            builder.part(file, name, (kernel.operand_constants)(side.along_k, side.operand.transposed));
         }
     }
     if layout.two_passes {

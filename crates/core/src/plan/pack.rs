@@ -1,0 +1,137 @@
+//! Packing: an operand whose storage wide loads do not fit is copied to where they do, in a pass before the product.
+//!
+//! Mainloops of matrix units load 16 bytes at a time and whole steps along K. With rows 4095 elements apart, or a K of 4095, they would have to load
+//! single elements, several times slower; to read and write the operand once costs a few hundredths of the product's time.
+
+use super::build::Builder;
+use super::{Pass, check};
+use crate::caps::Caps;
+use crate::error::{Error, Result};
+use crate::kernel::{Library, OperandDef, Params, Reject, Role, Unit};
+use crate::problem::{Operand, Problem};
+
+/// Packed operands start at multiples of so many bytes, which suit every device's bindings.
+const ALIGNMENT: u64 = 256;
+
+/// A or B, and how it lies.
+#[derive(Clone, Copy)]
+pub(super) struct Side {
+    pub(super) name: &'static str,
+    pub(super) role: Role,
+    pub(super) operand: Operand,
+    /// Extent along the axis that is not K.
+    pub(super) extent: u64,
+    pub(super) k: u64,
+    pub(super) entries: u64,
+    /// Whether storage runs along K.
+    pub(super) along_k: bool,
+}
+
+impl Side {
+    pub(super) fn both(problem: &Problem) -> [Side; 2] {
+        let Problem { m, n, k, a, b, .. } = *problem;
+        [
+            Side { name: "a", role: Role::A, operand: a, extent: m, k, entries: problem.batch, along_k: !a.transposed },
+            Side {
+                name: "b",
+                role: Role::B,
+                operand: b,
+                extent: n,
+                k,
+                entries: problem.entries(),
+                along_k: b.transposed,
+            },
+        ]
+    }
+
+    /// Elements from the start of the storage to the end of the operand.
+    pub(super) fn span(&self) -> u64 {
+        let lines = if self.along_k { [self.extent, self.k] } else { [self.k, self.extent] };
+        check::span(&Operand { transposed: false, ..self.operand }, lines[0], lines[1], self.entries).unwrap_or(0)
+    }
+}
+
+/// Where an operand is packed: lines in the direction of its own storage, one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Packing {
+    loader: &'static OperandDef,
+    entries: u64,
+    lines: u64,
+    /// Elements of a line, zeros at its end included.
+    width: u64,
+    /// First byte in the memory for packed operands.
+    pub(super) start: u64,
+    pub(super) bytes: u64,
+}
+
+impl Packing {
+    /// For loads of `vector` elements and steps of `bk` along K, behind the `start` bytes of others.
+    pub(super) fn new(
+        side: &Side,
+        loader: &'static OperandDef,
+        vector: u64,
+        bk: u64,
+        start: u64,
+    ) -> Result<Self, Reject> {
+        let entries = if side.operand.batch_stride == 0 { 1 } else { side.entries };
+        let k = side.k.next_multiple_of(bk);
+        let (lines, width) = if side.along_k { (side.extent, k) } else { (k, side.extent.next_multiple_of(vector)) };
+        let elements = u128::from(entries) * u128::from(lines) * u128::from(width);
+        let bytes = elements * u128::from(side.operand.format.dtype().bytes());
+        if bytes > u32::MAX.into() {
+            return Err(Reject(format!(
+                "{} packed takes {bytes} bytes, at most {} are addressed",
+                side.name,
+                u32::MAX
+            )));
+        }
+        let (start, bytes) = (start.next_multiple_of(ALIGNMENT), bytes as u64);
+        Ok(Packing { loader, entries, lines, width, start, bytes })
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.bytes
+    }
+
+    /// First element, row stride and batch stride of the packed operand, in what is bound of it.
+    pub(super) fn place(&self) -> [u32; 3] {
+        let batch_stride = if self.entries == 1 { 0 } else { self.lines * self.width };
+        [0, self.width as u32, batch_stride as u32]
+    }
+
+    /// The pass that packs; `params` are the problem's.
+    pub(super) fn pass(
+        &self,
+        side: &Side,
+        library: &Library,
+        unit: &Unit,
+        caps: &Caps,
+        params: Params,
+    ) -> Result<Pass> {
+        let quads = self.entries * self.lines * self.width / 4;
+        let threads = library.pack_threads;
+        let workgroups = quads.div_ceil(threads.into());
+        let allowed = u64::from(caps.max_workgroups).pow(2);
+        if workgroups > allowed {
+            return Err(Error::NoKernel(format!("packing needs {workgroups} workgroups, {allowed} allowed")));
+        }
+        let params = Params {
+            m: side.extent as u32,
+            c_ld: self.width as u32,
+            c_batch: (self.lines * self.width) as u32,
+            c_words: quads as u32,
+            ..params
+        };
+        let mut builder = Builder::new(format!("pack {}", side.name), params, threads, 0);
+        for file in library.common {
+            builder.part(file, None, Vec::new());
+        }
+        builder.unit(unit);
+        builder.load(library, side.name, side.role, Some(self.loader), Some((&side.operand, side.span())));
+        builder.axes(library, side);
+        builder.part(library.block, Some(side.name), Vec::new());
+        builder.part(library.pack, Some(side.name), vec![("THREADS", threads)]);
+        builder.packed(Role::Packed, true, self, 4 * side.operand.format.dtype().bytes());
+        Ok(builder.finish(workgroups, caps))
+    }
+}

@@ -1,0 +1,92 @@
+// Mainloop for matrix units: a BM×BN tile of C per workgroup, and of it a part per subgroup, as matrices that the whole subgroup holds. Slices of A and
+// B, BK deep, pass through workgroup memory; the next slice is fetched into registers while the current one is multiplied.
+//
+// It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what other invocations stored in a panel before a barrier
+// is seen after it (ARCHITECTURE.md, "Matrix units").
+
+const BM: u32 = 128u; //param
+const BN: u32 = 128u; //param
+const BK: u32 = 32u; //param
+// Subgroups along M and along N.
+const SUBGROUPS_M: u32 = 2u; //param
+const SUBGROUPS_N: u32 = 2u; //param
+// Elements between the lines of a slice in workgroup memory.
+const PAD: u32 = 8u; //param
+
+const SUBGROUP: u32 = 32u;
+const A_TILE: u32 = BM;
+const B_TILE: u32 = BN;
+const THREADS: u32 = SUBGROUPS_M * SUBGROUPS_N * SUBGROUP;
+// A subgroup's matrices along M and along N.
+const MATRICES_M: u32 = BM / SUBGROUPS_M / SIZE;
+const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
+// Vectors of four in a row of a matrix, and in all of it.
+const QUADS_N: u32 = SIZE / 4u;
+const QUADS: u32 = SIZE * QUADS_N;
+
+// A matrix of sums per subgroup: WGSL gives no access to the elements of one in registers.
+var<workgroup> shown: array<vec4<f32>, SUBGROUPS_M * SUBGROUPS_N * QUADS>;
+
+@compute @workgroup_size(THREADS)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+    @builtin(subgroup_id) subgroup: u32,
+    @builtin(subgroup_invocation_id) lane: u32,
+) {
+    // Where there is nothing to do, K and the rows are empty: matrices ask for uniform control flow, which a return would break.
+    let tile = schedule(linear_id(workgroup));
+    let a = a_base(tile.batch);
+    let b = b_base(tile.group);
+    let m_at = subgroup / SUBGROUPS_N * MATRICES_M * SIZE;
+    let n_at = subgroup % SUBGROUPS_N * MATRICES_N * SIZE;
+
+    var sums: array<C_Matrix, MATRICES_M * MATRICES_N>;
+    for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
+        sums[i] = C_Matrix();
+    }
+    var a_next = a_fetch(thread, a, tile.row, tile.row_end, tile.k);
+    var b_next = b_fetch(thread, b, tile.col, params.n, tile.k);
+    for (var k = tile.k; k < tile.k_end; k += BK) {
+        a_put(thread, a_next);
+        b_put(thread, b_next);
+        workgroupBarrier();
+        // This loop is left to the driver: repeated here, the loop around it is unrolled as well, and its loads are not fetched ahead any more.
+        for (var kk = 0u; kk < BK; kk += SIZE) {
+            var rows: array<A_Matrix, MATRICES_M>;
+            for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
+                rows[i] = a_matrix(m_at + i * SIZE, kk);
+            }
+            for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
+                let columns = b_matrix(n_at + j * SIZE, kk);
+                for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
+                    sums[i * MATRICES_N + j] = coopMultiplyAdd(rows[i], columns, sums[i * MATRICES_N + j]);
+                }
+            }
+        }
+        // The last slice is fetched once more at the end, for the reason given at a_fetch.
+        let next = min(k + BK, tile.k_end - BK);
+        a_next = a_fetch(thread, a, tile.row, tile.row_end, next);
+        b_next = b_fetch(thread, b, tile.col, params.n, next);
+        workgroupBarrier();
+    }
+
+    let first = subgroup * QUADS;
+    for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
+        for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
+            {
+                let matrix = sums[i * MATRICES_N + j];
+                let place = &shown[first];
+                let ld = QUADS_N;
+                coopStoreT(matrix, place, ld);
+            }
+            workgroupBarrier();
+            for (var quad = lane; quad < QUADS; quad += SUBGROUP) {
+                let row = tile.row + m_at + i * SIZE + quad / QUADS_N;
+                let col = tile.col + n_at + j * SIZE + quad % QUADS_N * 4u;
+                store4(tile, row, col, shown[first + quad]);
+            }
+            workgroupBarrier();
+        }
+    }
+}

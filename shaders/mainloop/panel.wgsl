@@ -1,0 +1,69 @@
+// A slice of an operand for matrix units, X_TILE long and BK deep, on its way through registers into workgroup memory. It keeps the direction of the
+// storage: lines along K or along the tile, PAD elements apart so that the rows of a matrix lie in different memory banks.
+
+const X_ALONG_K: u32 = 1u; //param
+const X_ROW_MAJOR: bool = true; //param
+
+const X_LINES: u32 = X_ALONG_K * X_TILE + (1u - X_ALONG_K) * BK;
+const X_WIDTH: u32 = X_ALONG_K * BK + (1u - X_ALONG_K) * X_TILE;
+// Between lines, in vectors of four elements.
+const X_LD: u32 = (X_WIDTH + PAD) / 4u;
+// 16 bytes each.
+const X_UNITS: u32 = X_WIDTH / VECTOR;
+const X_FETCHES: u32 = (X_LINES * X_UNITS + THREADS - 1u) / THREADS;
+// Whether every invocation has as many units as any other.
+const X_EVEN: bool = X_LINES * X_UNITS % THREADS == 0u;
+
+var<workgroup> x_panel: array<vec4<Element>, X_LINES * X_LD>;
+
+// Line and first element of a unit. Lines of four units are met in the order 0 4 1 5 2 6 3 7, so that eight invocations, which write to workgroup memory
+// together, write two lines that lie in different banks.
+fn x_place(unit: u32) -> vec2<u32> {
+    let line = unit / X_UNITS;
+    let at = unit % X_UNITS * VECTOR;
+    if X_UNITS == 4u {
+        return vec2<u32>(line / 8u * 8u + line % 2u * 4u + line / 2u % 4u, at);
+    }
+    return vec2<u32>(line, at);
+}
+
+// This invocation's units of the slice that starts at (x, k), which has all its depth. Beyond the end of the tile the last line, or the last vector, is
+// read again: nothing is stored of what it gives, and a branch here would make the driver wait for the loads at its end. (A tile with nothing to do ends
+// before it starts.)
+fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<vec4<u32>, X_FETCHES> {
+    var fetched = array<vec4<u32>, X_FETCHES>();
+    let last = max(x_end, 1u) - 1u;
+    for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
+        let place = x_place(min(thread + i * THREADS, X_LINES * X_UNITS - 1u));
+        if X_K_CONTIGUOUS {
+            fetched[i] = x_words(base + min(x + place.x, last) * params.x_ld + k + place.y);
+        } else {
+            fetched[i] = x_words(base + (k + place.x) * params.x_ld + min(x + place.y, last / VECTOR * VECTOR));
+        }
+    }
+    return fetched;
+}
+
+fn x_put(thread: u32, fetched: array<vec4<u32>, X_FETCHES>) {
+    for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
+        let unit = thread + i * THREADS;
+        if X_EVEN || unit < X_LINES * X_UNITS {
+            let place = x_place(unit);
+            for (var part = 0u; part < VECTOR / 4u; part += 1u) { //unroll
+                x_panel[place.x * X_LD + place.y / 4u + part] = x_elements(fetched[i], part);
+            }
+        }
+    }
+}
+
+// The matrix that starts at (x, k) of the slice.
+fn x_matrix(x: u32, k: u32) -> X_Matrix {
+    let at = select(k * X_LD + x / 4u, x * X_LD + k / 4u, X_K_CONTIGUOUS);
+    var matrix: X_Matrix;
+    if X_ROW_MAJOR {
+        matrix = coopLoadT<X_Matrix>(&x_panel[at], X_LD);
+    } else {
+        matrix = coopLoad<X_Matrix>(&x_panel[at], X_LD);
+    }
+    return matrix;
+}
