@@ -28,7 +28,11 @@ struct Params {
     k_split: u32,
     grid_x: u32,
     c_words: u32,
-    pad: u32,
+    first_part: u32,
+    first_row: u32,
+    first_group: u32,
+    pad0: u32,
+    pad1: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;

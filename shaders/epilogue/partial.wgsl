@@ -7,7 +7,7 @@ fn store4(tile: Tile, row: u32, col: u32, sums: vec4<f32>) {
         return;
     }
     let copies = c_entries();
-    let at = ((tile.split * copies + tile.batch) * params.m + row) * params.n + col;
+    let at = (((params.first_part + tile.split) * copies + tile.batch) * params.m + row) * params.n + col;
     let n = min(params.n - col, 4u);
     partial_sums[at] = sums.x;
     if n > 1u { partial_sums[at + 1u] = sums.y; }

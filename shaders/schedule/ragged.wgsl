@@ -3,20 +3,27 @@
 // Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles, which is never too few, since
 // each segment wastes less than one. A workgroup walks the ends until it finds its own; those left over have nothing to do.
 // An end below its start or beyond M is clamped, so that no row outside C is touched whatever the buffer holds.
+//
+// A pass may compute a range of the rows and of the groups only; its rows and groups count from there, the ends in the buffer do not.
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
+
+// Where a group ends among this pass's rows, given where it starts.
+fn group_end(group: u32, start: u32) -> u32 {
+    return clamp(max(group_ends[group], params.first_row) - params.first_row, start, params.m);
+}
 
 fn schedule(id: u32) -> Tile {
     var tile = Tile();
     let at = vec2<u32>(id / params.tiles_n, id % params.tiles_n);
     var start = 0u;
     var first = 0u;
-    for (var group = 0u; group < params.entries; group += 1u) {
-        let end = clamp(group_ends[group], start, params.m);
-        let tiles = (end - start + BM - 1u) / BM;
+    for (var group = 0u; group < params.first_group + params.entries; group += 1u) {
+        let end = group_end(group, start);
+        let tiles = select(0u, (end - start + BM - 1u) / BM, group >= params.first_group);
         if at.x < first + tiles {
             tile.live = true;
-            tile.group = group;
+            tile.group = group - params.first_group;
             tile.row = start + (at.x - first) * BM;
             tile.row_end = end;
             tile.col = at.y * BN;
@@ -34,13 +41,13 @@ struct Owner {
     live: bool,
 }
 
-// Which entry of B a row of C belongs to; rows from the last end on belong to none.
+// Which entry of B a row of C belongs to; rows of other groups, and from the last end on, belong to none.
 fn owner(batch: u32, row: u32) -> Owner {
     var start = 0u;
-    for (var group = 0u; group < params.entries; group += 1u) {
-        let end = clamp(group_ends[group], start, params.m);
+    for (var group = 0u; group < params.first_group + params.entries; group += 1u) {
+        let end = group_end(group, start);
         if row < end {
-            return Owner(group, true);
+            return Owner(group - params.first_group, group >= params.first_group);
         }
         start = end;
     }

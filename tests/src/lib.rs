@@ -3,7 +3,9 @@
 //! - [`mod@adapters`]: every adapter of this machine as an open context, and what `TILEWISE_REQUIRE` demands of them.
 //! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one is in the suite by itself.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie. [`generators`]: what they hold.
+//! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
 //! - [`runner`]: runs a case between guard bands and holds the whole of the output against the oracle.
+//! - [`random`](mod@random): cases drawn at random.
 //! - [`mutants`](mod@mutants): plants mistakes in the library's WGSL and looks whether the suite notices.
 //! - [`sanitized`](mod@sanitized): runs a case's shaders in the sanitizer, with the logical ranges of all operands declared.
 
@@ -12,7 +14,9 @@ pub mod case;
 pub mod generators;
 pub mod kernels;
 pub mod mutants;
+pub mod pieces;
 pub mod place;
+pub mod random;
 pub mod runner;
 pub mod sanitized;
 pub mod themes;

@@ -148,6 +148,51 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     cases
 }
 
+/// Products of which some operand is larger than 4 KiB: every type in every layout, long rows, batches, epilogues, outputs that need two passes, weights,
+/// groups.
+pub fn large() -> Vec<Case> {
+    let mut cases = mixed();
+    for (i, layout) in LAYOUTS.into_iter().enumerate() {
+        let types = [DType::F32, DType::ALL[i % 3], DType::ALL[(i + 1) % 3]];
+        cases.push(Case::new([3, 5, 2100], types).layout(layout));
+        cases.push(Case::new([70, 61, 3], types).layout(layout));
+        cases.push(Case { beta: 0.5, ..Case::new([9, 10, 11], types).batch(20).layout(layout).odd() });
+        let between = |place: Place| place.entries(Entries::Between);
+        let case = Case::new([10, 9, 12], types).batch(17).layout(layout);
+        let residual = Some(between(Place::odd(DType::F16)));
+        cases.push(Case { a: between(case.a), b: between(case.b), c: between(case.c), residual, ..case });
+    }
+    let bias = |axis, dtype| Some((axis, Place { pad: 13, ..Place::odd(dtype) }));
+    cases.push(Case { bias: bias(Axis::M, DType::F32), ..Case::new([300, 5, 3], [DType::F32; 3]) });
+    cases.push(Case { bias: bias(Axis::N, DType::F16), ..Case::new([5, 300, 3], [DType::F16; 3]) });
+    cases.extend(epilogues(&Case::new([40, 44, 30], [DType::F32, DType::F16, DType::BF16]).odd(), DType::F32));
+    for format in quant_formats() {
+        for (i, scales) in DType::ALL.into_iter().enumerate() {
+            let size = [2 + 30 * i, 70, (2 + i) * format.group_size() as usize];
+            cases.push(Case { quantized: Some((format, scales)), ..Case::new(size, [DType::F32; 3]) });
+        }
+        let groups = Some(Groups { ends: vec![3, 9, 9, 30], on_device: true });
+        let case = Case::new([40, 40, 2 * format.group_size() as usize], [DType::F32; 3]);
+        cases.push(Case { quantized: Some((format, DType::F16)), groups, ..case });
+    }
+    let ends = [vec![0, 0, 25, 25, 185, 200, 200], vec![90, 20, 250], vec![70; 3]];
+    for (i, ends) in ends.into_iter().enumerate() {
+        let types = [DType::F32, DType::ALL[i], DType::ALL[(i + 1) % 3]];
+        let groups = Some(Groups { ends, on_device: true });
+        let case = Case { groups, ..Case::new([200, 23, 26], types).layout([i == 1, i == 2]) };
+        let bias = Some(([Axis::M, Axis::N][i % 2], Place::odd(DType::F16)));
+        cases.push(Case { bias, residual: Some(Place::odd(DType::F32)), beta: 2.0, ..case.clone().odd() });
+        cases.push(Case { size: [40, 10, 500], ..case });
+    }
+    // Pieces of several groups each.
+    for out in [DType::F32, DType::BF16] {
+        let groups = Some(Groups { ends: (1..=24).map(|group| group * 2).collect(), on_device: true });
+        let case = Case { groups, ..Case::new([50, 9, 8], [DType::F32, DType::F32, out]) };
+        cases.push(Case { bias: Some((Axis::N, Place::odd(DType::F32))), ..case });
+    }
+    cases
+}
+
 /// Sizes of nothing: K = 0 leaves beta·C and the rest of the epilogue, the others leave nothing to do.
 pub fn empty() -> Vec<Case> {
     let mut cases = Vec::new();

@@ -65,8 +65,16 @@ pub struct Params {
     pub grid_x: u32,
     /// Storage words of C that a finishing pass covers, from `c_offset`'s word on.
     pub c_words: u32,
+    /// Where in the scratch memory the first of the parts of K goes: how many parts lie before it.
+    pub first_part: u32,
+    /// Rows of a grouped product before the first of this pass.
+    pub first_row: u32,
+    /// Groups of a grouped product before the first of this pass.
+    pub first_group: u32,
     /// Unused; keeps the size a multiple of 16 bytes.
-    pub pad: u32,
+    pub pad0: u32,
+    /// See `pad0`.
+    pub pad1: u32,
 }
 
 impl Params {

@@ -8,15 +8,18 @@ mod check;
 mod explain;
 mod pack;
 mod peel;
+mod ranges;
 
 pub use check::check;
 pub use explain::{describe, explain};
+pub use ranges::Cut;
 
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, KernelDef, Library, Params, Reject, Role, Variant};
 use crate::problem::{Grouping, Problem};
 use peel::Peeled;
+use ranges::Piece;
 
 /// One WGSL file of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +39,7 @@ pub struct Binding {
     pub role: Role,
     /// Whose storage that is: its own, or `Packed` for an operand that was packed.
     pub from: Role,
-    /// First byte of that storage that is bound; a multiple of the device's alignment.
+    /// First byte of that storage that is bound; a multiple of `Caps::storage_alignment`. Offsets in `Pass::params` count from there.
     pub start: u64,
     /// Whether the shader writes it.
     pub writable: bool,
@@ -97,8 +100,10 @@ impl std::fmt::Display for Choice {
 pub struct Plan {
     /// The problem, with strides that play no part set to 0.
     pub problem: Problem,
-    /// What was chosen; none when there is nothing to do.
+    /// What was chosen, for the first piece of a product that is cut; none when there is nothing to do.
     pub choice: Option<Choice>,
+    /// Why the product was cut into pieces, largest first; empty where it is computed as a whole.
+    pub cuts: Vec<Cut>,
     /// What was chosen for the edges, where they are computed apart from the whole tiles.
     pub edges: Vec<Choice>,
     /// Dispatches, in order.
@@ -110,9 +115,17 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a problem for which no kernel runs.
-    pub fn empty(problem: Problem) -> Self {
-        Plan { problem, choice: None, edges: Vec::new(), passes: Vec::new(), scratch_bytes: 0, packed_bytes: 0 }
+    /// Nothing to run: for a product without elements, or one that is computed without passes.
+    pub fn without_passes(problem: Problem) -> Self {
+        Plan {
+            problem,
+            choice: None,
+            cuts: Vec::new(),
+            edges: Vec::new(),
+            passes: Vec::new(),
+            scratch_bytes: 0,
+            packed_bytes: 0,
+        }
     }
 }
 
@@ -175,48 +188,55 @@ impl Candidate {
 
 /// Plans a product: checks it, chooses a kernel from `library`, and lays out passes, bindings and parameters.
 ///
+/// Where an operand is larger than a binding can be, the product is cut into pieces that are planned one by one ([`Plan::cuts`]).
+///
 /// `forced` names a kernel to use whatever its cost, for the whole product (no edges are peeled off); the adapter's limits are still checked.
 ///
 /// # Errors
-/// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported` for a problem that cannot be run on these `caps`;
-/// `UnknownKernel` for a forced name that is not in the table; `NoKernel` when every candidate was rejected.
+/// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a problem that cannot be run; `TooLarge` where not even a piece of it can be bound on
+/// these `caps`; `UnknownKernel` for a forced name that is not in the table; `NoKernel` when every candidate was rejected.
 pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Result<Plan> {
-    let problem = check(problem, caps)?;
-    let candidates = candidates(&problem, caps, library, forced)?;
+    let problem = check(problem)?;
+    forced.map_or(Ok(()), |forced| forced.known(library))?;
+    let mut plan = Plan::without_passes(problem);
     if problem.m == 0 || problem.n == 0 || problem.entries() == 0 {
-        return Ok(Plan::empty(problem));
+        return Ok(plan);
     }
-    let Some((candidate, cost)) = best(&candidates) else {
-        return Err(Error::NoKernel(explain::rejections(&candidates)));
-    };
-    let peeled = match forced {
-        None => peel::peel(&problem, caps, library, candidate.variant, cost)?,
-        Some(_) => None,
-    };
-    let parts = peeled.unwrap_or_else(|| vec![Peeled { problem, candidate, cost }]);
-    let mut plan = Plan::empty(problem);
-    for Peeled { problem, candidate, cost } in parts {
-        let built = build::build(&problem, caps, library, candidate.choice(cost), &candidate)?;
-        let choice = built.choice;
-        plan.passes.extend(built.passes);
-        plan.scratch_bytes = plan.scratch_bytes.max(built.scratch_bytes);
-        plan.packed_bytes = plan.packed_bytes.max(built.packed_bytes);
-        match plan.choice {
-            None => plan.choice = Some(choice),
-            Some(_) => plan.edges.push(choice),
+    let (pieces, cuts) = ranges::cut(&problem, caps, library, forced)?;
+    plan.cuts = cuts;
+    for piece in &pieces {
+        let candidates = candidates(piece, caps, library, forced);
+        let Some((candidate, cost)) = best(&candidates) else {
+            return Err(Error::NoKernel(explain::rejections(&candidates)));
+        };
+        let peeled = match forced {
+            None if piece.steps() == 1 => peel::peel(&piece.problem, caps, library, candidate.variant, cost),
+            _ => None,
+        };
+        let parts = peeled.unwrap_or_else(|| vec![Peeled { piece: *piece, candidate, cost }]);
+        for (index, Peeled { piece, candidate, cost }) in parts.into_iter().enumerate() {
+            let built = build::build(&piece, problem.entries(), caps, library, candidate.choice(cost), &candidate)?;
+            let choice = built.choice;
+            plan.passes.extend(built.passes);
+            plan.scratch_bytes = plan.scratch_bytes.max(built.scratch_bytes);
+            plan.packed_bytes = plan.packed_bytes.max(built.packed_bytes);
+            match index {
+                0 => plan.choice = plan.choice.or(Some(choice)),
+                _ => plan.edges.push(choice),
+            }
         }
     }
     Ok(plan)
 }
 
-/// Every kernel, variant and number of parts of K that serves the problem, the cheapest by estimate first: what a tuner or a benchmark tries. Each can be
+/// Every kernel, variant and number of parts of K that serves the problem (of one that is cut, the first piece), the cheapest by estimate first: what a tuner or a benchmark tries. Each can be
 /// forced by its name, `Choice::to_string()`.
 ///
 /// # Errors
 /// As [`plan`], but none when there is nothing to choose from.
 pub fn choices(problem: &Problem, caps: &Caps, library: &Library) -> Result<Vec<Choice>> {
-    let problem = check(problem, caps)?;
-    let all = candidates(&problem, caps, library, None)?;
+    let (pieces, _) = ranges::cut(&check(problem)?, caps, library, None)?;
+    let all = candidates(&pieces[0], caps, library, None);
     let mut accepted: Vec<_> = all.iter().filter_map(|c| Some(c.choice(*c.verdict.as_ref().ok()?))).collect();
     accepted.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     Ok(accepted)
@@ -232,31 +252,26 @@ fn best(candidates: &[Candidate]) -> Option<(Candidate, f64)> {
 }
 
 /// Every candidate with its cost or the reason against it.
-pub(crate) fn candidates(
-    problem: &Problem,
-    caps: &Caps,
+fn candidates(piece: &Piece, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    for (kernel, variant) in variants(library, forced) {
+        for splits in split_counts(piece, caps, kernel, variant, forced) {
+            let verdict = verdict(piece, caps, library, kernel, variant, splits, forced.is_some());
+            all.push(Candidate { kernel, variant, splits, verdict });
+        }
+    }
+    all
+}
+
+/// Every kernel and variant, or those that are forced.
+fn variants(
     library: &Library,
     forced: Option<&Forced>,
-) -> Result<Vec<Candidate>> {
-    if let Some(forced) = forced {
-        forced.known(library)?;
-    }
-    let mut all = Vec::new();
-    for kernel in library.kernels {
-        if forced.is_some_and(|f| f.kernel != kernel.name) {
-            continue;
-        }
-        for variant in kernel.variants {
-            if forced.and_then(|f| f.variant.as_deref()).is_some_and(|name| name != variant.name) {
-                continue;
-            }
-            for splits in split_counts(problem, caps, kernel, variant, forced) {
-                let verdict = verdict(problem, caps, library, kernel, variant, splits, forced.is_some());
-                all.push(Candidate { kernel, variant, splits, verdict });
-            }
-        }
-    }
-    Ok(all)
+) -> impl Iterator<Item = (&'static KernelDef, &'static Variant)> {
+    let all = library.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
+    all.filter(move |(kernel, variant)| {
+        forced.is_none_or(|f| f.kernel == kernel.name && f.variant.as_deref().is_none_or(|name| name == variant.name))
+    })
 }
 
 fn unknown(forced: &Forced, library: &Library) -> Error {
@@ -270,7 +285,7 @@ fn unknown(forced: &Forced, library: &Library) -> Error {
 
 /// The numbers of parts of K worth a look: powers of two, while a part keeps several steps of work.
 fn split_counts(
-    problem: &Problem,
+    piece: &Piece,
     caps: &Caps,
     kernel: &KernelDef,
     variant: &Variant,
@@ -280,6 +295,7 @@ fn split_counts(
         return vec![splits];
     }
     let mut counts = vec![1];
+    let problem = &piece.step(0);
     if kernel.splits && problem.grouping == Grouping::Batched {
         let tiles = problem.m.div_ceil(variant.bm.into()) * problem.n.div_ceil(variant.bn.into());
         let wanted = 4 * caps.rates().cores as u64;
@@ -296,7 +312,7 @@ fn split_counts(
 }
 
 fn verdict(
-    problem: &Problem,
+    piece: &Piece,
     caps: &Caps,
     library: &Library,
     kernel: &KernelDef,
@@ -304,6 +320,7 @@ fn verdict(
     splits: u64,
     forced: bool,
 ) -> Result<f64, Reject> {
+    let problem = &piece.step(0);
     let limit = |what: &str, needed: u64, allowed: u64| {
         if needed <= allowed { Ok(()) } else { Err(Reject(format!("{what}: {needed} needed, {allowed} allowed"))) }
     };
@@ -319,12 +336,12 @@ fn verdict(
     if splits > 1 && !(kernel.splits && problem.grouping == Grouping::Batched) {
         return Err(Reject(format!("K cannot be split ({splits} parts) under this kernel and grouping")));
     }
-    let layout = build::layout(problem, caps, library, variant, splits)?;
+    let layout = build::layout(piece, 0, caps, library, variant, splits)?;
     limit("workgroups", layout.workgroups, u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()))?;
     limit("storage buffers", layout.storage_buffers, caps.max_storage_buffers.into())?;
-    limit("bytes of scratch", layout.scratch_bytes, caps.max_binding_bytes.min(caps.max_buffer_bytes))?;
+    limit("bytes of scratch", layout.scratch_bytes, ranges::binding_limit(caps).0)?;
     limit("elements of scratch", layout.scratch_bytes / 4, u32::MAX.into())?;
-    limit("bytes of packed operands", layout.packed_bytes, caps.max_binding_bytes.min(caps.max_buffer_bytes))?;
+    limit("bytes of packed operands", layout.packed_bytes, ranges::binding_limit(caps).0)?;
     if !forced {
         (kernel.admit)(problem, variant)?;
     }
@@ -337,5 +354,5 @@ fn verdict(
     };
     // Packed operands are read, written and read again.
     let pack = 2.0 * layout.packed_bytes as f64 / rates.bandwidth + layout.packings() as f64 * rates.dispatch;
-    Ok((kernel.cost)(problem, caps, variant, splits) + finish + pack)
+    Ok(piece.steps() as f64 * ((kernel.cost)(problem, caps, variant, splits) + pack) + finish)
 }

@@ -2,6 +2,7 @@
 //!
 //! C\[M,N\] = epilogue(alpha · A\[M,K\] · B\[K,N\] + beta · C), once per batch entry or group.
 
+use crate::kernel::Role;
 use crate::quant::QuantFormat;
 use std::ops::Range;
 
@@ -186,6 +187,19 @@ pub struct Bias {
     pub operand: Operand,
 }
 
+/// A dimension along which a product can be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dimension {
+    /// Batch entries, or the groups of a grouped product.
+    Entries,
+    /// Rows of A and C.
+    M,
+    /// Columns of B and C.
+    N,
+    /// The summed dimension.
+    K,
+}
+
 /// What happens to the f32 accumulator x before it is stored, in this order:
 /// y = activation(alpha·x + beta·C + bias) + residual, then the cast to C's type.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -256,19 +270,67 @@ impl Problem {
 
     /// Some rows and columns of every entry, as a problem on the same storage. A stride that plays no part in the whole plays none in the part.
     pub fn part(&self, rows: Range<u64>, cols: Range<u64>) -> Problem {
+        self.range(Dimension::M, rows).range(Dimension::N, cols)
+    }
+
+    /// A range of one dimension, as a problem on the same storage; of K, the product of which only a share of the sums comes.
+    pub fn range(&self, dimension: Dimension, range: Range<u64>) -> Problem {
         let mut part = *self;
-        (part.m, part.n) = (rows.end - rows.start, cols.end - cols.start);
-        part.a.offset += rows.start * if part.a.transposed { 1 } else { part.a.ld };
-        part.b.offset += cols.start * if part.b.transposed { part.b.ld } else { 1 };
-        part.c.offset += rows.start * part.c.ld + cols.start;
-        if let Some(residual) = &mut part.epilogue.residual {
-            residual.offset += rows.start * residual.ld + cols.start;
+        for (_, operand, strides) in part.operands() {
+            let strides = strides.iter().filter(|(along, _)| *along == dimension);
+            operand.offset += strides.map(|(_, stride)| range.start * stride).sum::<u64>();
         }
-        if let Some(bias) = &mut part.epilogue.bias {
-            let start = if bias.axis == Axis::M { rows.start } else { cols.start };
-            bias.operand.offset += start * bias.operand.ld;
+        let extent = range.end - range.start;
+        match (dimension, &mut part.grouping) {
+            (Dimension::Entries, Grouping::Batched) => part.batch = extent,
+            (Dimension::Entries, Grouping::RaggedM { groups }) => *groups = extent,
+            (Dimension::M, _) => part.m = extent,
+            (Dimension::N, _) => part.n = extent,
+            (Dimension::K, _) => part.k = extent,
         }
         part
+    }
+
+    /// The size of a dimension.
+    pub fn extent(&self, dimension: Dimension) -> u64 {
+        match dimension {
+            Dimension::Entries => self.entries(),
+            Dimension::M => self.m,
+            Dimension::N => self.n,
+            Dimension::K => self.k,
+        }
+    }
+
+    /// The operands there are, each with its strides: along its entries, rows and columns.
+    pub(crate) fn operands(&mut self) -> impl Iterator<Item = (Role, &mut Operand, [(Dimension, u64); 3])> {
+        let batched = self.grouping == Grouping::Batched;
+        let matrix = move |role, operand: &Operand, rows, cols| {
+            let (row, col) = if operand.transposed { (1, operand.ld) } else { (operand.ld, 1) };
+            // The rows of a grouped product are those of all groups: only B and the bias have entries.
+            let entry = if batched || role == Role::B { operand.batch_stride } else { 0 };
+            [(Dimension::Entries, entry), (rows, row), (cols, col)]
+        };
+        let Problem { a, b, c, epilogue: Epilogue { bias, residual, .. }, .. } = self;
+        let matrices = [
+            (Role::A, Some(a), [Dimension::M, Dimension::K]),
+            (Role::B, Some(b), [Dimension::K, Dimension::N]),
+            (Role::C, Some(c), [Dimension::M, Dimension::N]),
+            (Role::Residual, residual.as_mut(), [Dimension::M, Dimension::N]),
+        ];
+        let matrices = matrices.into_iter().filter_map(move |(role, operand, [rows, cols])| {
+            let operand = operand?;
+            let strides = matrix(role, operand, rows, cols);
+            Some((role, operand, strides))
+        });
+        let bias = bias.as_mut().map(|Bias { axis, operand }| {
+            let (along, across) = match axis {
+                Axis::M => (Dimension::M, Dimension::N),
+                Axis::N => (Dimension::N, Dimension::M),
+            };
+            let strides = [(Dimension::Entries, operand.batch_stride), (along, operand.ld), (across, 0)];
+            (Role::Bias, operand, strides)
+        });
+        matrices.chain(bias)
     }
 
     /// Entries of B: the batch, or the number of groups.

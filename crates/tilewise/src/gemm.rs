@@ -255,8 +255,7 @@ impl<'a> Gemm<'a> {
             return tilewise_core::plan(&bundle.problem, caps, &LIBRARY, forced.as_ref());
         }
         forced.map_or(Ok(()), |forced| forced.known(&LIBRARY))?;
-        let problem = tilewise_core::plan::check(&bundle.problem, caps)?;
-        Ok(Plan::empty(problem))
+        Ok(Plan::without_passes(tilewise_core::plan::check(&bundle.problem)?))
     }
 
     /// Shape of the right operand as B: entries, K, N.

@@ -134,9 +134,9 @@ impl Gpu {
                         })
                     }
                 };
-                let offset = offset + binding.start;
                 let buffer = buffer
                     .ok_or_else(|| Error::WrongContext(format!("{} is not in GPU memory", binding.role.name())))?;
+                let offset = offset + binding.start;
                 if offset + binding.bytes > buffer.size() {
                     let len = (buffer.size() - offset.min(buffer.size())) / binding.element_bytes;
                     let needed = binding.bytes / binding.element_bytes;

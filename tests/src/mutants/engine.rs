@@ -50,10 +50,14 @@ impl Bench {
         let options = quick();
         let [with_f16, without] = cases::devices();
         let (five, many) = cases::many_workgroups();
+        let (little, pieces) = cases::pieces();
         let mut prepared = Vec::new();
-        for (list, caps, rounded) in
-            [(cases::for_mutants(), &with_f16, false), (cases::rounding(), &with_f16, true), (many, &five, false)]
-        {
+        for (list, caps, rounded) in [
+            (cases::for_mutants(), &with_f16, false),
+            (cases::rounding(), &with_f16, true),
+            (many, &five, false),
+            (pieces, &little, false),
+        ] {
             for case in list {
                 let plan = planned(&case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
                 // Without the extension there are other loaders and stores; one kernel shows them.

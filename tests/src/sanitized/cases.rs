@@ -291,6 +291,12 @@ pub fn many_workgroups() -> (Caps, Vec<Case>) {
     (caps, cases)
 }
 
+/// A device that binds at most 4 KiB at once, and products that are cut into pieces there, on the cheapest kernel.
+pub fn pieces() -> (Caps, Vec<Case>) {
+    let cases = themes::large().into_iter().map(|case| case.kernel("naive"));
+    (Caps { max_binding_bytes: 4096, ..devices()[0].clone() }, cases.collect())
+}
+
 /// A device on which edges are peeled off, and products that have them.
 pub fn peeled() -> (Caps, Vec<Case>) {
     let caps = Caps { class: DeviceClass::Cpu, ..devices()[1].clone() };

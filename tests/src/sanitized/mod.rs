@@ -155,7 +155,7 @@ impl Job {
                 match binding.role {
                     Role::Scratch => scratch.clone_from(bytes),
                     Role::Packed => packed[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
-                    _ => c[..bytes.len()].copy_from_slice(bytes),
+                    _ => c[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
                 }
             }
         }
@@ -197,23 +197,31 @@ impl Job {
         }
         let Prepared { a, b, bias, residual, .. } = &self.prepared;
         let problem = &self.plan.problem;
-        let (n, rows) = (problem.n, self.rows());
+        let rows = self.rows();
         let words = binding.element_bytes == 4;
-        // The passes of a plan with edges each bind their part, and the ranges are those of the whole.
-        let whole = self.plan.edges.is_empty();
-        let cut = |bytes: &[u8]| Buffer::new(cut(bytes, if whole { binding.bytes } else { bytes.len() as u64 }));
+        let cut = |bytes: &[u8]| Buffer::new(cut(bytes, binding.start, binding.bytes));
+        // Where several passes write C, each writes its part only.
+        let writes = |pass: &&Pass| pass.bindings.iter().any(|binding| binding.role == Role::C);
+        let whole = self.plan.passes.iter().filter(writes).count() == 1;
+        let bound = binding.start..binding.start + binding.bytes;
         match binding.role {
             Role::C => {
                 let elements = self.elements(Role::C, rows);
-                let buffer = elements.declare(cut(c), words);
+                let buffer = elements.declare(cut(c), words, &bound);
                 // In words shared with others' bytes, these are read and written back.
                 let unread = problem.epilogue.beta == 0.0 && !(words && elements.shares_words());
                 let buffer = if whole { buffer.must_write() } else { buffer };
                 if whole && unread { buffer.poisoned() } else { buffer }
             }
             Role::Scratch => {
-                let written = 0..if problem.grouping == Grouping::Batched { binding.bytes } else { rows * n * 4 };
-                match binding.writable {
+                let [m, n, copies] = [pass.params.m, pass.params.n, pass.params.entries].map(u64::from);
+                let batched = problem.grouping == Grouping::Batched;
+                let part = 4 * m * n * if batched { copies } else { 1 };
+                let parts = [pass.params.first_part, pass.params.first_part + pass.params.splits].map(u64::from);
+                // A piece of a grouped product leaves out rows whose groups belong to another.
+                let some = batched || !self.plan.cuts.is_empty();
+                let written = if some { parts[0] * part..parts[1] * part } else { 0..4 * rows * n };
+                match binding.writable && parts[0] == 0 && (batched || !some) {
                     true => Buffer::output(binding.bytes as usize).range(written),
                     false => cut(scratch).range(written),
                 }
@@ -233,7 +241,7 @@ impl Job {
                     Role::B if self.prepared.weights.is_none() => b.bytes.clone(),
                     _ => self.weights(role),
                 };
-                self.elements(role, rows).declare(cut(&bytes), words)
+                self.elements(role, rows).declare(cut(&bytes), words, &bound)
             }
         }
     }
@@ -300,8 +308,9 @@ impl Job {
     }
 }
 
-/// As much of `bytes` as is bound; what is missing at the end is NaN in every type.
-fn cut(bytes: &[u8], len: u64) -> Vec<u8> {
+/// The `len` of `bytes` that are bound from `start` on; what is missing at the end is NaN in every type.
+fn cut(bytes: &[u8], start: u64, len: u64) -> Vec<u8> {
+    let bytes = &bytes[bytes.len().min(start as usize)..];
     let mut bytes = bytes[..bytes.len().min(len as usize)].to_vec();
     bytes.resize(len as usize, 0xff);
     bytes

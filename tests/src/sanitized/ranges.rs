@@ -3,6 +3,7 @@
 //! A storage word is 4 bytes, so a shader that takes 16-bit elements from an `array<u32>` touches the neighbour of an element at an odd place as well;
 //! there the ranges are widened to whole words, and nowhere else.
 
+use std::ops::Range;
 use tilewise_core::Operand;
 use tilewise_sanitizer::{Buffer, Region};
 
@@ -29,20 +30,25 @@ impl Elements {
         starts.iter().chain([&self.width]).any(|elements| !(elements * self.bits).is_multiple_of(32))
     }
 
-    /// Declares them as the logical range of `buffer`, in whole words if the shader takes them from words.
-    pub(super) fn declare(&self, buffer: Buffer, words: bool) -> Buffer {
+    /// Declares them as the logical range of `buffer`, which holds the bytes `bound` of their storage; in whole words if the shader takes them from words.
+    pub(super) fn declare(&self, buffer: Buffer, words: bool, bound: &Range<u64>) -> Buffer {
         let bytes = |elements: u64| elements * self.bits / 8;
         let Operand { offset, ld, batch_stride, .. } = self.operand;
-        if !(words && self.shares_words()) {
+        let last = offset + (self.entries.max(1) - 1) * batch_stride + (self.lines.max(1) - 1) * ld + self.width;
+        let all = bound.start == 0 && bytes(last) <= bound.end;
+        if all && !(words && self.shares_words()) {
             let counts = vec![self.entries, self.lines, bytes(self.width)];
             let strides = vec![bytes(batch_stride), bytes(ld), 1];
             return buffer.region(Region { offset: bytes(offset), counts, strides, element_bytes: 1 });
         }
+        let word = if words { 4 } else { 1 };
         let buffer = buffer.range(0..0);
         let starts = (0..self.entries).flat_map(|entry| (0..self.lines).map(move |line| (entry, line)));
         starts.fold(buffer, |buffer, (entry, line)| {
             let start = bytes(offset + entry * batch_stride + line * ld);
-            buffer.range(start / 4 * 4..(start + bytes(self.width)).next_multiple_of(4))
+            let (start, end) = (start / word * word, (start + bytes(self.width)).next_multiple_of(word));
+            let [start, end] = [start, end].map(|byte| byte.clamp(bound.start, bound.end) - bound.start);
+            if start < end { buffer.range(start..end) } else { buffer }
         })
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
             let context = product::open(args.adapter.as_deref())?;
             if context.is_cpu() {
                 forced.map_or(Ok(()), |forced| forced.known(&tilewise_shaders::LIBRARY))?;
-                let problem = check(&problem, context.caps())?;
+                let problem = check(&problem)?;
                 write!(out, "{}", describe(&problem, context.caps()))?;
                 writeln!(out, "chosen  {}, its only kernel; --caps NAME plans for a GPU", product::CPU_KERNEL)?;
                 return Ok(());

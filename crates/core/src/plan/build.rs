@@ -1,14 +1,43 @@
 //! From a chosen candidate to passes: loaders, stores, bindings, parameters, grids.
 
 use super::pack::{Packing, Side};
+use super::ranges::Piece;
 use super::{Binding, Candidate, Choice, Part, Pass, check};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, Library, OperandDef, Params, Reject, Role, ScheduleDef, StoreDef, Unit, Variant};
 use crate::problem::{Activation, Axis, DType, Format, Operand, Problem};
 
-/// What a candidate would need.
+/// The label of finishing passes.
+pub(super) const FINISH: &str = "finish";
+
+/// The range of an operand's storage that a pass binds.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Window {
+    /// Elements of the storage before it. A binding starts there, at a multiple of the device's alignment; and of 16 bytes, so that vectors keep
+    /// theirs.
+    pub(super) start: u64,
+    /// Elements in it.
+    pub(super) elements: u64,
+}
+
+/// What to bind of an operand that ends at an element.
+pub(super) fn window(operand: &Operand, end: u64, caps: &Caps) -> Window {
+    let alignment = u64::from(caps.storage_alignment).next_multiple_of(16);
+    let step = match operand.format {
+        Format::Dense(dtype) => alignment / dtype.bytes(),
+        // Scales and biases are found by the index of the codes, and start with them.
+        Format::Quantized(format, scales) => alignment / scales.bytes() * format.group_size(),
+    };
+    let start = operand.offset / step * step;
+    Window { start, elements: end.saturating_sub(start) }
+}
+
+/// What a candidate would need for one pass over K.
 pub(super) struct Layout {
+    /// The pass's product, with offsets from where its bindings start.
+    problem: Problem,
+    windows: [Window; ROLES],
     pub(super) workgroups: u64,
     pub(super) storage_buffers: u64,
     pub(super) scratch_bytes: u64,
@@ -18,6 +47,9 @@ pub(super) struct Layout {
     tiles_n: u64,
     splits: u64,
     k_split: u64,
+    /// Parts of K before this pass, and in all passes together.
+    first_part: u64,
+    parts: u64,
     schedule: &'static ScheduleDef,
     a: Option<Fetch>,
     b: Option<Fetch>,
@@ -40,23 +72,41 @@ impl Layout {
     }
 }
 
+/// Number of roles: of bindings that a pass may have.
+const ROLES: usize = Role::Packed as usize + 1;
+
 pub(super) fn layout(
-    problem: &Problem,
+    piece: &Piece,
+    step: u64,
     caps: &Caps,
     library: &Library,
     variant: &Variant,
     splits: u64,
 ) -> Result<Layout, Reject> {
+    // Strides that play a part in the whole only must not keep a piece from vector loads, nor be too long for 32 bits.
+    let mut problem = check::normal(&piece.step(step));
     let schedule = library
         .schedules
         .iter()
-        .find(|schedule| (schedule.accepts)(problem))
+        .find(|schedule| (schedule.accepts)(&problem))
         .ok_or_else(|| Reject(format!("no schedule for {:?}", problem.grouping)))?;
+    let mut windows = [Window::default(); ROLES];
+    let whole = problem;
+    for (role, operand, strides) in problem.operands() {
+        let end = check::span(&whole, operand, &strides).unwrap_or(0);
+        windows[role as usize] = window(operand, end, caps);
+        operand.offset -= windows[role as usize].start;
+    }
+    let problem = &problem;
     let tiles_m = (schedule.tiles_m)(problem, variant.bm.into());
     let tiles_n = problem.n.div_ceil(variant.bn.into());
     let bk = u64::from(variant.bk);
-    let k_split = problem.k.div_ceil(splits).next_multiple_of(bk).max(bk);
-    let splits = problem.k.div_ceil(k_split).max(1);
+    let k_split = piece.k_step.div_ceil(splits).next_multiple_of(bk).max(bk);
+    let in_parts = |k: u64| k.div_ceil(k_split).max(1);
+    let splits = in_parts(problem.k);
+    let steps = piece.steps();
+    let first_part = step * in_parts(piece.k_step);
+    let parts = (steps - 1) * in_parts(piece.k_step) + in_parts(piece.step(steps - 1).k);
 
     // With K = 0 there is no element of A or B to bind.
     let present = problem.k > 0;
@@ -78,7 +128,7 @@ pub(super) fn layout(
 
     let dtype = problem.c.format.dtype();
     let direct = library.stores.iter().find(|s| (s.accepts)(dtype, caps) && stores_tiles(s, problem));
-    let two_passes = splits > 1 || direct.is_none();
+    let two_passes = parts > 1 || direct.is_none();
     let finishing = || library.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.finish_elements > 0);
     let store = if two_passes { finishing() } else { direct };
     let store = store.ok_or_else(|| Reject(format!("no store for {dtype}")))?;
@@ -89,13 +139,15 @@ pub(super) fn layout(
     let offsets = u64::from(schedule.offsets);
     let storage_buffers = if two_passes { (operands + 1).max(ends + 1) } else { operands + ends } + offsets;
     let scratch_bytes = if two_passes {
-        let elements = u128::from(splits) * u128::from(problem.batch) * u128::from(problem.m) * u128::from(problem.n);
+        let elements = u128::from(parts) * u128::from(problem.batch) * u128::from(problem.m) * u128::from(problem.n);
         u64::try_from(elements * 4).unwrap_or(u64::MAX)
     } else {
         0
     };
     let workgroups = tiles_m.saturating_mul(tiles_n).saturating_mul(problem.batch).saturating_mul(splits);
     Ok(Layout {
+        problem: *problem,
+        windows,
         workgroups,
         storage_buffers,
         scratch_bytes,
@@ -105,6 +157,8 @@ pub(super) fn layout(
         tiles_n,
         splits,
         k_split,
+        first_part,
+        parts,
         schedule,
         a,
         b,
@@ -170,38 +224,46 @@ pub(super) struct Built {
     pub(super) packed_bytes: u64,
 }
 
-/// The passes of one kernel.
+/// The passes of one kernel. `groups` are those of the whole product.
 pub(super) fn build(
-    problem: &Problem,
+    piece: &Piece,
+    groups: u64,
     caps: &Caps,
     library: &Library,
     choice: Choice,
     candidate: &Candidate,
 ) -> Result<Built> {
-    let layout = layout(problem, caps, library, candidate.variant, candidate.splits)
-        .map_err(|reject| Error::NoKernel(reject.0))?;
-    let choice = Choice { splits: layout.splits, ..choice };
-    let mut passes = Vec::new();
-    for (side, fetch) in Side::both(problem).iter().zip([layout.a, layout.b]) {
-        if let (Some(unit), Some(packing)) = (candidate.variant.unit, fetch.and_then(|fetch| fetch.packing)) {
-            passes.push(packing.pass(side, library, unit, caps, params(problem, &layout))?);
+    let layout = |step| {
+        layout(piece, step, caps, library, candidate.variant, candidate.splits)
+            .map_err(|reject| Error::NoKernel(reject.0))
+    };
+    let first = layout(0)?;
+    let choice = Choice { splits: first.splits, ..choice };
+    let (mut passes, mut packed_bytes) = (Vec::new(), 0);
+    for step in 0..piece.steps() {
+        let layout = layout(step)?;
+        for (side, fetch) in Side::both(&layout.problem).iter().zip([layout.a, layout.b]) {
+            if let (Some(unit), Some(packing)) = (candidate.variant.unit, fetch.and_then(|fetch| fetch.packing)) {
+                passes.push(packing.pass(side, library, unit, caps, params(piece, &layout), &layout)?);
+            }
         }
+        packed_bytes = packed_bytes.max(layout.packed_bytes);
+        passes.push(mainloop(piece, groups, caps, library, &layout, candidate));
     }
-    passes.push(mainloop(problem, caps, library, &layout, candidate));
-    if layout.two_passes {
-        passes.push(finish(problem, caps, library, &layout)?);
+    if first.two_passes {
+        passes.push(finish(piece, groups, caps, library, &first)?);
     }
-    let Layout { scratch_bytes, packed_bytes, .. } = layout;
-    Ok(Built { choice, passes, scratch_bytes, packed_bytes })
+    Ok(Built { choice, passes, scratch_bytes: first.scratch_bytes, packed_bytes })
 }
 
 /// A pass under construction.
-pub(super) struct Builder {
+pub(super) struct Builder<'a> {
     pass: Pass,
+    layout: &'a Layout,
 }
 
-impl Builder {
-    pub(super) fn new(label: String, params: Params, threads: u32, workgroup_bytes: u32) -> Self {
+impl<'a> Builder<'a> {
+    pub(super) fn new(label: String, params: Params, threads: u32, workgroup_bytes: u32, layout: &'a Layout) -> Self {
         let pass = Pass {
             label,
             parts: Vec::new(),
@@ -213,11 +275,23 @@ impl Builder {
             workgroup_bytes,
             bindings: Vec::new(),
         };
-        Builder { pass }
+        Builder { pass, layout }
     }
 
     pub(super) fn part(&mut self, file: &'static str, operand: Option<&'static str>, constants: Vec<Constant>) {
         self.pass.parts.push(Part { file, operand, constants });
+    }
+
+    fn bind(&mut self, role: Role, writable: bool, [start, bytes]: [u64; 2], element_bytes: u64) {
+        let bytes = bytes.max(element_bytes).next_multiple_of(4);
+        self.pass.bindings.push(Binding { role, from: role, writable, start, bytes, element_bytes });
+    }
+
+    /// A packed operand, to be written as `Role::Packed` or read as A or B.
+    pub(super) fn packed(&mut self, role: Role, writable: bool, packing: &Packing, element_bytes: u64) {
+        let Packing { start, bytes, .. } = *packing;
+        let bytes = bytes.max(element_bytes);
+        self.pass.bindings.push(Binding { role, from: Role::Packed, writable, start, bytes, element_bytes });
     }
 
     /// A or B by its axes.
@@ -232,16 +306,10 @@ impl Builder {
         self.pass.f16 |= unit.matrix.operands == DType::F16;
     }
 
-    fn bind(&mut self, role: Role, writable: bool, bytes: u64, element_bytes: u64) {
-        let bytes = bytes.max(element_bytes).next_multiple_of(4);
-        self.pass.bindings.push(Binding { role, from: role, start: 0, writable, bytes, element_bytes });
-    }
-
-    /// A packed operand, to be written as `Role::Packed` or read as A or B.
-    pub(super) fn packed(&mut self, role: Role, writable: bool, packing: &Packing, element_bytes: u64) {
-        let Packing { start, bytes, .. } = *packing;
-        let bytes = bytes.max(element_bytes);
-        self.pass.bindings.push(Binding { role, from: Role::Packed, start, writable, bytes, element_bytes });
+    /// Start and length in bytes of what is bound of an operand.
+    fn window(&self, role: Role, format: Format) -> [u64; 2] {
+        let Window { start, elements } = self.layout.windows[role as usize];
+        [start, elements].map(|elements| check::bytes(format, elements))
     }
 
     /// A loader instantiated for an operand, with its bindings; the absent one where there is none.
@@ -251,9 +319,9 @@ impl Builder {
         name: &'static str,
         role: Role,
         loader: Option<&OperandDef>,
-        operand: Option<(&Operand, u64)>,
+        operand: Option<&Operand>,
     ) {
-        let (Some(loader), Some((operand, elements))) = (loader, operand) else {
+        let (Some(loader), Some(operand)) = (loader, operand) else {
             self.part(library.absent, Some(name), Vec::new());
             return;
         };
@@ -264,25 +332,22 @@ impl Builder {
             self.part(library.single, Some(name), Vec::new());
         }
         self.pass.f16 |= loader.f16;
-        self.bind(role, false, check::bytes(operand.format, elements), loader.element_bytes);
+        self.bind(role, false, self.window(role, operand.format), loader.element_bytes);
         if let Format::Quantized(format, scales) = operand.format {
-            let bytes = elements.div_ceil(format.group_size()) * scales.bytes();
-            self.bind(Role::BScales, false, bytes, 4);
-            self.bind(Role::BBiases, false, bytes, 4);
+            let Window { start, elements } = self.layout.windows[role as usize];
+            let window = [start, elements].map(|codes| codes.div_ceil(format.group_size()) * scales.bytes());
+            self.bind(Role::BScales, false, window, 4);
+            self.bind(Role::BBiases, false, window, 4);
         }
     }
 
     /// Everything between the sums and C: linear part, activation, store.
-    fn epilogue(&mut self, problem: &Problem, library: &Library, layout: &Layout) {
-        let epilogue = &problem.epilogue;
-        let Problem { m, n, batch, .. } = *problem;
+    fn epilogue(&mut self, library: &Library) {
+        let layout = self.layout;
+        let Problem { c, epilogue, .. } = &layout.problem;
         let along_m = epilogue.bias.is_some_and(|bias| bias.axis == Axis::M);
-        let bias_length = if along_m { m } else { n };
-        let bias = epilogue
-            .bias
-            .as_ref()
-            .map(|bias| (&bias.operand, check::span(&bias.operand, bias_length, 1, problem.entries()).unwrap_or(0)));
-        let residual = epilogue.residual.as_ref().map(|r| (r, check::span(r, m, n, batch).unwrap_or(0)));
+        let bias = epilogue.bias.as_ref().map(|bias| &bias.operand);
+        let residual = epilogue.residual.as_ref();
         self.load(library, "bias", Role::Bias, layout.bias, bias);
         self.load(library, "residual", Role::Residual, layout.residual, residual);
         self.part(
@@ -302,19 +367,19 @@ impl Builder {
             Activation::Silu => 3,
         };
         self.part(library.activation, None, vec![("ACTIVATION", activation)]);
-        self.part(layout.store.file, None, (layout.store.constants)(problem.c.format.dtype()));
+        self.part(layout.store.file, None, (layout.store.constants)(c.format.dtype()));
         if layout.store.vector < 4 {
             self.part(library.single, Some("c"), Vec::new());
         }
         self.pass.f16 |= layout.store.f16;
-        let elements = check::span(&problem.c, m, n, batch).unwrap_or(0);
-        self.bind(Role::C, true, check::bytes(problem.c.format, elements), layout.store.element_bytes);
+        self.bind(Role::C, true, self.window(Role::C, c.format), layout.store.element_bytes);
     }
 
-    fn schedule(&mut self, problem: &Problem, schedule: &ScheduleDef) {
+    fn schedule(&mut self, groups: u64) {
+        let schedule = self.layout.schedule;
         self.part(schedule.file, None, Vec::new());
         if schedule.offsets {
-            self.bind(Role::Offsets, false, problem.entries() * 4, 4);
+            self.bind(Role::Offsets, false, [0, groups * 4], 4);
         }
     }
 
@@ -329,15 +394,22 @@ impl Builder {
     }
 }
 
-fn mainloop(problem: &Problem, caps: &Caps, library: &Library, layout: &Layout, candidate: &Candidate) -> Pass {
-    let (kernel, variant) = (candidate.kernel, candidate.variant);
+fn mainloop(
+    piece: &Piece,
+    groups: u64,
+    caps: &Caps,
+    library: &Library,
+    layout: &Layout,
+    candidate: &Candidate,
+) -> Pass {
+    let (kernel, variant, problem) = (candidate.kernel, candidate.variant, &layout.problem);
     let label = format!("{}/{}", kernel.name, variant.name);
-    let mut builder =
-        Builder::new(label, params(problem, layout), variant.threads, (kernel.workgroup_bytes)(variant, problem));
+    let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem);
+    let mut builder = Builder::new(label, params(piece, layout), variant.threads, workgroup_bytes, layout);
     for file in library.common {
         builder.part(file, None, Vec::new());
     }
-    builder.schedule(problem, layout.schedule);
+    builder.schedule(groups);
     if let Some(unit) = variant.unit {
         builder.unit(unit);
     }
@@ -352,7 +424,7 @@ fn mainloop(problem: &Problem, caps: &Caps, library: &Library, layout: &Layout, 
             }
             fetch => {
                 let loader = fetch.map(|fetch| fetch.loader);
-                builder.load(library, side.name, side.role, loader, Some((&side.operand, side.span())));
+                builder.load(library, side.name, side.role, loader, Some(&side.operand));
             }
         }
         builder.axes(library, side);
@@ -365,29 +437,29 @@ fn mainloop(problem: &Problem, caps: &Caps, library: &Library, layout: &Layout, 
     }
     if layout.two_passes {
         builder.part(library.partial, None, Vec::new());
-        builder.bind(Role::Scratch, true, layout.scratch_bytes, 4);
+        builder.bind(Role::Scratch, true, [0, layout.scratch_bytes], 4);
     } else {
-        builder.epilogue(problem, library, layout);
+        builder.epilogue(library);
         builder.part(library.direct, None, Vec::new());
     }
     builder.part(kernel.file, None, variant.constants.to_vec());
     builder.finish(layout.workgroups, caps)
 }
 
-fn finish(problem: &Problem, caps: &Caps, library: &Library, layout: &Layout) -> Result<Pass> {
+fn finish(piece: &Piece, groups: u64, caps: &Caps, library: &Library, layout: &Layout) -> Result<Pass> {
     let per_word = layout.store.finish_elements;
-    let end = check::span(&problem.c, problem.m, problem.n, problem.batch).unwrap_or(0);
-    let words = end.div_ceil(per_word) - problem.c.offset / per_word;
-    let mut params = params(problem, layout);
-    params.c_words = words as u32;
+    let end = layout.windows[Role::C as usize].elements;
+    let words = end.div_ceil(per_word) - layout.problem.c.offset / per_word;
+    let mut params = params(piece, layout);
+    (params.c_words, params.splits) = (words as u32, layout.parts as u32);
     let threads = library.finish_threads;
-    let mut builder = Builder::new("finish".into(), params, threads, 0);
+    let mut builder = Builder::new(FINISH.into(), params, threads, 0, layout);
     for file in library.common {
         builder.part(file, None, Vec::new());
     }
-    builder.schedule(problem, layout.schedule);
-    builder.epilogue(problem, library, layout);
-    builder.bind(Role::Scratch, false, layout.scratch_bytes, 4);
+    builder.schedule(groups);
+    builder.epilogue(library);
+    builder.bind(Role::Scratch, false, [0, layout.scratch_bytes], 4);
     builder.part(library.finish, None, vec![("THREADS", threads)]);
     let workgroups = words.div_ceil(threads.into());
     let allowed = u64::from(caps.max_workgroups).pow(2);
@@ -397,8 +469,9 @@ fn finish(problem: &Problem, caps: &Caps, library: &Library, layout: &Layout) ->
     Ok(builder.finish(workgroups, caps))
 }
 
-/// The numbers of the problem; `check` has seen that they fit.
-fn params(problem: &Problem, layout: &Layout) -> Params {
+/// The numbers of a pass; `ranges` has seen that they fit.
+fn params(piece: &Piece, layout: &Layout) -> Params {
+    let problem = &layout.problem;
     let none =
         Operand { format: Format::Dense(DType::F32), transposed: false, offset: 0, ld: 0, batch_stride: 0, len: 0 };
     let (a, b, c) = (&problem.a, &problem.b, &problem.c);
@@ -432,6 +505,10 @@ fn params(problem: &Problem, layout: &Layout) -> Params {
         k_split: layout.k_split as u32,
         grid_x: 0,
         c_words: 0,
-        pad: 0,
+        first_part: layout.first_part as u32,
+        first_row: piece.first_row as u32,
+        first_group: piece.first_group as u32,
+        pad0: 0,
+        pad1: 0,
     }
 }

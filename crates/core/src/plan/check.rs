@@ -1,18 +1,18 @@
 //! Is this a product that can be computed here at all? Everything that does not depend on the kernel.
 
-use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::problem::{Axis, Bias, Format, Grouping, Operand, Problem};
+use crate::kernel::Role;
+use crate::problem::{Dimension, Format, Grouping, Operand, Problem};
 
 /// Largest M, N, K or batch: tile arithmetic in u32 must not wrap.
 const MAX_DIMENSION: u64 = 1 << 31;
 
-/// Checks everything about a product that does not depend on the kernel. Gives the problem with strides that play no part set to 0, so that nobody
-/// asks whether they are aligned.
+/// Checks everything about a product that depends neither on the kernel nor on the device. Gives the problem with strides that play no part set to 0,
+/// so that nobody asks whether they are aligned.
 ///
 /// # Errors
-/// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`, with the numbers.
-pub fn check(problem: &Problem, caps: &Caps) -> Result<Problem> {
+/// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `Unsupported`, with the numbers.
+pub fn check(problem: &Problem) -> Result<Problem> {
     let Problem { m, n, k, batch, .. } = *problem;
     for (name, size) in
         [("M", m), ("N", n), ("K", k), ("the batch", batch), ("the number of groups", problem.entries())]
@@ -24,39 +24,40 @@ pub fn check(problem: &Problem, caps: &Caps) -> Result<Problem> {
     if matches!(problem.grouping, Grouping::RaggedM { .. }) && batch != 1 {
         return Err(Error::Shape(format!("a grouped product has no batch, this one has {batch}")));
     }
-    let entries = problem.entries();
-    let mut normal = *problem;
-    normal.a = operand("A", &problem.a, m, k, batch, caps)?;
-    normal.b = operand("B", &problem.b, k, n, entries, caps)?;
-    normal.c = operand("C", &problem.c, m, n, batch, caps)?;
-    dense("A", &problem.a)?;
-    dense("C", &problem.c)?;
+    let mut checked = *problem;
+    if let Some(bias) = &mut checked.epilogue.bias {
+        // One column: element i is at i·ld.
+        bias.operand.transposed = false;
+    }
+    for (role, operand, strides) in checked.operands() {
+        storage(title(role), operand, span(problem, operand, &strides))?;
+        if role != Role::B {
+            dense(title(role), operand)?;
+        }
+    }
     if problem.c.transposed {
         return Err(Error::Strides("C must run along N; compute the transpose instead, Cᵀ = Bᵀ·Aᵀ".into()));
+    }
+    if problem.epilogue.residual.is_some_and(|residual| residual.transposed) {
+        return Err(Error::Strides("the residual must run along N, as C does".into()));
     }
     if let Format::Quantized(format, _) = problem.b.format {
         quantized(&problem.b, k, format.group_size())?;
         format.supported()?;
     }
+    let normal = normal(&checked);
     no_overlap(&normal)?;
-    if let Some(Bias { axis, operand: bias }) = problem.epilogue.bias {
-        dense("bias", &bias)?;
-        let length = match axis {
-            Axis::N => n,
-            Axis::M => m,
-        };
-        // One column of `length` rows: element i is at i·ld.
-        let operand = operand("bias", &Operand { transposed: false, ..bias }, length, 1, entries, caps)?;
-        normal.epilogue.bias = Some(Bias { axis, operand });
-    }
-    if let Some(residual) = problem.epilogue.residual {
-        dense("residual", &residual)?;
-        if residual.transposed {
-            return Err(Error::Strides("the residual must run along N, as C does".into()));
-        }
-        normal.epilogue.residual = Some(operand("residual", &residual, m, n, batch, caps)?);
-    }
     Ok(normal)
+}
+
+/// An operand's name in errors.
+pub(super) fn title(role: Role) -> &'static str {
+    match role {
+        Role::A => "A",
+        Role::B => "B",
+        Role::C => "C",
+        other => other.name(),
+    }
 }
 
 fn dense(name: &str, operand: &Operand) -> Result<()> {
@@ -66,56 +67,39 @@ fn dense(name: &str, operand: &Operand) -> Result<()> {
     }
 }
 
-/// Elements from the start of the storage to the end of the operand.
-pub(super) fn span(operand: &Operand, rows: u64, cols: u64, batch: u64) -> Option<u64> {
-    let (rows, cols) = if operand.transposed { (cols, rows) } else { (rows, cols) };
-    if rows == 0 || cols == 0 || batch == 0 {
-        return Some(0);
+/// Elements from the start of the storage to the end of the operand; none where their bits pass 2^64.
+pub(super) fn span(problem: &Problem, operand: &Operand, strides: &[(Dimension, u64); 3]) -> Option<u64> {
+    let mut last = operand.offset;
+    for &(dimension, stride) in strides {
+        let Some(steps) = problem.extent(dimension).checked_sub(1) else { return Some(0) };
+        last = last.checked_add(stride.checked_mul(steps)?)?;
     }
-    let entries = operand.batch_stride.checked_mul(batch - 1)?;
-    let lines = operand.ld.checked_mul(rows - 1)?;
-    operand.offset.checked_add(entries)?.checked_add(lines)?.checked_add(cols)
+    last.checked_add(1).filter(|span| span.checked_mul(u64::BITS.into()).is_some())
 }
 
-fn operand(name: &'static str, operand: &Operand, rows: u64, cols: u64, batch: u64, caps: &Caps) -> Result<Operand> {
+fn storage(name: &'static str, operand: &Operand, span: Option<u64>) -> Result<()> {
     if !operand.format.dtype().is_float() {
         return Err(Error::Unsupported(format!("{name} in {}; products take f32, f16 and bf16", operand.format)));
     }
-    let needed = span(operand, rows, cols, batch).ok_or_else(|| {
-        Error::Overflow(format!("{name} of {batch}×{rows}×{cols} with these strides passes 2^64 elements"))
-    })?;
+    let needed = span.ok_or_else(|| Error::Overflow(format!("{name} with these strides passes 2^58 elements")))?;
     if needed > operand.len {
         return Err(Error::BufferTooSmall { operand: name, needed, len: operand.len });
     }
-    if needed > u32::MAX.into() {
-        return Err(Error::Overflow(format!("{name} spans {needed} elements, kernels index at most {}", u32::MAX)));
-    }
-    let bytes = bytes(operand.format, needed);
-    let limits =
-        [(caps.max_binding_bytes, "max_storage_buffer_binding_size"), (caps.max_buffer_bytes, "max_buffer_size")];
-    for (limit, which) in limits {
-        if bytes > limit {
-            return Err(Error::TooLarge { operand: name, bytes, limit, which });
+    Ok(())
+}
+
+/// The problem with strides that play no part set to 0.
+pub(super) fn normal(problem: &Problem) -> Problem {
+    let mut normal = *problem;
+    for (_, operand, [(_, entry), (rows, _), (cols, _)]) in normal.operands() {
+        if problem.extent(if operand.transposed { cols } else { rows }) <= 1 {
+            operand.ld = 0;
+        }
+        if problem.entries() <= 1 || entry == 0 {
+            operand.batch_stride = 0;
         }
     }
-    let lines = if operand.transposed { cols } else { rows };
-    let mut normal = *operand;
-    if lines <= 1 {
-        normal.ld = 0;
-    }
-    if batch <= 1 {
-        normal.batch_stride = 0;
-    }
-    if normal.ld > u32::MAX.into()
-        || normal.batch_stride > u32::MAX.into()
-        || (needed > 0 && normal.offset > u32::MAX.into())
-    {
-        return Err(Error::Overflow(format!(
-            "{name}: offset {}, strides {} and {} must fit 32 bits",
-            normal.offset, normal.ld, normal.batch_stride
-        )));
-    }
-    Ok(normal)
+    normal
 }
 
 /// Bytes of storage that `elements` take, to the next multiple of 4.

@@ -1,10 +1,11 @@
 //! Why this kernel and not another, as text.
 
-use super::{Candidate, Forced, candidates, plan};
+use super::build::FINISH;
+use super::{Candidate, Cut, Forced, Plan, candidates, plan, ranges};
 use crate::caps::Caps;
 use crate::error::Result;
 use crate::kernel::Library;
-use crate::problem::{Grouping, Problem};
+use crate::problem::{Dimension, Grouping, Problem};
 use std::fmt::Write;
 
 /// The plan of a problem with every candidate's estimate or the reason against it, and the passes with their parts and bindings.
@@ -18,6 +19,9 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
         out.push_str("nothing to do: the output has no elements\n");
         return Ok(out);
     };
+    if !plan.cuts.is_empty() {
+        let _ = writeln!(out, "cut     {}", cut(&plan, caps));
+    }
     let _ = writeln!(out, "chosen  {choice}  ~{}", time(choice.cost));
     for edge in &plan.edges {
         let _ = writeln!(out, "edge    {edge}  ~{}", time(edge.cost));
@@ -37,16 +41,21 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
             part.operand.map_or_else(|| name.to_owned(), |operand| format!("{operand}:{name}"))
         });
         let _ = writeln!(out, "  parts     {}", files.collect::<Vec<_>>().join(" "));
-        let bindings = pass.bindings.iter().map(|b| format!("{}:{} {}B", b.role.binding(), b.role.name(), b.bytes));
+        let bindings = pass.bindings.iter().map(|b| {
+            let start = if b.start > 0 { format!(" from {}", b.start) } else { String::new() };
+            format!("{}:{} {}B{start}", b.role.binding(), b.role.name(), b.bytes)
+        });
         let _ = writeln!(out, "  bindings  {}", bindings.collect::<Vec<_>>().join(", "));
     }
     if plan.scratch_bytes > 0 {
         let _ = writeln!(out, "scratch {} bytes", plan.scratch_bytes);
     }
-    let all = candidates(&plan.problem, caps, library, forced)?;
+    let (pieces, _) = ranges::cut(&plan.problem, caps, library, forced)?;
+    let all = candidates(&pieces[0], caps, library, forced);
     let mut accepted: Vec<_> = all.iter().filter_map(|c| c.verdict.as_ref().ok().map(|cost| (c, *cost))).collect();
     accepted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    out.push_str("candidates, by estimate\n");
+    let first = if plan.cuts.is_empty() { "" } else { " for the first piece" };
+    let _ = writeln!(out, "candidates{first}, by estimate");
     for (candidate, cost) in accepted {
         let _ = writeln!(out, "  {:<24} ~{}", candidate.choice(cost).to_string(), time(cost));
     }
@@ -82,6 +91,27 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
     }
     let _ = writeln!(out, "\ndevice  {}", caps.name);
     out
+}
+
+/// Into what a product was cut, and why.
+fn cut(plan: &Plan, caps: &Caps) -> String {
+    let along = |dimension| match dimension {
+        Dimension::Entries => "entries",
+        Dimension::M => "rows",
+        Dimension::N => "columns",
+        Dimension::K => "K",
+    };
+    let reason = |cut: &Cut| format!("of {} because {} has {}", along(cut.dimension), cut.operand, size(cut.bytes));
+    let reasons: Vec<_> = plan.cuts.iter().map(reason).collect();
+    let ranges = plan.passes.iter().filter(|pass| pass.label != FINISH).count();
+    format!("into {ranges} ranges {} and a binding at most {}", reasons.join(", "), size(ranges::binding_limit(caps).0))
+}
+
+/// Bytes in the largest unit of which they are a whole number.
+fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|(shift, _)| bytes >> shift > 0 && bytes.trailing_zeros() >= *shift);
+    unit.map_or_else(|| format!("{bytes} bytes"), |(shift, name)| format!("{} {name}", bytes >> shift))
 }
 
 /// Milliseconds with three significant digits: an estimate has no more.

@@ -3,8 +3,8 @@
 //! Mainloops of matrix units load 16 bytes at a time and whole steps along K. With rows 4095 elements apart, or a K of 4095, they would have to load
 //! single elements, several times slower; to read and write the operand once costs a few hundredths of the product's time.
 
-use super::build::Builder;
-use super::{Pass, check};
+use super::Pass;
+use super::build::{Builder, Layout};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Library, OperandDef, Params, Reject, Role, Unit};
@@ -42,12 +42,6 @@ impl Side {
                 along_k: b.transposed,
             },
         ]
-    }
-
-    /// Elements from the start of the storage to the end of the operand.
-    pub(super) fn span(&self) -> u64 {
-        let lines = if self.along_k { [self.extent, self.k] } else { [self.k, self.extent] };
-        check::span(&Operand { transposed: false, ..self.operand }, lines[0], lines[1], self.entries).unwrap_or(0)
     }
 }
 
@@ -107,6 +101,7 @@ impl Packing {
         unit: &Unit,
         caps: &Caps,
         params: Params,
+        layout: &Layout,
     ) -> Result<Pass> {
         let quads = self.entries * self.lines * self.width / 4;
         let threads = library.pack_threads;
@@ -122,12 +117,12 @@ impl Packing {
             c_words: quads as u32,
             ..params
         };
-        let mut builder = Builder::new(format!("pack {}", side.name), params, threads, 0);
+        let mut builder = Builder::new(format!("pack {}", side.name), params, threads, 0, layout);
         for file in library.common {
             builder.part(file, None, Vec::new());
         }
         builder.unit(unit);
-        builder.load(library, side.name, side.role, Some(self.loader), Some((&side.operand, side.span())));
+        builder.load(library, side.name, side.role, Some(self.loader), Some(&side.operand));
         builder.axes(library, side);
         builder.part(library.block, Some(side.name), Vec::new());
         builder.part(library.pack, Some(side.name), vec![("THREADS", threads)]);

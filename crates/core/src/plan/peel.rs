@@ -3,9 +3,9 @@
 //! One row too many costs a whole row of tiles, and on a full device often a whole wave: 4097³ ran at 74% of the rate of 4096³. The edges are
 //! products with few rows or columns, which other kernels do in the time it takes to read an operand once.
 
+use super::ranges::Piece;
 use super::{Candidate, best, candidates};
 use crate::caps::Caps;
-use crate::error::Result;
 use crate::kernel::{Library, Variant};
 use crate::problem::{Grouping, Problem};
 
@@ -14,7 +14,7 @@ const MAX_EDGE: u64 = 8;
 
 /// A part of a product with the candidate chosen for it.
 pub(super) struct Peeled {
-    pub(super) problem: Problem,
+    pub(super) piece: Piece,
     pub(super) candidate: Candidate,
     pub(super) cost: f64,
 }
@@ -26,24 +26,24 @@ pub(super) fn peel(
     library: &Library,
     variant: &Variant,
     cost: f64,
-) -> Result<Option<Vec<Peeled>>> {
+) -> Option<Vec<Peeled>> {
     let whole = |size: u64, tile: u32| match size % u64::from(tile) {
         rest @ 1..=MAX_EDGE if size > u64::from(tile) => size - rest,
         _ => size,
     };
     let (m, n) = (whole(problem.m, variant.bm), whole(problem.n, variant.bn));
     if problem.grouping != Grouping::Batched || (m, n) == (problem.m, problem.n) {
-        return Ok(None);
+        return None;
     }
     let mut parts = Vec::new();
     for (rows, cols) in [(0..m, 0..n), (m..problem.m, 0..n), (0..problem.m, n..problem.n)] {
         if rows.is_empty() || cols.is_empty() {
             continue;
         }
-        let problem = problem.part(rows, cols);
-        let Some((candidate, cost)) = best(&candidates(&problem, caps, library, None)?) else { return Ok(None) };
-        parts.push(Peeled { problem, candidate, cost });
+        let piece = Piece::whole(&problem.part(rows, cols));
+        let (candidate, cost) = best(&candidates(&piece, caps, library, None))?;
+        parts.push(Peeled { piece, candidate, cost });
     }
     let total: f64 = parts.iter().map(|part| part.cost).sum();
-    Ok((total < cost).then_some(parts))
+    (total < cost).then_some(parts)
 }

@@ -1,0 +1,225 @@
+//! Cutting: a product with an operand that no binding of the device holds is computed in pieces, each of which binds ranges that fit.
+//!
+//! An operand spans its strides times its extents, so that only a cut along the dimension with the largest of these products makes it much shorter:
+//! rows for a row-major A, but K for a transposed one. Pieces along entries, rows and columns are products of their own. Ranges of K are passes
+//! that leave partial sums, as those of a split K do, so that the epilogue and the rounding to C's type happen once.
+
+use super::build::{self, Window};
+use super::check::{bytes, span, title};
+use super::{Forced, variants};
+use crate::caps::Caps;
+use crate::error::{Error, Result};
+use crate::kernel::{Library, Role};
+use crate::problem::{Dimension, Format, Grouping, Problem};
+use std::ops::Range;
+
+/// Passes beyond which a plan is of no use to anybody.
+const MAX_PASSES: u64 = 1 << 16;
+
+/// Rows, columns or steps along K that the largest tiles have: cuts lie at multiples of it where they can, and of 4 for the sake of vector loads where
+/// less is left.
+const TILE: u64 = 256;
+
+/// Why a product was cut along a dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Where it was cut.
+    pub dimension: Dimension,
+    /// The operand, or the scratch memory, that was too large.
+    pub operand: &'static str,
+    /// Bytes that it spanned before.
+    pub bytes: u64,
+}
+
+/// A product that one kernel computes: the whole, or a range of its entries, rows and columns.
+#[derive(Clone, Copy)]
+pub(super) struct Piece {
+    /// The product, with all of K.
+    pub(super) problem: Problem,
+    /// Elements of K that one pass adds up.
+    pub(super) k_step: u64,
+    /// Rows and groups of the whole before the first of a grouped product's piece.
+    pub(super) first_row: u64,
+    pub(super) first_group: u64,
+}
+
+impl Piece {
+    pub(super) fn whole(problem: &Problem) -> Self {
+        Piece { problem: *problem, k_step: problem.k, first_row: 0, first_group: 0 }
+    }
+
+    /// Passes over K.
+    pub(super) fn steps(&self) -> u64 {
+        self.problem.k.div_ceil(self.k_step.max(1)).max(1)
+    }
+
+    /// What a pass over K multiplies.
+    pub(super) fn step(&self, index: u64) -> Problem {
+        let start = index * self.k_step;
+        self.problem.range(Dimension::K, start..(start + self.k_step).min(self.problem.k))
+    }
+
+    fn range(&self, dimension: Dimension, range: Range<u64>) -> Self {
+        let mut piece = Piece { problem: self.problem.range(dimension, range.clone()), ..*self };
+        match dimension {
+            Dimension::Entries => piece.first_group += range.start,
+            Dimension::M => piece.first_row += range.start,
+            Dimension::N | Dimension::K => {}
+        }
+        piece
+    }
+}
+
+/// The pieces of a product, one where it fits the device as it is, and why there are more.
+pub(super) fn cut(
+    problem: &Problem,
+    caps: &Caps,
+    library: &Library,
+    forced: Option<&Forced>,
+) -> Result<(Vec<Piece>, Vec<Cut>)> {
+    let mut cutter =
+        Cutter { caps, library, forced, groups: problem.entries(), passes: 0, pieces: Vec::new(), cuts: Vec::new() };
+    cutter.cut(Piece::whole(problem))?;
+    Ok((cutter.pieces, cutter.cuts))
+}
+
+/// Something that a piece binds and the device does not.
+struct Excess {
+    operand: &'static str,
+    bytes: u64,
+    elements: u64,
+    /// The dimension along which to halve it; none when it is down to one element.
+    dimension: Option<Dimension>,
+}
+
+struct Cutter<'a> {
+    caps: &'a Caps,
+    library: &'a Library,
+    forced: Option<&'a Forced>,
+    groups: u64,
+    passes: u64,
+    pieces: Vec<Piece>,
+    cuts: Vec<Cut>,
+}
+
+impl Cutter<'_> {
+    fn cut(&mut self, piece: Piece) -> Result<()> {
+        if self.passes.saturating_add(piece.steps()) > MAX_PASSES {
+            return Err(Error::Overflow(format!("more than {MAX_PASSES} passes, each over what the device can bind")));
+        }
+        let Some(excess) = self.excess(&piece) else {
+            self.passes += piece.steps();
+            self.pieces.push(piece);
+            return Ok(());
+        };
+        let Excess { operand, bytes, dimension: Some(dimension), .. } = excess else { return Err(self.error(&excess)) };
+        if !self.cuts.iter().any(|cut| (cut.dimension, cut.operand) == (dimension, operand)) {
+            self.cuts.push(Cut { dimension, operand, bytes });
+        }
+        if dimension == Dimension::K {
+            return self.cut(Piece { k_step: half(piece.k_step, granule(&piece.problem, dimension)), ..piece });
+        }
+        let extent = piece.problem.extent(dimension);
+        let middle = half(extent, granule(&piece.problem, dimension));
+        self.cut(piece.range(dimension, 0..middle))?;
+        self.cut(piece.range(dimension, middle..extent))
+    }
+
+    /// The first operand, or the scratch memory, that one binding does not hold.
+    fn excess(&self, piece: &Piece) -> Option<Excess> {
+        let limit = binding_limit(self.caps).0;
+        let too_large = |bytes: u64, elements: u64| bytes > limit || elements > u32::MAX.into();
+        if let Grouping::RaggedM { .. } = piece.problem.grouping
+            && too_large(self.groups * 4, self.groups)
+        {
+            let (bytes, elements) = (self.groups * 4, self.groups);
+            return Some(Excess { operand: Role::Offsets.name(), bytes, elements, dimension: None });
+        }
+        for index in 0..piece.steps() {
+            let mut step = piece.step(index);
+            let problem = step;
+            for (role, operand, strides) in step.operands() {
+                let end = span(&problem, operand, &strides).unwrap_or(u64::MAX);
+                let Window { elements, .. } = build::window(operand, end, self.caps);
+                let bytes = bytes(operand.format, elements);
+                if too_large(bytes, elements) {
+                    let dimension = longest(&problem, &strides);
+                    return Some(Excess { operand: title(role), bytes, elements, dimension });
+                }
+            }
+        }
+        // Every kernel writes the same partial sums, but for how often a forced one splits K.
+        let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
+        let layouts = variants(self.library, self.forced)
+            .filter_map(|(_, variant)| build::layout(piece, 0, self.caps, self.library, variant, splits).ok());
+        let bytes = layouts.map(|layout| layout.scratch_bytes).min().unwrap_or(0);
+        let Problem { m, n, batch, .. } = piece.problem;
+        // A grouped product has no batch, and its groups share the rows.
+        let entry = if batch > 1 { m.saturating_mul(n) } else { 0 };
+        let strides = [(Dimension::Entries, entry), (Dimension::M, n), (Dimension::N, 1)];
+        let dimension = longest(&piece.problem, &strides);
+        too_large(bytes, bytes / 4).then_some(Excess { operand: "scratch", bytes, elements: bytes / 4, dimension })
+    }
+
+    fn error(&self, excess: &Excess) -> Error {
+        let &Excess { operand, bytes, elements, .. } = excess;
+        let (limit, which) = binding_limit(self.caps);
+        if bytes > limit {
+            return Error::TooLarge { operand, bytes, limit, which };
+        }
+        Error::Overflow(format!("{operand} spans {elements} elements, kernels index at most {}", u32::MAX))
+    }
+}
+
+/// Bytes that a binding holds, and by which of the device's limits.
+pub(super) fn binding_limit(caps: &Caps) -> (u64, &'static str) {
+    let binding = (caps.max_binding_bytes, "max_storage_buffer_binding_size");
+    binding.min((caps.max_buffer_bytes, "max_buffer_size"))
+}
+
+/// The dimension along which an operand with these strides reaches farthest, among those that can be halved.
+fn longest(problem: &Problem, strides: &[(Dimension, u64); 3]) -> Option<Dimension> {
+    let reach = |&(dimension, stride): &(Dimension, u64)| {
+        let extent = problem.extent(dimension);
+        let reach = stride.saturating_mul(extent.saturating_sub(1));
+        (extent > granule(problem, dimension) && reach > 0).then_some((dimension, reach))
+    };
+    strides.iter().filter_map(reach).max_by_key(|(_, reach)| *reach).map(|(dimension, _)| dimension)
+}
+
+/// What cannot be cut further along a dimension.
+fn granule(problem: &Problem, dimension: Dimension) -> u64 {
+    match (problem.b.format, dimension) {
+        (Format::Quantized(format, _), Dimension::K) => format.group_size(),
+        _ => 1,
+    }
+}
+
+/// Where to cut an extent in two, about in the middle.
+fn half(extent: u64, granule: u64) -> u64 {
+    let step = match extent {
+        0..=4 => 1,
+        5..=1024 => 4,
+        _ => TILE,
+    };
+    extent.div_ceil(2).next_multiple_of(step.max(granule))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_shorter_and_at_multiples() {
+        for extent in 2..5000 {
+            let middle = half(extent, 1);
+            assert!((1..extent).contains(&middle), "{extent} at {middle}");
+            let step = if extent > 4 * TILE { TILE } else { 4 };
+            assert!(extent <= 4 || middle.is_multiple_of(step), "{extent} at {middle}");
+        }
+        for groups in 2..100 {
+            let middle = half(64 * groups, 64);
+            assert!((64..64 * groups).contains(&middle) && middle.is_multiple_of(64), "{groups} groups at {middle}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Whether a plan's passes bind no more than a device allows, and together compute every element of C once, over all of K.
+
+use std::collections::HashMap;
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::{Binding, Pass};
+use tilewise_core::{Caps, Format, Plan, Problem};
+
+/// Holds a plan against the limits and against the product that it is for.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
+    let limit = caps.max_binding_bytes.min(caps.max_buffer_bytes);
+    let wrong = |what: &str, pass: &Pass| Err(format!("{what}: {pass:?}"));
+    // Of an operand that is packed, K grows by zeros.
+    let (mut summed, mut packed_k) = (0, 0);
+    let mut written: HashMap<u64, u64> = HashMap::new();
+    for pass in &plan.passes {
+        for Binding { role, from, start, bytes, .. } in &pass.bindings {
+            if *bytes > limit || !start.is_multiple_of(caps.storage_alignment.into()) {
+                return wrong(&format!("{role:?} binds {bytes} bytes from {start}"), pass);
+            }
+            if storage(plan, *from).is_some_and(|end| start + bytes > end) {
+                return wrong(&format!("{role:?} reaches beyond its storage"), pass);
+            }
+        }
+        let params = &pass.params;
+        let [m, n, entries] = [params.m, params.n, params.entries].map(u64::from);
+        let k = u64::from(params.k);
+        let is_packed = |binding: &Binding| binding.from == Role::Packed;
+        match pass.label.as_str() {
+            "finish" => {}
+            label if label.starts_with("pack ") => packed_k = k,
+            _ if pass.bindings.iter().any(is_packed) => summed += packed_k,
+            _ => summed += k,
+        }
+        let Some(c) = pass.bindings.iter().find(|binding| binding.role == Role::C) else { continue };
+        if std::mem::take(&mut summed) != plan.problem.k {
+            return wrong("not all of K", pass);
+        }
+        let first = c.start / plan.problem.c.format.dtype().bytes() + u64::from(params.c_offset);
+        // Of a grouped product, each row belongs to one of the groups, and each group must look for it.
+        let grouped =
+            plan.problem.batch != plan.problem.entries() || pass.bindings.iter().any(|b| b.role == Role::Offsets);
+        let (copies, times) = if grouped { (1, entries) } else { (entries, 1) };
+        for entry in 0..copies {
+            for row in 0..m {
+                for col in 0..n {
+                    let at = first + entry * u64::from(params.c_batch) + row * u64::from(params.c_ld) + col;
+                    *written.entry(at).or_default() += times;
+                }
+            }
+        }
+    }
+    let Problem { m, n, batch, c, .. } = plan.problem;
+    let times = plan.problem.entries() / batch.max(1);
+    for entry in 0..batch {
+        for row in 0..m {
+            for col in 0..n {
+                let at = c.offset + entry * c.batch_stride + row * c.ld + col;
+                let got = written.remove(&at).unwrap_or_default();
+                if got != times && !plan.passes.is_empty() {
+                    return Err(format!("({entry}, {row}, {col}) of C is written {got} times for {times} groups"));
+                }
+            }
+        }
+    }
+    if written.is_empty() { Ok(()) } else { Err(format!("written, but not C's: elements {written:?}")) }
+}
+
+/// Bytes of a dense operand's storage, in whole words and vectors, or of the memory for packed ones.
+fn storage(plan: &Plan, role: Role) -> Option<u64> {
+    let problem = &plan.problem;
+    let operand = match role {
+        Role::Packed => return Some(plan.packed_bytes),
+        Role::A => problem.a,
+        Role::B => problem.b,
+        Role::C => problem.c,
+        Role::Bias => problem.epilogue.bias?.operand,
+        Role::Residual => problem.epilogue.residual?,
+        _ => return None,
+    };
+    match operand.format {
+        Format::Dense(dtype) => Some((operand.len * dtype.bytes()).next_multiple_of(16)),
+        Format::Quantized(..) => None,
+    }
+}

@@ -1,0 +1,139 @@
+//! Products drawn at random: shapes, strides, offsets, batches, transposes, types, epilogues.
+
+use crate::case::Groups;
+use crate::{Case, Data, Entries, Place};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, FileFailurePersistence, RngAlgorithm, TestRng, TestRunner};
+use tilewise::{Activation, Axis, DType, QuantFormat};
+
+fn dtype() -> impl Strategy<Value = DType> {
+    prop::sample::select(DType::ALL.to_vec())
+}
+
+fn entries() -> impl Strategy<Value = Entries> {
+    prop_oneof![
+        (0..6usize).prop_map(Entries::Apart),
+        Just(Entries::Between),
+        Just(Entries::Stride0),
+        Just(Entries::Single)
+    ]
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    // Offsets and gaps of zero and of multiples of four let vector loads happen.
+    let gap = prop_oneof![3 => Just(0), 2 => Just(4), 3 => 0..9usize];
+    let lead = prop_oneof![Just(8), 8..20usize];
+    (dtype(), any::<bool>(), lead, gap, entries()).prop_map(|(dtype, transposed, lead, pad, entries)| Place {
+        dtype,
+        transposed,
+        lead,
+        pad,
+        entries,
+    })
+}
+
+/// Where something is written: one place for each element.
+fn output() -> impl Strategy<Value = Place> {
+    place().prop_map(|place| {
+        let entries = match place.entries {
+            Entries::Stride0 | Entries::Single => Entries::Apart(0),
+            apart => apart,
+        };
+        Place { transposed: false, entries, ..place }
+    })
+}
+
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![6 => 1..40usize, 3 => (1..12usize).prop_map(|quads| 4 * quads), 2 => 40..140usize, 1 => Just(0)]
+}
+
+fn groups(m: usize) -> impl Strategy<Value = Groups> {
+    let ends = prop::collection::vec(prop_oneof![9 => 0..=m as u32 + 2, 1 => any::<u32>()], 1..6);
+    (ends, any::<bool>()).prop_map(move |(mut ends, on_device)| {
+        if !on_device {
+            ends.iter_mut().for_each(|end| *end = (*end).min(m as u32));
+            ends.sort_unstable();
+        }
+        Groups { ends, on_device }
+    })
+}
+
+/// Everything but the kernel.
+fn case() -> impl Strategy<Value = Case> {
+    let factor = || prop_oneof![Just(0.0f32), Just(1.0), -2.0..2.0f32];
+    let shape = ([size(), size(), size()], prop_oneof![Just(None), (0..4usize).prop_map(Some)]);
+    let places = (place(), place(), output());
+    let kind = prop_oneof![6 => Just(None), 1 => Just(Some(false)), 1 => Just(Some(true))];
+    let quantized = prop_oneof![5 => Just(None), 1 => dtype().prop_map(Some)];
+    let axis = prop::sample::select(vec![Axis::M, Axis::N]);
+    let ends = (
+        (factor(), prop_oneof![2 => Just(0.0f32), 1 => factor()]),
+        prop::option::of((axis, place())),
+        prop::sample::select(Activation::ALL.to_vec()),
+        prop::option::weighted(0.3, place()),
+    );
+    let base = (shape, places, ends, (any::<bool>(), any::<u64>()), (kind, quantized));
+    base.prop_flat_map(
+        |(shape, (a, b, c), (factors, bias, activation, residual), (integers, seed), (kind, quantized))| {
+            let ([m, n, k], batch) = shape;
+            // A batch shows in A or B; weights that serve all entries are one matrix. A product with groups has no batch.
+            let once = |entries| entries == Entries::Single || quantized.is_some() && entries == Entries::Stride0;
+            let hidden = a.entries == Entries::Single && once(b.entries);
+            let batch = if kind.is_some() || hidden { None } else { batch };
+            // There are no weights of no matrix.
+            let batch = if quantized.is_some() { batch.map(|batch| batch.max(1)) } else { batch };
+            let k = if quantized.is_some() { k / 16 * 64 } else { k };
+            let quantized = quantized.map(|scales| (QuantFormat::AFFINE4_G64, scales));
+            let data = if integers { Data::Integers } else { Data::Random };
+            // Every entry of a group has its own weights.
+            let b = if kind.is_some() { Place { entries: Entries::Apart(4), ..b } } else { b };
+            let bias = bias.map(|(axis, place)| (axis, Place { transposed: false, ..place }));
+            let residual = residual.map(|place| Place { transposed: false, ..place });
+            let (alpha, beta) = factors;
+            let case = Case {
+                size: [m, n, k],
+                batch,
+                a,
+                b,
+                c,
+                quantized,
+                alpha,
+                beta,
+                bias,
+                activation,
+                residual,
+                seed,
+                ..Case::new([0; 3], [DType::F32; 3])
+            };
+            let case = Case { a_data: data.clone(), b_data: data, ..case };
+            match kind {
+                None => Just(case).boxed(),
+                Some(_) => groups(m).prop_map(move |groups| Case { groups: Some(groups), ..case.clone() }).boxed(),
+            }
+        },
+    )
+}
+
+/// Checks so many random cases, or as many as `PROPTEST_CASES` says; failures are kept in `file`.
+///
+/// # Panics
+/// When a check fails.
+pub fn property(cases: u32, file: &'static str, check: impl Fn(Case) -> Result<(), String>) {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());
+    let config = Config {
+        cases: asked.unwrap_or(cases),
+        // The path is relative to the package, in which cargo runs its tests.
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(file))),
+        max_shrink_iters: 300,
+        ..Config::default()
+    };
+    // The same cases in every run, so that a change is never blamed for what it did not do; others when their number is asked for.
+    let mut runner = match asked {
+        None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
+        Some(_) => TestRunner::new(config),
+    };
+    let outcome = runner.run(&case(), |case| check(case).map_err(TestCaseError::fail));
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+}
