@@ -57,7 +57,7 @@ fn products(criterion: &mut Criterion) {
     let context = context();
     println!("on {} ({}), {}", context.adapter_name(), context.backend_name(), context.driver());
     let tensor = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).expect("a small tensor");
-    let (a, b, bias) = (tensor(&[64, 256]), tensor(&[256, 64]), tensor(&[64]));
+    let (a, b, bias) = (tensor(&[64, 2048]), tensor(&[2048, 64]), tensor(&[64]));
     // Two outputs in turn, because wgpu skips what is set already.
     let outputs = [tensor(&[64, 64]), tensor(&[64, 64])];
     let gemm = Gemm::new(&a, &b).bias(&bias).activation(Activation::Gelu).kernel("naive");
