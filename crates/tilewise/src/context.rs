@@ -1,12 +1,13 @@
 //! A device to compute on, with everything worth keeping between calls.
 
 use crate::adapter::{self, AdapterDescription};
-use crate::gemm::Gemm;
-use crate::gpu::Gpu;
+use crate::gemm::{self, Gemm};
+use crate::gpu::{Asked, Gpu, Prepared};
 use crate::tensor::Tensor;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tilewise_core::{Caps, CoopMatrix, DeviceClass, Error, Result};
+use tilewise_core::{Caps, CoopMatrix, DeviceClass, Error, Plan, Problem, Result};
+use tilewise_shaders::LIBRARY;
 
 /// Which device to take, and how to treat it.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ pub(crate) struct Inner {
     pub(crate) caps: Caps,
 }
 
-/// A device, its queue, and what is kept between calls: compiled pipelines, uniform and scratch buffers. Cheap to clone; clones are the same
+/// A device, its queue, and what is kept between calls: plans, compiled pipelines, bind groups, uniform and scratch buffers. Cheap to clone; clones are the same
 /// context.
 #[derive(Clone)]
 pub struct Context(pub(crate) Arc<Inner>);
@@ -174,6 +175,33 @@ impl Context {
         Gemm::new(a, b).run()
     }
 
+    /// Plans these problems and compiles the pipelines that they need, so that the first products of their kind wait for nothing. No operand is allocated. On
+    /// the CPU executor the problems are checked, and nothing else is done.
+    ///
+    /// ```
+    /// use tilewise::{Activation, Context, DType, Gemm, Problem, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// ctx.warm_up(&[Problem::dense(DType::F32, 1, 64, 32), Problem::dense(DType::F32, 128, 64, 32)])?;
+    ///
+    /// // A problem with strides, an epilogue or groups is had from a product.
+    /// let (x, w) = (Tensor::zeros(&ctx, DType::F32, &[8, 32])?, Tensor::zeros(&ctx, DType::F32, &[64, 32])?);
+    /// ctx.warm_up(&[Gemm::new(&x, &w.t()).activation(Activation::Relu).problem()?])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported` for the first problem that cannot be run on this device,
+    /// `NoKernel`; `Device`, `DeviceLost`.
+    pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
+        problems.iter().try_for_each(|problem| match &self.0.backend {
+            Backend::Gpu(gpu) => self.prepare(gpu, problem, None).map(drop),
+            Backend::Cpu => self.plan(problem, None).map(drop),
+        })
+    }
+
     /// What the device can do.
     pub fn caps(&self) -> &Caps {
         &self.0.caps
@@ -219,6 +247,22 @@ impl Context {
             Backend::Cpu => Ok(()),
             Backend::Gpu(gpu) => gpu.wait(),
         }
+    }
+
+    /// The plan of a problem, with the kernel of that name; on the CPU executor one without passes.
+    pub(crate) fn plan(&self, problem: &Problem, kernel: Option<&str>) -> Result<Plan> {
+        let forced = gemm::forced(kernel)?;
+        if !self.is_cpu() {
+            return tilewise_core::plan(problem, self.caps(), &LIBRARY, forced.as_ref());
+        }
+        forced.map_or(Ok(()), |forced| forced.known(&LIBRARY))?;
+        Ok(Plan::without_passes(tilewise_core::plan::check(problem)?))
+    }
+
+    /// What runs a problem on the GPU: planned and compiled if nothing like it was met before.
+    pub(crate) fn prepare(&self, gpu: &Gpu, problem: &Problem, kernel: Option<&Arc<str>>) -> Result<Arc<Prepared>> {
+        let asked = Asked::new(&tilewise_core::plan::check(problem)?, kernel);
+        gpu.prepare(&asked, || self.plan(problem, kernel.map(AsRef::as_ref)))
     }
 
     pub(crate) fn gpu(&self) -> Result<&Gpu> {

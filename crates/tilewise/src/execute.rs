@@ -26,7 +26,7 @@ impl Widened {
 }
 
 /// Runs a problem that the planner has accepted, so that every element lies inside its storage.
-pub(crate) fn run(bundle: &Bundle) -> Result<()> {
+pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let problem = &bundle.problem;
     let Problem { m, n, batch, .. } = *problem;
     let a = widen(bundle, Role::A, &problem.a)?;
@@ -64,7 +64,7 @@ pub(crate) fn run(bundle: &Bundle) -> Result<()> {
 }
 
 /// Segments of rows, each with its entry of B; one segment of all rows, with the entry of the batch, when there are no groups.
-fn segments(bundle: &Bundle) -> Result<Vec<(Option<u64>, u64, u64)>> {
+fn segments(bundle: &Bundle<'_>) -> Result<Vec<(Option<u64>, u64, u64)>> {
     let m = bundle.problem.m;
     let Grouping::RaggedM { groups } = bundle.problem.grouping else { return Ok(vec![(None, 0, m)]) };
     if groups == 0 {
@@ -124,12 +124,12 @@ fn product(
     }
 }
 
-fn storage(bundle: &Bundle, role: Role) -> Result<&Storage> {
-    let found = bundle.buffers.iter().find(|(r, _)| *r == role).map(|(_, bound)| &bound.storage);
+fn storage<'a>(bundle: &Bundle<'a>, role: Role) -> Result<&'a Storage> {
+    let found = bundle.buffers[role as usize].map(|bound| bound.storage);
     found.ok_or_else(|| Error::Unsupported(format!("{} is missing", role.name())))
 }
 
-fn widen(bundle: &Bundle, role: Role, operand: &Operand) -> Result<Widened> {
+fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> {
     let words = storage(bundle, role)?.host()?;
     let elements = match operand.format {
         Format::Dense(dtype) => {

@@ -2,11 +2,11 @@
 
 use crate::context::{Backend, Context};
 use crate::execute;
-use crate::gpu::Buffers;
 use crate::offsets::GroupOffsets;
 use crate::quantized::QuantizedTensor;
-use crate::storage::Bound;
+use crate::storage::{Bound, Buffers};
 use crate::tensor::Tensor;
+use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Choice, Forced, Plan};
 use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Problem, Result};
@@ -49,13 +49,13 @@ pub struct Gemm<'a> {
     activation: Activation,
     residual: Option<&'a Tensor>,
     out_dtype: Option<DType>,
-    kernel: Option<String>,
+    kernel: Option<Arc<str>>,
 }
 
 /// A problem with the storage of its operands.
-pub(crate) struct Bundle {
+pub(crate) struct Bundle<'a> {
     pub(crate) problem: Problem,
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: Buffers<'a>,
 }
 
 impl<'a> Gemm<'a> {
@@ -133,7 +133,7 @@ impl<'a> Gemm<'a> {
 
     /// Forces a kernel: `simt`, `simt/64x64x16` or `simt/64x64x16+k4` (K in 4 parts). The CPU executor ignores it once the name is known to exist.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
-        self.kernel = Some(name.into());
+        self.kernel = Some(name.into().into());
         self
     }
 
@@ -163,7 +163,7 @@ impl<'a> Gemm<'a> {
             Backend::Cpu => {
                 self.fits(c)?;
                 let bundle = self.bundle(Some(c))?;
-                self.plan_bundle(&bundle)?;
+                self.context().plan(&bundle.problem, self.kernel.as_deref())?;
                 execute::run(&bundle)
             }
         }
@@ -186,37 +186,44 @@ impl<'a> Gemm<'a> {
         let gpu = self.context().gpu()?;
         self.fits(c)?;
         let bundle = self.bundle(Some(c))?;
-        let plan = self.plan_bundle(&bundle)?;
-        gpu.record(pass, &plan, &bundle.buffers)
+        let prepared = self.context().prepare(gpu, &bundle.problem, self.kernel.as_ref())?;
+        gpu.record(pass, &prepared, &bundle.buffers)
     }
 
     /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings, parameters. Nothing is allocated. On the CPU
     /// executor it has no passes. Errors as [`run`](Self::run).
     pub fn plan(&self) -> Result<Plan> {
-        self.plan_bundle(&self.bundle(None)?)
+        self.context().plan(&self.problem()?, self.kernel.as_deref())
     }
 
     /// Every kernel that would do, the cheapest by estimate first; each name (`Choice::to_string()`) may be given to [`kernel`](Self::kernel). Empty on the CPU
     /// executor. Errors as [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
-        let problem = self.bundle(None)?.problem;
+        let problem = self.problem()?;
         if self.context().is_cpu() {
             return Ok(Vec::new());
         }
         tilewise_core::plan::choices(&problem, self.context().caps(), &LIBRARY)
     }
 
-    /// Which kernel was chosen and why not another, as text. Errors as [`run`](Self::run).
+    /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its pipeline is compiled, and how long that took. Errors as
+    /// [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
-        let (bundle, caps, forced) = (self.bundle(None)?, self.context().caps(), self.forced()?);
-        if self.context().is_cpu() {
-            let plan = self.plan_bundle(&bundle)?;
-            return Ok(tilewise_core::plan::describe(&plan.problem, caps) + "chosen  matrixmultiply, its only kernel\n");
+        let (context, problem, kernel) = (self.context(), self.problem()?, self.kernel.as_deref());
+        let plan = context.plan(&problem, kernel)?;
+        let Ok(gpu) = context.gpu() else {
+            let described = tilewise_core::plan::describe(&plan.problem, context.caps());
+            return Ok(described + "chosen  matrixmultiply, its only kernel\n");
+        };
+        let mut text = tilewise_core::explain(&problem, context.caps(), &LIBRARY, forced(kernel)?.as_ref())?;
+        for (pass, number) in plan.passes.iter().zip(1..) {
+            text += &format!("pipeline of pass {number}  {}\n", gpu.pipelines.state(pass));
         }
-        tilewise_core::explain(&bundle.problem, caps, &LIBRARY, forced.as_ref())
+        Ok(text)
     }
 
-    /// The problem that the planner sees for an output that [`run`](Self::run) would allocate. Errors as [`run`](Self::run).
+    /// The problem that the planner sees for an output that [`run`](Self::run) would allocate, as [`Context::warm_up`] takes it. Errors as
+    /// [`run`](Self::run).
     pub fn problem(&self) -> Result<Problem> {
         Ok(self.bundle(None)?.problem)
     }
@@ -243,19 +250,6 @@ impl<'a> Gemm<'a> {
             }
             _ => Ok(()),
         }
-    }
-
-    fn forced(&self) -> Result<Option<Forced>> {
-        self.kernel.as_deref().map(str::parse).transpose()
-    }
-
-    pub(crate) fn plan_bundle(&self, bundle: &Bundle) -> Result<Plan> {
-        let (caps, forced) = (self.context().caps(), self.forced()?);
-        if !self.context().is_cpu() {
-            return tilewise_core::plan(&bundle.problem, caps, &LIBRARY, forced.as_ref());
-        }
-        forced.map_or(Ok(()), |forced| forced.known(&LIBRARY))?;
-        Ok(Plan::without_passes(tilewise_core::plan::check(&bundle.problem)?))
     }
 
     /// Shape of the right operand as B: entries, K, N.
@@ -331,17 +325,17 @@ impl<'a> Gemm<'a> {
     }
 
     /// The problem and its operands' storage, for the output `c`, or for a packed one that is not there yet.
-    pub(crate) fn bundle(&self, c: Option<&Tensor>) -> Result<Bundle> {
+    pub(crate) fn bundle<'s>(&'s self, c: Option<&'s Tensor>) -> Result<Bundle<'s>> {
         let context = self.context();
         let [batch, m, n, k] = self.sizes()?;
         let entries = self.offsets.map_or(batch as u64, |offsets| offsets.groups);
-        let mut buffers: Buffers = Vec::with_capacity(6);
-        let mut add = |role: Role, name: &'static str, owner: &Context, bound: Bound| {
+        let mut buffers = Buffers::default();
+        let mut add = |role: Role, name: &'static str, owner: &Context, bound: Bound<'s>| {
             context.same(owner, name)?;
             if c.is_some_and(|c| bound.storage.shares(c.storage())) {
                 return Err(Error::Aliased { operand: name });
             }
-            buffers.push((role, bound));
+            buffers[role as usize] = Some(bound);
             Ok(())
         };
         let (a, bound) = self.a.operand("A", batch as u64)?;
@@ -391,7 +385,7 @@ impl<'a> Gemm<'a> {
                     return Err(Error::Shape(format!("C has a batch of {c_batch}, the product one of {batch}")));
                 }
                 let (operand, bound) = c.operand("C", batch as u64)?;
-                buffers.push((Role::C, bound));
+                buffers[Role::C as usize] = Some(bound);
                 along_rows("C", operand, m, n)?
             }
             None => packed(self.output_kind()?.0, [batch, m, n])?,
@@ -412,6 +406,11 @@ impl<'a> Gemm<'a> {
         };
         Ok(Bundle { problem, buffers })
     }
+}
+
+/// The kernel that a problem is to run with, whatever the estimates say; none leaves the choice to the planner. `name` is what [`Gemm::kernel`] was given.
+pub(crate) fn forced(name: Option<&str>) -> Result<Option<Forced>> {
+    name.map(str::parse).transpose()
 }
 
 /// An output that is still to be allocated.

@@ -1,40 +1,51 @@
 //! The wgpu device behind a context: buffers, and running the passes of a plan. It decides nothing.
 
+mod bind;
+mod prepared;
+
+pub(crate) use bind::SharedBuffer;
+pub(crate) use prepared::{Asked, Prepared};
+
+use crate::cache::Cache;
 use crate::pipeline::Pipelines;
-use crate::storage::{Bound, Storage};
-use std::collections::HashMap;
-use std::num::NonZeroU64;
+use bind::BindGroups;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
-use tilewise_core::kernel::Role;
-use tilewise_core::{Caps, Error, Plan, Result};
+use tilewise_core::{Caps, Error, Result};
 
-/// Uniform buffers kept before the oldest uses are forgotten all at once: 4,096 · 256 bytes is a megabyte.
+/// Uniform buffers kept before all are forgotten at once: 4,096 · 256 bytes is a megabyte.
 const MAX_UNIFORMS: usize = 4096;
+
+/// Plans kept before all are forgotten at once: several kilobytes each.
+const MAX_PLANS: usize = 1024;
+
+/// A buffer that grows with what is asked of it.
+type Kept = Mutex<Option<Arc<SharedBuffer>>>;
 
 pub(crate) struct Gpu {
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     pub(crate) pipelines: Pipelines,
     /// By contents: a uniform buffer is never written again, so it may be in use by any number of submissions.
-    uniforms: Mutex<HashMap<Vec<u8>, wgpu::Buffer>>,
+    uniforms: Cache<Vec<u8>, wgpu::Buffer>,
+    /// To be cleared when another kernel is to be preferred from now on.
+    pub(crate) plans: Cache<Asked, Arc<Prepared>>,
+    groups: Arc<BindGroups>,
     /// Shared by all products: dispatches in one queue run one after the other as far as a buffer that both write is concerned.
-    scratch: Mutex<Option<wgpu::Buffer>>,
+    scratch: Kept,
     /// Packed operands, likewise.
-    packed: Mutex<Option<wgpu::Buffer>>,
+    packed: Kept,
     lost: Arc<OnceLock<String>>,
 }
-
-/// What each role of a plan is bound to.
-pub(crate) type Buffers = Vec<(Role, Bound)>;
 
 impl Gpu {
     pub(crate) fn new(device: wgpu::Device, queue: wgpu::Queue, cache: Option<&Path>) -> Self {
         let pipelines = Pipelines::new(&device, cache);
-        let (uniforms, scratch, packed, lost) = Default::default();
-        Gpu { device, queue, pipelines, uniforms, scratch, packed, lost }
+        let (uniforms, plans, groups) = (Cache::new(MAX_UNIFORMS), Cache::new(MAX_PLANS), Arc::default());
+        let (scratch, packed, lost) = Default::default();
+        Gpu { device, queue, pipelines, uniforms, plans, groups, scratch, packed, lost }
     }
 
     /// Takes over the device's error handlers: a lost device makes every later call an error, and no error of the driver's is a panic.
@@ -85,18 +96,23 @@ impl Gpu {
     }
 
     /// A buffer for at least `bytes`, rounded up so that vector loads find whole vectors; zeros.
-    pub(crate) fn buffer(&self, caps: &Caps, bytes: u64) -> Result<wgpu::Buffer> {
-        self.create(caps, bytes, false)
+    pub(crate) fn buffer(&self, caps: &Caps, bytes: u64) -> Result<Arc<SharedBuffer>> {
+        Ok(self.share(self.create(caps, bytes, false)?))
     }
 
-    pub(crate) fn buffer_with(&self, caps: &Caps, bytes: &[u8]) -> Result<wgpu::Buffer> {
+    pub(crate) fn buffer_with(&self, caps: &Caps, bytes: &[u8]) -> Result<Arc<SharedBuffer>> {
         let buffer = self.create(caps, bytes.len() as u64, true)?;
         if !bytes.is_empty() {
             let mut view = buffer.get_mapped_range_mut(..).map_err(|error| Error::Device(error.to_string()))?;
             view.slice(..bytes.len()).copy_from_slice(bytes);
         }
         buffer.unmap();
-        Ok(buffer)
+        Ok(self.share(buffer))
+    }
+
+    /// The buffer as storage holds it. One that is shared twice counts as two, each with bind groups of its own.
+    pub(crate) fn share(&self, buffer: wgpu::Buffer) -> Arc<SharedBuffer> {
+        self.groups.share(buffer)
     }
 
     fn create(&self, caps: &Caps, bytes: u64, mapped: bool) -> Result<wgpu::Buffer> {
@@ -113,87 +129,38 @@ impl Gpu {
         })
     }
 
-    /// Records the passes of a plan.
-    pub(crate) fn record(&self, pass: &mut wgpu::ComputePass<'_>, plan: &Plan, buffers: &Buffers) -> Result<()> {
-        self.alive()?;
-        let scratch = self.at_least(&self.scratch, "tilewise scratch", plan.scratch_bytes)?;
-        let packed = self.at_least(&self.packed, "tilewise packed", plan.packed_bytes)?;
-        for step in &plan.passes {
-            let pipeline = self.pipelines.get(self, step)?;
-            let uniform = self.uniform(bytemuck::bytes_of(&step.params))?;
-            let mut entries =
-                vec![wgpu::BindGroupEntry { binding: Role::Params.binding(), resource: uniform.as_entire_binding() }];
-            for binding in &step.bindings {
-                let (buffer, offset) = match binding.from {
-                    Role::Scratch => (scratch.as_ref(), 0),
-                    Role::Packed => (packed.as_ref(), 0),
-                    role => {
-                        buffers.iter().find(|(r, _)| *r == role).map_or((None, 0), |(_, bound)| match &bound.storage {
-                            Storage::Gpu { buffer, .. } => (Some(buffer), bound.start),
-                            Storage::Host { .. } => (None, 0),
-                        })
-                    }
-                };
-                let buffer = buffer
-                    .ok_or_else(|| Error::WrongContext(format!("{} is not in GPU memory", binding.role.name())))?;
-                let offset = offset + binding.start;
-                if offset + binding.bytes > buffer.size() {
-                    let len = (buffer.size() - offset.min(buffer.size())) / binding.element_bytes;
-                    let needed = binding.bytes / binding.element_bytes;
-                    return Err(Error::BufferTooSmall { operand: binding.role.name(), needed, len });
-                }
-                let resource = wgpu::BufferBinding { buffer, offset, size: NonZeroU64::new(binding.bytes) };
-                let resource = wgpu::BindingResource::Buffer(resource);
-                entries.push(wgpu::BindGroupEntry { binding: binding.role.binding(), resource });
-            }
-            let group = self.catch(|| {
-                let descriptor =
-                    wgpu::BindGroupDescriptor { label: Some(&step.label), layout: &pipeline.layout, entries: &entries };
-                self.device.create_bind_group(&descriptor)
-            })?;
-            pass.set_pipeline(&pipeline.pipeline);
-            pass.set_bind_group(0, &group, &[]);
-            pass.dispatch_workgroups(step.grid[0], step.grid[1], 1);
-        }
-        Ok(())
-    }
-
     /// A uniform buffer with these contents.
     pub(crate) fn uniform(&self, contents: &[u8]) -> Result<wgpu::Buffer> {
-        let mut uniforms = lock(&self.uniforms);
-        if let Some(buffer) = uniforms.get(contents) {
-            return Ok(buffer.clone());
-        }
-        if uniforms.len() >= MAX_UNIFORMS {
-            uniforms.clear();
-        }
-        let buffer = self.catch(|| {
-            self.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("tilewise params"),
-                size: contents.len() as u64,
-                usage: wgpu::BufferUsages::UNIFORM,
-                mapped_at_creation: true,
-            })
-        })?;
-        let mut view = buffer.get_mapped_range_mut(..).map_err(|error| Error::Device(error.to_string()))?;
-        view.slice(..).copy_from_slice(contents);
-        drop(view);
-        buffer.unmap();
-        uniforms.insert(contents.to_vec(), buffer.clone());
-        Ok(buffer)
+        self.uniforms.get_or_make(contents, || {
+            let buffer = self.catch(|| {
+                self.device.create_buffer(&wgpu::BufferDescriptor {
+                    label: Some("tilewise params"),
+                    size: contents.len() as u64,
+                    usage: wgpu::BufferUsages::UNIFORM,
+                    mapped_at_creation: true,
+                })
+            })?;
+            let mut view = buffer.get_mapped_range_mut(..).map_err(|error| Error::Device(error.to_string()))?;
+            view.slice(..).copy_from_slice(contents);
+            drop(view);
+            buffer.unmap();
+            Ok(buffer)
+        })
     }
 
     /// The buffer that is kept there, replaced by a larger one where it has fewer bytes; none for none.
-    fn at_least(&self, kept: &Mutex<Option<wgpu::Buffer>>, label: &str, bytes: u64) -> Result<Option<wgpu::Buffer>> {
+    fn at_least(&self, kept: &Kept, label: &str, bytes: u64) -> Result<Option<Arc<SharedBuffer>>> {
+        if bytes == 0 {
+            return Ok(None);
+        }
         let mut kept = lock(kept);
-        if bytes == 0 || kept.as_ref().is_some_and(|buffer| buffer.size() >= bytes) {
-            return Ok(kept.clone());
+        if let Some(buffer) = kept.as_ref().filter(|buffer| buffer.size() >= bytes) {
+            return Ok(Some(buffer.clone()));
         }
         let usage = wgpu::BufferUsages::STORAGE;
         let descriptor = wgpu::BufferDescriptor { label: Some(label), size: bytes, usage, mapped_at_creation: false };
-        let buffer = self.catch(|| self.device.create_buffer(&descriptor))?;
-        *kept = Some(buffer.clone());
-        Ok(Some(buffer))
+        let buffer = self.share(self.catch(|| self.device.create_buffer(&descriptor))?);
+        Ok(Some(kept.insert(buffer).clone()))
     }
 
     pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {

@@ -32,6 +32,7 @@
 //! ```
 
 mod adapter;
+mod cache;
 mod context;
 mod execute;
 mod gemm;
@@ -56,7 +57,7 @@ pub use quantized::QuantizedTensor;
 pub use tensor::{Element, Tensor};
 pub use tilewise_core;
 pub use tilewise_core::quant::Quantized;
-pub use tilewise_core::{Activation, Axis, Caps, DType, Error, QuantFormat, Result};
+pub use tilewise_core::{Activation, Axis, Caps, DType, Error, Problem, QuantFormat, Result};
 pub use tilewise_sanitizer;
 pub use wgpu;
 

@@ -54,7 +54,7 @@ impl GroupOffsets {
         if groups > len {
             return Err(Error::BufferTooSmall { operand: "group offsets", needed: groups, len });
         }
-        let storage = Storage::of_buffer(buffer, byte_offset)?;
+        let storage = Storage::of_buffer(context, buffer, byte_offset)?;
         Ok(GroupOffsets { context: context.clone(), storage, groups, ends: None })
     }
 

@@ -1,10 +1,10 @@
 //! Compiled pipelines: once per context, and between runs where the backend can keep them.
 
-use crate::gpu::{Gpu, lock};
-use std::collections::HashMap;
+use crate::cache::Cache;
+use crate::gpu::Gpu;
+use crate::timing::Clock;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Part, Pass};
@@ -15,34 +15,41 @@ use tilewise_sanitizer::deep;
 pub(crate) struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
+    /// What compiling took, where there is a clock.
+    seconds: Option<f64>,
 }
 
 /// Pipelines by the parts of their shader, and those of custom kernels by its text.
 pub(crate) struct Pipelines {
-    compiled: Mutex<HashMap<Vec<Part>, Pipeline>>,
-    custom: Mutex<HashMap<String, Pipeline>>,
+    compiled: Cache<Vec<Part>, Pipeline>,
+    custom: Cache<String, Pipeline>,
     kept: Option<Kept>,
 }
 
 impl Pipelines {
     pub(crate) fn new(device: &wgpu::Device, folder: Option<&Path>) -> Self {
         let kept = folder.and_then(|folder| Kept::open(device, folder));
-        Pipelines { compiled: Mutex::default(), custom: Mutex::default(), kept }
+        Pipelines { compiled: Cache::new(usize::MAX), custom: Cache::new(usize::MAX), kept }
     }
 
     /// The pipeline of a pass, compiled when it is met for the first time.
     pub(crate) fn get(&self, gpu: &Gpu, pass: &Pass) -> Result<Pipeline> {
-        if let Some(pipeline) = lock(&self.compiled).get(&pass.parts) {
-            return Ok(pipeline.clone());
+        let compile = || self.timed(gpu, &pass.label, || gpu.catch(|| self.compile(&gpu.device, pass)));
+        self.compiled.get_or_make(pass.parts.as_slice(), compile)
+    }
+
+    /// Whether the pipeline of a pass is compiled, in words.
+    pub(crate) fn state(&self, pass: &Pass) -> String {
+        match self.compiled.get(pass.parts.as_slice()) {
+            Some(Pipeline { seconds: Some(seconds), .. }) => format!("compiled in {seconds:.3} s"),
+            Some(_) => "compiled".into(),
+            None => "not compiled yet".into(),
         }
-        let pipeline = gpu.catch(|| self.compile(&gpu.device, pass))?;
-        self.log(gpu, &pass.label);
-        Ok(lock(&self.compiled).entry(pass.parts.clone()).or_insert(pipeline).clone())
     }
 
     /// The pipeline of a custom kernel, if it has been compiled.
     pub(crate) fn custom(&self, text: &str) -> Option<Pipeline> {
-        lock(&self.custom).get(text).cloned()
+        self.custom.get(text)
     }
 
     /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours, and keeps it under that text. `enable` goes before it.
@@ -64,16 +71,20 @@ impl Pipelines {
                 self.build(&gpu.device, label, &module, entries, true)
             })
         };
-        let pipeline = deep(compile).map_err(no_thread)??;
-        self.log(gpu, label);
-        Ok(lock(&self.custom).entry(text.to_owned()).or_insert(pipeline).clone())
+        self.custom.get_or_make(text, || self.timed(gpu, label, || deep(compile).map_err(no_thread)?))
     }
 
-    fn log(&self, gpu: &Gpu, label: &str) {
+    /// Notes and logs how long `compile` takes.
+    fn timed(&self, gpu: &Gpu, label: &str, compile: impl FnOnce() -> Result<Pipeline>) -> Result<Pipeline> {
+        let clock = Clock::start().ok();
+        let pipeline = compile()?;
+        let seconds = clock.map(|clock| clock.seconds());
         if let Some(kept) = &self.kept {
             kept.changed.store(true, Ordering::Relaxed);
         }
-        log::debug!("compiled {label} for {}", gpu.device.adapter_info().name);
+        let took = seconds.map_or_else(String::new, |seconds| format!(" in {:.1} ms", seconds * 1e3));
+        log::info!("compiled {label}{took} for {}", gpu.device.adapter_info().name);
+        Ok(Pipeline { seconds, ..pipeline })
     }
 
     fn compile(&self, device: &wgpu::Device, pass: &Pass) -> Pipeline {
@@ -115,7 +126,7 @@ impl Pipelines {
             compilation_options: wgpu::PipelineCompilationOptions { constants: &[], zero_initialize_workgroup_memory },
             cache: self.kept.as_ref().map(|kept| &kept.cache),
         });
-        Pipeline { pipeline, layout }
+        Pipeline { pipeline, layout, seconds: None }
     }
 }
 

@@ -1,14 +1,16 @@
 //! Where bytes lie: in a buffer of the GPU, or on the host for the CPU executor.
 
 use crate::context::{Backend, Context};
+use crate::gpu::SharedBuffer;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tilewise_core::kernel::Role;
 use tilewise_core::{Error, Result};
 
 /// Where bytes lie.
 #[derive(Clone, Debug)]
 pub(crate) enum Storage {
     /// From a byte of a buffer to its end.
-    Gpu { buffer: wgpu::Buffer, start: u64 },
+    Gpu { buffer: Arc<SharedBuffer>, start: u64 },
     /// Words, so that any element type is aligned, and the number of bytes of them that count.
     Host { words: Arc<RwLock<Vec<u32>>>, bytes: u64 },
 }
@@ -43,11 +45,13 @@ impl Storage {
         }
     }
 
-    pub(crate) fn of_buffer(buffer: wgpu::Buffer, start: u64) -> Result<Self> {
+    /// A buffer of the caller's from a byte on.
+    pub(crate) fn of_buffer(context: &Context, buffer: wgpu::Buffer, start: u64) -> Result<Self> {
+        let gpu = context.gpu()?;
         if !buffer.usage().contains(wgpu::BufferUsages::STORAGE) {
             return Err(Error::Unsupported(format!("a buffer with usages {:?}: STORAGE is needed", buffer.usage())));
         }
-        Ok(Storage::Gpu { buffer, start })
+        Ok(Storage::Gpu { buffer: gpu.share(buffer), start })
     }
 
     /// Bytes from the start of the storage to its end.
@@ -61,7 +65,7 @@ impl Storage {
     /// Whether both lie in one buffer.
     pub(crate) fn shares(&self, other: &Storage) -> bool {
         match (self, other) {
-            (Storage::Gpu { buffer: a, .. }, Storage::Gpu { buffer: b, .. }) => a == b,
+            (Storage::Gpu { buffer: a, .. }, Storage::Gpu { buffer: b, .. }) => ***a == ***b,
             (Storage::Host { words: a, .. }, Storage::Host { words: b, .. }) => Arc::ptr_eq(a, b),
             _ => false,
         }
@@ -85,18 +89,32 @@ impl Storage {
 }
 
 /// Storage, and the byte of its buffer from which it is bound.
-#[derive(Clone, Debug)]
-pub(crate) struct Bound {
-    pub(crate) storage: Storage,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound<'a> {
+    pub(crate) storage: &'a Storage,
     pub(crate) start: u64,
 }
 
-impl Bound {
-    pub(crate) fn whole(storage: &Storage) -> Self {
+/// Binding numbers in the shaders of products.
+pub(crate) const ROLES: usize = Role::Packed as usize + 1;
+
+/// What each role of a product is bound to, by its number.
+pub(crate) type Buffers<'a> = [Option<Bound<'a>>; ROLES];
+
+impl<'a> Bound<'a> {
+    pub(crate) fn whole(storage: &'a Storage) -> Self {
         let start = match storage {
             Storage::Gpu { start, .. } => *start,
             Storage::Host { .. } => 0,
         };
-        Bound { storage: storage.clone(), start }
+        Bound { storage, start }
+    }
+
+    /// The buffer and the byte, unless it is host storage.
+    pub(crate) fn on_device(self) -> Option<(&'a SharedBuffer, u64)> {
+        match self.storage {
+            Storage::Gpu { buffer, .. } => Some((buffer, self.start)),
+            Storage::Host { .. } => None,
+        }
     }
 }

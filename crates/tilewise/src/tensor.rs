@@ -134,7 +134,7 @@ impl Tensor {
             )));
         }
         count(shape)?;
-        let storage = Storage::of_buffer(buffer, 0)?;
+        let storage = Storage::of_buffer(context, buffer, 0)?;
         let offset = usize::try_from(byte_offset / dtype.bytes())
             .map_err(|_| Error::Overflow(format!("byte offset {byte_offset}")))?;
         let tensor = Tensor {
@@ -411,7 +411,7 @@ impl Tensor {
     }
 
     /// The view as an operand whose batch has `entries` entries, and where its storage is bound. One entry serves all.
-    pub(crate) fn operand(&self, name: &str, entries: u64) -> Result<(Operand, Bound)> {
+    pub(crate) fn operand(&self, name: &str, entries: u64) -> Result<(Operand, Bound<'_>)> {
         let [own, rows, cols] = self.matrix(name)?;
         if own as u64 != entries && own != 1 {
             return Err(Error::Shape(format!("{name} has a batch of {own}, the product one of {entries}")));
@@ -436,7 +436,7 @@ impl Tensor {
     }
 
     /// A vector of `length`, or a matrix \[entries, length\] of them, as an operand.
-    pub(crate) fn vector(&self, name: &str, entries: u64, length: u64) -> Result<(Operand, Bound)> {
+    pub(crate) fn vector(&self, name: &str, entries: u64, length: u64) -> Result<(Operand, Bound<'_>)> {
         let (own, batch_stride) = match self.shape[..] {
             [n] if n as u64 == length => (1, 0),
             [own, n] if n as u64 == length && (own as u64 == entries || own == 1) => (own, self.strides[0] as u64),
@@ -452,7 +452,7 @@ impl Tensor {
     }
 
     /// Bindings start at a multiple of the device's alignment; the operand's offset makes up for the rest.
-    fn bound(&self, transposed: bool, ld: u64, batch_stride: u64) -> (Operand, Bound) {
+    fn bound(&self, transposed: bool, ld: u64, batch_stride: u64) -> (Operand, Bound<'_>) {
         let size = self.dtype.bytes();
         let base = match &self.storage {
             Storage::Gpu { start, .. } => *start,
@@ -471,6 +471,6 @@ impl Tensor {
             batch_stride,
             len: (base + self.storage.bytes()).saturating_sub(start) / size,
         };
-        (operand, Bound { storage: self.storage.clone(), start })
+        (operand, Bound { storage: &self.storage, start })
     }
 }

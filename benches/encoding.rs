@@ -1,0 +1,122 @@
+//! What one product costs on the CPU once it is warm, beside the calls of wgpu that it ends in and the planning that it is spared. On the adapter that
+//! `TILEWISE_ADAPTER` names, else on the first that opens; nothing is submitted.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use tilewise::tilewise_core::plan;
+use tilewise::wgpu::{CommandEncoder, ComputePass, ComputePassDescriptor};
+use tilewise::{Activation, Context, ContextOptions, DType, Gemm, Tensor, wgpu};
+use tilewise_shaders::LIBRARY;
+
+/// Products per encoder: a layer or a few of a model.
+const PRODUCTS: u64 = 64;
+
+fn context() -> Context {
+    let named = Context::new().ok().filter(|context| !context.is_cpu());
+    let open = |adapter: tilewise::AdapterDescription| {
+        Context::with_options(&ContextOptions::adapter(adapter.name)).ok().filter(|context| !context.is_cpu())
+    };
+    named
+        .or_else(|| pollster::block_on(tilewise::adapters()).into_iter().find_map(open))
+        .expect("an adapter: encoding needs one, even if it is a software one")
+}
+
+/// Time of `count` calls of `encode`, so many to an encoder; making and dropping encoders is left out.
+fn encoding(context: &Context, count: u64, mut encode: impl FnMut(&mut CommandEncoder, u64)) -> Duration {
+    let device = context.device().expect("a GPU");
+    let mut time = Duration::ZERO;
+    for first in (0..count).step_by(PRODUCTS as usize) {
+        let mut encoder = device.create_command_encoder(&Default::default());
+        let start = Instant::now();
+        encode(&mut encoder, PRODUCTS.min(count - first));
+        time += start.elapsed();
+        drop(encoder);
+    }
+    time
+}
+
+/// A pipeline that does nothing, and its bind group.
+fn raw(device: &wgpu::Device) -> (wgpu::ComputePipeline, wgpu::BindGroup) {
+    let source = wgpu::ShaderSource::Wgsl(include_str!("shaders/nothing.wgsl").into());
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: None,
+        layout: None,
+        module: &module,
+        entry_point: None,
+        compilation_options: Default::default(),
+        cache: None,
+    });
+    let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &[] });
+    let group = wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &[] };
+    (pipeline, device.create_bind_group(&group))
+}
+
+fn products(criterion: &mut Criterion) {
+    let context = context();
+    println!("on {} ({}), {}", context.adapter_name(), context.backend_name(), context.driver());
+    let tensor = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).expect("a small tensor");
+    let (a, b, bias) = (tensor(&[64, 2048]), tensor(&[2048, 64]), tensor(&[64]));
+    // Two outputs in turn, because wgpu skips what is set already.
+    let outputs = [tensor(&[64, 64]), tensor(&[64, 64])];
+    let gemm = Gemm::new(&a, &b).bias(&bias).activation(Activation::Gelu).kernel("naive");
+    let split = Gemm::new(&a, &b).kernel("gemv/4x4+k2");
+    for product in [&gemm, &split] {
+        outputs.iter().for_each(|c| product.run_into(c).expect("a product"));
+    }
+    context.wait().expect("the device");
+    let pass = |encoder: &mut CommandEncoder, record: &mut dyn FnMut(&mut ComputePass<'_>)| {
+        record(&mut encoder.begin_compute_pass(&ComputePassDescriptor::default()));
+    };
+    let output = |i: u64| &outputs[(i % 2) as usize];
+
+    for (name, product) in [("one GEMM", &gemm), ("one GEMM of two passes", &split)] {
+        criterion.bench_function(&format!("encode {name}"), |bencher| {
+            bencher.iter_custom(|count| {
+                encoding(&context, count, |encoder, products| {
+                    (0..products).for_each(|i| product.encode(encoder, output(i)).expect("a warm product"));
+                })
+            });
+        });
+        criterion.bench_function(&format!("record {name}"), |bencher| {
+            bencher.iter_custom(|count| {
+                encoding(&context, count, |encoder, products| {
+                    pass(encoder, &mut |pass| {
+                        (0..products).for_each(|i| product.record(pass, output(i)).expect("a warm product"));
+                    });
+                })
+            });
+        });
+    }
+
+    let raws = [(); 2].map(|()| raw(context.device().expect("a GPU")));
+    let record = |pass: &mut ComputePass<'_>, i: u64| {
+        let (pipeline, group) = &raws[(i % 2) as usize];
+        pass.set_pipeline(pipeline);
+        pass.set_bind_group(0, group, &[]);
+        pass.dispatch_workgroups(1, 1, 1);
+    };
+    criterion.bench_function("encode wgpu's calls alone", |bencher| {
+        bencher.iter_custom(|count| {
+            encoding(&context, count, |encoder, products| {
+                (0..products).for_each(|i| pass(encoder, &mut |pass| record(pass, i)));
+            })
+        });
+    });
+    criterion.bench_function("record wgpu's calls alone", |bencher| {
+        bencher.iter_custom(|count| {
+            encoding(&context, count, |encoder, products| {
+                pass(encoder, &mut |pass| (0..products).for_each(|i| record(pass, i)));
+            })
+        });
+    });
+
+    let problem = gemm.problem().expect("a small product");
+    criterion.bench_function("plan one GEMM, cold", |bencher| {
+        bencher.iter(|| plan(black_box(&problem), context.caps(), &LIBRARY, None).is_ok());
+    });
+}
+
+criterion_group!(benches, products);
+criterion_main!(benches);

@@ -1,0 +1,118 @@
+//! What was made once and is used again.
+
+use crate::gpu::lock;
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Mutex;
+use tilewise_core::Result;
+
+/// Values by what they were made from, up to a number of them: then all are forgotten at once.
+pub(crate) struct Cache<K, V> {
+    most: usize,
+    table: Mutex<Table<K, V>>,
+}
+
+struct Table<K, V> {
+    /// How often all was forgotten.
+    clears: u64,
+    made: HashMap<K, V>,
+}
+
+impl<K: Hash + Eq, V: Clone> Cache<K, V> {
+    pub(crate) fn new(most: usize) -> Self {
+        Cache { most, table: Mutex::new(Table { clears: 0, made: HashMap::new() }) }
+    }
+
+    pub(crate) fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        lock(&self.table).made.get(key).cloned()
+    }
+
+    /// The value for `key`, made when it is asked for the first time. No lock is held meanwhile: of threads that ask at once each makes one, and all
+    /// get the first. What [`clear`](Self::clear) came between is not kept.
+    pub(crate) fn get_or_make<Q>(&self, key: &Q, make: impl FnOnce() -> Result<V>) -> Result<V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let clears = {
+            let table = lock(&self.table);
+            if let Some(value) = table.made.get(key) {
+                return Ok(value.clone());
+            }
+            table.clears
+        };
+        let value = make()?;
+        let mut table = lock(&self.table);
+        if table.clears != clears {
+            return Ok(value);
+        }
+        if table.made.len() >= self.most {
+            drop(table);
+            self.clear();
+            table = lock(&self.table);
+        }
+        Ok(table.made.entry(key.to_owned()).or_insert(value).clone())
+    }
+
+    /// Forgets everything, also what is being made just now.
+    pub(crate) fn clear(&self) {
+        let mut table = lock(&self.table);
+        table.clears += 1;
+        let made = std::mem::take(&mut table.made);
+        drop(table);
+        // Without the lock, whatever a driver does when its objects go.
+        drop(made);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Barrier};
+    use tilewise_core::Error;
+
+    #[test]
+    fn makes_once_and_keeps_no_errors() {
+        let cache = Cache::<String, u32>::new(2);
+        assert!(cache.get_or_make("a", || Err(Error::Value("no".into()))).is_err());
+        assert_eq!(cache.get("a"), None);
+        assert_eq!(cache.get_or_make("a", || Ok(1)).unwrap(), 1);
+        assert_eq!(cache.get_or_make("a", || panic!("it is there")).unwrap(), 1);
+        // The third makes room by forgetting the others.
+        for (key, value) in [("b", 2), ("c", 3)] {
+            cache.get_or_make(key, || Ok(value)).unwrap();
+        }
+        assert_eq!(["a", "b", "c"].map(|key| cache.get(key)), [None, None, Some(3)]);
+    }
+
+    #[test]
+    fn forgets_what_was_being_made() {
+        let cache = Cache::<String, u32>::new(9);
+        let make = || {
+            cache.clear();
+            Ok(1)
+        };
+        assert_eq!(cache.get_or_make("a", make).unwrap(), 1);
+        assert_eq!(cache.get("a"), None);
+    }
+
+    #[test]
+    fn threads_that_meet_get_one_value() {
+        let (cache, both) = (Cache::<u32, Arc<usize>>::new(9), Barrier::new(2));
+        let ask = |number| {
+            let make = || {
+                both.wait();
+                Ok(Arc::new(number))
+            };
+            cache.get_or_make(&7, make).unwrap()
+        };
+        let [first, second] = std::thread::scope(|scope| {
+            [1, 2].map(|number| scope.spawn(move || ask(number))).map(|thread| thread.join().unwrap())
+        });
+        assert!(Arc::ptr_eq(&first, &second));
+    }
+}

@@ -1,0 +1,128 @@
+//! Plans made ready to run, and recording them.
+
+use super::Gpu;
+use super::bind::{Bound, Identity, Key};
+use crate::pipeline::Pipeline;
+use crate::storage::Buffers;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::{Pass, Plan};
+use tilewise_core::{Activation, Bias, Epilogue, Error, Grouping, Operand, Problem, Result};
+
+/// A plan whose pipelines are compiled and whose parameters lie on the device.
+pub(crate) struct Prepared {
+    identity: Identity,
+    steps: Vec<Step>,
+    scratch_bytes: u64,
+    packed_bytes: u64,
+}
+
+/// A pass with what it needs whatever its buffers are.
+struct Step {
+    pass: Pass,
+    pipeline: Pipeline,
+    uniform: wgpu::Buffer,
+}
+
+/// A problem and the kernel asked for, in a form that can be looked up: factors by their bits.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Asked {
+    sizes: [u64; 4],
+    operands: [Operand; 3],
+    grouping: Grouping,
+    factors: [u32; 2],
+    bias: Option<Bias>,
+    activation: Activation,
+    residual: Option<Operand>,
+    kernel: Option<Arc<str>>,
+}
+
+impl Asked {
+    /// Of a problem that [`check`](tilewise_core::plan::check) has passed. How long the storage is that holds an operand concerns that check alone.
+    pub(crate) fn new(problem: &Problem, kernel: Option<&Arc<str>>) -> Self {
+        let Problem { m, n, k, batch, a, b, c, grouping, epilogue } = *problem;
+        let Epilogue { alpha, beta, bias, activation, residual } = epilogue;
+        let placed = |operand| Operand { len: 0, ..operand };
+        Asked {
+            sizes: [m, n, k, batch],
+            operands: [a, b, c].map(placed),
+            grouping,
+            factors: [alpha, beta].map(f32::to_bits),
+            bias: bias.map(|bias| Bias { operand: placed(bias.operand), ..bias }),
+            activation,
+            residual: residual.map(placed),
+            kernel: kernel.cloned(),
+        }
+    }
+}
+
+impl Gpu {
+    /// What runs a problem, by `plan`, which is called when the problem is met for the first time.
+    pub(crate) fn prepare(&self, asked: &Asked, plan: impl FnOnce() -> Result<Plan>) -> Result<Arc<Prepared>> {
+        self.plans.get_or_make(asked, || {
+            let Plan { passes, scratch_bytes, packed_bytes, .. } = plan()?;
+            let step = |pass: Pass| {
+                let pipeline = self.pipelines.get(self, &pass)?;
+                let uniform = self.uniform(bytemuck::bytes_of(&pass.params))?;
+                Ok(Step { pass, pipeline, uniform })
+            };
+            let steps = passes.into_iter().map(step).collect::<Result<_>>()?;
+            Ok(Arc::new(Prepared { identity: self.groups.identity(), steps, scratch_bytes, packed_bytes }))
+        })
+    }
+
+    /// Records a plan's passes.
+    pub(crate) fn record(
+        &self,
+        pass: &mut wgpu::ComputePass<'_>,
+        prepared: &Prepared,
+        buffers: &Buffers<'_>,
+    ) -> Result<()> {
+        self.alive()?;
+        let scratch = self.at_least(&self.scratch, "tilewise scratch", prepared.scratch_bytes)?;
+        let packed = self.at_least(&self.packed, "tilewise packed", prepared.packed_bytes)?;
+        let mut bound = buffers.map(|bound| bound?.on_device());
+        bound[Role::Scratch as usize] = scratch.as_deref().map(|buffer| (buffer, 0));
+        bound[Role::Packed as usize] = packed.as_deref().map(|buffer| (buffer, 0));
+        let key = Key::new(&prepared.identity, &bound);
+        let groups = match self.groups.get(&key) {
+            Some(groups) => groups,
+            None => {
+                let bind = |step| self.bind(step, &bound);
+                let groups: Arc<[_]> = prepared.steps.iter().map(bind).collect::<Result<_>>()?;
+                self.groups.insert(key, groups.clone());
+                groups
+            }
+        };
+        for (step, group) in prepared.steps.iter().zip(&*groups) {
+            let [x, y] = step.pass.grid;
+            pass.set_pipeline(&step.pipeline.pipeline);
+            pass.set_bind_group(0, group, &[]);
+            pass.dispatch_workgroups(x, y, 1);
+        }
+        Ok(())
+    }
+
+    fn bind(&self, step: &Step, bound: &Bound<'_>) -> Result<wgpu::BindGroup> {
+        let Step { pass, pipeline, uniform } = step;
+        let mut entries =
+            vec![wgpu::BindGroupEntry { binding: Role::Params.binding(), resource: uniform.as_entire_binding() }];
+        for binding in &pass.bindings {
+            let operand = binding.role.name();
+            let (buffer, offset) = bound[binding.from as usize]
+                .ok_or_else(|| Error::WrongContext(format!("{operand} is not in GPU memory")))?;
+            let offset = offset + binding.start;
+            if offset + binding.bytes > buffer.size() {
+                let len = (buffer.size() - offset.min(buffer.size())) / binding.element_bytes;
+                let needed = binding.bytes / binding.element_bytes;
+                return Err(Error::BufferTooSmall { operand, needed, len });
+            }
+            let resource = wgpu::BufferBinding { buffer, offset, size: NonZeroU64::new(binding.bytes) };
+            let resource = wgpu::BindingResource::Buffer(resource);
+            entries.push(wgpu::BindGroupEntry { binding: binding.role.binding(), resource });
+        }
+        let (label, layout) = (Some(pass.label.as_str()), &pipeline.layout);
+        self.catch(|| self.device.create_bind_group(&wgpu::BindGroupDescriptor { label, layout, entries: &entries }))
+    }
+}

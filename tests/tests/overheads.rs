@@ -1,0 +1,368 @@
+//! What a product costs beside its work: nothing is allocated once it is warm, what is kept for the next call holds nobody's memory, and what is
+//! compiled in advance is not compiled again.
+
+use std::cell::Cell;
+use std::sync::{Barrier, Once};
+use tilewise::wgpu::{self, BufferUsages};
+use tilewise::{Activation, Context, DType, Error, Gemm, GroupOffsets, Problem, QuantFormat, QuantizedTensor, Tensor};
+use tilewise_tests::{Adapter, adapters};
+
+fn filled(context: &Context, shape: &[usize], value: f32) -> Tensor {
+    Tensor::upload(context, &vec![value; shape.iter().product()], shape).unwrap()
+}
+
+fn zeros(context: &Context, shape: &[usize]) -> Tensor {
+    Tensor::zeros(context, DType::F32, shape).unwrap()
+}
+
+fn read(tensor: &Tensor) -> Vec<f32> {
+    tensor.read_f32_blocking().unwrap()
+}
+
+fn encoder(context: &Context) -> wgpu::CommandEncoder {
+    context.device().unwrap().create_command_encoder(&Default::default())
+}
+
+/// The pipelines and bind groups of as many passes, as any program may have them.
+struct Raw(Vec<(wgpu::ComputePipeline, wgpu::BindGroup)>);
+
+impl Raw {
+    fn new(context: &Context, passes: usize) -> Self {
+        let device = context.device().unwrap();
+        let source = wgpu::ShaderSource::Wgsl("@compute @workgroup_size(1) fn main() {}".into());
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &[] });
+        let pass = |_| {
+            let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: None,
+                layout: None,
+                module: &module,
+                entry_point: None,
+                compilation_options: Default::default(),
+                cache: None,
+            });
+            let group = wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &[] };
+            (pipeline, device.create_bind_group(&group))
+        };
+        Raw((0..passes).map(pass).collect())
+    }
+
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
+        for (pipeline, group) in &self.0 {
+            pass.set_pipeline(pipeline);
+            pass.set_bind_group(0, group, &[]);
+            pass.dispatch_workgroups(1, 1, 1);
+        }
+    }
+
+    fn encode(&self, encoder: &mut wgpu::CommandEncoder) {
+        let descriptor = wgpu::ComputePassDescriptor { label: Some("raw"), timestamp_writes: None };
+        self.record(&mut encoder.begin_compute_pass(&descriptor));
+    }
+}
+
+/// Warm, a product allocates what the calls of wgpu do that it ends in, and nothing else.
+#[track_caller]
+fn allocates_nothing(what: &str, passes: usize, gemm: &Gemm<'_>, c: &Tensor) {
+    let context = c.context();
+    gemm.run_into(c).unwrap();
+    assert_eq!(gemm.plan().unwrap().passes.len(), passes, "{what}: {}", gemm.explain().unwrap());
+    let raw = Raw::new(context, passes);
+
+    const CALLS: usize = 50;
+    let (mut ours, mut theirs) = (encoder(context), encoder(context));
+    {
+        let mut pass = ours.begin_compute_pass(&Default::default());
+        let ours = allocation_counter::measure(|| (0..CALLS).for_each(|_| gemm.record(&mut pass, c).unwrap()));
+        let mut pass = theirs.begin_compute_pass(&Default::default());
+        let theirs = allocation_counter::measure(|| (0..CALLS).for_each(|_| raw.record(&mut pass)));
+        assert_eq!(ours.count_total, theirs.count_total, "{what}: record on {}", context.adapter_name());
+    }
+    let ours = allocation_counter::measure(|| (0..CALLS).for_each(|_| gemm.encode(&mut ours, c).unwrap()));
+    let theirs = allocation_counter::measure(|| (0..CALLS).for_each(|_| raw.encode(&mut theirs)));
+    assert_eq!(ours.count_total, theirs.count_total, "{what}: encode on {}", context.adapter_name());
+}
+
+#[test]
+fn nothing_is_allocated_once_warm() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let (a, b, c) =
+            (filled(context, &[24, 1152], 1.0), filled(context, &[1152, 40], 1.0), zeros(context, &[24, 40]));
+        let plain = Gemm::new(&a, &b).kernel("naive");
+        allocates_nothing("plain", 1, &plain, &c);
+        let planned = Gemm::new(&a, &b);
+        allocates_nothing("planned", planned.plan().unwrap().passes.len(), &planned, &c);
+
+        let (bias, residual) = (filled(context, &[40], 1.0), filled(context, &[24, 40], 1.0));
+        let epilogue = plain.bias(&bias).activation(Activation::Gelu).residual(&residual).alpha(2.0).beta(0.5);
+        allocates_nothing("epilogue", 1, &epilogue, &c);
+        allocates_nothing("split", 2, &epilogue.clone().kernel("gemv/1x4+k2"), &c);
+
+        let weights = QuantFormat::AFFINE4_G64;
+        let w = QuantizedTensor::quantize(context, &[0.5; 40 * 1152], [40, 1152], weights, DType::F16).unwrap();
+        allocates_nothing("quantized", 1, &Gemm::new(&a, &w).kernel("naive"), &c);
+
+        let (experts, ends) =
+            (filled(context, &[3, 1152, 40], 1.0), GroupOffsets::upload(context, &[5, 5, 24]).unwrap());
+        allocates_nothing("grouped", 1, &Gemm::grouped(&a, &experts, &ends).kernel("naive"), &c);
+    }
+}
+
+/// Bytes of the buffers of that label which the device has; none where the backend does not tell.
+fn held(context: &Context, label: &str) -> Option<u64> {
+    context.wait().unwrap();
+    let report = context.device().unwrap().generate_allocator_report()?;
+    Some(report.allocations.iter().filter(|buffer| buffer.name == label).map(|buffer| buffer.size).sum())
+}
+
+/// Runs `test` with a context of its own on every adapter that tells how much memory is in use.
+fn where_memory_is_counted(test: impl Fn(&Adapter, &Context)) {
+    for adapter in adapters() {
+        let context = adapter.another();
+        match held(&context, "") {
+            Some(_) => test(adapter, &context),
+            None => println!("skipped: memory on {}: its backend does not tell", adapter.name()),
+        }
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+/// Whichever operand goes, its memory goes at once, while the others of the same product live on.
+#[test]
+fn dropped_tensors_free_their_memory() {
+    where_memory_is_counted(|adapter, context| {
+        let bytes = || held(context, "tilewise tensor").unwrap() / MIB;
+        let square = || Some(zeros(context, &[512, 512]));
+        for dropped in 0..4 {
+            let mut tensors = [(); 4].map(|()| square());
+            {
+                let [Some(a), Some(b), Some(c), Some(residual)] = &tensors else { panic!("all four are there") };
+                let [a, b, c, residual] = [a, b, c, residual].map(|t| t.slice(&[0..16, 0..16]).unwrap());
+                for _ in 0..2 {
+                    Gemm::new(&a, &b).residual(&residual).run_into(&c).unwrap();
+                    Gemm::new(&a, &b.t()).run_into(&c).unwrap();
+                }
+            }
+            assert_eq!(bytes(), 4, "{}", adapter.name());
+            let view = tensors[dropped].as_ref().unwrap().t();
+            tensors[dropped] = None;
+            assert_eq!(bytes(), 4, "a view holds it still");
+            drop(view);
+            assert_eq!(bytes(), 3, "operand {dropped} on {}", adapter.name());
+            drop(tensors);
+            assert_eq!(bytes(), 0);
+        }
+    });
+}
+
+/// A buffer of the caller's is let go with the last tensor on it; one that he destroys is an error and nothing worse.
+#[test]
+fn buffers_of_the_callers_are_let_go() {
+    where_memory_is_counted(|adapter, context| {
+        let bytes = || held(context, "mine").unwrap() / MIB;
+        let buffer = || {
+            let (label, usage) = (Some("mine"), BufferUsages::STORAGE | BufferUsages::COPY_SRC);
+            let descriptor = wgpu::BufferDescriptor { label, size: MIB, usage, mapped_at_creation: false };
+            context.device().unwrap().create_buffer(&descriptor)
+        };
+        let tensor = |buffer: &wgpu::Buffer, at| {
+            Tensor::from_buffer(context, buffer.clone(), at, DType::F32, &[64, 64], &[64, 1]).unwrap()
+        };
+        let (b, input, output) = (filled(context, &[64, 64], 1.0), buffer(), buffer());
+        let (a, again, c) = (tensor(&input, 0), tensor(&input, 4096), tensor(&output, 0));
+        for a in [&a, &again, &a] {
+            Gemm::new(a, &b).run_into(&c).unwrap();
+        }
+        drop((a, input));
+        assert_eq!(bytes(), 2, "another tensor is on it");
+        drop(again);
+        assert_eq!(bytes(), 1, "{}", adapter.name());
+
+        output.destroy();
+        assert_eq!(bytes(), 0);
+        let a = filled(context, &[64, 64], 2.0);
+        for _ in 0..2 {
+            let error = Gemm::new(&a, &b).run_into(&c).unwrap_err();
+            assert!(matches!(error, Error::Device(_)) && error.to_string().contains("destroyed"), "{error}");
+        }
+        assert_eq!(read(&Gemm::new(&a, &b).run().unwrap()), [128.0; 4096]);
+
+        let c = tensor(&buffer(), 0);
+        Gemm::new(&a, &b).run_into(&c).unwrap();
+        c.buffer().unwrap().0.destroy();
+        let error = Gemm::new(&a, &b).run_into(&c).unwrap_err();
+        assert!(matches!(error, Error::Device(_)), "bound before it was destroyed: {error}");
+        assert_eq!(read(&Gemm::new(&a, &b).run().unwrap()), [128.0; 4096]);
+    });
+}
+
+/// Scratch memory that has grown does not stay behind in its smaller sizes, and products that were recorded with those are right afterwards.
+#[test]
+fn outgrown_scratch_is_let_go() {
+    where_memory_is_counted(|adapter, context| {
+        let (sizes, k) = ([8, 16, 32, 64], 1100);
+        let largest = 2 * 4 * (64 * 64);
+        for _ in 0..2 {
+            for n in sizes {
+                let (a, b) = (filled(context, &[n, k], 1.0), filled(context, &[k, n], 2.0));
+                let c = Gemm::new(&a, &b).kernel("gemv/1x4+k2").run().unwrap();
+                assert_eq!(read(&c), vec![2200.0; n * n], "{}", adapter.name());
+            }
+            let held = held(context, "tilewise scratch").unwrap();
+            assert!((largest..largest + 1024).contains(&held), "{held} bytes, {largest} and some padding are needed");
+        }
+    });
+}
+
+/// New tensors in the memory of old ones: a bind group of the old is never taken for one of the new.
+#[test]
+fn no_bind_group_serves_another_tensor() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let (b, c) = (filled(context, &[16, 16], 1.0), zeros(context, &[16, 16]));
+        for value in 1..30 {
+            let a = filled(context, &[16, 16], value as f32);
+            Gemm::new(&a, &b).run_into(&c).unwrap();
+            assert_eq!(read(&c), [16.0 * value as f32; 256], "{}", adapter.name());
+            // The same plan with the operands exchanged, and from another row on.
+            let square = Gemm::new(&b, &a).run().unwrap();
+            assert_eq!(read(&square), [16.0 * value as f32; 256]);
+            let rows = zeros(context, &[32, 16]);
+            Gemm::new(&a, &b).run_into(&rows.slice(&[16..32, 0..16]).unwrap()).unwrap();
+            assert_eq!(read(&rows), [[0.0; 256], [16.0 * value as f32; 256]].concat());
+        }
+    }
+}
+
+thread_local! {
+    /// Pipelines that this thread has compiled, by the log.
+    static COMPILED: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Compilations;
+
+impl log::Log for Compilations {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if record.target().starts_with("tilewise") && record.args().to_string().starts_with("compiled ") {
+            assert_eq!(record.level(), log::Level::Info);
+            assert!(record.args().to_string().contains(" ms for "), "{}", record.args());
+            COMPILED.set(COMPILED.get() + 1);
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Pipelines that `work` compiles.
+fn compilations(work: impl FnOnce()) -> usize {
+    static LOGGER: Once = Once::new();
+    LOGGER.call_once(|| {
+        log::set_logger(&Compilations).expect("the only logger");
+        log::set_max_level(log::LevelFilter::Info);
+    });
+    let before = COMPILED.get();
+    work();
+    COMPILED.get() - before
+}
+
+/// The log and `explain` tell of the first use; after `warm_up` there is none left.
+#[test]
+fn compiled_in_advance() {
+    for adapter in adapters() {
+        let context = adapter.another();
+        let (a, b) = (zeros(&context, &[33, 64]), zeros(&context, &[64, 20]));
+        let bias = zeros(&context, &[20]);
+        let with_bias = Gemm::new(&a, &b).bias(&bias).activation(Activation::Silu);
+        let halves = Gemm::new(&a, &b).out_dtype(DType::F16);
+        let told = |gemm: &Gemm<'_>, what| {
+            let text = gemm.explain().unwrap();
+            let passes = gemm.plan().unwrap().passes.len();
+            text.lines().rev().take(passes).filter(|l| l.starts_with("pipeline of pass") && l.contains(what)).count()
+                == passes
+        };
+        assert!(told(&with_bias, "not compiled yet"), "{}", with_bias.explain().unwrap());
+        let problems = [&with_bias, &halves].map(|gemm| gemm.problem().unwrap());
+        assert!(compilations(|| context.warm_up(&problems).unwrap()) >= 2);
+        let seconds = with_bias.explain().unwrap();
+        assert!(told(&with_bias, "  compiled in ") && told(&halves, "  compiled in "), "{seconds}");
+        let later = compilations(|| {
+            context.warm_up(&problems).unwrap();
+            with_bias.run().unwrap();
+            halves.run().unwrap();
+        });
+        assert_eq!(later, 0, "{}", adapter.name());
+        assert_eq!(with_bias.explain().unwrap(), seconds);
+
+        let fresh = Gemm::new(&a, &b).kernel("gemv/1x4+k2");
+        assert!(told(&fresh, "not compiled yet"));
+        assert!(compilations(|| drop(fresh.run().unwrap())) > 0 && told(&fresh, "  compiled in "));
+        assert_eq!(compilations(|| drop(fresh.run().unwrap())), 0);
+    }
+}
+
+/// Problems that cannot be run are refused in advance, by the CPU executor too.
+#[test]
+fn warm_up_refuses() {
+    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
+    for context in contexts {
+        let fine = Problem::dense(DType::F32, 3, 5, 7);
+        context.warm_up(&[]).unwrap();
+        context.warm_up(&[fine, Problem::dense(DType::F32, 0, 5, 7)]).unwrap();
+        let mut short = fine;
+        short.b.len = 34;
+        let error = context.warm_up(&[fine, short]).unwrap_err();
+        assert!(matches!(error, Error::BufferTooSmall { operand: "B", needed: 35, len: 34 }), "{error}");
+        let error = context.warm_up(&[Problem::dense(DType::I32, 3, 5, 7)]).unwrap_err();
+        assert!(matches!(error, Error::Unsupported(_)), "{error}");
+        // One that fits is no excuse for one that does not.
+        let (a, b) = (zeros(&context, &[3, 7]), zeros(&context, &[7, 5]));
+        Gemm::new(&a, &b).run().unwrap();
+        assert!(context.warm_up(&[short]).is_err());
+    }
+}
+
+/// More problems than plans are kept for.
+#[test]
+fn many_problems() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let (a, b, c) = (filled(context, &[4, 4], 1.0), filled(context, &[4, 4], 1.0), zeros(context, &[4, 4]));
+        let gemm = Gemm::new(&a, &b).kernel("naive");
+        for alpha in (0..1500).chain([0, 7]) {
+            gemm.clone().alpha(alpha as f32).run_into(&c).unwrap();
+            if alpha % 250 == 7 {
+                assert_eq!(read(&c), [4.0 * alpha as f32; 16], "{}", adapter.name());
+            }
+        }
+    }
+}
+
+/// Threads that meet a problem at the same time, and for the first time.
+#[test]
+fn threads_meet() {
+    for adapter in adapters() {
+        let context = adapter.another();
+        for n in [8, 12, 40] {
+            let (b, start) = (filled(&context, &[1100, n], 1.0), Barrier::new(4));
+            std::thread::scope(|scope| {
+                for value in 1..5 {
+                    let (context, b, start) = (&context, &b, &start);
+                    scope.spawn(move || {
+                        let (a, c) = (filled(context, &[2, 1100], value as f32), zeros(context, &[2, n]));
+                        start.wait();
+                        for kernel in ["gemv/1x4+k2", "naive"] {
+                            Gemm::new(&a, b).kernel(kernel).run_into(&c).unwrap();
+                            assert_eq!(read(&c), vec![1100.0 * value as f32; 2 * n], "{kernel}");
+                        }
+                    });
+                }
+            });
+        }
+    }
+}
