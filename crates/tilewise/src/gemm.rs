@@ -208,12 +208,16 @@ impl<'a> Gemm<'a> {
 
     /// Which kernel was chosen and why not another, as text. Errors as [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
-        let (bundle, caps, forced) = (self.bundle(None)?, self.context().caps(), self.forced()?);
+        let (bundle, caps) = (self.bundle(None)?, self.context().caps());
         if self.context().is_cpu() {
             let plan = self.plan_bundle(&bundle)?;
             return Ok(tilewise_core::plan::describe(&plan.problem, caps) + "chosen  matrixmultiply, its only kernel\n");
         }
-        tilewise_core::explain(&bundle.problem, caps, &LIBRARY, forced.as_ref())
+        let Some((forced, who)) = self.context().forced(self.kernel.as_deref(), &bundle.problem)? else {
+            return tilewise_core::explain(&bundle.problem, caps, &LIBRARY, None);
+        };
+        let text = tilewise_core::explain(&bundle.problem, caps, &LIBRARY, Some(&forced))?;
+        Ok(format!("{text}forced by {who}\n"))
     }
 
     /// The problem that the planner sees for an output that [`run`](Self::run) would allocate. Errors as [`run`](Self::run).
@@ -245,12 +249,13 @@ impl<'a> Gemm<'a> {
         }
     }
 
-    fn forced(&self) -> Result<Option<Forced>> {
-        self.kernel.as_deref().map(str::parse).transpose()
+    /// The kernel that the call, the context or the tuner asks for.
+    fn forced(&self, problem: &Problem) -> Result<Option<Forced>> {
+        Ok(self.context().forced(self.kernel.as_deref(), problem)?.map(|(forced, _)| forced))
     }
 
     pub(crate) fn plan_bundle(&self, bundle: &Bundle) -> Result<Plan> {
-        let (caps, forced) = (self.context().caps(), self.forced()?);
+        let (caps, forced) = (self.context().caps(), self.forced(&bundle.problem)?);
         if !self.context().is_cpu() {
             return tilewise_core::plan(&bundle.problem, caps, &LIBRARY, forced.as_ref());
         }
