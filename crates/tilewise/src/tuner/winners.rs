@@ -107,6 +107,7 @@ impl Kept {
         crate::pipeline::replace(&self.path, self.text(&entries).as_bytes())
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn text(&self, entries: &Entries) -> String {
         let mut text = format!("{MAGIC}\t{VERSION}\t{}\n", self.header.join("\t"));
         for (class, winner) in entries {
@@ -228,6 +229,25 @@ mod tests {
             assert!(kept().parse(&changed).is_err(), "{changed:?}");
         }
         assert!(kept().parse(&format!("{text}{text}")).is_err());
+    }
+
+    #[test]
+    fn writers_at_once_lose_nothing() {
+        let folder = std::env::temp_dir().join(format!("tilewise-winners-{}", std::process::id()));
+        let path = folder.join("tuned.txt");
+        std::thread::scope(|scope| {
+            for writer in 0..8 {
+                let file = Kept { path: path.clone(), ..kept() };
+                scope.spawn(move || {
+                    for entry in 0..10 {
+                        file.add(&format!("{writer} {entry}"), None).unwrap();
+                        assert!(file.read().unwrap().len() > entry);
+                    }
+                });
+            }
+        });
+        assert_eq!(Kept { path, ..kept() }.read().unwrap().len(), 80);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
