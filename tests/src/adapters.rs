@@ -13,7 +13,7 @@ const WORDS: [&str; 6] = ["vulkan", "metal", "dx12", "f16", "lavapipe", "swiftsh
 pub struct Adapter {
     /// What wgpu says of it.
     pub description: AdapterDescription,
-    /// A context without a pipeline cache on disk, so that no run depends on an earlier one.
+    /// A context without files, so that no run depends on an earlier one.
     pub context: Context,
 }
 
@@ -66,7 +66,7 @@ impl Adapter {
 
 /// Opens an adapter by name, as any user would.
 pub fn open(name: &str) -> tilewise::Result<Context> {
-    Context::with_options(&ContextOptions { adapter: Some(name.into()), pipeline_cache: None })
+    Context::with_options(&ContextOptions { pipeline_cache: None, tuned: None, ..ContextOptions::adapter(name) })
 }
 
 /// Every adapter that can be opened. Those that cannot are printed with the reason.

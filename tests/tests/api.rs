@@ -247,7 +247,8 @@ fn pipeline_cache() {
         let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("pipelines-{number}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        let options = ContextOptions { adapter: Some(adapter.name().into()), pipeline_cache: Some(folder.clone()) };
+        let options =
+            ContextOptions { pipeline_cache: Some(folder.clone()), ..ContextOptions::adapter(adapter.name()) };
         let use_once = || {
             let context = Context::with_options(&options).unwrap();
             let a = upload(&context, &[8, 8], 1);
@@ -288,7 +289,8 @@ fn pipeline_cache() {
     // A folder that cannot be made is no reason to fail.
     if let Some(adapter) = adapters().first() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-        let options = ContextOptions { adapter: Some(adapter.name().into()), pipeline_cache: Some(file.join("below")) };
+        let options =
+            ContextOptions { pipeline_cache: Some(file.join("below")), ..ContextOptions::adapter(adapter.name()) };
         let context = Context::with_options(&options).unwrap();
         context.matmul(&upload(&context, &[2, 2], 1), &upload(&context, &[2, 2], 1)).unwrap();
     }

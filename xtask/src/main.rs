@@ -9,6 +9,7 @@ mod mutate;
 mod process;
 mod test;
 mod tidy;
+mod tune;
 
 use std::env;
 use std::path::PathBuf;
@@ -36,6 +37,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Time every kernel for named shapes, and keep the fastest for later runs.
+    Tune {
+        /// Arguments of the program; `--help` lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Plant mistakes in the WGSL, one at a time, and fail unless the suite notices every one.
     Mutate {
         /// Arguments of the program; `--help` lists them.
@@ -56,6 +63,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::main(options),
         Task::CheckTargets => check_targets::main(),
         Task::Bench { args } => bench::main(args),
+        Task::Tune { args } => tune::main(args),
         Task::Mutate { args } => mutate::main(args),
         Task::Tidy => tidy::main(),
         Task::Budget => budget::main(),

@@ -152,6 +152,16 @@ impl Forced {
     }
 }
 
+impl std::fmt::Display for Forced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.kernel)?;
+        if let Some(variant) = &self.variant {
+            write!(f, "/{variant}")?;
+        }
+        self.splits.map_or(Ok(()), |splits| write!(f, "+k{splits}"))
+    }
+}
+
 impl std::str::FromStr for Forced {
     type Err = Error;
 
@@ -229,8 +239,8 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
     Ok(plan)
 }
 
-/// Every kernel, variant and number of parts of K that serves the problem (of one that is cut, the first piece), the cheapest by estimate first: what a tuner or a benchmark tries. Each can be
-/// forced by its name, `Choice::to_string()`.
+/// Every kernel, variant and number of parts of K that serves the problem (of one that is cut, the first piece), the cheapest by estimate first: what a
+/// tuner or a benchmark tries. Each can be forced by its name, `Choice::to_string()`, to which `+k1` must be added where K is to stay in one part.
 ///
 /// # Errors
 /// As [`plan`], but none when there is nothing to choose from.
@@ -240,6 +250,16 @@ pub fn choices(problem: &Problem, caps: &Caps, library: &Library) -> Result<Vec<
     let mut accepted: Vec<_> = all.iter().filter_map(|c| Some(c.choice(*c.verdict.as_ref().ok()?))).collect();
     accepted.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     Ok(accepted)
+}
+
+/// Whether a kernel asked for by name takes the problem and is of use for it, as [`plan`] asks of the candidates for its own choice.
+pub fn admits(problem: &Problem, caps: &Caps, library: &Library, named: &Forced) -> bool {
+    let mut kernels = library.kernels.iter().filter(|kernel| kernel.name == named.kernel);
+    let is_named = |variant: &Variant| named.variant.as_deref().is_none_or(|name| name == variant.name);
+    let of_use = |kernel: &KernelDef| {
+        kernel.variants.iter().any(|variant| is_named(variant) && (kernel.admit)(problem, variant).is_ok())
+    };
+    kernels.any(of_use) && plan(problem, caps, library, Some(named)).is_ok()
 }
 
 /// The cheapest of the accepted candidates.

@@ -1,9 +1,11 @@
 //! A device to compute on, with everything worth keeping between calls.
 
 use crate::adapter::{self, AdapterDescription};
-use crate::gemm::{self, Gemm};
+use crate::gemm::Gemm;
 use crate::gpu::{Asked, Gpu, Prepared};
+use crate::overrides::Preferences;
 use crate::tensor::Tensor;
+use crate::tuner::Winners;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tilewise_core::{Caps, CoopMatrix, DeviceClass, Error, Plan, Problem, Result};
@@ -13,26 +15,30 @@ use tilewise_shaders::LIBRARY;
 #[derive(Clone, Debug)]
 pub struct ContextOptions {
     /// Part of an adapter's name (any case), the name of a backend (`vulkan`, `metal`, `dx12`, `gl`), or `cpu` for the CPU executor. Absent: the
-    /// best hardware GPU, and the CPU executor when there is none.
+    /// best hardware GPU, and the CPU executor when there is none. `TILEWISE_ADAPTER`.
     pub adapter: Option<String>,
-    /// Folder in which compiled pipelines are kept between runs, where the backend can (Vulkan); absent: nowhere.
+    /// Folder in which compiled pipelines are kept between runs, where the backend can (Vulkan); absent: nowhere. `TILEWISE_CACHE_DIR`, by default
+    /// the user's cache folder; empty: nowhere.
     pub pipeline_cache: Option<PathBuf>,
-}
-
-impl Default for ContextOptions {
-    /// The adapter named by the environment variable `TILEWISE_ADAPTER`, if set and not empty; pipelines kept in the user's cache folder
-    /// (`TILEWISE_CACHE_DIR` names another, and an empty value none).
-    fn default() -> Self {
-        let adapter = std::env::var_os("TILEWISE_ADAPTER").filter(|name| !name.is_empty());
-        let adapter = adapter.map(|name| name.to_string_lossy().into_owned());
-        ContextOptions { adapter, pipeline_cache: crate::pipeline::default_folder() }
-    }
+    /// Folder with the file of this adapter's tuned kernels, which is read when the context opens and written by [`Context::tune`]; absent: they
+    /// are kept for the life of the context only. As `pipeline_cache`, and absent with `TILEWISE_NO_TUNED=1`.
+    pub tuned: Option<PathBuf>,
+    /// The kernel of every product that does not name its own, as [`Gemm::kernel`] takes it; a product that it cannot compute is an error.
+    /// `TILEWISE_KERNEL`.
+    pub kernel: Option<String>,
+    /// Whether kernels may use the matrix units. `TILEWISE_NO_COOP=1`: no.
+    pub matrix_units: bool,
 }
 
 impl ContextOptions {
     /// The defaults, with the adapter named here. See [`ContextOptions::adapter`].
     pub fn adapter(name: impl Into<String>) -> Self {
         ContextOptions { adapter: Some(name.into()), ..ContextOptions::default() }
+    }
+
+    /// The defaults, without files.
+    fn without_files() -> Self {
+        ContextOptions { pipeline_cache: None, tuned: None, ..ContextOptions::default() }
     }
 }
 
@@ -44,6 +50,7 @@ pub(crate) enum Backend {
 pub(crate) struct Inner {
     pub(crate) backend: Backend,
     pub(crate) caps: Caps,
+    pub(crate) preferences: Preferences,
 }
 
 /// A device, its queue, and what is kept between calls: plans, compiled pipelines, bind groups, uniform and scratch buffers. Cheap to clone; clones are the same
@@ -84,7 +91,7 @@ impl Context {
     pub async fn request(options: &ContextOptions) -> Result<Context> {
         match options.adapter.as_deref() {
             Some("") => Err(Error::NoAdapter("an empty name was asked for".into())),
-            Some(name) if name.eq_ignore_ascii_case("cpu") => Ok(Self::cpu()),
+            Some(name) if name.eq_ignore_ascii_case("cpu") => Ok(Self::on_cpu(options)),
             Some(name) => {
                 let matching = |adapter: &&wgpu::Adapter| {
                     let found = AdapterDescription::of(adapter);
@@ -110,7 +117,7 @@ impl Context {
                     None => {
                         static SAID: std::sync::Once = std::sync::Once::new();
                         SAID.call_once(|| log::warn!("no hardware GPU found: products run on the CPU executor"));
-                        Ok(Self::cpu())
+                        Ok(Self::on_cpu(options))
                     }
                 }
             }
@@ -131,31 +138,39 @@ impl Context {
             .map_err(|error| Error::NoDevice(format!("{}: {error}", adapter.get_info().name)))?;
         let gpu = Gpu::new(device, queue, options.pipeline_cache.as_deref());
         gpu.watch();
-        Ok(Self::from_gpu(gpu, adapter::coop_of(adapter)))
+        Ok(Self::on_gpu(gpu, adapter::coop_of(adapter), options))
     }
 
     /// A context on a device and queue of the caller's, made with whatever features and limits; [`required_features`](crate::required_features) and
     /// [`required_limits`](crate::required_limits) say what is best asked for. The device's error handlers are left as they are, so that a lost device
     /// shows only where it fails an operation. Matrix units stay unused, because a device does not tell what they are: [`from_adapter`](Self::from_adapter)
-    /// does.
+    /// does. Of the environment, what [`ContextOptions`] says of kernels and matrix units holds here too; files are neither read nor written.
     pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Context {
-        Self::from_gpu(Gpu::new(device, queue, None), Vec::new())
+        Self::on_gpu(Gpu::new(device, queue, None), Vec::new(), &ContextOptions::without_files())
     }
 
     /// As [`from_wgpu`](Self::from_wgpu), on a device of this adapter. Its matrix units are used if the device has wgpu's feature
     /// `EXPERIMENTAL_COOPERATIVE_MATRIX`, which [`required_features`](crate::required_features) names and
     /// [`experimental_features`](crate::experimental_features) permits.
     pub fn from_adapter(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Context {
-        Self::from_gpu(Gpu::new(device, queue, None), adapter::coop_of(adapter))
+        Self::on_gpu(Gpu::new(device, queue, None), adapter::coop_of(adapter), &ContextOptions::without_files())
     }
 
-    fn from_gpu(gpu: Gpu, coop: Vec<CoopMatrix>) -> Context {
-        let caps = adapter::caps(&gpu.device.adapter_info(), gpu.device.features(), &gpu.device.limits(), coop);
-        Context(Arc::new(Inner { backend: Backend::Gpu(Box::new(gpu)), caps }))
+    fn on_gpu(gpu: Gpu, coop: Vec<CoopMatrix>, options: &ContextOptions) -> Context {
+        let info = gpu.device.adapter_info();
+        let coop = if options.matrix_units { coop } else { Vec::new() };
+        let caps = adapter::caps(&info, gpu.device.features(), &gpu.device.limits(), coop);
+        let winners = options.tuned.as_deref().map(|folder| Winners::open(folder, &info)).unwrap_or_default();
+        let preferences = Preferences::new(options, winners);
+        Context(Arc::new(Inner { backend: Backend::Gpu(Box::new(gpu)), caps, preferences }))
     }
 
     /// A context that computes on the CPU, with the same results up to rounding.
     pub fn cpu() -> Context {
+        Self::on_cpu(&ContextOptions::without_files())
+    }
+
+    fn on_cpu(options: &ContextOptions) -> Context {
         let caps = Caps {
             name: "CPU executor".into(),
             class: DeviceClass::Cpu,
@@ -163,7 +178,8 @@ impl Context {
             max_buffer_bytes: isize::MAX as u64,
             ..Caps::webgpu_default()
         };
-        Context(Arc::new(Inner { backend: Backend::Cpu, caps }))
+        let preferences = Preferences::new(options, Winners::default());
+        Context(Arc::new(Inner { backend: Backend::Cpu, caps, preferences }))
     }
 
     /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal or 1; the output has A's dtype.
@@ -251,7 +267,7 @@ impl Context {
 
     /// The plan of a problem, with the kernel of that name; on the CPU executor one without passes.
     pub(crate) fn plan(&self, problem: &Problem, kernel: Option<&str>) -> Result<Plan> {
-        let forced = gemm::forced(kernel)?;
+        let forced = self.forced(kernel, problem)?.map(|(forced, _)| forced);
         if !self.is_cpu() {
             return tilewise_core::plan(problem, self.caps(), &LIBRARY, forced.as_ref());
         }

@@ -8,7 +8,7 @@ use crate::storage::{Bound, Buffers};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
-use tilewise_core::plan::{Choice, Forced, Plan};
+use tilewise_core::plan::{Choice, Plan};
 use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Problem, Result};
 use tilewise_shaders::LIBRARY;
 
@@ -215,7 +215,12 @@ impl<'a> Gemm<'a> {
             let described = tilewise_core::plan::describe(&plan.problem, context.caps());
             return Ok(described + "chosen  matrixmultiply, its only kernel\n");
         };
-        let mut text = tilewise_core::explain(&problem, context.caps(), &LIBRARY, forced(kernel)?.as_ref())?;
+        let forced = context.forced(kernel, &problem)?;
+        let asked = forced.as_ref().map(|(forced, _)| forced);
+        let mut text = tilewise_core::explain(&problem, context.caps(), &LIBRARY, asked)?;
+        if let Some((_, who)) = forced {
+            text += &format!("forced by {who}\n");
+        }
         for (pass, number) in plan.passes.iter().zip(1..) {
             text += &format!("pipeline of pass {number}  {}\n", gpu.pipelines.state(pass));
         }
@@ -406,11 +411,6 @@ impl<'a> Gemm<'a> {
         };
         Ok(Bundle { problem, buffers })
     }
-}
-
-/// The kernel that a problem is to run with, whatever the estimates say; none leaves the choice to the planner. `name` is what [`Gemm::kernel`] was given.
-pub(crate) fn forced(name: Option<&str>) -> Result<Option<Forced>> {
-    name.map(str::parse).transpose()
 }
 
 /// An output that is still to be allocated.

@@ -7,6 +7,7 @@
 //! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few bits.
 //! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it into a command encoder of yours or
 //!   [`record`](Gemm::record) it into a compute pass of yours, and let it [`explain`](Gemm::explain) which kernel it chose.
+//! - [`Context::tune`] times every kernel that would do for a problem, and keeps the fastest for later calls and runs.
 //! - [`Kernel`] is a kernel of your own, of which you write the body in WGSL; [`Call`] is one use of it. It runs where products do, and under a
 //!   sanitizer: [`Kernel::check`].
 //!
@@ -39,6 +40,7 @@ mod gemm;
 mod gpu;
 mod kernel;
 mod offsets;
+mod overrides;
 mod pipeline;
 mod quantized;
 mod readback;
@@ -47,6 +49,7 @@ pub mod safetensors;
 mod storage;
 mod tensor;
 pub mod timing;
+mod tuner;
 
 pub use adapter::{AdapterDescription, adapters, caps_of, experimental_features, required_features, required_limits};
 pub use context::{Context, ContextOptions};
@@ -59,6 +62,7 @@ pub use tilewise_core;
 pub use tilewise_core::quant::Quantized;
 pub use tilewise_core::{Activation, Axis, Caps, DType, Error, Problem, QuantFormat, Result};
 pub use tilewise_sanitizer;
+pub use tuner::{Trial, Tuned};
 pub use wgpu;
 
 /// The README's example, compiled and run.

@@ -177,16 +177,21 @@ impl Kept {
         Some(Kept { cache, file, changed: AtomicBool::new(false) })
     }
 
-    /// Writes the cache whole or not at all: to a name of this process's own, then by renaming.
     fn save(&self) -> std::io::Result<()> {
-        let (Some(data), Some(folder)) = (self.cache.get_data(), self.file.parent()) else { return Ok(()) };
-        std::fs::create_dir_all(folder)?;
-        let draft = self.file.with_extension(format!("{}.draft", std::process::id()));
-        std::fs::write(&draft, data)?;
-        std::fs::rename(&draft, &self.file).inspect_err(|_| {
-            let _ = std::fs::remove_file(&draft);
-        })
+        self.cache.get_data().map_or(Ok(()), |data| replace(&self.file, &data))
     }
+}
+
+/// Writes a file whole or not at all: to a name of this process's own, then by renaming. Its folder is made where there is none.
+pub(crate) fn replace(file: &Path, data: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let draft = file.with_extension(format!("{}.draft", std::process::id()));
+    std::fs::write(&draft, data)?;
+    std::fs::rename(&draft, file).inspect_err(|_| {
+        let _ = std::fs::remove_file(&draft);
+    })
 }
 
 impl Drop for Kept {

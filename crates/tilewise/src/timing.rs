@@ -27,7 +27,7 @@ pub struct Timing {
 }
 
 /// Repetitions of the longer submission where there are no timestamps.
-const REPETITIONS: u32 = 5;
+pub(crate) const REPETITIONS: u32 = 5;
 
 impl Gemm<'_> {
     /// As [`run`](Gemm::run), and the time the product took on the GPU, its kernels already compiled. It is computed more than once. Does not block,

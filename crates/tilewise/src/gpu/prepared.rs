@@ -60,16 +60,19 @@ impl Asked {
 impl Gpu {
     /// What runs a problem, by `plan`, which is called when the problem is met for the first time.
     pub(crate) fn prepare(&self, asked: &Asked, plan: impl FnOnce() -> Result<Plan>) -> Result<Arc<Prepared>> {
-        self.plans.get_or_make(asked, || {
-            let Plan { passes, scratch_bytes, packed_bytes, .. } = plan()?;
-            let step = |pass: Pass| {
-                let pipeline = self.pipelines.get(self, &pass)?;
-                let uniform = self.uniform(bytemuck::bytes_of(&pass.params))?;
-                Ok(Step { pass, pipeline, uniform })
-            };
-            let steps = passes.into_iter().map(step).collect::<Result<_>>()?;
-            Ok(Arc::new(Prepared { identity: self.groups.identity(), steps, scratch_bytes, packed_bytes }))
-        })
+        self.plans.get_or_make(asked, || Ok(Arc::new(self.ready(plan()?)?)))
+    }
+
+    /// A plan with its pipelines, compiled if they are new, and its parameters.
+    pub(crate) fn ready(&self, plan: Plan) -> Result<Prepared> {
+        let Plan { passes, scratch_bytes, packed_bytes, .. } = plan;
+        let step = |pass: Pass| {
+            let pipeline = self.pipelines.get(self, &pass)?;
+            let uniform = self.uniform(bytemuck::bytes_of(&pass.params))?;
+            Ok(Step { pass, pipeline, uniform })
+        };
+        let steps = passes.into_iter().map(step).collect::<Result<_>>()?;
+        Ok(Prepared { identity: self.groups.identity(), steps, scratch_bytes, packed_bytes })
     }
 
     /// Records a plan's passes.

@@ -1,0 +1,247 @@
+//! Times the kernels that serve a problem, on operands of its own.
+
+use super::Trial;
+use crate::context::Context;
+use crate::gpu::Prepared;
+use crate::storage::{Bound, Buffers, Storage};
+use crate::timing::{self, Method, Timing};
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::{Binding, Forced, Plan, choices, plan};
+use tilewise_core::{DType, DeviceClass, Error, Format, Grouping, Operand, Problem, Result, convert};
+use tilewise_shaders::LIBRARY;
+
+/// Kernels whose estimate is beyond so many times the best are not tried.
+pub(super) const HOPELESS_ESTIMATE: f64 = 20.0;
+/// A kernel whose first time is so many times the best is not timed again.
+const HOPELESS: f64 = 3.0;
+/// Timed rounds; each times every kernel once, so that a clock that drifts is fair to all.
+const ROUNDS: usize = 7;
+/// Seconds of GPU time in one sample, far above the resolution of timestamps.
+const SAMPLE: f64 = 5e-3;
+/// Products in one sample at most.
+const MOST_REPETITIONS: f64 = 200.0;
+/// Seconds of GPU time before the first sample. An idle chip lowers its clock, and some take long to raise it; a software adapter has none.
+const WARM_UP: f64 = 0.5;
+/// Operands are rotated among sets that together exceed any cache by far.
+const ROTATED_BYTES: f64 = 256e6;
+const MOST_SETS: usize = 16;
+/// Offsets are kept modulo this, a multiple of every vector and of every group of codes.
+const ALIGNMENT: u64 = 64;
+
+/// What was found.
+pub(super) struct Measured {
+    pub(super) winner: Option<Forced>,
+    pub(super) trials: Vec<Trial>,
+    pub(super) untried: usize,
+}
+
+/// A way to compute the problem: the planner's, or a forced kernel.
+struct Contender {
+    forced: Option<Forced>,
+    plan: Plan,
+    prepared: Prepared,
+    repetitions: usize,
+    samples: Vec<f64>,
+}
+
+impl Contender {
+    /// Compiles what the plan needs.
+    fn new(context: &Context, forced: Option<Forced>, plan: Plan) -> Result<Self> {
+        let prepared = context.gpu()?.ready(plan.clone())?;
+        Ok(Contender { forced, plan, prepared, repetitions: 1, samples: Vec::new() })
+    }
+
+    fn median(&self) -> f64 {
+        let mut samples = self.samples.clone();
+        samples.sort_by(f64::total_cmp);
+        samples[samples.len() / 2]
+    }
+
+    fn fastest(&self) -> f64 {
+        self.samples.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    fn trial(&self) -> Trial {
+        let name = match &self.forced {
+            Some(forced) => forced.to_string(),
+            None => {
+                let names: Vec<_> = self.plan.choice.iter().chain(&self.plan.edges).map(ToString::to_string).collect();
+                format!("planner: {}", names.join(" and "))
+            }
+        };
+        Trial { name, seconds: self.median(), samples: self.samples.len() }
+    }
+}
+
+/// Times the planner's choice and the kernels that might be faster; a problem without work is not timed.
+pub(super) async fn measure(context: &Context, problem: &Problem) -> Result<Measured> {
+    let problem = compact(problem);
+    let caps = context.caps();
+    let own = plan(&problem, caps, &LIBRARY, None)?;
+    if own.choice.is_none() {
+        return Ok(Measured { winner: None, trials: Vec::new(), untried: 0 });
+    }
+    let mut contenders = vec![Contender::new(context, None, own)?];
+    let choices = choices(&problem, caps, &LIBRARY)?;
+    let limit = choices.first().map_or(0.0, |best| HOPELESS_ESTIMATE * best.cost);
+    let hopeful = choices.iter().take_while(|choice| choice.cost <= limit);
+    let untried = choices.len() - hopeful.clone().count();
+    for choice in hopeful {
+        let (kernel, variant) = (choice.kernel.to_owned(), Some(choice.variant.to_owned()));
+        let forced = Forced { kernel, variant, splits: Some(choice.splits) };
+        let plan = plan(&problem, caps, &LIBRARY, Some(&forced))?;
+        // The planner's own choice is among them, unless it peels edges off.
+        if contenders.iter().all(|other| other.plan.passes != plan.passes) {
+            contenders.push(Contender::new(context, Some(forced), plan)?);
+        }
+    }
+    let trials = time_all(context, &problem, &mut contenders).await?;
+    let best = contenders.iter().min_by(|a, b| a.median().total_cmp(&b.median()));
+    // The planner knows each problem of the class, so that a winner must be faster by more than the noise.
+    let faster = best.filter(|best| best.median() < contenders[0].fastest());
+    Ok(Measured { winner: faster.and_then(|best| best.forced.clone()), trials, untried })
+}
+
+async fn time_all(context: &Context, problem: &Problem, contenders: &mut [Contender]) -> Result<Vec<Trial>> {
+    let gpu = context.gpu()?;
+    let sets = operands(context, problem, contenders)?;
+    let time = async |prepared: &Prepared, repetitions: usize| {
+        let timing = timing::time(context, |mut pass| {
+            for set in sets.iter().cycle().take(repetitions) {
+                if let Some(pass) = &mut pass {
+                    gpu.record(pass, prepared, &bound(set))?;
+                }
+            }
+            Ok(())
+        });
+        let Timing { seconds, method } = timing.await?;
+        Ok::<Timing, Error>(Timing { seconds: seconds / repetitions as f64, method })
+    };
+    let warm = &contenders[0].prepared;
+    let once = time(warm, 1).await?;
+    let runs = match context.caps().class {
+        DeviceClass::Cpu => 0.0,
+        _ => WARM_UP / (repetitions(once) as f64 * once.seconds.max(SAMPLE / MOST_REPETITIONS)),
+    };
+    for _ in 0..runs as usize {
+        time(warm, repetitions(once)).await?;
+    }
+    for contender in &mut *contenders {
+        contender.repetitions = repetitions(time(&contender.prepared, 1).await?);
+        contender.samples.push(time(&contender.prepared, contender.repetitions).await?.seconds);
+    }
+    let best = contenders.iter().map(Contender::fastest).fold(f64::INFINITY, f64::min);
+    for _ in 1..ROUNDS {
+        for contender in contenders.iter_mut().filter(|contender| contender.samples[0] <= HOPELESS * best) {
+            contender.samples.push(time(&contender.prepared, contender.repetitions).await?.seconds);
+        }
+    }
+    let mut trials: Vec<_> = contenders.iter().map(Contender::trial).collect();
+    trials.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    Ok(trials)
+}
+
+/// How many products fill a sample, given the time of one. Where times are differences, a sample is already computed several times.
+fn repetitions(once: Timing) -> usize {
+    let times = if once.method == Method::Difference { f64::from(timing::REPETITIONS) } else { 1.0 };
+    ((SAMPLE / once.seconds).min(MOST_REPETITIONS) / times).max(1.0) as usize
+}
+
+/// The same problem at the start of its storage, with factors under which an output that is computed again and again stays finite.
+fn compact(problem: &Problem) -> Problem {
+    let mut own = *problem;
+    let move_up = |operand: &mut Operand| {
+        let before = operand.offset - operand.offset % ALIGNMENT;
+        operand.offset -= before;
+        operand.len = operand.len.saturating_sub(before);
+    };
+    for operand in [&mut own.a, &mut own.b, &mut own.c] {
+        move_up(operand);
+    }
+    let epilogue = &mut own.epilogue;
+    if let Some(bias) = &mut epilogue.bias {
+        move_up(&mut bias.operand);
+    }
+    if let Some(residual) = &mut epilogue.residual {
+        move_up(residual);
+    }
+    epilogue.alpha = 1.0;
+    epilogue.beta = if epilogue.beta == 0.0 { 0.0 } else { 0.5 };
+    own
+}
+
+/// Storage for each operand.
+type Set = Vec<(Role, Storage)>;
+
+fn bound(set: &Set) -> Buffers<'_> {
+    let mut bound = Buffers::default();
+    for (role, storage) in set {
+        bound[*role as usize] = Some(Bound::whole(storage));
+    }
+    bound
+}
+
+/// Sets of operands as large as the plans bind them.
+fn operands(context: &Context, problem: &Problem, contenders: &[Contender]) -> Result<Vec<Set>> {
+    let mut sizes: Vec<(Role, u64)> = Vec::new();
+    let passes = contenders.iter().flat_map(|contender| &contender.plan.passes);
+    let own = |binding: &&Binding| !matches!(binding.from, Role::Scratch | Role::Packed);
+    for binding in passes.flat_map(|pass| &pass.bindings).filter(own) {
+        let end = binding.start + binding.bytes;
+        match sizes.iter_mut().find(|(role, _)| *role == binding.from) {
+            Some((_, bytes)) => *bytes = end.max(*bytes),
+            None => sizes.push((binding.from, end)),
+        }
+    }
+    let total: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
+    let sets = match context.caps().class {
+        DeviceClass::Cpu => 1,
+        _ => ((ROTATED_BYTES / total as f64) as usize).clamp(1, MOST_SETS),
+    };
+    let set = |_| {
+        let stored = |&(role, bytes): &(Role, u64)| {
+            Ok((role, Storage::with_bytes(context, &contents(problem, role, bytes as usize))?))
+        };
+        sizes.iter().map(stored).collect()
+    };
+    (0..sets).map(set).collect()
+}
+
+/// Random contents of an operand: never zeros, which take less power, and nothing that overflows. Groups are of equal size.
+fn contents(problem: &Problem, role: Role, bytes: usize) -> Vec<u8> {
+    let random = |format: Format| {
+        // One more than a power of two, so that rows differ when the block is repeated.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let words = (0..(1 << 18) + 1).map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u32
+        });
+        match format {
+            Format::Dense(dtype) => {
+                let values: Vec<f32> = words.map(|word| (word >> 8) as f32 / (1 << 23) as f32 - 1.0).collect();
+                convert::encode(dtype, &values)
+            }
+            Format::Quantized(..) => words.flat_map(u32::to_le_bytes).collect(),
+        }
+    };
+    let dense = |format: Format| random(Format::Dense(format.dtype()));
+    let epilogue = &problem.epilogue;
+    let block = match role {
+        Role::A => random(problem.a.format),
+        Role::B => random(problem.b.format),
+        Role::BScales | Role::BBiases => dense(problem.b.format),
+        Role::C => random(problem.c.format),
+        Role::Bias => epilogue.bias.map_or(Vec::new(), |bias| random(bias.operand.format)),
+        Role::Residual => epilogue.residual.map_or(Vec::new(), |residual| random(residual.format)),
+        Role::Offsets => {
+            let Grouping::RaggedM { groups } = problem.grouping else { return Vec::new() };
+            return (1..=groups).flat_map(|group| ((group * problem.m / groups) as u32).to_le_bytes()).collect();
+        }
+        Role::Params | Role::Scratch | Role::Packed => random(Format::Dense(DType::F32)),
+    };
+    let mut all = block.repeat(bytes.div_ceil(block.len()));
+    all.truncate(bytes);
+    all
+}

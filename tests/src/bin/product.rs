@@ -1,0 +1,52 @@
+//! One product as a program of a user's computes it, for tests of what a process finds in its environment. Prints the kernel that computed it.
+
+use clap::Parser;
+use std::process::ExitCode;
+use tilewise::{Context, DType, Gemm, Tensor};
+
+/// Multiplies two f32 matrices of zeros.
+#[derive(Parser)]
+struct Args {
+    /// Rows of A.
+    m: usize,
+    /// Columns of B.
+    n: usize,
+    /// Columns of A.
+    k: usize,
+    /// Tune first, and print the result.
+    #[arg(long)]
+    tune: bool,
+    /// Open the context on a device of one's own.
+    #[arg(long)]
+    own_device: bool,
+}
+
+fn main() -> ExitCode {
+    env_logger::init();
+    match run(&Args::parse()) {
+        Ok(kernel) => {
+            println!("kernel {kernel}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> tilewise::Result<String> {
+    let mut ctx = Context::new()?;
+    if let (true, Some(device), Some(queue)) = (args.own_device, ctx.device(), ctx.queue()) {
+        ctx = Context::from_wgpu(device.clone(), queue.clone());
+    }
+    let zeros = |shape: [usize; 2]| Tensor::zeros(&ctx, DType::F32, &shape);
+    let (a, b) = (zeros([args.m, args.k])?, zeros([args.k, args.n])?);
+    let product = Gemm::new(&a, &b);
+    if args.tune {
+        print!("{}", ctx.tune(&product.problem()?)?);
+    }
+    product.run()?;
+    ctx.wait()?;
+    Ok(product.plan()?.choice.map_or("none".into(), |choice| choice.to_string()))
+}
