@@ -1,91 +1,174 @@
 """Times the shapes of `cargo xtask bench` with PyTorch (cuBLAS on NVIDIA) and writes the same JSON.
 
-    python3 torch_bench.py --shapes 4096x4096x4096,1x8192x8192:NT --json torch.json
+    python3 torch_bench.py --shapes 4096x4096x4096,1x8192x8192:NT:f16,1024x64x128:x96 --json torch.json
+    python3 torch_bench.py --shapes @shapes.txt --json torch.json
 
-TF32 is off, so f32 means f32. Inputs are random and rotated among sets larger than the cache.
+A shape is MxNxK[:layout][:dtype][:xBATCH]. In a file they are separated by commas or white space, and # begins a comment.
+
+f32 means f32: TF32 is off. Sums of f16 and bf16 are kept in f32. Inputs are random and rotate among sets that together exceed the caches. The
+launches of a sample are replayed as one CUDA graph, so that small products are not timed as the host's launches.
 """
 
 import argparse
 import datetime
 import json
+import re
 import statistics
 
 import torch
 
+DEVICE = "cuda"
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+LAYOUTS = ("NN", "NT", "TN", "TT")
 FLOOR = ("4096x4096x4096,4096x4096x4096:NT,4096x4096x4096:TN,4096x4096x4096:TT,4095x4095x4095,4097x4097x4097,"
          "1x8192x8192,1x8192x8192:NT,8192x1x8192")
+ROTATED_BYTES = 256e6
+MOST_SETS = 256
+# An idle chip lowers its clock: it is kept busy for so many seconds before the first sample.
+WARM_UP = 0.5
 
 
 def parse(text):
+    """The shape of that name: M, N, K, layout, dtype, batch."""
     sizes, *fields = text.split(":")
-    m, n, k = map(int, sizes.split("x"))
-    layout = next((f.upper() for f in fields if f.upper() in ("NN", "NT", "TN", "TT")), "NN")
-    dtype = next((f for f in fields if f in DTYPES), "f32")
-    return m, n, k, layout, dtype
+    if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", sizes):
+        raise SystemExit(f"{text!r}: wanted MxNxK[:layout][:dtype][:xBATCH]")
+    layout, dtype, batch = "NN", "f32", 1
+    for field in fields:
+        if field.upper() in LAYOUTS:
+            layout = field.upper()
+        elif field in DTYPES:
+            dtype = field
+        elif re.fullmatch(r"x[1-9]\d*", field):
+            batch = int(field[1:])
+        else:
+            raise SystemExit(f"{text!r}: {field!r} is neither a layout, nor a dtype (f32, f16, bf16), nor a batch (x8)")
+    return *map(int, sizes.split("x")), layout, dtype, batch
 
 
-def matrix(rows, cols, transposed, dtype):
-    stored = (cols, rows) if transposed else (rows, cols)
-    values = torch.rand(stored, device="cuda", dtype=torch.float32).mul_(2).sub_(1).to(DTYPES[dtype])
-    return values.t() if transposed else values
+def names(text):
+    """The shapes of a list, or of the file that @ precedes."""
+    if text.startswith("@"):
+        with open(text[1:]) as file:
+            text = "\n".join(line.split("#")[0] for line in file)
+    return [name for name in re.split(r"[,\s]+", text) if name]
 
 
-def seconds(work, repetitions):
+def matrices(batch, rows, cols, transposed, dtype):
+    """Random matrices in [-1, 1), [batch, rows, cols]."""
+    stored = (batch, cols, rows) if transposed else (batch, rows, cols)
+    values = torch.rand(stored, device=DEVICE).mul_(2).sub_(1).to(DTYPES[dtype])
+    return values.mT if transposed else values
+
+
+def seconds(work):
+    """Seconds of device time of what `work` launches."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()
-    for i in range(repetitions):
-        work(i)
+    work()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) * 1e-3 / repetitions
+    return start.elapsed_time(end) * 1e-3
 
 
-def measure(text, samples):
-    m, n, k, layout, dtype = parse(text)
-    size = (m * k + k * n + m * n) * DTYPES[dtype].itemsize
-    sets = max(1, min(16, int(256e6 / size)))
-    operands = [(matrix(m, k, layout[0] == "T", dtype), matrix(k, n, layout[1] == "T", dtype)) for _ in range(sets)]
-    out = torch.empty((m, n), device="cuda", dtype=DTYPES[dtype])
-    work = lambda i: torch.mm(*operands[i % sets], out=out)
-    once = min(seconds(work, 1) for _ in range(3))
+def captured(work):
+    """The launches of `work` as one graph; it must have run before, since libraries set themselves up in their first calls."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
+
+
+def samples_of(product, count, eager):
+    """`count` times of one `product(i)`, each from as many as fill about five milliseconds."""
+    once = min(seconds(lambda: product(0)) for _ in range(3))
     repetitions = max(1, min(200, int(5e-3 / once)))
-    seconds(work, repetitions)
-    times = sorted(seconds(work, repetitions) for _ in range(samples))
+
+    def launches():
+        for i in range(repetitions):
+            product(i)
+
+    launches()
+    work = launches if eager else captured(launches)
+    warm = 0.0
+    while warm < WARM_UP:
+        warm += seconds(work)
+    return sorted(seconds(work) / repetitions for _ in range(count))
+
+
+def products(operands, out):
+    """The ways of PyTorch to compute `out[b] = a[b] @ b[b]` of the i-th operands, by name."""
+    pick = lambda i: operands[i % len(operands)]
+    batch, m, n = out.shape
+    if batch > 1:
+        return {"bmm": lambda i: torch.bmm(*pick(i), out=out)}
+    operands = [(a[0], b[0]) for a, b in operands]
+    out = out[0]
+    ways = {"mm": lambda i: torch.mm(*pick(i), out=out)}
+    if m == 1:
+        ways["mv"] = lambda i: torch.mv(pick(i)[1].t(), pick(i)[0][0], out=out[0])
+    elif n == 1:
+        ways["mv"] = lambda i: torch.mv(pick(i)[0], pick(i)[1][:, 0], out=out[:, 0])
+    return ways
+
+
+def measure(text, count, eager):
+    """The row of one shape: the fastest of PyTorch's ways to compute it."""
+    m, n, k, layout, dtype, batch = parse(text)
+    size = batch * (m * k + k * n + m * n) * DTYPES[dtype].itemsize
+    sets = max(1, min(MOST_SETS, int(ROTATED_BYTES / size)))
+    operands = [
+        (matrices(batch, m, k, layout[0] == "T", dtype), matrices(batch, k, n, layout[1] == "T", dtype)) for _ in range(sets)
+    ]
+    out = torch.empty((batch, m, n), device=DEVICE, dtype=DTYPES[dtype])
+    timed = {way: samples_of(product, count, eager) for way, product in products(operands, out).items()}
+    way, times = min(timed.items(), key=lambda item: statistics.median(item[1]))
     middle = statistics.median(times)
     return {
-        "shape": text, "m": m, "n": n, "k": k, "layout": layout, "dtype": dtype, "kernel": "cublas", "ms": middle * 1e3,
-        "spread": (times[-1] - times[0]) / middle, "tflops": 2 * m * n * k / middle * 1e-12, "gbs": size / middle * 1e-9,
-        "roofline": 0.0, "method": "events",
+        "shape": text, "m": m, "n": n, "k": k, "batch": batch, "layout": layout, "dtype": dtype, "kernel": f"torch.{way}",
+        "ms": middle * 1e3, "spread": (times[-1] - times[0]) / middle, "tflops": 2 * batch * m * n * k / middle * 1e-12,
+        "gbs": size / middle * 1e-9, "roofline": 0.0, "method": "events" if eager else "events around a graph",
     }
 
 
 def copy_gbs():
-    source = torch.rand(1 << 27, device="cuda")
+    """Bytes read and written per second by copying half a gigabyte, in 10^9."""
+    source = torch.rand(1 << 27, device=DEVICE)
     target = torch.empty_like(source)
-    times = [seconds(lambda _: target.copy_(source), 5) for _ in range(7)]
-    return 2 * source.numel() * 4 / statistics.median(times) * 1e-9
+    times = samples_of(lambda _: target.copy_(source), 7, eager=True)
+    return 2 * source.nbytes / statistics.median(times) * 1e-9
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", default=FLOOR)
+    parser.add_argument("--shapes", default=FLOOR, help="shapes separated by commas, or @FILE")
     parser.add_argument("--samples", type=int, default=9)
-    parser.add_argument("--json")
+    parser.add_argument("--eager", action="store_true", help="launch one by one instead of replaying a CUDA graph")
+    parser.add_argument("--commit", default="", help="goes into the JSON")
+    parser.add_argument("--json", help="file to write")
     args = parser.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = False
+    shapes = names(args.shapes)
+    for shape in shapes:
+        parse(shape)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+
     report = {
         "library": f"torch {torch.__version__}", "adapter": torch.cuda.get_device_name(), "backend": "cuda",
-        "driver": f"CUDA {torch.version.cuda}", "commit": "", "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "peak_tflops": 0.0, "peak_gbs": copy_gbs(), "rows": [measure(s, args.samples) for s in args.shapes.split(",")],
+        "driver": f"CUDA {torch.version.cuda}", "commit": args.commit,
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), "peak_tflops": 0.0, "peak_gbs": copy_gbs(), "rows": [],
     }
-    print(f"{report['library']} on {report['adapter']}, copy {report['peak_gbs']:.0f} GB/s")
-    for row in report["rows"]:
-        print(f"{row['shape']:24} {row['ms']:9.4f} ms {row['tflops']:8.2f} TFLOP/s {row['gbs']:7.0f} GB/s  ±{50 * row['spread']:.1f}%")
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump(report, file, indent=2)
-            file.write("\n")
+    print(f"{report['library']} on {report['adapter']}, copy {report['peak_gbs']:.0f} GB/s", flush=True)
+    for shape in shapes:
+        row = measure(shape, args.samples, args.eager)
+        report["rows"].append(row)
+        print(f"{shape:28} {row['kernel']:9} {row['ms']:9.4f} ms {row['tflops']:8.2f} TFLOP/s {row['gbs']:7.0f} GB/s "
+              f"±{50 * row['spread']:.1f}%", flush=True)
+        if args.json:
+            with open(args.json, "w") as file:
+                json.dump(report, file, indent=2)
+                file.write("\n")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 //! Every adapter of this machine, opened once per process.
 //!
-//! The words of `TILEWISE_REQUIRE`, separated by commas, name what must be there; a missing one fails every test instead of being skipped.
+//! The words of `TILEWISE_REQUIRE`, separated by commas, name what must be there; a missing one fails every test instead of being skipped. Those of
+//! `TILEWISE_ONLY` leave out every adapter that is not all of them, so that none slows down the tests of another.
 
+use std::fmt;
 use std::sync::OnceLock;
 use tilewise::{AdapterDescription, Context, ContextOptions, wgpu};
+use tilewise_core::CoopMatrix;
 
-/// What may be required.
-const WORDS: [&str; 6] = ["vulkan", "metal", "dx12", "f16", "lavapipe", "swiftshader"];
+/// What may be required: a backend, hardware rather than software, f16 in shaders, matrix units, one of the software adapters.
+const WORDS: [&str; 8] = ["vulkan", "metal", "dx12", "hardware", "f16", "coop", "lavapipe", "swiftshader"];
 
 /// An adapter and the context that is open on it.
 #[derive(Debug)]
@@ -36,14 +39,12 @@ impl Adapter {
 
     /// A device without features, as a caller may bring it.
     pub fn device(&self, change: impl FnOnce(&mut wgpu::Limits)) -> (wgpu::Device, wgpu::Queue) {
-        let backends = wgpu::Backends::all();
+        let ours = self.context.device().expect("a GPU").adapter_info();
+        let backends = wgpu::Backends::from(ours.backend);
         let descriptor =
             wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() };
         let all = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
-        let ours = self.context.device().expect("a GPU").adapter_info();
-        let same = |adapter: &&wgpu::Adapter| {
-            adapter.get_info().name == ours.name && adapter.get_info().backend == ours.backend
-        };
+        let same = |adapter: &&wgpu::Adapter| adapter.get_info().name == ours.name;
         let adapter = all.iter().find(same).expect("it was there before");
         let mut limits = tilewise::required_limits(adapter);
         change(&mut limits);
@@ -51,16 +52,34 @@ impl Adapter {
         pollster::block_on(adapter.request_device(&descriptor))
             .unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
+}
 
-    fn is(&self, word: &str) -> bool {
-        let name = self.name().to_lowercase();
-        match word {
-            "vulkan" | "metal" | "dx12" => self.description.backend == word,
-            "f16" => self.context.caps().f16,
-            "lavapipe" => name.contains("llvmpipe"),
-            "swiftshader" => name.contains("swiftshader"),
-            _ => false,
+/// One line: name, backend, driver, and those of the words that describe what it can do.
+impl fmt::Display for Adapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AdapterDescription { name, backend, driver, caps, .. } = &self.description;
+        write!(f, "{name} through {backend}, {driver}")?;
+        for word in ["hardware", "f16", "coop"].into_iter().filter(|word| is(&self.description, word)) {
+            write!(f, ", {word}")?;
         }
+        for product in &caps.coop {
+            let CoopMatrix { size, operands, sums } = product;
+            write!(f, " {size}x{size} {operands} to {sums}")?;
+        }
+        Ok(())
+    }
+}
+
+fn is(adapter: &AdapterDescription, word: &str) -> bool {
+    let name = adapter.name.to_lowercase();
+    match word {
+        "vulkan" | "metal" | "dx12" => adapter.backend == word,
+        "hardware" => adapter.hardware,
+        "f16" => adapter.caps.f16,
+        "coop" => !adapter.caps.coop.is_empty(),
+        "lavapipe" => name.contains("llvmpipe"),
+        "swiftshader" => name.contains("swiftshader"),
+        _ => false,
     }
 }
 
@@ -72,13 +91,18 @@ pub fn open(name: &str) -> tilewise::Result<Context> {
 /// Every adapter that can be opened. Those that cannot are printed with the reason.
 ///
 /// # Panics
-/// When `TILEWISE_REQUIRE` names something that none of them is, or a word that is not known.
+/// When `TILEWISE_REQUIRE` names something that none of them is, or either variable a word that is not known.
 pub fn adapters() -> &'static [Adapter] {
     static OPEN: OnceLock<Vec<Adapter>> = OnceLock::new();
     OPEN.get_or_init(|| {
         let mut found: Vec<Adapter> = Vec::new();
+        let only = words("TILEWISE_ONLY");
         for description in pollster::block_on(tilewise::adapters()) {
             let name = &description.name;
+            if let Some(word) = only.iter().find(|word| !is(&description, word)) {
+                eprintln!("skipped: {name} through {}: TILEWISE_ONLY wants {word}", description.backend);
+                continue;
+            }
             if found.iter().any(|other| other.description.name == *name) {
                 eprintln!("skipped: {name} through {}: an adapter of that name is open already", description.backend);
                 continue;
@@ -105,11 +129,23 @@ pub fn adapters() -> &'static [Adapter] {
     })
 }
 
+/// The words of an environment variable.
+fn words(variable: &str) -> Vec<String> {
+    let value = std::env::var(variable).unwrap_or_default();
+    let words: Vec<String> =
+        value.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect();
+    for word in &words {
+        assert!(WORDS.contains(&word.as_str()), "{variable}: {word:?} is none of {WORDS:?}");
+    }
+    words
+}
+
 fn require(found: &[Adapter]) {
-    let required = std::env::var("TILEWISE_REQUIRE").unwrap_or_default();
-    for word in required.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-        assert!(WORDS.contains(&word), "TILEWISE_REQUIRE: {word:?} is none of {WORDS:?}");
+    for word in words("TILEWISE_REQUIRE") {
         let names: Vec<_> = found.iter().map(|a| format!("{} ({})", a.name(), a.description.backend)).collect();
-        assert!(found.iter().any(|adapter| adapter.is(word)), "TILEWISE_REQUIRE wants {word}; there are {names:?}");
+        assert!(
+            found.iter().any(|adapter| is(&adapter.description, &word)),
+            "TILEWISE_REQUIRE wants {word}; there are {names:?}"
+        );
     }
 }

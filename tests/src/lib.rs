@@ -1,6 +1,6 @@
 //! One suite over every kernel, variant, dtype and adapter. A theme per file under `tests/`; what they share is here.
 //!
-//! - [`mod@adapters`]: every adapter of this machine as an open context, and what `TILEWISE_REQUIRE` demands of them.
+//! - [`mod@adapters`]: every adapter of this machine as an open context, and what `TILEWISE_ONLY` and `TILEWISE_REQUIRE` demand of them.
 //! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one is in the suite by itself.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie. [`generators`]: what they hold.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.

@@ -14,7 +14,7 @@ pub(crate) fn main(args: &[String]) -> Result {
 }
 
 /// The commit of the tree, with `+changes` when files differ from it; `unknown` outside a checkout.
-fn commit() -> String {
+pub(crate) fn commit() -> String {
     let git = |args: &[&str]| capture(Command::new("git").args(args));
     let Ok(commit) = git(&["rev-parse", "--short", "HEAD"]) else { return "unknown".into() };
     let changed = git(&["status", "--porcelain"]).is_ok_and(|changes| !changes.trim().is_empty());

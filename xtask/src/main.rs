@@ -7,6 +7,7 @@ mod check_targets;
 mod debian;
 mod mutate;
 mod process;
+mod suite;
 mod test;
 mod tidy;
 mod tune;
@@ -49,6 +50,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Run the device tests on this machine's hardware and record the outcome; or pack them for a machine without Rust.
+    Suite(suite::Options),
     /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe without argument.
     Tidy,
     /// Count the crates that come along with the library.
@@ -59,12 +62,15 @@ enum Task {
 
 fn main() -> ExitCode {
     let task = Cli::parse().command;
-    let result = enter_workspace().and_then(|()| match &task {
+    // What was packed runs where there is no workspace.
+    let entered = if matches!(&task, Task::Suite(options) if options.is_packed()) { Ok(()) } else { enter_workspace() };
+    let result = entered.and_then(|()| match &task {
         Task::Test(options) => test::main(options),
         Task::CheckTargets => check_targets::main(),
         Task::Bench { args } => bench::main(args),
         Task::Tune { args } => tune::main(args),
         Task::Mutate { args } => mutate::main(args),
+        Task::Suite(options) => suite::main(options),
         Task::Tidy => tidy::main(),
         Task::Budget => budget::main(),
         Task::Adapters => adapters::main(),

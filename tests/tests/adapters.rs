@@ -1,0 +1,37 @@
+//! Which adapters the suite runs on. `cargo xtask suite` records the lines that begin with `adapter: `.
+
+use std::process::Command;
+use tilewise_tests::adapters;
+
+#[test]
+fn listed() {
+    for adapter in adapters() {
+        println!("adapter: {adapter}");
+    }
+}
+
+/// A process that is told to use some adapters only lists those, and one that requires what is not among them fails.
+#[test]
+fn only_what_was_asked_for() {
+    let all = lines_of("", "").expect("nothing is required");
+    assert!(adapters().iter().all(|adapter| all.contains(&adapter.to_string())), "{all:?}");
+    for word in ["hardware", "f16", "coop", "vulkan", "lavapipe", "swiftshader"] {
+        let some = lines_of(word, "").expect("nothing is required");
+        assert!(some.iter().all(|line| all.contains(line)), "{word}: {some:?}");
+        assert_eq!(lines_of(word, word).is_some(), !some.is_empty(), "{word}: {some:?}");
+    }
+    let software = lines_of("lavapipe", "").expect("nothing is required");
+    assert!(software.iter().all(|line| line.contains("llvmpipe") && !line.contains("hardware")), "{software:?}");
+    assert_eq!(lines_of("", "nonsense"), None);
+}
+
+/// What `listed` prints in a process of its own; `None` when it fails.
+fn lines_of(only: &str, require: &str) -> Option<Vec<String>> {
+    let own = std::env::current_exe().expect("this program has a path");
+    let mut command = Command::new(own);
+    command.args(["listed", "--exact", "--nocapture"]).env("TILEWISE_ONLY", only).env("TILEWISE_REQUIRE", require);
+    let output = command.output().expect("this program starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines = text.lines().filter_map(|line| line.split_once("adapter: ")).map(|(_, line)| line.to_owned()).collect();
+    output.status.success().then_some(lines)
+}

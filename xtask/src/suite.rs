@@ -1,0 +1,402 @@
+//! `cargo xtask suite`: the tests that need a device, on the hardware of this machine, with an outcome that can be recorded.
+//!
+//! Software adapters have no matrix units, so the kernels that use them run nowhere else. A machine with a good GPU often has no Rust:
+//! `--pack` makes a folder of programs that need nothing but the driver.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::bench::commit;
+use crate::process::{Result, capture, cargo, find_program, run};
+
+/// The package whose test binaries are the suite.
+const PACKAGE: &str = "tilewise-tests";
+/// Test binaries that touch no device, and what they need instead.
+const LEFT_OUT: [(&str, &str); 3] = [
+    ("cpu", "runs the CPU executor"),
+    ("plans", "compares plans with files of the checkout"),
+    ("sanitized", "runs kernels in the sanitizer, on the CPU"),
+];
+/// The test binary that lists the adapters; it runs first.
+const ADAPTERS: &str = "adapters";
+/// Where glvnd looks for OpenGL's drivers. Where a process has initialised OpenGL, NVIDIA's driver was seen to hang as threads ended
+/// (benches/record/NOTES.md); the suite does without it, unless the variable is set already.
+const GL_DRIVERS: &str = "__EGL_VENDOR_LIBRARY_FILENAMES";
+/// Lines shown of a binary that failed without saying why.
+const SHOWN: usize = 60;
+
+/// What to run, and where it comes from.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Use software adapters too, and do not fail where there is no hardware
+    #[arg(long)]
+    software: bool,
+    /// What some adapter must have, as in TILEWISE_REQUIRE: coop, f16, vulkan, ...
+    #[arg(long, value_delimiter = ',')]
+    require: Vec<String>,
+    /// Write the outcome as text, after every binary
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Copy the stripped test binaries and this program into FOLDER instead of running them; there: `./xtask suite --from .`
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["from", "record"])]
+    pack: Option<PathBuf>,
+    /// Run what `--pack` has left in FOLDER; needs neither cargo nor the checkout
+    #[arg(long, value_name = "FOLDER")]
+    from: Option<PathBuf>,
+    /// Seconds that one binary may take
+    #[arg(long, default_value_t = 600)]
+    limit: u64,
+    /// Test binaries; all that touch a device by default
+    names: Vec<String>,
+    /// Arguments of each test binary, such as a part of a test's name
+    #[arg(last = true)]
+    args: Vec<String>,
+}
+
+impl Options {
+    /// Whether the tests come from a folder, so that there may be no checkout.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.from.is_some()
+    }
+
+    /// Whether that test binary is to be built, packed or run.
+    fn wants(&self, name: &str) -> bool {
+        let on_device = !LEFT_OUT.iter().any(|(other, _)| name == *other);
+        on_device && (name == ADAPTERS || self.names.is_empty() || self.names.iter().any(|other| name == other))
+    }
+
+    /// The variables under which the tests find the adapters that they should.
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        let mut required = if self.software {
+            std::env::var("TILEWISE_REQUIRE").into_iter().collect()
+        } else {
+            vec!["hardware".to_owned()]
+        };
+        required.extend(self.require.iter().cloned());
+        let mut variables = vec![("TILEWISE_REQUIRE", required.join(","))];
+        if !self.software {
+            variables.push(("TILEWISE_ONLY", "hardware".to_owned()));
+        }
+        if std::env::var_os(GL_DRIVERS).is_none() {
+            variables.push((GL_DRIVERS, "/nonexistent".to_owned()));
+        }
+        variables
+    }
+}
+
+/// The command: fails unless every test passed.
+pub(crate) fn main(options: &Options) -> Result {
+    let suite = match &options.from {
+        Some(folder) => Suite::unpack(folder, options)?,
+        None => Suite::build(options)?,
+    };
+    let has = |name: &str| suite.binaries.iter().any(|binary| binary_name(binary) == name);
+    if let Some(name) = options.names.iter().find(|name| !has(name)) {
+        return Err(format!("no test binary that touches a device is called {name}"));
+    }
+    match &options.pack {
+        Some(folder) => suite.pack(folder),
+        None => suite.run(options),
+    }
+}
+
+/// The test binaries of one commit.
+struct Suite {
+    commit: String,
+    binaries: Vec<PathBuf>,
+}
+
+impl Suite {
+    /// Builds the test binaries of the checkout.
+    fn build(options: &Options) -> Result<Suite> {
+        let files = list(Path::new("tests/tests"))?.into_iter();
+        let sources = files.filter(|path| path.extension().is_some_and(|end| end == "rs"));
+        let names = sources.map(|path| binary_name(&path)).filter(|name| options.wants(name));
+        let names: Vec<String> = names.collect();
+        let mut build =
+            cargo(["test", "--workspace", "--all-features", "--no-run", "--message-format", "json-render-diagnostics"]);
+        build.args(names.iter().flat_map(|name| ["--test", name]));
+        let messages = capture(&mut build)?;
+        let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let ours = artifacts.filter(|message| message["package_id"].as_str().is_some_and(|id| id.contains(PACKAGE)));
+        let tests = ours.filter(|message| message["target"]["kind"][0] == "test");
+        let mut binaries: Vec<_> =
+            tests.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect();
+        binaries.sort();
+        Ok(Suite { commit: commit(), binaries })
+    }
+
+    /// Copies everything into `folder`, without symbols; a folder that holds tests already is refused.
+    fn pack(&self, folder: &Path) -> Result {
+        let failed = |error| format!("cannot write to {}: {error}", folder.display());
+        let tests = folder.join("tests");
+        // What an earlier pack left there would run as well.
+        fs::create_dir_all(folder).and_then(|()| fs::create_dir(&tests)).map_err(failed)?;
+        let own = std::env::current_exe().map_err(failed)?;
+        let place = |path: &Path| tests.join(binary_name(path) + std::env::consts::EXE_SUFFIX);
+        let mut copies: Vec<_> = self.binaries.iter().map(|path| (path.clone(), place(path))).collect();
+        copies.push((own.clone(), folder.join(own.file_name().unwrap_or_default())));
+        for (from, to) in &copies {
+            fs::copy(from, to).map_err(failed)?;
+        }
+        fs::write(folder.join("commit"), &self.commit).map_err(failed)?;
+        match find_program("strip") {
+            Some(strip) => run(Command::new(strip).args(copies.iter().map(|(_, to)| to)))?,
+            None => println!("no program `strip`: the copies keep their symbols"),
+        }
+        println!(
+            "{} test binaries in {}; there: ./xtask suite --from . --record FILE",
+            self.binaries.len(),
+            folder.display()
+        );
+        Ok(())
+    }
+
+    /// What `pack` has left in `folder`.
+    fn unpack(folder: &Path, options: &Options) -> Result<Suite> {
+        let failed = |error| format!("{} holds no packed suite: {error}", folder.display());
+        let folder = fs::canonicalize(folder).map_err(failed)?;
+        let commit = fs::read_to_string(folder.join("commit")).map_err(failed)?;
+        let binaries = list(&folder.join("tests"))?.into_iter().filter(|path| options.wants(&binary_name(path)));
+        Ok(Suite { commit, binaries: binaries.collect() })
+    }
+
+    /// Runs the binaries one after the other, each as a process of its own, and records the outcome.
+    fn run(&self, options: &Options) -> Result {
+        let environment = options.environment();
+        let limit = Duration::from_secs(options.limit);
+        let run = |binary: &Path, args: &[String]| {
+            Outcome::of(Command::new(binary).arg("--show-output").args(args).envs(environment.clone()), limit)
+        };
+        let is_listing = |path: &&PathBuf| binary_name(path) == ADAPTERS;
+        let first = self.binaries.iter().find(is_listing).ok_or("the binary that lists adapters is missing")?;
+        let (listing, output) = run(first, &["listed".to_owned()])?;
+        if !listing.is_ok() {
+            return Err(format!("no adapter is what was asked for:\n{}", listing.shown(&output)));
+        }
+        let adapters =
+            output.lines().filter_map(|line| line.split_once("adapter: ")).map(|(_, adapter)| adapter.to_owned());
+        let date = time::OffsetDateTime::now_utc().date().to_string();
+        let mut record = Record {
+            commit: self.commit.trim().to_owned(),
+            date,
+            filter: options.args.join(" "),
+            adapters: adapters.collect(),
+            outcomes: Vec::new(),
+        };
+        println!("{}", record.heading());
+        for binary in &self.binaries {
+            let name = binary_name(binary);
+            let (outcome, output) = run(binary, &options.args)?;
+            println!("{name:<16} {outcome}");
+            if !outcome.is_ok() {
+                println!("{}", outcome.shown(&output));
+            }
+            record.outcomes.push((name, outcome));
+            if let Some(path) = &options.record {
+                fs::write(path, record.to_string())
+                    .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            }
+        }
+        println!("\n{record}");
+        let failed = record.outcomes.iter().filter(|(_, outcome)| !outcome.is_ok()).count();
+        if failed == 0 { Ok(()) } else { Err(format!("{failed} test binaries failed")) }
+    }
+}
+
+/// The entries of a folder, in order.
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// The name of a test binary or of its source: cargo appends a hash to the former.
+fn binary_name(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    stem.split('-').next().unwrap_or_default().to_owned()
+}
+
+/// What became of one test binary.
+#[derive(Debug, Default)]
+struct Outcome {
+    passed: usize,
+    failed: usize,
+    /// What the tests left out, and why, each once.
+    skipped: BTreeSet<String>,
+    time: Duration,
+    /// How the process ended, unless well.
+    trouble: Option<String>,
+}
+
+impl Outcome {
+    /// Runs a test binary, at most for `limit`; also returns what it printed.
+    fn of(command: &mut Command, limit: Duration) -> Result<(Outcome, String)> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let failed = |error: std::io::Error| format!("cannot run {program}: {error}");
+        // A file takes any amount of output without anybody reading it meanwhile.
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        let (stdout, stderr) = (file.try_clone().map_err(failed)?, file.try_clone().map_err(failed)?);
+        let start = Instant::now();
+        let mut child = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().map_err(failed)?;
+        let status = loop {
+            match child.try_wait().map_err(failed)? {
+                Some(status) => break Some(status),
+                None if start.elapsed() > limit => {
+                    // It may have ended by itself just now.
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    break None;
+                }
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        let time = start.elapsed();
+        let mut bytes = Vec::new();
+        file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(failed)?;
+        let output = String::from_utf8_lossy(&bytes).into_owned();
+        let trouble = match status {
+            None => Some(format!("stopped after {} s", limit.as_secs())),
+            Some(status) if status.success() => None,
+            Some(status) => Some(status.to_string()),
+        };
+        Ok((Outcome { time, trouble, ..Outcome::read(&output) }, output))
+    }
+
+    /// The counts in a test binary's output.
+    fn read(output: &str) -> Outcome {
+        let ending = |end: &str| output.lines().filter(|line| line.starts_with("test ") && line.ends_with(end)).count();
+        let skipped = output.lines().map(str::trim).filter(|line| line.starts_with("skipped: "));
+        Outcome {
+            passed: ending("... ok"),
+            failed: ending("... FAILED"),
+            skipped: skipped.map(str::to_owned).collect(),
+            ..Outcome::default()
+        }
+    }
+
+    fn is_ok(&self) -> bool {
+        self.trouble.is_none()
+    }
+
+    /// The part of the output that tells what went wrong.
+    fn shown<'a>(&self, output: &'a str) -> &'a str {
+        let tail = || output.trim_end().rmatch_indices('\n').nth(SHOWN - 1).map_or(0, |(at, _)| at + 1);
+        &output[output.find("\nfailures:\n").unwrap_or_else(tail)..]
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Outcome { passed, failed, skipped, time, trouble } = self;
+        write!(f, "{passed:>4} passed {failed:>4} failed {:>4} skipped {:>8.1} s", skipped.len(), time.as_secs_f64())?;
+        trouble.as_ref().map_or(Ok(()), |trouble| write!(f, "  {trouble}"))
+    }
+}
+
+/// A run of the suite, as text.
+struct Record {
+    commit: String,
+    date: String,
+    /// Arguments of the binaries.
+    filter: String,
+    adapters: Vec<String>,
+    outcomes: Vec<(String, Outcome)>,
+}
+
+impl Record {
+    fn heading(&self) -> String {
+        let Record { commit, date, filter, adapters, .. } = self;
+        let filter = if filter.is_empty() { String::new() } else { format!(", only {filter}") };
+        let adapters = if adapters.is_empty() { "no adapter".to_owned() } else { adapters.join("\n") };
+        format!("cargo xtask suite, commit {commit}, {date}{filter}\n{adapters}\n")
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.heading())?;
+        let mut total = Outcome::default();
+        for (name, outcome) in &self.outcomes {
+            writeln!(f, "{name:<16} {outcome}")?;
+            total.passed += outcome.passed;
+            total.failed += outcome.failed;
+            total.time += outcome.time;
+            total.skipped.extend(outcome.skipped.iter().cloned());
+        }
+        writeln!(f, "{:<16} {total}\n", "in all")?;
+        for reason in &total.skipped {
+            writeln!(f, "{reason}")?;
+        }
+        for (name, why) in LEFT_OUT {
+            writeln!(f, "left out: {name}, which {why}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_an_output() {
+        let output = "running 3 tests\ntest a ... ok\nskipped: x\ntest b::c ... FAILED\ntest d ... ok\nskipped: x\n\nfailures:\n\n---- b";
+        let outcome = Outcome::read(output);
+        assert_eq!((outcome.passed, outcome.failed, outcome.skipped.len()), (2, 1, 1));
+        assert_eq!(outcome.shown(output), "\nfailures:\n\n---- b");
+        let long: String = (0..100).map(|line| format!("{line}\n")).collect();
+        assert_eq!(outcome.shown(&long).lines().count(), SHOWN);
+        assert_eq!(outcome.shown("short"), "short");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn ends_of_a_process() {
+        let sh = |script: &str, limit| Outcome::of(Command::new("sh").args(["-c", script]), limit).unwrap();
+        let second = Duration::from_secs(1);
+        let (outcome, output) = sh("echo test a ... ok; echo skipped: b >&2", 60 * second);
+        assert!(outcome.is_ok() && outcome.passed == 1 && outcome.skipped.len() == 1, "{outcome} {output}");
+        assert!(sh("exit 3", 60 * second).0.trouble.unwrap().contains('3'));
+        let (outcome, output) = sh("echo begun; exec sleep 60", second);
+        assert!(outcome.time < 30 * second && output == "begun\n", "{outcome} {output}");
+        assert_eq!(outcome.trouble.unwrap(), "stopped after 1 s");
+    }
+
+    #[test]
+    fn names_of_binaries() {
+        assert_eq!(binary_name(Path::new("/x/every_kernel-9db094e794bd1300")), "every_kernel");
+        assert_eq!(binary_name(Path::new("tests/tests/api.rs")), "api");
+    }
+
+    #[test]
+    fn a_record_names_every_binary() {
+        let outcome =
+            Outcome { passed: 2, trouble: Some("stopped after 5 s".into()), ..Outcome::read("skipped: f16 on B") };
+        let record = Record {
+            commit: "abc".into(),
+            date: "2026-01-02".into(),
+            filter: "f16".into(),
+            adapters: vec!["B".into()],
+            outcomes: vec![("api".into(), outcome)],
+        };
+        let text = record.to_string();
+        for part in [
+            "commit abc, 2026-01-02, only f16",
+            "\nB\n",
+            "api ",
+            "2 passed",
+            "stopped after 5 s",
+            "\nskipped: f16 on B\n",
+            "left out: plans",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing:\n{text}");
+        }
+    }
+}
