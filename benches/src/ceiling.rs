@@ -1,33 +1,86 @@
-//! A device's ceilings, measured: bandwidth by a copy, f32 arithmetic by chains of fused multiply-adds.
+//! A device's ceilings: given, looked up by the chip's name, or measured: bandwidth by a copy, f32 arithmetic by chains of fused multiply-adds.
 
-use crate::measure::{WARM_UP, median};
+use crate::chips::{self, Chip};
+use crate::measure::{WARM_UP, is_software, median};
 use tilewise::{Context, Error, Result, timing, wgpu};
 
-/// The two ceilings of a roofline.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The ceilings of a roofline.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ceiling {
-    /// f32 operations per second, a fused multiply-add counted as two.
-    pub flops: f64,
-    /// Bytes per second, read and written.
-    pub bandwidth: f64,
+    /// f32 operations per second, 10^12, a fused multiply-add counted as two; 0 when unknown.
+    pub tflops: f64,
+    /// The same of f16 and bf16, where that is known.
+    pub tflops_f16: Option<f64>,
+    /// 10^9 bytes per second, read and written; 0 when unknown.
+    pub gbs: f64,
+    /// Where they are from, for people.
+    pub source: String,
+}
+
+/// Ceilings that somebody states.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Given {
+    /// Ceiling of f32 arithmetic in TFLOP/s; by default Apple's figure for the chip, or measured
+    #[arg(long, value_parser = positive)]
+    pub peak_tflops: Option<f64>,
+    /// Ceiling of f16 and bf16 arithmetic in TFLOP/s; by default that of f32
+    #[arg(long, value_parser = positive)]
+    pub peak_tflops_f16: Option<f64>,
+    /// Ceiling of bandwidth in GB/s, read and written; by default Apple's figure for the chip, or measured
+    #[arg(long, value_parser = positive)]
+    pub peak_gbs: Option<f64>,
+}
+
+fn positive(text: &str) -> std::result::Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| format!("{text:?} is no rate: a number above 0 is wanted"))
 }
 
 impl Ceiling {
-    /// The shortest time for this many operations and bytes.
-    pub fn seconds(&self, flops: f64, bytes: f64) -> f64 {
-        (flops / self.flops).max(bytes / self.bandwidth)
+    /// The ceilings of a device: those given, else those of its name, else measured. The CPU executor has none that are not given.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn of(ctx: &Context, given: Given) -> Result<Ceiling> {
+        let (mut known, source) = match chips::find(ctx.adapter_name()) {
+            _ if given.peak_tflops.is_some() && given.peak_gbs.is_some() => (Given::default(), String::new()),
+            Some(Chip { name, tflops, gbs }) => (
+                Given { peak_tflops: Some(tflops), peak_tflops_f16: Some(tflops), peak_gbs: Some(gbs) },
+                format!(
+                    "figures for {name} with the most cores sold under that name: upper bounds, where this one has fewer"
+                ),
+            ),
+            None if ctx.is_cpu() => (Given::default(), "unknown: the CPU executor is not measured".to_owned()),
+            None => (measure(ctx)?, "measured: chains of fused multiply-adds, and a copy".to_owned()),
+        };
+        let mut named = Vec::new();
+        for (own, stated, name) in [
+            (&mut known.peak_tflops, given.peak_tflops, "f32"),
+            (&mut known.peak_tflops_f16, given.peak_tflops_f16, "f16"),
+            (&mut known.peak_gbs, given.peak_gbs, "bandwidth"),
+        ] {
+            if stated.is_some() {
+                *own = stated;
+                named.push(name);
+            }
+        }
+        let stated = if named.is_empty() { String::new() } else { format!("given: {}", named.join(", ")) };
+        let source: Vec<_> = [source, stated].into_iter().filter(|part| !part.is_empty()).collect();
+        Ok(Ceiling {
+            tflops: known.peak_tflops.unwrap_or(0.0),
+            tflops_f16: known.peak_tflops_f16,
+            gbs: known.peak_gbs.unwrap_or(0.0),
+            source: source.join("; "),
+        })
     }
 }
 
-/// Measures both ceilings on a GPU.
-///
-/// # Errors
-/// `WrongContext` on the CPU executor; those of the device.
-pub fn measure(ctx: &Context) -> Result<Ceiling> {
+/// What a GPU reaches.
+fn measure(ctx: &Context) -> Result<Given> {
     let device = ctx.device().ok_or_else(|| Error::WrongContext("the CPU executor has no measured ceilings".into()))?;
     // Several times any cache.
     let bytes = (1u64 << 29).min(ctx.caps().max_binding_bytes / 16 * 16).min(ctx.caps().max_buffer_bytes);
-    let software = ctx.caps().class == tilewise::tilewise_core::DeviceClass::Cpu;
+    let software = is_software(ctx);
     let bytes = if software { bytes.min(1 << 26) } else { bytes };
     let buffer = || {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
@@ -50,7 +103,7 @@ pub fn measure(ctx: &Context) -> Result<Ceiling> {
     let groups = if software { 32 } else { 8192 };
     // fma.wgsl: 512 rounds of 4 steps, 16 chains, two operations each.
     let flops = f64::from(groups) * 256.0 * 2048.0 * 32.0 / fma.seconds(ctx, groups)?;
-    Ok(Ceiling { flops, bandwidth })
+    Ok(Given { peak_tflops: Some(flops * 1e-12), peak_gbs: Some(bandwidth * 1e-9), ..Given::default() })
 }
 
 struct Probe {
@@ -83,7 +136,8 @@ impl Probe {
 
     fn seconds(&self, ctx: &Context, groups: u32) -> Result<f64> {
         let (mut samples, mut warm) = (Vec::new(), 0.0);
-        while warm < WARM_UP || samples.len() < 7 {
+        let enough = if is_software(ctx) { 0.0 } else { WARM_UP };
+        while warm < enough || samples.len() < 7 {
             let timed = pollster::block_on(timing::time(ctx, |pass| {
                 if let Some(pass) = pass {
                     pass.set_pipeline(&self.pipeline);
@@ -96,6 +150,11 @@ impl Probe {
             samples.push(timed.seconds);
         }
         let last = samples.len() - 5;
-        Ok(median(&mut samples[last..]))
+        match median(&mut samples[last..]) {
+            0.0 => Err(Error::Unsupported(
+                "too short for the host's clock: give the ceilings with --peak-tflops and --peak-gbs".into(),
+            )),
+            seconds => Ok(seconds),
+        }
     }
 }

@@ -1,14 +1,23 @@
-//! `cargo xtask bench`: the benchmark program in release mode, with the given arguments.
+//! `cargo xtask bench`: the benchmark program in release mode, with the given arguments and reports in `target/bench/`.
 
 use crate::process::{Result, capture, cargo, run};
 use std::process::Command;
 
-/// Runs the `bench` program of benches/ with `args`, and tells it the commit for its record.
+/// Runs the `bench` program of benches/ with `args`, tells it the commit for its record, and has it write its reports.
 pub(crate) fn main(args: &[String]) -> Result {
     let mut command = cargo(["run", "--release", "--package", "tilewise-benches", "--bin", "bench", "--"]);
     command.args(args);
-    if !args.iter().any(|arg| arg.starts_with("--commit")) {
-        command.args(["--commit", &commit()]);
+    let named = |option: &str| args.iter().any(|arg| arg.split('=').next() == Some(option));
+    // A report that is only shown has its commit and its file already.
+    if !named("--from") {
+        for (option, value) in [("--commit", &commit()[..]), ("--json", "target/bench/report.json")] {
+            if !named(option) {
+                command.args([option, value]);
+            }
+        }
+    }
+    if !named("--html") {
+        command.args(["--html", "target/bench/report.html"]);
     }
     run(&mut command)
 }
