@@ -165,6 +165,11 @@ impl Operands {
             queue.submit([encoder.finish()]);
         }
         self.product(0, kernel).run_into(&self.c)?;
+        self.compare()
+    }
+
+    /// `Data` unless the output holds the first set's product.
+    fn compare(&self) -> Result<()> {
         let shape = self.c.shape();
         let n = shape[shape.len() - 1];
         let rows = self.c.reshape(&[self.c.elements() / n, n])?;
@@ -180,5 +185,31 @@ impl Operands {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_found() {
+        let ctx = Context::cpu();
+        let mut inputs = Inputs::default();
+        for name in ["5x7x9", "70x3x20:tn:f16", "1x200x33:nt:bf16:x3", "200x1x8:tt:x2"] {
+            let shape: Shape = name.parse().unwrap();
+            let operands = inputs.operands(&ctx, &shape, true).unwrap();
+            assert!(matches!(operands.compare(), Err(Error::Data(_))), "{name}: zeros pass");
+            operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let places: Vec<_> = operands.expected.iter().map(|expected| (expected.row, expected.col)).collect();
+            let [last_row, last_col] = [shape.mnk[0] * shape.batch - 1, shape.mnk[1] - 1];
+            for corner in [(0, 0), (0, last_col), (last_row, 0), (last_row, last_col)] {
+                assert!(places.contains(&corner), "{name}: {corner:?} is not looked at");
+            }
+            assert!(
+                places.len() <= CHECKED && places.len() >= CHECKED.min((last_row + 1) * (last_col + 1)) / 2,
+                "{name}: {places:?}"
+            );
+        }
     }
 }

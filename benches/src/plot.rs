@@ -3,6 +3,7 @@
 use crate::compare::counterpart;
 use crate::report::{Report, Row};
 use crate::shapes;
+use crate::table::figure;
 use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
@@ -99,7 +100,7 @@ fn picture(height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String,
 
 /// A point's sign, filled or hollow: a circle for f32, a triangle for f16, a square for anything else.
 fn mark(area: &Area<'_>, at: (i32, i32), dtype: &str, color: RGBColor, filled: bool) -> Drawn {
-    let style = if filled { color.mix(0.85).filled() } else { color.stroke_width(2) };
+    let style = if filled { color.mix(0.85).filled() } else { color.stroke_width(1) };
     let outline = match dtype {
         "f32" => return area.draw(&Circle::new(at, 5, style)),
         "f16" => vec![(0, -6), (6, 5), (-6, 5), (0, -6)],
@@ -169,7 +170,7 @@ pub fn roofline(report: &Report, others: &[Report], theme: &Theme) -> Result<Str
             if from < to {
                 let line = [(from, from * slope), (to, to * slope)];
                 chart.draw_series(LineSeries::new(line, theme.ink.stroke_width(2)))?;
-                let name = format!("{} GB/s", short(&report.peak_gbs));
+                let name = format!("{} GB/s", figure(report.peak_gbs, 3));
                 let at = ((from * to).sqrt(), (from * to).sqrt() * slope);
                 chart.draw_series([EmptyElement::at(at) + Text::new(name, (-8, -10), theme.label(HPos::Right))])?;
             }
@@ -177,7 +178,7 @@ pub fn roofline(report: &Report, others: &[Report], theme: &Theme) -> Result<Str
                 let from = (peak / slope).max(left);
                 // Two roofs of one height are one.
                 let same = peaks.len() > 1 && peaks.iter().all(|(other, _)| other == peak);
-                let name = format!("{peak:.1} TFLOP/s {}", if same { "" } else { dtype });
+                let name = format!("{} TFLOP/s {}", figure(*peak, 3), if same { "" } else { dtype });
                 chart.draw_series(LineSeries::new([(from, *peak), (right, *peak)], theme.ink.stroke_width(2)))?;
                 chart.draw_series([
                     EmptyElement::at((right, *peak)) + Text::new(name, (-4, -12), theme.label(HPos::Right))
@@ -324,7 +325,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel<'_>, theme: &Theme) -> Drawn {
     if let Some(peak) = ceiling {
         let x = end(peak);
         area.draw(&DashedPathElement::new([(x, HEAD - 4), (x, bottom)], 4, 3, theme.muted))?;
-        let name = format!("dashed: ceiling of {}", short(&peak));
+        let name = format!("dashed: ceiling of {}", figure(peak, 3));
         area.draw(&Text::new(name, (RIGHT, 14), theme.text(12, theme.muted, HPos::Right)))?;
     }
     let mut y = HEAD;
@@ -338,7 +339,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel<'_>, theme: &Theme) -> Drawn {
             // Inside where there is room, so that figures do not lie on the ceiling's line.
             let (x, color, anchor) =
                 if x > LEFT + 44 { (x - 5, theme.inside, HPos::Right) } else { (x + 5, theme.muted, HPos::Left) };
-            area.draw(&Text::new(short(&value), (x, y + BAR / 2), theme.text(12, color, anchor)))?;
+            area.draw(&Text::new(figure(value, 3), (x, y + BAR / 2), theme.text(12, color, anchor)))?;
         }
         y += bars.height();
     }

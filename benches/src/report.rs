@@ -240,11 +240,11 @@ impl Report {
 
     /// The ceilings and where they are from.
     pub fn ceilings(&self) -> String {
-        if self.peak_tflops <= 0.0 && self.peak_gbs <= 0.0 {
+        if self.peak_tflops <= 0.0 || self.peak_gbs <= 0.0 {
             return format!("ceilings: {}", self.peaks_from);
         }
         let half = match self.peak_tflops_f16 {
-            Some(peak) => format!(", {} TFLOP/s f16", table::figure(peak)),
+            Some(peak) => format!(", {} TFLOP/s f16", table::figure(peak, 3)),
             None => String::new(),
         };
         let unknown = self.peak_tflops_f16.is_none() && self.rows.iter().any(|row| row.dtype != "f32");
@@ -254,8 +254,8 @@ impl Report {
         };
         format!(
             "ceilings: {} TFLOP/s f32{half}, {} GB/s ({}){note}",
-            table::figure(self.peak_tflops),
-            table::figure(self.peak_gbs),
+            table::figure(self.peak_tflops, 3),
+            table::figure(self.peak_gbs, 3),
             self.peaks_from
         )
     }

@@ -18,10 +18,10 @@ fn columns<'a>(report: &'a Report, others: &'a [Report]) -> Vec<Column<'a>> {
     let mut columns = vec![
         column("shape", |row| row.shape.clone()),
         column("kernel", |row| row.kernel.clone()),
-        column("ms", |row| figure(row.ms)),
+        column("ms", |row| figure(row.ms, 4)),
         column("spread", |row| percent(row.spread, 1)),
-        column("TFLOP/s", |row| figure(row.tflops)),
-        column("GB/s", |row| figure(row.gbs)),
+        column("TFLOP/s", |row| figure(row.tflops, 4)),
+        column("GB/s", |row| figure(row.gbs, 4)),
     ];
     if report.rows.iter().any(|row| row.roofline > 0.0) {
         columns.push(column("of roofline", |row| percent(row.roofline, 0)));
@@ -33,16 +33,15 @@ fn columns<'a>(report: &'a Report, others: &'a [Report]) -> Vec<Column<'a>> {
     for other in others {
         let cell =
             move |row: &Row, show: &dyn Fn(&Row) -> String| counterpart(row, other).map_or_else(String::new, show);
-        columns.push(column(format!("{}: ms", other.label()), move |row| cell(row, &|found| figure(found.ms))));
+        columns.push(column(format!("{}: ms", other.label()), move |row| cell(row, &|found| figure(found.ms, 4))));
         columns.push(column("speedup", move |row| cell(row, &|found| format!("{:.2}×", found.ms / row.ms))));
     }
     columns
 }
 
-/// A number in four significant digits; whole from a thousand up.
-pub(crate) fn figure(number: f64) -> String {
-    let whole = if number > 0.0 { number.log10().floor() as i32 } else { 0 };
-    let decimals = (3 - whole).clamp(0, 9) as usize;
+/// A number above 0 in so many significant digits, or more where they are before the point.
+pub(crate) fn figure(number: f64, digits: i32) -> String {
+    let decimals = (digits - 1 - number.log10().floor().max(-9.0) as i32).clamp(0, 9) as usize;
     format!("{number:.decimals$}")
 }
 

@@ -7,6 +7,11 @@ fn first_word(name: &str) -> &str {
     name.split_whitespace().next().unwrap_or(name)
 }
 
+/// Equal but for the last digits, which JSON may lose.
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * other.abs()
+}
+
 #[test]
 fn every_adapter_measures_the_small_shapes() {
     let bench = Workbench::new();
@@ -46,8 +51,8 @@ fn ceilings_are_given_and_regret_is_reported() {
     for row in &report.rows {
         assert!(!row.choices.is_empty());
         let best = row.choices.iter().map(|choice| choice.ms).fold(row.ms, f64::min);
-        assert_eq!(row.regret, Some(row.ms / best - 1.0));
-        assert_eq!(row.roofline, (row.tflops / report.peak(&row.dtype)).max(row.gbs / 50.0));
+        assert!(near(row.regret.unwrap(), row.ms / best - 1.0), "{row:?}");
+        assert!(near(row.roofline, (row.tflops / report.peak(&row.dtype)).max(row.gbs / 50.0)), "{row:?}");
     }
     assert!(report.near_best.is_some());
 }
