@@ -70,11 +70,11 @@ impl Args {
     /// A text that says which of the named is no shape and no group.
     pub(crate) fn shapes(&self, software: bool) -> Result<Vec<Shape>, String> {
         let named = |names: &[&str]| shapes::parse(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        match (self.shapes.is_empty(), self.quick) {
-            (false, _) => shapes::parse(&self.shapes),
-            (true, true) => named(&shapes::DEFAULT).map(shapes::quick),
-            (true, false) if software => named(&["tiny"]),
-            (true, false) => named(&shapes::DEFAULT),
+        match self.shapes.is_empty() {
+            false => shapes::parse(&self.shapes),
+            true if software => named(&["tiny"]),
+            true if self.quick => named(&shapes::DEFAULT).map(shapes::quick),
+            true => named(&shapes::DEFAULT),
         }
     }
 }

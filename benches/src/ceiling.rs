@@ -2,19 +2,26 @@
 
 use crate::chips::{self, Chip};
 use crate::measure::{WARM_UP, is_software, median};
+use serde::{Deserialize, Serialize};
 use tilewise::{Context, Error, Result, timing, wgpu};
 
 /// The ceilings of a roofline.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// f32 operations per second, 10^12, a fused multiply-add counted as two; 0 when unknown.
-    pub tflops: f64,
-    /// The same of f16 and bf16, where that is known.
-    pub tflops_f16: Option<f64>,
+    pub peak_tflops: f64,
+    /// The same of f16 and bf16; absent when unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_tflops_f16: Option<f64>,
     /// 10^9 bytes per second, read and written; 0 when unknown.
-    pub gbs: f64,
-    /// Where they are from, for people.
-    pub source: String,
+    pub peak_gbs: f64,
+    /// Where they are from, for people. Records from before the field hold measured ones.
+    #[serde(default = "measured", skip_serializing_if = "String::is_empty")]
+    pub peaks_from: String,
+}
+
+fn measured() -> String {
+    "measured".into()
 }
 
 /// Ceilings that somebody states.
@@ -36,47 +43,77 @@ fn positive(text: &str) -> std::result::Result<f64, String> {
     number.ok_or_else(|| format!("{text:?} is no rate: a number above 0 is wanted"))
 }
 
+impl Given {
+    /// Replaces those of `ceiling` that are given here.
+    pub fn replace(&self, ceiling: &mut Ceiling) {
+        let mut named = Vec::new();
+        if let Some(peak) = self.peak_tflops {
+            // Where f16 runs at f32's rate it goes on doing so.
+            if ceiling.peak_tflops_f16 == Some(ceiling.peak_tflops) {
+                ceiling.peak_tflops_f16 = Some(peak);
+            }
+            ceiling.peak_tflops = peak;
+            named.push("f32");
+        }
+        if let Some(peak) = self.peak_tflops_f16 {
+            ceiling.peak_tflops_f16 = Some(peak);
+            named.push("f16");
+        }
+        if let Some(peak) = self.peak_gbs {
+            ceiling.peak_gbs = peak;
+            named.push("bandwidth");
+        }
+        if !named.is_empty() {
+            let separator = if ceiling.peaks_from.is_empty() { "" } else { "; " };
+            ceiling.peaks_from += &format!("{separator}given: {}", named.join(", "));
+        }
+    }
+}
+
 impl Ceiling {
     /// The ceilings of a device: those given, else those of its name, else measured. The CPU executor has none that are not given.
     ///
     /// # Errors
-    /// Those of the device.
-    pub fn of(ctx: &Context, given: Given) -> Result<Ceiling> {
-        let (mut known, source) = match chips::find(ctx.adapter_name()) {
-            _ if given.peak_tflops.is_some() && given.peak_gbs.is_some() => (Given::default(), String::new()),
-            Some(Chip { name, tflops, gbs }) => (
-                Given { peak_tflops: Some(tflops), peak_tflops_f16: Some(tflops), peak_gbs: Some(gbs) },
-                format!(
+    /// Those of the device; `Unsupported` when it is too fast for the host's clock and has no timestamps.
+    pub fn of(ctx: &Context, given: &Given) -> Result<Ceiling> {
+        let all_given = given.peak_tflops.is_some() && given.peak_gbs.is_some();
+        let mut ceiling = match chips::find(ctx.adapter_name()) {
+            Some(Chip { name, tflops, gbs }) => Ceiling {
+                peak_tflops: tflops,
+                peak_tflops_f16: Some(tflops),
+                peak_gbs: gbs,
+                peaks_from: format!(
                     "figures for {name} with the most cores sold under that name: upper bounds, where this one has fewer"
                 ),
-            ),
-            None if ctx.is_cpu() => (Given::default(), "unknown: the CPU executor is not measured".to_owned()),
-            None => (measure(ctx)?, "measured: chains of fused multiply-adds, and a copy".to_owned()),
-        };
-        let mut named = Vec::new();
-        for (own, stated, name) in [
-            (&mut known.peak_tflops, given.peak_tflops, "f32"),
-            (&mut known.peak_tflops_f16, given.peak_tflops_f16, "f16"),
-            (&mut known.peak_gbs, given.peak_gbs, "bandwidth"),
-        ] {
-            if stated.is_some() {
-                *own = stated;
-                named.push(name);
+            },
+            None if all_given => Ceiling::default(),
+            None if ctx.is_cpu() => {
+                Ceiling { peaks_from: "unknown: the CPU executor is not measured".into(), ..Ceiling::default() }
             }
-        }
-        let stated = if named.is_empty() { String::new() } else { format!("given: {}", named.join(", ")) };
-        let source: Vec<_> = [source, stated].into_iter().filter(|part| !part.is_empty()).collect();
-        Ok(Ceiling {
-            tflops: known.peak_tflops.unwrap_or(0.0),
-            tflops_f16: known.peak_tflops_f16,
-            gbs: known.peak_gbs.unwrap_or(0.0),
-            source: source.join("; "),
-        })
+            None => measure(ctx)?,
+        };
+        given.replace(&mut ceiling);
+        Ok(ceiling)
+    }
+
+    /// Whether there is a roofline.
+    pub fn is_known(&self) -> bool {
+        self.peak_tflops > 0.0 && self.peak_gbs > 0.0
+    }
+
+    /// The ceiling of arithmetic for a dtype, 10^12 operations per second: f32's where another is not known.
+    pub fn peak(&self, dtype: &str) -> f64 {
+        self.peak_tflops_f16.filter(|_| dtype != "f32").unwrap_or(self.peak_tflops)
+    }
+
+    /// Operations per byte from which a dtype's products are bound by arithmetic; 0 when that is unknown.
+    pub fn ridge(&self, dtype: &str) -> f64 {
+        if self.is_known() { 1e3 * self.peak(dtype) / self.peak_gbs } else { 0.0 }
     }
 }
 
 /// What a GPU reaches.
-fn measure(ctx: &Context) -> Result<Given> {
+fn measure(ctx: &Context) -> Result<Ceiling> {
     let device = ctx.device().ok_or_else(|| Error::WrongContext("the CPU executor has no measured ceilings".into()))?;
     // Several times any cache.
     let bytes = (1u64 << 29).min(ctx.caps().max_binding_bytes / 16 * 16).min(ctx.caps().max_buffer_bytes);
@@ -103,7 +140,12 @@ fn measure(ctx: &Context) -> Result<Given> {
     let groups = if software { 32 } else { 8192 };
     // fma.wgsl: 512 rounds of 4 steps, 16 chains, two operations each.
     let flops = f64::from(groups) * 256.0 * 2048.0 * 32.0 / fma.seconds(ctx, groups)?;
-    Ok(Given { peak_tflops: Some(flops * 1e-12), peak_gbs: Some(bandwidth * 1e-9), ..Given::default() })
+    Ok(Ceiling {
+        peak_tflops: flops * 1e-12,
+        peak_tflops_f16: None,
+        peak_gbs: bandwidth * 1e-9,
+        peaks_from: "measured: chains of fused multiply-adds, and a copy".into(),
+    })
 }
 
 struct Probe {
@@ -156,5 +198,34 @@ impl Probe {
             )),
             seconds => Ok(seconds),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_goes_before_what_is_known() {
+        let given = |f32: Option<f64>, f16: Option<f64>, gbs: Option<f64>| Given {
+            peak_tflops: f32,
+            peak_tflops_f16: f16,
+            peak_gbs: gbs,
+        };
+        let cpu = Context::cpu();
+        let of = |given: Given| Ceiling::of(&cpu, &given).unwrap();
+        assert!(!of(Given::default()).is_known() && of(Given::default()).peaks_from.contains("unknown"));
+        let half = of(given(Some(10.0), Some(20.0), Some(100.0)));
+        assert_eq!(
+            (half.ridge("f32"), half.ridge("bf16"), &half.peaks_from[..]),
+            (100.0, 200.0, "given: f32, f16, bandwidth")
+        );
+        let mut chip =
+            Ceiling { peak_tflops: 2.6, peak_tflops_f16: Some(2.6), peak_gbs: 68.0, peaks_from: "M1".into() };
+        given(Some(2.0), None, None).replace(&mut chip);
+        assert_eq!(
+            (chip.peak("f32"), chip.peak("f16"), chip.peak_gbs, &chip.peaks_from[..]),
+            (2.0, 2.0, 68.0, "M1; given: f32")
+        );
     }
 }

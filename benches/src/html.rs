@@ -86,7 +86,7 @@ fn facts(report: &Report) -> Markup {
             dt { "driver" } dd { (report.driver) }
             dt { "commit" } dd { (report.commit) }
             dt { "date" } dd { (report.date) }
-            dt { "ceilings" } dd { (report.ceilings().trim_start_matches("ceilings: ")) }
+            dt { "ceilings" } dd { (report.ceilings()) }
         }
     }
 }

@@ -49,7 +49,8 @@ impl Pool {
 
     fn view(&self, start: usize, [batch, rows, cols]: [usize; 3], transposed: bool) -> Result<Tensor> {
         let stored = if transposed { [batch, cols, rows] } else { [batch, rows, cols] };
-        let matrix = self.tensor.slice(&[start..start + batch * rows * cols])?;
+        let all = start..start + batch * rows * cols;
+        let matrix = self.tensor.slice(std::slice::from_ref(&all))?;
         let matrix = if batch == 1 { matrix.reshape(&stored[1..]) } else { matrix.reshape(&stored) }?;
         Ok(if transposed { matrix.t() } else { matrix })
     }

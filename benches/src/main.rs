@@ -30,10 +30,15 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<bool, String> {
     // What is wrong with the files is said before anything is measured.
     let others = args.compare.iter().map(|path| Report::load(path)).collect::<Result<Vec<_>, _>>()?;
-    let (report, right) = match &args.from {
-        Some(path) => (Report::load(path)?, true),
+    let (mut report, right) = match &args.from {
+        Some(path) => {
+            let mut report = Report::load(path)?;
+            args.ceilings.replace(&mut report.ceiling);
+            (report, true)
+        }
         None => measured(args)?,
     };
+    report.conclude();
     if !args.quiet {
         print!("{}", table::markdown(&report, &others));
     }
@@ -80,7 +85,6 @@ fn measured(args: &Args) -> Result<(Report, bool), String> {
     let said = |error: Error| error.to_string();
     let ctx = Context::with_options(&options).map_err(said)?;
     let shapes = args.shapes(is_software(&ctx))?;
-    let ceiling = Ceiling::of(&ctx, args.ceilings).map_err(said)?;
     let mut report = Report {
         library: "tilewise".into(),
         adapter: ctx.adapter_name().into(),
@@ -88,15 +92,11 @@ fn measured(args: &Args) -> Result<(Report, bool), String> {
         driver: ctx.driver(),
         commit: args.commit.clone(),
         date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
-        peak_tflops: ceiling.tflops,
-        peak_tflops_f16: ceiling.tflops_f16,
-        peak_gbs: ceiling.gbs,
-        peaks_from: ceiling.source,
+        ceiling: Ceiling::of(&ctx, &args.ceilings).map_err(said)?,
         ..Report::default()
     };
     let right = measure_all(args, &ctx, &shapes, &mut report)?;
     report.name_groups();
-    report.conclude();
     Ok((report, right))
 }
 

@@ -138,7 +138,8 @@ pub fn roofline(report: &Report, others: &[Report], theme: &Theme) -> Result<Str
     let (left, right) = range(&mut points.iter().map(|(row, ..)| row.intensity()));
     let (low, high) = range(&mut points.iter().map(|(row, ..)| row.tflops));
     let (left, right) = if left < right { (left / 1.6, right * 1.6) } else { (0.1, 1e4) };
-    let peaks: Vec<(f64, &str)> = [(report.peak_tflops, "f32"), (report.peak_tflops_f16.unwrap_or(0.0), "f16")].into();
+    let peaks: Vec<(f64, &str)> =
+        [(report.ceiling.peak_tflops, "f32"), (report.ceiling.peak_tflops_f16.unwrap_or(0.0), "f16")].into();
     let peaks: Vec<_> = peaks.into_iter().filter(|(peak, _)| *peak > 0.0).collect();
     let roof = peaks.iter().map(|(peak, _)| *peak).fold(0.0, f64::max);
     let (low, high) = if low <= high { (low / 1.8, 1.8 * high.max(roof)) } else { (0.01, 100.0) };
@@ -164,13 +165,13 @@ pub fn roofline(report: &Report, others: &[Report], theme: &Theme) -> Result<Str
             .x_label_formatter(&short)
             .y_label_formatter(&short)
             .draw()?;
-        let slope = report.peak_gbs * 1e-3;
+        let slope = report.ceiling.peak_gbs * 1e-3;
         if slope > 0.0 && roof > 0.0 {
             let (from, to) = ((low / slope).max(left), (roof / slope).min(right));
             if from < to {
                 let line = [(from, from * slope), (to, to * slope)];
                 chart.draw_series(LineSeries::new(line, theme.ink.stroke_width(2)))?;
-                let name = format!("{} GB/s", figure(report.peak_gbs, 3));
+                let name = format!("{} GB/s", figure(report.ceiling.peak_gbs, 3));
                 let at = ((from * to).sqrt(), (from * to).sqrt() * slope);
                 chart.draw_series([EmptyElement::at(at) + Text::new(name, (-8, -10), theme.label(HPos::Right))])?;
             }
@@ -257,10 +258,10 @@ const RIGHT: i32 = WIDTH as i32 - 70;
 fn panels<'a>(report: &Report, others: &'a [Report], rows: &[&'a Row]) -> Vec<Panel<'a>> {
     let mut panels: Vec<Panel<'a>> = Vec::new();
     for &row in rows {
-        let moved = row.intensity() < report.ridge(&row.dtype);
+        let moved = row.intensity() < report.ceiling.ridge(&row.dtype);
         let title = match moved {
             true => format!("{}, bound by bandwidth: GB/s", row.dtype),
-            false if report.peak_gbs > 0.0 => format!("{}, bound by arithmetic: TFLOP/s", row.dtype),
+            false if report.ceiling.peak_gbs > 0.0 => format!("{}, bound by arithmetic: TFLOP/s", row.dtype),
             false => format!("{}: TFLOP/s", row.dtype),
         };
         let theirs = others.iter().map(|other| counterpart(row, other));
@@ -270,7 +271,7 @@ fn panels<'a>(report: &Report, others: &'a [Report], rows: &[&'a Row]) -> Vec<Pa
         match panels.iter_mut().find(|panel| panel.title == title) {
             Some(panel) => panel.rows.push(bars),
             None => {
-                let peak = if moved { report.peak_gbs } else { report.peak(&row.dtype) };
+                let peak = if moved { report.ceiling.peak_gbs } else { report.ceiling.peak(&row.dtype) };
                 let value: fn(&Row) -> f64 = if moved { |row| row.gbs } else { |row| row.tflops };
                 panels.push(Panel { title, peak, rows: vec![bars], value });
             }

@@ -1,8 +1,9 @@
 //! What was measured: as JSON for records and comparisons, and as rows of a table.
 
+use crate::ceiling::Ceiling;
 use crate::measure::{Choice, Measured};
 use crate::shapes::{self, Key, Shape};
-use crate::table;
+use crate::table::figure;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -24,16 +25,9 @@ pub struct Report {
     pub commit: String,
     /// Day of the run, UTC.
     pub date: String,
-    /// Ceiling of f32 arithmetic, 10^12 operations per second; 0 when unknown.
-    pub peak_tflops: f64,
-    /// Ceiling of f16 and bf16 arithmetic, 10^12 operations per second; absent when unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak_tflops_f16: Option<f64>,
-    /// Ceiling of bandwidth, 10^9 bytes per second, read and written; 0 when unknown.
-    pub peak_gbs: f64,
-    /// Where the ceilings are from.
-    #[serde(default = "measured", skip_serializing_if = "String::is_empty")]
-    pub peaks_from: String,
+    /// The ceilings of the device; in a peer's report 0 where it measured none.
+    #[serde(flatten)]
+    pub ceiling: Ceiling,
     /// Of the shapes whose other kernels were timed too, the share on which the planner's choice takes at most 10% longer than the best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_best: Option<f64>,
@@ -42,11 +36,6 @@ pub struct Report {
     /// Shapes that were asked for and not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
-}
-
-/// Records from before the field were of measured ceilings.
-fn measured() -> String {
-    "measured".into()
 }
 
 /// A shape without a time.
@@ -184,29 +173,14 @@ impl Report {
         }
     }
 
-    /// Ceiling of arithmetic for a dtype, 10^12 operations per second.
-    pub fn peak(&self, dtype: &str) -> f64 {
-        let half = self.peak_tflops_f16.filter(|_| dtype != "f32");
-        half.unwrap_or(self.peak_tflops)
-    }
-
-    /// Operations per byte from which a dtype's products are bound by arithmetic; 0 when the ceilings are unknown.
-    pub fn ridge(&self, dtype: &str) -> f64 {
-        if self.peak_gbs > 0.0 { 1e3 * self.peak(dtype) / self.peak_gbs } else { 0.0 }
-    }
-
     /// Says of each row what fraction of the ceilings it reaches, and of all how often the planner's choice is near the best.
     pub fn conclude(&mut self) {
-        let mut rows = std::mem::take(&mut self.rows);
-        for row in &mut rows {
-            if self.peak_tflops > 0.0 && self.peak_gbs > 0.0 {
-                row.roofline = (row.tflops / self.peak(&row.dtype)).max(row.gbs / self.peak_gbs);
-            }
+        for row in self.rows.iter_mut().filter(|_| self.ceiling.is_known()) {
+            row.roofline = (row.tflops / self.ceiling.peak(&row.dtype)).max(row.gbs / self.ceiling.peak_gbs);
         }
-        let regrets: Vec<f64> = rows.iter().filter_map(|row| row.regret).collect();
+        let regrets: Vec<f64> = self.rows.iter().filter_map(|row| row.regret).collect();
         let near = regrets.iter().filter(|regret| **regret <= 0.1).count();
         self.near_best = (!regrets.is_empty()).then(|| near as f64 / regrets.len() as f64);
-        self.rows = rows;
     }
 
     /// The groups in order of appearance, each with its rows.
@@ -240,23 +214,15 @@ impl Report {
 
     /// The ceilings and where they are from.
     pub fn ceilings(&self) -> String {
-        if self.peak_tflops <= 0.0 || self.peak_gbs <= 0.0 {
-            return format!("ceilings: {}", self.peaks_from);
+        let Ceiling { peak_tflops, peak_tflops_f16, peak_gbs, peaks_from } = &self.ceiling;
+        if !self.ceiling.is_known() {
+            return peaks_from.clone();
         }
-        let half = match self.peak_tflops_f16 {
-            Some(peak) => format!(", {} TFLOP/s f16", table::figure(peak, 3)),
-            None => String::new(),
-        };
-        let unknown = self.peak_tflops_f16.is_none() && self.rows.iter().any(|row| row.dtype != "f32");
-        let note = match unknown {
+        let half = peak_tflops_f16.map_or_else(String::new, |peak| format!(", {} TFLOP/s f16", figure(peak, 3)));
+        let note = match peak_tflops_f16.is_none() && self.rows.iter().any(|row| row.dtype != "f32") {
             true => "; f16 and bf16 are held against the f32 ceiling, and exceed 100% where matrix units beat it",
             false => "",
         };
-        format!(
-            "ceilings: {} TFLOP/s f32{half}, {} GB/s ({}){note}",
-            table::figure(self.peak_tflops, 3),
-            table::figure(self.peak_gbs, 3),
-            self.peaks_from
-        )
+        format!("{} TFLOP/s f32{half}, {} GB/s ({peaks_from}){note}", figure(*peak_tflops, 3), figure(*peak_gbs, 3))
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn notes(report: &Report, others: &[Report]) -> Vec<String> {
 
 /// The report as text: a table in Markdown for each group, each row beside the same shape of `others`.
 pub fn markdown(report: &Report, others: &[Report]) -> String {
-    let mut out = format!("{}\n{}\n", report.title(), report.ceilings());
+    let mut out = format!("{}\nceilings: {}\n", report.title(), report.ceilings());
     for (group, rows) in report.groups() {
         let mut table = Table::new();
         table.load_style(ASCII_MARKDOWN).set_header(heads(report, others)).add_rows(cells(report, others, &rows));

@@ -79,10 +79,10 @@ pub(crate) fn records() -> [PathBuf; 2] {
     ["2026-11-20-h200-tilewise.json", "2026-11-20-h200-torch.json"].map(record)
 }
 
-/// Names of the software Vulkan adapters. The absence of all is printed, and is a failure where `TILEWISE_REQUIRE` lists `vulkan`.
+/// Names of the software adapters. The absence of all is printed, and is a failure where `TILEWISE_REQUIRE` lists `vulkan`.
 pub(crate) fn software() -> Vec<String> {
     let found = pollster::block_on(tilewise::adapters());
-    let software = found.into_iter().filter(|adapter| adapter.backend == "vulkan" && !adapter.hardware);
+    let software = found.into_iter().filter(|adapter| adapter.backend != "gl" && !adapter.hardware);
     let names: Vec<String> = software.map(|adapter| adapter.name).collect();
     let required = std::env::var("TILEWISE_REQUIRE").unwrap_or_default();
     if names.is_empty() {
@@ -90,7 +90,7 @@ pub(crate) fn software() -> Vec<String> {
             !required.split(',').any(|word| word == "vulkan"),
             "TILEWISE_REQUIRE={required}, and no software adapter"
         );
-        eprintln!("skipped on vulkan: no software adapter found");
+        eprintln!("skipped on GPUs: no software adapter found");
     }
     names
 }
