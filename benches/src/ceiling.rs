@@ -1,33 +1,123 @@
-//! A device's ceilings, measured: bandwidth by a copy, f32 arithmetic by chains of fused multiply-adds.
+//! A device's ceilings: given, looked up by the chip's name, or measured: bandwidth by a copy, f32 arithmetic by chains of fused multiply-adds.
 
-use crate::measure::{WARM_UP, median};
+use crate::chips::{self, Chip};
+use crate::measure::{WARM_UP, is_software, median};
+use serde::{Deserialize, Serialize};
 use tilewise::{Context, Error, Result, timing, wgpu};
 
-/// The two ceilings of a roofline.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The ceilings of a roofline.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
-    /// f32 operations per second, a fused multiply-add counted as two.
-    pub flops: f64,
-    /// Bytes per second, read and written.
-    pub bandwidth: f64,
+    /// f32 operations per second, 10^12, a fused multiply-add counted as two; 0 when unknown.
+    pub peak_tflops: f64,
+    /// The same of f16 and bf16; absent when unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_tflops_f16: Option<f64>,
+    /// 10^9 bytes per second, read and written; 0 when unknown.
+    pub peak_gbs: f64,
+    /// Where they are from, for people. Records from before the field hold measured ones.
+    #[serde(default = "measured", skip_serializing_if = "String::is_empty")]
+    pub peaks_from: String,
 }
 
-impl Ceiling {
-    /// The shortest time for this many operations and bytes.
-    pub fn seconds(&self, flops: f64, bytes: f64) -> f64 {
-        (flops / self.flops).max(bytes / self.bandwidth)
+fn measured() -> String {
+    "measured".into()
+}
+
+/// Ceilings that somebody states.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Given {
+    /// Ceiling of f32 arithmetic in TFLOP/s; by default Apple's figure for the chip, or measured
+    #[arg(long, value_parser = positive)]
+    pub peak_tflops: Option<f64>,
+    /// Ceiling of f16 and bf16 arithmetic in TFLOP/s; by default that of f32
+    #[arg(long, value_parser = positive)]
+    pub peak_tflops_f16: Option<f64>,
+    /// Ceiling of bandwidth in GB/s, read and written; by default Apple's figure for the chip, or measured
+    #[arg(long, value_parser = positive)]
+    pub peak_gbs: Option<f64>,
+}
+
+fn positive(text: &str) -> std::result::Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| format!("{text:?} is no rate: a number above 0 is wanted"))
+}
+
+impl Given {
+    /// Replaces those of `ceiling` that are given here.
+    pub fn replace(&self, ceiling: &mut Ceiling) {
+        let mut named = Vec::new();
+        if let Some(peak) = self.peak_tflops {
+            // Where f16 runs at f32's rate it goes on doing so.
+            if ceiling.peak_tflops_f16 == Some(ceiling.peak_tflops) {
+                ceiling.peak_tflops_f16 = Some(peak);
+            }
+            ceiling.peak_tflops = peak;
+            named.push("f32");
+        }
+        if let Some(peak) = self.peak_tflops_f16 {
+            ceiling.peak_tflops_f16 = Some(peak);
+            named.push("f16");
+        }
+        if let Some(peak) = self.peak_gbs {
+            ceiling.peak_gbs = peak;
+            named.push("bandwidth");
+        }
+        if !named.is_empty() {
+            let separator = if ceiling.peaks_from.is_empty() { "" } else { "; " };
+            ceiling.peaks_from += &format!("{separator}given: {}", named.join(", "));
+        }
     }
 }
 
-/// Measures both ceilings on a GPU.
-///
-/// # Errors
-/// `WrongContext` on the CPU executor; those of the device.
-pub fn measure(ctx: &Context) -> Result<Ceiling> {
+impl Ceiling {
+    /// The ceilings of a device: those given, else those of its name, else measured. The CPU executor has none that are not given.
+    ///
+    /// # Errors
+    /// Those of the device; `Unsupported` when it is too fast for the host's clock and has no timestamps.
+    pub fn of(ctx: &Context, given: &Given) -> Result<Ceiling> {
+        let all_given = given.peak_tflops.is_some() && given.peak_gbs.is_some();
+        let mut ceiling = match chips::find(ctx.adapter_name()) {
+            Some(Chip { name, tflops, gbs }) => Ceiling {
+                peak_tflops: tflops,
+                peak_tflops_f16: Some(tflops),
+                peak_gbs: gbs,
+                peaks_from: format!(
+                    "figures for {name} with the most cores sold under that name: upper bounds, where this one has fewer"
+                ),
+            },
+            None if all_given => Ceiling::default(),
+            None if ctx.is_cpu() => {
+                Ceiling { peaks_from: "unknown: the CPU executor is not measured".into(), ..Ceiling::default() }
+            }
+            None => measure(ctx)?,
+        };
+        given.replace(&mut ceiling);
+        Ok(ceiling)
+    }
+
+    /// Whether there is a roofline.
+    pub fn is_known(&self) -> bool {
+        self.peak_tflops > 0.0 && self.peak_gbs > 0.0
+    }
+
+    /// The ceiling of arithmetic for a dtype, 10^12 operations per second: f32's where another is not known.
+    pub fn peak(&self, dtype: &str) -> f64 {
+        self.peak_tflops_f16.filter(|_| dtype != "f32").unwrap_or(self.peak_tflops)
+    }
+
+    /// Operations per byte from which a dtype's products are bound by arithmetic; 0 when that is unknown.
+    pub fn ridge(&self, dtype: &str) -> f64 {
+        if self.is_known() { 1e3 * self.peak(dtype) / self.peak_gbs } else { 0.0 }
+    }
+}
+
+/// What a GPU reaches.
+fn measure(ctx: &Context) -> Result<Ceiling> {
     let device = ctx.device().ok_or_else(|| Error::WrongContext("the CPU executor has no measured ceilings".into()))?;
     // Several times any cache.
     let bytes = (1u64 << 29).min(ctx.caps().max_binding_bytes / 16 * 16).min(ctx.caps().max_buffer_bytes);
-    let software = ctx.caps().class == tilewise::tilewise_core::DeviceClass::Cpu;
+    let software = is_software(ctx);
     let bytes = if software { bytes.min(1 << 26) } else { bytes };
     let buffer = || {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
@@ -50,7 +140,12 @@ pub fn measure(ctx: &Context) -> Result<Ceiling> {
     let groups = if software { 32 } else { 8192 };
     // fma.wgsl: 512 rounds of 4 steps, 16 chains, two operations each.
     let flops = f64::from(groups) * 256.0 * 2048.0 * 32.0 / fma.seconds(ctx, groups)?;
-    Ok(Ceiling { flops, bandwidth })
+    Ok(Ceiling {
+        peak_tflops: flops * 1e-12,
+        peak_tflops_f16: None,
+        peak_gbs: bandwidth * 1e-9,
+        peaks_from: "measured: chains of fused multiply-adds, and a copy".into(),
+    })
 }
 
 struct Probe {
@@ -83,7 +178,8 @@ impl Probe {
 
     fn seconds(&self, ctx: &Context, groups: u32) -> Result<f64> {
         let (mut samples, mut warm) = (Vec::new(), 0.0);
-        while warm < WARM_UP || samples.len() < 7 {
+        let enough = if is_software(ctx) { 0.0 } else { WARM_UP };
+        while warm < enough || samples.len() < 7 {
             let timed = pollster::block_on(timing::time(ctx, |pass| {
                 if let Some(pass) = pass {
                     pass.set_pipeline(&self.pipeline);
@@ -96,6 +192,40 @@ impl Probe {
             samples.push(timed.seconds);
         }
         let last = samples.len() - 5;
-        Ok(median(&mut samples[last..]))
+        match median(&mut samples[last..]) {
+            0.0 => Err(Error::Unsupported(
+                "too short for the host's clock: give the ceilings with --peak-tflops and --peak-gbs".into(),
+            )),
+            seconds => Ok(seconds),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_goes_before_what_is_known() {
+        let given = |f32: Option<f64>, f16: Option<f64>, gbs: Option<f64>| Given {
+            peak_tflops: f32,
+            peak_tflops_f16: f16,
+            peak_gbs: gbs,
+        };
+        let cpu = Context::cpu();
+        let of = |given: Given| Ceiling::of(&cpu, &given).unwrap();
+        assert!(!of(Given::default()).is_known() && of(Given::default()).peaks_from.contains("unknown"));
+        let half = of(given(Some(10.0), Some(20.0), Some(100.0)));
+        assert_eq!(
+            (half.ridge("f32"), half.ridge("bf16"), &half.peaks_from[..]),
+            (100.0, 200.0, "given: f32, f16, bandwidth")
+        );
+        let mut chip =
+            Ceiling { peak_tflops: 2.6, peak_tflops_f16: Some(2.6), peak_gbs: 68.0, peaks_from: "M1".into() };
+        given(Some(2.0), None, None).replace(&mut chip);
+        assert_eq!(
+            (chip.peak("f32"), chip.peak("f16"), chip.peak_gbs, &chip.peaks_from[..]),
+            (2.0, 2.0, 68.0, "M1; given: f32")
+        );
     }
 }

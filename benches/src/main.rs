@@ -1,39 +1,24 @@
-//! `cargo xtask bench`: times named shapes on a device and prints a table, and JSON on request.
+//! `cargo xtask bench`: times named shapes on a device; prints a table, and writes JSON, a page and pictures on request.
 
+mod args;
+
+use args::Args;
 use clap::Parser;
-use std::path::PathBuf;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::Path;
 use std::process::ExitCode;
-use tilewise::{Context, ContextOptions};
-use tilewise_benches::{ceiling, measure, report::Report, report::Row, shapes};
-
-/// Times matrix products on a device: warm-up, then the median of several GPU-timed runs, each shape checked against f64 sums first.
-#[derive(Parser)]
-#[command(name = "bench")]
-struct Args {
-    /// Groups (floor, square, half, skinny, deep) and shapes (MxNxK[:layout][:dtype]), separated by commas
-    #[arg(long, value_delimiter = ',', default_value = "floor")]
-    shapes: Vec<String>,
-    /// Part of an adapter's name, a backend, or cpu
-    #[arg(long)]
-    adapter: Option<String>,
-    /// Kernels to force, separated by commas; without it the planner chooses
-    #[arg(long, value_delimiter = ',')]
-    kernel: Vec<String>,
-    /// Timed runs of each shape
-    #[arg(long, default_value_t = 9)]
-    samples: usize,
-    /// Writes the report as JSON
-    #[arg(long)]
-    json: Option<PathBuf>,
-    /// The commit to name in the report
-    #[arg(long, default_value = "unknown")]
-    commit: String,
-}
+use tilewise::{Context, ContextOptions, Error};
+use tilewise_benches::ceiling::Ceiling;
+use tilewise_benches::measure::{Bench, is_software};
+use tilewise_benches::report::{Report, Row, Skipped};
+use tilewise_benches::shapes::Shape;
+use tilewise_benches::{compare, html, table};
 
 fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
     match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(message) => {
             eprintln!("bench: {message}");
             ExitCode::FAILURE
@@ -41,55 +26,122 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<(), String> {
-    let shapes = shapes::parse(&args.shapes)?;
-    let options = match &args.adapter {
+/// Measures or reads a report, shows it, and says whether all is well: nothing wrong was computed, and nothing is slower than before.
+fn run(args: &Args) -> Result<bool, String> {
+    // What is wrong with the files is said before anything is measured.
+    let others = args.compare.iter().map(|path| Report::load(path)).collect::<Result<Vec<_>, _>>()?;
+    let (mut report, right) = match &args.from {
+        Some(path) => {
+            let mut report = Report::load(path)?;
+            args.ceilings.replace(&mut report.ceiling);
+            (report, true)
+        }
+        None => measured(args)?,
+    };
+    report.conclude();
+    if !args.quiet {
+        print!("{}", table::markdown(&report, &others));
+    }
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+        write(path, &(text + "\n"))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &html::page(&report, &others)?)?;
+    }
+    if let Some(folder) = &args.svg {
+        let pictures = html::write_pictures(&report, &others, folder)?;
+        eprintln!("{pictures} pictures: {}", folder.display());
+    }
+    for other in others.iter().filter(|other| compare::is_earlier_run(&report, other)) {
+        if other.adapter != report.adapter {
+            eprintln!("bench: {} was measured on {}, this on {}", other.label(), other.adapter, report.adapter);
+        }
+    }
+    let regressions = compare::regressions(&report, &others, args.regression);
+    for regression in &regressions {
+        eprintln!("regression: {regression}");
+    }
+    Ok(right && regressions.is_empty())
+}
+
+/// Writes a file, its folder too, and says so.
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    let failed = |error| format!("{}: {error}", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    std::fs::write(path, text).map_err(failed)?;
+    eprintln!("written: {}", path.display());
+    Ok(())
+}
+
+/// The report of a run, and whether every product was right.
+fn measured(args: &Args) -> Result<(Report, bool), String> {
+    let options = match args.adapter.as_ref().or(args.backend.as_ref()) {
         Some(name) => ContextOptions::adapter(name.as_str()),
         None => ContextOptions::default(),
     };
-    let ctx = Context::with_options(&options).map_err(|error| error.to_string())?;
-    let ceiling = if ctx.is_cpu() { None } else { Some(ceiling::measure(&ctx).map_err(|error| error.to_string())?) };
+    let said = |error: Error| error.to_string();
+    let ctx = Context::with_options(&options).map_err(said)?;
+    let shapes = args.shapes(is_software(&ctx))?;
     let mut report = Report {
         library: "tilewise".into(),
         adapter: ctx.adapter_name().into(),
         backend: ctx.backend_name().into(),
         driver: ctx.driver(),
         commit: args.commit.clone(),
-        date: today(),
-        peak_tflops: ceiling.map_or(0.0, |ceiling| ceiling.flops * 1e-12),
-        peak_gbs: ceiling.map_or(0.0, |ceiling| ceiling.bandwidth * 1e-9),
-        rows: Vec::new(),
+        date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+        ceiling: Ceiling::of(&ctx, &args.ceilings).map_err(said)?,
+        ..Report::default()
     };
+    let right = measure_all(args, &ctx, &shapes, &mut report)?;
+    report.name_groups();
+    Ok((report, right))
+}
+
+/// Adds a row for each shape and kernel, or the reason why there is none. A shape of two groups is measured once.
+fn measure_all(args: &Args, ctx: &Context, shapes: &[Shape], report: &mut Report) -> Result<bool, String> {
     let kernels: Vec<Option<&str>> =
         if args.kernel.is_empty() { vec![None] } else { args.kernel.iter().map(|name| Some(name.as_str())).collect() };
-    let bar = indicatif::ProgressBar::new((shapes.len() * kernels.len()) as u64);
-    for shape in &shapes {
-        for kernel in &kernels {
+    let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new((shapes.len() * kernels.len()) as u64) };
+    bar.set_style(ProgressStyle::with_template(PROGRESS).map_err(|error| error.to_string())?);
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    let mut bench = Bench::new(ctx);
+    let mut right = true;
+    for shape in shapes {
+        for &kernel in &kernels {
             bar.set_message(shape.name.clone());
-            let measured = measure::measure(&ctx, shape, *kernel, args.samples).map_err(|error| error.to_string())?;
-            report.rows.push(Row::new(shape, &measured, ceiling));
+            let same = |row: &&Row| row.key() == shape.key() && kernel.is_none();
+            if let Some(row) = report.rows.iter().find(same) {
+                let (shape, group) = (shape.name.clone(), shape.group.to_owned());
+                report.rows.push(Row { shape, group, ..row.clone() });
+                bar.inc(1);
+                continue;
+            }
+            let measured = match args.choices {
+                true => bench.measure_choices(shape, args.samples.get(), |name| {
+                    bar.set_message(format!("{} {name}", shape.name))
+                }),
+                false => bench.measure(shape, kernel, args.samples.get()),
+            };
             bar.inc(1);
+            match measured {
+                Ok(measured) => report.rows.push(Row::new(shape, &measured)),
+                Err(error) => {
+                    right &= !matches!(error, Error::Data(_) | Error::DeviceLost(_));
+                    bar.suspend(|| eprintln!("skipped {}: {error}", shape.name));
+                    report.skipped.push(Skipped { shape: shape.name.clone(), reason: error.to_string() });
+                    if matches!(error, Error::DeviceLost(_)) {
+                        bar.finish_and_clear();
+                        return Ok(false);
+                    }
+                }
+            }
         }
     }
     bar.finish_and_clear();
-    print!("{}", report.table());
-    if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
-        std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    Ok(())
+    Ok(right)
 }
 
-/// The day in UTC, by the civil calendar: Howard Hinnant's `civil_from_days`.
-fn today() -> String {
-    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |age| age.as_secs());
-    let days = seconds / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
-}
+const PROGRESS: &str = "{msg:32} {wide_bar} {pos}/{len}, {eta} left";

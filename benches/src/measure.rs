@@ -1,16 +1,35 @@
 //! Timing one shape, and checking that what was timed is right.
 
+use crate::inputs::{Inputs, Operands};
 use crate::shapes::Shape;
-use tilewise::{Context, Error, Gemm, Result, Tensor, tilewise_core::convert, timing};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+use tilewise::tilewise_core::DeviceClass;
+use tilewise::{Context, Error, Result, timing};
 
-/// Elements of each timed product that are compared with an f64 sum.
-const CHECKED: usize = 64;
-/// Inputs are rotated among sets that together exceed any cache by far.
-const ROTATED_BYTES: f64 = 256e6;
+/// Seconds of GPU time before the first sample, and after pauses. An idle chip lowers its clock, and some take long to raise it: an H200 was seen to
+/// run at half speed when the pauses between measurements were longer than the measurements.
+pub(crate) const WARM_UP: f64 = 0.5;
+/// A pause after which the clock may have fallen.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Seconds of GPU time after which a shape on a warm chip is measured, settled or not.
+const SETTLING: f64 = 0.1;
+/// Seconds of one sample: many products where one is shorter.
+const SAMPLE: f64 = 5e-3;
+/// Seconds of GPU time after which a shape of long products has samples enough, if there are [`FEWEST`].
+const LONGEST: f64 = 1.0;
+const FEWEST: usize = 3;
 
-/// Seconds of GPU time before the first sample. An idle chip lowers its clock, and some take long to raise it: an H200 was seen to run at half speed
-/// when the pauses between measurements were longer than the measurements.
-pub const WARM_UP: f64 = 0.5;
+/// How a kernel fared, of those that the planner might have chosen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Its name, as `--kernel` takes it.
+    pub kernel: String,
+    /// Median time of one product in milliseconds; of one sample, where that was twice the best.
+    pub ms: f64,
+    /// What the planner expected, in milliseconds.
+    pub estimate_ms: f64,
+}
 
 /// The times of one shape.
 #[derive(Clone, Debug)]
@@ -21,121 +40,173 @@ pub struct Measured {
     pub seconds: [f64; 3],
     /// How they were measured.
     pub method: timing::Method,
+    /// Every other kernel within reach, where that was asked for.
+    pub choices: Vec<Choice>,
 }
 
 /// The middle of the samples.
-pub fn median(samples: &mut [f64]) -> f64 {
+pub(crate) fn median(samples: &mut [f64]) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
 }
 
-/// Times a shape: warm-up, then `samples` compute passes of as many products as fill about five milliseconds.
-///
-/// # Errors
-/// Those of the product; `Data` when a checked element is wrong.
-pub fn measure(ctx: &Context, shape: &Shape, kernel: Option<&str>, samples: usize) -> Result<Measured> {
-    let [m, n, k] = shape.mnk;
-    let transposed = |at: usize| shape.layout.as_bytes()[at] == b'T';
-    let sets = ((ROTATED_BYTES / shape.bytes()) as usize).clamp(1, 16);
-    let sets = if ctx.caps().class == tilewise::tilewise_core::DeviceClass::Cpu { 1 } else { sets };
-    let mut operands = Vec::new();
-    for set in 0..sets {
-        operands.push((
-            Matrix::new(ctx, shape, [m, k], transposed(0), set as u64)?,
-            Matrix::new(ctx, shape, [k, n], transposed(1), 100 + set as u64)?,
-        ));
-    }
-    let c = Tensor::zeros(ctx, shape.dtype, &[m, n])?;
-    let product = |set: usize| {
-        let (a, b) = &operands[set % sets];
-        let gemm = Gemm::new(&a.tensor, &b.tensor);
-        match kernel {
-            Some(name) => gemm.kernel(name),
-            None => gemm,
-        }
-    };
-    let choice = product(0).plan()?.choice.map_or_else(String::new, |choice| choice.to_string());
-    product(0).run_into(&c)?;
-    check(&operands[0], &c, shape)?;
+/// Whether a context computes on a CPU, where there is no clock to wake and no cache to pass by.
+pub fn is_software(ctx: &Context) -> bool {
+    ctx.caps().class == DeviceClass::Cpu
+}
 
-    let time = |repetitions: usize| {
-        pollster::block_on(timing::time(ctx, |mut pass| {
+/// Measures shape after shape on one device.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    ctx: &'a Context,
+    inputs: Inputs,
+    /// When the device was last seen to work.
+    busy: Option<Instant>,
+}
+
+impl<'a> Bench<'a> {
+    /// Nothing is measured yet, and the device is taken to be cold.
+    pub fn new(ctx: &'a Context) -> Self {
+        Bench { ctx, inputs: Inputs::default(), busy: None }
+    }
+
+    /// Times a shape by the kernel of this name, or by the planner's choice: a check against f64 sums, warm-up, then `samples` compute passes of as many
+    /// products as fill about five milliseconds. Long products are content with fewer samples, three at least.
+    ///
+    /// # Errors
+    /// Those of the product; `Data` when a checked element is wrong, `Unsupported` when the product is too short for the host's clock.
+    pub fn measure(&mut self, shape: &Shape, kernel: Option<&str>, samples: usize) -> Result<Measured> {
+        let operands = self.inputs.operands(self.ctx, shape, is_software(self.ctx))?;
+        self.measured(&operands, kernel, samples)
+    }
+
+    /// As [`measure`](Self::measure) by the planner's choice, and then every kernel that the planner estimates within a factor 8 of its own: three samples each,
+    /// or one where that is twice the best so far.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub fn measure_choices(
+        &mut self,
+        shape: &Shape,
+        samples: usize,
+        mut progress: impl FnMut(&str),
+    ) -> Result<Measured> {
+        let operands = self.inputs.operands(self.ctx, shape, is_software(self.ctx))?;
+        let mut measured = self.measured(&operands, None, samples)?;
+        let planned = operands.product(0, None);
+        let (choices, plan) = (planned.choices()?, planned.plan()?);
+        let cheapest = choices.first().map_or(0.0, |choice| choice.cost);
+        let mut best = measured.seconds[0];
+        for choice in choices.iter().filter(|choice| choice.cost <= 8.0 * cheapest) {
+            let kernel = choice.to_string();
+            // With edges peeled off the planner's own is another product than the kernel alone.
+            if kernel == measured.kernel && plan.edges.is_empty() {
+                continue;
+            }
+            progress(&kernel);
+            match self.contender(&operands, &kernel, best) {
+                Ok(seconds) => {
+                    best = best.min(seconds);
+                    measured.choices.push(Choice { kernel, ms: seconds * 1e3, estimate_ms: choice.cost * 1e3 });
+                }
+                Err(wrong @ (Error::Data(_) | Error::DeviceLost(_))) => return Err(wrong),
+                Err(error) => log::warn!("{} by {kernel}: {error}", shape.name),
+            }
+        }
+        Ok(measured)
+    }
+
+    /// Median seconds of another kernel, the device kept as busy as for the planner's.
+    fn contender(&mut self, operands: &Operands, kernel: &str, best: f64) -> Result<f64> {
+        operands.check(Some(kernel))?;
+        let paused = self.paused();
+        let repetitions = repetitions(self.time(operands, Some(kernel), 1)?.seconds);
+        // Compiling is a pause, after which every kernel would seem twice as slow.
+        if paused {
+            self.warm_up(operands, Some(kernel), repetitions, paused)?;
+        }
+        let mut seconds = Vec::new();
+        while seconds.is_empty() || seconds.len() < FEWEST && seconds[0] <= 2.0 * best {
+            seconds.push(self.time(operands, Some(kernel), repetitions)?.seconds / repetitions as f64);
+        }
+        measurable(median(&mut seconds))
+    }
+
+    fn measured(&mut self, operands: &Operands, kernel: Option<&str>, samples: usize) -> Result<Measured> {
+        let choice = operands.product(0, kernel).plan()?.choice;
+        let choice = choice.map_or_else(|| "matrixmultiply".to_owned(), |choice| choice.to_string());
+        operands.check(kernel)?;
+        let paused = self.paused();
+        let once = self.time(operands, kernel, 1)?;
+        let repetitions = repetitions(once.seconds);
+        self.warm_up(operands, kernel, repetitions, paused)?;
+        let (mut seconds, mut spent) = (Vec::new(), 0.0);
+        while seconds.len() < samples && (spent < LONGEST || seconds.len() < FEWEST) {
+            let sample = self.time(operands, kernel, repetitions)?.seconds;
+            spent += sample;
+            seconds.push(sample / repetitions as f64);
+        }
+        let middle = measurable(median(&mut seconds))?;
+        let seconds = [middle, seconds[0], seconds[seconds.len() - 1]];
+        Ok(Measured { kernel: choice, seconds, method: once.method, choices: Vec::new() })
+    }
+
+    /// Whether the device has not worked for so long that its clock may have fallen.
+    fn paused(&self) -> bool {
+        self.busy.is_none_or(|busy| busy.elapsed() > PAUSE)
+    }
+
+    /// Keeps the device busy until its clock is up: for [`WARM_UP`] after a pause, otherwise until two medians of three samples are within 2% of
+    /// each other.
+    fn warm_up(&mut self, operands: &Operands, kernel: Option<&str>, repetitions: usize, paused: bool) -> Result<()> {
+        if is_software(self.ctx) {
+            return Ok(());
+        }
+        let enough = if paused { WARM_UP } else { SETTLING };
+        let (started, mut spent, mut samples, mut before) = (Instant::now(), 0.0, Vec::new(), f64::INFINITY);
+        // The host's clock bounds it where the device's is too coarse to see the work.
+        while spent < enough && started.elapsed().as_secs_f64() < 4.0 * enough {
+            let sample = self.time(operands, kernel, repetitions)?.seconds;
+            spent += sample;
+            samples.push(sample);
+            if samples.len() == 3 {
+                let middle = median(&mut samples);
+                if !paused && (middle - before).abs() <= 0.02 * middle {
+                    break;
+                }
+                before = middle;
+                samples.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Time of a compute pass with that many products, the sets in turn.
+    fn time(&mut self, operands: &Operands, kernel: Option<&str>, repetitions: usize) -> Result<timing::Timing> {
+        let timing = pollster::block_on(timing::time(self.ctx, |mut pass| {
             for set in 0..repetitions {
+                let product = operands.product(set, kernel);
                 match &mut pass {
-                    Some(pass) => product(set).record(pass, &c)?,
-                    None => product(set).run_into(&c)?,
+                    Some(pass) => product.record(pass, operands.output())?,
+                    None => product.run_into(operands.output())?,
                 }
             }
             Ok(())
-        }))
-    };
-    let once = time(1)?;
-    let repetitions = ((5e-3 / once.seconds.max(1e-7)) as usize).clamp(1, 200);
-    let mut warm = 0.0;
-    while warm < WARM_UP {
-        warm += time(repetitions)?.seconds;
-    }
-    let mut seconds = Vec::new();
-    for _ in 0..samples.max(1) {
-        seconds.push(time(repetitions)?.seconds / repetitions as f64);
-    }
-    let middle = median(&mut seconds);
-    Ok(Measured { kernel: choice, seconds: [middle, seconds[0], seconds[seconds.len() - 1]], method: once.method })
-}
-
-/// A random matrix, on the device as the layout wants it and on the host as the device rounds it.
-struct Matrix {
-    tensor: Tensor,
-    host: Vec<f32>,
-    strides: [usize; 2],
-}
-
-impl Matrix {
-    fn new(ctx: &Context, shape: &Shape, [rows, cols]: [usize; 2], transposed: bool, seed: u64) -> Result<Self> {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let values: Vec<f32> = (0..rows * cols)
-            .map(|_| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-            })
-            .collect();
-        let bytes = convert::encode(shape.dtype, &values);
-        let stored = if transposed { [cols, rows] } else { [rows, cols] };
-        let tensor = Tensor::from_bytes(ctx, shape.dtype, &bytes, &stored)?;
-        let host = convert::decode(shape.dtype, &bytes)?;
-        Ok(Matrix {
-            tensor: if transposed { tensor.t() } else { tensor },
-            host,
-            strides: if transposed { [1, rows] } else { [cols, 1] },
-        })
-    }
-
-    fn at(&self, row: usize, col: usize) -> f64 {
-        f64::from(self.host[row * self.strides[0] + col * self.strides[1]])
+        }))?;
+        self.busy = Some(Instant::now());
+        Ok(timing)
     }
 }
 
-/// Compares elements spread over the output, the corners among them, with sums in f64. The bound is that of a sum of K products in f32 and one
-/// rounding, as in the oracle.
-fn check((a, b): &(Matrix, Matrix), c: &Tensor, shape: &Shape) -> Result<()> {
-    let [m, n, k] = shape.mnk;
-    let computed = c.read_f32_blocking()?;
-    for i in 0..CHECKED {
-        let (row, col) = (i * (m - 1) / (CHECKED - 1), (i * 37 % CHECKED) * (n - 1) / (CHECKED - 1));
-        let terms = (0..k).map(|at| a.at(row, at) * b.at(at, col));
-        let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + f64::abs(term)));
-        let got = f64::from(computed[row * n + col]);
-        let gamma = (k as f64).min(8.0 * (k as f64).sqrt()) * f64::from(f32::EPSILON);
-        let bound = gamma * size + shape.dtype.unit_roundoff() * sum.abs() + 1e-30;
-        let error = (got - sum).abs();
-        if error.is_nan() || error > bound {
-            return Err(Error::Data(format!(
-                "{}: C[{row},{col}] is {got}, expected {sum} within {bound:e}",
-                shape.name
-            )));
-        }
+/// `Unsupported` for a time that no clock has seen.
+fn measurable(seconds: f64) -> Result<f64> {
+    if seconds > 0.0 {
+        return Ok(seconds);
     }
-    Ok(())
+    Err(Error::Unsupported("too short for the host's clock, and the device has no timestamps".into()))
+}
+
+/// As many products as fill a sample.
+fn repetitions(once: f64) -> usize {
+    ((SAMPLE / once.max(1e-7)) as usize).clamp(1, 200)
 }

@@ -1,13 +1,17 @@
-//! What was measured, as JSON for records and comparisons, and as a table for people.
+//! What was measured: as JSON for records and comparisons, and as rows of a table.
 
 use crate::ceiling::Ceiling;
-use crate::measure::Measured;
-use crate::shapes::Shape;
+use crate::measure::{Choice, Measured};
+use crate::shapes::{self, Key, Shape};
+use crate::table::figure;
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
+use std::path::Path;
 
-/// One run of the bench program on one device, or of a peer's script.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The group of shapes that belong to none.
+const OTHER: &str = "other";
+
+/// One run of the bench program on one device, or of a peer's script. Peers may leave out what has a default.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// What ran: `tilewise`, or the peer's name and version.
     pub library: String,
@@ -21,25 +25,45 @@ pub struct Report {
     pub commit: String,
     /// Day of the run, UTC.
     pub date: String,
-    /// Ceiling of f32 arithmetic, 10^12 operations per second; 0 when not measured.
-    pub peak_tflops: f64,
-    /// Ceiling of bandwidth, 10^9 bytes per second, read and written; 0 when not measured.
-    pub peak_gbs: f64,
+    /// The ceilings of the device; in a peer's report 0 where it measured none.
+    #[serde(flatten)]
+    pub ceiling: Ceiling,
+    /// Of the shapes whose other kernels were timed too, the share on which the planner's choice takes at most 10% longer than the best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_best: Option<f64>,
     /// The shapes.
     pub rows: Vec<Row>,
+    /// Shapes that were asked for and not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
+}
+
+/// A shape without a time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Its name.
+    pub shape: String,
+    /// Why it was not measured.
+    pub reason: String,
 }
 
 /// One shape.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the shape.
     pub shape: String,
+    /// Name of its group.
+    #[serde(default)]
+    pub group: String,
     /// Rows of C.
     pub m: usize,
     /// Columns of C.
     pub n: usize,
     /// Summed dimension.
     pub k: usize,
+    /// Products of these sizes, one beside the other.
+    #[serde(default = "one")]
+    pub batch: usize,
     /// `NN`, `NT`, `TN` or `TT`.
     pub layout: String,
     /// Type of all three matrices.
@@ -54,53 +78,151 @@ pub struct Row {
     pub tflops: f64,
     /// 10^9 bytes per second, A, B and C counted once.
     pub gbs: f64,
-    /// Fraction of what the ceilings allow, the larger of the two times; 0 when they were not measured. Above 1 where matrix units beat
+    /// Fraction of what the ceilings allow, the larger of the two times; 0 when they are unknown. Above 1 where matrix units beat
     /// the f32 ceiling.
     pub roofline: f64,
     /// How the time was measured.
     pub method: String,
+    /// How much longer the planner's choice takes than the best kernel: time / best time − 1. Absent where no other was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regret: Option<f64>,
+    /// The other kernels and their times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
+}
+
+fn one() -> usize {
+    1
 }
 
 impl Row {
     /// The row of a measured shape.
-    pub fn new(shape: &Shape, measured: &Measured, ceiling: Option<Ceiling>) -> Self {
+    pub fn new(shape: &Shape, measured: &Measured) -> Self {
         let [median, least, greatest] = measured.seconds;
         let [m, n, k] = shape.mnk;
+        let ms = median * 1e3;
+        let best = measured.choices.iter().map(|choice| choice.ms).fold(ms, f64::min);
         Row {
             shape: shape.name.clone(),
+            group: shape.group.to_owned(),
             m,
             n,
             k,
+            batch: shape.batch,
             layout: shape.layout.to_owned(),
             dtype: shape.dtype.name().to_owned(),
             kernel: measured.kernel.clone(),
-            ms: median * 1e3,
+            ms,
             spread: (greatest - least) / median,
             tflops: shape.flops() / median * 1e-12,
             gbs: shape.bytes() / median * 1e-9,
-            roofline: ceiling.map_or(0.0, |ceiling| ceiling.seconds(shape.flops(), shape.bytes()) / median),
+            roofline: 0.0,
             method: format!("{:?}", measured.method).to_lowercase(),
+            regret: (!measured.choices.is_empty()).then(|| ms / best - 1.0),
+            choices: measured.choices.clone(),
         }
+    }
+
+    /// What tells shapes apart.
+    pub fn key(&self) -> Key<'_> {
+        ([self.batch, self.m, self.n, self.k], &self.layout, &self.dtype)
+    }
+
+    /// Operations per byte, A, B and C counted once.
+    pub fn intensity(&self) -> f64 {
+        1e3 * self.tflops / self.gbs
+    }
+
+    /// The fastest kernel of those that were timed.
+    pub fn best(&self) -> &str {
+        let fastest = self.choices.iter().min_by(|a, b| a.ms.total_cmp(&b.ms));
+        fastest.filter(|choice| choice.ms < self.ms).map_or(&self.kernel, |choice| &choice.kernel)
     }
 }
 
 impl Report {
-    /// The report as a table in Markdown.
-    pub fn table(&self) -> String {
-        let mut out = String::new();
-        let Report { library, adapter, backend, driver, commit, date, peak_tflops, peak_gbs, .. } = self;
-        let _ = writeln!(out, "{library} on {adapter} ({backend}, {driver}), commit {commit}, {date}");
-        let _ = writeln!(out, "measured ceilings: {peak_tflops:.1} TFLOP/s f32, {peak_gbs:.0} GB/s copied\n");
-        let _ = writeln!(out, "| shape | kernel | ms | spread | TFLOP/s | GB/s | of roofline |");
-        let _ = writeln!(out, "|---|---|---:|---:|---:|---:|---:|");
-        for row in &self.rows {
-            let Row { shape, kernel, ms, spread, tflops, gbs, roofline, .. } = row;
-            let (spread, roofline) = (100.0 * spread, 100.0 * roofline);
-            let _ = writeln!(
-                out,
-                "| {shape} | {kernel} | {ms:.4} | {spread:.1}% | {tflops:.2} | {gbs:.0} | {roofline:.0}% |"
-            );
+    /// A report read from a file, its rows in the groups of this program.
+    ///
+    /// # Errors
+    /// A text with the file's name and what is wrong with it.
+    pub fn load(path: &Path) -> Result<Report, String> {
+        let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let mut report: Report = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        for row in &report.rows {
+            let rates = [row.ms, row.tflops, row.gbs];
+            if !rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) {
+                let [ms, tflops, gbs] = rates;
+                return Err(wrong(&format!(
+                    "{}: {ms} ms, {tflops} TFLOP/s, {gbs} GB/s: all must be above 0",
+                    row.shape
+                )));
+            }
         }
-        out
+        report.name_groups();
+        Ok(report)
+    }
+
+    /// Rows of no group go to the first default group that has their shape.
+    pub fn name_groups(&mut self) {
+        let default: Vec<String> = shapes::DEFAULT.iter().map(|&name| name.to_owned()).collect();
+        let known = shapes::parse(&default).unwrap_or_default();
+        for row in self.rows.iter_mut().filter(|row| row.group.is_empty()) {
+            row.group =
+                known.iter().find(|shape| shape.key() == row.key()).map_or(OTHER, |shape| shape.group).to_owned();
+        }
+    }
+
+    /// Says of each row what fraction of the ceilings it reaches, and of all how often the planner's choice is near the best.
+    pub fn conclude(&mut self) {
+        for row in self.rows.iter_mut().filter(|_| self.ceiling.is_known()) {
+            row.roofline = (row.tflops / self.ceiling.peak(&row.dtype)).max(row.gbs / self.ceiling.peak_gbs);
+        }
+        let regrets: Vec<f64> = self.rows.iter().filter_map(|row| row.regret).collect();
+        let near = regrets.iter().filter(|regret| **regret <= 0.1).count();
+        self.near_best = (!regrets.is_empty()).then(|| near as f64 / regrets.len() as f64);
+    }
+
+    /// The groups in order of appearance, each with its rows.
+    pub fn groups(&self) -> Vec<(&str, Vec<&Row>)> {
+        let mut groups: Vec<(&str, Vec<&Row>)> = Vec::new();
+        for row in &self.rows {
+            match groups.iter_mut().find(|(name, _)| *name == row.group) {
+                Some((_, rows)) => rows.push(row),
+                None => groups.push((&row.group, vec![row])),
+            }
+        }
+        groups
+    }
+
+    /// What ran, in few words.
+    pub fn label(&self) -> String {
+        if self.commit.is_empty() || self.commit == "unknown" {
+            self.library.clone()
+        } else {
+            format!("{} {}", self.library, self.commit)
+        }
+    }
+
+    /// What ran, where, and when.
+    pub fn title(&self) -> String {
+        let Report { adapter, backend, driver, date, .. } = self;
+        let interface: Vec<_> =
+            [backend, driver].into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
+        format!("{} on {adapter} ({}), {date}", self.label(), interface.join(", "))
+    }
+
+    /// The ceilings and where they are from.
+    pub fn ceilings(&self) -> String {
+        let Ceiling { peak_tflops, peak_tflops_f16, peak_gbs, peaks_from } = &self.ceiling;
+        if !self.ceiling.is_known() {
+            return peaks_from.clone();
+        }
+        let half = peak_tflops_f16.map_or_else(String::new, |peak| format!(", {} TFLOP/s f16", figure(peak, 3)));
+        let note = match peak_tflops_f16.is_none() && self.rows.iter().any(|row| row.dtype != "f32") {
+            true => "; f16 and bf16 are held against the f32 ceiling, and exceed 100% where matrix units beat it",
+            false => "",
+        };
+        format!("{} TFLOP/s f32{half}, {} GB/s ({peaks_from}){note}", figure(*peak_tflops, 3), figure(*peak_gbs, 3))
     }
 }

@@ -1,5 +1,6 @@
-//! Shapes worth measuring, by name, and any other as `MxNxK[:layout][:dtype]`.
+//! Shapes worth measuring, in named groups, and any other as `MxNxK[:layout][:dtype][:xBATCH]`.
 
+use std::collections::HashSet;
 use tilewise::DType;
 
 /// A dense product to measure.
@@ -7,75 +8,198 @@ use tilewise::DType;
 pub struct Shape {
     /// Its name in tables and records.
     pub name: String,
+    /// Name of the group that it was taken from; empty for a shape named by itself.
+    pub group: &'static str,
     /// Rows, columns and summed dimension.
     pub mnk: [usize; 3],
     /// `NN`, `NT`, `TN` or `TT`.
     pub layout: &'static str,
     /// Type of all three matrices.
     pub dtype: DType,
+    /// Products of these sizes, one beside the other.
+    pub batch: usize,
 }
 
-/// Groups of named shapes: `--shapes GROUP`.
-pub const GROUPS: &[(&str, &[&str])] = &[
-    (
-        "floor",
-        &[
-            "4096x4096x4096",
-            "4096x4096x4096:NT",
-            "4096x4096x4096:TN",
-            "4096x4096x4096:TT",
-            "4095x4095x4095",
-            "4097x4097x4097",
-            "1x8192x8192",
-            "1x8192x8192:NT",
-            "8192x1x8192",
-        ],
-    ),
-    ("square", &["256x256x256", "512x512x512", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "8192x8192x8192"]),
-    (
-        "half",
-        &["4096x4096x4096:f16", "4096x4096x4096:bf16", "4095x4095x4095:f16", "1x8192x8192:f16", "1x8192x8192:NT:bf16"],
-    ),
-    (
-        "skinny",
-        &[
-            "1x8192x8192:NT",
-            "2x8192x8192:NT",
-            "4x8192x8192:NT",
-            "8x8192x8192:NT",
-            "16x8192x8192:NT",
-            "32x8192x8192:NT",
-            "8192x4x8192",
-        ],
-    ),
-    ("deep", &["256x256x65536", "64x64x262144"]),
+/// Shapes that are measured and shown together: `--shapes GROUP`.
+pub struct Group {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds, for people.
+    pub about: &'static str,
+    members: fn() -> Vec<String>,
+}
+
+/// What is measured without `--shapes`: some 140 shapes.
+pub const DEFAULT: [&str; 7] = ["square", "odd", "layouts", "transformer", "skinny", "batched", "deep"];
+
+/// Every group.
+pub const GROUPS: &[Group] = &[
+    Group {
+        name: "square",
+        about: "squares from 256 to 8192",
+        members: || squares(&[256, 512, 1024, 2048, 4096, 8192]),
+    },
+    Group {
+        name: "odd",
+        about: "squares whose sides no vector divides",
+        members: || squares(&[1023, 1025, 4095, 4097]),
+    },
+    Group {
+        name: "layouts",
+        about: "4096×4096×4096 with A, B or both transposed",
+        members: || {
+            each(&["", ":f16"], &["NN", "NT", "TN", "TT"], |dtype, layout| format!("4096x4096x4096:{layout}{dtype}"))
+        },
+    },
+    Group {
+        name: "transformer",
+        about: "linear layers of Llama-like models of 7B, 8B, 13B and 70B parameters at 1, 16, 512 and 4096 tokens",
+        members: transformer,
+    },
+    Group { name: "skinny", about: "few rows, or few columns, against 8192×8192", members: skinny },
+    Group { name: "batched", about: "attention: queries × keys, and weights × values", members: batched },
+    Group {
+        name: "deep",
+        about: "K far larger than M and N",
+        members: || {
+            each(&["", ":f16"], &["512x512x32768", "256x256x65536", "128x128x131072", "64x64x262144"], |dtype, mnk| {
+                format!("{mnk}{dtype}")
+            })
+        },
+    },
+    Group { name: "floor", about: "what the records of a kernel's development hold", members: || owned(FLOOR) },
+    Group { name: "half", about: "16-bit types beside each other", members: || owned(HALF) },
+    Group { name: "tiny", about: "what software adapters are given by default", members: || owned(TINY) },
 ];
+
+const FLOOR: &[&str] = &[
+    "4096x4096x4096",
+    "4096x4096x4096:NT",
+    "4096x4096x4096:TN",
+    "4096x4096x4096:TT",
+    "4095x4095x4095",
+    "4097x4097x4097",
+    "1x8192x8192",
+    "1x8192x8192:NT",
+    "8192x1x8192",
+];
+
+const HALF: &[&str] =
+    &["4096x4096x4096:f16", "4096x4096x4096:bf16", "4095x4095x4095:f16", "1x8192x8192:f16", "1x8192x8192:NT:bf16"];
+
+const TINY: &[&str] = &[
+    "64x64x64",
+    "128x128x128",
+    "128x128x128:f16",
+    "127x129x65",
+    "1x512x512:NT",
+    "512x1x512:f16",
+    "64x64x32:NT:x4",
+    "16x16x4096",
+];
+
+/// The members of the default groups that `--quick` keeps.
+const QUICK: &[&str] = &[
+    "1024x1024x1024",
+    "4096x4096x4096",
+    "1024x1024x1024:f16",
+    "4096x4096x4096:f16",
+    "4095x4095x4095",
+    "4095x4095x4095:f16",
+    "4096x4096x4096:NT",
+    "4096x4096x4096:NT:f16",
+    "1x4096x4096:NT:f16",
+    "1x14336x4096:NT:f16",
+    "16x14336x4096:NT:f16",
+    "512x14336x4096:NT:f16",
+    "4096x4096x14336:NT:f16",
+    "1x8192x8192:NT",
+    "1x8192x8192:NN:f16",
+    "8x8192x8192:NT:f16",
+    "8192x1x8192",
+    "512x512x64:NT:f16:x32",
+    "2048x2048x128:NT:f16:x32",
+    "256x256x65536",
+];
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// Every member of `inner` under every member of `outer`.
+fn each<A, B>(outer: &[A], inner: &[B], name: impl Fn(&A, &B) -> String) -> Vec<String> {
+    outer.iter().flat_map(|a| inner.iter().map(|b| name(a, b)).collect::<Vec<_>>()).collect()
+}
+
+fn squares(sides: &[usize]) -> Vec<String> {
+    each(&["", ":f16"], sides, |dtype, side| format!("{side}x{side}x{side}{dtype}"))
+}
+
+/// Q, K, V and output projections; gate and up; down. W is stored [N, K], as linear layers store it.
+fn transformer() -> Vec<String> {
+    let models = [(4096, 11_008), (4096, 14_336), (5120, 13_824), (8192, 28_672)];
+    let mut names = Vec::new();
+    for tokens in [1, 16, 512, 4096] {
+        for (width, hidden) in models {
+            for (n, k) in [(width, width), (hidden, width), (width, hidden)] {
+                names.push(format!("{tokens}x{n}x{k}:NT:f16"));
+            }
+        }
+    }
+    // Models of one width share their projections.
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
+
+fn skinny() -> Vec<String> {
+    let kinds = ["NN", "NT", "NN:f16", "NT:f16"];
+    let rows = each(&kinds, &[1, 2, 4, 8, 16, 32, 64], |kind, m| format!("{m}x8192x8192:{kind}"));
+    let columns = each(&["", ":f16"], &[1, 4, 16], |dtype, n| format!("8192x{n}x8192{dtype}"));
+    [rows, columns].concat()
+}
+
+fn batched() -> Vec<String> {
+    let attention = [(32, 128), (32, 512), (32, 2048), (64, 1024), (128, 128), (128, 512)];
+    let half = |&(heads, tokens): &(usize, usize), depth: &usize| {
+        format!("{tokens}x{tokens}x{depth}:NT:f16:x{heads},{tokens}x{depth}x{tokens}:f16:x{heads}")
+    };
+    let mut names = each(&attention, &[64, 128], half);
+    names.push("512x512x64:NT:x32,512x64x512:x32".into());
+    names.iter().flat_map(|pair| pair.split(',')).map(str::to_owned).collect()
+}
 
 impl std::str::FromStr for Shape {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut fields = text.split(':');
-        let sizes: Vec<usize> = fields.next().unwrap_or("").split('x').filter_map(|size| size.parse().ok()).collect();
-        let mnk = <[usize; 3]>::try_from(sizes).map_err(|_| format!("{text:?}: wanted MxNxK[:layout][:dtype]"))?;
-        if mnk.contains(&0) {
-            return Err(format!("{text:?}: nothing to measure"));
-        }
-        let mut shape = Shape { name: text.to_owned(), mnk, layout: "NN", dtype: DType::F32 };
+        let sizes: Option<Vec<usize>> = fields.next().unwrap_or("").split('x').map(|size| size.parse().ok()).collect();
+        let mnk = sizes.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
+        let mnk = mnk.ok_or_else(|| format!("{text:?}: wanted MxNxK[:layout][:dtype][:xBATCH]"))?;
+        let mut shape = Shape { name: text.to_owned(), group: "", mnk, layout: "NN", dtype: DType::F32, batch: 1 };
         for field in fields {
             let layout = ["NN", "NT", "TN", "TT"].into_iter().find(|layout| layout.eq_ignore_ascii_case(field));
-            let dtype = DType::ALL.into_iter().find(|dtype| dtype.name() == field);
-            match (layout, dtype) {
-                (Some(layout), _) => shape.layout = layout,
-                (_, Some(dtype)) => shape.dtype = dtype,
+            let dtype = [DType::F32, DType::F16, DType::BF16].into_iter().find(|dtype| dtype.name() == field);
+            let batch = field.strip_prefix('x').and_then(|batch| batch.parse().ok());
+            match (layout, dtype, batch) {
+                (Some(layout), ..) => shape.layout = layout,
+                (_, Some(dtype), _) => shape.dtype = dtype,
+                (.., Some(batch)) => shape.batch = batch,
                 _ => {
                     return Err(format!(
-                        "{text:?}: {field:?} is neither a layout (NN, NT, TN, TT) nor a dtype (f32, f16, bf16)"
+                        "{text:?}: {field:?} is neither a layout (NN, NT, TN, TT), nor a dtype (f32, f16, bf16), nor a batch (x8)"
                     ));
                 }
             }
         }
-        Ok(shape)
+        let elements = |rows: usize, cols: usize| rows.checked_mul(cols)?.checked_mul(shape.batch)?.checked_mul(8);
+        let [m, n, k] = mnk;
+        match (elements(m, k), elements(k, n), elements(m, n)) {
+            (Some(1..), Some(1..), Some(1..)) => Ok(shape),
+            (Some(_), Some(_), Some(_)) => Err(format!("{text:?}: nothing to measure")),
+            _ => Err(format!("{text:?}: more elements than this machine can count")),
+        }
     }
 }
 
@@ -86,15 +210,15 @@ impl std::str::FromStr for Shape {
 pub fn parse(list: &[String]) -> Result<Vec<Shape>, String> {
     let mut shapes = Vec::new();
     for item in list {
-        match GROUPS.iter().find(|(name, _)| name == item) {
-            Some((_, members)) => {
-                for member in *members {
-                    shapes.push(member.parse()?);
+        match GROUPS.iter().find(|group| group.name == item) {
+            Some(group) => {
+                for member in (group.members)() {
+                    shapes.push(Shape { group: group.name, ..member.parse()? });
                 }
             }
             None if item.contains('x') => shapes.push(item.parse()?),
             None => {
-                let names: Vec<_> = GROUPS.iter().map(|(name, _)| *name).collect();
+                let names: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
                 return Err(format!("{item:?} is no shape and no group; groups: {}", names.join(", ")));
             }
         }
@@ -102,16 +226,41 @@ pub fn parse(list: &[String]) -> Result<Vec<Shape>, String> {
     Ok(shapes)
 }
 
+/// Those of `shapes` that `--quick` keeps.
+pub fn quick(mut shapes: Vec<Shape>) -> Vec<Shape> {
+    shapes.retain(|shape| QUICK.contains(&shape.name.as_str()));
+    shapes
+}
+
+/// What a group holds; empty for a name that is no group's.
+pub fn about(group: &str) -> &'static str {
+    GROUPS.iter().find(|known| known.name == group).map_or("", |known| known.about)
+}
+
+/// What tells shapes apart: batch and sizes, layout, dtype.
+pub type Key<'a> = ([usize; 4], &'a str, &'a str);
+
 impl Shape {
+    /// What tells it apart, however it is written.
+    pub fn key(&self) -> Key<'_> {
+        let [m, n, k] = self.mnk;
+        ([self.batch, m, n, k], self.layout, self.dtype.name())
+    }
+
     /// Floating-point operations.
     pub fn flops(&self) -> f64 {
-        2.0 * self.mnk.iter().map(|&size| size as f64).product::<f64>()
+        2.0 * self.batch as f64 * self.mnk.iter().map(|&size| size as f64).product::<f64>()
     }
 
     /// Bytes that must move: A, B and C once.
     pub fn bytes(&self) -> f64 {
         let [m, n, k] = self.mnk.map(|size| size as f64);
-        (m * k + k * n + m * n) * self.dtype.bytes() as f64
+        self.batch as f64 * (m * k + k * n + m * n) * self.dtype.bytes() as f64
+    }
+
+    /// Whether A, or B, is stored transposed.
+    pub fn transposed(&self) -> [bool; 2] {
+        [0, 1].map(|at| self.layout.as_bytes()[at] == b'T')
     }
 }
 
@@ -119,17 +268,29 @@ impl Shape {
 mod tests {
     use super::*;
 
+    fn named(names: &[&str]) -> Vec<Shape> {
+        parse(&owned(names)).unwrap()
+    }
+
     #[test]
     fn every_named_shape_parses() {
-        for (name, members) in GROUPS {
-            assert_eq!(parse(&[(*name).to_owned()]).map(|shapes| shapes.len()), Ok(members.len()));
+        for group in GROUPS {
+            let names: HashSet<String> = (group.members)().into_iter().collect();
+            assert_eq!(named(&[group.name]).len(), names.len(), "{} names a shape twice", group.name);
         }
-        let shape: Shape = "4x5x6:tn:bf16".parse().unwrap();
-        assert_eq!((shape.mnk, shape.layout, shape.dtype), ([4, 5, 6], "TN", DType::BF16));
-        assert!(
-            "4x5".parse::<Shape>().is_err()
-                && "4x5x0".parse::<Shape>().is_err()
-                && "4x5x6:zz".parse::<Shape>().is_err()
-        );
+        let kept: HashSet<String> = quick(named(&DEFAULT)).into_iter().map(|shape| shape.name).collect();
+        assert_eq!(kept, owned(QUICK).into_iter().collect());
+    }
+
+    #[test]
+    fn fields_stand_in_any_order() {
+        let shape: Shape = "4x5x6:tn:x7:bf16".parse().unwrap();
+        assert_eq!((shape.mnk, shape.layout, shape.dtype, shape.batch), ([4, 5, 6], "TN", DType::BF16, 7));
+        assert_eq!((shape.flops(), shape.bytes()), (2.0 * 840.0, 7.0 * 2.0 * (24.0 + 30.0 + 20.0)));
+        for wrong in
+            ["4x5", "4x5x0", "4x5x6:zz", "4x5x6:x0", "4x5x6:i32", "4x5xsix", "4294967296x4294967296x1", "4x5x6:"]
+        {
+            assert!(wrong.parse::<Shape>().is_err(), "{wrong}");
+        }
     }
 }

@@ -1,16 +1,28 @@
-//! `cargo xtask bench`: the benchmark program in release mode, with the given arguments.
+//! `cargo xtask bench`: the benchmark program in release mode, with the given arguments and reports in `target/bench/`.
 
 use crate::process::{Result, capture, cargo, run};
 use std::process::Command;
 
-/// Runs the `bench` program of benches/ with `args`, and tells it the commit for its record.
+/// Runs the `bench` program of benches/ with `args`, tells it the commit for its record, and has it write its reports.
 pub(crate) fn main(args: &[String]) -> Result {
     let mut command = cargo(["run", "--release", "--package", "tilewise-benches", "--bin", "bench", "--"]);
-    command.args(args);
-    if !args.iter().any(|arg| arg.starts_with("--commit")) {
-        command.args(["--commit", &commit()]);
+    let commit = commit();
+    run(command.args(args).args(added(args, &commit)))
+}
+
+/// What is added to the arguments given: who was measured, and where the reports go.
+fn added<'a>(args: &[String], commit: &'a str) -> Vec<&'a str> {
+    let named = |option: &str| args.iter().any(|arg| arg.split('=').next() == Some(option));
+    let mut added = Vec::new();
+    for (option, value) in
+        [("--commit", commit), ("--json", "target/bench/report.json"), ("--html", "target/bench/report.html")]
+    {
+        // A report that is only shown has its commit and its JSON already.
+        if !named(option) && (option == "--html" || !named("--from")) {
+            added.extend([option, value]);
+        }
     }
-    run(&mut command)
+    added
 }
 
 /// The commit of the tree, with `+changes` when files differ from it; `unknown` outside a checkout.
@@ -19,4 +31,19 @@ pub(crate) fn commit() -> String {
     let Ok(commit) = git(&["rev-parse", "--short", "HEAD"]) else { return "unknown".into() };
     let changed = git(&["status", "--porcelain"]).is_ok_and(|changes| !changes.trim().is_empty());
     format!("{}{}", commit.trim(), if changed { "+changes" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_written_unless_the_arguments_say_where() {
+        let of =
+            |line: &str| added(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), "1a2b3c4").join(" ");
+        let all = "--commit 1a2b3c4 --json target/bench/report.json --html target/bench/report.html";
+        assert_eq!((of("").as_str(), of("--quick --quiet").as_str()), (all, all));
+        assert_eq!(of("--json=a.json --html b.html"), "--commit 1a2b3c4");
+        assert_eq!(of("--from a.json"), "--html target/bench/report.html");
+    }
 }

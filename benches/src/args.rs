@@ -1,0 +1,85 @@
+//! The command line of the bench program.
+
+use clap::{ArgAction, Parser};
+use std::path::PathBuf;
+use tilewise_benches::ceiling::Given;
+use tilewise_benches::shapes::{self, Shape};
+
+/// Times matrix products on a device and prints a table; each shape is checked against f64 sums first.
+///
+/// The roofline of Apple's chips is their published one, with the most cores of the name, so an upper bound; elsewhere it is measured.
+/// The exit status is 1 if anything is wrong, fails, or is slower than in an earlier run.
+#[derive(Parser)]
+#[command(name = "bench")]
+pub(crate) struct Args {
+    /// Groups (square, odd, layouts, transformer, skinny, batched, deep, floor, half, tiny) and shapes (MxNxK[:layout][:dtype][:xBATCH]), separated by
+    /// commas. By default the first seven groups; tiny on a software adapter
+    #[arg(long, value_delimiter = ',')]
+    shapes: Vec<String>,
+    /// A few of the default shapes of every group
+    #[arg(long, conflicts_with = "shapes")]
+    quick: bool,
+    /// Part of an adapter's name, a backend, or cpu
+    #[arg(long)]
+    pub(crate) adapter: Option<String>,
+    /// The best adapter of this backend
+    #[arg(long, conflicts_with = "adapter", value_parser = ["metal", "vulkan", "dx12", "gl"])]
+    pub(crate) backend: Option<String>,
+    /// Kernels to force, separated by commas; without it the planner chooses
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) kernel: Vec<String>,
+    /// Times every kernel that the planner estimates within a factor 8 of its choice, and reports the regret of that choice
+    #[arg(long, conflicts_with = "kernel")]
+    pub(crate) choices: bool,
+    /// Timed runs of each shape; fewer, but three, where they take longer than a second
+    #[arg(long, default_value = "9")]
+    pub(crate) samples: std::num::NonZeroUsize,
+    #[command(flatten)]
+    pub(crate) ceilings: Given,
+    /// Puts another report beside this one; may be given again. A file whose `library` has the same name, tilewise, is an earlier run, against
+    /// which --regression holds; any other is a peer
+    #[arg(long, value_name = "FILE.json", action = ArgAction::Append)]
+    pub(crate) compare: Vec<PathBuf>,
+    /// The exit status is 1 if a shape takes this many percent longer than in an earlier run given with --compare
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
+    pub(crate) regression: f64,
+    /// Shows a recorded report instead of measuring
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["shapes", "quick", "adapter", "backend", "kernel", "choices", "commit"])]
+    pub(crate) from: Option<PathBuf>,
+    /// Writes the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Writes the report as one HTML page with its plots
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Writes the plots as NAME-light.svg and NAME-dark.svg
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Neither table nor progress
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// The commit to name in the report
+    #[arg(long, default_value = "unknown")]
+    pub(crate) commit: String,
+}
+
+impl Args {
+    /// What to measure on a device.
+    ///
+    /// # Errors
+    /// A text that says which of the named is no shape and no group.
+    pub(crate) fn shapes(&self, software: bool) -> Result<Vec<Shape>, String> {
+        let named = |names: &[&str]| shapes::parse(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        match self.shapes.is_empty() {
+            false => shapes::parse(&self.shapes),
+            true if software => named(&["tiny"]),
+            true if self.quick => named(&shapes::DEFAULT).map(shapes::quick),
+            true => named(&shapes::DEFAULT),
+        }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| format!("{text:?} is no percentage from 0 up"))
+}

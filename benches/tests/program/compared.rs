@@ -1,0 +1,62 @@
+//! `--compare`: regressions, peers, and files that are no reports.
+
+use crate::workbench::{Workbench, records};
+use tilewise_benches::report::Report;
+
+#[test]
+fn a_slower_shape_fails_the_comparison_with_an_earlier_run() {
+    let bench = Workbench::new();
+    let [own, peer] = records();
+    let before = Report::load(&own).unwrap();
+    let mut now = before.clone();
+    let slow = now.rows.iter_mut().find(|row| row.shape == "2048x2048x2048").unwrap();
+    slow.ms *= 1.2;
+    bench.write("now.json", &now);
+    let line = format!("--from now.json --quiet --compare {}", own.display());
+    let said = bench.fail(1, &line);
+    let regressions: Vec<&str> = said.lines().filter(|line| line.starts_with("regression: ")).collect();
+    assert!(
+        regressions.len() == 1 && regressions[0].contains("2048x2048x2048") && regressions[0].contains("+20.0%"),
+        "{said}"
+    );
+    bench.succeed(&format!("{line} --regression 21"));
+    // A peer may be faster.
+    bench.succeed(&format!("--from now.json --quiet --regression 0 --compare {}", peer.display()));
+    // The later of two comparisons counts too.
+    bench.fail(1, &format!("--from now.json --quiet --compare {} --compare {}", peer.display(), own.display()));
+}
+
+#[test]
+fn another_machine_is_mentioned() {
+    let bench = Workbench::new();
+    let [own, _] = records();
+    let mut elsewhere = Report::load(&own).unwrap();
+    elsewhere.adapter = "Apple M1".into();
+    bench.write("elsewhere.json", &elsewhere);
+    let output = bench.run(&format!("--from {} --quiet --compare elsewhere.json", own.display()));
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("was measured on Apple M1"));
+}
+
+#[test]
+fn files_that_are_no_reports_are_named_with_the_reason() {
+    let bench = Workbench::new();
+    let [own, _] = records();
+    let mut report = Report::load(&own).unwrap();
+    report.rows[3].ms = 0.0;
+    bench.write("zero.json", &report);
+    bench.write_text("text.json", "no JSON");
+    bench.write_text("other.json", "{\"library\": \"x\"}");
+    for (file, reason) in [
+        ("absent.json", "No such file"),
+        ("zero.json", "above 0"),
+        ("text.json", "line 1"),
+        ("other.json", "missing field"),
+    ] {
+        for line in [format!("--from {file}"), format!("--from {} --compare {file}", own.display())] {
+            let said = bench.fail(1, &line);
+            assert!(said.contains(file) && said.lines().count() == 1, "{said}");
+            assert!(said.contains(reason) || file == "absent.json", "{said}");
+        }
+    }
+}

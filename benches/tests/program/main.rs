@@ -1,0 +1,6 @@
+//! Runs the bench program on the CPU executor, on software adapters, and on the records.
+
+mod compared;
+mod measured;
+mod shown;
+mod workbench;
