@@ -41,6 +41,7 @@ files![
     "epilogue/linear.wgsl",
     "epilogue/partial.wgsl",
     "epilogue/store_f16.wgsl",
+    "epilogue/store_f16x4.wgsl",
     "epilogue/store_f32.wgsl",
     "epilogue/store_f32x4.wgsl",
     "epilogue/store_half.wgsl",

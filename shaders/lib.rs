@@ -2,6 +2,7 @@
 //! together.
 
 mod assemble;
+mod cost;
 mod files;
 mod mainloops;
 mod tables;

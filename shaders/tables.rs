@@ -91,6 +91,7 @@ fn half_store_constants(dtype: DType) -> Vec<Constant> {
 const STORES: &[StoreDef] = &[
     StoreDef { file: "epilogue/store_f32x4.wgsl", accepts: stores_f32, vector: 4, whole: true, finish_elements: 0, constants: no_store_constants, element_bytes: 16, f16: false },
     StoreDef { file: "epilogue/store_f32.wgsl", accepts: stores_f32, vector: 1, whole: false, finish_elements: 1, constants: no_store_constants, element_bytes: 4, f16: false },
+    StoreDef { file: "epilogue/store_f16x4.wgsl", accepts: stores_native_f16, vector: 4, whole: true, finish_elements: 0, constants: no_store_constants, element_bytes: 8, f16: true },
     StoreDef { file: "epilogue/store_f16.wgsl", accepts: stores_native_f16, vector: 1, whole: false, finish_elements: 1, constants: no_store_constants, element_bytes: 2, f16: true },
     StoreDef { file: "epilogue/store_half.wgsl", accepts: stores_half, vector: 2, whole: false, finish_elements: 2, constants: half_store_constants, element_bytes: 4, f16: false },
 ];

@@ -87,7 +87,7 @@ impl Inputs {
         let strides = sizes.map(|size| size.iter().product::<usize>().next_multiple_of(ALIGNMENT));
         let most = ctx.caps().max_buffer_bytes / shape.dtype.bytes() / strides[0].max(strides[1]) as u64;
         let sets = if software { 1 } else { (ROTATED_BYTES / shape.bytes()) as usize };
-        let sets = sets.clamp(1, 16).min(most.max(1) as usize);
+        let sets = sets.clamp(1, 256).min(most.max(1) as usize);
         let needed = strides.map(|stride| stride * sets);
         let pools = match self.0.take() {
             Some(pools) if (0..2).all(|at| serves(&pools[at], shape.dtype, needed[at])) => pools,

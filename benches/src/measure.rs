@@ -12,8 +12,8 @@ use tilewise::{Context, Error, Result, timing};
 pub(crate) const WARM_UP: f64 = 0.5;
 /// A pause after which the clock may have fallen.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Seconds of GPU time after which a shape on a warm chip is measured, settled or not.
-const SETTLING: f64 = 0.1;
+/// Seconds of GPU time before the samples of a shape where there was no pause but to compile and to check.
+const SETTLING: f64 = 0.15;
 /// Seconds of one sample: many products where one is shorter.
 const SAMPLE: f64 = 5e-3;
 /// Seconds of GPU time after which a shape of long products has samples enough, if there are [`FEWEST`].
@@ -119,15 +119,10 @@ impl<'a> Bench<'a> {
     /// Median seconds of another kernel, the device kept as busy as for the planner's.
     fn contender(&mut self, operands: &Operands, kernel: &str, best: f64) -> Result<f64> {
         operands.check(Some(kernel))?;
-        let paused = self.paused();
         let repetitions = repetitions(self.time(operands, Some(kernel), 1)?.seconds);
-        // Compiling is a pause, after which every kernel would seem twice as slow.
-        if paused {
-            self.warm_up(operands, Some(kernel), repetitions, paused)?;
-        }
-        let mut seconds = Vec::new();
-        while seconds.is_empty() || seconds.len() < FEWEST && seconds[0] <= 2.0 * best {
-            seconds.push(self.time(operands, Some(kernel), repetitions)?.seconds / repetitions as f64);
+        let mut seconds = self.samples(operands, Some(kernel), repetitions, 1)?;
+        if seconds[0] <= 2.0 * best {
+            seconds.extend(self.samples(operands, Some(kernel), repetitions, FEWEST - 1)?);
         }
         measurable(median(&mut seconds))
     }
@@ -136,54 +131,48 @@ impl<'a> Bench<'a> {
         let choice = operands.product(0, kernel).plan()?.choice;
         let choice = choice.map_or_else(|| "matrixmultiply".to_owned(), |choice| choice.to_string());
         operands.check(kernel)?;
-        let paused = self.paused();
         let once = self.time(operands, kernel, 1)?;
         let repetitions = repetitions(once.seconds);
-        self.warm_up(operands, kernel, repetitions, paused)?;
-        let (mut seconds, mut spent) = (Vec::new(), 0.0);
-        while seconds.len() < samples && (spent < LONGEST || seconds.len() < FEWEST) {
-            let sample = self.time(operands, kernel, repetitions)?.seconds;
-            spent += sample;
-            seconds.push(sample / repetitions as f64);
-        }
+        let most = (LONGEST / (once.seconds * repetitions as f64)) as usize;
+        let mut seconds = self.samples(operands, kernel, repetitions, samples.min(most.max(FEWEST)))?;
         let middle = measurable(median(&mut seconds))?;
         let seconds = [middle, seconds[0], seconds[seconds.len() - 1]];
         Ok(Measured { kernel: choice, seconds, method: once.method, choices: Vec::new() })
     }
 
-    /// Whether the device has not worked for so long that its clock may have fallen.
-    fn paused(&self) -> bool {
-        self.busy.is_none_or(|busy| busy.elapsed() > PAUSE)
-    }
-
-    /// Keeps the device busy until its clock is up: for [`WARM_UP`] after a pause, otherwise until two medians of three samples are within 2% of
-    /// each other.
-    fn warm_up(&mut self, operands: &Operands, kernel: Option<&str>, repetitions: usize, paused: bool) -> Result<()> {
-        if is_software(self.ctx) {
-            return Ok(());
+    /// Seconds of a product in each of `count` samples, after the device has been busy for as long as its clock takes to come up.
+    fn samples(
+        &mut self,
+        operands: &Operands,
+        kernel: Option<&str>,
+        repetitions: usize,
+        count: usize,
+    ) -> Result<Vec<f64>> {
+        let mut warm = 0;
+        if !is_software(self.ctx) {
+            let paused = self.busy.is_none_or(|busy| busy.elapsed() > PAUSE);
+            let once = self.time(operands, kernel, repetitions)?.seconds;
+            // A clock that is still down makes this too few, and the first series the more.
+            warm = ((if paused { WARM_UP } else { SETTLING }) / once.max(1e-4)) as usize;
         }
-        let enough = if paused { WARM_UP } else { SETTLING };
-        let (started, mut spent, mut samples, mut before) = (Instant::now(), 0.0, Vec::new(), f64::INFINITY);
-        // The host's clock bounds it where the device's is too coarse to see the work.
-        while spent < enough && started.elapsed().as_secs_f64() < 4.0 * enough {
-            let sample = self.time(operands, kernel, repetitions)?.seconds;
-            spent += sample;
-            samples.push(sample);
-            if samples.len() == 3 {
-                let middle = median(&mut samples);
-                if !paused && (middle - before).abs() <= 0.02 * middle {
-                    break;
-                }
-                before = middle;
-                samples.clear();
-            }
-        }
-        Ok(())
+        let timings = self.series(operands, kernel, repetitions, warm + count)?;
+        Ok(timings[warm..].iter().map(|timing| timing.seconds / repetitions as f64).collect())
     }
 
     /// Time of a compute pass with that many products, the sets in turn.
     fn time(&mut self, operands: &Operands, kernel: Option<&str>, repetitions: usize) -> Result<timing::Timing> {
-        let timing = pollster::block_on(timing::time(self.ctx, |mut pass| {
+        Ok(self.series(operands, kernel, repetitions, 1)?[0])
+    }
+
+    /// Times of `count` compute passes without pauses between them.
+    fn series(
+        &mut self,
+        operands: &Operands,
+        kernel: Option<&str>,
+        repetitions: usize,
+        count: usize,
+    ) -> Result<Vec<timing::Timing>> {
+        let timings = pollster::block_on(timing::series(self.ctx, count, |mut pass| {
             for set in 0..repetitions {
                 let product = operands.product(set, kernel);
                 match &mut pass {
@@ -194,7 +183,7 @@ impl<'a> Bench<'a> {
             Ok(())
         }))?;
         self.busy = Some(Instant::now());
-        Ok(timing)
+        Ok(timings)
     }
 }
 

@@ -1,7 +1,9 @@
 //! What an adapter can do, as plain data: limits that bound the choice, and rough rates that order it.
 
+mod rates;
 mod recorded;
 
+pub use rates::Rates;
 pub use recorded::{RECORDED, Recorded};
 
 use crate::problem::DType;
@@ -61,32 +63,7 @@ pub struct Caps {
     pub storage_alignment: u32,
 }
 
-/// Rates by class of device, for ordering candidates only: guesses in the middle of what devices of the class reach.
-/// WebGPU reports neither the number of cores nor clocks.
-#[derive(Clone, Copy, Debug)]
-pub struct Rates {
-    /// Independent cores, each of which wants a workgroup or two.
-    pub cores: f64,
-    /// f32 operations per second of one core (a fused multiply-add counts two).
-    pub core_flops: f64,
-    /// Bytes per second from device memory.
-    pub bandwidth: f64,
-    /// Seconds to start a dispatch, barrier included.
-    pub dispatch: f64,
-}
-
 impl Caps {
-    /// The guessed rates of this class of device.
-    pub fn rates(&self) -> Rates {
-        match self.class {
-            DeviceClass::Discrete => Rates { cores: 100.0, core_flops: 0.4e12, bandwidth: 1.5e12, dispatch: 4e-6 },
-            DeviceClass::Integrated | DeviceClass::Unknown => {
-                Rates { cores: 16.0, core_flops: 0.3e12, bandwidth: 1.5e11, dispatch: 6e-6 }
-            }
-            DeviceClass::Cpu => Rates { cores: 4.0, core_flops: 1e10, bandwidth: 1e10, dispatch: 2e-5 },
-        }
-    }
-
     /// WebGPU's default limits without optional features: what every conformant adapter has.
     pub fn webgpu_default() -> Caps {
         Caps {

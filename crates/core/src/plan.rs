@@ -331,6 +331,9 @@ fn split_counts(
     counts
 }
 
+/// What finishing an element takes, in f32 operations of the whole device: measured on an H200 (benches/record/NOTES.md).
+const FINISH_OPERATIONS: f64 = 2900.0;
+
 fn verdict(
     piece: &Piece,
     caps: &Caps,
@@ -367,8 +370,10 @@ fn verdict(
     }
     let rates = caps.rates();
     let finish = if layout.two_passes {
-        // Partial sums are written and read again.
-        2.0 * layout.scratch_bytes as f64 / rates.bandwidth + rates.dispatch
+        // Partial sums are written and read again, and finding the elements of a word takes some arithmetic.
+        let elements = problem.m as f64 * problem.n as f64 * problem.batch as f64;
+        let finding = FINISH_OPERATIONS * elements / (rates.cores * rates.core_flops);
+        2.0 * layout.scratch_bytes as f64 / rates.bandwidth + finding + rates.dispatch
     } else {
         0.0
     };

@@ -75,7 +75,7 @@ pub async fn time(
         }
     };
     if gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
-        let seconds = timestamps(gpu, |pass| work(Some(pass))).await?;
+        let seconds = timestamps(gpu, 1, |pass| work(Some(pass))).await?[0];
         return Ok(Timing { seconds, method: Method::Timestamps });
     }
     let one = submission(gpu, 1, |pass| work(Some(pass))).await?;
@@ -83,36 +83,74 @@ pub async fn time(
     Ok(Timing { seconds: (many - one).max(0.0) / f64::from(REPETITIONS), method: Method::Difference })
 }
 
-/// Seconds between the timestamps at the two ends of a compute pass.
-async fn timestamps(gpu: &Gpu, work: impl FnOnce(&mut wgpu::ComputePass<'_>) -> Result<()>) -> Result<f64> {
+/// Times of `count` compute passes, into each of which `work` records, one after the other without pauses, so that the clock of the device stays where
+/// steady work has it. Without timestamps, as [`time`] called so often.
+///
+/// # Errors
+/// As [`time`].
+pub async fn series(
+    context: &Context,
+    count: usize,
+    mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,
+) -> Result<Vec<Timing>> {
+    if let Backend::Gpu(gpu) = &context.0.backend
+        && gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY)
+    {
+        let mut all = Vec::with_capacity(count);
+        while all.len() < count {
+            let some = (count - all.len()).min(MOST_IN_A_QUERY_SET);
+            all.extend(timestamps(gpu, some, |pass| work(Some(pass))).await?);
+        }
+        let timing = |seconds| Timing { seconds, method: Method::Timestamps };
+        return Ok(all.into_iter().map(timing).collect());
+    }
+    let mut all = Vec::with_capacity(count);
+    for _ in 0..count {
+        all.push(time(context, &mut work).await?);
+    }
+    Ok(all)
+}
+
+/// Compute passes whose timestamps fit one query set: WebGPU gives it 4096.
+const MOST_IN_A_QUERY_SET: usize = 2048;
+
+/// Seconds between the timestamps at the two ends of each of `count` compute passes.
+async fn timestamps(
+    gpu: &Gpu,
+    count: usize,
+    mut work: impl FnMut(&mut wgpu::ComputePass<'_>) -> Result<()>,
+) -> Result<Vec<f64>> {
+    let size = 16 * count as u64;
     let (queries, resolved, staging) = gpu.catch(|| {
-        let descriptor =
-            wgpu::QuerySetDescriptor { label: Some("tilewise timing"), ty: wgpu::QueryType::Timestamp, count: 2 };
-        let buffer = |usage| {
-            let label = Some("tilewise timing");
-            gpu.device.create_buffer(&wgpu::BufferDescriptor { label, size: 16, usage, mapped_at_creation: false })
-        };
+        let (label, ty, count) = (Some("tilewise timing"), wgpu::QueryType::Timestamp, 2 * count as u32);
+        let buffer =
+            |usage| gpu.device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false });
         (
-            gpu.device.create_query_set(&descriptor),
+            gpu.device.create_query_set(&wgpu::QuerySetDescriptor { label, ty, count }),
             buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC),
             buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST),
         )
     })?;
+    for index in 0..count as u32 {
+        let mut encoder = gpu.encoder();
+        let timestamp_writes = Some(wgpu::ComputePassTimestampWrites {
+            query_set: &queries,
+            beginning_of_pass_write_index: Some(2 * index),
+            end_of_pass_write_index: Some(2 * index + 1),
+        });
+        let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise timing"), timestamp_writes };
+        work(&mut encoder.begin_compute_pass(&descriptor))?;
+        gpu.submit(encoder)?;
+    }
     let mut encoder = gpu.encoder();
-    let timestamp_writes = Some(wgpu::ComputePassTimestampWrites {
-        query_set: &queries,
-        beginning_of_pass_write_index: Some(0),
-        end_of_pass_write_index: Some(1),
-    });
-    let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise timing"), timestamp_writes };
-    work(&mut encoder.begin_compute_pass(&descriptor))?;
-    encoder.resolve_query_set(&queries, 0..2, &resolved, 0);
-    encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, 16);
+    encoder.resolve_query_set(&queries, 0..2 * count as u32, &resolved, 0);
+    encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, size);
     gpu.submit(encoder)?;
     gpu.map(&staging).await?;
     let view = staging.get_mapped_range(..).map_err(|error| Error::Device(error.to_string()))?;
     let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view[..]);
-    Ok(ticks[1].saturating_sub(ticks[0]) as f64 * f64::from(gpu.queue.get_timestamp_period()) * 1e-9)
+    let period = f64::from(gpu.queue.get_timestamp_period()) * 1e-9;
+    Ok(ticks.chunks_exact(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64 * period).collect())
 }
 
 /// Seconds on the host's clock for a submission with `repetitions` of the work.

@@ -1,0 +1,58 @@
+//! Rough rates of devices, which order candidates: known for some by name, guessed by class for the others. WebGPU reports neither the number of cores
+//! nor clocks.
+
+use super::{Caps, DeviceClass};
+
+/// For ordering candidates only; they promise nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// Independent cores, each of which wants a workgroup or two.
+    pub cores: f64,
+    /// f32 operations per second of one core (a fused multiply-add counts two).
+    pub core_flops: f64,
+    /// Bytes per second from device memory.
+    pub bandwidth: f64,
+    /// Seconds to start a dispatch, barrier included.
+    pub dispatch: f64,
+}
+
+/// A known chip: part of its name, cores, f32 TFLOP/s of all of them, GB/s.
+type Known = (&'static str, f64, f64, f64);
+
+/// The H200's figures are measured (benches/record/), Apple's are those of the largest chip of a name, published by Apple or derived from its clock. The
+/// first that fits counts, so that longer names come first.
+#[rustfmt::skip]
+const KNOWN: &[Known] = &[
+    ("NVIDIA H200", 132.0, 57.0, 4000.0),
+    ("Apple M1 Max", 32.0, 10.6, 400.0),
+    ("Apple M1 Pro", 16.0, 5.3, 200.0),
+    ("Apple M1", 8.0, 2.6, 68.0),
+    ("Apple M2 Max", 38.0, 13.6, 400.0),
+    ("Apple M2 Pro", 19.0, 6.8, 200.0),
+    ("Apple M2", 10.0, 3.6, 100.0),
+    ("Apple M3 Max", 40.0, 14.3, 400.0),
+    ("Apple M3 Pro", 18.0, 6.4, 150.0),
+    ("Apple M3", 10.0, 3.6, 100.0),
+    ("Apple M4 Max", 40.0, 17.0, 546.0),
+    ("Apple M4 Pro", 20.0, 8.0, 273.0),
+    ("Apple M4", 10.0, 4.0, 120.0),
+];
+
+impl Caps {
+    /// The rates of the chip if it is known, else a guess in the middle of what devices of its class reach.
+    pub fn rates(&self) -> Rates {
+        let guess = match self.class {
+            DeviceClass::Discrete => Rates { cores: 100.0, core_flops: 0.4e12, bandwidth: 1.5e12, dispatch: 4e-6 },
+            DeviceClass::Integrated | DeviceClass::Unknown => {
+                Rates { cores: 16.0, core_flops: 0.3e12, bandwidth: 1.5e11, dispatch: 6e-6 }
+            }
+            DeviceClass::Cpu => Rates { cores: 4.0, core_flops: 1e10, bandwidth: 1e10, dispatch: 2e-5 },
+        };
+        match KNOWN.iter().find(|(name, ..)| self.name.contains(name)) {
+            Some(&(_, cores, tflops, gbs)) => {
+                Rates { cores, core_flops: tflops * 1e12 / cores, bandwidth: gbs * 1e9, ..guess }
+            }
+            None => guess,
+        }
+    }
+}

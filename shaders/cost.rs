@@ -1,0 +1,142 @@
+//! What each mainloop is expected to cost: seconds that order the candidates, from the device's rates and a few shares of them that were measured
+//! (benches/record/NOTES.md).
+
+use crate::mainloops::constant;
+use tilewise_core::kernel::Variant;
+use tilewise_core::{Caps, DeviceClass, Format, Grouping, Problem};
+
+pub(crate) fn naive_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
+    tiled(
+        problem,
+        caps,
+        variant,
+        splits,
+        Shares { arithmetic: 0.04, invocations: 512.0, bandwidth: 1.0, start: 100.0, passed: 4.0 },
+    )
+}
+
+/// An invocation reads TM + TN numbers of workgroup memory for TM·TN multiply-adds, and keeps as many in flight. Chips that share the host's memory
+/// have half the registers of the others, so that large register tiles spill.
+pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
+    let [tm, tn] = ["TM", "TN"].map(|name| f64::from(constant(variant, name)));
+    let spills = caps.class != DeviceClass::Discrete && tm * tn > 64.0;
+    let arithmetic = 1.0 / (1.0 + 2.0 * (tm + tn) / (tm * tn)) / if spills { 2.0 } else { 1.0 };
+    let invocations = (8192.0 / (tm * tn)).max(192.0);
+    tiled(problem, caps, variant, splits, Shares { arithmetic, invocations, bandwidth: 1.0, start: 100.0, passed: 4.0 })
+}
+
+/// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less.
+pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
+    let arithmetic = match variant.bm * variant.bn {
+        16_384.. => 5.0,
+        4_096.. => 2.8,
+        _ => 1.3,
+    };
+    tiled(
+        problem,
+        caps,
+        variant,
+        splits,
+        Shares { arithmetic, invocations: 256.0, bandwidth: 0.65, start: 200.0, passed: 2.0 },
+    )
+}
+
+/// What a mainloop makes of a device.
+struct Shares {
+    /// Of a core's f32 operations, in a tile that is whole; above 1 on matrix units.
+    arithmetic: f64,
+    /// Invocations that hide a core's latencies.
+    invocations: f64,
+    /// Of the memory's bandwidth.
+    bandwidth: f64,
+    /// Starting and storing a tile takes as long as about so many steps along K.
+    start: f64,
+    /// Bytes of an element on its way through caches and workgroup memory.
+    passed: f64,
+}
+
+/// Seconds for tiles of C. How many cores there are is a guess, so a last wave that is not full is counted as a quarter.
+fn tiled(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, shares: Shares) -> f64 {
+    let rates = caps.rates();
+    let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (problem.k as f64 / splits as f64 + shares.start);
+    let per_core = tiles(problem, variant) * splits as f64 / rates.cores;
+    let waves = if per_core <= 1.0 { 1.0 } else { per_core + 0.25 };
+    let resident = f64::from(variant.threads) * per_core.clamp(1.0, 8.0);
+    let hidden = (resident / shares.invocations).min(1.0).sqrt();
+    // Cores that have the chip's power to themselves run faster.
+    let clock = if per_core < 1.0 { 1.15 } else { 1.0 };
+    let arithmetic = waves * tile / (rates.core_flops * shares.arithmetic * hidden * clock);
+    // Larger tiles pass fewer elements through caches and workgroup memory. Some of that hides behind the arithmetic.
+    let edge = shares.passed * f64::from(variant.bm + variant.bn);
+    let reads = tiles(problem, variant) * edge * problem.k as f64 / (CACHE_SPEED * rates.bandwidth);
+    let arithmetic = arithmetic + SEEN * reads;
+    arithmetic.max(traffic(problem) / (rates.bandwidth * shares.bandwidth)) + rates.dispatch
+}
+
+/// How many times faster than device memory the caches between it and the cores are.
+const CACHE_SPEED: f64 = 2.0;
+
+/// Share of that passage that does not hide behind arithmetic.
+const SEEN: f64 = 0.8;
+
+/// Tiles of C; a ragged product may end each group in a tile that is not full, and does so by half on average.
+fn tiles(problem: &Problem, variant: &Variant) -> f64 {
+    let rows = problem.m.div_ceil(u64::from(variant.bm)) as f64;
+    let columns = problem.n.div_ceil(u64::from(variant.bn)) as f64;
+    match problem.grouping {
+        Grouping::Batched => rows * columns * problem.batch as f64,
+        Grouping::RaggedM { groups } => (rows + 0.5 * groups as f64) * columns,
+    }
+}
+
+/// Bytes that must move at least once: A, B and C.
+fn traffic(problem: &Problem) -> f64 {
+    let a = (problem.m * problem.k * problem.batch) as f64 * bytes(problem.a.format);
+    let b = (problem.k * problem.n * problem.entries()) as f64 * bytes(problem.b.format);
+    let c = (problem.m * problem.n * problem.batch) as f64 * bytes(problem.c.format);
+    a + b + c
+}
+
+/// Bytes per element.
+fn bytes(format: Format) -> f64 {
+    match format {
+        Format::Dense(dtype) => dtype.bytes() as f64,
+        Format::Quantized(format, scales) => {
+            format.bits() as f64 / 8.0 + 2.0 * scales.bytes() as f64 / format.group_size() as f64
+        }
+    }
+}
+
+/// Reading bound: every tile of rows streams B, every tile of columns A, at the speed that the invocations in flight can ask for.
+pub(crate) fn gemv_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
+    let rates = caps.rates();
+    let (m, n, k) = (problem.m as f64, problem.n as f64, problem.k as f64);
+    let a = m * k * problem.batch as f64 * bytes(problem.a.format);
+    let b = k * n * problem.entries() as f64 * bytes(problem.b.format);
+    let read = |once: f64, times: f64, k_contiguous: bool, tile: u32, element: f64| {
+        // What other workgroups have just read comes from a cache: dearer where the operand does not fit one.
+        let again = if once > 4e6 { 0.67 } else { 0.08 };
+        // Across K, a row of a narrow tile is less than the 32 bytes that memory gives at once. Along K, many rows at a time were measured slower
+        // than few.
+        let waste = match k_contiguous {
+            false => (32.0 / (f64::from(tile) * element)).max(1.0),
+            true if tile > 8 => 1.8,
+            true => 1.0,
+        };
+        once * waste * (1.0 + again * (times - 1.0).max(0.0))
+    };
+    let a = read(a, (n / f64::from(variant.bn)).ceil(), !problem.a.transposed, variant.bm, bytes(problem.a.format));
+    let b = read(b, (m / f64::from(variant.bm)).ceil(), problem.b.transposed, variant.bn, bytes(problem.b.format));
+    let workgroups = tiles(problem, variant) * splits as f64;
+    let in_flight = workgroups * f64::from(variant.threads) / (rates.cores * 1024.0);
+    let work = 2.0 * tiles(problem, variant) * f64::from(variant.bm * variant.bn) * k;
+    let arithmetic = work / (rates.cores * rates.core_flops * 0.16);
+    // Narrow elements keep fewer bytes in flight.
+    let share = if bytes(problem.a.format).min(bytes(problem.b.format)) < 4.0 { 0.85 } else { 1.0 };
+    ((a + b) / (share * rates.bandwidth * in_flight.min(1.0))).max(arithmetic)
+        + workgroups * WORKGROUP / rates.cores
+        + rates.dispatch
+}
+
+/// Seconds that a workgroup of few rows takes to start and to add its stripes.
+const WORKGROUP: f64 = 0.15e-6;

@@ -1,0 +1,12 @@
+// Output in f16 with the extension, four elements at a time: offset, strides and the number of columns are multiples of 4.
+
+@group(0) @binding(3) var<storage, read_write> c_data: array<vec4<f16>>;
+
+// n is 4.
+fn c_load4_part(i: u32, n: u32) -> vec4<f32> {
+    return vec4<f32>(c_data[i / 4u]);
+}
+
+fn c_store4(i: u32, n: u32, y: vec4<f32>) {
+    c_data[i / 4u] = vec4<f16>(y);
+}
