@@ -29,6 +29,7 @@ pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
 pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     let arithmetic = match variant.bm * variant.bn {
         16_384.. => 5.0,
+        8_192.. => 3.8,
         4_096.. => 2.8,
         _ => 1.3,
     };

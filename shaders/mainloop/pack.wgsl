@@ -2,9 +2,6 @@
 // the operand's extent along the axis that is not K, c_ld and c_batch are the strides of the copy, and c_words counts its vectors of four.
 
 const THREADS: u32 = 64u; //param
-// The schedule speaks of tiles, and does not serve here.
-const BM: u32 = 1u;
-const BN: u32 = 1u;
 
 @group(0) @binding(10) var<storage, read_write> packed: array<vec4<Element>>;
 

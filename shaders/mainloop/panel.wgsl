@@ -10,9 +10,10 @@ const X_WIDTH: u32 = X_ALONG_K * BK + (1u - X_ALONG_K) * X_TILE;
 const X_LD: u32 = (X_WIDTH + PAD) / 4u;
 // 16 bytes each.
 const X_UNITS: u32 = X_WIDTH / VECTOR;
-const X_FETCHES: u32 = (X_LINES * X_UNITS + THREADS - 1u) / THREADS;
-// Whether every invocation has as many units as any other.
-const X_EVEN: bool = X_LINES * X_UNITS % THREADS == 0u;
+const X_FETCHES: u32 = X_LINES * X_UNITS / THREADS;
+// Every invocation has as many units as any other, and lines come in eights.
+const_assert X_FETCHES * THREADS == X_LINES * X_UNITS;
+const_assert X_LINES % 8u == 0u;
 
 var<workgroup> x_panel: array<vec4<Element>, X_LINES * X_LD>;
 
@@ -34,7 +35,7 @@ fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<vec4<u32
     var fetched = array<vec4<u32>, X_FETCHES>();
     let last = max(x_end, 1u) - 1u;
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
-        let place = x_place(min(thread + i * THREADS, X_LINES * X_UNITS - 1u));
+        let place = x_place(thread + i * THREADS);
         if X_K_CONTIGUOUS {
             fetched[i] = x_words(base + min(x + place.x, last) * params.x_ld + k + place.y);
         } else {
@@ -46,12 +47,9 @@ fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<vec4<u32
 
 fn x_put(thread: u32, fetched: array<vec4<u32>, X_FETCHES>) {
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
-        let unit = thread + i * THREADS;
-        if X_EVEN || unit < X_LINES * X_UNITS {
-            let place = x_place(unit);
-            for (var part = 0u; part < VECTOR / 4u; part += 1u) { //unroll
-                x_panel[place.x * X_LD + place.y / 4u + part] = x_elements(fetched[i], part);
-            }
+        let place = x_place(thread + i * THREADS);
+        for (var part = 0u; part < VECTOR / 4u; part += 1u) { //unroll
+            x_panel[place.x * X_LD + place.y / 4u + part] = x_elements(fetched[i], part);
         }
     }
 }
