@@ -11,7 +11,7 @@ pub(crate) fn naive_cost(problem: &Problem, caps: &Caps, variant: &Variant, spli
         caps,
         variant,
         splits,
-        Shares { arithmetic: 0.04, invocations: 512.0, bandwidth: 1.0, start: 100.0, passed: 4.0 },
+        Shares { arithmetic: 0.04, invocations: 512.0, latency: 0.5, bandwidth: 1.0, start: 100.0, passed: 4.0 },
     )
 }
 
@@ -22,24 +22,25 @@ pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
     let spills = caps.class != DeviceClass::Discrete && tm * tn > 64.0;
     let arithmetic = 1.0 / (1.0 + 2.0 * (tm + tn) / (tm * tn)) / if spills { 2.0 } else { 1.0 };
     let invocations = (8192.0 / (tm * tn)).max(192.0);
-    tiled(problem, caps, variant, splits, Shares { arithmetic, invocations, bandwidth: 1.0, start: 100.0, passed: 4.0 })
-}
-
-/// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less.
-pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
-    let arithmetic = match variant.bm * variant.bn {
-        16_384.. => 5.0,
-        8_192.. => 3.8,
-        4_096.. => 2.8,
-        _ => 1.3,
-    };
     tiled(
         problem,
         caps,
         variant,
         splits,
-        Shares { arithmetic, invocations: 256.0, bandwidth: 0.65, start: 200.0, passed: 2.0 },
+        Shares { arithmetic, invocations, latency: 0.5, bandwidth: 1.0, start: 100.0, passed: 4.0 },
     )
+}
+
+/// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less.
+pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
+    let (arithmetic, invocations) = match variant.bm * variant.bn {
+        16_384.. => (5.0, 256.0),
+        8_192.. => (3.8, 512.0),
+        4_096.. => (2.6, 512.0),
+        _ => (1.2, 512.0),
+    };
+    let shares = Shares { arithmetic, invocations, latency: 0.75, bandwidth: 0.65, start: 200.0, passed: 2.0 };
+    tiled(problem, caps, variant, splits, shares)
 }
 
 /// What a mainloop makes of a device.
@@ -48,6 +49,8 @@ struct Shares {
     arithmetic: f64,
     /// Invocations that hide a core's latencies.
     invocations: f64,
+    /// How much is left with fewer: their share of those, to this power.
+    latency: f64,
     /// Of the memory's bandwidth.
     bandwidth: f64,
     /// Starting and storing a tile takes as long as about so many steps along K.
@@ -63,7 +66,7 @@ fn tiled(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, shares:
     let per_core = tiles(problem, variant) * splits as f64 / rates.cores;
     let waves = if per_core <= 1.0 { 1.0 } else { per_core + 0.25 };
     let resident = f64::from(variant.threads) * per_core.clamp(1.0, 8.0);
-    let hidden = (resident / shares.invocations).min(1.0).sqrt();
+    let hidden = (resident / shares.invocations).min(1.0).powf(shares.latency);
     // Cores that have the chip's power to themselves run faster.
     let clock = if per_core < 1.0 { 1.15 } else { 1.0 };
     let arithmetic = waves * tile / (rates.core_flops * shares.arithmetic * hidden * clock);

@@ -6,6 +6,7 @@
 mod build;
 mod check;
 mod explain;
+mod fetch;
 mod pack;
 mod peel;
 mod ranges;

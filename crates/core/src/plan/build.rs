@@ -1,5 +1,6 @@
 //! From a chosen candidate to passes: loaders, stores, bindings, parameters, grids.
 
+use super::fetch::{Fetch, fetch_elements, fetch_words, scalar_loader};
 use super::pack::{Packing, Side};
 use super::ranges::Piece;
 use super::{Binding, Candidate, Choice, Part, Pass, check};
@@ -56,13 +57,6 @@ pub(super) struct Layout {
     bias: Option<&'static OperandDef>,
     residual: Option<&'static OperandDef>,
     store: &'static StoreDef,
-}
-
-/// How a mainloop fetches an operand, packed or from where it lies.
-#[derive(Clone, Copy)]
-struct Fetch {
-    loader: &'static OperandDef,
-    packing: Option<Packing>,
 }
 
 impl Layout {
@@ -166,47 +160,6 @@ pub(super) fn layout(
         residual,
         store,
     })
-}
-
-/// Whether vectors of so many elements fit the operand and the steps in which tiles start along its storage.
-fn aligned(side: &Side, step: u64, vector: u64) -> bool {
-    let Side { operand, extent, k, along_k, .. } = *side;
-    let numbers = [operand.offset, operand.ld, operand.batch_stride, if along_k { k } else { extent }, step];
-    numbers.iter().all(|number| number.is_multiple_of(vector))
-}
-
-/// By elements: the first loader that reads the format and fits.
-fn fetch_elements(library: &Library, caps: &Caps, side: &Side, step: u64) -> Result<Fetch, Reject> {
-    let fits = |o: &OperandDef| o.elements && aligned(side, step, o.vector);
-    Ok(Fetch { loader: loader(library, caps, &side.operand, fits)?, packing: None })
-}
-
-/// By 16 bytes and whole steps along K; packed where that does not fit the storage.
-fn fetch_words(library: &Library, caps: &Caps, side: &Side, step: u64, bk: u64, start: u64) -> Result<Fetch, Reject> {
-    let loader = loader(library, caps, &side.operand, |o| o.words)?;
-    if aligned(side, step, loader.vector) && side.k.is_multiple_of(bk) {
-        return Ok(Fetch { loader, packing: None });
-    }
-    if !step.is_multiple_of(loader.vector) {
-        return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
-    }
-    let packing = Packing::new(side, scalar_loader(library, caps, &side.operand)?, loader.vector, bk, start)?;
-    Ok(Fetch { loader, packing: Some(packing) })
-}
-
-/// A loader for single elements, as epilogues and packing want them.
-fn scalar_loader(library: &Library, caps: &Caps, operand: &Operand) -> Result<&'static OperandDef, Reject> {
-    loader(library, caps, operand, |o| o.elements && o.vector == 1)
-}
-
-fn loader(
-    library: &Library,
-    caps: &Caps,
-    operand: &Operand,
-    fits: impl Fn(&OperandDef) -> bool,
-) -> Result<&'static OperandDef, Reject> {
-    let found = library.operands.iter().find(|o| (o.accepts)(operand.format, caps) && fits(o));
-    found.ok_or_else(|| Reject(format!("no loader for {}", operand.format)))
 }
 
 /// Whether four neighbouring columns of any row may be stored by one invocation without touching a word of another's.
