@@ -23,7 +23,8 @@ pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
         for variant in kernel.variants {
             let name = format!("{}/{}", kernel.name, variant.name);
             let forced = name.parse().expect("a kernel's name");
-            let problem = Problem::dense(DType::F32, 8, 8, 8);
+            let dtype = variant.unit.map_or(DType::F32, |unit| unit.matrix.operands);
+            let problem = Problem::dense(dtype, 8, 8, 8);
             match tilewise_core::plan(&problem, adapter.context.caps(), &LIBRARY, Some(&forced)) {
                 Ok(_) => fitting.push(Kernel { name, variant, splits: kernel.splits }),
                 Err(error) => eprintln!("skipped: {name} on {}: {error}", adapter.name()),
