@@ -118,18 +118,18 @@ const fn matrix(size: u32, operands: DType) -> CoopMatrix {
     CoopMatrix { size, operands, sums: DType::F32 }
 }
 
-/// A variant for matrix units: BM×BN×BK with SM×SN subgroups and PAD elements between lines.
+/// A variant for matrix units: BM×BN×BK with SM×SN×SK subgroups and PAD elements between lines.
 macro_rules! coop {
-    ($name:literal, $unit:ident, $bm:literal, $bn:literal, $bk:literal, $sm:literal, $sn:literal, $pad:literal) => {
+    ($name:literal, $unit:ident, $bm:literal, $bn:literal, $bk:literal, $sm:literal, $sn:literal, $sk:literal, $pad:literal) => {
         Variant {
             name: $name,
             bm: $bm,
             bn: $bn,
             bk: $bk,
-            threads: $sm * $sn * SUBGROUP,
+            threads: $sm * $sn * $sk * SUBGROUP,
             workgroup_bytes: {
                 let panels = [panel($bm, $bk, $pad, &$unit), panel($bn, $bk, $pad, &$unit)];
-                panels[0] + panels[1] + shown($sm * $sn, &$unit)
+                panels[0] + panels[1] + shown($sm * $sn * $sk, &$unit)
             },
             constants: &[
                 ("BM", $bm),
@@ -137,6 +137,7 @@ macro_rules! coop {
                 ("BK", $bk),
                 ("SUBGROUPS_M", $sm),
                 ("SUBGROUPS_N", $sn),
+                ("SUBGROUPS_K", $sk),
                 ("PAD", $pad),
             ],
             unit: Some(&$unit),
@@ -146,12 +147,12 @@ macro_rules! coop {
 
 #[rustfmt::skip]
 const COOP: &[Variant] = &[
-    coop!("128x128x32", F16_16, 128, 128, 32, 2, 2, 8),
-    coop!("64x128x32", F16_16, 64, 128, 32, 2, 2, 8),
-    coop!("64x64x32", F16_16, 64, 64, 32, 2, 2, 8),
-    coop!("16x64x64", F16_16, 16, 64, 64, 1, 4, 8),
-    coop!("half-64x64x32", F16_8, 64, 64, 32, 2, 2, 8),
-    coop!("single-64x64x16", F32_8, 64, 64, 16, 2, 2, 4),
+    coop!("128x128x32", F16_16, 128, 128, 32, 2, 2, 1, 8),
+    coop!("64x128x32", F16_16, 64, 128, 32, 2, 2, 1, 8),
+    coop!("64x64x32", F16_16, 64, 64, 32, 2, 2, 1, 8),
+    coop!("16x64x64", F16_16, 16, 64, 64, 1, 4, 1, 8),
+    coop!("half-64x64x32", F16_8, 64, 64, 32, 2, 2, 1, 8),
+    coop!("single-64x64x16", F32_8, 64, 64, 16, 2, 2, 1, 4),
 ];
 
 /// Bytes of a panel, the larger way round.

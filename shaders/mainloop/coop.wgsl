@@ -1,5 +1,6 @@
 // Mainloop for matrix units: a BM×BN tile of C per workgroup, and of it a part per subgroup, as matrices that the whole subgroup holds. Slices of A and
-// B, BK deep, pass through workgroup memory; the next slice is fetched into registers while the current one is multiplied.
+// B, BK deep, pass through workgroup memory; the next slice is fetched into registers while the current one is multiplied. Where tiles are small, subgroups
+// share the depth of a slice as well, and their sums are added at the end.
 //
 // It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what other invocations stored in a panel before a barrier
 // is seen after it (ARCHITECTURE.md, "Matrix units").
@@ -7,16 +8,20 @@
 const BM: u32 = 128u; //param
 const BN: u32 = 128u; //param
 const BK: u32 = 32u; //param
-// Subgroups along M and along N.
+// Subgroups along M, along N and along K.
 const SUBGROUPS_M: u32 = 2u; //param
 const SUBGROUPS_N: u32 = 2u; //param
+const SUBGROUPS_K: u32 = 1u; //param
 // Elements between the lines of a slice in workgroup memory.
 const PAD: u32 = 8u; //param
 
 const SUBGROUP: u32 = 32u;
 const A_TILE: u32 = BM;
 const B_TILE: u32 = BN;
-const THREADS: u32 = SUBGROUPS_M * SUBGROUPS_N * SUBGROUP;
+const PARTS: u32 = SUBGROUPS_M * SUBGROUPS_N;
+const THREADS: u32 = PARTS * SUBGROUPS_K * SUBGROUP;
+// Steps along K of a slice that a subgroup takes.
+const DEPTH: u32 = BK / SUBGROUPS_K;
 // A subgroup's matrices along M and along N.
 const MATRICES_M: u32 = BM / SUBGROUPS_M / SIZE;
 const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
@@ -25,7 +30,7 @@ const QUADS_N: u32 = SIZE / 4u;
 const QUADS: u32 = SIZE * QUADS_N;
 
 // A matrix of sums per subgroup: WGSL gives no access to the elements of one in registers.
-var<workgroup> shown: array<vec4<f32>, SUBGROUPS_M * SUBGROUPS_N * QUADS>;
+var<workgroup> shown: array<vec4<f32>, PARTS * SUBGROUPS_K * QUADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -38,8 +43,10 @@ fn main(
     let tile = schedule(linear_id(workgroup));
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
-    let m_at = subgroup / SUBGROUPS_N * MATRICES_M * SIZE;
-    let n_at = subgroup % SUBGROUPS_N * MATRICES_N * SIZE;
+    let part = subgroup % PARTS;
+    let m_at = part / SUBGROUPS_N * MATRICES_M * SIZE;
+    let n_at = part % SUBGROUPS_N * MATRICES_N * SIZE;
+    let k_at = subgroup / PARTS % SUBGROUPS_K * DEPTH;
 
     var sums: array<C_Matrix, MATRICES_M * MATRICES_N>;
     for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
@@ -52,7 +59,7 @@ fn main(
         b_put(thread, b_next);
         workgroupBarrier();
         // This loop is left to the driver: repeated here, the loop around it is unrolled as well, and its loads are not fetched ahead any more.
-        for (var kk = 0u; kk < BK; kk += SIZE) {
+        for (var kk = k_at; kk < k_at + DEPTH; kk += SIZE) {
             var rows: array<A_Matrix, MATRICES_M>;
             for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
                 rows[i] = a_matrix(m_at + i * SIZE, kk);
@@ -71,20 +78,25 @@ fn main(
         workgroupBarrier();
     }
 
-    let first = subgroup * QUADS;
     for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
         for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
             {
                 let matrix = sums[i * MATRICES_N + j];
-                let place = &shown[first];
+                let place = &shown[subgroup * QUADS];
                 let ld = QUADS_N;
                 coopStoreT(matrix, place, ld);
             }
             workgroupBarrier();
-            for (var quad = lane; quad < QUADS; quad += SUBGROUP) {
-                let row = tile.row + m_at + i * SIZE + quad / QUADS_N;
-                let col = tile.col + n_at + j * SIZE + quad % QUADS_N * 4u;
-                store4(tile, row, col, shown[first + quad]);
+            for (var at = thread; at < PARTS * QUADS; at += THREADS) {
+                // The subgroups that share a part lie PARTS matrices apart.
+                var sum = shown[at];
+                for (var k_part = 1u; k_part < SUBGROUPS_K; k_part += 1u) {
+                    sum += shown[k_part * PARTS * QUADS + at];
+                }
+                let quad = at % QUADS;
+                let row = tile.row + at / QUADS / SUBGROUPS_N * MATRICES_M * SIZE + i * SIZE + quad / QUADS_N;
+                let col = tile.col + at / QUADS % SUBGROUPS_N * MATRICES_N * SIZE + j * SIZE + quad % QUADS_N * 4u;
+                store4(tile, row, col, sum);
             }
             workgroupBarrier();
         }

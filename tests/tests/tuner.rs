@@ -178,7 +178,9 @@ fn nothing_to_tune() {
 
 /// The program `product` in a process of its own.
 fn product(adapter: &Adapter, folder: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_product"));
+    // A packed suite lies elsewhere than where it was built.
+    let program = std::env::var_os("CARGO_BIN_EXE_product").unwrap_or_else(|| env!("CARGO_BIN_EXE_product").into());
+    let mut command = Command::new(program);
     command.args(args).env("TILEWISE_ADAPTER", adapter.name()).env("TILEWISE_CACHE_DIR", folder);
     command.env("RUST_LOG", "tilewise=debug").stdout(Stdio::piped()).stderr(Stdio::piped());
     for name in ["TILEWISE_KERNEL", "TILEWISE_NO_COOP", "TILEWISE_NO_TUNED"] {

@@ -22,6 +22,8 @@ const LEFT_OUT: [(&str, &str); 3] = [
     ("plans", "compares plans with files of the checkout"),
     ("sanitized", "runs kernels in the sanitizer, on the CPU"),
 ];
+/// The program of that package that tests start as processes of their own, and where they look for it before their own build.
+const PROGRAM: (&str, &str) = ("product", "CARGO_BIN_EXE_product");
 /// The test binary that lists the adapters; it runs first.
 const ADAPTERS: &str = "adapters";
 /// Where glvnd looks for OpenGL's drivers. Where a process has initialised OpenGL, NVIDIA's driver was seen to hang as threads ended
@@ -109,6 +111,7 @@ pub(crate) fn main(options: &Options) -> Result {
 struct Suite {
     commit: String,
     binaries: Vec<PathBuf>,
+    program: PathBuf,
 }
 
 impl Suite {
@@ -124,11 +127,18 @@ impl Suite {
         let messages = capture(&mut build)?;
         let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let ours = artifacts.filter(|message| message["package_id"].as_str().is_some_and(|id| id.contains(PACKAGE)));
-        let tests = ours.filter(|message| message["target"]["kind"][0] == "test");
-        let mut binaries: Vec<_> =
-            tests.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect();
+        let (mut binaries, mut program) = (Vec::new(), None);
+        for message in ours {
+            let Some(path) = message["executable"].as_str().map(PathBuf::from) else { continue };
+            match message["target"]["kind"][0].as_str() {
+                Some("test") => binaries.push(path),
+                Some("bin") if message["target"]["name"] == PROGRAM.0 => program = Some(path),
+                _ => {}
+            }
+        }
         binaries.sort();
-        Ok(Suite { commit: commit(), binaries })
+        let program = program.ok_or_else(|| format!("{PACKAGE} has no program {}", PROGRAM.0))?;
+        Ok(Suite { commit: commit(), binaries, program })
     }
 
     /// Copies everything into `folder`, without symbols; a folder that holds tests already is refused.
@@ -140,7 +150,9 @@ impl Suite {
         let own = std::env::current_exe().map_err(failed)?;
         let place = |path: &Path| tests.join(binary_name(path) + std::env::consts::EXE_SUFFIX);
         let mut copies: Vec<_> = self.binaries.iter().map(|path| (path.clone(), place(path))).collect();
-        copies.push((own.clone(), folder.join(own.file_name().unwrap_or_default())));
+        for program in [&own, &self.program] {
+            copies.push((program.clone(), folder.join(program.file_name().unwrap_or_default())));
+        }
         for (from, to) in &copies {
             fs::copy(from, to).map_err(failed)?;
         }
@@ -163,7 +175,8 @@ impl Suite {
         let folder = fs::canonicalize(folder).map_err(failed)?;
         let commit = fs::read_to_string(folder.join("commit")).map_err(failed)?;
         let binaries = list(&folder.join("tests"))?.into_iter().filter(|path| options.wants(&binary_name(path)));
-        Ok(Suite { commit, binaries: binaries.collect() })
+        let program = folder.join(PROGRAM.0).with_extension(std::env::consts::EXE_EXTENSION);
+        Ok(Suite { commit, binaries: binaries.collect(), program })
     }
 
     /// Runs the binaries one after the other, each as a process of its own, and records the outcome.
@@ -171,7 +184,9 @@ impl Suite {
         let environment = options.environment();
         let limit = Duration::from_secs(options.limit);
         let run = |binary: &Path, args: &[String]| {
-            Outcome::of(Command::new(binary).arg("--show-output").args(args).envs(environment.clone()), limit)
+            let mut command = Command::new(binary);
+            command.arg("--show-output").args(args).envs(environment.clone()).env(PROGRAM.1, &self.program);
+            Outcome::of(&mut command, limit)
         };
         let is_listing = |path: &&PathBuf| binary_name(path) == ADAPTERS;
         let first = self.binaries.iter().find(is_listing).ok_or("the binary that lists adapters is missing")?;
