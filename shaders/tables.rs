@@ -20,7 +20,10 @@ pub const LIBRARY: Library = Library {
     linear: "epilogue/linear.wgsl",
     activation: "epilogue/activation.wgsl",
     partial: "epilogue/partial.wgsl",
+    parts: "epilogue/parts.wgsl",
     finish: "mainloop/finish.wgsl",
+    finish_tile: [8, 32],
+    finish_words: "mainloop/finish_words.wgsl",
     finish_threads: 64,
     pack: "mainloop/pack.wgsl",
     pack_threads: 64,
@@ -89,11 +92,11 @@ fn half_store_constants(dtype: DType) -> Vec<Constant> {
 
 #[rustfmt::skip]
 const STORES: &[StoreDef] = &[
-    StoreDef { file: "epilogue/store_f32x4.wgsl", accepts: stores_f32, vector: 4, whole: true, finish_elements: 0, constants: no_store_constants, element_bytes: 16, f16: false },
-    StoreDef { file: "epilogue/store_f32.wgsl", accepts: stores_f32, vector: 1, whole: false, finish_elements: 1, constants: no_store_constants, element_bytes: 4, f16: false },
-    StoreDef { file: "epilogue/store_f16x4.wgsl", accepts: stores_native_f16, vector: 4, whole: true, finish_elements: 0, constants: no_store_constants, element_bytes: 8, f16: true },
-    StoreDef { file: "epilogue/store_f16.wgsl", accepts: stores_native_f16, vector: 1, whole: false, finish_elements: 1, constants: no_store_constants, element_bytes: 2, f16: true },
-    StoreDef { file: "epilogue/store_half.wgsl", accepts: stores_half, vector: 2, whole: false, finish_elements: 2, constants: half_store_constants, element_bytes: 4, f16: false },
+    StoreDef { file: "epilogue/store_f32x4.wgsl", accepts: stores_f32, vector: 4, whole: true, words: false, constants: no_store_constants, element_bytes: 16, f16: false },
+    StoreDef { file: "epilogue/store_f32.wgsl", accepts: stores_f32, vector: 1, whole: false, words: false, constants: no_store_constants, element_bytes: 4, f16: false },
+    StoreDef { file: "epilogue/store_f16x4.wgsl", accepts: stores_native_f16, vector: 4, whole: true, words: false, constants: no_store_constants, element_bytes: 8, f16: true },
+    StoreDef { file: "epilogue/store_f16.wgsl", accepts: stores_native_f16, vector: 1, whole: false, words: false, constants: no_store_constants, element_bytes: 2, f16: true },
+    StoreDef { file: "epilogue/store_half.wgsl", accepts: stores_half, vector: 2, whole: false, words: true, constants: half_store_constants, element_bytes: 4, f16: false },
 ];
 
 const SCHEDULES: &[ScheduleDef] = &[

@@ -1,7 +1,5 @@
 // Output in f16 with the extension: elements are memory locations of their own, so any alignment will do.
 
-const C_PER_WORD: u32 = 1u;
-
 @group(0) @binding(3) var<storage, read_write> c_data: array<f16>;
 
 fn c_load(i: u32) -> f32 {
@@ -13,8 +11,4 @@ fn c_store4(i: u32, n: u32, y: vec4<f32>) {
     if n > 1u { c_data[i + 1u] = f16(y.y); }
     if n > 2u { c_data[i + 2u] = f16(y.z); }
     if n > 3u { c_data[i + 3u] = f16(y.w); }
-}
-
-fn c_store_word(word: u32, y: vec2<f32>, valid: vec2<bool>) {
-    if valid.x { c_data[word] = f16(y.x); }
 }

@@ -1,7 +1,5 @@
 // Output in f32, one element at a time: any alignment.
 
-const C_PER_WORD: u32 = 1u;
-
 @group(0) @binding(3) var<storage, read_write> c_data: array<f32>;
 
 fn c_load(i: u32) -> f32 {
@@ -13,8 +11,4 @@ fn c_store4(i: u32, n: u32, y: vec4<f32>) {
     if n > 1u { c_data[i + 1u] = y.y; }
     if n > 2u { c_data[i + 2u] = y.z; }
     if n > 3u { c_data[i + 3u] = y.w; }
-}
-
-fn c_store_word(word: u32, y: vec2<f32>, valid: vec2<bool>) {
-    if valid.x { c_data[word] = y.x; }
 }

@@ -2,7 +2,6 @@
 // C's, the other is written back as it was.
 
 const C_BF16: bool = false; //param
-const C_PER_WORD: u32 = 2u;
 
 @group(0) @binding(3) var<storage, read_write> c_data: array<u32>;
 

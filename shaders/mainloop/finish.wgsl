@@ -1,69 +1,17 @@
-// Second pass of a split product, or of one whose 16-bit output cannot be stored by tiles: each invocation owns one storage word of C,
-// finds the elements in it, adds their partial sums in the order of the splits, and applies the epilogue.
+// Second pass of a product with K in parts: adds what the parts left, and ends as a mainloop does, with four neighbouring columns of a row.
 
-const THREADS: u32 = 64u; //param
-// The schedule speaks of tiles; of it, only `owner` serves here.
-const BM: u32 = 1u;
-const BN: u32 = 1u;
+const BM: u32 = 8u; //param
+const BN: u32 = 32u; //param
 
-@group(0) @binding(9) var<storage, read> partial_sums: array<f32>;
+const QUADS_N: u32 = BN / 4u;
 
-struct Element {
-    batch: u32,
-    row: u32,
-    col: u32,
-}
-
-// The element of C at an index relative to the first; row ends up at or beyond params.m, or column at or beyond params.n, in a gap.
-// A stride of 0 says that there is one entry, or one row. Batch entries may lie between rows (c_batch < c_ld).
-fn element(relative: u32) -> Element {
-    var rest = relative;
-    var at = Element();
-    let rows_outside = params.c_batch != 0u && params.c_batch < params.c_ld;
-    if rows_outside {
-        at.row = rest / params.c_ld;
-        rest = rest % params.c_ld;
-    }
-    if params.c_batch != 0u {
-        at.batch = rest / params.c_batch;
-        rest = rest % params.c_batch;
-    }
-    if !rows_outside && params.c_ld != 0u {
-        at.row = rest / params.c_ld;
-        rest = rest % params.c_ld;
-    }
-    at.col = rest;
-    return at;
-}
-
-@compute @workgroup_size(THREADS)
+@compute @workgroup_size(BM * QUADS_N)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let id = linear_id(workgroup) * THREADS + thread;
-    if id >= params.c_words {
+    let tile = schedule(linear_id(workgroup));
+    let row = tile.row + thread / QUADS_N;
+    let col = tile.col + thread % QUADS_N * 4u;
+    if !tile.live || row >= tile.row_end || col >= params.n {
         return;
     }
-    let word = params.c_offset / C_PER_WORD + id;
-    var y = vec2<f32>();
-    var valid = vec2<bool>();
-    for (var half = 0u; half < C_PER_WORD; half += 1u) {
-        let index = word * C_PER_WORD + half;
-        if index < params.c_offset {
-            continue;
-        }
-        let at = element(index - params.c_offset);
-        if at.batch >= c_entries() || at.row >= params.m || at.col >= params.n {
-            continue;
-        }
-        let owner = owner(at.batch, at.row);
-        if !owner.live {
-            continue;
-        }
-        var sum = 0.0;
-        for (var split = 0u; split < params.splits; split += 1u) {
-            sum += partial_sums[((split * c_entries() + at.batch) * params.m + at.row) * params.n + at.col];
-        }
-        y[half] = epilogue(at.batch, owner.group, at.row, at.col, 1u, vec4<f32>(sum, 0.0, 0.0, 0.0)).x;
-        valid[half] = true;
-    }
-    c_store_word(word, y, valid);
+    store4(tile, row, col, all_parts(tile.batch, row, col));
 }

@@ -63,10 +63,10 @@ pub struct Params {
     pub k_split: u32,
     /// Workgroups along x; the linear workgroup index is y·grid_x + x.
     pub grid_x: u32,
-    /// Storage words of C that a finishing pass covers, from `c_offset`'s word on.
+    /// Storage words of C that a finishing pass by words covers, from `c_offset`'s word on.
     pub c_words: u32,
-    /// Where in the scratch memory the first of the parts of K goes: how many parts lie before it.
-    pub first_part: u32,
+    /// Parts of K that lie in scratch memory before those of this pass; in a finishing pass, all of them.
+    pub parts_before: u32,
     /// Rows of a grouped product before the first of this pass.
     pub first_row: u32,
     /// Groups of a grouped product before the first of this pass.
@@ -257,8 +257,8 @@ pub struct StoreDef {
     pub vector: u64,
     /// Whether the number of columns must be a multiple of `vector` too.
     pub whole: bool,
-    /// Elements per storage word in a finishing pass, which has no alignment to ask for; 0 when it cannot serve one.
-    pub finish_elements: u64,
+    /// Whether it stores words of two elements one by one, too, for finishing passes that have no alignment to ask for.
+    pub words: bool,
     /// Values for the file's constants.
     pub constants: fn(DType) -> Vec<Constant>,
     /// Bytes of one element of the bound array.
@@ -311,9 +311,15 @@ pub struct Library {
     pub activation: &'static str,
     /// The end of a mainloop that leaves f32 partial sums to a finishing pass.
     pub partial: &'static str,
+    /// What reads those partial sums.
+    pub parts: &'static str,
     /// The finishing pass.
     pub finish: &'static str,
-    /// Invocations of a workgroup of the finishing pass.
+    /// Rows and columns of C that one of its workgroups finishes, four columns per invocation.
+    pub finish_tile: [u32; 2],
+    /// The finishing pass where words are shared between rows of C.
+    pub finish_words: &'static str,
+    /// Words that one of its workgroups finishes, one per invocation.
     pub finish_threads: u32,
     /// The pass that packs an operand.
     pub pack: &'static str,

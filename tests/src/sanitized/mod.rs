@@ -215,13 +215,15 @@ impl Job {
             }
             Role::Scratch => {
                 let [m, n, copies] = [pass.params.m, pass.params.n, pass.params.entries].map(u64::from);
+                let row = 4 * n.next_multiple_of(4);
                 let batched = problem.grouping == Grouping::Batched;
-                let part = 4 * m * n * if batched { copies } else { 1 };
-                let parts = [pass.params.first_part, pass.params.first_part + pass.params.splits].map(u64::from);
+                let part = m * row * if batched { copies } else { 1 };
+                let before = u64::from(pass.params.parts_before);
+                let parts = if binding.writable { before..before + u64::from(pass.params.splits) } else { 0..before };
                 // A piece of a grouped product leaves out rows whose groups belong to another.
                 let some = batched || !self.plan.cuts.is_empty();
-                let written = if some { parts[0] * part..parts[1] * part } else { 0..4 * rows * n };
-                match binding.writable && parts[0] == 0 && (batched || !some) {
+                let written = if some { parts.start * part..parts.end * part } else { 0..rows * row };
+                match binding.writable && before == 0 && (batched || !some) {
                     true => Buffer::output(binding.bytes as usize).range(written),
                     false => cut(scratch).range(written),
                 }

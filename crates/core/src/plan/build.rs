@@ -11,6 +11,8 @@ use crate::problem::{Activation, Axis, DType, Format, Operand, Problem};
 
 /// The label of finishing passes.
 pub(super) const FINISH: &str = "finish";
+/// Parts of K that an invocation of a finishing pass reads at once, at most.
+const MAX_AHEAD: u64 = 8;
 
 /// The range of an operand's storage that a pass binds.
 #[derive(Clone, Copy, Default)]
@@ -44,12 +46,14 @@ pub(super) struct Layout {
     pub(super) scratch_bytes: u64,
     pub(super) packed_bytes: u64,
     pub(super) two_passes: bool,
+    /// Whether C can be stored four columns of a row at a time.
+    by_tiles: bool,
     tiles_m: u64,
     tiles_n: u64,
     splits: u64,
     k_split: u64,
     /// Parts of K before this pass, and in all passes together.
-    first_part: u64,
+    parts_before: u64,
     parts: u64,
     schedule: &'static ScheduleDef,
     a: Option<Fetch>,
@@ -99,7 +103,7 @@ pub(super) fn layout(
     let in_parts = |k: u64| k.div_ceil(k_split).max(1);
     let splits = in_parts(problem.k);
     let steps = piece.steps();
-    let first_part = step * in_parts(piece.k_step);
+    let parts_before = step * in_parts(piece.k_step);
     let parts = (steps - 1) * in_parts(piece.k_step) + in_parts(piece.step(steps - 1).k);
 
     // With K = 0 there is no element of A or B to bind.
@@ -122,10 +126,10 @@ pub(super) fn layout(
 
     let dtype = problem.c.format.dtype();
     let direct = library.stores.iter().find(|s| (s.accepts)(dtype, caps) && stores_tiles(s, problem));
-    let two_passes = parts > 1 || direct.is_none();
-    let finishing = || library.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.finish_elements > 0);
-    let store = if two_passes { finishing() } else { direct };
-    let store = store.ok_or_else(|| Reject(format!("no store for {dtype}")))?;
+    let by_tiles = direct.is_some();
+    let two_passes = parts > 1 || !by_tiles;
+    let by_words = || library.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
+    let store = direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
 
     let quantized = u64::from(matches!(problem.b.format, Format::Quantized(..)));
     let operands = u64::from(a.is_some()) + u64::from(b.is_some()) * (1 + 2 * quantized);
@@ -133,7 +137,8 @@ pub(super) fn layout(
     let offsets = u64::from(schedule.offsets);
     let storage_buffers = if two_passes { (operands + 1).max(ends + 1) } else { operands + ends } + offsets;
     let scratch_bytes = if two_passes {
-        let elements = u128::from(parts) * u128::from(problem.batch) * u128::from(problem.m) * u128::from(problem.n);
+        let row = problem.n.next_multiple_of(4);
+        let elements = u128::from(parts) * u128::from(problem.batch) * u128::from(problem.m) * u128::from(row);
         u64::try_from(elements * 4).unwrap_or(u64::MAX)
     } else {
         0
@@ -147,11 +152,12 @@ pub(super) fn layout(
         scratch_bytes,
         packed_bytes: packed(a).max(packed(b)),
         two_passes,
+        by_tiles,
         tiles_m,
         tiles_n,
         splits,
         k_split,
-        first_part,
+        parts_before,
         parts,
         schedule,
         a,
@@ -390,7 +396,7 @@ fn mainloop(
     }
     if layout.two_passes {
         builder.part(library.partial, None, Vec::new());
-        builder.bind(Role::Scratch, true, [0, layout.scratch_bytes], 4);
+        builder.bind(Role::Scratch, true, [0, layout.scratch_bytes], 16);
     } else {
         builder.epilogue(library);
         builder.part(library.direct, None, Vec::new());
@@ -399,26 +405,45 @@ fn mainloop(
     builder.finish(layout.workgroups, caps)
 }
 
+/// The pass that adds up the parts of K: by tiles as mainloops have them, or by words where rows of C share them.
 fn finish(piece: &Piece, groups: u64, caps: &Caps, library: &Library, layout: &Layout) -> Result<Pass> {
-    let per_word = layout.store.finish_elements;
+    let problem = &layout.problem;
+    let [bm, bn] = library.finish_tile;
+    let tiles_m = (layout.schedule.tiles_m)(problem, bm.into());
+    let tiles_n = problem.n.div_ceil(bn.into());
     let end = layout.windows[Role::C as usize].elements;
-    let words = end.div_ceil(per_word) - layout.problem.c.offset / per_word;
-    let mut params = params(piece, layout);
-    (params.c_words, params.splits) = (words as u32, layout.parts as u32);
-    let threads = library.finish_threads;
-    let mut builder = Builder::new(FINISH.into(), params, threads, 0, layout);
-    for file in library.common {
-        builder.part(file, None, Vec::new());
-    }
-    builder.schedule(groups);
-    builder.epilogue(library);
-    builder.bind(Role::Scratch, false, [0, layout.scratch_bytes], 4);
-    builder.part(library.finish, None, vec![("THREADS", threads)]);
-    let workgroups = words.div_ceil(threads.into());
+    let words = end.div_ceil(2) - problem.c.offset / 2;
+    let params = Params {
+        parts_before: layout.parts as u32,
+        splits: 1,
+        tiles_m: tiles_m as u32,
+        tiles_n: tiles_n as u32,
+        c_words: words as u32,
+        ..params(piece, layout)
+    };
+    let (file, constants, threads, workgroups) = match layout.by_tiles {
+        true => (library.finish, vec![("BM", bm), ("BN", bn)], bm * bn / 4, tiles_m * tiles_n * problem.batch),
+        false => {
+            let threads = library.finish_threads;
+            (library.finish_words, vec![("THREADS", threads)], threads, words.div_ceil(threads.into()))
+        }
+    };
     let allowed = u64::from(caps.max_workgroups).pow(2);
     if workgroups > allowed {
         return Err(Error::NoKernel(format!("the finishing pass needs {workgroups} workgroups, {allowed} allowed")));
     }
+    let mut builder = Builder::new(FINISH.into(), params, threads, 0, layout);
+    for part in library.common {
+        builder.part(part, None, Vec::new());
+    }
+    builder.schedule(groups);
+    builder.part(library.parts, None, vec![("AHEAD", layout.parts.next_power_of_two().min(MAX_AHEAD) as u32)]);
+    builder.bind(Role::Scratch, false, [0, layout.scratch_bytes], 16);
+    builder.epilogue(library);
+    if layout.by_tiles {
+        builder.part(library.direct, None, Vec::new());
+    }
+    builder.part(file, None, constants);
     Ok(builder.finish(workgroups, caps))
 }
 
@@ -458,7 +483,7 @@ fn params(piece: &Piece, layout: &Layout) -> Params {
         k_split: layout.k_split as u32,
         grid_x: 0,
         c_words: 0,
-        first_part: layout.first_part as u32,
+        parts_before: layout.parts_before as u32,
         first_row: piece.first_row as u32,
         first_group: piece.first_group as u32,
         pad0: 0,

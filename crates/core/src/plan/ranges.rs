@@ -155,8 +155,9 @@ impl Cutter<'_> {
         let bytes = layouts.map(|layout| layout.scratch_bytes).min().unwrap_or(0);
         let Problem { m, n, batch, .. } = piece.problem;
         // A grouped product has no batch, and its groups share the rows.
-        let entry = if batch > 1 { m.saturating_mul(n) } else { 0 };
-        let strides = [(Dimension::Entries, entry), (Dimension::M, n), (Dimension::N, 1)];
+        let row = n.next_multiple_of(4);
+        let entry = if batch > 1 { m.saturating_mul(row) } else { 0 };
+        let strides = [(Dimension::Entries, entry), (Dimension::M, row), (Dimension::N, 1)];
         let dimension = longest(&piece.problem, &strides);
         too_large(bytes, bytes / 4).then_some(Excess { operand: "scratch", bytes, elements: bytes / 4, dimension })
     }
