@@ -118,14 +118,14 @@ const fn matrix(size: u32, operands: DType) -> CoopMatrix {
     CoopMatrix { size, operands, sums: DType::F32 }
 }
 
-/// A variant for matrix units: BM×BN×BK with SM×SN×SK subgroups and PAD elements between lines.
+/// A variant for matrix units: BM×BN×BK with SM×SN×SK subgroups, AHEAD slices on their way and PAD elements between lines.
 macro_rules! coop {
-    ($name:literal, $unit:ident, $bm:literal, $bn:literal, $bk:literal, $sm:literal, $sn:literal, $sk:literal, $pad:literal) => {
+    ($name:literal, $unit:ident, $bm:literal, $bn:literal, $bk:literal, $sm:literal, $sn:literal, $sk:literal, $ahead:literal, $pad:literal) => {
         Variant {
             name: $name,
             bm: $bm,
             bn: $bn,
-            bk: $bk,
+            bk: $bk * $ahead,
             threads: $sm * $sn * $sk * SUBGROUP,
             workgroup_bytes: {
                 let panels = [panel($bm, $bk, $pad, &$unit), panel($bn, $bk, $pad, &$unit)];
@@ -138,6 +138,7 @@ macro_rules! coop {
                 ("SUBGROUPS_M", $sm),
                 ("SUBGROUPS_N", $sn),
                 ("SUBGROUPS_K", $sk),
+                ("AHEAD", $ahead),
                 ("PAD", $pad),
             ],
             unit: Some(&$unit),
@@ -147,12 +148,14 @@ macro_rules! coop {
 
 #[rustfmt::skip]
 const COOP: &[Variant] = &[
-    coop!("128x128x32", F16_16, 128, 128, 32, 2, 2, 1, 8),
-    coop!("64x128x32", F16_16, 64, 128, 32, 2, 2, 1, 8),
-    coop!("64x64x32", F16_16, 64, 64, 32, 2, 2, 1, 8),
-    coop!("16x64x64", F16_16, 16, 64, 64, 1, 4, 1, 8),
-    coop!("half-64x64x32", F16_8, 64, 64, 32, 2, 2, 1, 8),
-    coop!("single-64x64x16", F32_8, 64, 64, 16, 2, 2, 1, 4),
+    coop!("128x128x32", F16_16, 128, 128, 32, 2, 2, 1, 1, 8),
+    coop!("128x64x32", F16_16, 128, 64, 32, 2, 2, 1, 2, 8),
+    coop!("64x64x64", F16_16, 64, 64, 64, 2, 2, 1, 2, 8),
+    coop!("64x64x32", F16_16, 64, 64, 32, 2, 2, 1, 2, 8),
+    coop!("32x64x128", F16_16, 32, 64, 128, 2, 2, 2, 2, 8),
+    coop!("16x32x128", F16_16, 16, 32, 128, 1, 1, 8, 2, 8),
+    coop!("half-64x64x32", F16_8, 64, 64, 32, 2, 2, 1, 1, 8),
+    coop!("single-64x64x16", F32_8, 64, 64, 16, 2, 2, 1, 1, 4),
 ];
 
 /// Bytes of a panel, the larger way round.

@@ -1,5 +1,5 @@
 // Mainloop for matrix units: a BM×BN tile of C per workgroup, and of it a part per subgroup, as matrices that the whole subgroup holds. Slices of A and
-// B, BK deep, pass through workgroup memory; the next slice is fetched into registers while the current one is multiplied. Where tiles are small, subgroups
+// B, BK deep, pass through workgroup memory; the next ones are fetched into registers while the current one is multiplied. Where tiles are small, subgroups
 // share the depth of a slice as well, and their sums are added at the end.
 //
 // It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what other invocations stored in a panel before a barrier
@@ -12,6 +12,8 @@ const BK: u32 = 32u; //param
 const SUBGROUPS_M: u32 = 2u; //param
 const SUBGROUPS_N: u32 = 2u; //param
 const SUBGROUPS_K: u32 = 1u; //param
+// Slices that are on their way at a time: more for small tiles, whose arithmetic does not last as long as a load. A part of K is a multiple of as many.
+const AHEAD: u32 = 1u; //param
 // Elements between the lines of a slice in workgroup memory.
 const PAD: u32 = 8u; //param
 
@@ -52,30 +54,36 @@ fn main(
     for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
         sums[i] = C_Matrix();
     }
-    var a_next = a_fetch(thread, a, tile.row, tile.row_end, tile.k);
-    var b_next = b_fetch(thread, b, tile.col, params.n, tile.k);
-    for (var k = tile.k; k < tile.k_end; k += BK) {
-        a_put(thread, a_next);
-        b_put(thread, b_next);
-        workgroupBarrier();
-        // This loop is left to the driver: repeated here, the loop around it is unrolled as well, and its loads are not fetched ahead any more.
-        for (var kk = k_at; kk < k_at + DEPTH; kk += SIZE) {
-            var rows: array<A_Matrix, MATRICES_M>;
-            for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
-                rows[i] = a_matrix(m_at + i * SIZE, kk);
-            }
-            for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
-                let columns = b_matrix(n_at + j * SIZE, kk);
+    var a_next: array<array<vec4<u32>, A_FETCHES>, AHEAD>;
+    var b_next: array<array<vec4<u32>, B_FETCHES>, AHEAD>;
+    for (var s = 0u; s < AHEAD; s += 1u) { //unroll
+        a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, tile.k + s * BK);
+        b_next[s] = b_fetch(thread, b, tile.col, params.n, tile.k + s * BK);
+    }
+    for (var k = tile.k; k < tile.k_end; k += AHEAD * BK) {
+        for (var s = 0u; s < AHEAD; s += 1u) { //unroll
+            a_put(thread, a_next[s]);
+            b_put(thread, b_next[s]);
+            workgroupBarrier();
+            // This loop is left to the driver: repeated here, the loop around it is unrolled as well, and its loads are not fetched ahead any more.
+            for (var kk = k_at; kk < k_at + DEPTH; kk += SIZE) {
+                var rows: array<A_Matrix, MATRICES_M>;
                 for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
-                    sums[i * MATRICES_N + j] = coopMultiplyAdd(rows[i], columns, sums[i * MATRICES_N + j]);
+                    rows[i] = a_matrix(m_at + i * SIZE, kk);
+                }
+                for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
+                    let columns = b_matrix(n_at + j * SIZE, kk);
+                    for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
+                        sums[i * MATRICES_N + j] = coopMultiplyAdd(rows[i], columns, sums[i * MATRICES_N + j]);
+                    }
                 }
             }
+            // The last slices are fetched once more at the end, for the reason given at a_fetch.
+            let next = min(k + (s + AHEAD) * BK, tile.k_end - (AHEAD - s) * BK);
+            a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, next);
+            b_next[s] = b_fetch(thread, b, tile.col, params.n, next);
+            workgroupBarrier();
         }
-        // The last slice is fetched once more at the end, for the reason given at a_fetch.
-        let next = min(k + BK, tile.k_end - BK);
-        a_next = a_fetch(thread, a, tile.row, tile.row_end, next);
-        b_next = b_fetch(thread, b, tile.col, params.n, next);
-        workgroupBarrier();
     }
 
     for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll

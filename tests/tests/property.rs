@@ -9,7 +9,9 @@ use tilewise_tests::{Case, adapters, one_of_each, run};
 fn on_adapters(family: &str, case: &Case) -> Result<(), String> {
     for adapter in adapters() {
         let kernels = one_of_each(adapter);
-        let Some(kernel) = kernels.iter().find(|kernel| kernel.name.split('/').next() == Some(family)) else { continue };
+        let Some(kernel) = kernels.iter().find(|kernel| kernel.name.split('/').next() == Some(family)) else {
+            continue;
+        };
         let split = if kernel.splits && case.groups.is_none() && case.seed.is_multiple_of(4) { "+k3" } else { "" };
         let case = case.clone().kernel(format!("{}{split}", kernel.name));
         if case.is_for(adapter.context.caps()) {
