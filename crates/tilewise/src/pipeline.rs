@@ -38,6 +38,12 @@ impl Pipelines {
         self.compiled.get_or_make(pass.parts.as_slice(), compile)
     }
 
+    /// Whether the pipeline of a pass is compiled.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn has(&self, pass: &Pass) -> bool {
+        self.compiled.get(pass.parts.as_slice()).is_some()
+    }
+
     /// Whether the pipeline of a pass is compiled, in words.
     pub(crate) fn state(&self, pass: &Pass) -> String {
         match self.compiled.get(pass.parts.as_slice()) {

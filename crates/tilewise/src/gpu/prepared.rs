@@ -66,6 +66,8 @@ impl Gpu {
     /// A plan with its pipelines, compiled if they are new, and its parameters.
     pub(crate) fn ready(&self, plan: Plan) -> Result<Prepared> {
         let Plan { passes, scratch_bytes, packed_bytes, .. } = plan;
+        #[cfg(not(target_family = "wasm"))]
+        self.compile_together(&passes);
         let step = |pass: Pass| {
             let pipeline = self.pipelines.get(self, &pass)?;
             let uniform = self.uniform(bytemuck::bytes_of(&pass.params))?;
@@ -73,6 +75,28 @@ impl Gpu {
         };
         let steps = passes.into_iter().map(step).collect::<Result<_>>()?;
         Ok(Prepared { identity: self.groups.identity(), steps, scratch_bytes, packed_bytes })
+    }
+
+    /// Compiles what the passes need on a thread for each: a driver was seen to take a quarter of a second for a large kernel. What fails is met again
+    /// by whoever needs it.
+    #[cfg(not(target_family = "wasm"))]
+    fn compile_together(&self, passes: &[Pass]) {
+        let mut new: Vec<&Pass> = Vec::new();
+        for pass in passes {
+            if !self.pipelines.has(pass) && new.iter().all(|other| other.parts != pass.parts) {
+                new.push(pass);
+            }
+        }
+        if new.len() < 2 {
+            return;
+        }
+        std::thread::scope(|scope| {
+            for pass in new {
+                let compile = || drop(self.pipelines.get(self, pass));
+                // Without a thread it is compiled later.
+                drop(std::thread::Builder::new().spawn_scoped(scope, compile));
+            }
+        });
     }
 
     /// Records a plan's passes.
