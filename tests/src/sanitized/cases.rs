@@ -124,6 +124,22 @@ pub fn strides() -> Vec<Case> {
     themes::on(&one_of_each(), &[themes::strided(), words()].concat())
 }
 
+/// Kernels with lines in workgroup memory, with less between them and more than their own.
+pub fn padded() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in kernels() {
+        let (Some(own), Some(unit)) = (kernel.variant.pad, kernel.variant.unit) else { continue };
+        let more = own + 16 / unit.matrix.operands.bytes() as u32;
+        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn - 3, kernel.variant.bk + 1].map(|size| size as usize);
+        for (i, pad) in [0, more, more].into_iter().enumerate() {
+            let splits = ["", "", "+k2"][i];
+            cases
+                .push(Case::new([m, n, k], F32).layout(LAYOUTS[i]).kernel(format!("{}+pad{pad}{splits}", kernel.name)));
+        }
+    }
+    cases
+}
+
 /// Outputs in 16 bits, two to a word: rows that end in every part of four columns and begin at whole words, rows and entries that share words, and
 /// the last word half full. And numbers of 16 bits that must arrive as they are.
 fn words() -> Vec<Case> {
