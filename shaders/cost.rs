@@ -59,12 +59,12 @@ struct Shares {
     passed: f64,
 }
 
-/// Seconds for tiles of C. How many cores there are is a guess, so a last wave that is not full is counted as a quarter.
+/// Seconds for tiles of C: as many as the core that has most.
 fn tiled(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, shares: Shares) -> f64 {
     let rates = caps.rates();
     let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (problem.k as f64 / splits as f64 + shares.start);
     let per_core = tiles(problem, variant) * splits as f64 / rates.cores;
-    let waves = if per_core <= 1.0 { 1.0 } else { per_core + 0.25 };
+    let waves = per_core.ceil();
     let resident = f64::from(variant.threads) * per_core.clamp(1.0, 8.0);
     let hidden = (resident / shares.invocations).min(1.0).powf(shares.latency);
     // Cores that have the chip's power to themselves run faster.

@@ -23,7 +23,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let length = select(params.m, params.k, X_K_CONTIGUOUS);
     var words = vec4<u32>();
     if line < lines && at < length {
-        words = x_words_part(x_base(entry) + line * params.x_ld + at, min(length - at, VECTOR));
+        words = x_words_part(x_base(entry) + line * params.x_ld + at, length - at);
     }
     packed[(entry * params.c_batch + line * params.c_ld + at) / VECTOR] = words;
 }

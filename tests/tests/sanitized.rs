@@ -63,6 +63,11 @@ fn padded() {
 }
 
 #[test]
+fn packed() {
+    clean(&cases::packed());
+}
+
+#[test]
 fn strides() {
     clean(&cases::strides());
 }
