@@ -33,13 +33,15 @@ pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
 
 /// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less.
 pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
-    let (arithmetic, invocations) = match variant.bm * variant.bn {
-        16_384.. => (5.0, 256.0),
-        8_192.. => (3.8, 512.0),
-        4_096.. => (2.6, 512.0),
-        _ => (1.2, 512.0),
+    let (arithmetic, invocations) = match (variant.bm * variant.bn, constant(variant, "BK")) {
+        (16_384.., _) => (5.9, 256.0),
+        (8_192.., _) => (4.7, 280.0),
+        (4_096.., 64..) => (4.5, 270.0),
+        (4_096.., _) => (2.75, 240.0),
+        (2_048.., _) => (2.2, 280.0),
+        _ => (1.65, 480.0),
     };
-    let shares = Shares { arithmetic, invocations, latency: 0.75, bandwidth: 0.65, start: 200.0, passed: 2.0 };
+    let shares = Shares { arithmetic, invocations, latency: 1.0, bandwidth: 0.95, start: 30.0, passed: 0.6 };
     tiled(problem, caps, variant, splits, shares)
 }
 
@@ -59,12 +61,12 @@ struct Shares {
     passed: f64,
 }
 
-/// Seconds for tiles of C. How many cores there are is a guess, so a last wave that is not full is counted as a quarter.
+/// Seconds for tiles of C: as many as the core that has most.
 fn tiled(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, shares: Shares) -> f64 {
     let rates = caps.rates();
     let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (problem.k as f64 / splits as f64 + shares.start);
     let per_core = tiles(problem, variant) * splits as f64 / rates.cores;
-    let waves = if per_core <= 1.0 { 1.0 } else { per_core + 0.25 };
+    let waves = per_core.ceil();
     let resident = f64::from(variant.threads) * per_core.clamp(1.0, 8.0);
     let hidden = (resident / shares.invocations).min(1.0).powf(shares.latency);
     // Cores that have the chip's power to themselves run faster.

@@ -62,6 +62,7 @@ const NAIVE: &[Variant] = &[Variant {
     threads: 64,
     workgroup_bytes: 0,
     constants: &[("BM", 8), ("BN", 32)],
+    pad: None,
     unit: None,
 }];
 
@@ -76,6 +77,7 @@ macro_rules! gemv {
             threads: $bn / 4 * ($bm / $rows) * $stripes,
             workgroup_bytes: $bn / 4 * ($bm / $rows) * $stripes * $rows * 16,
             constants: &[("BM", $bm), ("BN", $bn), ("ROWS", $rows), ("STRIPES", $stripes)],
+            pad: None,
             unit: None,
         }
     };
@@ -95,6 +97,7 @@ macro_rules! simt {
             threads: ($bm / $tm) * ($bn / $tn),
             workgroup_bytes: ($bm + $bn) * $bk * 4,
             constants: &[("BM", $bm), ("BN", $bn), ("BK", $bk), ("TM", $tm), ("TN", $tn)],
+            pad: None,
             unit: None,
         }
     };
@@ -139,8 +142,8 @@ macro_rules! coop {
                 ("SUBGROUPS_N", $sn),
                 ("SUBGROUPS_K", $sk),
                 ("AHEAD", $ahead),
-                ("PAD", $pad),
             ],
+            pad: Some($pad),
             unit: Some(&$unit),
         }
     };
@@ -171,8 +174,8 @@ const fn shown(subgroups: u32, unit: &Unit) -> u32 {
 
 /// The lines of a panel lie along K or across, as the storage does.
 fn coop_workgroup_bytes(variant: &Variant, problem: &Problem) -> u32 {
-    let Some(unit) = variant.unit else { return variant.workgroup_bytes };
-    let [bk, pad] = ["BK", "PAD"].map(|name| constant(variant, name));
+    let (Some(unit), Some(pad)) = (variant.unit, variant.pad) else { return variant.workgroup_bytes };
+    let bk = constant(variant, "BK");
     let panel = |tile, along_k| {
         let lines = if along_k { tile } else { bk };
         (tile * bk + lines * pad) * unit.matrix.operands.bytes() as u32

@@ -1,26 +1,29 @@
-// Pass before a mainloop of matrix units: copies an operand into lines of whole vectors and whole steps along K, zeros at their ends. Here params.m is
-// the operand's extent along the axis that is not K, c_ld and c_batch are the strides of the copy, and c_words counts its vectors of four.
+// Pass before a mainloop of matrix units: copies an operand into lines of whole vectors and whole steps along K, zeros at their ends, 16 bytes per
+// invocation. Here params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides of the copy, and tiles those of an
+// entry of the copy, LINES × UNITS.
 
-const THREADS: u32 = 64u; //param
+const LINES: u32 = 4u; //param
+const UNITS: u32 = 16u; //param
+// Elements in 16 bytes.
+const VECTOR: u32 = 8u; //param
 
-@group(0) @binding(10) var<storage, read_write> packed: array<vec4<Element>>;
+@group(0) @binding(10) var<storage, read_write> packed: array<vec4<u32>>;
 
-@compute @workgroup_size(THREADS)
+@compute @workgroup_size(LINES * UNITS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let quad = linear_id(workgroup) * THREADS + thread;
-    if quad >= params.c_words {
+    let tile = linear_id(workgroup);
+    let row = tile / params.tiles_n;
+    let entry = row / params.tiles_m;
+    let line = row % params.tiles_m * LINES + thread / UNITS;
+    let at = (tile % params.tiles_n * UNITS + thread % UNITS) * VECTOR;
+    if entry >= params.entries || line * params.c_ld >= params.c_batch || at >= params.c_ld {
         return;
     }
-    let base = x_base(quad * 4u / params.c_batch);
-    let line = quad * 4u % params.c_batch / params.c_ld;
-    let first = quad * 4u % params.c_ld;
-    var elements = vec4<f32>();
-    for (var i = 0u; i < 4u; i += 1u) { //unroll
-        let x = select(first + i, line, X_K_CONTIGUOUS);
-        let k = select(line, first + i, X_K_CONTIGUOUS);
-        if x < params.m && k < params.k {
-            elements[i] = x_at(base, x, k);
-        }
+    let lines = select(params.k, params.m, X_K_CONTIGUOUS);
+    let length = select(params.m, params.k, X_K_CONTIGUOUS);
+    var words = vec4<u32>();
+    if line < lines && at < length {
+        words = x_words_part(x_base(entry) + line * params.x_ld + at, length - at);
     }
-    packed[quad] = vec4<Element>(elements);
+    packed[(entry * params.c_batch + line * params.c_ld + at) / VECTOR] = words;
 }

@@ -7,3 +7,8 @@ const X_BINDING: u32 = 1u; //param
 fn x_load(i: u32) -> f32 {
     return x_data[i];
 }
+
+// Elements i .. i+3 as words; those from n on are 0 and never read.
+fn x_words_part(i: u32, n: u32) -> vec4<u32> {
+    return bitcast<vec4<u32>>(x_load4_part(i, n));
+}

@@ -73,6 +73,7 @@ fn texts() -> HashMap<String, (Pass, Problem)> {
                         let forced = Forced {
                             kernel: kernel.name.into(),
                             variant: Some(variant.name.into()),
+                            pad: None,
                             splits: Some(splits),
                         };
                         let may_split = kernel.splits && problem.grouping == Grouping::Batched;

@@ -184,6 +184,9 @@ pub fn large() -> Vec<Case> {
         cases.push(Case { bias, residual: Some(Place::odd(DType::F32)), beta: 2.0, ..case.clone().odd() });
         cases.push(Case { size: [40, 10, 500], ..case });
     }
+    // Ranges of K, in each of which the groups are met.
+    let groups = Some(Groups { ends: vec![7, 20], on_device: true });
+    cases.push(Case { groups, ..Case::new([20, 3, 100], [DType::F32; 3]).layout([true, false]) });
     // Pieces of several groups each.
     for out in [DType::F32, DType::BF16] {
         let groups = Some(Groups { ends: (1..=24).map(|group| group * 2).collect(), on_device: true });

@@ -46,6 +46,27 @@ fn splits() {
     clean(&cases::splits());
 }
 
+/// The padding that a kernel's name asks for is what its shader has.
+#[test]
+fn padded() {
+    let cases = cases::padded();
+    for (case, _, plan) in plans(&devices(), &cases) {
+        let constants = plan.passes.iter().flat_map(|pass| &pass.parts).flat_map(|part| &part.constants);
+        let pad = constants.filter_map(|&(name, value)| (name == "PAD").then(|| format!("+pad{value}"))).next();
+        let name = case.kernel.as_deref().unwrap_or_default();
+        assert!(
+            pad.as_ref().is_some_and(|pad| name.ends_with(pad) || name.contains(&format!("{pad}+"))),
+            "{name} {pad:?}"
+        );
+    }
+    clean(&cases);
+}
+
+#[test]
+fn packed() {
+    clean(&cases::packed());
+}
+
 #[test]
 fn strides() {
     clean(&cases::strides());
@@ -184,7 +205,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
                 let quantized = matches!(format, Format::Quantized(..));
                 let takes = devices().iter().any(|caps| (loader.accepts)(format, caps));
                 let fetched = match kernel.variant.unit {
-                    Some(unit) => loader.words && format == Format::Dense(unit.matrix.operands),
+                    Some(unit) => loader.words && loader.vector > 1 && format == Format::Dense(unit.matrix.operands),
                     None => loader.elements,
                 };
                 if !takes || !fetched || quantized && operand == "a" {

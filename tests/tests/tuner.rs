@@ -317,9 +317,13 @@ fn environment() {
             assert!(log.contains("TILEWISE_KERNEL") && log.contains(kernel), "{log}");
         }
     }
-    for (kernel, why) in
-        [("nonesuch", "nonesuch"), ("simt/1x1", "simt/1x1"), ("simt+k0", "+k wants"), ("naive+k2", "K cannot be split")]
-    {
+    for (kernel, why) in [
+        ("nonesuch", "nonesuch"),
+        ("simt/1x1", "simt/1x1"),
+        ("simt+k0", "+k wants"),
+        ("naive+k2", "K cannot be split"),
+        ("simt+pad8", "no lines to pad"),
+    ] {
         let (ok, _, log) = forced(kernel, None);
         let error = log.lines().find(|line| line.starts_with("error")).unwrap_or_default();
         assert!(!ok && error.contains("TILEWISE_KERNEL") && error.contains(why), "{kernel}: {log}");

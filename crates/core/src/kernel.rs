@@ -192,9 +192,28 @@ pub struct Variant {
     pub workgroup_bytes: u32,
     /// Values for the file's constants.
     pub constants: &'static [Constant],
+    /// Elements between the lines of a slice in workgroup memory, the file's constant PAD; none where it has no such lines.
+    pub pad: Option<u32>,
     /// The matrix unit that it computes on. Its operands must be of that unit's type; where their storage does not suit loads of 16 bytes, or K is no multiple
     /// of `bk`, they are packed first.
     pub unit: Option<&'static Unit>,
+}
+
+impl Variant {
+    /// With so many elements between the lines of a slice, if that can be.
+    pub(crate) fn padded(self, pad: u32) -> Result<Self, Reject> {
+        let (Some(own), Some(unit)) = (self.pad, self.unit) else {
+            return Err(Reject(format!("+pad{pad}: it has no lines to pad, as kernels for matrix units have")));
+        };
+        // Matrices and vectors are aligned to 16 bytes.
+        let vector = 16 / unit.matrix.operands.bytes() as u32;
+        if !pad.is_multiple_of(vector) {
+            return Err(Reject(format!(
+                "+pad{pad}: lines stay aligned for multiples of {vector} only ({own} is its own)"
+            )));
+        }
+        Ok(Variant { pad: Some(pad), ..self })
+    }
 }
 
 /// Why a kernel does not take a problem.
@@ -236,7 +255,8 @@ pub struct OperandDef {
     pub vector: u64,
     /// Whether it loads elements as f32 (`x_load`, `x_load4`), as most mainloops want them.
     pub elements: bool,
-    /// Whether it loads 16 bytes as they are (`x_words`), as mainloops of matrix units want them.
+    /// Whether it loads 16 bytes as they are, as mainloops of matrix units want them (`x_words`), or, where its `vector` is 1, their packing
+    /// (`x_words_part`).
     pub words: bool,
     /// Values for the file's constants, given the format.
     pub constants: fn(Format) -> Vec<Constant>,
@@ -323,6 +343,6 @@ pub struct Library {
     pub finish_threads: u32,
     /// The pass that packs an operand.
     pub pack: &'static str,
-    /// Invocations of a workgroup of the packing pass.
-    pub pack_threads: u32,
+    /// Lines of the copy, and units of 16 bytes in each, that one of its workgroups writes.
+    pub pack_tile: [u32; 2],
 }

@@ -80,6 +80,8 @@ pub struct Choice {
     pub kernel: &'static str,
     /// The variant's name.
     pub variant: &'static str,
+    /// Elements between the lines of a slice in workgroup memory, where that was forced.
+    pub pad: Option<u32>,
     /// Into how many parts K is split.
     pub splits: u64,
     /// Estimated seconds.
@@ -89,6 +91,9 @@ pub struct Choice {
 impl std::fmt::Display for Choice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.kernel, self.variant)?;
+        if let Some(pad) = self.pad {
+            write!(f, "+pad{pad}")?;
+        }
         if self.splits > 1 {
             write!(f, "+k{}", self.splits)?;
         }
@@ -130,13 +135,15 @@ impl Plan {
     }
 }
 
-/// A kernel by name: `simt`, `simt/64x64x16` or `simt/64x64x16+k4`.
+/// A kernel by name: `simt`, `simt/64x64x16`, `simt/64x64x16+k4`, `coop/64x64x32+pad16` or `coop/64x64x32+pad16+k4`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forced {
     /// The mainloop's name.
     pub kernel: String,
     /// The variant's name; all variants when absent.
     pub variant: Option<String>,
+    /// Elements between the lines of a slice in workgroup memory; the variant's own when absent.
+    pub pad: Option<u32>,
     /// Parts of K; as the planner likes when absent.
     pub splits: Option<u64>,
 }
@@ -159,6 +166,9 @@ impl std::fmt::Display for Forced {
         if let Some(variant) = &self.variant {
             write!(f, "/{variant}")?;
         }
+        if let Some(pad) = self.pad {
+            write!(f, "+pad{pad}")?;
+        }
         self.splits.map_or(Ok(()), |splits| write!(f, "+k{splits}"))
     }
 }
@@ -167,18 +177,29 @@ impl std::str::FromStr for Forced {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let (name, splits) = match text.split_once("+k") {
-            Some((name, splits)) => {
-                let splits = splits.parse().ok().filter(|s| (1..=4096).contains(s));
-                (name, Some(splits.ok_or_else(|| Error::Value(format!("{text:?}: +k wants a number from 1 to 4096")))?))
+        let mut suffixes = text.split('+');
+        let name = suffixes.next().unwrap_or_default();
+        let (mut pad, mut splits) = (None, None);
+        for suffix in suffixes {
+            let number = |prefix: &str, least: u64, most: u64, taken: bool| {
+                let number = suffix.strip_prefix(prefix)?.parse().ok();
+                Some(number.filter(|number| (least..=most).contains(number) && !taken).ok_or_else(|| {
+                    Error::Value(format!("{text:?}: +{prefix} wants a number from {least} to {most}, once"))
+                }))
+            };
+            if let Some(number) = number("pad", 0, 1024, pad.is_some()) {
+                pad = Some(number? as u32);
+            } else if let Some(number) = number("k", 1, 4096, splits.is_some()) {
+                splits = Some(number?);
+            } else {
+                return Err(Error::Value(format!("{text:?}: +{suffix} is neither +k nor +pad and a number")));
             }
-            None => (text, None),
-        };
+        }
         let (kernel, variant) = match name.split_once('/') {
             Some((kernel, variant)) => (kernel, Some(variant.to_owned())),
             None => (name, None),
         };
-        Ok(Forced { kernel: kernel.to_owned(), variant, splits })
+        Ok(Forced { kernel: kernel.to_owned(), variant, pad, splits })
     }
 }
 
@@ -186,14 +207,16 @@ impl std::str::FromStr for Forced {
 #[derive(Clone)]
 pub(crate) struct Candidate {
     pub(crate) kernel: &'static KernelDef,
-    pub(crate) variant: &'static Variant,
+    pub(crate) variant: Variant,
+    /// The padding that was asked for.
+    pub(crate) pad: Option<u32>,
     pub(crate) splits: u64,
     pub(crate) verdict: Result<f64, Reject>,
 }
 
 impl Candidate {
     fn choice(&self, cost: f64) -> Choice {
-        Choice { kernel: self.kernel.name, variant: self.variant.name, splits: self.splits, cost }
+        Choice { kernel: self.kernel.name, variant: self.variant.name, pad: self.pad, splits: self.splits, cost }
     }
 }
 
@@ -221,7 +244,7 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
             return Err(Error::NoKernel(explain::rejections(&candidates)));
         };
         let peeled = match forced {
-            None if piece.steps() == 1 => peel::peel(&piece.problem, caps, library, candidate.variant, cost),
+            None if piece.steps() == 1 => peel::peel(&piece.problem, caps, library, &candidate.variant, cost),
             _ => None,
         };
         let parts = peeled.unwrap_or_else(|| vec![Peeled { piece: *piece, candidate, cost }]);
@@ -275,10 +298,15 @@ fn best(candidates: &[Candidate]) -> Option<(Candidate, f64)> {
 /// Every candidate with its cost or the reason against it.
 fn candidates(piece: &Piece, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Vec<Candidate> {
     let mut all = Vec::new();
+    let pad = forced.and_then(|forced| forced.pad);
     for (kernel, variant) in variants(library, forced) {
+        let padded = pad.map_or(Ok(*variant), |pad| variant.padded(pad));
         for splits in split_counts(piece, caps, kernel, variant, forced) {
-            let verdict = verdict(piece, caps, library, kernel, variant, splits, forced.is_some());
-            all.push(Candidate { kernel, variant, splits, verdict });
+            let verdict = padded
+                .clone()
+                .and_then(|variant| verdict(piece, caps, library, kernel, &variant, splits, forced.is_some()));
+            let variant = *padded.as_ref().unwrap_or(variant);
+            all.push(Candidate { kernel, variant, pad, splits, verdict });
         }
     }
     all
@@ -332,9 +360,6 @@ fn split_counts(
     counts
 }
 
-/// What finishing an element takes, in f32 operations of the whole device: measured on an H200 (benches/record/NOTES.md).
-const FINISH_OPERATIONS: f64 = 2900.0;
-
 fn verdict(
     piece: &Piece,
     caps: &Caps,
@@ -371,10 +396,8 @@ fn verdict(
     }
     let rates = caps.rates();
     let finish = if layout.two_passes {
-        // Partial sums are written and read again, and finding the elements of a word takes some arithmetic.
-        let elements = problem.m as f64 * problem.n as f64 * problem.batch as f64;
-        let finding = FINISH_OPERATIONS * elements / (rates.cores * rates.core_flops);
-        2.0 * layout.scratch_bytes as f64 / rates.bandwidth + finding + rates.dispatch
+        // Partial sums are written and read again.
+        2.0 * layout.scratch_bytes as f64 / rates.bandwidth + rates.dispatch
     } else {
         0.0
     };

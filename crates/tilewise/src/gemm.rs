@@ -131,7 +131,8 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// Forces a kernel: `simt`, `simt/64x64x16` or `simt/64x64x16+k4` (K in 4 parts). The CPU executor ignores it once the name is known to exist.
+    /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts) or `coop/64x64x32+pad16` (16 elements between lines in workgroup
+    /// memory, for kernels that have some). The CPU executor ignores it once the name is known to exist.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into().into());
         self

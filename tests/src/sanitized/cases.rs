@@ -124,6 +124,33 @@ pub fn strides() -> Vec<Case> {
     themes::on(&one_of_each(), &[themes::strided(), words()].concat())
 }
 
+/// Kernels with lines in workgroup memory, with less between them and more than their own.
+pub fn padded() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in kernels() {
+        let (Some(own), Some(unit)) = (kernel.variant.pad, kernel.variant.unit) else { continue };
+        let more = own + 16 / unit.matrix.operands.bytes() as u32;
+        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn - 3, kernel.variant.bk + 1].map(|size| size as usize);
+        for (i, pad) in [0, more, more].into_iter().enumerate() {
+            let splits = ["", "", "+k2"][i];
+            cases
+                .push(Case::new([m, n, k], F32).layout(LAYOUTS[i]).kernel(format!("{}+pad{pad}{splits}", kernel.name)));
+        }
+    }
+    cases
+}
+
+/// Operands that are packed by several workgroups along their lines and across, and that lie in a batch or serve all of it.
+pub fn packed() -> Vec<Case> {
+    let wide =
+        |kernel: &Kernel, layout| Case::new([5, 301, 35], F32).layout(layout).kernel(&kernel.name).batch(2).odd();
+    let units: Vec<_> = one_of_each().into_iter().filter(|kernel| kernel.variant.unit.is_some()).collect();
+    let cases = units.iter().flat_map(|kernel| LAYOUTS.map(|layout| wide(kernel, layout)));
+    let once = units.iter().map(|kernel| Case::new([70, 9, 261], F32).kernel(&kernel.name).batch(2).odd());
+    let once = once.map(|case| Case { a: case.a.entries(Entries::Stride0), ..case });
+    cases.chain(once).collect()
+}
+
 /// Outputs in 16 bits, two to a word: rows that end in every part of four columns and begin at whole words, rows and entries that share words, and
 /// the last word half full. And numbers of 16 bits that must arrive as they are.
 fn words() -> Vec<Case> {
@@ -287,7 +314,9 @@ pub fn many_workgroups() -> (Caps, Vec<Case>) {
     let half = [DType::F32, DType::F16, DType::BF16];
     // Fifteen tiles are three full rows of the grid; of seven, the last workgroup has none.
     let seven = Case::new([56, 30, 3], F32).kernel("naive");
-    let cases = vec![case, seven, Case::new([23, 31, 2], half).kernel("naive").batch(2).odd()];
+    // So do operands that are packed: of seven of eight lines each, too.
+    let packed = Case::new([55, 9, 5], F32).kernel("coop/16x64x64");
+    let cases = vec![case, seven, packed, Case::new([23, 31, 2], half).kernel("naive").batch(2).odd()];
     (caps, cases)
 }
 
@@ -316,7 +345,8 @@ pub fn for_mutants() -> Vec<Case> {
     let tiles = tiles.enumerate().filter(|(i, case)| i % 3 == 0 || case.size[0] == 1).map(|(_, case)| case);
     let themes = strides().into_iter().chain(epilogues()).chain(groups()).chain(quantized()).chain(thin());
     let themes = themes.filter(|case| of(case, &smallest[..1]));
-    let others = splits().into_iter().chain(bands()).chain(group_edges()).filter(|case| of(case, &smallest));
+    let others = splits().into_iter().chain(bands()).chain(group_edges()).chain(packed());
+    let others = others.filter(|case| of(case, &smallest));
     let split_epilogues =
         epilogues().into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));
     let codes = quantized().into_iter().filter(|case| of(case, &smallest[1..]) && case.size[2] < 192).step_by(3);

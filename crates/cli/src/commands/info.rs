@@ -52,7 +52,7 @@ fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
     let variants =
         LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
     let admission = |(kernel, variant): (&tilewise_core::KernelDef, &tilewise_core::Variant)| {
-        let forced = Forced { kernel: kernel.name.into(), variant: Some(variant.name.into()), splits: None };
+        let forced = Forced { kernel: kernel.name.into(), variant: Some(variant.name.into()), pad: None, splits: None };
         let rejected = plan(&problem, &adapter.caps, &LIBRARY, Some(&forced)).err().map(|error| error.to_string());
         Admission { name: format!("{}/{}", kernel.name, variant.name), rejected }
     };

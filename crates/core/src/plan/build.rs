@@ -193,7 +193,7 @@ pub(super) fn build(
     candidate: &Candidate,
 ) -> Result<Built> {
     let layout = |step| {
-        layout(piece, step, caps, library, candidate.variant, candidate.splits)
+        layout(piece, step, caps, library, &candidate.variant, candidate.splits)
             .map_err(|reject| Error::NoKernel(reject.0))
     };
     let first = layout(0)?;
@@ -202,8 +202,8 @@ pub(super) fn build(
     for step in 0..piece.steps() {
         let layout = layout(step)?;
         for (side, fetch) in Side::both(&layout.problem).iter().zip([layout.a, layout.b]) {
-            if let (Some(unit), Some(packing)) = (candidate.variant.unit, fetch.and_then(|fetch| fetch.packing)) {
-                passes.push(packing.pass(side, library, unit, caps, params(piece, &layout), &layout)?);
+            if let Some(packing) = fetch.and_then(|fetch| fetch.packing) {
+                passes.push(packing.pass(side, library, caps, params(piece, &layout), &layout)?);
             }
         }
         packed_bytes = packed_bytes.max(layout.packed_bytes);
@@ -361,7 +361,7 @@ fn mainloop(
     layout: &Layout,
     candidate: &Candidate,
 ) -> Pass {
-    let (kernel, variant, problem) = (candidate.kernel, candidate.variant, &layout.problem);
+    let (kernel, variant, problem) = (candidate.kernel, &candidate.variant, &layout.problem);
     let label = format!("{}/{}", kernel.name, variant.name);
     let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem);
     let mut builder = Builder::new(label, params(piece, layout), variant.threads, workgroup_bytes, layout);
@@ -401,7 +401,8 @@ fn mainloop(
         builder.epilogue(library);
         builder.part(library.direct, None, Vec::new());
     }
-    builder.part(kernel.file, None, variant.constants.to_vec());
+    let pad = variant.pad.map(|pad| ("PAD", pad));
+    builder.part(kernel.file, None, variant.constants.iter().copied().chain(pad).collect());
     builder.finish(layout.workgroups, caps)
 }
 

@@ -22,7 +22,7 @@ fn aligned(side: &Side, step: u64, vector: u64) -> bool {
 /// By elements: the first loader that reads the format and fits.
 pub(super) fn fetch_elements(library: &Library, caps: &Caps, side: &Side, step: u64) -> Result<Fetch, Reject> {
     let fits = |o: &OperandDef| o.elements && aligned(side, step, o.vector);
-    Ok(Fetch { loader: loader(library, caps, &side.operand, fits)?, packing: None })
+    Ok(Fetch { loader: find(library, caps, &side.operand, fits)?, packing: None })
 }
 
 /// By 16 bytes and whole steps along K; packed where that does not fit the storage.
@@ -34,23 +34,25 @@ pub(super) fn fetch_words(
     bk: u64,
     start: u64,
 ) -> Result<Fetch, Reject> {
-    let loader = loader(library, caps, &side.operand, |o| o.words)?;
+    let vectors = |o: &OperandDef| o.words && o.vector > 1;
+    let loader = find(library, caps, &side.operand, vectors)?;
     if aligned(side, step, loader.vector) && side.k.is_multiple_of(bk) {
         return Ok(Fetch { loader, packing: None });
     }
     if !step.is_multiple_of(loader.vector) {
         return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
     }
-    let packing = Packing::new(side, scalar_loader(library, caps, &side.operand)?, loader.vector, bk, start)?;
+    let single = |o: &OperandDef| o.words && o.vector == 1;
+    let packing = Packing::new(side, find(library, caps, &side.operand, single)?, loader.vector, bk, start)?;
     Ok(Fetch { loader, packing: Some(packing) })
 }
 
-/// A loader for single elements, as epilogues and packing want them.
+/// A loader for single elements, as epilogues want them.
 pub(super) fn scalar_loader(library: &Library, caps: &Caps, operand: &Operand) -> Result<&'static OperandDef, Reject> {
-    loader(library, caps, operand, |o| o.elements && o.vector == 1)
+    find(library, caps, operand, |o| o.elements && o.vector == 1)
 }
 
-fn loader(
+fn find(
     library: &Library,
     caps: &Caps,
     operand: &Operand,

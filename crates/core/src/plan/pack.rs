@@ -7,7 +7,7 @@ use super::Pass;
 use super::build::{Builder, Layout};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Library, OperandDef, Params, Reject, Role, Unit};
+use crate::kernel::{Library, OperandDef, Params, Reject, Role};
 use crate::problem::{Operand, Problem};
 
 /// Packed operands start at multiples of so many bytes, which suit every device's bindings.
@@ -49,6 +49,8 @@ impl Side {
 #[derive(Clone, Copy)]
 pub(super) struct Packing {
     loader: &'static OperandDef,
+    /// Elements in 16 bytes.
+    vector: u64,
     entries: u64,
     lines: u64,
     /// Elements of a line, zeros at its end included.
@@ -80,7 +82,7 @@ impl Packing {
             )));
         }
         let (start, bytes) = (start.next_multiple_of(ALIGNMENT), bytes as u64);
-        Ok(Packing { loader, entries, lines, width, start, bytes })
+        Ok(Packing { loader, vector, entries, lines, width, start, bytes })
     }
 
     pub(super) fn end(&self) -> u64 {
@@ -98,35 +100,35 @@ impl Packing {
         &self,
         side: &Side,
         library: &Library,
-        unit: &Unit,
         caps: &Caps,
         params: Params,
         layout: &Layout,
     ) -> Result<Pass> {
-        let quads = self.entries * self.lines * self.width / 4;
-        let threads = library.pack_threads;
-        let workgroups = quads.div_ceil(threads.into());
+        let [lines, units] = library.pack_tile;
+        let tiles = [self.lines.div_ceil(lines.into()), (self.width / self.vector).div_ceil(units.into())];
+        let workgroups = self.entries * tiles[0] * tiles[1];
         let allowed = u64::from(caps.max_workgroups).pow(2);
         if workgroups > allowed {
             return Err(Error::NoKernel(format!("packing needs {workgroups} workgroups, {allowed} allowed")));
         }
         let params = Params {
             m: side.extent as u32,
+            entries: self.entries as u32,
             c_ld: self.width as u32,
             c_batch: (self.lines * self.width) as u32,
-            c_words: quads as u32,
+            tiles_m: tiles[0] as u32,
+            tiles_n: tiles[1] as u32,
             ..params
         };
-        let mut builder = Builder::new(format!("pack {}", side.name), params, threads, 0, layout);
+        let mut builder = Builder::new(format!("pack {}", side.name), params, lines * units, 0, layout);
         for file in library.common {
             builder.part(file, None, Vec::new());
         }
-        builder.unit(unit);
         builder.load(library, side.name, side.role, Some(self.loader), Some(&side.operand));
         builder.axes(library, side);
-        builder.part(library.block, Some(side.name), Vec::new());
-        builder.part(library.pack, Some(side.name), vec![("THREADS", threads)]);
-        builder.packed(Role::Packed, true, self, 4 * side.operand.format.dtype().bytes());
+        let constants = vec![("LINES", lines), ("UNITS", units), ("VECTOR", self.vector as u32)];
+        builder.part(library.pack, Some(side.name), constants);
+        builder.packed(Role::Packed, true, self, 16);
         Ok(builder.finish(workgroups, caps))
     }
 }

@@ -32,9 +32,20 @@ pub(super) fn peel(
         _ => size,
     };
     let (m, n) = (whole(problem.m, variant.bm), whole(problem.n, variant.bn));
-    if problem.grouping != Grouping::Batched || (m, n) == (problem.m, problem.n) {
+    if problem.grouping != Grouping::Batched {
         return None;
     }
+    // An edge may well fit the last wave of tiles, so that each is also left where it is.
+    let mut ways = vec![(m, n), (m, problem.n), (problem.m, n)];
+    ways.retain(|way| *way != (problem.m, problem.n));
+    ways.dedup();
+    let peeled = ways.into_iter().filter_map(|(m, n)| parts(problem, caps, library, m, n));
+    let total = |parts: &[Peeled]| parts.iter().map(|part| part.cost).sum::<f64>();
+    peeled.min_by(|a, b| total(a).total_cmp(&total(b))).filter(|parts| total(parts) < cost)
+}
+
+/// The first `m` rows and `n` columns of a product, and what is left.
+fn parts(problem: &Problem, caps: &Caps, library: &Library, m: u64, n: u64) -> Option<Vec<Peeled>> {
     let mut parts = Vec::new();
     for (rows, cols) in [(0..m, 0..n), (m..problem.m, 0..n), (0..problem.m, n..problem.n)] {
         if rows.is_empty() || cols.is_empty() {
@@ -44,6 +55,5 @@ pub(super) fn peel(
         let (candidate, cost) = best(&candidates(&piece, caps, library, None))?;
         parts.push(Peeled { piece, candidate, cost });
     }
-    let total: f64 = parts.iter().map(|part| part.cost).sum();
-    (total < cost).then_some(parts)
+    Some(parts)
 }

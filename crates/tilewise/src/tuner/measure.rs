@@ -88,7 +88,7 @@ pub(super) async fn measure(context: &Context, problem: &Problem) -> Result<Meas
     let untried = choices.len() - hopeful.clone().count();
     for choice in hopeful {
         let (kernel, variant) = (choice.kernel.to_owned(), Some(choice.variant.to_owned()));
-        let forced = Forced { kernel, variant, splits: Some(choice.splits) };
+        let forced = Forced { kernel, variant, pad: None, splits: Some(choice.splits) };
         let plan = plan(&problem, caps, &LIBRARY, Some(&forced))?;
         // The planner's own choice is among them, unless it peels edges off.
         if contenders.iter().all(|other| other.plan.passes != plan.passes) {
