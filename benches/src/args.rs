@@ -22,8 +22,8 @@ pub(crate) struct Args {
     /// Part of an adapter's name, a backend, or cpu
     #[arg(long)]
     pub(crate) adapter: Option<String>,
-    /// The best adapter of this backend
-    #[arg(long, conflicts_with = "adapter", value_parser = ["metal", "vulkan", "dx12", "gl"])]
+    /// The best adapter of this backend, of those that --adapter names
+    #[arg(long, value_parser = ["metal", "vulkan", "dx12", "gl"])]
     pub(crate) backend: Option<String>,
     /// Kernels to force, separated by commas; without it the planner chooses
     #[arg(long, value_delimiter = ',')]

@@ -78,9 +78,10 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 
 /// The report of a run, and whether every product was right.
 fn measured(args: &Args) -> Result<(Report, bool), String> {
-    let options = match args.adapter.as_ref().or(args.backend.as_ref()) {
-        Some(name) => ContextOptions::adapter(name.as_str()),
-        None => ContextOptions::default(),
+    let options = match (&args.backend, &args.adapter) {
+        (Some(backend), Some(name)) => ContextOptions::adapter(format!("{backend}:{name}")),
+        (None, Some(name)) | (Some(name), None) => ContextOptions::adapter(name),
+        (None, None) => ContextOptions::default(),
     };
     let said = |error: Error| error.to_string();
     let ctx = Context::with_options(&options).map_err(said)?;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use tilewise::DType;
+use tilewise::tilewise_core::{Format, Operand, Problem};
 
 /// A dense product to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -261,6 +262,19 @@ impl Shape {
     /// Whether A, or B, is stored transposed.
     pub fn transposed(&self) -> [bool; 2] {
         [0, 1].map(|at| self.layout.as_bytes()[at] == b'T')
+    }
+
+    /// The product, of packed operands.
+    pub fn problem(&self) -> Problem {
+        let [m, n, k] = self.mnk.map(|size| size as u64);
+        let batch = self.batch as u64;
+        let packed = |rows, cols, transposed| match transposed {
+            true => Operand::packed(Format::Dense(self.dtype), batch, cols, rows).t(),
+            false => Operand::packed(Format::Dense(self.dtype), batch, rows, cols),
+        };
+        let [a, b] = self.transposed();
+        let (a, b, c) = (packed(m, k, a), packed(k, n, b), packed(m, n, false));
+        Problem { batch, a, b, c, ..Problem::dense(self.dtype, m, n, k) }
     }
 }
 

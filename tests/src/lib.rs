@@ -4,6 +4,7 @@
 //! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one is in the suite by itself.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie. [`generators`]: what they hold.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
+//! - [`program`](mod@program): a program of the workspace, run from outside.
 //! - [`runner`]: runs a case between guard bands and holds the whole of the output against the oracle.
 //! - [`random`](mod@random): cases drawn at random.
 //! - [`mutants`](mod@mutants): plants mistakes in the library's WGSL and looks whether the suite notices.
@@ -16,6 +17,7 @@ pub mod kernels;
 pub mod mutants;
 pub mod pieces;
 pub mod place;
+pub mod program;
 pub mod random;
 pub mod runner;
 pub mod sanitized;
@@ -26,4 +28,5 @@ pub use case::Case;
 pub use generators::{Data, Rng};
 pub use kernels::{Kernel, floor, kernels, one_of_each, quant_formats};
 pub use place::{Entries, Place};
+pub use program::Program;
 pub use runner::{Outcome, Prepared, Suite, run};

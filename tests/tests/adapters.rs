@@ -2,11 +2,26 @@
 
 use std::process::Command;
 use tilewise_tests::adapters;
+use tilewise_tests::adapters::open;
 
 #[test]
 fn listed() {
     for adapter in adapters() {
         println!("adapter: {adapter}");
+    }
+}
+
+/// By name, by backend, and by both.
+#[test]
+fn found_by_name() {
+    for adapter in adapters() {
+        let backend = adapter.context.backend_name();
+        let found = open(&format!("{}:{}", backend.to_uppercase(), adapter.name())).expect("it is there");
+        assert_eq!((found.adapter_name(), found.backend_name()), (adapter.name(), backend));
+        assert_eq!(open(backend).expect("it is there").backend_name(), backend);
+        for other in [format!("no{backend}:{}", adapter.name()), format!("{backend}:no such adapter")] {
+            assert!(open(&other).is_err_and(|error| error.to_string().contains(&other)));
+        }
     }
 }
 

@@ -2,18 +2,17 @@
 
 use clap::Parser;
 use std::process::ExitCode;
-use tilewise::tilewise_core::{Format, Operand, Problem};
 use tilewise::{Context, ContextOptions};
-use tilewise_benches::shapes::{self, Shape};
+use tilewise_benches::shapes;
 
 /// Times every kernel that serves a shape, and keeps the fastest for its problem class in the cache folder.
 #[derive(Parser)]
 #[command(name = "tune")]
 struct Args {
-    /// Groups (floor, square, half, skinny, deep) and shapes (MxNxK[:layout][:dtype]), separated by commas
+    /// Groups and shapes (MxNxK[:layout][:dtype][:xBATCH]), separated by commas, as `cargo xtask bench --shapes` takes them
     #[arg(value_delimiter = ',', default_value = "floor")]
     shapes: Vec<String>,
-    /// Part of an adapter's name, or a backend
+    /// Part of an adapter's name, a backend, or both, as vulkan:llvmpipe
     #[arg(long)]
     adapter: Option<String>,
 }
@@ -37,26 +36,18 @@ fn run(args: &Args) -> Result<(), String> {
     };
     let ctx = Context::with_options(&options).map_err(|error| error.to_string())?;
     if ctx.is_cpu() {
-        return Err("there is no GPU here, and the CPU executor has nothing to choose from".into());
+        return Err(
+            "there is no GPU here, and the CPU executor has nothing to choose from; --adapter names a software adapter"
+                .into(),
+        );
     }
     println!("{} ({}, {})", ctx.adapter_name(), ctx.backend_name(), ctx.driver());
     for shape in &shapes {
-        let tuned = ctx.tune(&problem(shape)).map_err(|error| format!("{}: {error}", shape.name))?;
+        let tuned = ctx.tune(&shape.problem()).map_err(|error| format!("{}: {error}", shape.name))?;
         print!("\n{}\n{tuned}", shape.name);
+        if tuned.file.is_none() {
+            println!("not kept: TILEWISE_NO_TUNED is set, or there is no folder to write to");
+        }
     }
     Ok(())
-}
-
-/// The product that the shape names, of packed matrices.
-fn problem(shape: &Shape) -> Problem {
-    let [m, n, k] = shape.mnk.map(|size| size as u64);
-    let format = Format::Dense(shape.dtype);
-    let mut problem = Problem::dense(shape.dtype, m, n, k);
-    if shape.layout.starts_with('T') {
-        problem.a = Operand::packed(format, 1, k, m).t();
-    }
-    if shape.layout.ends_with('T') {
-        problem.b = Operand::packed(format, 1, n, k).t();
-    }
-    problem
 }

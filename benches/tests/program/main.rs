@@ -1,6 +1,7 @@
-//! Runs the bench program on the CPU executor, on software adapters, and on the records.
+//! Runs the programs on the CPU executor, on software adapters, and on the records.
 
 mod compared;
 mod measured;
 mod shown;
+mod tuned;
 mod workbench;

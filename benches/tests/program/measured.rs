@@ -41,7 +41,7 @@ fn ceilings_are_given_and_regret_is_reported() {
     let bench = Workbench::new();
     let Some(adapter) = software().into_iter().next() else { return };
     let line = format!(
-        "--adapter {} --shapes 32x32x64,4x32x64:NT:f16:x2 --samples 1 --choices --quiet --peak-tflops 2 --peak-tflops-f16 4 --peak-gbs 50 --json report.json",
+        "--backend vulkan --adapter {} --shapes 32x32x64,4x32x64:NT:f16:x2 --samples 1 --choices --quiet --peak-tflops 2 --peak-tflops-f16 4 --peak-gbs 50 --json report.json",
         first_word(&adapter)
     );
     assert_eq!(bench.succeed(&line), "");
@@ -78,6 +78,7 @@ fn bad_arguments_are_named() {
         (1, "--adapter cpu --shapes cubes", "square"),
         (1, "--adapter cpu --shapes 4x4x4 --json report.json/inside.json --compare absent.json", "absent.json"),
         (1, "--adapter nobody --shapes 4x4x4", "nobody"),
+        (1, "--backend metal --adapter nobody --shapes 4x4x4", "metal:nobody"),
         (2, "--peak-gbs -1", "-1"),
         (2, "--peak-tflops inf", "inf"),
         (2, "--regression nan", "nan"),

@@ -31,6 +31,13 @@ impl AdapterDescription {
             name: info.name,
         }
     }
+
+    /// Whether it is meant by part of an adapter's name, a backend, or both, as `vulkan:llvmpipe`.
+    pub(crate) fn bears(&self, name: &str) -> bool {
+        let of_name = |part: &str| self.name.to_lowercase().contains(&part.to_lowercase());
+        let of_both = |(backend, part): (&str, &str)| self.backend.eq_ignore_ascii_case(backend) && of_name(part);
+        self.backend.eq_ignore_ascii_case(name) || of_name(name) || name.split_once(':').is_some_and(of_both)
+    }
 }
 
 /// Every adapter that wgpu finds on this machine. Does not block; in a browser it finds at most one.

@@ -14,8 +14,8 @@ use tilewise_shaders::LIBRARY;
 /// Which device to take, and how to treat it.
 #[derive(Clone, Debug)]
 pub struct ContextOptions {
-    /// Part of an adapter's name (any case), the name of a backend (`vulkan`, `metal`, `dx12`, `gl`), or `cpu` for the CPU executor. Absent: the
-    /// best hardware GPU, and the CPU executor when there is none. `TILEWISE_ADAPTER`.
+    /// Part of an adapter's name (any case), the name of a backend (`vulkan`, `metal`, `dx12`, `gl`), both (`vulkan:llvmpipe`), or `cpu` for the CPU
+    /// executor. Absent: the best hardware GPU, and the CPU executor when there is none. `TILEWISE_ADAPTER`.
     pub adapter: Option<String>,
     /// Folder in which compiled pipelines are kept between runs, where the backend can (Vulkan); absent: nowhere. `TILEWISE_CACHE_DIR`, by default
     /// the user's cache folder; empty: nowhere.
@@ -93,10 +93,7 @@ impl Context {
             Some("") => Err(Error::NoAdapter("an empty name was asked for".into())),
             Some(name) if name.eq_ignore_ascii_case("cpu") => Ok(Self::on_cpu(options)),
             Some(name) => {
-                let matching = |adapter: &&wgpu::Adapter| {
-                    let found = AdapterDescription::of(adapter);
-                    found.backend.eq_ignore_ascii_case(name) || found.name.to_lowercase().contains(&name.to_lowercase())
-                };
+                let matching = |adapter: &&wgpu::Adapter| AdapterDescription::of(adapter).bears(name);
                 let mut seen = adapter::find().await;
                 if !seen.iter().any(|adapter| matching(&adapter)) {
                     seen.extend(adapter::find_gl().await);

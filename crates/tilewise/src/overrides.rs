@@ -5,7 +5,7 @@
 //!
 //! | variable | meaning | field of [`ContextOptions`] |
 //! |---|---|---|
-//! | `TILEWISE_ADAPTER` | part of an adapter's name, a backend (`vulkan`, `metal`, `dx12`, `gl`), or `cpu` | `adapter` |
+//! | `TILEWISE_ADAPTER` | part of an adapter's name, a backend (`vulkan`, `metal`, `dx12`, `gl`), both (`vulkan:llvmpipe`), or `cpu` | `adapter` |
 //! | `TILEWISE_CACHE_DIR` | folder of compiled pipelines and of the tuner's winners, by default the user's cache folder; empty: nowhere | `pipeline_cache`, `tuned` |
 //! | `TILEWISE_NO_TUNED` | `1`: the tuner's file is neither read nor written | `tuned` |
 //! | `TILEWISE_KERNEL` | the kernel of every product that does not name its own: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts), `coop/64x64x32+pad16` (16 elements between lines in workgroup memory) | `kernel` |

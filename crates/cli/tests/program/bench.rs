@@ -1,22 +1,18 @@
 //! Files, the program and its adapters, for the tests of the command line.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::ops::Deref;
+use std::path::Path;
+use tilewise_tests::Program;
 
 /// A folder of its own for a test, and the program run in it.
 pub(crate) struct Bench {
-    folder: tempfile::TempDir,
+    program: Program,
 }
 
 impl Bench {
     /// An empty folder.
     pub(crate) fn new() -> Self {
-        Bench { folder: tempfile::tempdir().expect("a temporary folder") }
-    }
-
-    /// A file in the folder.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        Bench { program: Program::new(env!("CARGO_BIN_EXE_tilewise"), env!("CARGO_TARGET_TMPDIR")) }
     }
 
     /// Writes `values` as f32 in `.npy` form.
@@ -60,38 +56,15 @@ impl Bench {
 
     /// Names of the files in the folder, hidden ones too.
     pub(crate) fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.folder.path()).unwrap();
+        let entries = std::fs::read_dir(self.path(".")).unwrap();
         let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
 
-    /// Runs the program in the folder; `line` is split at spaces.
-    pub(crate) fn run(&self, line: &str) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_tilewise"))
-            .args(line.split_whitespace())
-            .current_dir(self.folder.path())
-            .env_remove("TILEWISE_ADAPTER")
-            .env_remove("RUST_LOG")
-            // Compiled pipelines are kept beside the build, not in the folder of whoever runs the tests.
-            .env("TILEWISE_CACHE_DIR", env!("CARGO_TARGET_TMPDIR"))
-            .output()
-            .expect("the program starts")
-    }
-
-    /// Runs the program and expects success; gives what it prints.
-    pub(crate) fn succeed(&self, line: &str) -> String {
-        let output = self.run(line);
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "tilewise {line}\n{}\n{stdout}{stderr}", output.status);
-        stdout
-    }
-
     /// Runs the program and expects the exit status `status` and, for 1, one line on stderr; gives what it says there.
     pub(crate) fn fail(&self, status: i32, line: &str) -> String {
-        let output = self.run(line);
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(status), "tilewise {line}\n{stderr}");
+        let stderr = self.program.fail(status, line);
         if status == 1 {
             assert_eq!(stderr.lines().count(), 1, "tilewise {line}\n{stderr}");
         }
@@ -99,8 +72,12 @@ impl Bench {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("the program prints text")
+impl Deref for Bench {
+    type Target = Program;
+
+    fn deref(&self) -> &Program {
+        &self.program
+    }
 }
 
 /// What to give to `--adapter`: `cpu`, and `vulkan` where there is a Vulkan adapter. Its absence is printed, and is a failure
