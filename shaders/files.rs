@@ -17,7 +17,6 @@ files![
     "operand/axes.wgsl",
     "operand/block.wgsl",
     "operand/f16.wgsl",
-    "operand/f16x4.wgsl",
     "operand/f16x8.wgsl",
     "operand/f32.wgsl",
     "operand/f32x4.wgsl",

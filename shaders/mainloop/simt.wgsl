@@ -37,15 +37,31 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     for (var i = 0u; i < TM * TN4; i += 1u) { //unroll
         sums[i] = vec4<f32>();
     }
-    var a_next = a_fetch(thread, a, tile.row, tile.row_end, tile.k, tile.k_end);
-    var b_next = b_fetch(b_thread, b, tile.col, params.n, tile.k, tile.k_end);
-    for (var k = tile.k; k < tile.k_end; k += BK) {
-        a_put(thread, a_next);
-        b_put(b_thread, b_next);
+    // The first slice takes what K leaves over, so that the others are whole along K and need no test.
+    let length = tile.k_end - tile.k;
+    var k = tile.k + min(length, (length + BK - 1u) % BK + 1u);
+    if a_has(thread) {
+        a_put(thread, a_first(thread, a, tile.row, tile.row_end, tile.k, k));
+    }
+    if b_has(b_thread) {
+        b_put(b_thread, b_first(b_thread, b, tile.col, params.n, tile.k, k));
+    }
+    let lines_of_a = a_lines(thread, a, tile.row, tile.row_end);
+    let lines_of_b = b_lines(b_thread, b, tile.col, params.n);
+    var a_next: array<a_raw4, 4>;
+    var b_next: array<b_raw4, 4>;
+    loop {
+        // Loads in a block of their own stay where they are. A driver was seen to sink others to the end of the slice, where they are waited for.
+        let more = k < tile.k_end;
+        if more {
+            if a_has(thread) {
+                a_next = a_fetch(lines_of_a, k);
+            }
+            if b_has(b_thread) {
+                b_next = b_fetch(lines_of_b, k);
+            }
+        }
         workgroupBarrier();
-        // Past the end of K the blocks are zeros and nothing is read.
-        a_next = a_fetch(thread, a, tile.row, tile.row_end, k + BK, tile.k_end);
-        b_next = b_fetch(b_thread, b, tile.col, params.n, k + BK, tile.k_end);
         // These loops are left to the driver: unrolled here, its scheduling gives 37 TFLOP/s instead of 45 (benches/record/NOTES.md).
         for (var kk = 0u; kk < BK; kk += 1u) {
             // THREADS_M and THREADS_N are multiples of 8: the exchange within groups of eight is the same for all of an invocation's quads.
@@ -65,7 +81,17 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                 }
             }
         }
+        if !more {
+            break;
+        }
         workgroupBarrier();
+        if a_has(thread) {
+            a_put(thread, a_decode(a_next));
+        }
+        if b_has(b_thread) {
+            b_put(b_thread, b_decode(b_next));
+        }
+        k += BK;
     }
 
     for (var i = 0u; i < TM; i += 1u) { //unroll

@@ -11,3 +11,13 @@ fn x_load4(i: u32) -> vec4<f32> {
 fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
     return vec4<f32>();
 }
+
+alias x_raw4 = vec4<f32>;
+
+fn x_fetch4(i: u32, n: u32) -> x_raw4 {
+    return vec4<f32>();
+}
+
+fn x_decode4(raw: x_raw4) -> vec4<f32> {
+    return raw;
+}

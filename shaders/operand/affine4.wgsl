@@ -27,12 +27,23 @@ fn x_load(i: u32) -> f32 {
     return affine.x * f32(code) + affine.y;
 }
 
+struct x_raw4 {
+    codes: u32,
+    affine: vec2<f32>,
+}
 
 // i is a multiple of 4: four codes are half a word and never straddle a group.
+fn x_fetch4(i: u32, n: u32) -> x_raw4 {
+    return x_raw4(x_codes[i / 8u] >> (i % 8u * 4u), x_scale_bias(i / X_GROUP));
+}
+
+fn x_decode4(raw: x_raw4) -> vec4<f32> {
+    let codes = (vec4<u32>(raw.codes) >> vec4<u32>(0u, 4u, 8u, 12u)) & vec4<u32>(15u);
+    return raw.affine.x * vec4<f32>(codes) + raw.affine.y;
+}
+
 fn x_load4(i: u32) -> vec4<f32> {
-    let codes = (vec4<u32>(x_codes[i / 8u] >> (i % 8u * 4u)) >> vec4<u32>(0u, 4u, 8u, 12u)) & vec4<u32>(15u);
-    let affine = x_scale_bias(i / X_GROUP);
-    return affine.x * vec4<f32>(codes) + affine.y;
+    return x_decode4(x_fetch4(i, 4u));
 }
 
 // n is 0 or 4.

@@ -8,6 +8,16 @@ fn x_load(i: u32) -> f32 {
     return x_data[i / 4u][i % 4u];
 }
 
+alias x_raw4 = vec4<f32>;
+
+fn x_fetch4(i: u32, n: u32) -> x_raw4 {
+    return x_data[i / 4u];
+}
+
+fn x_decode4(raw: x_raw4) -> vec4<f32> {
+    return raw;
+}
+
 fn x_load4(i: u32) -> vec4<f32> {
     return x_data[i / 4u];
 }
