@@ -192,6 +192,8 @@ pub struct Variant {
     pub workgroup_bytes: u32,
     /// Values for the file's constants.
     pub constants: &'static [Constant],
+    /// Whether it loads eight elements at a time (`x_load8`) instead of blocks.
+    pub eights: bool,
     /// The matrix unit that it computes on. Its operands must be of that unit's type; where their storage does not suit loads of 16 bytes, or K is no multiple
     /// of `bk`, they are packed first.
     pub unit: Option<&'static Unit>,
@@ -238,6 +240,9 @@ pub struct OperandDef {
     pub elements: bool,
     /// Whether it loads 16 bytes as they are (`x_words`), as mainloops of matrix units want them.
     pub words: bool,
+    /// Whether it loads eight elements at a time as they are stored (`x_load8`, `x_widen8`), as mainloops of few rows want them; of loaders of elements
+    /// `Library::pair` makes that.
+    pub eights: bool,
     /// Values for the file's constants, given the format.
     pub constants: fn(Format) -> Vec<Constant>,
     /// Bytes of one element of the bound array: the least size of a binding.
@@ -301,6 +306,8 @@ pub struct Library {
     pub axes: &'static str,
     /// The file instantiated for A and B that turns a loader into 4×4 blocks.
     pub block: &'static str,
+    /// The file instantiated beside loaders of four elements that makes them load eight.
+    pub pair: &'static str,
     /// The loader of an operand that is not there.
     pub absent: &'static str,
     /// The end of a mainloop that stores its result.
