@@ -113,36 +113,56 @@ fn bytes(format: Format) -> f64 {
     }
 }
 
-/// Reading bound: every tile of rows streams B, every tile of columns A, at the speed that the invocations in flight can ask for.
+/// Reading bound: every tile of rows streams B, every tile of columns A, at the speed that the loads in flight allow. Few invocations hide little of
+/// their arithmetic behind that, so that the two add up as the sides of a right angle do.
 pub(crate) fn gemv_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     let rates = caps.rates();
     let (m, n, k) = (problem.m as f64, problem.n as f64, problem.k as f64);
-    let a = m * k * problem.batch as f64 * bytes(problem.a.format);
-    let b = k * n * problem.entries() as f64 * bytes(problem.b.format);
-    let read = |once: f64, times: f64, k_contiguous: bool, tile: u32, element: f64| {
-        // What other workgroups have just read comes from a cache: dearer where the operand does not fit one.
-        let again = if once > 4e6 { 0.67 } else { 0.08 };
-        // Across K, a row of a narrow tile is less than the 32 bytes that memory gives at once. Along K, many rows at a time were measured slower
-        // than few.
-        let waste = match k_contiguous {
-            false => (32.0 / (f64::from(tile) * element)).max(1.0),
-            true if tile > 8 => 1.8,
-            true => 1.0,
+    let (a_element, b_element) = (bytes(problem.a.format), bytes(problem.b.format));
+    let [rows, cols] = ["ROWS", "COLS"].map(|name| f64::from(constant(variant, name)));
+    let read = |once: f64, times: f64, along_k: bool, tile: u32, element: f64| {
+        // What other workgroups have just read comes from a cache: dearer where the operand does not fit one, cheapest where it fits a core's.
+        let again = match once {
+            ..CORE_CACHE => 0.01,
+            ..4e6 => 0.08,
+            _ => 0.67,
+        };
+        // Across K, a row of a narrow tile is less than what memory gives at once. Along K, many rows at a time were measured slower than few.
+        let waste = match (along_k, tile) {
+            (false, _) => (64.0 / (f64::from(tile) * element)).max(1.0),
+            (true, ..=8) => 1.0,
+            (true, ..=32) => 1.05,
+            (true, _) => 1.2,
         };
         once * waste * (1.0 + again * (times - 1.0).max(0.0))
     };
-    let a = read(a, (n / f64::from(variant.bn)).ceil(), !problem.a.transposed, variant.bm, bytes(problem.a.format));
-    let b = read(b, (m / f64::from(variant.bm)).ceil(), problem.b.transposed, variant.bn, bytes(problem.b.format));
+    let (a, b) = (m * k * problem.batch as f64 * a_element, k * n * problem.entries() as f64 * b_element);
+    let read_a = read(a, (n / f64::from(variant.bn)).ceil(), !problem.a.transposed, variant.bm, a_element);
+    let read_b = read(b, (m / f64::from(variant.bm)).ceil(), problem.b.transposed, variant.bn, b_element);
     let workgroups = tiles(problem, variant) * splits as f64;
-    let in_flight = workgroups * f64::from(variant.threads) / (rates.cores * 1024.0);
+    // What an invocation loads of the larger operand in a step, and how many invocations have registers for that and for their sums.
+    let along_k = problem.b.transposed || a > b;
+    let step = 8.0 * if a > b { rows * a_element } else { cols * b_element };
+    let resident = f64::from(variant.threads) * workgroups / rates.cores;
+    let in_flight = step * resident.min(65_536.0 / (24.0 + rows * cols + step / 4.0));
+    // Loads along K come back to lines that they have touched; with too many in flight those are gone from the core's cache by then.
+    let kept = if along_k { (CORE_CACHE / in_flight).min(1.0).powf(0.25) } else { 1.0 };
+    let asked = in_flight * rates.cores / if along_k { ALONG_K } else { ACROSS_K };
+    let reading = (read_a + read_b) / (kept * asked.min(READS * rates.bandwidth));
     let work = 2.0 * tiles(problem, variant) * f64::from(variant.bm * variant.bn) * k;
-    let arithmetic = work / (rates.cores * rates.core_flops * 0.16);
-    // Narrow elements keep fewer bytes in flight.
-    let share = if bytes(problem.a.format).min(bytes(problem.b.format)) < 4.0 { 0.85 } else { 1.0 };
-    ((a + b) / (share * rates.bandwidth * in_flight.min(1.0))).max(arithmetic)
-        + workgroups * WORKGROUP / rates.cores
-        + rates.dispatch
+    let arithmetic = work / (rates.cores * rates.core_flops * 0.5 / (1.0 + (rows + cols) / (rows * cols)));
+    reading.hypot(arithmetic) + workgroups * WORKGROUP / rates.cores + rates.dispatch
 }
 
+/// Seconds from a load to its value when memory is busy, along K and across.
+const ALONG_K: f64 = 0.9e-6;
+const ACROSS_K: f64 = 1.5e-6;
+
+/// Bytes in flight that a core's cache keeps.
+const CORE_CACHE: f64 = 96e3;
+
+/// How many times faster reading alone is than copying.
+const READS: f64 = 1.1;
+
 /// Seconds that a workgroup of few rows takes to start and to add its stripes.
-const WORKGROUP: f64 = 0.15e-6;
+const WORKGROUP: f64 = 0.05e-6;

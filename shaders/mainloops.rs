@@ -20,8 +20,8 @@ pub(crate) const KERNELS: &[KernelDef] = &[
     KernelDef {
         name: "gemv",
         file: "mainloop/gemv.wgsl",
-        operand_files: &[],
-        operand_constants: |_, _| Vec::new(),
+        operand_files: &["mainloop/strip.wgsl"],
+        operand_constants: |along_k, _| vec![("X_ALONG_K", u32::from(along_k))],
         variants: GEMV,
         workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
@@ -63,28 +63,54 @@ const NAIVE: &[Variant] = &[Variant {
     workgroup_bytes: 0,
     constants: &[("BM", 8), ("BN", 32)],
     pad: None,
+    eights: false,
     unit: None,
 }];
 
-/// A gemv variant: BM×BN of C with K in `stripes`, `rows` rows of C per invocation.
+/// A gemv variant: BM×BN of C, of which each of `lanes` invocations has all rows and `cols` columns, with K in `stripes`.
 macro_rules! gemv {
-    ($name:literal, $bm:literal, $bn:literal, $rows:literal, $stripes:literal) => {
+    ($name:literal, $rows:literal, $cols:literal, $lanes:literal, $stripes:literal) => {
         Variant {
             name: $name,
-            bm: $bm,
-            bn: $bn,
-            bk: 4 * $stripes,
-            threads: $bn / 4 * ($bm / $rows) * $stripes,
-            workgroup_bytes: $bn / 4 * ($bm / $rows) * $stripes * $rows * 16,
-            constants: &[("BM", $bm), ("BN", $bn), ("ROWS", $rows), ("STRIPES", $stripes)],
+            bm: $rows,
+            bn: $cols * $lanes,
+            bk: 8 * $stripes,
+            threads: $lanes * $stripes,
+            workgroup_bytes: $lanes * $stripes * round($rows * $cols / 4, $lanes * $stripes) * 16,
+            constants: &[
+                ("ROWS", $rows),
+                ("COLS", $cols),
+                ("LANES", $lanes),
+                ("STRIPES", $stripes),
+                ("ROUND", round($rows * $cols / 4, $lanes * $stripes)),
+            ],
+            eights: true,
             pad: None,
             unit: None,
         }
     };
 }
 
-const GEMV: &[Variant] =
-    &[gemv!("1x4", 1, 4, 1, 128), gemv!("1x32", 1, 32, 1, 32), gemv!("4x4", 4, 4, 4, 128), gemv!("4x32", 4, 32, 4, 32)];
+/// How many of an invocation's vectors of sums meet at a time: what 16 KiB hold of the workgroup's.
+const fn round(sums: u32, threads: u32) -> u32 {
+    let most = 1024 / threads;
+    if sums < most { sums } else { most }
+}
+
+#[rustfmt::skip]
+const GEMV: &[Variant] = &[
+    gemv!("1x4", 1, 4, 1, 32),
+    gemv!("1x8", 1, 8, 1, 128),
+    gemv!("1x32", 1, 8, 4, 64),
+    gemv!("2x8", 2, 8, 1, 64),
+    gemv!("2x32", 2, 8, 4, 64),
+    gemv!("4x4", 4, 4, 1, 32),
+    gemv!("4x32", 4, 8, 4, 64),
+    gemv!("8x4", 8, 4, 1, 32),
+    gemv!("8x32", 8, 8, 4, 32),
+    gemv!("8x64", 8, 8, 8, 64),
+    gemv!("16x32", 16, 8, 4, 32),
+];
 
 /// A simt variant: BM×BN×BK with TM×TN per invocation.
 macro_rules! simt {
@@ -98,6 +124,7 @@ macro_rules! simt {
             workgroup_bytes: ($bm + $bn) * $bk * 4,
             constants: &[("BM", $bm), ("BN", $bn), ("BK", $bk), ("TM", $tm), ("TN", $tn)],
             pad: None,
+            eights: false,
             unit: None,
         }
     };
@@ -144,6 +171,7 @@ macro_rules! coop {
                 ("AHEAD", $ahead),
             ],
             pad: Some($pad),
+            eights: false,
             unit: Some(&$unit),
         }
     };

@@ -15,6 +15,7 @@ pub const LIBRARY: Library = Library {
     single: "operand/single.wgsl",
     axes: "operand/axes.wgsl",
     block: "operand/block.wgsl",
+    pair: "operand/pair.wgsl",
     absent: "operand/absent.wgsl",
     direct: "epilogue/direct.wgsl",
     linear: "epilogue/linear.wgsl",
@@ -60,13 +61,14 @@ fn affine_constants(format: Format) -> Vec<Constant> {
 
 #[rustfmt::skip]
 const OPERANDS: &[OperandDef] = &[
-    OperandDef { file: "operand/f32x4.wgsl", accepts: is_f32, vector: 4, elements: true, words: true, constants: no_constants, element_bytes: 16, f16: false },
-    OperandDef { file: "operand/f32.wgsl", accepts: is_f32, vector: 1, elements: true, words: true, constants: no_constants, element_bytes: 4, f16: false },
-    OperandDef { file: "operand/halfx4.wgsl", accepts: is_half, vector: 4, elements: true, words: false, constants: half_constants, element_bytes: 8, f16: false },
-    OperandDef { file: "operand/f16.wgsl", accepts: is_native_f16, vector: 1, elements: true, words: false, constants: no_constants, element_bytes: 2, f16: true },
-    OperandDef { file: "operand/f16x8.wgsl", accepts: is_native_f16, vector: 8, elements: false, words: true, constants: no_constants, element_bytes: 16, f16: false },
-    OperandDef { file: "operand/half.wgsl", accepts: is_half, vector: 1, elements: true, words: true, constants: half_constants, element_bytes: 4, f16: false },
-    OperandDef { file: "operand/affine4.wgsl", accepts: is_affine4, vector: 64, elements: true, words: false, constants: affine_constants, element_bytes: 4, f16: false },
+    OperandDef { file: "operand/f32x4.wgsl", accepts: is_f32, vector: 4, elements: true, words: true, eights: false, constants: no_constants, element_bytes: 16, f16: false },
+    OperandDef { file: "operand/f32.wgsl", accepts: is_f32, vector: 1, elements: true, words: true, eights: false, constants: no_constants, element_bytes: 4, f16: false },
+    OperandDef { file: "operand/halfx8.wgsl", accepts: is_half, vector: 8, elements: false, words: false, eights: true, constants: half_constants, element_bytes: 16, f16: false },
+    OperandDef { file: "operand/halfx4.wgsl", accepts: is_half, vector: 4, elements: true, words: false, eights: false, constants: half_constants, element_bytes: 8, f16: false },
+    OperandDef { file: "operand/f16.wgsl", accepts: is_native_f16, vector: 1, elements: true, words: false, eights: false, constants: no_constants, element_bytes: 2, f16: true },
+    OperandDef { file: "operand/f16x8.wgsl", accepts: is_native_f16, vector: 8, elements: false, words: true, eights: false, constants: no_constants, element_bytes: 16, f16: false },
+    OperandDef { file: "operand/half.wgsl", accepts: is_half, vector: 1, elements: true, words: true, eights: false, constants: half_constants, element_bytes: 4, f16: false },
+    OperandDef { file: "operand/affine4.wgsl", accepts: is_affine4, vector: 64, elements: true, words: false, eights: true, constants: affine_constants, element_bytes: 4, f16: false },
 ];
 
 fn stores_f32(dtype: DType, _: &Caps) -> bool {

@@ -1,17 +1,60 @@
-// Mainloop for products with few rows or few columns, which are bound by reading the large operand once: K is spread over the
-// invocations of a workgroup, each of which sums 4×4 blocks along its own stripe; the stripes meet in a tree whose order is fixed.
+// Mainloop for products with few rows or few columns, which are bound by reading the large operand once: K is spread over the invocations of a workgroup,
+// each of which sums ROWS×COLS of C along its own stripe; the stripes meet in a tree whose order is fixed.
 
-const BM: u32 = 1u; //param
-const BN: u32 = 4u; //param
 const ROWS: u32 = 1u; //param
-const STRIPES: u32 = 256u; //param
+const COLS: u32 = 4u; //param
+// Invocations along N, and along K.
+const LANES: u32 = 1u; //param
+const STRIPES: u32 = 64u; //param
+// Vectors of sums of an invocation that meet at a time.
+const ROUND: u32 = 1u; //param
 
-// Invocations side by side along N, along M, then along K.
-const QUADS_N: u32 = BN / 4u;
-const QUADS: u32 = QUADS_N * (BM / ROWS);
-const THREADS: u32 = QUADS * STRIPES;
+const BM: u32 = ROWS;
+const BN: u32 = COLS * LANES;
+const A_TILE: u32 = ROWS;
+const B_TILE: u32 = COLS;
+const THREADS: u32 = LANES * STRIPES;
+// Neighbouring invocations read neighbouring memory of B: eight side by side along K where it is stored along K.
+const INNER: u32 = 1u + 7u * B_ALONG_K;
+// Elements of K in a step of an invocation, and of the workgroup.
+const DEPTH: u32 = 8u;
+const STEP: u32 = STRIPES * DEPTH;
+const QUADS: u32 = COLS / 4u;
+const SUMS: u32 = ROWS * QUADS;
 
-var<workgroup> stripes: array<vec4<f32>, THREADS * ROWS>;
+var<workgroup> stripes: array<vec4<f32>, THREADS * ROUND>;
+
+fn multiply(sums: ptr<function, array<vec4<f32>, SUMS>>, rows: array<A_Eight, A_LOADS>, columns: array<B_Eight, B_LOADS>) {
+    var wide: array<mat2x4<f32>, B_LOADS>;
+    for (var i = 0u; i < B_LOADS; i += 1u) { //unroll
+        wide[i] = b_widen8(columns[i]);
+    }
+    // The remainders below keep the indices of the branch that is not taken within the arrays.
+    for (var r = 0u; r < ROWS; r += 1u) { //unroll
+        for (var k = 0u; k < DEPTH; k += 1u) { //unroll
+            var a: f32;
+            if A_K_CONTIGUOUS {
+                a = a_widen8(rows[r % A_LOADS])[k / 4u][k % 4u];
+            } else {
+                a = a_widen8(rows[(k * A_EIGHTS + r / 8u) % A_LOADS])[r % 8u / 4u][r % 4u];
+            }
+            for (var q = 0u; q < QUADS; q += 1u) { //unroll
+                var b: vec4<f32>;
+                if B_K_CONTIGUOUS {
+                    b = vec4<f32>(
+                        wide[4u * q % B_LOADS][k / 4u][k % 4u],
+                        wide[(4u * q + 1u) % B_LOADS][k / 4u][k % 4u],
+                        wide[(4u * q + 2u) % B_LOADS][k / 4u][k % 4u],
+                        wide[(4u * q + 3u) % B_LOADS][k / 4u][k % 4u],
+                    );
+                } else {
+                    b = wide[(k * B_EIGHTS + q / 2u) % B_LOADS][q % 2u];
+                }
+                (*sums)[r * QUADS + q] = fma(vec4<f32>(a), b, (*sums)[r * QUADS + q]);
+            }
+        }
+    }
+}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -19,42 +62,52 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if !tile.live {
         return;
     }
-    let row = tile.row + thread % QUADS / QUADS_N * ROWS;
-    let col = tile.col + thread % QUADS_N * 4u;
-    let stripe = thread / QUADS;
+    let lane = thread / INNER % LANES;
+    let stripe = thread / (INNER * LANES) * INNER + thread % INNER;
+    let row_end = min(tile.row_end, tile.row + ROWS);
+    let col = tile.col + lane * COLS;
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
 
-    var sums: array<vec4<f32>, ROWS>;
-    for (var r = 0u; r < ROWS; r += 1u) { //unroll
-        sums[r] = vec4<f32>();
+    var sums: array<vec4<f32>, SUMS>;
+    for (var i = 0u; i < SUMS; i += 1u) { //unroll
+        sums[i] = vec4<f32>();
     }
-    for (var k = tile.k + stripe * 4u; k < tile.k_end; k += STRIPES * 4u) {
-        let rows = a_block(a, row, min(tile.row_end, row + ROWS), k, tile.k_end);
-        let columns = b_block(b, col, params.n, k, tile.k_end);
-        for (var i = 0u; i < 4u; i += 1u) { //unroll
-            for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                sums[r] = fma(vec4<f32>(rows[i][r]), columns[i], sums[r]);
-            }
+    var k = tile.k + stripe * DEPTH;
+    // Whole steps, without a branch; then what is left at the edges.
+    if a_whole(tile.row, row_end) && b_whole(col, params.n) {
+        for (; k + DEPTH <= tile.k_end; k += STEP) {
+            multiply(&sums, a_strip(a, tile.row, row_end, k), b_strip(b, col, params.n, k));
         }
+    }
+    for (; k < tile.k_end; k += STEP) {
+        multiply(&sums, a_strip_part(a, tile.row, row_end, k, tile.k_end), b_strip_part(b, col, params.n, k, tile.k_end));
     }
 
-    for (var r = 0u; r < ROWS; r += 1u) { //unroll
-        stripes[r * THREADS + thread] = sums[r];
-    }
-    for (var half = STRIPES / 2u; half > 0u; half /= 2u) {
-        workgroupBarrier();
-        if stripe < half {
-            for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                let at = r * THREADS + thread;
-                stripes[at] += stripes[at + half * QUADS];
+    for (var first = 0u; first < SUMS / ROUND; first += 1u) { //unroll
+        for (var i = 0u; i < ROUND; i += 1u) { //unroll
+            stripes[i * THREADS + stripe * LANES + lane] = sums[first * ROUND + i];
+        }
+        for (var parts = STRIPES; parts > 1u;) {
+            workgroupBarrier();
+            let fan = min(parts, 8u);
+            parts /= fan;
+            let width = LANES * parts;
+            for (var i = thread; i < ROUND * width; i += THREADS) {
+                let at = i / width * THREADS + i % width;
+                var sum = stripes[at];
+                for (var other = 1u; other < fan; other += 1u) {
+                    sum += stripes[at + other * width];
+                }
+                stripes[at] = sum;
             }
         }
-    }
-    // Only what this invocation wrote itself is read below.
-    if stripe == 0u {
-        for (var r = 0u; r < ROWS; r += 1u) { //unroll
-            store4(tile, row + r, col, stripes[r * THREADS + thread]);
+        // Only what this invocation wrote itself is read here.
+        for (var i = thread; i < ROUND * LANES; i += THREADS) {
+            let quad = first * ROUND + i / LANES;
+            let at = i / LANES * THREADS + i % LANES;
+            store4(tile, tile.row + quad / QUADS, tile.col + i % LANES * COLS + quad % QUADS * 4u, stripes[at]);
         }
+        workgroupBarrier();
     }
 }

@@ -53,3 +53,21 @@ fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
     }
     return x_load4(i);
 }
+
+// Codes, scale and bias of eight elements, which share a word and a group.
+alias X_Eight = vec3<u32>;
+
+// i is a multiple of 8, n is 0 or 8.
+fn x_load8(i: u32, n: u32) -> X_Eight {
+    if n == 0u {
+        return vec3<u32>();
+    }
+    return vec3<u32>(x_codes[i / 8u], bitcast<vec2<u32>>(x_scale_bias(i / X_GROUP)));
+}
+
+fn x_widen8(eight: X_Eight) -> mat2x4<f32> {
+    let low = vec4<f32>((vec4<u32>(eight.x) >> vec4<u32>(0u, 4u, 8u, 12u)) & vec4<u32>(15u));
+    let high = vec4<f32>((vec4<u32>(eight.x) >> vec4<u32>(16u, 20u, 24u, 28u)) & vec4<u32>(15u));
+    let affine = bitcast<vec2<f32>>(eight.yz);
+    return mat2x4<f32>(affine.x * low + affine.y, affine.x * high + affine.y);
+}

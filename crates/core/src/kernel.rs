@@ -194,6 +194,8 @@ pub struct Variant {
     pub constants: &'static [Constant],
     /// Elements between the lines of a slice in workgroup memory, the file's constant PAD; none where it has no such lines.
     pub pad: Option<u32>,
+    /// Whether it loads eight elements at a time (`x_load8`) instead of blocks.
+    pub eights: bool,
     /// The matrix unit that it computes on. Its operands must be of that unit's type; where their storage does not suit loads of 16 bytes, or K is no multiple
     /// of `bk`, they are packed first.
     pub unit: Option<&'static Unit>,
@@ -258,6 +260,9 @@ pub struct OperandDef {
     /// Whether it loads 16 bytes as they are, as mainloops of matrix units want them (`x_words`), or, where its `vector` is 1, their packing
     /// (`x_words_part`).
     pub words: bool,
+    /// Whether it loads eight elements at a time as they are stored (`x_load8`, `x_widen8`), as mainloops of few rows want them; of loaders of elements
+    /// `Library::pair` makes that.
+    pub eights: bool,
     /// Values for the file's constants, given the format.
     pub constants: fn(Format) -> Vec<Constant>,
     /// Bytes of one element of the bound array: the least size of a binding.
@@ -321,6 +326,8 @@ pub struct Library {
     pub axes: &'static str,
     /// The file instantiated for A and B that turns a loader into 4×4 blocks.
     pub block: &'static str,
+    /// The file instantiated beside loaders of four elements that makes them load eight.
+    pub pair: &'static str,
     /// The loader of an operand that is not there.
     pub absent: &'static str,
     /// The end of a mainloop that stores its result.

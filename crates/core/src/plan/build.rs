@@ -115,7 +115,7 @@ pub(super) fn layout(
     let sides = Side::both(problem);
     let fetch = |side: &Side, step, start| match variant.unit {
         Some(_) => fetch_words(library, caps, side, step, bk, start),
-        None => fetch_elements(library, caps, side, step),
+        None => fetch_elements(library, caps, side, step, variant.eights),
     };
     let a = present.then(|| fetch(&sides[0], a_step, 0)).transpose()?;
     let packed = |fetch: Option<Fetch>| fetch.and_then(|fetch| fetch.packing).map_or(0, |packing| packing.end());
@@ -387,7 +387,11 @@ fn mainloop(
             }
         }
         builder.axes(library, side);
-        if variant.unit.is_none() {
+        if variant.eights {
+            if fetch.is_none_or(|fetch| !fetch.loader.eights) {
+                builder.part(library.pair, name, Vec::new());
+            }
+        } else if variant.unit.is_none() {
             builder.part(library.block, name, Vec::new());
         }
         for file in kernel.operand_files {

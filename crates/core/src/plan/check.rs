@@ -88,9 +88,15 @@ fn storage(name: &'static str, operand: &Operand, span: Option<u64>) -> Result<(
     Ok(())
 }
 
-/// The problem with strides that play no part set to 0.
+/// The problem with strides that play no part set to 0. A vector whose elements follow each other runs along K, whichever way its matrix is written.
 pub(super) fn normal(problem: &Problem) -> Problem {
     let mut normal = *problem;
+    if problem.m == 1 && problem.a.ld == 1 {
+        normal.a.transposed = false;
+    }
+    if problem.n == 1 && problem.b.ld == 1 {
+        normal.b.transposed = true;
+    }
     for (_, operand, [(_, entry), (rows, _), (cols, _)]) in normal.operands() {
         if problem.extent(if operand.transposed { cols } else { rows }) <= 1 {
             operand.ld = 0;

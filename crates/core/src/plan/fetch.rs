@@ -19,9 +19,15 @@ fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     numbers.iter().all(|number| number.is_multiple_of(vector))
 }
 
-/// By elements: the first loader that reads the format and fits.
-pub(super) fn fetch_elements(library: &Library, caps: &Caps, side: &Side, step: u64) -> Result<Fetch, Reject> {
-    let fits = |o: &OperandDef| o.elements && aligned(side, step, o.vector);
+/// By elements, or eight at a time: the first loader that reads the format and fits.
+pub(super) fn fetch_elements(
+    library: &Library,
+    caps: &Caps,
+    side: &Side,
+    step: u64,
+    eights: bool,
+) -> Result<Fetch, Reject> {
+    let fits = |o: &OperandDef| (o.elements || eights && o.eights) && aligned(side, step, o.vector);
     Ok(Fetch { loader: find(library, caps, &side.operand, fits)?, packing: None })
 }
 
