@@ -21,7 +21,7 @@ pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
     let [tm, tn] = ["TM", "TN"].map(|name| f64::from(constant(variant, name)));
     let spills = caps.class != DeviceClass::Discrete && tm * tn > 64.0;
     let arithmetic = 1.0 / (1.0 + 0.5 * (tm + tn) / (tm * tn)) / if spills { 2.0 } else { 1.0 };
-    let shares = Shares { arithmetic, invocations: 220.0, latency: 0.55, bandwidth: 1.0, start: 18.0, passed: 3.5 };
+    let shares = Shares { arithmetic, invocations: 220.0, latency: 0.55, bandwidth: 0.8, start: 18.0, passed: 3.5 };
     tiled(problem, caps, variant, splits, shares)
 }
 
