@@ -15,20 +15,14 @@ pub(crate) fn naive_cost(problem: &Problem, caps: &Caps, variant: &Variant, spli
     )
 }
 
-/// An invocation reads TM + TN numbers of workgroup memory for TM·TN multiply-adds, and keeps as many in flight. Chips that share the host's memory
-/// have half the registers of the others, so that large register tiles spill.
+/// An invocation reads TM + TN numbers of workgroup memory for TM·TN multiply-adds. Chips that share the host's memory have half the registers of the
+/// others, so that large register tiles spill.
 pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     let [tm, tn] = ["TM", "TN"].map(|name| f64::from(constant(variant, name)));
     let spills = caps.class != DeviceClass::Discrete && tm * tn > 64.0;
-    let arithmetic = 1.0 / (1.0 + 2.0 * (tm + tn) / (tm * tn)) / if spills { 2.0 } else { 1.0 };
-    let invocations = (8192.0 / (tm * tn)).max(192.0);
-    tiled(
-        problem,
-        caps,
-        variant,
-        splits,
-        Shares { arithmetic, invocations, latency: 0.5, bandwidth: 1.0, start: 100.0, passed: 4.0 },
-    )
+    let arithmetic = 1.0 / (1.0 + 0.5 * (tm + tn) / (tm * tn)) / if spills { 2.0 } else { 1.0 };
+    let shares = Shares { arithmetic, invocations: 220.0, latency: 0.55, bandwidth: 0.8, start: 18.0, passed: 3.5 };
+    tiled(problem, caps, variant, splits, shares)
 }
 
 /// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less.

@@ -28,9 +28,9 @@ pub(crate) struct Args {
     /// Kernels to force, separated by commas; without it the planner chooses
     #[arg(long, value_delimiter = ',')]
     pub(crate) kernel: Vec<String>,
-    /// Times every kernel that the planner estimates within a factor 8 of its choice, and reports the regret of that choice
-    #[arg(long, conflicts_with = "kernel")]
-    pub(crate) choices: bool,
+    /// Times every kernel that the planner estimates within this factor of its choice, and reports the regret of that choice
+    #[arg(long, conflicts_with = "kernel", value_name = "FACTOR", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
+    pub(crate) choices: Option<f64>,
     /// Timed runs of each shape; fewer, but three, where they take longer than a second
     #[arg(long, default_value = "9")]
     pub(crate) samples: std::num::NonZeroUsize,

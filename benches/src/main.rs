@@ -121,10 +121,10 @@ fn measure_all(args: &Args, ctx: &Context, shapes: &[Shape], report: &mut Report
                 continue;
             }
             let measured = match args.choices {
-                true => bench.measure_choices(shape, args.samples.get(), |name| {
+                Some(factor) => bench.measure_choices(shape, args.samples.get(), factor, |name| {
                     bar.set_message(format!("{} {name}", shape.name))
                 }),
-                false => bench.measure(shape, kernel, args.samples.get()),
+                None => bench.measure(shape, kernel, args.samples.get()),
             };
             bar.inc(1);
             match measured {

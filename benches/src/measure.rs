@@ -80,7 +80,7 @@ impl<'a> Bench<'a> {
         self.measured(&operands, kernel, samples)
     }
 
-    /// As [`measure`](Self::measure) by the planner's choice, and then every kernel that the planner estimates within a factor 8 of its own: three samples each,
+    /// As [`measure`](Self::measure) by the planner's choice, and then every kernel that the planner estimates within `factor` of its own: three samples each,
     /// or one where that is twice the best so far.
     ///
     /// # Errors
@@ -89,6 +89,7 @@ impl<'a> Bench<'a> {
         &mut self,
         shape: &Shape,
         samples: usize,
+        factor: f64,
         mut progress: impl FnMut(&str),
     ) -> Result<Measured> {
         let operands = self.inputs.operands(self.ctx, shape, is_software(self.ctx))?;
@@ -97,7 +98,7 @@ impl<'a> Bench<'a> {
         let (choices, plan) = (planned.choices()?, planned.plan()?);
         let cheapest = choices.first().map_or(0.0, |choice| choice.cost);
         let mut best = measured.seconds[0];
-        for choice in choices.iter().filter(|choice| choice.cost <= 8.0 * cheapest) {
+        for choice in choices.iter().filter(|choice| choice.cost <= factor * cheapest) {
             let kernel = choice.to_string();
             // With edges peeled off the planner's own is another product than the kernel alone.
             if kernel == measured.kernel && plan.edges.is_empty() {
@@ -120,10 +121,13 @@ impl<'a> Bench<'a> {
     fn contender(&mut self, operands: &Operands, kernel: &str, best: f64) -> Result<f64> {
         operands.check(Some(kernel))?;
         let repetitions = repetitions(self.time(operands, Some(kernel), 1)?.seconds);
-        let mut seconds = self.samples(operands, Some(kernel), repetitions, 1)?;
-        if seconds[0] <= 2.0 * best {
-            seconds.extend(self.samples(operands, Some(kernel), repetitions, FEWEST - 1)?);
+        let once = self.samples(operands, Some(kernel), repetitions, 1)?[0];
+        if once > 2.0 * best {
+            return measurable(once);
         }
+        let more = self.series(operands, Some(kernel), repetitions, FEWEST - 1)?;
+        let mut seconds: Vec<f64> = more.iter().map(|timing| timing.seconds / repetitions as f64).collect();
+        seconds.push(once);
         measurable(median(&mut seconds))
     }
 
