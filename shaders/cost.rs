@@ -145,8 +145,12 @@ pub(crate) fn gemv_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
     let reading = (read_a + read_b) / (kept * asked.min(READS * rates.bandwidth));
     let work = 2.0 * tiles(problem, variant) * f64::from(variant.bm * variant.bn) * k;
     let arithmetic = work / (rates.cores * rates.core_flops * 0.5 / (1.0 + (rows + cols) / (rows * cols)));
-    reading.hypot(arithmetic) + workgroups * WORKGROUP / rates.cores + rates.dispatch
+    let compiling = if caps.class == DeviceClass::Cpu && rows * cols > 16.0 { UNROLLED } else { 0.0 };
+    reading.hypot(arithmetic) + workgroups * WORKGROUP / rates.cores + rates.dispatch + compiling
 }
+
+/// Seconds, at least, that software adapters take to compile a step of many sums: a minute was seen.
+const UNROLLED: f64 = 1.0;
 
 /// Seconds from a load to its value when memory is busy, along K and across.
 const ALONG_K: f64 = 0.9e-6;

@@ -22,6 +22,10 @@ pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
     for kernel in LIBRARY.kernels {
         for variant in kernel.variants {
             let name = format!("{}/{}", kernel.name, variant.name);
+            if let Some(reason) = slow_to_compile(adapter, variant) {
+                eprintln!("skipped: {name} on {}: {reason}", adapter.name());
+                continue;
+            }
             let forced = name.parse().expect("a kernel's name");
             let dtype = variant.unit.map_or(DType::F32, |unit| unit.matrix.operands);
             let problem = Problem::dense(dtype, 8, 8, 8);
@@ -33,6 +37,13 @@ pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
     }
     assert!(!fitting.is_empty(), "{} takes no kernel at all", adapter.name());
     fitting
+}
+
+/// SwiftShader compiles long functions in more than quadratic time: a gemv of 64 sums in minutes. Other adapters and the sanitizer meet those variants.
+fn slow_to_compile(adapter: &Adapter, variant: &Variant) -> Option<&'static str> {
+    let sums: u32 =
+        variant.constants.iter().filter(|(name, _)| ["ROWS", "COLS"].contains(name)).map(|(_, n)| n).product();
+    (adapter.name().contains("SwiftShader") && sums > 16).then_some("it takes minutes to compile")
 }
 
 /// Of every kernel the variant with the smallest tile, which compiles the fastest: for what does not depend on the tile.
