@@ -37,9 +37,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     for (var i = 0u; i < TM * TN4; i += 1u) { //unroll
         sums[i] = vec4<f32>();
     }
-    // The first slice takes what K leaves over, so that the others are whole along K and need no test.
-    let length = tile.k_end - tile.k;
-    var k = tile.k + min(length, (length + BK - 1u) % BK + 1u);
+    // The first slice takes what K leaves over, so that the others are whole along K and need no test. Parts of K begin at multiples of BK.
+    var k = tile.k + (tile.k_end + BK - 1u) % BK + 1u;
     if a_has(thread) {
         a_put(thread, a_first(thread, a, tile.row, tile.row_end, tile.k, k));
     }

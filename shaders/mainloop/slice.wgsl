@@ -31,7 +31,7 @@ fn x_has(block: u32) -> bool {
     return X_BLOCKS == THREADS || block < X_BLOCKS;
 }
 
-// Where the lines of a block lie, in a slice that starts at k = 0, and how many elements of each exist.
+// Where the lines of a block lie, in a slice that starts at k = 0, and how many elements of each exist at least.
 struct x_Lines {
     at: vec4<u32>,
     n: u32,
@@ -47,7 +47,7 @@ fn x_lines(block: u32, base: u32, x: u32, x_end: u32) -> x_Lines {
     if X_K_CONTIGUOUS {
         return x_Lines(base + min(first + four, vec4<u32>(x_end - 1u)) * ld + place.y, 4u);
     }
-    return x_Lines(base + first + (place.y + four) * ld, min(x_end - first, 4u));
+    return x_Lines(base + first + (place.y + four) * ld, x_end - first);
 }
 
 // The block's lines in the slice that starts at k, as they are stored: turned into numbers here, they would be waited for.

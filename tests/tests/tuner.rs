@@ -152,7 +152,7 @@ fn every_kind_of_product() {
         batched,
         grouped,
         dense(1, 512, 512),
-        dense(65, 65, 8),
+        dense(65, 65, 128),
         dense(3, 5, 0),
     ];
     for problem in problems {
