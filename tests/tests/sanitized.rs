@@ -51,8 +51,8 @@ fn splits() {
 fn padded() {
     let cases = cases::padded();
     for (case, _, plan) in plans(&devices(), &cases) {
-        let constants = plan.passes.iter().flat_map(|pass| &pass.parts).flat_map(|part| &part.constants);
-        let pad = constants.filter_map(|&(name, value)| (name == "PAD").then(|| format!("+pad{value}"))).next();
+        let mut constants = plan.passes.iter().flat_map(|pass| &pass.parts).flat_map(|part| &part.constants);
+        let pad = constants.find(|(name, _)| *name == "PAD").map(|(_, value)| format!("+pad{value}"));
         let name = case.kernel.as_deref().unwrap_or_default();
         assert!(
             pad.as_ref().is_some_and(|pad| name.ends_with(pad) || name.contains(&format!("{pad}+"))),
