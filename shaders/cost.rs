@@ -19,9 +19,13 @@ pub(crate) fn naive_cost(problem: &Problem, caps: &Caps, variant: &Variant, spli
 /// others, so that large register tiles spill.
 pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     let [tm, tn] = ["TM", "TN"].map(|name| f64::from(constant(variant, name)));
-    let spills = caps.class != DeviceClass::Discrete && tm * tn > 64.0;
-    let arithmetic = 1.0 / (1.0 + 0.5 * (tm + tn) / (tm * tn)) / if spills { 2.0 } else { 1.0 };
-    let shares = Shares { arithmetic, invocations: 220.0, latency: 0.55, bandwidth: 0.8, start: 18.0, passed: 3.5 };
+    let large = tm * tn > 64.0;
+    let spills = caps.class != DeviceClass::Discrete && large;
+    let reads = (tm + tn) / (tm * tn);
+    let arithmetic = 1.0 / (1.0 + 2.2 * reads * reads) / if spills { 2.0 } else { 1.0 };
+    // A core holds two workgroups with large tiles in its registers, and wants three of the others.
+    let invocations = f64::from(variant.threads) * if large { 2.0 } else { 3.0 };
+    let shares = Shares { arithmetic, invocations, latency: 1.0, bandwidth: 0.6, start: 0.0, passed: 2.0 };
     tiled(problem, caps, variant, splits, shares)
 }
 

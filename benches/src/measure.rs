@@ -99,9 +99,9 @@ impl<'a> Bench<'a> {
         let cheapest = choices.first().map_or(0.0, |choice| choice.cost);
         let mut best = measured.seconds[0];
         for choice in choices.iter().filter(|choice| choice.cost <= factor * cheapest) {
-            let kernel = choice.to_string();
-            // With edges peeled off the planner's own is another product than the kernel alone.
-            if kernel == measured.kernel && plan.edges.is_empty() {
+            let kernel = if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
+            // Without "+k1" the planner would choose the parts. With edges peeled off the planner's own is another product than the kernel alone.
+            if choice.to_string() == measured.kernel && plan.edges.is_empty() {
                 continue;
             }
             progress(&kernel);
