@@ -324,7 +324,8 @@ pub fn for_mutants() -> Vec<Case> {
     let groups = groups().into_iter().rev().take(9).filter(|case| of(case, &smallest[1..]));
     let others = others.chain(groups);
     let variants = kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str())).map(|kernel| {
-        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn + 5, 2 * kernel.variant.bk + 1].map(|size| size as usize);
+        let [m, n, k] =
+            [kernel.variant.bm + 1, kernel.variant.bn + 5, 2 * kernel.variant.bk + 1].map(|size| size as usize);
         Case::new([m, n, k], F32).layout(LAYOUTS[1]).kernel(&kernel.name)
     });
     themes.chain(tiles).chain(others).chain(variants).collect()
