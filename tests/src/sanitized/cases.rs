@@ -314,9 +314,11 @@ pub fn many_workgroups() -> (Caps, Vec<Case>) {
     let half = [DType::F32, DType::F16, DType::BF16];
     // Fifteen tiles are three full rows of the grid; of seven, the last workgroup has none.
     let seven = Case::new([56, 30, 3], F32).kernel("naive");
+    // So have seven tiles of a finishing pass.
+    let parts = Case::new([3, 440, 17], F32).kernel("simt/64x64x16+k2");
     // So do operands that are packed: of seven of eight lines each, too.
     let packed = Case::new([55, 9, 5], F32).kernel("coop/16x64x64");
-    let cases = vec![case, seven, packed, Case::new([23, 31, 2], half).kernel("naive").batch(2).odd()];
+    let cases = vec![case, seven, parts, packed, Case::new([23, 31, 2], half).kernel("naive").batch(2).odd()];
     (caps, cases)
 }
 
