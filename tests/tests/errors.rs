@@ -265,7 +265,7 @@ fn kernels_by_name() {
 fn padding_by_name() {
     let with_units = &devices()[0];
     let planned = |dtype, name: &str| {
-        plan(&Problem::dense(dtype, 64, 64, 64), with_units, &LIBRARY, Some(&name.parse().unwrap()))
+        plan(&Problem::dense(dtype, 64, 64, 256), with_units, &LIBRARY, Some(&name.parse().unwrap()))
     };
     refused(planned(DType::F16, "coop/64x64x32+pad12"), kind!(NoKernel), &["+pad12", "multiples of 8", "8 is its own"]);
     refused(planned(DType::F32, "coop/single-64x64x16+pad2"), kind!(NoKernel), &["+pad2", "multiples of 4"]);

@@ -37,7 +37,10 @@ fn cases(kernel: &Kernel, a: usize) -> Vec<Case> {
             let case = Case { seed: (100 * i + j) as u64, ..Case::new(size, types) };
             let case = case.kernel(&kernel.name).layout(layout);
             let case = if vectors { case } else { case.odd() };
-            cases.push(case.clone().integers());
+            // The sums of more products outgrow the integers that bf16 holds.
+            if types[2] != DType::BF16 || size[2] <= 512 {
+                cases.push(case.clone().integers());
+            }
             cases.push(Case { a_data: Data::Random, b_data: Data::Random, exact: false, ..case });
         }
     }
