@@ -23,7 +23,7 @@ pub const LIBRARY: Library = Library {
     partial: "epilogue/partial.wgsl",
     parts: "epilogue/parts.wgsl",
     finish: "mainloop/finish.wgsl",
-    finish_tile: [16, 64],
+    finish_tile: [8, 32],
     finish_words: "mainloop/finish_words.wgsl",
     finish_threads: 64,
     pack: "mainloop/pack.wgsl",

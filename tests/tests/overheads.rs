@@ -86,7 +86,8 @@ fn allocates_nothing(what: &str, passes: usize, gemm: &Gemm<'_>, c: &Tensor) {
 #[test]
 fn nothing_is_allocated_once_warm() {
     for adapter in adapters() {
-        let context = &adapter.context;
+        // Other tests outgrow the scratch memory of a context that is theirs too.
+        let context = &adapter.another();
         let (a, b, c) =
             (filled(context, &[24, 1152], 1.0), filled(context, &[1152, 40], 1.0), zeros(context, &[24, 40]));
         let plain = Gemm::new(&a, &b).kernel("naive");

@@ -342,7 +342,7 @@ pub struct Library {
     pub parts: &'static str,
     /// The finishing pass.
     pub finish: &'static str,
-    /// Rows and columns of C that one of its workgroups finishes, four columns per invocation.
+    /// Rows and columns of C that one of its workgroups finishes, four columns per invocation: of so few that every device has them.
     pub finish_tile: [u32; 2],
     /// The finishing pass where words are shared between rows of C.
     pub finish_words: &'static str,

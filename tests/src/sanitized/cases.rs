@@ -315,9 +315,9 @@ pub fn many_workgroups() -> (Caps, Vec<Case>) {
     // Fifteen tiles are three full rows of the grid; of seven, the last workgroup has none.
     let seven = Case::new([56, 30, 3], F32).kernel("naive");
     // So have seven tiles of a finishing pass.
-    let parts = Case::new([3, 440, 17], F32).kernel("simt/64x64x16+k2");
+    let parts = Case::new([3, 220, 17], F32).kernel("simt/64x64x16+k2");
     // So do operands that are packed: of seven of eight lines each, too.
-    let packed = Case::new([55, 9, 5], F32).kernel("coop/16x64x64");
+    let packed = Case::new([55, 9, 5], F32).kernel("coop/64x64x32");
     let cases = vec![case, seven, parts, packed, Case::new([23, 31, 2], half).kernel("naive").batch(2).odd()];
     (caps, cases)
 }
@@ -332,7 +332,7 @@ pub fn pieces() -> (Caps, Vec<Case>) {
 pub fn peeled() -> (Caps, Vec<Case>) {
     let caps = Caps { class: DeviceClass::Cpu, ..devices()[1].clone() };
     let types = [DType::F32, DType::F32, DType::F16];
-    (caps, vec![Case::new([129, 130, 20], F32), Case::new([257, 129, 9], types).odd()])
+    (caps, vec![Case::new([33, 65, 64], F32), Case::new([129, 257, 64], types).odd()])
 }
 
 /// What the mutation check runs. A survivor meets all of them, so they are few and small: every theme on the kernel that shares nothing, which is the
