@@ -87,10 +87,10 @@ pub fn thin() -> Vec<Case> {
     cases
 }
 
-/// More rows of tiles than the walk has in a band, on each kernel.
+/// More rows of tiles than the walk has in a band, and more rows than columns, on each kernel.
 pub fn bands() -> Vec<Case> {
     let tiles = |kernel: &Kernel| {
-        let size = [10 * kernel.variant.bm as usize - 1, 2 * kernel.variant.bn as usize + 1, 3];
+        let size = [10 * kernel.variant.bm as usize - 1, 2 * kernel.variant.bn as usize - 2, 8];
         Case::new(size, F32).kernel(&kernel.name)
     };
     one_of_each().iter().flat_map(|kernel| [tiles(kernel), tiles(kernel).batch(2)]).collect()
@@ -370,7 +370,7 @@ pub fn for_mutants() -> Vec<Case> {
         let [m, n, k] = [bm, bn, k].map(|size| size as usize);
         let half = [DType::BF16, DType::F16, DType::F32];
         let single = Case::new([m + 1, n + 5, k + 1], F32).layout(LAYOUTS[(i + 1) % 4]);
-        let eight = Case::new([m.next_multiple_of(8) + 8, n + 8, k + 8], half).layout(LAYOUTS[(i + 2) % 4]);
+        let eight = Case::new([m.next_multiple_of(8) + 8, n + 8, k + 8], half).layout(LAYOUTS[(i + 3) % 4]);
         [single, eight].map(|case| case.kernel(&kernel.name))
     });
     themes.chain(tiles).chain(others).chain(variants).chain(eights).collect()
