@@ -2,6 +2,7 @@
 // each of which sums ROWS×COLS of C along its own stripe; the stripes meet in a tree whose order is fixed.
 
 const ROWS: u32 = 1u; //param
+// 4 or 8.
 const COLS: u32 = 4u; //param
 // Invocations along N, and along K.
 const LANES: u32 = 1u; //param
@@ -48,7 +49,7 @@ fn multiply(sums: ptr<function, array<vec4<f32>, SUMS>>, rows: array<A_Eight, A_
                         wide[(4u * q + 3u) % B_LOADS][k / 4u][k % 4u],
                     );
                 } else {
-                    b = wide[(k * B_EIGHTS + q / 2u) % B_LOADS][q % 2u];
+                    b = wide[k % B_LOADS][q];
                 }
                 (*sums)[r * QUADS + q] = fma(vec4<f32>(a), b, (*sums)[r * QUADS + q]);
             }
@@ -64,7 +65,6 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     let lane = thread / INNER % LANES;
     let stripe = thread / (INNER * LANES) * INNER + thread % INNER;
-    let row_end = min(tile.row_end, tile.row + ROWS);
     let col = tile.col + lane * COLS;
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
@@ -75,13 +75,13 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     var k = tile.k + stripe * DEPTH;
     // Whole steps, without a branch; then what is left at the edges.
-    if a_whole(tile.row, row_end) && b_whole(col, params.n) {
+    if a_whole(tile.row, tile.row_end) && b_whole(col, params.n) {
         for (; k + DEPTH <= tile.k_end; k += STEP) {
-            multiply(&sums, a_strip(a, tile.row, row_end, k), b_strip(b, col, params.n, k));
+            multiply(&sums, a_strip(a, tile.row, tile.row_end, k), b_strip(b, col, params.n, k));
         }
     }
     for (; k < tile.k_end; k += STEP) {
-        multiply(&sums, a_strip_part(a, tile.row, row_end, k, tile.k_end), b_strip_part(b, col, params.n, k, tile.k_end));
+        multiply(&sums, a_strip_part(a, tile.row, tile.row_end, k, tile.k_end), b_strip_part(b, col, params.n, k, tile.k_end));
     }
 
     for (var first = 0u; first < SUMS / ROUND; first += 1u) { //unroll

@@ -8,7 +8,7 @@ const X_LOADS: u32 = X_ALONG_K * X_TILE + (1u - X_ALONG_K) * 8u * X_EIGHTS;
 // Elements wanted of each of those.
 const X_WIDTH: u32 = X_TILE / X_EIGHTS;
 
-// Whether none of it lies beyond the end of the tile, or only lines that need not be looked at.
+// Whether none of it lies at or beyond x_end, or only lines that need not be looked at.
 fn x_whole(x: u32, x_end: u32) -> bool {
     return X_K_CONTIGUOUS || x + X_TILE <= x_end;
 }

@@ -57,11 +57,8 @@ fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
 // Codes, scale and bias of eight elements, which share a word and a group.
 alias X_Eight = vec3<u32>;
 
-// i is a multiple of 8, n is 0 or 8.
+// i is a multiple of 8; n is 8, since rows are whole groups.
 fn x_load8(i: u32, n: u32) -> X_Eight {
-    if n == 0u {
-        return vec3<u32>();
-    }
     return vec3<u32>(x_codes[i / 8u], bitcast<vec2<u32>>(x_scale_bias(i / X_GROUP)));
 }
 

@@ -206,7 +206,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
                 let takes = devices().iter().any(|caps| (loader.accepts)(format, caps));
                 let fetched = match kernel.variant.unit {
                     Some(unit) => loader.words && loader.vector > 1 && format == Format::Dense(unit.matrix.operands),
-                    None => loader.elements,
+                    None => loader.elements || kernel.variant.eights && loader.eights,
                 };
                 if !takes || !fetched || quantized && operand == "a" {
                     continue;

@@ -87,10 +87,10 @@ pub fn thin() -> Vec<Case> {
     cases
 }
 
-/// More rows of tiles than the walk has in a band, on each kernel.
+/// More rows of tiles than the walk has in a band, and more rows than columns, on each kernel.
 pub fn bands() -> Vec<Case> {
     let tiles = |kernel: &Kernel| {
-        let size = [10 * kernel.variant.bm as usize - 1, 2 * kernel.variant.bn as usize + 1, 3];
+        let size = [10 * kernel.variant.bm as usize - 1, 2 * kernel.variant.bn as usize - 2, 8];
         Case::new(size, F32).kernel(&kernel.name)
     };
     one_of_each().iter().flat_map(|kernel| [tiles(kernel), tiles(kernel).batch(2)]).collect()
@@ -355,12 +355,25 @@ pub fn for_mutants() -> Vec<Case> {
     let others = others.chain(split_epilogues.step_by(2)).chain(codes);
     let groups = groups().into_iter().rev().take(9).filter(|case| of(case, &smallest[1..]));
     let others = others.chain(groups);
-    let variants = kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str())).map(|kernel| {
+    let variants = kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));
+    let (eights, variants): (Vec<_>, Vec<_>) = variants.partition(|kernel| kernel.variant.eights);
+    let variants = variants.into_iter().map(|kernel| {
         let [m, n, k] =
             [kernel.variant.bm + 1, kernel.variant.bn + 5, 2 * kernel.variant.bk + 1].map(|size| size as usize);
         Case::new([m, n, k], F32).layout(LAYOUTS[1]).kernel(&kernel.name)
     });
-    themes.chain(tiles).chain(others).chain(variants).collect()
+    // Lanes, several eights side by side and rounds of sums are in none of the smallest: two cases, one in single elements and one in eights. Many rows
+    // are met with few steps.
+    let eights = eights.into_iter().enumerate().flat_map(|(i, kernel)| {
+        let Variant { bm, bn, bk, .. } = *kernel.variant;
+        let k = if bm > 2 { 16 } else { 2 * bk };
+        let [m, n, k] = [bm, bn, k].map(|size| size as usize);
+        let half = [DType::BF16, DType::F16, DType::F32];
+        let single = Case::new([m + 1, n + 5, k + 1], F32).layout(LAYOUTS[(i + 1) % 4]);
+        let eight = Case::new([m.next_multiple_of(8) + 8, n + 8, k + 8], half).layout(LAYOUTS[(i + 3) % 4]);
+        [single, eight].map(|case| case.kernel(&kernel.name))
+    });
+    themes.chain(tiles).chain(others).chain(variants).chain(eights).collect()
 }
 
 /// Of one kernel, a case for each type of A, B and C and each way in and out, whose bits no device is free to choose.
