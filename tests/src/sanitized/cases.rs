@@ -369,7 +369,7 @@ pub fn for_mutants() -> Vec<Case> {
         let k = if bm > 2 { 16 } else { 2 * bk };
         let [m, n, k] = [bm, bn, k].map(|size| size as usize);
         let half = [DType::BF16, DType::F16, DType::F32];
-        let single = Case::new([m + 1, n + 5, k + 1], F32).layout(LAYOUTS[(i + 1) % 4]);
+        let single = Case::new([m + 1, n + 5, k + 1], F32).layout(LAYOUTS[(i + 1) % 4]).odd();
         let eight = Case::new([m.next_multiple_of(8) + 8, n + 8, k + 8], half).layout(LAYOUTS[(i + 3) % 4]);
         [single, eight].map(|case| case.kernel(&kernel.name))
     });
