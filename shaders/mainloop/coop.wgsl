@@ -39,7 +39,6 @@ fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
     @builtin(local_invocation_index) thread: u32,
     @builtin(subgroup_id) subgroup: u32,
-    @builtin(subgroup_invocation_id) lane: u32,
 ) {
     // Where there is nothing to do, K and the rows are empty: matrices ask for uniform control flow, which a return would break.
     let tile = schedule(linear_id(workgroup));
