@@ -3,7 +3,7 @@
 
 use crate::mainloops::constant;
 use tilewise_core::kernel::Variant;
-use tilewise_core::{Caps, DeviceClass, Format, Grouping, Problem};
+use tilewise_core::{Caps, DType, DeviceClass, Format, Grouping, Problem};
 
 pub(crate) fn naive_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     tiled(
@@ -29,7 +29,7 @@ pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
     tiled(problem, caps, variant, splits, shares)
 }
 
-/// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less.
+/// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less, and sums in f16, which take half the registers, more.
 pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     let (arithmetic, invocations) = match (variant.bm * variant.bn, constant(variant, "BK")) {
         (16_384.., _) => (5.9, 256.0),
@@ -39,6 +39,8 @@ pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
         (2_048.., _) => (2.2, 280.0),
         _ => (1.65, 480.0),
     };
+    let half = variant.unit.is_some_and(|unit| unit.matrix.sums == DType::F16);
+    let arithmetic = if half { 1.05 * arithmetic } else { arithmetic };
     let shares = Shares { arithmetic, invocations, latency: 1.0, bandwidth: 0.95, start: 30.0, passed: 0.6 };
     tiled(problem, caps, variant, splits, shares)
 }

@@ -135,14 +135,18 @@ const SIMT: &[Variant] = &[
 ];
 
 /// f16 matrices of 16×16, on Vulkan.
-static F16_16: Unit = Unit { file: "unit/f16_16.wgsl", matrix: matrix(16, DType::F16) };
+static F16_16: Unit = Unit { file: "unit/f16_16.wgsl", matrix: matrix(16, DType::F16, DType::F32) };
+/// The same with sums in f16.
+static F16_16_F16: Unit = Unit { file: "unit/f16_16_f16.wgsl", matrix: matrix(16, DType::F16, DType::F16) };
 /// f16 matrices of 8×8, on Metal.
-static F16_8: Unit = Unit { file: "unit/f16_8.wgsl", matrix: matrix(8, DType::F16) };
+static F16_8: Unit = Unit { file: "unit/f16_8.wgsl", matrix: matrix(8, DType::F16, DType::F32) };
+/// The same with sums in f16.
+static F16_8_F16: Unit = Unit { file: "unit/f16_8_f16.wgsl", matrix: matrix(8, DType::F16, DType::F16) };
 /// f32 matrices of 8×8, on Metal.
-static F32_8: Unit = Unit { file: "unit/f32_8.wgsl", matrix: matrix(8, DType::F32) };
+static F32_8: Unit = Unit { file: "unit/f32_8.wgsl", matrix: matrix(8, DType::F32, DType::F32) };
 
-const fn matrix(size: u32, operands: DType) -> CoopMatrix {
-    CoopMatrix { size, operands, sums: DType::F32 }
+const fn matrix(size: u32, operands: DType, sums: DType) -> CoopMatrix {
+    CoopMatrix { size, operands, sums }
 }
 
 /// A variant for matrix units: BM×BN×BK with SM×SN×SK subgroups, AHEAD slices on their way and PAD elements between lines.
@@ -182,7 +186,10 @@ const COOP: &[Variant] = &[
     coop!("64x64x32", F16_16, 64, 64, 32, 2, 2, 1, 2, 8),
     coop!("32x64x128", F16_16, 32, 64, 128, 2, 2, 2, 2, 8),
     coop!("16x32x128", F16_16, 16, 32, 128, 1, 1, 8, 2, 8),
+    coop!("f16sums-128x128x32", F16_16_F16, 128, 128, 32, 2, 2, 1, 1, 8),
+    coop!("f16sums-64x64x64", F16_16_F16, 64, 64, 64, 2, 1, 2, 2, 8),
     coop!("half-64x64x32", F16_8, 64, 64, 32, 2, 2, 1, 1, 8),
+    coop!("half-f16sums-64x64x32", F16_8_F16, 64, 64, 32, 2, 2, 1, 1, 8),
     coop!("single-64x64x16", F32_8, 64, 64, 16, 2, 2, 1, 1, 4),
 ];
 
@@ -194,7 +201,7 @@ const fn panel(tile: u32, bk: u32, pad: u32, unit: &Unit) -> u32 {
 
 /// Bytes for a matrix of sums per subgroup.
 const fn shown(subgroups: u32, unit: &Unit) -> u32 {
-    subgroups * unit.matrix.size * unit.matrix.size * 4
+    subgroups * unit.matrix.size * unit.matrix.size * unit.matrix.sums.bytes() as u32
 }
 
 /// The lines of a panel lie along K or across, as the storage does.

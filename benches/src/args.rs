@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Times every kernel that the planner estimates within this factor of its choice, and reports the regret of that choice
     #[arg(long, conflicts_with = "kernel", value_name = "FACTOR", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
     pub(crate) choices: Option<f64>,
+    /// Sums of f16 products may be f16
+    #[arg(long)]
+    pub(crate) allow_f16_accumulation: bool,
     /// Timed runs of each shape; fewer, but three, where they take longer than a second
     #[arg(long, default_value = "9")]
     pub(crate) samples: std::num::NonZeroUsize,

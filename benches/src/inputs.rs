@@ -58,13 +58,18 @@ impl Pool {
 
 /// Storage for A and B, kept from one shape to the next while it is large enough.
 #[derive(Debug, Default)]
-pub struct Inputs(Option<[Pool; 2]>);
+pub struct Inputs {
+    pools: Option<[Pool; 2]>,
+    /// Whether sums of f16 products may be f16.
+    pub allow_f16_accumulation: bool,
+}
 
 /// The operands of one shape, and what some elements of the first set's product must be.
 #[derive(Debug)]
 pub struct Operands {
     sets: Vec<[Tensor; 2]>,
     c: Tensor,
+    allow_f16_accumulation: bool,
     expected: Vec<Expected>,
 }
 
@@ -89,7 +94,7 @@ impl Inputs {
         let sets = if software { 1 } else { (ROTATED_BYTES / shape.bytes()) as usize };
         let sets = sets.clamp(1, 256).min(most.max(1) as usize);
         let needed = strides.map(|stride| stride * sets);
-        let pools = match self.0.take() {
+        let pools = match self.pools.take() {
             Some(pools) if (0..2).all(|at| serves(&pools[at], shape.dtype, needed[at])) => pools,
             // What is too small is given back before more is asked for.
             dropped => {
@@ -97,12 +102,15 @@ impl Inputs {
                 [Pool::new(ctx, shape.dtype, needed[0], 1)?, Pool::new(ctx, shape.dtype, needed[1], 2)?]
             }
         };
-        let pools = self.0.insert(pools);
+        let pools = self.pools.insert(pools);
         let view = |at: usize, set: usize| pools[at].view(set * strides[at], sizes[at], shape.transposed()[at]);
         let sets = (0..sets).map(|set| Ok([view(0, set)?, view(1, set)?])).collect::<Result<_>>()?;
         let c = if shape.batch == 1 { vec![m, n] } else { vec![shape.batch, m, n] };
         let c = Tensor::zeros(ctx, shape.dtype, &c)?;
-        Ok(Operands { sets, c, expected: expected(shape, &pools[0].block, &pools[1].block) })
+        let half = self.allow_f16_accumulation && shape.dtype == DType::F16;
+        let sums = if half { DType::F16 } else { DType::F32 };
+        let expected = expected(shape, sums, &pools[0].block, &pools[1].block);
+        Ok(Operands { sets, c, allow_f16_accumulation: half, expected })
     }
 }
 
@@ -110,9 +118,9 @@ fn serves(pool: &Pool, dtype: DType, elements: usize) -> bool {
     pool.tensor.dtype() == dtype && pool.tensor.elements() >= elements
 }
 
-/// Elements spread over the output, all corners among them, as sums in f64. The bound is that of a sum of K products in f32 and one rounding, as in
-/// the oracle.
-fn expected(shape: &Shape, a: &[f32], b: &[f32]) -> Vec<Expected> {
+/// Elements spread over the output, all corners among them, as sums in f64. The bound is that of a sum of K products in the type `sums` and one
+/// rounding, as in the oracle.
+fn expected(shape: &Shape, sums: DType, a: &[f32], b: &[f32]) -> Vec<Expected> {
     let [m, n, k] = shape.mnk;
     let [a_transposed, b_transposed] = shape.transposed();
     let rows = m.saturating_mul(shape.batch);
@@ -129,7 +137,7 @@ fn expected(shape: &Shape, a: &[f32], b: &[f32]) -> Vec<Expected> {
             let b_at = |l: usize| entry * k * n + if b_transposed { col * k + l } else { l * n + col };
             let terms = (0..k).map(|l| f64::from(a[a_at(l) % a.len()]) * f64::from(b[b_at(l) % b.len()]));
             let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + f64::abs(term)));
-            let gamma = (k as f64).min(8.0 * (k as f64).sqrt()) * f64::from(f32::EPSILON);
+            let gamma = (k as f64).min(8.0 * (k as f64).sqrt()) * 2.0 * sums.unit_roundoff();
             let bound = gamma * size + shape.dtype.unit_roundoff() * f64::abs(sum) + 1e-30;
             expected.push(Expected { row, col, sum, bound });
         }
@@ -141,7 +149,7 @@ impl Operands {
     /// The product of one of the sets, by the kernel of this name, or by the planner's choice.
     pub fn product(&self, set: usize, kernel: Option<&str>) -> Gemm<'_> {
         let [a, b] = &self.sets[set % self.sets.len()];
-        let gemm = Gemm::new(a, b);
+        let gemm = Gemm::new(a, b).allow_f16_accumulation(self.allow_f16_accumulation);
         match kernel {
             Some(name) => gemm.kernel(name),
             None => gemm,

@@ -108,7 +108,7 @@ fn measure_all(args: &Args, ctx: &Context, shapes: &[Shape], report: &mut Report
     let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new((shapes.len() * kernels.len()) as u64) };
     bar.set_style(ProgressStyle::with_template(PROGRESS).map_err(|error| error.to_string())?);
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let mut bench = Bench::new(ctx);
+    let mut bench = Bench::new(ctx).allow_f16_accumulation(args.allow_f16_accumulation);
     let mut right = true;
     for shape in shapes {
         for &kernel in &kernels {

@@ -70,6 +70,12 @@ impl<'a> Bench<'a> {
         Bench { ctx, inputs: Inputs::default(), busy: None }
     }
 
+    /// Whether sums of f16 products may be f16 from now on, and are checked as such.
+    pub fn allow_f16_accumulation(mut self, allow: bool) -> Self {
+        self.inputs.allow_f16_accumulation = allow;
+        self
+    }
+
     /// Times a shape by the kernel of this name, or by the planner's choice: a check against f64 sums, warm-up, then `samples` compute passes of as many
     /// products as fill about five milliseconds. Long products are content with fewer samples, three at least.
     ///

@@ -32,7 +32,7 @@ const QUADS_N: u32 = SIZE / 4u;
 const QUADS: u32 = SIZE * QUADS_N;
 
 // A matrix of sums per subgroup: WGSL gives no access to the elements of one in registers.
-var<workgroup> shown: array<vec4<f32>, PARTS * SUBGROUPS_K * QUADS>;
+var<workgroup> shown: array<vec4<Sum>, PARTS * SUBGROUPS_K * QUADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -96,9 +96,9 @@ fn main(
             workgroupBarrier();
             for (var at = thread; at < PARTS * QUADS; at += THREADS) {
                 // The subgroups that share a part lie PARTS matrices apart.
-                var sum = shown[at];
+                var sum = vec4<f32>(shown[at]);
                 for (var k_part = 1u; k_part < SUBGROUPS_K; k_part += 1u) {
-                    sum += shown[k_part * PARTS * QUADS + at];
+                    sum += vec4<f32>(shown[k_part * PARTS * QUADS + at]);
                 }
                 let quad = at % QUADS;
                 let row = tile.row + at / QUADS / SUBGROUPS_N * MATRICES_M * SIZE + i * SIZE + quad / QUADS_N;

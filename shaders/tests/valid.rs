@@ -80,6 +80,8 @@ fn texts() -> HashMap<String, (Pass, Problem)> {
                         if splits > 1 && !may_split {
                             continue;
                         }
+                        let sums = variant.unit.map(|unit| unit.matrix.sums);
+                        let problem = Problem { allow_f16_accumulation: sums == Some(DType::F16), ..problem };
                         if variant.unit.is_some_and(|unit| unit.serves(&problem, &caps).is_err()) {
                             continue;
                         }

@@ -1,6 +1,7 @@
 // Matrix unit: 8×8 matrices of f16, sums in f32.
 
 alias Element = f16;
+alias Sum = f32;
 alias A_Matrix = coop_mat8x8<f16, A>;
 alias B_Matrix = coop_mat8x8<f16, B>;
 alias C_Matrix = coop_mat8x8<f32, C>;

@@ -1,6 +1,7 @@
 // Matrix unit: 8×8 matrices of f32.
 
 alias Element = f32;
+alias Sum = f32;
 alias A_Matrix = coop_mat8x8<f32, A>;
 alias B_Matrix = coop_mat8x8<f32, B>;
 alias C_Matrix = coop_mat8x8<f32, C>;

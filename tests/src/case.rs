@@ -45,6 +45,8 @@ pub struct Case {
     pub activation: Activation,
     /// Place of the residual \[M,N\].
     pub residual: Option<Place>,
+    /// Whether sums may be kept in f16.
+    pub allow_f16_accumulation: bool,
     /// Contents of A.
     pub a_data: Data,
     /// Contents of B.
@@ -72,6 +74,7 @@ impl Case {
             bias: None,
             activation: Activation::None,
             residual: None,
+            allow_f16_accumulation: false,
             a_data: Data::Random,
             b_data: Data::Random,
             exact: false,
@@ -87,11 +90,12 @@ impl Case {
         self
     }
 
-    /// On a kernel. One for matrix units gets operands of its type.
+    /// On a kernel. One for matrix units gets operands of its type, and permission where its sums are f16.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
         if let Some(unit) = self.unit() {
             (self.a.dtype, self.b.dtype) = (unit.matrix.operands, unit.matrix.operands);
+            self.allow_f16_accumulation = unit.matrix.sums == DType::F16;
         }
         self
     }

@@ -242,6 +242,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
             activation: case.activation,
             residual: case.residual.map(|place| place.operand(batch, [m, n])),
         },
+        allow_f16_accumulation: case.allow_f16_accumulation,
     }
 }
 
@@ -277,6 +278,7 @@ fn execute(
         Some(offsets) => Gemm::grouped(&a_view, right, offsets),
     };
     gemm = gemm.alpha(case.alpha).beta(case.beta).activation(case.activation);
+    gemm = gemm.allow_f16_accumulation(case.allow_f16_accumulation);
     if let Some((bias, axis)) = &bias {
         gemm = gemm.bias_along(bias, *axis);
     }

@@ -50,6 +50,8 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("square, odd", f32(4097, 4097, 4097)),
         ("TN", transposed(f32(1024, 1024, 1024), true, false)),
         ("NT, f16", transposed(f16(1024, 1024, 1024), false, true)),
+        ("square, f16", f16(4096, 4096, 4096)),
+        ("square, f16, sums may be f16", Problem { allow_f16_accumulation: true, ..f16(4096, 4096, 4096) }),
         ("bf16 with an odd number of columns", Problem::dense(DType::BF16, 100, 101, 128)),
         ("matrix by vector", f32(8192, 1, 8192)),
         ("vector by matrix", f32(1, 8192, 8192)),

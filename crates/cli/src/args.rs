@@ -102,6 +102,9 @@ pub(crate) struct MatmulArgs {
     /// Element type of C [default: that of A, B and C0 where they agree, else f32]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
+    /// Partial sums may be f16 where A and B are: faster on some matrix units, less exact, and infinite beyond 65504
+    #[arg(long)]
+    pub(crate) allow_f16_accumulation: bool,
     #[command(flatten)]
     pub(crate) execution: Execution,
 }
@@ -181,6 +184,9 @@ pub(crate) struct PlanArgs {
     /// Which operands hold their transpose: A, B, both or none
     #[arg(long, value_name = "LAYOUT", default_value = "NN")]
     pub(crate) transpose: Layout,
+    /// As for matmul
+    #[arg(long)]
+    pub(crate) allow_f16_accumulation: bool,
     /// Plan for recorded caps instead of this machine
     #[arg(long, value_name = "NAME", conflicts_with = "adapter")]
     pub(crate) caps: Option<String>,

@@ -60,6 +60,17 @@ pub(crate) const fn min_normal(dtype: DType) -> f64 {
     }
 }
 
+/// Largest finite number of `dtype`.
+pub(crate) fn largest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F32 => f64::from(f32::MAX),
+        DType::F16 => half::f16::MAX.to_f64(),
+        DType::BF16 => half::bf16::MAX.to_f64(),
+        DType::I32 => f64::from(i32::MAX),
+        DType::U32 => f64::from(u32::MAX),
+    }
+}
+
 /// By how much `value` changes when a GPU that reads it as `dtype` takes subnormals for zero.
 pub(crate) fn flushed(dtype: DType, value: f64) -> f64 {
     if value.abs() < min_normal(dtype) { value.abs() } else { 0.0 }

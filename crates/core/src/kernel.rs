@@ -153,7 +153,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other types, or K is 0.
+    /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other types, its sums are f16 without permission, or K is 0.
     pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
         let CoopMatrix { size, operands, sums } = self.matrix;
         if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {
@@ -164,6 +164,9 @@ impl Unit {
         let (a, b, wanted) = (problem.a.format, problem.b.format, Format::Dense(operands));
         if a != wanted || b != wanted {
             return Err(Reject(format!("multiplies {wanted} by {wanted}, and these are {a} and {b}")));
+        }
+        if sums == DType::F16 && !problem.allow_f16_accumulation {
+            return Err(Reject("its sums are f16, which only allow_f16_accumulation permits".into()));
         }
         if problem.k == 0 {
             return Err(Reject("K is 0: there are no matrices to multiply".into()));

@@ -6,8 +6,8 @@ use crate::kernel::Role;
 use crate::quant::QuantFormat;
 use std::ops::Range;
 
-/// Type of a stored dense element. Products take the floating-point types, and are accumulated in f32 whatever the storage; the integers are for
-/// custom kernels.
+/// Type of a stored dense element. Products take the floating-point types, and are accumulated in f32 whatever the storage, or in f16 where
+/// [`Problem::allow_f16_accumulation`] permits it; the integers are for custom kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// IEEE 754 binary32.
@@ -200,7 +200,7 @@ pub enum Dimension {
     K,
 }
 
-/// What happens to the f32 accumulator x before it is stored, in this order:
+/// What happens to the accumulator x, in f32, before it is stored, in this order:
 /// y = activation(alpha·x + beta·C + bias) + residual, then the cast to C's type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epilogue {
@@ -244,6 +244,10 @@ pub struct Problem {
     pub grouping: Grouping,
     /// What is done to the product before it is stored.
     pub epilogue: Epilogue,
+    /// Whether partial sums may be kept in f16 where A and B are f16: a permission, used where the device has matrix units that are faster for it, and nowhere
+    /// else. It costs accuracy, 2⁻¹¹ of a partial sum with each of the K additions instead of 2⁻²⁴, and range: a partial sum beyond 65504 is infinite,
+    /// whatever the type of C. Parts of a split K are added in f32, and the epilogue is computed in f32, as ever.
+    pub allow_f16_accumulation: bool,
 }
 
 impl Problem {
@@ -260,6 +264,17 @@ impl Problem {
             c: Operand::packed(format, 1, m, n),
             grouping: Grouping::Batched,
             epilogue: Epilogue::default(),
+            allow_f16_accumulation: false,
+        }
+    }
+
+    /// The type with the fewest digits in which partial sums may be kept: f16 where that is permitted and both operands are f16, else f32.
+    pub fn accumulation(&self) -> DType {
+        let half = Format::Dense(DType::F16);
+        if self.allow_f16_accumulation && self.a.format == half && self.b.format == half {
+            DType::F16
+        } else {
+            DType::F32
         }
     }
 

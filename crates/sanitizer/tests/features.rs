@@ -121,6 +121,36 @@ fn cooperative_matrices() {
     }
 }
 
+/// Sums in f16 are rounded after every product: a device may do so.
+#[test]
+fn matrices_of_f16_sums() {
+    let shader = shader(
+        "enable f16;
+         enable wgpu_cooperative_matrix;
+         @group(0) @binding(0) var<storage, read_write> out: array<vec4<f16>>;
+         @group(0) @binding(1) var<storage, read> a: array<vec4<f16>>;
+         @group(0) @binding(2) var<storage, read> b: array<vec4<f16>>;
+         @compute @workgroup_size(32) fn main() {
+             let left = coopLoadT<coop_mat8x8<f16, A>>(&a[0], 2u);
+             let right = coopLoadT<coop_mat8x8<f16, B>>(&b[0], 2u);
+             let sums = coopMultiplyAdd(left, right, coop_mat8x8<f16, C>());
+             let to = &out[0];
+             coopStoreT(sums, to, 2u);
+         }",
+    );
+    let bytes = |x: &[u16]| Buffer::new(x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
+    // 2048 + 1 lies halfway between neighbours and goes back to 2048, seven times over; 7 ones and then 2048 are exact, but for the last addition.
+    const ONE: u16 = 0x3c00;
+    let large_at = |row| if row < 4 { 0 } else { 7 };
+    let a: Vec<u16> = (0..64).map(|i| if i % 8 == large_at(i / 8) { 0x6800 } else { ONE }).collect();
+    let launch = Launch::new(&shader).bind(0, 1, bytes(&a)).bind(0, 2, bytes(&[ONE; 64]));
+    let out = words(launch, &shader, 32);
+    for (index, word) in out.into_iter().enumerate() {
+        let expected = if index < 16 { 0x6800 } else { 0x6804 };
+        assert_eq!([word & 0xffff, word >> 16], [expected; 2], "{index}");
+    }
+}
+
 #[test]
 fn a_matrix_past_the_end_is_found() {
     let shader = shader(

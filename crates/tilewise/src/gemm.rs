@@ -33,7 +33,7 @@ impl<'a> From<&'a QuantizedTensor> for Right<'a> {
     }
 }
 
-/// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32.
+/// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless [f16 is permitted](Self::allow_f16_accumulation).
 ///
 /// Operands are any mixture of f32, f16 and bf16. Rows or columns of each must be contiguous, in either order (so transposed views cost nothing).
 /// A batch of 1 is broadcast.
@@ -49,6 +49,7 @@ pub struct Gemm<'a> {
     activation: Activation,
     residual: Option<&'a Tensor>,
     out_dtype: Option<DType>,
+    allow_f16_accumulation: bool,
     kernel: Option<Arc<str>>,
 }
 
@@ -72,6 +73,7 @@ impl<'a> Gemm<'a> {
             activation: Activation::None,
             residual: None,
             out_dtype: None,
+            allow_f16_accumulation: false,
             kernel: None,
         }
     }
@@ -128,6 +130,16 @@ impl<'a> Gemm<'a> {
     /// your own must have it.
     pub fn out_dtype(mut self, dtype: DType) -> Self {
         self.out_dtype = Some(dtype);
+        self
+    }
+
+    /// Permits partial sums in f16 where A and B are f16; not permitted by default, and nothing else ever does it. It is no order: the planner takes such a
+    /// kernel where the device has matrix units for it and it is expected to be faster, and sums in f32 everywhere else, as on the CPU.
+    ///
+    /// It costs accuracy and range. Each of the K additions may err by 2⁻¹¹ of the partial sum instead of 2⁻²⁴, so that the error grows with K, and a partial
+    /// sum beyond 65504 becomes infinite, whatever the type of C and however small alpha is. The parts of a split K are added in f32, and the epilogue is computed in f32.
+    pub fn allow_f16_accumulation(mut self, allow: bool) -> Self {
+        self.allow_f16_accumulation = allow;
         self
     }
 
@@ -409,6 +421,7 @@ impl<'a> Gemm<'a> {
                 None => Grouping::Batched,
             },
             epilogue: Epilogue { alpha: self.alpha, beta: self.beta, bias, activation: self.activation, residual },
+            allow_f16_accumulation: self.allow_f16_accumulation,
         };
         Ok(Bundle { problem, buffers })
     }

@@ -44,7 +44,8 @@ fn problem(args: &PlanArgs) -> Result<Problem> {
         if transposed { Operand::packed(format, 1, cols, rows).t() } else { Operand::packed(format, 1, rows, cols) }
     };
     let (a, b) = (operand(args.transpose.a(), m, k), operand(args.transpose.b(), k, n));
-    Ok(Problem { a, b, ..Problem::dense(args.dtype.into(), m, n, k) })
+    let allow_f16_accumulation = args.allow_f16_accumulation;
+    Ok(Problem { a, b, allow_f16_accumulation, ..Problem::dense(args.dtype.into(), m, n, k) })
 }
 
 fn recorded(name: &str) -> Result<Caps> {

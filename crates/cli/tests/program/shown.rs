@@ -33,6 +33,11 @@ fn plans_name_a_kernel_and_the_reasons_against_the_others() {
     let (small, large) =
         (bench.succeed("plan 1 8192 8192 --caps nvidia-h200"), bench.succeed("plan 4096 4096 4096 --caps nvidia-h200"));
     assert_ne!(small, large);
+    let half = |flags: &str| bench.succeed(&format!("plan 4096 4096 4096 --dtype f16 --caps nvidia-h200 {flags}"));
+    let (strict, permitted) = (half(""), half("--allow-f16-accumulation"));
+    assert!(!strict.contains("sums may be f16") && permitted.contains("sums may be f16"), "{permitted}");
+    let chosen = |plan: &str| plan.lines().find(|line| line.starts_with("chosen")).map(str::to_owned);
+    assert_ne!(chosen(&strict), chosen(&permitted));
     assert!(bench.fail(1, "plan 9999999999 9999999999 9999999999 --caps browser").contains("9999999999"));
     for adapter in adapters() {
         bench.succeed(&format!("plan 64 64 64 --adapter {adapter}"));

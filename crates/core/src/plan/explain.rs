@@ -80,6 +80,9 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
             let _ = write!(out, "  {groups} groups of rows");
         }
     }
+    if problem.allow_f16_accumulation {
+        out.push_str("  sums may be f16");
+    }
     let epilogue = &problem.epilogue;
     let _ = write!(out, "\nepilogue alpha {} beta {}", epilogue.alpha, epilogue.beta);
     if let Some(bias) = epilogue.bias {

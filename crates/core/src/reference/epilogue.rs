@@ -2,7 +2,7 @@
 
 use super::product::Dot;
 use crate::convert;
-use crate::problem::{Activation, DType, Epilogue};
+use crate::problem::{Activation, DType, Problem};
 
 /// Relative error of one f32 rounding.
 const U: f64 = DType::F32.unit_roundoff();
@@ -35,8 +35,9 @@ fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// The result before its rounding to `output`, and the bound of the stored number.
-pub(super) fn apply(epilogue: &Epilogue, dot: &Dot, k: usize, terms: &Terms, output: DType) -> (f64, f64) {
+/// The result before its rounding to C's type, and the bound of the stored number.
+pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
+    let (epilogue, sums, output) = (&problem.epilogue, problem.accumulation(), problem.c.format.dtype());
     let (alpha, beta) = (f64::from(epilogue.alpha), f64::from(epilogue.beta));
     let (old, old_error) = terms.old.unwrap_or_default();
     let (bias, bias_error) = terms.bias.unwrap_or_default();
@@ -45,7 +46,7 @@ pub(super) fn apply(epilogue: &Epilogue, dot: &Dot, k: usize, terms: &Terms, out
     let old = if terms.old.is_some() { beta * old } else { 0.0 };
     let x = alpha * dot.sum + old + bias;
     let steps = u8::from(alpha != 1.0) + 2 * u8::from(terms.old.is_some()) + u8::from(terms.bias.is_some());
-    let sum_error = dot.error(k);
+    let sum_error = dot.error(problem.k as usize, sums);
     let magnitude = alpha.abs() * (dot.sum.abs() + sum_error) + old.abs() + bias.abs();
     let mut error = alpha.abs() * sum_error + beta.abs() * old_error + bias_error;
     error += f64::from(steps) * (U * magnitude + SMALLEST_NORMAL);
@@ -67,7 +68,8 @@ pub(super) fn apply(epilogue: &Epilogue, dot: &Dot, k: usize, terms: &Terms, out
         error += half_ulp(output, reach);
     }
 
-    let overflow = dot.magnitude.is_finite() && dot.magnitude.max(magnitude) >= f64::from(f32::MAX);
+    let overflow = dot.magnitude.is_finite()
+        && (dot.magnitude + sum_error >= convert::largest(sums) || magnitude >= convert::largest(DType::F32));
     // max(NaN, 0) may be 0, and the formulas of the others meet ∞/∞ or 0·∞.
     let undefined = match epilogue.activation {
         Activation::None => false,

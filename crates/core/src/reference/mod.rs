@@ -1,4 +1,4 @@
-//! The oracle: what a [`Problem`] gives in f64, and how far a correct f32 kernel may lie from it.
+//! The oracle: what a [`Problem`] gives in f64, and how far a correct kernel may lie from it.
 //!
 //! The bound of each element follows the kernel's arithmetic from the product to the stored number, whatever its order:
 //! the sum over K in `product`, the steps after it in `epilogue`.
@@ -7,7 +7,7 @@
 //! γ ≈ λ·√K·u with a probability of at least 1 − 2K·exp(−λ²/2) when the rounding errors are independent with mean zero
 //! (N. J. Higham and T. Mary, "A new approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019). We take
 //! the smaller of the two, with λ = 8. Sums of equal terms are the known exception: their rounding errors all point the same way,
-//! so they get the worst case.
+//! so they get the worst case. Where a problem permits sums in f16, all this holds with f16's u.
 //!
 //! Subnormals: WGSL lets a device read or write zero for any subnormal number (section "Floating point evaluation"), so every one
 //! of them, read, computed or written, may be off by its whole size.
@@ -50,7 +50,7 @@ pub struct Reference {
     /// The exact result, not rounded to C's type; the old content where nothing is written.
     pub value: Vec<f64>,
     /// Largest |computed − value| of a correct kernel, the rounding to C's type included; 0 where nothing is written.
-    /// Infinite where an intermediate may leave the range of f32, so that nothing can be promised.
+    /// Infinite where an intermediate may leave the range of its type, f32 or where permitted f16, so that nothing can be promised.
     pub bound: Vec<f64>,
     /// Whether the product writes the element.
     pub written: Vec<bool>,
@@ -99,13 +99,7 @@ impl Reference {
 
 /// Whether `got` is what a finite `expected` becomes when it lies too near the end of `dtype`'s range.
 fn overflows(dtype: DType, got: f64, expected: f64, bound: f64) -> bool {
-    let largest = match dtype {
-        DType::F32 => f64::from(f32::MAX),
-        DType::F16 => half::f16::MAX.to_f64(),
-        DType::BF16 => half::bf16::MAX.to_f64(),
-        DType::I32 => f64::from(i32::MAX),
-        DType::U32 => f64::from(u32::MAX),
-    };
+    let largest = convert::largest(dtype);
     // Numbers from half a step beyond the largest on round to infinity. The bound holds one such half step already.
     let half_step = epilogue::half_ulp(dtype, largest);
     let reach = expected.abs() + bound - if dtype == DType::F32 { 0.0 } else { half_step };
@@ -168,7 +162,7 @@ fn product_of(
             }),
             residual: epilogue.residual.map(|operand| stored(inputs.residual, &operand, at(&operand, entry, row, col))),
         };
-        let (value, bound) = epilogue::apply(epilogue, &dot, k, &terms, problem.c.format.dtype());
+        let (value, bound) = epilogue::apply(problem, &dot, &terms);
         result.value[index] = value;
         result.bound[index] = bound;
         result.written[index] = true;

@@ -1,6 +1,7 @@
 //! The sums over K: Σ a·b, and what its error bound is made of.
 
 use super::{at, flushed};
+use crate::convert;
 use crate::problem::{DType, Operand};
 use std::ops::Range;
 
@@ -30,16 +31,16 @@ pub(super) struct Dot {
 }
 
 impl Dot {
-    /// Largest error of this sum of `k` terms in f32.
-    pub(super) fn error(&self, k: usize) -> f64 {
-        let u = DType::F32.unit_roundoff();
+    /// Largest error of this sum of `k` terms in `sums`.
+    pub(super) fn error(&self, k: usize, sums: DType) -> f64 {
+        let u = sums.unit_roundoff();
         let k = k as f64;
         let worst = if k * u < 1.0 { k * u / (1.0 - k * u) } else { f64::INFINITY };
         let likely = (LAMBDA * k.sqrt() * u + k * u * u).exp_m1();
         // A kernel that keeps partial sums apart adds a zero or two more; they are exact, one rounding is allowed for safety.
         let gamma = u + if self.constant { worst } else { worst.min(likely) };
         // Every product and every partial sum may underflow or be flushed.
-        let underflow = 2.0 * k * f64::from(f32::MIN_POSITIVE);
+        let underflow = 2.0 * k * convert::min_normal(sums);
         if k == 0.0 { 0.0 } else { gamma * self.magnitude + (1.0 + gamma) * self.input_error + underflow }
     }
 }

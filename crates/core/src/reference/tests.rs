@@ -295,6 +295,49 @@ fn ends_of_the_range() {
     assert!(check(DType::F32, 1.0, 3.0, 4.0).unwrap_err().to_string().contains("expected 3e0"));
 }
 
+/// Sums in f16, one rounding per product: within the bound where they are permitted, outside it elsewhere.
+#[test]
+fn sums_in_f16() {
+    let (m, n, k) = (4, 4, 300);
+    let mut random = Random(5);
+    let [a, b] = [m * k, k * n].map(|len| random.vec(DType::F16, len).iter().map(|x| x.abs()).collect::<Vec<_>>());
+    let half = |value: f64| half::f16::from_f64(value).to_f64();
+    let sum = |i: usize| (0..k).fold(0.0, |sum, l| half(sum + half(a[i / n * k + l] * b[l * n + i % n])));
+    let computed: Vec<f64> = (0..m * n).map(sum).collect();
+    let strict =
+        Problem { c: Operand::packed(F32, 1, 4, 4), ..Problem::dense(DType::F16, m as u64, n as u64, k as u64) };
+    let permitted = Problem { allow_f16_accumulation: true, ..strict };
+    let given = inputs(&a, &b, &[]);
+    let worst = reference(&permitted, &given).check(&computed, DType::F32).unwrap();
+    assert!(worst > 0.01, "the bound is {} times the error", 1.0 / worst);
+    reference(&strict, &given).check(&computed, DType::F32).unwrap_err();
+    // The permission concerns products of f16 alone.
+    let mixed = |problem: Problem| Problem { b: Operand { format: F32, ..problem.b }, ..problem };
+    assert_eq!(reference(&mixed(permitted), &given), reference(&mixed(strict), &given));
+    assert!(reference(&permitted, &given).bound[0] > 1e3 * reference(&strict, &given).bound[0]);
+
+    // Equal terms: from 2048 on, a one more is rounded away.
+    let ones = |k: u64| {
+        let problem = Problem { c: Operand::packed(F32, 1, 1, 1), ..Problem::dense(DType::F16, 1, 1, k) };
+        let ones = vec![1.0; k as usize];
+        let given = inputs(&ones, &ones, &[]);
+        [false, true].map(|allow_f16_accumulation| {
+            reference(&Problem { allow_f16_accumulation, ..problem }, &given).check(&[2048.0], DType::F32).is_ok()
+        })
+    };
+    assert_eq!((ones(2048), ones(4000)), ([true, true], [false, true]));
+
+    // Beyond the range of an f16 sum nothing is promised, whatever alpha makes of it.
+    let square = |x: f64, computed: f64, allow_f16_accumulation| {
+        let mut problem = Problem { allow_f16_accumulation, ..Problem::dense(DType::F16, 1, 1, 1) };
+        problem.epilogue.alpha = 1.0 / 256.0;
+        reference(&problem, &inputs(&[x], &[x], &[])).check(&[computed], DType::F16).is_ok()
+    };
+    assert_eq!([false, true].map(|allow| square(256.0, f64::INFINITY, allow)), [false, true]);
+    assert_eq!([false, true].map(|allow| square(128.0, f64::INFINITY, allow)), [false, false]);
+    assert_eq!([false, true].map(|allow| square(256.0, 256.0, allow)), [true, true]);
+}
+
 #[test]
 fn missing_and_surplus_elements_are_mismatches() {
     let result = reference(&Problem::dense(DType::F32, 1, 2, 1), &inputs(&[1.0], &[2.0, 3.0], &[]));

@@ -187,7 +187,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Each element: c first, then the products in the order of k, each added by an fma; in f32 for f16 operands, rounded once at the end.
+    /// Each element: c first, then the products in the order of k, each added by an fma in the type of the sums, as coarse as devices are at most; integers in f32.
     fn multiply_add(&mut self, dst: Reg, [a, b, c]: [&[Reg]; 3], [a_shape, b_shape, c_shape]: [CoopShape; 3]) {
         let size = self.options.subgroup_size;
         for (start, _) in self.subgroups() {
@@ -203,10 +203,10 @@ impl Worker<'_> {
                 let mut sum = element(self, c, c_shape, row, column);
                 for k in 0..a_shape.columns {
                     let (x, y) = (element(self, a, a_shape, row, k), element(self, b, b_shape, k, column));
-                    sum = if c_shape.ty == Ty::F64 {
-                        x.mul_add(y, sum)
-                    } else {
-                        f64::from((x as f32).mul_add(y as f32, sum as f32))
+                    sum = match c_shape.ty {
+                        Ty::F64 => x.mul_add(y, sum),
+                        Ty::F16 => number(Ty::F16, bits(Ty::F16, x.mul_add(y, sum))),
+                        _ => f64::from((x as f32).mul_add(y as f32, sum as f32)),
                     };
                 }
                 results.push(bits(c_shape.ty, sum));

@@ -35,13 +35,14 @@ pub(crate) struct Asked {
     bias: Option<Bias>,
     activation: Activation,
     residual: Option<Operand>,
+    allow_f16_accumulation: bool,
     kernel: Option<Arc<str>>,
 }
 
 impl Asked {
     /// Of a problem that [`check`](tilewise_core::plan::check) has passed. How long the storage is that holds an operand concerns that check alone.
     pub(crate) fn new(problem: &Problem, kernel: Option<&Arc<str>>) -> Self {
-        let Problem { m, n, k, batch, a, b, c, grouping, epilogue } = *problem;
+        let Problem { m, n, k, batch, a, b, c, grouping, epilogue, allow_f16_accumulation } = *problem;
         let Epilogue { alpha, beta, bias, activation, residual } = epilogue;
         let placed = |operand| Operand { len: 0, ..operand };
         Asked {
@@ -52,6 +53,7 @@ impl Asked {
             bias: bias.map(|bias| Bias { operand: placed(bias.operand), ..bias }),
             activation,
             residual: residual.map(placed),
+            allow_f16_accumulation,
             kernel: kernel.cloned(),
         }
     }
@@ -151,5 +153,19 @@ impl Gpu {
         }
         let (label, layout) = (Some(pass.label.as_str()), &pipeline.layout);
         self.catch(|| self.device.create_bind_group(&wgpu::BindGroupDescriptor { label, layout, entries: &entries }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewise_core::DType;
+
+    #[test]
+    fn a_permission_is_another_question() {
+        let strict = Problem::dense(DType::F16, 8, 8, 8);
+        let permitted = Problem { allow_f16_accumulation: true, ..strict };
+        assert!(Asked::new(&strict, None) == Asked::new(&strict, None));
+        assert!(Asked::new(&strict, None) != Asked::new(&permitted, None));
     }
 }

@@ -1,7 +1,7 @@
 //! Problem classes: what decides which kernel is the fastest, and no more, so that one measurement serves many problems.
 
 use tilewise_core::plan::check;
-use tilewise_core::{Caps, Grouping, Operand, Problem, Result};
+use tilewise_core::{Caps, DType, Grouping, Operand, Problem, Result};
 
 /// The class of a problem, in words: `f32/8 f32/8 f32/8 NN 4096x4096x4096 batch 1`. It keeps
 ///
@@ -12,6 +12,7 @@ use tilewise_core::{Caps, Grouping, Operand, Problem, Result};
 ///   of at most a quarter, which changes neither the number of waves nor the share of wasted tiles by much. M and N beyond that say whether
 ///   64, which most tiles are multiples of, divides them, or leaves an `edge` of up to 8, which the planner may peel off, or a larger `rest`;
 /// - the number of batch entries or groups, bucketed in the same way;
+/// - whether sums may be f16;
 /// - whether matrix units may be used, because winners found without them say nothing about a context with them.
 ///
 /// The epilogue is left out: it costs every kernel about the same.
@@ -29,9 +30,10 @@ pub(crate) fn class(problem: &Problem, caps: &Caps) -> Result<String> {
         Grouping::Batched => "batch",
         Grouping::RaggedM { .. } => "groups",
     };
+    let sums = if problem.accumulation() == DType::F16 { " f16 sums" } else { "" };
     let coop = if caps.coop.is_empty() { "" } else { " coop" };
     let (layout, k, entries) = (problem.layout(), bucket(k), bucket(entries));
-    Ok(format!("{a} {b} {c} {layout} {}x{}x{k} {grouping} {entries}{coop}", tiled(m), tiled(n)))
+    Ok(format!("{a} {b} {c} {layout} {}x{}x{k} {grouping} {entries}{sums}{coop}", tiled(m), tiled(n)))
 }
 
 fn operand(operand: &Operand, [rows, cols]: [u64; 2], entries: u64) -> String {
@@ -64,7 +66,7 @@ fn tiled(size: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewise_core::{DType, Format};
+    use tilewise_core::Format;
 
     fn of(problem: &Problem) -> String {
         class(problem, &Caps::webgpu_default()).unwrap()
@@ -117,6 +119,12 @@ mod tests {
         let coop = tilewise_core::CoopMatrix { size: 16, operands: DType::F16, sums: DType::F32 };
         let coop = Caps { coop: vec![coop], ..Caps::webgpu_default() };
         assert_eq!(class(&problem, &coop).unwrap(), of(&problem) + " coop");
+        // A permission that changes nothing is none.
+        let permitted = |dtype| Problem { allow_f16_accumulation: true, ..Problem::dense(dtype, 512, 512, 512) };
+        assert_eq!(of(&permitted(DType::F32)), of(&problem));
+        let half = of(&Problem::dense(DType::F16, 512, 512, 512));
+        assert_eq!(of(&permitted(DType::F16)), half.clone() + " f16 sums");
+        assert_eq!(class(&permitted(DType::F16), &coop).unwrap(), half + " f16 sums coop");
     }
 
     #[test]

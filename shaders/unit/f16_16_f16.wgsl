@@ -1,0 +1,11 @@
+// Matrix unit: 16×16 matrices of f16, sums in f16, for problems that permit it.
+
+alias Element = f16;
+alias Sum = f16;
+alias A_Matrix = coop_mat16x16<f16, A>;
+alias B_Matrix = coop_mat16x16<f16, B>;
+alias C_Matrix = coop_mat16x16<f16, C>;
+
+const SIZE: u32 = 16u;
+// Elements in 16 bytes.
+const VECTOR: u32 = 8u;

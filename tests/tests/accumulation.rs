@@ -1,0 +1,112 @@
+//! Sums in f16: only by permission, only on matrix units that have them, and otherwise as if there were no such thing.
+
+use std::collections::BTreeSet;
+use tilewise::{Context, DType, Gemm, Tensor};
+use tilewise_core::caps::{Caps, RECORDED};
+use tilewise_core::plan::{Choice, choices};
+use tilewise_core::{Error, Format, Operand, Problem, plan};
+use tilewise_shaders::LIBRARY;
+use tilewise_tests::adapters;
+use tilewise_tests::sanitized::cases::devices;
+
+/// Names of the variants whose sums are f16.
+fn half_sums() -> BTreeSet<String> {
+    let variants =
+        LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
+    let half = variants.filter(|(_, variant)| variant.unit.is_some_and(|unit| unit.matrix.sums == DType::F16));
+    half.map(|(kernel, variant)| format!("{}/{}", kernel.name, variant.name)).collect()
+}
+
+/// The same problem without permission and with it.
+fn both(problem: Problem) -> [Problem; 2] {
+    [false, true].map(|allow_f16_accumulation| Problem { allow_f16_accumulation, ..problem })
+}
+
+fn square(side: u64) -> Problem {
+    Problem::dense(DType::F16, side, side, side)
+}
+
+fn recorded(name: &str) -> Caps {
+    RECORDED.iter().find(|(known, _)| *known == name).expect("caps of that name").1()
+}
+
+fn name(choice: &Choice) -> String {
+    format!("{}/{}", choice.kernel, choice.variant)
+}
+
+#[test]
+fn refused_by_name_without_permission() {
+    let names = half_sums();
+    assert!(names.len() >= 2, "{names:?}");
+    for kernel in &names {
+        let [refused, taken] =
+            both(square(64)).map(|p| plan(&p, &devices()[0], &LIBRARY, Some(&kernel.parse().unwrap())));
+        match refused {
+            Err(Error::NoKernel(why)) => assert!(why.contains("allow_f16_accumulation"), "{why}"),
+            other => panic!("{kernel}: {other:?}"),
+        }
+        assert_eq!(&name(&taken.unwrap().choice.unwrap()), kernel);
+        // No permission makes up for a unit that is not there.
+        let forced = kernel.parse().unwrap();
+        match plan(&both(square(64))[1], &devices()[1], &LIBRARY, Some(&forced)) {
+            Err(Error::NoKernel(why)) => assert!(why.contains("no matrix unit"), "{why}"),
+            other => panic!("{kernel}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn chosen_only_with_permission() {
+    for caps in ["nvidia-h200", "apple-m4-max"].map(recorded) {
+        for side in [64, 333, 1024, 4096] {
+            let [without, with] = both(square(side))
+                .map(|problem| choices(&problem, &caps, &LIBRARY).unwrap().iter().map(name).collect::<BTreeSet<_>>());
+            let added: BTreeSet<_> = with.difference(&without).cloned().collect();
+            assert!(
+                without.is_subset(&with) && !added.is_empty() && added.is_subset(&half_sums()),
+                "{side}: {added:?}"
+            );
+        }
+        let [without, with] =
+            both(square(4096)).map(|problem| plan(&problem, &caps, &LIBRARY, None).unwrap().choice.unwrap());
+        assert!(half_sums().contains(&name(&with)), "{}: {with} ", caps.name);
+        assert!(with.cost < without.cost, "{}: {with} {without}", caps.name);
+    }
+}
+
+/// Where the device has no unit for it, or an operand is not f16, the plan is what it is without.
+#[test]
+fn changes_nothing_elsewhere() {
+    let mut f32_sums = recorded("nvidia-h200");
+    f32_sums.coop.retain(|matrix| matrix.sums == DType::F32);
+    let wide = Operand::packed(Format::Dense(DType::F32), 1, 1024, 1024);
+    let problems = [
+        (square(1024), vec![f32_sums, recorded("browser"), recorded("lavapipe")]),
+        (Problem { a: wide, ..square(1024) }, vec![recorded("nvidia-h200")]),
+        (Problem { b: wide, ..square(1024) }, vec![recorded("nvidia-h200")]),
+        (Problem::dense(DType::BF16, 1024, 1024, 1024), vec![recorded("nvidia-h200"), recorded("apple-m1")]),
+    ];
+    for (problem, devices) in problems {
+        for caps in devices {
+            let [without, with] = both(problem).map(|problem| plan(&problem, &caps, &LIBRARY, None).unwrap());
+            assert_eq!((without.choice, without.passes), (with.choice, with.passes), "{}", caps.name);
+        }
+    }
+}
+
+/// The builder says it to the planner, and a product that needs no such unit comes out the same to the bit.
+#[test]
+fn by_the_builder() {
+    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
+    for context in contexts {
+        let values: Vec<f32> = (0..64 * 64).map(|i| ((i * 37 % 101) as f32 - 50.0) / 64.0).collect();
+        let a = Tensor::upload(&context, &values, &[64, 64]).unwrap();
+        let [strict, permitted] = [false, true].map(|allow| Gemm::new(&a, &a).allow_f16_accumulation(allow));
+        assert!(!Gemm::new(&a, &a).problem().unwrap().allow_f16_accumulation);
+        assert!(
+            !strict.problem().unwrap().allow_f16_accumulation && permitted.problem().unwrap().allow_f16_accumulation
+        );
+        let [strict, permitted] = [strict, permitted].map(|gemm| gemm.run().unwrap().read_bytes_blocking().unwrap());
+        assert_eq!(strict, permitted);
+    }
+}
