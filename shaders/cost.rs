@@ -32,8 +32,8 @@ pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
 /// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less, and sums in f16, which take half the registers, more.
 pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     let (arithmetic, invocations) = match (variant.bm * variant.bn, constant(variant, "BK")) {
+        (16_384.., 64..) => (4.7, 280.0),
         (16_384.., _) => (5.9, 256.0),
-        (8_192.., _) => (4.7, 280.0),
         (4_096.., 64..) => (4.5, 270.0),
         (4_096.., _) => (2.75, 240.0),
         (2_048.., _) => (2.2, 280.0),

@@ -1,10 +1,10 @@
-// The end of a mainloop that stores its result: four neighbouring columns of a row, of which those beyond the edge are dropped. The column is a
-// multiple of 4, so an invocation owns every word of C that it writes.
+// The end of a mainloop that stores its result: up to four neighbouring columns of a row, of which those beyond the edge are dropped. The column is a
+// multiple of 4, so an invocation owns every word of C that it writes; of C_STEP, where it says so itself.
 
-fn store4(tile: Tile, row: u32, col: u32, sums: vec4<f32>) {
+fn store(tile: Tile, row: u32, col: u32, columns: u32, sums: vec4<f32>) {
     if row >= tile.row_end || col >= params.n {
         return;
     }
-    let n = min(params.n - col, 4u);
+    let n = min(params.n - col, columns);
     c_store4(c_index(tile.batch, row, col), n, epilogue(tile.batch, tile.group, row, col, n, sums));
 }

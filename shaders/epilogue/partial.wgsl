@@ -3,7 +3,10 @@
 
 @group(0) @binding(9) var<storage, read_write> partial_sums: array<vec4<f32>>;
 
-fn store4(tile: Tile, row: u32, col: u32, sums: vec4<f32>) {
+// Columns that are stored together.
+const C_STEP: u32 = 4u;
+
+fn store(tile: Tile, row: u32, col: u32, columns: u32, sums: vec4<f32>) {
     if row >= tile.row_end || col >= params.n {
         return;
     }

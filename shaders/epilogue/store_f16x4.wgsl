@@ -1,5 +1,8 @@
 // Output in f16 with the extension, four elements at a time: offset, strides and the number of columns are multiples of 4.
 
+// Columns that are stored together.
+const C_STEP: u32 = 4u;
+
 @group(0) @binding(3) var<storage, read_write> c_data: array<vec4<f16>>;
 
 // n is 4.

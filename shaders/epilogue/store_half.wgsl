@@ -3,6 +3,9 @@
 
 const C_BF16: bool = false; //param
 
+// Columns that are stored together.
+const C_STEP: u32 = 4u;
+
 @group(0) @binding(3) var<storage, read_write> c_data: array<u32>;
 
 fn c_load(i: u32) -> f32 {

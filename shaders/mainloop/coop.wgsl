@@ -27,12 +27,19 @@ const DEPTH: u32 = BK / SUBGROUPS_K;
 // A subgroup's matrices along M and along N.
 const MATRICES_M: u32 = BM / SUBGROUPS_M / SIZE;
 const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
-// Vectors of four in a row of a matrix, and in all of it.
-const QUADS_N: u32 = SIZE / 4u;
-const QUADS: u32 = SIZE * QUADS_N;
+// Elements of a matrix.
+const ELEMENTS: u32 = SIZE * SIZE;
 
 // A matrix of sums per subgroup: WGSL gives no access to the elements of one in registers.
-var<workgroup> shown: array<vec4<Sum>, PARTS * SUBGROUPS_K * QUADS>;
+var<workgroup> shown: array<vec4<Sum>, PARTS * SUBGROUPS_K * ELEMENTS / 4u>;
+
+// C_STEP elements from here on, and nothing that is meant after them.
+fn shown_at(at: u32) -> vec4<f32> {
+    if C_STEP == 4u {
+        return vec4<f32>(shown[at / 4u]);
+    }
+    return vec4<f32>(f32(shown[at / 4u][at % 4u]));
+}
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -89,21 +96,21 @@ fn main(
         for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
             {
                 let matrix = sums[i * MATRICES_N + j];
-                let place = &shown[subgroup * QUADS];
-                let ld = QUADS_N;
+                let place = &shown[subgroup * (ELEMENTS / 4u)];
+                let ld = SIZE / 4u;
                 coopStoreT(matrix, place, ld);
             }
             workgroupBarrier();
-            for (var at = thread; at < PARTS * QUADS; at += THREADS) {
+            for (var at = thread * C_STEP; at < PARTS * ELEMENTS; at += THREADS * C_STEP) {
                 // The subgroups that share a part lie PARTS matrices apart.
-                var sum = vec4<f32>(shown[at]);
+                var sum = shown_at(at);
                 for (var k_part = 1u; k_part < SUBGROUPS_K; k_part += 1u) {
-                    sum += vec4<f32>(shown[k_part * PARTS * QUADS + at]);
+                    sum += shown_at(k_part * PARTS * ELEMENTS + at);
                 }
-                let quad = at % QUADS;
-                let row = tile.row + at / QUADS / SUBGROUPS_N * MATRICES_M * SIZE + i * SIZE + quad / QUADS_N;
-                let col = tile.col + at / QUADS % SUBGROUPS_N * MATRICES_N * SIZE + j * SIZE + quad % QUADS_N * 4u;
-                store4(tile, row, col, sum);
+                let part_at = at / ELEMENTS;
+                let row = tile.row + (part_at / SUBGROUPS_N * MATRICES_M + i) * SIZE + at % ELEMENTS / SIZE;
+                let col = tile.col + (part_at % SUBGROUPS_N * MATRICES_N + j) * SIZE + at % SIZE;
+                store(tile, row, col, C_STEP, sum);
             }
             workgroupBarrier();
         }

@@ -13,5 +13,5 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if !tile.live || row >= tile.row_end || col >= params.n {
         return;
     }
-    store4(tile, row, col, all_parts(tile.batch, row, col));
+    store(tile, row, col, 4u, all_parts(tile.batch, row, col));
 }

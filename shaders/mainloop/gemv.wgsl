@@ -106,7 +106,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         for (var i = thread; i < ROUND * LANES; i += THREADS) {
             let quad = first * ROUND + i / LANES;
             let at = i / LANES * THREADS + i % LANES;
-            store4(tile, tile.row + quad / QUADS, tile.col + i % LANES * COLS + quad % QUADS * 4u, stripes[at]);
+            store(tile, tile.row + quad / QUADS, tile.col + i % LANES * COLS + quad % QUADS * 4u, 4u, stripes[at]);
         }
         workgroupBarrier();
     }

@@ -29,5 +29,5 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         );
         sum = fma(vec4<f32>(a_at(a, row, k)), columns, sum);
     }
-    store4(tile, row, col, sum);
+    store(tile, row, col, 4u, sum);
 }

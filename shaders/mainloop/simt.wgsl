@@ -96,7 +96,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     for (var i = 0u; i < TM; i += 1u) { //unroll
         let row = tile.row + (i / 4u * THREADS_M + m_quad) * 4u + i % 4u;
         for (var j = 0u; j < TN4; j += 1u) { //unroll
-            store4(tile, row, tile.col + (j * THREADS_N + n_quad) * 4u, sums[i * TN4 + j]);
+            store(tile, row, tile.col + (j * THREADS_N + n_quad) * 4u, 4u, sums[i * TN4 + j]);
         }
     }
 }

@@ -11,6 +11,7 @@ const MOST_LINES: usize = 500;
 
 // Joined from halves, so that this file does not accuse itself.
 const MARKERS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
+const CONFLICT: [&str; 2] = [concat!("<<<<", "<<< "), concat!(">>>>", ">>> ")];
 const UNSAFE: [&str; 2] = [concat!("unsafe", " {"), concat!("unsafe", " impl")];
 const SHADER_TEXT: [&str; 2] = [concat!("@", "compute"), concat!("workgroup", "Barrier(")];
 
@@ -78,6 +79,9 @@ fn examine(path: &str, text: &str) -> Vec<String> {
     for (number, line) in lines.iter().enumerate() {
         if let Some(marker) = MARKERS.iter().find(|marker| line.contains(*marker)) {
             complain(number, format!("{marker} is read by nobody: do it now, or open an issue and drop the note"));
+        }
+        if CONFLICT.iter().any(|mark| line.starts_with(mark)) {
+            complain(number, "a merge left both sides here: keep one text".to_owned());
         }
         if !is_rust || is_comment(line) {
             continue;
@@ -148,6 +152,14 @@ mod tests {
             assert_eq!(lines_of("a.md", &format!("{marker}\n")), [1]);
         }
         assert!(lines_of("a.rs", "// to do\n").is_empty());
+    }
+
+    #[test]
+    fn conflicts() {
+        for mark in CONFLICT {
+            assert_eq!(lines_of("a.md", &format!("kept\n{mark}side\n")), [2]);
+            assert!(lines_of("a.md", &format!("kept {mark}\n")).is_empty());
+        }
     }
 
     #[test]
