@@ -29,9 +29,12 @@ pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
     tiled(problem, caps, variant, splits, shares)
 }
 
-/// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less, and sums in f16, which take half the registers, more.
+/// As other tiles, with the arithmetic of matrix units; of that, small tiles reach less. Sums in f16 leave registers for larger parts and more loads.
 pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
+    let half_sums = variant.unit.is_some_and(|unit| unit.matrix.sums == DType::F16);
     let (arithmetic, invocations) = match (variant.bm * variant.bn, constant(variant, "BK")) {
+        (16_384.., _) if half_sums => (6.9, 256.0),
+        (4_096.., 64..) if half_sums => (4.7, 270.0),
         (16_384.., 64..) => (4.7, 280.0),
         (16_384.., _) => (5.9, 256.0),
         (4_096.., 64..) => (4.5, 270.0),
@@ -39,8 +42,6 @@ pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
         (2_048.., _) => (2.2, 280.0),
         _ => (1.65, 480.0),
     };
-    let half = variant.unit.is_some_and(|unit| unit.matrix.sums == DType::F16);
-    let arithmetic = if half { 1.05 * arithmetic } else { arithmetic };
     let shares = Shares { arithmetic, invocations, latency: 1.0, bandwidth: 0.95, start: 30.0, passed: 0.6 };
     tiled(problem, caps, variant, splits, shares)
 }
