@@ -33,7 +33,8 @@ pub(crate) fn simt_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
 pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     let half_sums = variant.unit.is_some_and(|unit| unit.matrix.sums == DType::F16);
     let (arithmetic, invocations) = match (variant.bm * variant.bn, constant(variant, "BK")) {
-        (16_384.., _) if half_sums => (6.9, 256.0),
+        (32_768.., _) if half_sums => (7.2, 256.0),
+        (16_384.., _) if half_sums => (6.8, 256.0),
         (4_096.., 64..) if half_sums => (4.7, 270.0),
         (16_384.., 64..) => (4.7, 280.0),
         (16_384.., _) => (5.9, 256.0),

@@ -52,7 +52,7 @@ impl Rng {
 pub enum Data {
     /// Uniform numbers in ±\[1/64, 1\], rounded to the operand's type.
     Random,
-    /// ±1 and ±2: sums of products are small integers, which every type and order of summation holds exactly.
+    /// ±1 and ±2: sums of products are small integers, which every type and order of summation holds exactly; f16 those of 512 products and fewer.
     Integers,
     /// 1 on the diagonal, 0 elsewhere.
     Identity,
