@@ -38,9 +38,10 @@ pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
         (4_096.., 64..) if half_sums => (4.7, 270.0),
         (16_384.., 64..) => (4.7, 280.0),
         (16_384.., _) => (5.9, 256.0),
+        (8_192.., _) => (4.7, 280.0),
         (4_096.., 64..) => (4.5, 270.0),
         (4_096.., _) => (2.75, 240.0),
-        (2_048.., _) => (2.2, 280.0),
+        (2_048.., _) => (3.15, 240.0),
         _ => (1.65, 480.0),
     };
     let shares = Shares { arithmetic, invocations, latency: 1.0, bandwidth: 0.95, start: 30.0, passed: 0.6 };
@@ -53,7 +54,7 @@ struct Shares {
     arithmetic: f64,
     /// Invocations that hide a core's latencies.
     invocations: f64,
-    /// How much is left with fewer: their share of those, to this power.
+    /// How much is left with fewer workgroups: their share of those, to this power.
     latency: f64,
     /// Of the memory's bandwidth.
     bandwidth: f64,
@@ -68,12 +69,14 @@ fn tiled(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, shares:
     let rates = caps.rates();
     let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (problem.k as f64 / splits as f64 + shares.start);
     let per_core = tiles(problem, variant) * splits as f64 / rates.cores;
-    let waves = per_core.ceil();
-    let resident = f64::from(variant.threads) * per_core.clamp(1.0, 8.0);
-    let hidden = (resident / shares.invocations).min(1.0).powf(shares.latency);
+    // Workgroups that hide a core's latencies take turns; what is left over at the end has fewer to do so, and takes longer.
+    let together = (shares.invocations / f64::from(variant.threads)).round().max(1.0);
+    let rest = per_core.ceil() % together;
+    let last = if rest > 0.0 { rest / (rest / together).powf(shares.latency) } else { 0.0 };
+    let turns = per_core.ceil() - rest + last;
     // Cores that have the chip's power to themselves run faster.
     let clock = if per_core < 1.0 { 1.15 } else { 1.0 };
-    let arithmetic = waves * tile / (rates.core_flops * shares.arithmetic * hidden * clock);
+    let arithmetic = turns * tile / (rates.core_flops * shares.arithmetic * clock);
     // Larger tiles pass fewer elements through caches and workgroup memory. Some of that hides behind the arithmetic.
     let edge = shares.passed * f64::from(variant.bm + variant.bn);
     let reads = tiles(problem, variant) * edge * problem.k as f64 / (CACHE_SPEED * rates.bandwidth);

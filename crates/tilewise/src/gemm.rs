@@ -137,7 +137,8 @@ impl<'a> Gemm<'a> {
     /// kernel where the device has matrix units for it and it is expected to be faster, and sums in f32 everywhere else, as on the CPU.
     ///
     /// It costs accuracy and range. Each of the K additions may err by 2⁻¹¹ of the partial sum instead of 2⁻²⁴, so that the error grows with K, and a partial
-    /// sum beyond 65504 becomes infinite, whatever the type of C and however small alpha is. The parts of a split K are added in f32, and the epilogue is computed in f32.
+    /// sum beyond 65504 becomes infinite, whatever the type of C and however small alpha is. The parts of a split K are added in f32, in which the epilogue is
+    /// computed, too.
     pub fn allow_f16_accumulation(mut self, allow: bool) -> Self {
         self.allow_f16_accumulation = allow;
         self

@@ -187,7 +187,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Each element: c first, then the products in the order of k, each added by an fma in the type of the sums, as coarse as devices are at most; integers in f32.
+    /// Each element: c first, then the products in the order of k, each added by an fma and rounded to the type of the sums, which is the most that a device
+    /// rounds. Integers are added in f32.
     fn multiply_add(&mut self, dst: Reg, [a, b, c]: [&[Reg]; 3], [a_shape, b_shape, c_shape]: [CoopShape; 3]) {
         let size = self.options.subgroup_size;
         for (start, _) in self.subgroups() {
