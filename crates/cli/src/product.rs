@@ -135,7 +135,7 @@ impl Job<'_> {
         let error = if self.execution.check { Some(inputs(&|inputs| measured.check(inputs))?) } else { None };
         self.output.write(&measured.array)?;
 
-        let Problem { a, b, k, .. } = measured.problem;
+        let Problem { a, b, k, allow_f16_accumulation, .. } = measured.problem;
         let Array { dtype, shape, .. } = &measured.array;
         let clock = match measured.timing.method {
             Method::Timestamps => "on the GPU",
@@ -144,7 +144,8 @@ impl Job<'_> {
         };
         writeln!(out, "adapter  {}", adapter_text(self.context))?;
         let (layout, c) = (measured.problem.layout(), shape_text(shape));
-        writeln!(out, "product  {layout}, K = {k}, {} by {} gives {c} {dtype}", a.format, b.format)?;
+        let sums = if allow_f16_accumulation { ", sums may be f16" } else { "" };
+        writeln!(out, "product  {layout}, K = {k}, {} by {} gives {c} {dtype}{sums}", a.format, b.format)?;
         writeln!(out, "kernel   {}", measured.kernel)?;
         writeln!(out, "time     {} {clock}, {} TFLOP/s", measured.time_text(), measured.rate_text())?;
         if let Some(error) = error {

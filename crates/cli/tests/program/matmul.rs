@@ -209,3 +209,20 @@ fn the_report_names_adapter_kernel_time_and_rate() {
         }
     }
 }
+
+/// Software has no matrix units that it would change anything on; what is asked for is said.
+#[test]
+fn sums_in_f16_may_be_permitted() {
+    let (m, n, k) = (5, 6, 7);
+    let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+    let bench = Bench::new();
+    bench.npy("a.npy", &[m, k], &a);
+    bench.npy("b.npy", &[k, n], &b);
+    for adapter in adapters() {
+        for flag in ["", "--allow-f16-accumulation"] {
+            let report = bench.succeed(&format!("matmul a.npy b.npy -o c.npy --adapter {adapter} --check {flag}"));
+            assert_eq!(report.contains("sums may be f16"), !flag.is_empty(), "{report}");
+            assert_close(&bench.read_npy("c.npy").1, &product(&a, &b, m, n, k), CLOSE);
+        }
+    }
+}
