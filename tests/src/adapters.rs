@@ -85,7 +85,12 @@ fn is(adapter: &AdapterDescription, word: &str) -> bool {
 
 /// Opens an adapter by name, as any user would.
 pub fn open(name: &str) -> tilewise::Result<Context> {
-    Context::with_options(&ContextOptions { pipeline_cache: None, tuned: None, ..ContextOptions::adapter(name) })
+    Context::with_options(&ContextOptions {
+        pipeline_cache: None,
+        tuned: None,
+        matrix_units: Some(true),
+        ..ContextOptions::adapter(name)
+    })
 }
 
 /// Every adapter that can be opened. Those that cannot are printed with the reason.

@@ -347,7 +347,7 @@ fn options() {
     for adapter in adapters() {
         let options = ContextOptions {
             kernel: Some("naive".into()),
-            matrix_units: false,
+            matrix_units: Some(false),
             tuned: None,
             pipeline_cache: None,
             ..ContextOptions::adapter(adapter.name())

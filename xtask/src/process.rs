@@ -78,6 +78,23 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> String {
     format!("`{}` cannot be started: {error}", shown(command))
 }
 
+/// Builds a program of the workspace and returns its path. With a test beside it, which the tests' own build has made as well: without any, cargo
+/// would leave the features that tests need out of dependencies, and build those and all that stands on them once more.
+pub(crate) fn build_program(name: &str) -> Result<String> {
+    let mut build = cargo(["build", "--workspace", "--all-features", "--bin", name, "--test", "adapters"]);
+    let messages = capture(build.args(["--message-format", "json-render-diagnostics"]))?;
+    executable(&messages, name).ok_or(format!("cargo build names no executable for the program {name}"))
+}
+
+/// Where a program is, by cargo's messages.
+fn executable(messages: &str, name: &str) -> Option<String> {
+    messages.lines().find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let path = message["executable"].as_str()?;
+        (message["target"]["name"] == name && message["target"]["kind"][0] == "bin").then(|| path.to_owned())
+    })
+}
+
 /// The first program of that name on PATH.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let file = format!("{name}{}", env::consts::EXE_SUFFIX);
@@ -89,4 +106,25 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Comma
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args);
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::executable;
+
+    #[test]
+    fn a_program_among_other_targets() {
+        let message = |kind: &str, name: &str, path: &str| {
+            format!(r#"{{"target":{{"kind":["{kind}"],"name":"{name}"}},"executable":{path}}}"#)
+        };
+        let messages = [
+            message("lib", "a", "null"),
+            message("bin", "b", r#""/b""#),
+            message("test", "a", r#""/test""#),
+            "no message".to_owned(),
+            message("bin", "a", r#""/a""#),
+        ];
+        assert_eq!(executable(&messages.join("\n"), "a").as_deref(), Some("/a"));
+        assert_eq!(executable(&messages.join("\n"), "c"), None);
+    }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::adapters::{self, Adapters};
 use crate::check_targets::{self, Outcome};
-use crate::process::{Result, capture, cargo, run, tee};
+use crate::process::{Result, build_program, cargo, run, tee};
 use crate::{budget, mutate, tidy};
 
 /// What selects the same build of the dependencies everywhere.
@@ -100,7 +100,7 @@ fn summaries(output: &str) -> Vec<String> {
 
 /// The program's main job: once on a GPU's driver, once with none, where it must turn to the CPU by itself.
 fn demos(report: &mut Report, adapters: &Adapters) -> Result {
-    let program = report.step("program", build_program)?;
+    let program = report.step("program", || build_program("tilewise"))?;
     let demo = || {
         let mut command = Command::new(&program);
         command.arg("demo");
@@ -122,18 +122,6 @@ fn demos(report: &mut Report, adapters: &Adapters) -> Result {
         report.step("demo", || run(&mut demo()))?;
         report.step("demo on the CPU", || expect_in(&tee(demo().env("TILEWISE_ADAPTER", "cpu"))?, "cpu"))
     }
-}
-
-/// Builds the program and returns its path. `cargo run -p tilewise-cli` would select one package, and rebuild wgpu.
-fn build_program() -> Result<String> {
-    let mut build = cargo(["build"]);
-    build.args(EVERYTHING).args(["--bin", "tilewise", "--message-format", "json-render-diagnostics"]);
-    let messages = capture(&mut build)?;
-    let executable = |line: &str| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        message["executable"].as_str().map(str::to_owned)
-    };
-    messages.lines().find_map(executable).ok_or("cargo build names no executable for the program tilewise".to_owned())
 }
 
 /// A demo that ran elsewhere than asked would prove nothing.

@@ -1,6 +1,6 @@
 //! What to run: entry point, grid, buffers, overrides.
 
-use crate::{Error, Options, Report, Shader, compile, machine};
+use crate::{Error, Options, Report, Shader, machine};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -145,7 +145,6 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// `Entry`, `Override`, `Binding` and `Limit` for what does not fit the shader, `Unsupported` for what this crate does not execute.
     pub fn run(&self) -> Result<Report, Error> {
-        let program = compile::compile(self)?;
-        machine::run(self, &program)
+        machine::run(self, &*self.shader.compiled(self)?)
     }
 }

@@ -30,7 +30,7 @@ pub(crate) enum Len {
 }
 
 /// An index that an access rests on, kept to explain it when it fails.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Check {
     pub(crate) index: Reg,
     pub(crate) signed: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Check {
 }
 
 /// A place in memory: `offset` bytes, plus those in the register `dynamic`, where [`OUTSIDE`] marks an index out of bounds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pointer {
     pub(crate) global: GlobalId,
     pub(crate) offset: u32,
@@ -56,7 +56,7 @@ pub(crate) const OUTSIDE: u32 = u32::MAX;
 pub(crate) const CONSTANT: Reg = 1 << 31;
 
 /// A place in the invocation's own variables: plane `plane`, plus that in `dynamic`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slot {
     pub(crate) plane: u32,
     pub(crate) dynamic: Option<Reg>,
@@ -102,7 +102,7 @@ pub(crate) struct CoopShape {
 }
 
 /// One operation, on every invocation at once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Op {
     Unary {
         f: Unary,
@@ -273,14 +273,14 @@ pub(crate) enum Op {
 }
 
 /// An operation and where it comes from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Inst {
     pub(crate) op: Op,
     pub(crate) site: SiteId,
 }
 
 /// Structured control flow.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Node {
     /// `arithmetic` scalar operations of arithmetic among them.
     Code {
@@ -315,7 +315,7 @@ pub(crate) enum Node {
     },
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Case {
     /// Empty for `default`.
     pub(crate) values: Vec<u32>,
@@ -348,7 +348,7 @@ pub(crate) enum Source {
 }
 
 /// A variable that lies in memory.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Global {
     pub(crate) name: String,
     pub(crate) space: Space,
@@ -362,7 +362,7 @@ pub(crate) struct Global {
 }
 
 /// A variable of the invocation's own: function, private, or the result of a call.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Local {
     pub(crate) name: String,
     pub(crate) plane: u32,
@@ -401,4 +401,21 @@ pub(crate) struct Program {
     pub(crate) locals: Vec<Local>,
     pub(crate) checks: Vec<Check>,
     pub(crate) sites: Vec<Site>,
+}
+
+impl Program {
+    /// Whether runs of both do the same: they differ at most in where in the source things stand.
+    pub(crate) fn is_same(&self, other: &Program) -> bool {
+        let callers =
+            |program: &Program| program.sites.iter().map(|site| (site.span.is_some(), site.caller)).collect::<Vec<_>>();
+        self.workgroup_size == other.workgroup_size
+            && (self.registers, self.planes) == (other.registers, other.planes)
+            && self.constants == other.constants
+            && self.built_ins == other.built_ins
+            && self.globals == other.globals
+            && self.locals == other.locals
+            && self.checks == other.checks
+            && callers(self) == callers(other)
+            && self.body == other.body
+    }
 }

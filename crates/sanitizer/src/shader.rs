@@ -2,13 +2,16 @@
 
 mod text;
 
-use crate::Error;
+use crate::compile::{self, compile};
 use crate::deep::deep;
+use crate::program::Program;
+use crate::{Error, Launch, Options};
 use codespan_reporting::diagnostic::Diagnostic;
 use naga::WithSpan;
-use naga::front::wgsl::{Frontend, Options, ParseError};
+use naga::front::wgsl::{self, Frontend, ParseError};
 use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use text::{Position, Text};
 
 /// Parsed and validated WGSL, with its text for the reports.
@@ -19,6 +22,8 @@ pub struct Shader {
     text: Text,
     module: naga::Module,
     info: ModuleInfo,
+    /// What was compiled last, and what it depended on: one shader is mostly run in one way, many times.
+    compiled: Mutex<Option<(compile::Key, Arc<Program>)>>,
 }
 
 impl Shader {
@@ -65,7 +70,7 @@ impl Shader {
         let info = Validator::new(ValidationFlags::all(), Capabilities::all())
             .validate(&module)
             .map_err(|error| invalid(&text, &validation_diagnostic(&error, &text)))?;
-        Ok(Shader { name: name.to_owned(), source: source.to_owned(), text, module, info })
+        Ok(Shader { name: name.to_owned(), source: source.to_owned(), text, module, info, compiled: Mutex::default() })
     }
 
     /// The name given to [`parse`](Self::parse); `generated` for one of parts.
@@ -100,6 +105,28 @@ impl Shader {
         self.module.entry_points.iter().filter(compute).map(|entry| entry.name.as_str())
     }
 
+    /// Whether launches of this shader and of `other`, each with one entry point and with these options, do the same, whatever is bound: the two differ
+    /// at most in functions that nobody calls, in branches that a constant closes, and in where things stand. `false` says nothing.
+    ///
+    /// # Errors
+    /// As [`Launch::run`], for what is not executed here.
+    pub fn is_same_program(&self, other: &Shader, options: &Options) -> Result<bool, Error> {
+        let program = |shader: &Shader| shader.compiled(&Launch::new(shader).options(options.clone()));
+        Ok(program(self)?.is_same(&*program(other)?))
+    }
+
+    /// The compiled form for a launch of this shader.
+    pub(crate) fn compiled(&self, launch: &Launch<'_>) -> Result<Arc<Program>, Error> {
+        let key = compile::Key::of(launch);
+        let last = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, program)) = last().as_ref().filter(|(known, _)| *known == key) {
+            return Ok(program.clone());
+        }
+        let program = Arc::new(compile(launch)?);
+        *last() = Some((key, program.clone()));
+        Ok(program)
+    }
+
     /// The text as the reports show it.
     pub(crate) fn text(&self) -> &Text {
         &self.text
@@ -107,7 +134,7 @@ impl Shader {
 }
 
 fn module(source: &str, text: &Text) -> Result<naga::Module, Error> {
-    let mut options = Options::new();
+    let mut options = wgsl::Options::new();
     options.capabilities = Capabilities::all();
     deep(|| Frontend::new_with_options(options).parse(source))
         .map_err(|error| Error::Limit(format!("no thread to parse on: {error}")))?

@@ -406,3 +406,81 @@ fn uniform_loads_of_different_places() {
     assert_eq!(report.findings.len(), 1, "{}", report.render(&shader, false));
     assert_eq!(report.findings[0].kind.name(), "divergent-barrier");
 }
+
+#[test]
+fn constants_choose_branches() {
+    let shader = |kind: &str, on: bool| {
+        shader(&format!(
+            "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+             const KIND: u32 = {kind};
+             const ON: bool = {on};
+             fn of_kind() -> u32 {{
+                 switch KIND {{
+                     case 1u, 2u: {{ if ON {{ return 10u; }} return 11u; }}
+                     case 3u: {{ break; }}
+                     case 4u: {{ return 14u; }}
+                     default: {{ return 15u; }}
+                 }}
+                 return 13u;
+             }}
+             @compute @workgroup_size(1) fn main() {{ out[0] = of_kind(); }}"
+        ))
+    };
+    for (kind, on, expected) in
+        [("1u", true, 10), ("2u", true, 10), ("2u", false, 11), ("3u", true, 13), ("4u", true, 14), ("5u", true, 15)]
+    {
+        let shader = shader(kind, on);
+        assert_eq!(words(Launch::new(&shader), &shader, 1), [expected], "{kind} {on}");
+    }
+}
+
+#[test]
+fn a_shader_is_compiled_anew_for_other_options() {
+    let shader = shader(
+        "override FACTOR: u32 = 1u;
+         @group(0) @binding(0) var<storage, read_write> out: array<u32>;
+         var<workgroup> shared_word: u32;
+         @compute @workgroup_size(1) fn main() { out[0] = shared_word + 3u * FACTOR; }
+         @compute @workgroup_size(1) fn other() { out[0] = 7u; }",
+    );
+    let zeroed =
+        || Launch::new(&shader).entry("main").options(Options { zero_init: ZeroInit::ALL, ..Options::default() });
+    assert_eq!(words(zeroed(), &shader, 1), [3]);
+    assert_eq!(words(zeroed().constant("FACTOR", 2.0), &shader, 1), [6]);
+    assert_eq!(words(zeroed().constant("FACTOR", 4.0), &shader, 1), [12]);
+    assert_eq!(words(zeroed().entry("other"), &shader, 1), [7]);
+    let report = Launch::new(&shader).entry("main").bind(0, 0, Buffer::output(4)).run().unwrap();
+    assert_eq!(report.findings.len(), 1, "memory of workgroups is not zeroed any more");
+}
+
+#[test]
+fn programs_that_do_the_same() {
+    let text = "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+         const ON: bool = false;
+         fn unused(x: u32) -> u32 { return x * 5u; }
+         fn twice(x: u32) -> u32 { return x * 2u; }
+         @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) {
+             if ON { out[i + 1u] = 0u; }
+             out[i] = twice(i);
+         }";
+    let original = shader(text);
+    let same = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        shader(&text.replace(from, to)).is_same_program(&original, &Options::default()).unwrap()
+    };
+    assert!(same("x * 5u", "x / 12345u"), "nobody calls it");
+    assert!(same("i + 1u", "i + 1000u"), "the branch is closed");
+    assert!(same("out[i] = ", "/* longer */ out[i] = "), "the text does not matter");
+    for (from, to) in [
+        ("x * 2u", "x * 3u"),
+        ("x * 2u", "x + 2u"),
+        ("ON: bool = false", "ON: bool = true"),
+        ("workgroup_size(4)", "workgroup_size(5)"),
+        ("out[i] =", "out[0] ="),
+        ("out[i] = twice(i);", "if i < 4u { out[i] = twice(i); }"),
+        ("array<u32>", "array<u32, 4>"),
+        ("@binding(0)", "@binding(1)"),
+    ] {
+        assert!(!same(from, to), "{from} -> {to}");
+    }
+}

@@ -131,6 +131,15 @@ pub(crate) fn coop_of(adapter: &wgpu::Adapter) -> Vec<CoopMatrix> {
     adapter.cooperative_matrix_properties().into_iter().filter_map(square).collect()
 }
 
+/// PCI identifiers of the vendors on whose Vulkan drivers the suite has passed with matrix units: NVIDIA.
+const PROVEN: [u32; 1] = [0x10de];
+
+/// Whether matrix units are used where nobody says so. Through Vulkan their kernels rely on more than SPIR-V promises (ARCHITECTURE.md, "Matrix units"), so that
+/// each vendor's driver has to show it first.
+pub(crate) fn trusts_matrix_units(backend: wgpu::Backend, vendor: u32) -> bool {
+    backend != wgpu::Backend::Vulkan || PROVEN.contains(&vendor)
+}
+
 /// Metal reports every size that any GPU might have; those with simdgroup matrices have 32.
 fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
     match info.backend {
@@ -180,5 +189,19 @@ pub(crate) fn backend_name(backend: wgpu::Backend) -> &'static str {
         wgpu::Backend::Gl => "gl",
         wgpu::Backend::BrowserWebGpu => "browser-webgpu",
         wgpu::Backend::Noop => "noop",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matrix_units_are_used_where_they_are_proven() {
+        let (nvidia, amd, apple) = (0x10de, 0x1002, 0x106b);
+        assert!(trusts_matrix_units(wgpu::Backend::Vulkan, nvidia));
+        assert!(!trusts_matrix_units(wgpu::Backend::Vulkan, amd));
+        assert!(!trusts_matrix_units(wgpu::Backend::Vulkan, apple));
+        assert!(trusts_matrix_units(wgpu::Backend::Metal, 0));
     }
 }

@@ -26,8 +26,9 @@ pub struct ContextOptions {
     /// The kernel of every product that does not name its own, as [`Gemm::kernel`] takes it; a product that it cannot compute is an error.
     /// `TILEWISE_KERNEL`.
     pub kernel: Option<String>,
-    /// Whether kernels may use the matrix units. `TILEWISE_NO_COOP=1`: no.
-    pub matrix_units: bool,
+    /// Whether kernels may use the matrix units. Absent: where they rely on nothing unproven, which is on Metal, and through Vulkan with the drivers that
+    /// the suite has passed on, NVIDIA's so far. `TILEWISE_NO_COOP=1`: no; `TILEWISE_NO_COOP=0`: wherever there are some.
+    pub matrix_units: Option<bool>,
 }
 
 impl ContextOptions {
@@ -155,7 +156,13 @@ impl Context {
 
     fn on_gpu(gpu: Gpu, coop: Vec<CoopMatrix>, options: &ContextOptions) -> Context {
         let info = gpu.device.adapter_info();
-        let coop = if options.matrix_units { coop } else { Vec::new() };
+        let trusted = adapter::trusts_matrix_units(info.backend, info.vendor);
+        if options.matrix_units.is_none() && !trusted && !coop.is_empty() {
+            log::info!(
+                "matrix units stay unused: unproven with this driver (ContextOptions::matrix_units, TILEWISE_NO_COOP=0)"
+            );
+        }
+        let coop = if options.matrix_units.unwrap_or(trusted) { coop } else { Vec::new() };
         let caps = adapter::caps(&info, gpu.device.features(), &gpu.device.limits(), coop);
         let winners = options.tuned.as_deref().map(|folder| Winners::open(folder, &info)).unwrap_or_default();
         let preferences = Preferences::new(options, winners);

@@ -9,7 +9,7 @@
 //! | `TILEWISE_CACHE_DIR` | folder of compiled pipelines and of the tuner's winners, by default the user's cache folder; empty: nowhere | `pipeline_cache`, `tuned` |
 //! | `TILEWISE_NO_TUNED` | `1`: the tuner's file is neither read nor written | `tuned` |
 //! | `TILEWISE_KERNEL` | the kernel of every product that does not name its own: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts), `coop/64x64x32+pad16` (16 elements between lines in workgroup memory) | `kernel` |
-//! | `TILEWISE_NO_COOP` | `1`: matrix units stay unused | `matrix_units` |
+//! | `TILEWISE_NO_COOP` | `1`: matrix units stay unused; `0`: they are used wherever there are some; without it, where the suite has passed | `matrix_units` |
 //!
 //! Padding can be forced where the kernel has some, which are those for matrix units (`coop`), as a multiple of 16 bytes for which there is workgroup
 //! memory; with parts of K, as in `coop/64x64x32+pad16+k4`, too.
@@ -38,7 +38,7 @@ impl Default for ContextOptions {
             tuned: if flag("TILEWISE_NO_TUNED") { None } else { folder.clone() },
             pipeline_cache: folder,
             kernel: variable("TILEWISE_KERNEL"),
-            matrix_units: !flag("TILEWISE_NO_COOP"),
+            matrix_units: variable("TILEWISE_NO_COOP").map(|value| value == "0"),
         }
     }
 }
@@ -65,7 +65,7 @@ impl Preferences {
         if let Some(kernel) = &options.kernel {
             log::info!("every product uses kernel {kernel} ({SOURCE})");
         }
-        if !options.matrix_units {
+        if options.matrix_units == Some(false) {
             log::info!("matrix units stay unused (ContextOptions::matrix_units, TILEWISE_NO_COOP)");
         }
         Preferences { kernel: options.kernel.clone(), winners }

@@ -1,7 +1,7 @@
 //! Runs mutants against the cases.
 
 use super::Mutant;
-use crate::sanitized::{Failure, Job, Shaders, cases, options, planned};
+use crate::sanitized::{Failure, Job, Record, Shaders, cases, options, planned};
 use rayon::prelude::*;
 use std::collections::HashSet;
 use tilewise_sanitizer::{Kind, Options};
@@ -34,10 +34,8 @@ pub struct Bench {
 struct Case {
     job: Job,
     files: HashSet<&'static str>,
-    /// The output without any change.
-    bytes: Vec<u8>,
-    /// What the run costs, in operations of the sanitizer.
-    operations: u64,
+    /// The run without any change.
+    record: Record,
 }
 
 impl Bench {
@@ -75,46 +73,65 @@ impl Bench {
         let run = |(case, caps, rounded): &(crate::Case, tilewise_core::Caps, bool)| {
             let mut job = Job::new(case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
             job.rounded = *rounded;
-            let (outcome, operations) =
-                job.run_counted(&shaders, &options).map_err(|failure| format!("{failure}: {case:?}"))?;
+            let record = job.run_recorded(&shaders, &options).map_err(|failure| format!("{failure}: {case:?}"))?;
             let files = job.plan.passes.iter().flat_map(|pass| pass.parts.iter().map(|part| part.file)).collect();
-            Ok(Case { job, files, bytes: outcome.bytes, operations })
+            Ok(Case { job, files, record })
         };
         let mut jobs = prepared.par_iter().map(run).collect::<Result<Vec<_>, String>>()?;
-        jobs.sort_by_key(|case| case.operations);
+        jobs.sort_by_key(|case| case.record.operations);
         Ok(Bench { jobs, shaders })
     }
 
     /// Number of cases, and the operations of all of them.
     pub fn size(&self) -> (usize, u64) {
-        (self.jobs.len(), self.jobs.iter().map(|case| case.operations).sum())
+        (self.jobs.len(), self.jobs.iter().map(|case| case.record.operations).sum())
     }
 
     /// The fates of mutants, in their order.
     pub fn run(&self, mutants: &[Mutant]) -> Vec<Fate> {
-        mutants.par_iter().map(|mutant| self.fate(mutant).0).collect()
+        let fates = |neighbours: &[Mutant]| {
+            let mut order: Vec<&Case> = self.jobs.iter().collect();
+            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant).0).collect::<Vec<_>>()
+        };
+        mutants.par_chunks(NEIGHBOURS).flat_map_iter(fates).collect()
     }
 
     /// The fate of one mutant, and the case and the report that decided it.
     pub fn fate(&self, mutant: &Mutant) -> (Fate, String) {
+        self.try_in(&mut self.jobs.iter().collect::<Vec<_>>(), mutant)
+    }
+
+    /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest to notice the next mistake nearby.
+    fn try_in(&self, order: &mut [&Case], mutant: &Mutant) -> (Fate, String) {
         let original = FILES.iter().find(|(path, _)| *path == mutant.file).map_or("", |(_, text)| text);
         let text = mutant.apply(original);
         let shaders = Shaders::with(mutant.file, &text, &self.shaders);
         let options = quick();
         let mut same_bits = true;
-        for case in self.jobs.iter().filter(|case| case.files.contains(mutant.file)) {
-            let why = |failure: Failure| format!("{failure}\n    {:?}", case.job.prepared.case);
-            match case.job.run(&shaders, &options) {
-                Ok(outcome) => same_bits &= outcome.bytes == case.bytes,
-                Err(failure @ Failure::Invalid(_)) => return (Fate::Invalid, why(failure)),
-                Err(failure @ Failure::Refused(_)) => return (Fate::Refused, why(failure)),
-                Err(failure @ Failure::Wrong(_)) => return (Fate::Wrong, why(failure)),
-                Err(failure @ Failure::Found(kind, _)) => return (Fate::Found(kind), why(failure)),
-            }
+        for (at, case) in order.iter().enumerate().filter(|(_, case)| case.files.contains(mutant.file)) {
+            let failure = match case.job.run_changed(&case.record, &shaders, &options) {
+                Ok(same) => {
+                    same_bits &= same;
+                    continue;
+                }
+                Err(failure) => failure,
+            };
+            let fate = match failure {
+                Failure::Invalid(_) => Fate::Invalid,
+                Failure::Refused(_) => Fate::Refused,
+                Failure::Wrong(_) => Fate::Wrong,
+                Failure::Found(kind, _) => Fate::Found(kind),
+            };
+            let why = format!("{failure}\n    {:?}", case.job.prepared.case);
+            order[..=at].rotate_right(1);
+            return (fate, why);
         }
         (Fate::Survived { same_bits }, String::new())
     }
 }
+
+/// Mutants that are tried one after the other, in the order of the text.
+const NEIGHBOURS: usize = 16;
 
 /// One thread per run, since mutants run side by side; no loop of these cases is as long as the bound.
 fn quick() -> Options {

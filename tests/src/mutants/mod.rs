@@ -1,8 +1,9 @@
 //! The mutation check: plants one mistake at a time in the library's WGSL, and looks whether the suite notices.
 //!
-//! A deleted barrier, a weakened guard, a shifted index, an operand in another's place: each is a *mutant*. Its kernels' cases run in the sanitizer, the
-//! cheapest first, until one fails, which kills the mutant. One that survives all of them shows a hole in the suite, or makes no difference; those that
-//! make none are listed with the reason in `tests/mutants/explained.txt` ([`explained`]), and a survivor that is not listed there fails the check.
+//! A deleted barrier, a weakened guard, a shifted index, an operand in another's place: each is a *mutant*. The cases whose shaders it changes run in the
+//! sanitizer until one fails, which kills the mutant: first those that killed its neighbours in the text, then the cheapest. One that survives all of them
+//! shows a hole in the suite, or makes no difference; those that make none are listed with the reason in `tests/mutants/explained.txt` ([`explained`]),
+//! and a survivor that is not listed there fails the check.
 
 mod engine;
 pub mod explained;

@@ -60,6 +60,15 @@ impl<'a> Shaders<'a> {
         Shaders { replaced: Some((path, text, library)), parsed: Mutex::default() }
     }
 
+    /// Whether a pass's shader may do other than the library's.
+    fn changed(&self, pass: &Pass, options: &Options) -> bool {
+        let Some((path, _, library)) = self.replaced else { return false };
+        let same =
+            |(own, known): (Arc<Shader>, Arc<Shader>)| own.is_same_program(&known, options).is_ok_and(|same| same);
+        pass.parts.iter().any(|part| part.file == path)
+            && !self.get(pass).ok().zip(library.get(pass).ok()).is_some_and(same)
+    }
+
     fn get(&self, pass: &Pass) -> Parsed {
         let replaced = match self.replaced {
             Some((path, _, library)) if pass.parts.iter().all(|part| part.file != path) => return library.get(pass),
@@ -119,6 +128,23 @@ pub struct Job {
     pub rounded: bool,
 }
 
+/// What passes leave to those after them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    c: Vec<u8>,
+    scratch: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+/// A run that failed nowhere.
+pub struct Record {
+    outcome: Outcome,
+    /// What there was before each pass, and after the last.
+    written: Vec<Written>,
+    /// What it cost, in operations of the sanitizer.
+    pub operations: u64,
+}
+
 impl Job {
     /// Prepares a case for a device with these caps.
     ///
@@ -135,38 +161,81 @@ impl Job {
     /// # Errors
     /// The first of: no valid text, a finding, an output that is not the oracle's.
     pub fn run(&self, shaders: &Shaders<'_>, options: &Options) -> Result<Outcome, Failure> {
-        self.run_counted(shaders, options).map(|(outcome, _)| outcome)
+        self.run_recorded(shaders, options).map(|record| record.outcome)
     }
 
-    /// As [`run`](Self::run), with the number of operations that it took.
+    /// As [`run`](Self::run), with what every pass found and left.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn run_counted(&self, shaders: &Shaders<'_>, options: &Options) -> Result<(Outcome, u64), Failure> {
-        let mut c = self.prepared.old.bytes.clone();
-        let (mut scratch, mut packed) = (Vec::new(), vec![0; self.plan.packed_bytes as usize]);
+    pub fn run_recorded(&self, shaders: &Shaders<'_>, options: &Options) -> Result<Record, Failure> {
+        let mut written = vec![Written {
+            c: self.prepared.old.bytes.clone(),
+            scratch: Vec::new(),
+            packed: vec![0; self.plan.packed_bytes as usize],
+        }];
         let mut operations = 0;
-        for pass in &self.plan.passes {
-            let report = self.pass(pass, &*shaders.get(pass)?, options, [&c, &scratch, &packed])?;
-            operations += report.counters.operations;
-            for binding in pass.bindings.iter().filter(|binding| binding.writable) {
-                // A shader with a mistake in it may leave a binding out.
-                let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) else { continue };
-                match binding.role {
-                    Role::Scratch => scratch.clone_from(bytes),
-                    Role::Packed => packed[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
-                    _ => c[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
-                }
+        for (index, pass) in self.plan.passes.iter().enumerate() {
+            let mut next = written[index].clone();
+            operations += self.pass(pass, shaders, options, &mut next)?;
+            written.push(next);
+        }
+        let outcome = self.judge(written[self.plan.passes.len()].c.clone())?;
+        Ok(Record { outcome, written, operations })
+    }
+
+    /// As [`run`](Self::run), with one file replaced of those that were run for the record: passes that do what they did then, and find what they found,
+    /// leave what they left, and are not run again. Returns whether C has the bits that it had then.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_changed(&self, record: &Record, shaders: &Shaders<'_>, options: &Options) -> Result<bool, Failure> {
+        let (first, last) = (&record.written[0], &record.written[self.plan.passes.len()]);
+        let mut written = first.clone();
+        for (pass, known) in self.plan.passes.iter().zip(record.written.windows(2)) {
+            if written == known[0] && !shaders.changed(pass, options) {
+                written.clone_from(&known[1]);
+            } else {
+                self.pass(pass, shaders, options, &mut written)?;
             }
         }
+        let same = written.c == last.c;
+        if !same {
+            self.judge(written.c)?;
+        }
+        Ok(same)
+    }
+
+    fn judge(&self, c: Vec<u8>) -> Result<Outcome, Failure> {
         let outcome = self.prepared.judge(c).map_err(Failure::Wrong)?;
         if self.rounded {
             self.check_rounding(&outcome).map_err(Failure::Wrong)?;
         }
-        Ok((outcome, operations))
+        Ok(outcome)
     }
 
-    fn pass(&self, pass: &Pass, shader: &Shader, options: &Options, written: [&[u8]; 3]) -> Result<Report, Failure> {
+    /// Runs one pass on what those before it left, and returns the number of operations that it took.
+    fn pass(
+        &self,
+        pass: &Pass,
+        shaders: &Shaders<'_>,
+        options: &Options,
+        written: &mut Written,
+    ) -> Result<u64, Failure> {
+        let report = self.launch(pass, &*shaders.get(pass)?, options, written)?;
+        for binding in pass.bindings.iter().filter(|binding| binding.writable) {
+            // A shader with a mistake in it may leave a binding out.
+            let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) else { continue };
+            match binding.role {
+                Role::Scratch => written.scratch.clone_from(bytes),
+                Role::Packed => written.packed[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
+                _ => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
+            }
+        }
+        Ok(report.counters.operations)
+    }
+
+    fn launch(&self, pass: &Pass, shader: &Shader, options: &Options, written: &Written) -> Result<Report, Failure> {
         let params = Buffer::new(bytemuck::bytes_of(&pass.params));
         let mut launch = Launch::new(shader)
             .grid([pass.grid[0], pass.grid[1], 1])
@@ -187,7 +256,7 @@ impl Job {
     }
 
     /// What is bound for a role, as long as the plan says, with its logical range. Of what passes write, C, scratch and packed operands are given.
-    fn buffer(&self, pass: &Pass, binding: &Binding, [c, scratch, packed]: [&[u8]; 3]) -> Buffer {
+    fn buffer(&self, pass: &Pass, binding: &Binding, Written { c, scratch, packed }: &Written) -> Buffer {
         if binding.from == Role::Packed {
             let bytes = &packed[binding.start as usize..][..binding.bytes as usize];
             return match binding.writable {

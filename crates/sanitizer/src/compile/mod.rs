@@ -11,12 +11,29 @@ mod spans;
 mod statement;
 
 use crate::program::{CONSTANT, Check, Global, Inst, Local, Node, Op, Program, Reg, Site, SiteId};
-use crate::{Error, Launch, Shader};
+use crate::{Error, Launch, Options, Shader};
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Span};
 use pointer::Place;
 use shape::Types;
 use std::collections::HashMap;
+
+/// All of a launch that its compiled form depends on, beside the shader.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Key {
+    entry: Option<String>,
+    overrides: HashMap<String, f64>,
+    subgroup_size: u32,
+    zero_init: crate::ZeroInit,
+    fused: bool,
+}
+
+impl Key {
+    pub(crate) fn of(launch: &Launch<'_>) -> Self {
+        let Options { subgroup_size, zero_init, fused, .. } = launch.options;
+        Key { entry: launch.entry.clone(), overrides: launch.overrides.clone(), subgroup_size, zero_init, fused }
+    }
+}
 
 /// Compiles the entry point that a launch names, with its overrides.
 pub(crate) fn compile(launch: &Launch<'_>) -> Result<Program, Error> {

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::program::{AtomicFunction, Binary, Case, Collective, Lane, Local, Node, Op, Reg, SiteId, Ty};
 use naga::{
     Block, CollectiveOperation, Expression, Function, GatherMode, Handle, Span, Statement, SubgroupOperation,
-    SwitchValue,
+    SwitchCase, SwitchValue,
 };
 use std::collections::HashMap;
 
@@ -52,6 +52,15 @@ impl<'a> Compiler<'a> {
         Ok(self.nodes.pop().unwrap_or_default())
     }
 
+    /// A block as a part of the one under construction.
+    fn inline(&mut self, frame: &mut Frame<'a>, block: &'a Block) -> Result<(), Error> {
+        let mut nodes = self.block(frame, block)?;
+        if let Some(current) = self.nodes.last_mut() {
+            current.append(&mut nodes);
+        }
+        Ok(())
+    }
+
     fn statements(&mut self, frame: &mut Frame<'a>, block: &'a Block) -> Result<(), Error> {
         for (statement, &span) in block.span_iter() {
             self.statement(frame, statement, span).map_err(|error| self.located(error, span))?;
@@ -69,14 +78,14 @@ impl<'a> Compiler<'a> {
                 }
             }
             Statement::Block(ref block) => {
-                let mut nodes = self.block(frame, block)?;
-                if let Some(current) = self.nodes.last_mut() {
-                    current.append(&mut nodes);
-                }
+                self.inline(frame, block)?;
             }
             Statement::If { condition, ref accept, ref reject } => {
                 let site = self.site(frame.function.expressions.get_span(condition), frame.caller);
                 let condition = self.reg(frame, condition)?;
+                if let Some(holds) = self.constant_of(condition) {
+                    return self.inline(frame, if holds != 0 { accept } else { reject });
+                }
                 let accept = self.block(frame, accept)?;
                 let reject = self.block(frame, reject)?;
                 self.push(Node::If { condition, accept, reject, site });
@@ -85,7 +94,8 @@ impl<'a> Compiler<'a> {
                 let site = self.site(frame.function.expressions.get_span(selector), frame.caller);
                 let selector = self.reg(frame, selector)?;
                 let mut compiled = Vec::new();
-                for case in cases {
+                let reached = self.constant_of(selector).map_or(&cases[..], |value| reached(cases, value));
+                for case in reached {
                     let (values, default) = match case.value {
                         SwitchValue::I32(value) => (vec![value as u32], false),
                         SwitchValue::U32(value) => (vec![value], false),
@@ -351,4 +361,17 @@ impl<'a> Compiler<'a> {
         }
         Ok((first..first + count * ty.planes()).collect())
     }
+}
+
+/// The cases that run where the selector has this value.
+fn reached(cases: &[SwitchCase], value: u32) -> &[SwitchCase] {
+    let is = |case: &SwitchCase| match case.value {
+        SwitchValue::I32(own) => own as u32 == value,
+        SwitchValue::U32(own) => own == value,
+        SwitchValue::Default => false,
+    };
+    let default = |case: &SwitchCase| case.value == SwitchValue::Default;
+    let start = cases.iter().position(is).or_else(|| cases.iter().position(default)).unwrap_or(cases.len());
+    let last = cases[start..].iter().position(|case| !case.fall_through);
+    &cases[start..last.map_or(cases.len(), |last| start + last + 1)]
 }

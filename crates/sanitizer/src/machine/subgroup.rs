@@ -192,18 +192,22 @@ impl Worker<'_> {
     fn multiply_add(&mut self, dst: Reg, [a, b, c]: [&[Reg]; 3], [a_shape, b_shape, c_shape]: [CoopShape; 3]) {
         let size = self.options.subgroup_size;
         for (start, _) in self.subgroups() {
-            let element = |worker: &Self, regs: &[Reg], shape: CoopShape, row: u32, column: u32| {
-                let element = row * shape.columns + column;
-                let reg = regs[(element / size * shape.ty.planes()) as usize];
-                let lane = start + (element % size) as usize;
-                number(shape.ty, if lane < worker.lanes { worker.wide(reg, shape.ty, lane) } else { 0 })
+            let numbers = |regs: &[Reg], shape: CoopShape| -> Vec<f64> {
+                let element = |element: u32| {
+                    let reg = regs[(element / size * shape.ty.planes()) as usize];
+                    let lane = start + (element % size) as usize;
+                    number(shape.ty, if lane < self.lanes { self.wide(reg, shape.ty, lane) } else { 0 })
+                };
+                (0..shape.rows * shape.columns).map(element).collect()
             };
-            let mut results = Vec::new();
-            for at in 0..c_shape.rows * c_shape.columns {
-                let (row, column) = (at / c_shape.columns, at % c_shape.columns);
-                let mut sum = element(self, c, c_shape, row, column);
-                for k in 0..a_shape.columns {
-                    let (x, y) = (element(self, a, a_shape, row, k), element(self, b, b_shape, k, column));
+            let (a, b, c) = (numbers(a, a_shape), numbers(b, b_shape), numbers(c, c_shape));
+            let mut results = Vec::with_capacity(c.len());
+            for (at, &sum) in c.iter().enumerate() {
+                let (row, column) = (at / c_shape.columns as usize, at % c_shape.columns as usize);
+                let mut sum = sum;
+                let row = a[row * a_shape.columns as usize..].iter().take(a_shape.columns as usize);
+                let column = b[column..].iter().step_by(b_shape.columns as usize);
+                for (&x, &y) in row.zip(column) {
                     sum = match c_shape.ty {
                         Ty::F64 => x.mul_add(y, sum),
                         Ty::F16 => number(Ty::F16, bits(Ty::F16, x.mul_add(y, sum))),

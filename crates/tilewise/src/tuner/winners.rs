@@ -33,6 +33,10 @@ const CHECKSUM: &str = "checksum\t";
 #[derive(Default)]
 pub(crate) struct Winners {
     known: Mutex<Entries>,
+    #[cfg_attr(
+        target_family = "wasm",
+        expect(dead_code, reason = "nothing is tuned, and so nothing saved, in the browser")
+    )]
     file: Option<Kept>,
 }
 
