@@ -28,7 +28,7 @@ struct Params {
     k_split: u32,
     grid_x: u32,
     c_words: u32,
-    parts_before: u32,
+    parts: u32,
     first_row: u32,
     first_group: u32,
     pad0: u32,

@@ -12,6 +12,9 @@ use tilewise_core::{Caps, Format, Plan, Problem};
 pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
     let limit = caps.max_binding_bytes.min(caps.max_buffer_bytes);
     let wrong = |what: &str, pass: &Pass| Err(format!("{what}: {pass:?}"));
+    if plan.packed_bytes > caps.max_buffer_bytes || plan.scratch_bytes > limit {
+        return Err(format!("{} bytes of packed operands, {} of scratch", plan.packed_bytes, plan.scratch_bytes));
+    }
     // Of an operand that is packed, K grows by zeros.
     let (mut summed, mut packed_k) = (0, 0);
     let mut written: HashMap<u64, u64> = HashMap::new();

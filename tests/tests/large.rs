@@ -152,8 +152,43 @@ fn beyond_32_bits() {
     }
     let text =
         explain(&Problem::dense(DType::F32, 1 << 15, 64, 1 << 12), &Caps::webgpu_default(), &LIBRARY, None).unwrap();
-    let line = "cut     into 4 ranges of rows because A has 512 MiB and a binding at most 128 MiB\n";
+    let line = "cut     into 4 ranges: of rows because A has 512 MiB; a binding holds at most 128 MiB\n";
     assert!(text.contains(line), "{text}");
+    // Neither what is packed nor what is peeled off is a range.
+    let text = explain(&Problem::dense(DType::F16, 262_143, 4096, 4097), &h200, &LIBRARY, None).unwrap();
+    assert!(text.contains("cut     into 2 ranges: of rows") && text.contains(" ms for the first piece\n"), "{text}");
+}
+
+/// Odd sizes whose packed operands fit a binding each, or one by one, stay on matrix units; and none asks for a larger buffer than there is.
+#[test]
+fn packed_operands_fit() {
+    let caps = |name: &str| RECORDED.iter().find(|(known, _)| *known == name).unwrap().1();
+    for (size, by_matrix_units) in [([24_001; 3], true), ([32_768, 32_768, 32_767], true), ([40_001; 3], true)] {
+        let [m, n, k] = size;
+        let plan = plan(&Problem::dense(DType::F16, m, n, k), &caps("nvidia-h200"), &LIBRARY, None).unwrap();
+        assert_eq!(plan.choice.unwrap().kernel == "coop", by_matrix_units, "{size:?}");
+    }
+    // Only the last range of K is odd.
+    let (m, n, k) = (5000, 104_000, 40_447);
+    let a = Operand::packed(Format::Dense(DType::F16), 1, k, m).t();
+    let problem = Problem { a, ..Problem::dense(DType::F16, m, n, k) };
+    for name in ["nvidia-h200", "apple-m1", "apple-m4-max"] {
+        let caps = caps(name);
+        let plan = plan(&problem, &caps, &LIBRARY, None).unwrap();
+        assert!(plan.packed_bytes <= caps.max_buffer_bytes, "{name}: {}", plan.packed_bytes);
+        let bindings = plan.passes.iter().flat_map(|pass| &pass.bindings);
+        assert!(bindings.into_iter().all(|binding| binding.bytes <= caps.max_binding_bytes), "{name}");
+    }
+}
+
+/// However large a product, the sums of its ranges of K take as much memory as those of one.
+#[test]
+fn ranges_of_k_share_their_sums() {
+    let passes = |size| {
+        let problem = Problem::dense(DType::F32, size, size, size);
+        plan(&problem, &Caps::webgpu_default(), &LIBRARY, None).unwrap().passes.len()
+    };
+    assert!(passes(16_384) <= 200 && passes(65_536) <= 20_000, "{} {}", passes(16_384), passes(65_536));
 }
 
 /// What cannot be cut is an error with its numbers: group ends, and anything where a binding is nothing.

@@ -226,7 +226,8 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
     }
     let plain = |file| Use { label: label.to_owned(), file, operand: None, constants: Vec::new(), along_k: None };
     wanted.extend(LIBRARY.schedules.iter().map(|schedule| plain(schedule.file)));
-    wanted.extend([LIBRARY.direct, LIBRARY.partial].map(plain));
+    // That ranges of K add up is met by pieces.
+    wanted.extend([plain(LIBRARY.direct), Use { constants: vec![("ADD", 0)], ..plain(LIBRARY.partial) }]);
     for caps in devices() {
         if kernel.variant.unit.is_some_and(|unit| !caps.coop.contains(&unit.matrix)) {
             continue;

@@ -187,7 +187,7 @@ pub(crate) struct PlanArgs {
     /// As for matmul
     #[arg(long)]
     pub(crate) allow_f16_accumulation: bool,
-    /// Plan for recorded caps instead of this machine
+    /// Plan for recorded caps instead of this machine; then neither the environment nor what was tuned plays a part
     #[arg(long, value_name = "NAME", conflicts_with = "adapter")]
     pub(crate) caps: Option<String>,
     /// As for matmul

@@ -65,8 +65,8 @@ pub struct Params {
     pub grid_x: u32,
     /// Storage words of C that a finishing pass by words covers, from `c_offset`'s word on.
     pub c_words: u32,
-    /// Parts of K that lie in scratch memory before those of this pass; in a finishing pass, all of them.
-    pub parts_before: u32,
+    /// Parts of K that a finishing pass finds in scratch memory.
+    pub parts: u32,
     /// Rows of a grouped product before the first of this pass.
     pub first_row: u32,
     /// Groups of a grouped product before the first of this pass.

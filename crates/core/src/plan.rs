@@ -385,12 +385,19 @@ fn verdict(
     if splits > 1 && !(kernel.splits && problem.grouping == Grouping::Batched) {
         return Err(Reject(format!("K cannot be split ({splits} parts) under this kernel and grouping")));
     }
-    let layout = build::layout(piece, 0, caps, library, variant, splits)?;
+    // Ranges of K after the first may have to be packed where that one need not.
+    let ranges = piece.kinds().map(|step| build::layout(piece, step, caps, library, variant, splits));
+    let layouts = ranges.collect::<Result<Vec<_>, _>>()?;
+    let layout = &layouts[0];
     limit("workgroups", layout.workgroups, u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()))?;
     limit("storage buffers", layout.storage_buffers, caps.max_storage_buffers.into())?;
     limit("bytes of scratch", layout.scratch_bytes, ranges::binding_limit(caps).0)?;
     limit("elements of scratch", layout.scratch_bytes / 4, u32::MAX.into())?;
-    limit("bytes of packed operands", layout.packed_bytes, ranges::binding_limit(caps).0)?;
+    for layout in &layouts {
+        if let Some((_, needed, allowed)) = ranges::unbound(layout, caps) {
+            limit("bytes of packed operands", needed, allowed)?;
+        }
+    }
     if !forced {
         (kernel.admit)(problem, variant)?;
     }
@@ -402,6 +409,8 @@ fn verdict(
         0.0
     };
     // Packed operands are read, written and read again.
-    let pack = 2.0 * layout.packed_bytes as f64 / rates.bandwidth + layout.packings() as f64 * rates.dispatch;
-    Ok(piece.steps() as f64 * ((kernel.cost)(problem, caps, variant, splits) + pack) + finish)
+    let packed = layouts.iter().flat_map(|layout| layout.packed());
+    let pack = packed.map(|(_, bytes)| 2.0 * bytes as f64 / rates.bandwidth + rates.dispatch).sum::<f64>();
+    let step = (kernel.cost)(problem, caps, variant, splits) + pack / layouts.len() as f64;
+    Ok(piece.steps() as f64 * step + finish)
 }

@@ -186,7 +186,7 @@ impl Context {
         Context(Arc::new(Inner { backend: Backend::Cpu, caps, preferences }))
     }
 
-    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal or 1; the output has A's dtype.
+    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal or 1; the output has the dtype of A and B, f32 where they differ.
     ///
     /// # Errors
     /// As [`Gemm::run`].
@@ -220,6 +220,29 @@ impl Context {
             Backend::Gpu(gpu) => self.prepare(gpu, problem, None).map(drop),
             Backend::Cpu => self.plan(problem, None).map(drop),
         })
+    }
+
+    /// Which kernel a product uses here and why not another, as text; `kernel` is one that the call names ([`Gemm::kernel`]), and counts before those of the
+    /// environment and the tuner, as in a product. At the end, for each pass, whether its pipeline is compiled, and how long that took.
+    ///
+    /// # Errors
+    /// As [`warm_up`](Self::warm_up); `Value` and `UnknownKernel` for a name that is none, `NoKernel` where it does not take the problem.
+    pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
+        let plan = self.plan(problem, kernel)?;
+        let Ok(gpu) = self.gpu() else {
+            let described = tilewise_core::plan::describe(&plan.problem, self.caps());
+            return Ok(described + "chosen  matrixmultiply, its only kernel\n");
+        };
+        let forced = self.forced(kernel, problem)?;
+        let asked = forced.as_ref().map(|(forced, _)| forced);
+        let mut text = tilewise_core::explain(problem, self.caps(), &LIBRARY, asked)?;
+        if let Some((_, who)) = forced {
+            text += &format!("forced by {who}\n");
+        }
+        for (pass, number) in plan.passes.iter().zip(1..) {
+            text += &format!("pipeline of pass {number}  {}\n", gpu.pipelines.state(pass));
+        }
+        Ok(text)
     }
 
     /// What the device can do.

@@ -96,7 +96,7 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c` must be contiguous and of the output's dtype. With an
+    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c` must be contiguous and of the output's dtype. Without [`beta`](Self::beta) it plays no part. With an
     /// output of your own it is an error: there, beta multiplies what the output holds.
     pub fn c(mut self, c: &'a Tensor) -> Self {
         self.c = Some(c);
@@ -223,22 +223,7 @@ impl<'a> Gemm<'a> {
     /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its pipeline is compiled, and how long that took. Errors as
     /// [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
-        let (context, problem, kernel) = (self.context(), self.problem()?, self.kernel.as_deref());
-        let plan = context.plan(&problem, kernel)?;
-        let Ok(gpu) = context.gpu() else {
-            let described = tilewise_core::plan::describe(&plan.problem, context.caps());
-            return Ok(described + "chosen  matrixmultiply, its only kernel\n");
-        };
-        let forced = context.forced(kernel, &problem)?;
-        let asked = forced.as_ref().map(|(forced, _)| forced);
-        let mut text = tilewise_core::explain(&problem, context.caps(), &LIBRARY, asked)?;
-        if let Some((_, who)) = forced {
-            text += &format!("forced by {who}\n");
-        }
-        for (pass, number) in plan.passes.iter().zip(1..) {
-            text += &format!("pipeline of pass {number}  {}\n", gpu.pipelines.state(pass));
-        }
-        Ok(text)
+        self.context().explain(&self.problem()?, self.kernel.as_deref())
     }
 
     /// The problem that the planner sees for an output that [`run`](Self::run) would allocate, as [`Context::warm_up`] takes it. Errors as

@@ -287,12 +287,12 @@ impl Job {
                 let row = 4 * n.next_multiple_of(4);
                 let batched = problem.grouping == Grouping::Batched;
                 let part = m * row * if batched { copies } else { 1 };
-                let before = u64::from(pass.params.parts_before);
-                let parts = if binding.writable { before..before + u64::from(pass.params.splits) } else { 0..before };
+                let parts = if binding.writable { pass.params.splits } else { pass.params.parts };
                 // A piece of a grouped product leaves out rows whose groups belong to another.
                 let some = batched || !self.plan.cuts.is_empty();
-                let written = if some { parts.start * part..parts.end * part } else { 0..rows * row };
-                match binding.writable && before == 0 && (batched || !some) {
+                let written = if some { 0..u64::from(parts) * part } else { 0..rows * row };
+                let adds = pass.parts.iter().any(|part| part.constants.contains(&("ADD", 1)));
+                match binding.writable && !adds && (batched || !some) {
                     true => Buffer::output(binding.bytes as usize).range(written),
                     false => cut(scratch).range(written),
                 }

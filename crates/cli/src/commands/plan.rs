@@ -5,27 +5,24 @@ use crate::failure::{Failure, Result};
 use crate::product;
 use std::io::Write;
 use tilewise_core::caps::{Caps, RECORDED};
-use tilewise_core::plan::{Forced, check, describe, explain};
+use tilewise_core::plan::{Forced, explain};
 use tilewise_core::problem::{Format, Operand, Problem};
 
 pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
     let problem = problem(args)?;
-    let forced: Option<Forced> = args.kernel.as_deref().map(str::parse).transpose()?;
-    let caps = match &args.caps {
-        Some(name) => recorded(name)?,
+    let kernel = args.kernel.as_deref();
+    let text = match &args.caps {
+        Some(name) => {
+            let forced: Option<Forced> = kernel.map(str::parse).transpose()?;
+            explain(&problem, &recorded(name)?, &tilewise_shaders::LIBRARY, forced.as_ref())?
+        }
         None => {
             let context = product::open(args.adapter.as_deref())?;
-            if context.is_cpu() {
-                forced.map_or(Ok(()), |forced| forced.known(&tilewise_shaders::LIBRARY))?;
-                let problem = check(&problem)?;
-                write!(out, "{}", describe(&problem, context.caps()))?;
-                writeln!(out, "chosen  {}, its only kernel; --caps NAME plans for a GPU", product::CPU_KERNEL)?;
-                return Ok(());
-            }
-            context.caps().clone()
+            let text = context.explain(&problem, kernel)?;
+            if context.is_cpu() { text + "--caps NAME plans for a GPU\n" } else { text }
         }
     };
-    out.write_all(explain(&problem, &caps, &tilewise_shaders::LIBRARY, forced.as_ref())?.as_bytes())?;
+    out.write_all(text.as_bytes())?;
     Ok(())
 }
 

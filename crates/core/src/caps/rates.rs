@@ -19,17 +19,20 @@ pub struct Rates {
 /// A known chip: part of its name, cores, f32 TFLOP/s of all of them, GB/s.
 type Known = (&'static str, f64, f64, f64);
 
-/// The H200's figures are measured (benches/record/), Apple's are those of the largest chip of a name, published by Apple or derived from its clock. The
+/// The H200's figures are measured (benches/record/), Apple's are those of the largest chip of a name, published by Apple or derived from its clock; an Ultra is two of Max. The
 /// first that fits counts, so that longer names come first.
 #[rustfmt::skip]
 const KNOWN: &[Known] = &[
     ("NVIDIA H200", 132.0, 57.0, 4000.0),
+    ("Apple M1 Ultra", 64.0, 21.2, 800.0),
     ("Apple M1 Max", 32.0, 10.6, 400.0),
     ("Apple M1 Pro", 16.0, 5.3, 200.0),
     ("Apple M1", 8.0, 2.6, 68.0),
+    ("Apple M2 Ultra", 76.0, 27.2, 800.0),
     ("Apple M2 Max", 38.0, 13.6, 400.0),
     ("Apple M2 Pro", 19.0, 6.8, 200.0),
     ("Apple M2", 10.0, 3.6, 100.0),
+    ("Apple M3 Ultra", 80.0, 28.6, 800.0),
     ("Apple M3 Max", 40.0, 14.3, 400.0),
     ("Apple M3 Pro", 18.0, 6.4, 150.0),
     ("Apple M3", 10.0, 3.6, 100.0),
@@ -48,11 +51,28 @@ impl Caps {
             }
             DeviceClass::Cpu => Rates { cores: 4.0, core_flops: 1e10, bandwidth: 1e10, dispatch: 2e-5 },
         };
-        match KNOWN.iter().find(|(name, ..)| self.name.contains(name)) {
+        // An M10 is no M1.
+        let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
+        let named = |name: &str| self.name.split_once(name).is_some_and(|(_, rest)| ends(rest));
+        match KNOWN.iter().find(|(name, ..)| named(name)) {
             Some(&(_, cores, tflops, gbs)) => {
                 Rates { cores, core_flops: tflops * 1e12 / cores, bandwidth: gbs * 1e9, ..guess }
             }
             None => guess,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_to_their_end() {
+        let cores = |name: &str| Caps { name: name.into(), ..Caps::webgpu_default() }.rates().cores;
+        let guess = cores("another");
+        assert_eq!((cores("Apple M1"), cores("Apple M1 Pro"), cores("Apple M1 Ultra")), (8.0, 16.0, 64.0));
+        assert_eq!((cores("Apple M4 Max (40 cores)"), cores("NVIDIA H200 NVL")), (40.0, 132.0));
+        assert_eq!((cores("Apple M10"), cores("Apple M5")), (guess, guess));
     }
 }

@@ -10,7 +10,7 @@ use crate::kernel::{Constant, Library, OperandDef, Params, Reject, Role, Schedul
 use crate::problem::{Activation, Axis, DType, Format, Operand, Problem};
 
 /// The label of finishing passes.
-pub(super) const FINISH: &str = "finish";
+const FINISH: &str = "finish";
 /// Parts of K that an invocation of a finishing pass reads at once, at most.
 const MAX_AHEAD: u64 = 8;
 
@@ -52,8 +52,8 @@ pub(super) struct Layout {
     tiles_n: u64,
     splits: u64,
     k_split: u64,
-    /// Parts of K before this pass, and in all passes together.
-    parts_before: u64,
+    /// Which range of K it is, and parts of K in scratch memory: those of the first range, to which later ones add.
+    step: u64,
     parts: u64,
     schedule: &'static ScheduleDef,
     a: Option<Fetch>,
@@ -64,9 +64,10 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Operands that are packed.
-    pub(super) fn packings(&self) -> usize {
-        [self.a, self.b].iter().flatten().filter(|fetch| fetch.packing.is_some()).count()
+    /// Which operands are packed, and the bytes that each then takes.
+    pub(super) fn packed(&self) -> impl Iterator<Item = (Role, u64)> {
+        let sides = [(Role::A, self.a), (Role::B, self.b)].into_iter();
+        sides.filter_map(|(role, fetch)| Some((role, fetch?.packing?.bytes)))
     }
 }
 
@@ -102,9 +103,7 @@ pub(super) fn layout(
     let k_split = piece.k_step.div_ceil(splits).next_multiple_of(bk).max(bk);
     let in_parts = |k: u64| k.div_ceil(k_split).max(1);
     let splits = in_parts(problem.k);
-    let steps = piece.steps();
-    let parts_before = step * in_parts(piece.k_step);
-    let parts = (steps - 1) * in_parts(piece.k_step) + in_parts(piece.step(steps - 1).k);
+    let parts = in_parts(piece.step(0).k);
 
     // With K = 0 there is no element of A or B to bind.
     let present = problem.k > 0;
@@ -127,7 +126,7 @@ pub(super) fn layout(
     let dtype = problem.c.format.dtype();
     let direct = library.stores.iter().find(|s| (s.accepts)(dtype, caps) && stores_tiles(s, problem));
     let by_tiles = direct.is_some();
-    let two_passes = parts > 1 || !by_tiles;
+    let two_passes = parts > 1 || piece.steps() > 1 || !by_tiles;
     let by_words = || library.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
     let store = direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
 
@@ -157,7 +156,7 @@ pub(super) fn layout(
         tiles_n,
         splits,
         k_split,
-        parts_before,
+        step,
         parts,
         schedule,
         a,
@@ -399,7 +398,7 @@ fn mainloop(
         }
     }
     if layout.two_passes {
-        builder.part(library.partial, None, Vec::new());
+        builder.part(library.partial, None, vec![("ADD", u32::from(layout.step > 0))]);
         builder.bind(Role::Scratch, true, [0, layout.scratch_bytes], 16);
     } else {
         builder.epilogue(library);
@@ -419,7 +418,6 @@ fn finish(piece: &Piece, groups: u64, caps: &Caps, library: &Library, layout: &L
     let end = layout.windows[Role::C as usize].elements;
     let words = end.div_ceil(2) - problem.c.offset / 2;
     let params = Params {
-        parts_before: layout.parts as u32,
         splits: 1,
         tiles_m: tiles_m as u32,
         tiles_n: tiles_n as u32,
@@ -488,7 +486,7 @@ fn params(piece: &Piece, layout: &Layout) -> Params {
         k_split: layout.k_split as u32,
         grid_x: 0,
         c_words: 0,
-        parts_before: layout.parts_before as u32,
+        parts: layout.parts as u32,
         first_row: piece.first_row as u32,
         first_group: piece.first_group as u32,
         pad0: 0,

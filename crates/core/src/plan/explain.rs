@@ -1,7 +1,7 @@
 //! Why this kernel and not another, as text.
 
-use super::build::FINISH;
-use super::{Candidate, Cut, Forced, Plan, candidates, plan, ranges};
+use super::ranges::{self, Piece};
+use super::{Candidate, Cut, Forced, Plan, candidates, plan};
 use crate::caps::Caps;
 use crate::error::Result;
 use crate::kernel::Library;
@@ -19,10 +19,12 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
         out.push_str("nothing to do: the output has no elements\n");
         return Ok(out);
     };
+    let (pieces, _) = ranges::cut(&plan.problem, caps, library, forced)?;
+    let first = if plan.cuts.is_empty() { "" } else { " for the first piece" };
     if !plan.cuts.is_empty() {
-        let _ = writeln!(out, "cut     {}", cut(&plan, caps));
+        let _ = writeln!(out, "cut     {}", cut(&plan, &pieces, caps));
     }
-    let _ = writeln!(out, "chosen  {choice}  ~{}", time(choice.cost));
+    let _ = writeln!(out, "chosen  {choice}  ~{}{first}", time(choice.cost));
     for edge in &plan.edges {
         let _ = writeln!(out, "edge    {edge}  ~{}", time(edge.cost));
     }
@@ -50,11 +52,9 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
     if plan.scratch_bytes > 0 {
         let _ = writeln!(out, "scratch {} bytes", plan.scratch_bytes);
     }
-    let (pieces, _) = ranges::cut(&plan.problem, caps, library, forced)?;
     let all = candidates(&pieces[0], caps, library, forced);
     let mut accepted: Vec<_> = all.iter().filter_map(|c| c.verdict.as_ref().ok().map(|cost| (c, *cost))).collect();
     accepted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    let first = if plan.cuts.is_empty() { "" } else { " for the first piece" };
     let _ = writeln!(out, "candidates{first}, by estimate");
     for (candidate, cost) in accepted {
         let _ = writeln!(out, "  {:<24} ~{}", candidate.choice(cost).to_string(), time(cost));
@@ -97,17 +97,18 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
 }
 
 /// Into what a product was cut, and why.
-fn cut(plan: &Plan, caps: &Caps) -> String {
+fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
     let along = |dimension| match dimension {
         Dimension::Entries => "entries",
         Dimension::M => "rows",
         Dimension::N => "columns",
         Dimension::K => "K",
     };
-    let reason = |cut: &Cut| format!("of {} because {} has {}", along(cut.dimension), cut.operand, size(cut.bytes));
+    let reason = |cut: &Cut| format!("{} because {} has {}", along(cut.dimension), cut.operand, size(cut.bytes));
     let reasons: Vec<_> = plan.cuts.iter().map(reason).collect();
-    let ranges = plan.passes.iter().filter(|pass| pass.label != FINISH).count();
-    format!("into {ranges} ranges {} and a binding at most {}", reasons.join(", "), size(ranges::binding_limit(caps).0))
+    let ranges: u64 = pieces.iter().map(Piece::steps).sum();
+    let limit = size(ranges::binding_limit(caps).0);
+    format!("into {ranges} ranges: of {}; a binding holds at most {limit}", reasons.join(", of "))
 }
 
 /// Bytes in the largest unit of which they are a whole number.

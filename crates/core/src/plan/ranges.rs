@@ -2,9 +2,9 @@
 //!
 //! An operand spans its strides times its extents, so that only a cut along the dimension with the largest of these products makes it much shorter:
 //! rows for a row-major A, but K for a transposed one. Pieces along entries, rows and columns are products of their own. Ranges of K are passes
-//! that leave partial sums, as those of a split K do, so that the epilogue and the rounding to C's type happen once.
+//! that add to partial sums, which a split K leaves too, so that the epilogue and the rounding to C's type happen once.
 
-use super::build::{self, Window};
+use super::build::{self, Layout, Window};
 use super::check::{bytes, span, title};
 use super::{Forced, variants};
 use crate::caps::Caps;
@@ -51,6 +51,12 @@ impl Piece {
     /// Passes over K.
     pub(super) fn steps(&self) -> u64 {
         self.problem.k.div_ceil(self.k_step.max(1)).max(1)
+    }
+
+    /// Passes over K that stand for all: the first eight, since no operand's alignment repeats later, and the last, which is shorter.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = u64> {
+        let steps = self.steps();
+        (0..steps.min(8)).chain((steps > 8).then(|| steps - 1))
     }
 
     /// What a pass over K multiplies.
@@ -159,7 +165,36 @@ impl Cutter<'_> {
         let entry = if batch > 1 { m.saturating_mul(row) } else { 0 };
         let strides = [(Dimension::Entries, entry), (Dimension::M, row), (Dimension::N, 1)];
         let dimension = longest(&piece.problem, &strides);
-        too_large(bytes, bytes / 4).then_some(Excess { operand: "scratch", bytes, elements: bytes / 4, dimension })
+        let scratch = Excess { operand: "scratch", bytes, elements: bytes / 4, dimension };
+        if too_large(bytes, bytes / 4) { Some(scratch) } else { self.packing(piece) }
+    }
+
+    /// Matrix units want an operand packed that their loads do not fit. Where all their variants ask for more than a binding holds, the piece is halved, as long as
+    /// it stays large enough that they are worth it.
+    fn packing(&self, piece: &Piece) -> Option<Excess> {
+        let problem = piece.step(0);
+        let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
+        let mut first = None;
+        for (_, variant) in variants(self.library, self.forced) {
+            if !variant.unit.is_some_and(|unit| unit.serves(&problem, self.caps).is_ok()) {
+                continue;
+            }
+            let layouts =
+                piece.kinds().map(|step| build::layout(piece, step, self.caps, self.library, variant, splits));
+            let Ok(layouts) = layouts.collect::<Result<Vec<_>, _>>() else { continue };
+            // A variant that needs nothing of the kind serves as it is.
+            first = first.or(Some(layouts.iter().find_map(|layout| unbound(layout, self.caps))?));
+        }
+        let (role, bytes, _) = first?;
+        let Problem { m, n, k, .. } = problem;
+        let strides = match role {
+            Role::B => [(Dimension::Entries, k.saturating_mul(n)), (Dimension::N, k), (Dimension::K, 1)],
+            _ => [(Dimension::Entries, m.saturating_mul(k)), (Dimension::M, k), (Dimension::K, 1)],
+        };
+        let dimension = longest(&problem, &strides)?;
+        let large = problem.extent(dimension) > 2 * TILE || dimension == Dimension::Entries;
+        let operand = if role == Role::B { "packed B" } else { "packed A" };
+        large.then_some(Excess { operand, bytes, elements: 0, dimension: Some(dimension) })
     }
 
     fn error(&self, excess: &Excess) -> Error {
@@ -170,6 +205,16 @@ impl Cutter<'_> {
         }
         Error::Overflow(format!("{operand} spans {elements} elements, kernels index at most {}", u32::MAX))
     }
+}
+
+/// The operand whose packing asks for more than a binding holds, or, the larger of two, for more than the buffer holds that is for both; what is asked for, and
+/// what there is.
+pub(super) fn unbound(layout: &Layout, caps: &Caps) -> Option<(Role, u64, u64)> {
+    let limit = binding_limit(caps).0;
+    let alone = layout.packed().find(|&(_, bytes)| bytes > limit).map(|(role, bytes)| (role, bytes, limit));
+    let (total, most) = (layout.packed_bytes, caps.max_buffer_bytes);
+    let larger = || layout.packed().max_by_key(|&(_, bytes)| bytes).filter(|_| total > most);
+    alone.or_else(|| larger().map(|(role, _)| (role, total, most)))
 }
 
 /// Bytes that a binding holds, and by which of the device's limits.
