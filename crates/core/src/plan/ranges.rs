@@ -9,7 +9,7 @@ use super::check::{bytes, span, title};
 use super::{Forced, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Library, Role};
+use crate::kernel::{Library, Role, Variant};
 use crate::problem::{Dimension, Format, Grouping, Problem};
 use std::ops::Range;
 
@@ -175,10 +175,8 @@ impl Cutter<'_> {
         let problem = piece.step(0);
         let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
         let mut first = None;
-        for (_, variant) in variants(self.library, self.forced) {
-            if !variant.unit.is_some_and(|unit| unit.serves(&problem, self.caps).is_ok()) {
-                continue;
-            }
+        let serves = |variant: &Variant| variant.unit.is_some_and(|unit| unit.serves(&problem, self.caps).is_ok());
+        for (_, variant) in variants(self.library, self.forced).filter(|(_, variant)| serves(variant)) {
             let layouts =
                 piece.kinds().map(|step| build::layout(piece, step, self.caps, self.library, variant, splits));
             let Ok(layouts) = layouts.collect::<Result<Vec<_>, _>>() else { continue };
