@@ -15,10 +15,11 @@ import json
 import re
 import statistics
 
-import torch
+# `main` imports PyTorch, after it has read the arguments.
+torch = None
 
 DEVICE = "cuda"
-DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 LAYOUTS = ("NN", "NT", "TN", "TT")
 FLOOR = ("4096x4096x4096,4096x4096x4096:NT,4096x4096x4096:TN,4096x4096x4096:TT,4095x4095x4095,4097x4097x4097,"
          "1x8192x8192,1x8192x8192:NT,8192x1x8192")
@@ -33,17 +34,25 @@ def parse(text):
     sizes, *fields = text.split(":")
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", sizes):
         raise SystemExit(f"{text!r}: wanted MxNxK[:layout][:dtype][:xBATCH]")
-    layout, dtype, batch = "NN", "f32", 1
+    found = {}
     for field in fields:
         if field.upper() in LAYOUTS:
-            layout = field.upper()
+            what, value = "layout", field.upper()
         elif field in DTYPES:
-            dtype = field
+            what, value = "dtype", field
         elif re.fullmatch(r"x[1-9]\d*", field):
-            batch = int(field[1:])
+            what, value = "batch", int(field[1:])
         else:
             raise SystemExit(f"{text!r}: {field!r} is neither a layout, nor a dtype (f32, f16, bf16), nor a batch (x8)")
-    return *map(int, sizes.split("x")), layout, dtype, batch
+        if what in found:
+            raise SystemExit(f"{text!r}: {field!r} is a second {what}")
+        found[what] = value
+    return *map(int, sizes.split("x")), found.get("layout", "NN"), found.get("dtype", "f32"), found.get("batch", 1)
+
+
+def torch_dtype(name):
+    """PyTorch's dtype of that name."""
+    return getattr(torch, DTYPES[name])
 
 
 def names(text):
@@ -57,7 +66,7 @@ def names(text):
 def matrices(batch, rows, cols, transposed, dtype):
     """Random matrices in [-1, 1), [batch, rows, cols]."""
     stored = (batch, cols, rows) if transposed else (batch, rows, cols)
-    values = torch.rand(stored, device=DEVICE).mul_(2).sub_(1).to(DTYPES[dtype])
+    values = torch.rand(stored, device=DEVICE).mul_(2).sub_(1).to(torch_dtype(dtype))
     return values.mT if transposed else values
 
 
@@ -115,12 +124,12 @@ def products(operands, out):
 def measure(text, count, eager):
     """The row of one shape: the fastest of PyTorch's ways to compute it."""
     m, n, k, layout, dtype, batch = parse(text)
-    size = batch * (m * k + k * n + m * n) * DTYPES[dtype].itemsize
+    size = batch * (m * k + k * n + m * n) * torch_dtype(dtype).itemsize
     sets = max(1, min(MOST_SETS, int(ROTATED_BYTES / size)))
     operands = [
         (matrices(batch, m, k, layout[0] == "T", dtype), matrices(batch, k, n, layout[1] == "T", dtype)) for _ in range(sets)
     ]
-    out = torch.empty((batch, m, n), device=DEVICE, dtype=DTYPES[dtype])
+    out = torch.empty((batch, m, n), device=DEVICE, dtype=torch_dtype(dtype))
     timed = {way: samples_of(product, count, eager) for way, product in products(operands, out).items()}
     way, times = min(timed.items(), key=lambda item: statistics.median(item[1]))
     middle = statistics.median(times)
@@ -150,6 +159,9 @@ def main():
     shapes = names(args.shapes)
     for shape in shapes:
         parse(shape)
+    global torch
+    import torch
+
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False

@@ -8,14 +8,15 @@ use tilewise_benches::shapes::{self, Shape};
 /// Times matrix products on a device and prints a table; each shape is checked against f64 sums first.
 ///
 /// The roofline of Apple's chips is their published one, with the most cores of the name, so an upper bound; elsewhere it is measured.
-/// The exit status is 1 if anything is wrong, fails, or is slower than in an earlier run.
+/// The exit status is 1 if anything is wrong, nothing is measured, or a shape is slower than in an earlier run. A shape that does not fit the device is
+/// skipped, with a line that says why.
 #[derive(Parser)]
 #[command(name = "bench")]
 pub(crate) struct Args {
     /// Groups (square, odd, layouts, transformer, skinny, batched, deep, floor, half, tiny) and shapes (MxNxK[:layout][:dtype][:xBATCH]), separated by
     /// commas. By default the first seven groups; tiny on a software adapter
     #[arg(long, value_delimiter = ',')]
-    shapes: Vec<String>,
+    pub(crate) shapes: Vec<String>,
     /// A few of the default shapes of every group
     #[arg(long, conflicts_with = "shapes")]
     quick: bool,
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) ceilings: Given,
     /// Puts another report beside this one; may be given again. A file whose `library` has the same name, tilewise, is an earlier run, against
-    /// which --regression holds; any other is a peer
+    /// which --regression holds, and with which it must share a shape; any other is a peer
     #[arg(long, value_name = "FILE.json", action = ArgAction::Append)]
     pub(crate) compare: Vec<PathBuf>,
     /// The exit status is 1 if a shape takes this many percent longer than in an earlier run given with --compare
@@ -67,17 +68,12 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What to measure on a device.
-    ///
-    /// # Errors
-    /// A text that says which of the named is no shape and no group.
-    pub(crate) fn shapes(&self, software: bool) -> Result<Vec<Shape>, String> {
-        let named = |names: &[&str]| shapes::parse(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        match self.shapes.is_empty() {
-            false => shapes::parse(&self.shapes),
-            true if software => named(&["tiny"]),
-            true if self.quick => named(&shapes::DEFAULT).map(shapes::quick),
-            true => named(&shapes::DEFAULT),
+    /// What to measure where no shape is named.
+    pub(crate) fn default_shapes(&self, software: bool) -> Result<Vec<Shape>, String> {
+        match (software, self.quick) {
+            (true, _) => shapes::parse(&["tiny"]),
+            (false, true) => shapes::parse(&shapes::DEFAULT).map(shapes::quick),
+            (false, false) => shapes::parse(&shapes::DEFAULT),
         }
     }
 }

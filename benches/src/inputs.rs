@@ -32,7 +32,11 @@ impl Pool {
         let bytes = convert::encode(dtype, &(0..period).map(|_| number()).collect::<Vec<_>>());
         let block = convert::decode(dtype, &bytes)?;
         let (Some(device), Some(queue)) = (ctx.device(), ctx.queue()) else {
-            let all: Vec<u8> = bytes.iter().copied().cycle().take(elements * dtype.bytes() as usize).collect();
+            let needed = elements * dtype.bytes() as usize;
+            let mut all = Vec::new();
+            all.try_reserve_exact(needed)
+                .map_err(|why| Error::Device(format!("no memory for {needed} bytes: {why}")))?;
+            all.extend(bytes.iter().copied().cycle().take(needed));
             return Ok(Pool { tensor: Tensor::from_bytes(ctx, dtype, &all, &[elements])?, block });
         };
         let source = Tensor::from_bytes(ctx, dtype, &bytes, &[period])?;

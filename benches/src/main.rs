@@ -11,7 +11,7 @@ use tilewise::{Context, ContextOptions, Error};
 use tilewise_benches::ceiling::Ceiling;
 use tilewise_benches::measure::{Bench, is_software};
 use tilewise_benches::report::{Report, Row, Skipped};
-use tilewise_benches::shapes::Shape;
+use tilewise_benches::shapes::{self, Shape};
 use tilewise_benches::{compare, html, table};
 
 fn main() -> ExitCode {
@@ -27,16 +27,20 @@ fn main() -> ExitCode {
 }
 
 /// Measures or reads a report, shows it, and says whether all is well: nothing wrong was computed, and nothing is slower than before.
+///
+/// # Errors
+/// A text: nothing was measured, a name means nothing, there is no such device, or a file cannot be read or written.
 fn run(args: &Args) -> Result<bool, String> {
-    // What is wrong with the files is said before anything is measured.
+    // What is wrong with the files and the shapes is said before a device is opened.
     let others = args.compare.iter().map(|path| Report::load(path)).collect::<Result<Vec<_>, _>>()?;
-    let (mut report, right) = match &args.from {
+    let shapes = shapes::parse(&args.shapes)?;
+    let (mut report, mut right) = match &args.from {
         Some(path) => {
             let mut report = Report::load(path)?;
             args.ceilings.replace(&mut report.ceiling);
             (report, true)
         }
-        None => measured(args)?,
+        None => measured(args, shapes)?,
     };
     report.conclude();
     if !args.quiet {
@@ -53,7 +57,14 @@ fn run(args: &Args) -> Result<bool, String> {
         let pictures = html::write_pictures(&report, &others, folder)?;
         eprintln!("{pictures} pictures: {}", folder.display());
     }
+    if report.rows.is_empty() {
+        return Err("nothing was measured".into());
+    }
     for other in others.iter().filter(|other| compare::is_earlier_run(&report, other)) {
+        if !report.rows.iter().any(|row| compare::counterpart(row, other).is_some()) {
+            eprintln!("bench: {} has none of these shapes: there is nothing to compare", other.label());
+            right = false;
+        }
         if other.adapter != report.adapter {
             eprintln!("bench: {} was measured on {}, this on {}", other.label(), other.adapter, report.adapter);
         }
@@ -76,8 +87,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The report of a run, and whether every product was right.
-fn measured(args: &Args) -> Result<(Report, bool), String> {
+/// The report of a run, and whether every product was right. Where no shape is named, the device decides.
+fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<(Report, bool), String> {
     let options = match (&args.backend, &args.adapter) {
         (Some(backend), Some(name)) => ContextOptions::adapter(format!("{backend}:{name}")),
         (None, Some(name)) | (Some(name), None) => ContextOptions::adapter(name),
@@ -85,7 +96,9 @@ fn measured(args: &Args) -> Result<(Report, bool), String> {
     };
     let said = |error: Error| error.to_string();
     let ctx = Context::with_options(&options).map_err(said)?;
-    let shapes = args.shapes(is_software(&ctx))?;
+    if shapes.is_empty() {
+        shapes = args.default_shapes(is_software(&ctx))?;
+    }
     let mut report = Report {
         library: "tilewise".into(),
         adapter: ctx.adapter_name().into(),
@@ -129,9 +142,14 @@ fn measure_all(args: &Args, ctx: &Context, shapes: &[Shape], report: &mut Report
             bar.inc(1);
             match measured {
                 Ok(measured) => report.rows.push(Row::new(shape, &measured)),
+                // No shape is at fault, and none would fare better.
+                Err(error @ (Error::UnknownKernel { .. } | Error::Value(_))) => return Err(error.to_string()),
                 Err(error) => {
                     right &= !matches!(error, Error::Data(_) | Error::DeviceLost(_));
-                    bar.suspend(|| eprintln!("skipped {}: {error}", shape.name));
+                    // The table says it too.
+                    if args.quiet {
+                        eprintln!("skipped {}: {error}", shape.name);
+                    }
                     report.skipped.push(Skipped { shape: shape.name.clone(), reason: error.to_string() });
                     if matches!(error, Error::DeviceLost(_)) {
                         bar.finish_and_clear();

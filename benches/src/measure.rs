@@ -36,6 +36,8 @@ pub struct Choice {
 pub struct Measured {
     /// The kernel that ran.
     pub kernel: String,
+    /// The kernels of the edges, where they are products of their own.
+    pub edges: Vec<String>,
     /// Seconds of one product: median, least, greatest.
     pub seconds: [f64; 3],
     /// How they were measured.
@@ -138,8 +140,9 @@ impl<'a> Bench<'a> {
     }
 
     fn measured(&mut self, operands: &Operands, kernel: Option<&str>, samples: usize) -> Result<Measured> {
-        let choice = operands.product(0, kernel).plan()?.choice;
-        let choice = choice.map_or_else(|| "matrixmultiply".to_owned(), |choice| choice.to_string());
+        let plan = operands.product(0, kernel).plan()?;
+        let choice = plan.choice.as_ref().map_or_else(|| "matrixmultiply".to_owned(), ToString::to_string);
+        let edges = plan.edges.iter().map(ToString::to_string).collect();
         operands.check(kernel)?;
         let once = self.time(operands, kernel, 1)?;
         let repetitions = repetitions(once.seconds);
@@ -147,7 +150,7 @@ impl<'a> Bench<'a> {
         let mut seconds = self.samples(operands, kernel, repetitions, samples.min(most.max(FEWEST)))?;
         let middle = measurable(median(&mut seconds))?;
         let seconds = [middle, seconds[0], seconds[seconds.len() - 1]];
-        Ok(Measured { kernel: choice, seconds, method: once.method, choices: Vec::new() })
+        Ok(Measured { kernel: choice, edges, seconds, method: once.method, choices: Vec::new() })
     }
 
     /// Seconds of a product in each of `count` samples, after the device has been busy for as long as its clock takes to come up.

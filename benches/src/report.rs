@@ -70,6 +70,9 @@ pub struct Row {
     pub dtype: String,
     /// The kernel that ran.
     pub kernel: String,
+    /// The kernels of the edges, where they are products of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<String>,
     /// Median time of one product in milliseconds.
     pub ms: f64,
     /// (greatest − least) / median.
@@ -112,6 +115,7 @@ impl Row {
             layout: shape.layout.to_owned(),
             dtype: shape.dtype.name().to_owned(),
             kernel: measured.kernel.clone(),
+            edges: measured.edges.clone(),
             ms,
             spread: (greatest - least) / median,
             tflops: shape.flops() / median * 1e-12,
@@ -133,10 +137,16 @@ impl Row {
         1e3 * self.tflops / self.gbs
     }
 
-    /// The fastest kernel of those that were timed.
-    pub fn best(&self) -> &str {
+    /// The kernel that ran, for people: with a word on edges that are products of their own.
+    pub fn ran(&self) -> String {
+        let edges = if self.edges.is_empty() { "" } else { " and edges" };
+        format!("{}{edges}", self.kernel)
+    }
+
+    /// The fastest of what was timed.
+    pub fn best(&self) -> String {
         let fastest = self.choices.iter().min_by(|a, b| a.ms.total_cmp(&b.ms));
-        fastest.filter(|choice| choice.ms < self.ms).map_or(&self.kernel, |choice| &choice.kernel)
+        fastest.filter(|choice| choice.ms < self.ms).map_or_else(|| self.ran(), |choice| choice.kernel.clone())
     }
 }
 
@@ -165,8 +175,7 @@ impl Report {
 
     /// Rows of no group go to the first default group that has their shape.
     pub fn name_groups(&mut self) {
-        let default: Vec<String> = shapes::DEFAULT.iter().map(|&name| name.to_owned()).collect();
-        let known = shapes::parse(&default).unwrap_or_default();
+        let known = shapes::parse(&shapes::DEFAULT).unwrap_or_default();
         for row in self.rows.iter_mut().filter(|row| row.group.is_empty()) {
             row.group =
                 known.iter().find(|shape| shape.key() == row.key()).map_or(OTHER, |shape| shape.group).to_owned();

@@ -178,22 +178,27 @@ impl std::str::FromStr for Shape {
         let sizes: Option<Vec<usize>> = fields.next().unwrap_or("").split('x').map(|size| size.parse().ok()).collect();
         let mnk = sizes.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
         let mnk = mnk.ok_or_else(|| format!("{text:?}: wanted MxNxK[:layout][:dtype][:xBATCH]"))?;
-        let mut shape = Shape { name: text.to_owned(), group: "", mnk, layout: "NN", dtype: DType::F32, batch: 1 };
+        let (mut layouts, mut dtypes, mut batches) = (None, None, None);
         for field in fields {
             let layout = ["NN", "NT", "TN", "TT"].into_iter().find(|layout| layout.eq_ignore_ascii_case(field));
             let dtype = [DType::F32, DType::F16, DType::BF16].into_iter().find(|dtype| dtype.name() == field);
             let batch = field.strip_prefix('x').and_then(|batch| batch.parse().ok());
-            match (layout, dtype, batch) {
-                (Some(layout), ..) => shape.layout = layout,
-                (_, Some(dtype), _) => shape.dtype = dtype,
-                (.., Some(batch)) => shape.batch = batch,
+            let before = match (layout, dtype, batch) {
+                (Some(layout), ..) => layouts.replace(layout).map(|_| "layout"),
+                (_, Some(dtype), _) => dtypes.replace(dtype).map(|_| "dtype"),
+                (.., Some(batch)) => batches.replace(batch).map(|_| "batch"),
                 _ => {
                     return Err(format!(
                         "{text:?}: {field:?} is neither a layout (NN, NT, TN, TT), nor a dtype (f32, f16, bf16), nor a batch (x8)"
                     ));
                 }
+            };
+            if let Some(what) = before {
+                return Err(format!("{text:?}: {field:?} is a second {what}"));
             }
         }
+        let (layout, dtype, batch) = (layouts.unwrap_or("NN"), dtypes.unwrap_or(DType::F32), batches.unwrap_or(1));
+        let shape = Shape { name: text.to_owned(), group: "", mnk, layout, dtype, batch };
         let elements = |rows: usize, cols: usize| rows.checked_mul(cols)?.checked_mul(shape.batch)?.checked_mul(8);
         let [m, n, k] = mnk;
         match (elements(m, k), elements(k, n), elements(m, n)) {
@@ -208,9 +213,9 @@ impl std::str::FromStr for Shape {
 ///
 /// # Errors
 /// A text that says which item is neither.
-pub fn parse(list: &[String]) -> Result<Vec<Shape>, String> {
+pub fn parse(list: &[impl AsRef<str>]) -> Result<Vec<Shape>, String> {
     let mut shapes = Vec::new();
-    for item in list {
+    for item in list.iter().map(AsRef::as_ref) {
         match GROUPS.iter().find(|group| group.name == item) {
             Some(group) => {
                 for member in (group.members)() {
@@ -283,7 +288,7 @@ mod tests {
     use super::*;
 
     fn named(names: &[&str]) -> Vec<Shape> {
-        parse(&owned(names)).unwrap()
+        parse(names).unwrap()
     }
 
     #[test]
@@ -305,6 +310,10 @@ mod tests {
             ["4x5", "4x5x0", "4x5x6:zz", "4x5x6:x0", "4x5x6:i32", "4x5xsix", "4294967296x4294967296x1", "4x5x6:"]
         {
             assert!(wrong.parse::<Shape>().is_err(), "{wrong}");
+        }
+        for (twice, what) in [("NT:nt", "layout"), ("f16:f32", "dtype"), ("x1:f16:x1", "batch")] {
+            let said = format!("4x5x6:{twice}").parse::<Shape>().unwrap_err();
+            assert!(said.ends_with(&format!("is a second {what}")), "{said}");
         }
     }
 }

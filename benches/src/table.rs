@@ -17,7 +17,7 @@ fn column<'a>(head: impl Into<String>, cell: impl Fn(&Row) -> String + 'a) -> Co
 fn columns<'a>(report: &'a Report, others: &'a [Report]) -> Vec<Column<'a>> {
     let mut columns = vec![
         column("shape", |row| row.shape.clone()),
-        column("kernel", |row| row.kernel.clone()),
+        column("kernel", Row::ran),
         column("ms", |row| figure(row.ms, 4)),
         column("spread", |row| percent(row.spread, 1)),
         column("TFLOP/s", |row| figure(row.tflops, 4)),
@@ -27,7 +27,7 @@ fn columns<'a>(report: &'a Report, others: &'a [Report]) -> Vec<Column<'a>> {
         columns.push(column("of roofline", |row| percent(row.roofline, 0)));
     }
     if report.near_best.is_some() {
-        columns.push(column("best kernel", |row| row.best().to_owned()));
+        columns.push(column("best kernel", Row::best));
         columns.push(column("regret", |row| row.regret.map_or_else(String::new, |regret| percent(regret, 1))));
     }
     for other in others {

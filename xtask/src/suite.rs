@@ -91,7 +91,7 @@ impl Options {
     }
 }
 
-/// The command: fails unless every test passed.
+/// The command: fails unless every test passed, and where none has run.
 pub(crate) fn main(options: &Options) -> Result {
     let suite = match &options.from {
         Some(folder) => Suite::unpack(folder, options)?,
@@ -219,8 +219,7 @@ impl Suite {
             }
         }
         println!("\n{record}");
-        let failed = record.outcomes.iter().filter(|(_, outcome)| !outcome.is_ok()).count();
-        if failed == 0 { Ok(()) } else { Err(format!("{failed} test binaries failed")) }
+        record.verdict()
     }
 }
 
@@ -326,6 +325,18 @@ struct Record {
 }
 
 impl Record {
+    /// An error unless every binary is well and some test has run.
+    fn verdict(&self) -> Result {
+        let failed = self.outcomes.iter().filter(|(_, outcome)| !outcome.is_ok()).count();
+        if failed > 0 {
+            return Err(format!("{failed} test binaries failed"));
+        }
+        if self.outcomes.iter().all(|(_, outcome)| outcome.passed == 0) {
+            return Err(format!("no test ran; arguments of the binaries: {:?}", self.filter));
+        }
+        Ok(())
+    }
+
     fn heading(&self) -> String {
         let Record { commit, date, filter, adapters, .. } = self;
         let filter = if filter.is_empty() { String::new() } else { format!(", only {filter}") };
@@ -388,6 +399,24 @@ mod tests {
     fn names_of_binaries() {
         assert_eq!(binary_name(Path::new("/x/every_kernel-9db094e794bd1300")), "every_kernel");
         assert_eq!(binary_name(Path::new("tests/tests/api.rs")), "api");
+    }
+
+    #[test]
+    fn nothing_run_is_a_failure() {
+        let verdict = |outputs: &[&str]| {
+            let outcomes = outputs.iter().map(|output| ("api".to_owned(), Outcome::read(output))).collect();
+            Record {
+                commit: String::new(),
+                date: String::new(),
+                filter: "nosuchtest".into(),
+                adapters: Vec::new(),
+                outcomes,
+            }
+            .verdict()
+        };
+        let none = "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored";
+        assert!(verdict(&[none, none]).unwrap_err().contains("nosuchtest"));
+        assert_eq!(verdict(&[none, "test a ... ok", none]), Ok(()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use clap::Parser;
 use std::process::ExitCode;
 use tilewise::{Context, ContextOptions};
+use tilewise_benches::measure::is_software;
 use tilewise_benches::shapes;
 
 /// Times every kernel that serves a shape, and keeps the fastest for its problem class in the cache folder.
@@ -10,7 +11,8 @@ use tilewise_benches::shapes;
 #[command(name = "tune")]
 struct Args {
     /// Groups and shapes (MxNxK[:layout][:dtype][:xBATCH]), separated by commas, as `cargo xtask bench --shapes` takes them
-    #[arg(value_delimiter = ',', default_value = "floor")]
+    /// [default: floor; tiny on a software adapter]
+    #[arg(value_delimiter = ',')]
     shapes: Vec<String>,
     /// Part of an adapter's name, a backend, or both, as vulkan:llvmpipe
     #[arg(long)]
@@ -29,7 +31,8 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), String> {
-    let shapes = shapes::parse(&args.shapes)?;
+    // What is wrong with the shapes is said before a device is opened.
+    let mut shapes = shapes::parse(&args.shapes)?;
     let options = match &args.adapter {
         Some(name) => ContextOptions::adapter(name.as_str()),
         None => ContextOptions::default(),
@@ -41,13 +44,13 @@ fn run(args: &Args) -> Result<(), String> {
                 .into(),
         );
     }
+    if shapes.is_empty() {
+        shapes = shapes::parse(&[if is_software(&ctx) { "tiny" } else { "floor" }])?;
+    }
     println!("{} ({}, {})", ctx.adapter_name(), ctx.backend_name(), ctx.driver());
     for shape in &shapes {
         let tuned = ctx.tune(&shape.problem()).map_err(|error| format!("{}: {error}", shape.name))?;
         print!("\n{}\n{tuned}", shape.name);
-        if tuned.file.is_none() {
-            println!("not kept: TILEWISE_NO_TUNED is set, or there is no folder to write to");
-        }
     }
     Ok(())
 }

@@ -27,6 +27,32 @@ fn a_slower_shape_fails_the_comparison_with_an_earlier_run() {
 }
 
 #[test]
+fn an_earlier_run_without_a_common_shape_fails_the_comparison() {
+    let bench = Workbench::new();
+    let [own, peer] = records();
+    for (path, status) in [(own, 1), (peer, 0)] {
+        let mut other = Report::load(&path).unwrap();
+        let mut now = Report { rows: other.rows.clone(), ..Report::load(&records()[0]).unwrap() };
+        other.rows.truncate(1);
+        now.rows.retain(|row| row.key() != other.rows[0].key());
+        bench.write("now.json", &now);
+        bench.write("other.json", &other);
+        let output = bench.run("--from now.json --quiet --compare other.json");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{said}");
+        assert_eq!(said.contains("has none of these shapes"), status == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_report_without_rows_is_a_failure() {
+    let bench = Workbench::new();
+    let [own, _] = records();
+    bench.write("empty.json", &Report { rows: Vec::new(), ..Report::load(&own).unwrap() });
+    assert!(bench.fail(1, "--from empty.json --quiet").contains("nothing was measured"));
+}
+
+#[test]
 fn another_machine_is_mentioned() {
     let bench = Workbench::new();
     let [own, _] = records();

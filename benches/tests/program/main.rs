@@ -2,6 +2,7 @@
 
 mod compared;
 mod measured;
+mod peers;
 mod shown;
 mod tuned;
 mod workbench;

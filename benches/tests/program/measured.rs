@@ -1,6 +1,7 @@
 //! What is measured: small shapes on every software adapter and on the CPU executor.
 
 use crate::workbench::{Workbench, software};
+use tilewise_tests::program::text;
 
 /// `--adapter` takes part of a name; names with spaces do not survive the splitting of a line.
 fn first_word(name: &str) -> &str {
@@ -71,8 +72,61 @@ fn what_does_not_fit_is_skipped_with_the_reason() {
 }
 
 #[test]
+fn nothing_measured_is_a_failure() {
+    let bench = Workbench::new();
+    for kernel in ["bogus", "simt/1x2x3", "simt+k0"] {
+        let said = bench.fail(1, &format!("--adapter cpu --shapes 4x4x4,5x5x5 --samples 1 --kernel {kernel}"));
+        assert!(said.contains(kernel) && said.lines().count() == 1, "{said}");
+    }
+    let output = bench.command("--adapter cpu --samples 1").env("TILEWISE_KERNEL", "bogus").output().unwrap();
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("TILEWISE_KERNEL") && said.contains("bogus"), "{said}");
+    // One shape that does not fit is skipped, which is said once; with nothing beside it, there is no report.
+    for (quiet, shapes) in [("", "4x4x4,"), ("--quiet", "4x4x4,"), ("", ""), ("--quiet", "")] {
+        let output = bench.run(&format!("--adapter cpu --samples 1 {quiet} --shapes {shapes}1000000x1000000x1000000"));
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(said.matches("skipped 1000000x1000000x1000000: ").count(), 1, "{said}");
+        assert!(said.contains("no memory for 4000000000000 bytes"), "{said}");
+        assert_eq!(output.status.code(), Some(i32::from(shapes.is_empty())), "{said}");
+        assert_eq!(said.contains("bench: nothing was measured"), shapes.is_empty(), "{said}");
+    }
+}
+
+/// In f16, whose sums take twice the memory of the output.
+#[cfg(target_os = "linux")]
+#[test]
+fn sums_for_which_there_is_no_memory_are_skipped() {
+    let line = "--quiet --adapter cpu --samples 1 --shapes 10000x10000x1:f16";
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -v 560000 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_bench")])
+        .args(line.split_whitespace())
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no memory for 400000000 bytes"), "{said}");
+}
+
+#[test]
+fn edges_of_their_own_are_named() {
+    let bench = Workbench::new();
+    let Some(adapter) = software().into_iter().find(|name| name.contains("llvmpipe")) else { return };
+    let adapter = first_word(&adapter);
+    let table = bench.succeed(&format!(
+        "--adapter {adapter} --shapes 129x129x400,128x128x128 --samples 1 --peak-tflops 1 --peak-gbs 1 --json report.json"
+    ));
+    let report = bench.report("report.json");
+    let [edged, whole] = &report.rows[..] else { panic!("{:?}", report.rows) };
+    assert!(!edged.edges.is_empty() && whole.edges.is_empty(), "{edged:?} {whole:?}");
+    assert!(table.contains(&format!("{} and edges |", edged.kernel)), "{table}");
+    assert_eq!(table.matches("and edges").count(), 1, "{table}");
+}
+
+#[test]
 fn bad_arguments_are_named() {
     let bench = Workbench::new();
+    // Shapes before devices.
+    assert!(bench.fail(1, "--adapter nobody --shapes 4x4x4:NT:NT").contains("\"NT\" is a second layout"));
     for (status, line, word) in [
         (1, "--adapter cpu --shapes 4x5", "4x5"),
         (1, "--adapter cpu --shapes cubes", "square"),

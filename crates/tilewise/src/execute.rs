@@ -2,9 +2,10 @@
 //! crate `matrixmultiply`.
 
 use crate::gemm::Bundle;
+use crate::memory;
 use crate::storage::Storage;
 use tilewise_core::kernel::Role;
-use tilewise_core::{Activation, Axis, DType, Error, Format, Grouping, Operand, Problem, Result, convert};
+use tilewise_core::{Activation, Axis, DType, Error, Format, Grouping, Operand, Problem, Result};
 
 /// An operand widened to f32: index i of the storage is element i.
 struct Widened {
@@ -35,7 +36,7 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let bias = epilogue.bias.map(|bias| widen(bundle, Role::Bias, &bias.operand)).transpose()?;
     let residual = epilogue.residual.map(|residual| widen(bundle, Role::Residual, &residual)).transpose()?;
     let mut c = storage(bundle, Role::C)?.host_mut()?;
-    let mut sums = vec![0f32; (m * n) as usize];
+    let mut sums = memory::filled((m * n) as usize, 0f32)?;
     let rows = segments(bundle)?;
     for entry in 0..batch {
         for &(group, start, end) in &rows {
@@ -134,7 +135,7 @@ fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> 
     let elements = match operand.format {
         Format::Dense(dtype) => {
             let bytes = bytemuck::cast_slice::<u32, u8>(&words);
-            convert::decode(dtype, &bytes[..bytes.len() / dtype.bytes() as usize * dtype.bytes() as usize])?
+            memory::decoded(dtype, &bytes[..bytes.len() / dtype.bytes() as usize * dtype.bytes() as usize])?
         }
         Format::Quantized(format, dtype) => {
             let scales = storage(bundle, Role::BScales)?.host()?;
@@ -142,17 +143,17 @@ fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> 
             let (rows, columns) = ((operand.len / operand.ld.max(1)) as usize, operand.ld as usize);
             let part = |words: &[u32]| {
                 let bytes = operand.len / format.group_size() * dtype.bytes();
-                bytemuck::cast_slice::<u32, u8>(words)[..bytes as usize].to_vec()
+                memory::copied(&bytemuck::cast_slice(words)[..bytes as usize])
             };
-            let codes = words.to_vec();
+            let codes = memory::copied(&words)?;
             let quantized = tilewise_core::quant::Quantized::from_parts(
                 format,
                 rows,
                 columns,
                 dtype,
                 codes,
-                part(&scales),
-                part(&biases),
+                part(&scales)?,
+                part(&biases)?,
             )?;
             tilewise_core::quant::dequantize(&quantized)
         }

@@ -269,7 +269,7 @@ impl Kernel {
         let options = Options { max_iterations: call.max_iterations.unwrap_or(options.max_iterations), ..options };
         let mut inputs = Vec::with_capacity(call.inputs.len());
         for tensor in &call.inputs {
-            inputs.push(Loaded::new(self, tensor, tensor.extent_bytes().await?));
+            inputs.push(Loaded::new(self, tensor, tensor.extent_bytes().await?)?);
         }
         let (report, outputs) = host::launch(self, call, &prepared, &shader, &inputs, options)?;
         Ok(Check { report, outputs, shader })

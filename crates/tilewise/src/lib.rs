@@ -39,6 +39,7 @@ mod execute;
 mod gemm;
 mod gpu;
 mod kernel;
+mod memory;
 mod offsets;
 mod overrides;
 mod pipeline;

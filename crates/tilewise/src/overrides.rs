@@ -7,9 +7,9 @@
 //! |---|---|---|
 //! | `TILEWISE_ADAPTER` | part of an adapter's name, a backend (`vulkan`, `metal`, `dx12`, `gl`), both (`vulkan:llvmpipe`), or `cpu` | `adapter` |
 //! | `TILEWISE_CACHE_DIR` | folder of compiled pipelines and of the tuner's winners, by default the user's cache folder; empty: nowhere | `pipeline_cache`, `tuned` |
-//! | `TILEWISE_NO_TUNED` | `1`: the tuner's file is neither read nor written | `tuned` |
+//! | `TILEWISE_NO_TUNED` | anything but `0`: the tuner's file is neither read nor written | `tuned` |
 //! | `TILEWISE_KERNEL` | the kernel of every product that does not name its own: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts), `coop/64x64x32+pad16` (16 elements between lines in workgroup memory) | `kernel` |
-//! | `TILEWISE_NO_COOP` | `1`: matrix units stay unused; `0`: they are used wherever there are some; without it, where the suite has passed | `matrix_units` |
+//! | `TILEWISE_NO_COOP` | anything but `0`: matrix units stay unused; `0`: they are used wherever there are some; without it, where the suite has passed | `matrix_units` |
 //!
 //! Padding can be forced where the kernel has some, which are those for matrix units (`coop`), as a multiple of 16 bytes for which there is workgroup
 //! memory; with parts of K, as in `coop/64x64x32+pad16+k4`, too.

@@ -2,6 +2,7 @@
 
 use crate::context::{Backend, Context};
 use crate::gpu::SharedBuffer;
+use crate::memory;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tilewise_core::kernel::Role;
 use tilewise_core::{Error, Result};
@@ -21,7 +22,7 @@ impl Storage {
         match &context.0.backend {
             Backend::Gpu(gpu) => Ok(Storage::Gpu { buffer: gpu.buffer_with(context.caps(), bytes)?, start: 0 }),
             Backend::Cpu => {
-                let mut words = vec![0u32; bytes.len().div_ceil(4)];
+                let mut words = memory::filled(bytes.len().div_ceil(4), 0u32)?;
                 bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
                 Ok(Storage::Host { words: Arc::new(RwLock::new(words)), bytes: bytes.len() as u64 })
             }
@@ -35,12 +36,7 @@ impl Storage {
             Backend::Cpu => {
                 let words = usize::try_from(bytes.div_ceil(4))
                     .map_err(|_| Error::Overflow(format!("{bytes} bytes do not fit this machine's memory")))?;
-                let mut zeros = Vec::new();
-                zeros
-                    .try_reserve_exact(words)
-                    .map_err(|e| Error::Device(format!("no memory for {bytes} bytes: {e}")))?;
-                zeros.resize(words, 0);
-                Ok(Storage::Host { words: Arc::new(RwLock::new(zeros)), bytes })
+                Ok(Storage::Host { words: Arc::new(RwLock::new(memory::filled(words, 0)?)), bytes })
             }
         }
     }

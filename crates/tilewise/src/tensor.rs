@@ -1,9 +1,10 @@
 //! Typed, strided views of buffers.
 
 use crate::context::Context;
+use crate::memory;
 use crate::storage::{Bound, Storage};
 use std::ops::Range;
-use tilewise_core::{DType, Error, Format, Operand, Result, convert};
+use tilewise_core::{DType, Error, Format, Operand, Result};
 
 /// A Rust type that a tensor can hold.
 pub trait Element: bytemuck::Pod + sealed::Sealed {
@@ -277,18 +278,20 @@ impl Tensor {
             return Err(Error::Unsupported(format!("reading a {} tensor as {}", self.dtype, T::DTYPE)));
         }
         let bytes = self.read_bytes().await?;
-        Ok(bytemuck::pod_collect_to_vec(&bytes))
+        let mut elements = memory::filled(bytes.len() / size_of::<T>(), T::zeroed())?;
+        bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&bytes);
+        Ok(elements)
     }
 
     /// The elements widened to f32. Errors as [`read`](Self::read).
     pub async fn read_f32(&self) -> Result<Vec<f32>> {
-        convert::decode(self.dtype, &self.read_bytes().await?)
+        memory::decoded(self.dtype, &self.read_bytes().await?)
     }
 
     /// The elements as little-endian bytes, row-major in the view's order. Errors as [`read`](Self::read).
     pub async fn read_bytes(&self) -> Result<Vec<u8>> {
         let bytes = self.extent_bytes().await?;
-        Ok(if self.is_contiguous() { bytes } else { self.gather(&bytes) })
+        if self.is_contiguous() { Ok(bytes) } else { self.gather(&bytes) }
     }
 
     /// The bytes from the view's first element to its last.
@@ -307,7 +310,7 @@ impl Tensor {
         let (first, bytes) = (self.offset * self.dtype.bytes() as usize, self.extent()? as usize);
         let words = self.storage.host()?;
         // An empty view may begin beyond the storage.
-        Ok(if bytes == 0 { Vec::new() } else { bytemuck::cast_slice(&words)[first..first + bytes].to_vec() })
+        if bytes == 0 { Ok(Vec::new()) } else { memory::copied(&bytemuck::cast_slice(&words)[first..first + bytes]) }
     }
 
     /// Bytes from the view's first element to the end of its last.
@@ -364,9 +367,9 @@ impl Tensor {
     }
 
     /// Picks the view's elements from the storage between its first and its last.
-    pub(crate) fn gather(&self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn gather(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         let size = self.dtype.bytes() as usize;
-        let mut out = Vec::with_capacity(self.elements() * size);
+        let mut out = memory::room(self.elements() * size)?;
         let mut index = vec![0usize; self.shape.len()];
         for _ in 0..self.elements() {
             let at = index.iter().zip(&self.strides).map(|(i, stride)| i * stride).sum::<usize>() * size;
@@ -379,7 +382,7 @@ impl Tensor {
                 index[axis] = 0;
             }
         }
-        out
+        Ok(out)
     }
 
     /// Elements from the start of the storage to the end of the view.

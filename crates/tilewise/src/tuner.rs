@@ -37,6 +37,8 @@ pub struct Tuned {
     pub untried: usize,
     /// The file in which the winner is kept.
     pub file: Option<PathBuf>,
+    /// Why [`Context::tune`] has kept it in none; absent where it has, and where there is nothing to keep.
+    pub not_kept: Option<String>,
 }
 
 impl std::fmt::Display for Tuned {
@@ -56,8 +58,11 @@ impl std::fmt::Display for Tuned {
             let limit = measure::HOPELESS_ESTIMATE;
             writeln!(f, "{} not tried: estimated at more than {limit} times the best", self.untried)?;
         }
-        match &self.file {
-            Some(file) => writeln!(f, "kept in {}", file.display()),
+        if let Some(file) = &self.file {
+            writeln!(f, "kept in {}", file.display())?;
+        }
+        match &self.not_kept {
+            Some(why) => writeln!(f, "not kept: {why}"),
             None => Ok(()),
         }
     }
@@ -73,7 +78,7 @@ impl Context {
     /// less than a quarter. The epilogue plays no part. [`Gemm::problem`](crate::Gemm::problem) gives a product's problem.
     ///
     /// The CPU executor has one kernel: nothing is timed or kept there, and [`Tuned::times`] is empty. A file that cannot be written is a warning in
-    /// the log.
+    /// the log, and [`Tuned::not_kept`] says why.
     ///
     /// # Errors
     /// Those of [`plan`](tilewise_core::plan()) for a problem that cannot be computed here; `Device` when the device has no memory for the operands;
@@ -82,7 +87,10 @@ impl Context {
     pub fn tune(&self, problem: &Problem) -> Result<Tuned> {
         let mut tuned = pollster::block_on(self.tune_async(problem))?;
         if !tuned.times.is_empty() {
-            tuned.file = self.0.preferences.winners.save(&tuned.class, tuned.winner.clone());
+            match self.0.preferences.winners.save(&tuned.class, tuned.winner.clone()) {
+                Ok(file) => tuned.file = Some(file),
+                Err(why) => tuned.not_kept = Some(why),
+            }
         }
         Ok(tuned)
     }
@@ -93,7 +101,7 @@ impl Context {
     /// As `tune`; `Unsupported` in a browser without timestamps.
     pub async fn tune_async(&self, problem: &Problem) -> Result<Tuned> {
         let class = class::class(problem, self.caps())?;
-        let mut tuned = Tuned { class, winner: None, times: Vec::new(), untried: 0, file: None };
+        let mut tuned = Tuned { class, winner: None, times: Vec::new(), untried: 0, file: None, not_kept: None };
         if self.is_cpu() {
             return Ok(tuned);
         }

@@ -195,8 +195,7 @@ impl Call {
         let elements = count(shape)?;
         let too_many = || Error::Overflow(format!("an output of {dtype} of shape {shape:?}"));
         let len = elements.checked_mul(element.len()).ok_or_else(too_many)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(len).map_err(|e| Error::Device(format!("no memory for {len} bytes: {e}")))?;
+        let mut bytes = crate::memory::room(len)?;
         bytes.extend(element.iter().cycle().take(len));
         Ok(Some(bytes))
     }

@@ -3,6 +3,7 @@
 use super::call::Call;
 use super::generate::{Slot, UNIFORM};
 use super::{Kernel, Prepared};
+use crate::memory;
 use crate::tensor::{Tensor, packed};
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::{Buffer, Finding, Kind, Label, Launch, Options, Region, Report, Shader};
@@ -17,38 +18,38 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// `bytes` are the view's extent.
-    pub(super) fn new(kernel: &Kernel, tensor: &Tensor, bytes: Vec<u8>) -> Self {
+    pub(super) fn new(kernel: &Kernel, tensor: &Tensor, bytes: Vec<u8>) -> Result<Self> {
         let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
         if kernel.contiguous && !tensor.is_contiguous() {
-            return Loaded { dtype, strides: packed(&shape), bytes: tensor.gather(&bytes), shape };
+            return Ok(Loaded { dtype, strides: packed(&shape), bytes: tensor.gather(&bytes)?, shape });
         }
-        Loaded { dtype, strides: tensor.strides().to_vec(), bytes, shape }
+        Ok(Loaded { dtype, strides: tensor.strides().to_vec(), bytes, shape })
     }
 
     /// What is bound: whole words, of which the elements of the view are the operand.
-    fn buffer(&self) -> Buffer {
+    fn buffer(&self) -> Result<Buffer> {
         let size = self.dtype.bytes();
-        let mut bytes = self.bytes.clone();
-        bytes.resize(bytes.len().next_multiple_of(4).max(4), 0);
+        let mut bytes = memory::filled(self.bytes.len().next_multiple_of(4).max(4), 0u8)?;
+        bytes[..self.bytes.len()].copy_from_slice(&self.bytes);
         if self.bytes.is_empty() {
-            return Buffer::new(bytes).range(0..0);
+            return Ok(Buffer::new(bytes).range(0..0));
         }
         // bf16 is read as words, and a word may hold an element of the view and one beside it.
         if self.dtype == DType::BF16 {
-            return Buffer::new(bytes);
+            return Ok(Buffer::new(bytes));
         }
-        Buffer::new(bytes).region(Region {
+        Ok(Buffer::new(bytes).region(Region {
             offset: 0,
             counts: self.shape.iter().map(|&n| n as u64).collect(),
             strides: self.strides.iter().map(|&stride| stride as u64 * size).collect(),
             element_bytes: size,
-        })
+        }))
     }
 }
 
 /// The inputs of a call on the CPU executor.
 pub(super) fn load(kernel: &Kernel, call: &Call) -> Result<Vec<Loaded>> {
-    call.inputs.iter().map(|tensor| Ok(Loaded::new(kernel, tensor, tensor.host_bytes()?))).collect()
+    call.inputs.iter().map(|tensor| Loaded::new(kernel, tensor, tensor.host_bytes()?)).collect()
 }
 
 /// Runs a call. When there is nothing to run, nothing is reported but that outputs are not written.
@@ -76,7 +77,7 @@ pub(super) fn launch(
     }
     for (binding, &slot) in (UNIFORM + 1..).zip(&generated.storage) {
         let buffer = match slot {
-            Slot::Input(i) => inputs[i].buffer(),
+            Slot::Input(i) => inputs[i].buffer()?,
             Slot::Output(i) => output(call, i)?,
         };
         launch = launch.bind(0, binding, buffer);
@@ -128,7 +129,8 @@ fn output(call: &Call, index: usize) -> Result<Buffer> {
             bytes.resize(whole, 0);
             Buffer::new(bytes)
         }
-        None => Buffer::output(whole),
+        // As `Buffer::output`, or an error.
+        None => Buffer::new(memory::filled(whole, 0xFF)?).poisoned().must_write(),
     };
     Ok(buffer.range(0..operand as u64))
 }

@@ -28,6 +28,8 @@ const MAGIC: &str = "tilewise tuned kernels";
 const VERSION: &str = "1";
 const PLANNER: &str = "planner";
 const CHECKSUM: &str = "checksum\t";
+#[cfg(not(target_family = "wasm"))]
+const NO_FOLDER: &str = "there is no folder for it (ContextOptions::tuned, TILEWISE_NO_TUNED, TILEWISE_CACHE_DIR)";
 
 /// What the tuner found on a device, and where that is kept.
 #[derive(Default)]
@@ -64,13 +66,13 @@ impl Winners {
         lock(&self.known).insert(class.to_owned(), winner);
     }
 
-    /// Adds a winner to the file, and gives its path; none when there is no file, or it cannot be written, which is a warning.
+    /// Adds a winner to the file, and gives its path. Else it says why not: there is no file, or it cannot be written, which is a warning too.
     #[cfg(not(target_family = "wasm"))]
-    pub(crate) fn save(&self, class: &str, winner: Option<Forced>) -> Option<PathBuf> {
-        let file = self.file.as_ref()?;
-        let saved = file.add(class, winner);
-        let failed = |why: &std::io::Error| log::warn!("{} was not written: {why}", file.path.display());
-        saved.inspect_err(failed).ok().map(|()| file.path.clone())
+    pub(crate) fn save(&self, class: &str, winner: Option<Forced>) -> Result<PathBuf, String> {
+        let file = self.file.as_ref().ok_or(NO_FOLDER)?;
+        let failed = |why| format!("{} was not written: {why}", file.path.display());
+        file.add(class, winner).map_err(failed).inspect_err(|why| log::warn!("{why}"))?;
+        Ok(file.path.clone())
     }
 }
 
