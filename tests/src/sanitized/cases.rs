@@ -96,7 +96,7 @@ pub fn bands() -> Vec<Case> {
     one_of_each().iter().flat_map(|kernel| [tiles(kernel), tiles(kernel).batch(2)]).collect()
 }
 
-/// Parts of K, on each kernel that takes them: few and many, parts that are not full, more than there are steps, in a batch, and 16-bit outputs.
+/// Parts of K, on each kernel that takes them: few and many, more than are read at once, parts that are not full, more than there are steps, in a batch, and 16-bit outputs.
 pub fn splits() -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in one_of_each().into_iter().filter(|kernel| kernel.splits) {
@@ -110,6 +110,8 @@ pub fn splits() -> Vec<Case> {
                 cases.push(case.batch(3).odd());
             }
         }
+        // More parts than a finishing pass reads at once.
+        cases.push(Case::new([3, 6, 8 * bk + 1], F32).kernel(format!("{}+k9", kernel.name)));
     }
     for kernel in kernels().into_iter().filter(|kernel| kernel.splits) {
         let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn + 4, 2 * kernel.variant.bk + 4].map(|s| s as usize);
