@@ -93,12 +93,30 @@ pub fn open(name: &str) -> tilewise::Result<Context> {
     })
 }
 
+static OPEN: OnceLock<Vec<Adapter>> = OnceLock::new();
+
+/// What a test has submitted and not waited for: its thread waits when it ends. Where a process ended before, lavapipe, which compiles in a thread of its
+/// own when a dispatch begins, was seen to crash.
+struct Submitted;
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        // In a thread whose own variables are still there. Only a lost device has nothing to wait for.
+        let wait = || OPEN.get().into_iter().flatten().for_each(|adapter| drop(adapter.context.wait()));
+        let _ = std::thread::spawn(wait).join();
+    }
+}
+
+thread_local! {
+    static SUBMITTED: Submitted = const { Submitted };
+}
+
 /// Every adapter that can be opened. Those that cannot are printed with the reason.
 ///
 /// # Panics
 /// When `TILEWISE_REQUIRE` names something that none of them is, or either variable a word that is not known.
 pub fn adapters() -> &'static [Adapter] {
-    static OPEN: OnceLock<Vec<Adapter>> = OnceLock::new();
+    SUBMITTED.with(|_| ());
     OPEN.get_or_init(|| {
         let mut found: Vec<Adapter> = Vec::new();
         let only = words("TILEWISE_ONLY");
