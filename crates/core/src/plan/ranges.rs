@@ -53,7 +53,7 @@ impl Piece {
         self.problem.k.div_ceil(self.k_step.max(1)).max(1)
     }
 
-    /// Passes over K that stand for all: the first eight, since no operand's alignment repeats later, and the last, which is shorter.
+    /// Passes over K that stand for all: the first eight, after which operands are aligned as before, and the last, which may be shorter.
     pub(super) fn kinds(&self) -> impl Iterator<Item = u64> {
         let steps = self.steps();
         (0..steps.min(8)).chain((steps > 8).then(|| steps - 1))
