@@ -60,10 +60,7 @@ fn instantiate(part: &Part, file: &str) -> Result<String, String> {
     if used != part.constants.len() {
         return Err(format!("{} lacks one of the constants {:?}", part.file, part.constants));
     }
-    Ok(match part.operand {
-        Some(name) => rename(&text, name),
-        None => text,
-    })
+    Ok(part.instantiate(&text))
 }
 
 /// Name and type of the constant that a `//param` line declares.
@@ -80,38 +77,9 @@ fn literal(ty: &str, value: u32) -> String {
     }
 }
 
-/// Replaces the prefix `x_` and `X_` of identifiers by `NAME_`, in the same case.
-fn rename(text: &str, name: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 256);
-    let mut inside = false;
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        if !inside && (rest.starts_with("x_") || rest.starts_with("X_")) {
-            if c == 'X' {
-                out.push_str(&name.to_uppercase());
-            } else {
-                out.push_str(name);
-            }
-        } else {
-            out.push(c);
-        }
-        inside = c.is_alphanumeric() || c == '_';
-        rest = &rest[c.len_utf8()..];
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn renames_prefixes_only() {
-        assert_eq!(
-            rename("fn x_load(max_x: u32) { params.x_ld + X_K; }", "bias"),
-            "fn bias_load(max_x: u32) { params.bias_ld + BIAS_K; }"
-        );
-    }
 
     #[test]
     fn replaces_parameters_by_type() {

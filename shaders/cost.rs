@@ -52,23 +52,24 @@ pub(crate) fn coop_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
 }
 
 /// What a mainloop makes of a device.
-struct Shares {
+#[derive(Clone, Copy, Debug)]
+pub struct Shares {
     /// Of a core's f32 operations, in a tile that is whole; above 1 on matrix units.
-    arithmetic: f64,
+    pub arithmetic: f64,
     /// Invocations that hide a core's latencies.
-    invocations: f64,
+    pub invocations: f64,
     /// How much is left with fewer workgroups: their share of those, to this power.
-    latency: f64,
+    pub latency: f64,
     /// Of the memory's bandwidth.
-    bandwidth: f64,
+    pub bandwidth: f64,
     /// Starting and storing a tile takes as long as about so many steps along K.
-    start: f64,
+    pub start: f64,
     /// Bytes of an element on its way through caches and workgroup memory.
-    passed: f64,
+    pub passed: f64,
 }
 
 /// Seconds for tiles of C: as many as the core that has most.
-fn tiled(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, shares: Shares) -> f64 {
+pub fn tiled(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, shares: Shares) -> f64 {
     let rates = caps.rates();
     let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (problem.k as f64 / splits as f64 + shares.start);
     let per_core = tiles(problem, variant) * splits as f64 / rates.cores;
@@ -121,13 +122,16 @@ fn bytes(format: Format) -> f64 {
     }
 }
 
-/// Reading bound: every tile of rows streams B, every tile of columns A, at the speed that the loads in flight allow. Few invocations hide little of
-/// their arithmetic behind that, so that the two add up as the sides of a right angle do.
 pub(crate) fn gemv_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
+    few(problem, caps, variant, splits, ["ROWS", "COLS"].map(|name| f64::from(constant(variant, name))))
+}
+
+/// Reading bound: every tile of rows streams B, every tile of columns A, at the speed that the loads in flight allow. Few invocations hide little of
+/// their arithmetic behind that, so that the two add up as the sides of a right angle do. Each invocation sums rows × cols of C.
+pub fn few(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, [rows, cols]: [f64; 2]) -> f64 {
     let rates = caps.rates();
     let (m, n, k) = (problem.m as f64, problem.n as f64, problem.k as f64);
     let (a_element, b_element) = (bytes(problem.a.format), bytes(problem.b.format));
-    let [rows, cols] = ["ROWS", "COLS"].map(|name| f64::from(constant(variant, name)));
     let read = |once: f64, times: f64, along_k: bool, tile: u32, element: f64| {
         // What other workgroups have just read comes from a cache: dearer where the operand does not fit one, cheapest where it fits a core's.
         let again = match once {

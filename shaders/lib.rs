@@ -2,7 +2,7 @@
 //! together.
 
 mod assemble;
-mod cost;
+pub mod cost;
 mod files;
 mod mainloops;
 mod tables;
@@ -10,4 +10,4 @@ mod unroll;
 
 pub use assemble::{assemble, assemble_with};
 pub use files::FILES;
-pub use tables::LIBRARY;
+pub use tables::{KIT, LIBRARY};

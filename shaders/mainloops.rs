@@ -1,14 +1,16 @@
 //! The table of mainloops: variants, and where each is of use. What each is expected to cost is in `cost.rs`.
 
 use crate::cost::{coop_cost, gemv_cost, naive_cost, simt_cost};
+use crate::tables::KIT;
 use tilewise_core::kernel::{KernelDef, Reject, SUBGROUP, Unit, Variant};
 use tilewise_core::{CoopMatrix, DType, Problem};
 
 /// Every mainloop.
-pub(crate) const KERNELS: &[KernelDef] = &[
+pub(crate) static KERNELS: &[KernelDef] = &[
     KernelDef {
         name: "naive",
         file: "mainloop/naive.wgsl",
+        kit: &KIT,
         operand_files: &[],
         operand_constants: |_, _| Vec::new(),
         variants: NAIVE,
@@ -20,6 +22,7 @@ pub(crate) const KERNELS: &[KernelDef] = &[
     KernelDef {
         name: "gemv",
         file: "mainloop/gemv.wgsl",
+        kit: &KIT,
         operand_files: &["mainloop/strip.wgsl"],
         operand_constants: |along_k, _| vec![("X_ALONG_K", u32::from(along_k))],
         variants: GEMV,
@@ -31,6 +34,7 @@ pub(crate) const KERNELS: &[KernelDef] = &[
     KernelDef {
         name: "coop",
         file: "mainloop/coop.wgsl",
+        kit: &KIT,
         operand_files: &["mainloop/panel.wgsl"],
         operand_constants: |along_k, transposed| {
             vec![("X_ALONG_K", u32::from(along_k)), ("X_ROW_MAJOR", u32::from(!transposed))]
@@ -44,6 +48,7 @@ pub(crate) const KERNELS: &[KernelDef] = &[
     KernelDef {
         name: "simt",
         file: "mainloop/simt.wgsl",
+        kit: &KIT,
         operand_files: &["mainloop/slice.wgsl"],
         operand_constants: |_, _| Vec::new(),
         variants: SIMT,

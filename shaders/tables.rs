@@ -1,21 +1,24 @@
-//! Operand loaders, output stores, schedules: one line each. Mainloops have a file of their own.
+//! What WGSL mainloops are composed with: operand loaders, output stores, schedules, one line each. Mainloops have a file of their own.
 
 use crate::mainloops::KERNELS;
-use tilewise_core::kernel::{Constant, Library, OperandDef, ScheduleDef, StoreDef};
+use tilewise_core::kernel::{Constant, Kit, Language, Library, OperandDef, ScheduleDef, StoreDef};
 use tilewise_core::quant::QuantFormat;
 use tilewise_core::{Caps, DType, Format, Grouping, Problem};
 
-/// Every kernel and every part of the four axes.
-pub const LIBRARY: Library = Library {
-    kernels: KERNELS,
+/// Every kernel in WGSL.
+pub const LIBRARY: Library = Library { kernels: KERNELS };
+
+/// Every part of the other three axes.
+pub static KIT: Kit = Kit {
+    language: Language::Wgsl,
     operands: OPERANDS,
     stores: STORES,
     schedules: SCHEDULES,
     common: &["params.wgsl", "schedule/tile.wgsl", "operand/widen.wgsl"],
-    single: "operand/single.wgsl",
+    single: Some("operand/single.wgsl"),
     axes: "operand/axes.wgsl",
-    block: "operand/block.wgsl",
-    pair: "operand/pair.wgsl",
+    block: Some("operand/block.wgsl"),
+    pair: Some("operand/pair.wgsl"),
     absent: "operand/absent.wgsl",
     direct: "epilogue/direct.wgsl",
     linear: "epilogue/linear.wgsl",
@@ -24,9 +27,9 @@ pub const LIBRARY: Library = Library {
     parts: "epilogue/parts.wgsl",
     finish: "mainloop/finish.wgsl",
     finish_tile: [8, 32],
-    finish_words: "mainloop/finish_words.wgsl",
+    finish_words: Some("mainloop/finish_words.wgsl"),
     finish_threads: 64,
-    pack: "mainloop/pack.wgsl",
+    pack: Some("mainloop/pack.wgsl"),
     pack_tile: [8, 32],
 };
 

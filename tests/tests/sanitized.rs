@@ -7,7 +7,7 @@ use tilewise_core::kernel::Constant;
 use tilewise_core::plan::{Part, Pass};
 use tilewise_core::{Format, QuantFormat};
 use tilewise_sanitizer::Options;
-use tilewise_shaders::{FILES, LIBRARY};
+use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::sanitized::cases::{self, devices};
 use tilewise_tests::sanitized::{check, options, plans};
 use tilewise_tests::{Case, Kernel};
@@ -187,7 +187,7 @@ struct Use {
 }
 
 fn key(label: &str, part: &Part, pass: &Pass) -> Use {
-    let axes = pass.parts.iter().find(|other| other.file == LIBRARY.axes && other.operand == part.operand);
+    let axes = pass.parts.iter().find(|other| other.file == KIT.axes && other.operand == part.operand);
     let along_k = axes.and_then(|axes| axes.constants.first()).map(|(_, value)| *value != 0);
     let constants = part.constants.iter().copied().filter(|(name, _)| *name != "X_BINDING").collect();
     Use { label: label.to_owned(), file: part.file, operand: part.operand, constants, along_k }
@@ -200,7 +200,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
     let scales = DType::ALL.map(|dtype| Format::Quantized(QuantFormat::AFFINE4_G64, dtype));
     let formats: Vec<_> = DType::ALL.map(Format::Dense).into_iter().chain(scales).collect();
     for operand in ["a", "b"] {
-        for loader in LIBRARY.operands {
+        for loader in KIT.operands {
             for &format in &formats {
                 let quantized = matches!(format, Format::Quantized(..));
                 let takes = devices().iter().any(|caps| (loader.accepts)(format, caps));
@@ -225,15 +225,15 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
         }
     }
     let plain = |file| Use { label: label.to_owned(), file, operand: None, constants: Vec::new(), along_k: None };
-    wanted.extend(LIBRARY.schedules.iter().map(|schedule| plain(schedule.file)));
+    wanted.extend(KIT.schedules.iter().map(|schedule| plain(schedule.file)));
     // That ranges of K add up is met by pieces.
-    wanted.extend([plain(LIBRARY.direct), Use { constants: vec![("ADD", 0)], ..plain(LIBRARY.partial) }]);
+    wanted.extend([plain(KIT.direct), Use { constants: vec![("ADD", 0)], ..plain(KIT.partial) }]);
     for caps in devices() {
         if kernel.variant.unit.is_some_and(|unit| !caps.coop.contains(&unit.matrix)) {
             continue;
         }
         for dtype in DType::ALL {
-            for store in LIBRARY.stores.iter().filter(|store| (store.accepts)(dtype, &caps)) {
+            for store in KIT.stores.iter().filter(|store| (store.accepts)(dtype, &caps)) {
                 wanted.push(Use { constants: (store.constants)(dtype), ..plain(store.file) });
                 // It fits whatever the others do not.
                 if store.vector == 1 {

@@ -1,7 +1,7 @@
 //! What a kernel is: a mainloop with its variants, and the entries of the other three axes. Data, not code that chooses.
 //!
 //! A shader is a composition of parts along four axes: mainloop × operand loaders × schedule × epilogue. The tables
-//! ([`Library`]) live in the crate `tilewise-shaders`, next to the WGSL files they name.
+//! ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`, next to the files they name.
 
 use crate::caps::{Caps, CoopMatrix};
 use crate::problem::{DType, Format, Problem};
@@ -146,7 +146,7 @@ pub type Constant = (&'static str, u32);
 /// What a mainloop for matrix units multiplies with: one WGSL file that names types and sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
-    /// Its file under `shaders/`.
+    /// Its file.
     pub file: &'static str,
     /// The product that the device must have.
     pub matrix: CoopMatrix,
@@ -225,13 +225,15 @@ impl Variant {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reject(pub String);
 
-/// A mainloop: one WGSL file, its variants, and when and how well it serves.
+/// A mainloop: one file, its variants, and when and how well it serves.
 #[derive(Clone, Copy)]
 pub struct KernelDef {
     /// Name, as `--kernel` takes it: `simt`.
     pub name: &'static str,
-    /// Its file under `shaders/`.
+    /// Its file, by its path below the folder of its language's files.
     pub file: &'static str,
+    /// What it is composed with.
+    pub kit: &'static Kit,
     /// Files instantiated for A and for B beside the loader and its blocks.
     pub operand_files: &'static [&'static str],
     /// Values for the constants of those files, for an operand that is stored along K or not, transposed or not.
@@ -249,10 +251,10 @@ pub struct KernelDef {
     pub cost: fn(&Problem, &Caps, &Variant, splits: u64) -> f64,
 }
 
-/// How an operand is fetched: one WGSL file instantiated for A, B, bias or residual.
+/// How an operand is fetched: one file instantiated for A, B, bias or residual.
 #[derive(Clone, Copy)]
 pub struct OperandDef {
-    /// Its file under `shaders/`.
+    /// Its file.
     pub file: &'static str,
     /// Whether it reads this format on this device.
     pub accepts: fn(Format, &Caps) -> bool,
@@ -274,10 +276,10 @@ pub struct OperandDef {
     pub f16: bool,
 }
 
-/// How an output is written: one WGSL file.
+/// How an output is written: one file.
 #[derive(Clone, Copy)]
 pub struct StoreDef {
-    /// Its file under `shaders/`.
+    /// Its file.
     pub file: &'static str,
     /// Whether it writes this type on this device.
     pub accepts: fn(DType, &Caps) -> bool,
@@ -298,7 +300,7 @@ pub struct StoreDef {
 /// How workgroups find their tile.
 #[derive(Clone, Copy)]
 pub struct ScheduleDef {
-    /// Its file under `shaders/`.
+    /// Its file.
     pub file: &'static str,
     /// Whether it serves this grouping.
     pub accepts: fn(&Problem) -> bool,
@@ -313,8 +315,24 @@ pub struct ScheduleDef {
 /// All tables: what `plan` walks.
 #[derive(Clone, Copy)]
 pub struct Library {
-    /// Mainloops.
+    /// Mainloops, of one language or of several.
     pub kernels: &'static [KernelDef],
+}
+
+/// What a shader is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// WebGPU's shading language: every device.
+    Wgsl,
+    /// The Metal shading language: Apple's GPUs.
+    Msl,
+}
+
+/// What the mainloops of one language are composed with.
+#[derive(Clone, Copy)]
+pub struct Kit {
+    /// The language of all these files.
+    pub language: Language,
     /// Operand loaders, the preferred first.
     pub operands: &'static [OperandDef],
     /// Output stores, the preferred first.
@@ -323,14 +341,14 @@ pub struct Library {
     pub schedules: &'static [ScheduleDef],
     /// Files that every mainloop is composed with.
     pub common: &'static [&'static str],
-    /// The file instantiated beside loaders and stores that take elements one by one, which loads four.
-    pub single: &'static str,
+    /// The file instantiated beside loaders and stores that take elements one by one, which loads four; none where they do so themselves.
+    pub single: Option<&'static str>,
     /// The file instantiated for A and B that says along which axis they are stored.
     pub axes: &'static str,
-    /// The file instantiated for A and B that turns a loader into 4×4 blocks.
-    pub block: &'static str,
-    /// The file instantiated beside loaders of four elements that makes them load eight.
-    pub pair: &'static str,
+    /// The file instantiated for A and B that turns a loader into 4×4 blocks, where mainloops take those.
+    pub block: Option<&'static str>,
+    /// The file instantiated beside loaders of four elements that makes them load eight; none where they do so themselves.
+    pub pair: Option<&'static str>,
     /// The loader of an operand that is not there.
     pub absent: &'static str,
     /// The end of a mainloop that stores its result.
@@ -347,12 +365,12 @@ pub struct Library {
     pub finish: &'static str,
     /// Rows and columns of C that one of its workgroups finishes, four columns per invocation: of so few that every device has them.
     pub finish_tile: [u32; 2],
-    /// The finishing pass where words are shared between rows of C.
-    pub finish_words: &'static str,
+    /// The finishing pass where words are shared between rows of C; none where every store takes elements one by one.
+    pub finish_words: Option<&'static str>,
     /// Words that one of its workgroups finishes, one per invocation.
     pub finish_threads: u32,
-    /// The pass that packs an operand.
-    pub pack: &'static str,
+    /// The pass that packs an operand for matrix units ([`Variant::unit`]); none where no mainloop has those.
+    pub pack: Option<&'static str>,
     /// Lines of the copy, and units of 16 bytes in each, that one of its workgroups writes.
     pub pack_tile: [u32; 2],
 }

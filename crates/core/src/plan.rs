@@ -4,6 +4,7 @@
 //! kernel's `admit` allow, and takes the cheapest by `cost`. It is a pure function, so every decision is tested without a GPU.
 
 mod build;
+mod builder;
 mod check;
 mod explain;
 mod fetch;
@@ -17,20 +18,44 @@ pub use ranges::Cut;
 
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Constant, KernelDef, Library, Params, Reject, Role, Variant};
+use crate::kernel::{Constant, KernelDef, Language, Library, Params, Reject, Role, Variant};
 use crate::problem::{Grouping, Problem};
 use peel::Peeled;
 use ranges::Piece;
 
-/// One WGSL file of a pass.
+/// One file of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
-    /// Path below `shaders/`.
+    /// Path below the folder of its language's files.
     pub file: &'static str,
     /// The operand it is instantiated for: replaces the prefix `x_` of its identifiers.
     pub operand: Option<&'static str>,
     /// Values for its constants.
     pub constants: Vec<Constant>,
+}
+
+impl Part {
+    /// `text` with the prefix `x_` (`X_`) of identifiers replaced by the operand's name, in the same case; as it is where there is no operand.
+    pub fn instantiate(&self, text: &str) -> String {
+        let Some(name) = self.operand else { return text.to_owned() };
+        let mut out = String::with_capacity(text.len() + 256);
+        let mut inside = false;
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            if !inside && (rest.starts_with("x_") || rest.starts_with("X_")) {
+                if c == 'X' {
+                    out.push_str(&name.to_uppercase());
+                } else {
+                    out.push_str(name);
+                }
+            } else {
+                out.push(c);
+            }
+            inside = c.is_alphanumeric() || c == '_';
+            rest = &rest[c.len_utf8()..];
+        }
+        out
+    }
 }
 
 /// One buffer of a pass.
@@ -55,6 +80,8 @@ pub struct Binding {
 pub struct Pass {
     /// Kernel and variant, for labels.
     pub label: String,
+    /// What its shader is written in.
+    pub language: Language,
     /// The files that make its shader.
     pub parts: Vec<Part>,
     /// Whether the shader enables the extension f16.
@@ -249,7 +276,7 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
         };
         let parts = peeled.unwrap_or_else(|| vec![Peeled { piece: *piece, candidate, cost }]);
         for (index, Peeled { piece, candidate, cost }) in parts.into_iter().enumerate() {
-            let built = build::build(&piece, problem.entries(), caps, library, candidate.choice(cost), &candidate)?;
+            let built = build::build(&piece, problem.entries(), caps, candidate.choice(cost), &candidate)?;
             let choice = built.choice;
             plan.passes.extend(built.passes);
             plan.scratch_bytes = plan.scratch_bytes.max(built.scratch_bytes);
@@ -302,9 +329,8 @@ fn candidates(piece: &Piece, caps: &Caps, library: &Library, forced: Option<&For
     for (kernel, variant) in variants(library, forced) {
         let padded = pad.map_or(Ok(*variant), |pad| variant.padded(pad));
         for splits in split_counts(piece, caps, kernel, variant, forced) {
-            let verdict = padded
-                .clone()
-                .and_then(|variant| verdict(piece, caps, library, kernel, &variant, splits, forced.is_some()));
+            let verdict =
+                padded.clone().and_then(|variant| verdict(piece, caps, kernel, &variant, splits, forced.is_some()));
             let variant = *padded.as_ref().unwrap_or(variant);
             all.push(Candidate { kernel, variant, pad, splits, verdict });
         }
@@ -363,7 +389,6 @@ fn split_counts(
 fn verdict(
     piece: &Piece,
     caps: &Caps,
-    library: &Library,
     kernel: &KernelDef,
     variant: &Variant,
     splits: u64,
@@ -386,7 +411,7 @@ fn verdict(
         return Err(Reject(format!("K cannot be split ({splits} parts) under this kernel and grouping")));
     }
     // Ranges of K after the first may have to be packed where that one need not.
-    let ranges = piece.kinds().map(|step| build::layout(piece, step, caps, library, variant, splits));
+    let ranges = piece.kinds().map(|step| build::layout(piece, step, caps, kernel.kit, variant, splits));
     let layouts = ranges.collect::<Result<Vec<_>, _>>()?;
     let layout = &layouts[0];
     limit("workgroups", layout.workgroups, u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()))?;
@@ -413,4 +438,17 @@ fn verdict(
     let pack = packed.map(|(_, bytes)| 2.0 * bytes as f64 / rates.bandwidth + rates.dispatch).sum::<f64>();
     let step = (kernel.cost)(problem, caps, variant, splits) + pack / layouts.len() as f64;
     Ok(piece.steps() as f64 * step + finish)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_rename_prefixes_only() {
+        let part = |operand| Part { file: "", operand, constants: Vec::new() };
+        let text = "fn x_load(max_x: u32) { params.x_ld + X_K; }";
+        assert_eq!(part(Some("bias")).instantiate(text), "fn bias_load(max_x: u32) { params.bias_ld + BIAS_K; }");
+        assert_eq!(part(None).instantiate(text), text);
+    }
 }

@@ -1,13 +1,14 @@
 //! From a chosen candidate to passes: loaders, stores, bindings, parameters, grids.
 
+use super::builder::Builder;
 use super::fetch::{Fetch, fetch_elements, fetch_words, scalar_loader};
-use super::pack::{Packing, Side};
+use super::pack::Side;
 use super::ranges::Piece;
-use super::{Binding, Candidate, Choice, Part, Pass, check};
+use super::{Candidate, Choice, Pass, check};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Constant, Library, OperandDef, Params, Reject, Role, ScheduleDef, StoreDef, Unit, Variant};
-use crate::problem::{Activation, Axis, DType, Format, Operand, Problem};
+use crate::kernel::{Kit, OperandDef, Params, Reject, Role, ScheduleDef, StoreDef, Variant};
+use crate::problem::{DType, Format, Operand, Problem};
 
 /// The label of finishing passes.
 const FINISH: &str = "finish";
@@ -39,8 +40,9 @@ pub(super) fn window(operand: &Operand, end: u64, caps: &Caps) -> Window {
 /// What a candidate would need for one pass over K.
 pub(super) struct Layout {
     /// The pass's product, with offsets from where its bindings start.
-    problem: Problem,
-    windows: [Window; ROLES],
+    pub(super) problem: Problem,
+    pub(super) kit: &'static Kit,
+    pub(super) windows: [Window; ROLES],
     pub(super) workgroups: u64,
     pub(super) storage_buffers: u64,
     pub(super) scratch_bytes: u64,
@@ -55,12 +57,12 @@ pub(super) struct Layout {
     /// Which range of K it is, and parts of K in scratch memory: those of the first range, to which later ones add.
     step: u64,
     parts: u64,
-    schedule: &'static ScheduleDef,
+    pub(super) schedule: &'static ScheduleDef,
     a: Option<Fetch>,
     b: Option<Fetch>,
-    bias: Option<&'static OperandDef>,
-    residual: Option<&'static OperandDef>,
-    store: &'static StoreDef,
+    pub(super) bias: Option<&'static OperandDef>,
+    pub(super) residual: Option<&'static OperandDef>,
+    pub(super) store: &'static StoreDef,
 }
 
 impl Layout {
@@ -78,13 +80,13 @@ pub(super) fn layout(
     piece: &Piece,
     step: u64,
     caps: &Caps,
-    library: &Library,
+    kit: &'static Kit,
     variant: &Variant,
     splits: u64,
 ) -> Result<Layout, Reject> {
     // Strides that play a part in the whole only must not keep a piece from vector loads, nor be too long for 32 bits.
     let mut problem = check::normal(&piece.step(step));
-    let schedule = library
+    let schedule = kit
         .schedules
         .iter()
         .find(|schedule| (schedule.accepts)(&problem))
@@ -113,21 +115,21 @@ pub(super) fn layout(
     let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
     let sides = Side::both(problem);
     let fetch = |side: &Side, step, start| match variant.unit {
-        Some(_) => fetch_words(library, caps, side, step, bk, start),
-        None => fetch_elements(library, caps, side, step, variant.eights),
+        Some(_) => fetch_words(kit, caps, side, step, bk, start),
+        None => fetch_elements(kit, caps, side, step, variant.eights),
     };
     let a = present.then(|| fetch(&sides[0], a_step, 0)).transpose()?;
     let packed = |fetch: Option<Fetch>| fetch.and_then(|fetch| fetch.packing).map_or(0, |packing| packing.end());
     let b = present.then(|| fetch(&sides[1], b_step, packed(a))).transpose()?;
     let epilogue = &problem.epilogue;
-    let bias = epilogue.bias.map(|bias| scalar_loader(library, caps, &bias.operand)).transpose()?;
-    let residual = epilogue.residual.map(|residual| scalar_loader(library, caps, &residual)).transpose()?;
+    let bias = epilogue.bias.map(|bias| scalar_loader(kit, caps, &bias.operand)).transpose()?;
+    let residual = epilogue.residual.map(|residual| scalar_loader(kit, caps, &residual)).transpose()?;
 
     let dtype = problem.c.format.dtype();
-    let direct = library.stores.iter().find(|s| (s.accepts)(dtype, caps) && stores_tiles(s, problem));
+    let direct = kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && stores_tiles(s, problem));
     let by_tiles = direct.is_some();
     let two_passes = parts > 1 || piece.steps() > 1 || !by_tiles;
-    let by_words = || library.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
+    let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
     let store = direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
 
     let quantized = u64::from(matches!(problem.b.format, Format::Quantized(..)));
@@ -145,6 +147,7 @@ pub(super) fn layout(
     let workgroups = tiles_m.saturating_mul(tiles_n).saturating_mul(problem.batch).saturating_mul(splits);
     Ok(Layout {
         problem: *problem,
+        kit,
         windows,
         workgroups,
         storage_buffers,
@@ -183,16 +186,9 @@ pub(super) struct Built {
 }
 
 /// The passes of one kernel. `groups` are those of the whole product.
-pub(super) fn build(
-    piece: &Piece,
-    groups: u64,
-    caps: &Caps,
-    library: &Library,
-    choice: Choice,
-    candidate: &Candidate,
-) -> Result<Built> {
+pub(super) fn build(piece: &Piece, groups: u64, caps: &Caps, choice: Choice, candidate: &Candidate) -> Result<Built> {
     let layout = |step| {
-        layout(piece, step, caps, library, &candidate.variant, candidate.splits)
+        layout(piece, step, caps, candidate.kernel.kit, &candidate.variant, candidate.splits)
             .map_err(|reject| Error::NoKernel(reject.0))
     };
     let first = layout(0)?;
@@ -202,171 +198,23 @@ pub(super) fn build(
         let layout = layout(step)?;
         for (side, fetch) in Side::both(&layout.problem).iter().zip([layout.a, layout.b]) {
             if let Some(packing) = fetch.and_then(|fetch| fetch.packing) {
-                passes.push(packing.pass(side, library, caps, params(piece, &layout), &layout)?);
+                passes.push(packing.pass(side, caps, params(piece, &layout), &layout)?);
             }
         }
         packed_bytes = packed_bytes.max(layout.packed_bytes);
-        passes.push(mainloop(piece, groups, caps, library, &layout, candidate));
+        passes.push(mainloop(piece, groups, caps, &layout, candidate));
     }
     if first.two_passes {
-        passes.push(finish(piece, groups, caps, library, &first)?);
+        passes.push(finish(piece, groups, caps, &first)?);
     }
     Ok(Built { choice, passes, scratch_bytes: first.scratch_bytes, packed_bytes })
 }
 
-/// A pass under construction.
-pub(super) struct Builder<'a> {
-    pass: Pass,
-    layout: &'a Layout,
-}
-
-impl<'a> Builder<'a> {
-    pub(super) fn new(label: String, params: Params, threads: u32, workgroup_bytes: u32, layout: &'a Layout) -> Self {
-        let pass = Pass {
-            label,
-            parts: Vec::new(),
-            f16: false,
-            coop: false,
-            params,
-            grid: [0; 2],
-            threads,
-            workgroup_bytes,
-            bindings: Vec::new(),
-        };
-        Builder { pass, layout }
-    }
-
-    pub(super) fn part(&mut self, file: &'static str, operand: Option<&'static str>, constants: Vec<Constant>) {
-        self.pass.parts.push(Part { file, operand, constants });
-    }
-
-    fn bind(&mut self, role: Role, writable: bool, [start, bytes]: [u64; 2], element_bytes: u64) {
-        let bytes = bytes.max(element_bytes).next_multiple_of(4);
-        self.pass.bindings.push(Binding { role, from: role, writable, start, bytes, element_bytes });
-    }
-
-    /// A packed operand, to be written as `Role::Packed` or read as A or B.
-    pub(super) fn packed(&mut self, role: Role, writable: bool, packing: &Packing, element_bytes: u64) {
-        let Packing { start, bytes, .. } = *packing;
-        let bytes = bytes.max(element_bytes);
-        self.pass.bindings.push(Binding { role, from: Role::Packed, writable, start, bytes, element_bytes });
-    }
-
-    /// A or B by its axes.
-    pub(super) fn axes(&mut self, library: &Library, side: &Side) {
-        self.part(library.axes, Some(side.name), vec![("X_K_CONTIGUOUS", u32::from(side.along_k))]);
-    }
-
-    /// The names of a matrix unit.
-    pub(super) fn unit(&mut self, unit: &Unit) {
-        self.part(unit.file, None, Vec::new());
-        self.pass.coop = true;
-        self.pass.f16 |= unit.matrix.operands == DType::F16;
-    }
-
-    /// Start and length in bytes of what is bound of an operand.
-    fn window(&self, role: Role, format: Format) -> [u64; 2] {
-        let Window { start, elements } = self.layout.windows[role as usize];
-        [start, elements].map(|elements| check::bytes(format, elements))
-    }
-
-    /// A loader instantiated for an operand, with its bindings; the absent one where there is none.
-    pub(super) fn load(
-        &mut self,
-        library: &Library,
-        name: &'static str,
-        role: Role,
-        loader: Option<&OperandDef>,
-        operand: Option<&Operand>,
-    ) {
-        let (Some(loader), Some(operand)) = (loader, operand) else {
-            self.part(library.absent, Some(name), Vec::new());
-            return;
-        };
-        let mut constants = (loader.constants)(operand.format);
-        constants.push(("X_BINDING", role.binding()));
-        self.part(loader.file, Some(name), constants);
-        if loader.vector == 1 {
-            self.part(library.single, Some(name), Vec::new());
-        }
-        self.pass.f16 |= loader.f16;
-        self.bind(role, false, self.window(role, operand.format), loader.element_bytes);
-        if let Format::Quantized(format, scales) = operand.format {
-            let Window { start, elements } = self.layout.windows[role as usize];
-            let window = [start, elements].map(|codes| codes.div_ceil(format.group_size()) * scales.bytes());
-            self.bind(Role::BScales, false, window, 4);
-            self.bind(Role::BBiases, false, window, 4);
-        }
-    }
-
-    /// Everything between the sums and C: linear part, activation, store.
-    fn epilogue(&mut self, library: &Library) {
-        let layout = self.layout;
-        let Problem { c, epilogue, .. } = &layout.problem;
-        let along_m = epilogue.bias.is_some_and(|bias| bias.axis == Axis::M);
-        let bias = epilogue.bias.as_ref().map(|bias| &bias.operand);
-        let residual = epilogue.residual.as_ref();
-        self.load(library, "bias", Role::Bias, layout.bias, bias);
-        self.load(library, "residual", Role::Residual, layout.residual, residual);
-        self.part(
-            library.linear,
-            None,
-            vec![
-                ("USE_BETA", u32::from(epilogue.beta != 0.0)),
-                ("USE_BIAS", u32::from(bias.is_some())),
-                ("BIAS_ALONG_M", u32::from(along_m)),
-                ("USE_RESIDUAL", u32::from(residual.is_some())),
-            ],
-        );
-        let activation = match epilogue.activation {
-            Activation::None => 0,
-            Activation::Relu => 1,
-            Activation::Gelu => 2,
-            Activation::Silu => 3,
-        };
-        self.part(library.activation, None, vec![("ACTIVATION", activation)]);
-        self.part(layout.store.file, None, (layout.store.constants)(c.format.dtype()));
-        if layout.store.vector < 4 {
-            self.part(library.single, Some("c"), Vec::new());
-        }
-        self.pass.f16 |= layout.store.f16;
-        self.bind(Role::C, true, self.window(Role::C, c.format), layout.store.element_bytes);
-    }
-
-    fn schedule(&mut self, groups: u64) {
-        let schedule = self.layout.schedule;
-        self.part(schedule.file, None, Vec::new());
-        if schedule.offsets {
-            self.bind(Role::Offsets, false, [0, groups * 4], 4);
-        }
-    }
-
-    /// Spreads the workgroups over x and y.
-    pub(super) fn finish(mut self, workgroups: u64, caps: &Caps) -> Pass {
-        let y = workgroups.div_ceil(caps.max_workgroups.into()).max(1);
-        let x = workgroups.div_ceil(y);
-        self.pass.grid = [x as u32, y as u32];
-        self.pass.params.grid_x = x as u32;
-        self.pass.bindings.sort_by_key(|binding| binding.role);
-        self.pass
-    }
-}
-
-fn mainloop(
-    piece: &Piece,
-    groups: u64,
-    caps: &Caps,
-    library: &Library,
-    layout: &Layout,
-    candidate: &Candidate,
-) -> Pass {
-    let (kernel, variant, problem) = (candidate.kernel, &candidate.variant, &layout.problem);
+fn mainloop(piece: &Piece, groups: u64, caps: &Caps, layout: &Layout, candidate: &Candidate) -> Pass {
+    let (kernel, variant, problem, kit) = (candidate.kernel, &candidate.variant, &layout.problem, layout.kit);
     let label = format!("{}/{}", kernel.name, variant.name);
     let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem);
     let mut builder = Builder::new(label, params(piece, layout), variant.threads, workgroup_bytes, layout);
-    for file in library.common {
-        builder.part(file, None, Vec::new());
-    }
     builder.schedule(groups);
     if let Some(unit) = variant.unit {
         builder.unit(unit);
@@ -382,27 +230,27 @@ fn mainloop(
             }
             fetch => {
                 let loader = fetch.map(|fetch| fetch.loader);
-                builder.load(library, side.name, side.role, loader, Some(&side.operand));
+                builder.load(side.name, side.role, loader, Some(&side.operand));
             }
         }
-        builder.axes(library, side);
+        builder.axes(side);
         if variant.eights {
             if fetch.is_none_or(|fetch| !fetch.loader.eights) {
-                builder.part(library.pair, name, Vec::new());
+                builder.part_if_any(kit.pair, name);
             }
         } else if variant.unit.is_none() {
-            builder.part(library.block, name, Vec::new());
+            builder.part_if_any(kit.block, name);
         }
         for file in kernel.operand_files {
             builder.part(file, name, (kernel.operand_constants)(side.along_k, side.operand.transposed));
         }
     }
     if layout.two_passes {
-        builder.part(library.partial, None, vec![("ADD", u32::from(layout.step > 0))]);
+        builder.part(kit.partial, None, vec![("ADD", u32::from(layout.step > 0))]);
         builder.bind(Role::Scratch, true, [0, layout.scratch_bytes], 16);
     } else {
-        builder.epilogue(library);
-        builder.part(library.direct, None, Vec::new());
+        builder.epilogue();
+        builder.part(kit.direct, None, Vec::new());
     }
     let pad = variant.pad.map(|pad| ("PAD", pad));
     builder.part(kernel.file, None, variant.constants.iter().copied().chain(pad).collect());
@@ -410,9 +258,9 @@ fn mainloop(
 }
 
 /// The pass that adds up the parts of K: by tiles as mainloops have them, or by words where rows of C share them.
-fn finish(piece: &Piece, groups: u64, caps: &Caps, library: &Library, layout: &Layout) -> Result<Pass> {
-    let problem = &layout.problem;
-    let [bm, bn] = library.finish_tile;
+fn finish(piece: &Piece, groups: u64, caps: &Caps, layout: &Layout) -> Result<Pass> {
+    let (problem, kit) = (&layout.problem, layout.kit);
+    let [bm, bn] = kit.finish_tile;
     let tiles_m = (layout.schedule.tiles_m)(problem, bm.into());
     let tiles_n = problem.n.div_ceil(bn.into());
     let end = layout.windows[Role::C as usize].elements;
@@ -424,11 +272,11 @@ fn finish(piece: &Piece, groups: u64, caps: &Caps, library: &Library, layout: &L
         c_words: words as u32,
         ..params(piece, layout)
     };
-    let (file, constants, threads, workgroups) = match layout.by_tiles {
-        true => (library.finish, vec![("BM", bm), ("BN", bn)], bm * bn / 4, tiles_m * tiles_n * problem.batch),
-        false => {
-            let threads = library.finish_threads;
-            (library.finish_words, vec![("THREADS", threads)], threads, words.div_ceil(threads.into()))
+    let (file, constants, threads, workgroups) = match kit.finish_words.filter(|_| !layout.by_tiles) {
+        None => (kit.finish, vec![("BM", bm), ("BN", bn)], bm * bn / 4, tiles_m * tiles_n * problem.batch),
+        Some(file) => {
+            let threads = kit.finish_threads;
+            (file, vec![("THREADS", threads)], threads, words.div_ceil(threads.into()))
         }
     };
     let allowed = u64::from(caps.max_workgroups).pow(2);
@@ -436,15 +284,12 @@ fn finish(piece: &Piece, groups: u64, caps: &Caps, library: &Library, layout: &L
         return Err(Error::NoKernel(format!("the finishing pass needs {workgroups} workgroups, {allowed} allowed")));
     }
     let mut builder = Builder::new(FINISH.into(), params, threads, 0, layout);
-    for part in library.common {
-        builder.part(part, None, Vec::new());
-    }
     builder.schedule(groups);
-    builder.part(library.parts, None, vec![("AHEAD", layout.parts.next_power_of_two().min(MAX_AHEAD) as u32)]);
+    builder.part(kit.parts, None, vec![("AHEAD", layout.parts.next_power_of_two().min(MAX_AHEAD) as u32)]);
     builder.bind(Role::Scratch, false, [0, layout.scratch_bytes], 16);
-    builder.epilogue(library);
+    builder.epilogue();
     if layout.by_tiles {
-        builder.part(library.direct, None, Vec::new());
+        builder.part(kit.direct, None, Vec::new());
     }
     builder.part(file, None, constants);
     Ok(builder.finish(workgroups, caps))

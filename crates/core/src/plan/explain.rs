@@ -39,7 +39,7 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
             pass.workgroup_bytes
         );
         let files = pass.parts.iter().map(|part| {
-            let name = part.file.trim_end_matches(".wgsl");
+            let name = part.file.rsplit_once('.').map_or(part.file, |(name, _)| name);
             part.operand.map_or_else(|| name.to_owned(), |operand| format!("{operand}:{name}"))
         });
         let _ = writeln!(out, "  parts     {}", files.collect::<Vec<_>>().join(" "));

@@ -2,7 +2,7 @@
 
 use super::pack::{Packing, Side};
 use crate::caps::Caps;
-use crate::kernel::{Library, OperandDef, Reject};
+use crate::kernel::{Kit, OperandDef, Reject};
 use crate::problem::Operand;
 
 /// How a mainloop fetches an operand, packed or from where it lies.
@@ -21,19 +21,19 @@ fn aligned(side: &Side, step: u64, vector: u64) -> bool {
 
 /// By elements, or eight at a time: the first loader that reads the format and fits.
 pub(super) fn fetch_elements(
-    library: &Library,
+    kit: &'static Kit,
     caps: &Caps,
     side: &Side,
     step: u64,
     eights: bool,
 ) -> Result<Fetch, Reject> {
     let fits = |o: &OperandDef| (o.elements || eights && o.eights) && aligned(side, step, o.vector);
-    Ok(Fetch { loader: find(library, caps, &side.operand, fits)?, packing: None })
+    Ok(Fetch { loader: find(kit, caps, &side.operand, fits)?, packing: None })
 }
 
 /// By 16 bytes and whole steps along K; packed where that does not fit the storage.
 pub(super) fn fetch_words(
-    library: &Library,
+    kit: &'static Kit,
     caps: &Caps,
     side: &Side,
     step: u64,
@@ -41,7 +41,7 @@ pub(super) fn fetch_words(
     start: u64,
 ) -> Result<Fetch, Reject> {
     let vectors = |o: &OperandDef| o.words && o.vector > 1;
-    let loader = find(library, caps, &side.operand, vectors)?;
+    let loader = find(kit, caps, &side.operand, vectors)?;
     if aligned(side, step, loader.vector) && side.k.is_multiple_of(bk) {
         return Ok(Fetch { loader, packing: None });
     }
@@ -49,21 +49,21 @@ pub(super) fn fetch_words(
         return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
     }
     let single = |o: &OperandDef| o.words && o.vector == 1;
-    let packing = Packing::new(side, find(library, caps, &side.operand, single)?, loader.vector, bk, start)?;
+    let packing = Packing::new(side, find(kit, caps, &side.operand, single)?, loader.vector, bk, start)?;
     Ok(Fetch { loader, packing: Some(packing) })
 }
 
 /// A loader for single elements, as epilogues want them.
-pub(super) fn scalar_loader(library: &Library, caps: &Caps, operand: &Operand) -> Result<&'static OperandDef, Reject> {
-    find(library, caps, operand, |o| o.elements && o.vector == 1)
+pub(super) fn scalar_loader(kit: &'static Kit, caps: &Caps, operand: &Operand) -> Result<&'static OperandDef, Reject> {
+    find(kit, caps, operand, |o| o.elements && o.vector == 1)
 }
 
 fn find(
-    library: &Library,
+    kit: &'static Kit,
     caps: &Caps,
     operand: &Operand,
     fits: impl Fn(&OperandDef) -> bool,
 ) -> Result<&'static OperandDef, Reject> {
-    let found = library.operands.iter().find(|o| (o.accepts)(operand.format, caps) && fits(o));
+    let found = kit.operands.iter().find(|o| (o.accepts)(operand.format, caps) && fits(o));
     found.ok_or_else(|| Reject(format!("no loader for {}", operand.format)))
 }

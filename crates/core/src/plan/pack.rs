@@ -4,10 +4,11 @@
 //! single elements, several times slower; to read and write the operand once costs a few hundredths of the product's time.
 
 use super::Pass;
-use super::build::{Builder, Layout};
+use super::build::Layout;
+use super::builder::Builder;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Library, OperandDef, Params, Reject, Role};
+use crate::kernel::{OperandDef, Params, Reject, Role};
 use crate::problem::{Operand, Problem};
 
 /// Packed operands start at multiples of so many bytes, which suit every device's bindings.
@@ -96,15 +97,10 @@ impl Packing {
     }
 
     /// The pass that packs; `params` are the problem's.
-    pub(super) fn pass(
-        &self,
-        side: &Side,
-        library: &Library,
-        caps: &Caps,
-        params: Params,
-        layout: &Layout,
-    ) -> Result<Pass> {
-        let [lines, units] = library.pack_tile;
+    pub(super) fn pass(&self, side: &Side, caps: &Caps, params: Params, layout: &Layout) -> Result<Pass> {
+        let kit = layout.kit;
+        let file = kit.pack.ok_or_else(|| Error::NoKernel("nothing packs operands".into()))?;
+        let [lines, units] = kit.pack_tile;
         let tiles = [self.lines.div_ceil(lines.into()), (self.width / self.vector).div_ceil(units.into())];
         let workgroups = self.entries * tiles[0] * tiles[1];
         let allowed = u64::from(caps.max_workgroups).pow(2);
@@ -121,13 +117,10 @@ impl Packing {
             ..params
         };
         let mut builder = Builder::new(format!("pack {}", side.name), params, lines * units, 0, layout);
-        for file in library.common {
-            builder.part(file, None, Vec::new());
-        }
-        builder.load(library, side.name, side.role, Some(self.loader), Some(&side.operand));
-        builder.axes(library, side);
+        builder.load(side.name, side.role, Some(self.loader), Some(&side.operand));
+        builder.axes(side);
         let constants = vec![("LINES", lines), ("UNITS", units), ("VECTOR", self.vector as u32)];
-        builder.part(library.pack, Some(side.name), constants);
+        builder.part(file, Some(side.name), constants);
         builder.packed(Role::Packed, true, self, 16);
         Ok(builder.finish(workgroups, caps))
     }

@@ -157,7 +157,7 @@ impl Cutter<'_> {
         // Every kernel writes the same partial sums, but for how often a forced one splits K.
         let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
         let layouts = variants(self.library, self.forced)
-            .filter_map(|(_, variant)| build::layout(piece, 0, self.caps, self.library, variant, splits).ok());
+            .filter_map(|(kernel, variant)| build::layout(piece, 0, self.caps, kernel.kit, variant, splits).ok());
         let bytes = layouts.map(|layout| layout.scratch_bytes).min().unwrap_or(0);
         let Problem { m, n, batch, .. } = piece.problem;
         // A grouped product has no batch, and its groups share the rows.
@@ -176,9 +176,8 @@ impl Cutter<'_> {
         let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
         let mut first = None;
         let serves = |variant: &Variant| variant.unit.is_some_and(|unit| unit.serves(&problem, self.caps).is_ok());
-        for (_, variant) in variants(self.library, self.forced).filter(|(_, variant)| serves(variant)) {
-            let layouts =
-                piece.kinds().map(|step| build::layout(piece, step, self.caps, self.library, variant, splits));
+        for (kernel, variant) in variants(self.library, self.forced).filter(|(_, variant)| serves(variant)) {
+            let layouts = piece.kinds().map(|step| build::layout(piece, step, self.caps, kernel.kit, variant, splits));
             let Ok(layouts) = layouts.collect::<Result<Vec<_>, _>>() else { continue };
             // A variant that needs nothing of the kind serves as it is.
             first = first.or(Some(layouts.iter().find_map(|layout| unbound(layout, self.caps))?));

@@ -1,0 +1,164 @@
+//! A pass, part by part and binding by binding.
+
+use super::build::{Layout, Window};
+use super::pack::{Packing, Side};
+use super::{Binding, Part, Pass, check};
+use crate::caps::Caps;
+use crate::kernel::{Constant, Language, OperandDef, Params, Role, Unit};
+use crate::problem::{Activation, Axis, DType, Format, Operand, Problem};
+
+/// A pass under construction.
+pub(super) struct Builder<'a> {
+    pub(super) pass: Pass,
+    layout: &'a Layout,
+}
+
+impl<'a> Builder<'a> {
+    /// With the files that every shader has.
+    pub(super) fn new(label: String, params: Params, threads: u32, workgroup_bytes: u32, layout: &'a Layout) -> Self {
+        let pass = Pass {
+            label,
+            language: layout.kit.language,
+            parts: Vec::new(),
+            f16: false,
+            coop: false,
+            params,
+            grid: [0; 2],
+            threads,
+            workgroup_bytes,
+            bindings: Vec::new(),
+        };
+        let mut builder = Builder { pass, layout };
+        for file in layout.kit.common {
+            builder.part(file, None, Vec::new());
+        }
+        builder
+    }
+
+    /// A file that not every language has.
+    pub(super) fn part_if_any(&mut self, file: Option<&'static str>, operand: Option<&'static str>) {
+        if let Some(file) = file {
+            self.part(file, operand, Vec::new());
+        }
+    }
+
+    pub(super) fn part(&mut self, file: &'static str, operand: Option<&'static str>, constants: Vec<Constant>) {
+        self.pass.parts.push(Part { file, operand, constants });
+    }
+
+    pub(super) fn bind(&mut self, role: Role, writable: bool, [start, bytes]: [u64; 2], element_bytes: u64) {
+        let bytes = bytes.max(element_bytes).next_multiple_of(4);
+        self.pass.bindings.push(Binding { role, from: role, writable, start, bytes, element_bytes });
+    }
+
+    /// A packed operand, to be written as `Role::Packed` or read as A or B.
+    pub(super) fn packed(&mut self, role: Role, writable: bool, packing: &Packing, element_bytes: u64) {
+        let Packing { start, bytes, .. } = *packing;
+        let bytes = bytes.max(element_bytes);
+        self.pass.bindings.push(Binding { role, from: Role::Packed, writable, start, bytes, element_bytes });
+    }
+
+    /// A or B by its axes.
+    pub(super) fn axes(&mut self, side: &Side) {
+        self.part(self.layout.kit.axes, Some(side.name), vec![("X_K_CONTIGUOUS", u32::from(side.along_k))]);
+    }
+
+    /// The names of a matrix unit.
+    pub(super) fn unit(&mut self, unit: &Unit) {
+        self.part(unit.file, None, Vec::new());
+        self.pass.coop = true;
+        self.pass.f16 |= unit.matrix.operands == DType::F16;
+    }
+
+    /// Start and length in bytes of what is bound of an operand.
+    fn window(&self, role: Role, format: Format) -> [u64; 2] {
+        let Window { start, elements } = self.layout.windows[role as usize];
+        [start, elements].map(|elements| check::bytes(format, elements))
+    }
+
+    /// A loader instantiated for an operand, with its bindings; the absent one where there is none.
+    pub(super) fn load(
+        &mut self,
+        name: &'static str,
+        role: Role,
+        loader: Option<&OperandDef>,
+        operand: Option<&Operand>,
+    ) {
+        let kit = self.layout.kit;
+        let (Some(loader), Some(operand)) = (loader, operand) else {
+            self.part(kit.absent, Some(name), Vec::new());
+            return;
+        };
+        let mut constants = (loader.constants)(operand.format);
+        // Shaders in MSL find their buffers by the order of the bindings.
+        if kit.language == Language::Wgsl {
+            constants.push(("X_BINDING", role.binding()));
+        }
+        self.part(loader.file, Some(name), constants);
+        if loader.vector == 1 {
+            self.part_if_any(kit.single, Some(name));
+        }
+        self.pass.f16 |= loader.f16;
+        self.bind(role, false, self.window(role, operand.format), loader.element_bytes);
+        if let Format::Quantized(format, scales) = operand.format {
+            let Window { start, elements } = self.layout.windows[role as usize];
+            let window = [start, elements].map(|codes| codes.div_ceil(format.group_size()) * scales.bytes());
+            let element_bytes = if kit.language == Language::Wgsl { 4 } else { scales.bytes() };
+            self.bind(Role::BScales, false, window, element_bytes);
+            self.bind(Role::BBiases, false, window, element_bytes);
+        }
+    }
+
+    /// Everything between the sums and C: linear part, activation, store.
+    pub(super) fn epilogue(&mut self) {
+        let layout = self.layout;
+        let kit = layout.kit;
+        let Problem { c, epilogue, .. } = &layout.problem;
+        let along_m = epilogue.bias.is_some_and(|bias| bias.axis == Axis::M);
+        let bias = epilogue.bias.as_ref().map(|bias| &bias.operand);
+        let residual = epilogue.residual.as_ref();
+        self.load("bias", Role::Bias, layout.bias, bias);
+        self.load("residual", Role::Residual, layout.residual, residual);
+        let activation = match epilogue.activation {
+            Activation::None => 0,
+            Activation::Relu => 1,
+            Activation::Gelu => 2,
+            Activation::Silu => 3,
+        };
+        self.part(kit.activation, None, vec![("ACTIVATION", activation)]);
+        self.part(layout.store.file, None, (layout.store.constants)(c.format.dtype()));
+        if layout.store.vector < 4 {
+            self.part_if_any(kit.single, Some("c"));
+        }
+        self.part(
+            kit.linear,
+            None,
+            vec![
+                ("USE_BETA", u32::from(epilogue.beta != 0.0)),
+                ("USE_BIAS", u32::from(bias.is_some())),
+                ("BIAS_ALONG_M", u32::from(along_m)),
+                ("USE_RESIDUAL", u32::from(residual.is_some())),
+            ],
+        );
+        self.pass.f16 |= layout.store.f16;
+        self.bind(Role::C, true, self.window(Role::C, c.format), layout.store.element_bytes);
+    }
+
+    pub(super) fn schedule(&mut self, groups: u64) {
+        let schedule = self.layout.schedule;
+        self.part(schedule.file, None, Vec::new());
+        if schedule.offsets {
+            self.bind(Role::Offsets, false, [0, groups * 4], 4);
+        }
+    }
+
+    /// Spreads the workgroups over x and y.
+    pub(super) fn finish(mut self, workgroups: u64, caps: &Caps) -> Pass {
+        let y = workgroups.div_ceil(caps.max_workgroups.into()).max(1);
+        let x = workgroups.div_ceil(y);
+        self.pass.grid = [x as u32, y as u32];
+        self.pass.params.grid_x = x as u32;
+        self.pass.bindings.sort_by_key(|binding| binding.role);
+        self.pass
+    }
+}

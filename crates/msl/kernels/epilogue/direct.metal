@@ -1,0 +1,16 @@
+// The end of a mainloop that stores its result.
+
+#define END_ARGUMENTS BIAS_ARGUMENTS RESIDUAL_ARGUMENTS C_ARGUMENTS
+#define END End{Epilogue{&params, BIAS_Format{BIAS_VALUES}, RESIDUAL_Format{RESIDUAL_VALUES}, c_data}}
+
+struct End {
+    Epilogue epilogue;
+
+    // One sum; those beyond the edge are dropped.
+    void store(thread const Tile &tile, uint row, uint col, float sum) const {
+        if (row < tile.row_end && col < epilogue.params->n) {
+            const float y = epilogue.apply(tile.batch, tile.group, row, col, sum);
+            epilogue.c[epilogue.index(tile.batch, row, col)] = C_Element(y);
+        }
+    }
+};

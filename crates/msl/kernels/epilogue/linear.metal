@@ -1,0 +1,28 @@
+// Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not 0.
+
+struct Epilogue {
+    constant Params *params;
+    BIAS_Format bias;
+    RESIDUAL_Format residual;
+    device C_Element *c;
+
+    // Of element (row, col) of an entry of C, with the bias of a group.
+    float apply(uint batch, uint group, uint row, uint col, float x) const {
+        float y = params->alpha * x;
+        if (USE_BETA) {
+            y += params->beta * float(c[index(batch, row, col)]);
+        }
+        if (USE_BIAS) {
+            y += bias.load(params->bias_offset + group * params->bias_batch + (BIAS_ALONG_M ? row : col) * params->bias_ld);
+        }
+        y = activation(y);
+        if (USE_RESIDUAL) {
+            y += residual.load(params->residual_offset + batch * params->residual_batch + row * params->residual_ld + col);
+        }
+        return y;
+    }
+
+    uint index(uint batch, uint row, uint col) const {
+        return params->c_offset + batch * params->c_batch + row * params->c_ld + col;
+    }
+};

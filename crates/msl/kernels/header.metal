@@ -1,0 +1,90 @@
+// What every kernel begins with.
+
+#include <metal_stdlib>
+#include <metal_simdgroup>
+#include <metal_simdgroup_matrix>
+
+using namespace metal;
+
+// Memory that a threadgroup shares. The proof on CPUs (crates/msl-harness) puts it elsewhere, each array apart.
+#ifndef SHARED
+#define SHARED(type, name, count) threadgroup type name[count]
+#endif
+
+// The numbers of one pass. `Params` in crates/core/src/kernel.rs has the same fields in the same order.
+struct Params {
+    uint m;
+    uint n;
+    uint k;
+    uint entries;
+    uint a_offset;
+    uint a_ld;
+    uint a_batch;
+    uint b_offset;
+    uint b_ld;
+    uint b_batch;
+    uint c_offset;
+    uint c_ld;
+    uint c_batch;
+    uint bias_offset;
+    uint bias_ld;
+    uint bias_batch;
+    uint residual_offset;
+    uint residual_ld;
+    uint residual_batch;
+    float alpha;
+    float beta;
+    uint tiles_m;
+    uint tiles_n;
+    uint splits;
+    uint k_split;
+    uint grid_x;
+    uint c_words;
+    uint parts;
+    uint first_row;
+    uint first_group;
+    uint pad0;
+    uint pad1;
+};
+
+// The type of a scale, by number.
+template <uint Number>
+struct Stored;
+template <>
+struct Stored<0> {
+    using Type = float;
+};
+template <>
+struct Stored<1> {
+    using Type = half;
+};
+#if __METAL_VERSION__ >= 310
+template <>
+struct Stored<2> {
+    using Type = bfloat;
+};
+#endif
+
+// What both operands' elements become: what they are if they agree, else f32.
+template <typename A, typename B>
+struct Common {
+    using Type = float;
+};
+template <typename T>
+struct Common<T, T> {
+    using Type = T;
+};
+
+// Threads of a simdgroup.
+constexpr constant uint SIMD = 32;
+
+// Grids are linearised, because one dimension ends at 65,535 threadgroups.
+inline uint linear_id(uint3 threadgroup_at, constant Params &params) {
+    return threadgroup_at.y * params.grid_x + threadgroup_at.x;
+}
+
+// An entry point: the one of its text. `buffers` are those that its parts name for themselves.
+#define KERNEL(buffers)                                                                                                                 \
+    kernel void tilewise(constant Params &params [[buffer(PARAMS_SLOT)]] SCHEDULE_ARGUMENTS buffers,                                    \
+                         uint3 threadgroup_at [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],      \
+                         uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])

@@ -1,0 +1,116 @@
+// Mainloop: a BM×BN tile of C per threadgroup, and of it a part per simdgroup, as 8×8 matrices that the whole simdgroup holds. Slices of A and B, BK deep,
+// pass through threadgroup memory; other threadgroups on the core hide the time of their loads.
+
+constexpr constant uint SIMDGROUPS = SIMDGROUPS_M * SIMDGROUPS_N;
+constexpr constant uint THREADS = SIMDGROUPS * SIMD;
+// A simdgroup's matrices along M and along N, and the columns that they are.
+constexpr constant uint MATRICES_M = BM / SIMDGROUPS_M / 8;
+constexpr constant uint MATRICES_N = BN / SIMDGROUPS_N / 8;
+constexpr constant uint COLUMNS = MATRICES_N * 8;
+
+// A slice of an operand in threadgroup memory, X_TILE long and BK deep. It keeps the direction of the storage: lines along K or along the tile, 16 bytes
+// apart more than they are long, so that the rows of a matrix lie in different banks.
+
+template <typename Side, typename Staged, uint TILE>
+struct Panel {
+    static constexpr constant uint LINES = Side::ALONG_K ? TILE : BK;
+    static constexpr constant uint LENGTH = Side::ALONG_K ? BK : TILE;
+    static constexpr constant uint LD = LENGTH + 16 / sizeof(Staged);
+    static constexpr constant uint SIZE = LINES * LD;
+    // What a thread moves at a time.
+    static constexpr constant uint WIDTH = Side::Format::WIDTH;
+    static constexpr constant uint UNITS = LENGTH / WIDTH;
+
+    // The slice that starts at (x, k). What lies at or beyond x_end or k_end is 0 and never read.
+    static void fill(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end, uint k, uint k_end, uint thread_index) {
+        for (uint unit = thread_index; unit < LINES * UNITS; unit += THREADS) {
+            const uint line = unit / UNITS;
+            const uint at = unit % UNITS * WIDTH;
+            const uint to_x = x + (Side::ALONG_K ? line : at);
+            const uint to_k = k + (Side::ALONG_K ? at : line);
+            threadgroup Staged *to = panel + line * LD + at;
+            if (to_x < x_end && to_k < k_end) {
+                side.format.stage(side.index(to_x, to_k), to);
+            } else {
+#pragma unroll
+                for (uint j = 0; j < WIDTH; j += 1) {
+                    to[j] = Staged(0.0f);
+                }
+            }
+        }
+    }
+
+    // The place of the matrix at (x, k) of the slice.
+    static threadgroup const Staged *place(threadgroup const Staged *panel, uint x, uint k) {
+        return panel + (Side::ALONG_K ? x * LD + k : k * LD + x);
+    }
+};
+
+using Staged = Common<A_Format::Element, B_Format::Element>::Type;
+using A_Panel = Panel<A_Side, Staged, BM>;
+using B_Panel = Panel<B_Side, Staged, BN>;
+
+KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
+    SHARED(Staged, a_panel, A_Panel::SIZE);
+    SHARED(Staged, b_panel, B_Panel::SIZE);
+    // Eight rows of sums per simdgroup: matrices give no access to their elements.
+    SHARED(float, rows_of_sums, SIMDGROUPS * 8 * COLUMNS);
+    const Tile tile = schedule(linear_id(threadgroup_at, params), params SCHEDULE_VALUES);
+    if (!tile.live) {
+        return;
+    }
+    const A_Side a = A_SIDE(tile.batch);
+    const B_Side b = B_SIDE(tile.group);
+    const uint m_at = simdgroup / SIMDGROUPS_N * MATRICES_M * 8;
+    const uint n_at = simdgroup % SIMDGROUPS_N * COLUMNS;
+
+    simdgroup_float8x8 sums[MATRICES_M][MATRICES_N];
+#pragma unroll
+    for (uint i = 0; i < MATRICES_M; i += 1) {
+#pragma unroll
+        for (uint j = 0; j < MATRICES_N; j += 1) {
+            sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+        }
+    }
+    for (uint k = tile.k; k < tile.k_end; k += BK) {
+        A_Panel::fill(a_panel, a, tile.row, tile.row_end, k, tile.k_end, thread_index);
+        B_Panel::fill(b_panel, b, tile.col, params.n, k, tile.k_end, thread_index);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
+        for (uint kk = 0; kk < BK; kk += 8) {
+            simdgroup_matrix<Staged, 8, 8> rows[MATRICES_M];
+            simdgroup_matrix<Staged, 8, 8> columns[MATRICES_N];
+#pragma unroll
+            for (uint i = 0; i < MATRICES_M; i += 1) {
+                simdgroup_load(rows[i], A_Panel::place(a_panel, m_at + i * 8, kk), A_Panel::LD, ulong2(0, 0), !A_Side::ALONG_K);
+            }
+#pragma unroll
+            for (uint j = 0; j < MATRICES_N; j += 1) {
+                simdgroup_load(columns[j], B_Panel::place(b_panel, n_at + j * 8, kk), B_Panel::LD, ulong2(0, 0), B_Side::ALONG_K);
+            }
+#pragma unroll
+            for (uint i = 0; i < MATRICES_M; i += 1) {
+#pragma unroll
+                for (uint j = 0; j < MATRICES_N; j += 1) {
+                    simdgroup_multiply_accumulate(sums[i][j], rows[i], columns[j], sums[i][j]);
+                }
+            }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+
+    const auto end = END;
+    threadgroup float *shown = rows_of_sums + simdgroup * 8 * COLUMNS;
+#pragma unroll
+    for (uint i = 0; i < MATRICES_M; i += 1) {
+#pragma unroll
+        for (uint j = 0; j < MATRICES_N; j += 1) {
+            simdgroup_store(sums[i][j], shown + j * 8, COLUMNS);
+        }
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint at = lane; at < 8 * COLUMNS; at += SIMD) {
+            end.store(tile, tile.row + m_at + i * 8 + at / COLUMNS, tile.col + n_at + at % COLUMNS, shown[at]);
+        }
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+    }
+}

@@ -1,0 +1,82 @@
+// Mainloop for few rows, or few columns, against an operand that is stored across K: bound by reading that operand once. A lane has eight neighbouring lines
+// of it, eight lanes lie side by side, and all others along K; their sums meet first within simdgroups, then in threadgroup memory.
+
+// WIDTH and FEW are the tile: along N and M, or along M and N where MANY_ROWS says so.
+constexpr constant uint ABREAST = 8;
+constexpr constant uint WIDTH = ABREAST * 8;
+constexpr constant uint STRIPES = SIMD / ABREAST * SIMDGROUPS;
+// Steps along K that are loaded before the first is used.
+constexpr constant uint AHEAD = 4;
+constexpr constant uint THREADS = SIMD * SIMDGROUPS;
+
+// A lane's share of the sums of eight lines from `line` on, `n` of which exist, with the others from `other` on. Beyond `other_end` the last is read again,
+// and its sums are dropped.
+template <typename Many, typename Few>
+inline void multiply(thread const Many &many, uint line, uint n, thread const Few &few, uint other, uint other_end, uint k, uint k_end,
+                     thread float (&sums)[FEW][8]) {
+    for (; k < k_end; k += STRIPES * AHEAD) {
+        Eight eights[AHEAD];
+#pragma unroll
+        for (uint s = 0; s < AHEAD; s += 1) {
+            const uint at = k + s * STRIPES;
+            eights[s] = many.across(line, at, at < k_end ? n : 0);
+        }
+#pragma unroll
+        for (uint s = 0; s < AHEAD; s += 1) {
+            const uint at = k + s * STRIPES;
+#pragma unroll
+            for (uint j = 0; j < FEW; j += 1) {
+                // Nothing times an infinity would be no number.
+                const float x = at < k_end ? few.load(min(other + j, other_end - 1), at) : 0.0f;
+#pragma unroll
+                for (uint i = 0; i < 8; i += 1) {
+                    sums[j][i] = fma(eights[s].at[i], x, sums[j][i]);
+                }
+            }
+        }
+    }
+}
+
+KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
+    SHARED(float, stripes, SIMDGROUPS * FEW * WIDTH);
+    const Tile tile = schedule(linear_id(threadgroup_at, params), params SCHEDULE_VALUES);
+    if (!tile.live) {
+        return;
+    }
+    const A_Side a = A_SIDE(tile.batch);
+    const B_Side b = B_SIDE(tile.group);
+    const uint own = lane % ABREAST * 8;
+    const uint k = tile.k + simdgroup * (SIMD / ABREAST) + lane / ABREAST;
+    float sums[FEW][8] = {};
+    if (MANY_ROWS) {
+        const uint line = tile.row + own;
+        multiply(a, line, min(max(tile.row_end, line) - line, 8u), b, tile.col, params.n, k, tile.k_end, sums);
+    } else {
+        const uint line = tile.col + own;
+        multiply(b, line, min(max(params.n, line) - line, 8u), a, tile.row, tile.row_end, k, tile.k_end, sums);
+    }
+#pragma unroll
+    for (uint j = 0; j < FEW; j += 1) {
+#pragma unroll
+        for (uint i = 0; i < 8; i += 1) {
+            float sum = sums[j][i];
+            for (ushort apart = ABREAST; apart < SIMD; apart *= 2) {
+                sum += simd_shuffle_xor(sum, apart);
+            }
+            if (lane < ABREAST) {
+                stripes[(simdgroup * FEW + j) * WIDTH + own + i] = sum;
+            }
+        }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const auto end = END;
+    for (uint at = thread_index; at < FEW * WIDTH; at += THREADS) {
+        float sum = 0;
+        for (uint stripe = 0; stripe < SIMDGROUPS; stripe += 1) {
+            sum += stripes[stripe * FEW * WIDTH + at];
+        }
+        const uint many = at % WIDTH;
+        const uint few = at / WIDTH;
+        end.store(tile, tile.row + (MANY_ROWS ? many : few), tile.col + (MANY_ROWS ? few : many), sum);
+    }
+}

@@ -1,0 +1,34 @@
+// An operand seen by its axes: k along the summed dimension, x along the other (M for A, N for B).
+
+struct X_Side {
+    static constexpr constant bool ALONG_K = X_K_CONTIGUOUS != 0;
+    using Format = X_Format;
+
+    X_Format format;
+    uint base;
+    uint ld;
+
+    // Index of an element.
+    uint index(uint x, uint k) const {
+        return base + (ALONG_K ? x * ld + k : k * ld + x);
+    }
+
+    // Eight along K, and eight along the other axis, of which n exist.
+    Eight along_k(uint x, uint k, uint n) const {
+        return format.eight(index(x, k), ALONG_K ? 1 : ld, n);
+    }
+
+    Eight across(uint x, uint k, uint n) const {
+        return format.eight(index(x, k), ALONG_K ? ld : 1, n);
+    }
+
+    X_Format::Raw raw(uint x, uint k, uint n) const {
+        return format.raw(index(x, k), ALONG_K ? 1 : ld, n);
+    }
+
+    float load(uint x, uint k) const {
+        return format.load(index(x, k));
+    }
+};
+
+#define X_SIDE(entry) X_Side{X_Format{X_VALUES}, params.x_offset + (entry) * params.x_batch, params.x_ld}

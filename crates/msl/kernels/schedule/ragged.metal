@@ -1,0 +1,38 @@
+// Schedule: rows of A and C in segments, one per entry of B, with the segments' ends on the device.
+//
+// Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles, which is never too few, since each segment wastes less
+// than one. A threadgroup walks the ends until it finds its own; those left over have nothing to do. An end below its start or beyond M is clamped, so that
+// no row outside C is touched whatever the buffer holds.
+//
+// A pass may compute a range of the rows and of the groups only; its rows and groups count from there, the ends in the buffer do not.
+
+#define SCHEDULE_ARGUMENTS , device const uint *group_ends [[buffer(OFFSETS_SLOT)]]
+#define SCHEDULE_VALUES , group_ends
+
+inline Tile schedule(uint id, constant Params &params, device const uint *group_ends) {
+    Tile tile = {};
+    const uint at_row = id / params.tiles_n;
+    uint start = 0;
+    uint first = 0;
+    for (uint group = 0; group < params.first_group + params.entries; group += 1) {
+        const uint end = clamp(max(group_ends[group], params.first_row) - params.first_row, start, params.m);
+        const uint tiles = group >= params.first_group ? (end - start + BM - 1) / BM : 0;
+        if (at_row < first + tiles) {
+            tile.live = true;
+            tile.group = group - params.first_group;
+            tile.row = start + (at_row - first) * BM;
+            tile.row_end = end;
+            tile.col = id % params.tiles_n * BN;
+            tile.k_end = params.k;
+            break;
+        }
+        first += tiles;
+        start = end;
+    }
+    return tile;
+}
+
+// Entries of C.
+inline uint c_entries(constant Params &) {
+    return 1;
+}

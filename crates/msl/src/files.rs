@@ -1,0 +1,35 @@
+//! The MSL files, by their path below `crates/msl/kernels/`.
+
+macro_rules! files {
+    ($($path:literal),* $(,)?) => {
+        /// Path and text of every MSL file.
+        pub const FILES: &[(&str, &str)] = &[$(($path, include_str!(concat!("../kernels/", $path)))),*];
+    };
+}
+
+files![
+    "header.metal",
+    "schedule/tile.metal",
+    "schedule/batched.metal",
+    "schedule/ragged.metal",
+    "operand/absent.metal",
+    "operand/affine4.metal",
+    "operand/axes.metal",
+    "operand/bf16.metal",
+    "operand/dense.metal",
+    "operand/f16.metal",
+    "operand/f32.metal",
+    "mainloop/direct.metal",
+    "mainloop/finish.metal",
+    "mainloop/gemm.metal",
+    "mainloop/gemv.metal",
+    "mainloop/gevm.metal",
+    "epilogue/activation.metal",
+    "epilogue/direct.metal",
+    "epilogue/linear.metal",
+    "epilogue/partial.metal",
+    "epilogue/parts.metal",
+    "epilogue/store_bf16.metal",
+    "epilogue/store_f16.metal",
+    "epilogue/store_f32.metal",
+];

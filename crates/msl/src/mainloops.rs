@@ -1,0 +1,205 @@
+//! The table of mainloops: variants, and where each is of use. What each is expected to cost is in `cost.rs`.
+
+use crate::cost::{gemv_cost, gevm_cost, tile_cost};
+use crate::tables::KIT;
+use tilewise_core::kernel::{KernelDef, Reject, Variant};
+use tilewise_core::{DType, Format, Problem};
+
+/// Threads of a simdgroup.
+const SIMD: u32 = 32;
+
+/// Every mainloop.
+pub(crate) const KERNELS: &[KernelDef] = &[
+    KernelDef {
+        name: "msl-gemm",
+        file: "mainloop/gemm.metal",
+        kit: &KIT,
+        operand_files: &[],
+        operand_constants: |_, _| Vec::new(),
+        variants: GEMM,
+        workgroup_bytes: gemm_bytes,
+        splits: true,
+        admit: |_, _| Ok(()),
+        cost: tile_cost,
+    },
+    KernelDef {
+        name: "msl-direct",
+        file: "mainloop/direct.metal",
+        kit: &KIT,
+        operand_files: &[],
+        operand_constants: |_, _| Vec::new(),
+        variants: DIRECT,
+        workgroup_bytes: direct_bytes,
+        splits: true,
+        admit: direct_admit,
+        cost: tile_cost,
+    },
+    KernelDef {
+        name: "msl-gemv",
+        file: "mainloop/gemv.metal",
+        kit: &KIT,
+        operand_files: &[],
+        operand_constants: |_, _| Vec::new(),
+        variants: GEMV,
+        workgroup_bytes: |variant, _| variant.workgroup_bytes,
+        splits: true,
+        admit: |problem, variant| few_admit(problem, variant, true),
+        cost: gemv_cost,
+    },
+    KernelDef {
+        name: "msl-gevm",
+        file: "mainloop/gevm.metal",
+        kit: &KIT,
+        operand_files: &[],
+        operand_constants: |_, _| Vec::new(),
+        variants: GEVM,
+        workgroup_bytes: |variant, _| variant.workgroup_bytes,
+        splits: true,
+        admit: |problem, variant| few_admit(problem, variant, false),
+        cost: gevm_cost,
+    },
+];
+
+/// A tile of BM×BN×BK with SM×SN simdgroups.
+macro_rules! tile {
+    ($name:literal, $bm:literal, $bn:literal, $bk:literal, $sm:literal, $sn:literal) => {
+        Variant {
+            name: $name,
+            bm: $bm,
+            bn: $bn,
+            bk: $bk,
+            threads: $sm * $sn * SIMD,
+            workgroup_bytes: 0,
+            constants: &[("BM", $bm), ("BN", $bn), ("BK", $bk), ("SIMDGROUPS_M", $sm), ("SIMDGROUPS_N", $sn)],
+            pad: None,
+            eights: false,
+            unit: None,
+        }
+    };
+}
+
+#[rustfmt::skip]
+const GEMM: &[Variant] = &[
+    tile!("64x64x16", 64, 64, 16, 2, 2),
+    tile!("64x64x16-1x2", 64, 64, 16, 1, 2),
+    tile!("64x32x32", 64, 32, 32, 2, 2),
+    tile!("32x32x16", 32, 32, 16, 2, 2),
+];
+
+const DIRECT: &[Variant] = &[tile!("32x32x8", 32, 32, 8, 1, 1)];
+
+/// Few rows or columns against an operand along K: `lines` of it per simdgroup.
+macro_rules! gemv {
+    ($name:literal, $many_rows:literal, $bm:literal, $bn:literal, $few:literal, $lines:literal, $simdgroups:literal) => {
+        Variant {
+            name: $name,
+            bm: $bm,
+            bn: $bn,
+            bk: SIMD * 8,
+            threads: $simdgroups * SIMD,
+            workgroup_bytes: 0,
+            constants: &[("BM", $bm), ("BN", $bn), ("MANY_ROWS", $many_rows), ("FEW", $few), ("LINES", $lines)],
+            pad: None,
+            eights: true,
+            unit: None,
+        }
+    };
+}
+
+#[rustfmt::skip]
+const GEMV: &[Variant] = &[
+    gemv!("1x32", 0, 1, 32, 1, 4, 8),
+    gemv!("2x32", 0, 2, 32, 2, 4, 8),
+    gemv!("4x32", 0, 4, 32, 4, 4, 8),
+    gemv!("8x32", 0, 8, 32, 8, 4, 8),
+    gemv!("16x16", 0, 16, 16, 16, 2, 8),
+    gemv!("32x1", 1, 32, 1, 1, 4, 8),
+    gemv!("32x4", 1, 32, 4, 4, 4, 8),
+    gemv!("16x16t", 1, 16, 16, 16, 2, 8),
+];
+
+/// Few rows or columns against an operand across K, whose 64 lines lie beside each other.
+macro_rules! gevm {
+    ($name:literal, $many_rows:literal, $bm:literal, $bn:literal, $few:literal, $simdgroups:literal) => {
+        Variant {
+            name: $name,
+            bm: $bm,
+            bn: $bn,
+            // Each simdgroup has four stripes of K, and four steps of each at a time.
+            bk: 16 * $simdgroups,
+            threads: $simdgroups * SIMD,
+            workgroup_bytes: $simdgroups * $few * 64 * 4,
+            constants: &[
+                ("BM", $bm),
+                ("BN", $bn),
+                ("MANY_ROWS", $many_rows),
+                ("FEW", $few),
+                ("SIMDGROUPS", $simdgroups),
+            ],
+            pad: None,
+            eights: true,
+            unit: None,
+        }
+    };
+}
+
+#[rustfmt::skip]
+const GEVM: &[Variant] = &[
+    gevm!("1x64", 0, 1, 64, 1, 8),
+    gevm!("4x64", 0, 4, 64, 4, 8),
+    gevm!("8x64", 0, 8, 64, 8, 4),
+    gevm!("64x1", 1, 64, 1, 1, 8),
+    gevm!("64x4", 1, 64, 4, 4, 8),
+];
+
+/// Bytes of an element of the matrices: of the operands' own type where they agree, else f32.
+fn staged_bytes(problem: &Problem) -> u32 {
+    match (problem.a.format, problem.b.format) {
+        (Format::Dense(a), Format::Dense(b)) if a == b && problem.k > 0 => a.bytes() as u32,
+        _ => DType::F32.bytes() as u32,
+    }
+}
+
+/// A slice of each operand, and eight rows of sums per simdgroup.
+fn gemm_bytes(variant: &Variant, problem: &Problem) -> u32 {
+    let Variant { bm, bn, bk, .. } = *variant;
+    let staged = staged_bytes(problem);
+    let panel = |tile, along_k| {
+        let (lines, length) = if along_k { (tile, bk) } else { (bk, tile) };
+        lines * (length * staged + 16)
+    };
+    let sums = variant.threads / SIMD * 8 * bn / constant(variant, "SIMDGROUPS_N") * 4;
+    panel(bm, !problem.a.transposed) + panel(bn, problem.b.transposed) + sums
+}
+
+/// A matrix, and eight rows of sums.
+fn direct_bytes(variant: &Variant, problem: &Problem) -> u32 {
+    64 * staged_bytes(problem) + 8 * variant.bn * 4
+}
+
+fn direct_admit(problem: &Problem, _: &Variant) -> Result<(), Reject> {
+    if problem.a.format == problem.b.format && matches!(problem.b.format, Format::Dense(_)) {
+        return Ok(());
+    }
+    Err(Reject("its matrices come straight from memory, and these operands have to be converted".into()))
+}
+
+/// Whether there are few rows, or columns, for the tile, and the other operand is stored as the mainloop wants it.
+fn few_admit(problem: &Problem, variant: &Variant, along_k: bool) -> Result<(), Reject> {
+    let many_rows = constant(variant, "MANY_ROWS") == 1;
+    let (few, tile) = if many_rows { (problem.n, variant.bn) } else { (problem.m, variant.bm) };
+    let stored_along_k = if many_rows { !problem.a.transposed } else { problem.b.transposed };
+    if few > 2 * u64::from(tile) {
+        return Err(Reject(format!("{few} {} are not few for its tile", if many_rows { "columns" } else { "rows" })));
+    }
+    if stored_along_k != along_k {
+        let which = if many_rows { "A" } else { "B" };
+        return Err(Reject(format!("{which} is stored {} K", if along_k { "across" } else { "along" })));
+    }
+    Ok(())
+}
+
+/// The value of a constant of the variant; 1 where it has none of that name.
+pub(crate) fn constant(variant: &Variant, name: &str) -> u32 {
+    variant.constants.iter().find(|(n, _)| *n == name).map_or(1, |(_, value)| *value)
+}
