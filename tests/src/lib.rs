@@ -3,6 +3,7 @@
 //! - [`mod@adapters`]: every adapter of this machine as an open context, and what `TILEWISE_ONLY` and `TILEWISE_REQUIRE` demand of them.
 //! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one is in the suite by itself.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie. [`generators`]: what they hold.
+//! - [`mod@cases`]: the cases that run on CPUs, for the kernels of either language.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
 //! - [`program`](mod@program): a program of the workspace, run from outside.
 //! - [`runner`]: runs a case between guard bands and holds the whole of the output against the oracle.
@@ -12,6 +13,7 @@
 
 pub mod adapters;
 pub mod case;
+pub mod cases;
 pub mod generators;
 pub mod kernels;
 pub mod mutants;

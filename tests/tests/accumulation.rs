@@ -7,7 +7,7 @@ use tilewise_core::plan::{Choice, choices};
 use tilewise_core::{Error, Format, Operand, Problem, plan};
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::adapters;
-use tilewise_tests::sanitized::cases::devices;
+use tilewise_tests::cases::devices;
 
 /// Names of the variants whose sums are f16.
 fn half_sums() -> BTreeSet<String> {

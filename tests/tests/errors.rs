@@ -6,7 +6,7 @@ use tilewise_core::plan::Forced;
 use tilewise_core::{Caps, Format, Grouping, Operand, Problem, plan};
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::adapters;
-use tilewise_tests::sanitized::cases::devices;
+use tilewise_tests::cases::devices;
 
 /// Contexts on which bad operands are tried: every adapter's, and the CPU executor.
 fn contexts() -> Vec<Context> {

@@ -5,8 +5,8 @@ use tilewise::{DType, QuantFormat};
 use tilewise_core::caps::RECORDED;
 use tilewise_core::{Axis, Bias, Caps, Dimension, Error, Format, Grouping, Operand, Plan, Problem, explain, plan};
 use tilewise_shaders::LIBRARY;
+use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::random::property;
-use tilewise_tests::sanitized::cases::{self, devices};
 use tilewise_tests::sanitized::{Failure, Job, Shaders, check, options, planned};
 use tilewise_tests::{Adapter, Case, Prepared, Suite, adapters, one_of_each, pieces, themes};
 
@@ -65,7 +65,7 @@ fn splits(adapter: &Adapter) -> Vec<Case> {
 /// The shaders of the same cases, with the ranges of their operands declared.
 #[test]
 fn in_the_sanitizer() {
-    let (with_f16, naive) = cases::pieces();
+    let (with_f16, naive) = cases::pieces(WGSL);
     check(&[with_f16.clone(), Caps { f16: false, ..with_f16.clone() }], &naive, &options(), false);
     let others: Vec<_> = themes::large().into_iter().step_by(7).collect();
     check(&[with_f16], &others, &options(), false);

@@ -8,7 +8,7 @@ use tilewise_core::plan::{Part, Pass};
 use tilewise_core::{Format, QuantFormat};
 use tilewise_sanitizer::Options;
 use tilewise_shaders::{FILES, KIT};
-use tilewise_tests::sanitized::cases::{self, devices};
+use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::sanitized::{check, options, plans};
 use tilewise_tests::{Case, Kernel};
 
@@ -18,38 +18,38 @@ fn clean(cases: &[Case]) {
 
 #[test]
 fn edges_f32() {
-    clean(&cases::edges(0));
+    clean(&cases::edges(WGSL, 0));
 }
 
 #[test]
 fn edges_f16() {
-    clean(&cases::edges(1));
+    clean(&cases::edges(WGSL, 1));
 }
 
 #[test]
 fn edges_bf16() {
-    clean(&cases::edges(2));
+    clean(&cases::edges(WGSL, 2));
 }
 
 #[test]
 fn thin() {
-    clean(&cases::thin());
+    clean(&cases::thin(WGSL));
 }
 
 #[test]
 fn bands() {
-    clean(&cases::bands());
+    clean(&cases::bands(WGSL));
 }
 
 #[test]
 fn splits() {
-    clean(&cases::splits());
+    clean(&cases::splits(WGSL));
 }
 
 /// The padding that a kernel's name asks for is what its shader has.
 #[test]
 fn padded() {
-    let cases = cases::padded();
+    let cases = cases::padded(WGSL);
     for (case, _, plan) in plans(&devices(), &cases) {
         let mut constants = plan.passes.iter().flat_map(|pass| &pass.parts).flat_map(|part| &part.constants);
         let pad = constants.find(|(name, _)| *name == "PAD").map(|(_, value)| format!("+pad{value}"));
@@ -64,52 +64,52 @@ fn padded() {
 
 #[test]
 fn packed() {
-    clean(&cases::packed());
+    clean(&cases::packed(WGSL));
 }
 
 #[test]
 fn strides() {
-    clean(&cases::strides());
+    clean(&cases::strides(WGSL));
 }
 
 #[test]
 fn mixed() {
-    clean(&cases::mixed());
+    clean(&cases::mixed(WGSL));
 }
 
 #[test]
 fn epilogues() {
-    clean(&cases::epilogues());
+    clean(&cases::epilogues(WGSL));
 }
 
 #[test]
 fn quantized() {
-    clean(&cases::quantized());
+    clean(&cases::quantized(WGSL));
 }
 
 #[test]
 fn groups() {
-    clean(&cases::groups());
+    clean(&cases::groups(WGSL));
 }
 
 #[test]
 fn group_edges() {
-    clean(&cases::group_edges());
+    clean(&cases::group_edges(WGSL));
 }
 
 #[test]
 fn empty() {
-    clean(&cases::empty());
+    clean(&cases::empty(WGSL));
 }
 
 #[test]
 fn rounding() {
-    check(&devices(), &cases::rounding(), &options(), true);
+    check(&devices(), &cases::rounding(WGSL), &options(), true);
 }
 
 #[test]
 fn many_workgroups() {
-    let (caps, cases) = cases::many_workgroups();
+    let (caps, cases) = cases::many_workgroups(WGSL);
     for (case, _, plan) in plans(std::slice::from_ref(&caps), &cases) {
         assert!(plan.passes.iter().any(|pass| pass.grid[1] > 1), "{case:?} fits one dimension");
     }
@@ -129,7 +129,8 @@ fn peeled() {
 /// No kernel but those for matrix units relies on the size of a subgroup.
 #[test]
 fn small_subgroups() {
-    let cases: Vec<_> = cases::one_of_each()
+    let cases: Vec<_> = WGSL
+        .one_of_each()
         .iter()
         .filter(|kernel| kernel.variant.unit.is_none())
         .map(|kernel| Case::new([9, 35, 19], [DType::F32; 3]).kernel(&kernel.name))
@@ -144,14 +145,14 @@ fn small_subgroups() {
 #[test]
 fn everything_is_reached() {
     let all: Vec<Case> = [
-        (0..3).flat_map(cases::edges).collect(),
-        cases::thin(),
-        cases::splits(),
-        cases::epilogues(),
-        cases::quantized(),
-        cases::group_edges(),
-        cases::groups(),
-        cases::strides(),
+        (0..3).flat_map(|a| cases::edges(WGSL, a)).collect(),
+        cases::thin(WGSL),
+        cases::splits(WGSL),
+        cases::epilogues(WGSL),
+        cases::quantized(WGSL),
+        cases::group_edges(WGSL),
+        cases::groups(WGSL),
+        cases::strides(WGSL),
     ]
     .concat();
     let mut seen = BTreeSet::new();
@@ -165,7 +166,7 @@ fn everything_is_reached() {
         assert!(files.contains(file), "{file} is in no case");
     }
     let mut missing = Vec::new();
-    for kernel in cases::kernels() {
+    for kernel in WGSL.kernels() {
         for wanted in wanted(&kernel) {
             if !seen.contains(&wanted) {
                 missing.push(format!("{wanted:?}"));

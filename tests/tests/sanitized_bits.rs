@@ -15,8 +15,8 @@
 use std::collections::BTreeMap;
 use tilewise::DType;
 use tilewise_sanitizer::Options;
+use tilewise_tests::cases::for_bits;
 use tilewise_tests::kernels::Kernel;
-use tilewise_tests::sanitized::cases::for_bits;
 use tilewise_tests::sanitized::{Job, Shaders, options};
 use tilewise_tests::{Adapter, Case, Data, adapters, kernels, one_of_each, run};
 

@@ -85,6 +85,6 @@ inline uint linear_id(uint3 threadgroup_at, constant Params &params) {
 
 // An entry point: the one of its text. `buffers` are those that its parts name for themselves.
 #define KERNEL(buffers)                                                                                                                 \
-    kernel void tilewise(constant Params &params [[buffer(PARAMS_SLOT)]] SCHEDULE_ARGUMENTS buffers,                                    \
-                         uint3 threadgroup_at [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],      \
-                         uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+    kernel void tilewise_main(constant Params &params [[buffer(PARAMS_SLOT)]] SCHEDULE_ARGUMENTS buffers,                                    \
+                              uint3 threadgroup_at [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],      \
+                              uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])

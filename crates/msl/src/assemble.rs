@@ -11,7 +11,7 @@ use tilewise_core::kernel::Role;
 use tilewise_core::plan::Pass;
 
 /// The entry point of every text.
-pub const ENTRY: &str = "tilewise";
+pub const ENTRY: &str = "tilewise_main";
 
 /// The MSL of a pass. Every file named by the tables exists: a test assembles them all.
 ///
@@ -53,4 +53,73 @@ fn constants(pass: &Pass) -> Result<String, String> {
         }
     }
     Ok(known.iter().map(|(name, value)| format!("constexpr constant uint {name} = {value};\n")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LIBRARY;
+    use tilewise_core::plan::Forced;
+    use tilewise_core::{Caps, DType, Problem, plan};
+
+    fn text() -> String {
+        let forced: Forced = "msl-gemm/32x32x16".parse().unwrap();
+        let caps = Caps { max_storage_buffers: 31, ..Caps::webgpu_default() };
+        let plan = plan(&Problem::dense(DType::F16, 40, 40, 40), &caps, &LIBRARY, Some(&forced)).unwrap();
+        assemble(&plan.passes[0])
+    }
+
+    #[test]
+    fn constants_and_slots_stand_first() {
+        let text = text();
+        for line in [
+            "constexpr constant uint BM = 32;",
+            "constexpr constant uint B_WIDTH = 8;",
+            "#define PARAMS_SLOT 0",
+            "#define C_SLOT 3",
+        ] {
+            assert_eq!(text.lines().filter(|other| *other == line).count(), 1, "{line}");
+        }
+        assert!(text.find("C_SLOT 3").unwrap() < text.find("#include").unwrap());
+    }
+
+    #[test]
+    fn operands_have_their_names() {
+        let text = text();
+        for name in ["A_Format", "B_Format", "A_Side", "BIAS_Format"] {
+            assert!(text.contains(name), "{name}");
+        }
+        assert!(!text.contains("X_Format"));
+    }
+
+    #[test]
+    fn params_are_those_of_rust() {
+        let (_, header) = FILES.iter().find(|(path, _)| *path == "header.metal").unwrap();
+        let fields = header.split("struct Params {").nth(1).unwrap().split("};").next().unwrap();
+        let fields: Vec<_> = fields.lines().filter_map(|line| line.trim().strip_suffix(';')?.split_once(' ')).collect();
+        let ours = format!("{:?}", tilewise_core::Params::default());
+        let ours: Vec<_> = ours.trim_start_matches("Params {").trim_end_matches('}').split(',').collect();
+        assert_eq!(fields.len(), ours.len());
+        for ((ty, name), ours) in fields.into_iter().zip(ours) {
+            assert_eq!(Some(name), ours.split(':').next().map(str::trim));
+            assert_eq!(ty, if ["alpha", "beta"].contains(&name) { "float" } else { "uint" });
+        }
+    }
+
+    #[test]
+    fn every_file_is_listed() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+        let mut found = 0;
+        for folder in [".", "schedule", "operand", "mainloop", "epilogue"] {
+            for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                if name.ends_with(".metal") {
+                    let path = if folder == "." { name } else { format!("{folder}/{name}") };
+                    assert!(FILES.iter().any(|(file, _)| *file == path), "{path} is not in files.rs");
+                    found += 1;
+                }
+            }
+        }
+        assert_eq!(found, FILES.len());
+    }
 }

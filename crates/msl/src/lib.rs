@@ -6,6 +6,7 @@
 
 mod assemble;
 mod cost;
+pub mod estimate;
 mod files;
 mod mainloops;
 mod tables;

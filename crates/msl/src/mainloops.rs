@@ -6,7 +6,7 @@ use tilewise_core::kernel::{KernelDef, Reject, Variant};
 use tilewise_core::{DType, Format, Problem};
 
 /// Threads of a simdgroup.
-const SIMD: u32 = 32;
+pub(crate) const SIMD: u32 = 32;
 
 /// Every mainloop.
 pub(crate) const KERNELS: &[KernelDef] = &[
@@ -86,7 +86,18 @@ const GEMM: &[Variant] = &[
     tile!("32x32x16", 32, 32, 16, 2, 2),
 ];
 
-const DIRECT: &[Variant] = &[tile!("32x32x8", 32, 32, 8, 1, 1)];
+const DIRECT: &[Variant] = &[Variant {
+    name: "32x32x8",
+    bm: 32,
+    bn: 32,
+    bk: 8,
+    threads: SIMD,
+    workgroup_bytes: 0,
+    constants: &[("BM", 32), ("BN", 32)],
+    pad: None,
+    eights: false,
+    unit: None,
+}];
 
 /// Few rows or columns against an operand along K: `lines` of it per simdgroup.
 macro_rules! gemv {
@@ -153,7 +164,7 @@ const GEVM: &[Variant] = &[
 ];
 
 /// Bytes of an element of the matrices: of the operands' own type where they agree, else f32.
-fn staged_bytes(problem: &Problem) -> u32 {
+pub(crate) fn staged_bytes(problem: &Problem) -> u32 {
     match (problem.a.format, problem.b.format) {
         (Format::Dense(a), Format::Dense(b)) if a == b && problem.k > 0 => a.bytes() as u32,
         _ => DType::F32.bytes() as u32,

@@ -1,7 +1,8 @@
 //! Runs mutants against the cases.
 
 use super::Mutant;
-use crate::sanitized::{Failure, Job, Record, Shaders, cases, options, planned};
+use crate::cases::{self, WGSL};
+use crate::sanitized::{Failure, Job, Record, Shaders, options, planned};
 use rayon::prelude::*;
 use std::collections::HashSet;
 use tilewise_sanitizer::{Kind, Options};
@@ -47,12 +48,12 @@ impl Bench {
         let shaders = Shaders::default();
         let options = quick();
         let [with_f16, without] = cases::devices();
-        let (five, many) = cases::many_workgroups();
-        let (little, pieces) = cases::pieces();
+        let (five, many) = cases::many_workgroups(WGSL);
+        let (little, pieces) = cases::pieces(WGSL);
         let mut prepared = Vec::new();
         for (list, caps, rounded) in [
-            (cases::for_mutants(), &with_f16, false),
-            (cases::rounding(), &with_f16, true),
+            (cases::for_mutants(WGSL), &with_f16, false),
+            (cases::rounding(WGSL), &with_f16, true),
             (many, &five, false),
             (pieces, &little, false),
         ] {

@@ -4,10 +4,9 @@
 //! of workgroups and variables starts undefined, as the library's pipelines run without zeroing. With beta = 0 the output is poisoned, and every
 //! element of it must be written. So a clean run shows what the library's unchecked shaders stand on.
 
-pub mod cases;
 mod ranges;
 
-use crate::runner::problem;
+use crate::runner::{Stored, problem};
 use crate::{Case, Outcome, Prepared};
 use naga::AddressSpace;
 use ranges::Elements;
@@ -18,7 +17,7 @@ use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Part, Pass};
 use tilewise_core::{Axis, Caps, Format, Grouping, Operand, Plan, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
-use tilewise_shaders::{LIBRARY, assemble_with};
+use tilewise_shaders::assemble_with;
 
 /// Why a case failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,14 +107,19 @@ pub fn options() -> Options {
     Options { zero_init: ZeroInit::NONE, costs: None, ..Options::default() }
 }
 
-/// The plan of a case on a device with these caps.
+/// The plan of a case on a device with these caps: in MSL where its kernel is one of those.
 ///
 /// # Errors
 /// `Refused`, with the planner's reason.
 pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
     let refused = |error: tilewise_core::Error| Failure::Refused(error.to_string());
     let forced: Option<Forced> = case.kernel.as_deref().map(str::parse).transpose().map_err(refused)?;
-    plan(&problem(case), caps, &LIBRARY, forced.as_ref()).map_err(refused)
+    let in_msl = |forced: &Forced| tilewise_msl::KERNELS.iter().any(|kernel| kernel.name == forced.kernel);
+    let library = match forced.as_ref().is_some_and(in_msl) {
+        true => tilewise_msl::LIBRARY,
+        false => tilewise_shaders::LIBRARY,
+    };
+    plan(&problem(case), caps, &library, forced.as_ref()).map_err(refused)
 }
 
 /// A case with everything that a run needs.
@@ -131,8 +135,8 @@ pub struct Job {
 /// What passes leave to those after them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    c: Vec<u8>,
-    scratch: Vec<u8>,
+    pub(crate) c: Vec<u8>,
+    pub(crate) scratch: Vec<u8>,
     packed: Vec<u8>,
 }
 
@@ -164,16 +168,18 @@ impl Job {
         self.run_recorded(shaders, options).map(|record| record.outcome)
     }
 
+    /// What there is before the first pass.
+    pub(crate) fn unwritten(&self) -> Written {
+        let packed = vec![0; self.plan.packed_bytes as usize];
+        Written { c: self.prepared.old.bytes.clone(), scratch: Vec::new(), packed }
+    }
+
     /// As [`run`](Self::run), with what every pass found and left.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_recorded(&self, shaders: &Shaders<'_>, options: &Options) -> Result<Record, Failure> {
-        let mut written = vec![Written {
-            c: self.prepared.old.bytes.clone(),
-            scratch: Vec::new(),
-            packed: vec![0; self.plan.packed_bytes as usize],
-        }];
+        let mut written = vec![self.unwritten()];
         let mut operations = 0;
         for (index, pass) in self.plan.passes.iter().enumerate() {
             let mut next = written[index].clone();
@@ -206,7 +212,11 @@ impl Job {
         Ok(same)
     }
 
-    fn judge(&self, c: Vec<u8>) -> Result<Outcome, Failure> {
+    /// Whether an output is the oracle's.
+    ///
+    /// # Errors
+    /// `Wrong`.
+    pub(crate) fn judge(&self, c: Vec<u8>) -> Result<Outcome, Failure> {
         let outcome = self.prepared.judge(c).map_err(Failure::Wrong)?;
         if self.rounded {
             self.check_rounding(&outcome).map_err(Failure::Wrong)?;
@@ -264,7 +274,6 @@ impl Job {
                 false => Buffer::new(bytes).range(0..binding.bytes),
             };
         }
-        let Prepared { a, b, bias, residual, .. } = &self.prepared;
         let problem = &self.plan.problem;
         let rows = self.rows();
         let words = binding.element_bytes == 4;
@@ -305,15 +314,36 @@ impl Job {
                 // Packing does not know where the groups end, and copies all rows.
                 let packing = pass.bindings.iter().any(|binding| binding.role == Role::Packed);
                 let rows = if packing { problem.m } else { rows };
-                let bytes = match role {
-                    Role::A => a.bytes.clone(),
-                    Role::Bias => bias.as_ref().map_or(Vec::new(), |stored| stored.bytes.clone()),
-                    Role::Residual => residual.as_ref().map_or(Vec::new(), |stored| stored.bytes.clone()),
-                    Role::B if self.prepared.weights.is_none() => b.bytes.clone(),
-                    _ => self.weights(role),
-                };
-                self.elements(role, rows).declare(cut(&bytes), words, &bound)
+                self.elements(role, rows).declare(cut(&self.stored(role)), words, &bound)
             }
+        }
+    }
+
+    /// What is bound for a role, to the last byte that a kernel may touch which takes elements one by one; no kernel does so that packs operands.
+    pub(crate) fn memory(&self, binding: &Binding, written: &Written) -> Vec<u8> {
+        let rows = self.rows();
+        let (bytes, end) = match binding.role {
+            Role::Scratch => (&written.scratch[..], binding.bytes),
+            Role::Offsets => {
+                let ends = self.prepared.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
+                (bytemuck::cast_slice(ends), 4 * ends.len() as u64)
+            }
+            Role::C => (&written.c[..], self.elements(Role::C, rows).end()),
+            role => (&self.stored(role)[..], self.elements(role, rows).end()),
+        };
+        cut(bytes, binding.start, end.saturating_sub(binding.start).min(binding.bytes))
+    }
+
+    /// The bytes of an operand that nobody writes.
+    fn stored(&self, role: Role) -> Vec<u8> {
+        let Prepared { a, b, bias, residual, weights, .. } = &self.prepared;
+        let of = |stored: &Option<Stored>| stored.as_ref().map_or(Vec::new(), |stored| stored.bytes.clone());
+        match role {
+            Role::A => a.bytes.clone(),
+            Role::Bias => of(bias),
+            Role::Residual => of(residual),
+            Role::B if weights.is_none() => b.bytes.clone(),
+            _ => self.weights(role),
         }
     }
 

@@ -30,6 +30,13 @@ impl Elements {
         starts.iter().chain([&self.width]).any(|elements| !(elements * self.bits).is_multiple_of(32))
     }
 
+    /// The byte after the last of them, in their storage.
+    pub(super) fn end(&self) -> u64 {
+        let Operand { offset, ld, batch_stride, .. } = self.operand;
+        let last = offset + (self.entries.max(1) - 1) * batch_stride + (self.lines.max(1) - 1) * ld + self.width;
+        if self.entries * self.lines * self.width == 0 { 0 } else { last * self.bits / 8 }
+    }
+
     /// Declares them as the logical range of `buffer`, which holds the bytes `bound` of their storage; in whole words if the shader takes them from words.
     pub(super) fn declare(&self, buffer: Buffer, words: bool, bound: &Range<u64>) -> Buffer {
         let bytes = |elements: u64| elements * self.bits / 8;

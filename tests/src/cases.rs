@@ -8,7 +8,7 @@ use crate::kernels::{Kernel, even_sizes, odd_sizes};
 use crate::{Case, Data, Entries, Place, quant_formats, themes};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
-use tilewise_core::{Caps, DeviceClass, Variant};
+use tilewise_core::{Caps, DeviceClass, KernelDef, Variant};
 use tilewise_shaders::LIBRARY;
 
 const F32: [DType; 3] = [DType::F32; 3];
@@ -27,32 +27,49 @@ pub fn devices() -> [Caps; 2] {
     [Caps { f16: true, coop, subgroup_size: Some(SUBGROUP), name: "with f16".into(), ..device.clone() }, device]
 }
 
-/// Every kernel and variant of the library.
-pub fn kernels() -> Vec<Kernel> {
-    let variants = |kernel: &'static tilewise_core::KernelDef| {
-        kernel.variants.iter().map(|variant| Kernel {
-            name: format!("{}/{}", kernel.name, variant.name),
-            variant,
-            splits: kernel.splits,
-        })
-    };
-    LIBRARY.kernels.iter().flat_map(variants).collect()
-}
+/// The kernels of one language.
+#[derive(Clone, Copy)]
+pub struct Table(pub &'static [KernelDef]);
 
-/// Of every kernel the variant with the smallest tile.
-pub fn one_of_each() -> Vec<Kernel> {
-    let all = kernels();
-    let smallest = |kernel: &tilewise_core::KernelDef| {
-        let ours = all.iter().filter(|k| k.name.split('/').next() == Some(kernel.name));
-        ours.min_by_key(|k| k.variant.bm * k.variant.bn).cloned()
-    };
-    LIBRARY.kernels.iter().filter_map(smallest).collect()
+/// Those in WGSL.
+pub const WGSL: Table = Table(LIBRARY.kernels);
+
+/// Those in MSL.
+pub const MSL: Table = Table(tilewise_msl::KERNELS);
+
+impl Table {
+    /// Every kernel and variant.
+    pub fn kernels(self) -> Vec<Kernel> {
+        let variants = |kernel: &'static KernelDef| {
+            kernel.variants.iter().map(|variant| Kernel {
+                name: format!("{}/{}", kernel.name, variant.name),
+                variant,
+                splits: kernel.splits,
+            })
+        };
+        self.0.iter().flat_map(variants).collect()
+    }
+
+    /// Of every kernel the variant with the smallest tile.
+    pub fn one_of_each(self) -> Vec<Kernel> {
+        let all = self.kernels();
+        let smallest = |kernel: &KernelDef| {
+            let ours = all.iter().filter(|k| k.name.split('/').next() == Some(kernel.name));
+            ours.min_by_key(|k| k.variant.bm * k.variant.bn).cloned()
+        };
+        self.0.iter().filter_map(smallest).collect()
+    }
+
+    /// The first, which shares the least and compiles the fastest: it meets what does not depend on the kernel.
+    pub fn floor(self) -> String {
+        self.one_of_each().swap_remove(0).name
+    }
 }
 
 /// Every variant × layout around the edges of its tile, in vectors and in single elements, with A in the type of this index; B and C take their turns.
-pub fn edges(a: usize) -> Vec<Case> {
+pub fn edges(table: Table, a: usize) -> Vec<Case> {
     let mut cases = Vec::new();
-    for kernel in kernels() {
+    for kernel in table.kernels() {
         for (i, layout) in LAYOUTS.into_iter().enumerate() {
             let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
             let odd = odd_sizes(kernel.variant);
@@ -70,9 +87,9 @@ pub fn edges(a: usize) -> Vec<Case> {
 }
 
 /// Every variant with one row, one column, and every K around its step, none included.
-pub fn thin() -> Vec<Case> {
+pub fn thin(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
-    for kernel in kernels() {
+    for kernel in table.kernels() {
         let Variant { bm, bn, bk, .. } = *kernel.variant;
         let [bm, bn, bk] = [bm, bn, bk].map(|size| size as usize);
         for (i, k) in [0, 1, bk - 1, bk, bk + 1, 2 * bk + 3].into_iter().enumerate() {
@@ -88,18 +105,18 @@ pub fn thin() -> Vec<Case> {
 }
 
 /// More rows of tiles than the walk has in a band, and more rows than columns, on each kernel.
-pub fn bands() -> Vec<Case> {
+pub fn bands(table: Table) -> Vec<Case> {
     let tiles = |kernel: &Kernel| {
         let size = [10 * kernel.variant.bm as usize - 1, 2 * kernel.variant.bn as usize - 2, 8];
         Case::new(size, F32).kernel(&kernel.name)
     };
-    one_of_each().iter().flat_map(|kernel| [tiles(kernel), tiles(kernel).batch(2)]).collect()
+    table.one_of_each().iter().flat_map(|kernel| [tiles(kernel), tiles(kernel).batch(2)]).collect()
 }
 
 /// Parts of K, on each kernel that takes them: few and many, more than are read at once, parts that are not full, more than there are steps, in a batch, and 16-bit outputs.
-pub fn splits() -> Vec<Case> {
+pub fn splits(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
-    for kernel in one_of_each().into_iter().filter(|kernel| kernel.splits) {
+    for kernel in table.one_of_each().into_iter().filter(|kernel| kernel.splits) {
         let bk = kernel.variant.bk as usize;
         for (i, splits) in [2, 3, 4, 7].into_iter().enumerate() {
             for k in [1, 3 * bk + 5] {
@@ -113,7 +130,7 @@ pub fn splits() -> Vec<Case> {
         // More parts than a finishing pass reads at once.
         cases.push(Case::new([3, 6, 8 * bk + 1], F32).kernel(format!("{}+k9", kernel.name)));
     }
-    for kernel in kernels().into_iter().filter(|kernel| kernel.splits) {
+    for kernel in table.kernels().into_iter().filter(|kernel| kernel.splits) {
         let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn + 4, 2 * kernel.variant.bk + 4].map(|s| s as usize);
         let case = Case::new([m, n, k], F32).kernel(format!("{}+k3", kernel.name));
         cases.push(Case { beta: 2.0, residual: Some(Place::odd(DType::F16)), ..case });
@@ -122,14 +139,14 @@ pub fn splits() -> Vec<Case> {
 }
 
 /// Batches, strides and offsets on each kernel.
-pub fn strides() -> Vec<Case> {
-    themes::on(&one_of_each(), &[themes::strided(), words()].concat())
+pub fn strides(table: Table) -> Vec<Case> {
+    themes::on(&table.one_of_each(), &[themes::strided(), words()].concat())
 }
 
 /// Kernels with lines in workgroup memory, with less between them and more than their own.
-pub fn padded() -> Vec<Case> {
+pub fn padded(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
-    for kernel in kernels() {
+    for kernel in table.kernels() {
         let (Some(own), Some(unit)) = (kernel.variant.pad, kernel.variant.unit) else { continue };
         let more = own + 16 / unit.matrix.operands.bytes() as u32;
         let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn - 3, kernel.variant.bk + 1].map(|size| size as usize);
@@ -143,10 +160,10 @@ pub fn padded() -> Vec<Case> {
 }
 
 /// Operands that are packed by several workgroups along their lines and across, and that lie in a batch or serve all of it.
-pub fn packed() -> Vec<Case> {
+pub fn packed(table: Table) -> Vec<Case> {
     let wide =
         |kernel: &Kernel, layout| Case::new([5, 301, 35], F32).layout(layout).kernel(&kernel.name).batch(2).odd();
-    let units: Vec<_> = one_of_each().into_iter().filter(|kernel| kernel.variant.unit.is_some()).collect();
+    let units: Vec<_> = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit.is_some()).collect();
     let cases = units.iter().flat_map(|kernel| LAYOUTS.map(|layout| wide(kernel, layout)));
     let once = units.iter().map(|kernel| Case::new([70, 9, 261], F32).kernel(&kernel.name).batch(2).odd());
     let once = once.map(|case| Case { a: case.a.entries(Entries::Stride0), ..case });
@@ -176,14 +193,14 @@ fn words() -> Vec<Case> {
 }
 
 /// Every pair of types in every layout on each kernel.
-pub fn mixed() -> Vec<Case> {
-    themes::on(&one_of_each(), &themes::mixed())
+pub fn mixed(table: Table) -> Vec<Case> {
+    themes::on(&table.one_of_each(), &themes::mixed())
 }
 
 /// Every step of the epilogue, at the end of each mainloop and in a finishing pass, for each output type.
-pub fn epilogues() -> Vec<Case> {
+pub fn epilogues(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
-    for kernel in one_of_each() {
+    for kernel in table.one_of_each() {
         for (i, out) in DType::ALL.into_iter().enumerate() {
             let types = [DType::F32, DType::F32, out];
             let case = |n| Case::new([6, n, kernel.variant.bk as usize + 3], types).kernel(&kernel.name);
@@ -199,13 +216,13 @@ pub fn epilogues() -> Vec<Case> {
     // Where activations are steep, flat, and far beyond the range of the functions inside them.
     for activation in Activation::ALL {
         for alpha in [30.0, 1e3, 1e10, 1e30] {
-            cases.push(Case { alpha, activation, ..Case::new([4, 9, 3], F32).kernel("naive/8x32") });
+            cases.push(Case { alpha, activation, ..Case::new([4, 9, 3], F32).kernel(table.floor()) });
         }
     }
     // In a batch each entry has its own bias and residual, and C its own old values.
     for (i, entries) in [Entries::Apart(1), Entries::Between].into_iter().enumerate() {
         let place = Place::odd(DType::ALL[i]).entries(entries);
-        let case = Case::new([5, 9, 3], [DType::F32, DType::F16, DType::ALL[i]]).kernel("naive/8x32").batch(3).odd();
+        let case = Case::new([5, 9, 3], [DType::F32, DType::F16, DType::ALL[i]]).kernel(table.floor()).batch(3).odd();
         let case = Case { beta: 0.5, residual: Some(place), c: case.c.entries(entries), ..case };
         for axis in [Axis::M, Axis::N] {
             cases.push(Case { bias: Some((axis, Place::odd(DType::F16))), ..case.clone() });
@@ -215,9 +232,9 @@ pub fn epilogues() -> Vec<Case> {
 }
 
 /// Quantized weights on each kernel, and around the edges of every variant.
-pub fn quantized() -> Vec<Case> {
-    let mut cases = themes::on(&one_of_each(), &themes::quantized());
-    for kernel in kernels() {
+pub fn quantized(table: Table) -> Vec<Case> {
+    let mut cases = themes::on(&table.one_of_each(), &themes::quantized());
+    for kernel in table.kernels() {
         for format in quant_formats() {
             let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
             for (i, [m, n]) in [[bm, bn], [bm + 1, bn + 1], [1, bn - 1], [2 * bm + 1, 2]].into_iter().enumerate() {
@@ -231,23 +248,23 @@ pub fn quantized() -> Vec<Case> {
 }
 
 /// Groups of rows: the suite's ends, right and wrong, on each kernel.
-pub fn groups() -> Vec<Case> {
-    let mut cases = themes::on(&one_of_each(), &themes::grouped(&themes::ends(), true));
-    cases.extend(themes::on(&one_of_each()[..1], &themes::grouped(&themes::bad_ends(), true)));
-    cases.extend(themes::on(&one_of_each()[1..], &themes::grouped(&themes::bad_ends()[..2], true)));
+pub fn groups(table: Table) -> Vec<Case> {
+    let mut cases = themes::on(&table.one_of_each(), &themes::grouped(&themes::ends(), true));
+    cases.extend(themes::on(&table.one_of_each()[..1], &themes::grouped(&themes::bad_ends(), true)));
+    cases.extend(themes::on(&table.one_of_each()[1..], &themes::grouped(&themes::bad_ends()[..2], true)));
     // As many tiles as are launched; and biases by group in a finishing pass.
     for (ends, out) in [(vec![3, 5, 8, 9], DType::F32), (vec![2, 2, 9], DType::F16), (vec![4, 3, 9], DType::BF16)] {
         let case = Case::new([9, 7, 5], [DType::F32, DType::F32, out]).odd();
         let case = Case { groups: Some(Groups { ends, on_device: true }), residual: Some(case.c), ..case };
-        cases.extend(themes::on(&one_of_each(), &[Case { bias: Some((Axis::N, Place::odd(out))), ..case }]));
+        cases.extend(themes::on(&table.one_of_each(), &[Case { bias: Some((Axis::N, Place::odd(out))), ..case }]));
     }
     cases
 }
 
 /// Groups that begin and end around the edges of every variant's tile, in every layout.
-pub fn group_edges() -> Vec<Case> {
+pub fn group_edges(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
-    for (i, kernel) in kernels().into_iter().enumerate() {
+    for (i, kernel) in table.kernels().into_iter().enumerate() {
         let bm = kernel.variant.bm;
         let ends = |lengths: &[u32]| {
             let ends = lengths.iter().scan(0, |end, length| {
@@ -275,13 +292,13 @@ pub fn group_edges() -> Vec<Case> {
 }
 
 /// Sizes of nothing.
-pub fn empty() -> Vec<Case> {
-    themes::on(&one_of_each(), &themes::empty())
+pub fn empty(table: Table) -> Vec<Case> {
+    themes::on(&table.one_of_each(), &themes::empty())
 }
 
 /// Outputs in 16 bits of numbers that f32 holds exactly: ties, the ends of the normal and of the subnormal range, infinities and NaN. Each must come
 /// out rounded to nearest even.
-pub fn rounding() -> Vec<Case> {
+pub fn rounding(table: Table) -> Vec<Case> {
     let step = |exponent: i32| 2f32.powi(exponent);
     let mut numbers =
         vec![1.0, f32::INFINITY, f32::NAN, f32::MAX, step(-126), 1e30, 65504.0, 65519.99, 65520.0, 65536.0];
@@ -301,7 +318,7 @@ pub fn rounding() -> Vec<Case> {
     let mut cases = Vec::new();
     for out in DType::ALL {
         for odd in [false, true] {
-            let case = Case::new([rows, 1, 1], [DType::F32, DType::F32, out]).kernel("naive");
+            let case = Case::new([rows, 1, 1], [DType::F32, DType::F32, out]).kernel(table.floor());
             let case = if odd { case.odd() } else { case };
             cases.push(Case { a_data: Data::Given(numbers.clone()), b_data: Data::Given(vec![1.0]), ..case });
         }
@@ -310,23 +327,29 @@ pub fn rounding() -> Vec<Case> {
 }
 
 /// A device on which five workgroups fill a dimension of the grid, and cases that need two.
-pub fn many_workgroups() -> (Caps, Vec<Case>) {
+pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     let caps = Caps { max_workgroups: 5, ..devices()[0].clone() };
-    let case = Case::new([40, 90, 3], F32).kernel("naive");
+    let floor = &table.one_of_each()[0];
+    let [bm, bn] = [floor.variant.bm, floor.variant.bn].map(|size| size as usize);
+    let case = |size, types| Case::new(size, types).kernel(&floor.name);
     let half = [DType::F32, DType::F16, DType::BF16];
     // Fifteen tiles are three full rows of the grid; of seven, the last workgroup has none.
-    let seven = Case::new([56, 30, 3], F32).kernel("naive");
+    let mut cases = vec![case([5 * bm, 3 * bn - 6, 3], F32), case([7 * bm, bn - 2, 3], F32)];
+    cases.push(case([3 * bm - 1, bn - 1, 2], half).batch(2).odd());
     // So have seven tiles of a finishing pass.
-    let parts = Case::new([3, 220, 17], F32).kernel("simt/64x64x16+k2");
+    if let Some(kernel) = table.kernels().iter().rfind(|kernel| kernel.splits) {
+        cases.push(Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32).kernel(format!("{}+k2", kernel.name)));
+    }
     // So do operands that are packed: of seven of eight lines each, too.
-    let packed = Case::new([55, 9, 5], F32).kernel("coop/64x64x32");
-    let cases = vec![case, seven, parts, packed, Case::new([23, 31, 2], half).kernel("naive").batch(2).odd()];
+    if let Some(kernel) = table.kernels().iter().find(|kernel| kernel.variant.unit.is_some()) {
+        cases.push(Case::new([55, 9, 5], F32).kernel(&kernel.name));
+    }
     (caps, cases)
 }
 
 /// A device that binds at most 4 KiB at once, and products that are cut into pieces there, on the cheapest kernel.
-pub fn pieces() -> (Caps, Vec<Case>) {
-    let cases = themes::large().into_iter().map(|case| case.kernel("naive"));
+pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
+    let cases = themes::large().into_iter().map(|case| case.kernel(table.floor()));
     (Caps { max_binding_bytes: 4096, ..devices()[0].clone() }, cases.collect())
 }
 
@@ -339,25 +362,33 @@ pub fn peeled() -> (Caps, Vec<Case>) {
 
 /// What the mutation check runs. A survivor meets all of them, so they are few and small: every theme on the kernel that shares nothing, which is the
 /// cheapest; on one of each other kernel what concerns its tile; of the other variants, which differ in numbers only, one case.
-pub fn for_mutants() -> Vec<Case> {
-    let one_of_each = one_of_each();
+pub fn for_mutants(table: Table) -> Vec<Case> {
+    let one_of_each = table.one_of_each();
     let smallest: Vec<_> = one_of_each.iter().map(|kernel| kernel.name.as_str()).collect();
     let of = |case: &Case, kernels: &[&str]| {
         case.kernel.as_ref().is_some_and(|name| kernels.contains(&name.split('+').next().unwrap_or(name)))
     };
-    let tiles = (0..3).flat_map(edges).chain(thin()).filter(|case| of(case, &smallest[1..]) && case.size[2] > 4);
+    let tiles = (0..3)
+        .flat_map(|a| edges(table, a))
+        .chain(thin(table))
+        .filter(|case| of(case, &smallest[1..]) && case.size[2] > 4);
     let tiles = tiles.enumerate().filter(|(i, case)| i % 3 == 0 || case.size[0] == 1).map(|(_, case)| case);
-    let themes = strides().into_iter().chain(epilogues()).chain(groups()).chain(quantized()).chain(thin());
+    let themes = strides(table)
+        .into_iter()
+        .chain(epilogues(table))
+        .chain(groups(table))
+        .chain(quantized(table))
+        .chain(thin(table));
     let themes = themes.filter(|case| of(case, &smallest[..1]));
-    let others = splits().into_iter().chain(bands()).chain(group_edges()).chain(packed());
+    let others = splits(table).into_iter().chain(bands(table)).chain(group_edges(table)).chain(packed(table));
     let others = others.filter(|case| of(case, &smallest));
     let split_epilogues =
-        epilogues().into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));
-    let codes = quantized().into_iter().filter(|case| of(case, &smallest[1..]) && case.size[2] < 192).step_by(3);
+        epilogues(table).into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));
+    let codes = quantized(table).into_iter().filter(|case| of(case, &smallest[1..]) && case.size[2] < 192).step_by(3);
     let others = others.chain(split_epilogues.step_by(2)).chain(codes);
-    let groups = groups().into_iter().rev().take(9).filter(|case| of(case, &smallest[1..]));
+    let groups = groups(table).into_iter().rev().take(9).filter(|case| of(case, &smallest[1..]));
     let others = others.chain(groups);
-    let variants = kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));
+    let variants = table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));
     let (eights, variants): (Vec<_>, Vec<_>) = variants.partition(|kernel| kernel.variant.eights);
     let variants = variants.into_iter().map(|kernel| {
         let [m, n, k] =

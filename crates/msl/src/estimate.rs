@@ -1,0 +1,163 @@
+//! What each kernel asks of a GPU, counted from its table line: nothing here was measured, and no Mac has run it.
+
+use crate::KERNELS;
+use crate::mainloops::{SIMD, constant, staged_bytes};
+use std::fmt::Write;
+use tilewise_core::caps::RECORDED;
+use tilewise_core::kernel::{KernelDef, Variant};
+use tilewise_core::{Caps, DType, Format, Operand, Problem, QuantFormat};
+
+/// Numbers of one kernel for one problem.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Bytes that cross between cores and caches or memory: operands as often as tiles ask for them, and C once.
+    pub device_bytes: u64,
+    /// 8×8×8 products of simdgroup matrices, those at edges in full.
+    pub matrix_products: u64,
+    /// Bytes of threadgroup memory of one threadgroup.
+    pub threadgroup_bytes: u32,
+    /// 32-bit registers of a thread that hold sums and operands at the same time; addresses and counters come on top.
+    pub registers: u32,
+    /// Of what the roofline allows on each of [`CHIPS`]: the time that its arithmetic or its memory would take at least, by the time that the planner expects.
+    pub roofline: [f64; CHIPS.len()],
+}
+
+/// The chips that are estimated for.
+pub const CHIPS: [&str; 3] = ["Apple M1", "Apple M3", "Apple M4"];
+
+/// The estimate of a variant for a problem.
+pub fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimate {
+    let Problem { m, n, k, .. } = *problem;
+    let Variant { bm, bn, bk, .. } = *variant;
+    let tiles = [m.div_ceil(bm.into()), n.div_ceil(bn.into())];
+    let of = |name| constant(variant, name);
+    let matrices = matches!(kernel.name, "msl-gemm" | "msl-direct");
+    let steps = k.div_ceil(bk.into()) * u64::from(bk) / 8;
+    let matrix_products = if matrices { tiles[0] * tiles[1] * u64::from(bm / 8 * (bn / 8)) * steps } else { 0 };
+    let read = bytes(problem.a.format, m * k) * tiles[1] + bytes(problem.b.format, k * n) * tiles[0];
+    let registers = match kernel.name {
+        _ if matrices => {
+            let [rows, columns] = [bm / of("SIMDGROUPS_M") / 8, bn / of("SIMDGROUPS_N") / 8];
+            // A matrix of 64 elements is spread over 32 lanes.
+            rows * columns * 2 + (rows + columns) * staged_bytes(problem) / 2
+        }
+        "msl-gemv" => {
+            let quantized = matches!(problem.b.format, Format::Quantized(..));
+            of("FEW") * of("LINES") + of("LINES") * if quantized { 3 } else { 8 } + 9
+        }
+        _ => of("FEW") * 8 + 4 * 8 + of("FEW"),
+    };
+    Estimate {
+        device_bytes: read + bytes(problem.c.format, m * n),
+        matrix_products,
+        threadgroup_bytes: (kernel.workgroup_bytes)(variant, problem),
+        registers,
+        roofline: CHIPS.map(|chip| {
+            let caps = caps(chip);
+            let rates = caps.rates();
+            let once = bytes(problem.a.format, m * k) + bytes(problem.b.format, k * n) + bytes(problem.c.format, m * n);
+            let least = (problem.flops() / (rates.cores * rates.core_flops)).max(once as f64 / rates.bandwidth);
+            least / (kernel.cost)(problem, &caps, variant, 1)
+        }),
+    }
+}
+
+/// A chip as the recorded M1 is, but for its name.
+fn caps(chip: &str) -> Caps {
+    let (_, m1) = RECORDED.iter().find(|(name, _)| *name == "apple-m1").expect("it is recorded");
+    Caps { name: chip.into(), ..m1() }
+}
+
+/// Bytes of so many elements.
+fn bytes(format: Format, elements: u64) -> u64 {
+    match format {
+        Format::Dense(dtype) => elements * dtype.bytes(),
+        Format::Quantized(format, scales) => {
+            elements * format.bits() / 8 + elements / format.group_size() * 2 * scales.bytes()
+        }
+    }
+}
+
+/// Every kernel and variant for a problem that it is made for, as a table in Markdown.
+pub fn report() -> String {
+    let mut text = String::from(
+        "# Estimates of the MSL kernels\n\nCounted and modelled, not measured: none of these kernels has run on Apple's hardware. \
+         The last columns are shares of a chip's roofline that the planner's cost model expects.\n\n\
+         | kernel | problem | device bytes | matrix products | threadgroup bytes | registers | M1 | M3 | M4 |\n\
+         |---|---|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for kernel in KERNELS {
+        for variant in kernel.variants {
+            for (name, problem) in problems() {
+                if (kernel.admit)(&problem, variant).is_err() {
+                    continue;
+                }
+                let estimate = estimate(kernel, variant, &problem);
+                let Estimate { device_bytes, matrix_products, threadgroup_bytes, registers, roofline } = estimate;
+                let shares = roofline.map(|share| format!("{share:.2}")).join(" | ");
+                let _ = writeln!(
+                    text,
+                    "| {}/{} | {name} | {device_bytes} | {matrix_products} | {threadgroup_bytes} | {registers} | {shares} |",
+                    kernel.name, variant.name
+                );
+            }
+        }
+    }
+    text
+}
+
+/// Squares, and few rows or columns, dense and quantized.
+fn problems() -> Vec<(String, Problem)> {
+    let mut problems = Vec::new();
+    for dtype in [DType::F32, DType::F16] {
+        let dense = |m, n, k| Problem::dense(dtype, m, n, k);
+        let turned = |m, n, k| Problem { b: Operand::packed(Format::Dense(dtype), 1, n, k).t(), ..dense(m, n, k) };
+        let quantized = |m, n, k| Problem {
+            b: Operand::packed(Format::Quantized(QuantFormat::AFFINE4_G64, dtype), 1, n, k).t(),
+            ..dense(m, n, k)
+        };
+        let mut name = |what: &str, problem: Problem| {
+            let Problem { m, n, k, .. } = problem;
+            problems.push((format!("{m}×{n}×{k} {} {}", problem.layout(), what.replace("D", dtype.name())), problem));
+        };
+        name("D", dense(4096, 4096, 4096));
+        for rows in [1, 8] {
+            name("D", dense(rows, 4096, 4096));
+            name("D", turned(rows, 4096, 4096));
+            name("D, 4-bit weights", quantized(rows, 4096, 4096));
+        }
+        name("D, 4-bit weights", quantized(512, 4096, 4096));
+        name("D", dense(4096, 1, 4096));
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_tile() {
+        let problem = Problem::dense(DType::F16, 128, 128, 64);
+        let (gemm, variant) = (&KERNELS[0], &KERNELS[0].variants[0]);
+        let estimate = estimate(gemm, variant, &problem);
+        // Four tiles of 64×64, each of which reads 64 lines of A and of B.
+        assert_eq!(estimate.device_bytes, 4 * 2 * 64 * 64 * 2 + 128 * 128 * 2);
+        assert_eq!(estimate.matrix_products, 16 * 16 * 8);
+        assert_eq!(variant.threads, 4 * SIMD);
+        // 4×4 sums of two registers, and eight matrices of f16.
+        assert_eq!(estimate.registers, 32 + 8);
+    }
+
+    #[test]
+    fn nothing_beats_the_roofline() {
+        for (name, problem) in problems() {
+            for kernel in KERNELS {
+                for variant in kernel.variants {
+                    let shares = estimate(kernel, variant, &problem).roofline;
+                    assert!(shares.iter().all(|share| (0.0..1.0).contains(share)), "{name} {shares:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A case's MSL on CPUs instead of a Mac's GPU: the same plan, the same assembled text, unchanged, compiled by clang and run by threads that meet at
+//! barriers and in simdgroup operations (`tilewise-msl-harness`).
+//!
+//! Buffers end with the last byte of their operand's logical range, so that AddressSanitizer sees what reaches beyond; before, behind and between an
+//! operand's rows lies NaN, and what must not be written is compared afterwards. Threadgroup memory begins as NaN.
+
+use crate::Outcome;
+use crate::sanitized::{self, Job};
+use crate::{Case, Prepared};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+use tilewise_core::kernel::{Language, Role};
+use tilewise_core::plan::Pass;
+use tilewise_core::{Caps, Params};
+use tilewise_msl::assemble;
+use tilewise_msl_harness::{self as harness, Kernel, Kind, Lanes, Launch, Mode, Space};
+
+/// Why a case failed.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// The planner has no plan, or the text is not what it planned with.
+    Refused(String),
+    /// The text is no valid MSL.
+    Invalid(String),
+    /// The run found something.
+    Found(Kind, String),
+    /// The output is not the oracle's.
+    Wrong(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Refused(text) => write!(f, "refused: {text}"),
+            Failure::Invalid(text) => write!(f, "invalid: {text}"),
+            Failure::Found(kind, text) => write!(f, "found: {kind:?}\n{text}"),
+            Failure::Wrong(text) => write!(f, "wrong: {text}"),
+        }
+    }
+}
+
+impl From<sanitized::Failure> for Failure {
+    fn from(failure: sanitized::Failure) -> Self {
+        match failure {
+            sanitized::Failure::Refused(text) => Failure::Refused(text),
+            sanitized::Failure::Invalid(text) => Failure::Invalid(text),
+            sanitized::Failure::Found(_, text) | sanitized::Failure::Wrong(text) => Failure::Wrong(text),
+        }
+    }
+}
+
+/// An M1 as it is documented: what MSL kernels are planned for.
+pub fn device() -> Caps {
+    let (_, caps) = tilewise_core::caps::RECORDED.iter().find(|(name, _)| *name == "apple-m1").expect("it is recorded");
+    caps()
+}
+
+/// How to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// What looks on.
+    pub mode: Mode,
+    /// What a lane is.
+    pub lanes: Lanes,
+    /// Of all orders that are free.
+    pub seed: u64,
+}
+
+/// Nothing looks on, and a threadgroup is one thread of the machine's: fast.
+pub const PLAIN: Options = Options { mode: Mode::Plain, lanes: Lanes::Fibers, seed: 1 };
+
+/// Kernels by their text, compiled once.
+#[derive(Default)]
+pub struct Kernels(Mutex<HashMap<String, Result<Kernel, String>>>);
+
+impl Kernels {
+    fn get(&self, text: &str, mode: Mode) -> Result<Kernel, Failure> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
+        let compiled = known.unwrap_or_else(|| {
+            let compiled = Kernel::compile(text, mode);
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned(), compiled.clone());
+            compiled
+        });
+        compiled.map_err(Failure::Invalid)
+    }
+}
+
+/// Runs the passes of a job in order, each with what those before it left.
+///
+/// # Errors
+/// The first of: no valid text, one that is not as planned, a finding, an output that is not the oracle's.
+pub fn run(job: &Job, kernels: &Kernels, options: Options) -> Result<Outcome, Failure> {
+    let mut written = job.unwritten();
+    for pass in &job.plan.passes {
+        assert_eq!(pass.language, Language::Msl, "{}", pass.label);
+        let kernel = kernels.get(&assemble(pass), options.mode)?;
+        as_planned(&kernel, pass).map_err(Failure::Refused)?;
+        let memory = pass.bindings.iter().map(|binding| job.memory(binding, &written));
+        let params = bytemuck::bytes_of(&pass.params).to_vec();
+        let launch = Launch {
+            grid: [pass.grid[0], pass.grid[1], 1],
+            threads: pass.threads,
+            buffers: (0..).zip(std::iter::once(params).chain(memory)).collect(),
+            lanes: options.lanes,
+            seed: options.seed,
+            mutant: 0,
+        };
+        let output = kernel.run(&launch).map_err(|failure| Failure::Found(failure.kind, failure.report))?;
+        let planned = pass.workgroup_bytes;
+        if output.threadgroup_bytes != planned {
+            let used = output.threadgroup_bytes;
+            return Err(Failure::Refused(format!("{used} bytes of threadgroup memory, planned {planned}")));
+        }
+        for (slot, bytes) in output.buffers {
+            let Some(binding) = (slot as usize).checked_sub(1).map(|index| &pass.bindings[index]) else { continue };
+            match binding.role {
+                Role::Scratch => written.scratch = bytes,
+                Role::C => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(&bytes),
+                _ => {}
+            }
+        }
+    }
+    Ok(job.judge(written.c)?)
+}
+
+/// The kernel's signature is the plan's: parameters first, then the bindings in their order, each as wide and as writable as it says.
+fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), String> {
+    let arguments = &kernel.signature().arguments;
+    let wrong = |what: &str, argument: &dyn fmt::Debug| Err(format!("{}: {what}: {argument:?}", pass.label));
+    if arguments.len() != pass.bindings.len() + 1 {
+        return wrong("it takes other buffers than are bound", arguments);
+    }
+    for (slot, argument) in (0..).zip(arguments) {
+        let bytes = u64::from(kernel.argument_bytes(slot));
+        if argument.slot != slot {
+            return wrong("slots are not in order", argument);
+        }
+        let Some(binding) = (slot as usize).checked_sub(1).map(|index| &pass.bindings[index]) else {
+            let whole = argument.space == Space::Constant && !argument.writable && bytes == size_of::<Params>() as u64;
+            if !whole {
+                return wrong("no Params", argument);
+            }
+            continue;
+        };
+        // Scratch memory is planned in vectors of four.
+        let elements = if binding.role == Role::Scratch { 4 } else { 1 };
+        if argument.space != Space::Device || argument.writable != binding.writable || bytes * elements != binding.element_bytes {
+            return wrong(&format!("{binding:?}"), argument);
+        }
+    }
+    Ok(())
+}
+
+/// Runs cases, and fails with what went wrong in the first few of them. Without clang it prints that it skips them.
+///
+/// # Panics
+/// When any case failed, or there is no clang and `TILEWISE_REQUIRE` wants `msl`.
+pub fn check(cases: &[Case], options: Options) {
+    check_on(&device(), cases, options, false);
+}
+
+/// As [`check`], on a device with these caps; if `rounded`, each element must be the oracle's value rounded to nearest even.
+///
+/// # Panics
+/// As [`check`].
+pub fn check_on(caps: &Caps, cases: &[Case], options: Options, rounded: bool) {
+    if !harness::available() {
+        return;
+    }
+    assert!(!cases.is_empty());
+    let start = Instant::now();
+    let kernels = Kernels::default();
+    let (mut worst, mut failures) = (0f64, Vec::new());
+    for case in cases {
+        let outcome = sanitized::planned(case, caps).map_err(Failure::from).and_then(|plan| {
+            let prepared = Prepared::new(case).map_err(Failure::Refused)?;
+            run(&Job { prepared, plan, rounded }, &kernels, options)
+        });
+        match outcome {
+            Ok(outcome) => worst = worst.max(outcome.worst),
+            Err(failure) => failures.push(format!("{failure}\n    {case:?}")),
+        }
+    }
+    let texts = kernels.0.lock().unwrap_or_else(PoisonError::into_inner).len();
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{} cases, {texts} texts in {seconds:.1} s, worst error {worst:.2} of its bound", cases.len());
+    let shown = failures.iter().take(4).cloned().collect::<Vec<_>>().join("\n");
+    assert!(failures.is_empty(), "{} of {} failed:\n{shown}", failures.len(), cases.len());
+}

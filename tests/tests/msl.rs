@@ -1,0 +1,243 @@
+//! Every MSL kernel on CPUs, by the cases of the WGSL kernels: the oracle's results, nothing touched outside the operands' logical ranges, signatures and
+//! sizes as planned. `cargo xtask sanitize-msl` runs what `sanitized_msl.rs` has, with ThreadSanitizer and AddressSanitizer looking on.
+
+use tilewise::{DType, QuantFormat};
+use tilewise_core::Caps;
+use tilewise_msl::{FILES, LIBRARY, assemble};
+use tilewise_msl_harness::{Lanes, lint};
+use tilewise_tests::case::LAYOUTS;
+use tilewise_tests::cases::{self, MSL};
+use tilewise_tests::kernels::{even_sizes, odd_sizes};
+use tilewise_tests::msl::{Kernels, Options, PLAIN, check, check_on, device, run};
+use tilewise_tests::random::property;
+use tilewise_tests::sanitized::{Job, planned};
+use tilewise_tests::{Case, Data};
+
+/// Every variant × type × transposes around the edges of its tile: twelve texts each, in which every operand meets every type, vector loads and single ones,
+/// along K and across. A is in the type of this index.
+fn edges(a: usize) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in MSL.kernels() {
+        for (i, layout) in LAYOUTS.into_iter().enumerate() {
+            let vectors = (i == 0 || i == 3) == (a != 1);
+            let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
+            let sizes = if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
+            for (j, size) in sizes.into_iter().enumerate() {
+                let case = Case { seed: (100 * i + j) as u64, ..Case::new(size, types) };
+                let case = case.kernel(&kernel.name).layout(layout);
+                let case = if vectors { case } else { case.odd() };
+                // The sums of more products outgrow the integers that bf16 holds.
+                let exact = j % 2 == 0 && (types[2] != DType::BF16 || size[2] <= 512);
+                cases.push(if exact { case.integers() } else { case });
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn edges_f32() {
+    check(&edges(0), PLAIN);
+}
+
+#[test]
+fn edges_f16() {
+    check(&edges(1), PLAIN);
+}
+
+#[test]
+fn edges_bf16() {
+    check(&edges(2), PLAIN);
+}
+
+#[test]
+fn thin() {
+    check(&cases::thin(MSL), PLAIN);
+}
+
+#[test]
+fn bands() {
+    check(&cases::bands(MSL), PLAIN);
+}
+
+#[test]
+fn splits() {
+    check(&cases::splits(MSL), PLAIN);
+}
+
+#[test]
+fn strides() {
+    check(&cases::strides(MSL), PLAIN);
+}
+
+#[test]
+fn mixed() {
+    check(&cases::mixed(MSL), PLAIN);
+}
+
+#[test]
+fn epilogues() {
+    check(&cases::epilogues(MSL), PLAIN);
+}
+
+#[test]
+fn quantized() {
+    check(&cases::quantized(MSL), PLAIN);
+}
+
+#[test]
+fn groups() {
+    check(&cases::groups(MSL), PLAIN);
+}
+
+#[test]
+fn group_edges() {
+    check(&cases::group_edges(MSL), PLAIN);
+}
+
+#[test]
+fn empty() {
+    check(&cases::empty(MSL), PLAIN);
+}
+
+#[test]
+fn rounding() {
+    check_on(&device(), &cases::rounding(MSL), PLAIN, true);
+}
+
+#[test]
+fn many_workgroups() {
+    let (caps, cases) = cases::many_workgroups(MSL);
+    for case in &cases {
+        let plan = planned(case, &caps).unwrap();
+        assert!(plan.passes.iter().any(|pass| pass.grid[1] > 1), "{case:?} fits one dimension");
+    }
+    check_on(&caps, &cases, PLAIN, false);
+}
+
+/// Products in pieces: ranges of K that add to the same sums, ranges of groups and rows.
+#[test]
+fn pieces() {
+    let (caps, cases) = cases::pieces(MSL);
+    check_on(&Caps { max_binding_bytes: 4096, ..device() }, &cases, PLAIN, false);
+    assert_eq!(caps.max_binding_bytes, 4096);
+}
+
+/// As the WGSL kernels: any shape, stride, type, epilogue and grouping.
+fn random(family: &str) {
+    let kernels = Kernels::default();
+    let kernel = MSL.one_of_each().into_iter().find(|kernel| kernel.name.split('/').next() == Some(family)).unwrap();
+    if !tilewise_msl_harness::available() {
+        return;
+    }
+    property(24, "proptest-regressions/gpu.txt", |case| {
+        let split = if case.groups.is_none() && case.seed.is_multiple_of(4) { "+k3" } else { "" };
+        let case = case.kernel(format!("{}{split}", kernel.name));
+        let job = Job::new(&case, &device()).map_err(|failure| failure.to_string())?;
+        run(&job, &kernels, PLAIN).map(drop).map_err(|failure| failure.to_string())
+    });
+}
+
+#[test]
+fn random_gemm() {
+    random("msl-gemm");
+}
+
+#[test]
+fn random_direct() {
+    random("msl-direct");
+}
+
+#[test]
+fn random_gemv() {
+    random("msl-gemv");
+}
+
+#[test]
+fn random_gevm() {
+    random("msl-gevm");
+}
+
+/// Each kernel once, with a thread of the machine's own for every lane.
+fn one_of_each() -> Vec<Case> {
+    let case = |name: &str, k: usize| Case::new([33, 34, k], [DType::F16, DType::F16, DType::F32]).kernel(name);
+    MSL.one_of_each().iter().map(|kernel| case(&kernel.name, kernel.variant.bk as usize + 1)).collect()
+}
+
+#[test]
+fn on_threads() {
+    check(&one_of_each(), Options { lanes: Lanes::Threads, ..PLAIN });
+}
+
+/// The same bits, whoever goes first: sums have one order.
+#[test]
+fn same_bits_in_any_order() {
+    if !tilewise_msl_harness::available() {
+        return;
+    }
+    let kernels = Kernels::default();
+    for case in one_of_each() {
+        let case = Case { a_data: Data::Random, b_data: Data::Random, ..case };
+        let job = Job::new(&case, &device()).unwrap();
+        let bits = [1, 2, 3].map(|seed| run(&job, &kernels, Options { seed, ..PLAIN }).unwrap().bytes);
+        assert!(bits[0] == bits[1] && bits[0] == bits[2], "{case:?}");
+    }
+}
+
+/// What no compiler of C++ minds and Metal's does.
+#[test]
+fn no_text_has_what_msl_lacks() {
+    let mut known = std::collections::HashSet::new();
+    for case in edges(0).into_iter().chain(cases::quantized(MSL)).chain(cases::groups(MSL)).chain(cases::splits(MSL)) {
+        for pass in planned(&case, &device()).unwrap().passes {
+            let text = assemble(&pass);
+            if known.insert(text.clone()) {
+                assert_eq!(lint(&text), Vec::<String>::new(), "{}", pass.label);
+            }
+        }
+    }
+    assert!(known.len() > 100, "only {} texts", known.len());
+}
+
+/// Every file is in some text of the cases above, and every variant meets every format and schedule.
+#[test]
+fn everything_is_reached() {
+    let all = [edges(0), edges(1), edges(2), cases::splits(MSL), cases::quantized(MSL), cases::group_edges(MSL), cases::thin(MSL)].concat();
+    let mut files = std::collections::HashSet::new();
+    let mut met = std::collections::HashSet::new();
+    for case in all {
+        for pass in planned(&case, &device()).unwrap().passes {
+            files.extend(pass.parts.iter().map(|part| part.file));
+            for part in &pass.parts {
+                met.insert((pass.label.clone(), part.file, part.operand, part.constants.first().copied()));
+            }
+        }
+    }
+    for (file, _) in FILES {
+        assert!(files.contains(file), "{file} is in no case");
+    }
+    for kernel in MSL.kernels() {
+        let wanted = |file: &'static str, operand, constant: Option<(&'static str, u32)>| {
+            assert!(met.contains(&(kernel.name.clone(), file, operand, constant)), "{} meets no {file} {constant:?}", kernel.name);
+        };
+        for operand in ["a", "b"] {
+            for (file, wide) in [("operand/f32.metal", 4), ("operand/f16.metal", 8), ("operand/bf16.metal", 8)] {
+                wanted(file, Some(operand), Some(("X_WIDTH", 1)));
+                wanted(file, Some(operand), Some(("X_WIDTH", wide)));
+            }
+            for along_k in [0, 1] {
+                wanted("operand/axes.metal", Some(operand), Some(("X_K_CONTIGUOUS", along_k)));
+            }
+        }
+        for scales in 0..3 {
+            wanted("operand/affine4.metal", Some("b"), Some(("X_SCALE_TYPE", scales)));
+        }
+        for file in ["schedule/batched.metal", "schedule/ragged.metal", "epilogue/store_f32.metal", "epilogue/store_f16.metal", "epilogue/store_bf16.metal"] {
+            wanted(file, None, None);
+        }
+        wanted("epilogue/partial.metal", None, Some(("ADD", 0)));
+    }
+    let formats = tilewise_tests::quant_formats();
+    assert_eq!(formats, [QuantFormat::AFFINE4_G64], "a new format wants a file of its own here");
+    assert!(LIBRARY.kernels.len() > tilewise_msl::KERNELS.len());
+}
