@@ -16,6 +16,7 @@ pub mod case;
 pub mod cases;
 pub mod generators;
 pub mod kernels;
+pub mod msl;
 pub mod mutants;
 pub mod pieces;
 pub mod place;

@@ -105,7 +105,7 @@ pub fn run(job: &Job, kernels: &Kernels, options: Options) -> Result<Outcome, Fa
             buffers: (0..).zip(std::iter::once(params).chain(memory)).collect(),
             lanes: options.lanes,
             seed: options.seed,
-            mutant: 0,
+            ..Launch::default()
         };
         let output = kernel.run(&launch).map_err(|failure| Failure::Found(failure.kind, failure.report))?;
         let planned = pass.workgroup_bytes;
@@ -166,7 +166,7 @@ pub fn check(cases: &[Case], options: Options) {
 /// # Panics
 /// As [`check`].
 pub fn check_on(caps: &Caps, cases: &[Case], options: Options, rounded: bool) {
-    if !harness::available() {
+    if !harness::available(options.mode) {
         return;
     }
     assert!(!cases.is_empty());

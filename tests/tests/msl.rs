@@ -127,7 +127,7 @@ fn pieces() {
 fn random(family: &str) {
     let kernels = Kernels::default();
     let kernel = MSL.one_of_each().into_iter().find(|kernel| kernel.name.split('/').next() == Some(family)).unwrap();
-    if !tilewise_msl_harness::available() {
+    if !tilewise_msl_harness::available(PLAIN.mode) {
         return;
     }
     property(24, "proptest-regressions/gpu.txt", |case| {
@@ -172,7 +172,7 @@ fn on_threads() {
 /// The same bits, whoever goes first: sums have one order.
 #[test]
 fn same_bits_in_any_order() {
-    if !tilewise_msl_harness::available() {
+    if !tilewise_msl_harness::available(PLAIN.mode) {
         return;
     }
     let kernels = Kernels::default();

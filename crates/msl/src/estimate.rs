@@ -1,7 +1,7 @@
 //! What each kernel asks of a GPU, counted from its table line: nothing here was measured, and no Mac has run it.
 
 use crate::KERNELS;
-use crate::mainloops::{SIMD, constant, staged_bytes};
+use crate::mainloops::{constant, staged_bytes};
 use std::fmt::Write;
 use tilewise_core::caps::RECORDED;
 use tilewise_core::kernel::{KernelDef, Variant};
@@ -135,6 +135,7 @@ fn problems() -> Vec<(String, Problem)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mainloops::SIMD;
 
     #[test]
     fn numbers_of_a_tile() {

@@ -1,0 +1,38 @@
+// What the engine that runs a kernel offers to the shim. The engine is not instrumented: nothing it does is an access to a sanitizer.
+#pragma once
+
+// Where in the text a call stands: line and column. As a default argument it is the caller's.
+#define TILEWISE_PLACE (static_cast<ulong>(__builtin_LINE()) << 32 | static_cast<ulong>(__builtin_COLUMN()))
+
+// Memory at an address, in no address space yet.
+typedef ulong tilewise_address;
+struct tilewise_pair {
+    float x, y;
+};
+
+extern "C" {
+// Barriers: scope 0 is the simdgroup, 1 the threadgroup; flags as in `mem_flags`.
+void tilewise_barrier(ulong place, uint scope, uint flags);
+// A meeting of the simdgroup; `operation` as in engine/meeting.h.
+void tilewise_meet(ulong place, uint operation);
+// A meeting in which each lane shows 16 bytes, and which gives the address of all 32 × 16. They stay until the next meeting but one.
+tilewise_address tilewise_exchange(ulong place, uint operation, ulong low, ulong high);
+// The product of 8×8 matrices whose elements `tilewise_element(0)` and `(1)` this lane holds; gives those of the result.
+tilewise_pair tilewise_multiply(ulong place, uint operation, float a0, float a1, float b0, float b1);
+// row * 8 + column of this lane's element `i`, 0 or 1, of every matrix.
+uint tilewise_element(uint i);
+uint tilewise_lane();
+// The lane whose value is added in turn `i`.
+uint tilewise_turn(uint i);
+tilewise_address tilewise_shared(ulong place, ulong bytes);
+bool tilewise_mutant(uint id);
+
+float expf(float);
+float exp2f(float);
+float logf(float);
+float log2f(float);
+float tanhf(float);
+float powf(float, float);
+float sinf(float);
+float cosf(float);
+}

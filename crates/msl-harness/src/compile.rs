@@ -1,0 +1,186 @@
+//! clang, and what it compiled before.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::signature::{self, Signature};
+use crate::{Argument, Mode, Space};
+
+const CLANG: &str = env!("TILEWISE_MSL_CLANG");
+const OUT: &str = env!("TILEWISE_MSL_OUT");
+const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shim");
+
+/// The shim's files: part of what a compiled kernel depends on.
+const SHIM_TEXTS: [&str; 8] = [
+    include_str!("../shim/builtin.h"),
+    include_str!("../shim/engine.h"),
+    include_str!("../shim/traits.h"),
+    include_str!("../shim/scalar.h"),
+    include_str!("../shim/vector.h"),
+    include_str!("../shim/metal_stdlib"),
+    include_str!("../shim/metal_simdgroup"),
+    include_str!("../shim/metal_simdgroup_matrix"),
+];
+
+/// C++ for OpenCL, as MSL is neither's subset but nearest to it: no header but the shim's, no type `double`, literals of type `float`.
+const LANGUAGE: &[&str] = &[
+    "-x",
+    "clcpp",
+    "-cl-std=clc++1.0",
+    "-cl-no-stdinc",
+    "-nostdinc",
+    "-cl-single-precision-constant",
+    "-Xclang",
+    "-cl-ext=-cl_khr_fp64",
+    "-include",
+    "builtin.h",
+    "-D__METAL_VERSION__=310",
+    "-Wall",
+    "-Werror",
+    // Attributes are read by the signature's parser; indices past an array's end are for the sanitizer to find.
+    "-Wno-unknown-attributes",
+    "-Wno-array-bounds",
+    // `constexpr if` and the like.
+    "-Werror=c++98-c++11-c++14-compat",
+];
+
+/// Code: loops without an end stay, products and sums stay apart, variables begin as NaN or nonsense.
+const CODE: &[&str] = &[
+    "-shared",
+    "-fPIC",
+    "-O1",
+    "-gline-tables-only",
+    "-fno-finite-loops",
+    "-ffp-contract=off",
+    "-ftrivial-auto-var-init=pattern",
+    "-fdebug-compilation-dir=.",
+    "-lm",
+];
+
+fn sanitizer(mode: Mode) -> &'static [&'static str] {
+    match mode {
+        Mode::Plain => &[],
+        Mode::Races => &["-fsanitize=thread"],
+        Mode::Memory => &[
+            "-fsanitize=address,undefined",
+            "-fno-sanitize=vptr,function",
+            "-fno-sanitize-recover=all",
+            "-fno-omit-frame-pointer",
+        ],
+    }
+}
+
+/// Why nothing can be run in `mode`, if so.
+pub(crate) fn missing(mode: Mode) -> Option<&'static str> {
+    let reason = match mode {
+        Mode::Plain => env!("TILEWISE_MSL_PLAIN"),
+        Mode::Races => env!("TILEWISE_MSL_RACES"),
+        Mode::Memory => env!("TILEWISE_MSL_MEMORY"),
+    };
+    (!reason.is_empty()).then_some(reason)
+}
+
+/// The program that runs kernels compiled in `mode`.
+pub(crate) fn worker(mode: Mode) -> PathBuf {
+    let flavour = match mode {
+        Mode::Plain => "plain",
+        Mode::Races => "races",
+        Mode::Memory => "memory",
+    };
+    [OUT, flavour, "worker"].iter().collect()
+}
+
+/// A shared library with the kernel, and its signature.
+pub(crate) fn compile(text: &str, mode: Mode) -> Result<(PathBuf, Signature), String> {
+    if let Some(reason) = missing(mode) {
+        panic!("MSL kernels cannot be compiled in {mode:?}: {reason}");
+    }
+    let place = Path::new(OUT).join("kernels").join(name(text, mode));
+    let read = |directory: &Path| fs::read_to_string(directory.join("signature.metal"));
+    if let Ok(preprocessed) = read(&place) {
+        return Ok((place.join("kernel.so"), signature::parse(&preprocessed)?));
+    }
+    // Made apart and renamed: other processes may be making the same.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let unique = format!("tmp.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let work = place.with_extension(unique);
+    let signature = make(text, mode, &work);
+    if signature.is_ok() && fs::rename(&work, &place).is_ok() {
+        return signature.map(|it| (place.join("kernel.so"), it));
+    }
+    // Either it does not compile, or another process was first.
+    let _ = fs::remove_dir_all(&work);
+    let signature = signature?;
+    read(&place).unwrap_or_else(|it| panic!("{}: {it}", place.display()));
+    Ok((place.join("kernel.so"), signature))
+}
+
+fn name(text: &str, mode: Mode) -> String {
+    let hash = |salt: u32| {
+        let mut hasher = DefaultHasher::new();
+        (salt, text, mode, CLANG, env!("TILEWISE_MSL_VERSION"), SHIM_TEXTS, LANGUAGE, CODE, sanitizer(mode))
+            .hash(&mut hasher);
+        hasher.finish()
+    };
+    format!("{:016x}{:016x}", hash(0), hash(1))
+}
+
+fn make(text: &str, mode: Mode, work: &Path) -> Result<Signature, String> {
+    let write = |name: &str, text: &str| {
+        fs::write(work.join(name), text).unwrap_or_else(|it| panic!("{}/{name}: {it}", work.display()));
+    };
+    fs::create_dir_all(work).unwrap_or_else(|it| panic!("{}: {it}", work.display()));
+    write("kernel.metal", text);
+    let preprocessed = clang(work, &["-E", "-P", "-DTILEWISE_SIGNATURE", "kernel.metal"])?;
+    let signature = signature::parse(&preprocessed)?;
+    write("entry.metal", &entry(&signature));
+    let arguments: Vec<&str> =
+        CODE.iter().chain(sanitizer(mode)).copied().chain(["entry.metal", "-o", "kernel.so"]).collect();
+    clang(work, &arguments)?;
+    write("signature.metal", &preprocessed);
+    Ok(signature)
+}
+
+/// What clang writes to its standard output.
+fn clang(work: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(CLANG);
+    command.current_dir(work).args(["-I", SHIM]).args(LANGUAGE).args(arguments);
+    if cfg!(target_os = "macos") && arguments.contains(&"-shared") {
+        command.args(["-undefined", "dynamic_lookup"]);
+    }
+    let output = command.output().map_err(|it| format!("{CLANG}: {it}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into())
+}
+
+/// The kernel with a way in: addresses of buffers by slot, and the numbers that `run.cpp` calls builtins.
+fn entry(signature: &Signature) -> String {
+    let mut arguments = Vec::new();
+    let mut sizes = String::new();
+    for parameter in &signature.parameters {
+        arguments.push(match parameter {
+            signature::Parameter::Buffer { argument, reference } => {
+                let Argument { slot, space, writable, ty, .. } = argument;
+                sizes += &format!("    case {slot}: return sizeof({ty});\n");
+                let space = match space {
+                    Space::Device if *writable => "device",
+                    Space::Device => "device const",
+                    Space::Constant => "constant",
+                };
+                format!("{}reinterpret_cast<{space} {ty} *>(slots[{slot}])", if *reference { "*" } else { "" })
+            }
+            signature::Parameter::Builtin { value, ty } => format!("{ty}({value})"),
+        });
+    }
+    let (name, arguments) = (&signature.name, arguments.join(",\n        "));
+    format!(
+        "#include \"kernel.metal\"\n\
+         extern \"C\" void tilewise_entry(const __private ulong *slots, const __private uint *numbers) {{\n    {name}(\n        {arguments});\n}}\n\
+         extern \"C\" uint tilewise_bytes(uint slot) {{\n    switch (slot) {{\n{sizes}    }}\n    return 0;\n}}\n"
+    )
+}

@@ -1,0 +1,212 @@
+//! Compiles Metal compute kernels, unchanged, with clang against a strict shim of MSL, and runs them on the CPU.
+//!
+//! ```no_run
+//! use tilewise_msl_harness::{Kernel, Launch, Mode, available};
+//!
+//! let text = "#include <metal_stdlib>\nkernel void twice(device float *x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) { x[i] *= 2; }";
+//! if available(Mode::Races) {
+//!     let kernel = Kernel::compile(text, Mode::Races).unwrap();
+//!     let output = kernel.run(&Launch { buffers: vec![(0, vec![0; 128])], ..Launch::default() }).unwrap();
+//!     assert_eq!(output.buffers[0].1.len(), 128);
+//! }
+//! ```
+//!
+//! What it refuses: pointers in another address space than is asked for, implicit conversions to 16-bit types, functions that MSL lacks, reliance
+//! on which lane holds what of a simdgroup matrix; and, by [`lint`], what clang takes and MSL does not.
+//!
+//! What it finds when a kernel runs: races, also within a simdgroup and between threadgroups ([`Mode::Races`]); accesses outside a buffer or a
+//! threadgroup array, misaligned vectors, undefined arithmetic ([`Mode::Memory`]); lanes that do not meet where all must, and endless loops (in
+//! every mode). Simdgroups have 32 lanes.
+//!
+//! What it does not: it takes every barrier that orders threadgroup memory to order device memory as well, and what a shift by too much gives is
+//! masked, as MSL says. Mathematical functions are exact to an ulp, not Metal's fast ones. `constant` objects with members cannot be copied whole.
+
+mod compile;
+mod lint;
+mod signature;
+mod worker;
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+pub use lint::lint;
+pub use signature::{Argument, Signature, Space};
+
+/// What watches a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Nothing beyond the engine.
+    Plain,
+    /// ThreadSanitizer, each lane a thread of its own.
+    Races,
+    /// AddressSanitizer, each buffer and threadgroup array a heap block of its own, and UndefinedBehaviorSanitizer.
+    Memory,
+}
+
+/// How lanes run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Lanes {
+    /// All on one thread, switched where they meet, in an order that follows from the seed.
+    #[default]
+    Fibers,
+    /// Each a thread of the system.
+    Threads,
+}
+
+/// Whether kernels can be compiled and run in `mode`. Where not, says why, once for each mode, on standard error.
+///
+/// # Panics
+///
+/// Where not, and the words of `TILEWISE_REQUIRE`, separated by commas, include `msl`.
+pub fn available(mode: Mode) -> bool {
+    static SAID: Mutex<Vec<Mode>> = Mutex::new(Vec::new());
+    let Some(reason) = compile::missing(mode) else { return true };
+    let required = std::env::var("TILEWISE_REQUIRE").unwrap_or_default();
+    assert!(
+        !required.split(',').any(|it| it.trim() == "msl"),
+        "TILEWISE_REQUIRE={required}, and MSL kernels cannot be run in {mode:?}: {reason}"
+    );
+    let mut said = SAID.lock().unwrap_or_else(|it| it.into_inner());
+    if !said.contains(&mode) {
+        said.push(mode);
+        eprintln!("skipped: MSL kernels in {mode:?}: {reason}");
+    }
+    false
+}
+
+/// A compiled kernel. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    mode: Mode,
+    library: std::path::PathBuf,
+    signature: Signature,
+    bytes: OnceLock<[u32; 32]>,
+}
+
+/// One dispatch.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Threadgroups.
+    pub grid: [u32; 3],
+    /// Threads in a threadgroup: a multiple of 32, at most 1024.
+    pub threads: u32,
+    /// For each argument, its slot and what its buffer holds: exactly these bytes are the kernel's.
+    pub buffers: Vec<(u32, Vec<u8>)>,
+    /// How lanes run.
+    pub lanes: Lanes,
+    /// Decides in what order lanes and threadgroups run, who holds which elements of matrices, and in which order `simd_sum` adds.
+    pub seed: u64,
+    /// `MUTANT(id)` is true where id is this; 0 for none.
+    pub mutant: u32,
+    /// After this long, the kernel is taken for one that never ends.
+    pub timeout: Duration,
+}
+
+impl Default for Launch {
+    /// One threadgroup of 32 threads.
+    fn default() -> Launch {
+        let (lanes, timeout) = (Lanes::Fibers, Duration::from_secs(60));
+        Launch { grid: [1; 3], threads: 32, buffers: Vec::new(), lanes, seed: 0, mutant: 0, timeout }
+    }
+}
+
+/// What a launch left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// The launch's buffers, in its order, as the kernel left them.
+    pub buffers: Vec<(u32, Vec<u8>)>,
+    /// Bytes of threadgroup memory: the sum over the kernel's `SHARED` arrays.
+    pub threadgroup_bytes: u32,
+    /// Ids below 65536 that `MUTANT` was asked about, ascending.
+    pub reached: Vec<u32>,
+}
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Two lanes touched the same memory, one of them to write it, in no order.
+    Race,
+    /// An access outside the kernel's memory.
+    Memory,
+    /// Undefined behaviour: misaligned access, division by zero, overflow of signed integers.
+    Undefined,
+    /// Lanes that must meet do not.
+    Divergence,
+    /// The worker ended for another reason.
+    Crash,
+    /// No end within [`Launch::timeout`].
+    Timeout,
+}
+
+/// A launch that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What went wrong.
+    pub kind: Kind,
+    /// The words of whoever noticed; lines of the kernel's text are lines of `kernel.metal`.
+    pub report: String,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}: {}", self.kind, self.report)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Kernel {
+    /// Compiles a text with one entry point, or finds it compiled by an earlier run.
+    ///
+    /// # Errors
+    ///
+    /// What clang says of the text, or what is wrong with the signature.
+    ///
+    /// # Panics
+    ///
+    /// Where nothing is [`available`], or files cannot be written.
+    pub fn compile(text: &str, mode: Mode) -> Result<Kernel, String> {
+        let (library, signature) = compile::compile(text, mode)?;
+        Ok(Kernel { inner: Arc::new(Inner { mode, library, signature, bytes: OnceLock::new() }) })
+    }
+
+    /// The entry point's.
+    pub fn signature(&self) -> &Signature {
+        &self.inner.signature
+    }
+
+    /// Bytes of what the argument in `slot` points or refers to: an element of an array, or all of a struct. 0 for a slot without an argument.
+    pub fn argument_bytes(&self, slot: u32) -> u32 {
+        let inner = &*self.inner;
+        let bytes = inner.bytes.get_or_init(|| {
+            worker::sizes(inner.mode, &inner.library).unwrap_or_else(|it| panic!("{}: {it}", inner.library.display()))
+        });
+        bytes.get(slot as usize).copied().unwrap_or(0)
+    }
+
+    /// Runs the kernel once.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong in it.
+    ///
+    /// # Panics
+    ///
+    /// When the launch does not give one buffer for each argument, or its sizes are none.
+    pub fn run(&self, launch: &Launch) -> Result<Output, Failure> {
+        let mut given: Vec<u32> = launch.buffers.iter().map(|it| it.0).collect();
+        given.sort_unstable();
+        let mut asked: Vec<u32> = self.signature().arguments.iter().map(|it| it.slot).collect();
+        asked.sort_unstable();
+        assert_eq!(given, asked, "slots of the launch and of {}", self.signature().name);
+        let Launch { grid, threads, .. } = *launch;
+        assert!(threads > 0 && threads % 32 == 0 && threads <= 1024, "{threads} threads in a threadgroup");
+        assert!(grid.iter().map(|&it| u64::from(it)).product::<u64>() < 1 << 31, "a grid of {grid:?}");
+        worker::run(self.inner.mode, &self.inner.library, launch)
+    }
+}
