@@ -125,17 +125,18 @@ pub fn run(job: &Job, kernels: &Kernels, options: Options) -> Result<Outcome, Fa
     Ok(job.judge(written.c)?)
 }
 
-/// The kernel's signature is the plan's: parameters first, then the bindings in their order, each as wide and as writable as it says.
+/// The kernel's signature is the plan's: the parameters in slot 0, then the bindings in their order, each as wide and as writable as it says.
 fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), String> {
-    let arguments = &kernel.signature().arguments;
+    let mut arguments: Vec<_> = kernel.signature().arguments.iter().collect();
+    arguments.sort_by_key(|argument| argument.slot);
     let wrong = |what: &str, argument: &dyn fmt::Debug| Err(format!("{}: {what}: {argument:?}", pass.label));
     if arguments.len() != pass.bindings.len() + 1 {
-        return wrong("it takes other buffers than are bound", arguments);
+        return wrong("it takes other buffers than are bound", &arguments);
     }
     for (slot, argument) in (0..).zip(arguments) {
         let bytes = u64::from(kernel.argument_bytes(slot));
         if argument.slot != slot {
-            return wrong("slots are not in order", argument);
+            return wrong("a slot is left out, or taken twice", argument);
         }
         let Some(binding) = (slot as usize).checked_sub(1).map(|index| &pass.bindings[index]) else {
             let whole = argument.space == Space::Constant && !argument.writable && bytes == size_of::<Params>() as u64;
