@@ -337,7 +337,9 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     let mut cases = vec![case([5 * bm, 3 * bn - 6, 3], F32), case([7 * bm, bn - 2, 3], F32)];
     cases.push(case([3 * bm - 1, bn - 1, 2], half).batch(2).odd());
     // So have seven tiles of a finishing pass.
-    if let Some(kernel) = table.kernels().iter().rfind(|kernel| kernel.splits) {
+    if let Some(kernel) =
+        table.kernels().iter().filter(|k| k.splits && k.variant.unit.is_none()).max_by_key(|k| k.variant.bm)
+    {
         cases.push(Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32).kernel(format!("{}+k2", kernel.name)));
     }
     // So do operands that are packed: of seven of eight lines each, too.

