@@ -86,6 +86,28 @@ pub fn edges(table: Table, a: usize) -> Vec<Case> {
     cases
 }
 
+/// Every variant × type × transposes around the edges of its tile: twelve texts each, in which every operand meets every type, vector loads and single ones,
+/// along K and across. A is in the type of this index.
+pub fn edges_in_few_texts(table: Table, a: usize) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in table.kernels() {
+        for (i, layout) in LAYOUTS.into_iter().enumerate() {
+            let vectors = (i + a) % 2 == 0;
+            let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
+            let sizes = if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
+            for (j, size) in sizes.into_iter().enumerate() {
+                let case = Case { seed: (100 * i + j) as u64, ..Case::new(size, types) };
+                let case = case.kernel(&kernel.name).layout(layout);
+                let case = if vectors { case } else { case.odd() };
+                // The sums of more products outgrow the integers that bf16 holds.
+                let exact = j % 2 == 0 && (types[2] != DType::BF16 || size[2] <= 512);
+                cases.push(if exact { case.integers() } else { case });
+            }
+        }
+    }
+    cases
+}
+
 /// Every variant with one row, one column, and every K around its step, none included.
 pub fn thin(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
@@ -237,7 +259,9 @@ pub fn quantized(table: Table) -> Vec<Case> {
     for kernel in table.kernels() {
         for format in quant_formats() {
             let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
-            for (i, [m, n]) in [[bm, bn], [bm + 1, bn + 1], [1, bn - 1], [2 * bm + 1, 2]].into_iter().enumerate() {
+            for (i, [m, n]) in
+                [[bm, bn], [bm + 1, bn + 1], [1, (bn - 1).max(1)], [2 * bm + 1, 2]].into_iter().enumerate()
+            {
                 let size = [m, n, (1 + i % 2) * format.group_size() as usize];
                 let quantized = Some((format, DType::ALL[i % 3]));
                 cases.push(Case { quantized, ..Case::new(size, F32) }.kernel(&kernel.name));
@@ -337,13 +361,13 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     let mut cases = vec![case([5 * bm, 3 * bn - 6, 3], F32), case([7 * bm, bn - 2, 3], F32)];
     cases.push(case([3 * bm - 1, bn - 1, 2], half).batch(2).odd());
     // So have seven tiles of a finishing pass.
-    if let Some(kernel) =
-        table.kernels().iter().filter(|k| k.splits && k.variant.unit.is_none()).max_by_key(|k| k.variant.bm)
-    {
+    let kernels = table.kernels();
+    let whole = kernels.iter().filter(|kernel| kernel.splits && kernel.variant.unit.is_none());
+    if let Some(kernel) = whole.max_by_key(|kernel| kernel.variant.bm * kernel.variant.bn) {
         cases.push(Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32).kernel(format!("{}+k2", kernel.name)));
     }
     // So do operands that are packed: of seven of eight lines each, too.
-    if let Some(kernel) = table.kernels().iter().find(|kernel| kernel.variant.unit.is_some()) {
+    if let Some(kernel) = kernels.iter().find(|kernel| kernel.variant.unit.is_some()) {
         cases.push(Case::new([55, 9, 5], F32).kernel(&kernel.name));
     }
     (caps, cases)
@@ -435,5 +459,22 @@ pub fn for_bits(kernel: &Kernel) -> Vec<Case> {
         let types = [DType::F32, DType::F32, DType::F16];
         cases.push(Case::new([5, 22, 2 * bk + 3], types).kernel(format!("{}+k2", kernel.name)).odd());
     }
+    cases
+}
+
+/// What runs where somebody looks on, which is slow: every kernel in every type and layout around the edges of its smallest tile, the other variants once, and
+/// everything that kernels share.
+pub fn watched(table: Table) -> Vec<Case> {
+    let smallest: Vec<_> = table.one_of_each().into_iter().map(|kernel| kernel.name).collect();
+    let is_small = |case: &Case| case.kernel.as_ref().is_some_and(|name| smallest.contains(name));
+    let (small, large): (Vec<_>, Vec<_>) = (0..3).flat_map(|a| edges_in_few_texts(table, a)).partition(is_small);
+    // Whole tiles, and the first beyond.
+    let small = small.into_iter().enumerate().filter(|(i, case)| i % 2 == 1 || case.size[0] == 1).map(|(_, case)| case);
+    let mut met = std::collections::HashSet::new();
+    let large = large.into_iter().rev().filter(|case| met.insert(case.kernel.clone()));
+    let mut cases: Vec<_> = small.chain(large).collect();
+    let some = |cases: Vec<Case>, step: usize| cases.into_iter().step_by(step);
+    cases.extend(some(splits(table), 9).chain(some(quantized(table), 7)).chain(some(groups(table), 13)));
+    cases.extend(some(strides(table), 31).chain(some(epilogues(table), 29)));
     cases
 }

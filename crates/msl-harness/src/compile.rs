@@ -50,6 +50,8 @@ const LANGUAGE: &[&str] = &[
 /// Code: loops without an end stay, products and sums stay apart, variables begin as NaN or nonsense.
 const CODE: &[&str] = &[
     "-shared",
+    // What it does not have comes from the worker that loads it.
+    "-nostdlib",
     "-fPIC",
     "-O1",
     "-gline-tables-only",
@@ -57,7 +59,6 @@ const CODE: &[&str] = &[
     "-ffp-contract=off",
     "-ftrivial-auto-var-init=pattern",
     "-fdebug-compilation-dir=.",
-    "-lm",
 ];
 
 fn sanitizer(mode: Mode) -> &'static [&'static str] {

@@ -25,15 +25,15 @@ inline void unpack(device const Half *from, thread float *to) {
 }
 
 // 16 bytes as they are, or element by element where they are staged as another type.
-template <typename T>
-inline void move(device const T *from, threadgroup T *to, uint) {
+template <uint Width, typename T>
+inline void move(device const T *from, threadgroup T *to) {
     *reinterpret_cast<threadgroup uint4 *>(to) = *reinterpret_cast<device const uint4 *>(from);
 }
 
-template <typename T, typename Staged>
-inline void move(device const T *from, threadgroup Staged *to, uint count) {
+template <uint Width, typename T, typename Staged>
+inline void move(device const T *from, threadgroup Staged *to) {
 #pragma unroll
-    for (uint j = 0; j < count; j += 1) {
+    for (uint j = 0; j < Width; j += 1) {
         to[j] = Staged(from[j]);
     }
 }
@@ -56,7 +56,7 @@ struct Dense {
         if (Width == 1) {
             to[0] = Staged(data[i]);
         } else {
-            move(data + i, to, Width);
+            move<Width>(data + i, to);
         }
     }
 

@@ -1,0 +1,46 @@
+//! The MSL kernels on CPUs with sanitizers looking on; `cargo xtask sanitize-msl` runs it.
+
+use clap::Parser;
+use std::process::ExitCode;
+use tilewise_msl_harness::{Lanes, Mode, available};
+use tilewise_tests::cases::{MSL, watched};
+use tilewise_tests::msl::{Options, PLAIN, device, run_all};
+
+/// Runs every MSL kernel with ThreadSanitizer (races in threadgroup and device memory, between the lanes of a simdgroup too), then with AddressSanitizer
+/// and UndefinedBehaviorSanitizer (indices beyond any buffer or array).
+#[derive(Parser)]
+#[command(name = "cargo xtask sanitize-msl", bin_name = "cargo xtask sanitize-msl")]
+struct Args {
+    /// Only kernels whose name contains this, as msl-gemm/64x64x16.
+    #[arg(long, default_value = "")]
+    kernel: String,
+    /// Orders of lanes and threadgroups to try.
+    #[arg(long, default_value_t = 2)]
+    seeds: u64,
+    /// A thread of the machine's for every lane, in place of lanes that take turns.
+    #[arg(long)]
+    threads: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let of = |name: &Option<String>| name.as_ref().is_some_and(|name| name.contains(&args.kernel));
+    let cases: Vec<_> = watched(MSL).into_iter().filter(|case| of(&case.kernel)).collect();
+    if cases.is_empty() {
+        eprintln!("error: no kernel's name contains {:?}", args.kernel);
+        return ExitCode::FAILURE;
+    }
+    let lanes = if args.threads { Lanes::Threads } else { Lanes::Fibers };
+    let mut failed = false;
+    for (mode, name) in [(Mode::Races, "races"), (Mode::Memory, "memory")] {
+        if !available(mode) {
+            continue;
+        }
+        for seed in 1..=args.seeds {
+            let tally = run_all(&device(), &cases, Options { mode, lanes, seed, ..PLAIN }, false);
+            println!("{name}, order {seed}: {tally}");
+            failed |= !tally.failures.is_empty();
+        }
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
