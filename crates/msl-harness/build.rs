@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 6] = ["main", "run", "meeting", "fibers", "threads", "stack"];
+const SOURCES: [&str; 7] = ["main", "run", "meeting", "fibers", "threads", "stack", "math"];
 
 fn main() {
     println!("cargo::rerun-if-changed=engine");

@@ -27,12 +27,12 @@ uint tilewise_turn(uint i);
 tilewise_address tilewise_shared(ulong place, ulong bytes);
 bool tilewise_mutant(uint id);
 
-float expf(float);
-float exp2f(float);
-float logf(float);
-float log2f(float);
-float tanhf(float);
-float powf(float, float);
-float sinf(float);
-float cosf(float);
+float tilewise_exp(float);
+float tilewise_exp2(float);
+float tilewise_log(float);
+float tilewise_log2(float);
+float tilewise_tanh(float);
+float tilewise_sin(float);
+float tilewise_cos(float);
+float tilewise_pow(float, float);
 }
