@@ -7,10 +7,14 @@ use std::process::Command;
 const SOURCES: [&str; 7] = ["main", "run", "meeting", "fibers", "threads", "stack", "math"];
 
 fn main() {
-    println!("cargo::rerun-if-changed=engine");
+    for what in ["build.rs", "engine", "shim", "src/compile.rs"] {
+        println!("cargo::rerun-if-changed={what}");
+    }
     println!("cargo::rerun-if-env-changed=TILEWISE_CLANG");
     let clang = env::var("TILEWISE_CLANG").unwrap_or_else(|_| "clang++".into());
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
+    // Kernels that were compiled with what has changed; they are made anew as they are asked for.
+    let _ = std::fs::remove_dir_all(out.join("kernels"));
     set("CLANG", &clang);
     set("OUT", &out.display().to_string());
     let version = Command::new(&clang).arg("--version").output();

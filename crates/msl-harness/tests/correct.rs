@@ -110,6 +110,20 @@ fn barriers_separate() {
     assert_eq!(output.threadgroup_bytes, 1024);
 }
 
+/// Without threadgroup memory, it is device memory that barriers are for.
+#[test]
+fn barriers_separate_device_memory() {
+    let body = "x[thread_index] += 1;
+        threadgroup_barrier(mem_flags::mem_device);
+        float y = x[thread_index ^ 33];
+        threadgroup_barrier(mem_flags::mem_device);
+        x[thread_index] = y;";
+    let text = text("device float *x [[buffer(0)]]", body);
+    let Some(output) = everywhere(&text, &launch(64, vec![floats((0..64).map(|it| it as f32))])) else { return };
+    let expected: Vec<f32> = (0..64).map(|it| (it ^ 33) as f32 + 1.0).collect();
+    assert_eq!(to_floats(&output.buffers[0].1), expected);
+}
+
 #[test]
 fn threadgroups_begin_anew() {
     let body = "SHARED(float, kept, 32);

@@ -53,6 +53,14 @@ fn a_missing_threadgroup_barrier() {
     }
 }
 
+#[test]
+fn a_barrier_for_other_memory() {
+    let body = "x[thread_index] += 1;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        x[64 + thread_index] = x[thread_index ^ 33];";
+    races(&text(DEVICE, body), &launch(64, vec![vec![0; 512]]), &["kernel.metal:6", "kernel.metal:8"]);
+}
+
 /// A simdgroup's lanes run in lock-step, but nothing orders their memory.
 #[test]
 fn a_missing_simdgroup_barrier() {
@@ -123,7 +131,7 @@ fn accesses_beyond_the_end() {
     memory("SHARED(float, few, 31); SHARED(float, more, 64); more[lane] = 0;\nfew[lane] = 1;");
     memory("SHARED(half, few, 33);\nif (few[lane + 2] > half(0)) { x[lane] = 1; }");
     memory("simdgroup_float8x8 m = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);\nsimdgroup_store(m, x, 5);\n");
-    memory("simdgroup_float8x8 m;\nsimdgroup_load(m, x + 1, 4, ulong2(0, 1));");
+    memory("simdgroup_float8x8 m;\nsimdgroup_load(m, x + 1, 4, ulong2(0, 1)); simdgroup_store(m, x, 4);");
     memory("float few[4] = {1, 2, 3, 4};\nx[lane] = few[lane];");
     memory("float4 v = float4(lane);\nx[lane] = v[lane];");
     let launch = launch(32, vec![floats([0.0; 32])]);
