@@ -151,9 +151,7 @@ impl<'a> Linter<'a> {
                 spaced = true;
             } else if self.is_type(word) {
                 typed = true;
-            } else if !SPECIFIERS.contains(&word)
-                && !(word == "::" && typed)
-                && !(word == "metal" && self.word(at) == "::")
+            } else if !(SPECIFIERS.contains(&word) || word == "::" && typed || word == "metal" && self.word(at) == "::")
             {
                 break;
             }

@@ -29,7 +29,7 @@ fn lanes_exchange() {
         } else {
             assert!(out[192 + i].is_nan());
         }
-        assert_eq!(out[256 + i], (i % 32 ^ 1) as f32 + 496.0);
+        assert_eq!(out[256 + i], ((i % 32) ^ 1) as f32 + 496.0);
     }
 }
 

@@ -109,15 +109,12 @@ fn a_missing_barrier_at_a_loops_end() {
 fn threadgroups_that_write_one_cell() {
     let launch = Launch { grid: [2, 1, 1], ..launch(32, vec![vec![0; 128]]) };
     races(&text(DEVICE, "x[lane] = workgroup.x;"), &launch, &["kernel.metal:6"]);
-    races(
-        &text(DEVICE, "if (workgroup.x == 0) { x[lane] = 1; } else if (x[lane] == 5) { x[lane] = 2; }"),
-        &launch,
-        &[],
-    );
-    common::everywhere(
-        &text(DEVICE, "x[workgroup.x * 16 + lane % 16] += lane < 16 ? 1 : 0;").replace("x[w", "if (lane < 16) x[w"),
-        &launch,
-    );
+    let reads = "if (workgroup.x == 0) { x[lane] = 1; } else if (x[lane] == 5) { x[lane] = 2; }";
+    races(&text(DEVICE, reads), &launch, &["kernel.metal:6"]);
+    common::everywhere(&text(DEVICE, "if (lane / 16 == workgroup.x) { x[lane] += 1; }"), &launch);
+    // Far from each other in the grid.
+    let far = text(DEVICE, "x[workgroup.x % 6 * 128 + thread_index] = 1;");
+    races(&far, &Launch { grid: [7, 1, 1], ..common::launch(128, vec![vec![0; 6 * 512]]) }, &["kernel.metal:6"]);
 }
 
 #[test]
@@ -193,7 +190,7 @@ fn loops_without_an_end() {
         return;
     }
     let launch = Launch { timeout: Duration::from_millis(300), ..launch(32, vec![vec![0; 128]]) };
-    let endless = text(DEVICE, "for (uint i = 0; x[lane] < 1; i++) { if (lane != 5) { x[lane] = 1; } }");
+    let endless = text(DEVICE, "while (x[lane] < 1) { if (lane != 5) { x[lane] = 1; } }");
     fails(&endless, Mode::Plain, &launch, Kind::Timeout, &[]);
     fails(&text(DEVICE, "while (true) {}"), Mode::Plain, &launch, Kind::Timeout, &[]);
 }
