@@ -12,7 +12,7 @@ namespace tilewise {
 constexpr uint32_t WIDTH = 32;
 
 // The shim's numbers of the operations; see NAMES in meeting.cpp.
-enum Operation : uint32_t { SIMDGROUP_BARRIER, THREADGROUP_BARRIER, MULTIPLY = 9, MULTIPLY_ACCUMULATE = 10 };
+enum Operation : uint32_t { SIMDGROUP_BARRIER, THREADGROUP_BARRIER, MULTIPLY = 9, MULTIPLY_ACCUMULATE = 10, SUM = 11 };
 
 // xorshift64*: the seed's only use is variety.
 struct Random {
@@ -45,6 +45,7 @@ struct Simdgroup {
     uint32_t index = 0;
     Meeting meeting;
     alignas(16) uint64_t shown[2][WIDTH][2];
+    // Matrices, or, in `a`, the lanes' values and, in `product`, their sum.
     alignas(64) float a[2][64], b[2][64], product[2][64];
 };
 

@@ -17,6 +17,7 @@ std::atomic<uint8_t> reached[65536];
 static const char *const NAMES[] = {
     "simdgroup_barrier",   "threadgroup_barrier", "simd_sum",       "simd_shuffle",    "simd_shuffle_xor",   "simd_shuffle_down",
     "simd_broadcast",      "simdgroup_load",      "simdgroup_store", "simdgroup_multiply", "simdgroup_multiply_accumulate",
+    "simd_sum",
 };
 
 static std::string at(uint64_t place, uint32_t operation) {
@@ -52,6 +53,14 @@ static void multiply(Simdgroup &simdgroup, uint32_t parity) {
     }
 }
 
+static void sum(Simdgroup &simdgroup, uint32_t parity) {
+    float result = simdgroup.a[parity][group.turns[0]];
+    for (uint32_t i = 1; i < WIDTH; i++) {
+        result += simdgroup.a[parity][group.turns[i]];
+    }
+    simdgroup.product[parity][0] = result;
+}
+
 Step arrive(Lane &lane, uint64_t place, uint32_t operation) {
     Simdgroup &simdgroup = *lane.simdgroup;
     Meeting &here = simdgroup.meeting;
@@ -76,6 +85,8 @@ Step arrive(Lane &lane, uint64_t place, uint32_t operation) {
     here.arrived = 0;
     if (operation == MULTIPLY || operation == MULTIPLY_ACCUMULATE) {
         multiply(simdgroup, here.parity);
+    } else if (operation == SUM) {
+        sum(simdgroup, here.parity);
     }
     here.parity ^= 1;
     if (operation != THREADGROUP_BARRIER) {
@@ -164,6 +175,15 @@ Pair tilewise_multiply(uint64_t place, uint32_t operation, float a0, float a1, f
     simdgroup.b[parity][second] = b1;
     engine->meet(lane, place, operation);
     return {simdgroup.product[parity][first], simdgroup.product[parity][second]};
+}
+
+float tilewise_sum(uint64_t place, float value) {
+    Lane &lane = *self;
+    Simdgroup &simdgroup = *lane.simdgroup;
+    uint32_t parity = simdgroup.meeting.parity;
+    simdgroup.a[parity][lane.index % WIDTH] = value;
+    engine->meet(lane, place, SUM);
+    return simdgroup.product[parity][0];
 }
 
 uint32_t tilewise_element(uint32_t i) { return self->elements[i]; }

@@ -19,6 +19,8 @@ void tilewise_meet(ulong place, uint operation);
 tilewise_address tilewise_exchange(ulong place, uint operation, ulong low, ulong high);
 // The product of 8×8 matrices whose elements `tilewise_element(0)` and `(1)` this lane holds; gives those of the result.
 tilewise_pair tilewise_multiply(ulong place, uint operation, float a0, float a1, float b0, float b1);
+// The sum of all lanes' values.
+float tilewise_sum(ulong place, float value);
 // row * 8 + column of this lane's element `i`, 0 or 1, of every matrix.
 uint tilewise_element(uint i);
 uint tilewise_lane();
@@ -27,12 +29,12 @@ uint tilewise_turn(uint i);
 tilewise_address tilewise_shared(ulong place, ulong bytes);
 bool tilewise_mutant(uint id);
 
-float expf(float);
-float exp2f(float);
-float logf(float);
-float log2f(float);
-float tanhf(float);
-float powf(float, float);
-float sinf(float);
-float cosf(float);
+float tilewise_exp(float);
+float tilewise_exp2(float);
+float tilewise_log(float);
+float tilewise_log2(float);
+float tilewise_tanh(float);
+float tilewise_sin(float);
+float tilewise_cos(float);
+float tilewise_pow(float, float);
 }

@@ -101,6 +101,18 @@ template <class T, int First, int Count, int Size> struct swizzle {
 #define TILEWISE_VECTOR(size)                                                                                                                       \
     static constexpr int Size = size;                                                                                                               \
     vec() = default;                                                                                                                                \
+    /* Not trivial, so that a misaligned vector is noticed: clang checks references, not copies of bytes. */                                        \
+    vec(const vec &other) {                                                                                                                         \
+        for (int i = 0; i < Size; i++) {                                                                                                            \
+            elements[i] = other.elements[i];                                                                                                        \
+        }                                                                                                                                           \
+    }                                                                                                                                               \
+    vec &operator=(const vec &other) {                                                                                                              \
+        for (int i = 0; i < Size; i++) {                                                                                                            \
+            elements[i] = other.elements[i];                                                                                                        \
+        }                                                                                                                                           \
+        return *this;                                                                                                                               \
+    }                                                                                                                                               \
     vec(T all) {                                                                                                                                    \
         for (int i = 0; i < Size; i++) {                                                                                                            \
             elements[i] = all;                                                                                                                      \
@@ -237,7 +249,9 @@ typedef vec<bfloat, 4> bfloat4;
 // The bits of one type as those of another of its size.
 template <class To, class From> To as_type(From value) {
     static_assert(sizeof(To) == sizeof(From), "as_type: the sizes differ");
-    return __builtin_bit_cast(To, value);
+    To result;
+    __builtin_memcpy(static_cast<thread void *>(&result), static_cast<const thread void *>(&value), sizeof(To));
+    return result;
 }
 
 } // namespace metal

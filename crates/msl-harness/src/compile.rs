@@ -50,8 +50,6 @@ const LANGUAGE: &[&str] = &[
 /// Code: loops without an end stay, products and sums stay apart, variables begin as NaN or nonsense.
 const CODE: &[&str] = &[
     "-shared",
-    // What it does not have comes from the worker that loads it.
-    "-nostdlib",
     "-fPIC",
     "-O1",
     "-gline-tables-only",
@@ -59,16 +57,24 @@ const CODE: &[&str] = &[
     "-ffp-contract=off",
     "-ftrivial-auto-var-init=pattern",
     "-fdebug-compilation-dir=.",
+    // The worker has what they call; and copies of loops' bodies are only more to compile.
+    "-nostdlib",
+    "-mllvm",
+    "-pragma-unroll-threshold=0",
+    "-mllvm",
+    "-unroll-full-max-count=0",
+    "-Wno-pass-failed",
 ];
 
 fn sanitizer(mode: Mode) -> &'static [&'static str] {
     match mode {
         Mode::Plain => &[],
         Mode::Races => &["-fsanitize=thread"],
+        // Of undefined behaviour, what kernels can have and AddressSanitizer does not see.
         Mode::Memory => &[
-            "-fsanitize=address,undefined",
-            "-fno-sanitize=vptr,function",
+            "-fsanitize=address,alignment,array-bounds,bool,float-cast-overflow,integer-divide-by-zero,signed-integer-overflow,return",
             "-fno-sanitize-recover=all",
+            "-fno-sanitize-address-use-after-scope",
             "-fno-omit-frame-pointer",
         ],
     }
@@ -150,7 +156,7 @@ fn clang(work: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new(CLANG);
     command.current_dir(work).args(["-I", SHIM]).args(LANGUAGE).args(arguments);
     if cfg!(target_os = "macos") && arguments.contains(&"-shared") {
-        command.args(["-undefined", "dynamic_lookup"]);
+        command.args(["-undefined", "dynamic_lookup", "-lSystem"]);
     }
     let output = command.output().map_err(|it| format!("{CLANG}: {it}"))?;
     if !output.status.success() {

@@ -1,7 +1,280 @@
 //! What clang takes and MSL does not.
 
-/// Complaints about `text`, each with its line.
+use std::collections::HashMap;
+
+/// Words that MSL's C++ lacks.
+const FOREIGN: &[&str] = &[
+    "double",
+    "virtual",
+    "new",
+    "delete",
+    "goto",
+    "try",
+    "catch",
+    "throw",
+    "typeid",
+    "dynamic_cast",
+    "std",
+    "thread_local",
+    "asm",
+];
+
+const SPACES: &[&str] = &["device", "constant", "threadgroup", "thread"];
+
+/// What may stand around a type's name in a declaration.
+const SPECIFIERS: &[&str] = &["const", "volatile", "static", "inline", "constexpr", "typename", "unsigned", "signed"];
+
+const SCALARS: &[&str] = &[
+    "void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "size_t", "float", "half",
+    "bfloat", "auto",
+];
+
+/// Complaints about `text`, each with its line: pointers and references without an address space, and what of C++ MSL lacks.
 pub fn lint(text: &str) -> Vec<String> {
-    let _ = text;
-    Vec::new()
+    let text = &blank(text);
+    let tokens = tokens(text);
+    let linter = Linter { text, types: types(&tokens), tokens };
+    let mut found: Vec<(usize, String)> = Vec::new();
+    found.extend(linter.pointers());
+    found.extend(linter.words());
+    found.extend(linter.structure());
+    found.sort_by_key(|it| it.0);
+    found.into_iter().map(|(line, what)| format!("line {line}: {what}")).collect()
+}
+
+#[derive(Clone, Copy)]
+struct Token<'a> {
+    word: &'a str,
+    start: usize,
+    line: usize,
+}
+
+struct Linter<'a> {
+    text: &'a str,
+    tokens: Vec<Token<'a>>,
+    /// Names of types, beside those of MSL.
+    types: Vec<&'a str>,
+}
+
+/// `text` with spaces for comments, strings, and directives that are no code; every line stays where it is.
+fn blank(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let spaces = |from: &str| from.chars().map(|it| if it == '\n' { '\n' } else { ' ' }).collect::<String>();
+    while let Some(first) = rest.chars().next() {
+        let end = |close: &str| rest[2..].find(close).map_or(rest.len(), |it| it + 2);
+        let length = match first {
+            '/' if rest.starts_with("//") => end("\n"),
+            '/' if rest.starts_with("/*") => (end("*/") + 2).min(rest.len()),
+            '"' => rest[1..].find('"').map_or(rest.len(), |it| it + 2),
+            _ => {
+                out.push(first);
+                rest = &rest[first.len_utf8()..];
+                continue;
+            }
+        };
+        out += &spaces(&rest[..length]);
+        rest = &rest[length..];
+    }
+    let directive = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with('#') && !line[1..].trim_start().starts_with("define")
+    };
+    out.split_inclusive('\n').map(|it| if directive(it) { spaces(it) } else { it.replace('#', " ") }).collect()
+}
+
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let word = |it: char| it.is_alphanumeric() || it == '_';
+    let mut found = Vec::new();
+    let (mut at, mut line) = (0, 1);
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let length = match first {
+            _ if word(first) => rest.find(|it| !word(it)).unwrap_or(rest.len()),
+            _ if ["::", "&&", "||", "&=", "*=", "->"].iter().any(|it| rest.starts_with(it)) => 2,
+            _ => first.len_utf8(),
+        };
+        if !first.is_whitespace() {
+            found.push(Token { word: &rest[..length], start: at, line });
+        }
+        line += usize::from(first == '\n');
+        at += length;
+    }
+    found
+}
+
+/// Names that the text gives to types.
+fn types<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
+    let named =
+        tokens.windows(2).filter(|it| ["struct", "class", "union", "enum", "typename", "using"].contains(&it[0].word));
+    named.map(|it| it[1].word).filter(|it| !["namespace", "class", "metal"].contains(it)).collect()
+}
+
+impl<'a> Linter<'a> {
+    fn word(&self, i: usize) -> &'a str {
+        self.tokens.get(i).map_or("", |it| it.word)
+    }
+
+    fn is_type(&self, word: &str) -> bool {
+        let base = word.trim_end_matches(['2', '3', '4']);
+        SCALARS.contains(&base)
+            || self.types.contains(&word)
+            || word == "vec"
+            || word.starts_with("simdgroup_") && (word.ends_with("8x8") || word.ends_with("matrix"))
+    }
+
+    /// Where the declaration begins whose type ends before token `i`, and whether it names an address space; nothing if no type ends there.
+    fn declaration(&self, i: usize) -> Option<(usize, bool)> {
+        let mut at = i;
+        let (mut spaced, mut typed) = (false, false);
+        while at > 0 {
+            let word = self.word(at - 1);
+            if word == ">" && !typed {
+                let mut depth = 0;
+                while at > 0 {
+                    at -= 1;
+                    depth += match self.word(at) {
+                        ">" => 1,
+                        "<" => -1,
+                        _ => 0,
+                    };
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                if at == 0 || !self.is_type(self.word(at - 1)) {
+                    return None;
+                }
+                continue;
+            }
+            if SPACES.contains(&word) {
+                spaced = true;
+            } else if self.is_type(word) {
+                typed = true;
+            } else if !(SPECIFIERS.contains(&word) || word == "::" && typed || word == "metal" && self.word(at) == "::")
+            {
+                break;
+            }
+            at -= 1;
+        }
+        typed.then_some((at, spaced))
+    }
+
+    fn pointers(&self) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        for i in 1..self.tokens.len() {
+            if !["*", "&", "&&"].contains(&self.word(i)) {
+                continue;
+            }
+            // `float (&x)[4]`, but not `float(*x)`, which takes a value.
+            let wrapped = self.word(i - 1) == "(";
+            let name = usize::from(self.word(i + 1).starts_with(|it: char| it.is_alphabetic() || it == '_'));
+            if wrapped && (self.word(i + name + 1) != ")" || self.word(i + name + 2) != "[") {
+                continue;
+            }
+            let Some((start, spaced)) = self.declaration(i - usize::from(wrapped)) else { continue };
+            if !spaced {
+                let last = self.tokens[i + name + usize::from(wrapped)];
+                let source = &self.text[self.tokens[start].start..last.start + last.word.len()];
+                found.push((last.line, format!("`{source}`: no address space")));
+            }
+        }
+        found
+    }
+
+    fn words(&self) -> Vec<(usize, String)> {
+        let foreign = |i: usize| match self.word(i) {
+            "std" => self.word(i + 1) == "::",
+            "delete" => self.word(i.wrapping_sub(1)) != "=",
+            word => FOREIGN.contains(&word),
+        };
+        let numbers = (0..self.tokens.len()).filter(|&i| foreign(i));
+        numbers.map(|i| (self.tokens[i].line, format!("`{}`: not in MSL", self.word(i)))).collect()
+    }
+
+    /// Lambdas, inheritance, static locals, recursion, and an entry point named `main`.
+    fn structure(&self) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        let mut complain = |i: usize, what: String| found.push((self.tokens[i].line, what));
+        // For each open brace, whether statements are in it.
+        let mut scopes: Vec<bool> = Vec::new();
+        let mut statement = 0;
+        // Functions: name, parameters, tokens of the body.
+        let mut functions: Vec<(&str, usize, usize, usize)> = Vec::new();
+        let mut open: Vec<Option<usize>> = Vec::new();
+        for i in 0..self.tokens.len() {
+            let previous = if i > 0 { self.word(i - 1) } else { "" };
+            match self.word(i) {
+                "[" if self.word(i + 1) != "[" && previous != "[" => {
+                    let subscript = [")", "]", ">"].contains(&previous)
+                        || previous.starts_with(|it: char| it.is_alphanumeric() || it == '_');
+                    if !subscript || previous == "return" {
+                        complain(i, "a lambda: not in MSL".into());
+                    }
+                }
+                "struct" | "class" if previous != "enum" => {
+                    let after = i + 2 + usize::from(self.word(i + 2) == "final");
+                    if self.word(after) == ":" {
+                        complain(i, "inheritance: not in MSL".into());
+                    }
+                }
+                "static" if scopes.last() == Some(&true) => complain(i, "`static` local: not in MSL".into()),
+                "kernel" if self.word(i + 2) == "main" => complain(i, "an entry point named `main`: not in MSL".into()),
+                "{" => {
+                    let head = &self.tokens[statement..i];
+                    let is = |word: &str| head.iter().any(|it| it.word == word);
+                    let inside = scopes.last() == Some(&true);
+                    let parameters =
+                        head.iter().position(|it| it.word == "(").map(|it| it + statement).filter(|&it| it > 0);
+                    let kind =
+                        (is("struct") || is("class") || is("union") || is("enum") || is("namespace")) && !is("(");
+                    let function = parameters.filter(|_| !inside && !kind);
+                    open.push(function.map(|at| {
+                        functions.push((self.word(at - 1), self.arguments(at), i, i));
+                        functions.len() - 1
+                    }));
+                    scopes.push(!kind && (inside || function.is_some()));
+                    statement = i + 1;
+                }
+                "}" => {
+                    scopes.pop();
+                    if let Some(Some(function)) = open.pop() {
+                        functions[function].3 = i;
+                    }
+                    statement = i + 1;
+                }
+                ";" => statement = i + 1,
+                _ => {}
+            }
+        }
+        let mut definitions: HashMap<&str, usize> = HashMap::new();
+        for (name, ..) in &functions {
+            *definitions.entry(name).or_default() += 1;
+        }
+        for (name, parameters, start, end) in functions.into_iter().filter(|it| definitions[it.0] == 1) {
+            let calls =
+                |i: &usize| self.word(*i) == name && self.word(i + 1) == "(" && self.arguments(i + 1) == parameters;
+            for i in (start..end).filter(calls) {
+                found.push((self.tokens[i].line, format!("`{name}` calls itself: not in MSL")));
+            }
+        }
+        found
+    }
+
+    /// How many there are between the parentheses that open at token `i`.
+    fn arguments(&self, i: usize) -> usize {
+        let (mut depth, mut commas) = (0, 0);
+        for at in i..self.tokens.len() {
+            match self.word(at) {
+                "(" | "[" | "{" => depth += 1,
+                ")" | "]" | "}" => depth -= 1,
+                "," if depth == 1 => commas += 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return if at == i + 1 { 0 } else { commas + 1 };
+            }
+        }
+        commas
+    }
 }

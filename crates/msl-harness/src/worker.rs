@@ -93,6 +93,8 @@ impl Worker {
             () if late => Kind::Timeout,
             () if has("tilewise: divergence") => Kind::Divergence,
             () if has("ThreadSanitizer: data race") => Kind::Race,
+            // Of an array, which UndefinedBehaviorSanitizer is the first to see.
+            () if has("out of bounds for type") => Kind::Memory,
             () if has("runtime error:") => Kind::Undefined,
             () if has("ERROR: AddressSanitizer") => Kind::Memory,
             () => Kind::Crash,
