@@ -10,7 +10,6 @@ use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Choice, Plan};
 use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Problem, Result};
-use tilewise_shaders::LIBRARY;
 
 /// The right operand of a product: a tensor B, or quantized weights W that stand for B = Wᵀ.
 #[derive(Clone, Copy, Debug)]
@@ -210,14 +209,10 @@ impl<'a> Gemm<'a> {
         self.context().plan(&self.problem()?, self.kernel.as_deref())
     }
 
-    /// Every kernel that would do, the cheapest by estimate first; each name (`Choice::to_string()`) may be given to [`kernel`](Self::kernel). Empty on the CPU
+    /// Every kernel that would do, the cheapest by estimate first, but for those in MSL that the device was seen to refuse; each name (`Choice::to_string()`) may be given to [`kernel`](Self::kernel). Empty on the CPU
     /// executor. Errors as [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
-        let problem = self.problem()?;
-        if self.context().is_cpu() {
-            return Ok(Vec::new());
-        }
-        tilewise_core::plan::choices(&problem, self.context().caps(), &LIBRARY)
+        self.context().choices(&self.problem()?)
     }
 
     /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its pipeline is compiled, and how long that took. Errors as

@@ -33,13 +33,17 @@
 //! ```
 
 mod adapter;
+#[cfg(all(target_vendor = "apple", feature = "metal"))]
+mod apple;
 mod cache;
+mod capture;
 mod context;
 mod execute;
 mod gemm;
 mod gpu;
 mod kernel;
 mod memory;
+mod msl;
 mod offsets;
 mod overrides;
 mod pipeline;
