@@ -200,7 +200,9 @@ fn the_tuner_times_what_runs() {
             let tuned = context.tune(&problem).unwrap();
             assert!(!tuned.times.is_empty() && tuned.times.iter().all(|trial| !trial.name.contains("msl-")), "{tuned}");
             let product = Product::new(&context, DType::F32, [1, 64, 128], false);
-            assert!(product.gemm().choices().unwrap().iter().all(|choice| !choice.kernel.starts_with("msl-")));
+            // Only what is hopeless has not been tried.
+            let choices = product.gemm().choices().unwrap();
+            assert!(choices.iter().take(tuned.times.len()).all(|choice| !choice.kernel.starts_with("msl-")));
             product.assert_right();
         });
         let refused = lines.iter().filter(|line| line.contains("is refused by")).count();
