@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
     pub(crate) regression: f64,
     /// Shows a recorded report instead of measuring
-    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["shapes", "quick", "adapter", "backend", "kernel", "languages", "skip_missing", "choices", "commit"])]
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = MEASURING)]
     pub(crate) from: Option<PathBuf>,
     /// Writes the report as JSON
     #[arg(long, value_name = "FILE")]
@@ -73,6 +73,10 @@ pub(crate) struct Args {
     #[arg(long, default_value = "unknown")]
     pub(crate) commit: String,
 }
+
+/// What a report that is only shown has no use for.
+const MEASURING: [&str; 9] =
+    ["shapes", "quick", "adapter", "backend", "kernel", "languages", "skip_missing", "choices", "commit"];
 
 impl Args {
     /// The languages to measure each shape in; none where the planner, or --kernel, chooses.

@@ -22,7 +22,10 @@ pub(crate) fn compile(device: &wgpu::Device, text: &str) -> Result<(), String> {
 pub(crate) fn start_capture(device: &wgpu::Device, path: &Path) -> Result<(), String> {
     // SAFETY: the device is only named to the capture manager, and nothing of it is destroyed.
     let device = unsafe { device.as_hal::<wgpu::hal::api::Metal>() }.ok_or("the device is not Metal's")?;
-    let path = path.to_str().ok_or("the path is not UTF-8")?;
+    if path.exists() {
+        return Err("it is there already, and Metal writes over nothing: delete it first".into());
+    }
+    let path = path.to_str().ok_or("its path is not UTF-8")?;
     // SAFETY: it has no conditions of its own; it is marked because the object is shared by the whole process, and used here in one call.
     let manager = unsafe { MTLCaptureManager::sharedCaptureManager() };
     if !manager.supportsDestination(MTLCaptureDestination::GPUTraceDocument) {

@@ -1,6 +1,7 @@
 //! Metal's capture of what a context submits, for those who write kernels: `ContextOptions::metal_capture`.
 
 use std::path::Path;
+use std::sync::Once;
 
 /// A capture that runs. Dropping it waits for what has been submitted, and ends it.
 pub(crate) struct Capture {
@@ -11,11 +12,6 @@ impl Capture {
     /// Starts one into this file; where that cannot be, the log says why.
     pub(crate) fn start(device: &wgpu::Device, path: &Path) -> Option<Self> {
         let shown = path.display();
-        if path.exists() {
-            log::warn!(
-                "{shown} is there already, and Metal writes no capture over it: delete it first (TILEWISE_METAL_CAPTURE)"
-            );
-        }
         match start(device, path) {
             Ok(()) => {
                 log::info!(
@@ -24,14 +20,24 @@ impl Capture {
                 Some(Capture { device: device.clone() })
             }
             Err(why) => {
-                log::warn!(
-                    "nothing is captured into {shown} (ContextOptions::metal_capture, TILEWISE_METAL_CAPTURE): {why}"
-                );
+                static SAID: Once = Once::new();
+                let say = || log::warn!("nothing is captured into {shown} ({SOURCE}): {why}");
+                if CAPTURES {
+                    say()
+                } else {
+                    SAID.call_once(say)
+                }
                 None
             }
         }
     }
 }
+
+/// Who asks for it.
+const SOURCE: &str = "ContextOptions::metal_capture, TILEWISE_METAL_CAPTURE";
+
+/// Whether there is anything here that captures.
+const CAPTURES: bool = cfg!(all(target_vendor = "apple", feature = "metal"));
 
 impl Drop for Capture {
     fn drop(&mut self) {

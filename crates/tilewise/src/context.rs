@@ -75,8 +75,8 @@ struct Planned {
     refused: Option<Arc<str>>,
 }
 
-/// A device, its queue, and what is kept between calls: plans, compiled pipelines, bind groups, uniform and scratch buffers. Cheap to clone; clones are the same
-/// context.
+/// A device, its queue, and what is kept between calls: plans, compiled pipelines, bind groups, uniform and scratch buffers. Cheap to clone; clones are the
+/// same context.
 #[derive(Clone)]
 pub struct Context(pub(crate) Arc<Inner>);
 
@@ -163,8 +163,8 @@ impl Context {
     /// A context on a device and queue of the caller's, made with whatever features and limits; [`required_features`](crate::required_features) and
     /// [`required_limits`](crate::required_limits) say what is best asked for. The device's error handlers are left as they are, so that a lost device
     /// shows only where it fails an operation. Matrix units stay unused, because a device does not tell what they are: [`from_adapter`](Self::from_adapter)
-    /// does, and so with kernels in MSL. Of the environment, what [`ContextOptions`] says of kernels, matrix units and MSL holds here too; files are neither read nor
-    /// written.
+    /// does, and so with kernels in MSL. Of the environment, what [`ContextOptions`] says of kernels, matrix units and MSL holds here too; files are neither
+    /// read nor written.
     pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Context {
         Self::on_gpu(Gpu::new(device, queue, None), Vec::new(), &ContextOptions::without_files())
     }
@@ -211,7 +211,8 @@ impl Context {
         Context(Arc::new(Inner { backend: Backend::Cpu, caps, preferences, library: msl::ALL, _capture: None }))
     }
 
-    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal or 1; the output has the dtype of A and B, f32 where they differ.
+    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal or 1; the output has the dtype of A and B, f32 where they
+    /// differ.
     ///
     /// # Errors
     /// As [`Gemm::run`].
@@ -332,7 +333,8 @@ impl Context {
         self.plan_with(problem, forced.as_ref())
     }
 
-    /// The plan of a problem, without the MSL that the device is known to refuse: then it is one of WGSL kernels alone, and an error where the kernel is forced.
+    /// The plan of a problem, without the MSL that the device is known to refuse: then it is one of WGSL kernels alone, and an error where the kernel is
+    /// forced.
     fn planned(&self, problem: &Problem, forced: Option<&Forced>) -> Result<Planned> {
         let library = self.0.library;
         let Ok(gpu) = self.gpu() else {

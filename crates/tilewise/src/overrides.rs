@@ -6,10 +6,13 @@
 //! | variable | meaning | field of [`ContextOptions`] |
 //! |---|---|---|
 //! | `TILEWISE_ADAPTER` | part of an adapter's name, a backend (`vulkan`, `metal`, `dx12`, `gl`), both (`vulkan:llvmpipe`), or `cpu` | `adapter` |
-//! | `TILEWISE_CACHE_DIR` | folder of compiled pipelines and of the tuner's winners, by default the user's cache folder; empty: nowhere | `pipeline_cache`, `tuned` |
+//! | `TILEWISE_CACHE_DIR` | folder of compiled pipelines and of the tuner's winners, by default the user's cache folder; empty: nowhere | `pipeline_cache`,
+//! `tuned` |
 //! | `TILEWISE_NO_TUNED` | anything but `0`: the tuner's file is neither read nor written | `tuned` |
-//! | `TILEWISE_KERNEL` | the kernel of every product that does not name its own: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts), `coop/64x64x32+pad16` (16 elements between lines in workgroup memory) | `kernel` |
-//! | `TILEWISE_NO_COOP` | anything but `0`: matrix units stay unused; `0`: they are used wherever there are some; without it, where the suite has passed | `matrix_units` |
+//! | `TILEWISE_KERNEL` | the kernel of every product that does not name its own: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts),
+//! `coop/64x64x32+pad16` (16 elements between lines in workgroup memory) | `kernel` |
+//! | `TILEWISE_NO_COOP` | anything but `0`: matrix units stay unused; `0`: they are used wherever there are some; without it, where the suite has passed |
+//! `matrix_units` |
 //! | `TILEWISE_NO_MSL` | anything but `0`: kernels in MSL stay unused; `0`: they are tried on every GPU; without it, on Metal with simdgroup matrices | `msl` |
 //! | `TILEWISE_METAL_CAPTURE` | file `NAME.gputrace` for a capture by Metal, with MTL_CAPTURE_ENABLED=1 | `metal_capture` |
 //!
@@ -32,8 +35,8 @@ use tilewise_core::{Error, Problem, Result};
 
 impl Default for ContextOptions {
     /// What the environment says: `TILEWISE_ADAPTER`, `TILEWISE_CACHE_DIR`, `TILEWISE_NO_TUNED`, `TILEWISE_KERNEL`, `TILEWISE_NO_COOP`,
-    /// `TILEWISE_NO_MSL` and `TILEWISE_METAL_CAPTURE`, each described at the field that it sets. Without them: the best hardware GPU, pipelines and tuned kernels kept in the user's cache folder,
-    /// and kernels as the planner chooses.
+    /// `TILEWISE_NO_MSL` and `TILEWISE_METAL_CAPTURE`, each described at the field that it sets. Without them: the best hardware GPU, pipelines and tuned
+    /// kernels kept in the user's cache folder, and kernels as the planner chooses.
     fn default() -> Self {
         let folder = default_folder();
         ContextOptions {
