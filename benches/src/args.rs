@@ -2,6 +2,7 @@
 
 use clap::{ArgAction, Parser};
 use std::path::PathBuf;
+use tilewise::tilewise_core::kernel::Language;
 use tilewise_benches::ceiling::Given;
 use tilewise_benches::shapes::{self, Shape};
 
@@ -29,9 +30,15 @@ pub(crate) struct Args {
     /// Kernels to force, separated by commas; without it the planner chooses
     #[arg(long, value_delimiter = ',')]
     pub(crate) kernel: Vec<String>,
+    /// Measures each shape by the best kernel in each of these languages: wgsl, msl. Where nothing says what to measure, both on Metal
+    #[arg(long, value_delimiter = ',', value_parser = language, conflicts_with_all = ["kernel", "choices"])]
+    languages: Vec<Language>,
     /// Times every kernel that the planner estimates within this factor of its choice, and reports the regret of that choice
     #[arg(long, conflicts_with = "kernel", value_name = "FACTOR", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
     pub(crate) choices: Option<f64>,
+    /// An adapter that is not there is said, and no failure
+    #[arg(long)]
+    pub(crate) skip_missing: bool,
     /// Sums of f16 products may be f16
     #[arg(long)]
     pub(crate) allow_f16_accumulation: bool,
@@ -48,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
     pub(crate) regression: f64,
     /// Shows a recorded report instead of measuring
-    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["shapes", "quick", "adapter", "backend", "kernel", "choices", "commit"])]
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = MEASURING)]
     pub(crate) from: Option<PathBuf>,
     /// Writes the report as JSON
     #[arg(long, value_name = "FILE")]
@@ -67,7 +74,17 @@ pub(crate) struct Args {
     pub(crate) commit: String,
 }
 
+/// What a report that is only shown has no use for.
+const MEASURING: [&str; 9] =
+    ["shapes", "quick", "adapter", "backend", "kernel", "languages", "skip_missing", "choices", "commit"];
+
 impl Args {
+    /// The languages to measure each shape in; none where the planner, or --kernel, chooses.
+    pub(crate) fn languages(&self, metal: bool) -> Vec<Language> {
+        let chosen = !self.languages.is_empty() || !self.kernel.is_empty() || self.choices.is_some();
+        if metal && !chosen { vec![Language::Wgsl, Language::Msl] } else { self.languages.clone() }
+    }
+
     /// What to measure where no shape is named.
     pub(crate) fn default_shapes(&self, software: bool) -> Result<Vec<Shape>, String> {
         match (software, self.quick) {
@@ -75,6 +92,14 @@ impl Args {
             (false, true) => shapes::parse(&shapes::DEFAULT).map(shapes::quick),
             (false, false) => shapes::parse(&shapes::DEFAULT),
         }
+    }
+}
+
+fn language(text: &str) -> Result<Language, String> {
+    match text {
+        "wgsl" => Ok(Language::Wgsl),
+        "msl" => Ok(Language::Msl),
+        _ => Err(format!("{text:?} is neither wgsl nor msl")),
     }
 }
 

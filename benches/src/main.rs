@@ -7,10 +7,11 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::process::ExitCode;
+use tilewise::tilewise_core::kernel::Language;
 use tilewise::{Context, ContextOptions, Error};
 use tilewise_benches::ceiling::Ceiling;
 use tilewise_benches::measure::{Bench, is_software};
-use tilewise_benches::report::{Report, Row, Skipped};
+use tilewise_benches::report::{Report, Row, Skipped, language_name};
 use tilewise_benches::shapes::{self, Shape};
 use tilewise_benches::{compare, html, table};
 
@@ -40,21 +41,26 @@ fn run(args: &Args) -> Result<bool, String> {
             args.ceilings.replace(&mut report.ceiling);
             (report, true)
         }
-        None => measured(args, shapes)?,
+        None => match measured(args, shapes)? {
+            Some(measured) => measured,
+            None => return Ok(true),
+        },
     };
     report.conclude();
+    let (shown, wgsl) = report.side_by_side();
+    let beside: Vec<Report> = wgsl.into_iter().chain(others.iter().cloned()).collect();
     if !args.quiet {
-        print!("{}", table::markdown(&report, &others));
+        print!("{}", table::markdown(&shown, &beside));
     }
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
         write(path, &(text + "\n"))?;
     }
     if let Some(path) = &args.html {
-        write(path, &html::page(&report, &others)?)?;
+        write(path, &html::page(&shown, &beside)?)?;
     }
     if let Some(folder) = &args.svg {
-        let pictures = html::write_pictures(&report, &others, folder)?;
+        let pictures = html::write_pictures(&shown, &beside, folder)?;
         eprintln!("{pictures} pictures: {}", folder.display());
     }
     if report.rows.is_empty() {
@@ -87,15 +93,22 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The report of a run, and whether every product was right. Where no shape is named, the device decides.
-fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<(Report, bool), String> {
+/// The report of a run, and whether every product was right; none where there is no such adapter, and that is no failure. Where no shape is named, the
+/// device decides.
+fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)>, String> {
     let options = match (&args.backend, &args.adapter) {
         (Some(backend), Some(name)) => ContextOptions::adapter(format!("{backend}:{name}")),
         (None, Some(name)) | (Some(name), None) => ContextOptions::adapter(name),
         (None, None) => ContextOptions::default(),
     };
     let said = |error: Error| error.to_string();
-    let ctx = Context::with_options(&options).map_err(said)?;
+    let ctx = match Context::with_options(&options) {
+        Err(error @ Error::NoAdapter(_)) if args.skip_missing => {
+            eprintln!("skipped everything: {error}");
+            return Ok(None);
+        }
+        opened => opened.map_err(said)?,
+    };
     if shapes.is_empty() {
         shapes = args.default_shapes(is_software(&ctx))?;
     }
@@ -109,35 +122,63 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<(Report, bool), Strin
         ceiling: Ceiling::of(&ctx, &args.ceilings).map_err(said)?,
         ..Report::default()
     };
-    let right = measure_all(args, &ctx, &shapes, &mut report)?;
+    let languages = args.languages(ctx.backend_name() == "metal" && options.msl != Some(false));
+    // WGSL is measured where nothing else can be chosen.
+    let in_language = |&language: &Language| {
+        let options = ContextOptions { msl: Some(language == Language::Msl), ..options.clone() };
+        Ok((Context::with_options(&options)?, vec![By::Language(language)]))
+    };
+    let ways = match (&languages[..], &args.kernel[..]) {
+        ([], []) => vec![(ctx, vec![By::Planner])],
+        ([], kernels) => vec![(ctx, kernels.iter().map(|name| By::Kernel(name)).collect())],
+        (languages, _) => languages.iter().map(in_language).collect::<Result<_, _>>().map_err(said)?,
+    };
+    let right = measure_all(args, &ways, &shapes, &mut report)?;
     report.name_groups();
-    Ok((report, right))
+    Ok(Some((report, right)))
 }
 
-/// Adds a row for each shape and kernel, or the reason why there is none. A shape of two groups is measured once.
-fn measure_all(args: &Args, ctx: &Context, shapes: &[Shape], report: &mut Report) -> Result<bool, String> {
-    let kernels: Vec<Option<&str>> =
-        if args.kernel.is_empty() { vec![None] } else { args.kernel.iter().map(|name| Some(name.as_str())).collect() };
-    let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new((shapes.len() * kernels.len()) as u64) };
+/// Who chooses the kernel.
+enum By<'a> {
+    Planner,
+    Kernel(&'a str),
+    Language(Language),
+}
+
+/// Adds a row for each shape and way to compute it, or the reason why there is none. A shape of two groups is measured once.
+fn measure_all(
+    args: &Args,
+    ways: &[(Context, Vec<By<'_>>)],
+    shapes: &[Shape],
+    report: &mut Report,
+) -> Result<bool, String> {
+    let all = || ways.iter().enumerate().flat_map(|(at, (_, ways))| ways.iter().map(move |way| (at, way)));
+    let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new((shapes.len() * all().count()) as u64) };
     bar.set_style(ProgressStyle::with_template(PROGRESS).map_err(|error| error.to_string())?);
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let mut bench = Bench::new(ctx).allow_f16_accumulation(args.allow_f16_accumulation);
+    let bench = |ctx| Bench::new(ctx).allow_f16_accumulation(args.allow_f16_accumulation);
+    let mut benches: Vec<_> = ways.iter().map(|(ctx, _)| bench(ctx)).collect();
+    let samples = args.samples.get();
     let mut right = true;
     for shape in shapes {
-        for &kernel in &kernels {
+        let before = report.rows.iter().find(|row| row.key() == shape.key() && args.kernel.is_empty()).cloned();
+        if let Some(first) = before {
+            let other =
+                report.rows.iter().find(|row| row.key() == first.key() && row.language != first.language).cloned();
+            let renamed = |row| Row { shape: shape.name.clone(), group: shape.group.to_owned(), ..row };
+            report.rows.extend([first].into_iter().chain(other).map(renamed));
+            bar.inc(all().count() as u64);
+            continue;
+        }
+        for (at, by) in all() {
+            let bench = &mut benches[at];
             bar.set_message(shape.name.clone());
-            let same = |row: &&Row| row.key() == shape.key() && kernel.is_none();
-            if let Some(row) = report.rows.iter().find(same) {
-                let (shape, group) = (shape.name.clone(), shape.group.to_owned());
-                report.rows.push(Row { shape, group, ..row.clone() });
-                bar.inc(1);
-                continue;
-            }
-            let measured = match args.choices {
-                Some(factor) => bench.measure_choices(shape, args.samples.get(), factor, |name| {
-                    bar.set_message(format!("{} {name}", shape.name))
-                }),
-                None => bench.measure(shape, kernel, args.samples.get()),
+            let measured = match (by, args.choices) {
+                (By::Planner, Some(factor)) => bench
+                    .measure_choices(shape, samples, factor, |name| bar.set_message(format!("{} {name}", shape.name))),
+                (By::Planner, None) => bench.measure(shape, None, samples),
+                (By::Kernel(name), _) => bench.measure(shape, Some(name), samples),
+                (By::Language(language), _) => bench.measure_in(*language, shape, samples),
             };
             bar.inc(1);
             match measured {
@@ -147,10 +188,14 @@ fn measure_all(args: &Args, ctx: &Context, shapes: &[Shape], report: &mut Report
                 Err(error) => {
                     right &= !matches!(error, Error::Data(_) | Error::DeviceLost(_));
                     // The table says it too.
+                    let reason = match by {
+                        By::Language(language) => format!("in {}: {error}", language_name(*language)),
+                        _ => error.to_string(),
+                    };
                     if args.quiet {
-                        eprintln!("skipped {}: {error}", shape.name);
+                        eprintln!("skipped {}: {reason}", shape.name);
                     }
-                    report.skipped.push(Skipped { shape: shape.name.clone(), reason: error.to_string() });
+                    report.skipped.push(Skipped { shape: shape.name.clone(), reason });
                     if matches!(error, Error::DeviceLost(_)) {
                         bar.finish_and_clear();
                         return Ok(false);

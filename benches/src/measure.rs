@@ -5,6 +5,8 @@ use crate::shapes::Shape;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use tilewise::tilewise_core::DeviceClass;
+use tilewise::tilewise_core::kernel::Language;
+use tilewise::tilewise_core::plan::Plan;
 use tilewise::{Context, Error, Result, timing};
 
 /// Seconds of GPU time before the first sample, and after pauses. An idle chip lowers its clock, and some take long to raise it: an H200 was seen to
@@ -36,6 +38,8 @@ pub struct Choice {
 pub struct Measured {
     /// The kernel that ran.
     pub kernel: String,
+    /// What it is written in; none on the CPU executor.
+    pub language: Option<Language>,
     /// The kernels of the edges, where they are products of their own.
     pub edges: Vec<String>,
     /// Seconds of one product: median, least, greatest.
@@ -86,6 +90,33 @@ impl<'a> Bench<'a> {
     pub fn measure(&mut self, shape: &Shape, kernel: Option<&str>, samples: usize) -> Result<Measured> {
         let operands = self.inputs.operands(self.ctx, shape, is_software(self.ctx))?;
         self.measured(&operands, kernel, samples)
+    }
+
+    /// As [`measure`](Self::measure), by what the planner would choose if there were no kernels but those in one language.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure); `NoKernel` where none in this language serves the shape, or the device compiles none of those that do.
+    pub fn measure_in(&mut self, language: Language, shape: &Shape, samples: usize) -> Result<Measured> {
+        let operands = self.inputs.operands(self.ctx, shape, is_software(self.ctx))?;
+        let planned = operands.product(0, None);
+        if written_in(&planned.plan()?, language) {
+            operands.check(None)?;
+            // What does not compile has been replaced by now.
+            if written_in(&planned.plan()?, language) {
+                return self.measured(&operands, None, samples);
+            }
+        }
+        let kernels = self.ctx.library().kernels.iter().filter(|kernel| kernel.kit.language == language);
+        let names: Vec<&str> = kernels.map(|kernel| kernel.name).collect();
+        let mut refused = None;
+        for choice in planned.choices()?.iter().filter(|choice| names.contains(&choice.kernel)) {
+            let kernel = if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
+            match self.measured(&operands, Some(&kernel), samples) {
+                Err(Error::NoKernel(why)) => refused = refused.or(Some(why)),
+                measured => return measured,
+            }
+        }
+        Err(Error::NoKernel(refused.unwrap_or_else(|| "none in this language serves it here".into())))
     }
 
     /// As [`measure`](Self::measure) by the planner's choice, and then every kernel that the planner estimates within `factor` of its own: three samples each,
@@ -140,17 +171,19 @@ impl<'a> Bench<'a> {
     }
 
     fn measured(&mut self, operands: &Operands, kernel: Option<&str>, samples: usize) -> Result<Measured> {
+        operands.check(kernel)?;
+        // Only now: what a device does not compile has been replaced.
         let plan = operands.product(0, kernel).plan()?;
         let choice = plan.choice.as_ref().map_or_else(|| "matrixmultiply".to_owned(), ToString::to_string);
         let edges = plan.edges.iter().map(ToString::to_string).collect();
-        operands.check(kernel)?;
+        let language = plan.passes.first().map(|pass| pass.language);
         let once = self.time(operands, kernel, 1)?;
         let repetitions = repetitions(once.seconds);
         let most = (LONGEST / (once.seconds * repetitions as f64)) as usize;
         let mut seconds = self.samples(operands, kernel, repetitions, samples.min(most.max(FEWEST)))?;
         let middle = measurable(median(&mut seconds))?;
         let seconds = [middle, seconds[0], seconds[seconds.len() - 1]];
-        Ok(Measured { kernel: choice, edges, seconds, method: once.method, choices: Vec::new() })
+        Ok(Measured { kernel: choice, language, edges, seconds, method: once.method, choices: Vec::new() })
     }
 
     /// Seconds of a product in each of `count` samples, after the device has been busy for as long as its clock takes to come up.
@@ -198,6 +231,11 @@ impl<'a> Bench<'a> {
         self.busy = Some(Instant::now());
         Ok(timings)
     }
+}
+
+/// Whether all of it is in one language, and that is this.
+fn written_in(plan: &Plan, language: Language) -> bool {
+    !plan.passes.is_empty() && plan.passes.iter().all(|pass| pass.language == language)
 }
 
 /// `Unsupported` for a time that no clock has seen.

@@ -6,6 +6,7 @@ use crate::shapes::{self, Key, Shape};
 use crate::table::figure;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use tilewise::tilewise_core::kernel::Language;
 
 /// The group of shapes that belong to none.
 const OTHER: &str = "other";
@@ -70,6 +71,9 @@ pub struct Row {
     pub dtype: String,
     /// The kernel that ran.
     pub kernel: String,
+    /// What it is written in, `WGSL` or `MSL`; empty where that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub language: String,
     /// The kernels of the edges, where they are products of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<String>,
@@ -94,6 +98,14 @@ pub struct Row {
     pub choices: Vec<Choice>,
 }
 
+/// A language's name.
+pub fn language_name(language: Language) -> &'static str {
+    match language {
+        Language::Wgsl => "WGSL",
+        Language::Msl => "MSL",
+    }
+}
+
 fn one() -> usize {
     1
 }
@@ -115,6 +127,7 @@ impl Row {
             layout: shape.layout.to_owned(),
             dtype: shape.dtype.name().to_owned(),
             kernel: measured.kernel.clone(),
+            language: measured.language.map_or("", language_name).to_owned(),
             edges: measured.edges.clone(),
             ms,
             spread: (greatest - least) / median,
@@ -190,6 +203,19 @@ impl Report {
         let regrets: Vec<f64> = self.rows.iter().filter_map(|row| row.regret).collect();
         let near = regrets.iter().filter(|regret| **regret <= 0.1).count();
         self.near_best = (!regrets.is_empty()).then(|| near as f64 / regrets.len() as f64);
+    }
+
+    /// Where shapes were measured in two languages, the report without what they took in WGSL, and that as a report to compare it with.
+    pub fn side_by_side(&self) -> (Report, Option<Report>) {
+        let in_msl = |row: &Row| row.language == language_name(Language::Msl);
+        let same = |one: &Row, other: &Row| one.key() == other.key() && one.group == other.group;
+        let beside = |row: &&Row| !in_msl(row) && self.rows.iter().any(|other| in_msl(other) && same(row, other));
+        let (wgsl, rows): (Vec<&Row>, Vec<&Row>) = self.rows.iter().partition(beside);
+        let with = |rows: Vec<&Row>| Report { rows: rows.into_iter().cloned().collect(), ..self.clone() };
+        let labelled =
+            |report| Report { library: "WGSL kernels".into(), commit: String::new(), skipped: Vec::new(), ..report };
+        let wgsl = if wgsl.is_empty() { None } else { Some(labelled(with(wgsl))) };
+        (with(rows), wgsl)
     }
 
     /// The groups in order of appearance, each with its rows.

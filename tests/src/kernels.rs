@@ -1,7 +1,6 @@
 //! What there is to test, from the library's own tables.
 
 use tilewise_core::{DType, Problem, QuantFormat, Variant};
-use tilewise_shaders::LIBRARY;
 
 use crate::Adapter;
 
@@ -19,7 +18,8 @@ pub struct Kernel {
 /// Every kernel and variant that fits the adapter. Those that do not are printed with the reason.
 pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
     let mut fitting = Vec::new();
-    for kernel in LIBRARY.kernels {
+    let library = adapter.context.library();
+    for kernel in library.kernels {
         for variant in kernel.variants {
             let name = format!("{}/{}", kernel.name, variant.name);
             if let Some(reason) = slow_to_compile(adapter, variant) {
@@ -29,7 +29,7 @@ pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
             let forced = name.parse().expect("a kernel's name");
             let dtype = variant.unit.map_or(DType::F32, |unit| unit.matrix.operands);
             let problem = Problem { allow_f16_accumulation: true, ..Problem::dense(dtype, 8, 8, 8) };
-            match tilewise_core::plan(&problem, adapter.context.caps(), &LIBRARY, Some(&forced)) {
+            match tilewise_core::plan(&problem, adapter.context.caps(), library, Some(&forced)) {
                 Ok(_) => fitting.push(Kernel { name, variant, splits: kernel.splits }),
                 Err(error) => eprintln!("skipped: {name} on {}: {error}", adapter.name()),
             }

@@ -6,7 +6,6 @@ use tilewise_core::caps::RECORDED;
 use tilewise_core::{
     Activation, Axis, Bias, DType, Epilogue, Format, Grouping, Operand, Problem, QuantFormat, explain,
 };
-use tilewise_shaders::LIBRARY;
 
 /// Problems that are met in models, and those at which a planner goes wrong.
 fn problems() -> Vec<(&'static str, Problem)> {
@@ -73,9 +72,11 @@ fn recorded_adapters() {
     let bless = std::env::var("TILEWISE_BLESS").is_ok_and(|value| value == "1");
     let mut changed = Vec::new();
     for (name, caps) in RECORDED {
+        // As a context on such a device chooses.
+        let library = if name.starts_with("apple-") { tilewise_msl::LIBRARY } else { tilewise_shaders::LIBRARY };
         let mut text = String::new();
         for (title, problem) in problems() {
-            let plan = explain(&problem, &caps(), &LIBRARY, None).unwrap_or_else(|error| format!("error: {error}\n"));
+            let plan = explain(&problem, &caps(), &library, None).unwrap_or_else(|error| format!("error: {error}\n"));
             writeln!(text, "== {title}\n{plan}").unwrap();
         }
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(format!("{name}.txt"));

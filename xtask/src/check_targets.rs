@@ -1,4 +1,4 @@
-//! `cargo xtask check-targets`: type-checks the library and the program for the platforms that this one is not.
+//! `cargo xtask check-targets`: type-checks the library and the program for the platforms that this one is not, with all features, MSL's among them.
 
 use std::env;
 use std::process::Command;
@@ -12,7 +12,7 @@ struct Target {
     backend: Backend,
     /// What `-Zbuild-std` builds where no compiled standard library is at hand.
     std: &'static str,
-    /// The browser has no command line, so the program is left out there.
+    /// Browsers and phones have no command line, so the program is left out there.
     program: bool,
 }
 
@@ -22,12 +22,18 @@ struct Backend {
     feature: &'static str,
 }
 
-const TARGETS: [Target; 3] = [
+const TARGETS: [Target; 4] = [
     Target {
         triple: "aarch64-apple-darwin",
         backend: Backend { package: "wgpu-hal", feature: "metal" },
         std: "std,panic_unwind",
         program: true,
+    },
+    Target {
+        triple: "aarch64-apple-ios",
+        backend: Backend { package: "wgpu-hal", feature: "metal" },
+        std: "std,panic_unwind",
+        program: false,
     },
     Target {
         triple: "x86_64-pc-windows-msvc",
@@ -44,7 +50,7 @@ const TARGETS: [Target; 3] = [
     },
 ];
 
-const LIBRARIES: [&str; 3] = ["tilewise-core", "tilewise-shaders", "tilewise"];
+const LIBRARIES: [&str; 4] = ["tilewise-core", "tilewise-shaders", "tilewise-msl", "tilewise"];
 const PROGRAM: &str = "tilewise-cli";
 
 /// The least version that compiles the workspace.

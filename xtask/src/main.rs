@@ -30,7 +30,7 @@ struct Cli {
 enum Task {
     /// Run everything: formatting, lints, docs, tests on every adapter, demo, crate budget, other platforms.
     Test(test::Options),
-    /// Type-check for macOS, Windows and the browser.
+    /// Type-check for macOS, iOS, Windows and the browser.
     CheckTargets,
     /// Run the benchmarks.
     Bench {

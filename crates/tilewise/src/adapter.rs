@@ -1,5 +1,7 @@
 //! Adapters: what there is, what to ask of one, and what one can do.
 
+use crate::msl;
+use tilewise_core::kernel::Library;
 use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass};
 
 /// An adapter, described.
@@ -17,6 +19,8 @@ pub struct AdapterDescription {
     pub hardware: bool,
     /// Whether it can time passes by itself.
     pub timestamps: bool,
+    /// Whether it is one that kernels in MSL are for: an Apple GPU with simdgroup matrices, through Metal, with the feature `msl`.
+    pub msl: bool,
 }
 
 impl AdapterDescription {
@@ -28,8 +32,14 @@ impl AdapterDescription {
             caps: caps_of(adapter),
             hardware: info.device_type != wgpu::DeviceType::Cpu,
             timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
+            msl: msl::suits(info.backend, required_features(adapter), &coop_of(adapter)),
             name: info.name,
         }
+    }
+
+    /// The kernels that there are for it.
+    pub fn library(&self) -> &'static Library {
+        if self.msl { msl::ALL } else { msl::WGSL }
     }
 
     /// Whether it is meant by part of an adapter's name, a backend, or both, as `vulkan:llvmpipe`.
@@ -94,14 +104,18 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let speed = wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
     // For custom kernels.
     let custom = wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
-    adapter.features() & (speed | custom | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+    // Elsewhere than on Metal no kernel is passed through.
+    let metal = msl::has_msl(msl::ALL) && adapter.get_info().backend == wgpu::Backend::Metal;
+    let msl = if metal { wgpu::Features::PASSTHROUGH_SHADERS } else { wgpu::Features::empty() };
+    adapter.features() & (speed | custom | msl | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
 }
 
 /// The leave to use experimental features that wgpu wants beside [`required_features`]: `DeviceDescriptor::experimental_features` for a device that is
 /// to use matrix units.
 pub fn experimental_features() -> wgpu::ExperimentalFeatures {
     // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only one that `required_features` names is cooperative matrices,
-    // which only the library's own kernels use; ARCHITECTURE.md ("Matrix units") says what they rely on, and how it is tested.
+    // which only the library's own kernels use; ARCHITECTURE.md ("Matrix units") says what they rely on, and how it is tested. (The other feature that asks
+    // for care, PASSTHROUGH_SHADERS, is not among those that wgpu counts as experimental: its leave is the unsafe call itself, in pipeline.rs.)
     unsafe { wgpu::ExperimentalFeatures::enabled() }
 }
 

@@ -1,15 +1,18 @@
 //! A device to compute on, with everything worth keeping between calls.
 
 use crate::adapter::{self, AdapterDescription};
+use crate::capture::Capture;
 use crate::gemm::Gemm;
 use crate::gpu::{Asked, Gpu, Prepared};
+use crate::msl;
 use crate::overrides::Preferences;
 use crate::tensor::Tensor;
 use crate::tuner::Winners;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tilewise_core::kernel::Library;
+use tilewise_core::plan::{Choice, Forced};
 use tilewise_core::{Caps, CoopMatrix, DeviceClass, Error, Plan, Problem, Result};
-use tilewise_shaders::LIBRARY;
 
 /// Which device to take, and how to treat it.
 #[derive(Clone, Debug)]
@@ -29,6 +32,14 @@ pub struct ContextOptions {
     /// Whether kernels may use the matrix units. Absent: where they rely on nothing unproven, which is on Metal, and through Vulkan with the drivers that
     /// the suite has passed on, NVIDIA's so far. `TILEWISE_NO_COOP=1`: no; `TILEWISE_NO_COOP=0`: wherever there are some.
     pub matrix_units: Option<bool>,
+    /// Whether kernels in MSL may be used beside those in WGSL. Absent: on Metal, where the GPU has simdgroup matrices. `TILEWISE_NO_MSL=1`: no;
+    /// `TILEWISE_NO_MSL=0`: on every GPU, where what does not compile is computed in WGSL after all, with a warning in the log. Without the feature `msl` there
+    /// are none.
+    pub msl: Option<bool>,
+    /// File `NAME.gputrace` into which Metal captures what the context submits, for Xcode: from its opening to its end, and only for a process that has
+    /// MTL_CAPTURE_ENABLED=1 in its environment. Metal writes over no file, and captures for one context at a time; where it does not, the log says why.
+    /// `TILEWISE_METAL_CAPTURE`.
+    pub metal_capture: Option<PathBuf>,
 }
 
 impl ContextOptions {
@@ -39,7 +50,7 @@ impl ContextOptions {
 
     /// The defaults, without files.
     fn without_files() -> Self {
-        ContextOptions { pipeline_cache: None, tuned: None, ..ContextOptions::default() }
+        ContextOptions { pipeline_cache: None, tuned: None, metal_capture: None, ..ContextOptions::default() }
     }
 }
 
@@ -52,10 +63,20 @@ pub(crate) struct Inner {
     pub(crate) backend: Backend,
     pub(crate) caps: Caps,
     pub(crate) preferences: Preferences,
+    library: &'static Library,
+    _capture: Option<Capture>,
 }
 
-/// A device, its queue, and what is kept between calls: plans, compiled pipelines, bind groups, uniform and scratch buffers. Cheap to clone; clones are the same
-/// context.
+/// A plan, and what it was chosen from.
+struct Planned {
+    plan: Plan,
+    library: &'static Library,
+    /// Why that has no MSL, where there is some for this device.
+    refused: Option<Arc<str>>,
+}
+
+/// A device, its queue, and what is kept between calls: plans, compiled pipelines, bind groups, uniform and scratch buffers. Cheap to clone; clones are the
+/// same context.
 #[derive(Clone)]
 pub struct Context(pub(crate) Arc<Inner>);
 
@@ -142,14 +163,15 @@ impl Context {
     /// A context on a device and queue of the caller's, made with whatever features and limits; [`required_features`](crate::required_features) and
     /// [`required_limits`](crate::required_limits) say what is best asked for. The device's error handlers are left as they are, so that a lost device
     /// shows only where it fails an operation. Matrix units stay unused, because a device does not tell what they are: [`from_adapter`](Self::from_adapter)
-    /// does. Of the environment, what [`ContextOptions`] says of kernels and matrix units holds here too; files are neither read nor written.
+    /// does, and so with kernels in MSL. Of the environment, what [`ContextOptions`] says of kernels, matrix units and MSL holds here too; files are neither
+    /// read nor written.
     pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Context {
         Self::on_gpu(Gpu::new(device, queue, None), Vec::new(), &ContextOptions::without_files())
     }
 
     /// As [`from_wgpu`](Self::from_wgpu), on a device of this adapter. Its matrix units are used if the device has wgpu's feature
     /// `EXPERIMENTAL_COOPERATIVE_MATRIX`, which [`required_features`](crate::required_features) names and
-    /// [`experimental_features`](crate::experimental_features) permits.
+    /// [`experimental_features`](crate::experimental_features) permits; kernels in MSL on Metal if it has `PASSTHROUGH_SHADERS`.
     pub fn from_adapter(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Context {
         Self::on_gpu(Gpu::new(device, queue, None), adapter::coop_of(adapter), &ContextOptions::without_files())
     }
@@ -162,11 +184,13 @@ impl Context {
                 "matrix units stay unused: unproven with this driver (ContextOptions::matrix_units, TILEWISE_NO_COOP=0)"
             );
         }
+        let library = msl::library(options.msl, info.backend, gpu.device.features(), &coop);
         let coop = if options.matrix_units.unwrap_or(trusted) { coop } else { Vec::new() };
         let caps = adapter::caps(&info, gpu.device.features(), &gpu.device.limits(), coop);
-        let winners = options.tuned.as_deref().map(|folder| Winners::open(folder, &info)).unwrap_or_default();
+        let winners = options.tuned.as_deref().map(|folder| Winners::open(folder, &info, library)).unwrap_or_default();
         let preferences = Preferences::new(options, winners);
-        Context(Arc::new(Inner { backend: Backend::Gpu(Box::new(gpu)), caps, preferences }))
+        let _capture = options.metal_capture.as_deref().and_then(|path| Capture::start(&gpu.device, path));
+        Context(Arc::new(Inner { backend: Backend::Gpu(Box::new(gpu)), caps, preferences, library, _capture }))
     }
 
     /// A context that computes on the CPU, with the same results up to rounding.
@@ -183,10 +207,12 @@ impl Context {
             ..Caps::webgpu_default()
         };
         let preferences = Preferences::new(options, Winners::default());
-        Context(Arc::new(Inner { backend: Backend::Cpu, caps, preferences }))
+        // Its one kernel is in no library; what a call may name is in this one.
+        Context(Arc::new(Inner { backend: Backend::Cpu, caps, preferences, library: msl::ALL, _capture: None }))
     }
 
-    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal or 1; the output has the dtype of A and B, f32 where they differ.
+    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal or 1; the output has the dtype of A and B, f32 where they
+    /// differ.
     ///
     /// # Errors
     /// As [`Gemm::run`].
@@ -228,14 +254,17 @@ impl Context {
     /// # Errors
     /// As [`warm_up`](Self::warm_up); `Value` and `UnknownKernel` for a name that is none, `NoKernel` where it does not take the problem.
     pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
-        let plan = self.plan(problem, kernel)?;
+        let forced = self.forced(kernel, problem)?;
+        let asked = forced.as_ref().map(|(forced, _)| forced);
+        let Planned { plan, library, refused } = self.planned(problem, asked)?;
         let Ok(gpu) = self.gpu() else {
             let described = tilewise_core::plan::describe(&plan.problem, self.caps());
             return Ok(described + "chosen  matrixmultiply, its only kernel\n");
         };
-        let forced = self.forced(kernel, problem)?;
-        let asked = forced.as_ref().map(|(forced, _)| forced);
-        let mut text = tilewise_core::explain(problem, self.caps(), &LIBRARY, asked)?;
+        let mut text = tilewise_core::explain(problem, self.caps(), library, asked)?;
+        if let Some(why) = refused {
+            text += &format!("without MSL: {why}\n");
+        }
         if let Some((_, who)) = forced {
             text += &format!("forced by {who}\n");
         }
@@ -248,6 +277,12 @@ impl Context {
     /// What the device can do.
     pub fn caps(&self) -> &Caps {
         &self.0.caps
+    }
+
+    /// The kernels that the planner chooses from. Those in MSL are among them where they may be used, whether or not the device has refused some
+    /// ([`explain`](Self::explain) tells).
+    pub fn library(&self) -> &'static Library {
+        self.0.library
     }
 
     /// Name of the adapter, or `CPU executor`.
@@ -295,17 +330,60 @@ impl Context {
     /// The plan of a problem, with the kernel of that name; on the CPU executor one without passes.
     pub(crate) fn plan(&self, problem: &Problem, kernel: Option<&str>) -> Result<Plan> {
         let forced = self.forced(kernel, problem)?.map(|(forced, _)| forced);
-        if !self.is_cpu() {
-            return tilewise_core::plan(problem, self.caps(), &LIBRARY, forced.as_ref());
+        self.plan_with(problem, forced.as_ref())
+    }
+
+    /// The plan of a problem, without the MSL that the device is known to refuse: then it is one of WGSL kernels alone, and an error where the kernel is
+    /// forced.
+    fn planned(&self, problem: &Problem, forced: Option<&Forced>) -> Result<Planned> {
+        let library = self.0.library;
+        let Ok(gpu) = self.gpu() else {
+            forced.map_or(Ok(()), |forced| forced.known(library))?;
+            let plan = Plan::without_passes(tilewise_core::plan::check(problem)?);
+            return Ok(Planned { plan, library, refused: None });
+        };
+        let plan = |library| tilewise_core::plan(problem, self.caps(), library, forced);
+        let with_all = plan(library)?;
+        match gpu.pipelines.refusal(&with_all.passes) {
+            None => Ok(Planned { plan: with_all, library, refused: None }),
+            Some(why) if forced.is_some() => Err(Error::NoKernel(why.to_string())),
+            Some(why) => Ok(Planned { plan: plan(msl::WGSL)?, library: msl::WGSL, refused: Some(why) }),
         }
-        forced.map_or(Ok(()), |forced| forced.known(&LIBRARY))?;
-        Ok(Plan::without_passes(tilewise_core::plan::check(problem)?))
+    }
+
+    /// The plan with this kernel, or the planner's, whatever the context prefers.
+    ///
+    /// # Errors
+    /// `NoKernel` where the kernel does not take the problem, or the device is known to refuse it.
+    pub(crate) fn plan_with(&self, problem: &Problem, forced: Option<&Forced>) -> Result<Plan> {
+        Ok(self.planned(problem, forced)?.plan)
+    }
+
+    /// Every kernel that would do but those that the device is known to refuse, the cheapest first.
+    pub(crate) fn choices(&self, problem: &Problem) -> Result<Vec<Choice>> {
+        let Ok(gpu) = self.gpu() else { return Ok(Vec::new()) };
+        let mut choices = tilewise_core::plan::choices(problem, self.caps(), self.0.library)?;
+        if gpu.pipelines.refusals() > 0 {
+            choices.retain(|choice| self.plan_with(problem, Some(&named(choice))).is_ok());
+        }
+        Ok(choices)
+    }
+
+    /// A plan, its pipelines compiled. What of it is in MSL may turn out to be refused, and then `plan` is asked again.
+    pub(crate) fn ready(&self, gpu: &Gpu, plan: impl Fn() -> Result<Plan>) -> Result<(Plan, Prepared)> {
+        loop {
+            let refusals = gpu.pipelines.refusals();
+            match plan().and_then(|plan| Ok((plan.clone(), gpu.ready(plan)?))) {
+                Err(Error::NoKernel(_)) if gpu.pipelines.refusals() > refusals => {}
+                made => return made,
+            }
+        }
     }
 
     /// What runs a problem on the GPU: planned and compiled if nothing like it was met before.
     pub(crate) fn prepare(&self, gpu: &Gpu, problem: &Problem, kernel: Option<&Arc<str>>) -> Result<Arc<Prepared>> {
         let asked = Asked::new(&tilewise_core::plan::check(problem)?, kernel);
-        gpu.prepare(&asked, || self.plan(problem, kernel.map(AsRef::as_ref)))
+        gpu.prepare(&asked, || Ok(self.ready(gpu, || self.plan(problem, kernel.map(AsRef::as_ref)))?.1))
     }
 
     pub(crate) fn gpu(&self) -> Result<&Gpu> {
@@ -322,6 +400,12 @@ impl Context {
         }
         Err(Error::WrongContext(format!("{operand} was made on another context, {other:?}, than the call's, {self:?}")))
     }
+}
+
+/// Just this choice, as it is forced.
+pub(crate) fn named(choice: &Choice) -> Forced {
+    let Choice { kernel, variant, pad, splits, .. } = *choice;
+    Forced { kernel: kernel.to_owned(), variant: Some(variant.to_owned()), pad, splits: Some(splits) }
 }
 
 /// Hardware before software, memory of its own before shared.

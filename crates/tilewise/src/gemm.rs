@@ -10,7 +10,6 @@ use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Choice, Plan};
 use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Problem, Result};
-use tilewise_shaders::LIBRARY;
 
 /// The right operand of a product: a tensor B, or quantized weights W that stand for B = Wᵀ.
 #[derive(Clone, Copy, Debug)]
@@ -96,8 +95,8 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c` must be contiguous and of the output's dtype. Without [`beta`](Self::beta) it plays no part. With an
-    /// output of your own it is an error: there, beta multiplies what the output holds.
+    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c` must be contiguous and of the output's dtype. Without
+    /// [`beta`](Self::beta) it plays no part. With an output of your own it is an error: there, beta multiplies what the output holds.
     pub fn c(mut self, c: &'a Tensor) -> Self {
         self.c = Some(c);
         self
@@ -145,7 +144,8 @@ impl<'a> Gemm<'a> {
     }
 
     /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts) or `coop/64x64x32+pad16` (16 elements between lines in workgroup
-    /// memory, for kernels that have some). The CPU executor ignores it once the name is known to exist.
+    /// memory, for kernels that have some); in MSL `msl-gemm/64x64x16`, where the context has such kernels ([`Context::library`]), and an error, `NoKernel`,
+    /// where the driver does not compile it. The CPU executor ignores it once the name is known to exist.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into().into());
         self
@@ -210,14 +210,10 @@ impl<'a> Gemm<'a> {
         self.context().plan(&self.problem()?, self.kernel.as_deref())
     }
 
-    /// Every kernel that would do, the cheapest by estimate first; each name (`Choice::to_string()`) may be given to [`kernel`](Self::kernel). Empty on the CPU
-    /// executor. Errors as [`run`](Self::run).
+    /// Every kernel that would do, the cheapest by estimate first, but for those in MSL that the device was seen to refuse; each name (`Choice::to_string()`)
+    /// may be given to [`kernel`](Self::kernel). Empty on the CPU executor. Errors as [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
-        let problem = self.problem()?;
-        if self.context().is_cpu() {
-            return Ok(Vec::new());
-        }
-        tilewise_core::plan::choices(&problem, self.context().caps(), &LIBRARY)
+        self.context().choices(&self.problem()?)
     }
 
     /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its pipeline is compiled, and how long that took. Errors as

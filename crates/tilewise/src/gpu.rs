@@ -66,7 +66,7 @@ impl Gpu {
 
     /// As [`alive`](Self::alive), after asking the device for news: wgpu reports a loss only when polled, and until then hands out objects
     /// that do nothing, without any error.
-    fn still_alive(&self) -> Result<()> {
+    pub(crate) fn still_alive(&self) -> Result<()> {
         #[cfg(not(target_family = "wasm"))]
         if let Err(error) = self.device.poll(wgpu::PollType::Poll) {
             log::debug!("poll: {error}");
@@ -76,6 +76,12 @@ impl Gpu {
 
     /// Runs `make`, and gives the driver's error instead if there was one. In a browser errors come later, to the device's handler.
     pub(crate) fn catch<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
+        self.attempt(make)?.map_err(Error::Device)
+    }
+
+    /// As [`catch`](Self::catch), for what the driver may well refuse: its words are the inner error. The outer one is that of a device that is lost or has no
+    /// memory.
+    pub(crate) fn attempt<T>(&self, make: impl FnOnce() -> T) -> Result<std::result::Result<T, String>> {
         self.alive()?;
         let scopes = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
             .map(|filter| self.device.push_error_scope(filter));
@@ -88,11 +94,10 @@ impl Gpu {
             }
         }
         self.alive()?;
-        match found {
-            // wgpu's texts run over several lines.
-            Some(error) => Err(Error::Device(error.to_string().split_whitespace().collect::<Vec<_>>().join(" "))),
-            None => Ok(made),
-        }
+        let Some(error) = found else { return Ok(Ok(made)) };
+        // wgpu's texts run over several lines.
+        let words = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        if matches!(error, wgpu::Error::OutOfMemory { .. }) { Err(Error::Device(words)) } else { Ok(Err(words)) }
     }
 
     /// A buffer for at least `bytes`, rounded up so that vector loads find whole vectors; zeros.

@@ -1,7 +1,8 @@
 //! Matrix multiplication on any GPU.
 //!
 //! C = epilogue(alpha · op(A) · op(B) + beta · C), dense, with weights quantized to 4 bits, or grouped (mixture of experts), by one set of
-//! WGSL kernels through wgpu: Vulkan, Metal, DX12, OpenGL and the browser. Without a GPU the same calls run on the CPU.
+//! WGSL kernels through wgpu: Vulkan, Metal, DX12, OpenGL and the browser; on Apple's GPUs by kernels in MSL, too (feature `msl`). Without a GPU the same calls
+//! run on the CPU.
 //!
 //! - [`Context`] holds an adapter and its device, and everything worth keeping between calls.
 //! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few bits.
@@ -33,13 +34,17 @@
 //! ```
 
 mod adapter;
+#[cfg(all(target_vendor = "apple", feature = "metal"))]
+mod apple;
 mod cache;
+mod capture;
 mod context;
 mod execute;
 mod gemm;
 mod gpu;
 mod kernel;
 mod memory;
+mod msl;
 mod offsets;
 mod overrides;
 mod pipeline;

@@ -6,10 +6,15 @@
 //! | variable | meaning | field of [`ContextOptions`] |
 //! |---|---|---|
 //! | `TILEWISE_ADAPTER` | part of an adapter's name, a backend (`vulkan`, `metal`, `dx12`, `gl`), both (`vulkan:llvmpipe`), or `cpu` | `adapter` |
-//! | `TILEWISE_CACHE_DIR` | folder of compiled pipelines and of the tuner's winners, by default the user's cache folder; empty: nowhere | `pipeline_cache`, `tuned` |
+//! | `TILEWISE_CACHE_DIR` | folder of compiled pipelines and of the tuner's winners, by default the user's cache folder; empty: nowhere | `pipeline_cache`,
+//! `tuned` |
 //! | `TILEWISE_NO_TUNED` | anything but `0`: the tuner's file is neither read nor written | `tuned` |
-//! | `TILEWISE_KERNEL` | the kernel of every product that does not name its own: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts), `coop/64x64x32+pad16` (16 elements between lines in workgroup memory) | `kernel` |
-//! | `TILEWISE_NO_COOP` | anything but `0`: matrix units stay unused; `0`: they are used wherever there are some; without it, where the suite has passed | `matrix_units` |
+//! | `TILEWISE_KERNEL` | the kernel of every product that does not name its own: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts),
+//! `coop/64x64x32+pad16` (16 elements between lines in workgroup memory) | `kernel` |
+//! | `TILEWISE_NO_COOP` | anything but `0`: matrix units stay unused; `0`: they are used wherever there are some; without it, where the suite has passed |
+//! `matrix_units` |
+//! | `TILEWISE_NO_MSL` | anything but `0`: kernels in MSL stay unused; `0`: they are tried on every GPU; without it, on Metal with simdgroup matrices | `msl` |
+//! | `TILEWISE_METAL_CAPTURE` | file `NAME.gputrace` for a capture by Metal, with MTL_CAPTURE_ENABLED=1 | `metal_capture` |
 //!
 //! Padding can be forced where the kernel has some, which are those for matrix units (`coop`), as a multiple of 16 bytes for which there is workgroup
 //! memory; with parts of K, as in `coop/64x64x32+pad16+k4`, too.
@@ -21,16 +26,17 @@
 //! fits the problem; the planner.
 
 use crate::context::{Context, ContextOptions};
+use crate::msl::{ALL, has_msl};
 use crate::pipeline::default_folder;
 use crate::tuner::Winners;
+use std::path::PathBuf;
 use tilewise_core::plan::{Forced, admits};
 use tilewise_core::{Error, Problem, Result};
-use tilewise_shaders::LIBRARY;
 
 impl Default for ContextOptions {
-    /// What the environment says: `TILEWISE_ADAPTER`, `TILEWISE_CACHE_DIR`, `TILEWISE_NO_TUNED`, `TILEWISE_KERNEL` and `TILEWISE_NO_COOP`, each
-    /// described at the field that it sets. Without them: the best hardware GPU, pipelines and tuned kernels kept in the user's cache folder,
-    /// and kernels as the planner chooses.
+    /// What the environment says: `TILEWISE_ADAPTER`, `TILEWISE_CACHE_DIR`, `TILEWISE_NO_TUNED`, `TILEWISE_KERNEL`, `TILEWISE_NO_COOP`,
+    /// `TILEWISE_NO_MSL` and `TILEWISE_METAL_CAPTURE`, each described at the field that it sets. Without them: the best hardware GPU, pipelines and tuned
+    /// kernels kept in the user's cache folder, and kernels as the planner chooses.
     fn default() -> Self {
         let folder = default_folder();
         ContextOptions {
@@ -39,6 +45,8 @@ impl Default for ContextOptions {
             pipeline_cache: folder,
             kernel: variable("TILEWISE_KERNEL"),
             matrix_units: variable("TILEWISE_NO_COOP").map(|value| value == "0"),
+            msl: variable("TILEWISE_NO_MSL").map(|value| value == "0"),
+            metal_capture: variable("TILEWISE_METAL_CAPTURE").map(PathBuf::from),
         }
     }
 }
@@ -68,6 +76,11 @@ impl Preferences {
         if options.matrix_units == Some(false) {
             log::info!("matrix units stay unused (ContextOptions::matrix_units, TILEWISE_NO_COOP)");
         }
+        match options.msl {
+            Some(false) => log::info!("kernels in MSL stay unused (ContextOptions::msl, TILEWISE_NO_MSL)"),
+            Some(true) if !has_msl(ALL) => log::info!("there are no kernels in MSL: built without the feature msl"),
+            _ => {}
+        }
         Preferences { kernel: options.kernel.clone(), winners }
     }
 }
@@ -96,16 +109,15 @@ impl Context {
             };
         }
         let winner = winners.of(problem, self.caps());
-        let winner = winner.filter(|winner| admits(problem, self.caps(), &LIBRARY, winner));
+        let winner = winner.filter(|winner| {
+            admits(problem, self.caps(), self.library(), winner) && self.plan_with(problem, Some(winner)).is_ok()
+        });
         Ok(winner.map(|winner| (winner, "the tuner")))
     }
 
     /// The kernel, if it can compute the problem here.
     fn usable(&self, forced: Forced, problem: &Problem) -> Result<Forced> {
-        forced.known(&LIBRARY)?;
-        if !self.is_cpu() {
-            tilewise_core::plan(problem, self.caps(), &LIBRARY, Some(&forced))?;
-        }
+        self.plan_with(problem, Some(&forced))?;
         Ok(forced)
     }
 

@@ -1,14 +1,18 @@
 //! Compiled pipelines: once per context, and between runs where the backend can keep them.
 
+use crate::adapter::backend_name;
 use crate::cache::Cache;
-use crate::gpu::Gpu;
+use crate::gpu::{Gpu, lock};
+use crate::msl;
 use crate::timing::Clock;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tilewise_core::kernel::Role;
+use std::sync::{Arc, Mutex};
+use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::{Binding, Part, Pass};
 use tilewise_core::{Error, Params, Result};
 use tilewise_sanitizer::deep;
@@ -25,19 +29,40 @@ pub(crate) struct Pipeline {
 pub(crate) struct Pipelines {
     compiled: Cache<Vec<Part>, Pipeline>,
     custom: Cache<String, Pipeline>,
+    refused: Refusals,
     kept: Option<Kept>,
 }
 
 impl Pipelines {
     pub(crate) fn new(device: &wgpu::Device, folder: Option<&Path>) -> Self {
         let kept = folder.and_then(|folder| Kept::open(device, folder));
-        Pipelines { compiled: Cache::new(usize::MAX), custom: Cache::new(usize::MAX), kept }
+        let (compiled, custom) = (Cache::new(usize::MAX), Cache::new(usize::MAX));
+        Pipelines { compiled, custom, refused: Refusals::default(), kept }
     }
 
     /// The pipeline of a pass, compiled when it is met for the first time.
+    ///
+    /// # Errors
+    /// `NoKernel` for MSL that is refused, now or before; `Device`, `DeviceLost`.
     pub(crate) fn get(&self, gpu: &Gpu, pass: &Pass) -> Result<Pipeline> {
-        let compile = || self.timed(gpu, &pass.label, || gpu.catch(|| self.compile(&gpu.device, pass)));
-        self.compiled.get_or_make(pass.parts.as_slice(), compile)
+        if let Some(why) = self.refusal(std::slice::from_ref(pass)) {
+            return Err(Error::NoKernel(why.to_string()));
+        }
+        let compile = || match pass.language {
+            Language::Wgsl => gpu.catch(|| self.compile(&gpu.device, pass)),
+            Language::Msl => self.compile_msl(gpu, pass),
+        };
+        self.compiled.get_or_make(pass.parts.as_slice(), || self.timed(gpu, &pass.label, compile))
+    }
+
+    /// Why the device has refused the MSL of one of these passes, if it has.
+    pub(crate) fn refusal(&self, passes: &[Pass]) -> Option<Arc<str>> {
+        self.refused.find(passes)
+    }
+
+    /// How many texts in MSL the device has refused.
+    pub(crate) fn refusals(&self) -> usize {
+        lock(&self.refused.known).len()
     }
 
     /// Whether the pipeline of a pass is compiled.
@@ -76,7 +101,7 @@ impl Pipelines {
         let compile = || {
             gpu.catch(|| {
                 let module = gpu.device.create_shader_module(descriptor);
-                self.build(&gpu.device, label, &module, entries, true)
+                self.build(&gpu.device, label, (&module, "main"), entries, true)
             })
         };
         self.custom.get_or_make(text, || self.timed(gpu, label, || deep(compile).map_err(no_thread)?))
@@ -104,19 +129,45 @@ impl Pipelines {
         // every kernel and variant in the sanitizer, which finds none of that at sizes around every tile edge (and `cargo xtask mutate` shows that it
         // would); ARCHITECTURE.md ("Unchecked shaders") lists the invariants that carry it to every other size.
         let module = unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) };
-        let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64);
-        let storage =
-            |binding: &Binding| storage_entry(binding.role.binding(), !binding.writable, binding.element_bytes);
-        let entries: Vec<_> = std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect();
         // Every kernel writes workgroup memory before it reads it: the same run in the sanitizer starts with undefined memory.
-        self.build(device, &pass.label, &module, &entries, false)
+        self.build(device, &pass.label, (&module, "main"), &entries(pass), false)
     }
 
+    /// Where the driver does not compile it, that is remembered and an error, `NoKernel`; what a lost device or want of memory brings about is not.
+    fn compile_msl(&self, gpu: &Gpu, pass: &Pass) -> Result<Pipeline> {
+        let text = msl::assemble(pass);
+        let entry_point =
+            wgpu::PassthroughShaderEntryPoint { name: msl::ENTRY.into(), workgroup_size: (pass.threads, 1, 1) };
+        let entry_points = [entry_point];
+        let descriptor = || wgpu::ShaderModuleDescriptorPassthrough {
+            label: Some(&pass.label),
+            entry_points: entry_points.as_slice().into(),
+            msl: Some(text.as_str().into()),
+            ..Default::default()
+        };
+        // SAFETY: nobody looks at the text but the driver's compiler, so that it must not do what WGSL cannot. It is one of ours, and stays within its
+        // bindings, ends, and reads what it has written, as the same pass in WGSL does: the harness runs every file, kernel and variant on the CPU under
+        // sanitizers. It finds its buffers where wgpu binds them: Metal's slots follow the entries of the layout, as `assemble` numbers them. A backend
+        // that takes no MSL is given no other text, and says so.
+        let module = gpu.attempt(|| unsafe { gpu.device.create_shader_module_passthrough(descriptor()) })?;
+        let built = match module {
+            Ok(module) => {
+                gpu.attempt(|| self.build(&gpu.device, &pass.label, (&module, msl::ENTRY), &entries(pass), false))?
+            }
+            Err(words) => Err(msl::words(&gpu.device, &text).unwrap_or(words)),
+        };
+        built.or_else(|words| {
+            gpu.still_alive()?;
+            Err(Error::NoKernel(self.refused.add(pass, &words, &gpu.device.adapter_info()).to_string()))
+        })
+    }
+
+    /// The pipeline of a module's entry point.
     fn build(
         &self,
         device: &wgpu::Device,
         label: &str,
-        module: &wgpu::ShaderModule,
+        (module, entry_point): (&wgpu::ShaderModule, &str),
         entries: &[wgpu::BindGroupLayoutEntry],
         zero_initialize_workgroup_memory: bool,
     ) -> Pipeline {
@@ -130,12 +181,49 @@ impl Pipelines {
             label: Some(label),
             layout: Some(&pipeline_layout),
             module,
-            entry_point: Some("main"),
+            entry_point: Some(entry_point),
             compilation_options: wgpu::PipelineCompilationOptions { constants: &[], zero_initialize_workgroup_memory },
             cache: self.kept.as_ref().map(|kept| &kept.cache),
         });
         Pipeline { pipeline, layout, seconds: None }
     }
+}
+
+/// The texts in MSL that a device does not compile, with its words.
+#[derive(Default)]
+struct Refusals {
+    known: Mutex<HashMap<Vec<Part>, Arc<str>>>,
+    /// Whether the log has told of one.
+    told: AtomicBool,
+}
+
+impl Refusals {
+    fn find(&self, passes: &[Pass]) -> Option<Arc<str>> {
+        let known = lock(&self.known);
+        if known.is_empty() {
+            return None;
+        }
+        passes.iter().find_map(|pass| known.get(pass.parts.as_slice()).cloned())
+    }
+
+    fn add(&self, pass: &Pass, words: &str, info: &wgpu::AdapterInfo) -> Arc<str> {
+        let (backend, name) = (backend_name(info.backend), &info.name);
+        let why: Arc<str> = format!("the MSL of {} is refused by {name} through {backend}: {words}", pass.label).into();
+        lock(&self.known).insert(pass.parts.clone(), why.clone());
+        if self.told.swap(true, Ordering::Relaxed) {
+            log::debug!("{why}");
+        } else {
+            log::warn!("{why}; products run on WGSL kernels instead, and no more is said of it");
+        }
+        why
+    }
+}
+
+/// The layout of a pass: its parameters and its buffers, in ascending order.
+fn entries(pass: &Pass) -> Vec<wgpu::BindGroupLayoutEntry> {
+    let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64);
+    let storage = |binding: &Binding| storage_entry(binding.role.binding(), !binding.writable, binding.element_bytes);
+    std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect()
 }
 
 /// The error of [`deep`].

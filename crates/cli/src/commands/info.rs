@@ -9,7 +9,6 @@ use tilewise::{AdapterDescription, Context};
 use tilewise_core::caps::Caps;
 use tilewise_core::plan::{Forced, plan};
 use tilewise_core::problem::{DType, Problem};
-use tilewise_shaders::LIBRARY;
 
 pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
     let cpu = Context::cpu();
@@ -20,6 +19,7 @@ pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
         caps: cpu.caps().clone(),
         hardware: false,
         timestamps: false,
+        msl: false,
     };
     let adapters = [pollster::block_on(tilewise::adapters()), vec![executor]].concat();
     if args.json {
@@ -49,11 +49,12 @@ fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
     }
     // Only the limits of the adapter are asked for, so that any problem with work for every kernel does.
     let problem = Problem::dense(DType::F32, 1024, 1024, 1024);
+    let library = adapter.library();
     let variants =
-        LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
+        library.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
     let admission = |(kernel, variant): (&tilewise_core::KernelDef, &tilewise_core::Variant)| {
         let forced = Forced { kernel: kernel.name.into(), variant: Some(variant.name.into()), pad: None, splits: None };
-        let rejected = plan(&problem, &adapter.caps, &LIBRARY, Some(&forced)).err().map(|error| error.to_string());
+        let rejected = plan(&problem, &adapter.caps, library, Some(&forced)).err().map(|error| error.to_string());
         Admission { name: format!("{}/{}", kernel.name, variant.name), rejected }
     };
     variants.map(admission).collect()
@@ -85,6 +86,7 @@ fn to_json(adapter: &AdapterDescription) -> Value {
         "driver": adapter.driver,
         "hardware": adapter.hardware,
         "timestamps": adapter.timestamps,
+        "msl": adapter.msl,
         "caps": caps,
         "kernels": admissions(adapter).iter().map(kernel).collect::<Vec<_>>(),
     })
@@ -100,10 +102,11 @@ fn print(adapter: &AdapterDescription, out: &mut dyn Write) -> Result<()> {
         let yes_no = |flag| if flag { "yes" } else { "no" };
         writeln!(
             out,
-            "  device   {:?}; f16 in shaders: {}; timestamps: {}",
+            "  device   {:?}; f16 in shaders: {}; timestamps: {}; kernels in MSL: {}",
             adapter.caps.class,
             yes_no(adapter.caps.f16),
-            yes_no(adapter.timestamps)
+            yes_no(adapter.timestamps),
+            yes_no(adapter.msl)
         )?;
         for (_, text, value) in limits(&adapter.caps) {
             writeln!(out, "  limit    {value} {text}")?;

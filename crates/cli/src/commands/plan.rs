@@ -14,7 +14,9 @@ pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
     let text = match &args.caps {
         Some(name) => {
             let forced: Option<Forced> = kernel.map(str::parse).transpose()?;
-            explain(&problem, &recorded(name)?, &tilewise_shaders::LIBRARY, forced.as_ref())?
+            // Apple's recorded adapters take MSL, as their devices do.
+            let library = if name.starts_with("apple-") { tilewise_msl::LIBRARY } else { tilewise_shaders::LIBRARY };
+            explain(&problem, &recorded(name)?, &library, forced.as_ref())?
         }
         None => {
             let context = product::open(args.adapter.as_deref())?;

@@ -60,12 +60,15 @@ impl Asked {
 }
 
 impl Gpu {
-    /// What runs a problem, by `plan`, which is called when the problem is met for the first time.
-    pub(crate) fn prepare(&self, asked: &Asked, plan: impl FnOnce() -> Result<Plan>) -> Result<Arc<Prepared>> {
-        self.plans.get_or_make(asked, || Ok(Arc::new(self.ready(plan()?)?)))
+    /// What runs a problem, by `make`, which is called when the problem is met for the first time.
+    pub(crate) fn prepare(&self, asked: &Asked, make: impl FnOnce() -> Result<Prepared>) -> Result<Arc<Prepared>> {
+        self.plans.get_or_make(asked, || Ok(Arc::new(make()?)))
     }
 
     /// A plan with its pipelines, compiled if they are new, and its parameters.
+    ///
+    /// # Errors
+    /// `NoKernel` where MSL of it is refused, which `Pipelines::refusal` then knows; `Device`, `DeviceLost`.
     pub(crate) fn ready(&self, plan: Plan) -> Result<Prepared> {
         let Plan { passes, scratch_bytes, packed_bytes, .. } = plan;
         #[cfg(not(target_family = "wasm"))]

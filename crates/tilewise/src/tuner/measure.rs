@@ -1,14 +1,13 @@
 //! Times the kernels that serve a problem, on operands of its own.
 
 use super::Trial;
-use crate::context::Context;
+use crate::context::{Context, named};
 use crate::gpu::Prepared;
 use crate::storage::{Bound, Buffers, Storage};
 use crate::timing::{self, Method, Timing};
 use tilewise_core::kernel::Role;
-use tilewise_core::plan::{Binding, Forced, Plan, choices, plan};
+use tilewise_core::plan::{Binding, Forced, Plan};
 use tilewise_core::{DType, DeviceClass, Error, Format, Grouping, Operand, Problem, Result, convert};
-use tilewise_shaders::LIBRARY;
 
 /// Kernels whose estimate is beyond so many times the best are not tried.
 pub(super) const HOPELESS_ESTIMATE: f64 = 20.0;
@@ -45,9 +44,9 @@ struct Contender {
 }
 
 impl Contender {
-    /// Compiles what the plan needs.
-    fn new(context: &Context, forced: Option<Forced>, plan: Plan) -> Result<Self> {
-        let prepared = context.gpu()?.ready(plan.clone())?;
+    /// Plans and compiles it.
+    fn new(context: &Context, problem: &Problem, forced: Option<Forced>) -> Result<Self> {
+        let (plan, prepared) = context.ready(context.gpu()?, || context.plan_with(problem, forced.as_ref()))?;
         Ok(Contender { forced, plan, prepared, repetitions: 1, samples: Vec::new() })
     }
 
@@ -76,23 +75,29 @@ impl Contender {
 /// Times the planner's choice and the kernels that might be faster; a problem without work is not timed.
 pub(super) async fn measure(context: &Context, problem: &Problem) -> Result<Measured> {
     let problem = compact(problem);
-    let caps = context.caps();
-    let own = plan(&problem, caps, &LIBRARY, None)?;
-    if own.choice.is_none() {
+    let own = Contender::new(context, &problem, None)?;
+    if own.plan.choice.is_none() {
         return Ok(Measured { winner: None, trials: Vec::new(), untried: 0 });
     }
-    let mut contenders = vec![Contender::new(context, None, own)?];
-    let choices = choices(&problem, caps, &LIBRARY)?;
-    let limit = choices.first().map_or(0.0, |best| HOPELESS_ESTIMATE * best.cost);
-    let hopeful = choices.iter().take_while(|choice| choice.cost <= limit);
-    let untried = choices.len() - hopeful.clone().count();
-    for choice in hopeful {
-        let (kernel, variant) = (choice.kernel.to_owned(), Some(choice.variant.to_owned()));
-        let forced = Forced { kernel, variant, pad: None, splits: Some(choice.splits) };
-        let plan = plan(&problem, caps, &LIBRARY, Some(&forced))?;
+    let mut contenders = vec![own];
+    let (mut limit, mut untried) = (f64::INFINITY, 0);
+    for choice in context.choices(&problem)? {
+        if choice.cost > limit {
+            untried += 1;
+            continue;
+        }
+        let contender = match Contender::new(context, &problem, Some(named(&choice))) {
+            // MSL that the device refuses is no choice.
+            Err(Error::NoKernel(why)) => {
+                log::debug!("{choice} is not tried: {why}");
+                continue;
+            }
+            contender => contender?,
+        };
+        limit = limit.min(HOPELESS_ESTIMATE * choice.cost);
         // The planner's own choice is among them, unless it peels edges off.
-        if contenders.iter().all(|other| other.plan.passes != plan.passes) {
-            contenders.push(Contender::new(context, Some(forced), plan)?);
+        if contenders.iter().all(|other| other.plan.passes != contender.plan.passes) {
+            contenders.push(contender);
         }
     }
     let trials = time_all(context, &problem, &mut contenders).await?;

@@ -7,19 +7,22 @@
 //! checksum<TAB>83ab…
 //! ```
 //!
-//! The first line holds the version of this format, the adapter, its driver, and a hash of the kernels. A file that is not as expected in any of
+//! The first line holds the version of this format, the adapter, its driver, and a hash of the kernels. (A context that uses kernels in MSL has a file of its
+//! own, `tuned-…-msl.txt`.) A file that is not as expected in any of
 //! this is ignored as a whole, with a warning, and replaced by the next winner. It is written by renaming, so that it is always whole, and under a
 //! lock, so that processes that tune at the same time keep each other's winners.
 
 use super::class::class;
 use crate::adapter;
 use crate::gpu::lock;
+use crate::msl;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
+use tilewise_core::kernel::Library;
 use tilewise_core::plan::Forced;
 use tilewise_core::{Caps, Problem};
-use tilewise_shaders::{FILES, LIBRARY};
+use tilewise_shaders::FILES;
 
 /// The winner of each problem class; none where that is the planner.
 type Entries = BTreeMap<String, Option<Forced>>;
@@ -43,9 +46,9 @@ pub(crate) struct Winners {
 }
 
 impl Winners {
-    /// The winners that the folder holds for this adapter.
-    pub(crate) fn open(folder: &Path, info: &wgpu::AdapterInfo) -> Self {
-        let file = Kept::new(folder, info);
+    /// The winners that the folder holds for this adapter among these kernels.
+    pub(crate) fn open(folder: &Path, info: &wgpu::AdapterInfo, library: &Library) -> Self {
+        let file = Kept::new(folder, info, library);
         let known = file.read().unwrap_or_else(|why| {
             log::warn!("the tuned kernels in {} are ignored: {why}", file.path.display());
             Entries::new()
@@ -83,12 +86,18 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(folder: &Path, info: &wgpu::AdapterInfo) -> Self {
+    /// Where there are kernels in MSL, who wins is another question, and answered in another file.
+    fn new(folder: &Path, info: &wgpu::AdapterInfo, library: &Library) -> Self {
         let adapter = format!("{} {}", adapter::backend_name(info.backend), info.name);
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        let path = folder.join(format!("tuned-{}.txt", adapter.chars().map(plain).collect::<String>()));
+        let languages = if msl::has_msl(library) { "-msl" } else { "" };
+        let name: String = adapter.chars().map(plain).collect();
+        let path = folder.join(format!("tuned-{name}{languages}.txt"));
         let one_line = |text: String| text.replace(char::is_control, " ");
-        Kept { path, header: [one_line(adapter), one_line(adapter::driver(info)), format!("{:016x}", kernels())] }
+        Kept {
+            path,
+            header: [one_line(adapter), one_line(adapter::driver(info)), format!("{:016x}", kernels(library))],
+        }
     }
 
     /// The entries; none when there is no file.
@@ -153,18 +162,20 @@ impl Kept {
     }
 }
 
-/// A hash of everything that a winner depends on besides the device: the kernels, their variants and constants, and the text of every shader file.
-fn kernels() -> u64 {
-    static HASH: OnceLock<u64> = OnceLock::new();
-    *HASH.get_or_init(|| {
+/// A hash of everything that a winner depends on besides the device: the kernels, their variants and constants, and the text of every file in their
+/// languages.
+fn kernels(library: &Library) -> u64 {
+    static HASHES: [OnceLock<u64>; 2] = [const { OnceLock::new() }; 2];
+    let msl = msl::has_msl(library);
+    *HASHES[usize::from(msl)].get_or_init(|| {
         let mut hash = Fnv::default();
-        for kernel in LIBRARY.kernels {
+        for kernel in library.kernels {
             hash.add(&format!(
                 "{:?}",
                 (kernel.name, kernel.file, kernel.operand_files, kernel.variants, kernel.splits)
             ));
         }
-        for (path, text) in FILES {
+        for (path, text) in FILES.iter().chain(if msl { msl::FILES } else { &[] }) {
             hash.add(path);
             hash.add(text);
         }

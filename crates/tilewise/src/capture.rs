@@ -1,0 +1,60 @@
+//! Metal's capture of what a context submits, for those who write kernels: `ContextOptions::metal_capture`.
+
+use std::path::Path;
+use std::sync::Once;
+
+/// A capture that runs. Dropping it waits for what has been submitted, and ends it.
+pub(crate) struct Capture {
+    device: wgpu::Device,
+}
+
+impl Capture {
+    /// Starts one into this file; where that cannot be, the log says why.
+    pub(crate) fn start(device: &wgpu::Device, path: &Path) -> Option<Self> {
+        let shown = path.display();
+        match start(device, path) {
+            Ok(()) => {
+                log::info!(
+                    "what this context submits is captured into {shown}, which is whole when the context is dropped"
+                );
+                Some(Capture { device: device.clone() })
+            }
+            Err(why) => {
+                static SAID: Once = Once::new();
+                let say = || log::warn!("nothing is captured into {shown} ({SOURCE}): {why}");
+                if CAPTURES {
+                    say()
+                } else {
+                    SAID.call_once(say)
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Who asks for it.
+const SOURCE: &str = "ContextOptions::metal_capture, TILEWISE_METAL_CAPTURE";
+
+/// Whether there is anything here that captures.
+const CAPTURES: bool = cfg!(all(target_vendor = "apple", feature = "metal"));
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        #[cfg(not(target_family = "wasm"))]
+        if let Err(error) = self.device.poll(wgpu::PollType::wait_indefinitely()) {
+            log::debug!("poll: {error}");
+        }
+        // SAFETY: `start` has started the capture on this device, and nobody but this drop ends it.
+        unsafe { self.device.stop_graphics_debugger_capture() };
+    }
+}
+
+#[cfg(all(target_vendor = "apple", feature = "metal"))]
+use crate::apple::start_capture as start;
+
+/// Elsewhere there is nothing to start.
+#[cfg(not(all(target_vendor = "apple", feature = "metal")))]
+fn start(_: &wgpu::Device, _: &Path) -> Result<(), String> {
+    Err("only Metal captures, so that it has no effect here".into())
+}

@@ -1,0 +1,100 @@
+//! Which languages a context plans with: WGSL everywhere, and MSL too on GPUs that it is for.
+//!
+//! MSL goes into the same device and encoder, as text that the driver compiles. Whether an Apple GPU's driver does is known only when it has: what it
+//! refuses is remembered (`pipeline.rs`), and such products are planned again with WGSL kernels alone (`Context::planned`).
+
+use tilewise_core::kernel::{Language, Library};
+use tilewise_core::{CoopMatrix, DType};
+
+#[cfg(all(feature = "msl", not(target_family = "wasm")))]
+pub(crate) use tilewise_msl::{ENTRY, FILES, LIBRARY as BOTH, assemble};
+
+#[cfg(not(all(feature = "msl", not(target_family = "wasm"))))]
+pub(crate) use without::{ENTRY, FILES, LIBRARY as BOTH, assemble};
+
+/// What there is without the feature: no kernel in MSL, so that no pass is.
+#[cfg(not(all(feature = "msl", not(target_family = "wasm"))))]
+mod without {
+    use tilewise_core::plan::Pass;
+    pub(crate) use tilewise_shaders::LIBRARY;
+
+    pub(crate) const ENTRY: &str = "";
+    pub(crate) const FILES: &[(&str, &str)] = &[];
+
+    pub(crate) fn assemble(_: &Pass) -> String {
+        String::new()
+    }
+}
+
+/// Kernels in WGSL alone.
+pub(crate) const WGSL: &Library = &tilewise_shaders::LIBRARY;
+
+/// Kernels in both languages, where the feature `msl` is there.
+pub(crate) const ALL: &Library = &BOTH;
+
+/// The kernels for a device: `wanted` is [`ContextOptions::msl`](crate::ContextOptions::msl).
+pub(crate) fn library(
+    wanted: Option<bool>,
+    backend: wgpu::Backend,
+    features: wgpu::Features,
+    coop: &[CoopMatrix],
+) -> &'static Library {
+    if wanted.unwrap_or_else(|| suits(backend, features, coop)) { ALL } else { WGSL }
+}
+
+/// Whether a device is one that MSL kernels are for: through Metal, with wgpu's leave to pass MSL on, and with simdgroup matrices, which AMD's and Intel's GPUs
+/// in Macs have not.
+pub(crate) fn suits(backend: wgpu::Backend, features: wgpu::Features, coop: &[CoopMatrix]) -> bool {
+    let matrix = CoopMatrix { size: 8, operands: DType::F32, sums: DType::F32 };
+    has_msl(ALL)
+        && backend == wgpu::Backend::Metal
+        && features.contains(wgpu::Features::PASSTHROUGH_SHADERS)
+        && coop.contains(&matrix)
+}
+
+/// Whether there are kernels in MSL among them.
+pub(crate) fn has_msl(library: &Library) -> bool {
+    library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
+}
+
+/// What the driver's compiler says of a text that it refuses, which wgpu tells the log alone; none where it cannot be asked, or takes the text.
+pub(crate) fn words(device: &wgpu::Device, text: &str) -> Option<String> {
+    #[cfg(all(target_vendor = "apple", feature = "metal"))]
+    return crate::apple::compile(device, text).err();
+    #[cfg(not(all(target_vendor = "apple", feature = "metal")))]
+    {
+        let _ = (device, text);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wgpu::{Backend, Features};
+
+    const FLOATS: CoopMatrix = CoopMatrix { size: 8, operands: DType::F32, sums: DType::F32 };
+    const HALVES: CoopMatrix = CoopMatrix { operands: DType::F16, ..FLOATS };
+
+    #[test]
+    fn msl_is_for_metal_with_simdgroup_matrices() {
+        let all = Features::all();
+        let with_msl =
+            |wanted, backend, features, coop: &[CoopMatrix]| has_msl(library(wanted, backend, features, coop));
+        let there = has_msl(ALL);
+        assert_eq!(with_msl(None, Backend::Metal, all, &[HALVES, FLOATS]), there);
+        for (backend, features, coop) in [
+            (Backend::Vulkan, all, [FLOATS].as_slice()),
+            (Backend::Dx12, all, &[FLOATS]),
+            (Backend::Metal, all, &[]),
+            (Backend::Metal, all, &[HALVES]),
+            (Backend::Metal, all - Features::PASSTHROUGH_SHADERS, &[FLOATS]),
+        ] {
+            assert!(!with_msl(None, backend, features, coop), "{backend:?} {coop:?}");
+            assert!(!with_msl(Some(false), backend, features, coop));
+            assert_eq!(with_msl(Some(true), backend, features, coop), there);
+        }
+        assert!(!with_msl(Some(false), Backend::Metal, all, &[FLOATS]));
+        assert!(!has_msl(WGSL));
+    }
+}
