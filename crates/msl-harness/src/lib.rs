@@ -18,8 +18,11 @@
 //! threadgroup array, misaligned vectors, undefined arithmetic ([`Mode::Memory`]); lanes that do not meet where all must, and endless loops (in
 //! every mode). Simdgroups have 32 lanes.
 //!
-//! What it does not: it takes every barrier that orders threadgroup memory to order device memory as well, and what a shift by too much gives is
-//! masked, as MSL says. Mathematical functions are exact to an ulp, not Metal's fast ones. `constant` objects with members cannot be copied whole.
+//! What it does not: a barrier orders all memory or none. Where a kernel has `SHARED` arrays it must name `mem_threadgroup` to order anything, and
+//! orders device memory too; where it has none, it must name `mem_device`. Lanes of one index in threadgroups a multiple of 1024 lanes apart count as
+//! one thread, so that a race between them alone is missed. Loads whose result nobody uses are compiled away. A shift by too much is masked, as MSL
+//! says. Mathematical functions are exact to an ulp, not Metal's fast ones. Stricter than MSL: a `constant` struct cannot be copied whole, 16-bit
+//! types come from others only by name, and there are no literals of type `half`.
 
 mod compile;
 mod lint;
