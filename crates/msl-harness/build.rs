@@ -11,7 +11,9 @@ fn main() {
         println!("cargo::rerun-if-changed={what}");
     }
     println!("cargo::rerun-if-env-changed=TILEWISE_CLANG");
-    let clang = env::var("TILEWISE_CLANG").unwrap_or_else(|_| "clang++".into());
+    let named = env::var("TILEWISE_CLANG").ok();
+    let tried = named.is_some() || env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux");
+    let clang = named.unwrap_or_else(|| "clang++".into());
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     // Kernels that were compiled with what has changed; they are made anew as they are asked for.
     let _ = fs::remove_dir_all(out.join("kernels"));
@@ -20,6 +22,9 @@ fn main() {
     let version = Command::new(&clang).arg("--version").output();
     set("VERSION", &version.as_ref().map_or(String::new(), |it| first_line(&it.stdout)));
     let built = |races| match &version {
+        Ok(_) if !tried => {
+            Err("this has been tried on Linux only; TILEWISE_CLANG names a compiler to try it with".into())
+        }
         Ok(_) => compile(&clang, &out, races),
         Err(error) => Err(format!("{clang}: {error}")),
     };

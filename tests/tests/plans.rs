@@ -69,9 +69,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
 
 #[test]
 fn recorded_adapters() {
-    let bless = std::env::var("TILEWISE_BLESS").is_ok_and(|value| value == "1");
-    let mut changed = Vec::new();
-    for (name, caps) in RECORDED {
+    let texts = RECORDED.iter().map(|(name, caps)| {
         // As a context on such a device chooses.
         let library = if name.starts_with("apple-") { tilewise_msl::LIBRARY } else { tilewise_shaders::LIBRARY };
         let mut text = String::new();
@@ -79,7 +77,23 @@ fn recorded_adapters() {
             let plan = explain(&problem, &caps(), &library, None).unwrap_or_else(|error| format!("error: {error}\n"));
             writeln!(text, "== {title}\n{plan}").unwrap();
         }
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(format!("{name}.txt"));
+        (format!("{name}.txt"), text)
+    });
+    golden(texts);
+}
+
+/// Bytes, products, registers and expected rates of the MSL kernels, counted and modelled.
+#[test]
+fn estimates_of_msl_kernels() {
+    golden([("msl-estimates.md".to_owned(), tilewise_msl::estimate::report())]);
+}
+
+/// Compares texts with the files of those names, or writes these where that is asked for.
+fn golden(texts: impl IntoIterator<Item = (String, String)>) {
+    let bless = std::env::var("TILEWISE_BLESS").is_ok_and(|value| value == "1");
+    let mut changed = Vec::new();
+    for (name, text) in texts {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(&name);
         if bless {
             std::fs::write(&path, text).unwrap();
             continue;
@@ -89,7 +103,7 @@ fn recorded_adapters() {
             let line = golden.lines().zip(text.lines()).position(|(old, new)| old != new);
             let line = line.unwrap_or(golden.lines().count().min(text.lines().count()));
             let [old, new] = [&golden, &text].map(|text| text.lines().nth(line).unwrap_or("(end)").to_owned());
-            changed.push(format!("goldens/{name}.txt:{}\n  was {old}\n  is  {new}", line + 1));
+            changed.push(format!("goldens/{name}:{}\n  was {old}\n  is  {new}", line + 1));
         }
     }
     assert!(

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::clang;
 use crate::debian::{self, Apt};
 use crate::process::Result;
 
@@ -82,6 +83,9 @@ pub(crate) fn main() -> Result {
 /// `TILEWISE_REQUIRE` names is required as well.
 pub(crate) fn prepare() -> Result<Adapters> {
     let mut adapters = of_this_system()?;
+    if clang::prepare() {
+        adapters.require("msl");
+    }
     for word in env::var("TILEWISE_REQUIRE").unwrap_or_default().split(',').map(str::trim) {
         // `targets` is for check-targets: no adapter bears that name.
         if !matches!(word, "" | "targets") {

@@ -4,9 +4,11 @@ mod adapters;
 mod bench;
 mod budget;
 mod check_targets;
+mod clang;
 mod debian;
 mod mutate;
 mod process;
+mod sanitize_msl;
 mod suite;
 mod test;
 mod tidy;
@@ -50,6 +52,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Run the MSL kernels on the CPU under ThreadSanitizer, AddressSanitizer and UndefinedBehaviorSanitizer.
+    SanitizeMsl {
+        /// Arguments of the program; `--help` lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Run the device tests on this machine's hardware and record the outcome; or pack them for a machine without Rust.
     Suite(suite::Options),
     /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe without argument.
@@ -70,6 +78,7 @@ fn main() -> ExitCode {
         Task::Bench { args } => bench::main(args),
         Task::Tune { args } => tune::main(args),
         Task::Mutate { args } => mutate::main(args),
+        Task::SanitizeMsl { args } => sanitize_msl::main(args),
         Task::Suite(options) => suite::main(options),
         Task::Tidy => tidy::main(),
         Task::Budget => budget::main(),

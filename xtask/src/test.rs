@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::adapters::{self, Adapters};
 use crate::check_targets::{self, Outcome};
 use crate::process::{Result, build_program, cargo, run, tee};
-use crate::{budget, mutate, tidy};
+use crate::{budget, mutate, sanitize_msl, tidy};
 
 /// What selects the same build of the dependencies everywhere.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
@@ -40,6 +40,7 @@ pub(crate) fn main(options: &Options) -> Result {
     }
     let results = report.step("tests", || tests(&adapters, &options.args))?;
     if !options.quick {
+        report.step("MSL, sanitized", || sanitize_msl::main(&[]))?;
         report.step("mutants", || mutate::main(&[]))?;
         demos(&mut report, &adapters)?;
         report.step("crate budget", budget::main)?;

@@ -3,7 +3,7 @@
 mod rates;
 mod recorded;
 
-pub use rates::Rates;
+pub use rates::{COPIED, Rates};
 pub use recorded::{RECORDED, Recorded};
 
 use crate::problem::DType;

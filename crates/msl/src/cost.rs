@@ -1,7 +1,7 @@
 //! What each mainloop is expected to cost, as data by GPU family and size. None of it is measured here: the shares are those that others have published for
 //! kernels of the same shape (`SHARES`), put into the models that the WGSL kernels' costs were fitted with.
 
-use crate::mainloops::constant;
+use crate::mainloops::{SIMD, constant};
 use tilewise_core::kernel::Variant;
 use tilewise_core::{Caps, DType, Format, Problem};
 use tilewise_shaders::cost::{Shares, few, tiled};
@@ -48,19 +48,15 @@ pub(crate) fn tile_cost(problem: &Problem, caps: &Caps, variant: &Variant, split
         Generation::Early => usize::from(half(problem.a.format) && half(problem.b.format)),
     };
     let shares = SHARES.iter().find(|(name, _)| *name == variant.name).map_or([0.5; 4], |(_, shares)| *shares);
-    let shares = Shares {
-        arithmetic: shares[column],
-        invocations: 384.0,
-        latency: 1.0,
-        bandwidth: 0.9,
-        start: 16.0,
-        passed: 1.0,
-    };
+    // What a late generation's only simdgroup of a threadgroup reads again comes from its core's own cache.
+    let passed = if column == 3 && variant.threads == SIMD { 0.2 } else { 0.6 };
+    let (arithmetic, invocations) = (shares[column], 256.0);
+    let shares = Shares { arithmetic, invocations, latency: 1.0, bandwidth: 0.95, start: 30.0, passed };
     tiled(problem, caps, variant, splits, shares)
 }
 
 /// Of the time that the model gives to WGSL kernels of few rows: an assumption, that `simd_sum` in place of a tree through memory is worth a little.
-const BY_HAND: f64 = 0.95;
+const BY_HAND: f64 = 0.93;
 
 /// Each thread sums FEW × LINES.
 pub(crate) fn gemv_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {

@@ -3,7 +3,7 @@
 use crate::KERNELS;
 use crate::mainloops::{constant, staged_bytes};
 use std::fmt::Write;
-use tilewise_core::caps::RECORDED;
+use tilewise_core::caps::{COPIED, RECORDED};
 use tilewise_core::kernel::{KernelDef, Variant};
 use tilewise_core::{Caps, DType, Format, Operand, Problem, QuantFormat};
 
@@ -18,7 +18,8 @@ pub struct Estimate {
     pub threadgroup_bytes: u32,
     /// 32-bit registers of a thread that hold sums and operands at the same time; addresses and counters come on top.
     pub registers: u32,
-    /// Of what the roofline allows on each of [`CHIPS`]: the time that its arithmetic or its memory would take at least, by the time that the planner expects.
+    /// Of what the roofline of published rates allows on each of [`CHIPS`]: the time that its arithmetic or its memory would take at least, by the time that
+    /// the planner expects.
     pub roofline: [f64; CHIPS.len()],
 }
 
@@ -56,7 +57,8 @@ pub fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Est
             let caps = caps(chip);
             let rates = caps.rates();
             let once = bytes(problem.a.format, m * k) + bytes(problem.b.format, k * n) + bytes(problem.c.format, m * n);
-            let least = (problem.flops() / (rates.cores * rates.core_flops)).max(once as f64 / rates.bandwidth);
+            let published = rates.bandwidth / COPIED;
+            let least = (problem.flops() / (rates.cores * rates.core_flops)).max(once as f64 / published);
             least / (kernel.cost)(problem, &caps, variant, 1)
         }),
     }
@@ -89,7 +91,8 @@ pub fn report() -> String {
     for kernel in KERNELS {
         for variant in kernel.variants {
             for (name, problem) in problems() {
-                if (kernel.admit)(&problem, variant).is_err() {
+                let few = problem.m.min(problem.n) <= 16;
+                if (kernel.admit)(&problem, variant).is_err() || few != variant.eights {
                     continue;
                 }
                 let estimate = estimate(kernel, variant, &problem);

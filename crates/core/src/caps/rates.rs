@@ -17,7 +17,7 @@ pub struct Rates {
 }
 
 /// Of the published bandwidth of memory, what a copy moves: as measured on an H200, 4.0 of 4.8 TB/s.
-const COPIED: f64 = 0.83;
+pub const COPIED: f64 = 0.83;
 
 /// A known chip: part of its name, cores, f32 TFLOP/s of all of them, GB/s that a copy moves.
 type Known = (&'static str, f64, f64, f64);

@@ -1,0 +1,46 @@
+//! clang with its sanitizers, which the harness of MSL kernels compiles with: found, or installed where it may.
+
+use std::process::{Command, Stdio};
+
+use crate::debian::Apt;
+use crate::process::Result;
+
+/// Whether MSL kernels can be run on this machine's CPU, with sanitizers too. That has been tried on Linux only.
+pub(crate) fn prepare() -> bool {
+    if !cfg!(target_os = "linux") {
+        return false;
+    }
+    if works() {
+        return true;
+    }
+    match Apt::open().and_then(|apt| install(&apt)) {
+        Ok(()) => works(),
+        Err(why) => {
+            println!("no clang with sanitizers, and it is not installed: {why}");
+            false
+        }
+    }
+}
+
+/// Debian's clang leaves the sanitizers' runtimes and what names lines in their reports to other packages, by version.
+fn install(apt: &Apt) -> Result {
+    println!("clang, which compiles the MSL kernels for the CPU, is missing");
+    apt.install(&["clang", "llvm"], None)?;
+    let version = Command::new("clang++").arg("-dumpversion").output().map_err(|error| error.to_string())?;
+    let version = String::from_utf8_lossy(&version.stdout);
+    let major = version.split('.').next().unwrap_or_default().trim();
+    apt.install(&[&format!("libclang-rt-{major}-dev")], None)
+}
+
+/// Whether clang links a program with each sanitizer.
+fn works() -> bool {
+    let links = |sanitizer: &str| {
+        let mut command = Command::new("clang++");
+        command.args(["-x", "c++", "-", "-o", "/dev/null", sanitizer]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
+        std::io::Write::write_all(&mut child.stdin.take()?, b"int main() {}").ok()?;
+        Some(child.wait().ok()?.success())
+    };
+    ["-fsanitize=thread", "-fsanitize=address,undefined"].into_iter().all(|sanitizer| links(sanitizer) == Some(true))
+}
