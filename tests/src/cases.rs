@@ -92,7 +92,7 @@ pub fn edges_in_few_texts(table: Table, a: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.kernels() {
         for (i, layout) in LAYOUTS.into_iter().enumerate() {
-            let vectors = (i + a) % 2 == 0;
+            let vectors = (i + a).is_multiple_of(2);
             let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
             let sizes = if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
             for (j, size) in sizes.into_iter().enumerate() {
