@@ -66,7 +66,7 @@ impl fmt::Display for Adapter {
             let CoopMatrix { size, operands, sums } = product;
             write!(f, " {size}x{size} {operands} to {sums}")?;
         }
-        Ok(())
+        if self.description.msl { write!(f, ", MSL") } else { Ok(()) }
     }
 }
 

@@ -19,6 +19,9 @@ pub struct Kernel {
 pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
     let mut fitting = Vec::new();
     let library = adapter.context.library();
+    if adapter.description.backend == "metal" && !adapter.description.msl {
+        eprintln!("skipped: kernels in MSL on {}: it lists no simdgroup matrices", adapter.name());
+    }
     for kernel in library.kernels {
         for variant in kernel.variants {
             let name = format!("{}/{}", kernel.name, variant.name);

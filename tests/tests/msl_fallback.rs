@@ -191,6 +191,23 @@ fn a_named_kernel_is_an_error() {
     }
 }
 
+/// What a lost device brings about is not held against MSL.
+#[test]
+fn a_lost_device_is_no_refusal() {
+    for adapter in refusing() {
+        let lines = said(|| {
+            let context = open(adapter, Some(true), None);
+            let product = Product::new(&context, DType::F32, [1, 128, 256], true);
+            context.device().unwrap().destroy();
+            let error = product.gemm().run().unwrap_err();
+            assert!(matches!(error, Error::DeviceLost(_)), "{error}");
+            let error = context.warm_up(&[product.gemm().problem().unwrap()]).unwrap_err();
+            assert!(matches!(error, Error::DeviceLost(_)), "{error}");
+        });
+        assert!(lines.iter().all(|line| !line.contains("is refused by")), "{lines:?}");
+    }
+}
+
 #[test]
 fn the_tuner_times_what_runs() {
     for adapter in refusing() {

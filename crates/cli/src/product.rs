@@ -81,8 +81,9 @@ pub(crate) struct Measured {
 impl Measured {
     /// Runs `gemm`, and takes its time.
     pub(crate) fn run(context: &Context, gemm: &Gemm<'_>) -> Result<Self> {
-        let plan = gemm.plan()?;
         let (c, timing) = gemm.run_timed_blocking()?;
+        // Afterwards it is known what runs.
+        let plan = gemm.plan()?;
         let kernel = match plan.choice {
             _ if context.is_cpu() => CPU_KERNEL.into(),
             Some(choice) => choice.to_string(),

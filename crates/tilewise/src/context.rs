@@ -162,9 +162,9 @@ impl Context {
 
     /// A context on a device and queue of the caller's, made with whatever features and limits; [`required_features`](crate::required_features) and
     /// [`required_limits`](crate::required_limits) say what is best asked for. The device's error handlers are left as they are, so that a lost device
-    /// shows only where it fails an operation. Matrix units stay unused, because a device does not tell what they are: [`from_adapter`](Self::from_adapter)
-    /// does, and so with kernels in MSL. Of the environment, what [`ContextOptions`] says of kernels, matrix units and MSL holds here too; files are neither
-    /// read nor written.
+    /// shows only where it fails an operation. Matrix units, and with them kernels in MSL, stay unused, because a device does not tell of them:
+    /// [`from_adapter`](Self::from_adapter) does. Of the environment, what [`ContextOptions`] says of kernels, matrix units and MSL holds here too; files are
+    /// neither read nor written.
     pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Context {
         Self::on_gpu(Gpu::new(device, queue, None), Vec::new(), &ContextOptions::without_files())
     }

@@ -1,6 +1,7 @@
 //! What is only shown: `tilewise info`, `tilewise plan`, `tilewise demo`.
 
 use crate::bench::{Bench, adapters};
+use tilewise_tests::program::text;
 
 #[test]
 fn info_lists_the_cpu_executor_and_every_adapter() {
@@ -12,7 +13,11 @@ fn info_lists_the_cpu_executor_and_every_adapter() {
         for key in ["name", "backend", "driver", "caps", "kernels"] {
             assert!(!adapter[key].is_null(), "no {key} in {adapter}");
         }
-        assert!(!adapter["kernels"].as_array().unwrap().is_empty(), "{adapter}");
+        let kernels = adapter["kernels"].as_array().unwrap();
+        assert!(!kernels.is_empty(), "{adapter}");
+        let in_msl = kernels.iter().any(|kernel| kernel["name"].as_str().unwrap().starts_with("msl-"));
+        assert_eq!(adapter["msl"], in_msl, "{adapter}");
+        assert!(!in_msl || adapter["backend"] == "metal", "{adapter}");
     }
     let text = bench.succeed("info");
     for adapter in list {
@@ -41,6 +46,43 @@ fn plans_name_a_kernel_and_the_reasons_against_the_others() {
     assert!(bench.fail(1, "plan 9999999999 9999999999 9999999999 --caps browser").contains("9999999999"));
     for adapter in adapters() {
         bench.succeed(&format!("plan 64 64 64 --adapter {adapter}"));
+    }
+}
+
+#[test]
+fn apples_adapters_are_planned_for_in_both_languages() {
+    let bench = Bench::new();
+    for (caps, in_msl) in [("apple-m1", true), ("apple-m4-max", true), ("nvidia-h200", false), ("browser", false)] {
+        let plan = bench.succeed(&format!("plan 512 384 1536 --caps {caps}"));
+        assert!(plan.contains("  simt/") && plan.contains("  msl-gemm/") == in_msl, "{plan}");
+    }
+    let plan = bench.succeed("plan 512 384 1536 --caps apple-m1 --kernel msl-gemm/64x64x16");
+    assert!(plan.contains("chosen  msl-gemm/64x64x16"), "{plan}");
+    assert!(bench.fail(1, "plan 5 6 7 --caps nvidia-h200 --kernel msl-gemm").contains("msl-gemm"));
+}
+
+/// `TILEWISE_NO_MSL`: what does not compile is said, and the report names what has run.
+#[test]
+fn msl_where_it_does_not_compile() {
+    let bench = Bench::new();
+    bench.npy("a.npy", &[1, 256], &[1.0; 256]);
+    bench.npy("b.npy", &[256, 128], &[2.0; 256 * 128]);
+    for adapter in adapters().into_iter().filter(|adapter| *adapter != "cpu") {
+        for (value, refused) in [("0", 1), ("1", 0), ("", 0)] {
+            let line = format!("matmul a.npy b.npy -o c.npy --check --adapter {adapter}");
+            let output = bench
+                .command(&line)
+                .envs([("TILEWISE_NO_MSL", value), ("RUST_LOG", "tilewise=warn")])
+                .output()
+                .unwrap();
+            let [report, said] = [&output.stdout, &output.stderr].map(|bytes| text(bytes));
+            assert!(
+                output.status.success() && report.contains("\nkernel   ") && !report.contains("msl-"),
+                "{report}{said}"
+            );
+            assert_eq!(said.matches("is refused by").count(), refused, "TILEWISE_NO_MSL={value}: {said}");
+            assert_eq!(bench.read_npy("c.npy"), (vec![1, 128], vec![512.0; 128]));
+        }
     }
 }
 

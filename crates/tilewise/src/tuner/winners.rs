@@ -226,6 +226,19 @@ mod tests {
         assert_eq!(Fnv::of("foobar"), 0x8594_4171_f739_67e8);
     }
 
+    #[cfg(feature = "msl")]
+    #[test]
+    fn kernels_in_msl_are_another_file_and_another_hash() {
+        let info = |library| {
+            let info = wgpu::AdapterInfo::new(wgpu::DeviceType::IntegratedGpu, wgpu::Backend::Metal);
+            Kept::new(Path::new("cache"), &info, library)
+        };
+        let [wgsl, all] = [msl::WGSL, msl::ALL].map(info);
+        assert_ne!(wgsl.header[2], all.header[2]);
+        assert_eq!(wgsl.header[2], format!("{:016x}", kernels(msl::WGSL)));
+        assert!(all.path.to_string_lossy().ends_with("-msl.txt") && !wgsl.path.to_string_lossy().ends_with("-msl.txt"));
+    }
+
     #[test]
     fn there_and_back() {
         for entries in [entries(), Entries::new()] {
