@@ -83,8 +83,17 @@ inline uint linear_id(uint3 threadgroup_at, constant Params &params) {
     return threadgroup_at.y * params.grid_x + threadgroup_at.x;
 }
 
+// Unless it is said how many threads there will be, a kernel of many registers may turn out to allow fewer. A simdgroup fits always, and Apple's compiler was
+// seen to miscompile where just 32 were asked for.
+#if THREADS_LAUNCHED > 32
+#define LIMIT [[max_total_threads_per_threadgroup(THREADS_LAUNCHED)]]
+#else
+#define LIMIT
+#endif
+
 // An entry point: the one of its text. `buffers` are those that its parts name for themselves.
 #define KERNEL(buffers)                                                                                                                 \
-    kernel void tilewise_main(constant Params &params [[buffer(PARAMS_SLOT)]] SCHEDULE_ARGUMENTS buffers,                                    \
-                              uint3 threadgroup_at [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],      \
-                              uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+    LIMIT kernel void tilewise_main(constant Params &params [[buffer(PARAMS_SLOT)]] SCHEDULE_ARGUMENTS buffers,                         \
+                                    uint3 threadgroup_at [[threadgroup_position_in_grid]],                                              \
+                                    uint thread_index [[thread_index_in_threadgroup]],                                                  \
+                                    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])

@@ -3,7 +3,7 @@
 //! 1. Whole files are concatenated, in the order of the parts.
 //! 2. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by the operand's name.
 //!
-//! Before them stand the constants of all parts, and the slot of every buffer as `NAME_SLOT`.
+//! Before them stand the constants of all parts, the number of threads that are launched, and the slot of every buffer as `NAME_SLOT`.
 
 use crate::files::FILES;
 use std::fmt::Write;
@@ -27,6 +27,7 @@ pub fn assemble(pass: &Pass) -> String {
 /// As [`assemble`] panics, in words.
 pub fn assemble_with<'a>(pass: &Pass, replaced: impl Fn(&str) -> Option<&'a str>) -> Result<String, String> {
     let mut text = constants(pass)?;
+    let _ = writeln!(text, "#define THREADS_LAUNCHED {}", pass.threads);
     let roles = pass.bindings.iter().map(|binding| binding.role);
     for (role, slot) in std::iter::once(Role::Params).chain(roles).zip(0..) {
         let _ = writeln!(text, "#define {}_SLOT {slot}", role.name().to_uppercase().replace(' ', "_"));
