@@ -6,35 +6,54 @@ constexpr constant uint MATRICES_M = BM / 8;
 constexpr constant uint MATRICES_N = BN / 8;
 
 using Staged = Common<A_Format::Element, B_Format::Element>::Type;
+using Matrix = simdgroup_matrix<Staged, 8, 8>;
 
-// A matrix as it lies in device memory, if it lies there.
-template <typename T, uint Width>
-inline bool loaded(thread simdgroup_matrix<T, 8, 8> &matrix, Dense<T, Width> format, uint i, uint ld, bool transposed) {
-    simdgroup_load(matrix, format.data + i, ld, ulong2(0, 0), transposed);
-    return true;
+// Whether an operand's elements lie in memory as they are multiplied.
+template <typename Format>
+struct Lies {
+    static constexpr constant bool READY = false;
+};
+template <uint Width>
+struct Lies<Dense<Staged, Width>> {
+    static constexpr constant bool READY = true;
+};
+constexpr constant bool READY = Lies<A_Format>::READY && Lies<B_Format>::READY;
+
+// The matrix at (x, k), all of which lies ready. Lines along K are its rows if `Rows` says so.
+template <bool Rows, typename Side, uint Width>
+inline void load_ready(thread Matrix &matrix, thread const Side &side, Dense<Staged, Width> format, uint x, uint k) {
+    simdgroup_load(matrix, format.data + side.index(x, k), side.ld, ulong2(0, 0), Rows != Side::ALONG_K);
 }
 
-template <typename T, typename Format>
-inline bool loaded(thread simdgroup_matrix<T, 8, 8> &, Format, uint, uint, bool) {
-    return false;
+template <bool Rows, typename Side, typename Format>
+inline void load_ready(thread Matrix &, thread const Side &, Format, uint, uint) {
 }
 
-// The matrix at (x, k) of an operand, with lines along K as its rows if `rows` says so. What lies at or beyond x_end or k_end is 0 and never read.
-template <typename Side>
-inline void load(thread simdgroup_matrix<Staged, 8, 8> &matrix, thread const Side &side, uint x, uint x_end, uint k, uint k_end, bool rows,
-                 threadgroup Staged *corner, uint lane) {
-    const bool whole = x + 8 <= x_end && k + 8 <= k_end;
-    if (whole && loaded(matrix, side.format, side.index(x, k), side.ld, rows != Side::ALONG_K)) {
+// The matrix at (x, k), or what there is of it: what lies at or beyond x_end or k_end is 0 and never read.
+template <bool Rows, typename Side>
+inline void load(thread Matrix &matrix, thread const Side &side, uint x, uint x_end, uint k, uint k_end, threadgroup Staged *corner, uint lane) {
+    if (READY && x + 8 <= x_end && k + 8 <= k_end) {
+        load_ready<Rows>(matrix, side, side.format, x, k);
         return;
     }
     for (uint at = lane; at < 64; at += SIMD) {
-        const uint at_x = x + at / 8;
-        const uint at_k = k + at % 8;
+        const uint at_x = x + (Rows ? at / 8 : at % 8);
+        const uint at_k = k + (Rows ? at % 8 : at / 8);
         corner[at] = at_x < x_end && at_k < k_end ? Staged(side.load(at_x, at_k)) : Staged(0.0f);
     }
     simdgroup_barrier(mem_flags::mem_threadgroup);
-    simdgroup_load(matrix, corner, 8, ulong2(0, 0), !rows);
+    simdgroup_load(matrix, corner, 8);
     simdgroup_barrier(mem_flags::mem_threadgroup);
+}
+
+inline void multiply(thread simdgroup_float8x8 (&sums)[MATRICES_M][MATRICES_N], thread Matrix (&rows)[MATRICES_M], thread Matrix (&columns)[MATRICES_N]) {
+#pragma unroll
+    for (uint i = 0; i < MATRICES_M; i += 1) {
+#pragma unroll
+        for (uint j = 0; j < MATRICES_N; j += 1) {
+            simdgroup_multiply_accumulate(sums[i][j], rows[i], columns[j], sums[i][j]);
+        }
+    }
 }
 
 KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
@@ -49,6 +68,8 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     const B_Side b = B_SIDE(tile.group);
 
     simdgroup_float8x8 sums[MATRICES_M][MATRICES_N];
+    Matrix rows[MATRICES_M];
+    Matrix columns[MATRICES_N];
 #pragma unroll
     for (uint i = 0; i < MATRICES_M; i += 1) {
 #pragma unroll
@@ -56,24 +77,31 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
             sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
         }
     }
-    for (uint k = tile.k; k < tile.k_end; k += 8) {
-        simdgroup_matrix<Staged, 8, 8> rows[MATRICES_M];
-        simdgroup_matrix<Staged, 8, 8> columns[MATRICES_N];
+    uint k = tile.k;
+    // Without a test in the way of every load, which would make each wait for the one before.
+    if (READY && tile.row + BM <= tile.row_end && tile.col + BN <= params.n) {
+        for (; k + 8 <= tile.k_end; k += 8) {
+#pragma unroll
+            for (uint i = 0; i < MATRICES_M; i += 1) {
+                load_ready<true>(rows[i], a, a.format, tile.row + i * 8, k);
+            }
+#pragma unroll
+            for (uint j = 0; j < MATRICES_N; j += 1) {
+                load_ready<false>(columns[j], b, b.format, tile.col + j * 8, k);
+            }
+            multiply(sums, rows, columns);
+        }
+    }
+    for (; k < tile.k_end; k += 8) {
 #pragma unroll
         for (uint i = 0; i < MATRICES_M; i += 1) {
-            load(rows[i], a, tile.row + i * 8, tile.row_end, k, tile.k_end, true, corner, lane);
+            load<true>(rows[i], a, tile.row + i * 8, tile.row_end, k, tile.k_end, corner, lane);
         }
 #pragma unroll
         for (uint j = 0; j < MATRICES_N; j += 1) {
-            load(columns[j], b, tile.col + j * 8, params.n, k, tile.k_end, false, corner, lane);
+            load<false>(columns[j], b, tile.col + j * 8, params.n, k, tile.k_end, corner, lane);
         }
-#pragma unroll
-        for (uint i = 0; i < MATRICES_M; i += 1) {
-#pragma unroll
-            for (uint j = 0; j < MATRICES_N; j += 1) {
-                simdgroup_multiply_accumulate(sums[i][j], rows[i], columns[j], sums[i][j]);
-            }
-        }
+        multiply(sums, rows, columns);
     }
 
     const auto end = END;

@@ -21,7 +21,8 @@ struct Panel {
     static constexpr constant uint WIDTH = Side::Format::WIDTH;
     static constexpr constant uint UNITS = LENGTH / WIDTH;
 
-    // The slice that starts at (x, k). What lies at or beyond x_end or k_end is 0 and never read.
+    // The slice that starts at (x, k), which is whole, or what there is of it: what lies at or beyond x_end or k_end is 0 and never read.
+    template <bool Whole>
     static void fill(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end, uint k, uint k_end, uint thread_index) {
         for (uint unit = thread_index; unit < LINES * UNITS; unit += THREADS) {
             const uint line = unit / UNITS;
@@ -29,7 +30,7 @@ struct Panel {
             const uint to_x = x + (Side::ALONG_K ? line : at);
             const uint to_k = k + (Side::ALONG_K ? at : line);
             threadgroup Staged *to = panel + line * LD + at;
-            if (to_x < x_end && to_k < k_end) {
+            if (Whole || (to_x < x_end && to_k < k_end)) {
                 side.format.stage(side.index(to_x, to_k), to);
             } else {
 #pragma unroll
@@ -63,6 +64,7 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     const B_Side b = B_SIDE(tile.group);
     const uint m_at = simdgroup / SIMDGROUPS_N * MATRICES_M * 8;
     const uint n_at = simdgroup % SIMDGROUPS_N * COLUMNS;
+    const bool inside = tile.row + BM <= tile.row_end && tile.col + BN <= params.n;
 
     simdgroup_float8x8 sums[MATRICES_M][MATRICES_N];
 #pragma unroll
@@ -73,8 +75,14 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
         }
     }
     for (uint k = tile.k; k < tile.k_end; k += BK) {
-        A_Panel::fill(a_panel, a, tile.row, tile.row_end, k, tile.k_end, thread_index);
-        B_Panel::fill(b_panel, b, tile.col, params.n, k, tile.k_end, thread_index);
+        // A test in the way of every load would make each wait for the one before.
+        if (inside && k + BK <= tile.k_end) {
+            A_Panel::fill<true>(a_panel, a, tile.row, tile.row_end, k, tile.k_end, thread_index);
+            B_Panel::fill<true>(b_panel, b, tile.col, params.n, k, tile.k_end, thread_index);
+        } else {
+            A_Panel::fill<false>(a_panel, a, tile.row, tile.row_end, k, tile.k_end, thread_index);
+            B_Panel::fill<false>(b_panel, b, tile.col, params.n, k, tile.k_end, thread_index);
+        }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
         for (uint kk = 0; kk < BK; kk += 8) {
