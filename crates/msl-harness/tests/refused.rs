@@ -60,6 +60,7 @@ fn what_metal_lacks() {
     refused("memcpy(x, x, 4);", "memcpy");
     refused("simdgroup_matrix<int, 8, 8> m;", "floating point alone");
     refused("simdgroup_matrix<float, 4, 4> m;", "8 by 8");
+    refused("simdgroup_float8x8 m(0); simdgroup_load(m, x, 8, ulong2(0, 0), x[0] > 0);", "transpose must be a constant");
     refused("simdgroup_half8x8 s(half(0)); simdgroup_float8x8 m(0); simdgroup_multiply(s, m, m);", "operands");
     refused("uint unused = n;", "unused");
     refused("if constexpr (true) { x[0] = 1; }", "if");
