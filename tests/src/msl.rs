@@ -80,7 +80,8 @@ impl Kernels {
     fn get(&self, text: &str, mode: Mode) -> Result<Kernel, Failure> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
         let compiled = known.unwrap_or_else(|| {
-            let compiled = Kernel::compile(text, mode);
+            let lacking = harness::lint(text);
+            let compiled = if lacking.is_empty() { Kernel::compile(text, mode) } else { Err(lacking.join("\n")) };
             self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned(), compiled.clone());
             compiled
         });

@@ -37,6 +37,7 @@ pub fn lint(text: &str) -> Vec<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
     found.extend(linter.pointers());
     found.extend(linter.words());
+    found.extend(linter.globals());
     found.extend(linter.structure());
     found.sort_by_key(|it| it.0);
     found.into_iter().map(|(line, what)| format!("line {line}: {what}")).collect()
@@ -178,6 +179,31 @@ impl<'a> Linter<'a> {
                 let source = &self.text[self.tokens[start].start..last.start + last.word.len()];
                 found.push((last.line, format!("`{source}`: no address space")));
             }
+        }
+        found
+    }
+
+    /// Variables outside functions live in `constant` memory, and say so.
+    fn globals(&self) -> Vec<(usize, String)> {
+        let (mut found, mut depth, mut first) = (Vec::new(), 0usize, 0);
+        for (i, token) in self.tokens.iter().enumerate() {
+            match token.word {
+                "{" | "(" => depth += 1,
+                "}" | ")" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            let ends = depth == 0 && matches!(token.word, ";" | "}");
+            if !ends {
+                continue;
+            }
+            let words = self.tokens[first..i].iter().map(|token| token.word);
+            let before: Vec<&str> = words.take_while(|word| !matches!(*word, "=" | "{" | "(")).collect();
+            let value = self.tokens[first..i].get(before.len()).is_some_and(|token| token.word == "=");
+            let begins = before.first().is_some_and(|word| SPECIFIERS.contains(word) || SCALARS.contains(word));
+            if value && begins && before[0] != "auto" && !before.contains(&"constant") {
+                found.push((self.tokens[first].line, format!("{} is a variable without `constant`", before.join(" "))));
+            }
+            first = i + 1;
         }
         found
     }

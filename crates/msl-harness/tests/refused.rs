@@ -60,7 +60,10 @@ fn what_metal_lacks() {
     refused("memcpy(x, x, 4);", "memcpy");
     refused("simdgroup_matrix<int, 8, 8> m;", "floating point alone");
     refused("simdgroup_matrix<float, 4, 4> m;", "8 by 8");
-    refused("simdgroup_float8x8 m(0); simdgroup_load(m, x, 8, ulong2(0, 0), x[0] > 0);", "transpose must be a constant");
+    refused(
+        "simdgroup_float8x8 m(0); simdgroup_load(m, x, 8, ulong2(0, 0), x[0] > 0);",
+        "transpose must be a constant",
+    );
     refused("simdgroup_half8x8 s(half(0)); simdgroup_float8x8 m(0); simdgroup_multiply(s, m, m);", "operands");
     refused("uint unused = n;", "unused");
     refused("if constexpr (true) { x[0] = 1; }", "if");
@@ -93,6 +96,21 @@ fn signatures_are_whole() {
         assert!(error("uint3 x [[thread_index_in_simdgroup]]").contains("does not have"));
         assert!(error("float x [[thread_index_in_simdgroup]]").contains("does not have"));
         assert!(Kernel::compile("void f() {}", Mode::Plain).unwrap_err().contains("no entry point"));
+    }
+}
+
+#[test]
+fn variables_without_constant() {
+    for (text, name) in [("float q = 1;", "float q"), ("constexpr uint W = 3;", "constexpr uint W")] {
+        assert_eq!(lint(text), [format!("line 1: {name} is a variable without `constant`")]);
+    }
+    for fine in [
+        "constexpr constant uint W = 3;",
+        "using T = float;",
+        "template <uint N> struct S { static constexpr constant uint M = N; };\nuint f(uint a) { uint b = a; return b; }",
+        "inline uint f(uint a = 3) { return a; }",
+    ] {
+        assert_eq!(lint(fine), Vec::<String>::new(), "{fine}");
     }
 }
 

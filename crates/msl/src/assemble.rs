@@ -40,7 +40,7 @@ pub fn assemble_with<'a>(pass: &Pass, replaced: impl Fn(&str) -> Option<&'a str>
     Ok(text)
 }
 
-/// The constants of all parts, each once.
+/// The constants of all parts, each once. No header has been included yet, so that some systems do not know `uint`.
 fn constants(pass: &Pass) -> Result<String, String> {
     let mut known: Vec<(String, u32)> = Vec::new();
     for part in &pass.parts {
@@ -53,7 +53,7 @@ fn constants(pass: &Pass) -> Result<String, String> {
             }
         }
     }
-    Ok(known.iter().map(|(name, value)| format!("constexpr constant uint {name} = {value};\n")).collect())
+    Ok(known.iter().map(|(name, value)| format!("constexpr constant unsigned int {name} = {value};\n")).collect())
 }
 
 #[cfg(test)]
@@ -74,8 +74,8 @@ mod tests {
     fn constants_and_slots_stand_first() {
         let text = text();
         for line in [
-            "constexpr constant uint BM = 32;",
-            "constexpr constant uint B_WIDTH = 8;",
+            "constexpr constant unsigned int BM = 32;",
+            "constexpr constant unsigned int B_WIDTH = 8;",
             "#define PARAMS_SLOT 0",
             "#define C_SLOT 3",
         ] {

@@ -1,10 +1,16 @@
 //! The MSL kernels on CPUs with sanitizers looking on; `cargo xtask sanitize-msl` runs it.
 
 use clap::Parser;
+use std::collections::HashSet;
+use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
+use tilewise_msl::assemble;
 use tilewise_msl_harness::{Lanes, Mode, available};
+use tilewise_tests::Case;
 use tilewise_tests::cases::{MSL, watched};
 use tilewise_tests::msl::{Options, device, run_all};
+use tilewise_tests::sanitized::planned;
 
 /// Runs every MSL kernel with ThreadSanitizer (races in threadgroup and device memory, between the lanes of a simdgroup too), then with AddressSanitizer
 /// and UndefinedBehaviorSanitizer (indices beyond any buffer or array).
@@ -20,6 +26,9 @@ struct Args {
     /// A thread of the machine's for every lane, in place of lanes that take turns.
     #[arg(long)]
     threads: bool,
+    /// Run nothing, and write every text into this folder, for Apple's compiler: `xcrun metal -std=metal3.1 -c FILE`.
+    #[arg(long, value_name = "FOLDER")]
+    texts: Option<std::path::PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -29,6 +38,18 @@ fn main() -> ExitCode {
     if cases.is_empty() {
         eprintln!("error: no kernel's name contains {:?}", args.kernel);
         return ExitCode::FAILURE;
+    }
+    if let Some(folder) = &args.texts {
+        return match write_texts(&cases, folder) {
+            Ok(count) => {
+                println!("{count} texts in {}", folder.display());
+                ExitCode::SUCCESS
+            }
+            Err(why) => {
+                eprintln!("error: {}: {why}", folder.display());
+                ExitCode::FAILURE
+            }
+        };
     }
     let lanes = if args.threads { Lanes::Threads } else { Lanes::Fibers };
     let mut failed = false;
@@ -43,4 +64,20 @@ fn main() -> ExitCode {
         }
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Writes each text of the cases once, and counts them.
+fn write_texts(cases: &[Case], folder: &Path) -> Result<usize, Box<dyn Error>> {
+    std::fs::create_dir_all(folder)?;
+    let mut known = HashSet::new();
+    for case in cases {
+        let plan = planned(case, &device()).map_err(|failure| failure.to_string())?;
+        for text in plan.passes.iter().map(assemble) {
+            let number = known.len();
+            if known.insert(text.clone()) {
+                std::fs::write(folder.join(format!("{number:03}.metal")), text)?;
+            }
+        }
+    }
+    Ok(known.len())
 }

@@ -24,7 +24,12 @@ struct Panel {
     // The slice that starts at (x, k), which is whole, or what there is of it: what lies at or beyond x_end or k_end is 0 and never read.
     template <bool Whole>
     static void fill(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end, uint k, uint k_end, uint thread_index) {
-        for (uint unit = thread_index; unit < LINES * UNITS; unit += THREADS) {
+#pragma unroll
+        for (uint first = 0; first < LINES * UNITS; first += THREADS) {
+            const uint unit = first + thread_index;
+            if (LINES * UNITS % THREADS != 0 && unit >= LINES * UNITS) {
+                break;
+            }
             const uint line = unit / UNITS;
             const uint at = unit % UNITS * WIDTH;
             const uint to_x = x + (Side::ALONG_K ? line : at);

@@ -3,6 +3,7 @@
 
 // LINES × SIMDGROUPS and FEW are the tile: along N and M, or along M and N where MANY_ROWS says so.
 constexpr constant uint SUMS = LINES * FEW;
+static_assert(SUMS <= SIMD, "a lane for each sum");
 
 // A range of the axis that is not K.
 struct Range {
@@ -46,14 +47,17 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     } else {
         multiply(b, Range{tile.col + own, params.n}, a, Range{tile.row, tile.row_end}, k, tile.k_end, sums);
     }
-    const auto end = END;
+    // Each lane ends one of the sums.
+    float sum = 0;
 #pragma unroll
     for (uint i = 0; i < SUMS; i += 1) {
-        const float sum = simd_sum(sums[i]);
-        const uint many = own + i / FEW;
-        const uint few = i % FEW;
-        if (lane == i % SIMD) {
-            end.store(tile, tile.row + (MANY_ROWS ? many : few), tile.col + (MANY_ROWS ? few : many), sum);
-        }
+        const float all = simd_sum(sums[i]);
+        sum = lane == i ? all : sum;
+    }
+    if (lane < SUMS) {
+        const uint many = own + lane / FEW;
+        const uint few = lane % FEW;
+        const auto end = END;
+        end.store(tile, tile.row + (MANY_ROWS ? many : few), tile.col + (MANY_ROWS ? few : many), sum);
     }
 }

@@ -45,8 +45,11 @@ struct X_Format {
                 eight.at[j] = fma(scale, float((word >> (4 * j)) & 15), bias);
             }
         } else {
-            for (uint j = 0; j < n; j += 1) {
-                eight.at[j] = load(i + j * stride);
+#pragma unroll
+            for (uint j = 0; j < 8; j += 1) {
+                if (j < n) {
+                    eight.at[j] = load(i + j * stride);
+                }
             }
         }
         return eight;
@@ -64,7 +67,8 @@ struct X_Format {
     }
 
     // Σ x · (scale · code + bias) = scale · Σ x · code + bias · Σ x. Codes are masked where they stand in each half of the word and never shifted: a code's
-    // place in it is a power of 16, by which its x is divided once for all rows of weights.
+    // place in it is a power of 16, by which its x is divided once for all rows of weights. (An infinite x gives no number here, where it would give an infinity
+    // if weights were multiplied one by one.)
     struct Spread {
         float at[8];
         float sum;

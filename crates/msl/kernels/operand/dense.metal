@@ -62,14 +62,21 @@ struct Dense {
 
     // Elements i, i + stride and so on, of which n exist; the others are 0 and never read.
     Eight eight(uint i, uint stride, uint n) const {
+        // Loops to 8 and not to n: registers have no places that are known only when a kernel runs.
         Eight eight = {};
         if (Width > 1 && stride == 1) {
-            for (uint j = 0; j < n; j += Width) {
-                unpack(data + i + j, eight.at + j);
+#pragma unroll
+            for (uint j = 0; j < 8; j += Width) {
+                if (j < n) {
+                    unpack(data + i + j, eight.at + j);
+                }
             }
         } else {
-            for (uint j = 0; j < n; j += 1) {
-                eight.at[j] = float(data[i + j * stride]);
+#pragma unroll
+            for (uint j = 0; j < 8; j += 1) {
+                if (j < n) {
+                    eight.at[j] = float(data[i + j * stride]);
+                }
             }
         }
         return eight;
