@@ -1,0 +1,327 @@
+//! Runs mutants of the MSL against the cases.
+
+use super::sites::{Rendered, render};
+use super::{Bench, Fate, Key, Language, Mutant, files, metal_cases};
+use crate::msl::{Failure, Options, PLAIN, as_planned, step};
+use crate::sanitized::{Job, Written};
+use rayon::prelude::*;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tilewise_core::plan::Pass;
+use tilewise_msl::{assemble, assemble_with};
+use tilewise_msl_harness::{self as harness, Kernel, Kind, Mode};
+
+/// The cases, prepared once for all mutants.
+pub struct Msl {
+    cases: Vec<Case>,
+    texts: usize,
+    ids: HashMap<Key, u32>,
+    /// Those that no text can have.
+    invalid: HashSet<u32>,
+    /// Those that need texts of their own.
+    alone: HashSet<u32>,
+}
+
+struct Case {
+    job: Job,
+    steps: Vec<Step>,
+    /// What there was before each pass, and after the last.
+    written: Vec<Written>,
+    time: Duration,
+}
+
+/// A pass in the text that has all the mutants.
+struct Step {
+    text: Arc<Text>,
+    reached: HashSet<u32>,
+}
+
+struct Text {
+    text: String,
+    kernel: Kernel,
+    races: OnceLock<Result<Kernel, String>>,
+}
+
+impl Text {
+    fn kernel(&self, mode: Mode) -> Result<&Kernel, Failure> {
+        match mode {
+            Mode::Races => {
+                let compiled = self.races.get_or_init(|| Kernel::compile(&self.text, mode));
+                compiled.as_ref().map_err(|why| Failure::Invalid(why.clone()))
+            }
+            _ => Ok(&self.kernel),
+        }
+    }
+}
+
+/// Memory is watched, as a change may lead anywhere; loops end within the time or never do.
+const WATCHED: Options = Options { mode: Mode::Memory, timeout: Duration::from_secs(1), ..PLAIN };
+
+/// What goes unnoticed but for the order of accesses.
+const RACES: Options = Options { mode: Mode::Races, ..WATCHED };
+
+impl Msl {
+    /// Prepares the cases that these mutants concern. Nothing where there is no clang, which is printed.
+    ///
+    /// # Errors
+    /// When one of them fails without any change.
+    ///
+    /// # Panics
+    /// When there is no clang and `TILEWISE_REQUIRE` wants `msl`.
+    pub fn new(mutants: &[Mutant]) -> Result<Option<Self>, String> {
+        if !harness::available(WATCHED.mode) || !harness::available(RACES.mode) {
+            return Ok(None);
+        }
+        let changed: HashSet<_> = mutants.iter().map(|mutant| mutant.file).collect();
+        let concerns = |pass: &Pass| pass.parts.iter().any(|part| changed.contains(part.file));
+        let prepare = |(case, caps): &(crate::Case, tilewise_core::Caps)| {
+            Job::new(case, caps).map_err(|failure| format!("{failure}: {case:?}"))
+        };
+        let mut jobs = metal_cases::all().par_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+        jobs.retain(|job| job.plan.passes.iter().any(concerns));
+        let (texts, ids) = (HashMap::new(), (1..).zip(mutants).map(|(id, mutant)| (mutant.key(), id)).collect());
+        let mut bench = Msl { cases: Vec::new(), texts: 0, ids, invalid: HashSet::new(), alone: HashSet::new() };
+        let texts = bench.compile(mutants, &jobs, texts)?;
+        bench.texts = texts.len();
+        let run = |job: Job| Case::new(job, &texts);
+        bench.cases = jobs.into_par_iter().map(run).collect::<Result<_, _>>()?;
+        bench.cases.sort_by_key(|case| case.time);
+        Ok(Some(bench))
+    }
+
+    /// The texts of all passes, with the mutants that clang takes there; the others are noted.
+    fn compile(
+        &mut self,
+        mutants: &[Mutant],
+        jobs: &[Job],
+        mut texts: HashMap<String, Arc<Text>>,
+    ) -> Result<HashMap<String, Arc<Text>>, String> {
+        let passes = jobs.iter().flat_map(|job| &job.plan.passes);
+        let mut wanted: HashMap<String, &Pass> = passes.map(|pass| (assemble(pass), pass)).collect();
+        while !wanted.is_empty() {
+            let files: HashMap<&str, Rendered> = self.rendered(mutants);
+            let compile = |(original, pass): (&String, &&Pass)| {
+                let replaced = |path: &str| files.get(path).map(|file| file.text.as_str());
+                let text = [QUIET, &assemble_with(pass, replaced).expect("the library's parts")].concat();
+                let compiled = Kernel::compile(&text, WATCHED.mode);
+                (original.clone(), compiled.map(|kernel| Text { text, kernel, races: OnceLock::new() }))
+            };
+            let compiled: Vec<_> = wanted.par_iter().map(compile).collect();
+            let mut refused = 0;
+            for (original, result) in compiled {
+                match result {
+                    Ok(text) => {
+                        wanted.remove(&original);
+                        texts.insert(original, Arc::new(text));
+                    }
+                    Err(complaints) => {
+                        let before = self.invalid.len() + self.alone.len();
+                        self.take_out(&complaints, &files);
+                        refused += self.invalid.len() + self.alone.len() - before;
+                    }
+                }
+            }
+            if !wanted.is_empty() && refused == 0 {
+                let files = |path: &str| files.get(path).map(|file| file.text.as_str());
+                let pass = wanted.values().next().expect("there is one");
+                let text = assemble_with(pass, files)?;
+                return Err(format!("no mutant is to blame: {:?}", Kernel::compile(&[QUIET, &text].concat(), WATCHED.mode).err()));
+            }
+        }
+        Ok(texts)
+    }
+
+    /// The files with the mutants that nothing speaks against.
+    fn rendered(&mut self, mutants: &[Mutant]) -> HashMap<&'static str, Rendered> {
+        let mut rendered = HashMap::new();
+        for (path, text) in files(Language::Msl) {
+            let of_file: Vec<_> = (1..).zip(mutants).filter(|(_, mutant)| mutant.file == *path).collect();
+            let known = |id: &u32| self.invalid.contains(id) || self.alone.contains(id);
+            let own: Vec<_> = of_file.iter().filter(|(id, _)| !known(id)).copied().collect();
+            let file = render(path, text, &own);
+            let placed: HashSet<u32> = file.mutants().collect();
+            self.alone.extend(own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)));
+            rendered.insert(*path, file);
+        }
+        rendered
+    }
+
+    /// Notes whom clang complains about: a changed text that is wrong in itself is no mutant; others get a text of their own.
+    fn take_out(&mut self, complaints: &str, files: &HashMap<&str, Rendered>) {
+        for complaint in complaints.lines() {
+            let mut parts = complaint.splitn(4, ':');
+            let (Some(path), Some(line), _, Some(what)) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+                continue;
+            };
+            let (Some(file), Ok(line)) = (files.get(path), line.parse()) else { continue };
+            if !what.contains("error:") {
+                continue;
+            }
+            let found = file.at(line);
+            if let ([id], false) = (found.as_slice(), what.contains("incompatible operand types")) {
+                self.invalid.insert(*id);
+            } else {
+                self.alone.extend(found);
+            }
+        }
+    }
+
+    /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest to notice the next mistake nearby.
+    fn try_in(&self, order: &mut [&Case], mutant: &Mutant) -> (Fate, String) {
+        let Some(&id) = self.ids.get(&mutant.key()) else { return (Fate::Invalid, "it was not prepared".into()) };
+        if self.invalid.contains(&id) {
+            return (Fate::Invalid, String::new());
+        }
+        let alone = self.alone.contains(&id).then(|| Alone::new(mutant));
+        let modes: &[Options] = if mutant.operator == "barrier" { &[WATCHED, RACES] } else { &[WATCHED] };
+        let mut same_bits = true;
+        for options in modes {
+            for at in 0..order.len() {
+                let case = order[at];
+                let result = match &alone {
+                    Some(alone) => case.run_alone(alone, *options),
+                    None => case.run(id, *options),
+                };
+                let failure = match result {
+                    Ok(same) => {
+                        same_bits &= same;
+                        continue;
+                    }
+                    Err(failure) => failure,
+                };
+                let fate = match &failure {
+                    Failure::Invalid(_) => Fate::Invalid,
+                    Failure::Refused(_) => Fate::Refused,
+                    Failure::Wrong(_) => Fate::Wrong,
+                    Failure::Found(kind, _) => Fate::Found(name(*kind)),
+                };
+                let why = format!("{failure}\n    {:?}", case.job.prepared.case);
+                order[..=at].rotate_right(1);
+                return (fate, why);
+            }
+        }
+        (Fate::Survived { same_bits }, String::new())
+    }
+}
+
+/// clang's warnings are not Metal's errors.
+const QUIET: &str = "#pragma clang diagnostic ignored \"-Weverything\"\n";
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Race => "race",
+        Kind::Memory => "out-of-bounds",
+        Kind::Undefined => "undefined",
+        Kind::Divergence => "divergent-barrier",
+        Kind::Crash => "crash",
+        Kind::Timeout => "endless-loop",
+    }
+}
+
+/// A mutant that the compiler evaluates.
+struct Alone {
+    file: &'static str,
+    text: String,
+}
+
+impl Alone {
+    fn new(mutant: &Mutant) -> Self {
+        let original = files(Language::Msl).iter().find(|(path, _)| *path == mutant.file).map_or("", |(_, text)| text);
+        Alone { file: mutant.file, text: mutant.apply(original) }
+    }
+}
+
+impl Case {
+    fn new(job: Job, texts: &HashMap<String, Arc<Text>>) -> Result<Self, String> {
+        let start = Instant::now();
+        let mut written = vec![job.unwritten()];
+        let mut steps = Vec::new();
+        let unchanged = Options { timeout: Duration::from_secs(60), ..WATCHED };
+        let failed = |failure: Failure| format!("{failure}: {:?}", job.prepared.case);
+        for pass in &job.plan.passes {
+            let text = texts[&assemble(pass)].clone();
+            as_planned(&text.kernel, pass).map_err(failed)?;
+            let mut next = written[written.len() - 1].clone();
+            let reached = step(&job, pass, &text.kernel, unchanged, &mut next).map_err(failed)?;
+            steps.push(Step { text, reached: reached.into_iter().collect() });
+            written.push(next);
+        }
+        let c = written[steps.len()].c.clone();
+        job.judge(c).map_err(|failure| failed(failure.into()))?;
+        Ok(Case { job, steps, written, time: start.elapsed() })
+    }
+
+    /// Whether C has the bits that it has without the change. Passes that do not ask about it, and find what they found, leave what they left.
+    fn run(&self, id: u32, options: Options) -> Result<bool, Failure> {
+        if !self.steps.iter().any(|step| step.reached.contains(&id)) {
+            return Ok(true);
+        }
+        let options = Options { mutant: id, ..options };
+        self.each(|index, pass, same, written| {
+            let Step { text, reached } = &self.steps[index];
+            if same && !reached.contains(&id) {
+                return Ok(false);
+            }
+            step(&self.job, pass, text.kernel(options.mode)?, options, written).map(|_| true)
+        })
+    }
+
+    fn run_alone(&self, alone: &Alone, options: Options) -> Result<bool, Failure> {
+        let has = |pass: &Pass| pass.parts.iter().any(|part| part.file == alone.file);
+        if !self.job.plan.passes.iter().any(has) {
+            return Ok(true);
+        }
+        self.each(|index, pass, same, written| {
+            if same && !has(pass) {
+                return Ok(false);
+            }
+            if !has(pass) {
+                return step(&self.job, pass, self.steps[index].text.kernel(options.mode)?, options, written).map(|_| true);
+            }
+            let replaced = |path: &str| (path == alone.file).then_some(alone.text.as_str());
+            let text = assemble_with(pass, replaced).map_err(Failure::Invalid)?;
+            let kernel = Kernel::compile(&[QUIET, &text].concat(), options.mode).map_err(Failure::Invalid)?;
+            as_planned(&kernel, pass)?;
+            step(&self.job, pass, &kernel, options, written).map(|_| true)
+        })
+    }
+
+    /// Runs passes in order, with whether everything is still as it was; those that do not run leave what they left.
+    fn each(
+        &self,
+        run: impl Fn(usize, &Pass, bool, &mut Written) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let last = &self.written[self.steps.len()];
+        let mut written = self.written[0].clone();
+        for (index, pass) in self.job.plan.passes.iter().enumerate() {
+            let same = written == self.written[index];
+            if !run(index, pass, same, &mut written)? {
+                written.clone_from(&self.written[index + 1]);
+            }
+        }
+        let same = written.c == last.c;
+        if !same {
+            self.job.judge(written.c)?;
+        }
+        Ok(same)
+    }
+}
+
+impl Bench for Msl {
+    fn size(&self) -> String {
+        format!("{} cases of {} texts, {} mutants in texts of their own", self.cases.len(), self.texts, self.alone.len())
+    }
+
+    fn run(&self, mutants: &[Mutant]) -> Vec<Fate> {
+        let fates = |neighbours: &[Mutant]| {
+            let mut order: Vec<&Case> = self.cases.iter().collect();
+            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant).0).collect::<Vec<_>>()
+        };
+        mutants.par_chunks(16).flat_map_iter(fates).collect()
+    }
+
+    fn fate(&self, mutant: &Mutant) -> (Fate, String) {
+        self.try_in(&mut self.cases.iter().collect::<Vec<_>>(), mutant)
+    }
+}

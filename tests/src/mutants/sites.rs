@@ -1,0 +1,260 @@
+//! Many mutants in one text, so that it is compiled once: what surrounds a change asks at run time whether the change is wanted.
+//!
+//! The *site* of a change is an expression, `(MUTANT(7) ? (changed) : (unchanged))`, or a statement that goes, `if (!MUTANT(7)) statement;`. Sites nest: what
+//! is unchanged has sites of its own. Each changed text stands on lines of its own, so that the lines of clang's complaints name mutants.
+
+use super::Mutant;
+use super::place::{Place, places};
+use super::token::{Kind, Token, closing, opening, tokens};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::ops::Range;
+use tilewise_core::kernel::Language;
+
+/// A file with sites.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rendered {
+    pub(super) text: String,
+    lines: Vec<Line>,
+    /// The sites' mutants, and the lines of the file that they reach over.
+    sites: Vec<(u32, Range<usize>)>,
+}
+
+/// Where a line of the text comes from.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Line of the file, from 0.
+    original: usize,
+    /// Of which change it is.
+    mutant: Option<u32>,
+}
+
+impl Rendered {
+    /// The mutants that a complaint about a line, from 1, may be about: that of the changed text there, or all of the sites around.
+    pub(super) fn at(&self, line: usize) -> Vec<u32> {
+        match self.lines.get(line.wrapping_sub(1)) {
+            None => Vec::new(),
+            Some(Line { mutant: Some(id), .. }) => vec![*id],
+            Some(Line { original, .. }) => {
+                self.sites.iter().filter(|(_, lines)| lines.contains(original)).map(|(id, _)| *id).collect()
+            }
+        }
+    }
+
+    /// The mutants that have a site.
+    pub(super) fn mutants(&self) -> impl Iterator<Item = u32> + '_ {
+        self.sites.iter().map(|(id, _)| *id)
+    }
+
+    fn push(&mut self, text: &str, original: usize, mutant: Option<u32>) {
+        for (offset, _) in text.matches('\n').enumerate() {
+            let original = if mutant.is_some() { original } else { original + offset + 1 };
+            self.lines.push(Line { original, mutant });
+        }
+        self.text += text;
+    }
+
+    /// A line that belongs to nobody else.
+    fn break_line(&mut self, original: usize, mutant: Option<u32>) {
+        self.text.push('\n');
+        self.lines.push(Line { original, mutant });
+    }
+}
+
+/// The text of an MSL file with a site for each of these mutants of it that can have one.
+pub(super) fn render(file: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Rendered {
+    let tokens = tokens(text);
+    let places = places(Language::Msl, text, &tokens);
+    let grower = Grower { tokens: &tokens, places: &places };
+    let mut sites: BTreeMap<(usize, Reverse<usize>), Vec<(u32, &Mutant)>> = BTreeMap::new();
+    for (id, mutant) in mutants {
+        if let Some(site) = grower.site(mutant) {
+            sites.entry((site.start, Reverse(site.end))).or_default().push((*id, mutant));
+        }
+    }
+    let mut rendered = Rendered::default();
+    // Complaints are about lines from here on. Loops are not unrolled, which would take long.
+    let _ = writeln!(rendered.text, "#line 1 \"{file}\"");
+    rendered.lines.push(Line { original: 0, mutant: None });
+    let sites: Vec<_> = sites.into_iter().map(|((start, Reverse(end)), mutants)| (start..end, mutants)).collect();
+    Renderer { text, sites: &sites, rendered: &mut rendered }.range(0..text.len(), 0);
+    rendered.text = rendered.text.replace("#pragma unroll\n", "\n");
+    rendered
+}
+
+type Site<'a> = (Range<usize>, Vec<(u32, &'a Mutant)>);
+
+struct Renderer<'a, 'b> {
+    text: &'a str,
+    sites: &'a [Site<'a>],
+    rendered: &'b mut Rendered,
+}
+
+impl Renderer<'_, '_> {
+    /// A range of the file; its sites are those from `next` on. Gives the first that is beyond.
+    fn range(&mut self, range: Range<usize>, mut next: usize) -> usize {
+        let mut at = range.start;
+        while let Some((site, mutants)) = self.sites.get(next).filter(|(site, _)| site.start < range.end) {
+            self.verbatim(at..site.start);
+            at = site.end;
+            next = self.site(site, mutants, next + 1);
+        }
+        self.verbatim(at..range.end);
+        next
+    }
+
+    fn site(&mut self, site: &Range<usize>, mutants: &[(u32, &Mutant)], next: usize) -> usize {
+        let lines = self.line(site.start)..self.line(site.end - 1) + 1;
+        let one_line = self.text[..site.start].rsplit('\n').next().is_some_and(|line| line.starts_with('#'));
+        let statement = self.text[site.clone()].ends_with(';');
+        if statement {
+            for (id, _) in mutants {
+                let _ = write!(self.rendered.text, "if (!MUTANT({id})) ");
+            }
+        }
+        for (id, mutant) in mutants {
+            self.rendered.sites.push((*id, lines.clone()));
+            if statement {
+                continue;
+            }
+            let changed = [&self.text[site.start..mutant.range.start], &mutant.replacement, &self.text[mutant.range.end..site.end]];
+            let changed = changed.concat();
+            let _ = write!(self.rendered.text, "(MUTANT({id}) ");
+            if !one_line {
+                self.rendered.break_line(lines.start, Some(*id));
+            }
+            self.rendered.push(&format!("? ({changed})"), lines.start, Some(*id));
+            if !one_line {
+                self.rendered.break_line(lines.start, None);
+            }
+            self.rendered.text += " : ";
+        }
+        self.rendered.text += if statement { "" } else { "(" };
+        let next = self.range(site.clone(), next);
+        self.rendered.text += &")".repeat(if statement { 0 } else { mutants.len() + 1 });
+        next
+    }
+
+    fn verbatim(&mut self, range: Range<usize>) {
+        let line = self.line(range.start);
+        self.rendered.push(&self.text[range], line, None);
+    }
+
+    fn line(&self, at: usize) -> usize {
+        self.text[..at].matches('\n').count()
+    }
+}
+
+struct Grower<'a> {
+    tokens: &'a [Token<'a>],
+    places: &'a [Place],
+}
+
+impl Grower<'_> {
+    /// The bytes that are a mutant's site; none where the compiler evaluates the change.
+    fn site(&self, mutant: &Mutant) -> Option<Range<usize>> {
+        let first = self.tokens.iter().position(|token| token.start >= mutant.range.start)?;
+        let last = self.tokens.iter().rposition(|token| token.end() <= mutant.range.end)?;
+        if self.places[first..=last].iter().any(|place| *place == Place::Constant) {
+            return None;
+        }
+        // What is given in another's place may be of another type, which matters less to a whole call.
+        let whole = matches!(mutant.operator, "name" | "swap");
+        let tokens = match self.tokens[last].text {
+            ";" => first..last + 1,
+            _ => self.expression(first..last + 1, whole)?,
+        };
+        Some(self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end())
+    }
+
+    /// The expression around some tokens: up to the nearest brackets, commas, choices and assignments; or the outermost.
+    fn expression(&self, mut range: Range<usize>, outermost: bool) -> Option<Range<usize>> {
+        loop {
+            range = self.grown(range)?;
+            let commas = self.between(&range).any(|at| self.tokens[at].text == ",");
+            if !commas && !outermost {
+                return Some(range);
+            }
+            match self.enclosing(range.start) {
+                Some(open) if self.is_expression(open) => range = open..closing(self.tokens, open)? + 1,
+                _ if commas => return None,
+                _ => return Some(range),
+            }
+        }
+    }
+
+    /// To both sides as far as one expression goes.
+    fn grown(&self, range: Range<usize>) -> Option<Range<usize>> {
+        let assigns = self.between(&range).any(|at| is_assignment(self.tokens[at].text));
+        let ends = |at: usize| {
+            let token = &self.tokens[at];
+            match token.kind {
+                Kind::Operator if is_assignment(token.text) => !assigns,
+                Kind::Operator => matches!(token.text, ";" | "," | "?" | ":" | "#"),
+                Kind::Word => matches!(token.text, "return" | "else" | "const"),
+                _ => false,
+            }
+        };
+        let Range { mut start, mut end } = range;
+        while start > 0 && !ends(start - 1) && self.places[start - 1] != Place::Declaration {
+            match self.tokens[start - 1].kind {
+                Kind::Close if self.is_expression(opening(self.tokens, start - 1)?) => {
+                    start = opening(self.tokens, start - 1)?;
+                }
+                Kind::Open | Kind::Close => break,
+                _ => start -= 1,
+            }
+        }
+        while end < self.tokens.len() && !ends(end) && self.places[end] != Place::Declaration {
+            match self.tokens[end].kind {
+                Kind::Open if self.is_expression(end) => end = closing(self.tokens, end)? + 1,
+                Kind::Open | Kind::Close => break,
+                _ => end += 1,
+            }
+        }
+        Some(start..end)
+    }
+
+    /// The tokens of a range that are in no bracket of it.
+    fn between(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
+        let mut found = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            found.push(at);
+            at = match self.tokens[at].kind {
+                Kind::Open => closing(self.tokens, at).map_or(range.end, |close| close + 1),
+                _ => at + 1,
+            };
+        }
+        found.into_iter()
+    }
+
+    /// The bracket that is open before a token.
+    fn enclosing(&self, before: usize) -> Option<usize> {
+        let mut at = before;
+        while at > 0 {
+            match self.tokens[at - 1].kind {
+                Kind::Open => return Some(at - 1),
+                Kind::Close => at = opening(self.tokens, at - 1)?,
+                _ => at -= 1,
+            }
+        }
+        None
+    }
+
+    /// Whether a bracket is a part of an expression, and neither a block's nor a statement's.
+    fn is_expression(&self, open: usize) -> bool {
+        let Some(before) = open.checked_sub(1).map(|at| &self.tokens[at]) else { return false };
+        let beside = before.end() == self.tokens[open].start;
+        match self.tokens[open].text {
+            "{" => beside && before.kind == Kind::Word,
+            "(" => !matches!(before.text, "if" | "for" | "switch" | "while"),
+            _ => true,
+        }
+    }
+}
+
+fn is_assignment(operator: &str) -> bool {
+    operator.ends_with('=') && !matches!(operator, "==" | "!=" | "<=" | ">=")
+}
