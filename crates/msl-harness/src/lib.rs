@@ -171,7 +171,22 @@ impl Kernel {
     ///
     /// Where nothing is [`available`], or files cannot be written.
     pub fn compile(text: &str, mode: Mode) -> Result<Kernel, String> {
-        let (library, signature) = compile::compile(text, mode)?;
+        let (library, signature) = compile::compile(text, mode, &[])?;
+        Ok(Kernel { inner: Arc::new(Inner { mode, library, signature, bytes: OnceLock::new() }) })
+    }
+
+    /// As [`compile`](Self::compile), in a fraction of its time and to slower code, and with nothing refused that is only warned of: for texts that run once
+    /// or are changed on purpose.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile`](Self::compile).
+    ///
+    /// # Panics
+    ///
+    /// As [`compile`](Self::compile).
+    pub fn compile_quickly(text: &str, mode: Mode) -> Result<Kernel, String> {
+        let (library, signature) = compile::compile(text, mode, compile::QUICK)?;
         Ok(Kernel { inner: Arc::new(Inner { mode, library, signature, bytes: OnceLock::new() }) })
     }
 

@@ -5,7 +5,7 @@ use super::{Bench, Fate, Key, Language, Mutant, files, metal_cases};
 use crate::msl::{Failure, Options, PLAIN, as_planned, step};
 use crate::sanitized::{Job, Written};
 use rayon::prelude::*;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tilewise_core::plan::Pass;
@@ -47,7 +47,7 @@ impl Text {
     fn kernel(&self, mode: Mode) -> Result<&Kernel, Failure> {
         match mode {
             Mode::Races => {
-                let compiled = self.races.get_or_init(|| Kernel::compile(&self.text, mode));
+                let compiled = self.races.get_or_init(|| Kernel::compile_quickly(&self.text, mode));
                 compiled.as_ref().map_err(|why| Failure::Invalid(why.clone()))
             }
             _ => Ok(&self.kernel),
@@ -80,10 +80,11 @@ impl Msl {
         };
         let mut jobs = metal_cases::all().par_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
         jobs.retain(|job| job.plan.passes.iter().any(concerns));
-        let (texts, ids) = (HashMap::new(), (1..).zip(mutants).map(|(id, mutant)| (mutant.key(), id)).collect());
+        let ids = (1..).zip(mutants).map(|(id, mutant)| (mutant.key(), id)).collect();
         let mut bench = Msl { cases: Vec::new(), texts: 0, ids, invalid: HashSet::new(), alone: HashSet::new() };
-        let texts = bench.compile(mutants, &jobs, texts)?;
+        let texts = bench.compile(mutants, &jobs)?;
         bench.texts = texts.len();
+        eprintln!("{} mutants {} invalid {} alone", mutants.len(), bench.invalid.len(), bench.alone.len());
         let run = |job: Job| Case::new(job, &texts);
         bench.cases = jobs.into_par_iter().map(run).collect::<Result<_, _>>()?;
         bench.cases.sort_by_key(|case| case.time);
@@ -91,42 +92,48 @@ impl Msl {
     }
 
     /// The texts of all passes, with the mutants that clang takes there; the others are noted.
-    fn compile(
-        &mut self,
-        mutants: &[Mutant],
-        jobs: &[Job],
-        mut texts: HashMap<String, Arc<Text>>,
-    ) -> Result<HashMap<String, Arc<Text>>, String> {
+    fn compile(&mut self, mutants: &[Mutant], jobs: &[Job]) -> Result<HashMap<String, Arc<Text>>, String> {
+        let mut texts = HashMap::new();
         let passes = jobs.iter().flat_map(|job| &job.plan.passes);
-        let mut wanted: HashMap<String, &Pass> = passes.map(|pass| (assemble(pass), pass)).collect();
+        let wanted: BTreeMap<String, &Pass> = passes.map(|pass| (assemble(pass), pass)).collect();
+        let mut wanted: Vec<_> = wanted.into_iter().collect();
+        // A few first, far apart: of them clang says what concerns most.
+        let mut count = FIRST;
+        let apart = wanted.len().div_ceil(count);
+        wanted = (0..apart).flat_map(|start| wanted.iter().skip(start).step_by(apart)).cloned().collect();
         while !wanted.is_empty() {
             let files: HashMap<&str, Rendered> = self.rendered(mutants);
-            let compile = |(original, pass): (&String, &&Pass)| {
+            let compile = |(original, pass): (String, _)| {
                 let replaced = |path: &str| files.get(path).map(|file| file.text.as_str());
-                let text = [QUIET, &assemble_with(pass, replaced).expect("the library's parts")].concat();
-                let compiled = Kernel::compile(&text, WATCHED.mode);
-                (original.clone(), compiled.map(|kernel| Text { text, kernel, races: OnceLock::new() }))
+                let text = assemble_with(pass, replaced).expect("the library's parts");
+                let compiled = Kernel::compile_quickly(&text, WATCHED.mode);
+                (original, pass, compiled.map(|kernel| Text { text, kernel, races: OnceLock::new() }))
             };
-            let compiled: Vec<_> = wanted.par_iter().map(compile).collect();
-            let mut refused = 0;
-            for (original, result) in compiled {
+            let tried: Vec<_> = wanted.drain(..count.min(wanted.len())).collect();
+            let t0 = Instant::now();
+            let tried_len = tried.len();
+            let compiled: Vec<_> = tried.into_par_iter().map(compile).collect();
+            eprintln!("round {tried_len} {:.1}", t0.elapsed().as_secs_f64());
+            let noted = self.invalid.len() + self.alone.len();
+            let mut refused = None;
+            for (original, pass, result) in compiled {
                 match result {
                     Ok(text) => {
-                        wanted.remove(&original);
                         texts.insert(original, Arc::new(text));
                     }
                     Err(complaints) => {
-                        let before = self.invalid.len() + self.alone.len();
                         self.take_out(&complaints, &files);
-                        refused += self.invalid.len() + self.alone.len() - before;
+                        wanted.push((original, pass));
+                        refused = Some(complaints);
                     }
                 }
             }
-            if !wanted.is_empty() && refused == 0 {
-                let files = |path: &str| files.get(path).map(|file| file.text.as_str());
-                let pass = wanted.values().next().expect("there is one");
-                let text = assemble_with(pass, files)?;
-                return Err(format!("no mutant is to blame: {:?}", Kernel::compile(&[QUIET, &text].concat(), WATCHED.mode).err()));
+            match refused {
+                Some(complaints) if noted == self.invalid.len() + self.alone.len() => {
+                    return Err(format!("no mutant is to blame:\n{complaints}"));
+                }
+                Some(_) => {}
+                None => count = usize::MAX,
             }
         }
         Ok(texts)
@@ -149,20 +156,23 @@ impl Msl {
 
     /// Notes whom clang complains about: a changed text that is wrong in itself is no mutant; others get a text of their own.
     fn take_out(&mut self, complaints: &str, files: &HashMap<&str, Rendered>) {
-        for complaint in complaints.lines() {
-            let mut parts = complaint.splitn(4, ':');
-            let (Some(path), Some(line), _, Some(what)) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
-                continue;
-            };
-            let (Some(file), Ok(line)) = (files.get(path), line.parse()) else { continue };
-            if !what.contains("error:") {
-                continue;
+        let (mut error, mut found): (&str, Vec<Vec<u32>>) = ("", Vec::new());
+        for line in complaints.lines().chain(["::: error:"]) {
+            let parts: Vec<&str> = line.splitn(4, ':').collect();
+            let [path, line, _, what] = parts[..] else { continue };
+            if what.contains("error:") {
+                // Of a macro's text, clang first names the place where it is used.
+                let all = || found.iter().flatten().copied().collect();
+                let blamed: Vec<u32> = found.iter().find(|ids| ids.len() == 1).cloned().unwrap_or_else(all);
+                if let ([id], false) = (blamed.as_slice(), error.contains("incompatible operand types")) {
+                    self.invalid.insert(*id);
+                } else {
+                    self.alone.extend(blamed);
+                }
+                (error, found) = (what, Vec::new());
             }
-            let found = file.at(line);
-            if let ([id], false) = (found.as_slice(), what.contains("incompatible operand types")) {
-                self.invalid.insert(*id);
-            } else {
-                self.alone.extend(found);
+            if what.contains("error:") || what.contains("expanded from macro") {
+                found.extend(files.get(path).zip(line.parse().ok()).map(|(file, line)| file.at(line)));
             }
         }
     }
@@ -173,40 +183,61 @@ impl Msl {
         if self.invalid.contains(&id) {
             return (Fate::Invalid, String::new());
         }
-        let alone = self.alone.contains(&id).then(|| Alone::new(mutant));
-        let modes: &[Options] = if mutant.operator == "barrier" { &[WATCHED, RACES] } else { &[WATCHED] };
-        let mut same_bits = true;
-        for options in modes {
-            for at in 0..order.len() {
-                let case = order[at];
-                let result = match &alone {
-                    Some(alone) => case.run_alone(alone, *options),
-                    None => case.run(id, *options),
-                };
-                let failure = match result {
-                    Ok(same) => {
-                        same_bits &= same;
-                        continue;
-                    }
-                    Err(failure) => failure,
-                };
+        if self.alone.contains(&id) {
+            let alone = Alone::new(mutant);
+            return try_each(order, TEXTS, |case| case.run_alone(&alone, WATCHED));
+        }
+        if mutant.operator == "barrier" {
+            let mut cheapest: Vec<&Case> = self.cases.iter().collect();
+            let raced = try_each(&mut cheapest, RACED, |case| case.run(id, RACES));
+            if !matches!(raced.0, Fate::Survived { .. }) {
+                return raced;
+            }
+        }
+        try_each(order, usize::MAX, |case| case.run(id, WATCHED))
+    }
+}
+
+/// Texts that are compiled at first.
+const FIRST: usize = 8;
+
+/// Texts that a mutant is compiled into which needs its own.
+const TEXTS: usize = 12;
+
+/// Cases, the cheapest, in which races are looked for.
+const RACED: usize = 8;
+
+/// Tries up to so many of the cases that `run` concerns. It gives whether the outputs keep their bits, and nothing where there is nothing to run.
+fn try_each(order: &mut [&Case], most: usize, run: impl Fn(&Case) -> Result<Option<bool>, Failure>) -> (Fate, String) {
+    let (mut same_bits, mut tried) = (true, 0);
+    for at in 0..order.len() {
+        let t0 = Instant::now();
+        let r = run(order[at]);
+        if std::env::var("H3").is_ok() && !matches!(r, Ok(None)) { eprintln!("TIME {} {} {:?} {:.1}", if most == TEXTS {"alone"} else if most == RACED {"races"} else {"common"}, match &r { Ok(_) => "ok", Err(Failure::Found(k, _)) => name(*k), Err(Failure::Wrong(_)) => "wrong", Err(Failure::Invalid(_)) => "invalid", Err(_) => "refused" }, order[at].job.prepared.case.kernel, t0.elapsed().as_secs_f64() * 1e3); }
+        match r {
+            Ok(None) => {}
+            Ok(Some(same)) => {
+                same_bits &= same;
+                tried += 1;
+                if tried == most {
+                    break;
+                }
+            }
+            Err(failure) => {
                 let fate = match &failure {
                     Failure::Invalid(_) => Fate::Invalid,
                     Failure::Refused(_) => Fate::Refused,
                     Failure::Wrong(_) => Fate::Wrong,
                     Failure::Found(kind, _) => Fate::Found(name(*kind)),
                 };
-                let why = format!("{failure}\n    {:?}", case.job.prepared.case);
+                let why = format!("{failure}\n    {:?}", order[at].job.prepared.case);
                 order[..=at].rotate_right(1);
                 return (fate, why);
             }
         }
-        (Fate::Survived { same_bits }, String::new())
     }
+    (Fate::Survived { same_bits }, String::new())
 }
-
-/// clang's warnings are not Metal's errors.
-const QUIET: &str = "#pragma clang diagnostic ignored \"-Weverything\"\n";
 
 fn name(kind: Kind) -> &'static str {
     match kind {
@@ -252,10 +283,10 @@ impl Case {
         Ok(Case { job, steps, written, time: start.elapsed() })
     }
 
-    /// Whether C has the bits that it has without the change. Passes that do not ask about it, and find what they found, leave what they left.
-    fn run(&self, id: u32, options: Options) -> Result<bool, Failure> {
+    /// Whether C has the bits that it has without the change; nothing where no pass asks about it. Passes that do not ask about it, and find what they found, leave what they left.
+    fn run(&self, id: u32, options: Options) -> Result<Option<bool>, Failure> {
         if !self.steps.iter().any(|step| step.reached.contains(&id)) {
-            return Ok(true);
+            return Ok(None);
         }
         let options = Options { mutant: id, ..options };
         self.each(|index, pass, same, written| {
@@ -267,10 +298,10 @@ impl Case {
         })
     }
 
-    fn run_alone(&self, alone: &Alone, options: Options) -> Result<bool, Failure> {
+    fn run_alone(&self, alone: &Alone, options: Options) -> Result<Option<bool>, Failure> {
         let has = |pass: &Pass| pass.parts.iter().any(|part| part.file == alone.file);
         if !self.job.plan.passes.iter().any(has) {
-            return Ok(true);
+            return Ok(None);
         }
         self.each(|index, pass, same, written| {
             if same && !has(pass) {
@@ -281,7 +312,7 @@ impl Case {
             }
             let replaced = |path: &str| (path == alone.file).then_some(alone.text.as_str());
             let text = assemble_with(pass, replaced).map_err(Failure::Invalid)?;
-            let kernel = Kernel::compile(&[QUIET, &text].concat(), options.mode).map_err(Failure::Invalid)?;
+            let kernel = Kernel::compile_quickly(&text, options.mode).map_err(Failure::Invalid)?;
             as_planned(&kernel, pass)?;
             step(&self.job, pass, &kernel, options, written).map(|_| true)
         })
@@ -291,7 +322,7 @@ impl Case {
     fn each(
         &self,
         run: impl Fn(usize, &Pass, bool, &mut Written) -> Result<bool, Failure>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Option<bool>, Failure> {
         let last = &self.written[self.steps.len()];
         let mut written = self.written[0].clone();
         for (index, pass) in self.job.plan.passes.iter().enumerate() {
@@ -304,7 +335,7 @@ impl Case {
         if !same {
             self.job.judge(written.c)?;
         }
-        Ok(same)
+        Ok(Some(same))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Many mutants in one text, so that it is compiled once: what surrounds a change asks at run time whether the change is wanted.
 //!
-//! The *site* of a change is an expression, `(MUTANT(7) ? (changed) : (unchanged))`, or a statement that goes, `if (!MUTANT(7)) statement;`. Sites nest: what
-//! is unchanged has sites of its own. Each changed text stands on lines of its own, so that the lines of clang's complaints name mutants.
+//! The *site* of a change is an expression, `(MUTANT(7) ? (changed) : (unchanged))`, or a statement, `if (MUTANT(7)) changed; else unchanged;`. Sites nest:
+//! what is unchanged has sites of its own. Each changed text stands on lines of its own, so that the lines of clang's complaints name mutants.
 
 use super::Mutant;
 use super::place::{Place, places};
@@ -55,10 +55,13 @@ impl Rendered {
         self.text += text;
     }
 
-    /// A line that belongs to nobody else.
-    fn break_line(&mut self, original: usize, mutant: Option<u32>) {
-        self.text.push('\n');
-        self.lines.push(Line { original, mutant });
+    /// A changed text on lines of its own.
+    fn changed(&mut self, text: &str, original: usize, mutant: u32, newline: &str) {
+        self.text += newline;
+        self.lines.push(Line { original, mutant: Some(mutant) });
+        self.push(text, original, Some(mutant));
+        self.text += newline;
+        self.lines.push(Line { original, mutant: None });
     }
 }
 
@@ -105,30 +108,23 @@ impl Renderer<'_, '_> {
     }
 
     fn site(&mut self, site: &Range<usize>, mutants: &[(u32, &Mutant)], next: usize) -> usize {
-        let lines = self.line(site.start)..self.line(site.end - 1) + 1;
-        let one_line = self.text[..site.start].rsplit('\n').next().is_some_and(|line| line.starts_with('#'));
+        let first = self.line(site.start);
+        let in_macro = self.text[..site.start].rsplit('\n').next().is_some_and(|line| line.starts_with('#'));
+        let newline = if in_macro { "\\\n" } else { "\n" };
         let statement = self.text[site.clone()].ends_with(';');
-        if statement {
-            for (id, _) in mutants {
-                let _ = write!(self.rendered.text, "if (!MUTANT({id})) ");
-            }
-        }
         for (id, mutant) in mutants {
-            self.rendered.sites.push((*id, lines.clone()));
+            self.rendered.sites.push((*id, first..self.line(site.end - 1) + 1));
+            let [before, after] = [site.start..mutant.range.start, mutant.range.end..site.end].map(|part| &self.text[part]);
+            let changed = [before, &mutant.replacement, after].concat();
             if statement {
-                continue;
+                let _ = write!(self.rendered.text, "if (MUTANT({id})) {{");
+                self.rendered.changed(&changed, first, *id, newline);
+                self.rendered.text += "} else ";
+            } else {
+                let _ = write!(self.rendered.text, "(MUTANT({id})");
+                self.rendered.changed(&format!("? ({changed})"), first, *id, newline);
+                self.rendered.text += ": ";
             }
-            let changed = [&self.text[site.start..mutant.range.start], &mutant.replacement, &self.text[mutant.range.end..site.end]];
-            let changed = changed.concat();
-            let _ = write!(self.rendered.text, "(MUTANT({id}) ");
-            if !one_line {
-                self.rendered.break_line(lines.start, Some(*id));
-            }
-            self.rendered.push(&format!("? ({changed})"), lines.start, Some(*id));
-            if !one_line {
-                self.rendered.break_line(lines.start, None);
-            }
-            self.rendered.text += " : ";
         }
         self.rendered.text += if statement { "" } else { "(" };
         let next = self.range(site.clone(), next);
@@ -165,6 +161,7 @@ impl Grower<'_> {
             ";" => first..last + 1,
             _ => self.expression(first..last + 1, whole)?,
         };
+        let tokens = if whole { self.statement(&tokens).unwrap_or(tokens) } else { tokens };
         Some(self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end())
     }
 
@@ -184,6 +181,23 @@ impl Grower<'_> {
         }
     }
 
+    /// The statement that consists of an expression, is assigned it, or returns it.
+    fn statement(&self, expression: &Range<usize>) -> Option<Range<usize>> {
+        let Range { mut start, end } = *expression;
+        if self.tokens.get(end)?.text != ";" {
+            return None;
+        }
+        let before = |at: usize| self.tokens[at - 1].text;
+        if before(start) != "return" && is_assignment(before(start)) {
+            start = self.grown(start - 1..end)?.start;
+        }
+        match before(start) {
+            "return" => Some(start - 1..end + 1),
+            ";" | "{" | "}" if !declares(&self.tokens[start..]) => Some(start..end + 1),
+            _ => None,
+        }
+    }
+
     /// To both sides as far as one expression goes.
     fn grown(&self, range: Range<usize>) -> Option<Range<usize>> {
         let assigns = self.between(&range).any(|at| is_assignment(self.tokens[at].text));
@@ -191,7 +205,8 @@ impl Grower<'_> {
             let token = &self.tokens[at];
             match token.kind {
                 Kind::Operator if is_assignment(token.text) => !assigns,
-                Kind::Operator => matches!(token.text, ";" | "," | "?" | ":" | "#"),
+                Kind::Operator if matches!(token.text, "?" | ":") => !assigns,
+                Kind::Operator => matches!(token.text, ";" | "," | "#"),
                 Kind::Word => matches!(token.text, "return" | "else" | "const"),
                 _ => false,
             }
@@ -253,6 +268,12 @@ impl Grower<'_> {
             _ => true,
         }
     }
+}
+
+/// Whether a statement begins with a type and a name.
+fn declares(statement: &[Token<'_>]) -> bool {
+    statement.first().is_some_and(|first| first.kind == Kind::Word)
+        && statement.get(1).is_some_and(|second| second.kind == Kind::Word || matches!(second.text, "*" | "&"))
 }
 
 fn is_assignment(operator: &str) -> bool {
