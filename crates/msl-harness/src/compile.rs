@@ -61,7 +61,7 @@ const CODE: &[&str] = &[
 ];
 
 /// What comes last where time matters more: nothing optimised, no warning an error, and all errors told at once.
-pub(crate) const QUICK: &[&str] = &["-O0", "-w", "-ferror-limit=0"];
+pub(crate) const QUICK: &[&str] = &["-O0", "-g0", "-w", "-ferror-limit=0"];
 
 fn sanitizer(mode: Mode) -> &'static [&'static str] {
     match mode {

@@ -101,7 +101,7 @@ pub struct Launch {
     pub lanes: Lanes,
     /// Decides in what order lanes and threadgroups run, who holds which elements of matrices, and in which order `simd_sum` adds.
     pub seed: u64,
-    /// `MUTANT(id)` is true where id is this; 0 for none.
+    /// `MUTANT(id)` is true where id is this, and `MUTANTS(first, last)` where it is one of those; 0 for none.
     pub mutant: u32,
     /// After this long, the kernel is taken for one that never ends.
     pub timeout: Duration,
@@ -122,7 +122,7 @@ pub struct Output {
     pub buffers: Vec<(u32, Vec<u8>)>,
     /// Bytes of threadgroup memory: the sum over the kernel's `SHARED` arrays.
     pub threadgroup_bytes: u32,
-    /// Ids below 65536 that `MUTANT` was asked about, ascending.
+    /// Ids below 65536 that `MUTANT` and `MUTANTS` were asked about, ascending.
     pub reached: Vec<u32>,
 }
 

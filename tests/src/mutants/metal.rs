@@ -1,6 +1,6 @@
 //! Runs mutants of the MSL against the cases.
 
-use super::sites::{Rendered, render};
+use super::sites::{Rendered, in_order, render};
 use super::{Bench, Fate, Key, Language, Mutant, files, metal_cases};
 use crate::msl::{Failure, Options, PLAIN, as_planned, step};
 use crate::sanitized::{Job, Written};
@@ -80,19 +80,23 @@ impl Msl {
         };
         let mut jobs = metal_cases::all().par_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
         jobs.retain(|job| job.plan.passes.iter().any(concerns));
-        let ids = (1..).zip(mutants).map(|(id, mutant)| (mutant.key(), id)).collect();
+        let of_file = |(path, text): &(&str, &str)| in_order(text, mutants.iter().filter(|mutant| mutant.file == *path));
+        let ordered: Vec<&Mutant> = files(Language::Msl).iter().flat_map(of_file).collect();
+        let numbered: Vec<(u32, &Mutant)> = (1..).zip(ordered).collect();
+        let ids = numbered.iter().map(|(id, mutant)| (mutant.key(), *id)).collect();
         let mut bench = Msl { cases: Vec::new(), texts: 0, ids, invalid: HashSet::new(), alone: HashSet::new() };
-        let texts = bench.compile(mutants, &jobs)?;
+        let texts = bench.compile(&numbered, &jobs)?;
         bench.texts = texts.len();
         eprintln!("{} mutants {} invalid {} alone", mutants.len(), bench.invalid.len(), bench.alone.len());
         let run = |job: Job| Case::new(job, &texts);
         bench.cases = jobs.into_par_iter().map(run).collect::<Result<_, _>>()?;
         bench.cases.sort_by_key(|case| case.time);
+        if std::env::var("H3").is_ok() { for case in &bench.cases { eprintln!("CASE {:?} {:?} {:?}", case.time, case.job.prepared.case.kernel, case.job.prepared.case.size); } }
         Ok(Some(bench))
     }
 
     /// The texts of all passes, with the mutants that clang takes there; the others are noted.
-    fn compile(&mut self, mutants: &[Mutant], jobs: &[Job]) -> Result<HashMap<String, Arc<Text>>, String> {
+    fn compile(&mut self, mutants: &[(u32, &Mutant)], jobs: &[Job]) -> Result<HashMap<String, Arc<Text>>, String> {
         let mut texts = HashMap::new();
         let passes = jobs.iter().flat_map(|job| &job.plan.passes);
         let wanted: BTreeMap<String, &Pass> = passes.map(|pass| (assemble(pass), pass)).collect();
@@ -140,14 +144,14 @@ impl Msl {
     }
 
     /// The files with the mutants that nothing speaks against.
-    fn rendered(&mut self, mutants: &[Mutant]) -> HashMap<&'static str, Rendered> {
+    fn rendered(&mut self, mutants: &[(u32, &Mutant)]) -> HashMap<&'static str, Rendered> {
         let mut rendered = HashMap::new();
         for (path, text) in files(Language::Msl) {
-            let of_file: Vec<_> = (1..).zip(mutants).filter(|(_, mutant)| mutant.file == *path).collect();
             let known = |id: &u32| self.invalid.contains(id) || self.alone.contains(id);
-            let own: Vec<_> = of_file.iter().filter(|(id, _)| !known(id)).copied().collect();
+            let own: Vec<_> = mutants.iter().filter(|(id, mutant)| mutant.file == *path && !known(id)).copied().collect();
             let file = render(path, text, &own);
             let placed: HashSet<u32> = file.mutants().collect();
+            if std::env::var("H3").is_ok() { eprintln!("NOSITE {path} {}", own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)).count()); }
             self.alone.extend(own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)));
             rendered.insert(*path, file);
         }
@@ -167,6 +171,7 @@ impl Msl {
                 if let ([id], false) = (blamed.as_slice(), error.contains("incompatible operand types")) {
                     self.invalid.insert(*id);
                 } else {
+                    if std::env::var("H3").is_ok() { eprintln!("ALONE {:?} {} {error}", blamed.iter().filter_map(|id| self.ids.iter().find(|(_, i)| *i == id)).map(|(k, _)| (k.0, k.1.start)).next(), blamed.iter().filter(|id| !self.alone.contains(id)).count()); }
                     self.alone.extend(blamed);
                 }
                 (error, found) = (what, Vec::new());
@@ -183,18 +188,47 @@ impl Msl {
         if self.invalid.contains(&id) {
             return (Fate::Invalid, String::new());
         }
-        if self.alone.contains(&id) {
-            let alone = Alone::new(mutant);
-            return try_each(order, TEXTS, |case| case.run_alone(&alone, WATCHED));
-        }
+        let alone = self.alone.contains(&id).then(|| Alone::new(mutant));
+        let run = |case: &Case, options| match &alone {
+            Some(alone) => case.run_alone(alone, options),
+            None => case.run(id, options),
+        };
+        let races = || try_each(&mut self.raced(), usize::MAX, |case| run(case, RACES));
+        let results = |order: &mut [&Case]| match alone {
+            Some(_) => try_each(&mut self.one_of_each_text(mutant.file), TEXTS, |case| run(case, WATCHED)),
+            None => try_each(order, usize::MAX, |case| run(case, WATCHED)),
+        };
+        let survived = |fate: &(Fate, String)| matches!(fate.0, Fate::Survived { .. });
         if mutant.operator == "barrier" {
-            let mut cheapest: Vec<&Case> = self.cases.iter().collect();
-            let raced = try_each(&mut cheapest, RACED, |case| case.run(id, RACES));
-            if !matches!(raced.0, Fate::Survived { .. }) {
-                return raced;
+            let raced = races();
+            if survived(&raced) { results(order) } else { raced }
+        } else {
+            let tried = results(order);
+            if !survived(&tried) {
+                return tried;
+            }
+            let raced = races();
+            if survived(&raced) { tried } else { raced }
+        }
+    }
+
+    fn raced(&self) -> Vec<&Case> {
+        self.cases.iter().filter(|case| metal_cases::is_raced(&case.job.prepared.case)).collect()
+    }
+
+    /// Of all cases that meet a file in the same text the longest, far apart first.
+    fn one_of_each_text(&self, file: &str) -> Vec<&Case> {
+        let mut longest: BTreeMap<&str, &Case> = BTreeMap::new();
+        for case in &self.cases {
+            for (step, pass) in case.steps.iter().zip(&case.job.plan.passes) {
+                if pass.parts.iter().any(|part| part.file == file) {
+                    longest.insert(&step.text.text, case);
+                }
             }
         }
-        try_each(order, usize::MAX, |case| case.run(id, WATCHED))
+        let all: Vec<_> = longest.into_values().collect();
+        let apart = all.len().div_ceil(TEXTS).max(1);
+        (0..apart).flat_map(|start| all.iter().skip(start).step_by(apart)).copied().collect()
     }
 }
 
@@ -202,10 +236,7 @@ impl Msl {
 const FIRST: usize = 8;
 
 /// Texts that a mutant is compiled into which needs its own.
-const TEXTS: usize = 12;
-
-/// Cases, the cheapest, in which races are looked for.
-const RACED: usize = 8;
+const TEXTS: usize = 16;
 
 /// Tries up to so many of the cases that `run` concerns. It gives whether the outputs keep their bits, and nothing where there is nothing to run.
 fn try_each(order: &mut [&Case], most: usize, run: impl Fn(&Case) -> Result<Option<bool>, Failure>) -> (Fate, String) {
@@ -213,7 +244,7 @@ fn try_each(order: &mut [&Case], most: usize, run: impl Fn(&Case) -> Result<Opti
     for at in 0..order.len() {
         let t0 = Instant::now();
         let r = run(order[at]);
-        if std::env::var("H3").is_ok() && !matches!(r, Ok(None)) { eprintln!("TIME {} {} {:?} {:.1}", if most == TEXTS {"alone"} else if most == RACED {"races"} else {"common"}, match &r { Ok(_) => "ok", Err(Failure::Found(k, _)) => name(*k), Err(Failure::Wrong(_)) => "wrong", Err(Failure::Invalid(_)) => "invalid", Err(_) => "refused" }, order[at].job.prepared.case.kernel, t0.elapsed().as_secs_f64() * 1e3); }
+        if std::env::var("H3").is_ok() && !matches!(r, Ok(None)) { eprintln!("TIME {} {} {:?} {:.1}", if most == TEXTS {"alone"} else {"common"}, match &r { Ok(_) => "ok", Err(Failure::Found(k, _)) => name(*k), Err(Failure::Wrong(_)) => "wrong", Err(Failure::Invalid(_)) => "invalid", Err(_) => "refused" }, order[at].job.prepared.case.kernel, t0.elapsed().as_secs_f64() * 1e3); }
         match r {
             Ok(None) => {}
             Ok(Some(same)) => {

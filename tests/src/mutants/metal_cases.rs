@@ -13,11 +13,34 @@ const F32: [DType; 3] = [DType::F32; 3];
 /// Each case with the device that it is planned for.
 pub(super) fn all() -> Vec<(Case, Caps)> {
     let on = |caps: Caps| move |case: Case| (case, caps.clone());
-    let cases = [tiles(), lines(), variants(), splits(), groups(), quantized(), epilogues(), numbers()].concat();
+    let cases = [tiles(), lines(), variants(), splits(), groups(), quantized(), epilogues(), numbers(), races()].concat();
     let small = Caps { max_binding_bytes: 4096, ..device() };
     let narrow = Caps { max_workgroups: 5, ..device() };
     let little = cases.into_iter().map(on(device()));
     little.chain(pieces().into_iter().map(on(small))).chain(wide().into_iter().map(on(narrow))).collect()
+}
+
+/// Whether races are looked for in a case, which takes another text of clang's and more time: a few in which every line runs.
+pub(super) fn is_raced(case: &Case) -> bool {
+    RACED.contains(&case.seed)
+}
+
+/// Seeds of the cases in which races are looked for.
+const RACED: std::ops::Range<u64> = 1000..2000;
+
+/// Tiles of every mainloop beside each other, several steps along K, in vectors and in single elements, and in two passes.
+fn races() -> Vec<Case> {
+    let half = [DType::F16, DType::F16, DType::F16];
+    let case = |name: &str, size, types: [DType; 3]| Case::new(size, types).layout(layout(name)).kernel(name);
+    let cases = vec![
+        case(GEMM, [40, 40, 40], half),
+        case(GEMM, [33, 35, 35], F32).odd(),
+        case(DIRECT, [33, 40, 20], F32).odd(),
+        case("msl-gemv/4x32", [5, 34, 300], F32).odd(),
+        case("msl-gevm/4x64", [5, 66, 300], F32).odd(),
+        Case { beta: 0.5, ..Case::new([9, 70, 40], F32).kernel(format!("{GEMM}+k3")).batch(2).odd() },
+    ];
+    (RACED.start..).zip(cases).map(|(seed, case)| Case { seed, ..case }).collect()
 }
 
 /// Each size on one text: in vectors where they take whole ones, else in single elements.
@@ -74,11 +97,15 @@ fn layout(name: &str) -> [bool; 2] {
 /// The kernels of few rows, or few columns.
 fn lines() -> Vec<Case> {
     let half = [DType::F16, DType::F32, DType::F32];
-    let mut cases = Vec::new();
+    // More rows of tiles than a band has; and operands in the other direction, which are read all the same.
+    let mut cases = vec![Case::new([10, 40, 5], F32).layout(LAYOUTS[1]).kernel("msl-gemv/1x32").odd()];
+    cases.push(Case::new([3, 35, 300], F32).layout(LAYOUTS[2]).kernel("msl-gemv/4x32").odd());
+    cases.push(Case::new([3, 70, 300], F32).layout(LAYOUTS[1]).kernel("msl-gevm/4x64").odd());
     for name in ["msl-gemv/4x32", "msl-gemv/32x4", "msl-gevm/4x64", "msl-gevm/64x4"] {
         let Variant { bm, bn, bk, .. } = *variant(name);
         let [m, n, k] = [bm, bn, bk].map(|size| size as usize);
         cases.extend(sized(name, &[[m, n, k], [m, n + 8, 16], [2 * m, n, k + 8]], F32, layout(name), false));
+        cases.extend(sized(name, &[[m, 2 * n, k + 8], [m, 32, 24]], [DType::BF16, DType::F16, DType::F32], layout(name), false));
         cases.extend(sized(name, &[[m, n, 5], [m - 1, n + 1, k + 3], [m + 1, n - 1, 2 * k - 1]], half, layout(name), true));
     }
     cases
@@ -106,9 +133,10 @@ fn splits() -> Vec<Case> {
             cases.push(Case { a: case.a.entries(Entries::Apart(3)), ..case.batch(3) });
         }
     }
-    for (name, layout) in [(DIRECT, [false, false]), ("msl-gemv/1x32", [false, true]), ("msl-gevm/1x64", [false, false])] {
+    for name in [DIRECT, "msl-gemv/1x32", "msl-gevm/1x64"] {
         let k = 2 * variant(name).bk as usize + 5;
-        cases.push(Case::new([2, 70, k], F32).kernel(format!("{name}+k3")).layout(layout).odd());
+        let case = Case::new([2, 70, k], F32).kernel(format!("{name}+k3")).layout(layout(name)).batch(2).odd();
+        cases.push(Case { a: case.a.entries(Entries::Apart(3)), b: case.b.entries(Entries::Apart(1)), ..case });
     }
     cases
 }
@@ -132,6 +160,9 @@ fn groups() -> Vec<Case> {
         cases.push(Case { groups: ragged(&[0, 3, 3, 20, 37, 40]), ..case.clone() });
         cases.push(Case { groups: ragged(&[3, 39]), ..case });
     }
+    // Each group begins a tile; so many that the tiles that are started are no more than those that are needed.
+    let ends: Vec<u32> = (1..=12).map(|group| 3 * group).collect();
+    cases.push(Case { groups: ragged(&ends), ..Case::new([36, 9, 20], F32).layout(LAYOUTS[1]) }.kernel("msl-gemv/4x32").odd());
     cases
 }
 
@@ -140,7 +171,7 @@ fn quantized() -> Vec<Case> {
     let mut cases = Vec::new();
     for format in quant_formats() {
         let group = format.group_size() as usize;
-        let names = [GEMM, "msl-gemv/4x32", "msl-gevm/64x4"];
+        let names = [GEMM, "msl-gemv/4x32", "msl-gevm/4x64"];
         for (name, scales) in names.into_iter().zip(DType::ALL) {
             for size in [[5, 37, 3 * group], [33, 6, 2 * group], [1, 1, group], [4, 70, 5 * group]] {
                 let case = Case { quantized: Some((format, scales)), ..Case::new(size, F32) }.kernel(name);
@@ -193,7 +224,10 @@ fn numbers() -> Vec<Case> {
 /// Products in pieces.
 fn pieces() -> Vec<Case> {
     let cases = themes::large().into_iter().filter(|case| case.quantized.is_none());
-    cases.step_by(5).map(|case| case.kernel(GEMM)).collect()
+    let (groups, others): (Vec<_>, Vec<_>) = cases.partition(|case| case.groups.is_some());
+    // Those of a long K take seconds.
+    let short = groups.into_iter().chain(others.into_iter().step_by(8)).filter(|case| case.size[2] < 200);
+    short.map(|case| case.kernel(GEMM)).collect()
 }
 
 /// More threadgroups than a dimension of the grid has.

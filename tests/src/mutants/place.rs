@@ -131,11 +131,12 @@ fn directives(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the text of a macro begins that is code: one of one line, without new parameters of a kernel.
+/// Where the text of a macro begins that is code: one of one line, which declares nothing.
 fn macro_body(directive: &[Token<'_>]) -> Option<usize> {
     let [_, define, name, rest @ ..] = directive else { return None };
     let one_line = directive.iter().all(|token| token.text != "\\");
-    if define.text != "define" || name.text.ends_with("_ARGUMENTS") || !one_line {
+    let declares = name.text.ends_with("_ARGUMENTS") || name.text == "SHARED";
+    if define.text != "define" || declares || !one_line {
         return None;
     }
     let parameters = rest.first().is_some_and(|token| token.text == "(" && token.start == name.end());

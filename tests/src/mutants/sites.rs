@@ -1,6 +1,6 @@
 //! Many mutants in one text, so that it is compiled once: what surrounds a change asks at run time whether the change is wanted.
 //!
-//! The *site* of a change is an expression, `(MUTANT(7) ? (changed) : (unchanged))`, or a statement, `if (MUTANT(7)) changed; else unchanged;`. Sites nest:
+//! The *site* of changes is an expression, `(!MUTANTS(7, 7) ? (unchanged) : (MUTANT(7) ? (changed) : ..))`, or a statement, `if (MUTANT(7)) changed; else unchanged;`. Sites nest:
 //! what is unchanged has sites of its own. Each changed text stands on lines of its own, so that the lines of clang's complaints name mutants.
 
 use super::Mutant;
@@ -65,6 +65,17 @@ impl Rendered {
     }
 }
 
+/// The mutants of an MSL file in the order of their sites, those without one at the end: numbered so, the mutants of a site follow each other.
+pub(super) fn in_order<'a>(text: &str, mutants: impl Iterator<Item = &'a Mutant>) -> Vec<&'a Mutant> {
+    let tokens = tokens(text);
+    let places = places(Language::Msl, text, &tokens);
+    let grower = Grower { tokens: &tokens, places: &places };
+    let site = |mutant: &Mutant| grower.site(mutant).map_or((usize::MAX, Reverse(0)), |site| (site.start, Reverse(site.end)));
+    let mut mutants: Vec<_> = mutants.collect();
+    mutants.sort_by_cached_key(|mutant| site(mutant));
+    mutants
+}
+
 /// The text of an MSL file with a site for each of these mutants of it that can have one.
 pub(super) fn render(file: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Rendered {
     let tokens = tokens(text);
@@ -109,26 +120,34 @@ impl Renderer<'_, '_> {
 
     fn site(&mut self, site: &Range<usize>, mutants: &[(u32, &Mutant)], next: usize) -> usize {
         let first = self.line(site.start);
+        let lines = first..self.line(site.end - 1) + 1;
+        self.rendered.sites.extend(mutants.iter().map(|(id, _)| (*id, lines.clone())));
         let in_macro = self.text[..site.start].rsplit('\n').next().is_some_and(|line| line.starts_with('#'));
         let newline = if in_macro { "\\\n" } else { "\n" };
-        let statement = self.text[site.clone()].ends_with(';');
-        for (id, mutant) in mutants {
-            self.rendered.sites.push((*id, first..self.line(site.end - 1) + 1));
-            let [before, after] = [site.start..mutant.range.start, mutant.range.end..site.end].map(|part| &self.text[part]);
-            let changed = [before, &mutant.replacement, after].concat();
-            if statement {
+        let text = self.text;
+        let changed = |mutant: &Mutant| {
+            [&text[site.start..mutant.range.start], &mutant.replacement, &text[mutant.range.end..site.end]].concat()
+        };
+        if text[site.clone()].ends_with(';') {
+            for (id, mutant) in mutants {
                 let _ = write!(self.rendered.text, "if (MUTANT({id})) {{");
-                self.rendered.changed(&changed, first, *id, newline);
+                self.rendered.changed(&changed(mutant), first, *id, newline);
                 self.rendered.text += "} else ";
-            } else {
-                let _ = write!(self.rendered.text, "(MUTANT({id})");
-                self.rendered.changed(&format!("? ({changed})"), first, *id, newline);
-                self.rendered.text += ": ";
             }
+            return self.range(site.clone(), next);
         }
-        self.rendered.text += if statement { "" } else { "(" };
+        // All are asked about at once, so that it is one question where none is wanted.
+        let ids = mutants.iter().map(|(id, _)| *id);
+        let _ = write!(self.rendered.text, "(!MUTANTS({}, {}) ? (", ids.clone().min().unwrap_or(0), ids.max().unwrap_or(0));
         let next = self.range(site.clone(), next);
-        self.rendered.text += &")".repeat(if statement { 0 } else { mutants.len() + 1 });
+        self.rendered.text += ") : ";
+        for (id, mutant) in mutants {
+            let _ = write!(self.rendered.text, "(MUTANT({id})");
+            self.rendered.changed(&format!("? ({})", changed(mutant)), first, *id, newline);
+            self.rendered.text += ": ";
+        }
+        self.rendered.push(&format!("({})", text[site.clone()].replace('\n', " ")), first, None);
+        self.rendered.text += &")".repeat(mutants.len() + 1);
         next
     }
 
@@ -155,8 +174,9 @@ impl Grower<'_> {
         if self.places[first..=last].iter().any(|place| *place == Place::Constant) {
             return None;
         }
-        // What is given in another's place may be of another type, which matters less to a whole call.
-        let whole = matches!(mutant.operator, "name" | "swap");
+        // What is given in another's place may be of another type, which matters less to a whole statement.
+        let member = first > 0 && matches!(self.tokens[first - 1].text, "." | "->");
+        let whole = mutant.operator == "swap" || mutant.operator == "name" && !member;
         let tokens = match self.tokens[last].text {
             ";" => first..last + 1,
             _ => self.expression(first..last + 1, whole)?,
@@ -184,7 +204,8 @@ impl Grower<'_> {
     /// The statement that consists of an expression, is assigned it, or returns it.
     fn statement(&self, expression: &Range<usize>) -> Option<Range<usize>> {
         let Range { mut start, end } = *expression;
-        if self.tokens.get(end)?.text != ";" {
+        let in_block = self.enclosing(start).is_some_and(|open| self.tokens[open].text == "{");
+        if !in_block || self.tokens.get(end)?.text != ";" {
             return None;
         }
         let before = |at: usize| self.tokens[at - 1].text;
