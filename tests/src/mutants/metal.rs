@@ -158,27 +158,30 @@ impl Msl {
         rendered
     }
 
-    /// Notes whom clang complains about: a changed text that is wrong in itself is no mutant; others get a text of their own.
+    /// Notes whom clang complains about: a changed text that is wrong in itself is no mutant; others get a text of their own. Lines that are no one mutant's
+    /// count only where no other does, because one error makes others.
     fn take_out(&mut self, complaints: &str, files: &HashMap<&str, Rendered>) {
         let (mut error, mut found): (&str, Vec<Vec<u32>>) = ("", Vec::new());
+        let (mut exact, mut around) = (false, Vec::new());
         for line in complaints.lines().chain(["::: error:"]) {
             let parts: Vec<&str> = line.splitn(4, ':').collect();
             let [path, line, _, what] = parts[..] else { continue };
             if what.contains("error:") {
                 // Of a macro's text, clang first names the place where it is used.
-                let all = || found.iter().flatten().copied().collect();
-                let blamed: Vec<u32> = found.iter().find(|ids| ids.len() == 1).cloned().unwrap_or_else(all);
-                if let ([id], false) = (blamed.as_slice(), error.contains("incompatible operand types")) {
-                    self.invalid.insert(*id);
-                } else {
-                    if std::env::var("H3").is_ok() { eprintln!("ALONE {:?} {} {error}", blamed.iter().filter_map(|id| self.ids.iter().find(|(_, i)| *i == id)).map(|(k, _)| (k.0, k.1.start)).next(), blamed.iter().filter(|id| !self.alone.contains(id)).count()); }
-                    self.alone.extend(blamed);
+                match found.iter().find(|ids| ids.len() == 1) {
+                    Some(ids) if error.contains("incompatible operand types") => self.alone.extend(ids),
+                    Some(ids) => self.invalid.extend(ids),
+                    None => around.extend(found.iter().flatten().copied()),
                 }
+                exact |= found.iter().any(|ids| ids.len() == 1);
                 (error, found) = (what, Vec::new());
             }
             if what.contains("error:") || what.contains("expanded from macro") {
                 found.extend(files.get(path).zip(line.parse().ok()).map(|(file, line)| file.at(line)));
             }
+        }
+        if !exact {
+            self.alone.extend(around);
         }
     }
 

@@ -194,8 +194,14 @@ impl Grower<'_> {
                 return Some(range);
             }
             match self.enclosing(range.start) {
+                // Values of some types have no common one.
+                Some(open) if self.tokens[open].text == "{" && self.is_expression(open) => return None,
                 Some(open) if self.is_expression(open) => range = open..closing(self.tokens, open)? + 1,
                 _ if commas => return None,
+                // What is assigned to may be a constant in another's place.
+                _ if self.tokens.get(range.end).is_some_and(|next| is_assignment(next.text)) => {
+                    return self.grown(range.start..range.end + 1);
+                }
                 _ => return Some(range),
             }
         }
@@ -299,4 +305,19 @@ fn declares(statement: &[Token<'_>]) -> bool {
 
 fn is_assignment(operator: &str) -> bool {
     operator.ends_with('=') && !matches!(operator, "==" | "!=" | "<=" | ">=")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutants::operators;
+
+    #[test]
+    fn show() {
+        for text in ["static void f() {\n    const uint to_k = k + (A ? at : line); to_x < x;\n}\n", "void f() {\n    auto end = END; for (uint col = tile.col + i % STEP; col < n; col += STEP) {}\n}\n", "void f() { first += tiles; start = end; }"] {
+            let all = operators::mutants(Language::Msl, "f.metal", text);
+            let numbered: Vec<_> = (1..).zip(in_order(text, all.iter())).collect();
+            println!("{}", render("f.metal", text, &numbered).text);
+        }
+    }
 }
