@@ -5,13 +5,13 @@
 //! operand's rows lies NaN, and what must not be written is compared afterwards. Threadgroup memory begins as NaN.
 
 use crate::Outcome;
-use crate::sanitized::{self, Job};
+use crate::sanitized::{self, Job, Written};
 use crate::{Case, Prepared};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::Pass;
 use tilewise_core::{Caps, Params};
@@ -67,10 +67,14 @@ pub struct Options {
     pub lanes: Lanes,
     /// Of all orders that are free.
     pub seed: u64,
+    /// The change that is wanted of those that the text asks about; 0 for none.
+    pub mutant: u32,
+    /// How long a pass may take.
+    pub timeout: Duration,
 }
 
 /// Nothing looks on, and a threadgroup is one thread of the machine's: fast.
-pub const PLAIN: Options = Options { mode: Mode::Plain, lanes: Lanes::Fibers, seed: 1 };
+pub const PLAIN: Options = Options { mode: Mode::Plain, lanes: Lanes::Fibers, seed: 1, mutant: 0, timeout: Duration::from_secs(60) };
 
 /// Kernels by their text, compiled once.
 #[derive(Default)]
@@ -96,42 +100,62 @@ impl Kernels {
 pub fn run(job: &Job, kernels: &Kernels, options: Options) -> Result<Outcome, Failure> {
     let mut written = job.unwritten();
     for pass in &job.plan.passes {
-        assert_eq!(pass.language, Language::Msl, "{}", pass.label);
         let kernel = kernels.get(&assemble(pass), options.mode)?;
-        as_planned(&kernel, pass).map_err(Failure::Refused)?;
-        let memory = pass.bindings.iter().map(|binding| job.memory(binding, &written));
-        let params = bytemuck::bytes_of(&pass.params).to_vec();
-        let launch = Launch {
-            grid: [pass.grid[0], pass.grid[1], 1],
-            threads: pass.threads,
-            buffers: (0..).zip(std::iter::once(params).chain(memory)).collect(),
-            lanes: options.lanes,
-            seed: options.seed,
-            ..Launch::default()
-        };
-        let output = kernel.run(&launch).map_err(|failure| Failure::Found(failure.kind, failure.report))?;
-        let planned = pass.workgroup_bytes;
-        if output.threadgroup_bytes != planned {
-            let used = output.threadgroup_bytes;
-            return Err(Failure::Refused(format!("{used} bytes of threadgroup memory, planned {planned}")));
-        }
-        for (slot, bytes) in output.buffers {
-            let Some(binding) = (slot as usize).checked_sub(1).map(|index| &pass.bindings[index]) else { continue };
-            match binding.role {
-                Role::Scratch => written.scratch = bytes,
-                Role::C => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(&bytes),
-                _ => {}
-            }
-        }
+        as_planned(&kernel, pass)?;
+        step(job, pass, &kernel, options, &mut written)?;
     }
     Ok(job.judge(written.c)?)
 }
 
+/// Runs one pass on what those before it left. Gives the changes that its text asked about.
+///
+/// # Errors
+/// A finding, or another size of threadgroup memory than is planned.
+pub(crate) fn step(
+    job: &Job,
+    pass: &Pass,
+    kernel: &Kernel,
+    options: Options,
+    written: &mut Written,
+) -> Result<Vec<u32>, Failure> {
+    let memory = pass.bindings.iter().map(|binding| job.memory(binding, written));
+    let params = bytemuck::bytes_of(&pass.params).to_vec();
+    let Options { lanes, seed, mutant, timeout, .. } = options;
+    let launch = Launch {
+        grid: [pass.grid[0], pass.grid[1], 1],
+        threads: pass.threads,
+        buffers: (0..).zip(std::iter::once(params).chain(memory)).collect(),
+        lanes,
+        seed,
+        mutant,
+        timeout,
+    };
+    let output = kernel.run(&launch).map_err(|failure| Failure::Found(failure.kind, failure.report))?;
+    let planned = pass.workgroup_bytes;
+    if output.threadgroup_bytes != planned {
+        let used = output.threadgroup_bytes;
+        return Err(Failure::Refused(format!("{used} bytes of threadgroup memory, planned {planned}")));
+    }
+    for (slot, bytes) in output.buffers {
+        let Some(binding) = (slot as usize).checked_sub(1).map(|index| &pass.bindings[index]) else { continue };
+        match binding.role {
+            Role::Scratch => written.scratch = bytes,
+            Role::C => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(&bytes),
+            _ => {}
+        }
+    }
+    Ok(output.reached)
+}
+
 /// The kernel's signature is the plan's: the parameters in slot 0, then the bindings in their order, each as wide and as writable as it says.
-fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), String> {
+///
+/// # Errors
+/// `Refused`.
+pub(crate) fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), Failure> {
+    assert_eq!(pass.language, Language::Msl, "{}", pass.label);
     let mut arguments: Vec<_> = kernel.signature().arguments.iter().collect();
     arguments.sort_by_key(|argument| argument.slot);
-    let wrong = |what: &str, argument: &dyn fmt::Debug| Err(format!("{}: {what}: {argument:?}", pass.label));
+    let wrong = |what: &str, argument: &dyn fmt::Debug| Err(Failure::Refused(format!("{}: {what}: {argument:?}", pass.label)));
     if arguments.len() != pass.bindings.len() + 1 {
         return wrong("it takes other buffers than are bound", &arguments);
     }

@@ -206,8 +206,10 @@ uint64_t tilewise_shared(uint64_t place, uint64_t bytes) {
     return reinterpret_cast<uint64_t>(memory);
 }
 
-bool tilewise_mutant(uint32_t id) {
-    reached[id & 0xffff].store(1, std::memory_order_relaxed);
-    return id != 0 && id == group.launch->mutant;
+bool tilewise_mutants(uint32_t first, uint32_t last) {
+    for (uint32_t id = first; id <= last; id++) {
+        reached[id & 0xffff].store(1, std::memory_order_relaxed);
+    }
+    return first != 0 && group.launch->mutant - first <= last - first;
 }
 }

@@ -40,9 +40,12 @@ typedef __PTRDIFF_TYPE__ ptrdiff_t;
     threadgroup type(&name)[count] = *reinterpret_cast<threadgroup type(*)[count]>(                                                                 \
         tilewise_shared(TILEWISE_PLACE, sizeof(type) * (count)))
 // True in the launch that asks for this mutant.
-#define MUTANT(id) (tilewise_mutant(id))
+#define MUTANT(id) (tilewise_mutants(id, id))
+// True in the launch that asks for one of these.
+#define MUTANTS(first, last) (tilewise_mutants(first, last))
 
 #else
 #define SHARED(type, name, count) threadgroup type name[count]
 #define MUTANT(id) (false)
+#define MUTANTS(first, last) (false)
 #endif

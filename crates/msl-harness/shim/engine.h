@@ -27,7 +27,7 @@ uint tilewise_lane();
 // The lane whose value is added in turn `i`.
 uint tilewise_turn(uint i);
 tilewise_address tilewise_shared(ulong place, ulong bytes);
-bool tilewise_mutant(uint id);
+bool tilewise_mutants(uint first, uint last);
 
 float tilewise_exp(float);
 float tilewise_exp2(float);

@@ -66,6 +66,9 @@ const CODE: &[&str] = &[
     "-Wno-pass-failed",
 ];
 
+/// What comes last where time matters more: nothing optimised, no warning an error, and all errors told at once.
+pub(crate) const QUICK: &[&str] = &["-O0", "-g0", "-w", "-ferror-limit=0"];
+
 fn sanitizer(mode: Mode) -> &'static [&'static str] {
     match mode {
         Mode::Plain => &[],
@@ -101,11 +104,11 @@ pub(crate) fn worker(mode: Mode) -> PathBuf {
 }
 
 /// A shared library with the kernel, and its signature.
-pub(crate) fn compile(text: &str, mode: Mode) -> Result<(PathBuf, Signature), String> {
+pub(crate) fn compile(text: &str, mode: Mode, more: &[&str]) -> Result<(PathBuf, Signature), String> {
     if let Some(reason) = missing(mode) {
         panic!("MSL kernels cannot be compiled in {mode:?}: {reason}");
     }
-    let place = Path::new(OUT).join("kernels").join(name(text, mode));
+    let place = Path::new(OUT).join("kernels").join(name(text, mode, more));
     let read = |directory: &Path| fs::read_to_string(directory.join("signature.metal"));
     if let Ok(preprocessed) = read(&place) {
         return Ok((place.join("kernel.so"), signature::parse(&preprocessed)?));
@@ -114,7 +117,7 @@ pub(crate) fn compile(text: &str, mode: Mode) -> Result<(PathBuf, Signature), St
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let unique = format!("tmp.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let work = place.with_extension(unique);
-    let signature = make(text, mode, &work);
+    let signature = make(text, mode, more, &work);
     if signature.is_ok() && fs::rename(&work, &place).is_ok() {
         return signature.map(|it| (place.join("kernel.so"), it));
     }
@@ -125,17 +128,17 @@ pub(crate) fn compile(text: &str, mode: Mode) -> Result<(PathBuf, Signature), St
     Ok((place.join("kernel.so"), signature))
 }
 
-fn name(text: &str, mode: Mode) -> String {
+fn name(text: &str, mode: Mode, more: &[&str]) -> String {
     let hash = |salt: u32| {
         let mut hasher = DefaultHasher::new();
-        (salt, text, mode, CLANG, env!("TILEWISE_MSL_VERSION"), SHIM_TEXTS, LANGUAGE, CODE, sanitizer(mode))
+        (salt, text, mode, CLANG, env!("TILEWISE_MSL_VERSION"), SHIM_TEXTS, LANGUAGE, CODE, more, sanitizer(mode))
             .hash(&mut hasher);
         hasher.finish()
     };
     format!("{:016x}{:016x}", hash(0), hash(1))
 }
 
-fn make(text: &str, mode: Mode, work: &Path) -> Result<Signature, String> {
+fn make(text: &str, mode: Mode, more: &[&str], work: &Path) -> Result<Signature, String> {
     let write = |name: &str, text: &str| {
         fs::write(work.join(name), text).unwrap_or_else(|it| panic!("{}/{name}: {it}", work.display()));
     };
@@ -145,7 +148,7 @@ fn make(text: &str, mode: Mode, work: &Path) -> Result<Signature, String> {
     let signature = signature::parse(&preprocessed)?;
     write("entry.metal", &entry(&signature));
     let arguments: Vec<&str> =
-        CODE.iter().chain(sanitizer(mode)).copied().chain(["entry.metal", "-o", "kernel.so"]).collect();
+        CODE.iter().chain(sanitizer(mode)).chain(more).copied().chain(["entry.metal", "-o", "kernel.so"]).collect();
     clang(work, &arguments)?;
     write("signature.metal", &preprocessed);
     Ok(signature)

@@ -106,7 +106,7 @@ pub struct Launch {
     pub lanes: Lanes,
     /// Decides in what order lanes and threadgroups run, who holds which elements of matrices, and in which order `simd_sum` adds.
     pub seed: u64,
-    /// `MUTANT(id)` is true where id is this; 0 for none.
+    /// `MUTANT(id)` is true where id is this, and `MUTANTS(first, last)` where it is one of those; 0 for none.
     pub mutant: u32,
     /// After this long, the kernel is taken for one that never ends.
     pub timeout: Duration,
@@ -127,7 +127,7 @@ pub struct Output {
     pub buffers: Vec<(u32, Vec<u8>)>,
     /// Bytes of threadgroup memory: the sum over the kernel's `SHARED` arrays.
     pub threadgroup_bytes: u32,
-    /// Ids below 65536 that `MUTANT` was asked about, ascending.
+    /// Ids below 65536 that `MUTANT` and `MUTANTS` were asked about, ascending.
     pub reached: Vec<u32>,
 }
 
@@ -176,7 +176,22 @@ impl Kernel {
     ///
     /// Where nothing is [`available`], or files cannot be written.
     pub fn compile(text: &str, mode: Mode) -> Result<Kernel, String> {
-        let (library, signature) = compile::compile(text, mode)?;
+        let (library, signature) = compile::compile(text, mode, &[])?;
+        Ok(Kernel { inner: Arc::new(Inner { mode, library, signature, bytes: OnceLock::new() }) })
+    }
+
+    /// As [`compile`](Self::compile), in a fraction of its time and to slower code, and with nothing refused that is only warned of: for texts that run once
+    /// or are changed on purpose.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile`](Self::compile).
+    ///
+    /// # Panics
+    ///
+    /// As [`compile`](Self::compile).
+    pub fn compile_quickly(text: &str, mode: Mode) -> Result<Kernel, String> {
+        let (library, signature) = compile::compile(text, mode, compile::QUICK)?;
         Ok(Kernel { inner: Arc::new(Inner { mode, library, signature, bytes: OnceLock::new() }) })
     }
 

@@ -3,15 +3,15 @@
 use clap::Parser;
 use std::process::ExitCode;
 use std::time::Instant;
-use tilewise_tests::mutants::{self, Bench, Summary, explained};
+use tilewise_tests::mutants::{self, Bench, Language, Msl, Summary, Wgsl, explained};
 
-/// Where the explanations stand.
-const EXPLAINED: &str = "tests/mutants/explained.txt";
-
-/// Plants one mistake at a time in the library's WGSL, and looks whether the suite notices.
+/// Plants one mistake at a time in the library's WGSL and MSL, and looks whether the suite notices.
 #[derive(Parser)]
 #[command(name = "cargo xtask mutate", bin_name = "cargo xtask mutate")]
 struct Options {
+    /// Only the kernels in this language.
+    #[arg(long, value_parser = ["wgsl", "msl"])]
+    language: Option<String>,
     /// Only files whose path contains this.
     #[arg(long, default_value = "")]
     file: String,
@@ -21,7 +21,7 @@ struct Options {
     /// Only every so many-th mutant.
     #[arg(long, default_value_t = 1)]
     every: usize,
-    /// Write table and figures to this file.
+    /// Write tables and figures to this file.
     #[arg(long)]
     record: Option<std::path::PathBuf>,
 }
@@ -37,33 +37,54 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    let text = std::fs::read_to_string(EXPLAINED).map_err(|error| format!("{EXPLAINED}: {error}"))?;
-    let explained = explained::parse(&text).map_err(|why| format!("{EXPLAINED}: {why}"))?;
-    let start = Instant::now();
-    let bench = Bench::new()?;
-    let (cases, operations) = bench.size();
-    println!("{cases} cases of {} million operations, prepared in {:.1} s", operations / 1_000_000, seconds(start));
+    let mut report = "# The mutation check\n\nWritten by `cargo xtask mutate --record`.\n".to_owned();
+    let mut failures = Vec::new();
+    for (language, name, explained) in [
+        (Language::Wgsl, "wgsl", "tests/mutants/explained.txt"),
+        (Language::Msl, "msl", "tests/mutants/explained-msl.txt"),
+    ] {
+        if options.language.as_ref().is_none_or(|wanted| wanted == name) {
+            report += &check(language, explained, options, &mut failures)?;
+        }
+    }
+    if let Some(path) = &options.record {
+        std::fs::write(path, report).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+/// The mutants of one language; gives its section of the report.
+fn check(language: Language, path: &str, options: &Options, failures: &mut Vec<String>) -> Result<String, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let explained = explained::parse(&text).map_err(|why| format!("{path}: {why}"))?;
     let wanted = |id: &str| options.show.as_ref().is_none_or(|show| id.contains(show));
-    let all = mutants::all(&options.file).into_iter().filter(|mutant| wanted(&mutant.id()));
+    let all = mutants::all(language, &options.file).into_iter().filter(|mutant| wanted(&mutant.id()));
     let mutants: Vec<_> = all.step_by(options.every.max(1)).collect();
+    if mutants.is_empty() {
+        return Ok(String::new());
+    }
+    let start = Instant::now();
+    let bench: Box<dyn Bench> = match language {
+        Language::Wgsl => Box::new(Wgsl::new()?),
+        Language::Msl => match Msl::new(&mutants)? {
+            Some(bench) => Box::new(bench),
+            None => return Ok(String::new()),
+        },
+    };
+    let size = bench.size();
+    println!("{language:?}: {size}, prepared in {:.1} s", seconds(start));
     if options.show.is_some() {
         for mutant in &mutants {
             let (fate, why) = bench.fate(mutant);
             println!("{}\n- {}\n+ {}\n{fate:?} {why}\n", mutant.id(), mutant.before, mutant.after);
         }
-        return Ok(());
+        return Ok(String::new());
     }
     let start = Instant::now();
     let fates = bench.run(&mutants);
     let summary = Summary::new(&mutants, &fates, &explained);
     let (table, line) = (summary.table(), summary.line());
     println!("{table}\n{line}, in {:.0} s", seconds(start));
-    if let Some(path) = &options.record {
-        let text = format!(
-            "# The mutation check\n\nWritten by `cargo xtask mutate --record`. {cases} cases in the sanitizer; {line}.\n\n{table}"
-        );
-        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
     let open = summary.unexplained();
     for survivor in &open {
         println!("{survivor}");
@@ -73,12 +94,14 @@ fn run(options: &Options) -> Result<(), String> {
     for change in &stale {
         println!("stale: {}\n- {}\n+ {}\n", change.file, change.before, change.after);
     }
-    match (open.len(), stale.len()) {
-        (0, 0) => Ok(()),
-        (open, stale) => Err(format!(
-            "{open} mutants survive unexplained and {stale} explanations are stale: add a case that notices, or mend {EXPLAINED}"
-        )),
+    if !(open.is_empty() && stale.is_empty()) {
+        failures.push(format!(
+            "{} mutants survive unexplained and {} explanations are stale: add a case that notices, or mend {path}",
+            open.len(),
+            stale.len()
+        ));
     }
+    Ok(format!("\n## {}\n\n{size}; {line}.\n\n{table}", format!("{language:?}").to_uppercase()))
 }
 
 fn seconds(start: Instant) -> f64 {

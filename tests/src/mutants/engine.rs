@@ -1,33 +1,15 @@
-//! Runs mutants against the cases.
+//! Runs mutants of the WGSL against the cases.
 
-use super::Mutant;
+use super::{Bench, Fate, Mutant};
 use crate::cases::{self, WGSL};
 use crate::sanitized::{Failure, Job, Record, Shaders, options, planned};
 use rayon::prelude::*;
 use std::collections::HashSet;
-use tilewise_sanitizer::{Kind, Options};
+use tilewise_sanitizer::Options;
 use tilewise_shaders::FILES;
 
-/// What became of a mutant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
-    /// It is no valid WGSL.
-    Invalid,
-    /// A case failed by a finding of this kind.
-    Found(Kind),
-    /// A case gave wrong results.
-    Wrong,
-    /// It does not fit the plan: the size of its workgroups, their memory, or its bindings.
-    Refused,
-    /// Nothing noticed.
-    Survived {
-        /// Whether every output had the bits that it has without the change.
-        same_bits: bool,
-    },
-}
-
 /// The cases, prepared once for all mutants.
-pub struct Bench {
+pub struct Wgsl {
     jobs: Vec<Case>,
     shaders: Shaders<'static>,
 }
@@ -39,7 +21,7 @@ struct Case {
     record: Record,
 }
 
-impl Bench {
+impl Wgsl {
     /// Prepares the cases.
     ///
     /// # Errors
@@ -80,26 +62,7 @@ impl Bench {
         };
         let mut jobs = prepared.par_iter().map(run).collect::<Result<Vec<_>, String>>()?;
         jobs.sort_by_key(|case| case.record.operations);
-        Ok(Bench { jobs, shaders })
-    }
-
-    /// Number of cases, and the operations of all of them.
-    pub fn size(&self) -> (usize, u64) {
-        (self.jobs.len(), self.jobs.iter().map(|case| case.record.operations).sum())
-    }
-
-    /// The fates of mutants, in their order.
-    pub fn run(&self, mutants: &[Mutant]) -> Vec<Fate> {
-        let fates = |neighbours: &[Mutant]| {
-            let mut order: Vec<&Case> = self.jobs.iter().collect();
-            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant).0).collect::<Vec<_>>()
-        };
-        mutants.par_chunks(NEIGHBOURS).flat_map_iter(fates).collect()
-    }
-
-    /// The fate of one mutant, and the case and the report that decided it.
-    pub fn fate(&self, mutant: &Mutant) -> (Fate, String) {
-        self.try_in(&mut self.jobs.iter().collect::<Vec<_>>(), mutant)
+        Ok(Wgsl { jobs, shaders })
     }
 
     /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest to notice the next mistake nearby.
@@ -121,13 +84,32 @@ impl Bench {
                 Failure::Invalid(_) => Fate::Invalid,
                 Failure::Refused(_) => Fate::Refused,
                 Failure::Wrong(_) => Fate::Wrong,
-                Failure::Found(kind, _) => Fate::Found(kind),
+                Failure::Found(kind, _) => Fate::Found(kind.name()),
             };
             let why = format!("{failure}\n    {:?}", case.job.prepared.case);
             order[..=at].rotate_right(1);
             return (fate, why);
         }
         (Fate::Survived { same_bits }, String::new())
+    }
+}
+
+impl Bench for Wgsl {
+    fn size(&self) -> String {
+        let operations: u64 = self.jobs.iter().map(|case| case.record.operations).sum();
+        format!("{} cases of {} million operations", self.jobs.len(), operations / 1_000_000)
+    }
+
+    fn run(&self, mutants: &[Mutant]) -> Vec<Fate> {
+        let fates = |neighbours: &[Mutant]| {
+            let mut order: Vec<&Case> = self.jobs.iter().collect();
+            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant).0).collect::<Vec<_>>()
+        };
+        mutants.par_chunks(NEIGHBOURS).flat_map_iter(fates).collect()
+    }
+
+    fn fate(&self, mutant: &Mutant) -> (Fate, String) {
+        self.try_in(&mut self.jobs.iter().collect::<Vec<_>>(), mutant)
     }
 }
 

@@ -1,32 +1,86 @@
-//! The mutation check: plants one mistake at a time in the library's WGSL, and looks whether the suite notices.
+//! The mutation check: plants one mistake at a time in the library's WGSL and MSL, and looks whether the suite notices.
 //!
-//! A deleted barrier, a weakened guard, a shifted index, an operand in another's place: each is a *mutant*. The cases whose shaders it changes run in the
-//! sanitizer until one fails, which kills the mutant: first those that killed its neighbours in the text, then the cheapest. One that survives all of them
-//! shows a hole in the suite, or makes no difference; those that make none are listed with the reason in `tests/mutants/explained.txt` ([`explained`]),
-//! and a survivor that is not listed there fails the check.
+//! A deleted barrier, a weakened guard, a shifted index, an operand in another's place: each is a *mutant*. The cases whose kernels it changes run, WGSL in
+//! the sanitizer, MSL on CPUs under clang's sanitizers, until one fails, which kills the mutant: first those that killed its neighbours in the text, then the
+//! cheapest. One that survives all of them shows a hole in the suite, or makes no difference; those that make none are listed with the reason in
+//! `tests/mutants/explained*.txt` ([`explained`]), and a survivor that is not listed there fails the check.
 
 mod engine;
 pub mod explained;
+mod metal;
+mod metal_cases;
+mod names;
 mod operators;
+mod place;
 mod report;
+mod sites;
 mod token;
 
-pub use engine::{Bench, Fate};
+pub use engine::Wgsl;
+pub use metal::Msl;
 pub use report::Summary;
+pub use tilewise_core::kernel::Language;
 
 use std::ops::Range;
-use tilewise_shaders::FILES;
+
+/// What became of a mutant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// It is no valid text.
+    Invalid,
+    /// A case failed by a finding of this kind, a word of [`FINDINGS`].
+    Found(&'static str),
+    /// A case gave wrong results.
+    Wrong,
+    /// It does not fit the plan: the size of its workgroups, their memory, or its bindings.
+    Refused,
+    /// Nothing noticed.
+    Survived {
+        /// Whether every output had the bits that it has without the change.
+        same_bits: bool,
+    },
+}
+
+/// The kinds of findings, of the sanitizer and of those that watch MSL.
+pub const FINDINGS: [&str; 11] = [
+    "race",
+    "out-of-bounds",
+    "uninitialised",
+    "divergent-barrier",
+    "endless-loop",
+    "division-by-zero",
+    "shift-too-large",
+    "f16-overflow",
+    "never-written",
+    "undefined",
+    "crash",
+];
+
+/// Prepared cases, on which mutants are tried.
+pub trait Bench {
+    /// The cases, in words.
+    fn size(&self) -> String;
+
+    /// The fates of mutants, in their order.
+    fn run(&self, mutants: &[Mutant]) -> Vec<Fate>;
+
+    /// The fate of one mutant, and the case and the report that decided it.
+    fn fate(&self, mutant: &Mutant) -> (Fate, String);
+}
+
+type Key = (&'static str, Range<usize>, String);
 
 /// One change of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// Path below `shaders/`.
+    /// Path below `shaders/`, or below `crates/msl/kernels/`.
     pub file: &'static str,
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
-    /// Kind of the change: `barrier`, `condition`, `compare`, `logic`, `guard`, `select`, `index`, `bound`, `swap`, `name`, `arithmetic`, `constant`.
+    /// Kind of the change: `barrier`, `condition`, `compare`, `logic`, `guard`, `select`, `index`, `term`, `bound`, `swap`, `name`,
+    /// `arithmetic`, `constant`.
     pub operator: &'static str,
     /// Bytes that are replaced.
     range: Range<usize>,
@@ -60,14 +114,27 @@ impl Mutant {
         [&text[..self.range.start], &self.replacement, &text[self.range.end..]].concat()
     }
 
+    /// What tells it from all others.
+    fn key(&self) -> Key {
+        (self.file, self.range.clone(), self.replacement.clone())
+    }
+
     /// `file:line:column:operator`.
     pub fn id(&self) -> String {
         format!("{}:{}:{}:{}", self.file, self.line, self.column, self.operator)
     }
 }
 
-/// Every mutant of the library's files whose path contains `file`.
-pub fn all(file: &str) -> Vec<Mutant> {
-    let files = FILES.iter().filter(|(path, _)| path.contains(file));
-    files.flat_map(|(path, text)| operators::mutants(path, text)).collect()
+/// Path and text of every file of a language.
+pub fn files(language: Language) -> &'static [(&'static str, &'static str)] {
+    match language {
+        Language::Wgsl => tilewise_shaders::FILES,
+        Language::Msl => tilewise_msl::FILES,
+    }
+}
+
+/// Every mutant of a language's files whose path contains `file`.
+pub fn all(language: Language, file: &str) -> Vec<Mutant> {
+    let files = files(language).iter().filter(|(path, _)| path.contains(file));
+    files.flat_map(|(path, text)| operators::mutants(language, path, text)).collect()
 }

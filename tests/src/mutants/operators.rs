@@ -1,17 +1,24 @@
 //! The mistakes that are planted: one change of a file's text each.
 
 use super::Mutant;
-use super::token::{Kind, Token, arguments, closing, is_binary, operands, tokens};
+use super::names::other_names;
+use super::place::{Place, declares_array, is_type, places};
+use super::token::{Kind, Token, arguments, choice, closing, is_binary, operands, tokens};
 use std::collections::HashSet;
 use std::ops::Range;
+use tilewise_core::kernel::Language;
 
 /// Every mutant of a file, in the order of the text; two operators that come to the same text are one mutant.
-pub(super) fn mutants(file: &'static str, text: &str) -> Vec<Mutant> {
-    let mut planter = Planter { file, text, tokens: tokens(text), found: Vec::new(), known: HashSet::new() };
+pub(super) fn mutants(language: Language, file: &'static str, text: &str) -> Vec<Mutant> {
+    let tokens = tokens(text);
+    let places = places(language, text, &tokens);
+    let msl = language == Language::Msl;
+    let mut planter = Planter { msl, file, text, tokens, places, found: Vec::new(), known: HashSet::new() };
     for index in 0..planter.tokens.len() {
-        match planter.place(planter.tokens[index].start) {
+        match planter.places[index] {
             Place::Code => planter.at(index),
             Place::Unrolled => planter.at_unrolled(index),
+            Place::Constant => planter.terms(index),
             Place::Declaration => {}
         }
     }
@@ -20,33 +27,16 @@ pub(super) fn mutants(file: &'static str, text: &str) -> Vec<Mutant> {
 }
 
 struct Planter<'a> {
+    msl: bool,
     file: &'static str,
     text: &'a str,
     tokens: Vec<Token<'a>>,
+    places: Vec<Place>,
     found: Vec<Mutant>,
     known: HashSet<(usize, usize, String)>,
 }
 
-/// What a line is to the mutation check.
-enum Place {
-    Code,
-    /// The head of a loop that is repeated in the text: only its bound can change.
-    Unrolled,
-    /// Bindings, attributes and the members of structs, and constants whose value the planner gives.
-    Declaration,
-}
-
 impl<'a> Planter<'a> {
-    fn place(&self, at: usize) -> Place {
-        let line = line_at(self.text, at);
-        match line {
-            _ if line.ends_with("//unroll") => Place::Unrolled,
-            _ if line.starts_with('@') || line.contains("@builtin") => Place::Declaration,
-            _ if line.ends_with("//param") => Place::Declaration,
-            _ => Place::Code,
-        }
-    }
-
     /// Everything that can go wrong at a token.
     fn at(&mut self, index: usize) {
         let token = self.tokens[index];
@@ -74,34 +64,45 @@ impl<'a> Planter<'a> {
         let text = self.tokens[index].text;
         let next = self.tokens.get(index + 1).map_or("", |token| token.text);
         let before = if index > 0 { self.tokens[index - 1].text } else { "" };
-        if matches!(before, "fn" | "struct" | "let" | "var" | "const") || next == ":" {
+        let declared = match self.msl {
+            true => self.is_declared(index),
+            false => matches!(before, "fn" | "struct" | "let" | "var" | "const") || next == ":",
+        };
+        if declared {
             return;
         }
         match text {
-            "workgroupBarrier" | "storageBarrier" => {
+            "workgroupBarrier" | "storageBarrier" | "threadgroup_barrier" | "simdgroup_barrier" => {
                 let end =
                     self.tokens[index..].iter().position(|token| token.text == ";").map_or(index, |at| index + at);
                 self.plant("barrier", &(index..end + 1), String::new());
+                if text == "threadgroup_barrier" {
+                    self.plant("barrier", &(index..index + 1), "simdgroup_barrier".to_owned());
+                }
             }
+            "mem_threadgroup" | "mem_device" => self.plant("barrier", &(index..index + 1), "mem_none".to_owned()),
             "if" => {
-                let end =
-                    self.tokens[index..].iter().position(|token| token.text == "{").map_or(index, |at| index + at);
+                let end = self.tokens[index..].iter().position(|token| token.text == "{");
+                let end = end.map_or(index, |at| index + at);
+                let condition = if self.msl { index + 2..end - 1 } else { index + 1..end };
                 for value in ["true", "false"] {
-                    self.plant("condition", &(index + 1..end), value.to_owned());
+                    self.plant("condition", &condition, value.to_owned());
                 }
             }
             "true" | "false" => {
                 self.plant("constant", &(index..index + 1), if text == "true" { "false" } else { "true" }.to_owned());
             }
             _ => {
-                for other in other_names(text, before == ".") {
-                    if before == "." || self.exists(&other) {
+                let member = matches!(before, "." | "->");
+                for other in other_names(text, member) {
+                    if member || self.exists(&other) {
                         self.plant("name", &(index..index + 1), other);
                     }
                 }
             }
         }
-        if next == "(" && !matches!(text, "if" | "for" | "switch") {
+        let initializer = self.msl && next == "{" && self.tokens[index + 1].start == self.tokens[index].end();
+        if (next == "(" || initializer) && !matches!(text, "if" | "for" | "switch") {
             self.call(index);
         }
         if next == "<" && self.tokens[index + 1].kind == Kind::Open {
@@ -112,6 +113,16 @@ impl<'a> Planter<'a> {
                 self.exchanges(&arguments(&self.tokens, open));
             }
         }
+    }
+
+    /// Whether the word at `index` of an MSL file is a type, or is declared there.
+    fn is_declared(&self, index: usize) -> bool {
+        let Some(before) = index.checked_sub(1).map(|at| &self.tokens[at]) else { return true };
+        let pointer = matches!(before.text, "*" | "&") && !is_binary(&self.tokens, index - 1);
+        let before = if pointer { &self.tokens[index.saturating_sub(2)] } else { before };
+        let next = self.tokens.get(index + 1);
+        let own_type = next.is_some_and(|next| next.kind == Kind::Word);
+        own_type && !matches!(self.tokens[index].text, "return" | "else") || is_type(before)
     }
 
     fn call(&mut self, index: usize) {
@@ -159,23 +170,35 @@ impl<'a> Planter<'a> {
 
     fn number(&mut self, index: usize) {
         let text = self.tokens[index].text;
-        let Some(digits) = text.strip_suffix('u') else { return };
+        let digits = match text.strip_suffix('u') {
+            Some(digits) => digits,
+            None if self.msl => text,
+            None => return,
+        };
+        let suffix = &text[digits.len()..];
+        // A loop that counts by nothing only costs time.
+        let counts = self.msl && index > 0 && self.tokens[index - 1].text == "+=";
         let (value, hex) = match digits.strip_prefix("0x") {
             Some(hex) => (u32::from_str_radix(hex, 16), true),
             None => (digits.parse(), false),
         };
         let Ok(value) = value else { return };
         for other in [value.checked_sub(1), value.checked_add(1)].into_iter().flatten() {
-            let text = if hex { format!("{other:#x}u") } else { format!("{other}u") };
-            self.plant("constant", &(index..index + 1), text);
+            let text = if hex { format!("{other:#x}{suffix}") } else { format!("{other}{suffix}") };
+            if !(counts && other == 0) {
+                self.plant("constant", &(index..index + 1), text);
+            }
         }
     }
 
     fn operator(&mut self, index: usize) {
         let text = self.tokens[index].text;
         let own = index..index + 1;
-        if matches!(text, "+=" | "-=" | "/=" | "*=") {
+        if matches!(text, "+=" | "-=" | "/=" | "*=" | "<<=") {
             self.plant("arithmetic", &own, if text == "+=" { "-=" } else { "+=" }.to_owned());
+        }
+        if self.msl {
+            self.terms(index);
         }
         if !is_binary(&self.tokens, index) {
             return;
@@ -208,11 +231,7 @@ impl<'a> Planter<'a> {
             self.plant("index", &own, "+ 1u +".to_owned());
         }
         if let ("-" | "/" | "%" | "<<" | ">>", Some([left, right])) = (text, operands(&self.tokens, index)) {
-            let grouped = |range: &Range<usize>| match range.len() {
-                1 => self.span(range).to_owned(),
-                _ => format!("({})", self.span(range)),
-            };
-            let swapped = format!("{} {text} {}", grouped(&right), grouped(&left));
+            let swapped = format!("{} {text} {}", self.grouped(&right), self.grouped(&left));
             self.plant("swap", &(left.start..right.end), swapped);
         }
     }
@@ -220,10 +239,56 @@ impl<'a> Planter<'a> {
     fn bracket(&mut self, index: usize) {
         let Some(close) = closing(&self.tokens, index) else { return };
         let inside = index + 1..close;
-        let text = self.span(&inside).to_owned();
-        let grouped = if inside.len() == 1 { text } else { format!("({text})") };
+        let grouped = self.grouped(&inside);
+        if self.msl && declares_array(&self.tokens, index) {
+            self.plant("bound", &inside, format!("{grouped} - 1u"));
+            return;
+        }
         self.plant("index", &inside, format!("{grouped} + 1u"));
         self.plant("index", &inside, format!("{grouped} - 1u"));
+    }
+
+    /// What MSL has and WGSL has not, and a term or factor left out: of what groups to the left the last, and the first.
+    fn terms(&mut self, index: usize) {
+        let text = self.tokens[index].text;
+        match text {
+            "?" => {
+                let Some([condition, yes, no]) = choice(&self.tokens, index) else { return };
+                let whole = condition.start..no.end;
+                let [condition, yes, no] = [condition, yes, no].map(|range| self.span(&range));
+                self.plant("select", &whole, format!("({yes})"));
+                self.plant("select", &whole, format!("({no})"));
+                self.plant("select", &whole, format!("{condition} ? {no} : {yes}"));
+            }
+            "!" => self.plant("logic", &(index..index + 1), String::new()),
+            "+" | "-" | "*" | "/" | "%" if is_binary(&self.tokens, index) => {
+                let Some([left, right]) = operands(&self.tokens, index) else { return };
+                let whole = left.start..right.end;
+                self.plant("term", &whole, self.span(&left).to_owned());
+                let same = |at: usize| match text {
+                    "+" | "-" => matches!(self.tokens[at].text, "+" | "-"),
+                    _ => matches!(self.tokens[at].text, "*" | "/" | "%"),
+                };
+                let mut at = left.start;
+                let mut first = true;
+                while at < left.end {
+                    first &= !(same(at) && is_binary(&self.tokens, at));
+                    at = match self.tokens[at].kind {
+                        Kind::Open => closing(&self.tokens, at).map_or(left.end, |close| close + 1),
+                        _ => at + 1,
+                    };
+                }
+                if first && matches!(text, "+" | "*") {
+                    self.plant("term", &whole, self.span(&right).to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn grouped(&self, range: &Range<usize>) -> String {
+        let text = self.span(range);
+        if range.len() == 1 { text.to_owned() } else { format!("({text})") }
     }
 
     /// The text of a range of tokens.
@@ -242,75 +307,13 @@ impl<'a> Planter<'a> {
     }
 }
 
-/// The line that holds a byte, trimmed.
-fn line_at(text: &str, at: usize) -> &str {
-    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    text[start..].lines().next().unwrap_or("").trim()
-}
-
-/// Names that are easily taken for each other, as whole words.
-const WORDS: [[&str; 2]; 18] = [
-    ["a", "b"],
-    ["row", "col"],
-    ["rows", "columns"],
-    ["m", "n"],
-    ["x", "k"],
-    ["nx", "nk"],
-    ["count", "length"],
-    ["x_end", "k_end"],
-    ["BM", "BN"],
-    ["BM", "BK"],
-    ["TM", "TN4"],
-    ["k", "kk"],
-    ["word", "lane"],
-    ["batch", "group"],
-    ["split", "batch"],
-    ["entries", "splits"],
-    ["start", "end"],
-    ["row", "row_end"],
-];
-
-/// Parts of names, between underscores.
-const PARTS: [[&str; 2]; 4] = [["a", "b"], ["m", "n"], ["ld", "batch"], ["scales", "biases"]];
-
-/// Members of vectors.
-const MEMBERS: [[&str; 2]; 3] = [["x", "y"], ["z", "w"], ["xy", "zw"]];
-
-/// What `name` may be mistaken for.
-fn other_names(name: &str, member: bool) -> Vec<String> {
-    let other = |pairs: &[[&'static str; 2]], word: &str| {
-        let of = |[one, two]: &[&'static str; 2]| match word {
-            _ if word == *one => Some(*two),
-            _ if word == *two => Some(*one),
-            _ => None,
-        };
-        pairs.iter().filter_map(of).collect::<Vec<_>>()
-    };
-    if member && name.chars().all(|c| "xyzw".contains(c)) {
-        return other(&MEMBERS, name).into_iter().map(str::to_owned).collect();
-    }
-    let mut found: Vec<String> = other(&WORDS, name).into_iter().map(str::to_owned).collect();
-    let parts: Vec<&str> = name.split('_').collect();
-    if parts.len() > 1 {
-        for (at, part) in parts.iter().enumerate() {
-            let upper = part.chars().all(|c| c.is_ascii_uppercase());
-            for other in other(&PARTS, &part.to_lowercase()) {
-                let mut parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
-                parts[at] = if upper { other.to_uppercase() } else { other.to_owned() };
-                found.push(parts.join("_"));
-            }
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// What the one line `text` becomes, by operator.
     fn lines(operator: &str, text: &str) -> Vec<String> {
-        let of_operator = mutants("f.wgsl", text).into_iter().filter(|mutant| mutant.operator == operator);
+        let of_operator = mutants(Language::Wgsl, "f.wgsl", text).into_iter().filter(|mutant| mutant.operator == operator);
         of_operator.map(|mutant| mutant.apply(text)).collect()
     }
 
@@ -356,7 +359,7 @@ mod tests {
     #[test]
     fn unrolled_loops_keep_their_form() {
         let text = "for (var i = 0u; i < TM * TN4; i += 1u) { //unroll";
-        let all: Vec<_> = mutants("f.wgsl", text).iter().map(|mutant| mutant.apply(text)).collect();
+        let all: Vec<_> = mutants(Language::Wgsl, "f.wgsl", text).iter().map(|mutant| mutant.apply(text)).collect();
         let with = |bound| format!("for (var i = 0u; i < TM * TN4 {bound}; i += 1u) {{ //unroll");
         assert_eq!(all, [with("- 1u"), with("+ 1u")]);
     }
@@ -364,7 +367,7 @@ mod tests {
     #[test]
     fn declarations_stay() {
         for text in ["@group(0) @binding(3) var<storage, read> v: array<u32>;", "const BM: u32 = 64u; //param"] {
-            assert!(mutants("f.wgsl", text).is_empty(), "{text}");
+            assert!(mutants(Language::Wgsl, "f.wgsl", text).is_empty(), "{text}");
         }
     }
 }

@@ -1,10 +1,9 @@
 //! What became of the mutants: a table by file, and the survivors.
 
 use super::explained::Change;
-use super::{Fate, Mutant};
+use super::{FINDINGS, Fate, Mutant};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
-use tilewise_sanitizer::Kind;
 
 /// Fates counted by file, and what is to be done about them.
 pub struct Summary<'a> {
@@ -45,7 +44,7 @@ impl<'a> Summary<'a> {
 
     /// A Markdown table: files down, fates across.
     pub fn table(&self) -> String {
-        let killed = Kind::ALL.into_iter().map(Fate::Found).chain([Fate::Wrong, Fate::Refused]);
+        let killed = FINDINGS.into_iter().map(Fate::Found).chain([Fate::Wrong, Fate::Refused]);
         let columns: Vec<Fate> = killed.filter(|fate| self.fates.iter().any(|(_, other)| other == fate)).collect();
         let mut rows: BTreeMap<&str, Vec<Fate>> = BTreeMap::new();
         for (mutant, fate) in &self.fates {
@@ -86,7 +85,7 @@ impl<'a> Summary<'a> {
 
 fn heading(fate: Fate) -> &'static str {
     match fate {
-        Fate::Found(kind) => kind.name(),
+        Fate::Found(kind) => kind,
         Fate::Wrong => "wrong results",
         Fate::Refused => "not as planned",
         Fate::Invalid => "invalid",

@@ -1,4 +1,4 @@
-//! As much of WGSL's grammar as it takes to plant mistakes: words, numbers and operators, brackets that match, and what an operator joins.
+//! As much of the grammar of WGSL and MSL as it takes to plant mistakes: words, numbers and operators, brackets that match, and what an operator joins.
 
 use std::ops::Range;
 
@@ -32,8 +32,8 @@ impl Token<'_> {
 }
 
 /// Longer ones first.
-const OPERATORS: [&str; 20] = [
-    "<<=", ">>=", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=",
+const OPERATORS: [&str; 21] = [
+    "<<=", ">>=", "->", "::", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=",
     "++",
 ];
 
@@ -97,7 +97,7 @@ pub(super) fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
 }
 
 /// Index of the bracket that the one at `close` closes.
-fn opening(tokens: &[Token<'_>], close: usize) -> Option<usize> {
+pub(super) fn opening(tokens: &[Token<'_>], close: usize) -> Option<usize> {
     let mut depth = 0usize;
     for index in (0..=close).rev() {
         match tokens[index].kind {
@@ -130,7 +130,7 @@ pub(super) fn arguments(tokens: &[Token<'_>], open: usize) -> Vec<Range<usize>> 
     found
 }
 
-/// How tightly a binary operator binds; `None` for what ends an operand.
+/// How tightly a binary operator binds, in C++ (WGSL has parentheses where it differs); `None` for what ends an operand.
 fn precedence(operator: &str) -> Option<u8> {
     Some(match operator {
         "||" => 1,
@@ -138,15 +138,22 @@ fn precedence(operator: &str) -> Option<u8> {
         "|" => 3,
         "^" => 4,
         "&" => 5,
-        "<" | "<=" | ">" | ">=" | "==" | "!=" => 6,
-        "<<" | ">>" => 7,
-        "+" | "-" => 8,
-        "*" | "/" | "%" => 9,
+        "==" | "!=" => 6,
+        "<" | "<=" | ">" | ">=" => 7,
+        "<<" | ">>" => 8,
+        "+" | "-" => 9,
+        "*" | "/" | "%" => 10,
         _ => return None,
     })
 }
 
-/// Whether the token at `index` is an operator between two operands.
+/// The line that holds a byte, trimmed.
+pub(super) fn line_at(text: &str, at: usize) -> &str {
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    text[start..].lines().next().unwrap_or("").trim()
+}
+
+/// Whether the token at `index` is an operator between two operands: such have blanks on both sides, others do not.
 pub(super) fn is_binary(tokens: &[Token<'_>], index: usize) -> bool {
     let operand_before = index > 0
         && match tokens[index - 1].kind {
@@ -154,38 +161,81 @@ pub(super) fn is_binary(tokens: &[Token<'_>], index: usize) -> bool {
             Kind::Number | Kind::Close => true,
             Kind::Operator | Kind::Open => false,
         };
-    tokens[index].kind == Kind::Operator && precedence(tokens[index].text).is_some() && operand_before
+    let blank_after = tokens.get(index + 1).is_some_and(|next| next.start > tokens[index].end());
+    tokens[index].kind == Kind::Operator && precedence(tokens[index].text).is_some() && operand_before && blank_after
+}
+
+/// Whether an operator makes a member's name, or a qualified one.
+pub(super) fn is_member(operator: &str) -> bool {
+    matches!(operator, "." | "->" | "::")
+}
+
+/// Whether the operator at `index` stands before its only operand.
+fn is_prefix(tokens: &[Token<'_>], index: usize) -> bool {
+    matches!(tokens[index].text, "-" | "!" | "~" | "*" | "&") && !is_binary(tokens, index)
 }
 
 /// The operands of the binary operator at `index`, as ranges of tokens. All operators group to the left.
 pub(super) fn operands(tokens: &[Token<'_>], index: usize) -> Option<[Range<usize>; 2]> {
     let own = precedence(tokens[index].text)?;
-    let mut start = index;
+    let [left, right] = [operand_before(tokens, index, own)?, operand_after(tokens, index + 1, own)?];
+    (!left.is_empty() && !right.is_empty()).then_some([left, right])
+}
+
+/// The condition and both values of the `?` at `index`.
+pub(super) fn choice(tokens: &[Token<'_>], index: usize) -> Option<[Range<usize>; 3]> {
+    let condition = operand_before(tokens, index, 0)?;
+    let mut depth = 0;
+    let mut colon = index + 1;
+    while depth > 0 || tokens.get(colon)?.text != ":" {
+        match tokens.get(colon)? {
+            token if token.kind == Kind::Open => colon = closing(tokens, colon)?,
+            token if token.text == "?" => depth += 1,
+            token if token.text == ":" => depth -= 1,
+            _ => {}
+        }
+        colon += 1;
+    }
+    let mut other = operand_after(tokens, colon + 1, 0)?;
+    if tokens.get(other.end).is_some_and(|next| next.text == "?") {
+        other.end = choice(tokens, other.end)?[2].end;
+    }
+    Some([condition, index + 1..colon, other])
+}
+
+/// What stands before `end` and binds at least as tightly as `own`.
+fn operand_before(tokens: &[Token<'_>], end: usize, own: u8) -> Option<Range<usize>> {
+    let mut start = end;
     while start > 0 {
         let before = &tokens[start - 1];
         match before.kind {
             Kind::Close if before.text != "}" => start = opening(tokens, start - 1)?,
             Kind::Word if !matches!(before.text, "return" | "if") => start -= 1,
             Kind::Number => start -= 1,
-            Kind::Operator if before.text == "." => start -= 1,
+            Kind::Operator if is_member(before.text) => start -= 1,
             Kind::Operator if is_binary(tokens, start - 1) && precedence(before.text) >= Some(own) => start -= 1,
-            Kind::Operator if matches!(before.text, "-" | "!" | "~") && !is_binary(tokens, start - 1) => start -= 1,
+            Kind::Operator if is_prefix(tokens, start - 1) => start -= 1,
             _ => break,
         }
     }
-    let mut end = index + 1;
+    Some(start..end)
+}
+
+/// What stands from `start` on and binds more tightly than `own`.
+fn operand_after(tokens: &[Token<'_>], start: usize, own: u8) -> Option<Range<usize>> {
+    let mut end = start;
     while end < tokens.len() {
         let next = &tokens[end];
         match next.kind {
             Kind::Open if next.text != "{" => end = closing(tokens, end)? + 1,
             Kind::Word | Kind::Number => end += 1,
-            Kind::Operator if next.text == "." => end += 1,
+            Kind::Operator if is_member(next.text) => end += 1,
             Kind::Operator if is_binary(tokens, end) && precedence(next.text) > Some(own) => end += 1,
-            Kind::Operator if matches!(next.text, "-" | "!" | "~") && !is_binary(tokens, end) => end += 1,
+            Kind::Operator if is_prefix(tokens, end) => end += 1,
             _ => break,
         }
     }
-    (start < index && end > index + 1).then_some([start..index, index + 1..end])
+    Some(start..end)
 }
 
 #[cfg(test)]
@@ -226,6 +276,26 @@ mod tests {
         assert_eq!(joined("f(a, b - c, d)", "-"), ["b", "c"]);
         assert_eq!(joined("if a && b < c + 1u { }", "<"), ["b", "c+1u"]);
         assert_eq!(joined("return vec2<f32>(a) >> vec2<u32>(0u, 4u);", ">>"), ["vec2<f32>(a)", "vec2<u32>(0u,4u)"]);
+    }
+
+    #[test]
+    fn pointers_are_not_binary() {
+        let tokens = tokens("void f(S &s) { p->a *q = r::b * 2; }");
+        let binary: Vec<_> = (0..tokens.len()).filter(|&i| is_binary(&tokens, i)).map(|i| tokens[i].text).collect();
+        assert_eq!(binary, ["*"]);
+        assert_eq!(joined("x = p->a * r::b;", "*"), ["p->a", "r::b"]);
+    }
+
+    #[test]
+    fn choices() {
+        let parts = |text: &str, at: usize| {
+            let tokens = tokens(text);
+            let index = tokens.iter().enumerate().filter(|(_, t)| t.text == "?").nth(at).unwrap().0;
+            choice(&tokens, index).unwrap().map(|range| tokens[range].iter().map(|t| t.text).collect::<String>())
+        };
+        assert_eq!(parts("f(a && b < c ? d + e : g, h)", 0), ["a&&b<c", "d+e", "g"]);
+        assert_eq!(parts("x = a ? b : c ? d : e;", 0), ["a", "b", "c?d:e"]);
+        assert_eq!(parts("x = a ? b ? c : d : e;", 0), ["a", "b?c:d", "e"]);
     }
 
     #[test]

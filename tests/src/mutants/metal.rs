@@ -1,0 +1,392 @@
+//! Runs mutants of the MSL against the cases.
+
+use super::sites::{Rendered, in_order, render};
+use super::{Bench, Fate, Key, Language, Mutant, files, metal_cases};
+use crate::msl::{Failure, Options, PLAIN, as_planned, step};
+use crate::sanitized::{Job, Written};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tilewise_core::plan::Pass;
+use tilewise_msl::{assemble, assemble_with};
+use tilewise_msl_harness::{self as harness, Kernel, Kind, Mode};
+
+/// The cases, prepared once for all mutants.
+pub struct Msl {
+    cases: Vec<Case>,
+    texts: usize,
+    ids: HashMap<Key, u32>,
+    /// Those that no text can have.
+    invalid: HashSet<u32>,
+    /// Those that need texts of their own.
+    alone: HashSet<u32>,
+}
+
+struct Case {
+    job: Job,
+    steps: Vec<Step>,
+    /// What there was before each pass, and after the last.
+    written: Vec<Written>,
+    time: Duration,
+}
+
+/// A pass in the text that has all the mutants.
+struct Step {
+    text: Arc<Text>,
+    reached: HashSet<u32>,
+}
+
+struct Text {
+    text: String,
+    kernel: Kernel,
+    races: OnceLock<Result<Kernel, String>>,
+}
+
+impl Text {
+    fn kernel(&self, mode: Mode) -> Result<&Kernel, Failure> {
+        match mode {
+            Mode::Races => {
+                let compiled = self.races.get_or_init(|| Kernel::compile_quickly(&self.text, mode));
+                compiled.as_ref().map_err(|why| Failure::Invalid(why.clone()))
+            }
+            _ => Ok(&self.kernel),
+        }
+    }
+}
+
+/// Memory is watched, as a change may lead anywhere; loops end within the time or never do.
+const WATCHED: Options = Options { mode: Mode::Memory, timeout: Duration::from_secs(1), ..PLAIN };
+
+/// What goes unnoticed but for the order of accesses.
+const RACES: Options = Options { mode: Mode::Races, ..WATCHED };
+
+impl Msl {
+    /// Prepares the cases that these mutants concern. Nothing where there is no clang, which is printed.
+    ///
+    /// # Errors
+    /// When one of them fails without any change.
+    ///
+    /// # Panics
+    /// When there is no clang and `TILEWISE_REQUIRE` wants `msl`.
+    pub fn new(mutants: &[Mutant]) -> Result<Option<Self>, String> {
+        if !harness::available(WATCHED.mode) || !harness::available(RACES.mode) {
+            return Ok(None);
+        }
+        let changed: HashSet<_> = mutants.iter().map(|mutant| mutant.file).collect();
+        let concerns = |pass: &Pass| pass.parts.iter().any(|part| changed.contains(part.file));
+        let prepare = |(case, caps): &(crate::Case, tilewise_core::Caps)| {
+            Job::new(case, caps).map_err(|failure| format!("{failure}: {case:?}"))
+        };
+        let mut jobs = metal_cases::all().par_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+        jobs.retain(|job| job.plan.passes.iter().any(concerns));
+        let of_file = |(path, text): &(&str, &str)| in_order(text, mutants.iter().filter(|mutant| mutant.file == *path));
+        let ordered: Vec<&Mutant> = files(Language::Msl).iter().flat_map(of_file).collect();
+        let numbered: Vec<(u32, &Mutant)> = (1..).zip(ordered).collect();
+        let ids = numbered.iter().map(|(id, mutant)| (mutant.key(), *id)).collect();
+        let mut bench = Msl { cases: Vec::new(), texts: 0, ids, invalid: HashSet::new(), alone: HashSet::new() };
+        let texts = bench.compile(&numbered, &jobs)?;
+        bench.texts = texts.len();
+        eprintln!("{} mutants {} invalid {} alone", mutants.len(), bench.invalid.len(), bench.alone.len());
+        let run = |job: Job| Case::new(job, &texts);
+        bench.cases = jobs.into_par_iter().map(run).collect::<Result<_, _>>()?;
+        bench.cases.sort_by_key(|case| case.time);
+        if std::env::var("H3").is_ok() { for case in &bench.cases { eprintln!("CASE {:?} {:?} {:?}", case.time, case.job.prepared.case.kernel, case.job.prepared.case.size); } }
+        Ok(Some(bench))
+    }
+
+    /// The texts of all passes, with the mutants that clang takes there; the others are noted.
+    fn compile(&mut self, mutants: &[(u32, &Mutant)], jobs: &[Job]) -> Result<HashMap<String, Arc<Text>>, String> {
+        let mut texts = HashMap::new();
+        let passes = jobs.iter().flat_map(|job| &job.plan.passes);
+        let wanted: BTreeMap<String, &Pass> = passes.map(|pass| (assemble(pass), pass)).collect();
+        let mut wanted: Vec<_> = wanted.into_iter().collect();
+        // A few first, far apart: of them clang says what concerns most.
+        let mut count = FIRST;
+        let apart = wanted.len().div_ceil(count);
+        wanted = (0..apart).flat_map(|start| wanted.iter().skip(start).step_by(apart)).cloned().collect();
+        while !wanted.is_empty() {
+            let files: HashMap<&str, Rendered> = self.rendered(mutants);
+            let compile = |(original, pass): (String, _)| {
+                let replaced = |path: &str| files.get(path).map(|file| file.text.as_str());
+                let text = assemble_with(pass, replaced).expect("the library's parts");
+                let compiled = Kernel::compile_quickly(&text, WATCHED.mode);
+                (original, pass, compiled.map(|kernel| Text { text, kernel, races: OnceLock::new() }))
+            };
+            let tried: Vec<_> = wanted.drain(..count.min(wanted.len())).collect();
+            let t0 = Instant::now();
+            let tried_len = tried.len();
+            let compiled: Vec<_> = tried.into_par_iter().map(compile).collect();
+            eprintln!("round {tried_len} {:.1}", t0.elapsed().as_secs_f64());
+            let noted = self.invalid.len() + self.alone.len();
+            let mut refused = None;
+            for (original, pass, result) in compiled {
+                match result {
+                    Ok(text) => {
+                        texts.insert(original, Arc::new(text));
+                    }
+                    Err(complaints) => {
+                        self.take_out(&complaints, &files);
+                        wanted.push((original, pass));
+                        refused = Some(complaints);
+                    }
+                }
+            }
+            match refused {
+                Some(complaints) if noted == self.invalid.len() + self.alone.len() => {
+                    return Err(format!("no mutant is to blame:\n{complaints}"));
+                }
+                Some(_) => {}
+                None => count = usize::MAX,
+            }
+        }
+        Ok(texts)
+    }
+
+    /// The files with the mutants that nothing speaks against.
+    fn rendered(&mut self, mutants: &[(u32, &Mutant)]) -> HashMap<&'static str, Rendered> {
+        let mut rendered = HashMap::new();
+        for (path, text) in files(Language::Msl) {
+            let known = |id: &u32| self.invalid.contains(id) || self.alone.contains(id);
+            let own: Vec<_> = mutants.iter().filter(|(id, mutant)| mutant.file == *path && !known(id)).copied().collect();
+            let file = render(path, text, &own);
+            let placed: HashSet<u32> = file.mutants().collect();
+            if std::env::var("H3").is_ok() { eprintln!("NOSITE {path} {}", own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)).count()); }
+            self.alone.extend(own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)));
+            rendered.insert(*path, file);
+        }
+        rendered
+    }
+
+    /// Notes whom clang complains about: a changed text that is wrong in itself is no mutant; others get a text of their own. Lines that are no one mutant's
+    /// count only where no other does, because one error makes others.
+    fn take_out(&mut self, complaints: &str, files: &HashMap<&str, Rendered>) {
+        let (mut error, mut found): (&str, Vec<Vec<u32>>) = ("", Vec::new());
+        let (mut exact, mut around) = (false, Vec::new());
+        for line in complaints.lines().chain(["::: error:"]) {
+            let parts: Vec<&str> = line.splitn(4, ':').collect();
+            let [path, line, _, what] = parts[..] else { continue };
+            if what.contains("error:") {
+                // Of a macro's text, clang first names the place where it is used.
+                match found.iter().find(|ids| ids.len() == 1) {
+                    Some(ids) if error.contains("incompatible operand types") => self.alone.extend(ids),
+                    Some(ids) => self.invalid.extend(ids),
+                    None => around.extend(found.iter().flatten().copied()),
+                }
+                exact |= found.iter().any(|ids| ids.len() == 1);
+                (error, found) = (what, Vec::new());
+            }
+            if what.contains("error:") || what.contains("expanded from macro") {
+                found.extend(files.get(path).zip(line.parse().ok()).map(|(file, line)| file.at(line)));
+            }
+        }
+        if !exact {
+            self.alone.extend(around);
+        }
+    }
+
+    /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest to notice the next mistake nearby.
+    fn try_in(&self, order: &mut [&Case], mutant: &Mutant) -> (Fate, String) {
+        let Some(&id) = self.ids.get(&mutant.key()) else { return (Fate::Invalid, "it was not prepared".into()) };
+        if self.invalid.contains(&id) {
+            return (Fate::Invalid, String::new());
+        }
+        let alone = self.alone.contains(&id).then(|| Alone::new(mutant));
+        let run = |case: &Case, options| match &alone {
+            Some(alone) => case.run_alone(alone, options),
+            None => case.run(id, options),
+        };
+        let races = || try_each(&mut self.raced(), usize::MAX, |case| run(case, RACES));
+        let results = |order: &mut [&Case]| match alone {
+            Some(_) => try_each(&mut self.one_of_each_text(mutant.file), TEXTS, |case| run(case, WATCHED)),
+            None => try_each(order, usize::MAX, |case| run(case, WATCHED)),
+        };
+        let survived = |fate: &(Fate, String)| matches!(fate.0, Fate::Survived { .. });
+        if mutant.operator == "barrier" {
+            let raced = races();
+            if survived(&raced) { results(order) } else { raced }
+        } else {
+            let tried = results(order);
+            if !survived(&tried) {
+                return tried;
+            }
+            let raced = races();
+            if survived(&raced) { tried } else { raced }
+        }
+    }
+
+    fn raced(&self) -> Vec<&Case> {
+        self.cases.iter().filter(|case| metal_cases::is_raced(&case.job.prepared.case)).collect()
+    }
+
+    /// Of all cases that meet a file in the same text the longest, far apart first.
+    fn one_of_each_text(&self, file: &str) -> Vec<&Case> {
+        let mut longest: BTreeMap<&str, &Case> = BTreeMap::new();
+        for case in &self.cases {
+            for (step, pass) in case.steps.iter().zip(&case.job.plan.passes) {
+                if pass.parts.iter().any(|part| part.file == file) {
+                    longest.insert(&step.text.text, case);
+                }
+            }
+        }
+        let all: Vec<_> = longest.into_values().collect();
+        let apart = all.len().div_ceil(TEXTS).max(1);
+        (0..apart).flat_map(|start| all.iter().skip(start).step_by(apart)).copied().collect()
+    }
+}
+
+/// Texts that are compiled at first.
+const FIRST: usize = 8;
+
+/// Texts that a mutant is compiled into which needs its own.
+const TEXTS: usize = 16;
+
+/// Tries up to so many of the cases that `run` concerns. It gives whether the outputs keep their bits, and nothing where there is nothing to run.
+fn try_each(order: &mut [&Case], most: usize, run: impl Fn(&Case) -> Result<Option<bool>, Failure>) -> (Fate, String) {
+    let (mut same_bits, mut tried) = (true, 0);
+    for at in 0..order.len() {
+        let t0 = Instant::now();
+        let r = run(order[at]);
+        if std::env::var("H3").is_ok() && !matches!(r, Ok(None)) { eprintln!("TIME {} {} {:?} {:.1}", if most == TEXTS {"alone"} else {"common"}, match &r { Ok(_) => "ok", Err(Failure::Found(k, _)) => name(*k), Err(Failure::Wrong(_)) => "wrong", Err(Failure::Invalid(_)) => "invalid", Err(_) => "refused" }, order[at].job.prepared.case.kernel, t0.elapsed().as_secs_f64() * 1e3); }
+        match r {
+            Ok(None) => {}
+            Ok(Some(same)) => {
+                same_bits &= same;
+                tried += 1;
+                if tried == most {
+                    break;
+                }
+            }
+            Err(failure) => {
+                let fate = match &failure {
+                    Failure::Invalid(_) => Fate::Invalid,
+                    Failure::Refused(_) => Fate::Refused,
+                    Failure::Wrong(_) => Fate::Wrong,
+                    Failure::Found(kind, _) => Fate::Found(name(*kind)),
+                };
+                let why = format!("{failure}\n    {:?}", order[at].job.prepared.case);
+                order[..=at].rotate_right(1);
+                return (fate, why);
+            }
+        }
+    }
+    (Fate::Survived { same_bits }, String::new())
+}
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Race => "race",
+        Kind::Memory => "out-of-bounds",
+        Kind::Undefined => "undefined",
+        Kind::Divergence => "divergent-barrier",
+        Kind::Crash => "crash",
+        Kind::Timeout => "endless-loop",
+    }
+}
+
+/// A mutant that the compiler evaluates.
+struct Alone {
+    file: &'static str,
+    text: String,
+}
+
+impl Alone {
+    fn new(mutant: &Mutant) -> Self {
+        let original = files(Language::Msl).iter().find(|(path, _)| *path == mutant.file).map_or("", |(_, text)| text);
+        Alone { file: mutant.file, text: mutant.apply(original) }
+    }
+}
+
+impl Case {
+    fn new(job: Job, texts: &HashMap<String, Arc<Text>>) -> Result<Self, String> {
+        let start = Instant::now();
+        let mut written = vec![job.unwritten()];
+        let mut steps = Vec::new();
+        let unchanged = Options { timeout: Duration::from_secs(60), ..WATCHED };
+        let failed = |failure: Failure| format!("{failure}: {:?}", job.prepared.case);
+        for pass in &job.plan.passes {
+            let text = texts[&assemble(pass)].clone();
+            as_planned(&text.kernel, pass).map_err(failed)?;
+            let mut next = written[written.len() - 1].clone();
+            let reached = step(&job, pass, &text.kernel, unchanged, &mut next).map_err(failed)?;
+            steps.push(Step { text, reached: reached.into_iter().collect() });
+            written.push(next);
+        }
+        let c = written[steps.len()].c.clone();
+        job.judge(c).map_err(|failure| failed(failure.into()))?;
+        Ok(Case { job, steps, written, time: start.elapsed() })
+    }
+
+    /// Whether C has the bits that it has without the change; nothing where no pass asks about it. Passes that do not ask about it, and find what they found, leave what they left.
+    fn run(&self, id: u32, options: Options) -> Result<Option<bool>, Failure> {
+        if !self.steps.iter().any(|step| step.reached.contains(&id)) {
+            return Ok(None);
+        }
+        let options = Options { mutant: id, ..options };
+        self.each(|index, pass, same, written| {
+            let Step { text, reached } = &self.steps[index];
+            if same && !reached.contains(&id) {
+                return Ok(false);
+            }
+            step(&self.job, pass, text.kernel(options.mode)?, options, written).map(|_| true)
+        })
+    }
+
+    fn run_alone(&self, alone: &Alone, options: Options) -> Result<Option<bool>, Failure> {
+        let has = |pass: &Pass| pass.parts.iter().any(|part| part.file == alone.file);
+        if !self.job.plan.passes.iter().any(has) {
+            return Ok(None);
+        }
+        self.each(|index, pass, same, written| {
+            if same && !has(pass) {
+                return Ok(false);
+            }
+            if !has(pass) {
+                return step(&self.job, pass, self.steps[index].text.kernel(options.mode)?, options, written).map(|_| true);
+            }
+            let replaced = |path: &str| (path == alone.file).then_some(alone.text.as_str());
+            let text = assemble_with(pass, replaced).map_err(Failure::Invalid)?;
+            let kernel = Kernel::compile_quickly(&text, options.mode).map_err(Failure::Invalid)?;
+            as_planned(&kernel, pass)?;
+            step(&self.job, pass, &kernel, options, written).map(|_| true)
+        })
+    }
+
+    /// Runs passes in order, with whether everything is still as it was; those that do not run leave what they left.
+    fn each(
+        &self,
+        run: impl Fn(usize, &Pass, bool, &mut Written) -> Result<bool, Failure>,
+    ) -> Result<Option<bool>, Failure> {
+        let last = &self.written[self.steps.len()];
+        let mut written = self.written[0].clone();
+        for (index, pass) in self.job.plan.passes.iter().enumerate() {
+            let same = written == self.written[index];
+            if !run(index, pass, same, &mut written)? {
+                written.clone_from(&self.written[index + 1]);
+            }
+        }
+        let same = written.c == last.c;
+        if !same {
+            self.job.judge(written.c)?;
+        }
+        Ok(Some(same))
+    }
+}
+
+impl Bench for Msl {
+    fn size(&self) -> String {
+        format!("{} cases of {} texts, {} mutants in texts of their own", self.cases.len(), self.texts, self.alone.len())
+    }
+
+    fn run(&self, mutants: &[Mutant]) -> Vec<Fate> {
+        let fates = |neighbours: &[Mutant]| {
+            let mut order: Vec<&Case> = self.cases.iter().collect();
+            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant).0).collect::<Vec<_>>()
+        };
+        mutants.par_chunks(16).flat_map_iter(fates).collect()
+    }
+
+    fn fate(&self, mutant: &Mutant) -> (Fate, String) {
+        self.try_in(&mut self.cases.iter().collect::<Vec<_>>(), mutant)
+    }
+}

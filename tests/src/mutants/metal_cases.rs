@@ -1,0 +1,240 @@
+//! What mutants of the MSL are tried on. A text takes far longer to compile than a case to run, so that few texts meet many sizes.
+
+use crate::case::{Groups, LAYOUTS};
+use crate::cases::MSL;
+use crate::kernels::{even_sizes, odd_sizes};
+use crate::msl::device;
+use crate::{Case, Data, Entries, Place, quant_formats, themes};
+use tilewise::{Activation, Axis, DType};
+use tilewise_core::{Caps, Variant};
+
+const F32: [DType; 3] = [DType::F32; 3];
+
+/// Each case with the device that it is planned for.
+pub(super) fn all() -> Vec<(Case, Caps)> {
+    let on = |caps: Caps| move |case: Case| (case, caps.clone());
+    let cases = [tiles(), lines(), variants(), splits(), groups(), quantized(), epilogues(), numbers(), races()].concat();
+    let small = Caps { max_binding_bytes: 4096, ..device() };
+    let narrow = Caps { max_workgroups: 5, ..device() };
+    let little = cases.into_iter().map(on(device()));
+    little.chain(pieces().into_iter().map(on(small))).chain(wide().into_iter().map(on(narrow))).collect()
+}
+
+/// Whether races are looked for in a case, which takes another text of clang's and more time: a few in which every line runs.
+pub(super) fn is_raced(case: &Case) -> bool {
+    RACED.contains(&case.seed)
+}
+
+/// Seeds of the cases in which races are looked for.
+const RACED: std::ops::Range<u64> = 1000..2000;
+
+/// Tiles of every mainloop beside each other, several steps along K, in vectors and in single elements, and in two passes.
+fn races() -> Vec<Case> {
+    let half = [DType::F16, DType::F16, DType::F16];
+    let case = |name: &str, size, types: [DType; 3]| Case::new(size, types).layout(layout(name)).kernel(name);
+    let cases = vec![
+        case(GEMM, [40, 40, 40], half),
+        case(GEMM, [33, 35, 35], F32).odd(),
+        case(DIRECT, [33, 40, 20], F32).odd(),
+        case("msl-gemv/4x32", [5, 34, 300], F32).odd(),
+        case("msl-gevm/4x64", [5, 66, 300], F32).odd(),
+        Case { beta: 0.5, ..Case::new([9, 70, 40], F32).kernel(format!("{GEMM}+k3")).batch(2).odd() },
+    ];
+    (RACED.start..).zip(cases).map(|(seed, case)| Case { seed, ..case }).collect()
+}
+
+/// Each size on one text: in vectors where they take whole ones, else in single elements.
+fn sized(kernel: &str, sizes: &[[usize; 3]], types: [DType; 3], layout: [bool; 2], odd: bool) -> Vec<Case> {
+    let case = |(i, size): (usize, &[usize; 3])| {
+        let case = Case { seed: i as u64, ..Case::new(*size, types) }.layout(layout).kernel(kernel);
+        if odd { case.odd() } else { case }
+    };
+    sizes.iter().enumerate().map(case).collect()
+}
+
+/// In eights, as types of 16 bits are loaded.
+fn eights(sizes: Vec<[usize; 3]>) -> Vec<[usize; 3]> {
+    sizes.into_iter().map(|size| size.map(|n| n.next_multiple_of(8))).collect()
+}
+
+const GEMM: &str = "msl-gemm/32x32x16";
+const DIRECT: &str = "msl-direct/32x32x8";
+
+fn variant(name: &str) -> &'static Variant {
+    MSL.kernels().into_iter().find(|kernel| kernel.name == name).expect("a variant").variant
+}
+
+/// The kernels of tiles: layouts in vectors and in single elements, of types that agree and that do not.
+fn tiles() -> Vec<Case> {
+    let half = [DType::F16, DType::F16, DType::F32];
+    let bfloat = [DType::BF16, DType::BF16, DType::F16];
+    let mixed = [DType::F16, DType::F32, DType::BF16];
+    let mut cases = Vec::new();
+    for name in [GEMM, DIRECT] {
+        let even = even_sizes(variant(name));
+        let odd = odd_sizes(variant(name));
+        cases.extend(sized(name, &even, F32, LAYOUTS[0], false));
+        cases.extend(sized(name, &eights(even.clone()), half, LAYOUTS[1], false));
+        cases.extend(sized(name, &eights(even), bfloat, LAYOUTS[2], false));
+        cases.extend(sized(name, &odd, F32, LAYOUTS[3], true));
+        cases.extend(sized(name, &odd, half, LAYOUTS[0], true));
+    }
+    cases.extend(sized(GEMM, &odd_sizes(variant(GEMM)), mixed, LAYOUTS[2], true));
+    cases.extend(sized(GEMM, &eights(even_sizes(variant(GEMM))), mixed, LAYOUTS[3], false));
+    cases
+}
+
+/// The layout that a kernel is for: those for few lines want the other operand along K, or across.
+fn layout(name: &str) -> [bool; 2] {
+    let many_rows = variant(name).constants.contains(&("MANY_ROWS", 1));
+    match name.split('/').next() {
+        Some("msl-gemv") => [false, !many_rows],
+        Some("msl-gevm") => [many_rows, many_rows],
+        _ => LAYOUTS[1],
+    }
+}
+
+/// The kernels of few rows, or few columns.
+fn lines() -> Vec<Case> {
+    let half = [DType::F16, DType::F32, DType::F32];
+    // More rows of tiles than a band has; and operands in the other direction, which are read all the same.
+    let mut cases = vec![Case::new([10, 40, 5], F32).layout(LAYOUTS[1]).kernel("msl-gemv/1x32").odd()];
+    cases.push(Case::new([3, 35, 300], F32).layout(LAYOUTS[2]).kernel("msl-gemv/4x32").odd());
+    cases.push(Case::new([3, 70, 300], F32).layout(LAYOUTS[1]).kernel("msl-gevm/4x64").odd());
+    for name in ["msl-gemv/4x32", "msl-gemv/32x4", "msl-gevm/4x64", "msl-gevm/64x4"] {
+        let Variant { bm, bn, bk, .. } = *variant(name);
+        let [m, n, k] = [bm, bn, bk].map(|size| size as usize);
+        cases.extend(sized(name, &[[m, n, k], [m, n + 8, 16], [2 * m, n, k + 8]], F32, layout(name), false));
+        cases.extend(sized(name, &[[m, 2 * n, k + 8], [m, 32, 24]], [DType::BF16, DType::F16, DType::F32], layout(name), false));
+        cases.extend(sized(name, &[[m, n, 5], [m - 1, n + 1, k + 3], [m + 1, n - 1, 2 * k - 1]], half, layout(name), true));
+    }
+    cases
+}
+
+/// Of the other variants, which differ in numbers only, a case each.
+fn variants() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in MSL.kernels() {
+        let Variant { bm, bn, bk, eights, .. } = *kernel.variant;
+        let [m, n, k] = [bm + 1, bn + 5, if eights { bk + 9 } else { 2 * bk + 1 }].map(|size| size as usize);
+        cases.push(Case::new([m, n, k], F32).layout(layout(&kernel.name)).kernel(&kernel.name).odd());
+    }
+    cases
+}
+
+/// Parts of K: few, more than are read at once, some of them short or without any of K; in a batch.
+fn splits() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let bk = variant(GEMM).bk as usize;
+    for splits in [2, 3, 9] {
+        for k in [1, 3 * bk + 5, 9 * bk + 1] {
+            let case = Case::new([9, 38, k], F32).kernel(format!("{GEMM}+k{splits}")).odd();
+            cases.push(case.clone());
+            cases.push(Case { a: case.a.entries(Entries::Apart(3)), ..case.batch(3) });
+        }
+    }
+    for name in [DIRECT, "msl-gemv/1x32", "msl-gevm/1x64"] {
+        let k = 2 * variant(name).bk as usize + 5;
+        let case = Case::new([2, 70, k], F32).kernel(format!("{name}+k3")).layout(layout(name)).batch(2).odd();
+        cases.push(Case { a: case.a.entries(Entries::Apart(3)), b: case.b.entries(Entries::Apart(1)), ..case });
+    }
+    cases
+}
+
+fn ragged(ends: &[u32]) -> Option<Groups> {
+    Some(Groups { ends: ends.to_vec(), on_device: true })
+}
+
+/// Groups: none, empty ones at every place, more than one tile of each, wrong ends; with biases of their own.
+fn groups() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let all: [&[u32]; 8] = [&[0, 0, 5, 5, 70, 80, 80], &[80], &[3, 35, 67], &[0, 0], &[40, 5, 50], &[u32::MAX, 3, 7], &[20, 1000, 0], &[32, 64]];
+    for ends in all {
+        let types = [DType::F32, DType::F16, DType::F32];
+        let case = Case { groups: ragged(ends), ..Case::new([80, 70, 12], types) }.kernel(GEMM).odd();
+        let bias = Some((Axis::N, Place::odd(DType::F32)));
+        cases.push(Case { bias, beta: -1.5, residual: Some(Place::odd(DType::F32)), ..case });
+    }
+    for (name, layout) in [(DIRECT, [true, false]), ("msl-gemv/4x32", [false, true]), ("msl-gevm/4x64", [false, false])] {
+        let case = Case::new([40, 39, 20], F32).layout(layout).kernel(name).odd();
+        cases.push(Case { groups: ragged(&[0, 3, 3, 20, 37, 40]), ..case.clone() });
+        cases.push(Case { groups: ragged(&[3, 39]), ..case });
+    }
+    // Each group begins a tile; so many that the tiles that are started are no more than those that are needed.
+    let ends: Vec<u32> = (1..=12).map(|group| 3 * group).collect();
+    cases.push(Case { groups: ragged(&ends), ..Case::new([36, 9, 20], F32).layout(LAYOUTS[1]) }.kernel("msl-gemv/4x32").odd());
+    cases
+}
+
+/// Quantized weights with scales of each type, on every kernel that takes them.
+fn quantized() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for format in quant_formats() {
+        let group = format.group_size() as usize;
+        let names = [GEMM, "msl-gemv/4x32", "msl-gevm/4x64"];
+        for (name, scales) in names.into_iter().zip(DType::ALL) {
+            for size in [[5, 37, 3 * group], [33, 6, 2 * group], [1, 1, group], [4, 70, 5 * group]] {
+                let case = Case { quantized: Some((format, scales)), ..Case::new(size, F32) }.kernel(name);
+                cases.push(case.clone());
+                cases.push(case.batch(2));
+            }
+        }
+        let case = Case { quantized: Some((format, DType::F32)), ..Case::new([7, 70, 2 * group], F32) };
+        cases.push(Case { groups: ragged(&[2, 2, 7]), ..case.kernel(GEMM) });
+    }
+    cases
+}
+
+/// Each step of the epilogue, and strides of everything in a batch.
+fn epilogues() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, out) in DType::ALL.into_iter().enumerate() {
+        let case = || Case::new([6, 22, 5], [DType::F32, DType::F32, out]).kernel(GEMM).batch(3).odd();
+        let place = |entries| Place::odd(DType::ALL[(i + 1) % 3]).entries(entries);
+        let activation = Activation::ALL[1 + i];
+        for entries in [Entries::Apart(5), Entries::Between] {
+            for axis in [Axis::M, Axis::N] {
+                let case = Case { a: case().a.entries(entries), b: case().b.entries(entries), c: case().c.entries(entries), ..case() };
+                let case = Case { beta: 0.5, alpha: -0.75, residual: Some(place(entries)), ..case };
+                cases.push(Case { bias: Some((axis, place(entries))), activation, ..case });
+            }
+        }
+    }
+    // Where activations are steep, flat, and far beyond the range of the functions inside them.
+    for activation in Activation::ALL {
+        for alpha in [1.0, 30.0, 1e3, 1e10, 1e30] {
+            cases.push(Case { alpha, activation, ..Case::new([4, 9, 3], F32).kernel(GEMM).odd() });
+        }
+    }
+    cases.push(Case { beta: 2.0, ..Case::new([5, 7, 0], F32).kernel(GEMM) });
+    cases
+}
+
+/// Infinities and what is no number.
+fn numbers() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for activation in Activation::ALL {
+        let given = vec![f32::NAN, f32::INFINITY, -f32::INFINITY, -0.0, 1.0, -1.0];
+        let case = Case::new([6, 1, 1], F32).kernel(GEMM).odd();
+        cases.push(Case { a_data: Data::Given(given), b_data: Data::Given(vec![1.0]), activation, ..case });
+    }
+    cases
+}
+
+/// Products in pieces.
+fn pieces() -> Vec<Case> {
+    let cases = themes::large().into_iter().filter(|case| case.quantized.is_none());
+    let (groups, others): (Vec<_>, Vec<_>) = cases.partition(|case| case.groups.is_some());
+    // Those of a long K take seconds.
+    let short = groups.into_iter().chain(others.into_iter().step_by(8)).filter(|case| case.size[2] < 200);
+    short.map(|case| case.kernel(GEMM)).collect()
+}
+
+/// More threadgroups than a dimension of the grid has.
+fn wide() -> Vec<Case> {
+    vec![
+        Case::new([100, 150, 3], F32).kernel(GEMM),
+        Case::new([150, 60, 3], F32).kernel(GEMM).batch(2),
+        Case::new([3, 220, 40], F32).kernel(format!("{GEMM}+k2")),
+    ]
+}
