@@ -94,7 +94,11 @@ pub fn edges_in_few_texts(table: Table, a: usize) -> Vec<Case> {
         for (i, layout) in LAYOUTS.into_iter().enumerate() {
             let vectors = (i + a).is_multiple_of(2);
             let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
-            let sizes = if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
+            let mut sizes = if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
+            // Whole tiles beside each other with whole slices and one that is not; and one that ends where a tile turned round would.
+            let [bm, bn, bk] = [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
+            let rest = if vectors { 0 } else { bk.min(2) - 1 };
+            sizes.extend([[bm, 2 * bn, 2 * bk - rest], [bm + (bm.max(bn) + bm.min(bn)) / 2 / 8 * 8, 2 * bn, bk]]);
             for (j, size) in sizes.into_iter().enumerate() {
                 let case = Case { seed: (100 * i + j) as u64, ..Case::new(size, types) };
                 let case = case.kernel(&kernel.name).layout(layout);

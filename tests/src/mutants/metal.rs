@@ -80,7 +80,8 @@ impl Msl {
         };
         let mut jobs = metal_cases::all().par_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
         jobs.retain(|job| job.plan.passes.iter().any(concerns));
-        let of_file = |(path, text): &(&str, &str)| in_order(text, mutants.iter().filter(|mutant| mutant.file == *path));
+        let of_file =
+            |(path, text): &(&str, &str)| in_order(text, mutants.iter().filter(|mutant| mutant.file == *path));
         let ordered: Vec<&Mutant> = files(Language::Msl).iter().flat_map(of_file).collect();
         let numbered: Vec<(u32, &Mutant)> = (1..).zip(ordered).collect();
         let ids = numbered.iter().map(|(id, mutant)| (mutant.key(), *id)).collect();
@@ -91,7 +92,11 @@ impl Msl {
         let run = |job: Job| Case::new(job, &texts);
         bench.cases = jobs.into_par_iter().map(run).collect::<Result<_, _>>()?;
         bench.cases.sort_by_key(|case| case.time);
-        if std::env::var("H3").is_ok() { for case in &bench.cases { eprintln!("CASE {:?} {:?} {:?}", case.time, case.job.prepared.case.kernel, case.job.prepared.case.size); } }
+        if std::env::var("H3").is_ok() {
+            for case in &bench.cases {
+                eprintln!("CASE {:?} {:?} {:?}", case.time, case.job.prepared.case.kernel, case.job.prepared.case.size);
+            }
+        }
         Ok(Some(bench))
     }
 
@@ -148,10 +153,13 @@ impl Msl {
         let mut rendered = HashMap::new();
         for (path, text) in files(Language::Msl) {
             let known = |id: &u32| self.invalid.contains(id) || self.alone.contains(id);
-            let own: Vec<_> = mutants.iter().filter(|(id, mutant)| mutant.file == *path && !known(id)).copied().collect();
+            let own: Vec<_> =
+                mutants.iter().filter(|(id, mutant)| mutant.file == *path && !known(id)).copied().collect();
             let file = render(path, text, &own);
             let placed: HashSet<u32> = file.mutants().collect();
-            if std::env::var("H3").is_ok() { eprintln!("NOSITE {path} {}", own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)).count()); }
+            if std::env::var("H3").is_ok() {
+                eprintln!("NOSITE {path} {}", own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)).count());
+            }
             self.alone.extend(own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)));
             rendered.insert(*path, file);
         }
@@ -247,7 +255,21 @@ fn try_each(order: &mut [&Case], most: usize, run: impl Fn(&Case) -> Result<Opti
     for at in 0..order.len() {
         let t0 = Instant::now();
         let r = run(order[at]);
-        if std::env::var("H3").is_ok() && !matches!(r, Ok(None)) { eprintln!("TIME {} {} {:?} {:.1}", if most == TEXTS {"alone"} else {"common"}, match &r { Ok(_) => "ok", Err(Failure::Found(k, _)) => name(*k), Err(Failure::Wrong(_)) => "wrong", Err(Failure::Invalid(_)) => "invalid", Err(_) => "refused" }, order[at].job.prepared.case.kernel, t0.elapsed().as_secs_f64() * 1e3); }
+        if std::env::var("H3").is_ok() && !matches!(r, Ok(None)) {
+            eprintln!(
+                "TIME {} {} {:?} {:.1}",
+                if most == TEXTS { "alone" } else { "common" },
+                match &r {
+                    Ok(_) => "ok",
+                    Err(Failure::Found(k, _)) => name(*k),
+                    Err(Failure::Wrong(_)) => "wrong",
+                    Err(Failure::Invalid(_)) => "invalid",
+                    Err(_) => "refused",
+                },
+                order[at].job.prepared.case.kernel,
+                t0.elapsed().as_secs_f64() * 1e3
+            );
+        }
         match r {
             Ok(None) => {}
             Ok(Some(same)) => {
@@ -342,7 +364,8 @@ impl Case {
                 return Ok(false);
             }
             if !has(pass) {
-                return step(&self.job, pass, self.steps[index].text.kernel(options.mode)?, options, written).map(|_| true);
+                return step(&self.job, pass, self.steps[index].text.kernel(options.mode)?, options, written)
+                    .map(|_| true);
             }
             let replaced = |path: &str| (path == alone.file).then_some(alone.text.as_str());
             let text = assemble_with(pass, replaced).map_err(Failure::Invalid)?;
@@ -375,7 +398,12 @@ impl Case {
 
 impl Bench for Msl {
     fn size(&self) -> String {
-        format!("{} cases of {} texts, {} mutants in texts of their own", self.cases.len(), self.texts, self.alone.len())
+        format!(
+            "{} cases of {} texts, {} mutants in texts of their own",
+            self.cases.len(),
+            self.texts,
+            self.alone.len()
+        )
     }
 
     fn run(&self, mutants: &[Mutant]) -> Vec<Fate> {

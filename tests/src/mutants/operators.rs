@@ -313,7 +313,8 @@ mod tests {
 
     /// What the one line `text` becomes, by operator.
     fn lines(operator: &str, text: &str) -> Vec<String> {
-        let of_operator = mutants(Language::Wgsl, "f.wgsl", text).into_iter().filter(|mutant| mutant.operator == operator);
+        let of_operator =
+            mutants(Language::Wgsl, "f.wgsl", text).into_iter().filter(|mutant| mutant.operator == operator);
         of_operator.map(|mutant| mutant.apply(text)).collect()
     }
 

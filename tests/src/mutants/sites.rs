@@ -70,7 +70,8 @@ pub(super) fn in_order<'a>(text: &str, mutants: impl Iterator<Item = &'a Mutant>
     let tokens = tokens(text);
     let places = places(Language::Msl, text, &tokens);
     let grower = Grower { tokens: &tokens, places: &places };
-    let site = |mutant: &Mutant| grower.site(mutant).map_or((usize::MAX, Reverse(0)), |site| (site.start, Reverse(site.end)));
+    let site =
+        |mutant: &Mutant| grower.site(mutant).map_or((usize::MAX, Reverse(0)), |site| (site.start, Reverse(site.end)));
     let mut mutants: Vec<_> = mutants.collect();
     mutants.sort_by_cached_key(|mutant| site(mutant));
     mutants
@@ -138,7 +139,8 @@ impl Renderer<'_, '_> {
         }
         // All are asked about at once, so that it is one question where none is wanted.
         let ids = mutants.iter().map(|(id, _)| *id);
-        let _ = write!(self.rendered.text, "(!MUTANTS({}, {}) ? (", ids.clone().min().unwrap_or(0), ids.max().unwrap_or(0));
+        let _ =
+            write!(self.rendered.text, "(!MUTANTS({}, {}) ? (", ids.clone().min().unwrap_or(0), ids.max().unwrap_or(0));
         let next = self.range(site.clone(), next);
         self.rendered.text += ") : ";
         for (id, mutant) in mutants {
@@ -314,7 +316,11 @@ mod tests {
 
     #[test]
     fn show() {
-        for text in ["static void f() {\n    const uint to_k = k + (A ? at : line); to_x < x;\n}\n", "void f() {\n    auto end = END; for (uint col = tile.col + i % STEP; col < n; col += STEP) {}\n}\n", "void f() { first += tiles; start = end; }"] {
+        for text in [
+            "static void f() {\n    const uint to_k = k + (A ? at : line); to_x < x;\n}\n",
+            "void f() {\n    auto end = END; for (uint col = tile.col + i % STEP; col < n; col += STEP) {}\n}\n",
+            "void f() { first += tiles; start = end; }",
+        ] {
             let all = operators::mutants(Language::Msl, "f.metal", text);
             let numbered: Vec<_> = (1..).zip(in_order(text, all.iter())).collect();
             println!("{}", render("f.metal", text, &numbered).text);
