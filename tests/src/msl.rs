@@ -73,7 +73,8 @@ pub struct Options {
 }
 
 /// Nothing looks on, and a threadgroup is one thread of the machine's: fast.
-pub const PLAIN: Options = Options { mode: Mode::Plain, lanes: Lanes::Fibers, seed: 1, mutant: 0, timeout: Duration::from_secs(60) };
+pub const PLAIN: Options =
+    Options { mode: Mode::Plain, lanes: Lanes::Fibers, seed: 1, mutant: 0, timeout: Duration::from_secs(60) };
 
 /// Kernels by their text, compiled once.
 #[derive(Default)]
@@ -153,7 +154,8 @@ pub(crate) fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), Failure> {
     assert_eq!(pass.language, Language::Msl, "{}", pass.label);
     let mut arguments: Vec<_> = kernel.signature().arguments.iter().collect();
     arguments.sort_by_key(|argument| argument.slot);
-    let wrong = |what: &str, argument: &dyn fmt::Debug| Err(Failure::Refused(format!("{}: {what}: {argument:?}", pass.label)));
+    let wrong =
+        |what: &str, argument: &dyn fmt::Debug| Err(Failure::Refused(format!("{}: {what}: {argument:?}", pass.label)));
     if arguments.len() != pass.bindings.len() + 1 {
         return wrong("it takes other buffers than are bound", &arguments);
     }

@@ -33,8 +33,8 @@ impl Token<'_> {
 
 /// Longer ones first.
 const OPERATORS: [&str; 21] = [
-    "<<=", ">>=", "->", "::", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=",
-    "++",
+    "<<=", ">>=", "->", "::", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+    "^=", "++",
 ];
 
 /// The tokens of a file, without comments. Brackets of templates are told from comparisons by the blanks that stand around those.

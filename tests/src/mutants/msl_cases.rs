@@ -13,7 +13,8 @@ const F32: [DType; 3] = [DType::F32; 3];
 /// Each case with the device that it is planned for.
 pub(super) fn all() -> Vec<(Case, Caps)> {
     let on = |caps: Caps| move |case: Case| (case, caps.clone());
-    let cases = [tiles(), lines(), variants(), splits(), groups(), quantized(), epilogues(), numbers(), races()].concat();
+    let cases =
+        [tiles(), lines(), variants(), splits(), groups(), quantized(), epilogues(), numbers(), races()].concat();
     let small = Caps { max_binding_bytes: 4096, ..device() };
     let narrow = Caps { max_workgroups: 5, ..device() };
     let little = cases.into_iter().map(on(device()));
@@ -99,14 +100,26 @@ fn lines() -> Vec<Case> {
     let half = [DType::F16, DType::F32, DType::F32];
     // More rows of tiles than a band has; and operands in the other direction, which are read all the same.
     let mut cases = vec![Case::new([10, 40, 5], F32).layout(LAYOUTS[1]).kernel("msl-gemv/1x32").odd()];
-    cases.push(Case::new([3, 35, 300], F32).layout(LAYOUTS[2]).kernel("msl-gemv/4x32").odd());
+    cases.extend(sized("msl-gemv/4x32", &[[4, 36, 300], [4, 36, 1]], F32, LAYOUTS[2], false));
     cases.push(Case::new([3, 70, 300], F32).layout(LAYOUTS[1]).kernel("msl-gevm/4x64").odd());
     for name in ["msl-gemv/4x32", "msl-gemv/32x4", "msl-gevm/4x64", "msl-gevm/64x4"] {
         let Variant { bm, bn, bk, .. } = *variant(name);
         let [m, n, k] = [bm, bn, bk].map(|size| size as usize);
         cases.extend(sized(name, &[[m, n, k], [m, n + 8, 16], [2 * m, n, k + 8]], F32, layout(name), false));
-        cases.extend(sized(name, &[[m, 2 * n, k + 8], [m, 32, 24]], [DType::BF16, DType::F16, DType::F32], layout(name), false));
-        cases.extend(sized(name, &[[m, n, 5], [m - 1, n + 1, k + 3], [m + 1, n - 1, 2 * k - 1]], half, layout(name), true));
+        cases.extend(sized(
+            name,
+            &[[m, 2 * n, k + 8], [m, 32, 24]],
+            [DType::BF16, DType::F16, DType::F32],
+            layout(name),
+            false,
+        ));
+        cases.extend(sized(
+            name,
+            &[[m, n, 5], [m - 1, n + 1, k + 3], [m + 1, n - 1, 2 * k - 1]],
+            half,
+            layout(name),
+            true,
+        ));
     }
     cases
 }
@@ -127,10 +140,10 @@ fn splits() -> Vec<Case> {
     let mut cases = Vec::new();
     let bk = variant(GEMM).bk as usize;
     for splits in [2, 3, 9] {
-        for k in [1, 3 * bk + 5, 9 * bk + 1] {
-            let case = Case::new([9, 38, k], F32).kernel(format!("{GEMM}+k{splits}")).odd();
-            cases.push(case.clone());
-            cases.push(Case { a: case.a.entries(Entries::Apart(3)), ..case.batch(3) });
+        for k in [1, 3 * bk + 5, 9 * bk - 3] {
+            let case = |n| Case::new([9, n, k], F32).kernel(format!("{GEMM}+k{splits}")).odd();
+            cases.push(case(37));
+            cases.push(Case { a: case(38).a.entries(Entries::Apart(3)), ..case(38).batch(3) });
         }
     }
     for name in [DIRECT, "msl-gemv/1x32", "msl-gevm/1x64"] {
@@ -148,21 +161,33 @@ fn ragged(ends: &[u32]) -> Option<Groups> {
 /// Groups: none, empty ones at every place, more than one tile of each, wrong ends; with biases of their own.
 fn groups() -> Vec<Case> {
     let mut cases = Vec::new();
-    let all: [&[u32]; 8] = [&[0, 0, 5, 5, 70, 80, 80], &[80], &[3, 35, 67], &[0, 0], &[40, 5, 50], &[u32::MAX, 3, 7], &[20, 1000, 0], &[32, 64]];
+    let all: [&[u32]; 8] = [
+        &[0, 0, 5, 5, 70, 80, 80],
+        &[80],
+        &[3, 35, 67],
+        &[0, 0],
+        &[40, 5, 50],
+        &[u32::MAX, 3, 7],
+        &[20, 1000, 0],
+        &[32, 64],
+    ];
     for ends in all {
         let types = [DType::F32, DType::F16, DType::F32];
         let case = Case { groups: ragged(ends), ..Case::new([80, 70, 12], types) }.kernel(GEMM).odd();
         let bias = Some((Axis::N, Place::odd(DType::F32)));
         cases.push(Case { bias, beta: -1.5, residual: Some(Place::odd(DType::F32)), ..case });
     }
-    for (name, layout) in [(DIRECT, [true, false]), ("msl-gemv/4x32", [false, true]), ("msl-gevm/4x64", [false, false])] {
+    for (name, layout) in [(DIRECT, [true, false]), ("msl-gemv/4x32", [false, true]), ("msl-gevm/4x64", [false, false])]
+    {
         let case = Case::new([40, 39, 20], F32).layout(layout).kernel(name).odd();
         cases.push(Case { groups: ragged(&[0, 3, 3, 20, 37, 40]), ..case.clone() });
         cases.push(Case { groups: ragged(&[3, 39]), ..case });
     }
     // Each group begins a tile; so many that the tiles that are started are no more than those that are needed.
     let ends: Vec<u32> = (1..=12).map(|group| 3 * group).collect();
-    cases.push(Case { groups: ragged(&ends), ..Case::new([36, 9, 20], F32).layout(LAYOUTS[1]) }.kernel("msl-gemv/4x32").odd());
+    cases.push(
+        Case { groups: ragged(&ends), ..Case::new([36, 9, 20], F32).layout(LAYOUTS[1]) }.kernel("msl-gemv/4x32").odd(),
+    );
     cases
 }
 
@@ -194,7 +219,12 @@ fn epilogues() -> Vec<Case> {
         let activation = Activation::ALL[1 + i];
         for entries in [Entries::Apart(5), Entries::Between] {
             for axis in [Axis::M, Axis::N] {
-                let case = Case { a: case().a.entries(entries), b: case().b.entries(entries), c: case().c.entries(entries), ..case() };
+                let case = Case {
+                    a: case().a.entries(entries),
+                    b: case().b.entries(entries),
+                    c: case().c.entries(entries),
+                    ..case()
+                };
                 let case = Case { beta: 0.5, alpha: -0.75, residual: Some(place(entries)), ..case };
                 cases.push(Case { bias: Some((axis, place(entries))), activation, ..case });
             }
