@@ -5,21 +5,21 @@
 //! cheapest. One that survives all of them shows a hole in the suite, or makes no difference; those that make none are listed with the reason in
 //! `tests/mutants/explained*.txt` ([`explained`]), and a survivor that is not listed there fails the check.
 
-mod engine;
 pub mod explained;
-mod metal;
-mod metal_cases;
+mod msl;
+mod msl_cases;
 mod names;
 mod operators;
 mod place;
 mod report;
 mod sites;
 mod token;
+mod wgsl;
 
-pub use engine::Wgsl;
-pub use metal::Msl;
+pub use msl::Msl;
 pub use report::Summary;
 pub use tilewise_core::kernel::Language;
+pub use wgsl::Wgsl;
 
 use std::ops::Range;
 
@@ -68,6 +68,7 @@ pub trait Bench {
     fn fate(&self, mutant: &Mutant) -> (Fate, String);
 }
 
+/// What tells a mutant from all others: file, bytes, and what they become.
 type Key = (&'static str, Range<usize>, String);
 
 /// One change of one file.
@@ -114,7 +115,6 @@ impl Mutant {
         [&text[..self.range.start], &self.replacement, &text[self.range.end..]].concat()
     }
 
-    /// What tells it from all others.
     fn key(&self) -> Key {
         (self.file, self.range.clone(), self.replacement.clone())
     }

@@ -371,4 +371,43 @@ mod tests {
             assert!(mutants(Language::Wgsl, "f.wgsl", text).is_empty(), "{text}");
         }
     }
+
+    /// As [`lines`], of MSL.
+    fn in_msl(operator: &str, text: &str) -> Vec<String> {
+        let text = format!("void f() {{ {text} }}");
+        let of_operator = mutants(Language::Msl, "f.metal", &text).into_iter().filter(|it| it.operator == operator);
+        of_operator.map(|mutant| mutant.apply(&text)[11..].strip_suffix(" }").unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn barriers_of_msl() {
+        let text = "threadgroup_barrier(mem_flags::mem_threadgroup);";
+        let weaker =
+            ["", "simdgroup_barrier(mem_flags::mem_threadgroup);", "threadgroup_barrier(mem_flags::mem_none);"];
+        assert_eq!(in_msl("barrier", text), weaker);
+    }
+
+    #[test]
+    fn guards_of_msl() {
+        assert_eq!(in_msl("condition", "if (i < n) { }"), ["if (true) { }", "if (false) { }"]);
+        let chosen = ["x = (p);", "x = (q);", "x = i < n ? q : p;"];
+        assert_eq!(in_msl("select", "x = i < n ? p : q;"), chosen);
+        assert_eq!(in_msl("logic", "f(!p);"), ["f(p);"]);
+    }
+
+    #[test]
+    fn terms() {
+        assert_eq!(in_msl("term", "x = p + q * r;"), ["x = p;", "x = q * r;", "x = p + q;", "x = p + r;"]);
+        assert_eq!(in_msl("term", "x = p + q - r;"), ["x = p - r;", "x = q - r;", "x = p + q;"]);
+        assert_eq!(in_msl("term", "x = p % q;"), ["x = p;"]);
+        assert_eq!(lines("term", "x = p + q;"), [""; 0]);
+    }
+
+    #[test]
+    fn declarations_of_msl_stay() {
+        assert_eq!(in_msl("name", "uint row = p; const T *col = p;"), [""; 0]);
+        assert_eq!(in_msl("name", "uint row = p; uint col = row;"), ["uint row = p; uint col = col;"]);
+        assert_eq!(in_msl("bound", "float v[N] = {};"), ["float v[N - 1u] = {};"]);
+        assert_eq!(in_msl("constant", "i += 1;"), ["i += 2;"]);
+    }
 }

@@ -1,7 +1,8 @@
 //! Many mutants in one text, so that it is compiled once: what surrounds a change asks at run time whether the change is wanted.
 //!
-//! The *site* of changes is an expression, `(!MUTANTS(7, 7) ? (unchanged) : (MUTANT(7) ? (changed) : ..))`, or a statement, `if (MUTANT(7)) changed; else unchanged;`. Sites nest:
-//! what is unchanged has sites of its own. Each changed text stands on lines of its own, so that the lines of clang's complaints name mutants.
+//! The *site* of changes is an expression, `(!MUTANTS(7, 7) ? (unchanged) : (MUTANT(7) ? (changed) : ..))`, or a statement, `if (MUTANT(7)) changed; else
+//! unchanged;`. Sites nest: what is unchanged has sites of its own. Each changed text stands on lines of its own, so that the lines of clang's complaints name
+//! mutants.
 
 use super::Mutant;
 use super::place::{Place, places};
@@ -314,16 +315,61 @@ mod tests {
     use super::*;
     use crate::mutants::operators;
 
+    /// The lines of a text with the mutants of one operator in it, numbered from 1.
+    fn lines(operator: &str, text: &str) -> Vec<String> {
+        let all = operators::mutants(Language::Msl, "f.metal", text);
+        let mutants = all.iter().filter(|mutant| mutant.operator == operator);
+        let numbered: Vec<_> = (1..).zip(in_order(text, mutants)).collect();
+        render("f.metal", text, &numbered).text.lines().skip(1).map(str::to_owned).collect()
+    }
+
     #[test]
-    fn show() {
-        for text in [
-            "static void f() {\n    const uint to_k = k + (A ? at : line); to_x < x;\n}\n",
-            "void f() {\n    auto end = END; for (uint col = tile.col + i % STEP; col < n; col += STEP) {}\n}\n",
-            "void f() { first += tiles; start = end; }",
-        ] {
-            let all = operators::mutants(Language::Msl, "f.metal", text);
-            let numbered: Vec<_> = (1..).zip(in_order(text, all.iter())).collect();
-            println!("{}", render("f.metal", text, &numbered).text);
-        }
+    fn sites_nest() {
+        let expected = [
+            "void f() { x = (!MUTANTS(1, 1) ? (p + (!MUTANTS(2, 2) ? (q + r) : (MUTANT(2)",
+            "? (q - r)",
+            ": (q + r)))) : (MUTANT(1)",
+            "? (p - v[q + r])",
+            ": (p + v[q + r]))); }",
+        ];
+        let expected = expected.map(|line| line.replace("p + (!", "p + v[(!").replace("r)))) :", "r)))]) :"));
+        assert_eq!(lines("arithmetic", "void f() { x = p + v[q + r]; }"), expected);
+    }
+
+    #[test]
+    fn statements() {
+        let expected = ["void f() { if (MUTANT(1)) {", "", "} else simdgroup_barrier(x); }"];
+        assert_eq!(lines("barrier", "void f() { simdgroup_barrier(x); }"), expected);
+        let expected = ["void f() { if (MUTANT(1)) {", "return g(q, p);", "} else return g(p, q); }"];
+        assert_eq!(lines("swap", "void f() { return g(p, q); }"), expected);
+        // What is changed is declared for what follows.
+        let expected =
+            ["void f() { uint x = (!MUTANTS(1, 1) ? (g(p, q)) : (MUTANT(1)", "? (g(q, p))", ": (g(p, q)))); }"];
+        assert_eq!(lines("swap", "void f() { uint x = g(p, q); }"), expected);
+    }
+
+    #[test]
+    fn heads_of_loops() {
+        let text = "void f() { for (uint i = p; i < n; i += q) { } }";
+        let expected = [
+            "void f() { for (uint i = p; i < n; (!MUTANTS(1, 1) ? (i += q) : (MUTANT(1)",
+            "? (i -= q)",
+            ": (i += q)))) { } }",
+        ];
+        assert_eq!(lines("arithmetic", text), expected);
+    }
+
+    #[test]
+    fn macros_stay_one() {
+        let expected = ["#define F(a) g((!MUTANTS(1, 1) ? (a - 1) : (MUTANT(1)\\", "? (a + 1)\\", ": (a - 1))))"];
+        assert_eq!(lines("arithmetic", "#define F(a) g(a - 1)\n"), expected);
+    }
+
+    #[test]
+    fn constants_have_no_site() {
+        let text = "constexpr constant uint A = B * 8;\nvoid f() { float v[A - 1]; }";
+        assert_eq!(lines("term", text), text.lines().collect::<Vec<_>>());
+        let all = operators::mutants(Language::Msl, "f.metal", text);
+        assert!(all.iter().filter(|mutant| mutant.operator == "term").count() == 3);
     }
 }

@@ -1,13 +1,13 @@
-//! Runs mutants of the MSL against the cases.
+//! Runs mutants of the MSL against the cases: all of a text in one, and few in texts of their own.
 
 use super::sites::{Rendered, in_order, render};
-use super::{Bench, Fate, Key, Language, Mutant, files, metal_cases};
+use super::{Bench, Fate, Key, Language, Mutant, files, msl_cases};
 use crate::msl::{Failure, Options, PLAIN, as_planned, step};
 use crate::sanitized::{Job, Written};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tilewise_core::plan::Pass;
 use tilewise_msl::{assemble, assemble_with};
 use tilewise_msl_harness::{self as harness, Kernel, Kind, Mode};
@@ -28,7 +28,8 @@ struct Case {
     steps: Vec<Step>,
     /// What there was before each pass, and after the last.
     written: Vec<Written>,
-    time: Duration,
+    /// About how long it takes: threads that run, times steps along K.
+    work: u64,
 }
 
 /// A pass in the text that has all the mutants.
@@ -78,7 +79,7 @@ impl Msl {
         let prepare = |(case, caps): &(crate::Case, tilewise_core::Caps)| {
             Job::new(case, caps).map_err(|failure| format!("{failure}: {case:?}"))
         };
-        let mut jobs = metal_cases::all().par_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+        let mut jobs = msl_cases::all().par_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
         jobs.retain(|job| job.plan.passes.iter().any(concerns));
         let of_file =
             |(path, text): &(&str, &str)| in_order(text, mutants.iter().filter(|mutant| mutant.file == *path));
@@ -88,15 +89,9 @@ impl Msl {
         let mut bench = Msl { cases: Vec::new(), texts: 0, ids, invalid: HashSet::new(), alone: HashSet::new() };
         let texts = bench.compile(&numbered, &jobs)?;
         bench.texts = texts.len();
-        eprintln!("{} mutants {} invalid {} alone", mutants.len(), bench.invalid.len(), bench.alone.len());
         let run = |job: Job| Case::new(job, &texts);
         bench.cases = jobs.into_par_iter().map(run).collect::<Result<_, _>>()?;
-        bench.cases.sort_by_key(|case| case.time);
-        if std::env::var("H3").is_ok() {
-            for case in &bench.cases {
-                eprintln!("CASE {:?} {:?} {:?}", case.time, case.job.prepared.case.kernel, case.job.prepared.case.size);
-            }
-        }
+        bench.cases.sort_by_key(|case| case.work);
         Ok(Some(bench))
     }
 
@@ -108,7 +103,7 @@ impl Msl {
         let mut wanted: Vec<_> = wanted.into_iter().collect();
         // A few first, far apart: of them clang says what concerns most.
         let mut count = FIRST;
-        let apart = wanted.len().div_ceil(count);
+        let apart = wanted.len().div_ceil(count).max(1);
         wanted = (0..apart).flat_map(|start| wanted.iter().skip(start).step_by(apart)).cloned().collect();
         while !wanted.is_empty() {
             let files: HashMap<&str, Rendered> = self.rendered(mutants);
@@ -119,10 +114,7 @@ impl Msl {
                 (original, pass, compiled.map(|kernel| Text { text, kernel, races: OnceLock::new() }))
             };
             let tried: Vec<_> = wanted.drain(..count.min(wanted.len())).collect();
-            let t0 = Instant::now();
-            let tried_len = tried.len();
             let compiled: Vec<_> = tried.into_par_iter().map(compile).collect();
-            eprintln!("round {tried_len} {:.1}", t0.elapsed().as_secs_f64());
             let noted = self.invalid.len() + self.alone.len();
             let mut refused = None;
             for (original, pass, result) in compiled {
@@ -131,7 +123,9 @@ impl Msl {
                         texts.insert(original, Arc::new(text));
                     }
                     Err(complaints) => {
-                        self.take_out(&complaints, &files);
+                        let blamed = blamed(&complaints, &files);
+                        self.invalid.extend(blamed.invalid);
+                        self.alone.extend(blamed.alone);
                         wanted.push((original, pass));
                         refused = Some(complaints);
                     }
@@ -157,40 +151,10 @@ impl Msl {
                 mutants.iter().filter(|(id, mutant)| mutant.file == *path && !known(id)).copied().collect();
             let file = render(path, text, &own);
             let placed: HashSet<u32> = file.mutants().collect();
-            if std::env::var("H3").is_ok() {
-                eprintln!("NOSITE {path} {}", own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)).count());
-            }
             self.alone.extend(own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)));
             rendered.insert(*path, file);
         }
         rendered
-    }
-
-    /// Notes whom clang complains about: a changed text that is wrong in itself is no mutant; others get a text of their own. Lines that are no one mutant's
-    /// count only where no other does, because one error makes others.
-    fn take_out(&mut self, complaints: &str, files: &HashMap<&str, Rendered>) {
-        let (mut error, mut found): (&str, Vec<Vec<u32>>) = ("", Vec::new());
-        let (mut exact, mut around) = (false, Vec::new());
-        for line in complaints.lines().chain(["::: error:"]) {
-            let parts: Vec<&str> = line.splitn(4, ':').collect();
-            let [path, line, _, what] = parts[..] else { continue };
-            if what.contains("error:") {
-                // Of a macro's text, clang first names the place where it is used.
-                match found.iter().find(|ids| ids.len() == 1) {
-                    Some(ids) if error.contains("incompatible operand types") => self.alone.extend(ids),
-                    Some(ids) => self.invalid.extend(ids),
-                    None => around.extend(found.iter().flatten().copied()),
-                }
-                exact |= found.iter().any(|ids| ids.len() == 1);
-                (error, found) = (what, Vec::new());
-            }
-            if what.contains("error:") || what.contains("expanded from macro") {
-                found.extend(files.get(path).zip(line.parse().ok()).map(|(file, line)| file.at(line)));
-            }
-        }
-        if !exact {
-            self.alone.extend(around);
-        }
     }
 
     /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest to notice the next mistake nearby.
@@ -204,7 +168,13 @@ impl Msl {
             Some(alone) => case.run_alone(alone, options),
             None => case.run(id, options),
         };
-        let races = || try_each(&mut self.raced(), usize::MAX, |case| run(case, RACES));
+        // Each in a process of its own, as threads have theirs: in one that ran something before, races may go unseen.
+        let race = |case: &Case| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| run(case, RACES)).join().expect("a thread that panics panics here too")
+            })
+        };
+        let races = || try_each(&mut self.raced(), usize::MAX, race);
         let results = |order: &mut [&Case]| match alone {
             Some(_) => try_each(&mut self.one_of_each_text(mutant.file), TEXTS, |case| run(case, WATCHED)),
             None => try_each(order, usize::MAX, |case| run(case, WATCHED)),
@@ -224,7 +194,7 @@ impl Msl {
     }
 
     fn raced(&self) -> Vec<&Case> {
-        self.cases.iter().filter(|case| metal_cases::is_raced(&case.job.prepared.case)).collect()
+        self.cases.iter().filter(|case| msl_cases::is_raced(&case.job.prepared.case)).collect()
     }
 
     /// Of all cases that meet a file in the same text the longest, far apart first.
@@ -253,24 +223,7 @@ const TEXTS: usize = 16;
 fn try_each(order: &mut [&Case], most: usize, run: impl Fn(&Case) -> Result<Option<bool>, Failure>) -> (Fate, String) {
     let (mut same_bits, mut tried) = (true, 0);
     for at in 0..order.len() {
-        let t0 = Instant::now();
-        let r = run(order[at]);
-        if std::env::var("H3").is_ok() && !matches!(r, Ok(None)) {
-            eprintln!(
-                "TIME {} {} {:?} {:.1}",
-                if most == TEXTS { "alone" } else { "common" },
-                match &r {
-                    Ok(_) => "ok",
-                    Err(Failure::Found(k, _)) => name(*k),
-                    Err(Failure::Wrong(_)) => "wrong",
-                    Err(Failure::Invalid(_)) => "invalid",
-                    Err(_) => "refused",
-                },
-                order[at].job.prepared.case.kernel,
-                t0.elapsed().as_secs_f64() * 1e3
-            );
-        }
-        match r {
+        match run(order[at]) {
             Ok(None) => {}
             Ok(Some(same)) => {
                 same_bits &= same;
@@ -306,6 +259,41 @@ fn name(kind: Kind) -> &'static str {
     }
 }
 
+/// Whom clang complains about.
+#[derive(Debug, Default, PartialEq)]
+struct Blamed {
+    /// Those whose changed text is wrong in itself.
+    invalid: Vec<u32>,
+    /// Those that may be right in a text of their own.
+    alone: Vec<u32>,
+}
+
+/// Lines that are no one mutant's count only where no other does, because one error makes others.
+fn blamed(complaints: &str, files: &HashMap<&str, Rendered>) -> Blamed {
+    let (mut blamed, mut around) = (Blamed::default(), Vec::new());
+    let (mut error, mut found): (&str, Vec<Vec<u32>>) = ("", Vec::new());
+    for line in complaints.lines().chain(["::: error:"]) {
+        let parts: Vec<&str> = line.splitn(4, ':').collect();
+        let [path, line, _, what] = parts[..] else { continue };
+        if what.contains("error:") {
+            // Of a macro's text, clang first names the place where it is used.
+            match found.iter().find(|ids| ids.len() == 1) {
+                Some(ids) if error.contains("incompatible operand types") => blamed.alone.extend(ids),
+                Some(ids) => blamed.invalid.extend(ids),
+                None => around.extend(found.iter().flatten()),
+            }
+            (error, found) = (what, Vec::new());
+        }
+        if what.contains("error:") || what.contains("expanded from macro") {
+            found.extend(files.get(path).zip(line.parse().ok()).map(|(file, line)| file.at(line)));
+        }
+    }
+    if blamed == Blamed::default() {
+        blamed.alone = around;
+    }
+    blamed
+}
+
 /// A mutant that the compiler evaluates.
 struct Alone {
     file: &'static str,
@@ -321,7 +309,6 @@ impl Alone {
 
 impl Case {
     fn new(job: Job, texts: &HashMap<String, Arc<Text>>) -> Result<Self, String> {
-        let start = Instant::now();
         let mut written = vec![job.unwritten()];
         let mut steps = Vec::new();
         let unchanged = Options { timeout: Duration::from_secs(60), ..WATCHED };
@@ -336,10 +323,13 @@ impl Case {
         }
         let c = written[steps.len()].c.clone();
         job.judge(c).map_err(|failure| failed(failure.into()))?;
-        Ok(Case { job, steps, written, time: start.elapsed() })
+        let threads = |pass: &Pass| u64::from(pass.grid[0] * pass.grid[1] * pass.threads);
+        let work = job.plan.passes.iter().map(threads).sum::<u64>() * (8 + job.plan.problem.k);
+        Ok(Case { job, steps, written, work })
     }
 
-    /// Whether C has the bits that it has without the change; nothing where no pass asks about it. Passes that do not ask about it, and find what they found, leave what they left.
+    /// Whether C has the bits that it has without the change; nothing where no pass asks about it. Passes that do not ask about it, and find what they found,
+    /// leave what they left.
     fn run(&self, id: u32, options: Options) -> Result<Option<bool>, Failure> {
         if !self.steps.iter().any(|step| step.reached.contains(&id)) {
             return Ok(None);
@@ -416,5 +406,33 @@ impl Bench for Msl {
 
     fn fate(&self, mutant: &Mutant) -> (Fate, String) {
         self.try_in(&mut self.cases.iter().collect::<Vec<_>>(), mutant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutants::operators;
+
+    #[test]
+    fn complaints_name_mutants() {
+        let text = "void f() {\n    g(a + c);\n}\n#define H(x) (x * 2)\n";
+        let all = operators::mutants(Language::Msl, "f.metal", text);
+        let numbered: Vec<_> = (1..).zip(in_order(text, all.iter())).collect();
+        let rendered = render("f.metal", text, &numbered);
+        let line = |words: &str| 1 + rendered.text.lines().skip(1).position(|line| line.contains(words)).unwrap();
+        let id = |after: &str| numbered.iter().find(|(_, mutant)| mutant.after == after).unwrap().0;
+        let (minus, macros) = (line("? (a - c)"), line("? (x)"));
+        let files = HashMap::from([("f.metal", rendered.clone())]);
+        let of = |text: String| blamed(&text, &files);
+        let (wrong, one) = (vec![id("g(a - c);")], Vec::new());
+        assert_eq!(of(format!("f.metal:{minus}:3: error: no")), Blamed { invalid: wrong.clone(), alone: one.clone() });
+        let mixed = format!("f.metal:{minus}:3: error: incompatible operand types\nf.metal:1:1: error: no");
+        assert_eq!(of(mixed), Blamed { invalid: one.clone(), alone: wrong });
+        let used = format!("f.metal:1:1: error: no\nnote\nf.metal:{macros}:9: note: expanded from macro 'H'");
+        assert_eq!(of(used), Blamed { invalid: vec![id("#define H(x) (x)")], alone: one });
+        // A line of the file itself: all sites there.
+        let around = of("f.metal:2:1: error: no".into()).alone;
+        assert_eq!(around.len(), numbered.iter().filter(|(_, mutant)| mutant.line == 2).count());
     }
 }

@@ -100,7 +100,7 @@ fn lines() -> Vec<Case> {
     let half = [DType::F16, DType::F32, DType::F32];
     // More rows of tiles than a band has; and operands in the other direction, which are read all the same.
     let mut cases = vec![Case::new([10, 40, 5], F32).layout(LAYOUTS[1]).kernel("msl-gemv/1x32").odd()];
-    cases.push(Case::new([3, 35, 300], F32).layout(LAYOUTS[2]).kernel("msl-gemv/4x32").odd());
+    cases.extend(sized("msl-gemv/4x32", &[[4, 36, 300], [4, 36, 1]], F32, LAYOUTS[2], false));
     cases.push(Case::new([3, 70, 300], F32).layout(LAYOUTS[1]).kernel("msl-gevm/4x64").odd());
     for name in ["msl-gemv/4x32", "msl-gemv/32x4", "msl-gevm/4x64", "msl-gevm/64x4"] {
         let Variant { bm, bn, bk, .. } = *variant(name);
@@ -140,10 +140,10 @@ fn splits() -> Vec<Case> {
     let mut cases = Vec::new();
     let bk = variant(GEMM).bk as usize;
     for splits in [2, 3, 9] {
-        for k in [1, 3 * bk + 5, 9 * bk + 1] {
-            let case = Case::new([9, 38, k], F32).kernel(format!("{GEMM}+k{splits}")).odd();
-            cases.push(case.clone());
-            cases.push(Case { a: case.a.entries(Entries::Apart(3)), ..case.batch(3) });
+        for k in [1, 3 * bk + 5, 9 * bk - 3] {
+            let case = |n| Case::new([9, n, k], F32).kernel(format!("{GEMM}+k{splits}")).odd();
+            cases.push(case(37));
+            cases.push(Case { a: case(38).a.entries(Entries::Apart(3)), ..case(38).batch(3) });
         }
     }
     for name in [DIRECT, "msl-gemv/1x32", "msl-gevm/1x64"] {
