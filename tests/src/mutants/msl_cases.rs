@@ -14,7 +14,8 @@ const F32: [DType; 3] = [DType::F32; 3];
 pub(super) fn all() -> Vec<(Case, Caps)> {
     let on = |caps: Caps| move |case: Case| (case, caps.clone());
     let cases =
-        [tiles(), lines(), variants(), splits(), groups(), quantized(), epilogues(), numbers(), races()].concat();
+        [tiles(), whole(), lines(), variants(), splits(), groups(), quantized(), epilogues(), numbers(), races()]
+            .concat();
     let small = Caps { max_binding_bytes: 4096, ..device() };
     let narrow = Caps { max_workgroups: 5, ..device() };
     let little = cases.into_iter().map(on(device()));
@@ -82,6 +83,22 @@ fn tiles() -> Vec<Case> {
     }
     cases.extend(sized(GEMM, &odd_sizes(variant(GEMM)), mixed, LAYOUTS[2], true));
     cases.extend(sized(GEMM, &eights(even_sizes(variant(GEMM))), mixed, LAYOUTS[3], false));
+    cases
+}
+
+/// Whole tiles beside each other, with whole slices of K and one that is not, and with parts of it; and what is left of a tile where one that is turned round
+/// would be whole.
+fn whole() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (name, rest) in [(GEMM, 15), (DIRECT, 7), (DIRECT, 1)] {
+        let Variant { bm, bn, bk, .. } = *variant(name);
+        let [m, n, k] = [2 * bm, 2 * bn, 2 * bk + rest].map(|size| size as usize);
+        cases.push(Case::new([m, n, k], F32).kernel(name).odd());
+        cases.push(Case::new([m, n, 4 * k], F32).kernel(format!("{name}+k2")).odd());
+    }
+    cases.push(Case::new([104, 64, 64], F32).kernel("msl-gemm/64x32x32").odd());
+    // Rows of sums that are not whole vectors, of every length, in more parts than are read at once.
+    cases.extend([21, 22, 23].map(|n| Case::new([5, n, 150], F32).kernel(format!("{GEMM}+k9")).odd()));
     cases
 }
 
