@@ -88,6 +88,7 @@ pub struct Kernel {
 #[derive(Debug)]
 struct Inner {
     mode: Mode,
+    quick: bool,
     library: std::path::PathBuf,
     signature: Signature,
     bytes: OnceLock<[u32; 32]>,
@@ -176,12 +177,11 @@ impl Kernel {
     ///
     /// Where nothing is [`available`], or files cannot be written.
     pub fn compile(text: &str, mode: Mode) -> Result<Kernel, String> {
-        let (library, signature) = compile::compile(text, mode, &[])?;
-        Ok(Kernel { inner: Arc::new(Inner { mode, library, signature, bytes: OnceLock::new() }) })
+        Kernel::new(text, mode, false)
     }
 
-    /// As [`compile`](Self::compile), in a fraction of its time and to slower code, and with nothing refused that is only warned of: for texts that run once
-    /// or are changed on purpose.
+    /// As [`compile`](Self::compile), in a fraction of its time and to slower code, with nothing refused that is only warned of, and with reports that name no
+    /// lines, for which they take a hundredth of the time: for texts that are changed on purpose.
     ///
     /// # Errors
     ///
@@ -191,8 +191,12 @@ impl Kernel {
     ///
     /// As [`compile`](Self::compile).
     pub fn compile_quickly(text: &str, mode: Mode) -> Result<Kernel, String> {
-        let (library, signature) = compile::compile(text, mode, compile::QUICK)?;
-        Ok(Kernel { inner: Arc::new(Inner { mode, library, signature, bytes: OnceLock::new() }) })
+        Kernel::new(text, mode, true)
+    }
+
+    fn new(text: &str, mode: Mode, quick: bool) -> Result<Kernel, String> {
+        let (library, signature) = compile::compile(text, mode, if quick { compile::QUICK } else { &[] })?;
+        Ok(Kernel { inner: Arc::new(Inner { mode, quick, library, signature, bytes: OnceLock::new() }) })
     }
 
     /// The entry point's.
@@ -204,7 +208,8 @@ impl Kernel {
     pub fn argument_bytes(&self, slot: u32) -> u32 {
         let inner = &*self.inner;
         let bytes = inner.bytes.get_or_init(|| {
-            worker::sizes(inner.mode, &inner.library).unwrap_or_else(|it| panic!("{}: {it}", inner.library.display()))
+            worker::sizes(inner.mode, inner.quick, &inner.library)
+                .unwrap_or_else(|it| panic!("{}: {it}", inner.library.display()))
         });
         bytes.get(slot as usize).copied().unwrap_or(0)
     }
@@ -227,6 +232,6 @@ impl Kernel {
         let Launch { grid, threads, .. } = *launch;
         assert!(threads > 0 && threads % 32 == 0 && threads <= 1024, "{threads} threads in a threadgroup");
         assert!(grid.iter().map(|&it| u64::from(it)).product::<u64>() < 1 << 31, "a grid of {grid:?}");
-        worker::run(self.inner.mode, &self.inner.library, launch)
+        worker::run(self.inner.mode, self.inner.quick, &self.inner.library, launch)
     }
 }

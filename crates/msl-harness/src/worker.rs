@@ -1,4 +1,5 @@
-//! Workers: processes that run kernels, one for each mode and thread at a time, kept between launches. What goes wrong in a kernel ends its worker.
+//! Workers: processes that run kernels, one for each mode, with lines in reports or without, and thread at a time, kept between launches. What goes wrong
+//! in a kernel ends its worker.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,16 +24,18 @@ struct Worker {
 }
 
 thread_local! {
-    static WORKERS: RefCell<HashMap<Mode, Worker>> = RefCell::new(HashMap::new());
+    static WORKERS: RefCell<HashMap<(Mode, bool), Worker>> = RefCell::new(HashMap::new());
 }
 
 impl Worker {
-    fn start(mode: Mode) -> Worker {
+    fn start(mode: Mode, quick: bool) -> Worker {
         let program = compile::worker(mode);
         let mut command = Command::new(&program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let symbolizer = symbolizer();
-        let common = format!("halt_on_error=1:external_symbolizer_path={symbolizer}:strip_path_prefix=./");
+        let lines = u32::from(!quick);
+        let common =
+            format!("halt_on_error=1:symbolize={lines}:external_symbolizer_path={symbolizer}:strip_path_prefix=./");
         command.env("TSAN_OPTIONS", format!("{common}:exitcode=66:report_thread_leaks=0:detect_deadlocks=0"));
         command.env(
             "ASAN_OPTIONS",
@@ -123,12 +126,13 @@ fn symbolizer() -> &'static str {
 
 fn with<T>(
     mode: Mode,
+    quick: bool,
     timeout: Duration,
     ask: impl FnOnce(&mut Worker) -> Result<T, RecvTimeoutError>,
 ) -> Result<T, Failure> {
     WORKERS.with_borrow_mut(|workers| {
-        let worker = workers.entry(mode).or_insert_with(|| Worker::start(mode));
-        ask(worker).map_err(|why| workers.remove(&mode).expect("there above").end(why, timeout))
+        let worker = workers.entry((mode, quick)).or_insert_with(|| Worker::start(mode, quick));
+        ask(worker).map_err(|why| workers.remove(&(mode, quick)).expect("there above").end(why, timeout))
     })
 }
 
@@ -141,9 +145,9 @@ fn request(library: &Path, words: &[u32]) -> Vec<u8> {
 }
 
 /// Bytes of each slot's element.
-pub(crate) fn sizes(mode: Mode, library: &Path) -> Result<[u32; 32], Failure> {
+pub(crate) fn sizes(mode: Mode, quick: bool, library: &Path) -> Result<[u32; 32], Failure> {
     let timeout = Duration::from_secs(60);
-    with(mode, timeout, |worker| {
+    with(mode, quick, timeout, |worker| {
         let deadline = Instant::now() + timeout;
         let mut sizes = [0; 32];
         worker.send(&request(library, &[0]))?;
@@ -154,7 +158,7 @@ pub(crate) fn sizes(mode: Mode, library: &Path) -> Result<[u32; 32], Failure> {
     })
 }
 
-pub(crate) fn run(mode: Mode, library: &Path, launch: &Launch) -> Result<Output, Failure> {
+pub(crate) fn run(mode: Mode, quick: bool, library: &Path, launch: &Launch) -> Result<Output, Failure> {
     let [x, y, z] = launch.grid;
     let mut request = request(library, &[1, x, y, z, launch.threads, launch.mutant]);
     request.extend(launch.seed.to_ne_bytes());
@@ -165,7 +169,7 @@ pub(crate) fn run(mode: Mode, library: &Path, launch: &Launch) -> Result<Output,
         request.extend((contents.len() as u64).to_ne_bytes());
         request.extend(contents);
     }
-    with(mode, launch.timeout, |worker| {
+    with(mode, quick, launch.timeout, |worker| {
         let deadline = Instant::now() + launch.timeout;
         worker.send(&request)?;
         let threadgroup_bytes = worker.take_u32(deadline)?;

@@ -30,17 +30,17 @@ pub(super) fn is_raced(case: &Case) -> bool {
 /// Seeds of the cases in which races are looked for.
 const RACED: std::ops::Range<u64> = 1000..2000;
 
-/// Tiles of every mainloop beside each other, several steps along K, in vectors and in single elements, and in two passes.
+/// Two tiles of every mainloop beside each other, as few as show a race, several steps along K, in vectors and in single elements, and in two passes.
 fn races() -> Vec<Case> {
     let half = [DType::F16, DType::F16, DType::F16];
     let case = |name: &str, size, types: [DType; 3]| Case::new(size, types).layout(layout(name)).kernel(name);
     let cases = vec![
-        case(GEMM, [40, 40, 40], half),
-        case(GEMM, [33, 35, 35], F32).odd(),
-        case(DIRECT, [33, 40, 20], F32).odd(),
-        case("msl-gemv/4x32", [5, 34, 300], F32).odd(),
-        case("msl-gevm/4x64", [5, 66, 300], F32).odd(),
-        Case { beta: 0.5, ..Case::new([9, 70, 40], F32).kernel(format!("{GEMM}+k3")).batch(2).odd() },
+        case(GEMM, [16, 40, 40], half),
+        case(GEMM, [33, 9, 35], F32).odd(),
+        case(DIRECT, [33, 9, 20], F32).odd(),
+        case("msl-gemv/4x32", [3, 34, 260], F32).odd(),
+        case("msl-gevm/4x64", [3, 66, 130], F32).odd(),
+        Case { beta: 0.5, ..Case::new([9, 34, 20], F32).kernel(format!("{GEMM}+k2")).odd() },
     ];
     (RACED.start..).zip(cases).map(|(seed, case)| Case { seed, ..case }).collect()
 }
@@ -122,7 +122,7 @@ fn lines() -> Vec<Case> {
     for name in ["msl-gemv/4x32", "msl-gemv/32x4", "msl-gevm/4x64", "msl-gevm/64x4"] {
         let Variant { bm, bn, bk, .. } = *variant(name);
         let [m, n, k] = [bm, bn, bk].map(|size| size as usize);
-        cases.extend(sized(name, &[[m, n, k], [m, n + 8, 16], [2 * m, n, k + 8]], F32, layout(name), false));
+        cases.extend(sized(name, &[[m, n, 8], [m, n + 8, 16], [2 * m, n, k + 8]], F32, layout(name), false));
         cases.extend(sized(
             name,
             &[[m, 2 * n, k + 8], [m, 32, 24]],
@@ -132,7 +132,7 @@ fn lines() -> Vec<Case> {
         ));
         cases.extend(sized(
             name,
-            &[[m, n, 5], [m - 1, n + 1, k + 3], [m + 1, n - 1, 2 * k - 1]],
+            &[[m, n, 5], [m - 1, n + 1, k + 3], [m + 1, n - 1, k / 2 - 1]],
             half,
             layout(name),
             true,
@@ -146,7 +146,7 @@ fn variants() -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in MSL.kernels() {
         let Variant { bm, bn, bk, eights, .. } = *kernel.variant;
-        let [m, n, k] = [bm + 1, bn + 5, if eights { bk + 9 } else { 2 * bk + 1 }].map(|size| size as usize);
+        let [m, n, k] = [bm + 1, bn + 5, if eights { 41 } else { 2 * bk + 1 }].map(|size| size as usize);
         cases.push(Case::new([m, n, k], F32).layout(layout(&kernel.name)).kernel(&kernel.name).odd());
     }
     cases
@@ -165,7 +165,7 @@ fn splits() -> Vec<Case> {
     }
     for name in [DIRECT, "msl-gemv/1x32", "msl-gevm/1x64"] {
         let k = 2 * variant(name).bk as usize + 5;
-        let case = Case::new([2, 70, k], F32).kernel(format!("{name}+k3")).layout(layout(name)).batch(2).odd();
+        let case = Case::new([1, 66, k], F32).kernel(format!("{name}+k3")).layout(layout(name)).batch(2).odd();
         cases.push(Case { a: case.a.entries(Entries::Apart(3)), b: case.b.entries(Entries::Apart(1)), ..case });
     }
     cases
@@ -196,9 +196,9 @@ fn groups() -> Vec<Case> {
     }
     for (name, layout) in [(DIRECT, [true, false]), ("msl-gemv/4x32", [false, true]), ("msl-gevm/4x64", [false, false])]
     {
-        let case = Case::new([40, 39, 20], F32).layout(layout).kernel(name).odd();
-        cases.push(Case { groups: ragged(&[0, 3, 3, 20, 37, 40]), ..case.clone() });
-        cases.push(Case { groups: ragged(&[3, 39]), ..case });
+        let case = |rows| Case::new([rows, 39, 20], F32).layout(layout).kernel(name).odd();
+        cases.push(Case { groups: ragged(&[0, 3, 3, 9, 14]), ..case(15) });
+        cases.push(Case { groups: ragged(&[3, 39]), ..case(40) });
     }
     // Each group begins a tile; so many that the tiles that are started are no more than those that are needed.
     let ends: Vec<u32> = (1..=12).map(|group| 3 * group).collect();
@@ -215,11 +215,9 @@ fn quantized() -> Vec<Case> {
         let group = format.group_size() as usize;
         let names = [GEMM, "msl-gemv/4x32", "msl-gevm/4x64"];
         for (name, scales) in names.into_iter().zip(DType::ALL) {
-            for size in [[5, 37, 3 * group], [33, 6, 2 * group], [1, 1, group], [4, 70, 5 * group]] {
-                let case = Case { quantized: Some((format, scales)), ..Case::new(size, F32) }.kernel(name);
-                cases.push(case.clone());
-                cases.push(case.batch(2));
-            }
+            let case = |size| Case { quantized: Some((format, scales)), ..Case::new(size, F32) }.kernel(name);
+            cases.extend([[5, 37, 3 * group], [13, 6, 2 * group], [1, 1, group], [2, 33, 5 * group]].map(case));
+            cases.push(case([3, 37, group]).batch(2));
         }
         let case = Case { quantized: Some((format, DType::F32)), ..Case::new([7, 70, 2 * group], F32) };
         cases.push(Case { groups: ragged(&[2, 2, 7]), ..case.kernel(GEMM) });
