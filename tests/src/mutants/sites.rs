@@ -83,7 +83,7 @@ pub(super) fn render(file: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Rend
     let tokens = tokens(text);
     let places = places(Language::Msl, text, &tokens);
     let grower = Grower { tokens: &tokens, places: &places };
-    let mut sites: BTreeMap<(usize, Reverse<usize>), Vec<(u32, &Mutant)>> = BTreeMap::new();
+    let mut sites = BTreeMap::<(usize, Reverse<usize>), Changes<'_>>::new();
     for (id, mutant) in mutants {
         if let Some(site) = grower.site(mutant) {
             sites.entry((site.start, Reverse(site.end))).or_default().push((*id, mutant));
@@ -99,7 +99,10 @@ pub(super) fn render(file: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Rend
     rendered
 }
 
-type Site<'a> = (Range<usize>, Vec<(u32, &'a Mutant)>);
+/// Mutants of one place, with their numbers.
+type Changes<'a> = Vec<(u32, &'a Mutant)>;
+
+type Site<'a> = (Range<usize>, Changes<'a>);
 
 struct Renderer<'a, 'b> {
     text: &'a str,
@@ -174,7 +177,7 @@ impl Grower<'_> {
     fn site(&self, mutant: &Mutant) -> Option<Range<usize>> {
         let first = self.tokens.iter().position(|token| token.start >= mutant.range.start)?;
         let last = self.tokens.iter().rposition(|token| token.end() <= mutant.range.end)?;
-        if self.places[first..=last].iter().any(|place| *place == Place::Constant) {
+        if self.places[first..=last].contains(&Place::Constant) {
             return None;
         }
         // What is given in another's place may be of another type, which matters less to a whole statement.
