@@ -239,6 +239,9 @@ fn no_kernel_in_msl_is_considered_unasked() {
                 assert!(!text.contains("msl") && !text.contains("MSL"), "{text}");
                 assert!(product.gemm().choices().unwrap().iter().all(|choice| !choice.kernel.starts_with("msl-")));
                 let error = product.gemm().kernel("msl-gemm").run().unwrap_err();
+                let how = |why: &str| why.contains("off here") && why.contains("TILEWISE_NO_MSL=0");
+                assert!(matches!(&error, Error::NoKernel(why) if how(why)), "{error}");
+                let error = product.gemm().kernel("msl-gemm/1x2x3").run().unwrap_err();
                 assert!(matches!(error, Error::UnknownKernel { .. }), "{error}");
                 product.assert_right();
             }

@@ -1,6 +1,7 @@
 //! What clang takes and MSL does not.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Words that MSL's C++ lacks.
 const FOREIGN: &[&str] = &[
@@ -17,7 +18,16 @@ const FOREIGN: &[&str] = &[
     "std",
     "thread_local",
     "asm",
+    // Words that MSL keeps to itself.
+    "vertex",
+    "fragment",
+    "threadgroup_imageblock",
+    "ray_data",
+    "object_data",
 ];
+
+/// Scalar types that live in MSL's namespace, and so need `using namespace metal` in front.
+const SPACED: &[&str] = &["uchar", "ushort", "uint", "ulong"];
 
 const SPACES: &[&str] = &["device", "constant", "threadgroup", "thread"];
 
@@ -48,6 +58,13 @@ struct Token<'a> {
     word: &'a str,
     start: usize,
     line: usize,
+}
+
+/// A definition: its name, how many parameters, and the tokens of its body.
+struct Function<'a> {
+    name: &'a str,
+    parameters: usize,
+    body: Range<usize>,
 }
 
 struct Linter<'a> {
@@ -214,8 +231,28 @@ impl<'a> Linter<'a> {
             "delete" => self.word(i.wrapping_sub(1)) != "=",
             word => FOREIGN.contains(&word),
         };
-        let numbers = (0..self.tokens.len()).filter(|&i| foreign(i));
-        numbers.map(|i| (self.tokens[i].line, format!("`{}`: not in MSL", self.word(i)))).collect()
+        let long_long = |i: usize| self.word(i) == "long" && self.word(i + 1) == "long";
+        let literal = |i: usize| {
+            let word = self.word(i).to_ascii_lowercase();
+            word.starts_with(|it: char| it.is_ascii_digit()) && word.trim_end_matches('u').ends_with("ll")
+        };
+        let named =
+            self.tokens.windows(3).position(|it| it.iter().map(|it| it.word).eq(["using", "namespace", "metal"]));
+        let early = |i: usize| {
+            SPACED.contains(&self.word(i).trim_end_matches(['2', '3', '4']))
+                && i < named.unwrap_or(usize::MAX)
+                && (i == 0 || self.word(i - 1) != "::")
+        };
+        let mut found = Vec::new();
+        for (i, token) in self.tokens.iter().enumerate() {
+            let word = token.word;
+            if foreign(i) || long_long(i) || literal(i) || word.starts_with("__") && !word.starts_with("__METAL") {
+                found.push((token.line, format!("`{word}`: not in MSL")));
+            } else if early(i) {
+                found.push((token.line, format!("`{word}` is metal::{word}, and `using namespace metal` comes later")));
+            }
+        }
+        found
     }
 
     /// Lambdas, inheritance, static locals, recursion, and an entry point named `main`.
@@ -225,8 +262,7 @@ impl<'a> Linter<'a> {
         // For each open brace, whether statements are in it.
         let mut scopes: Vec<bool> = Vec::new();
         let mut statement = 0;
-        // Functions: name, parameters, tokens of the body.
-        let mut functions: Vec<(&str, usize, usize, usize)> = Vec::new();
+        let mut functions: Vec<Function> = Vec::new();
         let mut open: Vec<Option<usize>> = Vec::new();
         for i in 0..self.tokens.len() {
             let previous = if i > 0 { self.word(i - 1) } else { "" };
@@ -256,7 +292,11 @@ impl<'a> Linter<'a> {
                         (is("struct") || is("class") || is("union") || is("enum") || is("namespace")) && !is("(");
                     let function = parameters.filter(|_| !inside && !kind);
                     open.push(function.map(|at| {
-                        functions.push((self.word(at - 1), self.arguments(at), i, i));
+                        functions.push(Function {
+                            name: self.word(at - 1),
+                            parameters: self.arguments(at),
+                            body: i..i,
+                        });
                         functions.len() - 1
                     }));
                     scopes.push(!kind && (inside || function.is_some()));
@@ -265,7 +305,7 @@ impl<'a> Linter<'a> {
                 "}" => {
                     scopes.pop();
                     if let Some(Some(function)) = open.pop() {
-                        functions[function].3 = i;
+                        functions[function].body.end = i;
                     }
                     statement = i + 1;
                 }
@@ -273,15 +313,42 @@ impl<'a> Linter<'a> {
                 _ => {}
             }
         }
+        found.extend(self.recursion(functions));
+        found
+    }
+
+    /// Functions that call themselves, by others or at once: of those whose name is given once, as it alone tells who is called.
+    fn recursion(&self, functions: Vec<Function<'a>>) -> Vec<(usize, String)> {
         let mut definitions: HashMap<&str, usize> = HashMap::new();
-        for (name, ..) in &functions {
-            *definitions.entry(name).or_default() += 1;
+        for function in &functions {
+            *definitions.entry(function.name).or_default() += 1;
         }
-        for (name, parameters, start, end) in functions.into_iter().filter(|it| definitions[it.0] == 1) {
-            let calls =
-                |i: &usize| self.word(*i) == name && self.word(i + 1) == "(" && self.arguments(i + 1) == parameters;
-            for i in (start..end).filter(calls) {
-                found.push((self.tokens[i].line, format!("`{name}` calls itself: not in MSL")));
+        let unique: Vec<_> = functions.into_iter().filter(|it| definitions[it.name] == 1).collect();
+        // For each, whom it calls, and where.
+        let calls: Vec<Vec<(usize, usize)>> = unique
+            .iter()
+            .map(|caller| {
+                let called = |i: usize| {
+                    let is = |it: &Function| it.name == self.word(i) && it.parameters == self.arguments(i + 1);
+                    if self.word(i + 1) == "(" { Some((unique.iter().position(is)?, i)) } else { None }
+                };
+                caller.body.clone().filter_map(called).collect()
+            })
+            .collect();
+        let mut found = Vec::new();
+        for (function, own) in calls.iter().enumerate() {
+            for &(callee, at) in own {
+                let mut reached = vec![callee];
+                let mut next = 0;
+                while let Some(&one) = reached.get(next) {
+                    let further = calls[one].iter().map(|it| it.0);
+                    let new: Vec<_> = further.filter(|it| !reached.contains(it)).collect();
+                    reached.extend(new);
+                    next += 1;
+                }
+                if reached.contains(&function) {
+                    found.push((self.tokens[at].line, format!("`{}` calls itself: not in MSL", unique[function].name)));
+                }
             }
         }
         found

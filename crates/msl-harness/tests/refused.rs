@@ -99,10 +99,21 @@ fn signatures_are_whole() {
     }
 }
 
+fn complaints(text: &str) -> Vec<String> {
+    lint(&format!("using namespace metal; {text}"))
+}
+
+#[test]
+fn types_of_the_namespace() {
+    let early = |text: &str| lint(text).iter().any(|it| it.contains("`using namespace metal` comes later"));
+    assert!(early("constant uint x = 3;") && early("uint4 f();\nusing namespace metal;"));
+    assert!(!early("constant unsigned int x = 3; metal::uint y(); using namespace metal; uint z();"));
+}
+
 #[test]
 fn variables_without_constant() {
     for (text, name) in [("float q = 1;", "float q"), ("constexpr uint W = 3;", "constexpr uint W")] {
-        assert_eq!(lint(text), [format!("line 1: {name} is a variable without `constant`")]);
+        assert_eq!(complaints(text), [format!("line 1: {name} is a variable without `constant`")]);
     }
     for fine in [
         "constexpr constant uint W = 3;",
@@ -110,13 +121,12 @@ fn variables_without_constant() {
         "template <uint N> struct S { static constexpr constant uint M = N; };\nuint f(uint a) { uint b = a; return b; }",
         "inline uint f(uint a = 3) { return a; }",
     ] {
-        assert_eq!(lint(fine), Vec::<String>::new(), "{fine}");
+        assert_eq!(complaints(fine), Vec::<String>::new(), "{fine}");
     }
 }
 
 #[test]
 fn pointers_without_an_address_space() {
-    let complaints = |text: &str| lint(text);
     assert_eq!(complaints("float f(float *x) { return *x; }"), ["line 1: `float *x`: no address space"]);
     assert_eq!(complaints("\n\nvoid f(device float *x,\n  half4 &y);"), ["line 4: `half4 &y`: no address space"]);
     assert_eq!(complaints("void f() {\n  const uint *p = 0;\n}"), ["line 2: `const uint *p`: no address space"]);
@@ -142,7 +152,7 @@ fn pointers_without_an_address_space() {
 
 #[test]
 fn words_that_metal_lacks() {
-    let first = |text: &str| lint(text).first().cloned().unwrap_or_default();
+    let first = |text: &str| complaints(text).first().cloned().unwrap_or_default();
     for (text, word) in [
         ("void f() { double x; }", "double"),
         ("\nstruct A { virtual void f(); };", "virtual"),
@@ -154,6 +164,10 @@ fn words_that_metal_lacks() {
         ("void f() { std::max(1, 2); }", "std"),
         ("thread_local int x;", "thread_local"),
         ("void f() { typeid(int); }", "typeid"),
+        ("void f() { int fragment = 1; }", "fragment"),
+        ("void f() { long long x; }", "long"),
+        ("void f() { ulong x = 1ULL; }", "1ULL"),
+        ("void f() { __builtin_trap(); }", "__builtin_trap"),
     ] {
         assert!(first(text).contains(&format!("`{word}`")), "{text}: {}", first(text));
     }
@@ -166,6 +180,10 @@ fn words_that_metal_lacks() {
         ("void f() {\n static int x; }", "line 2: `static` local"),
         ("kernel void main(device float *x [[buffer(0)]]) {}", "`main`"),
         ("uint f(uint n) {\n return n ? f(n - 1) : 0; }", "line 2: `f` calls itself"),
+        (
+            "uint f(uint n);\nuint g(uint n) { return f(n); }\nuint f(uint n) {\n return g(n); }",
+            "line 2: `g` calls itself",
+        ),
     ] {
         assert!(first(text).contains(word), "{text}: {}", first(text));
     }
@@ -174,7 +192,9 @@ fn words_that_metal_lacks() {
         "template <typename T, uint N> struct Tile { static constexpr constant uint SIZE = N; T e[N]; };",
         "void f(device uint *x [[buffer(0)]], uint i [[thread_index_in_simdgroup]]) { x[i] = y[x[i]] ? 1 : 2; }",
         "float f(float x) { return g(x); } float g(float x, float y) { return f(x); }",
+        "float f(float x) { return x; } float g(float x) { return f(x); } float h(float x) { return g(x) + f(x); }",
+        "void f() { long x = 0xffl; ulong y = 12; }",
     ] {
-        assert_eq!(lint(fine), [""; 0], "{fine}");
+        assert_eq!(complaints(fine), [""; 0], "{fine}");
     }
 }

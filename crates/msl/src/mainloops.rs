@@ -171,7 +171,7 @@ pub(crate) fn staged_bytes(problem: &Problem) -> u32 {
     }
 }
 
-/// A slice of each operand, and eight rows of sums per simdgroup.
+/// A slice of each operand, and after them, in the same place, eight rows of sums per simdgroup.
 fn gemm_bytes(variant: &Variant, problem: &Problem) -> u32 {
     let Variant { bm, bn, bk, .. } = *variant;
     let staged = staged_bytes(problem);
@@ -180,7 +180,7 @@ fn gemm_bytes(variant: &Variant, problem: &Problem) -> u32 {
         lines * (length * staged + 16)
     };
     let sums = variant.threads / SIMD * 8 * bn / constant(variant, "SIMDGROUPS_N") * 4;
-    panel(bm, !problem.a.transposed) + panel(bn, problem.b.transposed) + sums
+    sums.max(panel(bm, !problem.a.transposed) + panel(bn, problem.b.transposed))
 }
 
 /// A matrix, and eight rows of sums.

@@ -342,6 +342,7 @@ impl Context {
             let plan = Plan::without_passes(tilewise_core::plan::check(problem)?);
             return Ok(Planned { plan, library, refused: None });
         };
+        forced.map_or(Ok(()), |forced| msl::on(forced, library))?;
         let plan = |library| tilewise_core::plan(problem, self.caps(), library, forced);
         let with_all = plan(library)?;
         match gpu.pipelines.refusal(&with_all.passes) {

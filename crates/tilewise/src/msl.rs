@@ -4,7 +4,8 @@
 //! refuses is remembered (`pipeline.rs`), and such products are planned again with WGSL kernels alone (`Context::planned`).
 
 use tilewise_core::kernel::{Language, Library};
-use tilewise_core::{CoopMatrix, DType};
+use tilewise_core::plan::Forced;
+use tilewise_core::{CoopMatrix, DType, Error, Result};
 
 #[cfg(all(feature = "msl", not(target_family = "wasm")))]
 pub(crate) use tilewise_msl::{ENTRY, FILES, LIBRARY as BOTH, assemble};
@@ -55,6 +56,16 @@ pub(crate) fn suits(backend: wgpu::Backend, features: wgpu::Features, coop: &[Co
 /// Whether there are kernels in MSL among them.
 pub(crate) fn has_msl(library: &Library) -> bool {
     library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
+}
+
+/// That a kernel is not one in MSL where those are off, which is another matter than a name that is none.
+pub(crate) fn on(forced: &Forced, library: &Library) -> Result<()> {
+    if forced.known(library).is_err() && forced.known(ALL).is_ok() {
+        let how =
+            "they are for Metal, on GPUs with simdgroup matrices; ContextOptions::msl, TILEWISE_NO_MSL=0: anywhere";
+        return Err(Error::NoKernel(format!("{forced} is in MSL, and kernels in MSL are off here ({how})")));
+    }
+    Ok(())
 }
 
 /// What the driver's compiler says of a text that it refuses, which wgpu tells the log alone; none where it cannot be asked, or takes the text.

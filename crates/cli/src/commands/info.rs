@@ -6,6 +6,7 @@ use crate::product::CPU_KERNEL;
 use serde_json::{Value, json};
 use std::io::Write;
 use tilewise::{AdapterDescription, Context};
+use tilewise_core::Error;
 use tilewise_core::caps::Caps;
 use tilewise_core::plan::{Forced, plan};
 use tilewise_core::problem::{DType, Problem};
@@ -54,8 +55,12 @@ fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
         library.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
     let admission = |(kernel, variant): (&tilewise_core::KernelDef, &tilewise_core::Variant)| {
         let forced = Forced { kernel: kernel.name.into(), variant: Some(variant.name.into()), pad: None, splits: None };
-        let rejected = plan(&problem, &adapter.caps, library, Some(&forced)).err().map(|error| error.to_string());
-        Admission { name: format!("{}/{}", kernel.name, variant.name), rejected }
+        let name = forced.to_string();
+        let rejected = plan(&problem, &adapter.caps, library, Some(&forced)).err().map(|error| match error {
+            Error::NoKernel(why) => why.strip_prefix(&format!("{name}: ")).unwrap_or(&why).to_owned(),
+            other => other.to_string(),
+        });
+        Admission { name, rejected }
     };
     variants.map(admission).collect()
 }

@@ -126,11 +126,15 @@ fn time(seconds: f64) -> String {
 }
 
 fn rejection(candidate: &Candidate) -> String {
-    let reason = candidate.verdict.as_ref().err().map_or("", |reject| reject.0.as_str());
-    format!("{:<24} no: {reason}", candidate.choice(0.0).to_string())
+    format!("{:<24} no: {}", candidate.choice(0.0).to_string(), reason(candidate))
+}
+
+fn reason(candidate: &Candidate) -> &str {
+    candidate.verdict.as_ref().err().map_or("", |reject| reject.0.as_str())
 }
 
 /// All rejections in one line.
 pub(super) fn rejections(candidates: &[Candidate]) -> String {
-    candidates.iter().map(rejection).collect::<Vec<_>>().join("; ")
+    let named = |candidate: &Candidate| format!("{}: {}", candidate.choice(0.0), reason(candidate));
+    candidates.iter().map(named).collect::<Vec<_>>().join("; ")
 }

@@ -56,11 +56,14 @@ using Staged = Common<A_Format::Element, B_Format::Element>::Type;
 using A_Panel = Panel<A_Side, Staged, BM>;
 using B_Panel = Panel<B_Side, Staged, BN>;
 
+// Floats of threadgroup memory: the two slices, and when they are done with, eight rows of sums per simdgroup, as matrices give no access to their elements.
+constexpr constant uint PANELS = (A_Panel::SIZE + B_Panel::SIZE) * sizeof(Staged) / sizeof(float);
+constexpr constant uint ROWS_OF_SUMS = SIMDGROUPS * 8 * COLUMNS;
+
 KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
-    SHARED(Staged, a_panel, A_Panel::SIZE);
-    SHARED(Staged, b_panel, B_Panel::SIZE);
-    // Eight rows of sums per simdgroup: matrices give no access to their elements.
-    SHARED(float, rows_of_sums, SIMDGROUPS * 8 * COLUMNS);
+    SHARED(float, shared, PANELS > ROWS_OF_SUMS ? PANELS : ROWS_OF_SUMS);
+    threadgroup Staged *a_panel = reinterpret_cast<threadgroup Staged *>(shared);
+    threadgroup Staged *b_panel = a_panel + A_Panel::SIZE;
     const Tile tile = schedule(linear_id(threadgroup_at, params), params SCHEDULE_VALUES);
     if (!tile.live) {
         return;
@@ -113,7 +116,7 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     }
 
     const auto end = END;
-    threadgroup float *shown = rows_of_sums + simdgroup * 8 * COLUMNS;
+    threadgroup float *shown = shared + simdgroup * 8 * COLUMNS;
 #pragma unroll
     for (uint i = 0; i < MATRICES_M; i += 1) {
 #pragma unroll
