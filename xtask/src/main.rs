@@ -46,7 +46,7 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Plant mistakes in the WGSL, one at a time, and fail unless the suite notices every one.
+    /// Plant mistakes in the kernels, one at a time, and fail unless the suite notices every one.
     Mutate {
         /// Arguments of the program; `--help` lists them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -262,7 +262,7 @@ impl<'a> Linter<'a> {
         // For each open brace, whether statements are in it.
         let mut scopes: Vec<bool> = Vec::new();
         let mut statement = 0;
-        let mut functions: Vec<Function> = Vec::new();
+        let mut functions: Vec<Function<'a>> = Vec::new();
         let mut open: Vec<Option<usize>> = Vec::new();
         for i in 0..self.tokens.len() {
             let previous = if i > 0 { self.word(i - 1) } else { "" };
@@ -329,7 +329,7 @@ impl<'a> Linter<'a> {
             .iter()
             .map(|caller| {
                 let called = |i: usize| {
-                    let is = |it: &Function| it.name == self.word(i) && it.parameters == self.arguments(i + 1);
+                    let is = |it: &Function<'_>| it.name == self.word(i) && it.parameters == self.arguments(i + 1);
                     if self.word(i + 1) == "(" { Some((unique.iter().position(is)?, i)) } else { None }
                 };
                 caller.body.clone().filter_map(called).collect()

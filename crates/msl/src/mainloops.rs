@@ -171,7 +171,7 @@ pub(crate) fn staged_bytes(problem: &Problem) -> u32 {
     }
 }
 
-/// A slice of each operand, and after them, in the same place, eight rows of sums per simdgroup.
+/// A slice of each operand; eight rows of sums per simdgroup come later to the same place, and need less.
 fn gemm_bytes(variant: &Variant, problem: &Problem) -> u32 {
     let Variant { bm, bn, bk, .. } = *variant;
     let staged = staged_bytes(problem);
@@ -179,8 +179,7 @@ fn gemm_bytes(variant: &Variant, problem: &Problem) -> u32 {
         let (lines, length) = if along_k { (tile, bk) } else { (bk, tile) };
         lines * (length * staged + 16)
     };
-    let sums = variant.threads / SIMD * 8 * bn / constant(variant, "SIMDGROUPS_N") * 4;
-    sums.max(panel(bm, !problem.a.transposed) + panel(bn, problem.b.transposed))
+    panel(bm, !problem.a.transposed) + panel(bn, problem.b.transposed)
 }
 
 /// A matrix, and eight rows of sums.

@@ -56,12 +56,13 @@ using Staged = Common<A_Format::Element, B_Format::Element>::Type;
 using A_Panel = Panel<A_Side, Staged, BM>;
 using B_Panel = Panel<B_Side, Staged, BN>;
 
-// Floats of threadgroup memory: the two slices, and when they are done with, eight rows of sums per simdgroup, as matrices give no access to their elements.
-constexpr constant uint PANELS = (A_Panel::SIZE + B_Panel::SIZE) * sizeof(Staged) / sizeof(float);
-constexpr constant uint ROWS_OF_SUMS = SIMDGROUPS * 8 * COLUMNS;
+// Floats of threadgroup memory: the two slices, and in their place, when they are done with, eight rows of sums per simdgroup, as matrices give no access to
+// their elements.
+constexpr constant uint SHARED_FLOATS = (A_Panel::SIZE + B_Panel::SIZE) * sizeof(Staged) / sizeof(float);
+static_assert(SIMDGROUPS * 8 * COLUMNS <= SHARED_FLOATS, "the sums need more memory than the slices");
 
 KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
-    SHARED(float, shared, PANELS > ROWS_OF_SUMS ? PANELS : ROWS_OF_SUMS);
+    SHARED(float, shared, SHARED_FLOATS);
     threadgroup Staged *a_panel = reinterpret_cast<threadgroup Staged *>(shared);
     threadgroup Staged *b_panel = a_panel + A_Panel::SIZE;
     const Tile tile = schedule(linear_id(threadgroup_at, params), params SCHEDULE_VALUES);
