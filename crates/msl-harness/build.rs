@@ -10,8 +10,10 @@ fn main() {
     for what in ["build.rs", "engine", "shim", "src/compile.rs"] {
         println!("cargo::rerun-if-changed={what}");
     }
-    println!("cargo::rerun-if-env-changed=TILEWISE_CLANG");
-    let named = env::var("TILEWISE_CLANG").ok();
+    for variable in ["TILEWISE_CLANG", "PATH"] {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
+    let named = env::var("TILEWISE_CLANG").ok().filter(|name| !name.is_empty());
     let tried = named.is_some() || env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux");
     let clang = named.unwrap_or_else(|| "clang++".into());
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
@@ -75,7 +77,13 @@ fn compile(clang: &str, out: &Path, races: bool) -> Result<Vec<PathBuf>, String>
         build.define("TILEWISE_RACES", None);
     }
     build.files(SOURCES.map(|it| format!("engine/{it}.cpp")));
-    build.try_compile_intermediates().map_err(|it| it.to_string().lines().collect::<Vec<_>>().join(" "))
+    // cc's words are a command line, and the compiler's own are nowhere: it says them again.
+    let said = |_| {
+        let again = Command::new(clang).args(["-std=c++20", "-fsyntax-only", "engine/main.cpp"]).output();
+        let said = again.map_or_else(|error| error.to_string(), |output| first_line(&output.stderr));
+        format!("{clang} does not compile the engine: {said}")
+    };
+    build.try_compile_intermediates().map_err(said)
 }
 
 fn link(clang: &str, out: &Path, objects: &[PathBuf], sanitizer: Option<&str>) -> Result<(), String> {

@@ -86,32 +86,6 @@ pub fn edges(table: Table, a: usize) -> Vec<Case> {
     cases
 }
 
-/// Every variant × type × transposes around the edges of its tile: twelve texts each, in which every operand meets every type, vector loads and single ones,
-/// along K and across. A is in the type of this index.
-pub fn edges_in_few_texts(table: Table, a: usize) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for kernel in table.kernels() {
-        for (i, layout) in LAYOUTS.into_iter().enumerate() {
-            let vectors = (i + a).is_multiple_of(2);
-            let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
-            let mut sizes = if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
-            // Whole tiles beside each other with whole slices and one that is not; and one that ends where a tile turned round would.
-            let [bm, bn, bk] = [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
-            let rest = if vectors { 0 } else { bk.min(2) - 1 };
-            sizes.extend([[bm, 2 * bn, 2 * bk - rest], [bm + (bm.max(bn) + bm.min(bn)) / 2 / 8 * 8, 2 * bn, bk]]);
-            for (j, size) in sizes.into_iter().enumerate() {
-                let case = Case { seed: (100 * i + j) as u64, ..Case::new(size, types) };
-                let case = case.kernel(&kernel.name).layout(layout);
-                let case = if vectors { case } else { case.odd() };
-                // The sums of more products outgrow the integers that bf16 holds.
-                let exact = j % 2 == 0 && (types[2] != DType::BF16 || size[2] <= 512);
-                cases.push(if exact { case.integers() } else { case });
-            }
-        }
-    }
-    cases
-}
-
 /// Every variant with one row, one column, and every K around its step, none included.
 pub fn thin(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
@@ -125,6 +99,22 @@ pub fn thin(table: Table) -> Vec<Case> {
                 let case = case.kernel(&kernel.name).layout(LAYOUTS[(i + j) % 4]);
                 cases.push(if j == 1 { case } else { case.odd() });
             }
+        }
+    }
+    cases
+}
+
+/// Whole tiles but for a row, a few columns, or a few steps along K, in vectors and in single elements: a guard that lets too much pass takes them for whole.
+pub fn almost_whole(table: Table) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in table.one_of_each() {
+        let Variant { bm, bn, bk, .. } = *kernel.variant;
+        let [m, n, k] = [bm, bn, bk].map(|size| 2 * size as usize);
+        for (layout, less) in [(LAYOUTS[0], 4), (LAYOUTS[3], 1)] {
+            let short = |size: usize| size.saturating_sub(less).max(1);
+            let sizes = [[m - 1, n, k], [m, short(n), k], [m, n, short(k)]];
+            let all = sizes.map(|size| Case::new(size, F32).layout(layout).kernel(&kernel.name));
+            cases.extend(if less == 1 { all.map(Case::odd) } else { all });
         }
     }
     cases
@@ -385,9 +375,8 @@ pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
 
 /// A device on which edges are peeled off, and products that have them.
 pub fn peeled() -> (Caps, Vec<Case>) {
-    let caps = Caps { class: DeviceClass::Cpu, ..devices()[1].clone() };
-    let types = [DType::F32, DType::F32, DType::F16];
-    (caps, vec![Case::new([65, 129, 64], F32), Case::new([129, 257, 64], types).odd()])
+    let half = Case::new([129, 257, 64], [DType::F32, DType::F32, DType::F16]).odd();
+    (Caps { class: DeviceClass::Cpu, ..devices()[1].clone() }, vec![Case::new([65, 129, 64], F32), half])
 }
 
 /// What the mutation check runs. A survivor meets all of them, so they are few and small: every theme on the kernel that shares nothing, which is the
@@ -410,7 +399,12 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .chain(quantized(table))
         .chain(thin(table));
     let themes = themes.filter(|case| of(case, &smallest[..1]));
-    let others = splits(table).into_iter().chain(bands(table)).chain(group_edges(table)).chain(packed(table));
+    let others = splits(table)
+        .into_iter()
+        .chain(almost_whole(table))
+        .chain(bands(table))
+        .chain(group_edges(table))
+        .chain(packed(table));
     let others = others.filter(|case| of(case, &smallest));
     let split_epilogues =
         epilogues(table).into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));
@@ -463,22 +457,5 @@ pub fn for_bits(kernel: &Kernel) -> Vec<Case> {
         let types = [DType::F32, DType::F32, DType::F16];
         cases.push(Case::new([5, 22, 2 * bk + 3], types).kernel(format!("{}+k2", kernel.name)).odd());
     }
-    cases
-}
-
-/// What runs where somebody looks on, which is slow: every kernel in every type and layout around the edges of its smallest tile, the other variants once, and
-/// everything that kernels share.
-pub fn watched(table: Table) -> Vec<Case> {
-    let smallest: Vec<_> = table.one_of_each().into_iter().map(|kernel| kernel.name).collect();
-    let is_small = |case: &Case| case.kernel.as_ref().is_some_and(|name| smallest.contains(name));
-    let (small, large): (Vec<_>, Vec<_>) = (0..3).flat_map(|a| edges_in_few_texts(table, a)).partition(is_small);
-    // Whole tiles, and the first beyond.
-    let small = small.into_iter().enumerate().filter(|(i, case)| i % 2 == 1 || case.size[0] == 1).map(|(_, case)| case);
-    let mut met = std::collections::HashSet::new();
-    let large = large.into_iter().rev().filter(|case| met.insert(case.kernel.clone()));
-    let mut cases: Vec<_> = small.chain(large).collect();
-    let some = |cases: Vec<Case>, step: usize| cases.into_iter().step_by(step);
-    cases.extend(some(splits(table), 9).chain(some(quantized(table), 7)).chain(some(groups(table), 13)));
-    cases.extend(some(strides(table), 31).chain(some(epilogues(table), 29)));
     cases
 }

@@ -4,16 +4,18 @@
 //! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one is in the suite by itself.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie. [`generators`]: what they hold.
 //! - [`mod@cases`]: the cases that run on CPUs, for the kernels of either language.
+//! - [`mod@few_texts`]: of those as many as share few shaders, where compiling is what takes time.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
 //! - [`program`](mod@program): a program of the workspace, run from outside.
 //! - [`runner`]: runs a case between guard bands and holds the whole of the output against the oracle.
 //! - [`random`](mod@random): cases drawn at random.
-//! - [`mutants`](mod@mutants): plants mistakes in the library's WGSL and looks whether the suite notices.
+//! - [`mutants`](mod@mutants): plants mistakes in the library's kernels and looks whether the suite notices.
 //! - [`sanitized`](mod@sanitized): runs a case's shaders in the sanitizer, with the logical ranges of all operands declared.
 
 pub mod adapters;
 pub mod case;
 pub mod cases;
+pub mod few_texts;
 pub mod generators;
 pub mod kernels;
 pub mod msl;

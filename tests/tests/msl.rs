@@ -7,6 +7,7 @@ use tilewise_msl::{FILES, LIBRARY, assemble};
 use tilewise_msl_harness::{Lanes, lint};
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::cases::{self, MSL};
+use tilewise_tests::few_texts;
 use tilewise_tests::msl::{Kernels, Options, PLAIN, check, check_on, device, run};
 use tilewise_tests::random::property;
 use tilewise_tests::sanitized::{Job, planned};
@@ -14,17 +15,17 @@ use tilewise_tests::{Case, Data};
 
 #[test]
 fn edges_f32() {
-    check(&cases::edges_in_few_texts(MSL, 0));
+    check(&few_texts::edges(MSL, 0));
 }
 
 #[test]
 fn edges_f16() {
-    check(&cases::edges_in_few_texts(MSL, 1));
+    check(&few_texts::edges(MSL, 1));
 }
 
 #[test]
 fn edges_bf16() {
-    check(&cases::edges_in_few_texts(MSL, 2));
+    check(&few_texts::edges(MSL, 2));
 }
 
 /// Every variant with one row, one column, and every K around its step, none included.
@@ -52,6 +53,11 @@ fn sampled(cases: Vec<Case>) -> Vec<Case> {
     let first = |case: &Case| case.kernel.as_ref().is_some_and(|name| name.starts_with(&floor));
     let (all, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(first);
     all.into_iter().chain(others.into_iter().step_by(6)).collect()
+}
+
+#[test]
+fn almost_whole() {
+    check(&cases::almost_whole(MSL));
 }
 
 #[test]
@@ -188,7 +194,7 @@ fn same_bits_in_any_order() {
 #[test]
 fn no_text_has_what_msl_lacks() {
     let mut known = std::collections::HashSet::new();
-    for case in cases::edges_in_few_texts(MSL, 0)
+    for case in few_texts::edges(MSL, 0)
         .into_iter()
         .chain(cases::quantized(MSL))
         .chain(cases::groups(MSL))
@@ -208,9 +214,9 @@ fn no_text_has_what_msl_lacks() {
 #[test]
 fn everything_is_reached() {
     let all = [
-        cases::edges_in_few_texts(MSL, 0),
-        cases::edges_in_few_texts(MSL, 1),
-        cases::edges_in_few_texts(MSL, 2),
+        few_texts::edges(MSL, 0),
+        few_texts::edges(MSL, 1),
+        few_texts::edges(MSL, 2),
         cases::splits(MSL),
         cases::quantized(MSL),
         cases::group_edges(MSL),

@@ -37,6 +37,11 @@ fn thin() {
 }
 
 #[test]
+fn almost_whole() {
+    clean(&cases::almost_whole(WGSL));
+}
+
+#[test]
 fn bands() {
     clean(&cases::bands(WGSL));
 }

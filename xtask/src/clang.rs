@@ -3,15 +3,20 @@
 use std::process::{Command, Stdio};
 
 use crate::debian::Apt;
-use crate::process::Result;
+use crate::process::{Result, build_program};
 
-/// Whether MSL kernels can be run on this machine's CPU, with sanitizers too. That has been tried on Linux only.
+/// Whether MSL kernels can be run on this machine's CPU, with sanitizers too. That has been tried on Linux only, but for a compiler that
+/// `TILEWISE_CLANG` names.
 pub(crate) fn prepare() -> bool {
-    if !cfg!(target_os = "linux") {
+    if named().is_none() && !cfg!(target_os = "linux") {
         return false;
     }
     if works() {
         return true;
+    }
+    if let Some(clang) = named() {
+        println!("TILEWISE_CLANG names {clang:?}, which does not link programs with sanitizers");
+        return false;
     }
     match Apt::open().and_then(|apt| install(&apt)) {
         Ok(()) => works(),
@@ -20,6 +25,22 @@ pub(crate) fn prepare() -> bool {
             false
         }
     }
+}
+
+/// Builds a program that runs MSL kernels, and makes it fail where it cannot run them although there is a clang. Without one it says what it leaves out,
+/// and fails where `TILEWISE_REQUIRE` has `msl`.
+pub(crate) fn program(name: &str) -> Result<Command> {
+    // Before the program: the harness in it is built with clang.
+    let required = prepare();
+    let mut command = Command::new(build_program(name)?);
+    if required {
+        command.env("TILEWISE_REQUIRE", "msl");
+    }
+    Ok(command)
+}
+
+fn named() -> Option<String> {
+    std::env::var("TILEWISE_CLANG").ok().filter(|name| !name.is_empty())
 }
 
 /// Debian's clang leaves the sanitizers' runtimes and what names lines in their reports to other packages, by version.
@@ -35,7 +56,7 @@ fn install(apt: &Apt) -> Result {
 /// Whether clang links a program with each sanitizer.
 fn works() -> bool {
     let links = |sanitizer: &str| {
-        let mut command = Command::new("clang++");
+        let mut command = Command::new(named().unwrap_or_else(|| "clang++".into()));
         command.args(["-x", "c++", "-", "-o", "/dev/null", sanitizer]);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().ok()?;

@@ -35,24 +35,28 @@ enum Task {
     /// Type-check for macOS, iOS, Windows and the browser.
     CheckTargets,
     /// Run the benchmarks.
+    #[command(disable_help_flag = true)]
     Bench {
-        /// Arguments of the benchmark program; `--help` lists them.
+        /// Arguments of the program; `--help` lists them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
     /// Time every kernel for named shapes, and keep the fastest for later runs.
+    #[command(disable_help_flag = true)]
     Tune {
         /// Arguments of the program; `--help` lists them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
     /// Plant mistakes in the kernels, one at a time, and fail unless the suite notices every one.
+    #[command(disable_help_flag = true)]
     Mutate {
         /// Arguments of the program; `--help` lists them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
     /// Run the MSL kernels on the CPU under ThreadSanitizer, AddressSanitizer and UndefinedBehaviorSanitizer.
+    #[command(disable_help_flag = true)]
     SanitizeMsl {
         /// Arguments of the program; `--help` lists them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

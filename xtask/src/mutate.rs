@@ -2,10 +2,10 @@
 //!
 //! The work is done by the program `mutants` of tests/.
 
-use crate::process::{Result, build_program, run};
-use std::process::Command;
+use crate::clang;
+use crate::process::{Result, run};
 
 /// Builds the program and runs it with `args`.
 pub(crate) fn main(args: &[String]) -> Result {
-    run(Command::new(build_program("mutants")?).args(args))
+    run(clang::program("mutants")?.args(args))
 }

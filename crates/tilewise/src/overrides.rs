@@ -102,9 +102,8 @@ impl Context {
             return match name.parse().and_then(|forced| self.usable(forced, problem)) {
                 Ok(forced) => Ok(Some((forced, SOURCE))),
                 Err(Error::NoKernel(why)) => Err(Error::NoKernel(format!("{name:?} is forced ({SOURCE}): {why}"))),
-                Err(why @ (Error::UnknownKernel { .. } | Error::Value(_))) => {
-                    Err(Error::Value(format!("{SOURCE}: {why}")))
-                }
+                Err(Error::Value(why)) => Err(Error::Value(format!("{SOURCE}: {why}"))),
+                Err(why @ Error::UnknownKernel { .. }) => Err(Error::Value(format!("{SOURCE}: {why}"))),
                 Err(other) => Err(other),
             };
         }

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use tilewise_msl::assemble;
 use tilewise_msl_harness::{Lanes, Mode, available};
 use tilewise_tests::Case;
-use tilewise_tests::cases::{MSL, watched};
+use tilewise_tests::cases::MSL;
+use tilewise_tests::few_texts::watched;
 use tilewise_tests::msl::{Options, PLAIN, device, run_all};
 use tilewise_tests::sanitized::planned;
 
@@ -21,7 +22,7 @@ struct Args {
     #[arg(long, default_value = "")]
     kernel: String,
     /// Orders of lanes and threadgroups to try.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// A thread of the machine's for every lane, in place of lanes that take turns.
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! What mutants of the MSL are tried on. A text takes far longer to compile than a case to run, so that few texts meet many sizes.
 
 use crate::case::{Groups, LAYOUTS};
-use crate::cases::MSL;
+use crate::cases::{MSL, almost_whole};
 use crate::kernels::{even_sizes, odd_sizes};
 use crate::msl::device;
 use crate::{Case, Data, Entries, Place, quant_formats, themes};
@@ -96,6 +96,8 @@ fn whole() -> Vec<Case> {
         cases.push(Case::new([m, n, k], F32).kernel(name).odd());
         cases.push(Case::new([m, n, 4 * k], F32).kernel(format!("{name}+k2")).odd());
     }
+    let tiled = |case: &Case| case.kernel.as_deref().is_some_and(|name| [GEMM, DIRECT].contains(&name));
+    cases.extend(almost_whole(MSL).into_iter().filter(tiled));
     cases.push(Case::new([104, 64, 64], F32).kernel("msl-gemm/64x32x32").odd());
     // Rows of sums that are not whole vectors, of every length, in more parts than are read at once.
     cases.extend([21, 22, 23].map(|n| Case::new([5, n, 150], F32).kernel(format!("{GEMM}+k9")).odd()));

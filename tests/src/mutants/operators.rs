@@ -205,9 +205,9 @@ impl<'a> Planter<'a> {
         }
         let (operator, others): (_, &[&str]) = match text {
             "<" => ("compare", &["<=", ">"]),
-            "<=" => ("compare", &["<"]),
+            "<=" => ("compare", &["<", "<= 1u +"]),
             ">" => ("compare", &[">=", "<"]),
-            ">=" => ("compare", &[">"]),
+            ">=" => ("compare", &[">", "+ 1u >="]),
             "==" => ("compare", &["!="]),
             "!=" => ("compare", &["=="]),
             "&&" => ("logic", &["||"]),
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn guards() {
-        assert_eq!(lines("compare", "if i <= n { }"), ["if i < n { }"]);
+        assert_eq!(lines("compare", "if i <= n { }"), ["if i < n { }", "if i <= 1u + n { }"]);
         assert_eq!(lines("logic", "if a && c { }"), ["if a || c { }"]);
         assert_eq!(lines("condition", "if i < n { }"), ["if true { }", "if false { }"]);
         assert_eq!(lines("guard", "let e = min(q + 1u, p);"), ["let e = (q + 1u);", "let e = (p);"]);

@@ -5,7 +5,7 @@ use crate::failure::Result;
 use crate::product::CPU_KERNEL;
 use serde_json::{Value, json};
 use std::io::Write;
-use tilewise::{AdapterDescription, Context};
+use tilewise::{AdapterDescription, Context, ContextOptions};
 use tilewise_core::Error;
 use tilewise_core::caps::Caps;
 use tilewise_core::plan::{Forced, plan};
@@ -22,7 +22,11 @@ pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
         timestamps: false,
         msl: false,
     };
-    let adapters = [pollster::block_on(tilewise::adapters()), vec![executor]].concat();
+    let mut adapters = pollster::block_on(tilewise::adapters());
+    if let Some(wanted) = ContextOptions::default().msl {
+        adapters.iter_mut().for_each(|adapter| adapter.msl = wanted);
+    }
+    adapters.push(executor);
     if args.json {
         let adapters: Vec<Value> = adapters.iter().map(to_json).collect();
         writeln!(out, "{:#}", json!({ "version": env!("CARGO_PKG_VERSION"), "adapters": adapters }))?;

@@ -61,10 +61,16 @@ fn apples_adapters_are_planned_for_in_both_languages() {
     assert!(bench.fail(1, "plan 5 6 7 --caps nvidia-h200 --kernel msl-gemm").contains("msl-gemm"));
 }
 
-/// `TILEWISE_NO_MSL`: what does not compile is said, and the report names what has run.
+/// `TILEWISE_NO_MSL`: what does not compile is said, the report names what has run, and `info` lists what is tried.
 #[test]
 fn msl_where_it_does_not_compile() {
     let bench = Bench::new();
+    if adapters().iter().any(|adapter| *adapter != "cpu") {
+        for (value, tried) in [("0", true), ("1", false)] {
+            let output = bench.command("info").env("TILEWISE_NO_MSL", value).output().unwrap();
+            assert_eq!(text(&output.stdout).contains(" msl-gemm/64x64x16"), tried, "TILEWISE_NO_MSL={value}");
+        }
+    }
     bench.npy("a.npy", &[1, 256], &[1.0; 256]);
     bench.npy("b.npy", &[256, 128], &[2.0; 256 * 128]);
     for adapter in adapters().into_iter().filter(|adapter| *adapter != "cpu") {

@@ -67,8 +67,8 @@ struct X_Format {
     }
 
     // Σ x · (scale · code + bias) = scale · Σ x · code + bias · Σ x. Codes are masked where they stand in each half of the word and never shifted: a code's
-    // place in it is a power of 16, by which its x is divided once for all rows of weights. (An infinite x gives no number here, where it would give an infinity
-    // if weights were multiplied one by one.)
+    // place in it is a power of 16, by which its x is divided once for all rows of weights. (An infinite x, or one beyond 1e36, may give no number here, where
+    // it would give an infinity or a number if weights were multiplied one by one.)
     struct Spread {
         float at[8];
         float sum;
