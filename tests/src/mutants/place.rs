@@ -24,12 +24,12 @@ pub(super) fn places(language: Language, text: &str, tokens: &[Token<'_>]) -> Ve
     }
 }
 
-/// Lines tell: bindings, attributes, the members of structs, and constants are marked.
+/// Lines tell: bindings, attributes, the members of structs, and constants are marked. An assertion only refuses texts that do not occur.
 fn in_wgsl(line: &str) -> Place {
     match line {
         _ if line.ends_with("//unroll") => Place::Unrolled,
         _ if line.starts_with('@') || line.contains("@builtin") => Place::Declaration,
-        _ if line.ends_with("//param") => Place::Declaration,
+        _ if line.ends_with("//param") || line.starts_with("const_assert") => Place::Declaration,
         _ => Place::Code,
     }
 }
