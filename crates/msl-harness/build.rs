@@ -10,9 +10,7 @@ fn main() {
     for what in ["build.rs", "engine", "shim", "src/compile.rs"] {
         println!("cargo::rerun-if-changed={what}");
     }
-    for variable in ["TILEWISE_CLANG", "PATH"] {
-        println!("cargo::rerun-if-env-changed={variable}");
-    }
+    println!("cargo::rerun-if-env-changed=TILEWISE_CLANG");
     let named = env::var("TILEWISE_CLANG").ok().filter(|name| !name.is_empty());
     let tried = named.is_some() || env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux");
     let clang = named.unwrap_or_else(|| "clang++".into());
@@ -52,8 +50,9 @@ fn set(name: &str, value: &str) {
     println!("cargo::rustc-env=TILEWISE_MSL_{name}={value}");
 }
 
-/// Looks again when something is installed where clang or its libraries would be.
+/// Looks again when something is installed where clang or its libraries would be, or when it may be elsewhere.
 fn watch(clang: &str) {
+    println!("cargo::rerun-if-env-changed=PATH");
     let libraries = Command::new(clang).arg("-print-resource-dir").output().map(|it| first_line(&it.stdout).into());
     let folders =
         libraries.map_or_else(|_| env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect(), |it| vec![it]);
