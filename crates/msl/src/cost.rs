@@ -9,18 +9,21 @@ use tilewise_shaders::cost::{Shares, few, tiled};
 /// What matters of a GPU's family to kernels of simdgroup matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// M1 and M2 (families Apple7 and Apple8): operands want to pass through threadgroup memory.
+    /// M1 and M2, A14 to A16 (families Apple7 and Apple8): operands want to pass through threadgroup memory.
     Early,
-    /// M3 and later (Apple9 on): caches and registers share one memory, and matrices may come straight from device memory.
+    /// M3 and A17 and later (Apple9 on): caches and registers share one memory, and matrices may come straight from device memory.
     Late,
 }
 
 impl Generation {
-    /// By the chip's name, `Apple M…`; later where there is no number to read, as all chips to come will be.
+    /// By the chip's name, `Apple M…` of Macs or `Apple A…` of phones; later where there is no number to read, as all chips to come will be.
     pub fn of(caps: &Caps) -> Generation {
-        let number = caps.name.split_once("Apple M").map(|(_, rest)| rest);
-        match number.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok()) {
-            Some(..=2) => Generation::Early,
+        let number = |series: &str| {
+            let (_, rest) = caps.name.split_once(series)?;
+            rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok()
+        };
+        match (number("Apple M"), number("Apple A")) {
+            (Some(..=2), _) | (_, Some(..=16)) => Generation::Early,
             _ => Generation::Late,
         }
     }
@@ -87,7 +90,10 @@ mod tests {
             ("Apple M3 Pro", Generation::Late),
             ("Apple M4 Max (from documentation)", Generation::Late),
             ("Apple M10", Generation::Late),
+            ("Apple A14 GPU", Generation::Early),
+            ("Apple A16 GPU", Generation::Early),
             ("Apple A17 Pro GPU", Generation::Late),
+            ("Apple Paravirtual device", Generation::Late),
         ] {
             assert_eq!(of(name), generation, "{name}");
         }

@@ -26,7 +26,8 @@ pub struct Estimate {
 /// The chips that are estimated for.
 pub const CHIPS: [&str; 3] = ["Apple M1", "Apple M3", "Apple M4"];
 
-/// The estimate of a variant for a problem.
+/// The estimate of a variant in MSL for one entry of a problem, K in one part, whether or not the planner would take it there. Bytes and matrix products
+/// count that entry alone.
 pub fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimate {
     let Problem { m, n, k, .. } = *problem;
     let Variant { bm, bn, bk, .. } = *variant;
@@ -64,7 +65,7 @@ pub fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Est
     }
 }
 
-/// A chip as the recorded M1 is, but for its name.
+/// A chip as the recorded M1 is, but for its name, by which its rates are known.
 fn caps(chip: &str) -> Caps {
     let (_, m1) = RECORDED.iter().find(|(name, _)| *name == "apple-m1").expect("it is recorded");
     Caps { name: chip.into(), ..m1() }

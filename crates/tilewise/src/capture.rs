@@ -20,18 +20,26 @@ impl Capture {
                 Some(Capture { device: device.clone() })
             }
             Err(why) => {
-                static SAID: Once = Once::new();
-                let say = || log::warn!("nothing is captured into {shown} ({SOURCE}): {why}");
-                if CAPTURES {
-                    say()
-                } else {
-                    SAID.call_once(say)
-                }
+                say(path, &why);
                 None
             }
         }
     }
+
+    /// Says that where a context computes there is nothing that captures.
+    pub(crate) fn missing(path: &Path) {
+        say(path, ELSEWHERE);
+    }
 }
+
+/// Why nothing is captured: where nothing ever is, once in a process.
+fn say(path: &Path, why: &str) {
+    static SAID: Once = Once::new();
+    let say = || log::warn!("nothing is captured into {} ({SOURCE}): {why}", path.display());
+    if CAPTURES { say() } else { SAID.call_once(say) }
+}
+
+const ELSEWHERE: &str = "only Metal captures, so that it has no effect here";
 
 /// Who asks for it.
 const SOURCE: &str = "ContextOptions::metal_capture, TILEWISE_METAL_CAPTURE";
@@ -56,5 +64,5 @@ use crate::apple::start_capture as start;
 /// Elsewhere there is nothing to start.
 #[cfg(not(all(target_vendor = "apple", feature = "metal")))]
 fn start(_: &wgpu::Device, _: &Path) -> Result<(), String> {
-    Err("only Metal captures, so that it has no effect here".into())
+    Err(ELSEWHERE.into())
 }

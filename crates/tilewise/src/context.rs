@@ -29,7 +29,7 @@ pub struct ContextOptions {
     /// The kernel of every product that does not name its own, as [`Gemm::kernel`] takes it; a product that it cannot compute is an error.
     /// `TILEWISE_KERNEL`.
     pub kernel: Option<String>,
-    /// Whether kernels may use the matrix units. Absent: where they rely on nothing unproven, which is on Metal, and through Vulkan with the drivers that
+    /// Whether kernels in WGSL may use the matrix units; those in MSL are made of them. Absent: where they rely on nothing unproven, which is on Metal, and through Vulkan with the drivers that
     /// the suite has passed on, NVIDIA's so far. `TILEWISE_NO_COOP=1`: no; `TILEWISE_NO_COOP=0`: wherever there are some.
     pub matrix_units: Option<bool>,
     /// Whether kernels in MSL may be used beside those in WGSL. Absent: on Metal, where the GPU has simdgroup matrices. `TILEWISE_NO_MSL=1`: no;
@@ -207,6 +207,9 @@ impl Context {
             ..Caps::webgpu_default()
         };
         let preferences = Preferences::new(options, Winners::default());
+        if let Some(path) = &options.metal_capture {
+            Capture::missing(path);
+        }
         // Its one kernel is in no library; what a call may name is in this one.
         Context(Arc::new(Inner { backend: Backend::Cpu, caps, preferences, library: msl::ALL, _capture: None }))
     }

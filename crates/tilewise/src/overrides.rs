@@ -10,7 +10,7 @@
 //! `tuned` |
 //! | `TILEWISE_NO_TUNED` | anything but `0`: the tuner's file is neither read nor written | `tuned` |
 //! | `TILEWISE_KERNEL` | the kernel of every product that does not name its own: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts),
-//! `coop/64x64x32+pad16` (16 elements between lines in workgroup memory) | `kernel` |
+//! `coop/64x64x32+pad16` (16 elements between lines in workgroup memory), `msl-gemm/64x64x16` | `kernel` |
 //! | `TILEWISE_NO_COOP` | anything but `0`: matrix units stay unused; `0`: they are used wherever there are some; without it, where the suite has passed |
 //! `matrix_units` |
 //! | `TILEWISE_NO_MSL` | anything but `0`: kernels in MSL stay unused; `0`: they are tried on every GPU; without it, on Metal with simdgroup matrices | `msl` |

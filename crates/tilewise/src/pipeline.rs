@@ -213,7 +213,9 @@ impl Refusals {
         if self.told.swap(true, Ordering::Relaxed) {
             log::debug!("{why}");
         } else {
-            log::warn!("{why}; products run on WGSL kernels instead, and no more is said of it");
+            log::warn!(
+                "{why}; products are computed by WGSL kernels instead, unless one in MSL is forced; of further texts nothing is said"
+            );
         }
         why
     }

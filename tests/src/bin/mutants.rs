@@ -3,7 +3,7 @@
 use clap::Parser;
 use std::process::ExitCode;
 use std::time::Instant;
-use tilewise_tests::mutants::{self, Bench, Language, Msl, Summary, Wgsl, explained};
+use tilewise_tests::mutants::{self, Bench, Language, Msl, Mutant, Summary, Wgsl, explained};
 
 /// Plants one mistake at a time in the library's WGSL and MSL, and looks whether the suite notices.
 #[derive(Parser)]
@@ -39,13 +39,24 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     let mut report = "# The mutation check\n\nWritten by `cargo xtask mutate --record`.\n".to_owned();
     let mut failures = Vec::new();
+    let mut count = 0;
     for (language, name, explained) in [
         (Language::Wgsl, "wgsl", "tests/mutants/explained.txt"),
         (Language::Msl, "msl", "tests/mutants/explained-msl.txt"),
     ] {
-        if options.language.as_ref().is_none_or(|wanted| wanted == name) {
-            report += &check(language, explained, options, &mut failures)?;
+        if options.language.as_ref().is_some_and(|wanted| wanted != name) {
+            continue;
         }
+        let wanted = |id: &str| options.show.as_ref().is_none_or(|show| id.contains(show));
+        let all = mutants::all(language, &options.file).into_iter().filter(|mutant| wanted(&mutant.id()));
+        let mutants: Vec<_> = all.step_by(options.every.max(1)).collect();
+        count += mutants.len();
+        if !mutants.is_empty() {
+            report += &check(language, &mutants, explained, options, &mut failures)?;
+        }
+    }
+    if count == 0 {
+        return Err("no file and no change has such a name".into());
     }
     if let Some(path) = &options.record {
         std::fs::write(path, report).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -54,19 +65,19 @@ fn run(options: &Options) -> Result<(), String> {
 }
 
 /// The mutants of one language; gives its section of the report.
-fn check(language: Language, path: &str, options: &Options, failures: &mut Vec<String>) -> Result<String, String> {
+fn check(
+    language: Language,
+    mutants: &[Mutant],
+    path: &str,
+    options: &Options,
+    failures: &mut Vec<String>,
+) -> Result<String, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let explained = explained::parse(&text).map_err(|why| format!("{path}: {why}"))?;
-    let wanted = |id: &str| options.show.as_ref().is_none_or(|show| id.contains(show));
-    let all = mutants::all(language, &options.file).into_iter().filter(|mutant| wanted(&mutant.id()));
-    let mutants: Vec<_> = all.step_by(options.every.max(1)).collect();
-    if mutants.is_empty() {
-        return Ok(String::new());
-    }
     let start = Instant::now();
     let bench: Box<dyn Bench> = match language {
         Language::Wgsl => Box::new(Wgsl::new()?),
-        Language::Msl => match Msl::new(&mutants)? {
+        Language::Msl => match Msl::new(mutants)? {
             Some(bench) => Box::new(bench),
             None => return Ok(String::new()),
         },
@@ -74,21 +85,22 @@ fn check(language: Language, path: &str, options: &Options, failures: &mut Vec<S
     let size = bench.size();
     println!("{language:?}: {size}, prepared in {:.1} s", seconds(start));
     if options.show.is_some() {
-        for mutant in &mutants {
+        for mutant in mutants {
             let (fate, why) = bench.fate(mutant);
             println!("{}\n- {}\n+ {}\n{fate:?} {why}\n", mutant.id(), mutant.before, mutant.after);
         }
         return Ok(String::new());
     }
     let start = Instant::now();
-    let fates = bench.run(&mutants);
-    let summary = Summary::new(&mutants, &fates, &explained);
+    let fates = bench.run(mutants);
+    let summary = Summary::new(mutants, &fates, &explained);
     let (table, line) = (summary.table(), summary.line());
     println!("{table}\n{line}, in {:.0} s", seconds(start));
     let open = summary.unexplained();
     for survivor in &open {
         println!("{survivor}");
     }
+    println!("explanations are in {path}");
     let whole = options.file.is_empty() && options.every <= 1;
     let stale = if whole { summary.stale() } else { Vec::new() };
     for change in &stale {

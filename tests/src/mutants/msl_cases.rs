@@ -201,6 +201,8 @@ fn groups() -> Vec<Case> {
         let case = |rows| Case::new([rows, 39, 20], F32).layout(layout).kernel(name).odd();
         cases.push(Case { groups: ragged(&[0, 3, 3, 9, 14]), ..case(15) });
         cases.push(Case { groups: ragged(&[3, 39]), ..case(40) });
+        // Fewer rows than a tile has, after a group of none: a tile of the empty group would end before it begins.
+        cases.push(Case { groups: ragged(&[0, 3]), ..case(3) });
     }
     // Each group begins a tile; so many that the tiles that are started are no more than those that are needed.
     let ends: Vec<u32> = (1..=12).map(|group| 3 * group).collect();
