@@ -1,5 +1,6 @@
 //! Adapters: what there is, what to ask of one, and what one can do.
 
+use crate::context::ContextOptions;
 use crate::msl;
 use tilewise_core::kernel::Library;
 use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass};
@@ -37,9 +38,9 @@ impl AdapterDescription {
         }
     }
 
-    /// The kernels that there are for it.
-    pub fn library(&self) -> &'static Library {
-        if self.msl { msl::ALL } else { msl::WGSL }
+    /// The kernels that a context with these options has on it.
+    pub fn library(&self, options: &ContextOptions) -> &'static Library {
+        msl::library(options.msl, self.msl)
     }
 
     /// Whether it is meant by part of an adapter's name, a backend, or both, as `vulkan:llvmpipe`.

@@ -29,8 +29,8 @@ pub struct ContextOptions {
     /// The kernel of every product that does not name its own, as [`Gemm::kernel`] takes it; a product that it cannot compute is an error.
     /// `TILEWISE_KERNEL`.
     pub kernel: Option<String>,
-    /// Whether kernels in WGSL may use the matrix units; those in MSL are made of them. Absent: where they rely on nothing unproven, which is on Metal, and through Vulkan with the drivers that
-    /// the suite has passed on, NVIDIA's so far. `TILEWISE_NO_COOP=1`: no; `TILEWISE_NO_COOP=0`: wherever there are some.
+    /// Whether kernels in WGSL may use the matrix units; those in MSL do in any case. Absent: where they rely on nothing unproven, which is on Metal, and
+    /// through Vulkan with the drivers that the suite has passed on, NVIDIA's so far. `TILEWISE_NO_COOP=1`: no; `TILEWISE_NO_COOP=0`: wherever there are some.
     pub matrix_units: Option<bool>,
     /// Whether kernels in MSL may be used beside those in WGSL. Absent: on Metal, where the GPU has simdgroup matrices. `TILEWISE_NO_MSL=1`: no;
     /// `TILEWISE_NO_MSL=0`: on every GPU, where what does not compile is computed in WGSL after all, with a warning in the log. Without the feature `msl` there
@@ -184,7 +184,7 @@ impl Context {
                 "matrix units stay unused: unproven with this driver (ContextOptions::matrix_units, TILEWISE_NO_COOP=0)"
             );
         }
-        let library = msl::library(options.msl, info.backend, gpu.device.features(), &coop);
+        let library = msl::library(options.msl, msl::suits(info.backend, gpu.device.features(), &coop));
         let coop = if options.matrix_units.unwrap_or(trusted) { coop } else { Vec::new() };
         let caps = adapter::caps(&info, gpu.device.features(), &gpu.device.limits(), coop);
         let winners = options.tuned.as_deref().map(|folder| Winners::open(folder, &info, library)).unwrap_or_default();

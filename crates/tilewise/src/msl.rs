@@ -33,14 +33,9 @@ pub(crate) const WGSL: &Library = &tilewise_shaders::LIBRARY;
 /// Kernels in both languages, where the feature `msl` is there.
 pub(crate) const ALL: &Library = &BOTH;
 
-/// The kernels for a device: `wanted` is [`ContextOptions::msl`](crate::ContextOptions::msl).
-pub(crate) fn library(
-    wanted: Option<bool>,
-    backend: wgpu::Backend,
-    features: wgpu::Features,
-    coop: &[CoopMatrix],
-) -> &'static Library {
-    if wanted.unwrap_or_else(|| suits(backend, features, coop)) { ALL } else { WGSL }
+/// The kernels for a device: `wanted` is [`ContextOptions::msl`](crate::ContextOptions::msl), `suits` what [`suits`] says of it.
+pub(crate) fn library(wanted: Option<bool>, suits: bool) -> &'static Library {
+    if wanted.unwrap_or(suits) { ALL } else { WGSL }
 }
 
 /// Whether a device is one that MSL kernels are for: through Metal, with wgpu's leave to pass MSL on, and with simdgroup matrices, which AMD's and Intel's GPUs
@@ -91,7 +86,7 @@ mod tests {
     fn msl_is_for_metal_with_simdgroup_matrices() {
         let all = Features::all();
         let with_msl =
-            |wanted, backend, features, coop: &[CoopMatrix]| has_msl(library(wanted, backend, features, coop));
+            |wanted, backend, features, coop: &[CoopMatrix]| has_msl(library(wanted, suits(backend, features, coop)));
         let there = has_msl(ALL);
         assert_eq!(with_msl(None, Backend::Metal, all, &[HALVES, FLOATS]), there);
         for (backend, features, coop) in [

@@ -8,6 +8,7 @@ use std::io::Write;
 use tilewise::{AdapterDescription, Context, ContextOptions};
 use tilewise_core::Error;
 use tilewise_core::caps::Caps;
+use tilewise_core::kernel::Language;
 use tilewise_core::plan::{Forced, plan};
 use tilewise_core::problem::{DType, Problem};
 
@@ -22,11 +23,7 @@ pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
         timestamps: false,
         msl: false,
     };
-    let mut adapters = pollster::block_on(tilewise::adapters());
-    if let Some(wanted) = ContextOptions::default().msl {
-        adapters.iter_mut().for_each(|adapter| adapter.msl = wanted);
-    }
-    adapters.push(executor);
+    let adapters = [pollster::block_on(tilewise::adapters()), vec![executor]].concat();
     if args.json {
         let adapters: Vec<Value> = adapters.iter().map(to_json).collect();
         writeln!(out, "{:#}", json!({ "version": env!("CARGO_PKG_VERSION"), "adapters": adapters }))?;
@@ -39,6 +36,12 @@ pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
         print(adapter, out)?;
     }
     Ok(())
+}
+
+/// Whether products are planned with kernels in MSL too.
+fn has_msl(adapter: &AdapterDescription) -> bool {
+    let library = adapter.library(&ContextOptions::default());
+    adapter.backend != "cpu" && library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
 }
 
 /// A kernel and, when the adapter's limits exclude it, why.
@@ -54,7 +57,7 @@ fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
     }
     // Only the limits of the adapter are asked for, so that any problem with work for every kernel does.
     let problem = Problem::dense(DType::F32, 1024, 1024, 1024);
-    let library = adapter.library();
+    let library = adapter.library(&ContextOptions::default());
     let variants =
         library.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
     let admission = |(kernel, variant): (&tilewise_core::KernelDef, &tilewise_core::Variant)| {
@@ -95,7 +98,7 @@ fn to_json(adapter: &AdapterDescription) -> Value {
         "driver": adapter.driver,
         "hardware": adapter.hardware,
         "timestamps": adapter.timestamps,
-        "msl": adapter.msl,
+        "msl": has_msl(adapter),
         "caps": caps,
         "kernels": admissions(adapter).iter().map(kernel).collect::<Vec<_>>(),
     })
@@ -115,7 +118,7 @@ fn print(adapter: &AdapterDescription, out: &mut dyn Write) -> Result<()> {
             adapter.caps.class,
             yes_no(adapter.caps.f16),
             yes_no(adapter.timestamps),
-            yes_no(adapter.msl)
+            yes_no(has_msl(adapter))
         )?;
         for (_, text, value) in limits(&adapter.caps) {
             writeln!(out, "  limit    {value} {text}")?;
