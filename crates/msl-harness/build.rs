@@ -75,12 +75,14 @@ fn compile(clang: &str, out: &Path, races: bool) -> Result<Vec<PathBuf>, String>
     if races {
         build.define("TILEWISE_RACES", None);
     }
-    build.files(SOURCES.map(|it| format!("engine/{it}.cpp")));
+    let sources = SOURCES.map(|it| format!("engine/{it}.cpp"));
+    build.files(&sources);
     // cc's words are a command line, and the compiler's own are nowhere: it says them again.
-    let said = |_| {
-        let again = Command::new(clang).args(["-std=c++20", "-fsyntax-only", "engine/main.cpp"]).output();
+    let said = |why: cc::Error| {
+        let again = Command::new(clang).args(["-std=c++20", "-fsyntax-only"]).args(&sources).output();
         let said = again.map_or_else(|error| error.to_string(), |output| first_line(&output.stderr));
-        format!("{clang} does not compile the engine: {said}")
+        let why = if said.is_empty() { why.to_string().lines().collect::<Vec<_>>().join(" ") } else { said };
+        format!("{clang} does not compile the engine: {why}")
     };
     build.try_compile_intermediates().map_err(said)
 }

@@ -18,13 +18,10 @@ const FOREIGN: &[&str] = &[
     "std",
     "thread_local",
     "asm",
-    // Words that MSL keeps to itself.
-    "vertex",
-    "fragment",
-    "threadgroup_imageblock",
-    "ray_data",
-    "object_data",
 ];
+
+/// Words that MSL keeps to itself, and no kernel of ours needs.
+const RESERVED: &[&str] = &["vertex", "fragment", "threadgroup_imageblock", "ray_data", "object_data"];
 
 /// Scalar types that live in MSL's namespace, and so need `using namespace metal` in front.
 const SPACED: &[&str] = &["uchar", "ushort", "uint", "ulong"];
@@ -248,8 +245,11 @@ impl<'a> Linter<'a> {
             let word = token.word;
             if foreign(i) || long_long(i) || literal(i) || word.starts_with("__") && !word.starts_with("__METAL") {
                 found.push((token.line, format!("`{word}`: not in MSL")));
+            } else if RESERVED.contains(&word) {
+                found.push((token.line, format!("`{word}` is a word of MSL's own")));
             } else if early(i) {
-                found.push((token.line, format!("`{word}` is metal::{word}, and `using namespace metal` comes later")));
+                found
+                    .push((token.line, format!("`{word}` is metal::{word}: no `using namespace metal` stands before")));
             }
         }
         found

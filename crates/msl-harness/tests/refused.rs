@@ -105,7 +105,7 @@ fn complaints(text: &str) -> Vec<String> {
 
 #[test]
 fn types_of_the_namespace() {
-    let early = |text: &str| lint(text).iter().any(|it| it.contains("`using namespace metal` comes later"));
+    let early = |text: &str| lint(text).iter().any(|it| it.contains("no `using namespace metal` stands before"));
     assert!(early("constant uint x = 3;") && early("uint4 f();\nusing namespace metal;"));
     assert!(!early("constant unsigned int x = 3; metal::uint y(); using namespace metal; uint z();"));
 }
