@@ -115,12 +115,7 @@ fn traffic(problem: &Problem) -> f64 {
 
 /// Bytes per element.
 fn bytes(format: Format) -> f64 {
-    match format {
-        Format::Dense(dtype) => dtype.bytes() as f64,
-        Format::Quantized(format, scales) => {
-            format.bits() as f64 / 8.0 + 2.0 * scales.bytes() as f64 / format.group_size() as f64
-        }
-    }
+    format.element_bytes()
 }
 
 pub(crate) fn gemv_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {

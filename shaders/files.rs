@@ -13,7 +13,7 @@ files![
     "schedule/batched.wgsl",
     "schedule/ragged.wgsl",
     "operand/absent.wgsl",
-    "operand/affine4.wgsl",
+    "operand/affine.wgsl",
     "operand/axes.wgsl",
     "operand/block.wgsl",
     "operand/f16.wgsl",

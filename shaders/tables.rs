@@ -2,7 +2,6 @@
 
 use crate::mainloops::KERNELS;
 use tilewise_core::kernel::{Constant, Kit, Language, Library, OperandDef, ScheduleDef, StoreDef};
-use tilewise_core::quant::QuantFormat;
 use tilewise_core::{Caps, DType, Format, Grouping, Problem};
 
 /// Every kernel in WGSL.
@@ -45,8 +44,8 @@ fn is_half(format: Format, _: &Caps) -> bool {
     matches!(format, Format::Dense(DType::F16 | DType::BF16))
 }
 
-fn is_affine4(format: Format, _: &Caps) -> bool {
-    matches!(format, Format::Quantized(QuantFormat::AFFINE4_G64, _))
+fn is_affine(format: Format, _: &Caps) -> bool {
+    format.is_of("affine")
 }
 
 fn no_constants(_: Format) -> Vec<Constant> {
@@ -54,12 +53,7 @@ fn no_constants(_: Format) -> Vec<Constant> {
 }
 
 fn half_constants(format: Format) -> Vec<Constant> {
-    vec![("X_BF16", u32::from(format.dtype() == DType::BF16))]
-}
-
-fn affine_constants(format: Format) -> Vec<Constant> {
-    let scales = format.dtype();
-    vec![("X_SCALE_HALF", u32::from(scales != DType::F32)), ("X_SCALE_BF16", u32::from(scales == DType::BF16))]
+    vec![("X_BF16", u32::from(format == Format::Dense(DType::BF16)))]
 }
 
 #[rustfmt::skip]
@@ -71,7 +65,7 @@ const OPERANDS: &[OperandDef] = &[
     OperandDef { file: "operand/f16.wgsl", accepts: is_native_f16, vector: 1, elements: true, words: false, eights: false, constants: no_constants, element_bytes: 2, f16: true },
     OperandDef { file: "operand/f16x8.wgsl", accepts: is_native_f16, vector: 8, elements: false, words: true, eights: false, constants: no_constants, element_bytes: 16, f16: false },
     OperandDef { file: "operand/half.wgsl", accepts: is_half, vector: 1, elements: true, words: true, eights: false, constants: half_constants, element_bytes: 4, f16: false },
-    OperandDef { file: "operand/affine4.wgsl", accepts: is_affine4, vector: 64, elements: true, words: false, eights: true, constants: affine_constants, element_bytes: 4, f16: false },
+    OperandDef { file: "operand/affine.wgsl", accepts: is_affine, vector: 8, elements: true, words: false, eights: true, constants: no_constants, element_bytes: 4, f16: false },
 ];
 
 fn stores_f32(dtype: DType, _: &Caps) -> bool {

@@ -54,10 +54,11 @@ fn problems() -> Vec<Problem> {
         grouped.grouping = Grouping::RaggedM { groups: 3 };
         grouped.b = Operand::packed(Format::Dense(dtype), 3, 128, 64);
         all.push(grouped);
-        let quantized = Operand::packed(Format::Quantized(QuantFormat::AFFINE4_G64, dtype), 3, 64, 128).t();
-        all.push(Problem { b: quantized, ..grouped });
-        all.push(Problem { b: quantized, ..Problem::dense(dtype, 33, 64, 128) });
-        all.push(Problem { b: quantized, ..Problem::dense(dtype, 33, 61, 128) });
+        for format in QuantFormat::all() {
+            let quantized = Operand::packed(Format::Quantized(format), 3, 64, 128).t();
+            all.push(Problem { b: quantized, ..grouped });
+            all.push(Problem { b: quantized, ..Problem::dense(dtype, 33, 61, 128) });
+        }
     }
     all
 }

@@ -31,8 +31,8 @@ pub struct Case {
     pub b: Place,
     /// Place of C \[M,N\].
     pub c: Place,
-    /// Format of B and the type of its scales, when it is quantized.
-    pub quantized: Option<(QuantFormat, DType)>,
+    /// Format of B, when it is quantized.
+    pub quantized: Option<QuantFormat>,
     /// Segments of the rows of A, each with an entry of B.
     pub groups: Option<Groups>,
     /// Factor of the product.

@@ -5,7 +5,7 @@
 
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes};
-use crate::{Case, Data, Entries, Place, quant_formats, themes};
+use crate::{Case, Data, Entries, Place, quant_families, quant_formats, themes};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
 use tilewise_core::{Caps, DeviceClass, KernelDef, Variant};
@@ -250,16 +250,15 @@ pub fn epilogues(table: Table) -> Vec<Case> {
 /// Quantized weights on each kernel, and around the edges of every variant.
 pub fn quantized(table: Table) -> Vec<Case> {
     let mut cases = themes::on(&table.one_of_each(), &themes::quantized());
+    // Every kernel has met every format above; each variant meets every family.
     for kernel in table.kernels() {
-        for format in quant_formats() {
-            let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
-            for (i, [m, n]) in
-                [[bm, bn], [bm + 1, bn + 1], [1, (bn - 1).max(1)], [2 * bm + 1, 2]].into_iter().enumerate()
-            {
-                let size = [m, n, (1 + i % 2) * format.group_size() as usize];
-                let quantized = Some((format, DType::ALL[i % 3]));
-                cases.push(Case { quantized, ..Case::new(size, F32) }.kernel(&kernel.name));
-            }
+        let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
+        let sizes = [[bm, bn], [bm + 1, bn + 1], [1, (bn - 1).max(1)], [2 * bm + 1, 2]];
+        let families = quant_families();
+        for i in 0..families.len().max(sizes.len()) {
+            let (format, [m, n]) = (families[i % families.len()], sizes[i % sizes.len()]);
+            let size = [m, n, (1 + i % 2) * format.block() as usize];
+            cases.push(Case { quantized: Some(format), ..Case::new(size, F32) }.kernel(&kernel.name));
         }
     }
     cases
@@ -448,9 +447,9 @@ pub fn for_bits(kernel: &Kernel) -> Vec<Case> {
     cases.push(Case { alpha: 0.5, beta: -2.0, activation: Activation::Relu, residual, ..case.clone() });
     cases.push(Case { alpha: 0.5, bias, residual, ..case });
     let format = quant_formats()[0];
-    let size = [3, 9, 2 * format.group_size() as usize];
+    let size = [3, 9, 2 * format.block() as usize];
     let types = [DType::F32, DType::F32, DType::BF16];
-    cases.push(Case { quantized: Some((format, DType::F16)), ..Case::new(size, types).kernel(&kernel.name) });
+    cases.push(Case { quantized: Some(format), ..Case::new(size, types).kernel(&kernel.name) });
     let groups = Some(Groups { ends: vec![3, 3, 7], on_device: true });
     cases.push(Case { groups, ..Case::new([9, 22, 12], [DType::BF16, DType::F16, DType::F32]).kernel(&kernel.name) });
     if kernel.splits {

@@ -73,13 +73,20 @@ pub fn floor(adapter: &Adapter) -> Kernel {
         .expect("a kernel")
 }
 
-/// Every quantized format that is implemented.
+/// Every quantized format.
 pub fn quant_formats() -> Vec<QuantFormat> {
-    let sizes = [16, 32, 64, 128];
-    let all = (1..=8).flat_map(|bits| sizes.map(|group_size| QuantFormat::Affine { bits, group_size }));
-    let formats: Vec<_> = all.filter(|format| format.supported().is_ok()).collect();
-    assert!(!formats.is_empty());
-    formats
+    QuantFormat::all().collect()
+}
+
+/// The first format of each family: those after it run the same loader with other constants.
+pub fn quant_families() -> Vec<QuantFormat> {
+    let mut families: Vec<QuantFormat> = Vec::new();
+    for format in QuantFormat::all() {
+        if families.iter().all(|known| known.def().family != format.def().family) {
+            families.push(format);
+        }
+    }
+    families
 }
 
 /// Sizes \[M,N,K\] at which nothing is a multiple of four, around the edges of a tile, and the small and odd ones at which kernels go wrong.

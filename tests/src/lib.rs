@@ -31,7 +31,7 @@ pub mod themes;
 pub use adapters::{Adapter, adapters};
 pub use case::Case;
 pub use generators::{Data, Rng};
-pub use kernels::{Kernel, floor, kernels, one_of_each, quant_formats};
+pub use kernels::{Kernel, floor, kernels, one_of_each, quant_families, quant_formats};
 pub use place::{Entries, Place};
 pub use program::Program;
 pub use runner::{Outcome, Prepared, Suite, run};

@@ -41,7 +41,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
         if std::mem::take(&mut summed) != plan.problem.k {
             return wrong("not all of K", pass);
         }
-        let first = c.start / plan.problem.c.format.dtype().bytes() + u64::from(params.c_offset);
+        let first = c.start / plan.problem.c.format.planes()[0].bytes + u64::from(params.c_offset);
         // Of a grouped product, each row belongs to one of the groups, and each group must look for it.
         let grouped =
             plan.problem.batch != plan.problem.entries() || pass.bindings.iter().any(|b| b.role == Role::Offsets);

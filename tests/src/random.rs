@@ -1,10 +1,10 @@
 //! Products drawn at random: shapes, strides, offsets, batches, transposes, types, epilogues.
 
 use crate::case::Groups;
-use crate::{Case, Data, Entries, Place};
+use crate::{Case, Data, Entries, Place, quant_formats};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, RngAlgorithm, TestRng, TestRunner};
-use tilewise::{Activation, Axis, DType, QuantFormat};
+use tilewise::{Activation, Axis, DType};
 
 fn dtype() -> impl Strategy<Value = DType> {
     prop::sample::select(DType::ALL.to_vec())
@@ -64,7 +64,8 @@ fn case() -> impl Strategy<Value = Case> {
     let shape = ([size(), size(), size()], prop_oneof![Just(None), (0..4usize).prop_map(Some)]);
     let places = (place(), place(), output());
     let kind = prop_oneof![6 => Just(None), 1 => Just(Some(false)), 1 => Just(Some(true))];
-    let quantized = prop_oneof![5 => Just(None), 1 => dtype().prop_map(Some)];
+    let formats = prop::sample::select(quant_formats());
+    let quantized = prop_oneof![5 => Just(None), 1 => formats.prop_map(Some)];
     let axis = prop::sample::select(vec![Axis::M, Axis::N]);
     let ends = (
         (factor(), prop_oneof![2 => Just(0.0f32), 1 => factor()]),
@@ -82,8 +83,7 @@ fn case() -> impl Strategy<Value = Case> {
             let batch = if kind.is_some() || hidden { None } else { batch };
             // There are no weights of no matrix.
             let batch = if quantized.is_some() { batch.map(|batch| batch.max(1)) } else { batch };
-            let k = if quantized.is_some() { k / 16 * 64 } else { k };
-            let quantized = quantized.map(|scales| (QuantFormat::AFFINE4_G64, scales));
+            let k = quantized.map_or(k, |format| k / 16 * format.block() as usize);
             let data = if integers { Data::Integers } else { Data::Random };
             // Every entry of a group has its own weights.
             let b = if kind.is_some() { Place { entries: Entries::Apart(4), ..b } } else { b };

@@ -45,12 +45,16 @@ impl Stored {
         stored
     }
 
+    fn dtype(&self) -> DType {
+        self.operand.format.element().expect("quantized weights are kept apart")
+    }
+
     fn values(&self) -> Vec<f64> {
-        convert::decode_f64(self.operand.format.dtype(), &self.bytes).expect("whole elements")
+        convert::decode_f64(self.dtype(), &self.bytes).expect("whole elements")
     }
 
     fn upload(&self, context: &Context) -> tilewise::Result<Tensor> {
-        Tensor::from_bytes(context, self.operand.format.dtype(), &self.bytes, &[self.operand.len as usize])
+        Tensor::from_bytes(context, self.dtype(), &self.bytes, &[self.operand.len as usize])
     }
 }
 
@@ -184,27 +188,24 @@ pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
     prepared.judge(bytes)
 }
 
-/// Quantized weights \[N,K\], one matrix per entry of B. For exact results the scales are 1 and the biases −8.
-fn weights(
-    case: &Case,
-    (format, scales): (tilewise::QuantFormat, DType),
-    rng: &mut Rng,
-) -> Result<Vec<Quantized>, String> {
+/// Quantized weights \[N,K\], one matrix per entry of B; for exact results of integers.
+fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<Vec<Quantized>, String> {
     let [_, n, k] = case.size;
-    let text = |error: tilewise::Error| error.to_string();
     let matrix = |_| {
         if !case.exact {
             let values: Vec<_> = (0..n * k).map(|_| rng.unit()).collect();
-            return quant::quantize(&values, n, k, format, scales).map_err(text);
+            return quant::quantize(&values, n, k, format);
         }
-        let groups = format.groups(n as u64, k as u64).map_err(text)? as usize;
-        let words = format.code_words(n as u64, k as u64).map_err(text)?;
-        // Codes 7 and 9: weights −1 and 1.
-        let codes = (0..words).map(|_| 0x7777_7777 + (rng.bits() as u32 & 0x1111_1111) * 2).collect();
-        let [ones, eights] = [1.0, -8.0].map(|value| convert::encode(scales, &vec![value; groups]));
-        Quantized::from_parts(format, n, k, scales, codes, ones, eights).map_err(text)
+        let blocks = n * k / format.block() as usize;
+        let mut random = || rng.bits() as u32;
+        let planes = format.encode_blocks(blocks, |_, block| {
+            format.def().codec.integers(&mut random, block);
+            Ok(())
+        })?;
+        Quantized::from_planes(format, n, k, planes)
     };
-    (0..case.b.stored(case.entries())).map(matrix).collect()
+    let all = (0..case.b.stored(case.entries())).map(matrix).collect::<tilewise::Result<_>>();
+    all.map_err(|error| error.to_string())
 }
 
 /// A case in numbers.
@@ -213,9 +214,9 @@ pub(crate) fn problem(case: &Case) -> Problem {
     let (batch, entries) = (case.batch.unwrap_or(1), case.entries());
     let b = match case.quantized {
         None => case.b.operand(entries, [k, n]),
-        Some((format, scales)) => {
+        Some(format) => {
             let stored = case.b.stored(entries) as u64;
-            let operand = Operand::packed(Format::Quantized(format, scales), stored, n as u64, k as u64).t();
+            let operand = Operand::packed(Format::Quantized(format), stored, n as u64, k as u64).t();
             Operand { batch_stride: if stored == 1 { 0 } else { operand.batch_stride }, ..operand }
         }
     };

@@ -2,7 +2,7 @@
 
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::Kernel;
-use crate::{Adapter, Case, Entries, Place, floor, one_of_each, quant_formats};
+use crate::{Adapter, Case, Entries, Place, floor, one_of_each, quant_families, quant_formats};
 use tilewise::{Activation, Axis, DType};
 
 /// Every case on every kernel.
@@ -87,26 +87,25 @@ pub fn strided() -> Vec<Case> {
     cases
 }
 
-/// Quantized weights under A, C and scales of every type, in a batch, and with integers.
+/// Quantized weights under A and C of every type, in a batch, and with integers; of formats that share a loader with the first of
+/// their family, fewer.
 pub fn quantized() -> Vec<Case> {
     let mut cases = Vec::new();
-    for format in quant_formats() {
-        let group = format.group_size() as usize;
-        for (i, scales) in DType::ALL.into_iter().enumerate() {
-            let types = [DType::ALL[(i + 1) % 3], DType::F32, DType::ALL[(i + 2) % 3]];
-            let case = |size| Case { quantized: Some((format, scales)), ..Case::new(size, types) };
-            cases.push(case([1, 1, group]));
-            cases.push(case([5, 37, 3 * group]));
-            cases.push(case([33, 70, 2 * group]).integers());
-            let case = case([3, 9, group]).batch(2).odd();
-            cases.push(Case { b: case.b.entries(Entries::Single), ..case.clone() });
-            cases.push(Case {
-                a: case.a.transposed(true),
-                bias: Some((Axis::N, Place::odd(scales))),
-                beta: 0.5,
-                ..case
-            });
+    let families = quant_families();
+    for (i, format) in quant_formats().into_iter().enumerate() {
+        let block = format.block() as usize;
+        let types = [DType::ALL[(i + 1) % 3], DType::F32, DType::ALL[(i + 2) % 3]];
+        let case = |size| Case { quantized: Some(format), ..Case::new(size, types) };
+        cases.push(case([5, 37, 3 * block]));
+        cases.push(case([33, 70, 2 * block]).integers());
+        if !families.contains(&format) {
+            continue;
         }
+        cases.push(case([1, 1, block]));
+        let case = case([3, 9, block]).batch(2).odd();
+        cases.push(Case { b: case.b.entries(Entries::Single), ..case.clone() });
+        let bias = Some((Axis::N, Place::odd(DType::ALL[i % 3])));
+        cases.push(Case { a: case.a.transposed(true), bias, beta: 0.5, ..case });
     }
     cases
 }
@@ -140,9 +139,10 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
         cases.push(Case { size: [40, 21, 13], ..case.clone() }.odd());
         let bias = Some((Axis::N, Place::odd(types[1])));
         cases.push(Case { bias, beta: -1.5, residual: Some(Place::odd(DType::F32)), ..case.clone() });
-        for format in quant_formats() {
-            let size = [40, 22, format.group_size() as usize];
-            cases.push(Case { quantized: Some((format, types[1])), size, ..case.clone() });
+        let formats = quant_formats();
+        for format in [formats[i % formats.len()], formats[(i + ends.len()) % formats.len()]] {
+            let size = [40, 22, format.block() as usize];
+            cases.push(Case { quantized: Some(format), size, ..case.clone() });
         }
     }
     cases
@@ -166,14 +166,14 @@ pub fn large() -> Vec<Case> {
     cases.push(Case { bias: bias(Axis::M, DType::F32), ..Case::new([300, 5, 3], [DType::F32; 3]) });
     cases.push(Case { bias: bias(Axis::N, DType::F16), ..Case::new([5, 300, 3], [DType::F16; 3]) });
     cases.extend(epilogues(&Case::new([40, 44, 30], [DType::F32, DType::F16, DType::BF16]).odd(), DType::F32));
-    for format in quant_formats() {
-        for (i, scales) in DType::ALL.into_iter().enumerate() {
-            let size = [2 + 30 * i, 70, (2 + i) * format.group_size() as usize];
-            cases.push(Case { quantized: Some((format, scales)), ..Case::new(size, [DType::F32; 3]) });
-        }
+    for (i, format) in quant_formats().into_iter().enumerate() {
+        let size = [2 + 30 * (i % 3), 70, (2 + i % 3) * format.block() as usize];
+        cases.push(Case { quantized: Some(format), ..Case::new(size, [DType::F32; 3]) });
+    }
+    for format in quant_families() {
         let groups = Some(Groups { ends: vec![3, 9, 9, 30], on_device: true });
-        let case = Case::new([40, 40, 2 * format.group_size() as usize], [DType::F32; 3]);
-        cases.push(Case { quantized: Some((format, DType::F16)), groups, ..case });
+        let case = Case::new([40, 40, 2 * format.block() as usize], [DType::F32; 3]);
+        cases.push(Case { quantized: Some(format), groups, ..case });
     }
     let ends = [vec![0, 0, 25, 25, 185, 200, 200], vec![90, 20, 250], vec![70; 3]];
     for (i, ends) in ends.into_iter().enumerate() {

@@ -182,10 +182,9 @@ fn outputs() {
         let ends = GroupOffsets::upload(&context, &[1, 2]).unwrap();
         let grouped = Gemm::grouped(&a, &upload(&context, &[2, 6, 3], 4), &ends).run().unwrap();
         assert_eq!(read(&grouped)[6..], [0.0; 6], "rows of no group are zero in a new output");
-        let weights =
-            QuantizedTensor::quantize(&context, &random(&[8, 64], 5), [8, 64], QuantFormat::AFFINE4_G64, DType::F32);
-        let y =
-            Gemm::new(&upload(&context, &[2, 64], 6), &weights.unwrap()).activation(Activation::Relu).run().unwrap();
+        let format = QuantFormat::affine(4, 64, DType::F32).unwrap();
+        let weights = QuantizedTensor::quantize(&context, &random(&[8, 64], 5), [8, 64], format).unwrap();
+        let y = Gemm::new(&upload(&context, &[2, 64], 6), &weights).activation(Activation::Relu).run().unwrap();
         assert!(y.shape() == [2, 8] && read(&y).iter().all(|&y| y >= 0.0));
         let text = Gemm::new(&a, &b).explain().unwrap();
         assert!(text.contains("C[4,3] = A[4,6]·B[6,3]") && text.contains("chosen"), "{text}");

@@ -179,7 +179,8 @@ fn outputs_that_alias() {
 
 #[test]
 fn formats_that_are_not_supported() {
-    let quantized = Format::Quantized(QuantFormat::AFFINE4_G64, DType::F16);
+    let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
+    let quantized = Format::Quantized(format);
     let caps = Caps::webgpu_default();
     let problem = Problem::dense(DType::F32, 8, 8, 64);
     let planned = |problem: &Problem| plan(problem, &caps, &LIBRARY, None);
@@ -198,11 +199,10 @@ fn formats_that_are_not_supported() {
         kind!(Unsupported),
         &["[N,K]"],
     );
-    let three = Format::Quantized(QuantFormat::Affine { bits: 3, group_size: 64 }, DType::F16);
     refused(
-        planned(&Problem { b: Operand::packed(three, 1, 8, 64).t(), ..problem }),
+        QuantFormat::affine(9, 64, DType::F16),
         kind!(Unsupported),
-        &["3 bits", "64"],
+        &["affine-9bit-g64-f16", "affine-4bit-g64-f16"],
     );
     let short = Problem { b: Operand::packed(quantized, 1, 8, 60).t(), ..Problem::dense(DType::F32, 8, 8, 60) };
     refused(planned(&short), kind!(Shape), &["60", "64"]);
@@ -210,10 +210,12 @@ fn formats_that_are_not_supported() {
     refused(planned(&Problem { b: shifted, ..problem }), kind!(Misaligned), &["offset", "8", "64"]);
     for context in contexts() {
         let weights = [0.5f32; 60];
-        let quantize = |shape, format| QuantizedTensor::quantize(&context, &weights, shape, format, DType::F32);
-        refused(quantize([1, 60], QuantFormat::AFFINE4_G64), kind!(Shape), &["60", "64"]);
-        refused(quantize([1, 64], QuantFormat::AFFINE4_G64), kind!(Shape), &["60", "64"]);
-        refused(quantize([1, 60], QuantFormat::Affine { bits: 5, group_size: 32 }), kind!(Unsupported), &["5", "32"]);
+        let quantize = |shape| QuantizedTensor::quantize(&context, &weights, shape, format);
+        refused(quantize([1, 60]), kind!(Shape), &["60", "64"]);
+        refused(quantize([1, 64]), kind!(Shape), &["60", "64"]);
+        let whole = QuantizedTensor::quantize(&context, &[0.5; 256], [2, 128], format).unwrap();
+        refused(whole.slice(0..3, 0..128), kind!(Shape), &["0..3", "[2, 128]"]);
+        refused(whole.slice(0..2, 32..128), kind!(Misaligned), &["32", "64"]);
     }
 }
 

@@ -132,7 +132,8 @@ fn beyond_32_bits() {
     let h200 = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap().1();
     let wide = Caps { max_binding_bytes: u64::MAX, max_buffer_bytes: u64::MAX, ..h200.clone() };
     let dense = Problem::dense(DType::F16, 1 << 17, 64, 1 << 16);
-    let quantized = Operand::packed(Format::Quantized(QuantFormat::AFFINE4_G64, DType::F16), 1, 1 << 20, 1 << 13).t();
+    let quantized =
+        Operand::packed(Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()), 1, 1 << 20, 1 << 13).t();
     let quantized = Problem { b: quantized, ..Problem::dense(DType::F32, 1, 1 << 20, 1 << 13) };
     let mut strided = Problem::dense(DType::F32, 2, 64, 64);
     strided.a = Operand { ld: 1 << 34, len: 1 << 40, ..strided.a };

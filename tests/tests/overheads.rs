@@ -100,8 +100,8 @@ fn nothing_is_allocated_once_warm() {
         allocates_nothing("epilogue", 1, &epilogue, &c);
         allocates_nothing("split", 2, &epilogue.clone().kernel("gemv/1x4+k2"), &c);
 
-        let weights = QuantFormat::AFFINE4_G64;
-        let w = QuantizedTensor::quantize(context, &[0.5; 40 * 1152], [40, 1152], weights, DType::F16).unwrap();
+        let weights = QuantFormat::affine(4, 64, DType::F16).unwrap();
+        let w = QuantizedTensor::quantize(context, &[0.5; 40 * 1152], [40, 1152], weights).unwrap();
         allocates_nothing("quantized", 1, &Gemm::new(&a, &w).kernel("naive"), &c);
 
         let (experts, ends) =

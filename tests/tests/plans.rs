@@ -15,7 +15,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
     let transposed = |problem: Problem, a: bool, b: bool| {
         let Problem { m, n, k, .. } = problem;
         let turn = |operand: Operand, rows, cols, turned| {
-            if turned { packed(operand.format.dtype(), cols, rows).t() } else { operand }
+            if turned { Operand::packed(operand.format, 1, cols, rows).t() } else { operand }
         };
         Problem { a: turn(problem.a, m, k, a), b: turn(problem.b, k, n, b), ..problem }
     };
@@ -25,7 +25,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
         Problem { batch, a, b, c, ..f16(m, n, k) }
     };
     let quantized = |m, n, k| Problem {
-        b: Operand::packed(Format::Quantized(QuantFormat::AFFINE4_G64, DType::F16), 1, n, k).t(),
+        b: Operand::packed(Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()), 1, n, k).t(),
         ..f16(m, n, k)
     };
     let grouped = |groups, m, n, k| Problem {

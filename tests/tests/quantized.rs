@@ -1,7 +1,7 @@
 //! Quantized weights under every kernel.
 
 use tilewise::DType;
-use tilewise_tests::{Case, Suite, kernels, quant_formats, themes};
+use tilewise_tests::{Case, Suite, kernels, quant_families, themes};
 
 #[test]
 fn types_and_batches() {
@@ -13,11 +13,11 @@ fn every_kernel_around_its_edges() {
     Suite::on_every_adapter(|adapter| {
         let mut cases = Vec::new();
         for kernel in kernels(adapter) {
-            for format in quant_formats() {
+            for format in quant_families() {
                 let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
-                for (groups, [m, n]) in [(1, [bm, bn]), (2, [bm + 1, bn + 1]), (9, [1, bn - 1]), (3, [2 * bm + 1, 2])] {
-                    let size = [m, n, groups * format.group_size() as usize];
-                    let case = Case { quantized: Some((format, DType::F16)), ..Case::new(size, [DType::F32; 3]) };
+                for (blocks, [m, n]) in [(1, [bm, bn]), (2, [bm + 1, bn + 1]), (9, [1, bn - 1]), (3, [2 * bm + 1, 2])] {
+                    let size = [m, n, blocks * format.block() as usize];
+                    let case = Case { quantized: Some(format), ..Case::new(size, [DType::F32; 3]) };
                     let case = case.kernel(&kernel.name);
                     cases.push(case.clone());
                     cases.push(case.integers());

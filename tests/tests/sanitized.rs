@@ -9,6 +9,7 @@ use tilewise_core::{Format, QuantFormat};
 use tilewise_sanitizer::Options;
 use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
+use tilewise_tests::quant_families;
 use tilewise_tests::sanitized::{check, options, plans};
 use tilewise_tests::{Case, Kernel};
 
@@ -195,7 +196,12 @@ struct Use {
 fn key(label: &str, part: &Part, pass: &Pass) -> Use {
     let axes = pass.parts.iter().find(|other| other.file == KIT.axes && other.operand == part.operand);
     let along_k = axes.and_then(|axes| axes.constants.first()).map(|(_, value)| *value != 0);
-    let constants = part.constants.iter().copied().filter(|(name, _)| *name != "X_BINDING").collect();
+    // Which binding, and which format of a family, is met elsewhere.
+    let aside = |name: &str| {
+        let mut constants = QuantFormat::all().flat_map(|format| format.def().constants);
+        name.starts_with("X_BINDING") || constants.any(|(own, _)| *own == name)
+    };
+    let constants = part.constants.iter().copied().filter(|(name, _)| !aside(name)).collect();
     Use { label: label.to_owned(), file: part.file, operand: part.operand, constants, along_k }
 }
 
@@ -203,8 +209,8 @@ fn key(label: &str, part: &Part, pass: &Pass) -> Use {
 fn wanted(kernel: &Kernel) -> Vec<Use> {
     let label = &kernel.name;
     let mut wanted = Vec::new();
-    let scales = DType::ALL.map(|dtype| Format::Quantized(QuantFormat::AFFINE4_G64, dtype));
-    let formats: Vec<_> = DType::ALL.map(Format::Dense).into_iter().chain(scales).collect();
+    let quantized = quant_families().into_iter().map(Format::Quantized);
+    let formats: Vec<_> = DType::ALL.map(Format::Dense).into_iter().chain(quantized).collect();
     for operand in ["a", "b"] {
         for loader in KIT.operands {
             for &format in &formats {

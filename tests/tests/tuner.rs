@@ -125,7 +125,7 @@ fn every_kind_of_product() {
     let context = adapter.with_limits(|limits| limits.max_compute_invocations_per_workgroup = 64);
     let packed = |dtype, entries, rows, cols| Operand::packed(Format::Dense(dtype), entries, rows, cols);
     let half = |dtype| Problem::dense(dtype, 31, 40, 64);
-    let quantized = Operand::packed(Format::Quantized(QuantFormat::AFFINE4_G64, DType::F16), 1, 40, 64).t();
+    let quantized = Operand::packed(Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()), 1, 40, 64).t();
     let far = |operand: Operand| Operand { offset: 1 << 20 | 4, len: (1 << 20) + 4 + operand.len, ..operand };
     let epilogue = Epilogue {
         alpha: 1e30,

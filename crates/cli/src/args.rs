@@ -2,6 +2,7 @@
 
 use crate::array::{Sink, Source};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tilewise_core::QuantFormat;
 use tilewise_core::problem::{Activation, Axis, DType};
 
 /// Matrix products of .npy and .safetensors files on any GPU.
@@ -22,7 +23,7 @@ pub(crate) enum Command {
     Info(InfoArgs),
     /// C = activation(alpha·A·B + beta·C0 + bias) + residual
     Matmul(MatmulArgs),
-    /// Quantize a matrix [N,K] to affine 4-bit codes in groups of 64 along K, in MLX's naming
+    /// Quantize a matrix [N,K] along K, by default to affine 4-bit codes in groups of 64, in MLX's naming
     #[command(
         after_help = "Quantization itself runs on the CPU, whatever the adapter, and has no kernels to choose from. \
         With --check the codes are read back: no weight may lie further than one step, and rounding, from its original."
@@ -112,13 +113,16 @@ pub(crate) struct MatmulArgs {
 /// Options of `tilewise quantize`.
 #[derive(Debug, Args)]
 pub(crate) struct QuantizeArgs {
-    /// [N,K], K a multiple of 64; scales and biases keep its element type
+    /// [N,K], K a multiple of the format's block
     #[arg(value_name = "W")]
     pub(crate) weights: Source,
     /// FILE.safetensors[#NAME]
     #[arg(short, long, value_name = "Q")]
     pub(crate) output: Sink,
-    /// Tensors are named NAME.weight, NAME.scales and NAME.biases [default: that after #, else the name of W]
+    /// Name of a format [default: affine-4bit-g64- and the element type of W]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<QuantFormat>,
+    /// Tensors are named NAME.weight, NAME.scales and so on [default: that after #, else the name of W]
     #[arg(long, value_name = "NAME")]
     pub(crate) prefix: Option<String>,
     #[command(flatten)]
@@ -131,9 +135,12 @@ pub(crate) struct QmatmulArgs {
     /// [M,K]
     #[arg(value_name = "X")]
     pub(crate) x: Source,
-    /// FILE.safetensors[#NAME], holding NAME.weight, NAME.scales and NAME.biases of W [N,K]
+    /// FILE.safetensors[#NAME], holding NAME.weight, NAME.scales and so on of W [N,K]
     #[arg(value_name = "Q")]
     pub(crate) weights: Source,
+    /// Name of the weights' format [default: the file tells it, or the shapes of the tensors]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<QuantFormat>,
     /// FILE.npy or FILE.safetensors[#TENSOR]
     #[arg(short, long, value_name = "Y")]
     pub(crate) output: Sink,

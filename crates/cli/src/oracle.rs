@@ -4,7 +4,7 @@
 use crate::failure::{Failure, Result};
 use crate::progress;
 use std::ops::Range;
-use tilewise_core::problem::{Grouping, Operand, Problem};
+use tilewise_core::problem::{DType, Grouping, Operand, Problem};
 use tilewise_core::reference::{Inputs, reference};
 
 /// Rows of C that are computed at a time: enough that gathering B once per block costs little beside the sums.
@@ -23,13 +23,15 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
         let range = elements(problem, first_row..first_row + part.m);
         let old = inputs.c.get(range.clone()).unwrap_or_default();
         let expected = reference(&part, &Inputs { c: old, ..*inputs });
-        let error = expected.check(&computed[range.clone()], problem.c.format.dtype()).map_err(|mismatch| {
-            let (row, col) = (first_row + mismatch.index as u64 / problem.n, mismatch.index as u64 % problem.n);
-            Failure::Other(format!(
-                "--check: the element in row {row}, column {col} of C is {:e}, expected {:e} within {:e}",
-                mismatch.computed, mismatch.expected, mismatch.bound
-            ))
-        })?;
+        let error = expected
+            .check(&computed[range.clone()], problem.c.format.element().unwrap_or(DType::F32))
+            .map_err(|mismatch| {
+                let (row, col) = (first_row + mismatch.index as u64 / problem.n, mismatch.index as u64 % problem.n);
+                Failure::Other(format!(
+                    "--check: the element in row {row}, column {col} of C is {:e}, expected {:e} within {:e}",
+                    mismatch.computed, mismatch.expected, mismatch.bound
+                ))
+            })?;
         worst = worst.max(error);
         covered = first_row + part.m;
         bar.inc(part.m);

@@ -3,7 +3,7 @@
 //! C\[M,N\] = epilogue(alpha · A\[M,K\] · B\[K,N\] + beta · C), once per batch entry or group.
 
 use crate::kernel::Role;
-use crate::quant::QuantFormat;
+use crate::quant::{Plane, QuantFormat, Stored};
 use std::ops::Range;
 
 /// Type of a stored dense element. Products take the floating-point types, and are accumulated in f32 whatever the storage, or in f16 where
@@ -72,24 +72,59 @@ impl std::fmt::Display for DType {
 pub enum Format {
     /// One element after the other.
     Dense(DType),
-    /// Codes with a scale and a bias per group of elements along K; scales and biases are stored as the given type.
-    Quantized(QuantFormat, DType),
+    /// A few bits each, in blocks along K.
+    Quantized(QuantFormat),
 }
 
 impl Format {
-    /// The element type of a dense operand, the type of the scales of a quantized one.
-    pub const fn dtype(self) -> DType {
+    /// The type of a dense operand's elements.
+    pub const fn element(self) -> Option<DType> {
         match self {
-            Format::Dense(dtype) | Format::Quantized(_, dtype) => dtype,
+            Format::Dense(dtype) => Some(dtype),
+            Format::Quantized(_) => None,
         }
+    }
+
+    /// Elements that are stored together: 1, or the block of a quantized format.
+    pub const fn block(self) -> u64 {
+        match self {
+            Format::Dense(_) => 1,
+            Format::Quantized(format) => format.block(),
+        }
+    }
+
+    /// Whether a loader of this family of quantized formats reads it.
+    pub fn is_of(self, family: &str) -> bool {
+        matches!(self, Format::Quantized(format) if format.def().family == family)
+    }
+
+    /// The buffers that an operand is stored in, each with the bytes of a block: one for a dense operand.
+    pub const fn planes(self) -> &'static [Plane] {
+        const fn elements(dtype: DType) -> Plane {
+            Plane { name: "", of: Stored::Numbers(dtype), bytes: dtype.bytes() }
+        }
+        match self {
+            Format::Dense(DType::F32) => const { &[elements(DType::F32)] },
+            Format::Dense(DType::F16) => const { &[elements(DType::F16)] },
+            Format::Dense(DType::BF16) => const { &[elements(DType::BF16)] },
+            Format::Dense(DType::I32) => const { &[elements(DType::I32)] },
+            Format::Dense(DType::U32) => const { &[elements(DType::U32)] },
+            Format::Quantized(format) => format.planes(),
+        }
+    }
+
+    /// Bytes of an element, over all planes.
+    pub fn element_bytes(self) -> f64 {
+        let block: u64 = self.planes().iter().map(|plane| plane.bytes).sum();
+        block as f64 / self.block() as f64
     }
 }
 
 impl std::fmt::Display for Format {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Format::Dense(dtype) => f.pad(dtype.name()),
-            Format::Quantized(format, scales) => f.pad(&format!("{format}({scales})")),
+            Format::Dense(dtype) => dtype.fmt(f),
+            Format::Quantized(format) => format.fmt(f),
         }
     }
 }

@@ -73,12 +73,7 @@ fn caps(chip: &str) -> Caps {
 
 /// Bytes of so many elements.
 fn bytes(format: Format, elements: u64) -> u64 {
-    match format {
-        Format::Dense(dtype) => elements * dtype.bytes(),
-        Format::Quantized(format, scales) => {
-            elements * format.bits() / 8 + elements / format.group_size() * 2 * scales.bytes()
-        }
-    }
+    format.planes().iter().map(|plane| plane.bytes_of(format.block(), elements)).sum()
 }
 
 /// Every kernel and variant for a problem that it is made for, as a table in Markdown.
@@ -117,7 +112,13 @@ fn problems() -> Vec<(String, Problem)> {
         let dense = |m, n, k| Problem::dense(dtype, m, n, k);
         let turned = |m, n, k| Problem { b: Operand::packed(Format::Dense(dtype), 1, n, k).t(), ..dense(m, n, k) };
         let quantized = |m, n, k| Problem {
-            b: Operand::packed(Format::Quantized(QuantFormat::AFFINE4_G64, dtype), 1, n, k).t(),
+            b: Operand::packed(
+                Format::Quantized(QuantFormat::affine(4, 64, dtype).expect("it is one of the formats")),
+                1,
+                n,
+                k,
+            )
+            .t(),
             ..dense(m, n, k)
         };
         let mut name = |what: &str, problem: Problem| {

@@ -2,7 +2,6 @@
 
 use crate::mainloops;
 use tilewise_core::kernel::{Constant, KernelDef, Kit, Language, Library, OperandDef, ScheduleDef, StoreDef};
-use tilewise_core::quant::QuantFormat;
 use tilewise_core::{Caps, DType, Format, Grouping, Problem};
 
 /// Every kernel in MSL.
@@ -27,7 +26,7 @@ pub static KIT: Kit = Kit {
     operands: OPERANDS,
     stores: STORES,
     schedules: SCHEDULES,
-    common: &["header.metal", "schedule/tile.metal", "operand/dense.metal"],
+    common: &["header.metal", "schedule/tile.metal", "operand/dense.metal", "operand/coded.metal"],
     single: None,
     axes: "operand/axes.metal",
     block: None,
@@ -58,25 +57,20 @@ fn is_bf16(format: Format, _: &Caps) -> bool {
     format == Format::Dense(DType::BF16)
 }
 
-fn is_affine4(format: Format, _: &Caps) -> bool {
-    matches!(format, Format::Quantized(QuantFormat::AFFINE4_G64, _))
+fn is_affine(format: Format, _: &Caps) -> bool {
+    format.is_of("affine")
 }
 
 fn wide(format: Format) -> Vec<Constant> {
-    vec![("X_WIDTH", 16 / format.dtype().bytes() as u32)]
+    vec![("X_WIDTH", 16 / format.planes()[0].bytes as u32)]
 }
 
 fn narrow(_: Format) -> Vec<Constant> {
     vec![("X_WIDTH", 1)]
 }
 
-fn affine_constants(format: Format) -> Vec<Constant> {
-    let number = match format.dtype() {
-        DType::F16 => 1,
-        DType::BF16 => 2,
-        _ => 0,
-    };
-    vec![("X_SCALE_TYPE", number)]
+fn no_constants(_: Format) -> Vec<Constant> {
+    Vec::new()
 }
 
 #[rustfmt::skip]
@@ -87,7 +81,7 @@ const OPERANDS: &[OperandDef] = &[
     OperandDef { file: "operand/f16.metal", accepts: is_f16, vector: 1, elements: true, words: false, eights: true, constants: narrow, element_bytes: 2, f16: false },
     OperandDef { file: "operand/bf16.metal", accepts: is_bf16, vector: 8, elements: true, words: false, eights: true, constants: wide, element_bytes: 2, f16: false },
     OperandDef { file: "operand/bf16.metal", accepts: is_bf16, vector: 1, elements: true, words: false, eights: true, constants: narrow, element_bytes: 2, f16: false },
-    OperandDef { file: "operand/affine4.metal", accepts: is_affine4, vector: 64, elements: true, words: false, eights: true, constants: affine_constants, element_bytes: 4, f16: false },
+    OperandDef { file: "operand/affine.metal", accepts: is_affine, vector: 8, elements: true, words: false, eights: true, constants: no_constants, element_bytes: 4, f16: false },
 ];
 
 fn no_store_constants(_: DType) -> Vec<Constant> {

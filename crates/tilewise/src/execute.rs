@@ -30,6 +30,7 @@ impl Widened {
 pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let problem = &bundle.problem;
     let Problem { m, n, batch, .. } = *problem;
+    let dtype = problem.c.format.element().ok_or_else(|| Error::Unsupported("a quantized C".into()))?;
     let a = widen(bundle, Role::A, &problem.a)?;
     let b = widen(bundle, Role::B, &problem.b)?;
     let epilogue = &problem.epilogue;
@@ -47,7 +48,7 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
                     let at = problem.c.offset + entry * problem.c.batch_stride + row * problem.c.ld + col;
                     let mut y = epilogue.alpha * sums[(row * n + col) as usize];
                     if epilogue.beta != 0.0 {
-                        y += epilogue.beta * load(&c, problem.c.format.dtype(), at);
+                        y += epilogue.beta * load(&c, dtype, at);
                     }
                     if let (Some(bias), Some(vector)) = (epilogue.bias, &bias) {
                         y += vector.at(group, if bias.axis == Axis::N { col } else { row }, 0);
@@ -56,7 +57,7 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
                     if let Some(residual) = &residual {
                         y += residual.at(entry, row, col);
                     }
-                    store(&mut c, problem.c.format.dtype(), at, y);
+                    store(&mut c, dtype, at, y);
                 }
             }
         }
@@ -137,25 +138,14 @@ fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> 
             let bytes = bytemuck::cast_slice::<u32, u8>(&words);
             memory::decoded(dtype, &bytes[..bytes.len() / dtype.bytes() as usize * dtype.bytes() as usize])?
         }
-        Format::Quantized(format, dtype) => {
-            let scales = storage(bundle, Role::BScales)?.host()?;
-            let biases = storage(bundle, Role::BBiases)?.host()?;
-            let (rows, columns) = ((operand.len / operand.ld.max(1)) as usize, operand.ld as usize);
-            let part = |words: &[u32]| {
-                let bytes = operand.len / format.group_size() * dtype.bytes();
-                memory::copied(&bytemuck::cast_slice(words)[..bytes as usize])
-            };
-            let codes = memory::copied(&words)?;
-            let quantized = tilewise_core::quant::Quantized::from_parts(
-                format,
-                rows,
-                columns,
-                dtype,
-                codes,
-                part(&scales)?,
-                part(&biases)?,
-            )?;
-            tilewise_core::quant::dequantize(&quantized)
+        Format::Quantized(format) => {
+            let others = role.planes().zip(format.planes()).skip(1);
+            let others = others.map(|(role, _)| storage(bundle, role)?.host()).collect::<Result<Vec<_>>>()?;
+            let planes = std::iter::once(&words).chain(&others);
+            let planes: Vec<&[u8]> = planes.map(|words| bytemuck::cast_slice(words.as_slice())).collect();
+            let mut elements = memory::filled(operand.len as usize, 0f32)?;
+            format.decode(&planes, &mut elements);
+            elements
         }
     };
     Ok(Widened { elements, operand: *operand })

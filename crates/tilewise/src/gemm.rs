@@ -347,9 +347,9 @@ impl<'a> Gemm<'a> {
                 operand
             }
             Right::Quantized(w) => {
-                add(Role::B, "B", &w.context, Bound::whole(&w.codes))?;
-                add(Role::BScales, "B's scales", &w.context, Bound::whole(&w.scales))?;
-                add(Role::BBiases, "B's biases", &w.context, Bound::whole(&w.biases))?;
+                for (role, plane) in Role::B.planes().zip(&w.planes) {
+                    add(role, "B", &w.context, Bound::whole(plane))?;
+                }
                 // One matrix serves a whole batch; a group has its own.
                 let batch_stride = if w.entries == 1 { 0 } else { w.operand.batch_stride };
                 Operand { batch_stride, ..w.operand }

@@ -2,16 +2,18 @@
 
 use crate::context::Context;
 use crate::storage::Storage;
+use std::ops::Range;
 use tilewise_core::quant::{Quantized, quantize};
-use tilewise_core::{DType, Error, Format, Operand, QuantFormat, Result};
+use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 
-/// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along K. As the right operand of a product it stands for Wᵀ: Y = X·Wᵀ.
+/// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along K. As the right operand of a
+/// product it stands for Wᵀ: Y = X·Wᵀ.
 #[derive(Clone, Debug)]
 pub struct QuantizedTensor {
     pub(crate) context: Context,
-    pub(crate) codes: Storage,
-    pub(crate) scales: Storage,
-    pub(crate) biases: Storage,
+    pub(crate) format: QuantFormat,
+    /// In the order of [`QuantFormat::planes`].
+    pub(crate) planes: Vec<Storage>,
     pub(crate) operand: Operand,
     pub(crate) entries: u64,
     pub(crate) n: u64,
@@ -33,38 +35,55 @@ impl QuantizedTensor {
     /// `Shape` when there is none or they differ; otherwise as [`upload`](Self::upload).
     pub fn upload_groups(context: &Context, weights: &[Quantized]) -> Result<Self> {
         let first = weights.first().ok_or_else(|| Error::Shape("no quantized matrix given".into()))?;
-        let kind = |w: &Quantized| (w.format(), w.n(), w.k(), w.scale_dtype());
+        let kind = |w: &Quantized| (w.format(), w.n(), w.k());
         if let Some(other) = weights.iter().find(|w| kind(w) != kind(first)) {
             return Err(Error::Shape(format!("quantized matrices differ: {:?} and {:?}", kind(first), kind(other))));
         }
-        let join =
-            |part: fn(&Quantized) -> &[u8]| weights.iter().flat_map(|w| part(w).iter().copied()).collect::<Vec<u8>>();
+        let upload = |plane: usize| match weights {
+            [only] => Storage::with_bytes(context, &only.planes()[plane]),
+            all => {
+                Storage::with_bytes(context, &all.iter().flat_map(|w| w.planes()[plane].clone()).collect::<Vec<_>>())
+            }
+        };
         let (n, k, entries) = (first.n() as u64, first.k() as u64, weights.len() as u64);
-        let format = Format::Quantized(first.format(), first.scale_dtype());
         Ok(QuantizedTensor {
             context: context.clone(),
-            codes: Storage::with_bytes(context, &join(|w| bytemuck::cast_slice(w.codes())))?,
-            scales: Storage::with_bytes(context, &join(Quantized::scales))?,
-            biases: Storage::with_bytes(context, &join(Quantized::biases))?,
-            operand: Operand::packed(format, entries, n, k).t(),
+            format: first.format(),
+            planes: (0..first.planes().len()).map(upload).collect::<Result<_>>()?,
+            operand: Operand::packed(Format::Quantized(first.format()), entries, n, k).t(),
             entries,
             n,
             k,
         })
     }
 
-    /// Quantizes row-major weights \[N,K\] on the CPU and uploads them. `scales` is the type in which scales and biases are stored.
+    /// Quantizes row-major weights \[N,K\] on the CPU and uploads them.
     ///
     /// # Errors
     /// As [`quantize`](tilewise_core::quant::quantize()) and [`upload`](Self::upload).
-    pub fn quantize(
-        context: &Context,
-        weights: &[f32],
-        [n, k]: [usize; 2],
-        format: QuantFormat,
-        scales: DType,
-    ) -> Result<Self> {
-        Self::upload(context, &quantize(weights, n, k, format, scales)?)
+    pub fn quantize(context: &Context, weights: &[f32], [n, k]: [usize; 2], format: QuantFormat) -> Result<Self> {
+        Self::upload(context, &quantize(weights, n, k, format)?)
+    }
+
+    /// Rows `n` and columns `k` of every matrix, on the same memory.
+    ///
+    /// # Errors
+    /// `Shape` for a range that is not inside the shape, `Misaligned` for columns that do not begin and end with whole blocks
+    /// ([`QuantFormat::block`]).
+    pub fn slice(&self, n: Range<usize>, k: Range<usize>) -> Result<Self> {
+        let inside = |range: &Range<usize>, size: u64| range.start <= range.end && range.end as u64 <= size;
+        if !inside(&n, self.n) || !inside(&k, self.k) {
+            return Err(Error::Shape(format!("{n:?} and {k:?} of quantized weights [{}, {}]", self.n, self.k)));
+        }
+        let format = self.format;
+        let block = format.block() as usize;
+        if let Some(end) = [k.start, k.end].into_iter().find(|end| !end.is_multiple_of(block)) {
+            return Err(Error::Misaligned(format!("K cut at {end}, not a multiple of {block}, the block of {format}")));
+        }
+        let offset = self.operand.offset + n.start as u64 * self.operand.ld + k.start as u64;
+        let mut slice = QuantizedTensor { n: n.len() as u64, k: k.len() as u64, ..self.clone() };
+        slice.operand.offset = offset;
+        Ok(slice)
     }
 
     /// Shape of the weights: \[N,K\], or \[G,N,K\] for more than one matrix.
@@ -73,8 +92,8 @@ impl QuantizedTensor {
         if self.entries == 1 { matrix.to_vec() } else { vec![self.entries as usize, matrix[0], matrix[1]] }
     }
 
-    /// The format and the type of its scales.
-    pub fn format(&self) -> Format {
-        self.operand.format
+    /// The format.
+    pub fn format(&self) -> QuantFormat {
+        self.format
     }
 }

@@ -4,7 +4,7 @@ use crate::case::{Groups, LAYOUTS};
 use crate::cases::{MSL, almost_whole};
 use crate::kernels::{even_sizes, odd_sizes};
 use crate::msl::device;
-use crate::{Case, Data, Entries, Place, quant_formats, themes};
+use crate::{Case, Data, Entries, Place, quant_families, quant_formats, themes};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::{Caps, Variant};
 
@@ -212,19 +212,23 @@ fn groups() -> Vec<Case> {
     cases
 }
 
-/// Quantized weights with scales of each type, on every kernel that takes them.
+/// Quantized weights on every kernel that takes them: the first format of each family, and a case for every other.
 fn quantized() -> Vec<Case> {
     let mut cases = Vec::new();
+    let families = quant_families();
     for format in quant_formats() {
-        let group = format.group_size() as usize;
-        let names = [GEMM, "msl-gemv/4x32", "msl-gevm/4x64"];
-        for (name, scales) in names.into_iter().zip(DType::ALL) {
-            let case = |size| Case { quantized: Some((format, scales)), ..Case::new(size, F32) }.kernel(name);
-            cases.extend([[5, 37, 3 * group], [13, 6, 2 * group], [1, 1, group], [2, 33, 5 * group]].map(case));
-            cases.push(case([3, 37, group]).batch(2));
+        let block = format.block() as usize;
+        let case = |size| Case { quantized: Some(format), ..Case::new(size, F32) };
+        if !families.contains(&format) {
+            cases.extend([GEMM, "msl-gemv/4x32"].map(|name| case([5, 37, 3 * block]).kernel(name)));
+            continue;
         }
-        let case = Case { quantized: Some((format, DType::F32)), ..Case::new([7, 70, 2 * group], F32) };
-        cases.push(Case { groups: ragged(&[2, 2, 7]), ..case.kernel(GEMM) });
+        for name in [GEMM, "msl-gemv/4x32", "msl-gevm/4x64"] {
+            let sizes = [[5, 37, 3 * block], [13, 6, 2 * block], [1, 1, block], [2, 33, 5 * block]];
+            cases.extend(sizes.map(|size| case(size).kernel(name)));
+            cases.push(case([3, 37, block]).batch(2).kernel(name));
+        }
+        cases.push(Case { groups: ragged(&[2, 2, 7]), ..case([7, 70, 2 * block]).kernel(GEMM) });
     }
     cases
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Part, Pass};
-use tilewise_core::{Axis, Caps, Format, Grouping, Operand, Plan, convert, plan};
+use tilewise_core::{Axis, Caps, Grouping, Plan, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::assemble_with;
 
@@ -342,18 +342,10 @@ impl Job {
             Role::A => a.bytes.clone(),
             Role::Bias => of(bias),
             Role::Residual => of(residual),
-            Role::B if weights.is_none() => b.bytes.clone(),
-            _ => self.weights(role),
-        }
-    }
-
-    /// The bytes of a part of quantized weights.
-    fn weights(&self, role: Role) -> Vec<u8> {
-        let weights = self.prepared.weights.iter().flatten();
-        match role {
-            Role::BScales => weights.flat_map(|w| w.scales().to_vec()).collect(),
-            Role::BBiases => weights.flat_map(|w| w.biases().to_vec()).collect(),
-            _ => weights.flat_map(|w| bytemuck::cast_slice::<u32, u8>(w.codes()).to_vec()).collect(),
+            _ => match weights {
+                None => b.bytes.clone(),
+                Some(weights) => weights.iter().flat_map(|matrix| matrix.planes()[role.plane()].clone()).collect(),
+            },
         }
     }
 
@@ -370,28 +362,17 @@ impl Job {
     fn elements(&self, role: Role, rows: u64) -> Elements {
         let problem = &self.plan.problem;
         let (n, k, batch, entries) = (problem.n, problem.k, problem.batch, problem.entries());
-        let dense = |operand: Operand, entries, shape| {
-            Elements::new(operand, entries, shape, 8 * operand.format.dtype().bytes())
-        };
-        match (role, problem.b.format) {
-            (Role::A, _) => dense(problem.a, batch, [rows, k]),
-            (Role::C, _) => dense(problem.c, batch, [rows, n]),
-            (Role::Residual, _) => dense(problem.epilogue.residual.unwrap_or(problem.c), batch, [rows, n]),
-            (Role::Bias, _) => {
+        let elements = |operand, entries, shape| Elements::new(operand, role.plane(), entries, shape);
+        match role {
+            Role::A => elements(problem.a, batch, [rows, k]),
+            Role::C => elements(problem.c, batch, [rows, n]),
+            Role::Residual => elements(problem.epilogue.residual.unwrap_or(problem.c), batch, [rows, n]),
+            Role::Bias => {
                 let bias = problem.epilogue.bias.expect("a bias is bound only where there is one");
                 let length = if bias.axis == Axis::M { rows } else { n };
-                dense(bias.operand, entries, [length, 1])
+                elements(bias.operand, entries, [length, 1])
             }
-            (Role::B, Format::Quantized(format, _)) => Elements::new(problem.b, entries, [k, n], format.bits()),
-            (_, Format::Quantized(format, scales)) => {
-                let group = format.group_size();
-                let mut operand = problem.b;
-                for number in [&mut operand.offset, &mut operand.ld, &mut operand.batch_stride] {
-                    *number /= group;
-                }
-                Elements::new(operand, entries, [k / group, n], 8 * scales.bytes())
-            }
-            _ => dense(problem.b, entries, [k, n]),
+            _ => elements(problem.b, entries, [k, n]),
         }
     }
 

@@ -7,39 +7,44 @@ use std::ops::Range;
 use tilewise_core::Operand;
 use tilewise_sanitizer::{Buffer, Region};
 
-/// The elements of an operand: `entries` matrices, each of `lines` runs of `width` neighbouring elements of `bits` bits.
+/// The blocks of an operand in one plane, each of `bytes` bytes; of a dense operand, its elements. There are `entries` matrices,
+/// each of `lines` runs of `width` neighbouring blocks, and the operand's numbers count blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elements {
     pub(super) operand: Operand,
     pub(super) entries: u64,
     pub(super) lines: u64,
     pub(super) width: u64,
-    pub(super) bits: u64,
+    pub(super) bytes: u64,
 }
 
 impl Elements {
-    pub(super) fn new(operand: Operand, entries: u64, [rows, cols]: [u64; 2], bits: u64) -> Self {
-        let [lines, width] = if operand.transposed { [cols, rows] } else { [rows, cols] };
-        Elements { operand, entries, lines, width, bits }
+    pub(super) fn new(mut operand: Operand, plane: usize, entries: u64, [rows, cols]: [u64; 2]) -> Self {
+        let [lines, mut width] = if operand.transposed { [cols, rows] } else { [rows, cols] };
+        let (block, bytes) = (operand.format.block(), operand.format.planes()[plane].bytes);
+        for elements in [&mut operand.offset, &mut operand.ld, &mut operand.batch_stride, &mut width] {
+            *elements /= block;
+        }
+        Elements { operand, entries, lines, width, bytes }
     }
 
     /// Whether words hold both elements and something else.
     pub(super) fn shares_words(&self) -> bool {
         let Operand { offset, ld, batch_stride, .. } = self.operand;
         let starts = [offset, if self.lines > 1 { ld } else { 0 }, if self.entries > 1 { batch_stride } else { 0 }];
-        starts.iter().chain([&self.width]).any(|elements| !(elements * self.bits).is_multiple_of(32))
+        starts.iter().chain([&self.width]).any(|blocks| !(blocks * self.bytes).is_multiple_of(4))
     }
 
     /// The byte after the last of them, in their storage.
     pub(super) fn end(&self) -> u64 {
         let Operand { offset, ld, batch_stride, .. } = self.operand;
         let last = offset + (self.entries.max(1) - 1) * batch_stride + (self.lines.max(1) - 1) * ld + self.width;
-        if self.entries * self.lines * self.width == 0 { 0 } else { last * self.bits / 8 }
+        if self.entries * self.lines * self.width == 0 { 0 } else { last * self.bytes }
     }
 
     /// Declares them as the logical range of `buffer`, which holds the bytes `bound` of their storage; in whole words if the shader takes them from words.
     pub(super) fn declare(&self, buffer: Buffer, words: bool, bound: &Range<u64>) -> Buffer {
-        let bytes = |elements: u64| elements * self.bits / 8;
+        let bytes = |blocks: u64| blocks * self.bytes;
         let Operand { offset, ld, batch_stride, .. } = self.operand;
         let last = offset + (self.entries.max(1) - 1) * batch_stride + (self.lines.max(1) - 1) * ld + self.width;
         let all = bound.start == 0 && bytes(last) <= bound.end;
@@ -67,7 +72,7 @@ mod tests {
 
     fn elements(dtype: DType, offset: u64, ld: u64, shape: [u64; 2]) -> Elements {
         let operand = Operand { offset, ld, ..Operand::packed(Format::Dense(dtype), 1, shape[0], shape[1]) };
-        Elements::new(operand, 1, shape, 8 * dtype.bytes())
+        Elements::new(operand, 0, 1, shape)
     }
 
     #[test]
@@ -83,7 +88,7 @@ mod tests {
     #[test]
     fn transposes_swap_lines_and_width() {
         let operand = Operand::packed(Format::Dense(DType::F32), 1, 3, 7).t();
-        let elements = Elements::new(operand, 1, [7, 3], 32);
+        let elements = Elements::new(operand, 0, 1, [7, 3]);
         assert_eq!((elements.lines, elements.width), (3, 7));
     }
 }

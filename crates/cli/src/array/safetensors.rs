@@ -3,8 +3,9 @@
 use super::{Raw, Scalar, read_bytes};
 use safetensors::tensor::{Dtype, Metadata, TensorView};
 use std::io::{Read, Seek, SeekFrom};
+use tilewise::safetensors::{Found, identify, tensor_name};
 use tilewise_core::problem::DType;
-use tilewise_core::quant::QuantFormat;
+use tilewise_core::quant::{QuantFormat, Quantized};
 
 /// Bytes before the header: its length as a u64.
 const PREFIX: u64 = 8;
@@ -51,12 +52,18 @@ impl<F: Read + Seek> TensorFile<F> {
         names
     }
 
-    /// Refuses a file whose metadata says that its quantized weights are not in `format`.
-    pub(super) fn check_format(&self, format: QuantFormat) -> Result<(), String> {
-        match self.metadata.metadata() {
-            Some(entries) => tilewise::safetensors::check_metadata(entries, format).map_err(|error| error.to_string()),
-            None => Ok(()),
-        }
+    /// The quantized matrix of this prefix.
+    pub(super) fn quantized(&mut self, prefix: &str, expected: Option<QuantFormat>) -> Result<Quantized, String> {
+        let words = |error: tilewise::Error| error.to_string();
+        let metadata = self.metadata.metadata().as_ref();
+        let Found { format, n, k } = identify(prefix, expected, metadata, |name| {
+            let info = self.metadata.info(name)?;
+            Some((info.dtype, info.shape.clone()))
+        })
+        .map_err(words)?;
+        let plane = |plane| Ok(self.tensor(&tensor_name(prefix, plane))?.2);
+        let planes = format.planes().iter().map(plane).collect::<Result<_, String>>()?;
+        Quantized::from_planes(format, n, k, planes).map_err(words)
     }
 
     /// The tensor's type, shape and bytes.

@@ -4,7 +4,6 @@ use super::safetensors::TensorFile;
 use super::{Array, Raw, npy};
 use crate::failure::{Failure, Result};
 use crate::progress;
-use safetensors::tensor::TensorView;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tilewise_core::quant::{QuantFormat, Quantized};
@@ -72,26 +71,19 @@ impl Source {
     }
 }
 
-/// Reads quantized weights in MLX's naming. Without a prefix after `#`, the file must hold one quantized matrix.
-pub(crate) fn read_quantized(source: &Source) -> Result<Quantized> {
+/// Reads quantized weights in MLX's naming, in the format that is expected or that the file tells. Without a prefix after `#`, the file must hold one
+/// quantized matrix.
+pub(crate) fn read_quantized(source: &Source, expected: Option<QuantFormat>) -> Result<Quantized> {
     let (file, len) = open(&source.path)?;
     let failed = |text: String| Failure::Other(format!("{}: {text}", source.path.display()));
     let mut file = TensorFile::open(progress::of_reading(len, &source.path).wrap_read(file), len).map_err(failed)?;
-    file.check_format(QuantFormat::AFFINE4_G64).map_err(failed)?;
     let prefix = match &source.tensor {
         Some(prefix) => prefix.clone(),
         None => tilewise::safetensors::only_prefix(file.names().iter().map(String::as_str))
             .map_err(|error| failed(error.to_string()))?
             .to_string(),
     };
-    let mut part = |suffix| file.tensor(&tilewise::safetensors::part_name(&prefix, suffix)).map_err(failed);
-    let parts = [part("weight")?, part("scales")?, part("biases")?];
-    let mut views = Vec::with_capacity(parts.len());
-    for (dtype, shape, bytes) in &parts {
-        let view = TensorView::new(*dtype, shape.clone(), bytes).map_err(|error| failed(error.to_string()))?;
-        views.push(view);
-    }
-    tilewise::safetensors::from_views(&views[0], &views[1], &views[2]).map_err(|error| failed(error.to_string()))
+    file.quantized(&prefix, expected).map_err(failed)
 }
 
 /// Opens a regular file, and tells its length.

@@ -96,7 +96,7 @@ fn dense(context: &Context, layer: &Layer) -> Result<Checked> {
 
 /// The same with quantized weights. The oracle computes with what the codes stand for: this is the error of the product alone.
 fn quantized(context: &Context, layer: &Layer) -> Result<Checked> {
-    let weights = quantize(&decode(STORED, &layer.weight)?, layer.n, layer.k, QuantFormat::AFFINE4_G64, STORED)?;
+    let weights = quantize(&decode(STORED, &layer.weight)?, layer.n, layer.k, QuantFormat::affine(4, 64, STORED)?)?;
     let x = Tensor::from_bytes(context, STORED, &layer.tokens, &[layer.m, layer.k])?;
     let w = QuantizedTensor::upload(context, &weights)?;
     let bias = Tensor::from_bytes(context, STORED, &layer.bias, &[layer.n])?;

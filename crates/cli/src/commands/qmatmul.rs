@@ -13,7 +13,7 @@ use tilewise_core::reference::Inputs;
 pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     product::check_output(&args.output, args.out_dtype)?;
     let x = read(&args.x, 2..=3)?;
-    let weights = read_quantized(&args.weights)?;
+    let weights = read_quantized(&args.weights, args.format)?;
     let out_dtype = product::out_dtype(args.out_dtype, &[x.dtype], &args.output)?;
 
     let context = product::open(args.execution.adapter.as_deref())?;

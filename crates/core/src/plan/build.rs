@@ -28,11 +28,9 @@ pub(super) struct Window {
 /// What to bind of an operand that ends at an element.
 pub(super) fn window(operand: &Operand, end: u64, caps: &Caps) -> Window {
     let alignment = u64::from(caps.storage_alignment).next_multiple_of(16);
-    let step = match operand.format {
-        Format::Dense(dtype) => alignment / dtype.bytes(),
-        // Scales and biases are found by the index of the codes, and start with them.
-        Format::Quantized(format, scales) => alignment / scales.bytes() * format.group_size(),
-    };
+    // All planes start with the same block, each at a multiple of the alignment, which is a power of two.
+    let blocks = operand.format.planes().iter().map(|plane| alignment >> plane.bytes.trailing_zeros());
+    let step = operand.format.block() * blocks.map(|blocks| blocks.max(1)).max().unwrap_or(1);
     let start = operand.offset / step * step;
     Window { start, elements: end.saturating_sub(start) }
 }
@@ -42,7 +40,7 @@ pub(super) struct Layout {
     /// The pass's product, with offsets from where its bindings start.
     pub(super) problem: Problem,
     pub(super) kit: &'static Kit,
-    pub(super) windows: [Window; ROLES],
+    pub(super) windows: [Window; Role::COUNT],
     pub(super) workgroups: u64,
     pub(super) storage_buffers: u64,
     pub(super) scratch_bytes: u64,
@@ -73,9 +71,6 @@ impl Layout {
     }
 }
 
-/// Number of roles: of bindings that a pass may have.
-const ROLES: usize = Role::Packed as usize + 1;
-
 pub(super) fn layout(
     piece: &Piece,
     step: u64,
@@ -91,7 +86,7 @@ pub(super) fn layout(
         .iter()
         .find(|schedule| (schedule.accepts)(&problem))
         .ok_or_else(|| Reject(format!("no schedule for {:?}", problem.grouping)))?;
-    let mut windows = [Window::default(); ROLES];
+    let mut windows = [Window::default(); Role::COUNT];
     let whole = problem;
     for (role, operand, strides) in problem.operands() {
         let end = check::span(&whole, operand, &strides).unwrap_or(0);
@@ -125,15 +120,15 @@ pub(super) fn layout(
     let bias = epilogue.bias.map(|bias| scalar_loader(kit, caps, &bias.operand)).transpose()?;
     let residual = epilogue.residual.map(|residual| scalar_loader(kit, caps, &residual)).transpose()?;
 
-    let dtype = problem.c.format.dtype();
+    let dtype = check::dense_type(&problem.c);
     let direct = kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && stores_tiles(s, problem));
     let by_tiles = direct.is_some();
     let two_passes = parts > 1 || piece.steps() > 1 || !by_tiles;
     let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
     let store = direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
 
-    let quantized = u64::from(matches!(problem.b.format, Format::Quantized(..)));
-    let operands = u64::from(a.is_some()) + u64::from(b.is_some()) * (1 + 2 * quantized);
+    let planes = |fetch: Option<Fetch>, operand: &Operand| fetch.map_or(0, |_| operand.format.planes().len() as u64);
+    let operands = planes(a, &problem.a) + planes(b, &problem.b);
     let ends = u64::from(bias.is_some()) + u64::from(residual.is_some()) + 1;
     let offsets = u64::from(schedule.offsets);
     let storage_buffers = if two_passes { (operands + 1).max(ends + 1) } else { operands + ends } + offsets;

@@ -6,6 +6,13 @@ use super::{Binding, Part, Pass, check};
 use crate::caps::Caps;
 use crate::kernel::{Constant, Language, OperandDef, Params, Role, Unit};
 use crate::problem::{Activation, Axis, DType, Format, Operand, Problem};
+use crate::quant::Plane;
+
+/// The constants of a loader that name its bindings, plane by plane.
+const PLANE_BINDINGS: [&str; 4] = ["X_BINDING", "X_BINDING_1", "X_BINDING_2", "X_BINDING_3"];
+
+/// WGSL reads planes beside the first as words.
+const WORD: u64 = 4;
 
 /// A pass under construction.
 pub(super) struct Builder<'a> {
@@ -70,10 +77,10 @@ impl<'a> Builder<'a> {
         self.pass.f16 |= unit.matrix.operands == DType::F16;
     }
 
-    /// Start and length in bytes of what is bound of an operand.
-    fn window(&self, role: Role, format: Format) -> [u64; 2] {
+    /// Start and length in bytes of what is bound of an operand's plane.
+    fn window(&self, role: Role, format: Format, plane: &Plane) -> [u64; 2] {
         let Window { start, elements } = self.layout.windows[role as usize];
-        [start, elements].map(|elements| check::bytes(format, elements))
+        [start, elements].map(|elements| plane.bytes_of(format.block(), elements))
     }
 
     /// A loader instantiated for an operand, with its bindings; the absent one where there is none.
@@ -90,22 +97,26 @@ impl<'a> Builder<'a> {
             return;
         };
         let mut constants = (loader.constants)(operand.format);
+        if let Format::Quantized(format) = operand.format {
+            constants.extend(format.def().constants);
+        }
+        let planes = || role.planes().zip(operand.format.planes());
         // Shaders in MSL find their buffers by the order of the bindings.
         if kit.language == Language::Wgsl {
-            constants.push(("X_BINDING", role.binding()));
+            constants.extend(PLANE_BINDINGS.into_iter().zip(planes()).map(|(name, (role, _))| (name, role.binding())));
         }
         self.part(loader.file, Some(name), constants);
         if loader.vector == 1 {
             self.part_if_any(kit.single, Some(name));
         }
         self.pass.f16 |= loader.f16;
-        self.bind(role, false, self.window(role, operand.format), loader.element_bytes);
-        if let Format::Quantized(format, scales) = operand.format {
-            let Window { start, elements } = self.layout.windows[role as usize];
-            let window = [start, elements].map(|codes| codes.div_ceil(format.group_size()) * scales.bytes());
-            let element_bytes = if kit.language == Language::Wgsl { 4 } else { scales.bytes() };
-            self.bind(Role::BScales, false, window, element_bytes);
-            self.bind(Role::BBiases, false, window, element_bytes);
+        for (plane_role, plane) in planes() {
+            let element_bytes = match kit.language {
+                Language::Wgsl if plane_role == role => loader.element_bytes,
+                Language::Wgsl => WORD,
+                Language::Msl => plane.of.bytes(),
+            };
+            self.bind(plane_role, false, self.window(role, operand.format, plane), element_bytes);
         }
     }
 
@@ -126,7 +137,7 @@ impl<'a> Builder<'a> {
             Activation::Silu => 3,
         };
         self.part(kit.activation, None, vec![("ACTIVATION", activation)]);
-        self.part(layout.store.file, None, (layout.store.constants)(c.format.dtype()));
+        self.part(layout.store.file, None, (layout.store.constants)(check::dense_type(c)));
         if layout.store.vector < 4 {
             self.part_if_any(kit.single, Some("c"));
         }
@@ -141,7 +152,7 @@ impl<'a> Builder<'a> {
             ],
         );
         self.pass.f16 |= layout.store.f16;
-        self.bind(Role::C, true, self.window(Role::C, c.format), layout.store.element_bytes);
+        self.bind(Role::C, true, self.window(Role::C, c.format, &c.format.planes()[0]), layout.store.element_bytes);
     }
 
     pub(super) fn schedule(&mut self, groups: u64) {

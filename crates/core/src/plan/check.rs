@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::kernel::Role;
-use crate::problem::{Dimension, Format, Grouping, Operand, Problem};
+use crate::problem::{DType, Dimension, Format, Grouping, Operand, Problem};
+use crate::quant::QuantFormat;
 
 /// Largest M, N, K or batch: tile arithmetic in u32 must not wrap.
 const MAX_DIMENSION: u64 = 1 << 31;
@@ -41,9 +42,8 @@ pub fn check(problem: &Problem) -> Result<Problem> {
     if problem.epilogue.residual.is_some_and(|residual| residual.transposed) {
         return Err(Error::Strides("the residual must run along N, as C does".into()));
     }
-    if let Format::Quantized(format, _) = problem.b.format {
-        quantized(&problem.b, k, format.group_size())?;
-        format.supported()?;
+    if let Format::Quantized(format) = problem.b.format {
+        quantized(&problem.b, k, format)?;
     }
     let normal = normal(&checked);
     no_overlap(&normal)?;
@@ -63,8 +63,13 @@ pub(super) fn title(role: Role) -> &'static str {
 fn dense(name: &str, operand: &Operand) -> Result<()> {
     match operand.format {
         Format::Dense(_) => Ok(()),
-        Format::Quantized(format, _) => Err(Error::Unsupported(format!("{name} in {format}; only B may be quantized"))),
+        Format::Quantized(format) => Err(Error::Unsupported(format!("{name} in {format}; only B may be quantized"))),
     }
+}
+
+/// The type of an operand that [`check`] has found dense.
+pub(super) fn dense_type(operand: &Operand) -> DType {
+    operand.format.element().unwrap_or(DType::F32)
 }
 
 /// Elements from the start of the storage to the end of the operand; none where their bits pass 2^64.
@@ -78,7 +83,7 @@ pub(super) fn span(problem: &Problem, operand: &Operand, strides: &[(Dimension, 
 }
 
 fn storage(name: &'static str, operand: &Operand, span: Option<u64>) -> Result<()> {
-    if !operand.format.dtype().is_float() {
+    if operand.format.element().is_some_and(|dtype| !dtype.is_float()) {
         return Err(Error::Unsupported(format!("{name} in {}; products take f32, f16 and bf16", operand.format)));
     }
     let needed = span.ok_or_else(|| Error::Overflow(format!("{name} with these strides passes 2^58 elements")))?;
@@ -108,25 +113,19 @@ pub(super) fn normal(problem: &Problem) -> Problem {
     normal
 }
 
-/// Bytes of storage that `elements` take, to the next multiple of 4.
-pub(super) fn bytes(format: Format, elements: u64) -> u64 {
-    match format {
-        Format::Dense(dtype) => (elements * dtype.bytes()).next_multiple_of(4),
-        Format::Quantized(format, _) => (elements * format.bits()).div_ceil(32) * 4,
-    }
-}
-
-fn quantized(b: &Operand, k: u64, group: u64) -> Result<()> {
+/// B lies in whole blocks along K.
+fn quantized(b: &Operand, k: u64, format: QuantFormat) -> Result<()> {
+    let block = format.block();
     if !b.transposed {
-        return Err(Error::Unsupported("a quantized B must be stored [N,K], its groups along K".into()));
+        return Err(Error::Unsupported("a quantized B must be stored [N,K], its blocks along K".into()));
     }
-    if !k.is_multiple_of(group) {
-        return Err(Error::Shape(format!("K = {k} is not a multiple of the group size {group}")));
+    if !k.is_multiple_of(block) {
+        return Err(Error::Shape(format!("K = {k} is not a multiple of {block}, the block of {format}")));
     }
     for (name, value) in [("offset", b.offset), ("row stride", b.ld), ("batch stride", b.batch_stride)] {
-        if !value.is_multiple_of(group) {
+        if !value.is_multiple_of(block) {
             return Err(Error::Misaligned(format!(
-                "the {name} of a quantized B is {value}, not a multiple of its group size {group}"
+                "the {name} of a quantized B is {value}, not a multiple of {block}, the block of {format}"
             )));
         }
     }

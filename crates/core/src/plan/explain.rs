@@ -45,7 +45,11 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
         let _ = writeln!(out, "  parts     {}", files.collect::<Vec<_>>().join(" "));
         let bindings = pass.bindings.iter().map(|b| {
             let start = if b.start > 0 { format!(" from {}", b.start) } else { String::new() };
-            format!("{}:{} {}B{start}", b.role.binding(), b.role.name(), b.bytes)
+            let name = match b.role.plane() {
+                0 => b.role.name().to_owned(),
+                plane => format!("b {}", plan.problem.b.format.planes()[plane].name),
+            };
+            format!("{}:{name} {}B{start}", b.role.binding(), b.bytes)
         });
         let _ = writeln!(out, "  bindings  {}", bindings.collect::<Vec<_>>().join(", "));
     }

@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 use crate::kernel::{OperandDef, Params, Reject, Role};
 use crate::problem::{Operand, Problem};
 
+/// Bytes that mainloops of matrix units load at a time.
+const VECTOR_BYTES: u64 = 16;
+
 /// Packed operands start at multiples of so many bytes, which suit every device's bindings.
 const ALIGNMENT: u64 = 256;
 
@@ -50,7 +53,7 @@ impl Side {
 #[derive(Clone, Copy)]
 pub(super) struct Packing {
     loader: &'static OperandDef,
-    /// Elements in 16 bytes.
+    /// Elements in `VECTOR_BYTES`.
     vector: u64,
     entries: u64,
     lines: u64,
@@ -74,7 +77,7 @@ impl Packing {
         let k = side.k.next_multiple_of(bk);
         let (lines, width) = if side.along_k { (side.extent, k) } else { (k, side.extent.next_multiple_of(vector)) };
         let elements = u128::from(entries) * u128::from(lines) * u128::from(width);
-        let bytes = elements * u128::from(side.operand.format.dtype().bytes());
+        let bytes = elements * u128::from(VECTOR_BYTES / vector);
         if bytes > u32::MAX.into() {
             return Err(Reject(format!(
                 "{} packed takes {bytes} bytes, at most {} are addressed",

@@ -5,12 +5,12 @@
 //! that add to partial sums, which a split K leaves too, so that the epilogue and the rounding to C's type happen once.
 
 use super::build::{self, Layout, Window};
-use super::check::{bytes, span, title};
+use super::check::{span, title};
 use super::{Forced, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Library, Role, Variant};
-use crate::problem::{Dimension, Format, Grouping, Problem};
+use crate::problem::{Dimension, Grouping, Problem};
 use std::ops::Range;
 
 /// Passes beyond which a plan is of no use to anybody.
@@ -147,7 +147,9 @@ impl Cutter<'_> {
             for (role, operand, strides) in step.operands() {
                 let end = span(&problem, operand, &strides).unwrap_or(u64::MAX);
                 let Window { elements, .. } = build::window(operand, end, self.caps);
-                let bytes = bytes(operand.format, elements);
+                let planes =
+                    operand.format.planes().iter().map(|plane| plane.bytes_of(operand.format.block(), elements));
+                let bytes = planes.max().unwrap_or(0);
                 if too_large(bytes, elements) {
                     let dimension = longest(&problem, &strides);
                     return Some(Excess { operand: title(role), bytes, elements, dimension });
@@ -232,10 +234,7 @@ fn longest(problem: &Problem, strides: &[(Dimension, u64); 3]) -> Option<Dimensi
 
 /// What cannot be cut further along a dimension.
 fn granule(problem: &Problem, dimension: Dimension) -> u64 {
-    match (problem.b.format, dimension) {
-        (Format::Quantized(format, _), Dimension::K) => format.group_size(),
-        _ => 1,
-    }
+    if dimension == Dimension::K { problem.b.format.block() } else { 1 }
 }
 
 /// Where to cut an extent in two, about in the middle.

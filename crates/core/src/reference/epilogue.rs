@@ -37,7 +37,8 @@ fn logistic(x: f64) -> f64 {
 
 /// The result before its rounding to C's type, and the bound of the stored number.
 pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
-    let (epilogue, sums, output) = (&problem.epilogue, problem.accumulation(), problem.c.format.dtype());
+    let (epilogue, sums, output) =
+        (&problem.epilogue, problem.accumulation(), problem.c.format.element().unwrap_or(DType::F32));
     let (alpha, beta) = (f64::from(epilogue.alpha), f64::from(epilogue.beta));
     let (old, old_error) = terms.old.unwrap_or_default();
     let (bias, bias_error) = terms.bias.unwrap_or_default();

@@ -177,9 +177,5 @@ fn at(operand: &Operand, entry: u64, row: u64, col: u64) -> usize {
 
 /// By how much a `value` read from `format` changes when the device takes subnormals for zero.
 fn flushed(format: Format, value: f64) -> f64 {
-    let dtype = match format {
-        Format::Dense(dtype) => dtype,
-        Format::Quantized(..) => DType::F32,
-    };
-    convert::flushed(dtype, value)
+    convert::flushed(format.element().unwrap_or(DType::F32), value)
 }

@@ -7,6 +7,7 @@ use crate::storage::{Bound, Buffers, Storage};
 use crate::timing::{self, Method, Timing};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Plan};
+use tilewise_core::quant::quantize;
 use tilewise_core::{DType, DeviceClass, Error, Format, Grouping, Operand, Problem, Result, convert};
 
 /// Kernels whose estimate is beyond so many times the best are not tried.
@@ -24,8 +25,10 @@ const WARM_UP: f64 = 0.5;
 /// Operands are rotated among sets that together exceed any cache by far.
 const ROTATED_BYTES: f64 = 256e6;
 const MOST_SETS: usize = 16;
-/// Offsets are kept modulo this, a multiple of every vector and of every group of codes.
+/// Offsets are kept modulo this and the block of a format.
 const ALIGNMENT: u64 = 64;
+/// Random elements that are repeated.
+const SAMPLE_ELEMENTS: usize = 1 << 18;
 
 /// What was found.
 pub(super) struct Measured {
@@ -156,7 +159,7 @@ fn repetitions(once: Timing) -> usize {
 fn compact(problem: &Problem) -> Problem {
     let mut own = *problem;
     let move_up = |operand: &mut Operand| {
-        let before = operand.offset - operand.offset % ALIGNMENT;
+        let before = operand.offset - operand.offset % operand.format.block().next_multiple_of(ALIGNMENT);
         operand.offset -= before;
         operand.len = operand.len.saturating_sub(before);
     };
@@ -215,28 +218,30 @@ fn operands(context: &Context, problem: &Problem, contenders: &[Contender]) -> R
 /// Random contents of an operand: never zeros, which take less power, and nothing that overflows. Groups are of equal size.
 fn contents(problem: &Problem, role: Role, bytes: usize) -> Vec<u8> {
     let random = |format: Format| {
-        // One more than a power of two, so that rows differ when the block is repeated.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let words = (0..(1 << 18) + 1).map(|_| {
+        let mut word = || {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
             (state >> 32) as u32
-        });
+        };
+        let mut values =
+            |count: usize| -> Vec<f32> { (0..count).map(|_| (word() >> 8) as f32 / (1 << 23) as f32 - 1.0).collect() };
+        // One more than a power of two, so that rows differ when these contents are repeated.
+        let blocks = SAMPLE_ELEMENTS / format.block() as usize + 1;
         match format {
-            Format::Dense(dtype) => {
-                let values: Vec<f32> = words.map(|word| (word >> 8) as f32 / (1 << 23) as f32 - 1.0).collect();
-                convert::encode(dtype, &values)
+            Format::Dense(dtype) => convert::encode(dtype, &values(blocks)),
+            Format::Quantized(format) => {
+                let weights = values(blocks * format.block() as usize);
+                let made = quantize(&weights, blocks, format.block() as usize, format);
+                made.expect("every format holds numbers between -1 and 1").planes()[role.plane()].clone()
             }
-            Format::Quantized(..) => words.flat_map(u32::to_le_bytes).collect(),
         }
     };
-    let dense = |format: Format| random(Format::Dense(format.dtype()));
     let epilogue = &problem.epilogue;
     let block = match role {
         Role::A => random(problem.a.format),
-        Role::B => random(problem.b.format),
-        Role::BScales | Role::BBiases => dense(problem.b.format),
+        role if Role::B_PLANES.contains(&role) => random(problem.b.format),
         Role::C => random(problem.c.format),
         Role::Bias => epilogue.bias.map_or(Vec::new(), |bias| random(bias.operand.format)),
         Role::Residual => epilogue.residual.map_or(Vec::new(), |residual| random(residual.format)),
@@ -244,7 +249,7 @@ fn contents(problem: &Problem, role: Role, bytes: usize) -> Vec<u8> {
             let Grouping::RaggedM { groups } = problem.grouping else { return Vec::new() };
             return (1..=groups).flat_map(|group| ((group * problem.m / groups) as u32).to_le_bytes()).collect();
         }
-        Role::Params | Role::Scratch | Role::Packed => random(Format::Dense(DType::F32)),
+        _ => random(Format::Dense(DType::F32)),
     };
     let mut all = block.repeat(bytes.div_ceil(block.len()));
     all.truncate(bytes);

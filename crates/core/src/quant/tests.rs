@@ -1,0 +1,142 @@
+//! Tests of every format by its definition, and of the affine ones by name.
+
+use super::*;
+use crate::{DType, Error, convert};
+
+/// Numbers that look random.
+fn random() -> impl FnMut() -> u32 {
+    let mut state = 0x9e37_79b9_u32;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state
+    }
+}
+
+fn waves(count: usize) -> Vec<f32> {
+    (0..count).map(|i| (i as f32 * 0.7).sin() + 0.3).collect()
+}
+
+fn affine(scales: DType) -> QuantFormat {
+    QuantFormat::affine(4, 64, scales).unwrap()
+}
+
+#[test]
+fn every_row_is_complete() {
+    let mut names = std::collections::HashSet::new();
+    for format in QuantFormat::all() {
+        let FormatDef { name, family, block, planes, codec, .. } = format.def();
+        assert!(names.insert(name) && !family.is_empty(), "{name}");
+        assert_eq!(name.parse::<QuantFormat>().as_ref(), Ok(&format));
+        assert!((1..=4).contains(&planes.len()), "{name} has {} planes", planes.len());
+        for plane in *planes {
+            assert!(plane.bytes > 0 && plane.bytes.is_multiple_of(plane.of.bytes()), "{name}: {plane:?}");
+        }
+        let [n, k] = [3, 2 * *block as usize];
+        let sizes = format.sizes(n, k).unwrap();
+        assert!(sizes.iter().zip(*planes).all(|(size, plane)| *size as u64 == 6 * plane.bytes), "{name}");
+
+        // Integers are what they say, and not all the same.
+        let mut random = random();
+        let planes = format.encode_blocks(6, |_, block| Ok(codec.integers(&mut random, block))).unwrap();
+        let integers = Quantized::from_planes(format, n, k, planes).unwrap();
+        let values = dequantize(&integers);
+        assert!(values.iter().all(|v| [-1.0, 0.0, 1.0].contains(v)), "{name}: {values:?}");
+        assert!([-1.0, 1.0].iter().all(|v| values.contains(v)), "{name}");
+
+        // What is encoded is decoded again, to within the largest step that a block may have; and again the
+        // same when it is encoded once more.
+        let weights = waves(n * k);
+        let quantized = quantize(&weights, n, k, format).unwrap();
+        let restored = dequantize(&quantized);
+        let most = weights.iter().fold(0f32, |most, w| most.max(w.abs()));
+        let worst = weights.iter().zip(&restored).map(|(w, r)| (w - r).abs()).fold(0f32, f32::max);
+        assert!(worst > 0.0 && worst < 0.2 * most, "{name}: {worst}");
+
+        // Errors are small and cover a value's own rounding.
+        for (w, error) in restored.iter().zip(quantized.weight_error()) {
+            assert!(error >= 0.0 && error <= 1e-6 * f64::from(w.abs()).max(1.0), "{name}: {w} within {error}");
+        }
+    }
+}
+
+#[test]
+fn every_format_refuses_what_does_not_fit() {
+    for format in QuantFormat::all() {
+        let block = format.block() as usize;
+        let refuse = |weights: &[f32], n, k| quantize(weights, n, k, format).unwrap_err();
+        let short = refuse(&vec![0.0; block - 1], 1, block - 1).to_string();
+        assert!(short.contains(&format!("K = {} is not a multiple of {block}", block - 1)), "{short}");
+        assert!(matches!(refuse(&vec![0.0; block], 2, block), Error::Shape(_)));
+        assert!(matches!(refuse(&[], usize::MAX, block), Error::Overflow(_)));
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut weights = vec![0.0; 3 * block];
+            weights[block + 6] = bad;
+            let place = format!("{} (row 1, column 6)", block + 6);
+            assert!(matches!(refuse(&weights, 3, block), Error::Value(text) if text.contains(&place)));
+        }
+        let planes: Vec<_> = format.planes().iter().map(|plane| vec![0; 4 * plane.bytes as usize]).collect();
+        assert!(Quantized::from_planes(format, 2, 2 * block, planes.clone()).is_ok());
+        let without = planes[1..].to_vec();
+        assert!(matches!(Quantized::from_planes(format, 2, 2 * block, without), Err(Error::Shape(_))));
+        for (i, plane) in format.planes().iter().enumerate() {
+            let mut planes = planes.clone();
+            planes[i].pop();
+            let refused = Quantized::from_planes(format, 2, 2 * block, planes);
+            assert!(matches!(refused, Err(Error::Shape(text)) if text.contains(plane.name)));
+        }
+        for (n, k) in [(0, block), (0, 0), (3, 0)] {
+            assert!(dequantize(&quantize(&[], n, k, format).unwrap()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn codes_of_any_width() {
+    for bits in 1..=8 {
+        let codes: Vec<u32> = (0..64).map(|i| i * 37 & ((1 << bits) - 1)).collect();
+        let mut bytes = vec![0xff; 8 * bits as usize];
+        bits::write_codes(&mut bytes, bits, codes.iter().copied());
+        assert_eq!(bits::read_codes(&bytes, bits).collect::<Vec<_>>(), codes, "{bits} bits");
+    }
+    assert_eq!(bits::read_codes(&[0x21, 0x43], 4).collect::<Vec<_>>(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_ramp_is_exact_with_a_negative_scale() {
+    let ramp: Vec<f32> = (0..64).map(|i| (i % 16) as f32).collect();
+    let q = quantize(&ramp, 1, 64, affine(DType::F32)).unwrap();
+    assert_eq!(q.planes()[0][..4], 0x89ab_cdef_u32.to_le_bytes());
+    assert_eq!((&q.planes()[1][..], &q.planes()[2][..]), (&(-1f32).to_le_bytes()[..], &15f32.to_le_bytes()[..]));
+    assert_eq!(dequantize(&q), ramp);
+}
+
+#[test]
+fn weight_error_covers_fused_and_exact_arithmetic() {
+    let q = quantize(&waves(256), 2, 128, affine(DType::F32)).unwrap();
+    let numbers = |plane: usize| convert::decode_exact(DType::F32, &q.planes()[plane]);
+    let (scales, biases) = (numbers(1), numbers(2));
+    let codes = bits::read_codes(&q.planes()[0], 4).enumerate();
+    let fused: Vec<f32> = codes.map(|(i, code)| scales[i / 64].mul_add(code as f32, biases[i / 64])).collect();
+    let unfused = dequantize(&q);
+    assert_ne!(fused, unfused);
+    for ((f, u), error) in fused.iter().zip(&unfused).zip(q.weight_error()) {
+        assert!(f64::from(f - u).abs() <= error && error < 1e-6, "{f} and {u} within {error}");
+    }
+    // Scales that f16 holds as subnormals may be read as zero.
+    let tiny: Vec<f32> = (0..64).map(|i| (i % 16) as f32 * 2f32.powi(-20)).collect();
+    let q = quantize(&tiny, 1, 64, affine(DType::F16)).unwrap();
+    assert!(dequantize(&q).iter().zip(q.weight_error()).all(|(w, error)| f64::from(w.abs()) <= error));
+}
+
+#[test]
+fn scales_beyond_their_type_are_refused_by_name() {
+    let mut wide = [f32::MAX; 64];
+    wide[1] = f32::MIN;
+    assert!(matches!(quantize(&wide, 1, 64, affine(DType::F32)), Err(Error::Value(_))));
+    let refused = quantize(&[1e6; 64], 1, 64, affine(DType::F16));
+    assert!(matches!(refused, Err(Error::Value(text)) if text.contains("range of f16")));
+    let unknown = QuantFormat::affine(4, 64, DType::I32);
+    assert!(matches!(unknown, Err(Error::Unsupported(text)) if text.contains("i32") && text.contains("g64-f16")));
+}

@@ -1,0 +1,91 @@
+// Operand in affine codes of 4 or 8 bits, in groups along K (MLX): element = scale · code + bias. The first code of a word
+// lies in its lowest bits; a scale and a bias per group, in f32, f16 or bf16. Rows are whole groups, so the linear index gives
+// word and group.
+
+const X_BINDING: u32 = 2u; //param
+const X_BINDING_1: u32 = 7u; //param
+const X_BINDING_2: u32 = 8u; //param
+const X_BITS: u32 = 4u; //param
+const X_BLOCK: u32 = 64u; //param
+// Of scales and biases: 0 for f32, 1 for f16, 2 for bf16.
+const X_SCALE: u32 = 0u; //param
+
+const X_CODES: u32 = 32u / X_BITS;
+const X_MASK: u32 = (1u << X_BITS) - 1u;
+const X_SHIFTS: vec4<u32> = vec4<u32>(0u, X_BITS, 2u * X_BITS, 3u * X_BITS);
+
+@group(0) @binding(X_BINDING) var<storage, read> x_codes: array<u32>;
+@group(0) @binding(X_BINDING_1) var<storage, read> x_scales: array<u32>;
+@group(0) @binding(X_BINDING_2) var<storage, read> x_biases: array<u32>;
+
+fn x_scale_bias(group: u32) -> vec2<f32> {
+    if X_SCALE != 0u {
+        let word = group / 2u;
+        let lane = group % 2u;
+        return vec2<f32>(widen(x_scales[word], X_SCALE == 2u)[lane], widen(x_biases[word], X_SCALE == 2u)[lane]);
+    }
+    return vec2<f32>(bitcast<f32>(x_scales[group]), bitcast<f32>(x_biases[group]));
+}
+
+// Code i and those after it in its word, from the lowest bit on.
+fn x_codes_from(i: u32) -> u32 {
+    return x_codes[i / X_CODES] >> (i % X_CODES * X_BITS);
+}
+
+// The four codes in the lowest bits of a word.
+fn x_four(word: u32) -> vec4<f32> {
+    return vec4<f32>((vec4<u32>(word) >> X_SHIFTS) & vec4<u32>(X_MASK));
+}
+
+fn x_load(i: u32) -> f32 {
+    let affine = x_scale_bias(i / X_BLOCK);
+    return affine.x * f32(x_codes_from(i) & X_MASK) + affine.y;
+}
+
+struct x_raw4 {
+    codes: u32,
+    affine: vec2<f32>,
+}
+
+// i is a multiple of 4: four codes never straddle a word or a group.
+fn x_fetch4(i: u32, n: u32) -> x_raw4 {
+    return x_raw4(x_codes_from(i), x_scale_bias(i / X_BLOCK));
+}
+
+fn x_decode4(raw: x_raw4) -> vec4<f32> {
+    return raw.affine.x * x_four(raw.codes) + raw.affine.y;
+}
+
+fn x_load4(i: u32) -> vec4<f32> {
+    return x_decode4(x_fetch4(i, 4u));
+}
+
+// n is 0 or 4.
+fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
+    if n == 0u {
+        return vec4<f32>();
+    }
+    return x_load4(i);
+}
+
+// Two words of four codes each, scale and bias. Four codes of 4 bits are half a word: then the first word has all eight.
+alias X_Eight = vec4<u32>;
+
+// i is a multiple of 8; n is 8, since rows are whole groups.
+fn x_load8(i: u32, n: u32) -> X_Eight {
+    let first = i / X_CODES;
+    var high = 0u;
+    if X_BITS == 8u {
+        high = x_codes[first + 1u];
+    }
+    return vec4<u32>(x_codes[first], high, bitcast<vec2<u32>>(x_scale_bias(i / X_BLOCK)));
+}
+
+fn x_widen8(eight: X_Eight) -> mat2x4<f32> {
+    var high = eight.y;
+    if X_BITS == 4u {
+        high = eight.x >> 16u;
+    }
+    let affine = bitcast<vec2<f32>>(eight.zw);
+    return mat2x4<f32>(affine.x * x_four(eight.x) + affine.y, affine.x * x_four(high) + affine.y);
+}
