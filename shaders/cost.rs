@@ -3,7 +3,7 @@
 
 use crate::mainloops::constant;
 use tilewise_core::kernel::Variant;
-use tilewise_core::{Caps, DType, DeviceClass, Format, Grouping, Problem};
+use tilewise_core::{Caps, DType, DeviceClass, Format, Problem};
 
 pub(crate) fn naive_cost(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     tiled(
@@ -97,12 +97,8 @@ const SEEN: f64 = 0.8;
 
 /// Tiles of C; a ragged product may end each group in a tile that is not full, and does so by half on average.
 fn tiles(problem: &Problem, variant: &Variant) -> f64 {
-    let rows = problem.m.div_ceil(u64::from(variant.bm)) as f64;
     let columns = problem.n.div_ceil(u64::from(variant.bn)) as f64;
-    match problem.grouping {
-        Grouping::Batched => rows * columns * problem.batch as f64,
-        Grouping::RaggedM { groups } => (rows + 0.5 * groups as f64) * columns,
-    }
+    problem.grouping.expected_tiles_m(problem.m, problem.batch, variant.bm.into()) * columns
 }
 
 /// Bytes that must move at least once: A, B and C.

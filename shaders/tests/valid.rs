@@ -77,7 +77,7 @@ fn texts() -> HashMap<String, (Pass, Problem)> {
                             pad: None,
                             splits: Some(splits),
                         };
-                        let may_split = kernel.splits && problem.grouping == Grouping::Batched;
+                        let may_split = kernel.splits && problem.grouping.may_split_k();
                         if splits > 1 && !may_split {
                             continue;
                         }

@@ -4,7 +4,7 @@
 use crate::failure::{Failure, Result};
 use crate::progress;
 use std::ops::Range;
-use tilewise_core::problem::{DType, Grouping, Operand, Problem};
+use tilewise_core::problem::{DType, Grouping, Operand, Problem, Segment};
 use tilewise_core::reference::{Inputs, reference};
 
 /// Rows of C that are computed at a time: enough that gathering B once per block costs little beside the sums.
@@ -87,16 +87,8 @@ fn blocks(problem: &Problem, offsets: &[u32]) -> Vec<Block> {
             blocks.push(Block { entry, b_entry, rows: start..(start + BLOCK_ROWS).min(rows.end) });
         }
     };
-    match problem.grouping {
-        Grouping::Batched => (0..problem.batch).for_each(|entry| split(entry, entry, 0..problem.m)),
-        Grouping::RaggedM { .. } => {
-            let mut start = 0;
-            for (group, &end) in (0..).zip(offsets) {
-                let end = u64::from(end).clamp(start, problem.m);
-                split(0, group, start..end);
-                start = end;
-            }
-        }
+    for Segment { entry, group, rows } in problem.grouping.segments(problem.m, problem.batch, offsets) {
+        split(entry, group, rows);
     }
     blocks
 }

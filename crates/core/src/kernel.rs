@@ -4,7 +4,7 @@
 //! ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`, next to the files they name.
 
 use crate::caps::{Caps, CoopMatrix};
-use crate::problem::{DType, Format, Problem};
+use crate::problem::{DType, Format, Grouping, Problem};
 
 /// The numbers that a kernel receives in its uniform buffer. WGSL's `Params` has the same fields in the same order; a test
 /// compares them by reflection.
@@ -322,14 +322,8 @@ pub struct StoreDef {
 pub struct ScheduleDef {
     /// Its file.
     pub file: &'static str,
-    /// Whether it serves this grouping.
-    pub accepts: fn(&Problem) -> bool,
-    /// Upper bound on the tiles along M for a tile of `bm` rows.
-    pub tiles_m: fn(&Problem, bm: u64) -> u64,
-    /// Whether every tile starts at a row that is a multiple of `bm`.
-    pub aligned_rows: bool,
-    /// Whether it reads the group offsets.
-    pub offsets: bool,
+    /// Whether it serves this grouping, which says the rest: tiles, operands, segments.
+    pub serves: fn(Grouping) -> bool,
 }
 
 /// All tables: what `plan` walks.

@@ -7,6 +7,7 @@ pub mod caps;
 pub mod convert;
 
 pub mod error;
+mod grouping;
 pub mod kernel;
 pub mod plan;
 pub mod problem;
@@ -17,5 +18,5 @@ pub use caps::{Caps, CoopMatrix, DeviceClass};
 pub use error::{Error, Result};
 pub use kernel::{KernelDef, Params, Reject, Variant};
 pub use plan::{Choice, Cut, Pass, Plan, explain, plan};
-pub use problem::{Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Problem};
+pub use problem::{Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Problem, Segment};
 pub use quant::QuantFormat;

@@ -19,7 +19,7 @@ pub use ranges::Cut;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, KernelDef, Language, Library, Params, Reject, Role, Variant};
-use crate::problem::{Grouping, Problem};
+use crate::problem::Problem;
 use peel::Peeled;
 use ranges::Piece;
 
@@ -276,7 +276,7 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
         };
         let parts = peeled.unwrap_or_else(|| vec![Peeled { piece: *piece, candidate, cost }]);
         for (index, Peeled { piece, candidate, cost }) in parts.into_iter().enumerate() {
-            let built = build::build(&piece, problem.entries(), caps, candidate.choice(cost), &candidate)?;
+            let built = build::build(&piece, problem.grouping, caps, candidate.choice(cost), &candidate)?;
             let choice = built.choice;
             plan.passes.extend(built.passes);
             plan.scratch_bytes = plan.scratch_bytes.max(built.scratch_bytes);
@@ -371,7 +371,7 @@ fn split_counts(
     }
     let mut counts = vec![1];
     let problem = &piece.step(0);
-    if kernel.splits && problem.grouping == Grouping::Batched {
+    if kernel.splits && problem.grouping.may_split_k() {
         let tiles = problem.m.div_ceil(variant.bm.into()) * problem.n.div_ceil(variant.bn.into());
         let wanted = 4 * caps.rates().cores as u64;
         let mut splits = 2;
@@ -407,7 +407,7 @@ fn verdict(
     if let Some(unit) = variant.unit {
         unit.serves(problem, caps)?;
     }
-    if splits > 1 && !(kernel.splits && problem.grouping == Grouping::Batched) {
+    if splits > 1 && !(kernel.splits && problem.grouping.may_split_k()) {
         return Err(Reject(format!("K cannot be split ({splits} parts) under this kernel and grouping")));
     }
     // Ranges of K after the first may have to be packed where that one need not.

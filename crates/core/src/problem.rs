@@ -2,6 +2,7 @@
 //!
 //! C\[M,N\] = epilogue(alpha · A\[M,K\] · B\[K,N\] + beta · C), once per batch entry or group.
 
+pub use crate::grouping::{Grouping, Segment};
 use crate::kernel::Role;
 use crate::quant::{Plane, QuantFormat, Stored};
 use std::ops::Range;
@@ -162,19 +163,6 @@ impl Operand {
     }
 }
 
-/// How the rows of A and C are split among the entries of B.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Grouping {
-    /// `Problem::batch` independent products, one entry each of A, B and C.
-    Batched,
-    /// Rows `offsets[g-1] .. offsets[g]` of A and C (row 0 on for g = 0) are multiplied by entry g of B. The `groups` offsets are
-    /// cumulative ends, u32, on the device. Rows from the last offset on are left untouched.
-    RaggedM {
-        /// Number of groups.
-        groups: u64,
-    },
-}
-
 /// Function applied after the bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Activation {
@@ -331,12 +319,11 @@ impl Problem {
             operand.offset += strides.map(|(_, stride)| range.start * stride).sum::<u64>();
         }
         let extent = range.end - range.start;
-        match (dimension, &mut part.grouping) {
-            (Dimension::Entries, Grouping::Batched) => part.batch = extent,
-            (Dimension::Entries, Grouping::RaggedM { groups }) => *groups = extent,
-            (Dimension::M, _) => part.m = extent,
-            (Dimension::N, _) => part.n = extent,
-            (Dimension::K, _) => part.k = extent,
+        match dimension {
+            Dimension::Entries => part.grouping.cut(&mut part.batch, extent),
+            Dimension::M => part.m = extent,
+            Dimension::N => part.n = extent,
+            Dimension::K => part.k = extent,
         }
         part
     }
@@ -353,11 +340,11 @@ impl Problem {
 
     /// The operands there are, each with its strides: along its entries, rows and columns.
     pub(crate) fn operands(&mut self) -> impl Iterator<Item = (Role, &mut Operand, [(Dimension, u64); 3])> {
-        let batched = self.grouping == Grouping::Batched;
+        let has_entries = self.grouping.has_entries();
         let matrix = move |role, operand: &Operand, rows, cols| {
             let (row, col) = if operand.transposed { (1, operand.ld) } else { (operand.ld, 1) };
-            // The rows of a grouped product are those of all groups: only B and the bias have entries.
-            let entry = if batched || role == Role::B { operand.batch_stride } else { 0 };
+            // Groups that share the rows of one entry have entries of B and the bias only.
+            let entry = if has_entries || role == Role::B { operand.batch_stride } else { 0 };
             [(Dimension::Entries, entry), (rows, row), (cols, col)]
         };
         let Problem { a, b, c, epilogue: Epilogue { bias, residual, .. }, .. } = self;
@@ -385,10 +372,7 @@ impl Problem {
 
     /// Entries of B: the batch, or the number of groups.
     pub fn entries(&self) -> u64 {
-        match self.grouping {
-            Grouping::Batched => self.batch,
-            Grouping::RaggedM { groups } => groups,
-        }
+        self.grouping.entries(self.batch)
     }
 
     /// `NN`, `NT`, `TN` or `TT`: the transposes of A and B.

@@ -2,7 +2,7 @@
 
 use crate::mainloops;
 use tilewise_core::kernel::{Constant, KernelDef, Kit, Language, Library, OperandDef, ScheduleDef, StoreDef};
-use tilewise_core::{Caps, DType, Format, Grouping, Problem};
+use tilewise_core::{Caps, DType, Format, Grouping};
 
 /// Every kernel in MSL.
 pub const KERNELS: &[KernelDef] = mainloops::KERNELS;
@@ -96,19 +96,6 @@ const STORES: &[StoreDef] = &[
 ];
 
 const SCHEDULES: &[ScheduleDef] = &[
-    ScheduleDef {
-        file: "schedule/batched.metal",
-        accepts: |problem| matches!(problem.grouping, Grouping::Batched),
-        tiles_m: |problem, bm| problem.m.div_ceil(bm),
-        aligned_rows: true,
-        offsets: false,
-    },
-    ScheduleDef {
-        file: "schedule/ragged.metal",
-        accepts: |problem| matches!(problem.grouping, Grouping::RaggedM { .. }),
-        // Each group may end in a tile that is not full.
-        tiles_m: |problem: &Problem, bm| problem.m.div_ceil(bm) + problem.entries(),
-        aligned_rows: false,
-        offsets: true,
-    },
+    ScheduleDef { file: "schedule/batched.metal", serves: |grouping| matches!(grouping, Grouping::Batched) },
+    ScheduleDef { file: "schedule/ragged.metal", serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }) },
 ];

@@ -5,7 +5,7 @@ use crate::gemm::Bundle;
 use crate::memory;
 use crate::storage::Storage;
 use tilewise_core::kernel::Role;
-use tilewise_core::{Activation, Axis, DType, Error, Format, Grouping, Operand, Problem, Result};
+use tilewise_core::{Activation, Axis, DType, Error, Format, Operand, Problem, Result, Segment};
 
 /// An operand widened to f32: index i of the storage is element i.
 struct Widened {
@@ -29,7 +29,7 @@ impl Widened {
 /// Runs a problem that the planner has accepted, so that every element lies inside its storage.
 pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let problem = &bundle.problem;
-    let Problem { m, n, batch, .. } = *problem;
+    let Problem { m, n, .. } = *problem;
     let dtype = problem.c.format.element().ok_or_else(|| Error::Unsupported("a quantized C".into()))?;
     let a = widen(bundle, Role::A, &problem.a)?;
     let b = widen(bundle, Role::B, &problem.b)?;
@@ -38,49 +38,36 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let residual = epilogue.residual.map(|residual| widen(bundle, Role::Residual, &residual)).transpose()?;
     let mut c = storage(bundle, Role::C)?.host_mut()?;
     let mut sums = memory::filled((m * n) as usize, 0f32)?;
-    let rows = segments(bundle)?;
-    for entry in 0..batch {
-        for &(group, start, end) in &rows {
-            let group = group.unwrap_or(entry);
-            product(&a, &b, problem, [entry, group], start..end, &mut sums);
-            for row in start..end {
-                for col in 0..n {
-                    let at = problem.c.offset + entry * problem.c.batch_stride + row * problem.c.ld + col;
-                    let mut y = epilogue.alpha * sums[(row * n + col) as usize];
-                    if epilogue.beta != 0.0 {
-                        y += epilogue.beta * load(&c, dtype, at);
-                    }
-                    if let (Some(bias), Some(vector)) = (epilogue.bias, &bias) {
-                        y += vector.at(group, if bias.axis == Axis::N { col } else { row }, 0);
-                    }
-                    y = activate(epilogue.activation, y);
-                    if let Some(residual) = &residual {
-                        y += residual.at(entry, row, col);
-                    }
-                    store(&mut c, dtype, at, y);
+    for Segment { entry, group, rows } in segments(bundle)? {
+        product(&a, &b, problem, [entry, group], rows.clone(), &mut sums);
+        for row in rows {
+            for col in 0..n {
+                let at = problem.c.offset + entry * problem.c.batch_stride + row * problem.c.ld + col;
+                let mut y = epilogue.alpha * sums[(row * n + col) as usize];
+                if epilogue.beta != 0.0 {
+                    y += epilogue.beta * load(&c, dtype, at);
                 }
+                if let (Some(bias), Some(vector)) = (epilogue.bias, &bias) {
+                    y += vector.at(group, if bias.axis == Axis::N { col } else { row }, 0);
+                }
+                y = activate(epilogue.activation, y);
+                if let Some(residual) = &residual {
+                    y += residual.at(entry, row, col);
+                }
+                store(&mut c, dtype, at, y);
             }
         }
     }
     Ok(())
 }
 
-/// Segments of rows, each with its entry of B; one segment of all rows, with the entry of the batch, when there are no groups.
-fn segments(bundle: &Bundle<'_>) -> Result<Vec<(Option<u64>, u64, u64)>> {
-    let m = bundle.problem.m;
-    let Grouping::RaggedM { groups } = bundle.problem.grouping else { return Ok(vec![(None, 0, m)]) };
-    if groups == 0 {
-        return Ok(Vec::new());
+/// Rows, each with its entries of A and B.
+fn segments(bundle: &Bundle<'_>) -> Result<Vec<Segment>> {
+    let Problem { m, batch, grouping, .. } = bundle.problem;
+    match grouping.operands().next() {
+        Some((role, elements)) if elements > 0 => Ok(grouping.segments(m, batch, &storage(bundle, role)?.host()?)),
+        _ => Ok(grouping.segments(m, batch, &[])),
     }
-    let ends = storage(bundle, Role::Offsets)?.host()?;
-    let mut start = 0;
-    let segment = |(group, &end): (usize, &u32)| {
-        let end = u64::from(end).clamp(start, m);
-        let segment = (Some(group as u64), start, end);
-        start = end;
-        segment
-    };
-    Ok(ends.iter().take(groups as usize).enumerate().map(segment).collect())
 }
 
 /// Rows `rows` of one entry's product, to the same rows of `sums` \[M,N\].

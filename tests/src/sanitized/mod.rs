@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Part, Pass};
-use tilewise_core::{Axis, Caps, Grouping, Plan, convert, plan};
+use tilewise_core::{Axis, Caps, Plan, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::assemble_with;
 
@@ -294,7 +294,7 @@ impl Job {
             Role::Scratch => {
                 let [m, n, copies] = [pass.params.m, pass.params.n, pass.params.entries].map(u64::from);
                 let row = 4 * n.next_multiple_of(4);
-                let batched = problem.grouping == Grouping::Batched;
+                let batched = problem.grouping.has_entries();
                 let part = m * row * if batched { copies } else { 1 };
                 let parts = if binding.writable { pass.params.splits } else { pass.params.parts };
                 // A piece of a grouped product leaves out rows whose groups belong to another.
@@ -351,11 +351,10 @@ impl Job {
 
     /// Rows of A and C that belong to anybody: those up to the last end of a group.
     fn rows(&self) -> u64 {
-        let m = self.plan.problem.m;
-        match &self.prepared.case.groups {
-            None => m,
-            Some(groups) => groups.ends.iter().fold(0, |start, &end| u64::from(end).clamp(start, m)),
-        }
+        let (problem, groups) = (&self.plan.problem, &self.prepared.case.groups);
+        let ends = groups.as_ref().map_or(&[][..], |groups| &groups.ends);
+        let segments = problem.grouping.segments(problem.m, problem.batch, ends);
+        segments.iter().map(|segment| segment.rows.end).max().unwrap_or(0)
     }
 
     /// The elements of an operand, of `rows` rows if it is A or goes with C.

@@ -8,7 +8,7 @@ use super::{Candidate, Choice, Pass, check};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Kit, OperandDef, Params, Reject, Role, ScheduleDef, StoreDef, Variant};
-use crate::problem::{DType, Format, Operand, Problem};
+use crate::problem::{DType, Format, Grouping, Operand, Problem};
 
 /// The label of finishing passes.
 const FINISH: &str = "finish";
@@ -84,7 +84,7 @@ pub(super) fn layout(
     let schedule = kit
         .schedules
         .iter()
-        .find(|schedule| (schedule.accepts)(&problem))
+        .find(|schedule| (schedule.serves)(problem.grouping))
         .ok_or_else(|| Reject(format!("no schedule for {:?}", problem.grouping)))?;
     let mut windows = [Window::default(); Role::COUNT];
     let whole = problem;
@@ -94,7 +94,7 @@ pub(super) fn layout(
         operand.offset -= windows[role as usize].start;
     }
     let problem = &problem;
-    let tiles_m = (schedule.tiles_m)(problem, variant.bm.into());
+    let tiles_m = problem.grouping.tiles_m(problem.m, variant.bm.into());
     let tiles_n = problem.n.div_ceil(variant.bn.into());
     let bk = u64::from(variant.bk);
     let k_split = piece.k_step.div_ceil(splits).next_multiple_of(bk).max(bk);
@@ -105,7 +105,7 @@ pub(super) fn layout(
     // With K = 0 there is no element of A or B to bind.
     let present = problem.k > 0;
     // Where the storage of an operand runs along the tile, vectors must not straddle the tile's start either.
-    let row_step = if schedule.aligned_rows { variant.bm.into() } else { 1 };
+    let row_step = if problem.grouping.has_aligned_rows() { variant.bm.into() } else { 1 };
     let a_step = if problem.a.transposed { row_step } else { 0 };
     let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
     let sides = Side::both(problem);
@@ -130,7 +130,7 @@ pub(super) fn layout(
     let planes = |fetch: Option<Fetch>, operand: &Operand| fetch.map_or(0, |_| operand.format.planes().len() as u64);
     let operands = planes(a, &problem.a) + planes(b, &problem.b);
     let ends = u64::from(bias.is_some()) + u64::from(residual.is_some()) + 1;
-    let offsets = u64::from(schedule.offsets);
+    let offsets = problem.grouping.operands().count() as u64;
     let storage_buffers = if two_passes { (operands + 1).max(ends + 1) } else { operands + ends } + offsets;
     let scratch_bytes = if two_passes {
         let row = problem.n.next_multiple_of(4);
@@ -180,8 +180,14 @@ pub(super) struct Built {
     pub(super) packed_bytes: u64,
 }
 
-/// The passes of one kernel. `groups` are those of the whole product.
-pub(super) fn build(piece: &Piece, groups: u64, caps: &Caps, choice: Choice, candidate: &Candidate) -> Result<Built> {
+/// The passes of one kernel. `whole` is the grouping of the whole product.
+pub(super) fn build(
+    piece: &Piece,
+    whole: Grouping,
+    caps: &Caps,
+    choice: Choice,
+    candidate: &Candidate,
+) -> Result<Built> {
     let layout = |step| {
         layout(piece, step, caps, candidate.kernel.kit, &candidate.variant, candidate.splits)
             .map_err(|reject| Error::NoKernel(reject.0))
@@ -197,20 +203,20 @@ pub(super) fn build(piece: &Piece, groups: u64, caps: &Caps, choice: Choice, can
             }
         }
         packed_bytes = packed_bytes.max(layout.packed_bytes);
-        passes.push(mainloop(piece, groups, caps, &layout, candidate));
+        passes.push(mainloop(piece, whole, caps, &layout, candidate));
     }
     if first.two_passes {
-        passes.push(finish(piece, groups, caps, &first)?);
+        passes.push(finish(piece, whole, caps, &first)?);
     }
     Ok(Built { choice, passes, scratch_bytes: first.scratch_bytes, packed_bytes })
 }
 
-fn mainloop(piece: &Piece, groups: u64, caps: &Caps, layout: &Layout, candidate: &Candidate) -> Pass {
+fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candidate: &Candidate) -> Pass {
     let (kernel, variant, problem, kit) = (candidate.kernel, &candidate.variant, &layout.problem, layout.kit);
     let label = format!("{}/{}", kernel.name, variant.name);
     let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem);
     let mut builder = Builder::new(label, params(piece, layout), variant.threads, workgroup_bytes, layout);
-    builder.schedule(groups);
+    builder.schedule(whole);
     if let Some(unit) = variant.unit {
         builder.unit(unit);
     }
@@ -253,10 +259,10 @@ fn mainloop(piece: &Piece, groups: u64, caps: &Caps, layout: &Layout, candidate:
 }
 
 /// The pass that adds up the parts of K: by tiles as mainloops have them, or by words where rows of C share them.
-fn finish(piece: &Piece, groups: u64, caps: &Caps, layout: &Layout) -> Result<Pass> {
+fn finish(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout) -> Result<Pass> {
     let (problem, kit) = (&layout.problem, layout.kit);
     let [bm, bn] = kit.finish_tile;
-    let tiles_m = (layout.schedule.tiles_m)(problem, bm.into());
+    let tiles_m = problem.grouping.tiles_m(problem.m, bm.into());
     let tiles_n = problem.n.div_ceil(bn.into());
     let end = layout.windows[Role::C as usize].elements;
     let words = end.div_ceil(2) - problem.c.offset / 2;
@@ -279,7 +285,7 @@ fn finish(piece: &Piece, groups: u64, caps: &Caps, layout: &Layout) -> Result<Pa
         return Err(Error::NoKernel(format!("the finishing pass needs {workgroups} workgroups, {allowed} allowed")));
     }
     let mut builder = Builder::new(FINISH.into(), params, threads, 0, layout);
-    builder.schedule(groups);
+    builder.schedule(whole);
     builder.part(kit.parts, None, vec![("AHEAD", layout.parts.next_power_of_two().min(MAX_AHEAD) as u32)]);
     builder.bind(Role::Scratch, false, [0, layout.scratch_bytes], 16);
     builder.epilogue();

@@ -5,7 +5,7 @@ use super::pack::{Packing, Side};
 use super::{Binding, Part, Pass, check};
 use crate::caps::Caps;
 use crate::kernel::{Constant, Language, OperandDef, Params, Role, Unit};
-use crate::problem::{Activation, Axis, DType, Format, Operand, Problem};
+use crate::problem::{Activation, Axis, DType, Format, Grouping, Operand, Problem};
 use crate::quant::Plane;
 
 /// The constants of a loader that name its bindings, plane by plane.
@@ -155,11 +155,11 @@ impl<'a> Builder<'a> {
         self.bind(Role::C, true, self.window(Role::C, c.format, &c.format.planes()[0]), layout.store.element_bytes);
     }
 
-    pub(super) fn schedule(&mut self, groups: u64) {
-        let schedule = self.layout.schedule;
-        self.part(schedule.file, None, Vec::new());
-        if schedule.offsets {
-            self.bind(Role::Offsets, false, [0, groups * 4], 4);
+    /// The schedule, which reads the buffers of the whole product's grouping.
+    pub(super) fn schedule(&mut self, whole: Grouping) {
+        self.part(self.layout.schedule.file, None, Vec::new());
+        for (role, elements) in whole.operands() {
+            self.bind(role, false, [0, elements * WORD], WORD);
         }
     }
 

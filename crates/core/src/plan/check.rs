@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernel::Role;
-use crate::problem::{DType, Dimension, Format, Grouping, Operand, Problem};
+use crate::problem::{DType, Dimension, Format, Operand, Problem};
 use crate::quant::QuantFormat;
 
 /// Largest M, N, K or batch: tile arithmetic in u32 must not wrap.
@@ -22,7 +22,7 @@ pub fn check(problem: &Problem) -> Result<Problem> {
             return Err(Error::Overflow(format!("{name} is {size}, at most {MAX_DIMENSION}")));
         }
     }
-    if matches!(problem.grouping, Grouping::RaggedM { .. }) && batch != 1 {
+    if !problem.grouping.takes_batch() && batch != 1 {
         return Err(Error::Shape(format!("a grouped product has no batch, this one has {batch}")));
     }
     let mut checked = *problem;

@@ -5,7 +5,7 @@ use super::{Candidate, Cut, Forced, Plan, candidates, plan};
 use crate::caps::Caps;
 use crate::error::Result;
 use crate::kernel::Library;
-use crate::problem::{Dimension, Grouping, Problem};
+use crate::problem::{Dimension, Problem};
 use std::fmt::Write;
 
 /// The plan of a problem with every candidate's estimate or the reason against it, and the passes with their parts and bindings.
@@ -75,14 +75,11 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
     let Problem { m, n, k, batch, .. } = *problem;
     let (a, b, c) = (problem.a.format, problem.b.format, problem.c.format);
     let _ = write!(out, "problem C[{m},{n}] = A[{m},{k}]·B[{k},{n}]  {}  {a}·{b}→{c}", problem.layout());
-    match problem.grouping {
-        Grouping::Batched if batch == 1 => {}
-        Grouping::Batched => {
-            let _ = write!(out, "  batch {batch}");
-        }
-        Grouping::RaggedM { groups } => {
-            let _ = write!(out, "  {groups} groups of rows");
-        }
+    if problem.grouping.has_entries() {
+        let batch = if batch == 1 { String::new() } else { format!("  batch {batch}") };
+        out.push_str(&batch);
+    } else {
+        let _ = write!(out, "  {} groups of rows", problem.entries());
     }
     if problem.allow_f16_accumulation {
         out.push_str("  sums may be f16");

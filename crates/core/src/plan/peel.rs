@@ -7,7 +7,7 @@ use super::ranges::Piece;
 use super::{Candidate, best, candidates};
 use crate::caps::Caps;
 use crate::kernel::{Library, Variant};
-use crate::problem::{Grouping, Problem};
+use crate::problem::Problem;
 
 /// Rows or columns that make an edge rather than most of a tile.
 const MAX_EDGE: u64 = 8;
@@ -32,7 +32,7 @@ pub(super) fn peel(
         _ => size,
     };
     let (m, n) = (whole(problem.m, variant.bm), whole(problem.n, variant.bn));
-    if problem.grouping != Grouping::Batched {
+    if !problem.grouping.may_peel() {
         return None;
     }
     // An edge may well fit the last wave of tiles, so that each is also left where it is.

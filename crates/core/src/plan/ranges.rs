@@ -84,7 +84,7 @@ pub(super) fn cut(
     forced: Option<&Forced>,
 ) -> Result<(Vec<Piece>, Vec<Cut>)> {
     let mut cutter =
-        Cutter { caps, library, forced, groups: problem.entries(), passes: 0, pieces: Vec::new(), cuts: Vec::new() };
+        Cutter { caps, library, forced, whole: problem.grouping, passes: 0, pieces: Vec::new(), cuts: Vec::new() };
     cutter.cut(Piece::whole(problem))?;
     Ok((cutter.pieces, cutter.cuts))
 }
@@ -102,7 +102,7 @@ struct Cutter<'a> {
     caps: &'a Caps,
     library: &'a Library,
     forced: Option<&'a Forced>,
-    groups: u64,
+    whole: Grouping,
     passes: u64,
     pieces: Vec<Piece>,
     cuts: Vec<Cut>,
@@ -135,11 +135,12 @@ impl Cutter<'_> {
     fn excess(&self, piece: &Piece) -> Option<Excess> {
         let limit = binding_limit(self.caps).0;
         let too_large = |bytes: u64, elements: u64| bytes > limit || elements > u32::MAX.into();
-        if let Grouping::RaggedM { .. } = piece.problem.grouping
-            && too_large(self.groups * 4, self.groups)
-        {
-            let (bytes, elements) = (self.groups * 4, self.groups);
-            return Some(Excess { operand: Role::Offsets.name(), bytes, elements, dimension: None });
+        // The pieces of a grouped product read the ends of all its groups.
+        for (role, elements) in self.whole.operands() {
+            let bytes = elements * 4;
+            if too_large(bytes, elements) {
+                return Some(Excess { operand: role.name(), bytes, elements, dimension: None });
+            }
         }
         for index in 0..piece.steps() {
             let mut step = piece.step(index);

@@ -20,7 +20,7 @@ mod tests;
 pub use epilogue::{silu, tanh_gelu};
 
 use crate::convert;
-use crate::problem::{Axis, DType, Format, Grouping, Operand, Problem};
+use crate::problem::{Axis, DType, Format, Operand, Problem, Segment};
 use epilogue::Terms;
 use product::Side;
 
@@ -116,20 +116,8 @@ pub fn reference(problem: &Problem, inputs: &Inputs<'_>) -> Reference {
     let mut value = inputs.c.to_vec();
     value.resize(len, 0.0);
     let mut result = Reference { value, bound: vec![0.0; len], written: vec![false; len] };
-    match problem.grouping {
-        Grouping::Batched => {
-            for entry in 0..problem.batch {
-                product_of(problem, inputs, entry, entry, 0..problem.m, &mut result);
-            }
-        }
-        Grouping::RaggedM { groups } => {
-            let mut start = 0;
-            for group in 0..groups {
-                let end = u64::from(inputs.offsets[group as usize]).clamp(start, problem.m);
-                product_of(problem, inputs, 0, group, start..end, &mut result);
-                start = end;
-            }
-        }
+    for Segment { entry, group, rows } in problem.grouping.segments(problem.m, problem.batch, inputs.offsets) {
+        product_of(problem, inputs, entry, group, rows, &mut result);
     }
     result
 }

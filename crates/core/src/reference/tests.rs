@@ -1,6 +1,7 @@
 //! Hand-checked products, and kernels in plain f32 that the bound must admit or catch.
 
 use super::*;
+use crate::Grouping;
 use crate::problem::{Activation, Bias, Epilogue};
 
 /// Numbers in [-1, 1), the same in every run (the generator of Knuth's MMIX).

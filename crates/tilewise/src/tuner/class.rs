@@ -1,7 +1,7 @@
 //! Problem classes: what decides which kernel is the fastest, and no more, so that one measurement serves many problems.
 
 use tilewise_core::plan::check;
-use tilewise_core::{Caps, DType, Grouping, Operand, Problem, Result};
+use tilewise_core::{Caps, DType, Operand, Problem, Result};
 
 /// The class of a problem, in words: `f32/8 f32/8 f32/8 NN 4096x4096x4096 batch 1`. It keeps
 ///
@@ -26,10 +26,7 @@ pub(crate) fn class(problem: &Problem, caps: &Caps) -> Result<String> {
     let a = operand(&a, [m, k], batch);
     let b = operand(&b, [k, n], entries);
     let c = operand(&c, [m, n], batch);
-    let grouping = match problem.grouping {
-        Grouping::Batched => "batch",
-        Grouping::RaggedM { .. } => "groups",
-    };
+    let grouping = problem.grouping;
     let sums = if problem.accumulation() == DType::F16 { " f16 sums" } else { "" };
     let coop = if caps.coop.is_empty() { "" } else { " coop" };
     let (layout, k, entries) = (problem.layout(), bucket(k), bucket(entries));
@@ -66,7 +63,7 @@ fn tiled(size: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewise_core::Format;
+    use tilewise_core::{Format, Grouping};
 
     fn of(problem: &Problem) -> String {
         class(problem, &Caps::webgpu_default()).unwrap()

@@ -8,7 +8,7 @@ use crate::timing::{self, Method, Timing};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Plan};
 use tilewise_core::quant::quantize;
-use tilewise_core::{DType, DeviceClass, Error, Format, Grouping, Operand, Problem, Result, convert};
+use tilewise_core::{DType, DeviceClass, Error, Format, Operand, Problem, Result, convert};
 
 /// Kernels whose estimate is beyond so many times the best are not tried.
 pub(super) const HOPELESS_ESTIMATE: f64 = 20.0;
@@ -246,8 +246,7 @@ fn contents(problem: &Problem, role: Role, bytes: usize) -> Vec<u8> {
         Role::Bias => epilogue.bias.map_or(Vec::new(), |bias| random(bias.operand.format)),
         Role::Residual => epilogue.residual.map_or(Vec::new(), |residual| random(residual.format)),
         Role::Offsets => {
-            let Grouping::RaggedM { groups } = problem.grouping else { return Vec::new() };
-            return (1..=groups).flat_map(|group| ((group * problem.m / groups) as u32).to_le_bytes()).collect();
+            return problem.grouping.even_ends(problem.m).into_iter().flat_map(u32::to_le_bytes).collect();
         }
         _ => random(Format::Dense(DType::F32)),
     };

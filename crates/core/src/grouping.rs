@@ -1,0 +1,167 @@
+//! How the rows of A and C are split among the entries of B. A grouping answers for itself: nobody else
+//! asks which one it is, except a schedule, which serves one of them.
+
+use crate::kernel::Role;
+use std::fmt;
+use std::ops::Range;
+
+/// How the rows of A and C are split among the entries of B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Grouping {
+    /// `Problem::batch` independent products, one entry each of A, B and C.
+    Batched,
+    /// Rows `ends[g-1] .. ends[g]` of A and C (row 0 on for g = 0) are multiplied by entry g of B. The
+    /// `groups` ends are cumulative, u32, on the device. Rows from the last end on are left untouched.
+    RaggedM {
+        /// Number of groups.
+        groups: u64,
+    },
+}
+
+/// Rows that meet one entry of B.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Entry of A, C and the residual.
+    pub entry: u64,
+    /// Entry of B and of the bias.
+    pub group: u64,
+    /// Rows of that entry of A and C.
+    pub rows: Range<u64>,
+}
+
+impl Grouping {
+    /// Entries of B: the batch, or the number of groups.
+    pub const fn entries(self, batch: u64) -> u64 {
+        match self {
+            Grouping::Batched => batch,
+            Grouping::RaggedM { groups } => groups,
+        }
+    }
+
+    /// Whether A, C and the residual have an entry for each of B. Otherwise the groups share one.
+    pub const fn has_entries(self) -> bool {
+        matches!(self, Grouping::Batched)
+    }
+
+    /// Whether it may come with a batch.
+    pub const fn takes_batch(self) -> bool {
+        self.has_entries()
+    }
+
+    /// Whether the sums over K may be split among workgroups. Parts of K in scratch memory have a place for
+    /// each row, and a group's rows are known to its own workgroups only.
+    pub const fn may_split_k(self) -> bool {
+        self.has_entries()
+    }
+
+    /// Whether rows and columns at the edges may be computed apart from the whole tiles.
+    pub const fn may_peel(self) -> bool {
+        self.has_entries()
+    }
+
+    /// Whether every tile of `bm` rows starts at a multiple of `bm`.
+    pub const fn has_aligned_rows(self) -> bool {
+        self.has_entries()
+    }
+
+    /// Tiles of `bm` rows along the `m` rows of an entry, at most: each group may end in one that is not full.
+    pub const fn tiles_m(self, m: u64, bm: u64) -> u64 {
+        match self {
+            Grouping::Batched => m.div_ceil(bm),
+            Grouping::RaggedM { groups } => m.div_ceil(bm) + groups,
+        }
+    }
+
+    /// Tiles of `bm` rows that have rows, over all entries, as far as can be known: a group ends in half a
+    /// tile on average.
+    pub fn expected_tiles_m(self, m: u64, batch: u64, bm: u64) -> f64 {
+        let rows = m.div_ceil(bm) as f64;
+        match self {
+            Grouping::Batched => rows * batch as f64,
+            Grouping::RaggedM { groups } => rows + 0.5 * groups as f64,
+        }
+    }
+
+    /// The buffers that its schedule reads, each with its elements, which are u32.
+    pub fn operands(self) -> impl Iterator<Item = (Role, u64)> {
+        match self {
+            Grouping::Batched => None,
+            Grouping::RaggedM { groups } => Some((Role::Offsets, groups)),
+        }
+        .into_iter()
+    }
+
+    /// Ends of groups of equal size, for a measurement.
+    pub fn even_ends(self, m: u64) -> Vec<u32> {
+        match self {
+            Grouping::Batched => Vec::new(),
+            Grouping::RaggedM { groups } => (1..=groups).map(|group| (group * m / groups) as u32).collect(),
+        }
+    }
+
+    /// With `entries` of them, for a range of a product.
+    pub(crate) fn cut(&mut self, batch: &mut u64, entries: u64) {
+        match self {
+            Grouping::Batched => *batch = entries,
+            Grouping::RaggedM { groups } => *groups = entries,
+        }
+    }
+
+    /// The segments of `m` rows, in their order. An end below the one before it, or beyond the last row, is
+    /// clamped; a group without an end has no rows.
+    pub fn segments(self, m: u64, batch: u64, ends: &[u32]) -> Vec<Segment> {
+        match self {
+            Grouping::Batched => (0..batch).map(|entry| Segment { entry, group: entry, rows: 0..m }).collect(),
+            Grouping::RaggedM { groups } => {
+                let mut start = 0;
+                let segment = |group: u64| {
+                    let end = ends.get(group as usize).map_or(start, |&end| u64::from(end).clamp(start, m));
+                    let rows = start..end;
+                    start = end;
+                    Segment { entry: 0, group, rows }
+                };
+                (0..groups).map(segment).collect()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Grouping {
+    /// `batch`, `groups`: its name in a class of problems.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Grouping::Batched => "batch",
+            Grouping::RaggedM { .. } => "groups",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_cover_rows_once_whatever_the_ends() {
+        let rows = |ends: &[u32]| {
+            let grouping = Grouping::RaggedM { groups: ends.len() as u64 };
+            let segments = grouping.segments(9, 1, ends);
+            assert!(segments.iter().enumerate().all(|(i, s)| s.group == i as u64 && s.entry == 0));
+            segments.into_iter().map(|segment| segment.rows).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&[2, 2, 7]), [0..2, 2..2, 2..7]);
+        assert_eq!(rows(&[5, 3, u32::MAX]), [0..5, 5..5, 5..9]);
+        assert_eq!(rows(&[]), []);
+        let batched = Grouping::Batched.segments(4, 2, &[]);
+        assert_eq!(batched[1], Segment { entry: 1, group: 1, rows: 0..4 });
+    }
+
+    #[test]
+    fn enough_tiles_for_any_ends() {
+        let grouping = Grouping::RaggedM { groups: 3 };
+        for ends in [[1, 2, 20], [0, 0, 20], [9, 10, 20], [20, 20, 20]] {
+            let needed: u64 =
+                grouping.segments(20, 1, &ends).iter().map(|s| (s.rows.end - s.rows.start).div_ceil(8)).sum();
+            assert!(needed <= grouping.tiles_m(20, 8), "{ends:?}");
+        }
+    }
+}
