@@ -4,6 +4,7 @@
 //! ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`, next to the files they name.
 
 use crate::caps::{Caps, CoopMatrix};
+use crate::cost::Model;
 use crate::problem::{DType, Format, Problem};
 
 /// The numbers that a kernel receives in its uniform buffer. WGSL's `Params` has the same fields in the same order; a test
@@ -193,6 +194,8 @@ pub struct Variant {
     pub threads: u32,
     /// Bytes of workgroup memory, at most.
     pub workgroup_bytes: u32,
+    /// Rows and columns of C whose sums one invocation holds, or one subgroup on matrix units.
+    pub sums: [u32; 2],
     /// Values for the file's constants.
     pub constants: &'static [Constant],
     /// Elements between the lines of a slice in workgroup memory, the file's constant PAD; none where it has no such lines.
@@ -202,6 +205,8 @@ pub struct Variant {
     /// The matrix unit that it computes on. Its operands must be of that unit's type; where their storage does not suit loads of 16 bytes, or K is no multiple
     /// of `bk`, they are packed first.
     pub unit: Option<&'static Unit>,
+    /// How long it is expected to take.
+    pub model: Model,
 }
 
 impl Variant {
@@ -225,7 +230,7 @@ impl Variant {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reject(pub String);
 
-/// A mainloop: one file, its variants, and when and how well it serves.
+/// A mainloop: one file, its variants, and when it serves.
 #[derive(Clone, Copy)]
 pub struct KernelDef {
     /// Name, as `--kernel` takes it: `simt`.
@@ -247,8 +252,6 @@ pub struct KernelDef {
     /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a kernel asked for by name skips this.
     /// Limits of the device, formats and alignment are checked by the planner, not here.
     pub admit: fn(&Problem, &Variant) -> Result<(), Reject>,
-    /// Estimated seconds on the GPU for one pass over K in `splits` parts; only the order of the estimates matters.
-    pub cost: fn(&Problem, &Caps, &Variant, splits: u64) -> f64,
 }
 
 /// How an operand is fetched: one file instantiated for A, B, bias or residual.

@@ -5,7 +5,7 @@
 
 pub mod caps;
 pub mod convert;
-
+pub mod cost;
 pub mod error;
 pub mod kernel;
 pub mod plan;

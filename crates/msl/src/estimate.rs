@@ -4,6 +4,7 @@ use crate::KERNELS;
 use crate::mainloops::{constant, staged_bytes};
 use std::fmt::Write;
 use tilewise_core::caps::{COPIED, RECORDED};
+use tilewise_core::cost::seconds;
 use tilewise_core::kernel::{KernelDef, Variant};
 use tilewise_core::{Caps, DType, Format, Operand, Problem, QuantFormat};
 
@@ -60,7 +61,7 @@ pub fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Est
             let once = bytes(problem.a.format, m * k) + bytes(problem.b.format, k * n) + bytes(problem.c.format, m * n);
             let published = rates.bandwidth / COPIED;
             let least = (problem.flops() / (rates.cores * rates.core_flops)).max(once as f64 / published);
-            least / (kernel.cost)(problem, &caps, variant, 1)
+            least / seconds(problem, &caps, variant, 1)
         }),
     }
 }

@@ -1,7 +1,7 @@
-//! The table of mainloops: variants, and where each is of use. What each is expected to cost is in `cost.rs`.
+//! The table of mainloops: variants with their costs, and where each is of use.
 
-use crate::cost::{gemv_cost, gevm_cost, tile_cost};
 use crate::tables::KIT;
+use tilewise_core::cost::{AppleShares, BY_HAND, Model};
 use tilewise_core::kernel::{KernelDef, Reject, Variant};
 use tilewise_core::{DType, Format, Problem};
 
@@ -20,7 +20,6 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         workgroup_bytes: gemm_bytes,
         splits: true,
         admit: |_, _| Ok(()),
-        cost: tile_cost,
     },
     KernelDef {
         name: "msl-direct",
@@ -32,7 +31,6 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         workgroup_bytes: direct_bytes,
         splits: true,
         admit: direct_admit,
-        cost: tile_cost,
     },
     KernelDef {
         name: "msl-gemv",
@@ -44,7 +42,6 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
         admit: |problem, variant| few_admit(problem, variant, true),
-        cost: gemv_cost,
     },
     KernelDef {
         name: "msl-gevm",
@@ -56,13 +53,12 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
         admit: |problem, variant| few_admit(problem, variant, false),
-        cost: gevm_cost,
     },
 ];
 
 /// A tile of BM×BN×BK with SM×SN simdgroups.
 macro_rules! tile {
-    ($name:literal, $bm:literal, $bn:literal, $bk:literal, $sm:literal, $sn:literal) => {
+    ($name:literal, $bm:literal, $bn:literal, $bk:literal, $sm:literal, $sn:literal, [$($share:literal),*]) => {
         Variant {
             name: $name,
             bm: $bm,
@@ -74,16 +70,23 @@ macro_rules! tile {
             pad: None,
             eights: false,
             unit: None,
+            sums: [$bm / $sm, $bn / $sn],
+            model: Model::AppleTiles { shares: shares([$($share),*]), late_passed: 0.6 },
         }
     };
 }
 
+/// Shares of the peak in the order of the table's columns.
+const fn shares([f32, half, large, late]: [f64; 4]) -> AppleShares {
+    AppleShares { f32, half, large, late }
+}
+
 #[rustfmt::skip]
 const GEMM: &[Variant] = &[
-    tile!("64x64x16", 64, 64, 16, 2, 2),
-    tile!("64x64x16-1x2", 64, 64, 16, 1, 2),
-    tile!("64x32x32", 64, 32, 32, 2, 2),
-    tile!("32x32x16", 32, 32, 16, 2, 2),
+    tile!("64x64x16", 64, 64, 16, 2, 2, [0.87, 0.88, 0.88, 0.84]),
+    tile!("64x64x16-1x2", 64, 64, 16, 1, 2, [0.80, 0.91, 0.84, 0.82]),
+    tile!("64x32x32", 64, 32, 32, 2, 2, [0.86, 0.86, 0.84, 0.83]),
+    tile!("32x32x16", 32, 32, 16, 2, 2, [0.76, 0.78, 0.76, 0.76]),
 ];
 
 const DIRECT: &[Variant] = &[Variant {
@@ -97,6 +100,9 @@ const DIRECT: &[Variant] = &[Variant {
     pad: None,
     eights: false,
     unit: None,
+    sums: [32, 32],
+    // A late generation's core finds in its own cache what its only simdgroup reads again.
+    model: Model::AppleTiles { shares: shares([0.60, 0.62, 0.60, 0.91]), late_passed: 0.2 },
 }];
 
 /// Few rows or columns against an operand along K: `lines` of it per simdgroup.
@@ -113,6 +119,8 @@ macro_rules! gemv {
             pad: None,
             eights: true,
             unit: None,
+            sums: if $many_rows == 1 { [$lines, $few] } else { [$few, $lines] },
+            model: Model::Few { time: BY_HAND },
         }
     };
 }
@@ -150,6 +158,8 @@ macro_rules! gevm {
             pad: None,
             eights: true,
             unit: None,
+            sums: if $many_rows == 1 { [8, $few] } else { [$few, 8] },
+            model: Model::Few { time: BY_HAND },
         }
     };
 }

@@ -162,7 +162,8 @@ impl Kept {
     }
 }
 
-/// A hash of everything that a winner depends on besides the device: the kernels, their variants and constants, and the text of every file in their
+/// A hash of everything that a winner depends on besides the device: the kernels, their variants with
+/// constants and costs (which decide what the planner chooses), and the text of every file in their
 /// languages.
 fn kernels(library: &Library) -> u64 {
     static HASHES: [OnceLock<u64>; 2] = [const { OnceLock::new() }; 2];
