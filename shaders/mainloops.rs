@@ -2,7 +2,7 @@
 
 use crate::tables::KIT;
 use tilewise_core::cost::{Model, Shares};
-use tilewise_core::kernel::{KernelDef, Reject, SUBGROUP, Unit, Variant};
+use tilewise_core::kernel::{Access, KernelDef, Reject, SUBGROUP, Unit, Variant};
 use tilewise_core::{CoopMatrix, DType, Problem};
 
 /// Every mainloop.
@@ -63,9 +63,7 @@ const NAIVE: &[Variant] = &[Variant {
     threads: 64,
     workgroup_bytes: 0,
     constants: &[("BM", 8), ("BN", 32)],
-    pad: None,
-    eights: false,
-    unit: None,
+    access: Access::Elements,
     sums: [1, 4],
     model: Model::Tiles(Shares {
         arithmetic: 0.04,
@@ -95,9 +93,7 @@ macro_rules! gemv {
                 ("STRIPES", $stripes),
                 ("ROUND", round($rows * $cols / 4, $lanes * $stripes)),
             ],
-            eights: true,
-            pad: None,
-            unit: None,
+            access: Access::Eights { streamed: None },
             sums: [$rows, $cols],
             model: Model::Few { time: 1.0 },
         }
@@ -133,9 +129,7 @@ macro_rules! simt {
             threads: ($bm / $tm) * ($bn / $tn),
             workgroup_bytes: ($bm + $bn) * $bk * 4,
             constants: &[("BM", $bm), ("BN", $bn), ("BK", $bk), ("TM", $tm), ("TN", $tn)],
-            pad: None,
-            eights: false,
-            unit: None,
+            access: Access::Elements,
             sums: [$tm, $tn],
             model: Model::Tiles(Shares::registers([$tm, $tn], ($bm / $tm) * ($bn / $tn))),
         }
@@ -187,9 +181,7 @@ macro_rules! coop {
                 ("SUBGROUPS_K", $sk),
                 ("AHEAD", $ahead),
             ],
-            pad: Some($pad),
-            eights: false,
-            unit: Some(&$unit),
+            access: Access::Words { unit: &$unit, depth: $bk, pad: $pad },
             sums: [$bm / $sm, $bn / $sn],
             model: Model::Tiles(Shares::matrices($arithmetic, $resident)),
         }
@@ -228,19 +220,13 @@ const fn shown(subgroups: u32, unit: &Unit) -> u32 {
 
 /// The lines of a panel lie along K or across, as the storage does.
 fn coop_workgroup_bytes(variant: &Variant, problem: &Problem) -> u32 {
-    let (Some(unit), Some(pad)) = (variant.unit, variant.pad) else { return variant.workgroup_bytes };
-    let bk = constant(variant, "BK");
+    let Access::Words { unit, depth, pad } = variant.access else { return variant.workgroup_bytes };
     let panel = |tile, along_k| {
-        let lines = if along_k { tile } else { bk };
-        (tile * bk + lines * pad) * unit.matrix.operands.bytes() as u32
+        let lines = if along_k { tile } else { depth };
+        (tile * depth + lines * pad) * unit.matrix.operands.bytes() as u32
     };
     let panels = panel(variant.bm, !problem.a.transposed) + panel(variant.bn, problem.b.transposed);
     panels + shown(variant.threads / SUBGROUP, unit)
-}
-
-/// The value of a constant of the variant; 1 where it has none of that name.
-fn constant(variant: &Variant, name: &str) -> u32 {
-    variant.constants.iter().find(|(n, _)| *n == name).map_or(1, |(_, value)| *value)
 }
 
 fn gemv_admit(problem: &Problem, variant: &Variant) -> Result<(), Reject> {

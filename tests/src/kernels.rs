@@ -30,7 +30,7 @@ pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
                 continue;
             }
             let forced = name.parse().expect("a kernel's name");
-            let dtype = variant.unit.map_or(DType::F32, |unit| unit.matrix.operands);
+            let dtype = variant.unit().map_or(DType::F32, |unit| unit.matrix.operands);
             let problem = Problem { allow_f16_accumulation: true, ..Problem::dense(dtype, 8, 8, 8) };
             match tilewise_core::plan(&problem, adapter.context.caps(), library, Some(&forced)) {
                 Ok(_) => fitting.push(Kernel { name, variant, splits: kernel.splits }),

@@ -198,21 +198,21 @@ pub struct Variant {
     pub sums: [u32; 2],
     /// Values for the file's constants.
     pub constants: &'static [Constant],
-    /// Elements between the lines of a slice in workgroup memory, the file's constant PAD; none where it has no such lines.
-    pub pad: Option<u32>,
-    /// Whether it loads eight elements at a time (`x_load8`) instead of blocks.
-    pub eights: bool,
-    /// The matrix unit that it computes on. Its operands must be of that unit's type; where their storage does not suit loads of 16 bytes, or K is no multiple
-    /// of `bk`, they are packed first.
-    pub unit: Option<&'static Unit>,
+    /// How it reads A and B.
+    pub access: Access,
     /// How long it is expected to take.
     pub model: Model,
 }
 
 impl Variant {
+    /// The matrix unit that it computes on.
+    pub fn unit(&self) -> Option<&'static Unit> {
+        if let Access::Words { unit, .. } = self.access { Some(unit) } else { None }
+    }
+
     /// With so many elements between the lines of a slice, if that can be.
     pub(crate) fn padded(self, pad: u32) -> Result<Self, Reject> {
-        let (Some(own), Some(unit)) = (self.pad, self.unit) else {
+        let Access::Words { unit, depth, pad: own } = self.access else {
             return Err(Reject(format!("+pad{pad}: it has no lines to pad, as kernels for matrix units have")));
         };
         // Matrices and vectors are aligned to 16 bytes.
@@ -222,8 +222,53 @@ impl Variant {
                 "+pad{pad}: lines stay aligned for multiples of {vector} only ({own} is its own)"
             )));
         }
-        Ok(Variant { pad: Some(pad), ..self })
+        Ok(Variant { access: Access::Words { unit, depth, pad }, ..self })
     }
+}
+
+/// How a mainloop reads A and B.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Access {
+    /// Elements as f32, in WGSL as blocks of 4×4.
+    Elements,
+    /// Eight elements at a time, as mainloops for few rows or columns do.
+    Eights {
+        /// The operand that it is written for; none if it takes either in any direction.
+        streamed: Option<Streamed>,
+    },
+    /// 16 bytes at a time, as they are stored, for a matrix unit. Both operands must be of the unit's
+    /// type. Where their storage does not suit such loads, or K is no multiple of `bk`, they are packed
+    /// first.
+    Words {
+        /// What it multiplies with.
+        unit: &'static Unit,
+        /// Steps along K of one slice in workgroup memory. `bk` is a multiple of it.
+        depth: u32,
+        /// Elements between the lines of a slice.
+        pad: u32,
+    },
+}
+
+/// The operand of many lines, which a mainloop for few rows or columns reads once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Streamed {
+    /// A, against few columns, or B, against few rows.
+    pub role: Role,
+    /// Whether its storage runs along K.
+    pub along_k: bool,
+}
+
+/// What a loader provides, by the names of its functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Elements as f32: `x_load`, `x_load4`.
+    Elements,
+    /// Eight elements as they are stored, and later as numbers: `x_load8`, `x_widen8`.
+    Eights,
+    /// 16 bytes as they are stored: `x_words`.
+    Words,
+    /// 16 bytes gathered from any element on, for the pass that packs an operand: `x_words_part`.
+    Packing,
 }
 
 /// Why a kernel does not take a problem.
@@ -263,20 +308,37 @@ pub struct OperandDef {
     pub accepts: fn(Format, &Caps) -> bool,
     /// Elements that are fetched together: offset, strides and the extent along the contiguous axis must be multiples.
     pub vector: u64,
-    /// Whether it loads elements as f32 (`x_load`, `x_load4`), as most mainloops want them.
-    pub elements: bool,
-    /// Whether it loads 16 bytes as they are, as mainloops of matrix units want them (`x_words`), or, where its `vector` is 1, their packing
-    /// (`x_words_part`).
-    pub words: bool,
-    /// Whether it loads eight elements at a time as they are stored (`x_load8`, `x_widen8`), as mainloops of few rows want them; of loaders of elements
-    /// `Library::pair` makes that.
-    pub eights: bool,
+    /// What it provides.
+    pub loads: &'static [Load],
     /// Values for the file's constants, given the format.
     pub constants: fn(Format) -> Vec<Constant>,
     /// Bytes of one element of the bound array: the least size of a binding.
     pub element_bytes: u64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,
+}
+
+impl OperandDef {
+    /// Defaults of the last fields of a table row: no constants, no extension.
+    pub const DEFAULT: OperandDef = OperandDef {
+        file: "",
+        accepts: |_, _| false,
+        vector: 1,
+        loads: &[],
+        element_bytes: 0,
+        constants: |_| Vec::new(),
+        f16: false,
+    };
+
+    /// Whether a mainloop with this access can use it.
+    pub fn provides(&self, access: Access) -> bool {
+        match access {
+            Access::Elements => self.loads.contains(&Load::Elements),
+            // `Kit::pair` makes eights of elements.
+            Access::Eights { .. } => self.loads.iter().any(|load| matches!(load, Load::Eights | Load::Elements)),
+            Access::Words { .. } => self.loads.contains(&Load::Words),
+        }
+    }
 }
 
 /// How an output is written: one file.
@@ -298,6 +360,20 @@ pub struct StoreDef {
     pub element_bytes: u64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,
+}
+
+impl StoreDef {
+    /// Defaults of the last fields of a table row: single elements, no constants, no extension.
+    pub const DEFAULT: StoreDef = StoreDef {
+        file: "",
+        accepts: |_, _| false,
+        vector: 1,
+        whole: false,
+        words: false,
+        element_bytes: 0,
+        constants: |_| Vec::new(),
+        f16: false,
+    };
 }
 
 /// How workgroups find their tile.
@@ -372,7 +448,7 @@ pub struct Kit {
     pub finish_words: Option<&'static str>,
     /// Words that one of its workgroups finishes, one per invocation.
     pub finish_threads: u32,
-    /// The pass that packs an operand for matrix units ([`Variant::unit`]); none where no mainloop has those.
+    /// The pass that packs an operand for matrix units ([`Access::Words`]); none where no mainloop has those.
     pub pack: Option<&'static str>,
     /// Lines of the copy, and units of 16 bytes in each, that one of its workgroups writes.
     pub pack_tile: [u32; 2],

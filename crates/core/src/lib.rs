@@ -15,7 +15,7 @@ pub mod reference;
 
 pub use caps::{Caps, CoopMatrix, DeviceClass};
 pub use error::{Error, Result};
-pub use kernel::{KernelDef, Params, Reject, Variant};
+pub use kernel::{Access, KernelDef, Params, Reject, Variant};
 pub use plan::{Choice, Cut, Pass, Plan, explain, plan};
 pub use problem::{Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Problem};
 pub use quant::QuantFormat;

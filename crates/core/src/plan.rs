@@ -405,7 +405,7 @@ fn verdict(
         caps.max_workgroup_bytes.into(),
     )?;
     limit("invocations", variant.threads.into(), caps.max_invocations.min(caps.max_workgroup_size_x).into())?;
-    if let Some(unit) = variant.unit {
+    if let Some(unit) = variant.unit() {
         unit.serves(problem, caps)?;
     }
     if splits > 1 && !(kernel.splits && problem.grouping == Grouping::Batched) {

@@ -2,7 +2,7 @@
 
 use crate::tables::KIT;
 use tilewise_core::cost::{AppleShares, BY_HAND, Model};
-use tilewise_core::kernel::{KernelDef, Reject, Variant};
+use tilewise_core::kernel::{Access, KernelDef, Reject, Role, Streamed, Variant};
 use tilewise_core::{DType, Format, Problem};
 
 /// Threads of a simdgroup.
@@ -41,7 +41,7 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         variants: GEMV,
         workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
-        admit: |problem, variant| few_admit(problem, variant, true),
+        admit: few_admit,
     },
     KernelDef {
         name: "msl-gevm",
@@ -52,7 +52,7 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         variants: GEVM,
         workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
-        admit: |problem, variant| few_admit(problem, variant, false),
+        admit: few_admit,
     },
 ];
 
@@ -67,9 +67,7 @@ macro_rules! tile {
             threads: $sm * $sn * SIMD,
             workgroup_bytes: 0,
             constants: &[("BM", $bm), ("BN", $bn), ("BK", $bk), ("SIMDGROUPS_M", $sm), ("SIMDGROUPS_N", $sn)],
-            pad: None,
-            eights: false,
-            unit: None,
+            access: Access::Elements,
             sums: [$bm / $sm, $bn / $sn],
             model: Model::AppleTiles { shares: shares([$($share),*]), late_passed: 0.6 },
         }
@@ -97,9 +95,7 @@ const DIRECT: &[Variant] = &[Variant {
     threads: SIMD,
     workgroup_bytes: 0,
     constants: &[("BM", 32), ("BN", 32)],
-    pad: None,
-    eights: false,
-    unit: None,
+    access: Access::Elements,
     sums: [32, 32],
     // A late generation's core finds in its own cache what its only simdgroup reads again.
     model: Model::AppleTiles { shares: shares([0.60, 0.62, 0.60, 0.91]), late_passed: 0.2 },
@@ -116,9 +112,7 @@ macro_rules! gemv {
             threads: $simdgroups * SIMD,
             workgroup_bytes: 0,
             constants: &[("BM", $bm), ("BN", $bn), ("MANY_ROWS", $many_rows), ("FEW", $few), ("LINES", $lines)],
-            pad: None,
-            eights: true,
-            unit: None,
+            access: Access::Eights { streamed: Some(streamed($many_rows == 1, true)) },
             sums: if $many_rows == 1 { [$lines, $few] } else { [$few, $lines] },
             model: Model::Few { time: BY_HAND },
         }
@@ -136,6 +130,11 @@ const GEMV: &[Variant] = &[
     gemv!("32x4", 1, 32, 4, 4, 4, 8),
     gemv!("16x16t", 1, 16, 16, 16, 2, 8),
 ];
+
+/// The operand of many lines: A where those are rows.
+const fn streamed(many_rows: bool, along_k: bool) -> Streamed {
+    Streamed { role: if many_rows { Role::A } else { Role::B }, along_k }
+}
 
 /// Few rows or columns against an operand across K, whose 64 lines lie beside each other.
 macro_rules! gevm {
@@ -155,9 +154,7 @@ macro_rules! gevm {
                 ("FEW", $few),
                 ("SIMDGROUPS", $simdgroups),
             ],
-            pad: None,
-            eights: true,
-            unit: None,
+            access: Access::Eights { streamed: Some(streamed($many_rows == 1, false)) },
             sums: if $many_rows == 1 { [8, $few] } else { [$few, 8] },
             model: Model::Few { time: BY_HAND },
         }
@@ -205,21 +202,17 @@ fn direct_admit(problem: &Problem, _: &Variant) -> Result<(), Reject> {
 }
 
 /// Whether there are few rows, or columns, for the tile, and the other operand is stored as the mainloop wants it.
-fn few_admit(problem: &Problem, variant: &Variant, along_k: bool) -> Result<(), Reject> {
-    let many_rows = constant(variant, "MANY_ROWS") == 1;
-    let (few, tile) = if many_rows { (problem.n, variant.bn) } else { (problem.m, variant.bm) };
-    let stored_along_k = if many_rows { !problem.a.transposed } else { problem.b.transposed };
+fn few_admit(problem: &Problem, variant: &Variant) -> Result<(), Reject> {
+    let Access::Eights { streamed: Some(Streamed { role, along_k }) } = variant.access else { return Ok(()) };
+    let (few, tile, lines, streamed, stored_along_k) = match role {
+        Role::A => (problem.n, variant.bn, "columns", "A", !problem.a.transposed),
+        _ => (problem.m, variant.bm, "rows", "B", problem.b.transposed),
+    };
     if few > 2 * u64::from(tile) {
-        return Err(Reject(format!("{few} {} are not few for its tile", if many_rows { "columns" } else { "rows" })));
+        return Err(Reject(format!("{few} {lines} are not few for its tile")));
     }
     if stored_along_k != along_k {
-        let which = if many_rows { "A" } else { "B" };
-        return Err(Reject(format!("{which} is stored {} K", if along_k { "across" } else { "along" })));
+        return Err(Reject(format!("{streamed} is stored {} K", if along_k { "across" } else { "along" })));
     }
     Ok(())
-}
-
-/// The value of a constant of the variant; 1 where it has none of that name.
-pub(crate) fn constant(variant: &Variant, name: &str) -> u32 {
-    variant.constants.iter().find(|(n, _)| *n == name).map_or(1, |(_, value)| *value)
 }
