@@ -1,8 +1,8 @@
 //! How long a kernel is expected to take. A [`Model`] stands in the table line of each variant,
 //! [`seconds`] evaluates it with the rates of a device ([`Caps::rates`]).
 //!
-//! Estimates order the candidates and promise nothing. The numbers here and in the tables were fitted
-//! to measurements on an H200 (benches/record/NOTES.md), unless they say otherwise.
+//! Estimates order the candidates and promise nothing. The numbers here and in the tables were
+//! fitted to measurements on an H200 (benches/record/NOTES.md), unless they say otherwise.
 
 mod few;
 mod tiles;

@@ -196,8 +196,6 @@ pub struct Variant {
     pub workgroup_bytes: u32,
     /// Rows and columns of C whose sums one invocation holds, or one subgroup on matrix units.
     pub sums: [u32; 2],
-    /// Values for the file's constants.
-    pub constants: &'static [Constant],
     /// How it reads A and B.
     pub access: Access,
     /// How long it is expected to take.
@@ -236,9 +234,9 @@ pub enum Access {
         /// The operand that it is written for; none if it takes either in any direction.
         streamed: Option<Streamed>,
     },
-    /// 16 bytes at a time, as they are stored, for a matrix unit. Both operands must be of the unit's
-    /// type. Where their storage does not suit such loads, or K is no multiple of `bk`, they are packed
-    /// first.
+    /// 16 bytes at a time, as they are stored, for a matrix unit. Both operands must be of the
+    /// unit's type. Where their storage does not suit such loads, or K is no multiple of `bk`, they
+    /// are packed first.
     Words {
         /// What it multiplies with.
         unit: &'static Unit,
@@ -256,6 +254,13 @@ pub struct Streamed {
     pub role: Role,
     /// Whether its storage runs along K.
     pub along_k: bool,
+}
+
+impl Streamed {
+    /// Of rows and columns, the few and the many. It is its own inverse.
+    pub const fn few_and_many(self, [rows, cols]: [u32; 2]) -> [u32; 2] {
+        if matches!(self.role, Role::A) { [cols, rows] } else { [rows, cols] }
+    }
 }
 
 /// What a loader provides, by the names of its functions.
@@ -290,6 +295,8 @@ pub struct KernelDef {
     pub operand_constants: fn(along_k: bool, transposed: bool) -> Vec<Constant>,
     /// Its variants, `NAME/VARIANT`.
     pub variants: &'static [Variant],
+    /// Values for the constants of its file.
+    pub constants: fn(&Variant) -> Vec<Constant>,
     /// Bytes of workgroup memory that a variant takes for a problem.
     pub workgroup_bytes: fn(&Variant, &Problem) -> u32,
     /// Whether K may be split over workgroups (two passes).
@@ -332,11 +339,12 @@ impl OperandDef {
 
     /// Whether a mainloop with this access can use it.
     pub fn provides(&self, access: Access) -> bool {
+        let has = |load| self.loads.contains(&load);
         match access {
-            Access::Elements => self.loads.contains(&Load::Elements),
+            Access::Elements => has(Load::Elements),
             // `Kit::pair` makes eights of elements.
-            Access::Eights { .. } => self.loads.iter().any(|load| matches!(load, Load::Eights | Load::Elements)),
-            Access::Words { .. } => self.loads.contains(&Load::Words),
+            Access::Eights { .. } => has(Load::Eights) || has(Load::Elements),
+            Access::Words { .. } => has(Load::Words),
         }
     }
 }
@@ -448,7 +456,8 @@ pub struct Kit {
     pub finish_words: Option<&'static str>,
     /// Words that one of its workgroups finishes, one per invocation.
     pub finish_threads: u32,
-    /// The pass that packs an operand for matrix units ([`Access::Words`]); none where no mainloop has those.
+    /// The pass that packs an operand for matrix units ([`Access::Words`]); none where no mainloop
+    /// has those.
     pub pack: Option<&'static str>,
     /// Lines of the copy, and units of 16 bytes in each, that one of its workgroups writes.
     pub pack_tile: [u32; 2],

@@ -1,7 +1,8 @@
 //! From a problem and an adapter's capabilities to everything that an executor needs: [`plan()`].
 //!
-//! The planner knows no kernel by name. It checks the problem, walks the table, keeps the candidates that the adapter's limits and the
-//! kernel's `admit` allow, and takes the cheapest by [`cost::seconds`]. It is a pure function, so every decision is tested without a GPU.
+//! The planner knows no kernel by name. It checks the problem, walks the table, keeps the
+//! candidates that the adapter's limits and the kernel's `admit` allow, and takes the cheapest by
+//! [`cost::seconds`]. It is a pure function, so every decision is tested without a GPU.
 
 mod build;
 mod builder;

@@ -5,7 +5,7 @@ use crate::mainloops::staged_bytes;
 use std::fmt::Write;
 use tilewise_core::caps::{COPIED, RECORDED};
 use tilewise_core::cost::seconds;
-use tilewise_core::kernel::{Access, KernelDef, Role, Streamed, Variant};
+use tilewise_core::kernel::{Access, KernelDef, Streamed, Variant};
 use tilewise_core::{Caps, DType, Format, Operand, Problem, QuantFormat};
 
 /// Numbers of one kernel for one problem.
@@ -36,7 +36,7 @@ pub fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Est
     let steps = k.div_ceil(bk.into()) * u64::from(bk) / 8;
     let read = bytes(problem.a.format, m * k) * tiles[1] + bytes(problem.b.format, k * n) * tiles[0];
     let (matrix_products, registers) = match variant.access {
-        Access::Eights { streamed } => (0, registers(variant, problem, streamed)),
+        Access::Eights { streamed: Some(streamed) } => (0, registers(variant, problem, streamed)),
         _ => {
             let [rows, columns] = variant.sums.map(|size| size / 8);
             // A matrix of 64 elements is spread over 32 lanes.
@@ -61,17 +61,16 @@ pub fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Est
 }
 
 /// Registers of a mainloop for few rows or columns.
-fn registers(variant: &Variant, problem: &Problem, streamed: Option<Streamed>) -> u32 {
-    let [rows, cols] = variant.sums;
-    let many_rows = streamed.is_some_and(|streamed| streamed.role == Role::A);
-    let [few, lines] = if many_rows { [cols, rows] } else { [rows, cols] };
-    let held = match streamed {
-        // Four steps of eight lines side by side, and the few elements of one of them.
-        Some(Streamed { along_k: false, .. }) => 4 * lines + few,
+fn registers(variant: &Variant, problem: &Problem, streamed: Streamed) -> u32 {
+    let [few, lines] = streamed.few_and_many(variant.sums);
+    if streamed.along_k {
         // Eight elements of each line, or their codes, scale and bias; and of one of the few lines.
-        _ => lines * if matches!(problem.b.format, Format::Quantized(..)) { 3 } else { 8 } + 9,
-    };
-    few * lines + held
+        let line = if matches!(problem.b.format, Format::Quantized(..)) { 3 } else { 8 };
+        few * lines + lines * line + 9
+    } else {
+        // Four steps of eight lines side by side, and the few elements of one of them.
+        few * lines + 4 * lines + few
+    }
 }
 
 /// A chip as the recorded M1 is, but for its name, by which its rates are known.

@@ -1,4 +1,5 @@
-//! What MSL mainloops are composed with: operand loaders, output stores, schedules, one row each; and the library of both languages.
+//! What MSL mainloops are composed with: operand loaders, output stores, schedules, one row each;
+//! and the library of both languages.
 
 use crate::mainloops;
 use tilewise_core::kernel::{Constant, KernelDef, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef};
@@ -98,15 +99,20 @@ const OPERANDS: &[OperandDef] = &[
 ];
 
 /// A loader of 16 bytes at a time.
-const fn vectors(file: &'static str, accepts: fn(Format, &Caps) -> bool, element_bytes: u64) -> OperandDef {
-    let vector = 16 / element_bytes;
-    OperandDef { vector, constants: wide, ..elements(file, accepts, element_bytes) }
+const fn vectors(file: &'static str, accepts: fn(Format, &Caps) -> bool, bytes: u64) -> OperandDef {
+    OperandDef { vector: 16 / bytes, constants: wide, ..elements(file, accepts, bytes) }
 }
 
 /// A loader of elements one by one.
-const fn elements(file: &'static str, accepts: fn(Format, &Caps) -> bool, element_bytes: u64) -> OperandDef {
-    let loads = &[Load::Elements, Load::Eights];
-    OperandDef { file, accepts, loads, element_bytes, constants: narrow, ..OperandDef::DEFAULT }
+const fn elements(file: &'static str, accepts: fn(Format, &Caps) -> bool, bytes: u64) -> OperandDef {
+    OperandDef {
+        file,
+        accepts,
+        loads: &[Load::Elements, Load::Eights],
+        element_bytes: bytes,
+        constants: narrow,
+        ..OperandDef::DEFAULT
+    }
 }
 
 const STORES: &[StoreDef] = &[
@@ -116,8 +122,8 @@ const STORES: &[StoreDef] = &[
 ];
 
 /// A store of elements one by one.
-const fn store(file: &'static str, accepts: fn(DType, &Caps) -> bool, element_bytes: u64) -> StoreDef {
-    StoreDef { file, accepts, words: true, element_bytes, ..StoreDef::DEFAULT }
+const fn store(file: &'static str, accepts: fn(DType, &Caps) -> bool, bytes: u64) -> StoreDef {
+    StoreDef { file, accepts, words: true, element_bytes: bytes, ..StoreDef::DEFAULT }
 }
 
 const SCHEDULES: &[ScheduleDef] = &[

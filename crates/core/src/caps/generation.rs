@@ -5,11 +5,11 @@ use super::Caps;
 /// The difference between families of Apple's GPUs that matters to kernels of simdgroup matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// M1 and M2, A14 to A16 (families Apple7 and Apple8): operands want to pass through threadgroup
-    /// memory.
+    /// M1 and M2, A14 to A16 (families Apple7 and Apple8): operands want to pass through
+    /// threadgroup memory.
     Early,
-    /// M3 and A17 and later (Apple9 on): caches and registers share one memory, and matrices may come
-    /// straight from device memory.
+    /// M3 and A17 and later (Apple9 on): caches and registers share one memory, and matrices may
+    /// come straight from device memory.
     Late,
 }
 

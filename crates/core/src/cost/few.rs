@@ -6,8 +6,8 @@ use crate::caps::{Caps, DeviceClass};
 use crate::kernel::Variant;
 use crate::problem::Problem;
 
-/// Factor on the modelled time of kernels in MSL: an assumption, that `simd_sum` is worth a little in
-/// place of a tree through workgroup memory.
+/// Factor on the modelled time of kernels in MSL: an assumption, that `simd_sum` is worth a little
+/// in place of a tree through workgroup memory.
 pub const BY_HAND: f64 = 0.93;
 
 /// Elements of K that an invocation loads at a time.
@@ -26,8 +26,8 @@ const AGAIN: [f64; 3] = [0.01, 0.08, 0.67];
 /// Bytes that memory delivers at once. Across K, shorter rows of a tile waste the rest of them.
 const LINE: f64 = 64.0;
 
-/// Along K, reading many lines at a time was measured slower: the factors for more than 8 lines and for
-/// more than 32.
+/// Along K, reading many lines at a time was measured slower: the factors for more than 8 lines and
+/// for more than 32.
 const MANY_LINES: [f64; 2] = [1.05, 1.2];
 
 /// Registers of a core, and those of an invocation that hold neither sums nor loaded bytes.
@@ -54,8 +54,8 @@ const ARITHMETIC: f64 = 0.5;
 /// Seconds that a workgroup takes to start and to add its stripes.
 const WORKGROUP: f64 = 0.05e-6;
 
-/// Sums per invocation beyond which software adapters are slow to compile the unrolled step, and the
-/// seconds that this takes at least: a minute was seen.
+/// Sums per invocation beyond which software adapters are slow to compile the unrolled step, and
+/// the seconds that this takes at least: a minute was seen.
 const UNROLLED_SUMS: f64 = 16.0;
 const UNROLLED: f64 = 1.0;
 
@@ -67,32 +67,34 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits:
     let [a, b] = operand_bytes(problem);
     let [a_element, b_element] = [problem.a.format, problem.b.format].map(element_bytes);
     // Each column of tiles reads A, each row of tiles reads B.
-    let [rows_of_tiles, columns_of_tiles] =
-        [(problem.m, variant.bm), (problem.n, variant.bn)].map(|(size, tile)| (size as f64 / f64::from(tile)).ceil());
-    let read = read(a, a_element, !problem.a.transposed, variant.bm, columns_of_tiles)
-        + read(b, b_element, problem.b.transposed, variant.bn, rows_of_tiles);
+    let count = |size: u64, tile: u32| (size as f64 / f64::from(tile)).ceil();
+    let [along_m, along_n] = [count(problem.m, variant.bm), count(problem.n, variant.bn)];
+    let read = read(a, a_element, !problem.a.transposed, variant.bm, along_n)
+        + read(b, b_element, problem.b.transposed, variant.bn, along_m);
     let tiles = tiles(problem, variant);
     let workgroups = tiles * splits as f64;
     let along_k = problem.b.transposed || a > b;
-    // What an invocation loads of the larger operand in a step; and how many invocations have registers
-    // for that and for their sums.
+    // What an invocation loads of the larger operand in a step; and how many invocations have
+    // registers for that and for their sums.
     let step = STEP * if a > b { rows * a_element } else { cols * b_element };
-    let resident = f64::from(variant.threads) * workgroups / rates.cores;
-    let in_flight = step * resident.min(REGISTERS / (OTHER_REGISTERS + rows * cols + step / REGISTER));
-    // Loads along K return to lines that they have touched. With too many in flight, those have left the
-    // core's cache by then.
+    let launched = f64::from(variant.threads) * workgroups / rates.cores;
+    let registers = OTHER_REGISTERS + rows * cols + step / REGISTER;
+    let in_flight = step * launched.min(REGISTERS / registers);
+    // Loads along K return to lines that they have touched. With too many in flight, those have
+    // left the core's cache by then.
     let kept = if along_k { (CORE_CACHE / in_flight).min(1.0).powf(EVICTED) } else { 1.0 };
     let asked = in_flight * rates.cores / if along_k { ALONG_K } else { ACROSS_K };
     let reading = read / (kept * asked.min(READING * rates.bandwidth));
     let work = 2.0 * tiles * f64::from(variant.bm * variant.bn) * problem.k as f64;
     let loads = (rows + cols) / (rows * cols);
     let arithmetic = work / (rates.cores * rates.core_flops * ARITHMETIC / (1.0 + loads));
-    let compiling = if caps.class == DeviceClass::Cpu && rows * cols > UNROLLED_SUMS { UNROLLED } else { 0.0 };
+    let unrolled = caps.class == DeviceClass::Cpu && rows * cols > UNROLLED_SUMS;
+    let compiling = if unrolled { UNROLLED } else { 0.0 };
     reading.hypot(arithmetic) + workgroups * WORKGROUP / rates.cores + rates.dispatch + compiling
 }
 
-/// Bytes to read of an operand, of which `tile` lines pass through a workgroup and which is read so many
-/// times.
+/// Bytes to read of an operand, of which `tile` lines pass through a workgroup and which is read so
+/// many times.
 fn read(once: f64, element: f64, along_k: bool, tile: u32, times: f64) -> f64 {
     let again = match once {
         ..CORE_CACHE => AGAIN[0],

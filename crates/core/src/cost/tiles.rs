@@ -25,12 +25,13 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Sums in registers, `[TM, TN]` per invocation: it reads TM + TN numbers of workgroup memory for
-    /// TM·TN multiply-adds.
+    /// Sums in registers, `[TM, TN]` per invocation: it reads TM + TN numbers of workgroup memory
+    /// for TM·TN multiply-adds.
     pub const fn registers([tm, tn]: [u32; 2], threads: u32) -> Shares {
         let large = tm * tn > LARGE_REGISTER_TILE;
         let reads = (tm + tn) as f64 / (tm * tn) as f64;
-        // A core holds two workgroups with large tiles in its registers, and wants three of the others.
+        // A core holds two workgroups with large tiles in its registers, and wants three of the
+        // others.
         let workgroups = if large { 2.0 } else { 3.0 };
         Shares {
             arithmetic: 1.0 / (1.0 + READS * reads * reads),
@@ -59,17 +60,17 @@ impl Shares {
 /// Sums per invocation beyond which a register tile is large.
 const LARGE_REGISTER_TILE: u32 = 64;
 
-/// Time that reads of workgroup memory add to the multiply-adds at one read for each; it grows with the
-/// square of the reads.
+/// Time that reads of workgroup memory add to the multiply-adds at one read for each; it grows with
+/// the square of the reads.
 const READS: f64 = 2.2;
 
 /// Chips that share the host's memory have half the registers of the others: a large register tile
 /// spills, and takes so many times as long. An assumption.
 const SPILLED: f64 = 2.0;
 
-/// Shares of the f32 peak that tiles of simdgroup matrices reach on Apple's chips. Nothing of it was
-/// measured here: they follow MLX's choice of tiles by chip, and metal-flash-attention's figures of 87%
-/// (f32) and 93% of the peak for its best tiles on either generation.
+/// Shares of the f32 peak that tiles of simdgroup matrices reach on Apple's chips. Nothing of it
+/// was measured here: they follow MLX's choice of tiles by chip, and metal-flash-attention's
+/// figures of 87% (f32) and 93% of the peak for its best tiles on either generation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AppleShares {
     /// On small chips of the early generation, unless both operands have 16-bit elements.
@@ -85,13 +86,15 @@ pub struct AppleShares {
 impl AppleShares {
     /// As they are on a device, for the types of a problem.
     pub(super) fn on(self, problem: &Problem, caps: &Caps, late_passed: f64) -> Shares {
-        let is_half = |format| matches!(format, Format::Dense(DType::F16 | DType::BF16));
-        let early = |arithmetic| Shares::matrices(arithmetic, APPLE_RESIDENT);
+        let half = [problem.a.format, problem.b.format]
+            .iter()
+            .all(|format| matches!(format, Format::Dense(DType::F16 | DType::BF16)));
+        let shares = |arithmetic| Shares::matrices(arithmetic, APPLE_RESIDENT);
         match Generation::of(caps) {
-            Generation::Late => Shares { passed: late_passed, ..Shares::matrices(self.late, APPLE_RESIDENT) },
-            Generation::Early if caps.rates().cores > SMALL_CHIP => early(self.large),
-            Generation::Early if is_half(problem.a.format) && is_half(problem.b.format) => early(self.half),
-            Generation::Early => early(self.f32),
+            Generation::Late => Shares { passed: late_passed, ..shares(self.late) },
+            Generation::Early if caps.rates().cores > SMALL_CHIP => shares(self.large),
+            Generation::Early if half => shares(self.half),
+            Generation::Early => shares(self.f32),
         }
     }
 }
@@ -99,7 +102,8 @@ impl AppleShares {
 /// Cores up to which one of Apple's chips is small: the plain chips and Pro.
 const SMALL_CHIP: f64 = 20.0;
 
-/// Resident invocations of kernels on simdgroup matrices: an assumption, as for WGSL's on 8×8 matrices.
+/// Resident invocations of kernels on simdgroup matrices: an assumption, as for WGSL's on 8×8
+/// matrices.
 const APPLE_RESIDENT: f64 = 256.0;
 
 /// How many times faster than device memory the caches between it and the cores are.
@@ -114,9 +118,10 @@ const BOOST: f64 = 1.15;
 /// The time of the core that has most tiles, or of the memory.
 pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, shares: Shares) -> f64 {
     let rates = caps.rates();
+    let [bm, bn] = [variant.bm, variant.bn].map(f64::from);
     let k = problem.k as f64;
     let tiles = tiles(problem, variant);
-    let tile = 2.0 * f64::from(variant.bm) * f64::from(variant.bn) * (k / splits as f64 + shares.start);
+    let tile = 2.0 * bm * bn * (k / splits as f64 + shares.start);
     let per_core = tiles * splits as f64 / rates.cores;
     // Workgroups that hide a core's latencies take turns. The last turn has fewer, which hide less.
     let together = (shares.resident / f64::from(variant.threads)).round().max(1.0);
@@ -126,7 +131,7 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits:
     let clock = if per_core < 1.0 { BOOST } else { 1.0 };
     let arithmetic = turns * tile / (rates.core_flops * shares.arithmetic * clock);
     // Larger tiles pass fewer elements through caches and workgroup memory.
-    let edge = shares.passed * f64::from(variant.bm + variant.bn);
+    let edge = shares.passed * (bm + bn);
     let reads = tiles * edge * k / (CACHE_SPEED * rates.bandwidth);
     let arithmetic = arithmetic + SEEN * reads;
     arithmetic.max(traffic(problem) / (rates.bandwidth * shares.bandwidth)) + rates.dispatch
@@ -135,8 +140,8 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits:
 /// Bytes that must move at least once: A, B and C.
 fn traffic(problem: &Problem) -> f64 {
     let [a, b] = operand_bytes(problem);
-    let c = problem.m as f64 * problem.n as f64 * problem.batch as f64 * element_bytes(problem.c.format);
-    a + b + c
+    let [m, n, batch] = [problem.m, problem.n, problem.batch].map(|size| size as f64);
+    a + b + m * n * batch * element_bytes(problem.c.format)
 }
 
 #[cfg(test)]

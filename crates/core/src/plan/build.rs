@@ -230,11 +230,11 @@ fn mainloop(piece: &Piece, groups: u64, caps: &Caps, layout: &Layout, candidate:
             }
         }
         builder.axes(side);
+        let has_eights = fetch.is_some_and(|fetch| fetch.loader.loads.contains(&Load::Eights));
         match variant.access {
             Access::Elements => builder.part_if_any(kit.block, name),
-            Access::Eights { .. } if fetch.is_some_and(|fetch| fetch.loader.loads.contains(&Load::Eights)) => {}
-            Access::Eights { .. } => builder.part_if_any(kit.pair, name),
-            Access::Words { .. } => {}
+            Access::Eights { .. } if !has_eights => builder.part_if_any(kit.pair, name),
+            Access::Eights { .. } | Access::Words { .. } => {}
         }
         for file in kernel.operand_files {
             builder.part(file, name, (kernel.operand_constants)(side.along_k, side.operand.transposed));
@@ -247,8 +247,7 @@ fn mainloop(piece: &Piece, groups: u64, caps: &Caps, layout: &Layout, candidate:
         builder.epilogue();
         builder.part(kit.direct, None, Vec::new());
     }
-    let pad = if let Access::Words { pad, .. } = variant.access { Some(("PAD", pad)) } else { None };
-    builder.part(kernel.file, None, variant.constants.iter().copied().chain(pad).collect());
+    builder.part(kernel.file, None, (kernel.constants)(variant));
     builder.finish(layout.workgroups, caps)
 }
 

@@ -19,8 +19,8 @@ fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     numbers.iter().all(|number| number.is_multiple_of(vector))
 }
 
-/// Through the first loader that reads the format and provides what the variant wants. `step` is that of
-/// tiles along the storage; a packed operand lies behind the `start` bytes of others.
+/// Through the first loader that reads the format and provides what the variant wants. `step` is
+/// that of tiles along the storage; a packed operand lies behind the `start` bytes of others.
 pub(super) fn fetch(
     kit: &'static Kit,
     caps: &Caps,
@@ -31,7 +31,8 @@ pub(super) fn fetch(
 ) -> Result<Fetch, Reject> {
     let provides = |o: &OperandDef| o.provides(variant.access);
     let Access::Words { .. } = variant.access else {
-        let loader = find(kit, caps, &side.operand, |o| provides(o) && aligned(side, step, o.vector))?;
+        let fits = |o: &OperandDef| provides(o) && aligned(side, step, o.vector);
+        let loader = find(kit, caps, &side.operand, fits)?;
         return Ok(Fetch { loader, packing: None });
     };
     let loader = find(kit, caps, &side.operand, provides)?;
@@ -42,8 +43,8 @@ pub(super) fn fetch(
     if !step.is_multiple_of(loader.vector) {
         return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
     }
-    let packs = |o: &OperandDef| o.loads.contains(&Load::Packing);
-    let packing = Packing::new(side, find(kit, caps, &side.operand, packs)?, loader.vector, bk, start)?;
+    let packer = find(kit, caps, &side.operand, |o| o.loads.contains(&Load::Packing))?;
+    let packing = Packing::new(side, packer, loader.vector, bk, start)?;
     Ok(Fetch { loader, packing: Some(packing) })
 }
 
