@@ -2,7 +2,6 @@
 //! together.
 
 mod assemble;
-pub mod cost;
 mod files;
 mod mainloops;
 mod tables;

@@ -1,8 +1,8 @@
-//! The table of mainloops: variants, and where each is of use. What each is expected to cost is in `cost.rs`.
+//! The table of mainloops: variants with their costs, and where each is of use.
 
-use crate::cost::{coop_cost, gemv_cost, naive_cost, simt_cost};
 use crate::tables::KIT;
-use tilewise_core::kernel::{KernelDef, Reject, SUBGROUP, Unit, Variant};
+use tilewise_core::cost::{Model, Shares};
+use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, SUBGROUP, Unit, Variant};
 use tilewise_core::{CoopMatrix, DType, Problem};
 
 /// Every mainloop.
@@ -14,10 +14,10 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         operand_files: &[],
         operand_constants: |_, _| Vec::new(),
         variants: NAIVE,
+        constants: naive_constants,
         workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: false,
         admit: |_, _| Ok(()),
-        cost: naive_cost,
     },
     KernelDef {
         name: "gemv",
@@ -26,10 +26,10 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         operand_files: &["mainloop/strip.wgsl"],
         operand_constants: |along_k, _| vec![("X_ALONG_K", u32::from(along_k))],
         variants: GEMV,
+        constants: gemv_constants,
         workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
         admit: gemv_admit,
-        cost: gemv_cost,
     },
     KernelDef {
         name: "coop",
@@ -40,10 +40,10 @@ pub(crate) static KERNELS: &[KernelDef] = &[
             vec![("X_ALONG_K", u32::from(along_k)), ("X_ROW_MAJOR", u32::from(!transposed))]
         },
         variants: COOP,
+        constants: coop_constants,
         workgroup_bytes: coop_workgroup_bytes,
         splits: true,
         admit: |_, _| Ok(()),
-        cost: coop_cost,
     },
     KernelDef {
         name: "simt",
@@ -52,10 +52,10 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         operand_files: &["mainloop/slice.wgsl"],
         operand_constants: |_, _| Vec::new(),
         variants: SIMT,
+        constants: simt_constants,
         workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
         admit: |_, _| Ok(()),
-        cost: simt_cost,
     },
 ];
 
@@ -66,78 +66,109 @@ const NAIVE: &[Variant] = &[Variant {
     bk: 1,
     threads: 64,
     workgroup_bytes: 0,
-    constants: &[("BM", 8), ("BN", 32)],
-    pad: None,
-    eights: false,
-    unit: None,
+    sums: [1, 4],
+    access: Access::Elements,
+    model: Model::Tiles(Shares {
+        arithmetic: 0.04,
+        spills: false,
+        resident: 512.0,
+        latency: 0.5,
+        bandwidth: 1.0,
+        start: 100.0,
+        passed: 4.0,
+    }),
 }];
 
-/// A gemv variant: BM×BN of C, of which each of `lanes` invocations has all rows and `cols` columns, with K in `stripes`.
-macro_rules! gemv {
-    ($name:literal, $rows:literal, $cols:literal, $lanes:literal, $stripes:literal) => {
-        Variant {
-            name: $name,
-            bm: $rows,
-            bn: $cols * $lanes,
-            bk: 8 * $stripes,
-            threads: $lanes * $stripes,
-            workgroup_bytes: $lanes * $stripes * round($rows * $cols / 4, $lanes * $stripes) * 16,
-            constants: &[
-                ("ROWS", $rows),
-                ("COLS", $cols),
-                ("LANES", $lanes),
-                ("STRIPES", $stripes),
-                ("ROUND", round($rows * $cols / 4, $lanes * $stripes)),
-            ],
-            eights: true,
-            pad: None,
-            unit: None,
-        }
-    };
+fn naive_constants(variant: &Variant) -> Vec<Constant> {
+    vec![("BM", variant.bm), ("BN", variant.bn)]
 }
 
-/// How many of an invocation's vectors of sums meet at a time: what 16 KiB hold of the workgroup's.
-const fn round(sums: u32, threads: u32) -> u32 {
-    let most = 1024 / threads;
-    if sums < most { sums } else { most }
-}
-
-#[rustfmt::skip]
+// Name, [ROWS, COLS], LANES, STRIPES.
 const GEMV: &[Variant] = &[
-    gemv!("1x4", 1, 4, 1, 32),
-    gemv!("1x8", 1, 8, 1, 128),
-    gemv!("1x32", 1, 8, 4, 64),
-    gemv!("4x4", 4, 4, 1, 32),
-    gemv!("4x32", 4, 8, 4, 64),
-    gemv!("8x4", 8, 4, 1, 32),
-    gemv!("8x32", 8, 8, 4, 32),
-    gemv!("16x32", 16, 8, 4, 32),
+    gemv("1x4", [1, 4], 1, 32),
+    gemv("1x8", [1, 8], 1, 128),
+    gemv("1x32", [1, 8], 4, 64),
+    gemv("4x4", [4, 4], 1, 32),
+    gemv("4x32", [4, 8], 4, 64),
+    gemv("8x4", [8, 4], 1, 32),
+    gemv("8x32", [8, 8], 4, 32),
+    gemv("16x32", [16, 8], 4, 32),
 ];
 
-/// A simt variant: BM×BN×BK with TM×TN per invocation.
-macro_rules! simt {
-    ($name:literal, $bm:literal, $bn:literal, $bk:literal, $tm:literal, $tn:literal) => {
-        Variant {
-            name: $name,
-            bm: $bm,
-            bn: $bn,
-            bk: $bk,
-            threads: ($bm / $tm) * ($bn / $tn),
-            workgroup_bytes: ($bm + $bn) * $bk * 4,
-            constants: &[("BM", $bm), ("BN", $bn), ("BK", $bk), ("TM", $tm), ("TN", $tn)],
-            pad: None,
-            eights: false,
-            unit: None,
-        }
-    };
+/// Each of `lanes` invocations side by side has all rows and `cols` columns of the tile, and there
+/// are `stripes` along K.
+const fn gemv(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u32) -> Variant {
+    let threads = lanes * stripes;
+    Variant {
+        name,
+        bm: rows,
+        bn: cols * lanes,
+        bk: 8 * stripes,
+        threads,
+        workgroup_bytes: threads * round([rows, cols], threads) * 16,
+        sums: [rows, cols],
+        access: Access::Eights { streamed: None },
+        model: Model::Few { time: 1.0 },
+    }
 }
 
+/// Vectors of sums that each invocation adds up at a time, bounded by 16 KiB of workgroup memory.
+const fn round([rows, cols]: [u32; 2], threads: u32) -> u32 {
+    let (vectors, most) = (rows * cols / 4, 1024 / threads);
+    if vectors < most { vectors } else { most }
+}
+
+fn gemv_constants(variant: &Variant) -> Vec<Constant> {
+    let Variant { bn, threads, sums, .. } = *variant;
+    let [rows, cols] = sums;
+    let lanes = bn / cols;
+    vec![
+        ("ROWS", rows),
+        ("COLS", cols),
+        ("LANES", lanes),
+        ("STRIPES", threads / lanes),
+        ("ROUND", round(sums, threads)),
+    ]
+}
+
+fn gemv_admit(problem: &Problem, variant: &Variant) -> Result<(), Reject> {
+    let Problem { m, n, .. } = *problem;
+    let few = |size: u64, tile: u32| size <= 4 * u64::from(tile);
+    // For few columns, only tiles of four columns are of use.
+    if few(m, variant.bm) || (variant.bn == 4 && few(n, variant.bn)) {
+        return Ok(());
+    }
+    Err(Reject(format!("M = {m} and N = {n}: not few rows or columns for its tile")))
+}
+
+// Name, [BM, BN, BK], [TM, TN].
 const SIMT: &[Variant] = &[
-    simt!("128x128x16", 128, 128, 16, 16, 8),
-    simt!("64x64x16", 64, 64, 16, 8, 4),
-    simt!("32x128x16", 32, 128, 16, 4, 8),
-    simt!("32x32x32", 32, 32, 32, 4, 4),
+    simt("128x128x16", [128, 128, 16], [16, 8]),
+    simt("64x64x16", [64, 64, 16], [8, 4]),
+    simt("32x128x16", [32, 128, 16], [4, 8]),
+    simt("32x32x32", [32, 32, 32], [4, 4]),
 ];
+
+/// TM×TN of the tile per invocation.
+const fn simt(name: &'static str, [bm, bn, bk]: [u32; 3], [tm, tn]: [u32; 2]) -> Variant {
+    let threads = (bm / tm) * (bn / tn);
+    Variant {
+        name,
+        bm,
+        bn,
+        bk,
+        threads,
+        workgroup_bytes: (bm + bn) * bk * 4,
+        sums: [tm, tn],
+        access: Access::Elements,
+        model: Model::Tiles(Shares::registers([tm, tn], threads)),
+    }
+}
+
+fn simt_constants(variant: &Variant) -> Vec<Constant> {
+    let Variant { bm, bn, bk, sums: [tm, tn], .. } = *variant;
+    vec![("BM", bm), ("BN", bn), ("BK", bk), ("TM", tm), ("TN", tn)]
+}
 
 /// f16 matrices of 16×16, on Vulkan.
 static F16_16: Unit = Unit { file: "unit/f16_16.wgsl", matrix: matrix(16, DType::F16, DType::F32) };
@@ -154,56 +185,63 @@ const fn matrix(size: u32, operands: DType, sums: DType) -> CoopMatrix {
     CoopMatrix { size, operands, sums }
 }
 
-/// A variant for matrix units: BM×BN×BK with SM×SN×SK subgroups, AHEAD slices on their way and PAD elements between lines.
-macro_rules! coop {
-    ($name:literal, $unit:ident, $bm:literal, $bn:literal, $bk:literal, $sm:literal, $sn:literal, $sk:literal, $ahead:literal, $pad:literal) => {
-        Variant {
-            name: $name,
-            bm: $bm,
-            bn: $bn,
-            bk: $bk * $ahead,
-            threads: $sm * $sn * $sk * SUBGROUP,
-            workgroup_bytes: {
-                let panels = [panel($bm, $bk, $pad, &$unit), panel($bn, $bk, $pad, &$unit)];
-                panels[0] + panels[1] + shown($sm * $sn * $sk, &$unit)
-            },
-            constants: &[
-                ("BM", $bm),
-                ("BN", $bn),
-                ("BK", $bk),
-                ("SUBGROUPS_M", $sm),
-                ("SUBGROUPS_N", $sn),
-                ("SUBGROUPS_K", $sk),
-                ("AHEAD", $ahead),
-            ],
-            pad: Some($pad),
-            eights: false,
-            unit: Some(&$unit),
-        }
-    };
-}
-
-#[rustfmt::skip]
+// Name, unit, [BM, BN, BK], subgroups along M, N and K, AHEAD; and as measured, the share of the
+// arithmetic and the resident invocations.
 const COOP: &[Variant] = &[
-    coop!("128x128x32", F16_16, 128, 128, 32, 2, 2, 1, 1, 8),
-    coop!("128x128x64", F16_16, 128, 128, 64, 2, 2, 2, 1, 8),
-    coop!("128x64x32", F16_16, 128, 64, 32, 2, 2, 1, 2, 8),
-    coop!("64x64x64", F16_16, 64, 64, 64, 2, 1, 2, 2, 8),
-    coop!("64x64x32", F16_16, 64, 64, 32, 2, 2, 1, 2, 8),
-    coop!("32x64x64", F16_16, 32, 64, 64, 1, 2, 2, 4, 8),
-    coop!("16x32x128", F16_16, 16, 32, 128, 1, 1, 8, 2, 8),
-    coop!("f16sums-128x256x16", F16_16_F16, 128, 256, 16, 1, 4, 1, 1, 8),
-    coop!("f16sums-128x128x32", F16_16_F16, 128, 128, 32, 2, 2, 1, 2, 8),
-    coop!("f16sums-64x64x64", F16_16_F16, 64, 64, 64, 2, 1, 2, 1, 8),
-    coop!("half-64x64x32", F16_8, 64, 64, 32, 2, 2, 1, 1, 8),
-    coop!("half-f16sums-64x64x32", F16_8_F16, 64, 64, 32, 2, 2, 1, 1, 8),
-    coop!("single-64x64x16", F32_8, 64, 64, 16, 2, 2, 1, 1, 4),
+    coop("128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [5.9, 256.0]),
+    coop("128x128x64", &F16_16, [128, 128, 64], [2, 2, 2], 1, [4.7, 280.0]),
+    coop("128x64x32", &F16_16, [128, 64, 32], [2, 2, 1], 2, [4.7, 280.0]),
+    coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0]),
+    coop("64x64x32", &F16_16, [64, 64, 32], [2, 2, 1], 2, [2.75, 240.0]),
+    coop("32x64x64", &F16_16, [32, 64, 64], [1, 2, 2], 4, [3.15, 240.0]),
+    coop("16x32x128", &F16_16, [16, 32, 128], [1, 1, 8], 2, [1.65, 480.0]),
+    // Sums in f16 leave registers for larger parts of a tile and for more loads.
+    coop("f16sums-128x256x16", &F16_16_F16, [128, 256, 16], [1, 4, 1], 1, [7.2, 256.0]),
+    coop("f16sums-128x128x32", &F16_16_F16, [128, 128, 32], [2, 2, 1], 2, [6.8, 256.0]),
+    coop("f16sums-64x64x64", &F16_16_F16, [64, 64, 64], [2, 1, 2], 1, [4.7, 270.0]),
+    // Not measured: Apple's GPUs have no separate units for small matrices, but these kernels keep
+    // the f32 units busier. 72% of an M2's f32 peak is the most that others have published for
+    // WGSL.
+    coop("half-64x64x32", &F16_8, [64, 64, 32], [2, 2, 1], 1, [0.72, 256.0]),
+    coop("half-f16sums-64x64x32", &F16_8_F16, [64, 64, 32], [2, 2, 1], 1, [0.72, 256.0]),
+    coop("single-64x64x16", &F32_8, [64, 64, 16], [2, 2, 1], 1, [0.72, 256.0]),
 ];
 
-/// Bytes of a panel, the larger way round.
-const fn panel(tile: u32, bk: u32, pad: u32, unit: &Unit) -> u32 {
-    let longer = if tile > bk { tile } else { bk };
-    (tile * bk + longer * pad) * unit.matrix.operands.bytes() as u32
+/// `depth` is BK, the steps along K of one slice; `ahead` slices are on their way at a time. Lines
+/// are padded by 16 bytes.
+const fn coop(
+    name: &'static str,
+    unit: &'static Unit,
+    [bm, bn, depth]: [u32; 3],
+    [sm, sn, sk]: [u32; 3],
+    ahead: u32,
+    [arithmetic, resident]: [f64; 2],
+) -> Variant {
+    let subgroups = sm * sn * sk;
+    let pad = 16 / unit.matrix.operands.bytes() as u32;
+    let slices = longest(bm, depth, pad, unit) + longest(bn, depth, pad, unit);
+    Variant {
+        name,
+        bm,
+        bn,
+        bk: depth * ahead,
+        threads: subgroups * SUBGROUP,
+        workgroup_bytes: slices + shown(subgroups, unit),
+        sums: [bm / sm, bn / sn],
+        access: Access::Words { unit, depth, pad },
+        model: Model::Tiles(Shares::matrices(arithmetic, resident)),
+    }
+}
+
+/// Bytes of a slice of an operand. Its lines lie as in storage: along K or across.
+const fn slice(tile: u32, along_k: bool, depth: u32, pad: u32, unit: &Unit) -> u32 {
+    let lines = if along_k { tile } else { depth };
+    (tile * depth + lines * pad) * unit.matrix.operands.bytes() as u32
+}
+
+/// Bytes of a slice in the direction that takes more.
+const fn longest(tile: u32, depth: u32, pad: u32, unit: &Unit) -> u32 {
+    slice(tile, tile > depth, depth, pad, unit)
 }
 
 /// Bytes for a matrix of sums per subgroup.
@@ -211,27 +249,33 @@ const fn shown(subgroups: u32, unit: &Unit) -> u32 {
     subgroups * unit.matrix.size * unit.matrix.size * unit.matrix.sums.bytes() as u32
 }
 
-/// The lines of a panel lie along K or across, as the storage does.
-fn coop_workgroup_bytes(variant: &Variant, problem: &Problem) -> u32 {
-    let (Some(unit), Some(pad)) = (variant.unit, variant.pad) else { return variant.workgroup_bytes };
-    let bk = constant(variant, "BK");
-    let panel = |tile, along_k| {
-        let lines = if along_k { tile } else { bk };
-        (tile * bk + lines * pad) * unit.matrix.operands.bytes() as u32
-    };
-    let panels = panel(variant.bm, !problem.a.transposed) + panel(variant.bn, problem.b.transposed);
-    panels + shown(variant.threads / SUBGROUP, unit)
-}
-
-/// The value of a constant of the variant; 1 where it has none of that name.
-pub(crate) fn constant(variant: &Variant, name: &str) -> u32 {
-    variant.constants.iter().find(|(n, _)| *n == name).map_or(1, |(_, value)| *value)
-}
-
-fn gemv_admit(problem: &Problem, variant: &Variant) -> Result<(), Reject> {
-    let (m, n) = (problem.m, problem.n);
-    if m <= 4 * u64::from(variant.bm) || n <= 4 * u64::from(variant.bn) && variant.bn == 4 {
-        return Ok(());
+/// The unit, the depth of a slice and the padding of a variant that [`coop`] made.
+fn words(variant: &Variant) -> (&'static Unit, u32, u32) {
+    match variant.access {
+        Access::Words { unit, depth, pad } => (unit, depth, pad),
+        access => unreachable!("{}: {access:?}", variant.name),
     }
-    Err(Reject(format!("M = {m} and N = {n}: not few rows or columns for its tile")))
+}
+
+fn coop_workgroup_bytes(variant: &Variant, problem: &Problem) -> u32 {
+    let (unit, depth, pad) = words(variant);
+    slice(variant.bm, !problem.a.transposed, depth, pad, unit)
+        + slice(variant.bn, problem.b.transposed, depth, pad, unit)
+        + shown(variant.threads / SUBGROUP, unit)
+}
+
+fn coop_constants(variant: &Variant) -> Vec<Constant> {
+    let Variant { bm, bn, bk, threads, sums: [rows, cols], .. } = *variant;
+    let (_, depth, pad) = words(variant);
+    let (along_m, along_n) = (bm / rows, bn / cols);
+    vec![
+        ("BM", bm),
+        ("BN", bn),
+        ("BK", depth),
+        ("SUBGROUPS_M", along_m),
+        ("SUBGROUPS_N", along_n),
+        ("SUBGROUPS_K", threads / SUBGROUP / (along_m * along_n)),
+        ("AHEAD", bk / depth),
+        ("PAD", pad),
+    ]
 }

@@ -1,7 +1,8 @@
-//! What WGSL mainloops are composed with: operand loaders, output stores, schedules, one line each. Mainloops have a file of their own.
+//! What WGSL mainloops are composed with: operand loaders, output stores, schedules, one row each.
+//! Mainloops have a file of their own.
 
 use crate::mainloops::KERNELS;
-use tilewise_core::kernel::{Constant, Kit, Language, Library, OperandDef, ScheduleDef, StoreDef};
+use tilewise_core::kernel::{Constant, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef};
 use tilewise_core::{Caps, DType, Format, Grouping};
 
 /// Every kernel in WGSL.
@@ -48,24 +49,79 @@ fn is_affine(format: Format, _: &Caps) -> bool {
     format.is_of("affine")
 }
 
-fn no_constants(_: Format) -> Vec<Constant> {
-    Vec::new()
-}
-
 fn half_constants(format: Format) -> Vec<Constant> {
     vec![("X_BF16", u32::from(format == Format::Dense(DType::BF16)))]
 }
 
-#[rustfmt::skip]
 const OPERANDS: &[OperandDef] = &[
-    OperandDef { file: "operand/f32x4.wgsl", accepts: is_f32, vector: 4, elements: true, words: true, eights: false, constants: no_constants, element_bytes: 16, f16: false },
-    OperandDef { file: "operand/f32.wgsl", accepts: is_f32, vector: 1, elements: true, words: true, eights: false, constants: no_constants, element_bytes: 4, f16: false },
-    OperandDef { file: "operand/halfx8.wgsl", accepts: is_half, vector: 8, elements: false, words: false, eights: true, constants: half_constants, element_bytes: 16, f16: false },
-    OperandDef { file: "operand/halfx4.wgsl", accepts: is_half, vector: 4, elements: true, words: false, eights: false, constants: half_constants, element_bytes: 8, f16: false },
-    OperandDef { file: "operand/f16.wgsl", accepts: is_native_f16, vector: 1, elements: true, words: false, eights: false, constants: no_constants, element_bytes: 2, f16: true },
-    OperandDef { file: "operand/f16x8.wgsl", accepts: is_native_f16, vector: 8, elements: false, words: true, eights: false, constants: no_constants, element_bytes: 16, f16: false },
-    OperandDef { file: "operand/half.wgsl", accepts: is_half, vector: 1, elements: true, words: true, eights: false, constants: half_constants, element_bytes: 4, f16: false },
-    OperandDef { file: "operand/affine.wgsl", accepts: is_affine, vector: 8, elements: true, words: false, eights: true, constants: no_constants, element_bytes: 4, f16: false },
+    OperandDef {
+        file: "operand/f32x4.wgsl",
+        accepts: is_f32,
+        vector: 4,
+        loads: &[Load::Elements, Load::Words],
+        element_bytes: 16,
+        ..OperandDef::DEFAULT
+    },
+    OperandDef {
+        file: "operand/f32.wgsl",
+        accepts: is_f32,
+        vector: 1,
+        loads: &[Load::Elements, Load::Packing],
+        element_bytes: 4,
+        ..OperandDef::DEFAULT
+    },
+    OperandDef {
+        file: "operand/halfx8.wgsl",
+        accepts: is_half,
+        vector: 8,
+        loads: &[Load::Eights],
+        element_bytes: 16,
+        constants: half_constants,
+        ..OperandDef::DEFAULT
+    },
+    OperandDef {
+        file: "operand/halfx4.wgsl",
+        accepts: is_half,
+        vector: 4,
+        loads: &[Load::Elements],
+        element_bytes: 8,
+        constants: half_constants,
+        ..OperandDef::DEFAULT
+    },
+    OperandDef {
+        file: "operand/f16.wgsl",
+        accepts: is_native_f16,
+        vector: 1,
+        loads: &[Load::Elements],
+        element_bytes: 2,
+        f16: true,
+        ..OperandDef::DEFAULT
+    },
+    OperandDef {
+        file: "operand/f16x8.wgsl",
+        accepts: is_native_f16,
+        vector: 8,
+        loads: &[Load::Words],
+        element_bytes: 16,
+        ..OperandDef::DEFAULT
+    },
+    OperandDef {
+        file: "operand/half.wgsl",
+        accepts: is_half,
+        vector: 1,
+        loads: &[Load::Elements, Load::Packing],
+        element_bytes: 4,
+        constants: half_constants,
+        ..OperandDef::DEFAULT
+    },
+    OperandDef {
+        file: "operand/affine.wgsl",
+        accepts: is_affine,
+        vector: 8,
+        loads: &[Load::Elements, Load::Eights],
+        element_bytes: 4,
+        ..OperandDef::DEFAULT
+    },
 ];
 
 fn stores_f32(dtype: DType, _: &Caps) -> bool {
@@ -80,21 +136,45 @@ fn stores_half(dtype: DType, _: &Caps) -> bool {
     dtype != DType::F32
 }
 
-fn no_store_constants(_: DType) -> Vec<Constant> {
-    Vec::new()
-}
-
 fn half_store_constants(dtype: DType) -> Vec<Constant> {
     vec![("C_BF16", u32::from(dtype == DType::BF16))]
 }
 
-#[rustfmt::skip]
 const STORES: &[StoreDef] = &[
-    StoreDef { file: "epilogue/store_f32x4.wgsl", accepts: stores_f32, vector: 4, whole: true, words: false, constants: no_store_constants, element_bytes: 16, f16: false },
-    StoreDef { file: "epilogue/store_f32.wgsl", accepts: stores_f32, vector: 1, whole: false, words: false, constants: no_store_constants, element_bytes: 4, f16: false },
-    StoreDef { file: "epilogue/store_f16x4.wgsl", accepts: stores_native_f16, vector: 4, whole: true, words: false, constants: no_store_constants, element_bytes: 8, f16: true },
-    StoreDef { file: "epilogue/store_f16.wgsl", accepts: stores_native_f16, vector: 1, whole: false, words: false, constants: no_store_constants, element_bytes: 2, f16: true },
-    StoreDef { file: "epilogue/store_half.wgsl", accepts: stores_half, vector: 2, whole: false, words: true, constants: half_store_constants, element_bytes: 4, f16: false },
+    StoreDef {
+        file: "epilogue/store_f32x4.wgsl",
+        accepts: stores_f32,
+        vector: 4,
+        whole: true,
+        element_bytes: 16,
+        ..StoreDef::DEFAULT
+    },
+    StoreDef { file: "epilogue/store_f32.wgsl", accepts: stores_f32, element_bytes: 4, ..StoreDef::DEFAULT },
+    StoreDef {
+        file: "epilogue/store_f16x4.wgsl",
+        accepts: stores_native_f16,
+        vector: 4,
+        whole: true,
+        element_bytes: 8,
+        f16: true,
+        ..StoreDef::DEFAULT
+    },
+    StoreDef {
+        file: "epilogue/store_f16.wgsl",
+        accepts: stores_native_f16,
+        element_bytes: 2,
+        f16: true,
+        ..StoreDef::DEFAULT
+    },
+    StoreDef {
+        file: "epilogue/store_half.wgsl",
+        accepts: stores_half,
+        vector: 2,
+        words: true,
+        element_bytes: 4,
+        constants: half_store_constants,
+        ..StoreDef::DEFAULT
+    },
 ];
 
 const SCHEDULES: &[ScheduleDef] = &[

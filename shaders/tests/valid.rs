@@ -18,7 +18,7 @@ fn devices() -> [Caps; 2] {
         max_workgroup_size_x: 1024,
         ..Caps::webgpu_default()
     };
-    let units = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants).filter_map(|variant| variant.unit);
+    let units = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants).filter_map(|variant| variant.unit());
     let coop = units.map(|unit| unit.matrix).collect();
     [Caps { f16: true, coop, subgroup_size: Some(32), name: "with f16".into(), ..device.clone() }, device]
 }
@@ -81,9 +81,9 @@ fn texts() -> HashMap<String, (Pass, Problem)> {
                         if splits > 1 && !may_split {
                             continue;
                         }
-                        let sums = variant.unit.map(|unit| unit.matrix.sums);
+                        let sums = variant.unit().map(|unit| unit.matrix.sums);
                         let problem = Problem { allow_f16_accumulation: sums == Some(DType::F16), ..problem };
-                        if variant.unit.is_some_and(|unit| unit.serves(&problem, &caps).is_err()) {
+                        if variant.unit().is_some_and(|unit| unit.serves(&problem, &caps).is_err()) {
                             continue;
                         }
                         let plan = plan(&problem, &caps, &LIBRARY, Some(&forced))

@@ -104,7 +104,7 @@ impl Case {
     pub fn unit(&self) -> Option<&'static Unit> {
         let forced: Forced = self.kernel.as_deref()?.parse().ok()?;
         let kernel = LIBRARY.kernels.iter().find(|kernel| kernel.name == forced.kernel)?;
-        kernel.variants.iter().find(|variant| forced.variant.as_deref() == Some(variant.name))?.unit
+        kernel.variants.iter().find(|variant| forced.variant.as_deref() == Some(variant.name))?.unit()
     }
 
     /// Whether the kernel that must run it takes such a problem at all on a device with these caps; only kernels for matrix units are choosy. They want the

@@ -8,7 +8,7 @@ use crate::kernels::{Kernel, even_sizes, odd_sizes};
 use crate::{Case, Data, Entries, Place, quant_families, quant_formats, themes};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
-use tilewise_core::{Caps, DeviceClass, KernelDef, Variant};
+use tilewise_core::{Access, Caps, DeviceClass, KernelDef, Variant};
 use tilewise_shaders::LIBRARY;
 
 const F32: [DType; 3] = [DType::F32; 3];
@@ -22,7 +22,7 @@ pub fn devices() -> [Caps; 2] {
         name: "without f16".into(),
         ..Caps::webgpu_default()
     };
-    let coop = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants).filter_map(|variant| variant.unit);
+    let coop = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants).filter_map(Variant::unit);
     let coop = coop.map(|unit| unit.matrix).collect();
     [Caps { f16: true, coop, subgroup_size: Some(SUBGROUP), name: "with f16".into(), ..device.clone() }, device]
 }
@@ -163,8 +163,8 @@ pub fn strides(table: Table) -> Vec<Case> {
 pub fn padded(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.kernels() {
-        let (Some(own), Some(unit)) = (kernel.variant.pad, kernel.variant.unit) else { continue };
-        let more = own + 16 / unit.matrix.operands.bytes() as u32;
+        let Access::Words { unit, pad, .. } = kernel.variant.access else { continue };
+        let more = pad + 16 / unit.matrix.operands.bytes() as u32;
         let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn - 3, kernel.variant.bk + 1].map(|size| size as usize);
         for (i, pad) in [0, more, more].into_iter().enumerate() {
             let splits = ["", "", "+k2"][i];
@@ -179,7 +179,7 @@ pub fn padded(table: Table) -> Vec<Case> {
 pub fn packed(table: Table) -> Vec<Case> {
     let wide =
         |kernel: &Kernel, layout| Case::new([5, 301, 35], F32).layout(layout).kernel(&kernel.name).batch(2).odd();
-    let units: Vec<_> = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit.is_some()).collect();
+    let units: Vec<_> = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some()).collect();
     let cases = units.iter().flat_map(|kernel| LAYOUTS.map(|layout| wide(kernel, layout)));
     let once = units.iter().map(|kernel| Case::new([70, 9, 261], F32).kernel(&kernel.name).batch(2).odd());
     let once = once.map(|case| Case { a: case.a.entries(Entries::Stride0), ..case });
@@ -355,12 +355,12 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     cases.push(case([3 * bm - 1, bn - 1, 2], half).batch(2).odd());
     // So have seven tiles of a finishing pass.
     let kernels = table.kernels();
-    let whole = kernels.iter().filter(|kernel| kernel.splits && kernel.variant.unit.is_none());
+    let whole = kernels.iter().filter(|kernel| kernel.splits && kernel.variant.unit().is_none());
     if let Some(kernel) = whole.max_by_key(|kernel| kernel.variant.bm * kernel.variant.bn) {
         cases.push(Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32).kernel(format!("{}+k2", kernel.name)));
     }
     // So do operands that are packed: of seven of eight lines each, too.
-    if let Some(kernel) = kernels.iter().find(|kernel| kernel.variant.unit.is_some()) {
+    if let Some(kernel) = kernels.iter().find(|kernel| kernel.variant.unit().is_some()) {
         cases.push(Case::new([55, 9, 5], F32).kernel(&kernel.name));
     }
     (caps, cases)
@@ -412,7 +412,8 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
     let groups = groups(table).into_iter().rev().take(9).filter(|case| of(case, &smallest[1..]));
     let others = others.chain(groups);
     let variants = table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));
-    let (eights, variants): (Vec<_>, Vec<_>) = variants.partition(|kernel| kernel.variant.eights);
+    let (eights, variants): (Vec<_>, Vec<_>) =
+        variants.partition(|kernel| matches!(kernel.variant.access, Access::Eights { .. }));
     let variants = variants.into_iter().map(|kernel| {
         let [m, n, k] =
             [kernel.variant.bm + 1, kernel.variant.bn + 5, 2 * kernel.variant.bk + 1].map(|size| size as usize);

@@ -13,7 +13,7 @@ use tilewise_tests::cases::devices;
 fn half_sums() -> BTreeSet<String> {
     let variants =
         LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
-    let half = variants.filter(|(_, variant)| variant.unit.is_some_and(|unit| unit.matrix.sums == DType::F16));
+    let half = variants.filter(|(_, variant)| variant.unit().is_some_and(|unit| unit.matrix.sums == DType::F16));
     half.map(|(kernel, variant)| format!("{}/{}", kernel.name, variant.name)).collect()
 }
 

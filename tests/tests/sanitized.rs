@@ -138,7 +138,7 @@ fn small_subgroups() {
     let cases: Vec<_> = WGSL
         .one_of_each()
         .iter()
-        .filter(|kernel| kernel.variant.unit.is_none())
+        .filter(|kernel| kernel.variant.unit().is_none())
         .map(|kernel| Case::new([9, 35, 19], [DType::F32; 3]).kernel(&kernel.name))
         .collect();
     for subgroup_size in [1, 8] {
@@ -216,10 +216,8 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
             for &format in &formats {
                 let quantized = matches!(format, Format::Quantized(..));
                 let takes = devices().iter().any(|caps| (loader.accepts)(format, caps));
-                let fetched = match kernel.variant.unit {
-                    Some(unit) => loader.words && loader.vector > 1 && format == Format::Dense(unit.matrix.operands),
-                    None => loader.elements || kernel.variant.eights && loader.eights,
-                };
+                let multiplied = kernel.variant.unit().map(|unit| Format::Dense(unit.matrix.operands));
+                let fetched = loader.provides(kernel.variant.access) && multiplied.is_none_or(|own| format == own);
                 if !takes || !fetched || quantized && operand == "a" {
                     continue;
                 }
@@ -241,7 +239,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
     // That ranges of K add up is met by pieces.
     wanted.extend([plain(KIT.direct), Use { constants: vec![("ADD", 0)], ..plain(KIT.partial) }]);
     for caps in devices() {
-        if kernel.variant.unit.is_some_and(|unit| !caps.coop.contains(&unit.matrix)) {
+        if kernel.variant.unit().is_some_and(|unit| !caps.coop.contains(&unit.matrix)) {
             continue;
         }
         for dtype in DType::ALL {

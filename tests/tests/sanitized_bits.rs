@@ -64,7 +64,7 @@ fn cases(adapter: &Adapter) -> Vec<Case> {
         let count = if fastest.contains(&kernel.name) { all.len() } else { 1 };
         all.into_iter().take(count)
     };
-    kernels(adapter).iter().filter(|kernel| kernel.variant.unit.is_none()).flat_map(of).collect()
+    kernels(adapter).iter().filter(|kernel| kernel.variant.unit().is_none()).flat_map(of).collect()
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What an adapter can do, as plain data: limits that bound the choice, and rough rates that order it.
 
+mod generation;
 mod rates;
 mod recorded;
 
+pub use generation::Generation;
 pub use rates::{COPIED, Rates};
 pub use recorded::{RECORDED, Recorded};
 

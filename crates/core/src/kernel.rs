@@ -4,6 +4,7 @@
 //! ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`, next to the files they name.
 
 use crate::caps::{Caps, CoopMatrix};
+use crate::cost::Model;
 use crate::problem::{DType, Format, Grouping, Problem};
 
 /// The numbers that a kernel receives in its uniform buffer. WGSL's `Params` has the same fields in the same order; a test
@@ -213,21 +214,23 @@ pub struct Variant {
     pub threads: u32,
     /// Bytes of workgroup memory, at most.
     pub workgroup_bytes: u32,
-    /// Values for the file's constants.
-    pub constants: &'static [Constant],
-    /// Elements between the lines of a slice in workgroup memory, the file's constant PAD; none where it has no such lines.
-    pub pad: Option<u32>,
-    /// Whether it loads eight elements at a time (`x_load8`) instead of blocks.
-    pub eights: bool,
-    /// The matrix unit that it computes on. Its operands must be of that unit's type; where their storage does not suit loads of 16 bytes, or K is no multiple
-    /// of `bk`, they are packed first.
-    pub unit: Option<&'static Unit>,
+    /// Rows and columns of C whose sums one invocation holds, or one subgroup on matrix units.
+    pub sums: [u32; 2],
+    /// How it reads A and B.
+    pub access: Access,
+    /// How long it is expected to take.
+    pub model: Model,
 }
 
 impl Variant {
+    /// The matrix unit that it computes on.
+    pub fn unit(&self) -> Option<&'static Unit> {
+        if let Access::Words { unit, .. } = self.access { Some(unit) } else { None }
+    }
+
     /// With so many elements between the lines of a slice, if that can be.
     pub(crate) fn padded(self, pad: u32) -> Result<Self, Reject> {
-        let (Some(own), Some(unit)) = (self.pad, self.unit) else {
+        let Access::Words { unit, depth, pad: own } = self.access else {
             return Err(Reject(format!("+pad{pad}: it has no lines to pad, as kernels for matrix units have")));
         };
         // Matrices and vectors are aligned to 16 bytes.
@@ -237,15 +240,67 @@ impl Variant {
                 "+pad{pad}: lines stay aligned for multiples of {vector} only ({own} is its own)"
             )));
         }
-        Ok(Variant { pad: Some(pad), ..self })
+        Ok(Variant { access: Access::Words { unit, depth, pad }, ..self })
     }
+}
+
+/// How a mainloop reads A and B.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Access {
+    /// Elements as f32, in WGSL as blocks of 4×4.
+    Elements,
+    /// Eight elements at a time, as mainloops for few rows or columns do.
+    Eights {
+        /// The operand that it is written for; none if it takes either in any direction.
+        streamed: Option<Streamed>,
+    },
+    /// 16 bytes at a time, as they are stored, for a matrix unit. Both operands must be of the
+    /// unit's type. Where their storage does not suit such loads, or K is no multiple of `bk`, they
+    /// are packed first.
+    Words {
+        /// What it multiplies with.
+        unit: &'static Unit,
+        /// Steps along K of one slice in workgroup memory. `bk` is a multiple of it.
+        depth: u32,
+        /// Elements between the lines of a slice.
+        pad: u32,
+    },
+}
+
+/// The operand of many lines, which a mainloop for few rows or columns reads once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Streamed {
+    /// A, against few columns, or B, against few rows.
+    pub role: Role,
+    /// Whether its storage runs along K.
+    pub along_k: bool,
+}
+
+impl Streamed {
+    /// Of rows and columns, the few and the many. It is its own inverse.
+    pub const fn few_and_many(self, [rows, cols]: [u32; 2]) -> [u32; 2] {
+        if matches!(self.role, Role::A) { [cols, rows] } else { [rows, cols] }
+    }
+}
+
+/// What a loader provides, by the names of its functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Elements as f32: `x_load`, `x_load4`.
+    Elements,
+    /// Eight elements as they are stored, and later as numbers: `x_load8`, `x_widen8`.
+    Eights,
+    /// 16 bytes as they are stored: `x_words`.
+    Words,
+    /// 16 bytes gathered from any element on, for the pass that packs an operand: `x_words_part`.
+    Packing,
 }
 
 /// Why a kernel does not take a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reject(pub String);
 
-/// A mainloop: one file, its variants, and when and how well it serves.
+/// A mainloop: one file, its variants, and when it serves.
 #[derive(Clone, Copy)]
 pub struct KernelDef {
     /// Name, as `--kernel` takes it: `simt`.
@@ -260,6 +315,8 @@ pub struct KernelDef {
     pub operand_constants: fn(along_k: bool, transposed: bool) -> Vec<Constant>,
     /// Its variants, `NAME/VARIANT`.
     pub variants: &'static [Variant],
+    /// Values for the constants of its file.
+    pub constants: fn(&Variant) -> Vec<Constant>,
     /// Bytes of workgroup memory that a variant takes for a problem.
     pub workgroup_bytes: fn(&Variant, &Problem) -> u32,
     /// Whether K may be split over workgroups (two passes).
@@ -267,8 +324,6 @@ pub struct KernelDef {
     /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a kernel asked for by name skips this.
     /// Limits of the device, formats and alignment are checked by the planner, not here.
     pub admit: fn(&Problem, &Variant) -> Result<(), Reject>,
-    /// Estimated seconds on the GPU for one pass over K in `splits` parts; only the order of the estimates matters.
-    pub cost: fn(&Problem, &Caps, &Variant, splits: u64) -> f64,
 }
 
 /// How an operand is fetched: one file instantiated for A, B, bias or residual.
@@ -280,20 +335,38 @@ pub struct OperandDef {
     pub accepts: fn(Format, &Caps) -> bool,
     /// Elements that are fetched together: offset, strides and the extent along the contiguous axis must be multiples.
     pub vector: u64,
-    /// Whether it loads elements as f32 (`x_load`, `x_load4`), as most mainloops want them.
-    pub elements: bool,
-    /// Whether it loads 16 bytes as they are, as mainloops of matrix units want them (`x_words`), or, where its `vector` is 1, their packing
-    /// (`x_words_part`).
-    pub words: bool,
-    /// Whether it loads eight elements at a time as they are stored (`x_load8`, `x_widen8`), as mainloops of few rows want them; of loaders of elements
-    /// `Library::pair` makes that.
-    pub eights: bool,
+    /// What it provides.
+    pub loads: &'static [Load],
     /// Values for the file's constants, given the format.
     pub constants: fn(Format) -> Vec<Constant>,
     /// Bytes of one element of the bound array: the least size of a binding.
     pub element_bytes: u64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,
+}
+
+impl OperandDef {
+    /// Defaults of the last fields of a table row: no constants, no extension.
+    pub const DEFAULT: OperandDef = OperandDef {
+        file: "",
+        accepts: |_, _| false,
+        vector: 1,
+        loads: &[],
+        element_bytes: 0,
+        constants: |_| Vec::new(),
+        f16: false,
+    };
+
+    /// Whether a mainloop with this access can use it.
+    pub fn provides(&self, access: Access) -> bool {
+        let has = |load| self.loads.contains(&load);
+        match access {
+            Access::Elements => has(Load::Elements),
+            // `Kit::pair` makes eights of elements.
+            Access::Eights { .. } => has(Load::Eights) || has(Load::Elements),
+            Access::Words { .. } => has(Load::Words),
+        }
+    }
 }
 
 /// How an output is written: one file.
@@ -315,6 +388,20 @@ pub struct StoreDef {
     pub element_bytes: u64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,
+}
+
+impl StoreDef {
+    /// Defaults of the last fields of a table row: single elements, no constants, no extension.
+    pub const DEFAULT: StoreDef = StoreDef {
+        file: "",
+        accepts: |_, _| false,
+        vector: 1,
+        whole: false,
+        words: false,
+        element_bytes: 0,
+        constants: |_| Vec::new(),
+        f16: false,
+    };
 }
 
 /// How workgroups find their tile.
@@ -383,7 +470,8 @@ pub struct Kit {
     pub finish_words: Option<&'static str>,
     /// Words that one of its workgroups finishes, one per invocation.
     pub finish_threads: u32,
-    /// The pass that packs an operand for matrix units ([`Variant::unit`]); none where no mainloop has those.
+    /// The pass that packs an operand for matrix units ([`Access::Words`]); none where no mainloop
+    /// has those.
     pub pack: Option<&'static str>,
     /// Lines of the copy, and units of 16 bytes in each, that one of its workgroups writes.
     pub pack_tile: [u32; 2],

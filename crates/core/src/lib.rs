@@ -5,7 +5,7 @@
 
 pub mod caps;
 pub mod convert;
-
+pub mod cost;
 pub mod error;
 mod grouping;
 pub mod kernel;
@@ -16,7 +16,7 @@ pub mod reference;
 
 pub use caps::{Caps, CoopMatrix, DeviceClass};
 pub use error::{Error, Result};
-pub use kernel::{KernelDef, Params, Reject, Variant};
+pub use kernel::{Access, KernelDef, Params, Reject, Variant};
 pub use plan::{Choice, Cut, Pass, Plan, explain, plan};
 pub use problem::{Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Problem, Segment};
 pub use quant::QuantFormat;

@@ -1,7 +1,8 @@
 //! From a problem and an adapter's capabilities to everything that an executor needs: [`plan()`].
 //!
-//! The planner knows no kernel by name. It checks the problem, walks the table, keeps the candidates that the adapter's limits and the
-//! kernel's `admit` allow, and takes the cheapest by `cost`. It is a pure function, so every decision is tested without a GPU.
+//! The planner knows no kernel by name. It checks the problem, walks the table, keeps the
+//! candidates that the adapter's limits and the kernel's `admit` allow, and takes the cheapest by
+//! [`cost::seconds`]. It is a pure function, so every decision is tested without a GPU.
 
 mod build;
 mod builder;
@@ -17,6 +18,7 @@ pub use explain::{describe, explain};
 pub use ranges::Cut;
 
 use crate::caps::Caps;
+use crate::cost;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, KernelDef, Language, Library, Params, Reject, Role, Variant};
 use crate::problem::Problem;
@@ -404,7 +406,7 @@ fn verdict(
         caps.max_workgroup_bytes.into(),
     )?;
     limit("invocations", variant.threads.into(), caps.max_invocations.min(caps.max_workgroup_size_x).into())?;
-    if let Some(unit) = variant.unit {
+    if let Some(unit) = variant.unit() {
         unit.serves(problem, caps)?;
     }
     if splits > 1 && !(kernel.splits && problem.grouping.may_split_k()) {
@@ -436,7 +438,7 @@ fn verdict(
     // Packed operands are read, written and read again.
     let packed = layouts.iter().flat_map(|layout| layout.packed());
     let pack = packed.map(|(_, bytes)| 2.0 * bytes as f64 / rates.bandwidth + rates.dispatch).sum::<f64>();
-    let step = (kernel.cost)(problem, caps, variant, splits) + pack / layouts.len() as f64;
+    let step = cost::seconds(problem, caps, variant, splits) + pack / layouts.len() as f64;
     Ok(piece.steps() as f64 * step + finish)
 }
 

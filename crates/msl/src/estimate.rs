@@ -1,10 +1,11 @@
 //! What each kernel asks of a GPU, counted from its table line: nothing here was measured, and no Mac has run it.
 
 use crate::KERNELS;
-use crate::mainloops::{constant, staged_bytes};
+use crate::mainloops::staged_bytes;
 use std::fmt::Write;
 use tilewise_core::caps::{COPIED, RECORDED};
-use tilewise_core::kernel::{KernelDef, Variant};
+use tilewise_core::cost::seconds;
+use tilewise_core::kernel::{Access, KernelDef, Streamed, Variant};
 use tilewise_core::{Caps, DType, Format, Operand, Problem, QuantFormat};
 
 /// Numbers of one kernel for one problem.
@@ -32,22 +33,16 @@ pub fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Est
     let Problem { m, n, k, .. } = *problem;
     let Variant { bm, bn, bk, .. } = *variant;
     let tiles = [m.div_ceil(bm.into()), n.div_ceil(bn.into())];
-    let of = |name| constant(variant, name);
-    let matrices = matches!(kernel.name, "msl-gemm" | "msl-direct");
     let steps = k.div_ceil(bk.into()) * u64::from(bk) / 8;
-    let matrix_products = if matrices { tiles[0] * tiles[1] * u64::from(bm / 8 * (bn / 8)) * steps } else { 0 };
     let read = bytes(problem.a.format, m * k) * tiles[1] + bytes(problem.b.format, k * n) * tiles[0];
-    let registers = match kernel.name {
-        _ if matrices => {
-            let [rows, columns] = [bm / of("SIMDGROUPS_M") / 8, bn / of("SIMDGROUPS_N") / 8];
+    let (matrix_products, registers) = match variant.access {
+        Access::Eights { streamed: Some(streamed) } => (0, registers(variant, problem, streamed)),
+        _ => {
+            let [rows, columns] = variant.sums.map(|size| size / 8);
             // A matrix of 64 elements is spread over 32 lanes.
-            rows * columns * 2 + (rows + columns) * staged_bytes(problem) / 2
+            let registers = rows * columns * 2 + (rows + columns) * staged_bytes(problem) / 2;
+            (tiles[0] * tiles[1] * u64::from(bm / 8 * (bn / 8)) * steps, registers)
         }
-        "msl-gemv" => {
-            let quantized = matches!(problem.b.format, Format::Quantized(..));
-            of("FEW") * of("LINES") + of("LINES") * if quantized { 3 } else { 8 } + 9
-        }
-        _ => of("FEW") * 8 + 4 * 8 + of("FEW"),
     };
     Estimate {
         device_bytes: read + bytes(problem.c.format, m * n),
@@ -60,8 +55,21 @@ pub fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Est
             let once = bytes(problem.a.format, m * k) + bytes(problem.b.format, k * n) + bytes(problem.c.format, m * n);
             let published = rates.bandwidth / COPIED;
             let least = (problem.flops() / (rates.cores * rates.core_flops)).max(once as f64 / published);
-            least / (kernel.cost)(problem, &caps, variant, 1)
+            least / seconds(problem, &caps, variant, 1)
         }),
+    }
+}
+
+/// Registers of a mainloop for few rows or columns.
+fn registers(variant: &Variant, problem: &Problem, streamed: Streamed) -> u32 {
+    let [few, lines] = streamed.few_and_many(variant.sums);
+    if streamed.along_k {
+        // Eight elements of each line, or their codes, scale and bias; and of one of the few lines.
+        let line = if matches!(problem.b.format, Format::Quantized(..)) { 3 } else { 8 };
+        few * lines + lines * line + 9
+    } else {
+        // Four steps of eight lines side by side, and the few elements of one of them.
+        few * lines + 4 * lines + few
     }
 }
 
@@ -88,7 +96,8 @@ pub fn report() -> String {
         for variant in kernel.variants {
             for (name, problem) in problems() {
                 let few = problem.m.min(problem.n) <= 16;
-                if (kernel.admit)(&problem, variant).is_err() || few != variant.eights {
+                if (kernel.admit)(&problem, variant).is_err() || few != matches!(variant.access, Access::Eights { .. })
+                {
                     continue;
                 }
                 let estimate = estimate(kernel, variant, &problem);

@@ -1,8 +1,8 @@
-//! The table of mainloops: variants, and where each is of use. What each is expected to cost is in `cost.rs`.
+//! The table of mainloops: variants with their costs, and where each is of use.
 
-use crate::cost::{gemv_cost, gevm_cost, tile_cost};
 use crate::tables::KIT;
-use tilewise_core::kernel::{KernelDef, Reject, Variant};
+use tilewise_core::cost::{AppleShares, BY_HAND, Model};
+use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, Role, Streamed, Variant};
 use tilewise_core::{DType, Format, Problem};
 
 /// Threads of a simdgroup.
@@ -17,10 +17,10 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         operand_files: &[],
         operand_constants: |_, _| Vec::new(),
         variants: GEMM,
+        constants: gemm_constants,
         workgroup_bytes: gemm_bytes,
         splits: true,
         admit: |_, _| Ok(()),
-        cost: tile_cost,
     },
     KernelDef {
         name: "msl-direct",
@@ -29,10 +29,10 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         operand_files: &[],
         operand_constants: |_, _| Vec::new(),
         variants: DIRECT,
+        constants: direct_constants,
         workgroup_bytes: direct_bytes,
         splits: true,
         admit: direct_admit,
-        cost: tile_cost,
     },
     KernelDef {
         name: "msl-gemv",
@@ -41,10 +41,10 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         operand_files: &[],
         operand_constants: |_, _| Vec::new(),
         variants: GEMV,
+        constants: gemv_constants,
         workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
-        admit: |problem, variant| few_admit(problem, variant, true),
-        cost: gemv_cost,
+        admit: few_admit,
     },
     KernelDef {
         name: "msl-gevm",
@@ -53,38 +53,47 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         operand_files: &[],
         operand_constants: |_, _| Vec::new(),
         variants: GEVM,
+        constants: gevm_constants,
         workgroup_bytes: |variant, _| variant.workgroup_bytes,
         splits: true,
-        admit: |problem, variant| few_admit(problem, variant, false),
-        cost: gevm_cost,
+        admit: few_admit,
     },
 ];
 
-/// A tile of BM×BN×BK with SM×SN simdgroups.
-macro_rules! tile {
-    ($name:literal, $bm:literal, $bn:literal, $bk:literal, $sm:literal, $sn:literal) => {
-        Variant {
-            name: $name,
-            bm: $bm,
-            bn: $bn,
-            bk: $bk,
-            threads: $sm * $sn * SIMD,
-            workgroup_bytes: 0,
-            constants: &[("BM", $bm), ("BN", $bn), ("BK", $bk), ("SIMDGROUPS_M", $sm), ("SIMDGROUPS_N", $sn)],
-            pad: None,
-            eights: false,
-            unit: None,
-        }
-    };
+// Name, [BM, BN, BK], simdgroups along M and N; and shares of the peak: on small early chips with
+// f32 and with 16-bit elements, on large early chips, on late ones.
+const GEMM: &[Variant] = &[
+    gemm("64x64x16", [64, 64, 16], [2, 2], [0.87, 0.88, 0.88, 0.84]),
+    gemm("64x64x16-1x2", [64, 64, 16], [1, 2], [0.80, 0.91, 0.84, 0.82]),
+    gemm("64x32x32", [64, 32, 32], [2, 2], [0.86, 0.86, 0.84, 0.83]),
+    gemm("32x32x16", [32, 32, 16], [2, 2], [0.76, 0.78, 0.76, 0.76]),
+];
+
+const fn gemm(
+    name: &'static str,
+    [bm, bn, bk]: [u32; 3],
+    [sm, sn]: [u32; 2],
+    [f32, half, large, late]: [f64; 4],
+) -> Variant {
+    let shares = AppleShares { f32, half, large, late };
+    Variant {
+        name,
+        bm,
+        bn,
+        bk,
+        threads: sm * sn * SIMD,
+        workgroup_bytes: 0,
+        sums: [bm / sm, bn / sn],
+        access: Access::Elements,
+        model: Model::AppleTiles { shares, late_passed: 0.6 },
+    }
 }
 
-#[rustfmt::skip]
-const GEMM: &[Variant] = &[
-    tile!("64x64x16", 64, 64, 16, 2, 2),
-    tile!("64x64x16-1x2", 64, 64, 16, 1, 2),
-    tile!("64x32x32", 64, 32, 32, 2, 2),
-    tile!("32x32x16", 32, 32, 16, 2, 2),
-];
+fn gemm_constants(variant: &Variant) -> Vec<Constant> {
+    let Variant { bm, bn, bk, sums: [rows, cols], .. } = *variant;
+    let [m, n] = [bm / rows, bn / cols];
+    vec![("BM", bm), ("BN", bn), ("BK", bk), ("SIMDGROUPS_M", m), ("SIMDGROUPS_N", n)]
+}
 
 const DIRECT: &[Variant] = &[Variant {
     name: "32x32x8",
@@ -93,75 +102,100 @@ const DIRECT: &[Variant] = &[Variant {
     bk: 8,
     threads: SIMD,
     workgroup_bytes: 0,
-    constants: &[("BM", 32), ("BN", 32)],
-    pad: None,
-    eights: false,
-    unit: None,
+    sums: [32, 32],
+    access: Access::Elements,
+    model: Model::AppleTiles {
+        shares: AppleShares { f32: 0.60, half: 0.62, large: 0.60, late: 0.91 },
+        // A core of the late generation finds in its own cache what its only simdgroup reads again.
+        late_passed: 0.2,
+    },
 }];
 
-/// Few rows or columns against an operand along K: `lines` of it per simdgroup.
-macro_rules! gemv {
-    ($name:literal, $many_rows:literal, $bm:literal, $bn:literal, $few:literal, $lines:literal, $simdgroups:literal) => {
-        Variant {
-            name: $name,
-            bm: $bm,
-            bn: $bn,
-            bk: SIMD * 8,
-            threads: $simdgroups * SIMD,
-            workgroup_bytes: 0,
-            constants: &[("BM", $bm), ("BN", $bn), ("MANY_ROWS", $many_rows), ("FEW", $few), ("LINES", $lines)],
-            pad: None,
-            eights: true,
-            unit: None,
-        }
-    };
+fn direct_constants(variant: &Variant) -> Vec<Constant> {
+    vec![("BM", variant.bm), ("BN", variant.bn)]
 }
 
-#[rustfmt::skip]
+// Name, [BM, BN], the operand of many lines, LINES of it per simdgroup.
 const GEMV: &[Variant] = &[
-    gemv!("1x32", 0, 1, 32, 1, 4, 8),
-    gemv!("2x32", 0, 2, 32, 2, 4, 8),
-    gemv!("4x32", 0, 4, 32, 4, 4, 8),
-    gemv!("8x32", 0, 8, 32, 8, 4, 8),
-    gemv!("16x16", 0, 16, 16, 16, 2, 8),
-    gemv!("32x1", 1, 32, 1, 1, 4, 8),
-    gemv!("32x4", 1, 32, 4, 4, 4, 8),
-    gemv!("16x16t", 1, 16, 16, 16, 2, 8),
+    gemv("1x32", [1, 32], Role::B, 4),
+    gemv("2x32", [2, 32], Role::B, 4),
+    gemv("4x32", [4, 32], Role::B, 4),
+    gemv("8x32", [8, 32], Role::B, 4),
+    gemv("16x16", [16, 16], Role::B, 2),
+    gemv("32x1", [32, 1], Role::A, 4),
+    gemv("32x4", [32, 4], Role::A, 4),
+    gemv("16x16t", [16, 16], Role::A, 2),
 ];
 
-/// Few rows or columns against an operand across K, whose 64 lines lie beside each other.
-macro_rules! gevm {
-    ($name:literal, $many_rows:literal, $bm:literal, $bn:literal, $few:literal, $simdgroups:literal) => {
-        Variant {
-            name: $name,
-            bm: $bm,
-            bn: $bn,
-            // Each simdgroup has four stripes of K, and four steps of each at a time.
-            bk: 16 * $simdgroups,
-            threads: $simdgroups * SIMD,
-            workgroup_bytes: $simdgroups * $few * 64 * 4,
-            constants: &[
-                ("BM", $bm),
-                ("BN", $bn),
-                ("MANY_ROWS", $many_rows),
-                ("FEW", $few),
-                ("SIMDGROUPS", $simdgroups),
-            ],
-            pad: None,
-            eights: true,
-            unit: None,
-        }
-    };
+/// Against an operand along K, of which each simdgroup has `lines`.
+const fn gemv(name: &'static str, [bm, bn]: [u32; 2], role: Role, lines: u32) -> Variant {
+    let streamed = Streamed { role, along_k: true };
+    let [few, many] = streamed.few_and_many([bm, bn]);
+    Variant {
+        name,
+        bm,
+        bn,
+        bk: SIMD * 8,
+        threads: many / lines * SIMD,
+        workgroup_bytes: 0,
+        sums: streamed.few_and_many([few, lines]),
+        access: Access::Eights { streamed: Some(streamed) },
+        model: Model::Few { time: BY_HAND },
+    }
 }
 
-#[rustfmt::skip]
+fn gemv_constants(variant: &Variant) -> Vec<Constant> {
+    let [_, lines] = streamed(variant).few_and_many(variant.sums);
+    [few_constants(variant), vec![("LINES", lines)]].concat()
+}
+
+// Name, [BM, BN], the operand of many lines, SIMDGROUPS.
 const GEVM: &[Variant] = &[
-    gevm!("1x64", 0, 1, 64, 1, 8),
-    gevm!("4x64", 0, 4, 64, 4, 8),
-    gevm!("8x64", 0, 8, 64, 8, 4),
-    gevm!("64x1", 1, 64, 1, 1, 8),
-    gevm!("64x4", 1, 64, 4, 4, 8),
+    gevm("1x64", [1, 64], Role::B, 8),
+    gevm("4x64", [4, 64], Role::B, 8),
+    gevm("8x64", [8, 64], Role::B, 4),
+    gevm("64x1", [64, 1], Role::A, 8),
+    gevm("64x4", [64, 4], Role::A, 8),
 ];
+
+/// Against an operand across K, whose lines lie beside each other: each thread has eight.
+const fn gevm(name: &'static str, [bm, bn]: [u32; 2], role: Role, simdgroups: u32) -> Variant {
+    let streamed = Streamed { role, along_k: false };
+    let [few, many] = streamed.few_and_many([bm, bn]);
+    Variant {
+        name,
+        bm,
+        bn,
+        // Each simdgroup has four stripes of K, and four steps of each at a time.
+        bk: 16 * simdgroups,
+        threads: simdgroups * SIMD,
+        workgroup_bytes: simdgroups * few * many * 4,
+        sums: streamed.few_and_many([few, 8]),
+        access: Access::Eights { streamed: Some(streamed) },
+        model: Model::Few { time: BY_HAND },
+    }
+}
+
+fn gevm_constants(variant: &Variant) -> Vec<Constant> {
+    [few_constants(variant), vec![("SIMDGROUPS", variant.threads / SIMD)]].concat()
+}
+
+/// The constants that both kernels for few rows or columns have.
+fn few_constants(variant: &Variant) -> Vec<Constant> {
+    let Variant { bm, bn, sums, .. } = *variant;
+    let streamed = streamed(variant);
+    let [few, _] = streamed.few_and_many(sums);
+    let many_rows = u32::from(streamed.role == Role::A);
+    vec![("BM", bm), ("BN", bn), ("MANY_ROWS", many_rows), ("FEW", few)]
+}
+
+/// The operand of many lines, of a variant that [`gemv`] or [`gevm`] made.
+fn streamed(variant: &Variant) -> Streamed {
+    match variant.access {
+        Access::Eights { streamed: Some(streamed) } => streamed,
+        access => unreachable!("{}: {access:?}", variant.name),
+    }
+}
 
 /// Bytes of an element of the matrices: of the operands' own type where they agree, else f32.
 pub(crate) fn staged_bytes(problem: &Problem) -> u32 {
@@ -195,21 +229,18 @@ fn direct_admit(problem: &Problem, _: &Variant) -> Result<(), Reject> {
 }
 
 /// Whether there are few rows, or columns, for the tile, and the other operand is stored as the mainloop wants it.
-fn few_admit(problem: &Problem, variant: &Variant, along_k: bool) -> Result<(), Reject> {
-    let many_rows = constant(variant, "MANY_ROWS") == 1;
-    let (few, tile) = if many_rows { (problem.n, variant.bn) } else { (problem.m, variant.bm) };
-    let stored_along_k = if many_rows { !problem.a.transposed } else { problem.b.transposed };
+fn few_admit(problem: &Problem, variant: &Variant) -> Result<(), Reject> {
+    let streamed = streamed(variant);
+    let (few, tile, lines, many, along_k) = match streamed.role {
+        Role::A => (problem.n, variant.bn, "columns", "A", !problem.a.transposed),
+        _ => (problem.m, variant.bm, "rows", "B", problem.b.transposed),
+    };
     if few > 2 * u64::from(tile) {
-        return Err(Reject(format!("{few} {} are not few for its tile", if many_rows { "columns" } else { "rows" })));
+        return Err(Reject(format!("{few} {lines} are not few for its tile")));
     }
-    if stored_along_k != along_k {
-        let which = if many_rows { "A" } else { "B" };
-        return Err(Reject(format!("{which} is stored {} K", if along_k { "across" } else { "along" })));
+    if along_k != streamed.along_k {
+        let direction = if along_k { "along" } else { "across" };
+        return Err(Reject(format!("{many} is stored {direction} K")));
     }
     Ok(())
-}
-
-/// The value of a constant of the variant; 1 where it has none of that name.
-pub(crate) fn constant(variant: &Variant, name: &str) -> u32 {
-    variant.constants.iter().find(|(n, _)| *n == name).map_or(1, |(_, value)| *value)
 }

@@ -1,7 +1,8 @@
-//! What MSL mainloops are composed with: operand loaders, output stores, schedules, one line each; and the library of both languages.
+//! What MSL mainloops are composed with: operand loaders, output stores, schedules, one row each;
+//! and the library of both languages.
 
 use crate::mainloops;
-use tilewise_core::kernel::{Constant, KernelDef, Kit, Language, Library, OperandDef, ScheduleDef, StoreDef};
+use tilewise_core::kernel::{Constant, KernelDef, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef};
 use tilewise_core::{Caps, DType, Format, Grouping};
 
 /// Every kernel in MSL.
@@ -69,31 +70,50 @@ fn narrow(_: Format) -> Vec<Constant> {
     vec![("X_WIDTH", 1)]
 }
 
-fn no_constants(_: Format) -> Vec<Constant> {
-    Vec::new()
-}
-
-#[rustfmt::skip]
 const OPERANDS: &[OperandDef] = &[
-    OperandDef { file: "operand/f32.metal", accepts: is_f32, vector: 4, elements: true, words: false, eights: true, constants: wide, element_bytes: 4, f16: false },
-    OperandDef { file: "operand/f32.metal", accepts: is_f32, vector: 1, elements: true, words: false, eights: true, constants: narrow, element_bytes: 4, f16: false },
-    OperandDef { file: "operand/f16.metal", accepts: is_f16, vector: 8, elements: true, words: false, eights: true, constants: wide, element_bytes: 2, f16: false },
-    OperandDef { file: "operand/f16.metal", accepts: is_f16, vector: 1, elements: true, words: false, eights: true, constants: narrow, element_bytes: 2, f16: false },
-    OperandDef { file: "operand/bf16.metal", accepts: is_bf16, vector: 8, elements: true, words: false, eights: true, constants: wide, element_bytes: 2, f16: false },
-    OperandDef { file: "operand/bf16.metal", accepts: is_bf16, vector: 1, elements: true, words: false, eights: true, constants: narrow, element_bytes: 2, f16: false },
-    OperandDef { file: "operand/affine.metal", accepts: is_affine, vector: 8, elements: true, words: false, eights: true, constants: no_constants, element_bytes: 4, f16: false },
+    vectors("operand/f32.metal", is_f32, 4),
+    elements("operand/f32.metal", is_f32, 4),
+    vectors("operand/f16.metal", is_f16, 2),
+    elements("operand/f16.metal", is_f16, 2),
+    vectors("operand/bf16.metal", is_bf16, 2),
+    elements("operand/bf16.metal", is_bf16, 2),
+    OperandDef {
+        file: "operand/affine.metal",
+        accepts: is_affine,
+        vector: 8,
+        loads: &[Load::Elements, Load::Eights],
+        element_bytes: 4,
+        ..OperandDef::DEFAULT
+    },
 ];
 
-fn no_store_constants(_: DType) -> Vec<Constant> {
-    Vec::new()
+/// A loader of 16 bytes at a time.
+const fn vectors(file: &'static str, accepts: fn(Format, &Caps) -> bool, bytes: u64) -> OperandDef {
+    OperandDef { vector: 16 / bytes, constants: wide, ..elements(file, accepts, bytes) }
 }
 
-#[rustfmt::skip]
+/// A loader of elements one by one.
+const fn elements(file: &'static str, accepts: fn(Format, &Caps) -> bool, bytes: u64) -> OperandDef {
+    OperandDef {
+        file,
+        accepts,
+        loads: &[Load::Elements, Load::Eights],
+        element_bytes: bytes,
+        constants: narrow,
+        ..OperandDef::DEFAULT
+    }
+}
+
 const STORES: &[StoreDef] = &[
-    StoreDef { file: "epilogue/store_f32.metal", accepts: |dtype, _| matches!(dtype, DType::F32), vector: 1, whole: false, words: true, constants: no_store_constants, element_bytes: 4, f16: false },
-    StoreDef { file: "epilogue/store_f16.metal", accepts: |dtype, _| matches!(dtype, DType::F16), vector: 1, whole: false, words: true, constants: no_store_constants, element_bytes: 2, f16: false },
-    StoreDef { file: "epilogue/store_bf16.metal", accepts: |dtype, _| matches!(dtype, DType::BF16), vector: 1, whole: false, words: true, constants: no_store_constants, element_bytes: 2, f16: false },
+    store("epilogue/store_f32.metal", |dtype, _| matches!(dtype, DType::F32), 4),
+    store("epilogue/store_f16.metal", |dtype, _| matches!(dtype, DType::F16), 2),
+    store("epilogue/store_bf16.metal", |dtype, _| matches!(dtype, DType::BF16), 2),
 ];
+
+/// A store of elements one by one.
+const fn store(file: &'static str, accepts: fn(DType, &Caps) -> bool, bytes: u64) -> StoreDef {
+    StoreDef { file, accepts, words: true, element_bytes: bytes, ..StoreDef::DEFAULT }
+}
 
 const SCHEDULES: &[ScheduleDef] = &[
     ScheduleDef { file: "schedule/batched.metal", serves: |grouping| matches!(grouping, Grouping::Batched) },

@@ -6,7 +6,8 @@ use crate::kernels::{even_sizes, odd_sizes};
 use crate::msl::device;
 use crate::{Case, Data, Entries, Place, quant_families, quant_formats, themes};
 use tilewise::{Activation, Axis, DType};
-use tilewise_core::{Caps, Variant};
+use tilewise_core::kernel::{Role, Streamed};
+use tilewise_core::{Access, Caps, Variant};
 
 const F32: [DType; 3] = [DType::F32; 3];
 
@@ -106,10 +107,9 @@ fn whole() -> Vec<Case> {
 
 /// The layout that a kernel is for: those for few lines want the other operand along K, or across.
 fn layout(name: &str) -> [bool; 2] {
-    let many_rows = variant(name).constants.contains(&("MANY_ROWS", 1));
-    match name.split('/').next() {
-        Some("msl-gemv") => [false, !many_rows],
-        Some("msl-gevm") => [many_rows, many_rows],
+    match variant(name).access {
+        Access::Eights { streamed: Some(Streamed { role: Role::A, along_k }) } => [!along_k; 2],
+        Access::Eights { streamed: Some(Streamed { along_k, .. }) } => [false, along_k],
         _ => LAYOUTS[1],
     }
 }
@@ -147,8 +147,9 @@ fn lines() -> Vec<Case> {
 fn variants() -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in MSL.kernels() {
-        let Variant { bm, bn, bk, eights, .. } = *kernel.variant;
-        let [m, n, k] = [bm + 1, bn + 5, if eights { 41 } else { 2 * bk + 1 }].map(|size| size as usize);
+        let Variant { bm, bn, bk, access, .. } = *kernel.variant;
+        let k = if matches!(access, Access::Eights { .. }) { 41 } else { 2 * bk + 1 };
+        let [m, n, k] = [bm + 1, bn + 5, k].map(|size| size as usize);
         cases.push(Case::new([m, n, k], F32).layout(layout(&kernel.name)).kernel(&kernel.name).odd());
     }
     cases

@@ -1,13 +1,13 @@
 //! From a chosen candidate to passes: loaders, stores, bindings, parameters, grids.
 
 use super::builder::Builder;
-use super::fetch::{Fetch, fetch_elements, fetch_words, scalar_loader};
+use super::fetch::{Fetch, fetch, scalar_loader};
 use super::pack::Side;
 use super::ranges::Piece;
 use super::{Candidate, Choice, Pass, check};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Kit, OperandDef, Params, Reject, Role, ScheduleDef, StoreDef, Variant};
+use crate::kernel::{Access, Kit, Load, OperandDef, Params, Reject, Role, ScheduleDef, StoreDef, Variant};
 use crate::problem::{DType, Format, Grouping, Operand, Problem};
 
 /// The label of finishing passes.
@@ -109,13 +109,9 @@ pub(super) fn layout(
     let a_step = if problem.a.transposed { row_step } else { 0 };
     let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
     let sides = Side::both(problem);
-    let fetch = |side: &Side, step, start| match variant.unit {
-        Some(_) => fetch_words(kit, caps, side, step, bk, start),
-        None => fetch_elements(kit, caps, side, step, variant.eights),
-    };
-    let a = present.then(|| fetch(&sides[0], a_step, 0)).transpose()?;
+    let a = present.then(|| fetch(kit, caps, variant, &sides[0], a_step, 0)).transpose()?;
     let packed = |fetch: Option<Fetch>| fetch.and_then(|fetch| fetch.packing).map_or(0, |packing| packing.end());
-    let b = present.then(|| fetch(&sides[1], b_step, packed(a))).transpose()?;
+    let b = present.then(|| fetch(kit, caps, variant, &sides[1], b_step, packed(a))).transpose()?;
     let epilogue = &problem.epilogue;
     let bias = epilogue.bias.map(|bias| scalar_loader(kit, caps, &bias.operand)).transpose()?;
     let residual = epilogue.residual.map(|residual| scalar_loader(kit, caps, &residual)).transpose()?;
@@ -217,7 +213,7 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
     let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem);
     let mut builder = Builder::new(label, params(piece, layout), variant.threads, workgroup_bytes, layout);
     builder.schedule(whole);
-    if let Some(unit) = variant.unit {
+    if let Some(unit) = variant.unit() {
         builder.unit(unit);
     }
     for (side, fetch) in Side::both(problem).iter().zip([layout.a, layout.b]) {
@@ -235,12 +231,11 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
             }
         }
         builder.axes(side);
-        if variant.eights {
-            if fetch.is_none_or(|fetch| !fetch.loader.eights) {
-                builder.part_if_any(kit.pair, name);
-            }
-        } else if variant.unit.is_none() {
-            builder.part_if_any(kit.block, name);
+        let has_eights = fetch.is_some_and(|fetch| fetch.loader.loads.contains(&Load::Eights));
+        match variant.access {
+            Access::Elements => builder.part_if_any(kit.block, name),
+            Access::Eights { .. } if !has_eights => builder.part_if_any(kit.pair, name),
+            Access::Eights { .. } | Access::Words { .. } => {}
         }
         for file in kernel.operand_files {
             builder.part(file, name, (kernel.operand_constants)(side.along_k, side.operand.transposed));
@@ -253,8 +248,7 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
         builder.epilogue();
         builder.part(kit.direct, None, Vec::new());
     }
-    let pad = variant.pad.map(|pad| ("PAD", pad));
-    builder.part(kernel.file, None, variant.constants.iter().copied().chain(pad).collect());
+    builder.part(kernel.file, None, (kernel.constants)(variant));
     builder.finish(layout.workgroups, caps)
 }
 

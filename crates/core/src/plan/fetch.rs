@@ -2,7 +2,7 @@
 
 use super::pack::{Packing, Side};
 use crate::caps::Caps;
-use crate::kernel::{Kit, OperandDef, Reject};
+use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Variant};
 use crate::problem::Operand;
 
 /// How a mainloop fetches an operand, packed or from where it lies.
@@ -19,43 +19,38 @@ fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     numbers.iter().all(|number| number.is_multiple_of(vector))
 }
 
-/// By elements, or eight at a time: the first loader that reads the format and fits.
-pub(super) fn fetch_elements(
+/// Through the first loader that reads the format and provides what the variant wants. `step` is
+/// that of tiles along the storage; a packed operand lies behind the `start` bytes of others.
+pub(super) fn fetch(
     kit: &'static Kit,
     caps: &Caps,
+    variant: &Variant,
     side: &Side,
     step: u64,
-    eights: bool,
-) -> Result<Fetch, Reject> {
-    let fits = |o: &OperandDef| (o.elements || eights && o.eights) && aligned(side, step, o.vector);
-    Ok(Fetch { loader: find(kit, caps, &side.operand, fits)?, packing: None })
-}
-
-/// By 16 bytes and whole steps along K; packed where that does not fit the storage.
-pub(super) fn fetch_words(
-    kit: &'static Kit,
-    caps: &Caps,
-    side: &Side,
-    step: u64,
-    bk: u64,
     start: u64,
 ) -> Result<Fetch, Reject> {
-    let vectors = |o: &OperandDef| o.words && o.vector > 1;
-    let loader = find(kit, caps, &side.operand, vectors)?;
+    let provides = |o: &OperandDef| o.provides(variant.access);
+    let Access::Words { .. } = variant.access else {
+        let fits = |o: &OperandDef| provides(o) && aligned(side, step, o.vector);
+        let loader = find(kit, caps, &side.operand, fits)?;
+        return Ok(Fetch { loader, packing: None });
+    };
+    let loader = find(kit, caps, &side.operand, provides)?;
+    let bk = variant.bk.into();
     if aligned(side, step, loader.vector) && side.k.is_multiple_of(bk) {
         return Ok(Fetch { loader, packing: None });
     }
     if !step.is_multiple_of(loader.vector) {
         return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
     }
-    let single = |o: &OperandDef| o.words && o.vector == 1;
-    let packing = Packing::new(side, find(kit, caps, &side.operand, single)?, loader.vector, bk, start)?;
+    let packer = find(kit, caps, &side.operand, |o| o.loads.contains(&Load::Packing))?;
+    let packing = Packing::new(side, packer, loader.vector, bk, start)?;
     Ok(Fetch { loader, packing: Some(packing) })
 }
 
 /// A loader for single elements, as epilogues want them.
 pub(super) fn scalar_loader(kit: &'static Kit, caps: &Caps, operand: &Operand) -> Result<&'static OperandDef, Reject> {
-    find(kit, caps, operand, |o| o.elements && o.vector == 1)
+    find(kit, caps, operand, |o| o.provides(Access::Elements) && o.vector == 1)
 }
 
 fn find(

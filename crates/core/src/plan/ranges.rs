@@ -178,7 +178,7 @@ impl Cutter<'_> {
         let problem = piece.step(0);
         let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
         let mut first = None;
-        let serves = |variant: &Variant| variant.unit.is_some_and(|unit| unit.serves(&problem, self.caps).is_ok());
+        let serves = |variant: &Variant| variant.unit().is_some_and(|unit| unit.serves(&problem, self.caps).is_ok());
         for (kernel, variant) in variants(self.library, self.forced).filter(|(_, variant)| serves(variant)) {
             let layouts = piece.kinds().map(|step| build::layout(piece, step, self.caps, kernel.kit, variant, splits));
             let Ok(layouts) = layouts.collect::<Result<Vec<_>, _>>() else { continue };

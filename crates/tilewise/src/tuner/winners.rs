@@ -162,17 +162,19 @@ impl Kept {
     }
 }
 
-/// A hash of everything that a winner depends on besides the device: the kernels, their variants and constants, and the text of every file in their
-/// languages.
+/// A hash of everything that a winner depends on besides the device: the kernels, their variants
+/// with constants and costs (which decide what the planner chooses), and the text of every file in
+/// their languages.
 fn kernels(library: &Library) -> u64 {
     static HASHES: [OnceLock<u64>; 2] = [const { OnceLock::new() }; 2];
     let msl = msl::has_msl(library);
     *HASHES[usize::from(msl)].get_or_init(|| {
         let mut hash = Fnv::default();
         for kernel in library.kernels {
+            let constants: Vec<_> = kernel.variants.iter().map(kernel.constants).collect();
             hash.add(&format!(
                 "{:?}",
-                (kernel.name, kernel.file, kernel.operand_files, kernel.variants, kernel.splits)
+                (kernel.name, kernel.file, kernel.operand_files, kernel.variants, constants, kernel.splits)
             ));
         }
         for (path, text) in FILES.iter().chain(if msl { msl::FILES } else { &[] }) {

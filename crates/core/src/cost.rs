@@ -1,0 +1,60 @@
+//! How long a kernel is expected to take. A [`Model`] stands in the table line of each variant,
+//! [`seconds`] evaluates it with the rates of a device ([`Caps::rates`]).
+//!
+//! Estimates order the candidates and promise nothing. The numbers here and in the tables were
+//! fitted to measurements on an H200 (benches/record/NOTES.md), unless they say otherwise.
+
+mod few;
+mod tiles;
+
+pub use few::BY_HAND;
+pub use tiles::{AppleShares, Shares};
+
+use crate::caps::Caps;
+use crate::kernel::Variant;
+use crate::problem::Problem;
+
+/// The cost model of a variant, with the numbers that belong to that variant alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Model {
+    /// Tiles of C: bound by arithmetic, by the way of the operands to it, or by memory.
+    Tiles(Shares),
+    /// The same on simdgroup matrices, written for Apple's chips: the share of the peak depends on
+    /// the chip.
+    AppleTiles {
+        /// Shares of the peak.
+        shares: AppleShares,
+        /// [`Shares::passed`] on chips of the late generation.
+        late_passed: f64,
+    },
+    /// Few rows or columns of C: bound by reading the larger operand once.
+    Few {
+        /// Factor on the modelled time: 1, or [`BY_HAND`].
+        time: f64,
+    },
+}
+
+/// Estimated seconds of one pass over K in `splits` parts, dispatch included.
+pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
+    match variant.model {
+        Model::Tiles(shares) => tiles::seconds(problem, caps, variant, splits, shares.on(caps)),
+        Model::AppleTiles { shares, late_passed } => {
+            tiles::seconds(problem, caps, variant, splits, shares.on(problem, caps, late_passed))
+        }
+        Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
+    }
+}
+
+/// Tiles of C, as far as can be known.
+fn tiles(problem: &Problem, variant: &Variant) -> f64 {
+    let columns = problem.n.div_ceil(u64::from(variant.bn)) as f64;
+    problem.grouping.expected_tiles_m(problem.m, problem.batch, variant.bm.into()) * columns
+}
+
+/// Bytes of A and B, each once.
+fn operand_bytes(problem: &Problem) -> [f64; 2] {
+    let [m, n, k] = [problem.m, problem.n, problem.k].map(|size| size as f64);
+    let a = m * k * problem.batch as f64 * problem.a.format.element_bytes();
+    let b = k * n * problem.entries() as f64 * problem.b.format.element_bytes();
+    [a, b]
+}

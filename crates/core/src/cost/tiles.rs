@@ -1,0 +1,175 @@
+//! The cost of tiles of C.
+
+use super::{operand_bytes, tiles};
+use crate::caps::{Caps, DeviceClass, Generation};
+use crate::kernel::Variant;
+use crate::problem::{DType, Format, Problem};
+
+/// How much of a device a tiled mainloop uses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    /// Share of a core's f32 operations in a whole tile. It is above 1 on matrix units.
+    pub arithmetic: f64,
+    /// Whether the sums need more registers than chips have that share the host's memory.
+    pub spills: bool,
+    /// Invocations resident on a core that hide its latencies.
+    pub resident: f64,
+    /// With fewer workgroups than that, a core keeps their share of its speed to this power.
+    pub latency: f64,
+    /// Share of the memory's bandwidth.
+    pub bandwidth: f64,
+    /// Starting and storing a tile takes as long as so many steps along K.
+    pub start: f64,
+    /// Bytes per element on its way through caches and workgroup memory.
+    pub passed: f64,
+}
+
+impl Shares {
+    /// Sums in registers, `[TM, TN]` per invocation: it reads TM + TN numbers of workgroup memory
+    /// for TM·TN multiply-adds.
+    pub const fn registers([tm, tn]: [u32; 2], threads: u32) -> Shares {
+        let large = tm * tn > LARGE_REGISTER_TILE;
+        let reads = (tm + tn) as f64 / (tm * tn) as f64;
+        // A core holds two workgroups with large tiles in its registers, and wants three of the
+        // others.
+        let workgroups = if large { 2.0 } else { 3.0 };
+        Shares {
+            arithmetic: 1.0 / (1.0 + READS * reads * reads),
+            spills: large,
+            resident: threads as f64 * workgroups,
+            latency: 1.0,
+            bandwidth: 0.6,
+            start: 0.0,
+            passed: 2.0,
+        }
+    }
+
+    /// Sums in matrices, with what was measured of the variant: its share of the arithmetic and its
+    /// resident invocations.
+    pub const fn matrices(arithmetic: f64, resident: f64) -> Shares {
+        Shares { arithmetic, spills: false, resident, latency: 1.0, bandwidth: 0.95, start: 30.0, passed: 0.6 }
+    }
+
+    /// As they are on a device.
+    pub(super) fn on(self, caps: &Caps) -> Shares {
+        let spilled = self.spills && caps.class != DeviceClass::Discrete;
+        Shares { arithmetic: self.arithmetic / if spilled { SPILLED } else { 1.0 }, ..self }
+    }
+}
+
+/// Sums per invocation beyond which a register tile is large.
+const LARGE_REGISTER_TILE: u32 = 64;
+
+/// Time that reads of workgroup memory add to the multiply-adds at one read for each; it grows with
+/// the square of the reads.
+const READS: f64 = 2.2;
+
+/// Chips that share the host's memory have half the registers of the others: a large register tile
+/// spills, and takes so many times as long. An assumption.
+const SPILLED: f64 = 2.0;
+
+/// Shares of the f32 peak that tiles of simdgroup matrices reach on Apple's chips. Nothing of it
+/// was measured here: they follow MLX's choice of tiles by chip, and metal-flash-attention's
+/// figures of 87% (f32) and 93% of the peak for its best tiles on either generation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AppleShares {
+    /// On small chips of the early generation, unless both operands have 16-bit elements.
+    pub f32: f64,
+    /// On those chips, with 16-bit elements.
+    pub half: f64,
+    /// On large chips of the early generation.
+    pub large: f64,
+    /// On the late generation.
+    pub late: f64,
+}
+
+impl AppleShares {
+    /// As they are on a device, for the types of a problem.
+    pub(super) fn on(self, problem: &Problem, caps: &Caps, late_passed: f64) -> Shares {
+        let half = [problem.a.format, problem.b.format]
+            .iter()
+            .all(|format| matches!(format, Format::Dense(DType::F16 | DType::BF16)));
+        let shares = |arithmetic| Shares::matrices(arithmetic, APPLE_RESIDENT);
+        match Generation::of(caps) {
+            Generation::Late => Shares { passed: late_passed, ..shares(self.late) },
+            Generation::Early if caps.rates().cores > SMALL_CHIP => shares(self.large),
+            Generation::Early if half => shares(self.half),
+            Generation::Early => shares(self.f32),
+        }
+    }
+}
+
+/// Cores up to which one of Apple's chips is small: the plain chips and Pro.
+const SMALL_CHIP: f64 = 20.0;
+
+/// Resident invocations of kernels on simdgroup matrices: an assumption, as for WGSL's on 8×8
+/// matrices.
+const APPLE_RESIDENT: f64 = 256.0;
+
+/// How many times faster than device memory the caches between it and the cores are.
+const CACHE_SPEED: f64 = 2.0;
+
+/// Share of the passage through these caches that does not hide behind arithmetic.
+const SEEN: f64 = 0.8;
+
+/// How many times faster cores run when others idle and leave the chip's power to them.
+const BOOST: f64 = 1.15;
+
+/// The time of the core that has most tiles, or of the memory.
+pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, shares: Shares) -> f64 {
+    let rates = caps.rates();
+    let [bm, bn] = [variant.bm, variant.bn].map(f64::from);
+    let k = problem.k as f64;
+    let tiles = tiles(problem, variant);
+    let tile = 2.0 * bm * bn * (k / splits as f64 + shares.start);
+    let per_core = tiles * splits as f64 / rates.cores;
+    // Workgroups that hide a core's latencies take turns. The last turn has fewer, which hide less.
+    let together = (shares.resident / f64::from(variant.threads)).round().max(1.0);
+    let rest = per_core.ceil() % together;
+    let last = if rest > 0.0 { rest / (rest / together).powf(shares.latency) } else { 0.0 };
+    let turns = per_core.ceil() - rest + last;
+    let clock = if per_core < 1.0 { BOOST } else { 1.0 };
+    let arithmetic = turns * tile / (rates.core_flops * shares.arithmetic * clock);
+    // Larger tiles pass fewer elements through caches and workgroup memory.
+    let edge = shares.passed * (bm + bn);
+    let reads = tiles * edge * k / (CACHE_SPEED * rates.bandwidth);
+    let arithmetic = arithmetic + SEEN * reads;
+    arithmetic.max(traffic(problem) / (rates.bandwidth * shares.bandwidth)) + rates.dispatch
+}
+
+/// Bytes that must move at least once: A, B and C.
+fn traffic(problem: &Problem) -> f64 {
+    let [a, b] = operand_bytes(problem);
+    let [m, n, batch] = [problem.m, problem.n, problem.batch].map(|size| size as f64);
+    a + b + m * n * batch * problem.c.format.element_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_by_chip() {
+        let shares = AppleShares { f32: 0.1, half: 0.2, large: 0.3, late: 0.4 };
+        let of = |name: &str, dtype| {
+            let caps = Caps { name: name.into(), ..Caps::webgpu_default() };
+            let shares = shares.on(&Problem::dense(dtype, 8, 8, 8), &caps, 0.2);
+            (shares.arithmetic, shares.passed)
+        };
+        assert_eq!(of("Apple M2 Pro", DType::F32), (0.1, 0.6));
+        assert_eq!(of("Apple M1", DType::BF16), (0.2, 0.6));
+        assert_eq!(of("Apple M1 Max", DType::F16), (0.3, 0.6));
+        assert_eq!(of("Apple M3 Ultra", DType::F32), (0.4, 0.2));
+    }
+
+    #[test]
+    fn only_large_register_tiles_spill_and_not_on_discrete_chips() {
+        let on = |tile, class| {
+            let shares = Shares::registers(tile, 128);
+            shares.on(&Caps { class, ..Caps::webgpu_default() }).arithmetic / shares.arithmetic
+        };
+        assert_eq!(on([16, 8], DeviceClass::Integrated), 0.5);
+        assert_eq!(on([16, 8], DeviceClass::Discrete), 1.0);
+        assert_eq!(on([8, 8], DeviceClass::Integrated), 1.0);
+    }
+}
