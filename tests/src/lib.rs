@@ -4,6 +4,7 @@
 //! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one is in the suite by itself.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie. [`generators`]: what they hold.
 //! - [`mod@cases`]: the cases that run on CPUs, for the kernels of either language.
+//! - [`mod@estimate`]: what the kernels in MSL ask of a GPU, counted from their table lines.
 //! - [`mod@few_texts`]: of those as many as share few shaders, where compiling is what takes time.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
 //! - [`program`](mod@program): a program of the workspace, run from outside.
@@ -15,6 +16,7 @@
 pub mod adapters;
 pub mod case;
 pub mod cases;
+pub mod estimate;
 pub mod few_texts;
 pub mod generators;
 pub mod kernels;

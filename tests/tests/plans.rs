@@ -85,7 +85,7 @@ fn recorded_adapters() {
 /// Bytes, products, registers and expected rates of the MSL kernels, counted and modelled.
 #[test]
 fn estimates_of_msl_kernels() {
-    golden([("msl-estimates.md".to_owned(), tilewise_msl::estimate::report())]);
+    golden([("msl-estimates.md".to_owned(), tilewise_tests::estimate::report())]);
 }
 
 /// Compares texts with the files of those names, or writes these where that is asked for.

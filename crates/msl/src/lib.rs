@@ -5,11 +5,11 @@
 //! their order. Nothing here needs a Mac; what the kernels compute is proven on CPUs (`tilewise-msl-harness`).
 
 mod assemble;
-pub mod estimate;
 mod files;
 mod mainloops;
 mod tables;
 
 pub use assemble::{ENTRY, assemble, assemble_with};
 pub use files::FILES;
+pub use mainloops::staged_bytes;
 pub use tables::{KERNELS, KIT, LIBRARY};

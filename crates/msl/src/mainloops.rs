@@ -6,7 +6,7 @@ use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, Role, Streamed,
 use tilewise_core::{DType, Format, Problem};
 
 /// Threads of a simdgroup.
-pub(crate) const SIMD: u32 = 32;
+const SIMD: u32 = 32;
 
 /// Every mainloop.
 pub(crate) const KERNELS: &[KernelDef] = &[
@@ -197,8 +197,9 @@ fn streamed(variant: &Variant) -> Streamed {
     }
 }
 
-/// Bytes of an element of the matrices: of the operands' own type where they agree, else f32.
-pub(crate) fn staged_bytes(problem: &Problem) -> u32 {
+/// Bytes of an element of the simdgroup matrices for a problem: of the operands' own type if they
+/// agree, else f32.
+pub fn staged_bytes(problem: &Problem) -> u32 {
     match (problem.a.format, problem.b.format) {
         (Format::Dense(a), Format::Dense(b)) if a == b && problem.k > 0 => a.bytes() as u32,
         _ => DType::F32.bytes() as u32,

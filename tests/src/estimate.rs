@@ -1,35 +1,37 @@
-//! What each kernel asks of a GPU, counted from its table line: nothing here was measured, and no Mac has run it.
+//! Estimates of the kernels in MSL, counted from their table lines: nothing here was measured, and no
+//! Mac has run it.
 
-use crate::KERNELS;
-use crate::mainloops::staged_bytes;
 use std::fmt::Write;
 use tilewise_core::caps::{COPIED, RECORDED};
 use tilewise_core::cost::seconds;
 use tilewise_core::kernel::{Access, KernelDef, Streamed, Variant};
 use tilewise_core::{Caps, DType, Format, Operand, Problem, QuantFormat};
+use tilewise_msl::{KERNELS, staged_bytes};
 
 /// Numbers of one kernel for one problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
-    /// Bytes that cross between cores and caches or memory: operands as often as tiles ask for them, and C once.
-    pub device_bytes: u64,
+struct Estimate {
+    /// Bytes that cross between cores and caches or memory: operands as often as tiles ask for
+    /// them, and C once.
+    device_bytes: u64,
     /// 8×8×8 products of simdgroup matrices, those at edges in full.
-    pub matrix_products: u64,
+    matrix_products: u64,
     /// Bytes of threadgroup memory of one threadgroup.
-    pub threadgroup_bytes: u32,
-    /// 32-bit registers of a thread that hold sums and operands at the same time; addresses and counters come on top.
-    pub registers: u32,
-    /// Of what the roofline of published rates allows on each of [`CHIPS`]: the time that its arithmetic or its memory would take at least, by the time that
-    /// the planner expects.
-    pub roofline: [f64; CHIPS.len()],
+    threadgroup_bytes: u32,
+    /// 32-bit registers of a thread that hold sums and operands at the same time; addresses and
+    /// counters come on top.
+    registers: u32,
+    /// Share of the roofline of published rates on each of [`CHIPS`]: the time that arithmetic or
+    /// memory take at least, by the time that the planner expects.
+    roofline: [f64; CHIPS.len()],
 }
 
 /// The chips that are estimated for.
-pub const CHIPS: [&str; 3] = ["Apple M1", "Apple M3", "Apple M4"];
+const CHIPS: [&str; 3] = ["Apple M1", "Apple M3", "Apple M4"];
 
-/// The estimate of a variant in MSL for one entry of a problem, K in one part, whether or not the planner would take it there. Bytes and matrix products
-/// count that entry alone.
-pub fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimate {
+/// The estimate of a variant in MSL for one entry of a problem, K in one part, whether or not the
+/// planner would take it there. Bytes and matrix products count that entry alone.
+fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimate {
     let Problem { m, n, k, .. } = *problem;
     let Variant { bm, bn, bk, .. } = *variant;
     let tiles = [m.div_ceil(bm.into()), n.div_ceil(bn.into())];
@@ -96,8 +98,8 @@ pub fn report() -> String {
         for variant in kernel.variants {
             for (name, problem) in problems() {
                 let few = problem.m.min(problem.n) <= 16;
-                if (kernel.admit)(&problem, variant).is_err() || few != matches!(variant.access, Access::Eights { .. })
-                {
+                let for_few = matches!(variant.access, Access::Eights { .. });
+                if few != for_few || (kernel.admit)(&problem, variant).is_err() {
                     continue;
                 }
                 let estimate = estimate(kernel, variant, &problem);
@@ -149,7 +151,7 @@ fn problems() -> Vec<(String, Problem)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mainloops::SIMD;
+    use tilewise_core::kernel::SUBGROUP;
 
     #[test]
     fn numbers_of_a_tile() {
@@ -159,7 +161,7 @@ mod tests {
         // Four tiles of 64×64, each of which reads 64 lines of A and of B.
         assert_eq!(estimate.device_bytes, 4 * 2 * 64 * 64 * 2 + 128 * 128 * 2);
         assert_eq!(estimate.matrix_products, 16 * 16 * 8);
-        assert_eq!(variant.threads, 4 * SIMD);
+        assert_eq!(variant.threads, 4 * SUBGROUP);
         // 4×4 sums of two registers, and eight matrices of f16.
         assert_eq!(estimate.registers, 32 + 8);
     }
