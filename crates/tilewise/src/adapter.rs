@@ -103,8 +103,8 @@ pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
 /// adapter has. None is indispensable.
 pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let speed = wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
-    // For custom kernels.
-    let custom = wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
+    let subgroups = wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
+    let custom = if cfg!(feature = "custom-kernels") { subgroups } else { wgpu::Features::empty() };
     // Elsewhere than on Metal no kernel is passed through.
     let metal = msl::has_msl(msl::ALL) && adapter.get_info().backend == wgpu::Backend::Metal;
     let msl = if metal { wgpu::Features::PASSTHROUGH_SHADERS } else { wgpu::Features::empty() };

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::{Binding, Part, Pass};
 use tilewise_core::{Error, Params, Result};
+#[cfg(feature = "custom-kernels")]
 use tilewise_sanitizer::deep;
 
 #[derive(Clone)]
@@ -28,6 +29,7 @@ pub(crate) struct Pipeline {
 /// Pipelines by the parts of their shader, and those of custom kernels by its text.
 pub(crate) struct Pipelines {
     compiled: Cache<Vec<Part>, Pipeline>,
+    #[cfg(feature = "custom-kernels")]
     custom: Cache<String, Pipeline>,
     refused: Refusals,
     kept: Option<Kept>,
@@ -36,8 +38,13 @@ pub(crate) struct Pipelines {
 impl Pipelines {
     pub(crate) fn new(device: &wgpu::Device, folder: Option<&Path>) -> Self {
         let kept = folder.and_then(|folder| Kept::open(device, folder));
-        let (compiled, custom) = (Cache::new(usize::MAX), Cache::new(usize::MAX));
-        Pipelines { compiled, custom, refused: Refusals::default(), kept }
+        Pipelines {
+            compiled: Cache::new(usize::MAX),
+            #[cfg(feature = "custom-kernels")]
+            custom: Cache::new(usize::MAX),
+            refused: Refusals::default(),
+            kept,
+        }
     }
 
     /// The pipeline of a pass, compiled when it is met for the first time.
@@ -78,33 +85,6 @@ impl Pipelines {
             Some(_) => "compiled".into(),
             None => "not compiled yet".into(),
         }
-    }
-
-    /// The pipeline of a custom kernel, if it has been compiled.
-    pub(crate) fn custom(&self, text: &str) -> Option<Pipeline> {
-        self.custom.get(text)
-    }
-
-    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours, and keeps it under that text. `enable` goes before it.
-    /// On a deep stack, because wgpu parses the text, and naga calls itself once per term of an expression.
-    pub(crate) fn compile_custom(
-        &self,
-        gpu: &Gpu,
-        label: &str,
-        enable: &str,
-        text: &str,
-        entries: &[wgpu::BindGroupLayoutEntry],
-    ) -> Result<Pipeline> {
-        let source = wgpu::ShaderSource::Wgsl(format!("{enable}{text}").into());
-        let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
-        // Error scopes belong to a thread, so that they go along.
-        let compile = || {
-            gpu.catch(|| {
-                let module = gpu.device.create_shader_module(descriptor);
-                self.build(&gpu.device, label, (&module, "main"), entries, true)
-            })
-        };
-        self.custom.get_or_make(text, || self.timed(gpu, label, || deep(compile).map_err(no_thread)?))
     }
 
     /// Notes and logs how long `compile` takes.
@@ -189,6 +169,37 @@ impl Pipelines {
     }
 }
 
+/// Those of custom kernels.
+#[cfg(feature = "custom-kernels")]
+impl Pipelines {
+    /// The pipeline of a custom kernel, if it has been compiled.
+    pub(crate) fn custom(&self, text: &str) -> Option<Pipeline> {
+        self.custom.get(text)
+    }
+
+    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours, and keeps it under that text. `enable` goes before it.
+    /// On a deep stack, because wgpu parses the text, and naga calls itself once per term of an expression.
+    pub(crate) fn compile_custom(
+        &self,
+        gpu: &Gpu,
+        label: &str,
+        enable: &str,
+        text: &str,
+        entries: &[wgpu::BindGroupLayoutEntry],
+    ) -> Result<Pipeline> {
+        let source = wgpu::ShaderSource::Wgsl(format!("{enable}{text}").into());
+        let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
+        // Error scopes belong to a thread, so that they go along.
+        let compile = || {
+            gpu.catch(|| {
+                let module = gpu.device.create_shader_module(descriptor);
+                self.build(&gpu.device, label, (&module, "main"), entries, true)
+            })
+        };
+        self.custom.get_or_make(text, || self.timed(gpu, label, || deep(compile).map_err(no_thread)?))
+    }
+}
+
 /// The texts in MSL that a device does not compile, with its words.
 #[derive(Default)]
 struct Refusals {
@@ -229,6 +240,7 @@ fn entries(pass: &Pass) -> Vec<wgpu::BindGroupLayoutEntry> {
 }
 
 /// The error of [`deep`].
+#[cfg(feature = "custom-kernels")]
 pub(crate) fn no_thread(error: std::io::Error) -> Error {
     Error::Device(format!("no thread to compile on: {error}"))
 }

@@ -318,36 +318,6 @@ impl Tensor {
         Ok(if self.elements() == 0 { 0 } else { (self.end()? - self.offset as u64) * self.dtype.bytes() })
     }
 
-    /// The words around a view, from where they can be bound to the end of the last element, and the place of the first element in them.
-    pub(crate) fn words(&self) -> Result<(Tensor, u64)> {
-        let size = self.dtype.bytes();
-        let (storage, first, alignment) = match &self.storage {
-            Storage::Gpu { buffer, start } => {
-                let alignment = u64::from(self.context.caps().storage_alignment);
-                let whole = Storage::Gpu { buffer: buffer.clone(), start: 0 };
-                (whole, start + self.offset as u64 * size, alignment)
-            }
-            Storage::Host { .. } => (self.storage.clone(), self.offset as u64 * size, 4),
-        };
-        let start = first - first % alignment;
-        let words = (first - start + self.extent()?).div_ceil(4);
-        let too_many = |_| Error::Overflow(format!("a view of {words} words"));
-        let view = Tensor {
-            context: self.context.clone(),
-            dtype: DType::U32,
-            shape: vec![usize::try_from(words).map_err(too_many)?],
-            strides: vec![1],
-            offset: usize::try_from(start / 4).map_err(too_many)?,
-            storage,
-        };
-        Ok((view, (first - start) / size))
-    }
-
-    /// The same storage from its start, as elements of another type.
-    pub(crate) fn as_packed(&self, dtype: DType, shape: &[usize]) -> Tensor {
-        Tensor::packed(&self.context, dtype, shape, self.storage.clone())
-    }
-
     /// As [`read`](Self::read), blocking.
     #[cfg(not(target_family = "wasm"))]
     pub fn read_blocking<T: Element>(&self) -> Result<Vec<T>> {
@@ -475,5 +445,39 @@ impl Tensor {
             len: (base + self.storage.bytes()).saturating_sub(start) / size,
         };
         (operand, Bound { storage: &self.storage, start })
+    }
+}
+
+/// Views that custom kernels bind.
+#[cfg(feature = "custom-kernels")]
+impl Tensor {
+    /// The words around a view, from where they can be bound to the end of the last element, and the place of the first element in them.
+    pub(crate) fn words(&self) -> Result<(Tensor, u64)> {
+        let size = self.dtype.bytes();
+        let (storage, first, alignment) = match &self.storage {
+            Storage::Gpu { buffer, start } => {
+                let alignment = u64::from(self.context.caps().storage_alignment);
+                let whole = Storage::Gpu { buffer: buffer.clone(), start: 0 };
+                (whole, start + self.offset as u64 * size, alignment)
+            }
+            Storage::Host { .. } => (self.storage.clone(), self.offset as u64 * size, 4),
+        };
+        let start = first - first % alignment;
+        let words = (first - start + self.extent()?).div_ceil(4);
+        let too_many = |_| Error::Overflow(format!("a view of {words} words"));
+        let view = Tensor {
+            context: self.context.clone(),
+            dtype: DType::U32,
+            shape: vec![usize::try_from(words).map_err(too_many)?],
+            strides: vec![1],
+            offset: usize::try_from(start / 4).map_err(too_many)?,
+            storage,
+        };
+        Ok((view, (first - start) / size))
+    }
+
+    /// The same storage from its start, as elements of another type.
+    pub(crate) fn as_packed(&self, dtype: DType, shape: &[usize]) -> Tensor {
+        Tensor::packed(&self.context, dtype, shape, self.storage.clone())
     }
 }
