@@ -47,13 +47,15 @@
 //! ```
 
 mod adapter;
-mod answer;
 #[cfg(all(target_vendor = "apple", feature = "metal"))]
 mod apple;
 mod cache;
 mod capture;
+mod choosing;
+mod clock;
 mod context;
 mod execute;
+mod files;
 mod gemm;
 mod gpu;
 #[cfg(feature = "custom-kernels")]
@@ -61,23 +63,24 @@ mod kernel;
 mod memory;
 mod msl;
 mod offsets;
-mod overrides;
-mod pipeline;
+mod opening;
+mod options;
 mod quantized;
-mod readback;
 #[cfg(feature = "safetensors")]
 pub mod safetensors;
 mod storage;
 mod tensor;
 pub mod timing;
 mod tuner;
+mod winners;
 
 pub use adapter::{AdapterDescription, adapters, caps_of, experimental_features, required_features, required_limits};
-pub use context::{Context, ContextOptions};
+pub use context::Context;
 pub use gemm::{Gemm, Right};
 #[cfg(feature = "custom-kernels")]
 pub use kernel::{Call, Check, Constant, Edge, Kernel};
 pub use offsets::GroupOffsets;
+pub use options::ContextOptions;
 pub use quantized::QuantizedTensor;
 pub use tensor::{Element, Tensor};
 pub use tilewise_core;

@@ -7,10 +7,10 @@
 //! with twice the K. MLX keeps the two numbers in a `config.json` beside the file. [`to_bytes`] writes them into the file's
 //! metadata, and [`from_bytes`] refuses a file whose metadata contradicts the format that it reads.
 
-use crate::{DType, Error, Result};
 use ::safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::collections::HashMap;
 use tilewise_core::quant::{QuantFormat, Quantized};
+use tilewise_core::{DType, Error, Result};
 
 /// Metadata entries that [`to_bytes`] writes.
 const BITS: &str = "bits";

@@ -256,9 +256,9 @@ impl Tensor {
                     )));
                 }
                 let gpu = self.context.gpu()?;
-                let mut encoder = gpu.encoder();
+                let mut encoder = gpu.device.encoder();
                 encoder.copy_buffer_to_buffer(buffer, first, target, 0, end - first);
-                gpu.submit(encoder)?;
+                gpu.device.submit(encoder)?;
             }
             _ => {
                 let words = self.storage.host()?;
@@ -298,7 +298,7 @@ impl Tensor {
     pub(crate) async fn extent_bytes(&self) -> Result<Vec<u8>> {
         match (&self.storage, self.buffer()) {
             (Storage::Gpu { .. }, Some((buffer, first))) if self.elements() > 0 => {
-                self.context.gpu()?.read(buffer, first..first + self.extent()?).await
+                self.context.gpu()?.device.read(buffer, first..first + self.extent()?).await
             }
             (Storage::Gpu { .. }, _) => Ok(Vec::new()),
             (Storage::Host { .. }, _) => self.host_bytes(),

@@ -1,11 +1,11 @@
 //! From the device to the host.
 
-use crate::answer::{Answer, Sender};
-use crate::gpu::Gpu;
+use super::answer::{Answer, Sender};
+use super::device::Device;
 use std::ops::Range;
 use tilewise_core::{Error, Result};
 
-impl Gpu {
+impl Device {
     /// A range of bytes of a buffer. Does not block: on native the future asks the device for news each time it is polled.
     pub(crate) async fn read(&self, buffer: &wgpu::Buffer, range: Range<u64>) -> Result<Vec<u8>> {
         if !buffer.usage().contains(wgpu::BufferUsages::COPY_SRC) {
@@ -19,7 +19,7 @@ impl Gpu {
         let end = range.end.next_multiple_of(4).min(buffer.size());
         let size = end - start;
         let staging = self.catch(|| {
-            self.device.create_buffer(&wgpu::BufferDescriptor {
+            self.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("tilewise readback"),
                 size,
                 usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
@@ -43,7 +43,7 @@ impl Gpu {
         let mapped = std::future::poll_fn(|context| {
             // In a browser the event loop brings the news by itself.
             #[cfg(not(target_family = "wasm"))]
-            if let Err(error) = self.device.poll(wgpu::PollType::Poll) {
+            if let Err(error) = self.poll(wgpu::PollType::Poll) {
                 log::debug!("poll: {error}");
             }
             let polled = answer.poll(context);

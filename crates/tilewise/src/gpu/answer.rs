@@ -1,6 +1,6 @@
 //! A value that a callback of wgpu owes to a future.
 
-use crate::gpu::lock;
+use crate::cache::lock;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
