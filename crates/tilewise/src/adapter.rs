@@ -1,7 +1,7 @@
 //! Adapters: what there is, what to ask of one, and what one can do.
 
-use crate::context::ContextOptions;
 use crate::msl;
+use crate::options::ContextOptions;
 use tilewise_core::kernel::Library;
 use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass};
 
@@ -103,8 +103,8 @@ pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
 /// adapter has. None is indispensable.
 pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let speed = wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
-    // For custom kernels.
-    let custom = wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
+    let subgroups = wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
+    let custom = if cfg!(feature = "custom-kernels") { subgroups } else { wgpu::Features::empty() };
     // Elsewhere than on Metal no kernel is passed through.
     let metal = msl::has_msl(msl::ALL) && adapter.get_info().backend == wgpu::Backend::Metal;
     let msl = if metal { wgpu::Features::PASSTHROUGH_SHADERS } else { wgpu::Features::empty() };
@@ -116,7 +116,7 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
 pub fn experimental_features() -> wgpu::ExperimentalFeatures {
     // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only one that `required_features` names is cooperative matrices,
     // which only the library's own kernels use; ARCHITECTURE.md ("Matrix units") says what they rely on, and how it is tested. (The other feature that asks
-    // for care, PASSTHROUGH_SHADERS, is not among those that wgpu counts as experimental: its leave is the unsafe call itself, in pipeline.rs.)
+    // for care, PASSTHROUGH_SHADERS, is not among those that wgpu counts as experimental: its leave is the unsafe call itself, in gpu/pipeline.rs.)
     unsafe { wgpu::ExperimentalFeatures::enabled() }
 }
 

@@ -1,10 +1,9 @@
 //! What was made once and is used again.
 
-use crate::gpu::lock;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tilewise_core::Result;
 
 /// Values by what they were made from, up to a number of them: then all are forgotten at once.
@@ -67,6 +66,11 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         // Without the lock, whatever a driver does when its objects go.
         drop(made);
     }
+}
+
+/// A lock poisoned by a panic elsewhere still guards a whole map.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

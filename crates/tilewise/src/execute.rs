@@ -1,9 +1,8 @@
 //! The CPU executor: the same problems on the host, for machines without a GPU and for comparison. The multiplications are those of the
 //! crate `matrixmultiply`.
 
-use crate::gemm::Bundle;
 use crate::memory;
-use crate::storage::Storage;
+use crate::storage::{Bundle, Storage};
 use tilewise_core::kernel::Role;
 use tilewise_core::{Activation, Axis, DType, Error, Format, Operand, Problem, Result, Segment};
 

@@ -4,7 +4,7 @@ use crate::context::{Backend, Context};
 use crate::execute;
 use crate::offsets::GroupOffsets;
 use crate::quantized::QuantizedTensor;
-use crate::storage::{Bound, Buffers};
+use crate::storage::{Bound, Buffers, Bundle, on_device};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
@@ -52,10 +52,16 @@ pub struct Gemm<'a> {
     kernel: Option<Arc<str>>,
 }
 
-/// A problem with the storage of its operands.
-pub(crate) struct Bundle<'a> {
-    pub(crate) problem: Problem,
-    pub(crate) buffers: Buffers<'a>,
+impl Context {
+    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal or 1; the output has the dtype of A and B, f32 where they
+    /// differ.
+    ///
+    /// # Errors
+    /// As [`Gemm::run`].
+    pub fn matmul(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        self.same(a.context(), "A")?;
+        Gemm::new(a, b).run()
+    }
 }
 
 impl<'a> Gemm<'a> {
@@ -170,9 +176,9 @@ impl<'a> Gemm<'a> {
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => {
-                let mut encoder = gpu.encoder();
+                let mut encoder = gpu.device.encoder();
                 self.encode(&mut encoder, c)?;
-                gpu.submit(encoder)
+                gpu.device.submit(encoder)
             }
             Backend::Cpu => {
                 self.fits(c)?;
@@ -201,7 +207,7 @@ impl<'a> Gemm<'a> {
         self.fits(c)?;
         let bundle = self.bundle(Some(c))?;
         let prepared = self.context().prepare(gpu, &bundle.problem, self.kernel.as_ref())?;
-        gpu.record(pass, &prepared, &bundle.buffers)
+        gpu.record(pass, &prepared, &on_device(&bundle.buffers))
     }
 
     /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings, parameters. Nothing is allocated. On the CPU

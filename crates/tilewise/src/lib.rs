@@ -12,6 +12,19 @@
 //! - [`Kernel`] is a kernel of your own, of which you write the body in WGSL; [`Call`] is one use of it. It runs where products do, and under a
 //!   sanitizer: [`Kernel::check`].
 //!
+//! # Features
+//!
+//! Defaults:
+//!
+//! - `vulkan`, `metal`, `dx12`, `gles`, `webgpu`: wgpu's backends.
+//! - `msl`: kernels in MSL for Apple's GPUs.
+//! - `custom-kernels`: [`Kernel`], [`Call`] and the sanitizer. Without it the library has products alone, and
+//!   needs fewer crates.
+//!
+//! Not a default:
+//!
+//! - `safetensors`: reads and writes quantized weights in safetensors files.
+//!
 //! The planner, the vocabulary and the f64 oracle are in [`tilewise_core`], re-exported.
 //!
 //! # Example
@@ -38,40 +51,47 @@ mod adapter;
 mod apple;
 mod cache;
 mod capture;
+mod choosing;
+mod clock;
 mod context;
 mod execute;
+mod files;
 mod gemm;
 mod gpu;
+#[cfg(feature = "custom-kernels")]
 mod kernel;
 mod memory;
 mod msl;
 mod offsets;
-mod overrides;
-mod pipeline;
+mod opening;
+mod options;
 mod quantized;
-mod readback;
 #[cfg(feature = "safetensors")]
 pub mod safetensors;
 mod storage;
 mod tensor;
 pub mod timing;
 mod tuner;
+mod winners;
 
 pub use adapter::{AdapterDescription, adapters, caps_of, experimental_features, required_features, required_limits};
-pub use context::{Context, ContextOptions};
+pub use context::Context;
 pub use gemm::{Gemm, Right};
+#[cfg(feature = "custom-kernels")]
 pub use kernel::{Call, Check, Constant, Edge, Kernel};
 pub use offsets::GroupOffsets;
+pub use options::ContextOptions;
 pub use quantized::QuantizedTensor;
 pub use tensor::{Element, Tensor};
 pub use tilewise_core;
 pub use tilewise_core::quant::Quantized;
 pub use tilewise_core::{Activation, Axis, Caps, DType, Error, Problem, QuantFormat, Result};
+#[cfg(feature = "custom-kernels")]
 pub use tilewise_sanitizer;
 pub use tuner::{Trial, Tuned};
 pub use wgpu;
 
 /// The README's example, compiled and run.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "custom-kernels"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

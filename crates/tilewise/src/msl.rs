@@ -1,7 +1,7 @@
 //! Which languages a context plans with: WGSL everywhere, and MSL too on GPUs that it is for.
 //!
 //! MSL goes into the same device and encoder, as text that the driver compiles. Whether an Apple GPU's driver does is known only when it has: what it
-//! refuses is remembered (`pipeline.rs`), and such products are planned again with WGSL kernels alone (`Context::planned`).
+//! refuses is remembered (`gpu/pipeline.rs`), and such products are planned again with WGSL kernels alone (`Context::planned`).
 
 use tilewise_core::kernel::{Language, Library};
 use tilewise_core::plan::Forced;

@@ -8,10 +8,10 @@
 //! writes the format's name into the file's metadata. A file without it is read as the format that the caller expects, or as the only
 //! one that its tensors fit; where they fit several, the error lists them.
 
-use crate::{DType, Error, Result};
 use ::safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::collections::{BTreeSet, HashMap};
 use tilewise_core::quant::{Plane, QuantFormat, Quantized, Stored};
+use tilewise_core::{DType, Error, Result};
 
 /// The metadata entry that names the format.
 const KEY: &str = "quantization";

@@ -1,11 +1,10 @@
 //! Where bytes lie: in a buffer of the GPU, or on the host for the CPU executor.
 
 use crate::context::{Backend, Context};
-use crate::gpu::SharedBuffer;
+use crate::gpu::{Places, ROLES, SharedBuffer};
 use crate::memory;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tilewise_core::kernel::Role;
-use tilewise_core::{Error, Result};
+use tilewise_core::{Error, Problem, Result};
 
 /// Where bytes lie.
 #[derive(Clone, Debug)]
@@ -91,11 +90,14 @@ pub(crate) struct Bound<'a> {
     pub(crate) start: u64,
 }
 
-/// Binding numbers in the shaders of products.
-pub(crate) const ROLES: usize = Role::Packed as usize + 1;
-
 /// What each role of a product is bound to, by its number.
 pub(crate) type Buffers<'a> = [Option<Bound<'a>>; ROLES];
+
+/// A problem with the storage of its operands.
+pub(crate) struct Bundle<'a> {
+    pub(crate) problem: Problem,
+    pub(crate) buffers: Buffers<'a>,
+}
 
 impl<'a> Bound<'a> {
     pub(crate) fn whole(storage: &'a Storage) -> Self {
@@ -107,10 +109,15 @@ impl<'a> Bound<'a> {
     }
 
     /// The buffer and the byte, unless it is host storage.
-    pub(crate) fn on_device(self) -> Option<(&'a SharedBuffer, u64)> {
+    fn on_device(self) -> Option<(&'a SharedBuffer, u64)> {
         match self.storage {
             Storage::Gpu { buffer, .. } => Some((buffer, self.start)),
             Storage::Host { .. } => None,
         }
     }
+}
+
+/// Where the operands of a product lie on the device.
+pub(crate) fn on_device<'a>(buffers: &Buffers<'a>) -> Places<'a> {
+    buffers.map(|bound| bound?.on_device())
 }

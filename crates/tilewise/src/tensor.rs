@@ -256,9 +256,9 @@ impl Tensor {
                     )));
                 }
                 let gpu = self.context.gpu()?;
-                let mut encoder = gpu.encoder();
+                let mut encoder = gpu.device.encoder();
                 encoder.copy_buffer_to_buffer(buffer, first, target, 0, end - first);
-                gpu.submit(encoder)?;
+                gpu.device.submit(encoder)?;
             }
             _ => {
                 let words = self.storage.host()?;
@@ -298,7 +298,7 @@ impl Tensor {
     pub(crate) async fn extent_bytes(&self) -> Result<Vec<u8>> {
         match (&self.storage, self.buffer()) {
             (Storage::Gpu { .. }, Some((buffer, first))) if self.elements() > 0 => {
-                self.context.gpu()?.read(buffer, first..first + self.extent()?).await
+                self.context.gpu()?.device.read(buffer, first..first + self.extent()?).await
             }
             (Storage::Gpu { .. }, _) => Ok(Vec::new()),
             (Storage::Host { .. }, _) => self.host_bytes(),
@@ -316,36 +316,6 @@ impl Tensor {
     /// Bytes from the view's first element to the end of its last.
     pub(crate) fn extent(&self) -> Result<u64> {
         Ok(if self.elements() == 0 { 0 } else { (self.end()? - self.offset as u64) * self.dtype.bytes() })
-    }
-
-    /// The words around a view, from where they can be bound to the end of the last element, and the place of the first element in them.
-    pub(crate) fn words(&self) -> Result<(Tensor, u64)> {
-        let size = self.dtype.bytes();
-        let (storage, first, alignment) = match &self.storage {
-            Storage::Gpu { buffer, start } => {
-                let alignment = u64::from(self.context.caps().storage_alignment);
-                let whole = Storage::Gpu { buffer: buffer.clone(), start: 0 };
-                (whole, start + self.offset as u64 * size, alignment)
-            }
-            Storage::Host { .. } => (self.storage.clone(), self.offset as u64 * size, 4),
-        };
-        let start = first - first % alignment;
-        let words = (first - start + self.extent()?).div_ceil(4);
-        let too_many = |_| Error::Overflow(format!("a view of {words} words"));
-        let view = Tensor {
-            context: self.context.clone(),
-            dtype: DType::U32,
-            shape: vec![usize::try_from(words).map_err(too_many)?],
-            strides: vec![1],
-            offset: usize::try_from(start / 4).map_err(too_many)?,
-            storage,
-        };
-        Ok((view, (first - start) / size))
-    }
-
-    /// The same storage from its start, as elements of another type.
-    pub(crate) fn as_packed(&self, dtype: DType, shape: &[usize]) -> Tensor {
-        Tensor::packed(&self.context, dtype, shape, self.storage.clone())
     }
 
     /// As [`read`](Self::read), blocking.
@@ -475,5 +445,39 @@ impl Tensor {
             len: (base + self.storage.bytes()).saturating_sub(start) / size,
         };
         (operand, Bound { storage: &self.storage, start })
+    }
+}
+
+/// Views that custom kernels bind.
+#[cfg(feature = "custom-kernels")]
+impl Tensor {
+    /// The words around a view, from where they can be bound to the end of the last element, and the place of the first element in them.
+    pub(crate) fn words(&self) -> Result<(Tensor, u64)> {
+        let size = self.dtype.bytes();
+        let (storage, first, alignment) = match &self.storage {
+            Storage::Gpu { buffer, start } => {
+                let alignment = u64::from(self.context.caps().storage_alignment);
+                let whole = Storage::Gpu { buffer: buffer.clone(), start: 0 };
+                (whole, start + self.offset as u64 * size, alignment)
+            }
+            Storage::Host { .. } => (self.storage.clone(), self.offset as u64 * size, 4),
+        };
+        let start = first - first % alignment;
+        let words = (first - start + self.extent()?).div_ceil(4);
+        let too_many = |_| Error::Overflow(format!("a view of {words} words"));
+        let view = Tensor {
+            context: self.context.clone(),
+            dtype: DType::U32,
+            shape: vec![usize::try_from(words).map_err(too_many)?],
+            strides: vec![1],
+            offset: usize::try_from(start / 4).map_err(too_many)?,
+            storage,
+        };
+        Ok((view, (first - start) / size))
+    }
+
+    /// The same storage from its start, as elements of another type.
+    pub(crate) fn as_packed(&self, dtype: DType, shape: &[usize]) -> Tensor {
+        Tensor::packed(&self.context, dtype, shape, self.storage.clone())
     }
 }

@@ -1,8 +1,9 @@
 //! How long work takes on the GPU.
 
+use crate::clock::Clock;
 use crate::context::{Backend, Context};
 use crate::gemm::Gemm;
-use crate::gpu::Gpu;
+use crate::gpu::Device;
 use crate::tensor::Tensor;
 use tilewise_core::{Error, Result};
 
@@ -66,20 +67,20 @@ pub async fn time(
     context: &Context,
     mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,
 ) -> Result<Timing> {
-    let gpu = match &context.0.backend {
-        Backend::Gpu(gpu) => gpu,
+    let device = match &context.0.backend {
+        Backend::Gpu(gpu) => &gpu.device,
         Backend::Cpu => {
             let clock = Clock::start()?;
             work(None)?;
             return Ok(Timing { seconds: clock.seconds(), method: Method::WallClock });
         }
     };
-    if gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
-        let seconds = timestamps(gpu, 1, |pass| work(Some(pass))).await?[0];
+    if device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
+        let seconds = timestamps(device, 1, |pass| work(Some(pass))).await?[0];
         return Ok(Timing { seconds, method: Method::Timestamps });
     }
-    let one = submission(gpu, 1, |pass| work(Some(pass))).await?;
-    let many = submission(gpu, 1 + REPETITIONS, |pass| work(Some(pass))).await?;
+    let one = submission(device, 1, |pass| work(Some(pass))).await?;
+    let many = submission(device, 1 + REPETITIONS, |pass| work(Some(pass))).await?;
     Ok(Timing { seconds: (many - one).max(0.0) / f64::from(REPETITIONS), method: Method::Difference })
 }
 
@@ -99,7 +100,7 @@ pub async fn series(
         let mut all = Vec::with_capacity(count);
         while all.len() < count {
             let some = (count - all.len()).min(MOST_IN_A_QUERY_SET);
-            all.extend(timestamps(gpu, some, |pass| work(Some(pass))).await?);
+            all.extend(timestamps(&gpu.device, some, |pass| work(Some(pass))).await?);
         }
         let timing = |seconds| Timing { seconds, method: Method::Timestamps };
         return Ok(all.into_iter().map(timing).collect());
@@ -116,23 +117,23 @@ const MOST_IN_A_QUERY_SET: usize = 2048;
 
 /// Seconds between the timestamps at the two ends of each of `count` compute passes.
 async fn timestamps(
-    gpu: &Gpu,
+    device: &Device,
     count: usize,
     mut work: impl FnMut(&mut wgpu::ComputePass<'_>) -> Result<()>,
 ) -> Result<Vec<f64>> {
     let size = 16 * count as u64;
-    let (queries, resolved, staging) = gpu.catch(|| {
+    let (queries, resolved, staging) = device.catch(|| {
         let (label, ty, count) = (Some("tilewise timing"), wgpu::QueryType::Timestamp, 2 * count as u32);
         let buffer =
-            |usage| gpu.device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false });
+            |usage| device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false });
         (
-            gpu.device.create_query_set(&wgpu::QuerySetDescriptor { label, ty, count }),
+            device.create_query_set(&wgpu::QuerySetDescriptor { label, ty, count }),
             buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC),
             buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST),
         )
     })?;
     for index in 0..count as u32 {
-        let mut encoder = gpu.encoder();
+        let mut encoder = device.encoder();
         let timestamp_writes = Some(wgpu::ComputePassTimestampWrites {
             query_set: &queries,
             beginning_of_pass_write_index: Some(2 * index),
@@ -140,30 +141,30 @@ async fn timestamps(
         });
         let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise timing"), timestamp_writes };
         work(&mut encoder.begin_compute_pass(&descriptor))?;
-        gpu.submit(encoder)?;
+        device.submit(encoder)?;
     }
-    let mut encoder = gpu.encoder();
+    let mut encoder = device.encoder();
     encoder.resolve_query_set(&queries, 0..2 * count as u32, &resolved, 0);
     encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, size);
-    gpu.submit(encoder)?;
-    gpu.map(&staging).await?;
+    device.submit(encoder)?;
+    device.map(&staging).await?;
     let view = staging.get_mapped_range(..).map_err(|error| Error::Device(error.to_string()))?;
     let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view[..]);
-    let period = f64::from(gpu.queue.get_timestamp_period()) * 1e-9;
+    let period = f64::from(device.queue.get_timestamp_period()) * 1e-9;
     Ok(ticks.chunks_exact(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64 * period).collect())
 }
 
 /// Seconds on the host's clock for a submission with `repetitions` of the work.
 async fn submission(
-    gpu: &Gpu,
+    device: &Device,
     repetitions: u32,
     mut work: impl FnMut(&mut wgpu::ComputePass<'_>) -> Result<()>,
 ) -> Result<f64> {
     let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
     let label = Some("tilewise timing");
     let descriptor = wgpu::BufferDescriptor { label, size: 4, usage, mapped_at_creation: false };
-    let fence = gpu.catch(|| gpu.device.create_buffer(&descriptor))?;
-    let mut encoder = gpu.encoder();
+    let fence = device.catch(|| device.create_buffer(&descriptor))?;
+    let mut encoder = device.encoder();
     {
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         for _ in 0..repetitions {
@@ -173,32 +174,7 @@ async fn submission(
     // Mapping a buffer that the submission writes waits for it.
     encoder.clear_buffer(&fence, 0, None);
     let clock = Clock::start()?;
-    gpu.submit(encoder)?;
-    gpu.map(&fence).await?;
+    device.submit(encoder)?;
+    device.map(&fence).await?;
     Ok(clock.seconds())
-}
-
-/// The host's clock, which wasm32-unknown-unknown does not have.
-pub(crate) struct Clock(#[cfg(not(target_family = "wasm"))] std::time::Instant);
-
-impl Clock {
-    #[cfg(not(target_family = "wasm"))]
-    pub(crate) fn start() -> Result<Self> {
-        Ok(Clock(std::time::Instant::now()))
-    }
-
-    #[cfg(target_family = "wasm")]
-    pub(crate) fn start() -> Result<Self> {
-        Err(Error::Unsupported("timing without timestamp queries needs a clock, and there is none here".into()))
-    }
-
-    #[cfg(not(target_family = "wasm"))]
-    pub(crate) fn seconds(&self) -> f64 {
-        self.0.elapsed().as_secs_f64()
-    }
-
-    #[cfg(target_family = "wasm")]
-    pub(crate) fn seconds(&self) -> f64 {
-        0.0
-    }
 }

@@ -1,10 +1,10 @@
 //! Bind groups, kept for as long as all of their buffers are in use elsewhere.
 
-use crate::gpu::lock;
-use crate::storage::ROLES;
+use crate::cache::lock;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use tilewise_core::kernel::Role;
 
 /// Products whose bind groups are kept before all are forgotten at once.
 const MAX_GROUPS: usize = 4096;
@@ -42,8 +42,11 @@ impl std::fmt::Debug for SharedBuffer {
     }
 }
 
+/// Binding numbers in the shaders of products.
+pub(crate) const ROLES: usize = Role::Packed as usize + 1;
+
 /// A buffer for each role, and the byte from which it is bound.
-pub(super) type Bound<'a> = [Option<(&'a SharedBuffer, u64)>; ROLES];
+pub(crate) type Places<'a> = [Option<(&'a SharedBuffer, u64)>; ROLES];
 
 /// What the bind groups of a product are made of: identities of the plan and of the buffers, and where these are bound; zeros for a role that is not
 /// there.
@@ -54,7 +57,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub(super) fn new(plan: &Identity, bound: &Bound<'_>) -> Self {
+    pub(super) fn new(plan: &Identity, bound: &Places<'_>) -> Self {
         let place = |bound: Option<(&SharedBuffer, u64)>| bound.map_or((0, 0), |(b, start)| (b.identity.number, start));
         Key { plan: plan.number, bound: bound.map(place) }
     }

@@ -1,6 +1,7 @@
 //! One use of a kernel: tensors, sizes, template arguments.
 
 use crate::context::Context;
+use crate::memory;
 use crate::tensor::{Tensor, count};
 use tilewise_core::{DType, Error, Result};
 
@@ -195,7 +196,7 @@ impl Call {
         let elements = count(shape)?;
         let too_many = || Error::Overflow(format!("an output of {dtype} of shape {shape:?}"));
         let len = elements.checked_mul(element.len()).ok_or_else(too_many)?;
-        let mut bytes = crate::memory::room(len)?;
+        let mut bytes = memory::room(len)?;
         bytes.extend(element.iter().cycle().take(len));
         Ok(Some(bytes))
     }

@@ -1,19 +1,12 @@
 //! Row-major copies of views, made by a custom kernel.
 
-use super::{Call, Kernel};
+use super::call::Call;
+use super::definition::Kernel;
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
-/// A row-major copy of a view that is not empty, made by a dispatch in `pass`.
-pub(super) fn copy(tensor: &Tensor, pass: &mut wgpu::ComputePass<'_>) -> Result<Tensor> {
-    let (kernel, call) = gather(tensor)?;
-    let copied = kernel.record(pass, &call)?;
-    let words = copied.first().ok_or_else(|| Error::Kernel("contiguous: no copy was made".into()))?;
-    Ok(words.as_packed(tensor.dtype(), tensor.shape()))
-}
-
-/// The kernel, and its call for this view.
-fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
+/// A kernel that copies views row-major, and its call for this one, which is not empty. The copy comes as words.
+pub(super) fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
     let context = tensor.context();
     let (source, first) = tensor.words()?;
     let per_word = 4 / tensor.dtype().bytes();

@@ -1,13 +1,16 @@
 //! Custom kernels on a GPU.
 
 use super::call::Call;
+use super::definition::Kernel;
 use super::generate::{Slot, UNIFORM};
-use super::{Kernel, Prepared, contiguous, limits};
+use super::prepare::{Prepared, no_thread};
+use super::{contiguous, limits};
 use crate::gpu::Gpu;
-use crate::pipeline::{Pipeline, storage_entry, uniform_entry};
+use crate::gpu::pipeline::{Pipeline, storage_entry, uniform_entry};
 use crate::tensor::Tensor;
 use std::num::NonZeroU64;
 use tilewise_core::{Error, Result};
+use tilewise_sanitizer::deep;
 
 /// Records a call into a compute pass, copies of inputs that cannot be bound as they are before it.
 pub(super) fn record(
@@ -34,7 +37,7 @@ pub(super) fn record(
         if let Slot::Input(i) = *slot
             && (kernel.contiguous && !inputs[i].is_contiguous() || !can_be_bound(&inputs[i]))
         {
-            inputs[i] = contiguous::copy(&inputs[i], pass)?;
+            inputs[i] = copy(&inputs[i], pass)?;
         }
     }
     let tensor = |slot| match slot {
@@ -56,7 +59,7 @@ pub(super) fn record(
     for (binding, &slot) in (UNIFORM + 1..).zip(&generated.storage) {
         entries.push(wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(bound(tensor(slot))?) });
     }
-    let group = gpu.catch(|| {
+    let group = gpu.device.catch(|| {
         gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(&kernel.name),
             layout: &pipeline.layout,
@@ -68,6 +71,14 @@ pub(super) fn record(
     let [x, y, z] = prepared.workgroups;
     pass.dispatch_workgroups(x, y, z);
     Ok(outputs)
+}
+
+/// A row-major copy of a view that is not empty, by a dispatch in `pass`.
+fn copy(view: &Tensor, pass: &mut wgpu::ComputePass<'_>) -> Result<Tensor> {
+    let (kernel, call) = contiguous::gather(view)?;
+    let copied = record(&kernel, &call, &Prepared::new(&kernel, &call)?, pass)?;
+    let words = copied.first().ok_or_else(|| Error::Kernel("contiguous: no copy was made".into()))?;
+    Ok(words.as_packed(view.dtype(), view.shape()))
 }
 
 /// The pipeline, after the checks that give the same messages everywhere.
@@ -82,7 +93,10 @@ fn compile(kernel: &Kernel, call: &Call, prepared: &Prepared, gpu: &Gpu) -> Resu
     // Browsers ask for what naga takes for granted.
     let browser = gpu.device.adapter_info().backend == wgpu::Backend::BrowserWebGpu;
     let enable = if browser && generated.subgroups { "enable subgroups;\n" } else { "" };
-    gpu.pipelines.compile_custom(gpu, &kernel.name, enable, &generated.text, &entries).map_err(|error| match error {
+    // On a deep stack, because wgpu parses the text, and naga calls itself once per term of an expression.
+    // Error scopes belong to a thread, so that they go along.
+    let compile = || gpu.pipelines.compile_custom(&gpu.device, &kernel.name, enable, &generated.text, &entries);
+    deep(compile).map_err(no_thread)?.map_err(|error| match error {
         // naga has accepted the text with all that it knows, so that what is missing is the device's.
         Error::Device(text) => {
             let device = gpu.device.adapter_info().name;

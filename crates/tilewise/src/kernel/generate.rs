@@ -1,39 +1,14 @@
 //! From a body to a module: the signature, the bindings, and whatever else the body mentions.
 
-use super::Kernel;
+use super::built_in::{BUILT_IN, BuiltIn};
 use super::call::{Call, Constant, Edge, Template};
+use super::definition::Kernel;
 use super::names::{self, Names};
 use super::text::Text;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
-
-/// A built-in value as the body sees it.
-pub(super) struct BuiltIn {
-    pub(super) name: &'static str,
-    attribute: &'static str,
-    kind: &'static str,
-}
-
-const fn built_in(name: &'static str, attribute: &'static str, kind: &'static str) -> BuiltIn {
-    BuiltIn { name, attribute, kind }
-}
-
-pub(super) const BUILT_IN: [BuiltIn; 9] = [
-    built_in("global_id", "global_invocation_id", "vec3<u32>"),
-    built_in("local_id", "local_invocation_id", "vec3<u32>"),
-    built_in("workgroup_id", "workgroup_id", "vec3<u32>"),
-    built_in("num_workgroups", "num_workgroups", "vec3<u32>"),
-    built_in("local_index", "local_invocation_index", "u32"),
-    built_in("subgroup_id", "subgroup_id", "u32"),
-    built_in("num_subgroups", "num_subgroups", "u32"),
-    built_in("subgroup_size", "subgroup_size", "u32"),
-    built_in("subgroup_invocation_id", "subgroup_invocation_id", "u32"),
-];
-
-/// What a tensor's name is followed by in the names that derive from it.
-pub(super) const DERIVED: [&str; 3] = ["_shape", "_strides", "_ndim"];
 
 /// All that must be reached by a whole workgroup or subgroup at once.
 const BARRIERS: [&str; 5] =

@@ -1,10 +1,11 @@
 //! Custom kernels on the CPU: executed, or checked by the sanitizer.
 
 use super::call::Call;
+use super::definition::Kernel;
 use super::generate::{Slot, UNIFORM};
-use super::{Kernel, Prepared};
+use super::prepare::{Prepared, error};
 use crate::memory;
-use crate::tensor::{Tensor, packed};
+use crate::tensor::{Tensor, count, packed};
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::{Buffer, Finding, Kind, Label, Launch, Options, Region, Report, Shader};
 
@@ -137,14 +138,6 @@ fn output(call: &Call, index: usize) -> Result<Buffer> {
 
 fn bytes_of(call: &Call, index: usize) -> Result<usize> {
     let (dtype, shape) = &call.outputs[index];
-    let bytes = crate::tensor::count(shape)?.checked_mul(dtype.bytes() as usize);
+    let bytes = count(shape)?.checked_mul(dtype.bytes() as usize);
     bytes.ok_or_else(|| Error::Overflow(format!("an output of {dtype} of shape {shape:?}")))
-}
-
-/// The sanitizer's errors as ours.
-pub(super) fn error(error: tilewise_sanitizer::Error) -> Error {
-    match error {
-        unsupported @ tilewise_sanitizer::Error::Unsupported { .. } => Error::Unsupported(unsupported.to_string()),
-        other => Error::Kernel(other.to_string()),
-    }
 }

@@ -1,7 +1,7 @@
 //! What a call must keep to, checked before a device sees it. Every refusal carries the numbers.
 
-use super::Kernel;
 use super::call::Call;
+use super::definition::Kernel;
 use super::generate::{Generated, Slot};
 use crate::context::Context;
 use crate::tensor::count;

@@ -1,10 +1,13 @@
 //! Which names a kernel, its inputs, outputs and templates may have, and what its text may declare.
 
-use super::generate::{BUILT_IN, DERIVED};
+use super::built_in::BUILT_IN;
 use super::text::Text;
 use naga::keywords::wgsl::{BUILTIN_IDENTIFIERS, RESERVED};
 use std::collections::{HashMap, HashSet};
 use tilewise_core::{Error, Result};
+
+/// What a tensor's name is followed by in the names that derive from it.
+const DERIVED: [&str; 3] = ["_shape", "_strides", "_ndim"];
 
 /// What the generated module calls things of its own.
 pub(super) const OWN: &str = "tilewise_";

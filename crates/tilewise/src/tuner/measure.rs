@@ -1,17 +1,16 @@
 //! Times the kernels that serve a problem, on operands of its own.
 
-use super::Trial;
-use crate::context::{Context, named};
+use super::report::{HOPELESS_ESTIMATE, Trial};
+use crate::choosing::named;
+use crate::context::Context;
 use crate::gpu::Prepared;
-use crate::storage::{Bound, Buffers, Storage};
+use crate::storage::{Bound, Buffers, Storage, on_device};
 use crate::timing::{self, Method, Timing};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Plan};
 use tilewise_core::quant::quantize;
 use tilewise_core::{DType, DeviceClass, Error, Format, Operand, Problem, Result, convert};
 
-/// Kernels whose estimate is beyond so many times the best are not tried.
-pub(super) const HOPELESS_ESTIMATE: f64 = 20.0;
 /// A kernel whose first time is so many times the best is not timed again.
 const HOPELESS: f64 = 3.0;
 /// Timed rounds; each times every kernel once, so that a clock that drifts is fair to all.
@@ -117,7 +116,7 @@ async fn time_all(context: &Context, problem: &Problem, contenders: &mut [Conten
         let timing = timing::time(context, |mut pass| {
             for set in sets.iter().cycle().take(repetitions) {
                 if let Some(pass) = &mut pass {
-                    gpu.record(pass, prepared, &bound(set))?;
+                    gpu.record(pass, prepared, &on_device(&bound(set)))?;
                 }
             }
             Ok(())

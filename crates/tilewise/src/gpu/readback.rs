@@ -1,13 +1,11 @@
 //! From the device to the host.
 
-use crate::gpu::Gpu;
-use futures_intrusive::channel::shared::oneshot_channel;
-use std::future::Future;
+use super::answer::{Answer, Sender};
+use super::device::Device;
 use std::ops::Range;
-use std::pin::pin;
 use tilewise_core::{Error, Result};
 
-impl Gpu {
+impl Device {
     /// A range of bytes of a buffer. Does not block: on native the future asks the device for news each time it is polled.
     pub(crate) async fn read(&self, buffer: &wgpu::Buffer, range: Range<u64>) -> Result<Vec<u8>> {
         if !buffer.usage().contains(wgpu::BufferUsages::COPY_SRC) {
@@ -21,7 +19,7 @@ impl Gpu {
         let end = range.end.next_multiple_of(4).min(buffer.size());
         let size = end - start;
         let staging = self.catch(|| {
-            self.device.create_buffer(&wgpu::BufferDescriptor {
+            self.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("tilewise readback"),
                 size,
                 usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
@@ -38,22 +36,17 @@ impl Gpu {
 
     /// Maps a buffer for reading.
     pub(crate) async fn map(&self, staging: &wgpu::Buffer) -> Result<()> {
-        let (sender, receiver) = oneshot_channel();
+        let answer = Answer::default();
+        let sender = Sender(answer.clone());
         // On a lost device the staging buffer may be invalid, which is an error of the device's, not of the mapping's.
-        self.catch(|| {
-            staging.map_async(wgpu::MapMode::Read, .., move |result| {
-                // Nobody listens any more when the caller dropped the future.
-                let _ = sender.send(result);
-            });
-        })?;
-        let mut mapped = pin!(receiver.receive());
+        self.catch(|| staging.map_async(wgpu::MapMode::Read, .., move |result| sender.send(result)))?;
         let mapped = std::future::poll_fn(|context| {
             // In a browser the event loop brings the news by itself.
             #[cfg(not(target_family = "wasm"))]
-            if let Err(error) = self.device.poll(wgpu::PollType::Poll) {
+            if let Err(error) = self.poll(wgpu::PollType::Poll) {
                 log::debug!("poll: {error}");
             }
-            let polled = mapped.as_mut().poll(context);
+            let polled = answer.poll(context);
             #[cfg(not(target_family = "wasm"))]
             if polled.is_pending() {
                 std::thread::yield_now();

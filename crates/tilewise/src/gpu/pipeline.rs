@@ -1,21 +1,19 @@
 //! Compiled pipelines: once per context, and between runs where the backend can keep them.
 
+use super::device::Device;
 use crate::adapter::backend_name;
-use crate::cache::Cache;
-use crate::gpu::{Gpu, lock};
+use crate::cache::{Cache, lock};
+use crate::clock::Clock;
+use crate::files;
 use crate::msl;
-use crate::timing::Clock;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::{Binding, Part, Pass};
 use tilewise_core::{Error, Params, Result};
-use tilewise_sanitizer::deep;
 
 #[derive(Clone)]
 pub(crate) struct Pipeline {
@@ -28,6 +26,7 @@ pub(crate) struct Pipeline {
 /// Pipelines by the parts of their shader, and those of custom kernels by its text.
 pub(crate) struct Pipelines {
     compiled: Cache<Vec<Part>, Pipeline>,
+    #[cfg(feature = "custom-kernels")]
     custom: Cache<String, Pipeline>,
     refused: Refusals,
     kept: Option<Kept>,
@@ -36,23 +35,28 @@ pub(crate) struct Pipelines {
 impl Pipelines {
     pub(crate) fn new(device: &wgpu::Device, folder: Option<&Path>) -> Self {
         let kept = folder.and_then(|folder| Kept::open(device, folder));
-        let (compiled, custom) = (Cache::new(usize::MAX), Cache::new(usize::MAX));
-        Pipelines { compiled, custom, refused: Refusals::default(), kept }
+        Pipelines {
+            compiled: Cache::new(usize::MAX),
+            #[cfg(feature = "custom-kernels")]
+            custom: Cache::new(usize::MAX),
+            refused: Refusals::default(),
+            kept,
+        }
     }
 
     /// The pipeline of a pass, compiled when it is met for the first time.
     ///
     /// # Errors
     /// `NoKernel` for MSL that is refused, now or before; `Device`, `DeviceLost`.
-    pub(crate) fn get(&self, gpu: &Gpu, pass: &Pass) -> Result<Pipeline> {
+    pub(crate) fn get(&self, device: &Device, pass: &Pass) -> Result<Pipeline> {
         if let Some(why) = self.refusal(std::slice::from_ref(pass)) {
             return Err(Error::NoKernel(why.to_string()));
         }
         let compile = || match pass.language {
-            Language::Wgsl => gpu.catch(|| self.compile(&gpu.device, pass)),
-            Language::Msl => self.compile_msl(gpu, pass),
+            Language::Wgsl => device.catch(|| self.compile(device, pass)),
+            Language::Msl => self.compile_msl(device, pass),
         };
-        self.compiled.get_or_make(pass.parts.as_slice(), || self.timed(gpu, &pass.label, compile))
+        self.compiled.get_or_make(pass.parts.as_slice(), || self.timed(device, &pass.label, compile))
     }
 
     /// Why the device has refused the MSL of one of these passes, if it has.
@@ -80,35 +84,8 @@ impl Pipelines {
         }
     }
 
-    /// The pipeline of a custom kernel, if it has been compiled.
-    pub(crate) fn custom(&self, text: &str) -> Option<Pipeline> {
-        self.custom.get(text)
-    }
-
-    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours, and keeps it under that text. `enable` goes before it.
-    /// On a deep stack, because wgpu parses the text, and naga calls itself once per term of an expression.
-    pub(crate) fn compile_custom(
-        &self,
-        gpu: &Gpu,
-        label: &str,
-        enable: &str,
-        text: &str,
-        entries: &[wgpu::BindGroupLayoutEntry],
-    ) -> Result<Pipeline> {
-        let source = wgpu::ShaderSource::Wgsl(format!("{enable}{text}").into());
-        let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
-        // Error scopes belong to a thread, so that they go along.
-        let compile = || {
-            gpu.catch(|| {
-                let module = gpu.device.create_shader_module(descriptor);
-                self.build(&gpu.device, label, (&module, "main"), entries, true)
-            })
-        };
-        self.custom.get_or_make(text, || self.timed(gpu, label, || deep(compile).map_err(no_thread)?))
-    }
-
     /// Notes and logs how long `compile` takes.
-    fn timed(&self, gpu: &Gpu, label: &str, compile: impl FnOnce() -> Result<Pipeline>) -> Result<Pipeline> {
+    fn timed(&self, device: &Device, label: &str, compile: impl FnOnce() -> Result<Pipeline>) -> Result<Pipeline> {
         let clock = Clock::start().ok();
         let pipeline = compile()?;
         let seconds = clock.map(|clock| clock.seconds());
@@ -116,7 +93,7 @@ impl Pipelines {
             kept.changed.store(true, Ordering::Relaxed);
         }
         let took = seconds.map_or_else(String::new, |seconds| format!(" in {:.1} ms", seconds * 1e3));
-        log::info!("compiled {label}{took} for {}", gpu.device.adapter_info().name);
+        log::info!("compiled {label}{took} for {}", device.adapter_info().name);
         Ok(Pipeline { seconds, ..pipeline })
     }
 
@@ -134,7 +111,7 @@ impl Pipelines {
     }
 
     /// Where the driver does not compile it, that is remembered and an error, `NoKernel`; what a lost device or want of memory brings about is not.
-    fn compile_msl(&self, gpu: &Gpu, pass: &Pass) -> Result<Pipeline> {
+    fn compile_msl(&self, device: &Device, pass: &Pass) -> Result<Pipeline> {
         let text = msl::assemble(pass);
         let entry_point =
             wgpu::PassthroughShaderEntryPoint { name: msl::ENTRY.into(), workgroup_size: (pass.threads, 1, 1) };
@@ -149,16 +126,16 @@ impl Pipelines {
         // bindings, ends, and reads what it has written, as the same pass in WGSL does: the harness runs every file, kernel and variant on the CPU under
         // sanitizers. It finds its buffers where wgpu binds them: Metal's slots follow the entries of the layout, as `assemble` numbers them. A backend
         // that takes no MSL is given no other text, and says so.
-        let module = gpu.attempt(|| unsafe { gpu.device.create_shader_module_passthrough(descriptor()) })?;
+        let module = device.attempt(|| unsafe { device.create_shader_module_passthrough(descriptor()) })?;
         let built = match module {
             Ok(module) => {
-                gpu.attempt(|| self.build(&gpu.device, &pass.label, (&module, msl::ENTRY), &entries(pass), false))?
+                device.attempt(|| self.build(device, &pass.label, (&module, msl::ENTRY), &entries(pass), false))?
             }
-            Err(words) => Err(msl::words(&gpu.device, &text).unwrap_or(words)),
+            Err(words) => Err(msl::words(device, &text).unwrap_or(words)),
         };
         built.or_else(|words| {
-            gpu.still_alive()?;
-            Err(Error::NoKernel(self.refused.add(pass, &words, &gpu.device.adapter_info()).to_string()))
+            device.still_alive()?;
+            Err(Error::NoKernel(self.refused.add(pass, &words, &device.adapter_info()).to_string()))
         })
     }
 
@@ -186,6 +163,35 @@ impl Pipelines {
             cache: self.kept.as_ref().map(|kept| &kept.cache),
         });
         Pipeline { pipeline, layout, seconds: None }
+    }
+}
+
+/// Those of custom kernels.
+#[cfg(feature = "custom-kernels")]
+impl Pipelines {
+    /// The pipeline of a custom kernel, if it has been compiled.
+    pub(crate) fn custom(&self, text: &str) -> Option<Pipeline> {
+        self.custom.get(text)
+    }
+
+    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours, and keeps it under that text. `enable` goes before it.
+    pub(crate) fn compile_custom(
+        &self,
+        device: &Device,
+        label: &str,
+        enable: &str,
+        text: &str,
+        entries: &[wgpu::BindGroupLayoutEntry],
+    ) -> Result<Pipeline> {
+        let source = wgpu::ShaderSource::Wgsl(format!("{enable}{text}").into());
+        let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
+        let compile = || {
+            device.catch(|| {
+                let module = device.create_shader_module(descriptor);
+                self.build(device, label, (&module, "main"), entries, true)
+            })
+        };
+        self.custom.get_or_make(text, || self.timed(device, label, compile))
     }
 }
 
@@ -226,11 +232,6 @@ fn entries(pass: &Pass) -> Vec<wgpu::BindGroupLayoutEntry> {
     let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64);
     let storage = |binding: &Binding| storage_entry(binding.role.binding(), !binding.writable, binding.element_bytes);
     std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect()
-}
-
-/// The error of [`deep`].
-pub(crate) fn no_thread(error: std::io::Error) -> Error {
-    Error::Device(format!("no thread to compile on: {error}"))
 }
 
 /// A uniform buffer of `bytes`.
@@ -276,34 +277,7 @@ impl Kept {
     }
 
     fn save(&self) -> std::io::Result<()> {
-        self.cache.get_data().map_or(Ok(()), |data| replace(&self.file, &data))
-    }
-}
-
-/// Writes a file whole or not at all: to a new file beside it, then by renaming. Its folder is made where there is none.
-pub(crate) fn replace(file: &Path, data: &[u8]) -> std::io::Result<()> {
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let (draft, mut writer) = draft(file)?;
-    let written = writer.write_all(data);
-    // Some systems rename no open file.
-    drop(writer);
-    written.and_then(|()| std::fs::rename(&draft, file)).inspect_err(|_| {
-        let _ = std::fs::remove_file(&draft);
-    })
-}
-
-/// A new file that nobody else writes: other threads have other numbers, and what a process of the same number elsewhere has made is passed over.
-fn draft(file: &Path) -> std::io::Result<(PathBuf, File)> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = file.with_extension(format!("{}-{number}.draft", std::process::id()));
-        match File::create_new(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            created => return created.map(|file| (path, file)),
-        }
+        self.cache.get_data().map_or(Ok(()), |data| files::replace(&self.file, &data))
     }
 }
 
@@ -314,59 +288,5 @@ impl Drop for Kept {
         {
             log::debug!("the pipeline cache {} was not written: {error}", self.file.display());
         }
-    }
-}
-
-/// `TILEWISE_CACHE_DIR`, or `tilewise` in the user's cache folder; none when the variable is set and empty, or nothing is known.
-pub(crate) fn default_folder() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).map(PathBuf::from);
-    if let Some(folder) = variable("TILEWISE_CACHE_DIR") {
-        return (!folder.as_os_str().is_empty()).then_some(folder);
-    }
-    let base = if cfg!(windows) {
-        variable("LOCALAPPDATA")
-    } else if cfg!(target_vendor = "apple") {
-        variable("HOME").map(|home| home.join("Library/Caches"))
-    } else {
-        variable("XDG_CACHE_HOME")
-            .filter(|p| p.is_absolute())
-            .or_else(|| variable("HOME").map(|home| home.join(".cache")))
-    };
-    base.map(|base| base.join("tilewise"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn drafts_of_others_are_left_alone() {
-        let folder = std::env::temp_dir().join(format!("tilewise-drafts-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("kept.bin");
-        // As a process of the same number leaves them, in another container.
-        let theirs: Vec<_> =
-            (0..40).map(|n| file.with_extension(format!("{}-{n}.draft", std::process::id()))).collect();
-        for path in &theirs {
-            std::fs::write(path, "theirs").unwrap();
-        }
-        let contents: Vec<Vec<u8>> = (0..8u8).map(|writer| vec![writer; 100_000 + usize::from(writer)]).collect();
-        std::thread::scope(|scope| {
-            for data in &contents {
-                scope.spawn(|| {
-                    for _ in 0..20 {
-                        replace(&file, data).unwrap();
-                        assert!(contents.contains(&std::fs::read(&file).unwrap()), "a mixture of two");
-                    }
-                });
-            }
-        });
-        assert!(theirs.iter().all(|path| std::fs::read(path).unwrap() == b"theirs"));
-        // Neither writing nor failing leaves a draft.
-        let folder_in_its_place = folder.join("folder");
-        std::fs::create_dir(&folder_in_its_place).unwrap();
-        assert!(replace(&folder_in_its_place, b"").is_err());
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), theirs.len() + 2);
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! What the tuner found, in memory and in a file: one per adapter, lines of text.
+//! The winners of the tuner, in memory and in a file: one per adapter, lines of text.
 //!
 //! ```text
 //! tilewise tuned kernels<TAB>1<TAB>vulkan NVIDIA H200<TAB>NVIDIA 580.159.04<TAB>5f0c…
@@ -12,9 +12,14 @@
 //! this is ignored as a whole, with a warning, and replaced by the next winner. It is written by renaming, so that it is always whole, and under a
 //! lock, so that processes that tune at the same time keep each other's winners.
 
-use super::class::class;
+mod class;
+
+pub(crate) use class::class;
+
 use crate::adapter;
-use crate::gpu::lock;
+use crate::cache::lock;
+#[cfg(not(target_family = "wasm"))]
+use crate::files;
 use crate::msl;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -119,7 +124,7 @@ impl Kept {
         guard.lock()?;
         let mut entries = self.read().unwrap_or_default();
         entries.insert(class.to_owned(), winner);
-        crate::pipeline::replace(&self.path, self.text(&entries).as_bytes())
+        files::replace(&self.path, self.text(&entries).as_bytes())
     }
 
     #[cfg(not(target_family = "wasm"))]

@@ -1,0 +1,182 @@
+//! Which plan a product gets: the planner's, or one with a kernel that somebody has named.
+//!
+//! The first of these decides: [`Gemm::kernel`](crate::Gemm::kernel); the context's kernel; the
+//! tuner's winner for the problem's class, if it fits the problem; the planner.
+
+use crate::context::{Backend, Context, Preferences};
+use crate::gpu::{Asked, Gpu, Prepared};
+use crate::msl;
+use crate::options::KERNEL_SOURCE;
+use std::sync::Arc;
+use tilewise_core::kernel::Library;
+use tilewise_core::plan::{Choice, Forced, admits};
+use tilewise_core::{Error, Plan, Problem, Result};
+
+/// A plan, and what it was chosen from.
+struct Planned {
+    plan: Plan,
+    library: &'static Library,
+    /// Why that has no MSL, where there is some for this device.
+    refused: Option<Arc<str>>,
+}
+
+impl Context {
+    /// Plans these problems and compiles the pipelines that they need, so that the first products of their kind wait for nothing. No operand is allocated. On
+    /// the CPU executor the problems are checked, and nothing else is done.
+    ///
+    /// ```
+    /// use tilewise::{Activation, Context, DType, Gemm, Problem, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// ctx.warm_up(&[Problem::dense(DType::F32, 1, 64, 32), Problem::dense(DType::F32, 128, 64, 32)])?;
+    ///
+    /// // A problem with strides, an epilogue or groups is had from a product.
+    /// let (x, w) = (Tensor::zeros(&ctx, DType::F32, &[8, 32])?, Tensor::zeros(&ctx, DType::F32, &[64, 32])?);
+    /// ctx.warm_up(&[Gemm::new(&x, &w.t()).activation(Activation::Relu).problem()?])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported` for the first problem that cannot be run on this device,
+    /// `NoKernel`; `Device`, `DeviceLost`.
+    pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
+        problems.iter().try_for_each(|problem| match &self.0.backend {
+            Backend::Gpu(gpu) => self.prepare(gpu, problem, None).map(drop),
+            Backend::Cpu => self.plan(problem, None).map(drop),
+        })
+    }
+
+    /// Which kernel a product uses here and why not another, as text; `kernel` is one that the call names ([`Gemm::kernel`](crate::Gemm::kernel)), and counts before those of the
+    /// environment and the tuner, as in a product. At the end, for each pass, whether its pipeline is compiled, and how long that took.
+    ///
+    /// # Errors
+    /// As [`warm_up`](Self::warm_up); `Value` and `UnknownKernel` for a name that is none, `NoKernel` where it does not take the problem.
+    pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
+        let forced = self.forced(kernel, problem)?;
+        let asked = forced.as_ref().map(|(forced, _)| forced);
+        let Planned { plan, library, refused } = self.planned(problem, asked)?;
+        let Ok(gpu) = self.gpu() else {
+            let described = tilewise_core::plan::describe(&plan.problem, self.caps());
+            return Ok(described + "chosen  matrixmultiply, its only kernel\n");
+        };
+        let mut text = tilewise_core::explain(problem, self.caps(), library, asked)?;
+        if let Some(why) = refused {
+            text += &format!("without MSL: {why}\n");
+        }
+        if let Some((_, who)) = forced {
+            text += &format!("forced by {who}\n");
+        }
+        for (pass, number) in plan.passes.iter().zip(1..) {
+            text += &format!("pipeline of pass {number}  {}\n", gpu.pipelines.state(pass));
+        }
+        Ok(text)
+    }
+
+    /// The plan of a problem, with the kernel of that name; on the CPU executor one without passes.
+    pub(crate) fn plan(&self, problem: &Problem, kernel: Option<&str>) -> Result<Plan> {
+        let forced = self.forced(kernel, problem)?.map(|(forced, _)| forced);
+        self.plan_with(problem, forced.as_ref())
+    }
+
+    /// The plan of a problem, without the MSL that the device is known to refuse: then it is one of WGSL kernels alone, and an error where the kernel is
+    /// forced.
+    fn planned(&self, problem: &Problem, forced: Option<&Forced>) -> Result<Planned> {
+        let library = self.0.library;
+        let Ok(gpu) = self.gpu() else {
+            forced.map_or(Ok(()), |forced| forced.known(library))?;
+            let plan = Plan::without_passes(tilewise_core::plan::check(problem)?);
+            return Ok(Planned { plan, library, refused: None });
+        };
+        forced.map_or(Ok(()), |forced| msl::on(forced, library))?;
+        let plan = |library| tilewise_core::plan(problem, self.caps(), library, forced);
+        let with_all = plan(library)?;
+        match gpu.pipelines.refusal(&with_all.passes) {
+            None => Ok(Planned { plan: with_all, library, refused: None }),
+            Some(why) if forced.is_some() => Err(Error::NoKernel(why.to_string())),
+            Some(why) => Ok(Planned { plan: plan(msl::WGSL)?, library: msl::WGSL, refused: Some(why) }),
+        }
+    }
+
+    /// The plan with this kernel, or the planner's, whatever the context prefers.
+    ///
+    /// # Errors
+    /// `NoKernel` where the kernel does not take the problem, or the device is known to refuse it.
+    pub(crate) fn plan_with(&self, problem: &Problem, forced: Option<&Forced>) -> Result<Plan> {
+        Ok(self.planned(problem, forced)?.plan)
+    }
+
+    /// Every kernel that would do but those that the device is known to refuse, the cheapest first.
+    pub(crate) fn choices(&self, problem: &Problem) -> Result<Vec<Choice>> {
+        let Ok(gpu) = self.gpu() else { return Ok(Vec::new()) };
+        let mut choices = tilewise_core::plan::choices(problem, self.caps(), self.0.library)?;
+        if gpu.pipelines.refusals() > 0 {
+            choices.retain(|choice| self.plan_with(problem, Some(&named(choice))).is_ok());
+        }
+        Ok(choices)
+    }
+
+    /// A plan, its pipelines compiled. What of it is in MSL may turn out to be refused, and then `plan` is asked again.
+    pub(crate) fn ready(&self, gpu: &Gpu, plan: impl Fn() -> Result<Plan>) -> Result<(Plan, Prepared)> {
+        loop {
+            let refusals = gpu.pipelines.refusals();
+            match plan().and_then(|plan| Ok((plan.clone(), gpu.ready(plan)?))) {
+                Err(Error::NoKernel(_)) if gpu.pipelines.refusals() > refusals => {}
+                made => return made,
+            }
+        }
+    }
+
+    /// What runs a problem on the GPU: planned and compiled if nothing like it was met before.
+    pub(crate) fn prepare(&self, gpu: &Gpu, problem: &Problem, kernel: Option<&Arc<str>>) -> Result<Arc<Prepared>> {
+        let asked = Asked::new(&tilewise_core::plan::check(problem)?, kernel);
+        gpu.prepare(&asked, || Ok(self.ready(gpu, || self.plan(problem, kernel.map(AsRef::as_ref)))?.1))
+    }
+
+    /// The kernel that a product must use, and who says so; none when the planner is free to choose. `call` is what the caller of the product named.
+    ///
+    /// # Errors
+    /// `Value` and `UnknownKernel` for a name that is none, `NoKernel` when the context's kernel does not take the problem.
+    pub(crate) fn forced(&self, call: Option<&str>, problem: &Problem) -> Result<Option<(Forced, &'static str)>> {
+        if let Some(name) = call {
+            return Ok(Some((name.parse()?, "the call")));
+        }
+        let Preferences { kernel, winners, .. } = &self.0.preferences;
+        if let Some(name) = kernel {
+            return match name.parse().and_then(|forced| self.usable(forced, problem)) {
+                Ok(forced) => Ok(Some((forced, KERNEL_SOURCE))),
+                Err(Error::NoKernel(why)) => {
+                    Err(Error::NoKernel(format!("{name:?} is forced ({KERNEL_SOURCE}): {why}")))
+                }
+                Err(Error::Value(why)) => Err(Error::Value(format!("{KERNEL_SOURCE}: {why}"))),
+                Err(why @ Error::UnknownKernel { .. }) => Err(Error::Value(format!("{KERNEL_SOURCE}: {why}"))),
+                Err(other) => Err(other),
+            };
+        }
+        let winner = winners.of(problem, self.caps());
+        let winner = winner.filter(|winner| {
+            admits(problem, self.caps(), self.library(), winner) && self.plan_with(problem, Some(winner)).is_ok()
+        });
+        Ok(winner.map(|winner| (winner, "the tuner")))
+    }
+
+    /// The kernel, if it can compute the problem here.
+    fn usable(&self, forced: Forced, problem: &Problem) -> Result<Forced> {
+        self.plan_with(problem, Some(&forced))?;
+        Ok(forced)
+    }
+
+    /// To be called when [`forced`](Self::forced) may answer otherwise than before.
+    pub(crate) fn preferences_changed(&self) {
+        if let Ok(gpu) = self.gpu() {
+            gpu.plans.clear();
+        }
+    }
+}
+
+/// Just this choice, as it is forced.
+pub(crate) fn named(choice: &Choice) -> Forced {
+    let Choice { kernel, variant, pad, splits, .. } = *choice;
+    Forced { kernel: kernel.to_owned(), variant: Some(variant.to_owned()), pad, splits: Some(splits) }
+}

@@ -1,0 +1,98 @@
+//! A wgpu device and its queue, whose errors become ours.
+
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Poll, Waker};
+use tilewise_core::{Error, Result};
+
+/// Derefs to the wgpu device. Its own methods return what the driver reports.
+pub(crate) struct Device {
+    device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    lost: Arc<OnceLock<String>>,
+}
+
+impl std::ops::Deref for Device {
+    type Target = wgpu::Device;
+
+    fn deref(&self) -> &wgpu::Device {
+        &self.device
+    }
+}
+
+impl Device {
+    pub(crate) fn new(device: wgpu::Device, queue: wgpu::Queue) -> Self {
+        Device { device, queue, lost: Arc::default() }
+    }
+
+    /// Takes over the device's error handlers: a lost device makes every later call an error, and no error of the driver's is a panic.
+    pub(crate) fn watch(&self) {
+        let lost = self.lost.clone();
+        self.device.set_device_lost_callback(move |reason, message| {
+            let _ = lost.set(format!("{reason:?}: {message}"));
+        });
+        self.device.on_uncaptured_error(Arc::new(|error| log::error!("wgpu: {error}")));
+    }
+
+    pub(crate) fn alive(&self) -> Result<()> {
+        match self.lost.get() {
+            Some(reason) => Err(Error::DeviceLost(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`alive`](Self::alive), after asking the device for news: wgpu reports a loss only when polled, and until then hands out objects
+    /// that do nothing, without any error.
+    pub(crate) fn still_alive(&self) -> Result<()> {
+        #[cfg(not(target_family = "wasm"))]
+        if let Err(error) = self.device.poll(wgpu::PollType::Poll) {
+            log::debug!("poll: {error}");
+        }
+        self.alive()
+    }
+
+    /// Runs `make`, and gives the driver's error instead if there was one. In a browser errors come later, to the device's handler.
+    pub(crate) fn catch<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
+        self.attempt(make)?.map_err(Error::Device)
+    }
+
+    /// As [`catch`](Self::catch), for what the driver may well refuse: its words are the inner error. The outer one is that of a device that is lost or has no
+    /// memory.
+    pub(crate) fn attempt<T>(&self, make: impl FnOnce() -> T) -> Result<std::result::Result<T, String>> {
+        self.alive()?;
+        let scopes = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
+            .map(|filter| self.device.push_error_scope(filter));
+        let made = make();
+        let mut found = None;
+        for scope in scopes.into_iter().rev() {
+            let error = pin!(scope.pop()).as_mut().poll(&mut std::task::Context::from_waker(Waker::noop()));
+            if let Poll::Ready(Some(error)) = error {
+                found = Some(error);
+            }
+        }
+        self.alive()?;
+        let Some(error) = found else { return Ok(Ok(made)) };
+        // wgpu's texts run over several lines.
+        let words = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        if matches!(error, wgpu::Error::OutOfMemory { .. }) { Err(Error::Device(words)) } else { Ok(Err(words)) }
+    }
+
+    pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
+        self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("tilewise") })
+    }
+
+    pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder) -> Result<()> {
+        self.catch(|| {
+            self.queue.submit([encoder.finish()]);
+        })?;
+        self.still_alive()
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn wait(&self) -> Result<()> {
+        self.alive()?;
+        let polled = self.device.poll(wgpu::PollType::wait_indefinitely());
+        self.alive()?;
+        polled.map(|_| ()).map_err(|error| Error::Device(error.to_string()))
+    }
+}

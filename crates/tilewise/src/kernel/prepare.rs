@@ -1,0 +1,71 @@
+//! From a kernel and a call to a module that fits them and the device.
+
+use super::call::Call;
+use super::definition::Kernel;
+use super::generate::{Generated, generate};
+use super::limits;
+use super::names::Names;
+use tilewise_core::{Error, Result};
+use tilewise_sanitizer::Shader;
+
+/// A call that fits its kernel and the device: the module, and how it is dispatched.
+pub(super) struct Prepared {
+    pub(super) generated: Generated,
+    pub(super) grid: [u32; 3],
+    pub(super) workgroups: [u32; 3],
+}
+
+impl Prepared {
+    /// Checks everything but the text.
+    pub(super) fn new(kernel: &Kernel, call: &Call) -> Result<Self> {
+        let name = &kernel.name;
+        for (what, names, tensors) in
+            [("inputs", &kernel.inputs, call.inputs.len()), ("outputs", &kernel.outputs, call.outputs.len())]
+        {
+            if names.len() != tensors {
+                return Err(Error::Shape(format!("kernel {name} has the {what} {names:?}, the call has {tensors}")));
+            }
+        }
+        if kernel.outputs.is_empty() {
+            return Err(Error::Shape(format!("kernel {name} has no outputs")));
+        }
+        for (input, tensor) in kernel.inputs.iter().zip(&call.inputs) {
+            call.context.same(tensor.context(), input)?;
+        }
+        let [inputs, outputs] =
+            [&kernel.inputs, &kernel.outputs].map(|n| n.iter().map(String::as_str).collect::<Vec<_>>());
+        let templates: Vec<_> = call.templates.iter().map(|(name, _)| name.as_str()).collect();
+        let names = Names::new(name, &inputs, &outputs, &templates)?;
+        let workgroups = limits::workgroups(kernel, call)?;
+        let generated = generate(kernel, call, &names)?;
+        limits::bindings(kernel, call, &generated)?;
+        Ok(Prepared { generated, grid: call.grid.unwrap_or_default(), workgroups })
+    }
+
+    /// The module, parsed and validated, and every output written.
+    pub(super) fn shader(&self, kernel: &Kernel, call: &Call) -> Result<Shader> {
+        let shader = self.parse(kernel, call)?;
+        limits::written(kernel, call, &self.generated)?;
+        Ok(shader)
+    }
+
+    /// The module, parsed and validated.
+    pub(super) fn parse(&self, kernel: &Kernel, call: &Call) -> Result<Shader> {
+        let shader = Shader::parse_parts(&self.generated.text, &self.generated.parts).map_err(error)?;
+        limits::module(kernel, call, &self.generated, &shader)?;
+        Ok(shader)
+    }
+}
+
+/// The sanitizer's errors as ours.
+pub(super) fn error(error: tilewise_sanitizer::Error) -> Error {
+    match error {
+        unsupported @ tilewise_sanitizer::Error::Unsupported { .. } => Error::Unsupported(unsupported.to_string()),
+        other => Error::Kernel(other.to_string()),
+    }
+}
+
+/// The error of [`deep`](tilewise_sanitizer::deep).
+pub(super) fn no_thread(error: std::io::Error) -> Error {
+    Error::Device(format!("no thread to compile on: {error}"))
+}
