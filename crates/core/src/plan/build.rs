@@ -233,6 +233,7 @@ fn mainloop(piece: &Piece, groups: u64, caps: &Caps, layout: &Layout, candidate:
                 builder.load(side.name, side.role, loader, Some(&side.operand));
             }
         }
+        builder.part(kit.lines, name, Vec::new());
         builder.axes(side);
         if variant.eights {
             if fetch.is_none_or(|fetch| !fetch.loader.eights) {

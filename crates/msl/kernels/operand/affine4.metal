@@ -26,33 +26,28 @@ struct X_Format {
     // i is a multiple of 8, here and below.
     template <typename Staged>
     void stage(uint i, threadgroup Staged *to) const {
-        const Eight numbers = eight(i, 1, 8);
+        const Eight numbers = eight(i);
 #pragma unroll
         for (uint j = 0; j < 8; j += 1) {
             to[j] = Staged(numbers.at[j]);
         }
     }
 
-    // Along K, n is 8, since rows are whole groups.
-    Eight eight(uint i, uint stride, uint n) const {
+    Eight eight(uint i) const {
         Eight eight = {};
-        if (stride == 1) {
-            const uint word = codes[i / 8];
-            const float scale = float(scales[i / GROUP]);
-            const float bias = float(biases[i / GROUP]);
+        const uint word = codes[i / 8];
+        const float scale = float(scales[i / GROUP]);
+        const float bias = float(biases[i / GROUP]);
 #pragma unroll
-            for (uint j = 0; j < 8; j += 1) {
-                eight.at[j] = fma(scale, float((word >> (4 * j)) & 15), bias);
-            }
-        } else {
-#pragma unroll
-            for (uint j = 0; j < 8; j += 1) {
-                if (j < n) {
-                    eight.at[j] = load(i + j * stride);
-                }
-            }
+        for (uint j = 0; j < 8; j += 1) {
+            eight.at[j] = fma(scale, float((word >> (4 * j)) & 15), bias);
         }
         return eight;
+    }
+
+    // Rows lie along K and are whole groups: the stride is 1, and eight exist.
+    Eight eight(uint i, uint, uint) const {
+        return eight(i);
     }
 
     // Eight codes, which share a scale and a bias.
