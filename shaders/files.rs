@@ -23,6 +23,7 @@ files![
     "operand/half.wgsl",
     "operand/halfx4.wgsl",
     "operand/halfx8.wgsl",
+    "operand/lines.wgsl",
     "operand/pair.wgsl",
     "operand/single.wgsl",
     "operand/widen.wgsl",

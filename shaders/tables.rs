@@ -17,6 +17,7 @@ pub static KIT: Kit = Kit {
     common: &["params.wgsl", "schedule/tile.wgsl", "operand/widen.wgsl"],
     single: Some("operand/single.wgsl"),
     axes: "operand/axes.wgsl",
+    lines: "operand/lines.wgsl",
     block: Some("operand/block.wgsl"),
     pair: Some("operand/pair.wgsl"),
     absent: "operand/absent.wgsl",

@@ -1,4 +1,4 @@
-// Pass before a mainloop of matrix units: copies an operand into lines of whole vectors and whole steps along K, zeros at their ends, 16 bytes per
+// Pass before a mainloop of matrix units: copies an operand line by line into lines of whole vectors and whole steps along K, zeros at their ends, 16 bytes per
 // invocation. Here params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides of the copy, and tiles those of an
 // entry of the copy, LINES × UNITS.
 

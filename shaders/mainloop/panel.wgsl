@@ -37,7 +37,7 @@ fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<vec4<u32
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
         let place = x_place(thread + i * THREADS);
         if X_K_CONTIGUOUS {
-            fetched[i] = x_words(base + min(x + place.x, last) * params.x_ld + k + place.y);
+            fetched[i] = x_words(base + x_line(min(x + place.x, last)) * params.x_ld + k + place.y);
         } else {
             fetched[i] = x_words(base + (k + place.x) * params.x_ld + min(x + place.y, last / VECTOR * VECTOR));
         }

@@ -43,11 +43,10 @@ fn x_lines(block: u32, base: u32, x: u32, x_end: u32) -> x_Lines {
     let last = x_end - 1u - x;
     let first = x + min(place.x * 4u, last / 4u * 4u);
     let ld = params.x_ld;
-    let four = vec4<u32>(0u, 1u, 2u, 3u);
     if X_K_CONTIGUOUS {
-        return x_Lines(base + min(first + four, vec4<u32>(x_end - 1u)) * ld + place.y, 4u);
+        return x_Lines(base + x_line4(first, x_end) * ld + place.y, 4u);
     }
-    return x_Lines(base + first + (place.y + four) * ld, x_end - first);
+    return x_Lines(base + first + (place.y + vec4<u32>(0u, 1u, 2u, 3u)) * ld, x_end - first);
 }
 
 // The block's lines in the slice that starts at k, as they are stored: turned into numbers here, they would be waited for.

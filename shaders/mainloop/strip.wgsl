@@ -19,7 +19,7 @@ fn x_strip(base: u32, x: u32, x_end: u32, k: u32) -> array<X_Eight, X_LOADS> {
     var strip = array<X_Eight, X_LOADS>();
     for (var i = 0u; i < X_LOADS; i += 1u) { //unroll
         if X_K_CONTIGUOUS {
-            strip[i] = x_load8(base + min(x + i, x_end - 1u) * params.x_ld + k, 8u);
+            strip[i] = x_load8(base + x_line(min(x + i, x_end - 1u)) * params.x_ld + k, 8u);
         } else {
             strip[i] = x_load8(base + (k + i / X_EIGHTS) * params.x_ld + x + i % X_EIGHTS * 8u, X_WIDTH);
         }
@@ -32,7 +32,7 @@ fn x_strip_part(base: u32, x: u32, x_end: u32, k: u32, k_end: u32) -> array<X_Ei
     var strip = array<X_Eight, X_LOADS>();
     for (var i = 0u; i < X_LOADS; i += 1u) { //unroll
         if X_K_CONTIGUOUS {
-            strip[i] = x_load8(base + min(x + i, x_end - 1u) * params.x_ld + k, min(k_end - k, 8u));
+            strip[i] = x_load8(base + x_line(min(x + i, x_end - 1u)) * params.x_ld + k, min(k_end - k, 8u));
         } else {
             let line = k + i / X_EIGHTS;
             let first = x + i % X_EIGHTS * 8u;

@@ -110,11 +110,11 @@ pub fn almost_whole(table: Table) -> Vec<Case> {
     for kernel in table.one_of_each() {
         let Variant { bm, bn, bk, .. } = *kernel.variant;
         let [m, n, k] = [bm, bn, bk].map(|size| 2 * size as usize);
-        for (layout, less) in [(LAYOUTS[0], 4), (LAYOUTS[3], 1)] {
+        for (layout, less) in [(LAYOUTS[0], 4), (LAYOUTS[2], 2), (LAYOUTS[3], 1)] {
             let short = |size: usize| size.saturating_sub(less).max(1);
             let sizes = [[m - 1, n, k], [m, short(n), k], [m, n, short(k)]];
             let all = sizes.map(|size| Case::new(size, F32).layout(layout).kernel(&kernel.name));
-            cases.extend(if less == 1 { all.map(Case::odd) } else { all });
+            cases.extend(if less == 4 { all } else { all.map(Case::odd) });
         }
     }
     cases

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::Pass;
 use tilewise_core::{Caps, Params};
-use tilewise_msl::assemble;
+use tilewise_msl::assemble_with;
 use tilewise_msl_harness::{self as harness, Kernel, Kind, Lanes, Launch, Mode, Space};
 
 /// Why a case failed.
@@ -77,17 +77,27 @@ pub struct Options {
 pub const PLAIN: Options =
     Options { mode: Mode::Plain, lanes: Lanes::Fibers, seed: 1, mutant: 0, timeout: Duration::from_secs(60) };
 
-/// Kernels by their text, compiled once.
+/// Kernels by their text, compiled once. Made of the library's files, or of the same with one of them replaced.
 #[derive(Default)]
-pub struct Kernels(Mutex<HashMap<String, Result<Kernel, String>>>);
+pub struct Kernels {
+    replaced: Option<(&'static str, &'static str)>,
+    compiled: Mutex<HashMap<String, Result<Kernel, String>>>,
+}
 
 impl Kernels {
-    fn get(&self, text: &str, mode: Mode) -> Result<Kernel, Failure> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
+    /// With another text for the file `path`.
+    pub fn with(path: &'static str, text: &'static str) -> Self {
+        Kernels { replaced: Some((path, text)), compiled: Mutex::default() }
+    }
+
+    fn get(&self, pass: &Pass, mode: Mode) -> Result<Kernel, Failure> {
+        let other = |path: &str| self.replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text);
+        let text = &assemble_with(pass, other).map_err(Failure::Invalid)?;
+        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
         let compiled = known.unwrap_or_else(|| {
             let lacking = harness::lint(text);
             let compiled = if lacking.is_empty() { Kernel::compile(text, mode) } else { Err(lacking.join("\n")) };
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned(), compiled.clone());
+            self.compiled.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned(), compiled.clone());
             compiled
         });
         compiled.map_err(Failure::Invalid)
@@ -101,7 +111,7 @@ impl Kernels {
 pub fn run(job: &Job, kernels: &Kernels, options: Options) -> Result<Outcome, Failure> {
     let mut written = job.unwritten();
     for pass in &job.plan.passes {
-        let kernel = kernels.get(&assemble(pass), options.mode)?;
+        let kernel = kernels.get(pass, options.mode)?;
         as_planned(&kernel, pass)?;
         step(job, pass, &kernel, options, &mut written)?;
     }
@@ -226,7 +236,7 @@ pub fn run_all(caps: &Caps, cases: &[Case], options: Options, rounded: bool) -> 
     };
     let worst = outcomes.iter().flatten().map(|outcome| outcome.worst).fold(0.0, f64::max);
     let failures = cases.iter().zip(&outcomes).filter_map(failed).collect();
-    let texts = kernels.0.lock().unwrap_or_else(PoisonError::into_inner).len();
+    let texts = kernels.compiled.lock().unwrap_or_else(PoisonError::into_inner).len();
     Tally { ran: cases.len(), texts, worst, failures, seconds: start.elapsed().as_secs_f64() }
 }
 

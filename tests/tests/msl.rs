@@ -4,14 +4,13 @@
 use tilewise::DType;
 use tilewise_core::{Caps, Format};
 use tilewise_msl::{FILES, KIT, LIBRARY, assemble};
-use tilewise_msl_harness::{Lanes, lint};
+use tilewise_msl_harness::{Lanes, available, lint};
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::cases::{self, MSL};
-use tilewise_tests::few_texts;
 use tilewise_tests::msl::{Kernels, Options, PLAIN, check, check_on, device, run};
 use tilewise_tests::random::property;
 use tilewise_tests::sanitized::{Job, planned};
-use tilewise_tests::{Case, Data, quant_families};
+use tilewise_tests::{Case, Data, few_texts, lines, quant_families};
 
 #[test]
 fn edges_f32() {
@@ -68,6 +67,19 @@ fn bands() {
 #[test]
 fn splits() {
     check(&cases::splits(MSL));
+}
+
+/// Every kernel asks one file where the lines of its operands lie.
+#[test]
+fn lines_elsewhere() {
+    if !available(PLAIN.mode) {
+        return;
+    }
+    let kernels = Kernels::with(KIT.lines, lines::IN_MSL);
+    for case in lines::cases(MSL) {
+        let job = lines::exchanged(&case, &device()).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
+        run(&job, &kernels, PLAIN).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
+    }
 }
 
 #[test]

@@ -9,9 +9,8 @@ use tilewise_core::{Format, QuantFormat};
 use tilewise_sanitizer::Options;
 use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
-use tilewise_tests::quant_families;
-use tilewise_tests::sanitized::{check, options, plans};
-use tilewise_tests::{Case, Kernel};
+use tilewise_tests::sanitized::{Shaders, check, options, plans};
+use tilewise_tests::{Case, Kernel, lines, quant_families};
 
 fn clean(cases: &[Case]) {
     check(&devices(), cases, &options(), false);
@@ -71,6 +70,18 @@ fn padded() {
 #[test]
 fn packed() {
     clean(&cases::packed(WGSL));
+}
+
+/// Every kernel asks one file where the lines of its operands lie.
+#[test]
+fn lines_elsewhere() {
+    let library = Shaders::default();
+    let shaders = Shaders::with(KIT.lines, lines::IN_WGSL, &library);
+    let cases = lines::cases(WGSL);
+    for (case, caps, _) in plans(&devices(), &cases) {
+        let outcome = lines::exchanged(case, caps).and_then(|job| job.run(&shaders, &options()));
+        outcome.unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
+    }
 }
 
 #[test]

@@ -446,6 +446,8 @@ pub struct Kit {
     pub single: Option<&'static str>,
     /// The file instantiated for A and B that says along which axis they are stored.
     pub axes: &'static str,
+    /// The file instantiated for A and B that gives the storage line of a row of A or a column of B.
+    pub lines: &'static str,
     /// The file instantiated for A and B that turns a loader into 4×4 blocks, where mainloops take those.
     pub block: Option<&'static str>,
     /// The file instantiated beside loaders of four elements that makes them load eight; none where they do so themselves.

@@ -20,6 +20,7 @@ files![
     "operand/dense.metal",
     "operand/f16.metal",
     "operand/f32.metal",
+    "operand/lines.metal",
     "mainloop/direct.metal",
     "mainloop/finish.metal",
     "mainloop/gemm.metal",

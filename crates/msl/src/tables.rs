@@ -30,6 +30,7 @@ pub static KIT: Kit = Kit {
     common: &["header.metal", "schedule/tile.metal", "operand/dense.metal", "operand/coded.metal"],
     single: None,
     axes: "operand/axes.metal",
+    lines: "operand/lines.metal",
     block: None,
     pair: None,
     absent: "operand/absent.metal",

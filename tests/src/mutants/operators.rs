@@ -89,6 +89,14 @@ impl<'a> Planter<'a> {
                     self.plant("condition", &condition, value.to_owned());
                 }
             }
+            "return" => {
+                if let [value, end, ..] = self.tokens[index + 1..]
+                    && value.kind == Kind::Word
+                    && end.text == ";"
+                {
+                    self.plant("index", &(index + 1..index + 2), format!("{} + 1u", value.text));
+                }
+            }
             "true" | "false" => {
                 self.plant("constant", &(index..index + 1), if text == "true" { "false" } else { "true" }.to_owned());
             }
@@ -337,6 +345,7 @@ mod tests {
     fn indices() {
         assert_eq!(lines("index", "v[i] = 0.0;"), ["v[i + 1u] = 0.0;", "v[i - 1u] = 0.0;"]);
         assert_eq!(lines("index", "v(i + j)"), ["v(i + 1u + j)"]);
+        assert_eq!(lines("index", "return i;"), ["return i + 1u;"]);
     }
 
     #[test]

@@ -230,6 +230,7 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
                 builder.load(side.name, side.role, loader, Some(&side.operand));
             }
         }
+        builder.part(kit.lines, name, Vec::new());
         builder.axes(side);
         let has_eights = fetch.is_some_and(|fetch| fetch.loader.loads.contains(&Load::Eights));
         match variant.access {

@@ -30,15 +30,15 @@ struct X_Format {
     // i is a multiple of 8, here and below.
     template <typename Staged>
     void stage(uint i, threadgroup Staged *to) const {
-        stage_eight(along_k(i), to);
+        stage_eight(eight(i), to);
     }
 
-    // Along K, n is 8, since rows are whole groups.
-    Eight eight(uint i, uint stride, uint n) const {
-        return stride == 1 ? along_k(i) : eight_apart(*this, i, stride, n);
+    // Rows lie along K and are whole groups: the stride is 1, and eight exist.
+    Eight eight(uint i, uint, uint) const {
+        return eight(i);
     }
 
-    Eight along_k(uint i) const {
+    Eight eight(uint i) const {
         Eight eight = {};
         const Raw raw = this->raw(i, 1, 8);
 #pragma unroll

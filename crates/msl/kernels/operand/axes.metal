@@ -10,16 +10,27 @@ struct X_Side {
 
     // Index of an element.
     uint index(uint x, uint k) const {
-        return base + (ALONG_K ? x * ld + k : k * ld + x);
+        return base + (ALONG_K ? x_line(x) * ld + k : k * ld + x);
     }
 
-    // Eight along K, and eight along the other axis, of which n exist.
+    // Eight along K, of which n exist.
     Eight along_k(uint x, uint k, uint n) const {
         return format.eight(index(x, k), ALONG_K ? 1 : ld, n);
     }
 
+    // Eight along the other axis, of which n exist.
     Eight across(uint x, uint k, uint n) const {
-        return format.eight(index(x, k), ALONG_K ? ld : 1, n);
+        if (!ALONG_K) {
+            return format.eight(index(x, k), 1, n);
+        }
+        Eight eight = {};
+#pragma unroll
+        for (uint j = 0; j < 8; j += 1) {
+            if (j < n) {
+                eight.at[j] = load(x + j, k);
+            }
+        }
+        return eight;
     }
 
     X_Format::Raw raw(uint x, uint k, uint n) const {

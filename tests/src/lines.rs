@@ -1,0 +1,57 @@
+//! Operands whose lines lie in another order, and texts of the kit's file of lines that find them there. With both, every
+//! kernel must give the oracle's results: then it asks that file alone where a line is.
+
+use crate::case::LAYOUTS;
+use crate::cases::Table;
+use crate::runner::Stored;
+use crate::sanitized::{Failure, Job};
+use crate::{Case, Prepared};
+use tilewise::DType;
+use tilewise_core::{Caps, Operand, Variant};
+
+/// The file in WGSL, for lines that are exchanged in pairs.
+pub const IN_WGSL: &str = "fn x_line(x: u32) -> u32 { return x ^ 1u; }";
+
+/// The same in MSL.
+pub const IN_MSL: &str =
+    "constexpr constant bool X_NEIGHBOURS = false;\ninline uint x_line(uint x) { return x ^ 1; }\n";
+
+/// One variant of every kernel, in every layout, in vectors and in single elements. Rows and columns come in pairs.
+pub fn cases(table: Table) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in table.one_of_each() {
+        let Variant { bm, bn, bk, .. } = *kernel.variant;
+        let [m, n, k] = [bm, bn, bk].map(|size| size.next_multiple_of(8) as usize);
+        for layout in LAYOUTS {
+            let case = |size| Case::new(size, [DType::F32; 3]).layout(layout).kernel(&kernel.name);
+            cases.extend([case([m + 8, n + 8, 2 * k]), case([m + 2, n + 6, k + 3]).odd()]);
+        }
+    }
+    cases
+}
+
+/// A case with the lines of A and B exchanged in pairs where they are stored along K.
+///
+/// # Errors
+/// `Refused`, when the planner has no plan.
+pub fn exchanged(case: &Case, caps: &Caps) -> Result<Job, Failure> {
+    let mut job = Job::new(case, caps)?;
+    let [m, n, k] = case.size;
+    let Prepared { a, b, .. } = &mut job.prepared;
+    if !a.operand.transposed {
+        exchange(a, m, k);
+    }
+    if b.operand.transposed {
+        exchange(b, n, k);
+    }
+    Ok(job)
+}
+
+fn exchange(stored: &mut Stored, lines: usize, k: usize) {
+    let Operand { offset, ld, format, .. } = stored.operand;
+    let [offset, ld, size] = [offset, ld, format.planes()[0].bytes].map(|number| number as usize);
+    for line in (0..lines).step_by(2) {
+        let (first, second) = stored.bytes[(offset + line * ld) * size..].split_at_mut(ld * size);
+        first[..k * size].swap_with_slice(&mut second[..k * size]);
+    }
+}
