@@ -20,6 +20,7 @@ files![
     "operand/f16x8.wgsl",
     "operand/f32.wgsl",
     "operand/f32x4.wgsl",
+    "operand/fours.wgsl",
     "operand/half.wgsl",
     "operand/halfx4.wgsl",
     "operand/halfx8.wgsl",

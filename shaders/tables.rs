@@ -16,6 +16,7 @@ pub static KIT: Kit = Kit {
     schedules: SCHEDULES,
     common: &["params.wgsl", "schedule/tile.wgsl", "operand/widen.wgsl"],
     single: Some("operand/single.wgsl"),
+    fours: Some("operand/fours.wgsl"),
     axes: "operand/axes.wgsl",
     lines: "operand/lines.wgsl",
     block: Some("operand/block.wgsl"),
@@ -59,7 +60,7 @@ const OPERANDS: &[OperandDef] = &[
         file: "operand/f32x4.wgsl",
         accepts: is_f32,
         vector: 4,
-        loads: &[Load::Elements, Load::Words],
+        loads: &[Load::Fours, Load::Words],
         element_bytes: 16,
         ..OperandDef::DEFAULT
     },
@@ -84,7 +85,7 @@ const OPERANDS: &[OperandDef] = &[
         file: "operand/halfx4.wgsl",
         accepts: is_half,
         vector: 4,
-        loads: &[Load::Elements],
+        loads: &[Load::Fours],
         element_bytes: 8,
         constants: half_constants,
         ..OperandDef::DEFAULT
@@ -119,7 +120,7 @@ const OPERANDS: &[OperandDef] = &[
         file: "operand/affine.wgsl",
         accepts: is_affine,
         vector: 8,
-        loads: &[Load::Elements, Load::Eights],
+        loads: &[Load::Fours, Load::Eights],
         element_bytes: 4,
         ..OperandDef::DEFAULT
     },

@@ -37,11 +37,6 @@ fn x_four(word: u32) -> vec4<f32> {
     return vec4<f32>((vec4<u32>(word) >> X_SHIFTS) & vec4<u32>(X_MASK));
 }
 
-fn x_load(i: u32) -> f32 {
-    let affine = x_scale_bias(i / X_BLOCK);
-    return affine.x * f32(x_codes_from(i) & X_MASK) + affine.y;
-}
-
 struct x_raw4 {
     codes: u32,
     affine: vec2<f32>,
@@ -54,18 +49,6 @@ fn x_fetch4(i: u32, n: u32) -> x_raw4 {
 
 fn x_decode4(raw: x_raw4) -> vec4<f32> {
     return raw.affine.x * x_four(raw.codes) + raw.affine.y;
-}
-
-fn x_load4(i: u32) -> vec4<f32> {
-    return x_decode4(x_fetch4(i, 4u));
-}
-
-// n is 0 or 4.
-fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
-    if n == 0u {
-        return vec4<f32>();
-    }
-    return x_load4(i);
 }
 
 // Two words of four codes each, scale and bias. Four codes of 4 bits are half a word: then the first word has all eight.

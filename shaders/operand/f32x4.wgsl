@@ -4,10 +4,6 @@ const X_BINDING: u32 = 1u; //param
 
 @group(0) @binding(X_BINDING) var<storage, read> x_data: array<vec4<f32>>;
 
-fn x_load(i: u32) -> f32 {
-    return x_data[i / 4u][i % 4u];
-}
-
 alias x_raw4 = vec4<f32>;
 
 fn x_fetch4(i: u32, n: u32) -> x_raw4 {
@@ -16,18 +12,6 @@ fn x_fetch4(i: u32, n: u32) -> x_raw4 {
 
 fn x_decode4(raw: x_raw4) -> vec4<f32> {
     return raw;
-}
-
-fn x_load4(i: u32) -> vec4<f32> {
-    return x_data[i / 4u];
-}
-
-// n is 0 or 4.
-fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
-    if n == 0u {
-        return vec4<f32>();
-    }
-    return x_load4(i);
 }
 
 fn x_words(i: u32) -> vec4<u32> {

@@ -288,6 +288,8 @@ impl Streamed {
 pub enum Load {
     /// Elements as f32: `x_load`, `x_load4`.
     Elements,
+    /// Four elements as they are stored, and later as numbers: `x_fetch4`, `x_decode4`, of which [`Kit::fours`] makes elements.
+    Fours,
     /// Eight elements as they are stored, and later as numbers: `x_load8`, `x_widen8`.
     Eights,
     /// 16 bytes as they are stored: `x_words`.
@@ -360,10 +362,11 @@ impl OperandDef {
     /// Whether a mainloop with this access can use it.
     pub fn provides(&self, access: Access) -> bool {
         let has = |load| self.loads.contains(&load);
+        let elements = has(Load::Elements) || has(Load::Fours);
         match access {
-            Access::Elements => has(Load::Elements),
+            Access::Elements => elements,
             // `Kit::pair` makes eights of elements.
-            Access::Eights { .. } => has(Load::Eights) || has(Load::Elements),
+            Access::Eights { .. } => has(Load::Eights) || elements,
             Access::Words { .. } => has(Load::Words),
         }
     }
@@ -444,6 +447,8 @@ pub struct Kit {
     pub common: &'static [&'static str],
     /// The file instantiated beside loaders and stores that take elements one by one, which loads four; none where they do so themselves.
     pub single: Option<&'static str>,
+    /// The file instantiated beside loaders of [`Load::Fours`], which loads elements by them; none if loaders need none.
+    pub fours: Option<&'static str>,
     /// The file instantiated for A and B that says along which axis they are stored.
     pub axes: &'static str,
     /// The file instantiated for A and B that gives the storage line of a row of A or a column of B.

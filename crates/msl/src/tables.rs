@@ -29,6 +29,7 @@ pub static KIT: Kit = Kit {
     schedules: SCHEDULES,
     common: &["header.metal", "schedule/tile.metal", "operand/dense.metal", "operand/coded.metal"],
     single: None,
+    fours: None,
     axes: "operand/axes.metal",
     lines: "operand/lines.metal",
     block: None,

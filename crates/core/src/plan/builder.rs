@@ -4,7 +4,7 @@ use super::build::{Layout, Window};
 use super::pack::{Packing, Side};
 use super::{Binding, Part, Pass, check};
 use crate::caps::Caps;
-use crate::kernel::{Constant, Language, OperandDef, Params, Role, Unit};
+use crate::kernel::{Constant, Language, Load, OperandDef, Params, Role, Unit};
 use crate::problem::{Activation, Axis, DType, Format, Grouping, Operand, Problem};
 use crate::quant::Plane;
 
@@ -108,6 +108,9 @@ impl<'a> Builder<'a> {
         self.part(loader.file, Some(name), constants);
         if loader.vector == 1 {
             self.part_if_any(kit.single, Some(name));
+        }
+        if loader.loads.contains(&Load::Fours) {
+            self.part_if_any(kit.fours, Some(name));
         }
         self.pass.f16 |= loader.f16;
         for (plane_role, plane) in planes() {

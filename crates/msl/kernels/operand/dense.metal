@@ -5,6 +5,15 @@ struct Eight {
     float at[8];
 };
 
+inline float dot_of(Eight a, Eight b) {
+    float sum = 0;
+#pragma unroll
+    for (uint j = 0; j < 8; j += 1) {
+        sum = fma(a.at[j], b.at[j], sum);
+    }
+    return sum;
+}
+
 // Numbers in 16 bytes of memory.
 inline void unpack(device const float *from, thread float *to) {
     const float4 words = *reinterpret_cast<device const float4 *>(from);
@@ -95,11 +104,6 @@ struct Dense {
     }
 
     static float dot(Raw raw, Spread spread) {
-        float sum = 0;
-#pragma unroll
-        for (uint j = 0; j < 8; j += 1) {
-            sum = fma(raw.at[j], spread.at[j], sum);
-        }
-        return sum;
+        return dot_of(raw, spread);
     }
 };
