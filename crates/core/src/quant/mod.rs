@@ -12,4 +12,9 @@ pub use format::{Codec, FormatDef, Plane, QuantFormat, Stored};
 pub use matrix::{Quantized, dequantize, quantize};
 
 /// Every format.
-pub static FORMATS: &[&FormatDef] = &[&affine::AFFINE4_G64_F32, &affine::AFFINE4_G64_F16, &affine::AFFINE4_G64_BF16];
+#[rustfmt::skip]
+pub static FORMATS: &[&FormatDef] = &[
+    &affine::AFFINE4_G64_F32,
+    &affine::AFFINE4_G64_F16,
+    &affine::AFFINE4_G64_BF16,
+];
