@@ -6,7 +6,7 @@ mod recorded;
 pub use rates::{COPIED, Rates};
 pub use recorded::{RECORDED, Recorded};
 
-use crate::problem::DType;
+use crate::dtype::DType;
 
 /// Kind of device, from which the rough rates are guessed where nothing better is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

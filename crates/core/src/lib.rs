@@ -5,6 +5,7 @@
 
 pub mod caps;
 pub mod convert;
+mod dtype;
 
 pub mod error;
 pub mod kernel;
@@ -12,6 +13,7 @@ pub mod plan;
 pub mod problem;
 pub mod quant;
 pub mod reference;
+mod role;
 
 pub use caps::{Caps, CoopMatrix, DeviceClass};
 pub use error::{Error, Result};

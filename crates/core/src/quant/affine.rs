@@ -8,8 +8,8 @@
 
 use super::QuantFormat;
 use crate::convert;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::problem::DType;
 
 /// Smallest magnitude of a scale, so that a constant group divides by something.
 const SMALLEST_SCALE: f32 = 1e-7;
