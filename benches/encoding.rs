@@ -1,5 +1,5 @@
 //! What one product costs on the CPU once it is warm, beside the calls of wgpu that it ends in and the planning that it is spared. On the adapter that
-//! `TILEWISE_ADAPTER` names, else on the first that opens; nothing is submitted.
+//! `TILEWISE_ADAPTER` names, else on the first that opens; no product is submitted.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -32,6 +32,9 @@ fn encoding(context: &Context, count: u64, mut encode: impl FnMut(&mut CommandEn
         encode(&mut encoder, PRODUCTS.min(count - first));
         time += start.elapsed();
         drop(encoder);
+        // wgpu fills new uniform buffers in the next submission, and holds what it fills them from until then.
+        context.queue().expect("a GPU").submit([]);
+        context.wait().expect("the device");
     }
     time
 }
@@ -62,7 +65,8 @@ fn products(criterion: &mut Criterion) {
     let outputs = [tensor(&[64, 64]), tensor(&[64, 64])];
     let gemm = Gemm::new(&a, &b).bias(&bias).activation(Activation::Gelu).kernel("naive");
     let split = Gemm::new(&a, &b).kernel("gemv/4x4+k2");
-    for product in [&gemm, &split] {
+    let planned = Gemm::new(&a, &b);
+    for product in [&gemm, &split, &planned] {
         outputs.iter().for_each(|c| product.run_into(c).expect("a product"));
     }
     context.wait().expect("the device");
@@ -71,7 +75,9 @@ fn products(criterion: &mut Criterion) {
     };
     let output = |i: u64| &outputs[(i % 2) as usize];
 
-    for (name, product) in [("one GEMM", &gemm), ("one GEMM of two passes", &split)] {
+    // Each alpha is met once.
+    let mut alpha = 1f32;
+    for (name, product) in [("one GEMM", &gemm), ("one GEMM of two passes", &split), ("the planner's", &planned)] {
         criterion.bench_function(&format!("encode {name}"), |bencher| {
             bencher.iter_custom(|count| {
                 encoding(&context, count, |encoder, products| {
@@ -84,6 +90,18 @@ fn products(criterion: &mut Criterion) {
                 encoding(&context, count, |encoder, products| {
                     pass(encoder, &mut |pass| {
                         (0..products).for_each(|i| product.record(pass, output(i)).expect("a warm product"));
+                    });
+                })
+            });
+        });
+        criterion.bench_function(&format!("record {name}, another alpha each time"), |bencher| {
+            bencher.iter_custom(|count| {
+                encoding(&context, count, |encoder, products| {
+                    pass(encoder, &mut |pass| {
+                        for i in 0..products {
+                            alpha = alpha.next_up();
+                            product.clone().alpha(alpha).record(pass, output(i)).expect("a product");
+                        }
                     });
                 })
             });

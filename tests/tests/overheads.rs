@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::sync::{Barrier, Once};
+use std::thread::LocalKey;
 use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{Activation, Context, DType, Error, Gemm, GroupOffsets, Problem, QuantFormat, QuantizedTensor, Tensor};
 use tilewise_tests::{Adapter, adapters};
@@ -240,36 +241,49 @@ fn no_bind_group_serves_another_tensor() {
 thread_local! {
     /// Pipelines that this thread has compiled, by the log.
     static COMPILED: Cell<usize> = const { Cell::new(0) };
+    /// Plans that this thread has made, by the log.
+    static PLANNED: Cell<usize> = const { Cell::new(0) };
 }
 
-struct Compilations;
+struct Counts;
 
-impl log::Log for Compilations {
+impl log::Log for Counts {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
         true
     }
 
     fn log(&self, record: &log::Record<'_>) {
-        if record.target().starts_with("tilewise") && record.args().to_string().starts_with("compiled ") {
+        if !record.target().starts_with("tilewise") {
+            return;
+        }
+        let text = record.args().to_string();
+        if text.starts_with("compiled ") {
             assert_eq!(record.level(), log::Level::Info);
-            assert!(record.args().to_string().contains(" ms for "), "{}", record.args());
+            assert!(text.contains(" ms for "), "{text}");
             COMPILED.set(COMPILED.get() + 1);
+        } else if text.starts_with("planned ") {
+            PLANNED.set(PLANNED.get() + 1);
         }
     }
 
     fn flush(&self) {}
 }
 
-/// Pipelines that `work` compiles.
-fn compilations(work: impl FnOnce()) -> usize {
+/// How far `work` takes a count.
+fn counted(count: &'static LocalKey<Cell<usize>>, work: impl FnOnce()) -> usize {
     static LOGGER: Once = Once::new();
     LOGGER.call_once(|| {
-        log::set_logger(&Compilations).expect("the only logger");
-        log::set_max_level(log::LevelFilter::Info);
+        log::set_logger(&Counts).expect("the only logger");
+        log::set_max_level(log::LevelFilter::Debug);
     });
-    let before = COMPILED.get();
+    let before = count.get();
     work();
-    COMPILED.get() - before
+    count.get() - before
+}
+
+/// Pipelines that `work` compiles.
+fn compilations(work: impl FnOnce()) -> usize {
+    counted(&COMPILED, work)
 }
 
 /// The log and `explain` tell of the first use; after `warm_up` there is none left.
@@ -331,16 +345,66 @@ fn warm_up_refuses() {
 /// More problems than plans are kept for.
 #[test]
 fn many_problems() {
+    const SIDE: usize = 40;
     for adapter in adapters() {
         let context = &adapter.context;
-        let (a, b, c) = (filled(context, &[4, 4], 1.0), filled(context, &[4, 4], 1.0), zeros(context, &[4, 4]));
-        let gemm = Gemm::new(&a, &b).kernel("naive");
-        for alpha in (0..1500).chain([0, 7]) {
-            gemm.clone().alpha(alpha as f32).run_into(&c).unwrap();
-            if alpha % 250 == 7 {
-                assert_eq!(read(&c), [4.0 * alpha as f32; 16], "{}", adapter.name());
+        let (a, b) = (filled(context, &[SIDE, 4], 1.0), filled(context, &[4, SIDE], 1.0));
+        let sizes = (0..SIDE * SIDE).map(|i| (1 + i / SIDE, 1 + i % SIDE));
+        for (m, n) in sizes.chain([(1, 1), (7, 9)]) {
+            let (a, b) = (a.slice(&[0..m, 0..4]).unwrap(), b.slice(&[0..4, 0..n]).unwrap());
+            let c = Gemm::new(&a, &b).kernel("naive").run().unwrap();
+            if (m * n) % 250 == 63 {
+                assert_eq!(read(&c), vec![4.0; m * n], "{}", adapter.name());
             }
         }
+    }
+}
+
+/// Alpha and beta that change from call to call: one plan serves all, and each product has its own.
+#[test]
+fn factors_share_a_plan() {
+    // An output of 256 bytes begins where every device can bind it, so that all are the same problem.
+    const N: usize = 64;
+    const K: usize = 1152;
+    for adapter in adapters() {
+        let context = &adapter.another();
+        let (a, b) = (filled(context, &[1, K], 1.0), filled(context, &[K, N], 1.0));
+        let product = Gemm::new(&a, &b);
+        let split = product.clone().kernel("gemv/1x4+k2");
+        assert_eq!(split.plan().unwrap().passes.len(), 2);
+        for (gemm, reads_c, calls) in
+            [(&product, false, 3000), (&product, true, 300), (&split, false, 300), (&split, true, 300)]
+        {
+            let factors = |i: usize| (i as f32, if reads_c { 0.5 + (i % 7) as f32 } else { 0.0 });
+            let all = filled(context, &[calls, N], 3.0);
+            let mut encoder = encoder(context);
+            let planned = counted(&PLANNED, || {
+                let mut pass = encoder.begin_compute_pass(&Default::default());
+                for i in 0..calls {
+                    let (alpha, beta) = factors(i);
+                    let c = all.slice(&[i..i + 1, 0..N]).unwrap();
+                    gemm.clone().alpha(alpha).beta(beta).record(&mut pass, &c).unwrap();
+                }
+            });
+            assert_eq!(planned, 1, "{}", adapter.name());
+            context.queue().unwrap().submit([encoder.finish()]);
+            let wanted = (0..calls).flat_map(|i| {
+                let (alpha, beta) = factors(i);
+                [alpha * K as f32 + beta * 3.0; N]
+            });
+            assert!(read(&all).into_iter().eq(wanted), "{}", adapter.name());
+        }
+        // More alphas than are kept for one output, and some of the first again.
+        let c = zeros(context, &[1, N]);
+        let planned = counted(&PLANNED, || {
+            for alpha in (0..200).chain([0, 50, 150]) {
+                product.clone().alpha(alpha as f32).run_into(&c).unwrap();
+                if alpha % 50 == 0 {
+                    assert_eq!(read(&c), [(alpha * K) as f32; N], "{}", adapter.name());
+                }
+            }
+        });
+        assert_eq!(planned, 0);
     }
 }
 

@@ -8,7 +8,7 @@ pub use generation::Generation;
 pub use rates::{COPIED, Rates};
 pub use recorded::{RECORDED, Recorded};
 
-use crate::problem::DType;
+use crate::dtype::DType;
 
 /// Kind of device, from which the rough rates are guessed where nothing better is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

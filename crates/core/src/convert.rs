@@ -1,8 +1,8 @@
 //! Bytes of a [`DType`] from and to numbers. Little-endian, rounded to nearest, ties to even; to integers by dropping the fraction, and at the ends of
 //! their range.
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::problem::DType;
 use half::{bf16, f16};
 
 /// The numbers that `bytes` hold. `Error::Data` when their count is not a multiple of the element size.

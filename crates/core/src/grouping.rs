@@ -1,7 +1,7 @@
 //! How the rows of A and C are split among the entries of B. A grouping answers for itself: nobody else
 //! asks which one it is, except a schedule, which serves one of them.
 
-use crate::kernel::Role;
+use crate::role::Role;
 use std::fmt;
 use std::ops::Range;
 

@@ -6,6 +6,7 @@
 pub mod caps;
 pub mod convert;
 pub mod cost;
+mod dtype;
 pub mod error;
 mod grouping;
 pub mod kernel;
@@ -13,6 +14,7 @@ pub mod plan;
 pub mod problem;
 pub mod quant;
 pub mod reference;
+mod role;
 
 pub use caps::{Caps, CoopMatrix, DeviceClass};
 pub use error::{Error, Result};

@@ -2,71 +2,11 @@
 //!
 //! C\[M,N\] = epilogue(alpha · A\[M,K\] · B\[K,N\] + beta · C), once per batch entry or group.
 
+pub use crate::dtype::DType;
 pub use crate::grouping::{Grouping, Segment};
-use crate::kernel::Role;
 use crate::quant::{Plane, QuantFormat, Stored};
+use crate::role::Role;
 use std::ops::Range;
-
-/// Type of a stored dense element. Products take the floating-point types, and are accumulated in f32 whatever the storage, or in f16 where
-/// [`Problem::allow_f16_accumulation`] permits it; the integers are for custom kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DType {
-    /// IEEE 754 binary32.
-    F32,
-    /// IEEE 754 binary16.
-    F16,
-    /// bfloat16: the upper half of a binary32.
-    BF16,
-    /// Signed 32-bit integer.
-    I32,
-    /// Unsigned 32-bit integer.
-    U32,
-}
-
-impl DType {
-    /// The types that products take: those of floating point, in the order of their declaration.
-    pub const ALL: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
-
-    /// Whether it is one of [`DType::ALL`].
-    pub const fn is_float(self) -> bool {
-        matches!(self, DType::F32 | DType::F16 | DType::BF16)
-    }
-
-    /// Size of one element in bytes.
-    pub const fn bytes(self) -> u64 {
-        match self {
-            DType::F32 | DType::I32 | DType::U32 => 4,
-            DType::F16 | DType::BF16 => 2,
-        }
-    }
-
-    /// Lower-case name, as the command line and the recorded figures write it: `f32`, `f16`, `bf16`, `i32`, `u32`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            DType::F32 => "f32",
-            DType::F16 => "f16",
-            DType::BF16 => "bf16",
-            DType::I32 => "i32",
-            DType::U32 => "u32",
-        }
-    }
-
-    /// Half the distance from 1 to the next number: the relative error of one rounding to this type. For integers that is meaningless, and 0.
-    pub const fn unit_roundoff(self) -> f64 {
-        match self {
-            DType::F32 => 1.0 / (1u64 << 24) as f64,
-            DType::F16 => 1.0 / (1u64 << 11) as f64,
-            DType::BF16 => 1.0 / (1u64 << 8) as f64,
-            DType::I32 | DType::U32 => 0.0,
-        }
-    }
-}
-
-impl std::fmt::Display for DType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// How the elements of an operand are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -131,7 +131,12 @@ impl Context {
     /// What runs a problem on the GPU: planned and compiled if nothing like it was met before.
     pub(crate) fn prepare(&self, gpu: &Gpu, problem: &Problem, kernel: Option<&Arc<str>>) -> Result<Arc<Prepared>> {
         let asked = Asked::new(&tilewise_core::plan::check(problem)?, kernel);
-        gpu.prepare(&asked, || Ok(self.ready(gpu, || self.plan(problem, kernel.map(AsRef::as_ref)))?.1))
+        gpu.plans.get_or_make(&asked, || {
+            let (plan, prepared) = self.ready(gpu, || self.plan(problem, kernel.map(AsRef::as_ref)))?;
+            let Problem { m, n, k, .. } = plan.problem;
+            log::debug!("planned {m}x{n}x{k} in {} passes", plan.passes.len());
+            Ok(Arc::new(prepared))
+        })
     }
 
     /// The kernel that a product must use, and who says so; none when the planner is free to choose. `call` is what the caller of the product named.

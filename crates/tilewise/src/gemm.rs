@@ -2,6 +2,7 @@
 
 use crate::context::{Backend, Context};
 use crate::execute;
+use crate::gpu::Factors;
 use crate::offsets::GroupOffsets;
 use crate::quantized::QuantizedTensor;
 use crate::storage::{Bound, Buffers, Bundle, on_device};
@@ -207,7 +208,7 @@ impl<'a> Gemm<'a> {
         self.fits(c)?;
         let bundle = self.bundle(Some(c))?;
         let prepared = self.context().prepare(gpu, &bundle.problem, self.kernel.as_ref())?;
-        gpu.record(pass, &prepared, &on_device(&bundle.buffers))
+        gpu.record(pass, &prepared, Factors::of(&bundle.problem.epilogue), on_device(&bundle.buffers))
     }
 
     /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings, parameters. Nothing is allocated. On the CPU

@@ -8,7 +8,7 @@ mod prepared;
 mod readback;
 mod record;
 
-pub(crate) use bind::{Places, ROLES, SharedBuffer};
+pub(crate) use bind::{Factors, Places, ROLES, SharedBuffer};
 pub(crate) use device::Device;
 pub(crate) use prepared::{Asked, Prepared};
 
@@ -19,7 +19,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tilewise_core::{Caps, Error, Result};
 
-/// Uniform buffers kept before all are forgotten at once: 4,096 · 256 bytes is a megabyte.
+/// Uniform buffers of custom kernels kept before all are forgotten at once: 4,096 · 256 bytes is a megabyte.
+#[cfg(feature = "custom-kernels")]
 const MAX_UNIFORMS: usize = 4096;
 
 /// Plans kept before all are forgotten at once: several kilobytes each.
@@ -31,7 +32,8 @@ type Kept = Mutex<Option<Arc<SharedBuffer>>>;
 pub(crate) struct Gpu {
     pub(crate) device: Device,
     pub(crate) pipelines: Pipelines,
-    /// By contents: a uniform buffer is never written again, so it may be in use by any number of submissions.
+    /// Those of custom kernels, by contents.
+    #[cfg(feature = "custom-kernels")]
     uniforms: Cache<Vec<u8>, wgpu::Buffer>,
     /// To be cleared when another kernel is to be preferred from now on.
     pub(crate) plans: Cache<Asked, Arc<Prepared>>,
@@ -46,9 +48,18 @@ impl Gpu {
     /// `folder` is where compiled pipelines are kept between runs.
     pub(crate) fn new(device: Device, folder: Option<&Path>) -> Self {
         let pipelines = Pipelines::new(&device, folder);
-        let (uniforms, plans, groups) = (Cache::new(MAX_UNIFORMS), Cache::new(MAX_PLANS), Arc::default());
+        let (plans, groups) = (Cache::new(MAX_PLANS), Arc::default());
         let (scratch, packed) = Default::default();
-        Gpu { device, pipelines, uniforms, plans, groups, scratch, packed }
+        Gpu {
+            device,
+            pipelines,
+            #[cfg(feature = "custom-kernels")]
+            uniforms: Cache::new(MAX_UNIFORMS),
+            plans,
+            groups,
+            scratch,
+            packed,
+        }
     }
 
     /// A buffer for at least `bytes`, rounded up so that vector loads find whole vectors; zeros.
@@ -85,23 +96,27 @@ impl Gpu {
         })
     }
 
-    /// A uniform buffer with these contents.
+    /// A uniform buffer with these contents, perhaps one that others use.
+    #[cfg(feature = "custom-kernels")]
     pub(crate) fn uniform(&self, contents: &[u8]) -> Result<wgpu::Buffer> {
-        self.uniforms.get_or_make(contents, || {
-            let buffer = self.device.catch(|| {
-                self.device.create_buffer(&wgpu::BufferDescriptor {
-                    label: Some("tilewise params"),
-                    size: contents.len() as u64,
-                    usage: wgpu::BufferUsages::UNIFORM,
-                    mapped_at_creation: true,
-                })
-            })?;
-            let mut view = buffer.get_mapped_range_mut(..).map_err(|error| Error::Device(error.to_string()))?;
-            view.slice(..).copy_from_slice(contents);
-            drop(view);
-            buffer.unmap();
-            Ok(buffer)
-        })
+        self.uniforms.get_or_make(contents, || self.new_uniform(contents))
+    }
+
+    /// A new uniform buffer. It is never written again, so any number of submissions may use it.
+    fn new_uniform(&self, contents: &[u8]) -> Result<wgpu::Buffer> {
+        let buffer = self.device.catch(|| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("tilewise params"),
+                size: contents.len() as u64,
+                usage: wgpu::BufferUsages::UNIFORM,
+                mapped_at_creation: true,
+            })
+        })?;
+        let mut view = buffer.get_mapped_range_mut(..).map_err(|error| Error::Device(error.to_string()))?;
+        view.slice(..).copy_from_slice(contents);
+        drop(view);
+        buffer.unmap();
+        Ok(buffer)
     }
 
     /// The buffer that is kept there, replaced by a larger one where it has fewer bytes; none for none.

@@ -1,7 +1,7 @@
 //! Caps of known adapters, for planning without a device: `tilewise plan --caps NAME` and the golden plans.
 
 use super::{Caps, CoopMatrix, DeviceClass};
-use crate::problem::DType;
+use crate::dtype::DType;
 
 /// Name and caps of a recorded adapter.
 pub type Recorded = (&'static str, fn() -> Caps);

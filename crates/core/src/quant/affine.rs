@@ -10,8 +10,8 @@
 use super::bits::{read_codes, write_codes};
 use super::format::{Codec, FormatDef, Plane, QuantFormat, Stored};
 use crate::convert;
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::problem::DType;
 
 /// Smallest magnitude of a scale, so that a constant group divides by something.
 const SMALLEST_SCALE: f32 = 1e-7;

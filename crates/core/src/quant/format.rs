@@ -1,9 +1,8 @@
 //! What a quantized format is: data, and the few functions that define its numbers.
 
 use super::FORMATS;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::Constant;
-use crate::problem::DType;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -21,7 +20,7 @@ pub struct FormatDef {
     /// The parts of a block, each in a buffer of its own; four at most.
     pub planes: &'static [Plane],
     /// Values for the constants of the family's loader.
-    pub constants: &'static [Constant],
+    pub constants: &'static [(&'static str, u32)],
     /// What the bytes mean.
     pub codec: &'static dyn Codec,
 }

@@ -4,10 +4,15 @@ use crate::cache::lock;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use tilewise_core::Epilogue;
 use tilewise_core::kernel::Role;
 
-/// Products whose bind groups are kept before all are forgotten at once.
+/// Products whose bind groups are kept before all are forgotten at once. One with other factors is another.
 const MAX_GROUPS: usize = 4096;
+
+/// Pairs of factors for which bind groups of one plan and its buffers are kept: the last ones. So factors that change from
+/// call to call leave other products' bind groups alone.
+const MAX_FACTORS: usize = 64;
 
 /// Who a buffer or a prepared plan is: a number that no other in this process has, nor ever had. A bind group keeps its buffers alive; so that no cached one
 /// outlives what it was made for, those that mention this number go with it.
@@ -48,8 +53,21 @@ pub(crate) const ROLES: usize = Role::Packed as usize + 1;
 /// A buffer for each role, and the byte from which it is bound.
 pub(crate) type Places<'a> = [Option<(&'a SharedBuffer, u64)>; ROLES];
 
-/// What the bind groups of a product are made of: identities of the plan and of the buffers, and where these are bound; zeros for a role that is not
-/// there.
+/// Alpha and beta by their bits. A plan depends on no more of them than whether beta is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Factors {
+    pub(super) alpha: u32,
+    pub(super) beta: u32,
+}
+
+impl Factors {
+    pub(crate) fn of(epilogue: &Epilogue) -> Self {
+        Factors { alpha: epilogue.alpha.to_bits(), beta: epilogue.beta.to_bits() }
+    }
+}
+
+/// A plan and where its operands lie: identities of the plan and of the buffers, and the bytes from
+/// which these are bound. A role that is not there has zeros.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
     plan: u64,
@@ -57,9 +75,9 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub(super) fn new(plan: &Identity, bound: &Places<'_>) -> Self {
-        let place = |bound: Option<(&SharedBuffer, u64)>| bound.map_or((0, 0), |(b, start)| (b.identity.number, start));
-        Key { plan: plan.number, bound: bound.map(place) }
+    pub(super) fn new(plan: &Identity, places: &Places<'_>) -> Self {
+        let place = |place: Option<(&SharedBuffer, u64)>| place.map_or((0, 0), |(b, start)| (b.identity.number, start));
+        Key { plan: plan.number, bound: places.map(place) }
     }
 
     /// Whose identities it mentions.
@@ -68,15 +86,60 @@ impl Key {
     }
 }
 
-/// One bind group per pass, by [`Key`].
-#[derive(Default)]
-pub(crate) struct BindGroups(Mutex<Table>);
+/// One bind group per pass.
+type Groups = Arc<[wgpu::BindGroup]>;
 
+/// The bind groups of products, by [`Key`] and [`Factors`].
 #[derive(Default)]
-struct Table {
-    groups: HashMap<Key, Arc<[wgpu::BindGroup]>>,
+pub(crate) struct BindGroups(Mutex<Table<Groups>>);
+
+struct Table<V> {
+    values: HashMap<Key, Vec<(Factors, V)>>,
+    /// How many values there are.
+    count: usize,
     /// Each identity with each key that mentions it.
     uses: BTreeSet<(u64, Key)>,
+}
+
+impl<V> Default for Table<V> {
+    fn default() -> Self {
+        Table { values: HashMap::new(), count: 0, uses: BTreeSet::new() }
+    }
+}
+
+impl<V: Clone> Table<V> {
+    fn get(&self, key: &Key, factors: Factors) -> Option<V> {
+        self.values.get(key)?.iter().find(|(those, _)| *those == factors).map(|(_, value)| value.clone())
+    }
+
+    /// Returns the value that this one takes the place of.
+    fn insert(&mut self, key: Key, factors: Factors, value: V) -> Option<(Factors, V)> {
+        let values = self.values.entry(key).or_insert_with(|| {
+            self.uses.extend(key.mentioned().map(|number| (number, key)));
+            Vec::new()
+        });
+        let same = values.iter().position(|(those, _)| *those == factors);
+        let oldest = (values.len() == MAX_FACTORS).then_some(0);
+        let replaced = same.or(oldest).map(|at| values.remove(at));
+        values.push((factors, value));
+        self.count += usize::from(replaced.is_none());
+        replaced
+    }
+
+    /// Removes the values whose keys mention an identity.
+    fn forget(&mut self, number: u64) -> Vec<Vec<(Factors, V)>> {
+        let mentions = (number, Key::default())..(number + 1, Key::default());
+        let keys: Vec<Key> = self.uses.range(mentions).map(|(_, key)| *key).collect();
+        let mut forgotten = Vec::with_capacity(keys.len());
+        for key in keys {
+            for number in key.mentioned() {
+                self.uses.remove(&(number, key));
+            }
+            forgotten.extend(self.values.remove(&key));
+        }
+        self.count -= forgotten.iter().map(Vec::len).sum::<usize>();
+        forgotten
+    }
 }
 
 impl BindGroups {
@@ -89,16 +152,15 @@ impl BindGroups {
         Arc::new(SharedBuffer { buffer, identity: self.identity() })
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Arc<[wgpu::BindGroup]>> {
-        lock(&self.0).groups.get(key).cloned()
+    pub(super) fn get(&self, key: &Key, factors: Factors) -> Option<Groups> {
+        lock(&self.0).get(key, factors)
     }
 
     /// Keeps bind groups whose plan and buffers the caller holds, so that none of them is gone already.
-    pub(super) fn insert(&self, key: Key, groups: Arc<[wgpu::BindGroup]>) {
+    pub(super) fn insert(&self, key: Key, factors: Factors, groups: Groups) {
         let mut table = lock(&self.0);
-        let full = if table.groups.len() >= MAX_GROUPS { std::mem::take(&mut *table) } else { Table::default() };
-        table.uses.extend(key.mentioned().map(|number| (number, key)));
-        let replaced = table.groups.insert(key, groups);
+        let full = if table.count >= MAX_GROUPS { std::mem::take(&mut *table) } else { Table::default() };
+        let replaced = table.insert(key, factors, groups);
         drop(table);
         // Without the lock, whatever a driver does when its objects go.
         drop((full, replaced));
@@ -106,17 +168,51 @@ impl BindGroups {
 
     /// Forgets the bind groups that mention an identity.
     fn forget(&self, number: u64) {
-        let mut table = lock(&self.0);
-        let mentions = (number, Key::default())..(number + 1, Key::default());
-        let keys: Vec<Key> = table.uses.range(mentions).map(|(_, key)| *key).collect();
-        let mut forgotten = Vec::with_capacity(keys.len());
-        for key in keys {
-            for number in key.mentioned() {
-                table.uses.remove(&(number, key));
-            }
-            forgotten.extend(table.groups.remove(&key));
-        }
-        drop(table);
+        let forgotten = lock(&self.0).forget(number);
         drop(forgotten);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(plan: u64, buffer: u64) -> Key {
+        let mut bound = [(0, 0); ROLES];
+        (bound[1], bound[3]) = ((buffer, 64), (9, 0));
+        Key { plan, bound }
+    }
+
+    fn factors(alpha: usize) -> Factors {
+        Factors { alpha: alpha as u32, beta: 0 }
+    }
+
+    #[test]
+    fn an_identity_takes_along_whatever_mentions_it() {
+        let mut table = Table::default();
+        for (number, (plan, buffer)) in [(1, 4), (1, 5), (2, 5), (2, 5)].into_iter().enumerate() {
+            table.insert(key(plan, buffer), factors(number), number);
+        }
+        assert_eq!((table.count, table.get(&key(2, 5), factors(2))), (4, Some(2)));
+        assert_eq!(table.forget(5).concat().len(), 3);
+        assert_eq!((table.count, table.get(&key(2, 5), factors(2))), (1, None));
+        assert!(table.forget(5).is_empty() && table.forget(2).is_empty());
+        assert_eq!(table.forget(9).len(), 1);
+        assert!(table.count == 0 && table.uses.is_empty() && table.values.is_empty());
+    }
+
+    #[test]
+    fn factors_replace_those_of_the_same_product_alone() {
+        let mut table = Table::default();
+        table.insert(key(1, 4), factors(0), 0);
+        for alpha in 0..1000 {
+            let replaced = table.insert(key(1, 5), factors(alpha), alpha);
+            assert_eq!(replaced.map(|(_, value)| value), alpha.checked_sub(MAX_FACTORS));
+        }
+        assert_eq!(table.count, 1 + MAX_FACTORS);
+        assert_eq!(table.get(&key(1, 4), factors(0)), Some(0));
+        assert_eq!(table.get(&key(1, 5), factors(1000 - MAX_FACTORS)), Some(1000 - MAX_FACTORS));
+        assert_eq!(table.insert(key(1, 5), factors(999), 7), Some((factors(999), 999)));
+        assert_eq!(table.get(&key(1, 5), factors(999)), Some(7));
     }
 }

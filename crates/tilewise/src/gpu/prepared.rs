@@ -1,33 +1,64 @@
 //! Plans made ready to run, and what they are found by.
 
-use super::bind::Identity;
+use super::bind::{Factors, Identity};
 use super::pipeline::Pipeline;
-use std::sync::Arc;
+use crate::cache::lock;
+use std::sync::{Arc, Mutex};
 use tilewise_core::plan::Pass;
-use tilewise_core::{Activation, Bias, Epilogue, Grouping, Operand, Problem};
+use tilewise_core::{Activation, Bias, Epilogue, Grouping, Operand, Params, Problem, Result};
 
-/// A plan whose pipelines are compiled and whose parameters lie on the device.
+/// A plan whose pipelines are compiled.
 pub(crate) struct Prepared {
     pub(super) identity: Identity,
     pub(super) steps: Vec<Step>,
     pub(super) scratch_bytes: u64,
     pub(super) packed_bytes: u64,
+    /// Of the last call, by its factors.
+    uniforms: Mutex<Option<(Factors, Uniforms)>>,
 }
 
-/// A pass with what it needs whatever its buffers are.
+/// One uniform buffer per pass.
+type Uniforms = Arc<[wgpu::Buffer]>;
+
+impl Prepared {
+    pub(super) fn new(identity: Identity, steps: Vec<Step>, scratch_bytes: u64, packed_bytes: u64) -> Self {
+        Prepared { identity, steps, scratch_bytes, packed_bytes, uniforms: Mutex::new(None) }
+    }
+
+    /// The parameters of the passes with these factors, in uniform buffers by `make`.
+    pub(super) fn uniforms(
+        &self,
+        factors: Factors,
+        make: impl Fn(&Params) -> Result<wgpu::Buffer>,
+    ) -> Result<Uniforms> {
+        if let Some((last, uniforms)) = &*lock(&self.uniforms)
+            && *last == factors
+        {
+            return Ok(uniforms.clone());
+        }
+        let Factors { alpha, beta } = factors;
+        let made = self.steps.iter().map(|step| make(&Params { alpha, beta, ..step.pass.params }));
+        let uniforms: Uniforms = made.collect::<Result<_>>()?;
+        let replaced = lock(&self.uniforms).replace((factors, uniforms.clone()));
+        // Without the lock, whatever a driver does when its objects go.
+        drop(replaced);
+        Ok(uniforms)
+    }
+}
+
+/// A pass and its pipeline.
 pub(super) struct Step {
     pub(super) pass: Pass,
     pub(super) pipeline: Pipeline,
-    pub(super) uniform: wgpu::Buffer,
 }
 
-/// A problem and the kernel asked for, in a form that can be looked up: factors by their bits.
+/// A problem and the kernel asked for, as far as they shape a plan: see [`Factors`].
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Asked {
     sizes: [u64; 4],
     operands: [Operand; 3],
     grouping: Grouping,
-    factors: [u32; 2],
+    reads_c: bool,
     bias: Option<Bias>,
     activation: Activation,
     residual: Option<Operand>,
@@ -39,13 +70,13 @@ impl Asked {
     /// Of a problem that [`check`](tilewise_core::plan::check) has passed. How long the storage is that holds an operand concerns that check alone.
     pub(crate) fn new(problem: &Problem, kernel: Option<&Arc<str>>) -> Self {
         let Problem { m, n, k, batch, a, b, c, grouping, epilogue, allow_f16_accumulation } = *problem;
-        let Epilogue { alpha, beta, bias, activation, residual } = epilogue;
+        let Epilogue { alpha: _, beta, bias, activation, residual } = epilogue;
         let placed = |operand| Operand { len: 0, ..operand };
         Asked {
             sizes: [m, n, k, batch],
             operands: [a, b, c].map(placed),
             grouping,
-            factors: [alpha, beta].map(f32::to_bits),
+            reads_c: beta != 0.0,
             bias: bias.map(|bias| Bias { operand: placed(bias.operand), ..bias }),
             activation,
             residual: residual.map(placed),
@@ -66,5 +97,17 @@ mod tests {
         let permitted = Problem { allow_f16_accumulation: true, ..strict };
         assert!(Asked::new(&strict, None) == Asked::new(&strict, None));
         assert!(Asked::new(&strict, None) != Asked::new(&permitted, None));
+    }
+
+    #[test]
+    fn factors_are_the_same_question_but_for_beta_0() {
+        let scaled = |alpha, beta| {
+            let mut problem = Problem::dense(DType::F32, 8, 8, 8);
+            (problem.epilogue.alpha, problem.epilogue.beta) = (alpha, beta);
+            Asked::new(&problem, None)
+        };
+        assert!(scaled(1.0, 0.0) == scaled(2.0, -0.0));
+        assert!(scaled(1.0, 0.5) == scaled(f32::NAN, f32::NAN));
+        assert!(scaled(1.0, 0.0) != scaled(1.0, 0.5));
     }
 }

@@ -1,8 +1,8 @@
 //! Making plans ready to run, and recording them.
 
 use super::Gpu;
-use super::bind::{Key, Places};
-use super::prepared::{Asked, Prepared, Step};
+use super::bind::{Factors, Key, Places};
+use super::prepared::{Prepared, Step};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
@@ -10,12 +10,7 @@ use tilewise_core::plan::{Pass, Plan};
 use tilewise_core::{Error, Result};
 
 impl Gpu {
-    /// What runs a problem, by `make`, which is called when the problem is met for the first time.
-    pub(crate) fn prepare(&self, asked: &Asked, make: impl FnOnce() -> Result<Prepared>) -> Result<Arc<Prepared>> {
-        self.plans.get_or_make(asked, || Ok(Arc::new(make()?)))
-    }
-
-    /// A plan with its pipelines, compiled if they are new, and its parameters.
+    /// A plan with its pipelines, compiled if they are new.
     ///
     /// # Errors
     /// `NoKernel` where MSL of it is refused, which `Pipelines::refusal` then knows; `Device`, `DeviceLost`.
@@ -23,13 +18,9 @@ impl Gpu {
         let Plan { passes, scratch_bytes, packed_bytes, .. } = plan;
         #[cfg(not(target_family = "wasm"))]
         self.compile_together(&passes);
-        let step = |pass: Pass| {
-            let pipeline = self.pipelines.get(&self.device, &pass)?;
-            let uniform = self.uniform(bytemuck::bytes_of(&pass.params))?;
-            Ok(Step { pass, pipeline, uniform })
-        };
+        let step = |pass: Pass| Ok(Step { pipeline: self.pipelines.get(&self.device, &pass)?, pass });
         let steps = passes.into_iter().map(step).collect::<Result<_>>()?;
-        Ok(Prepared { identity: self.groups.identity(), steps, scratch_bytes, packed_bytes })
+        Ok(Prepared::new(self.groups.identity(), steps, scratch_bytes, packed_bytes))
     }
 
     /// Compiles what the passes need on a thread for each: a driver was seen to take a quarter of a second for a large kernel. What fails is met again
@@ -54,26 +45,30 @@ impl Gpu {
         });
     }
 
-    /// Records a plan's passes.
+    /// Records a plan's passes. `factors` stand in place of those of the problem that was planned.
     pub(crate) fn record(
         &self,
         pass: &mut wgpu::ComputePass<'_>,
         prepared: &Prepared,
-        places: &Places<'_>,
+        factors: Factors,
+        places: Places<'_>,
     ) -> Result<()> {
         self.device.alive()?;
         let scratch = self.at_least(&self.scratch, "tilewise scratch", prepared.scratch_bytes)?;
         let packed = self.at_least(&self.packed, "tilewise packed", prepared.packed_bytes)?;
-        let mut places = *places;
+        // A copy, because this call borrows scratch memory for itself alone.
+        let mut places = places;
         places[Role::Scratch as usize] = scratch.as_deref().map(|buffer| (buffer, 0));
         places[Role::Packed as usize] = packed.as_deref().map(|buffer| (buffer, 0));
         let key = Key::new(&prepared.identity, &places);
-        let groups = match self.groups.get(&key) {
+        let groups = match self.groups.get(&key, factors) {
             Some(groups) => groups,
             None => {
-                let bind = |step| self.bind(step, &places);
-                let groups: Arc<[_]> = prepared.steps.iter().map(bind).collect::<Result<_>>()?;
-                self.groups.insert(key, groups.clone());
+                let uniforms = prepared.uniforms(factors, |params| self.new_uniform(bytemuck::bytes_of(params)))?;
+                let steps = prepared.steps.iter().zip(&*uniforms);
+                let bind = |(step, uniform)| self.bind(step, uniform, &places);
+                let groups: Arc<[_]> = steps.map(bind).collect::<Result<_>>()?;
+                self.groups.insert(key, factors, groups.clone());
                 groups
             }
         };
@@ -86,8 +81,8 @@ impl Gpu {
         Ok(())
     }
 
-    fn bind(&self, step: &Step, places: &Places<'_>) -> Result<wgpu::BindGroup> {
-        let Step { pass, pipeline, uniform } = step;
+    fn bind(&self, step: &Step, uniform: &wgpu::Buffer, places: &Places<'_>) -> Result<wgpu::BindGroup> {
+        let Step { pass, pipeline } = step;
         let mut entries =
             vec![wgpu::BindGroupEntry { binding: Role::Params.binding(), resource: uniform.as_entire_binding() }];
         for binding in &pass.bindings {

@@ -3,7 +3,7 @@
 use super::report::{HOPELESS_ESTIMATE, Trial};
 use crate::choosing::named;
 use crate::context::Context;
-use crate::gpu::Prepared;
+use crate::gpu::{Factors, Prepared};
 use crate::storage::{Bound, Buffers, Storage, on_device};
 use crate::timing::{self, Method, Timing};
 use tilewise_core::kernel::Role;
@@ -112,11 +112,12 @@ pub(super) async fn measure(context: &Context, problem: &Problem) -> Result<Meas
 async fn time_all(context: &Context, problem: &Problem, contenders: &mut [Contender]) -> Result<Vec<Trial>> {
     let gpu = context.gpu()?;
     let sets = operands(context, problem, contenders)?;
+    let factors = Factors::of(&problem.epilogue);
     let time = async |prepared: &Prepared, repetitions: usize| {
         let timing = timing::time(context, |mut pass| {
             for set in sets.iter().cycle().take(repetitions) {
                 if let Some(pass) = &mut pass {
-                    gpu.record(pass, prepared, &on_device(&bound(set)))?;
+                    gpu.record(pass, prepared, factors, on_device(&bound(set)))?;
                 }
             }
             Ok(())

@@ -1,0 +1,73 @@
+//! What the bindings of a shader hold.
+
+/// What a binding holds. The discriminant is its number in group 0, the same in every shader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Role {
+    /// The uniform [`Params`].
+    Params = 0,
+    /// Elements of A.
+    A = 1,
+    /// Elements of B; of a quantized one, its first plane.
+    B = 2,
+    /// The output.
+    C = 3,
+    /// The bias vector.
+    Bias = 4,
+    /// The residual matrix.
+    Residual = 5,
+    /// Cumulative ends of the groups, u32.
+    Offsets = 6,
+    /// The second plane of a quantized B.
+    BPlane1 = 7,
+    /// The third plane of a quantized B.
+    BPlane2 = 8,
+    /// f32 partial sums between two passes.
+    Scratch = 9,
+    /// Operands copied to where wide loads fit them.
+    Packed = 10,
+    /// The fourth plane of a quantized B.
+    BPlane3 = 11,
+}
+
+impl Role {
+    /// Number of roles: of bindings that a pass may have.
+    pub const COUNT: usize = Role::BPlane3 as usize + 1;
+
+    /// The planes of B, in their order.
+    pub const B_PLANES: [Role; 4] = [Role::B, Role::BPlane1, Role::BPlane2, Role::BPlane3];
+
+    /// The planes of the operand whose elements this role holds, and just the role for one that is never
+    /// quantized.
+    pub fn planes(self) -> impl Iterator<Item = Role> {
+        std::iter::once(self).chain(if self == Role::B { &Role::B_PLANES[1..] } else { &[] }.iter().copied())
+    }
+
+    /// Which plane of B it is; 0 for any other operand.
+    pub fn plane(self) -> usize {
+        Role::B_PLANES.iter().position(|role| *role == self).unwrap_or(0)
+    }
+
+    /// The binding number in group 0.
+    pub const fn binding(self) -> u32 {
+        self as u32
+    }
+
+    /// Lower-case name for messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Params => "params",
+            Role::A => "a",
+            Role::B => "b",
+            Role::C => "c",
+            Role::Bias => "bias",
+            Role::Residual => "residual",
+            Role::Offsets => "offsets",
+            Role::BPlane1 => "b plane 1",
+            Role::BPlane2 => "b plane 2",
+            Role::BPlane3 => "b plane 3",
+            Role::Scratch => "scratch",
+            Role::Packed => "packed",
+        }
+    }
+}
