@@ -1,5 +1,9 @@
 // Operand in affine 4-bit codes, groups of 64 along K (MLX): element = scale · code + bias. Eight codes to a word, low nibble first;
 // a scale and a bias per group, in f32, f16 or bf16. Rows are whole groups, so the linear index gives word and group.
+// needs: widen
+// provides: X_BIASES X_BINDING X_Eight X_GROUP X_SCALES X_SCALE_BF16 X_SCALE_HALF x_biases x_codes
+//        x_decode4 x_fetch4 x_load x_load4 x_load4_part x_load8 x_raw4 x_scale_bias x_scales
+//        x_widen8
 
 const X_BINDING: u32 = 2u; //param
 const X_SCALES: u32 = 7u;

@@ -1,5 +1,8 @@
 // Operand in affine 4-bit codes, groups of 64 along K (MLX): element = scale · code + bias. Eight codes to a word, low nibble first; a scale and a bias per
 // group. Rows are whole groups, so the linear index gives word and group.
+// needs: Eight Stored
+// provides: X_ARGUMENTS X_Format X_Scale X_VALUES x_biases x_codes x_scales
+// constants: X_BIASES_SLOT X_SCALES_SLOT X_SCALE_TYPE X_SLOT
 
 #define X_ARGUMENTS                                                                                                                     \
     , device const uint *x_codes [[buffer(X_SLOT)]], device const X_Scale *x_scales [[buffer(X_SCALES_SLOT)]],                          \
