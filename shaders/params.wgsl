@@ -1,4 +1,6 @@
 // The numbers of one pass. `Params` in crates/core/src/kernel.rs has the same fields in the same order.
+// needs: nothing
+// provides: Params linear_id params
 
 struct Params {
     m: u32,

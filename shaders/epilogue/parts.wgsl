@@ -1,4 +1,6 @@
 // What mainloops left in scratch [part][batch][M][N] (partial.wgsl), for a finishing pass.
+// needs: c_entries params
+// provides: AHEAD all_parts partial_sums
 
 // Parts that are read at once: one after the other, each would wait for memory.
 const AHEAD: u32 = 4u; //param

@@ -1,4 +1,6 @@
 // Output in f32, one element at a time: any alignment.
+// needs: nothing
+// provides: C_STEP c_data c_load c_store4
 
 // Columns that are stored together where invocations can share them out: singly, neighbours store neighbouring columns.
 const C_STEP: u32 = 1u;

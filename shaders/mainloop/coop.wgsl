@@ -4,6 +4,10 @@
 //
 // It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what other invocations stored in a panel before a barrier
 // is seen after it (ARCHITECTURE.md, "Matrix units").
+// needs: A_FETCHES A_Matrix B_FETCHES C_Matrix C_STEP SIZE Sum a_base a_fetch a_matrix a_put b_base
+//        b_fetch b_matrix b_put linear_id params schedule store
+// provides: AHEAD A_TILE BK BM BN B_TILE DEPTH ELEMENTS MATRICES_M MATRICES_N PAD PARTS SUBGROUP
+//        SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N THREADS main shown shown_at
 
 const BM: u32 = 128u; //param
 const BN: u32 = 128u; //param
@@ -84,7 +88,7 @@ fn main(
                     }
                 }
             }
-            // The last slices are fetched once more at the end, for the reason given at a_fetch.
+            // The last slices are fetched once more at the end, for the reason given at x_fetch (panel.wgsl).
             let next = min(k + (s + AHEAD) * BK, tile.k_end - (AHEAD - s) * BK);
             a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, next);
             b_next[s] = b_fetch(thread, b, tile.col, params.n, next);

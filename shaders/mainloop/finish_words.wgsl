@@ -1,5 +1,7 @@
 // Second pass of a product whose output, two elements to a word, cannot be stored by tiles, as rows share words: each invocation owns one word of C,
 // finds the elements in it, adds what the parts of K left for them, and applies the epilogue.
+// needs: all_parts c_entries c_store_word epilogue linear_id owner params
+// provides: BM BN Element THREADS element main
 
 const THREADS: u32 = 64u; //param
 // The schedule speaks of tiles; of it, only `owner` serves here.

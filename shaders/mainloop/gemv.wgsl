@@ -1,5 +1,10 @@
 // Mainloop for products with few rows or few columns, which are bound by reading the large operand once: K is spread over the invocations of a workgroup,
 // each of which sums ROWS×COLS of C along its own stripe; the stripes meet in a tree whose order is fixed.
+// needs: A_EIGHTS A_Eight A_K_CONTIGUOUS A_LOADS B_ALONG_K B_Eight B_K_CONTIGUOUS B_LOADS a_base
+//        a_strip a_strip_part a_whole a_widen8 b_base b_strip b_strip_part b_whole b_widen8
+//        linear_id params schedule store
+// provides: A_TILE BM BN B_TILE COLS DEPTH INNER LANES QUADS ROUND ROWS STEP STRIPES SUMS THREADS
+//        main multiply stripes
 
 const ROWS: u32 = 1u; //param
 // 4 or 8.

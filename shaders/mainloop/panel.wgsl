@@ -1,5 +1,9 @@
 // A slice of an operand for matrix units, X_TILE long and BK deep, on its way through registers into workgroup memory. It keeps the direction of the
 // storage: lines along K or along the tile, PAD elements apart so that the rows of a matrix lie in different memory banks.
+// needs: BK Element PAD THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_TILE params x_elements x_line
+//        x_words
+// provides: X_ALONG_K X_FETCHES X_LD X_LINES X_ROW_MAJOR X_UNITS X_WIDTH x_fetch x_matrix x_panel
+//        x_place x_put
 
 const X_ALONG_K: u32 = 1u; //param
 const X_ROW_MAJOR: bool = true; //param

@@ -1,5 +1,10 @@
 // Mainloop: a BM×BN tile of C per workgroup and TM×TN of it per invocation, in registers. Slices of A and B, BK deep, pass through
 // workgroup memory; the next slice is fetched into registers while the current one is multiplied.
+// needs: A_BLOCKS A_QUADS B_QUADS a_base a_decode a_fetch a_first a_has a_lines a_put a_raw4
+//        a_slice a_swizzled b_base b_decode b_fetch b_first b_has b_lines b_put b_raw4 b_slice
+//        b_swizzled linear_id params schedule store
+// provides: A_TILE BK BM BN B_TILE PATCHES_N PATCH_M PATCH_N THREADS THREADS_M THREADS_N TM TN TN4
+//        main
 
 const BM: u32 = 64u; //param
 const BN: u32 = 64u; //param

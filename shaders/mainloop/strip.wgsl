@@ -1,4 +1,6 @@
 // An invocation's part of an operand in one step of gemv: X_TILE elements along the tile, eight along K, as eights along the storage.
+// needs: X_Eight X_K_CONTIGUOUS X_TILE params x_line x_load8
+// provides: X_ALONG_K X_EIGHTS X_LOADS X_WIDTH x_strip x_strip_part x_whole
 
 const X_ALONG_K: u32 = 1u; //param
 

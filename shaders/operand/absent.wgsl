@@ -1,4 +1,6 @@
 // Operand that is not there (no bias, no residual, K = 0): reads as zero, binds nothing.
+// needs: nothing
+// provides: x_decode4 x_fetch4 x_load x_load4 x_load4_part x_raw4
 
 fn x_load(i: u32) -> f32 {
     return 0.0;

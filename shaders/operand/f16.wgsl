@@ -1,4 +1,6 @@
 // Operand in f16 with the extension, one element at a time: any alignment.
+// needs: nothing
+// provides: X_BINDING x_data x_load
 
 const X_BINDING: u32 = 1u; //param
 

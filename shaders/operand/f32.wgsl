@@ -1,4 +1,6 @@
 // Operand in f32, one element at a time: any alignment.
+// needs: x_load4_part
+// provides: X_BINDING x_data x_load x_words_part
 
 const X_BINDING: u32 = 1u; //param
 

@@ -1,4 +1,6 @@
 // Eight elements by two loads of four.
+// needs: x_load4_part
+// provides: X_Eight x_load8 x_widen8
 
 alias X_Eight = mat2x4<f32>;
 

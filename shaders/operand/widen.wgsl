@@ -1,4 +1,6 @@
 // Two 16-bit elements of a word, the lower half first, as f32: exact for both types.
+// needs: nothing
+// provides: widen
 
 fn widen(word: u32, bf16: bool) -> vec2<f32> {
     if bf16 {

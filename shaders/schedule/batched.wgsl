@@ -1,4 +1,6 @@
 // Schedule: the whole grid of tiles, once per batch entry and part of K.
+// needs: BM BN Tile banded params
+// provides: Owner c_entries owner schedule
 
 fn schedule(id: u32) -> Tile {
     var tile = Tile();

@@ -1,4 +1,6 @@
 // What a schedule hands to a mainloop: the part of the product that one workgroup computes.
+// needs: params
+// provides: Tile banded
 
 struct Tile {
     // Entry of A, C and the residual.

@@ -1,4 +1,6 @@
 // Matrix unit: 16×16 matrices of f16, sums in f16, for problems that permit it.
+// needs: nothing
+// provides: A_Matrix B_Matrix C_Matrix Element SIZE Sum VECTOR
 
 alias Element = f16;
 alias Sum = f16;

@@ -1,4 +1,6 @@
 // Matrix unit: 8×8 matrices of f16, sums in f32.
+// needs: nothing
+// provides: A_Matrix B_Matrix C_Matrix Element SIZE Sum VECTOR
 
 alias Element = f16;
 alias Sum = f32;

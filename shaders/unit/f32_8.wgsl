@@ -1,4 +1,6 @@
 // Matrix unit: 8×8 matrices of f32.
+// needs: nothing
+// provides: A_Matrix B_Matrix C_Matrix Element SIZE Sum VECTOR
 
 alias Element = f32;
 alias Sum = f32;

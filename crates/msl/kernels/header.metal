@@ -1,4 +1,8 @@
 // What every kernel begins with.
+// needs: SCHEDULE_ARGUMENTS
+// provides: Common KERNEL LIMIT Params SHARED SIMD Stored lane linear_id params simdgroup
+//        thread_index threadgroup_at
+// constants: PARAMS_SLOT THREADS_LAUNCHED
 
 #include <metal_stdlib>
 #include <metal_simdgroup>

@@ -1,4 +1,7 @@
 // What mainloops left in scratch [part][batch][M][N] (partial.metal), for a finishing pass.
+// needs: Params c_entries
+// provides: PARTS_ARGUMENTS all_parts partial_sums
+// constants: AHEAD SCRATCH_SLOT
 
 #define PARTS_ARGUMENTS , device const float *partial_sums [[buffer(SCRATCH_SLOT)]]
 

@@ -1,4 +1,7 @@
 // Output in f32.
+// needs: nothing
+// provides: C_ARGUMENTS C_Element c_data
+// constants: C_SLOT
 
 #define C_ARGUMENTS , device float *c_data [[buffer(C_SLOT)]]
 

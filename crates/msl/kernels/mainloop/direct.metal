@@ -1,6 +1,11 @@
 // Mainloop: a BM×BN tile of C per threadgroup, which is one simdgroup, as 8×8 matrices straight from device memory: no barriers between simdgroups, and
 // caches large enough on Apple's GPUs from the third generation on. Matrices that reach over an edge, or whose elements are stored otherwise than they are
 // multiplied, pass through threadgroup memory one by one.
+// needs: A_ARGUMENTS A_Format A_NEIGHBOURS A_SIDE A_Side B_ARGUMENTS B_Format B_NEIGHBOURS B_SIDE
+//        B_Side Common Dense END END_ARGUMENTS KERNEL SCHEDULE_VALUES SHARED SIMD Tile lane
+//        linear_id params schedule threadgroup_at
+// provides: Lies MATRICES_M MATRICES_N Matrix READY Staged load load_ready multiply
+// constants: BM BN
 
 constexpr constant uint MATRICES_M = BM / 8;
 constexpr constant uint MATRICES_N = BN / 8;

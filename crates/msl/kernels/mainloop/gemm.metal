@@ -1,5 +1,11 @@
 // Mainloop: a BM×BN tile of C per threadgroup, and of it a part per simdgroup, as 8×8 matrices that the whole simdgroup holds. Slices of A and B, BK deep,
 // pass through threadgroup memory; other threadgroups on the core hide the time of their loads.
+// needs: A_ARGUMENTS A_Format A_SIDE A_Side B_ARGUMENTS B_Format B_SIDE B_Side Common END
+//        END_ARGUMENTS KERNEL SCHEDULE_VALUES SHARED SIMD Tile lane linear_id params schedule
+//        simdgroup thread_index threadgroup_at
+// provides: A_Panel B_Panel COLUMNS MATRICES_M MATRICES_N Panel SHARED_FLOATS SIMDGROUPS Staged
+//        THREADS
+// constants: BK BM BN SIMDGROUPS_M SIMDGROUPS_N
 
 constexpr constant uint SIMDGROUPS = SIMDGROUPS_M * SIMDGROUPS_N;
 constexpr constant uint THREADS = SIMDGROUPS * SIMD;

@@ -1,5 +1,9 @@
 // Mainloop for few rows, or few columns, against an operand that is stored along K: bound by reading that operand once. Each simdgroup has LINES of its lines
 // and all FEW of the others; its lanes lie along K, eight elements each, and their sums meet in simd_sum.
+// needs: A_ARGUMENTS A_SIDE A_Side B_ARGUMENTS B_SIDE B_Side END END_ARGUMENTS KERNEL
+//        SCHEDULE_VALUES SIMD Tile lane linear_id params schedule simdgroup threadgroup_at
+// provides: Range SUMS multiply
+// constants: FEW LINES MANY_ROWS
 
 // LINES × SIMDGROUPS and FEW are the tile: along N and M, or along M and N where MANY_ROWS says so.
 constexpr constant uint SUMS = LINES * FEW;

@@ -1,5 +1,10 @@
 // Mainloop for few rows, or few columns, against an operand that is stored across K: bound by reading that operand once. A lane has eight neighbouring lines
 // of it, eight lanes lie side by side, and all others along K; their sums meet first within simdgroups, then in threadgroup memory.
+// needs: A_ARGUMENTS A_SIDE A_Side B_ARGUMENTS B_SIDE B_Side END END_ARGUMENTS Eight KERNEL
+//        SCHEDULE_VALUES SHARED SIMD Tile lane linear_id params schedule simdgroup thread_index
+//        threadgroup_at
+// provides: ABREAST AHEAD STRIPES THREADS WIDTH multiply
+// constants: FEW MANY_ROWS SIMDGROUPS
 
 // WIDTH and FEW are the tile: along N and M, or along M and N where MANY_ROWS says so.
 constexpr constant uint ABREAST = 8;

@@ -1,4 +1,6 @@
 // Operand that is not there (no bias, no residual, K = 0): nothing of it is read.
+// needs: Eight
+// provides: X_ARGUMENTS X_Format X_VALUES
 
 #define X_ARGUMENTS
 #define X_VALUES

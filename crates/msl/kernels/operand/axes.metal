@@ -1,4 +1,7 @@
 // An operand seen by its axes: k along the summed dimension, x along the other (M for A, N for B).
+// needs: Eight X_Format X_VALUES params x_line
+// provides: X_SIDE X_Side
+// constants: X_K_CONTIGUOUS
 
 struct X_Side {
     static constexpr constant bool ALONG_K = X_K_CONTIGUOUS != 0;

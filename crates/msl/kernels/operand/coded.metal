@@ -1,4 +1,6 @@
 // What loaders of quantized formats share.
+// needs: Eight dot_of
+// provides: Coded stage_eight
 
 // Eight numbers on their way to simdgroup matrices.
 template <typename Staged>

@@ -1,4 +1,6 @@
 // Elements one after the other.
+// needs: nothing
+// provides: Dense Eight dot_of move unpack
 
 // Eight neighbours along some axis, as numbers.
 struct Eight {

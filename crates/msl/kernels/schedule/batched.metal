@@ -1,4 +1,7 @@
 // Schedule: the whole grid of tiles, once per batch entry and part of K.
+// needs: Params Tile banded
+// provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries schedule
+// constants: BM BN
 
 #define SCHEDULE_ARGUMENTS
 #define SCHEDULE_VALUES

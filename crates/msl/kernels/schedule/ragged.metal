@@ -5,6 +5,9 @@
 // no row outside C is touched whatever the buffer holds.
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from there, the ends in the buffer do not.
+// needs: Params Tile
+// provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries group_ends schedule
+// constants: BM BN OFFSETS_SLOT
 
 #define SCHEDULE_ARGUMENTS , device const uint *group_ends [[buffer(OFFSETS_SLOT)]]
 #define SCHEDULE_VALUES , group_ends

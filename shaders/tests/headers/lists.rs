@@ -1,0 +1,111 @@
+//! The lists at the top of every file of shaders: what they say, and what they must say. The tests of both languages share
+//! this; each reads the names of its language by itself.
+
+use std::collections::BTreeSet;
+
+/// The names of one file.
+#[derive(Default)]
+pub(crate) struct Names<'a> {
+    /// Declared at module scope.
+    pub(crate) declared: BTreeSet<&'a str>,
+    /// Used, and not declared in the function or the struct that uses them.
+    pub(crate) free: BTreeSet<&'a str>,
+}
+
+/// A word, a number or punctuation.
+#[derive(Clone, Copy)]
+pub(crate) struct Token<'a> {
+    pub(crate) text: &'a str,
+    /// Whether a blank stands before it.
+    pub(crate) blank: bool,
+}
+
+/// The tokens of a text, without comments and string literals.
+pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let (mut rest, mut blank) = (text, true);
+    while let Some(first) = rest.chars().next() {
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        let (length, skipped) = match first {
+            _ if first.is_whitespace() => (first.len_utf8(), true),
+            _ if rest.starts_with("//") => (rest.find('\n').unwrap_or(rest.len()), true),
+            '"' => (rest[1..].find('"').map_or(rest.len(), |end| end + 2), true),
+            _ if word(first) => (rest.find(|c| !word(c)).unwrap_or(rest.len()), false),
+            _ if ["->", "::", "[["].iter().any(|pair| rest.starts_with(pair)) => (2, false),
+            _ => (first.len_utf8(), false),
+        };
+        if !skipped {
+            tokens.push(Token { text: &rest[..length], blank });
+        }
+        blank = skipped;
+        rest = &rest[length..];
+    }
+    tokens
+}
+
+/// Whether a token is a name, or a word of the language.
+pub(crate) fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// Whether a name is a constant's or a macro's. Those that begin with `_` are the language's.
+pub(crate) fn is_capital(name: &str) -> bool {
+    !name.starts_with('_') && name.chars().all(|c| !c.is_lowercase())
+}
+
+/// What is wrong with the lists of files, given what finds the names in one and which files serve others. A name is needed
+/// if it is free in the file and another declares it. A free name in capitals that no file declares is a constant.
+pub(crate) fn complaints(
+    files: &[(&str, &str)],
+    names: fn(&str) -> Names<'_>,
+    serves: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let all: Vec<_> = files.iter().map(|(path, text)| (*path, *text, names(text))).collect();
+    let others = all.iter().filter(|(path, ..)| serves(path)).flat_map(|(.., names)| &names.declared);
+    let declared: BTreeSet<String> = others.flat_map(|name| instances(name)).collect();
+    let mut complaints = Vec::new();
+    for (path, text, Names { declared: own, free }) in &all {
+        let (needs, others): (BTreeSet<&str>, BTreeSet<&str>) =
+            free.difference(own).copied().partition(|name| declared.contains(*name));
+        let constants = others.into_iter().filter(|name| is_capital(name)).collect();
+        for (list, wanted) in [("needs", needs), ("provides", own.clone()), ("constants", constants)] {
+            let listed = listed(text, list);
+            if listed.is_none() && list != "constants" {
+                complaints.push(format!("{path}: add the line `// {list}: ...`"));
+            }
+            let listed = listed.unwrap_or_default();
+            let join = |names: BTreeSet<&str>| Vec::from_iter(names).join(" ");
+            let (add, remove) = (join(&wanted - &listed), join(&listed - &wanted));
+            if !add.is_empty() {
+                complaints.push(format!("{path}: add to `{list}`: {add}"));
+            }
+            if !remove.is_empty() {
+                complaints.push(format!("{path}: remove from `{list}`: {remove}"));
+            }
+        }
+    }
+    complaints
+}
+
+/// A name as any operand's instance of its file has it, or an operand's own name as a file for all of them has it.
+fn instances(name: &str) -> Vec<String> {
+    let operands = ["x", "a", "b", "c", "bias", "residual"];
+    let lower = operands.map(|operand| format!("{operand}_"));
+    let upper = lower.clone().map(|operand| operand.to_uppercase());
+    for prefixes in [lower, upper] {
+        if let Some(rest) = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix.as_str())) {
+            return prefixes.map(|prefix| prefix + rest).to_vec();
+        }
+    }
+    vec![name.to_owned()]
+}
+
+/// The names of a list in the comment at the top of a file, over lines that begin with eight blanks too. `nothing` stands
+/// for none.
+fn listed<'a>(text: &'a str, list: &str) -> Option<BTreeSet<&'a str>> {
+    let mut head = text.lines().take_while(|line| line.starts_with("//"));
+    let first = head.find_map(|line| line.strip_prefix("// ")?.strip_prefix(list)?.strip_prefix(": "))?;
+    let more = head.map_while(|line| line.strip_prefix("//        "));
+    let names = std::iter::once(first).chain(more).flat_map(str::split_whitespace);
+    Some(names.filter(|name| *name != "nothing").collect())
+}
