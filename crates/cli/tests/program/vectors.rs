@@ -39,7 +39,8 @@ fn mlx_files() {
             let x = format!("mlx_expected.safetensors#{dtype}.x");
             // MLX's files do not tell the format, and the shapes alone leave it open.
             let format = format!("--format affine-4bit-g64-{dtype}");
-            bench.succeed(&format!("qmatmul {x} mlx.safetensors#{dtype} {format} -o y.npy --adapter {adapter} --check"));
+            bench
+                .succeed(&format!("qmatmul {x} mlx.safetensors#{dtype} {format} -o y.npy --adapter {adapter} --check"));
             let product = expected.tensor(&format!("{dtype}.y")).unwrap();
             let product: Vec<f64> =
                 product.data().chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();

@@ -44,6 +44,9 @@ macro_rules! affine {
 affine!(AFFINE4_G64_F32, 4, 64, F32, "f32");
 affine!(AFFINE4_G64_F16, 4, 64, F16, "f16");
 affine!(AFFINE4_G64_BF16, 4, 64, BF16, "bf16");
+affine!(AFFINE8_G32_F32, 8, 32, F32, "f32");
+affine!(AFFINE8_G32_F16, 8, 32, F16, "f16");
+affine!(AFFINE8_G32_BF16, 8, 32, BF16, "bf16");
 
 const fn scale_plane(name: &'static str, dtype: DType) -> Plane {
     Plane { name, of: Stored::Numbers(dtype), bytes: dtype.bytes() }

@@ -17,4 +17,7 @@ pub static FORMATS: &[&FormatDef] = &[
     &affine::AFFINE4_G64_F32,
     &affine::AFFINE4_G64_F16,
     &affine::AFFINE4_G64_BF16,
+    &affine::AFFINE8_G32_F32,
+    &affine::AFFINE8_G32_F16,
+    &affine::AFFINE8_G32_BF16,
 ];
