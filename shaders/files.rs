@@ -25,6 +25,7 @@ files![
     "operand/halfx4.wgsl",
     "operand/halfx8.wgsl",
     "operand/lines.wgsl",
+    "operand/mxfp4.wgsl",
     "operand/pair.wgsl",
     "operand/single.wgsl",
     "operand/widen.wgsl",

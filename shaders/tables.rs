@@ -124,6 +124,14 @@ const OPERANDS: &[OperandDef] = &[
         element_bytes: 4,
         ..OperandDef::DEFAULT
     },
+    OperandDef {
+        file: "operand/mxfp4.wgsl",
+        accepts: |format, _| format.is_of("mxfp4"),
+        vector: 8,
+        loads: &[Load::Fours],
+        element_bytes: 4,
+        ..OperandDef::DEFAULT
+    },
 ];
 
 fn stores_f32(dtype: DType, _: &Caps) -> bool {

@@ -21,6 +21,7 @@ files![
     "operand/f16.metal",
     "operand/f32.metal",
     "operand/lines.metal",
+    "operand/mxfp4.metal",
     "mainloop/direct.metal",
     "mainloop/finish.metal",
     "mainloop/gemm.metal",

@@ -87,6 +87,13 @@ const OPERANDS: &[OperandDef] = &[
         element_bytes: 4,
         ..OperandDef::DEFAULT
     },
+    OperandDef {
+        file: "operand/mxfp4.metal",
+        accepts: |format, _| format.is_of("mxfp4"),
+        vector: 8,
+        loads: &[Load::Elements, Load::Eights],
+        ..OperandDef::DEFAULT
+    },
 ];
 
 /// A loader of 16 bytes at a time.

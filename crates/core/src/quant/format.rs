@@ -99,6 +99,10 @@ impl QuantFormat {
         FORMATS.iter().copied().map(QuantFormat)
     }
 
+    pub(super) const fn new(def: &'static FormatDef) -> Self {
+        QuantFormat(def)
+    }
+
     /// Its definition.
     pub const fn def(self) -> &'static FormatDef {
         self.0

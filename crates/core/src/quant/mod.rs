@@ -5,6 +5,7 @@ pub mod affine;
 mod bits;
 mod format;
 mod matrix;
+pub mod mxfp4;
 #[cfg(test)]
 mod tests;
 
@@ -20,4 +21,5 @@ pub static FORMATS: &[&FormatDef] = &[
     &affine::AFFINE8_G32_F32,
     &affine::AFFINE8_G32_F16,
     &affine::AFFINE8_G32_BF16,
+    &mxfp4::MXFP4,
 ];
