@@ -132,6 +132,14 @@ const OPERANDS: &[OperandDef] = &[
         element_bytes: 4,
         ..OperandDef::DEFAULT
     },
+    OperandDef {
+        file: "operand/q8_0.wgsl",
+        accepts: |format, _| format.is_of("q8_0"),
+        vector: 8,
+        loads: &[Load::Fours],
+        element_bytes: 4,
+        ..OperandDef::DEFAULT
+    },
 ];
 
 fn stores_f32(dtype: DType, _: &Caps) -> bool {

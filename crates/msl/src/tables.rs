@@ -94,6 +94,13 @@ const OPERANDS: &[OperandDef] = &[
         loads: &[Load::Elements, Load::Eights],
         ..OperandDef::DEFAULT
     },
+    OperandDef {
+        file: "operand/q8_0.metal",
+        accepts: |format, _| format.is_of("q8_0"),
+        vector: 8,
+        loads: &[Load::Elements, Load::Eights],
+        ..OperandDef::DEFAULT
+    },
 ];
 
 /// A loader of 16 bytes at a time.

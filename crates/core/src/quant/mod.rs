@@ -6,6 +6,7 @@ mod bits;
 mod format;
 mod matrix;
 pub mod mxfp4;
+pub mod q8_0;
 #[cfg(test)]
 mod tests;
 
@@ -22,4 +23,5 @@ pub static FORMATS: &[&FormatDef] = &[
     &affine::AFFINE8_G32_F16,
     &affine::AFFINE8_G32_BF16,
     &mxfp4::MXFP4,
+    &q8_0::Q8_0,
 ];
