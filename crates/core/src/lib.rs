@@ -8,6 +8,7 @@ pub mod convert;
 
 pub mod error;
 pub mod kernel;
+mod params;
 pub mod plan;
 pub mod problem;
 pub mod quant;
@@ -15,7 +16,8 @@ pub mod reference;
 
 pub use caps::{Caps, CoopMatrix, DeviceClass};
 pub use error::{Error, Result};
-pub use kernel::{KernelDef, Params, Reject, Variant};
+pub use kernel::{KernelDef, Reject, Variant};
+pub use params::Params;
 pub use plan::{Choice, Cut, Pass, Plan, explain, plan};
 pub use problem::{Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Problem};
 pub use quant::QuantFormat;
