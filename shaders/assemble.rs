@@ -5,10 +5,12 @@
 //! 3. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by the operand's name.
 //! 4. A loop marked `//unroll` is repeated in blocks with a constant index: see `unroll.rs`.
 //!
-//! Extensions are enabled at the top when a part needs them.
+//! Extensions are enabled at the top when a part needs them. Then comes the struct [`Params`].
 
 use crate::files::FILES;
 use crate::unroll::unroll;
+use tilewise_core::Params;
+use tilewise_core::kernel::Language;
 use tilewise_core::plan::{Part, Pass};
 
 /// The WGSL module of a pass. Every file named by the tables exists: a test assembles them all.
@@ -32,6 +34,7 @@ pub fn assemble_with<'a>(pass: &Pass, replaced: impl Fn(&str) -> Option<&'a str>
     if pass.coop {
         text.push_str("enable wgpu_cooperative_matrix;\n");
     }
+    text.push_str(&Params::declaration(Language::Wgsl));
     for part in &pass.parts {
         let own = || FILES.iter().find(|(path, _)| *path == part.file).map(|(_, text)| *text);
         let file = replaced(part.file).or_else(own).ok_or_else(|| format!("no shader file {}", part.file))?;

@@ -88,7 +88,8 @@ fn main(
                     }
                 }
             }
-            // The last slices are fetched once more at the end, for the reason given at x_fetch (panel.wgsl).
+            // The last slices are fetched once more at the end, for the reason given at x_fetch in
+            // panel.wgsl.
             let next = min(k + (s + AHEAD) * BK, tile.k_end - (AHEAD - s) * BK);
             a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, next);
             b_next[s] = b_fetch(thread, b, tile.col, params.n, next);

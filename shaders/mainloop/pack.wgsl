@@ -1,8 +1,8 @@
 // Pass before a mainloop of matrix units: copies an operand into lines of whole vectors and whole
 // steps along K, with zeros at their ends, 16 bytes per invocation. Lines keep their order: the
-// mainloop asks x_line of the copy. Here params.m is the operand's extent along the axis that is not
-// K, c_ld and c_batch are the strides of the copy, and tiles_m and tiles_n count tiles of
-// LINES × UNITS in an entry of the copy.
+// mainloop asks x_line of the copy. Here params.m is the operand's extent along the axis that is
+// not K, c_ld and c_batch are the strides of the copy, and tiles_m and tiles_n count tiles of LINES
+// × UNITS in an entry of the copy.
 // needs: X_K_CONTIGUOUS linear_id params x_base x_words_part
 // provides: LINES UNITS VECTOR main packed
 

@@ -6,7 +6,7 @@
 //! - [`mod@cases`]: the cases that run on CPUs, for the kernels of either language.
 //! - [`mod@estimate`]: what the kernels in MSL ask of a GPU, counted from their table lines.
 //! - [`mod@few_texts`]: of those as many as share few shaders, where compiling is what takes time.
-//! - [`lines`](mod@lines): operands with their lines in another order, and shaders that look for them there.
+//! - [`lines`](mod@lines): operands with their lines in another order.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
 //! - [`program`](mod@program): a program of the workspace, run from outside.
 //! - [`runner`]: runs a case between guard bands and holds the whole of the output against the oracle.

@@ -1,5 +1,5 @@
-//! Operands whose lines lie in another order, and texts of the kit's file of lines that find them there. With both, every
-//! kernel must give the oracle's results: then it asks that file alone where a line is.
+//! Operands with their lines in another order, and texts of the kit's file of lines that find them
+//! there. If a kernel still gives the oracle's results, it asks only that file where a line is.
 
 use crate::case::LAYOUTS;
 use crate::cases::Table;
@@ -16,7 +16,8 @@ pub const IN_WGSL: &str = "fn x_line(x: u32) -> u32 { return x ^ 1u; }";
 pub const IN_MSL: &str =
     "constexpr constant bool X_NEIGHBOURS = false;\ninline uint x_line(uint x) { return x ^ 1; }\n";
 
-/// One variant of every kernel, in every layout, in vectors and in single elements. Rows and columns come in pairs.
+/// One variant of every kernel, in every layout, in vectors and in single elements. Rows and
+/// columns come in pairs.
 pub fn cases(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.one_of_each() {

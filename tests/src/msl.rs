@@ -77,7 +77,7 @@ pub struct Options {
 pub const PLAIN: Options =
     Options { mode: Mode::Plain, lanes: Lanes::Fibers, seed: 1, mutant: 0, timeout: Duration::from_secs(60) };
 
-/// Kernels by their text, compiled once. Made of the library's files, or of the same with one of them replaced.
+/// Kernels by their text, compiled once: of the library's files, or with one of them replaced.
 #[derive(Default)]
 pub struct Kernels {
     replaced: Option<(&'static str, &'static str)>,

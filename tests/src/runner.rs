@@ -193,7 +193,17 @@ fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<
     let [_, n, k] = case.size;
     let matrix = |_| {
         if !case.exact {
-            let values: Vec<_> = (0..n * k).map(|_| rng.unit()).collect();
+            // Blocks of different magnitude, so that their scales differ in every format.
+            let block = format.block() as usize;
+            let mut magnitude = 1.0;
+            let values: Vec<_> = (0..n * k)
+                .map(|i| {
+                    if i % block == 0 {
+                        magnitude = [0.25, 0.5, 1.0, 2.0, 4.0][rng.bits() as usize % 5];
+                    }
+                    magnitude * rng.unit()
+                })
+                .collect();
             return quant::quantize(&values, n, k, format);
         }
         let blocks = n * k / format.block() as usize;

@@ -1,7 +1,8 @@
 //! Quantized weights under every kernel.
 
-use tilewise::DType;
-use tilewise_tests::{Case, Suite, kernels, quant_families, themes};
+use tilewise::{Context, DType, Gemm, Quantized, QuantizedTensor, Tensor};
+use tilewise_core::quant::quantize;
+use tilewise_tests::{Case, Rng, Suite, adapters, kernels, quant_families, themes};
 
 #[test]
 fn types_and_batches() {
@@ -26,4 +27,29 @@ fn every_kernel_around_its_edges() {
         }
         cases
     });
+}
+
+/// Rows and whole blocks of columns, far inside the memory of the weights, give the bits of weights cut before they are quantized.
+#[test]
+fn slices() {
+    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
+    for context in contexts {
+        for format in quant_families() {
+            let block = format.block() as usize;
+            let [n, k] = [300, 5 * block];
+            let (rows, columns) = (271..299, block..4 * block);
+            let mut rng = Rng::new(9);
+            let weights: Vec<f32> = (0..n * k).map(|_| rng.unit()).collect();
+            let cut = rows.clone().flat_map(|row| weights[row * k..][columns.clone()].to_vec()).collect::<Vec<_>>();
+            let upload = |weights: &Quantized| QuantizedTensor::upload(&context, weights).unwrap();
+            let whole = upload(&quantize(&weights, n, k, format).unwrap());
+            let alone = upload(&quantize(&cut, rows.len(), columns.len(), format).unwrap());
+            let slice = whole.slice(rows.clone(), columns.clone()).unwrap();
+            assert_eq!(slice.shape(), alone.shape());
+            let values: Vec<f32> = (0..3 * columns.len()).map(|_| rng.unit()).collect();
+            let x = Tensor::upload(&context, &values, &[3, columns.len()]).unwrap();
+            let product = |w| Gemm::new(&x, w).kernel("naive").run().unwrap().read_blocking::<f32>().unwrap();
+            assert_eq!(product(&slice), product(&alone), "{format} on {context:?}");
+        }
+    }
 }

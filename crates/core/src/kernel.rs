@@ -9,87 +9,7 @@ use crate::dtype::DType;
 use crate::problem::{Format, Grouping, Problem};
 pub use crate::role::Role;
 
-/// The numbers that a kernel receives in its uniform buffer. WGSL's `Params` has the same fields in the same order; a test
-/// compares them by reflection.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
-pub struct Params {
-    /// Rows of A and C.
-    pub m: u32,
-    /// Columns of B and C.
-    pub n: u32,
-    /// The summed dimension.
-    pub k: u32,
-    /// Batch entries, or groups.
-    pub entries: u32,
-    /// A: first element, row stride, batch stride.
-    pub a_offset: u32,
-    /// See `a_offset`.
-    pub a_ld: u32,
-    /// See `a_offset`.
-    pub a_batch: u32,
-    /// B: first element, row stride, batch (or group) stride.
-    pub b_offset: u32,
-    /// See `b_offset`.
-    pub b_ld: u32,
-    /// See `b_offset`.
-    pub b_batch: u32,
-    /// C: first element, row stride, batch stride.
-    pub c_offset: u32,
-    /// See `c_offset`.
-    pub c_ld: u32,
-    /// See `c_offset`.
-    pub c_batch: u32,
-    /// Bias: first element, element stride, batch (or group) stride.
-    pub bias_offset: u32,
-    /// See `bias_offset`.
-    pub bias_ld: u32,
-    /// See `bias_offset`.
-    pub bias_batch: u32,
-    /// Residual: first element, row stride, batch stride.
-    pub residual_offset: u32,
-    /// See `residual_offset`.
-    pub residual_ld: u32,
-    /// See `residual_offset`.
-    pub residual_batch: u32,
-    /// Bits of the f32 factor of the product.
-    pub alpha: u32,
-    /// Bits of the f32 factor of the old C.
-    pub beta: u32,
-    /// Tiles along M (an upper bound when the schedule is ragged).
-    pub tiles_m: u32,
-    /// Tiles along N.
-    pub tiles_n: u32,
-    /// Parts into which K is split.
-    pub splits: u32,
-    /// Elements of K in each part but the last.
-    pub k_split: u32,
-    /// Workgroups along x; the linear workgroup index is y·grid_x + x.
-    pub grid_x: u32,
-    /// Storage words of C that a finishing pass by words covers, from `c_offset`'s word on.
-    pub c_words: u32,
-    /// Parts of K that a finishing pass finds in scratch memory.
-    pub parts: u32,
-    /// Rows of a grouped product before the first of this pass.
-    pub first_row: u32,
-    /// Groups of a grouped product before the first of this pass.
-    pub first_group: u32,
-    /// Unused; keeps the size a multiple of 16 bytes.
-    pub pad0: u32,
-    /// See `pad0`.
-    pub pad1: u32,
-}
-
-impl Params {
-    /// Says that A or B lies elsewhere.
-    pub(crate) fn relocate(&mut self, role: Role, [offset, ld, batch]: [u32; 3]) {
-        let (its_offset, its_ld, its_batch) = match role {
-            Role::A => (&mut self.a_offset, &mut self.a_ld, &mut self.a_batch),
-            _ => (&mut self.b_offset, &mut self.b_ld, &mut self.b_batch),
-        };
-        (*its_offset, *its_ld, *its_batch) = (offset, ld, batch);
-    }
-}
+pub use crate::params::Params;
 
 /// A constant of a WGSL file: the right-hand side of the line `const NAME: ... //param`.
 pub type Constant = (&'static str, u32);
@@ -381,7 +301,7 @@ pub struct Kit {
     pub fours: Option<&'static str>,
     /// The file instantiated for A and B that says along which axis they are stored.
     pub axes: &'static str,
-    /// The file instantiated for A and B that gives the storage line of a row of A or a column of B.
+    /// The file instantiated for A and B that gives the storage line of a row or column.
     pub lines: &'static str,
     /// The file instantiated for A and B that turns a loader into 4×4 blocks, where mainloops take those.
     pub block: Option<&'static str>,

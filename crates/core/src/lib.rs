@@ -10,6 +10,7 @@ mod dtype;
 pub mod error;
 mod grouping;
 pub mod kernel;
+mod params;
 pub mod plan;
 pub mod problem;
 pub mod quant;
@@ -18,7 +19,8 @@ mod role;
 
 pub use caps::{Caps, CoopMatrix, DeviceClass};
 pub use error::{Error, Result};
-pub use kernel::{Access, KernelDef, Params, Reject, Variant};
+pub use kernel::{Access, KernelDef, Reject, Variant};
+pub use params::Params;
 pub use plan::{Choice, Cut, Pass, Plan, explain, plan};
 pub use problem::{Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Problem, Segment};
 pub use quant::QuantFormat;

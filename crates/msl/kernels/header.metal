@@ -1,7 +1,7 @@
-// What every kernel begins with.
-// needs: SCHEDULE_ARGUMENTS
-// provides: Common KERNEL LIMIT Params SHARED SIMD Stored lane linear_id params simdgroup
-//        thread_index threadgroup_at
+// What every kernel begins with, after `Params` (crates/core/src/params.rs).
+// needs: Params SCHEDULE_ARGUMENTS
+// provides: Common KERNEL LIMIT SHARED SIMD Stored lane linear_id params simdgroup thread_index
+//        threadgroup_at
 // constants: PARAMS_SLOT THREADS_LAUNCHED
 
 #include <metal_stdlib>
@@ -14,42 +14,6 @@ using namespace metal;
 #ifndef SHARED
 #define SHARED(type, name, count) alignas(16) threadgroup type name[count]
 #endif
-
-// The numbers of one pass. `Params` in crates/core/src/kernel.rs has the same fields in the same order.
-struct Params {
-    uint m;
-    uint n;
-    uint k;
-    uint entries;
-    uint a_offset;
-    uint a_ld;
-    uint a_batch;
-    uint b_offset;
-    uint b_ld;
-    uint b_batch;
-    uint c_offset;
-    uint c_ld;
-    uint c_batch;
-    uint bias_offset;
-    uint bias_ld;
-    uint bias_batch;
-    uint residual_offset;
-    uint residual_ld;
-    uint residual_batch;
-    float alpha;
-    float beta;
-    uint tiles_m;
-    uint tiles_n;
-    uint splits;
-    uint k_split;
-    uint grid_x;
-    uint c_words;
-    uint parts;
-    uint first_row;
-    uint first_group;
-    uint pad0;
-    uint pad1;
-};
 
 // The type of a scale, by number.
 template <uint Number>

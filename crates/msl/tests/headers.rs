@@ -1,5 +1,5 @@
-//! Every MSL file lists at its top the names that it needs from others, those that it provides, and the constants that the
-//! planner gives before the text: neither more nor less.
+//! Every MSL file lists at its top the names it needs from other files, the names it provides, and
+//! the constants it needs from the planner. The lists are exact.
 
 #[path = "../../../shaders/tests/headers/lists.rs"]
 mod lists;
@@ -14,7 +14,7 @@ fn lists_are_true() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// The names of a file: those of its directives, and of its declarations one by one.
+/// The names of a file: those of its directives, and those of its declarations.
 fn names(text: &str) -> Names<'_> {
     let (mut names, mut code) = (Names::default(), Vec::new());
     for line in logical_lines(text) {
@@ -38,7 +38,7 @@ fn names(text: &str) -> Names<'_> {
     names
 }
 
-/// Lines, each with those that a `\` at its end adds to it.
+/// Lines. A line that ends in `\` and the line after it are one.
 fn logical_lines(text: &str) -> Vec<&str> {
     let (mut lines, mut start, mut end) = (Vec::new(), 0, 0);
     for line in text.split_inclusive('\n') {
@@ -51,7 +51,8 @@ fn logical_lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// A macro is a name, and so is what stands in it before an attribute: a parameter of the kernel.
+/// A directive declares the name of its macro. It also declares each name before an attribute: a
+/// parameter of the kernel, which the macro gives to others.
 fn in_directive<'a>(tokens: &[Token<'a>], names: &mut Names<'a>) {
     let (known, body) = match tokens {
         [define, name, rest @ ..] if define.text == "define" => {
@@ -67,7 +68,8 @@ fn in_directive<'a>(tokens: &[Token<'a>], names: &mut Names<'a>) {
     names.free.extend(used(body).filter(|word| !known.contains(word)));
 }
 
-/// A declaration at module scope, from its first token to its last but one. What is declared inside is known all over it.
+/// A declaration at module scope, without its last token. A name declared inside is known in all of
+/// it.
 fn in_declaration<'a>(tokens: &[Token<'a>], names: &mut Names<'a>) {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let template = text(0) == "template";
@@ -87,20 +89,22 @@ fn in_declaration<'a>(tokens: &[Token<'a>], names: &mut Names<'a>) {
     names.free.extend(used(tokens).filter(|word| !known.contains(word)));
 }
 
-/// Words but for members, names in another's scope, and attributes.
+/// Words, except members, names in another scope, and attributes.
 fn used<'a>(tokens: &[Token<'a>]) -> impl Iterator<Item = &'a str> {
     let member = |at: usize| at > 0 && matches!(tokens[at - 1].text, "." | "->" | "::" | "[[");
     (0..tokens.len()).filter(move |&at| is_word(tokens[at].text) && !member(at)).map(|at| tokens[at].text)
 }
 
-/// Whether a word is declared where it stands: after a type, and before what follows a name.
+/// Whether a word is declared in this place: a type stands before it, and after it comes what
+/// follows a name.
 fn is_declared(tokens: &[Token<'_>], at: usize) -> bool {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let before = |back: usize| if at >= back { text(at - back) } else { "" };
     let is_type = |word: &str| is_word(word) && !matches!(word, "return" | "else" | "case");
     let follows = match text(at + 1) {
         "=" | ">" | "," => true,
-        // Not the element of an array that is passed by reference. And macros stand side by side in lists of parameters.
+        // `T (&name)[N]` passes an array by reference, and `T` is its type. Macros stand side by
+        // side in lists of parameters.
         "(" => text(at + 2) != "&" && !is_capital(text(at)),
         ";" | ")" | "[" | "{" => !is_capital(text(at)),
         _ => false,

@@ -1,5 +1,5 @@
-//! The lists at the top of every file of shaders: what they say, and what they must say. The tests of both languages share
-//! this; each reads the names of its language by itself.
+//! The lists at the top of every file of shaders, and whether they are true. The tests of both
+//! languages share this; each finds the names of its language by itself.
 
 use std::collections::BTreeSet;
 
@@ -48,13 +48,14 @@ pub(crate) fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Whether a name is a constant's or a macro's. Those that begin with `_` are the language's.
+/// Whether a name is that of a constant or a macro. Names that begin with `_` are the language's.
 pub(crate) fn is_capital(name: &str) -> bool {
     !name.starts_with('_') && name.chars().all(|c| !c.is_lowercase())
 }
 
-/// What is wrong with the lists of files, given what finds the names in one and which files serve others. A name is needed
-/// if it is free in the file and another declares it. A free name in capitals that no file declares is a constant.
+/// Compares the lists of files with their names. `names` finds the names of a file, and `serves`
+/// says whether other files can use them. A name is needed if it is free in the file and another
+/// file declares it. A free name in capitals that no file declares is a constant of the planner.
 pub(crate) fn complaints(
     files: &[(&str, &str)],
     names: fn(&str) -> Names<'_>,
@@ -62,7 +63,9 @@ pub(crate) fn complaints(
 ) -> Vec<String> {
     let all: Vec<_> = files.iter().map(|(path, text)| (*path, *text, names(text))).collect();
     let others = all.iter().filter(|(path, ..)| serves(path)).flat_map(|(.., names)| &names.declared);
-    let declared: BTreeSet<String> = others.flat_map(|name| instances(name)).collect();
+    let mut declared: BTreeSet<String> = others.flat_map(|name| instances(name)).collect();
+    // It stands before all files.
+    declared.insert("Params".to_owned());
     let mut complaints = Vec::new();
     for (path, text, Names { declared: own, free }) in &all {
         let (needs, others): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -87,7 +90,8 @@ pub(crate) fn complaints(
     complaints
 }
 
-/// A name as any operand's instance of its file has it, or an operand's own name as a file for all of them has it.
+/// All spellings of a name: a file for every operand says `x_`, and its instances say `a_`, `b_`
+/// and so on.
 fn instances(name: &str) -> Vec<String> {
     let operands = ["x", "a", "b", "c", "bias", "residual"];
     let lower = operands.map(|operand| format!("{operand}_"));
@@ -100,8 +104,8 @@ fn instances(name: &str) -> Vec<String> {
     vec![name.to_owned()]
 }
 
-/// The names of a list in the comment at the top of a file, over lines that begin with eight blanks too. `nothing` stands
-/// for none.
+/// The names of one list in the comment at the top of a file. A list goes on over lines that are
+/// indented by eight blanks; `nothing` stands for no names.
 fn listed<'a>(text: &'a str, list: &str) -> Option<BTreeSet<&'a str>> {
     let mut head = text.lines().take_while(|line| line.starts_with("//"));
     let first = head.find_map(|line| line.strip_prefix("// ")?.strip_prefix(list)?.strip_prefix(": "))?;

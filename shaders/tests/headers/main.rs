@@ -1,4 +1,5 @@
-//! Every WGSL file lists at its top the names that it needs from others, and those that it provides: neither more nor less.
+//! Every WGSL file lists at its top the names it needs from other files and the names it provides.
+//! The lists are exact.
 
 #[allow(dead_code, reason = "only MSL has pointers, which blanks tell from products")]
 mod lists;
@@ -6,7 +7,8 @@ mod lists;
 use lists::{Names, complaints, is_word, tokens};
 use tilewise_shaders::FILES;
 
-/// Words that mean something only where they stand: address spaces of pointers, and what a cooperative matrix is for.
+/// Words with a meaning only in their place: the address space of a pointer, and the role of a
+/// cooperative matrix.
 const CONTEXTUAL: [&str; 4] = ["function", "A", "B", "C"];
 
 #[test]
@@ -15,12 +17,14 @@ fn lists_are_true() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// The names of a file: what functions declare is known in the block around it, from the end of its statement on.
+/// The names of a file. A name that a block declares is known from the end of its statement to the
+/// end of the block.
 fn names(text: &str) -> Names<'_> {
     let tokens = tokens(text);
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let mut names = Names::default();
-    // What is known in the blocks that are open, how much of it was known where each began, and what the statement declares.
+    // Names known in the open blocks, how many were known where each block began, and names that
+    // the current statement declares.
     let (mut known, mut blocks, mut declared) = (Vec::new(), Vec::new(), Vec::new());
     let mut at = 0;
     while at < tokens.len() {

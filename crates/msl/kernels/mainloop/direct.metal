@@ -22,7 +22,8 @@ template <uint Width>
 struct Lies<Dense<Staged, Width>> {
     static constexpr constant bool READY = true;
 };
-constexpr constant bool READY = Lies<A_Format>::READY && Lies<B_Format>::READY && A_NEIGHBOURS && B_NEIGHBOURS;
+constexpr constant bool READY =
+    Lies<A_Format>::READY && Lies<B_Format>::READY && A_NEIGHBOURS && B_NEIGHBOURS;
 
 // The matrix at (x, k), all of which lies ready. Lines along K are its rows if `Rows` says so.
 template <bool Rows, typename Side, uint Width>

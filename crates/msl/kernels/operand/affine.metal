@@ -15,10 +15,11 @@ struct X_Format {
     // Codes become numbers of this type: in 16 bits they would be rounded once more.
     using Element = float;
     static constexpr constant uint WIDTH = 8;
-    // Codes in a word and in half of one, and words of eight codes.
+    // Codes in a word and in half of one; words and halves of eight codes.
     static constexpr constant uint CODES = 32 / X_BITS;
     static constexpr constant uint HALF = CODES / 2;
     static constexpr constant uint WORDS = 8 / CODES;
+    static constexpr constant uint HALVES = 8 / HALF;
     static constexpr constant uint MASK = (1 << X_BITS) - 1;
 
     device const uint *codes;
@@ -43,7 +44,7 @@ struct X_Format {
 
     Eight eight(uint i) const {
         Eight eight = {};
-        const Raw raw = this->raw(i, 1, 8);
+        const Raw raw = this->raw(i);
 #pragma unroll
         for (uint j = 0; j < 8; j += 1) {
             const uint code = (raw.codes[j / CODES] >> (j % CODES * X_BITS)) & MASK;
@@ -60,6 +61,10 @@ struct X_Format {
     };
 
     Raw raw(uint i, uint, uint) const {
+        return raw(i);
+    }
+
+    Raw raw(uint i) const {
         Raw raw = {};
 #pragma unroll
         for (uint j = 0; j < WORDS; j += 1) {
@@ -86,9 +91,10 @@ struct X_Format {
         for (uint j = 0; j < HALF; j += 1) {
             float sum = 0;
 #pragma unroll
-            for (uint half = 0; half < 8; half += HALF) {
-                spread.at[half + j] = x.at[half + j] * place;
-                sum = half == 0 ? x.at[j] : sum + x.at[half + j];
+            for (uint half = 0; half < HALVES; half += 1) {
+                const uint at = half * HALF + j;
+                spread.at[at] = x.at[at] * place;
+                sum += x.at[at];
             }
             spread.sum += sum;
             place /= 1 << X_BITS;
@@ -102,10 +108,10 @@ struct X_Format {
 #pragma unroll
         for (uint j = 0; j < HALF; j += 1) {
 #pragma unroll
-            for (uint half = 0; half < 8; half += HALF) {
-                const uint word = raw.codes[half / CODES];
-                const uint codes = half % CODES == 0 ? word & 0xffff : word >> 16;
-                sum = fma(float(codes & mask), spread.at[half + j], sum);
+            for (uint half = 0; half < HALVES; half += 1) {
+                const uint word = raw.codes[half / 2];
+                const uint codes = half % 2 == 0 ? word & 0xffff : word >> 16;
+                sum = fma(float(codes & mask), spread.at[half * HALF + j], sum);
             }
             mask <<= X_BITS;
         }

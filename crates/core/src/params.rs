@@ -1,0 +1,127 @@
+//! The numbers of a pass, which its kernel receives in a uniform buffer. One table makes the struct
+//! in Rust and the struct in shaders.
+
+use crate::kernel::{Language, Role};
+
+/// Each field has a doc comment, a name, and its type in shaders.
+macro_rules! params {
+    ($($(#[$doc:meta])* $name:ident: $ty:ident,)*) => {
+        /// The numbers of a pass, as its kernel receives them in a uniform buffer. An f32 is stored
+        /// as its bits, so that `Params` is `Eq` and `Hash`.
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
+        pub struct Params {
+            $($(#[$doc])* pub $name: u32,)*
+        }
+
+        /// Name and type of every field, as WGSL has them.
+        const FIELDS: &[(&str, &str)] = &[$((stringify!($name), stringify!($ty))),*];
+    };
+}
+
+params! {
+    /// Rows of A and C.
+    m: u32,
+    /// Columns of B and C.
+    n: u32,
+    /// The summed dimension.
+    k: u32,
+    /// Batch entries, or groups.
+    entries: u32,
+    /// Index of the first element of A.
+    a_offset: u32,
+    /// Elements from one storage line of A to the next.
+    a_ld: u32,
+    /// Elements from one batch entry of A to the next.
+    a_batch: u32,
+    /// Index of the first element of B.
+    b_offset: u32,
+    /// Elements from one storage line of B to the next.
+    b_ld: u32,
+    /// Elements from one batch entry, or group, of B to the next.
+    b_batch: u32,
+    /// Index of the first element of C.
+    c_offset: u32,
+    /// Elements from one row of C to the next.
+    c_ld: u32,
+    /// Elements from one batch entry of C to the next.
+    c_batch: u32,
+    /// Index of the first element of the bias.
+    bias_offset: u32,
+    /// Elements from one element of the bias to the next.
+    bias_ld: u32,
+    /// Elements from the bias of one batch entry, or group, to the next.
+    bias_batch: u32,
+    /// Index of the first element of the residual.
+    residual_offset: u32,
+    /// Elements from one row of the residual to the next.
+    residual_ld: u32,
+    /// Elements from one batch entry of the residual to the next.
+    residual_batch: u32,
+    /// Factor of the product.
+    alpha: f32,
+    /// Factor of the old C.
+    beta: f32,
+    /// Tiles along M (an upper bound when the schedule is ragged).
+    tiles_m: u32,
+    /// Tiles along N.
+    tiles_n: u32,
+    /// Parts into which K is split.
+    splits: u32,
+    /// Elements of K in each part but the last.
+    k_split: u32,
+    /// Workgroups along x; the linear workgroup index is y·grid_x + x.
+    grid_x: u32,
+    /// Storage words of C that a finishing pass by words covers, from `c_offset`'s word on.
+    c_words: u32,
+    /// Parts of K that a finishing pass finds in scratch memory.
+    parts: u32,
+    /// Rows of a grouped product before the first of this pass.
+    first_row: u32,
+    /// Groups of a grouped product before the first of this pass.
+    first_group: u32,
+    /// Unused. It makes the size a multiple of 16 bytes.
+    pad0: u32,
+    /// Unused. It makes the size a multiple of 16 bytes.
+    pad1: u32,
+}
+
+const _: () = assert!(size_of::<Params>().is_multiple_of(16));
+
+impl Params {
+    /// The struct in a shader. No header stands before it, so that MSL does not know `uint` yet.
+    pub fn declaration(language: Language) -> String {
+        let field = |(name, ty): &(&str, &str)| match (language, *ty) {
+            (Language::Wgsl, ty) => format!("    {name}: {ty},\n"),
+            (Language::Msl, "f32") => format!("    float {name};\n"),
+            (Language::Msl, _) => format!("    unsigned int {name};\n"),
+        };
+        let fields: String = FIELDS.iter().map(field).collect();
+        let end = if language == Language::Msl { "};" } else { "}" };
+        format!("struct Params {{\n{fields}{end}\n")
+    }
+
+    /// Says that A or B lies elsewhere.
+    pub(crate) fn relocate(&mut self, role: Role, [offset, ld, batch]: [u32; 3]) {
+        let (its_offset, its_ld, its_batch) = match role {
+            Role::A => (&mut self.a_offset, &mut self.a_ld, &mut self.a_batch),
+            _ => (&mut self.b_offset, &mut self.b_ld, &mut self.b_batch),
+        };
+        (*its_offset, *its_ld, *its_batch) = (offset, ld, batch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structs_in_shaders() {
+        let wgsl = Params::declaration(Language::Wgsl);
+        assert!(wgsl.starts_with("struct Params {\n    m: u32,\n") && wgsl.ends_with("    pad1: u32,\n}\n"), "{wgsl}");
+        assert!(wgsl.contains("    alpha: f32,\n    beta: f32,\n"), "{wgsl}");
+        let msl = Params::declaration(Language::Msl);
+        assert!(msl.starts_with("struct Params {\n    unsigned int m;\n") && msl.ends_with("pad1;\n};\n"), "{msl}");
+        assert!(msl.contains("    float alpha;\n    float beta;\n"), "{msl}");
+    }
+}
