@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 use tilewise_core::Epilogue;
 use tilewise_core::kernel::Role;
 
-/// Products whose bind groups are kept before all are forgotten at once. One with other factors is another.
+/// Products whose bind groups are kept before all are forgotten at once. Other factors make another
+/// product.
 const MAX_GROUPS: usize = 4096;
 
-/// Pairs of factors for which bind groups of one plan and its buffers are kept: the last ones. So factors that change from
-/// call to call leave other products' bind groups alone.
-const MAX_FACTORS: usize = 64;
+/// Pairs of factors for which the bind groups of one plan and its buffers are kept: the last ones. So
+/// factors that change from call to call leave the bind groups of other products alone.
+const MAX_FACTORS: usize = 16;
 
 /// Who a buffer or a prepared plan is: a number that no other in this process has, nor ever had. A bind group keeps its buffers alive; so that no cached one
 /// outlives what it was made for, those that mention this number go with it.
