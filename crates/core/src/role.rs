@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Role {
-    /// The uniform [`Params`].
+    /// The uniform [`Params`](crate::Params).
     Params = 0,
     /// Elements of A.
     A = 1,
