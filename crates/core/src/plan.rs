@@ -9,8 +9,10 @@ mod builder;
 mod check;
 mod explain;
 mod fetch;
+mod layout;
 mod pack;
 mod peel;
+mod piece;
 mod ranges;
 
 pub use check::check;
@@ -22,8 +24,9 @@ use crate::cost;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, KernelDef, Language, Library, Params, Reject, Role, Variant};
 use crate::problem::Problem;
+use layout::Layout;
 use peel::Peeled;
-use ranges::Piece;
+use piece::{Piece, Step};
 
 /// One file of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -240,7 +243,16 @@ pub(crate) struct Candidate {
     /// The padding that was asked for.
     pub(crate) pad: Option<u32>,
     pub(crate) splits: u64,
-    pub(crate) verdict: Result<f64, Reject>,
+    pub(crate) verdict: Result<Laid, Reject>,
+}
+
+/// How a candidate computes a piece.
+#[derive(Clone)]
+pub(crate) struct Laid {
+    /// Estimated seconds.
+    cost: f64,
+    /// One for each of [`Piece::kinds`].
+    layouts: Vec<Layout>,
 }
 
 impl Candidate {
@@ -269,16 +281,16 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
     plan.cuts = cuts;
     for piece in &pieces {
         let candidates = candidates(piece, caps, library, forced);
-        let Some((candidate, cost)) = best(&candidates) else {
+        let Some((candidate, laid)) = best(&candidates) else {
             return Err(Error::NoKernel(explain::rejections(&candidates)));
         };
         let peeled = match forced {
-            None if piece.steps() == 1 => peel::peel(&piece.problem, caps, library, &candidate.variant, cost),
+            None if piece.steps() == 1 => peel::peel(&piece.problem, caps, library, &candidate.variant, laid.cost),
             _ => None,
         };
-        let parts = peeled.unwrap_or_else(|| vec![Peeled { piece: *piece, candidate, cost }]);
-        for (index, Peeled { piece, candidate, cost }) in parts.into_iter().enumerate() {
-            let built = build::build(&piece, problem.grouping, caps, candidate.choice(cost), &candidate)?;
+        let whole = || vec![Peeled { piece: *piece, candidate: candidate.clone(), laid: laid.clone() }];
+        for (index, Peeled { piece, candidate, laid }) in peeled.unwrap_or_else(whole).into_iter().enumerate() {
+            let built = build::build(&piece, problem.grouping, caps, &candidate, &laid)?;
             let choice = built.choice;
             plan.passes.extend(built.passes);
             plan.scratch_bytes = plan.scratch_bytes.max(built.scratch_bytes);
@@ -300,7 +312,7 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
 pub fn choices(problem: &Problem, caps: &Caps, library: &Library) -> Result<Vec<Choice>> {
     let (pieces, _) = ranges::cut(&check(problem)?, caps, library, None)?;
     let all = candidates(&pieces[0], caps, library, None);
-    let mut accepted: Vec<_> = all.iter().filter_map(|c| Some(c.choice(*c.verdict.as_ref().ok()?))).collect();
+    let mut accepted: Vec<_> = all.iter().filter_map(|c| Some(c.choice(c.verdict.as_ref().ok()?.cost))).collect();
     accepted.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     Ok(accepted)
 }
@@ -316,23 +328,21 @@ pub fn admits(problem: &Problem, caps: &Caps, library: &Library, named: &Forced)
 }
 
 /// The cheapest of the accepted candidates.
-fn best(candidates: &[Candidate]) -> Option<(Candidate, f64)> {
-    let accepted = candidates.iter().filter_map(|candidate| {
-        let cost = *candidate.verdict.as_ref().ok()?;
-        Some((candidate, cost))
-    });
-    accepted.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(candidate, cost)| (candidate.clone(), cost))
+fn best(candidates: &[Candidate]) -> Option<(&Candidate, &Laid)> {
+    let accepted = candidates.iter().filter_map(|candidate| Some((candidate, candidate.verdict.as_ref().ok()?)));
+    accepted.min_by(|(_, a), (_, b)| a.cost.total_cmp(&b.cost))
 }
 
 /// Every candidate with its cost or the reason against it.
 fn candidates(piece: &Piece, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Vec<Candidate> {
     let mut all = Vec::new();
+    let steps = piece.kinds(caps);
     let pad = forced.and_then(|forced| forced.pad);
     for (kernel, variant) in variants(library, forced) {
         let padded = pad.map_or(Ok(*variant), |pad| variant.padded(pad));
         for splits in split_counts(piece, caps, kernel, variant, forced) {
             let verdict =
-                padded.clone().and_then(|variant| verdict(piece, caps, kernel, &variant, splits, forced.is_some()));
+                padded.clone().and_then(|variant| lay(piece, &steps, caps, kernel, &variant, splits, forced.is_some()));
             let variant = *padded.as_ref().unwrap_or(variant);
             all.push(Candidate { kernel, variant, pad, splits, verdict });
         }
@@ -388,14 +398,16 @@ fn split_counts(
     counts
 }
 
-fn verdict(
+/// Lays a candidate out, and says what it costs, or why it does not serve.
+fn lay(
     piece: &Piece,
+    steps: &[Step],
     caps: &Caps,
     kernel: &KernelDef,
     variant: &Variant,
     splits: u64,
     forced: bool,
-) -> Result<f64, Reject> {
+) -> Result<Laid, Reject> {
     let problem = &piece.step(0);
     let limit = |what: &str, needed: u64, allowed: u64| {
         if needed <= allowed { Ok(()) } else { Err(Reject(format!("{what}: {needed} needed, {allowed} allowed"))) }
@@ -413,15 +425,15 @@ fn verdict(
         return Err(Reject(format!("K cannot be split ({splits} parts) under this kernel and grouping")));
     }
     // Ranges of K after the first may have to be packed where that one need not.
-    let ranges = piece.kinds().map(|step| build::layout(piece, step, caps, kernel.kit, variant, splits));
-    let layouts = ranges.collect::<Result<Vec<_>, _>>()?;
+    let layouts = steps.iter().map(|step| Layout::new(piece, step, caps, kernel.kit, variant, splits));
+    let layouts = layouts.collect::<Result<Vec<_>, _>>()?;
     let layout = &layouts[0];
     limit("workgroups", layout.workgroups, u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()))?;
     limit("storage buffers", layout.storage_buffers, caps.max_storage_buffers.into())?;
     limit("bytes of scratch", layout.scratch_bytes, ranges::binding_limit(caps).0)?;
     limit("elements of scratch", layout.scratch_bytes / 4, u32::MAX.into())?;
     for layout in &layouts {
-        if let Some((_, needed, allowed)) = ranges::unbound(layout, caps) {
+        if let Some((_, needed, allowed)) = ranges::unbound(&layout.fetches, caps) {
             limit("bytes of packed operands", needed, allowed)?;
         }
     }
@@ -436,10 +448,10 @@ fn verdict(
         0.0
     };
     // Packed operands are read, written and read again.
-    let packed = layouts.iter().flat_map(|layout| layout.packed());
+    let packed = layouts.iter().flat_map(|layout| layout.fetches.packed());
     let pack = packed.map(|(_, bytes)| 2.0 * bytes as f64 / rates.bandwidth + rates.dispatch).sum::<f64>();
     let step = cost::seconds(problem, caps, variant, splits) + pack / layouts.len() as f64;
-    Ok(piece.steps() as f64 * step + finish)
+    Ok(Laid { cost: piece.steps() as f64 * step + finish, layouts })
 }
 
 #[cfg(test)]

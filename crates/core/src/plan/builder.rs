@@ -1,7 +1,8 @@
 //! A pass, part by part and binding by binding.
 
-use super::build::{Layout, Window};
+use super::layout::Layout;
 use super::pack::{Packing, Side};
+use super::piece::Window;
 use super::{Binding, Part, Pass, check};
 use crate::caps::Caps;
 use crate::kernel::{Constant, Language, Load, OperandDef, Params, Role, Unit};

@@ -1,6 +1,7 @@
 //! Why this kernel and not another, as text.
 
-use super::ranges::{self, Piece};
+use super::piece::Piece;
+use super::ranges;
 use super::{Candidate, Cut, Forced, Plan, candidates, plan};
 use crate::caps::Caps;
 use crate::error::Result;
@@ -57,7 +58,7 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
         let _ = writeln!(out, "scratch {} bytes", plan.scratch_bytes);
     }
     let all = candidates(&pieces[0], caps, library, forced);
-    let mut accepted: Vec<_> = all.iter().filter_map(|c| c.verdict.as_ref().ok().map(|cost| (c, *cost))).collect();
+    let mut accepted: Vec<_> = all.iter().filter_map(|c| c.verdict.as_ref().ok().map(|laid| (c, laid.cost))).collect();
     accepted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let _ = writeln!(out, "candidates{first}, by estimate");
     for (candidate, cost) in accepted {

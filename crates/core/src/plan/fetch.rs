@@ -3,13 +3,55 @@
 use super::pack::{Packing, Side};
 use crate::caps::Caps;
 use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Variant};
-use crate::problem::Operand;
+use crate::problem::{Operand, Problem};
+use crate::role::Role;
 
 /// How a mainloop fetches an operand, packed or from where it lies.
 #[derive(Clone, Copy)]
 pub(super) struct Fetch {
     pub(super) loader: &'static OperandDef,
     pub(super) packing: Option<Packing>,
+}
+
+/// How A and B are fetched.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Fetches {
+    /// None with K = 0: there is no element to bind.
+    pub(super) a: Option<Fetch>,
+    pub(super) b: Option<Fetch>,
+}
+
+impl Fetches {
+    pub(super) fn new(kit: &'static Kit, caps: &Caps, variant: &Variant, problem: &Problem) -> Result<Self, Reject> {
+        if problem.k == 0 {
+            return Ok(Fetches::default());
+        }
+        // Where the storage of an operand runs along the tile, vectors must not straddle the tile's start either.
+        let row_step = if problem.grouping.has_aligned_rows() { variant.bm.into() } else { 1 };
+        let a_step = if problem.a.transposed { row_step } else { 0 };
+        let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
+        let [a_side, b_side] = Side::both(problem);
+        let a = fetch(kit, caps, variant, &a_side, a_step, 0)?;
+        let b = fetch(kit, caps, variant, &b_side, b_step, a.packed_end())?;
+        Ok(Fetches { a: Some(a), b: Some(b) })
+    }
+
+    /// Which operands are packed, and the bytes that each then takes.
+    pub(super) fn packed(&self) -> impl Iterator<Item = (Role, u64)> {
+        let sides = [(Role::A, self.a), (Role::B, self.b)].into_iter();
+        sides.filter_map(|(role, fetch)| Some((role, fetch?.packing?.bytes)))
+    }
+
+    /// Bytes of the memory for both.
+    pub(super) fn packed_bytes(&self) -> u64 {
+        [self.a, self.b].into_iter().flatten().map(|fetch| fetch.packed_end()).max().unwrap_or(0)
+    }
+}
+
+impl Fetch {
+    fn packed_end(&self) -> u64 {
+        self.packing.map_or(0, |packing| packing.end())
+    }
 }
 
 /// Whether vectors of so many elements fit the operand and the steps in which tiles start along its storage.
@@ -21,7 +63,7 @@ fn aligned(side: &Side, step: u64, vector: u64) -> bool {
 
 /// Through the first loader that reads the format and provides what the variant wants. `step` is
 /// that of tiles along the storage; a packed operand lies behind the `start` bytes of others.
-pub(super) fn fetch(
+fn fetch(
     kit: &'static Kit,
     caps: &Caps,
     variant: &Variant,

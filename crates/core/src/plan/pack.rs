@@ -4,8 +4,8 @@
 //! single elements, several times slower; to read and write the operand once costs a few hundredths of the product's time.
 
 use super::Pass;
-use super::build::Layout;
 use super::builder::Builder;
+use super::layout::Layout;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{OperandDef, Params, Reject, Role};

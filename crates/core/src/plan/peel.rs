@@ -3,8 +3,8 @@
 //! One row too many costs a whole row of tiles, and on a full device often a whole wave: 4097³ ran at 74% of the rate of 4096³. The edges are
 //! products with few rows or columns, which other kernels do in the time it takes to read an operand once.
 
-use super::ranges::Piece;
-use super::{Candidate, best, candidates};
+use super::piece::Piece;
+use super::{Candidate, Laid, best, candidates};
 use crate::caps::Caps;
 use crate::kernel::{Library, Variant};
 use crate::problem::Problem;
@@ -16,7 +16,7 @@ const MAX_EDGE: u64 = 8;
 pub(super) struct Peeled {
     pub(super) piece: Piece,
     pub(super) candidate: Candidate,
-    pub(super) cost: f64,
+    pub(super) laid: Laid,
 }
 
 /// The tiles and edges of a product whose best single kernel is `variant`, when together they are cheaper than `cost`.
@@ -40,7 +40,7 @@ pub(super) fn peel(
     ways.retain(|way| *way != (problem.m, problem.n));
     ways.dedup();
     let peeled = ways.into_iter().filter_map(|(m, n)| parts(problem, caps, library, m, n));
-    let total = |parts: &[Peeled]| parts.iter().map(|part| part.cost).sum::<f64>();
+    let total = |parts: &[Peeled]| parts.iter().map(|part| part.laid.cost).sum::<f64>();
     peeled.min_by(|a, b| total(a).total_cmp(&total(b))).filter(|parts| total(parts) < cost)
 }
 
@@ -52,8 +52,9 @@ fn parts(problem: &Problem, caps: &Caps, library: &Library, m: u64, n: u64) -> O
             continue;
         }
         let piece = Piece::whole(&problem.part(rows, cols));
-        let (candidate, cost) = best(&candidates(&piece, caps, library, None))?;
-        parts.push(Peeled { piece, candidate, cost });
+        let all = candidates(&piece, caps, library, None);
+        let (candidate, laid) = best(&all)?;
+        parts.push(Peeled { piece, candidate: candidate.clone(), laid: laid.clone() });
     }
     Some(parts)
 }

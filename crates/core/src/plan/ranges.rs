@@ -4,14 +4,16 @@
 //! rows for a row-major A, but K for a transposed one. Pieces along entries, rows and columns are products of their own. Ranges of K are passes
 //! that add to partial sums, which a split K leaves too, so that the epilogue and the rounding to C's type happen once.
 
-use super::build::{self, Layout, Window};
 use super::check::{span, title};
+use super::fetch::Fetches;
+use super::layout::tile_store;
+use super::piece::{Piece, Step, Window, part_of_k, parts_of_k, scratch_bytes, window};
 use super::{Forced, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Library, Role, Variant};
+use crate::kernel::{Library, Variant};
 use crate::problem::{Dimension, Grouping, Problem};
-use std::ops::Range;
+use crate::role::Role;
 
 /// Passes beyond which a plan is of no use to anybody.
 const MAX_PASSES: u64 = 1 << 16;
@@ -29,51 +31,6 @@ pub struct Cut {
     pub operand: &'static str,
     /// Bytes that it spanned before.
     pub bytes: u64,
-}
-
-/// A product that one kernel computes: the whole, or a range of its entries, rows and columns.
-#[derive(Clone, Copy)]
-pub(super) struct Piece {
-    /// The product, with all of K.
-    pub(super) problem: Problem,
-    /// Elements of K that one pass adds up.
-    pub(super) k_step: u64,
-    /// Rows and groups of the whole before the first of a grouped product's piece.
-    pub(super) first_row: u64,
-    pub(super) first_group: u64,
-}
-
-impl Piece {
-    pub(super) fn whole(problem: &Problem) -> Self {
-        Piece { problem: *problem, k_step: problem.k, first_row: 0, first_group: 0 }
-    }
-
-    /// Passes over K.
-    pub(super) fn steps(&self) -> u64 {
-        self.problem.k.div_ceil(self.k_step.max(1)).max(1)
-    }
-
-    /// Passes over K that stand for all: the first eight, after which operands are aligned as before, and the last, which may be shorter.
-    pub(super) fn kinds(&self) -> impl Iterator<Item = u64> {
-        let steps = self.steps();
-        (0..steps.min(8)).chain((steps > 8).then(|| steps - 1))
-    }
-
-    /// What a pass over K multiplies.
-    pub(super) fn step(&self, index: u64) -> Problem {
-        let start = index * self.k_step;
-        self.problem.range(Dimension::K, start..(start + self.k_step).min(self.problem.k))
-    }
-
-    fn range(&self, dimension: Dimension, range: Range<u64>) -> Self {
-        let mut piece = Piece { problem: self.problem.range(dimension, range.clone()), ..*self };
-        match dimension {
-            Dimension::Entries => piece.first_group += range.start,
-            Dimension::M => piece.first_row += range.start,
-            Dimension::N | Dimension::K => {}
-        }
-        piece
-    }
 }
 
 /// The pieces of a product, one where it fits the device as it is, and why there are more.
@@ -147,9 +104,9 @@ impl Cutter<'_> {
             let problem = step;
             for (role, operand, strides) in step.operands() {
                 let end = span(&problem, operand, &strides).unwrap_or(u64::MAX);
-                let Window { elements, .. } = build::window(operand, end, self.caps);
-                let planes =
-                    operand.format.planes().iter().map(|plane| plane.bytes_of(operand.format.block(), elements));
+                let Window { elements, .. } = window(operand, end, self.caps);
+                let block = operand.format.block();
+                let planes = operand.format.planes().iter().map(|plane| plane.bytes_of(block, elements));
                 let bytes = planes.max().unwrap_or(0);
                 if too_large(bytes, elements) {
                     let dimension = longest(&problem, &strides);
@@ -157,11 +114,8 @@ impl Cutter<'_> {
                 }
             }
         }
-        // Every kernel writes the same partial sums, but for how often a forced one splits K.
-        let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
-        let layouts = variants(self.library, self.forced)
-            .filter_map(|(kernel, variant)| build::layout(piece, 0, self.caps, kernel.kit, variant, splits).ok());
-        let bytes = layouts.map(|layout| layout.scratch_bytes).min().unwrap_or(0);
+        let steps = piece.kinds(self.caps);
+        let bytes = self.scratch(piece, &steps[0]);
         let Problem { m, n, batch, .. } = piece.problem;
         // A grouped product has no batch, and its groups share the rows.
         let row = n.next_multiple_of(4);
@@ -169,21 +123,33 @@ impl Cutter<'_> {
         let strides = [(Dimension::Entries, entry), (Dimension::M, row), (Dimension::N, 1)];
         let dimension = longest(&piece.problem, &strides);
         let scratch = Excess { operand: "scratch", bytes, elements: bytes / 4, dimension };
-        if too_large(bytes, bytes / 4) { Some(scratch) } else { self.packing(piece) }
+        if too_large(bytes, bytes / 4) { Some(scratch) } else { self.packing(&steps) }
     }
 
-    /// Matrix units want an operand packed that their loads do not fit. Where all their variants ask for more than a binding holds, the piece is halved, as long as
-    /// it stays large enough that they are worth it.
-    fn packing(&self, piece: &Piece) -> Option<Excess> {
-        let problem = piece.step(0);
+    /// Bytes of scratch memory that a piece needs whichever kernel computes it. Every kernel writes the same partial sums,
+    /// but for how often a forced one splits K.
+    fn scratch(&self, piece: &Piece, first: &Step) -> u64 {
         let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
+        let needed = variants(self.library, self.forced).map(|(kernel, variant)| {
+            let parts = parts_of_k(first.problem.k, part_of_k(piece, splits, variant.bk.into()));
+            let direct =
+                parts == 1 && piece.steps() == 1 && tile_store(kernel.kit, self.caps, &first.problem).is_some();
+            if direct { 0 } else { scratch_bytes(&first.problem, parts) }
+        });
+        needed.min().unwrap_or(0)
+    }
+
+    /// Matrix units want an operand packed that their loads do not fit. Where all their variants ask for more than a binding
+    /// holds, the piece is halved, as long as it stays large enough that they are worth it.
+    fn packing(&self, steps: &[Step]) -> Option<Excess> {
+        let problem = steps[0].problem;
         let mut first = None;
         let serves = |variant: &Variant| variant.unit().is_some_and(|unit| unit.serves(&problem, self.caps).is_ok());
         for (kernel, variant) in variants(self.library, self.forced).filter(|(_, variant)| serves(variant)) {
-            let layouts = piece.kinds().map(|step| build::layout(piece, step, self.caps, kernel.kit, variant, splits));
-            let Ok(layouts) = layouts.collect::<Result<Vec<_>, _>>() else { continue };
+            let fetches = steps.iter().map(|step| Fetches::new(kernel.kit, self.caps, variant, &step.problem));
+            let Ok(fetches) = fetches.collect::<Result<Vec<_>, _>>() else { continue };
             // A variant that needs nothing of the kind serves as it is.
-            first = first.or(Some(layouts.iter().find_map(|layout| unbound(layout, self.caps))?));
+            first = first.or(Some(fetches.iter().find_map(|fetches| unbound(fetches, self.caps))?));
         }
         let (role, bytes, _) = first?;
         let Problem { m, n, k, .. } = problem;
@@ -209,11 +175,11 @@ impl Cutter<'_> {
 
 /// The operand whose packing asks for more than a binding holds, or, the larger of two, for more than the buffer holds that is for both; what is asked for, and
 /// what there is.
-pub(super) fn unbound(layout: &Layout, caps: &Caps) -> Option<(Role, u64, u64)> {
+pub(super) fn unbound(fetches: &Fetches, caps: &Caps) -> Option<(Role, u64, u64)> {
     let limit = binding_limit(caps).0;
-    let alone = layout.packed().find(|&(_, bytes)| bytes > limit).map(|(role, bytes)| (role, bytes, limit));
-    let (total, most) = (layout.packed_bytes, caps.max_buffer_bytes);
-    let larger = || layout.packed().max_by_key(|&(_, bytes)| bytes).filter(|_| total > most);
+    let alone = fetches.packed().find(|&(_, bytes)| bytes > limit).map(|(role, bytes)| (role, bytes, limit));
+    let (total, most) = (fetches.packed_bytes(), caps.max_buffer_bytes);
+    let larger = || fetches.packed().max_by_key(|&(_, bytes)| bytes).filter(|_| total > most);
     alone.or_else(|| larger().map(|(role, _)| (role, total, most)))
 }
 

@@ -1,0 +1,113 @@
+//! What a candidate needs for one pass over K: loaders, store, tiles, memory. Laid out once; the verdict on the
+//! candidate and its passes are made of it.
+
+use super::check;
+use super::fetch::{Fetches, scalar_loader};
+use super::piece::{Piece, Step, Window, part_of_k, parts_of_k, scratch_bytes};
+use crate::caps::Caps;
+use crate::kernel::{Kit, OperandDef, Reject, ScheduleDef, StoreDef, Variant};
+use crate::problem::{Operand, Problem};
+use crate::role::Role;
+
+/// What a candidate needs for one pass over K.
+#[derive(Clone, Copy)]
+pub(super) struct Layout {
+    /// The pass's product, with offsets from where its bindings start.
+    pub(super) problem: Problem,
+    pub(super) kit: &'static Kit,
+    pub(super) windows: [Window; Role::COUNT],
+    pub(super) workgroups: u64,
+    pub(super) storage_buffers: u64,
+    pub(super) scratch_bytes: u64,
+    pub(super) two_passes: bool,
+    /// Whether C can be stored four columns of a row at a time.
+    pub(super) by_tiles: bool,
+    pub(super) tiles_m: u64,
+    pub(super) tiles_n: u64,
+    /// Parts into which this range of K is split, and the elements of K in each but the last.
+    pub(super) splits: u64,
+    pub(super) k_split: u64,
+    /// Which range of K it is.
+    pub(super) step: u64,
+    /// Parts in scratch memory. The first range of K leaves them; later ranges add to them.
+    pub(super) parts: u64,
+    pub(super) schedule: &'static ScheduleDef,
+    pub(super) fetches: Fetches,
+    pub(super) bias: Option<&'static OperandDef>,
+    pub(super) residual: Option<&'static OperandDef>,
+    pub(super) store: &'static StoreDef,
+}
+
+impl Layout {
+    pub(super) fn new(
+        piece: &Piece,
+        step: &Step,
+        caps: &Caps,
+        kit: &'static Kit,
+        variant: &Variant,
+        splits: u64,
+    ) -> Result<Self, Reject> {
+        let Step { index, ref problem, windows } = *step;
+        let grouping = problem.grouping;
+        let schedule = kit.schedules.iter().find(|schedule| (schedule.serves)(grouping));
+        let schedule = schedule.ok_or_else(|| Reject(format!("no schedule for {grouping:?}")))?;
+        let tiles_m = grouping.tiles_m(problem.m, variant.bm.into());
+        let tiles_n = problem.n.div_ceil(variant.bn.into());
+        let k_split = part_of_k(piece, splits, variant.bk.into());
+        let splits = parts_of_k(problem.k, k_split);
+        let parts = parts_of_k(piece.step(0).k, k_split);
+
+        let fetches = Fetches::new(kit, caps, variant, problem)?;
+        let epilogue = &problem.epilogue;
+        let bias = epilogue.bias.map(|bias| scalar_loader(kit, caps, &bias.operand)).transpose()?;
+        let residual = epilogue.residual.map(|residual| scalar_loader(kit, caps, &residual)).transpose()?;
+
+        let dtype = check::dense_type(&problem.c);
+        let direct = tile_store(kit, caps, problem);
+        let by_tiles = direct.is_some();
+        let two_passes = parts > 1 || piece.steps() > 1 || !by_tiles;
+        let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
+        let store = direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
+
+        let planes = |present: bool, operand: &Operand| if present { operand.format.planes().len() as u64 } else { 0 };
+        let operands = planes(fetches.a.is_some(), &problem.a) + planes(fetches.b.is_some(), &problem.b);
+        let ends = u64::from(bias.is_some()) + u64::from(residual.is_some()) + 1;
+        let schedules = grouping.operands().count() as u64;
+        let storage_buffers = if two_passes { (operands + 1).max(ends + 1) } else { operands + ends } + schedules;
+        let workgroups = tiles_m.saturating_mul(tiles_n).saturating_mul(problem.batch).saturating_mul(splits);
+        Ok(Layout {
+            problem: *problem,
+            kit,
+            windows,
+            workgroups,
+            storage_buffers,
+            scratch_bytes: if two_passes { scratch_bytes(problem, parts) } else { 0 },
+            two_passes,
+            by_tiles,
+            tiles_m,
+            tiles_n,
+            splits,
+            k_split,
+            step: index,
+            parts,
+            schedule,
+            fetches,
+            bias,
+            residual,
+            store,
+        })
+    }
+}
+
+/// The store through which mainloops store C by tiles, if there is one for it.
+pub(super) fn tile_store(kit: &'static Kit, caps: &Caps, problem: &Problem) -> Option<&'static StoreDef> {
+    let dtype = check::dense_type(&problem.c);
+    kit.stores.iter().find(|store| (store.accepts)(dtype, caps) && stores_tiles(store, problem))
+}
+
+/// Whether four neighbouring columns of any row may be stored by one invocation without touching a word of another's.
+fn stores_tiles(store: &StoreDef, problem: &Problem) -> bool {
+    let c = &problem.c;
+    [c.offset, c.ld, c.batch_stride].iter().all(|number| number.is_multiple_of(store.vector))
+        && (!store.whole || problem.n.is_multiple_of(store.vector))
+}
