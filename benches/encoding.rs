@@ -32,7 +32,7 @@ fn encoding(context: &Context, count: u64, mut encode: impl FnMut(&mut CommandEn
         encode(&mut encoder, PRODUCTS.min(count - first));
         time += start.elapsed();
         drop(encoder);
-        // wgpu fills new uniform buffers in the next submission, and holds what it fills them from until then.
+        // The next submission fills new uniform buffers. Until then wgpu holds their contents.
         context.queue().expect("a GPU").submit([]);
         context.wait().expect("the device");
     }

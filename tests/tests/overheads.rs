@@ -363,7 +363,7 @@ fn many_problems() {
 /// Alpha and beta that change from call to call: one plan serves all, and each product has its own.
 #[test]
 fn factors_share_a_plan() {
-    // An output of 256 bytes begins where every device can bind it, so that all are the same problem.
+    // An output of 256 bytes begins where every device can bind it: all are the same problem.
     const N: usize = 64;
     const K: usize = 1152;
     for adapter in adapters() {

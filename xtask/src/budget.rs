@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::process::{Result, capture, cargo, run};
 
-/// Features of the library, and how many crates they may bring: the library itself and build dependencies included.
+/// Features of the library, and how many crates they may bring, with the library itself and build
+/// dependencies.
 struct Budget {
     what: &'static str,
     features: &'static [&'static str],
@@ -18,7 +19,8 @@ const PRODUCTS: Budget = Budget {
     most: 65,
 };
 
-/// The command: prints the counts, fails over a budget, and compiles the library without custom kernels.
+/// The command: prints the counts, fails over a budget, and compiles the library without custom
+/// kernels.
 pub(crate) fn main() -> Result {
     for budget in [DEFAULT, PRODUCTS] {
         budget.keep()?;

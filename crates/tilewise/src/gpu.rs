@@ -19,7 +19,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tilewise_core::{Caps, Error, Result};
 
-/// Uniform buffers of custom kernels kept before all are forgotten at once: 4,096 · 256 bytes is a megabyte.
+/// Uniform buffers of custom kernels kept before all are forgotten at once: 4,096 · 256 bytes is a
+/// megabyte.
 #[cfg(feature = "custom-kernels")]
 const MAX_UNIFORMS: usize = 4096;
 

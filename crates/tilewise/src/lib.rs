@@ -18,8 +18,8 @@
 //!
 //! - `vulkan`, `metal`, `dx12`, `gles`, `webgpu`: wgpu's backends.
 //! - `msl`: kernels in MSL for Apple's GPUs.
-//! - `custom-kernels`: [`Kernel`], [`Call`] and the sanitizer. Without it the library has products alone, and
-//!   needs fewer crates.
+//! - `custom-kernels`: [`Kernel`], [`Call`] and the sanitizer. Without it the library has products
+//!   alone, and needs fewer crates.
 //!
 //! Not a default:
 //!

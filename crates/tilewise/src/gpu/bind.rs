@@ -11,8 +11,8 @@ use tilewise_core::kernel::Role;
 /// product.
 const MAX_GROUPS: usize = 4096;
 
-/// Pairs of factors for which the bind groups of one plan and its buffers are kept: the last ones. So
-/// factors that change from call to call leave the bind groups of other products alone.
+/// Pairs of factors for which the bind groups of one plan and its buffers are kept: the last ones.
+/// So factors that change from call to call leave the bind groups of other products alone.
 const MAX_FACTORS: usize = 16;
 
 /// Who a buffer or a prepared plan is: a number that no other in this process has, nor ever had. A bind group keeps its buffers alive; so that no cached one

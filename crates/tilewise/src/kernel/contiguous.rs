@@ -5,7 +5,8 @@ use super::definition::Kernel;
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
-/// A kernel that copies views row-major, and its call for this one, which is not empty. The copy comes as words.
+/// A kernel that copies views row-major, and its call for this view, which is not empty. The copy
+/// comes as words.
 pub(super) fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
     let context = tensor.context();
     let (source, first) = tensor.words()?;

@@ -93,7 +93,8 @@ fn compile(kernel: &Kernel, call: &Call, prepared: &Prepared, gpu: &Gpu) -> Resu
     // Browsers ask for what naga takes for granted.
     let browser = gpu.device.adapter_info().backend == wgpu::Backend::BrowserWebGpu;
     let enable = if browser && generated.subgroups { "enable subgroups;\n" } else { "" };
-    // On a deep stack, because wgpu parses the text, and naga calls itself once per term of an expression.
+    // On a deep stack, because wgpu parses the text, and naga calls itself once per term of an
+    // expression.
     // Error scopes belong to a thread, so that they go along.
     let compile = || gpu.pipelines.compile_custom(&gpu.device, &kernel.name, enable, &generated.text, &entries);
     deep(compile).map_err(no_thread)?.map_err(|error| match error {
