@@ -27,6 +27,7 @@ files![
     "operand/lines.wgsl",
     "operand/mxfp4.wgsl",
     "operand/pair.wgsl",
+    "operand/q4_0.wgsl",
     "operand/q8_0.wgsl",
     "operand/single.wgsl",
     "operand/widen.wgsl",

@@ -133,6 +133,14 @@ const OPERANDS: &[OperandDef] = &[
         ..OperandDef::DEFAULT
     },
     OperandDef {
+        file: "operand/q4_0.wgsl",
+        accepts: |format, _| format.is_of("q4_0"),
+        vector: 8,
+        loads: &[Load::Fours],
+        element_bytes: 4,
+        ..OperandDef::DEFAULT
+    },
+    OperandDef {
         file: "operand/q8_0.wgsl",
         accepts: |format, _| format.is_of("q8_0"),
         vector: 8,

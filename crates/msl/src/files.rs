@@ -22,6 +22,7 @@ files![
     "operand/f32.metal",
     "operand/lines.metal",
     "operand/mxfp4.metal",
+    "operand/q4_0.metal",
     "operand/q8_0.metal",
     "mainloop/direct.metal",
     "mainloop/finish.metal",

@@ -95,6 +95,13 @@ const OPERANDS: &[OperandDef] = &[
         ..OperandDef::DEFAULT
     },
     OperandDef {
+        file: "operand/q4_0.metal",
+        accepts: |format, _| format.is_of("q4_0"),
+        vector: 8,
+        loads: &[Load::Elements, Load::Eights],
+        ..OperandDef::DEFAULT
+    },
+    OperandDef {
         file: "operand/q8_0.metal",
         accepts: |format, _| format.is_of("q8_0"),
         vector: 8,

@@ -6,6 +6,7 @@ mod bits;
 mod format;
 mod matrix;
 pub mod mxfp4;
+pub mod q4_0;
 pub mod q8_0;
 #[cfg(test)]
 mod tests;
@@ -23,5 +24,6 @@ pub static FORMATS: &[&FormatDef] = &[
     &affine::AFFINE8_G32_F16,
     &affine::AFFINE8_G32_BF16,
     &mxfp4::MXFP4,
+    &q4_0::Q4_0,
     &q8_0::Q8_0,
 ];

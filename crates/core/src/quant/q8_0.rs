@@ -62,7 +62,7 @@ impl Codec for Q80 {
     /// Half a step, and the rounding of the scale, which is absolute where it is subnormal.
     fn step(&self, block: &[&[u8]]) -> f64 {
         let (scale, _) = parts(block[0]);
-        f64::from(scale) * (0.501 + 127.0 / 2048.0) + 127.0 / f64::from(1 << 25)
+        f64::from(scale.abs()) * (0.501 + 127.0 / 2048.0) + 127.0 / f64::from(1 << 25)
     }
 
     fn integers(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {

@@ -91,8 +91,8 @@ struct X_Format {
         for (uint j = 0; j < HALF; j += 1) {
             float sum = 0;
 #pragma unroll
-            for (uint half = 0; half < HALVES; half += 1) {
-                const uint at = half * HALF + j;
+            for (uint h = 0; h < HALVES; h += 1) {
+                const uint at = h * HALF + j;
                 spread.at[at] = x.at[at] * place;
                 sum += x.at[at];
             }
@@ -108,10 +108,10 @@ struct X_Format {
 #pragma unroll
         for (uint j = 0; j < HALF; j += 1) {
 #pragma unroll
-            for (uint half = 0; half < HALVES; half += 1) {
-                const uint word = raw.codes[half / 2];
-                const uint codes = half % 2 == 0 ? word & 0xffff : word >> 16;
-                sum = fma(float(codes & mask), spread.at[half * HALF + j], sum);
+            for (uint h = 0; h < HALVES; h += 1) {
+                const uint word = raw.codes[h / 2];
+                const uint codes = h % 2 == 0 ? word & 0xffff : word >> 16;
+                sum = fma(float(codes & mask), spread.at[h * HALF + j], sum);
             }
             mask <<= X_BITS;
         }
