@@ -171,6 +171,8 @@ impl Toolchain {
             }
         };
         command.args(["--target", target.triple, "--target-dir", "target/check-targets", "--all-features"]);
+        // The standard library is compiled, not only checked: for this, without optimisation or debug information.
+        command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
         for package in LIBRARIES.into_iter().chain(target.program.then_some(PROGRAM)) {
             command.args(["--package", package]);
         }
