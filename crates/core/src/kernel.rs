@@ -104,7 +104,7 @@ pub enum Access {
         /// The operand that it is written for; none if it takes either in any direction.
         streamed: Option<Streamed>,
     },
-    /// 16 bytes at a time, as they are stored, for a matrix unit. Both operands must be of the
+    /// 16 bytes at a time, unconverted, for a matrix unit. Both operands must be of the
     /// unit's type. Where their storage does not suit such loads, or K is no multiple of `bk`, they
     /// are packed first.
     Words {
@@ -138,11 +138,11 @@ impl Streamed {
 pub enum Load {
     /// Elements as f32: `x_load`, `x_load4`.
     Elements,
-    /// Four elements as they are stored, and later as numbers: `x_fetch4`, `x_decode4`, of which [`Kit::fours`] makes elements.
+    /// Four stored elements (`x_fetch4`), later decoded to numbers (`x_decode4`). [`Kit::fours`] makes elements of them.
     Fours,
-    /// Eight elements as they are stored, and later as numbers: `x_load8`, `x_widen8`.
+    /// Eight stored elements (`x_load8`), later decoded to numbers (`x_widen8`).
     Eights,
-    /// 16 bytes as they are stored: `x_words`.
+    /// 16 stored bytes, unconverted: `x_words`.
     Words,
     /// 16 bytes gathered from any element on, for the pass that packs an operand: `x_words_part`.
     Packing,
@@ -327,7 +327,7 @@ pub struct Kit {
     pub finish_words: Option<&'static str>,
     /// Words that one of its workgroups finishes, one per invocation.
     pub finish_threads: u32,
-    /// The pass that packs an operand for matrix units ([`Access::Words`]); none where no mainloop
+    /// The pass that packs an operand for matrix units ([`Access::Words`]); `None` if no mainloop
     /// has those.
     pub pack: Option<&'static str>,
     /// Lines of the copy, and units of 16 bytes in each, that one of its workgroups writes.

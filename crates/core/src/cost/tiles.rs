@@ -50,7 +50,7 @@ impl Shares {
         Shares { arithmetic, spills: false, resident, latency: 1.0, bandwidth: 0.95, start: 30.0, passed: 0.6 }
     }
 
-    /// As they are on a device.
+    /// The shares on a device.
     pub(super) fn on(self, caps: &Caps) -> Shares {
         let spilled = self.spills && caps.class != DeviceClass::Discrete;
         Shares { arithmetic: self.arithmetic / if spilled { SPILLED } else { 1.0 }, ..self }
@@ -84,7 +84,7 @@ pub struct AppleShares {
 }
 
 impl AppleShares {
-    /// As they are on a device, for the types of a problem.
+    /// The shares on a device, for the types of a problem.
     pub(super) fn on(self, problem: &Problem, caps: &Caps, late_passed: f64) -> Shares {
         let half = [problem.a.format, problem.b.format]
             .iter()

@@ -73,7 +73,7 @@ pub(super) fn window(operand: &Operand, end: u64, caps: &Caps) -> Window {
     Window { start, elements: end.saturating_sub(start) }
 }
 
-/// One pass over K, as it is bound: the same for every candidate.
+/// One pass over K with the ranges that it binds. Every candidate shares it.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     /// Which range of K it is.
