@@ -59,6 +59,9 @@ impl Text {
 /// Memory is watched, as a change may lead anywhere; loops end within the time or never do.
 const WATCHED: Options = Options { mode: Mode::Memory, timeout: Duration::from_secs(1), ..PLAIN };
 
+/// The time of a second try. A machine that is busy may hold up the first one.
+const PATIENCE: Duration = Duration::from_secs(8);
+
 /// What goes unnoticed but for the order of accesses.
 const RACES: Options = Options { mode: Mode::Races, ..WATCHED };
 
@@ -164,9 +167,13 @@ impl Msl {
             return (Fate::Invalid, String::new());
         }
         let alone = self.alone.contains(&id).then(|| Alone::new(mutant));
-        let run = |case: &Case, options| match &alone {
+        let once = |case: &Case, options| match &alone {
             Some(alone) => case.run_alone(alone, options),
             None => case.run(id, options),
+        };
+        let run = |case: &Case, options| match once(case, options) {
+            Err(Failure::Found(Kind::Timeout, _)) => once(case, Options { timeout: PATIENCE, ..options }),
+            result => result,
         };
         // Each in a process of its own, as threads have theirs: in one that ran something before, races may go unseen.
         let race = |case: &Case| {
