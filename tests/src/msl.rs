@@ -204,7 +204,7 @@ pub struct Tally {
     pub texts: usize,
     /// Largest error as a fraction of its bound.
     pub worst: f64,
-    /// What failed, and how.
+    /// What failed, and how; the first of each format of B comes first.
     pub failures: Vec<String>,
     /// Seconds that it took.
     pub seconds: f64,
@@ -216,7 +216,7 @@ impl fmt::Display for Tally {
         write!(f, "{ran} cases, {texts} texts in {seconds:.1} s, worst error {worst:.2} of its bound")?;
         match failures.len() {
             0 => Ok(()),
-            failed => write!(f, ", {failed} failed:\n{}", failures[..failed.min(4)].join("\n")),
+            failed => write!(f, ", {failed} failed:\n{}", failures[..failed.min(8)].join("\n")),
         }
     }
 }
@@ -231,11 +231,17 @@ pub fn run_all(caps: &Caps, cases: &[Case], options: Options, rounded: bool) -> 
         run(&Job { prepared, plan, rounded }, &kernels, options)
     };
     let outcomes: Vec<_> = cases.par_iter().map(outcome).collect();
+    let mut before: HashMap<_, usize> = HashMap::new();
     let failed = |(case, outcome): (&Case, &Result<Outcome, Failure>)| {
-        outcome.as_ref().err().map(|failure| format!("{failure}\n    {case:?}"))
+        let failure = outcome.as_ref().err()?;
+        let count = before.entry(case.quantized.map(|format| format.name())).or_default();
+        *count += 1;
+        Some((*count, format!("{failure}\n    {case:?}")))
     };
     let worst = outcomes.iter().flatten().map(|outcome| outcome.worst).fold(0.0, f64::max);
-    let failures = cases.iter().zip(&outcomes).filter_map(failed).collect();
+    let mut failures: Vec<_> = cases.iter().zip(&outcomes).filter_map(failed).collect();
+    failures.sort_by_key(|(count, _)| *count);
+    let failures = failures.into_iter().map(|(_, what)| what).collect();
     let texts = kernels.compiled.lock().unwrap_or_else(PoisonError::into_inner).len();
     Tally { ran: cases.len(), texts, worst, failures, seconds: start.elapsed().as_secs_f64() }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::process::{Result, capture, cargo, run};
+use crate::process::{Result, capture, cargo};
 
 /// Features of the library, and how many crates they may bring, with the library itself and build
 /// dependencies.
@@ -19,14 +19,12 @@ const PRODUCTS: Budget = Budget {
     most: 65,
 };
 
-/// The command: prints the counts, fails over a budget, and compiles the library without custom
-/// kernels.
+/// The command: prints the counts, fails over a budget. The check of other platforms compiles without custom kernels.
 pub(crate) fn main() -> Result {
     for budget in [DEFAULT, PRODUCTS] {
         budget.keep()?;
     }
-    // Every other step has the feature on. Clippy compiles, and finds what only custom kernels use.
-    run(cargo(["clippy", "--package", "tilewise"]).args(PRODUCTS.features).args(["--", "-D", "warnings"]))
+    Ok(())
 }
 
 impl Budget {

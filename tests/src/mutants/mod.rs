@@ -61,12 +61,15 @@ pub trait Bench {
     /// The cases, in words.
     fn size(&self) -> String;
 
-    /// The fates of mutants, in their order.
-    fn run(&self, mutants: &[Mutant]) -> Vec<Fate>;
+    /// The fates of mutants, in their order. Each is tried on one case in so many as `step` says of it.
+    fn run(&self, mutants: &[Mutant], step: &Step<'_>) -> Vec<Fate>;
 
     /// The fate of one mutant, and the case and the report that decided it.
     fn fate(&self, mutant: &Mutant) -> (Fate, String);
 }
+
+/// How many cases there are for each one that a mutant is tried on.
+pub type Step<'a> = dyn Fn(&Mutant) -> usize + Sync + 'a;
 
 /// What tells a mutant from all others: file, bytes, and what they become.
 type Key = (&'static str, Range<usize>, String);

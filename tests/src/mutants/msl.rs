@@ -161,7 +161,7 @@ impl Msl {
     }
 
     /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest to notice the next mistake nearby.
-    fn try_in(&self, order: &mut [&Case], mutant: &Mutant) -> (Fate, String) {
+    fn try_in(&self, order: &mut [&Case], mutant: &Mutant, step: usize) -> (Fate, String) {
         let Some(&id) = self.ids.get(&mutant.key()) else { return (Fate::Invalid, "it was not prepared".into()) };
         if self.invalid.contains(&id) {
             return (Fate::Invalid, String::new());
@@ -181,10 +181,10 @@ impl Msl {
                 scope.spawn(|| run(case, RACES)).join().expect("a thread that panics panics here too")
             })
         };
-        let races = || try_each(&mut self.raced(), usize::MAX, race);
+        let races = || try_each(&mut self.raced(), usize::MAX, step, race);
         let results = |order: &mut [&Case]| match alone {
-            Some(_) => try_each(&mut self.one_of_each_text(mutant.file), TEXTS, |case| run(case, WATCHED)),
-            None => try_each(order, usize::MAX, |case| run(case, WATCHED)),
+            Some(_) => try_each(&mut self.one_of_each_text(mutant.file), TEXTS, step, |case| run(case, WATCHED)),
+            None => try_each(order, usize::MAX, step, |case| run(case, WATCHED)),
         };
         let survived = |fate: &(Fate, String)| matches!(fate.0, Fate::Survived { .. });
         if mutant.operator == "barrier" {
@@ -226,10 +226,16 @@ const FIRST: usize = 8;
 /// Texts that a mutant is compiled into which needs its own.
 const TEXTS: usize = 16;
 
-/// Tries up to so many of the cases that `run` concerns. It gives whether the outputs keep their bits, and nothing where there is nothing to run.
-fn try_each(order: &mut [&Case], most: usize, run: impl Fn(&Case) -> Result<Option<bool>, Failure>) -> (Fate, String) {
+/// Tries up to `most` of the cases that `run` concerns, of all one in `step`. It gives whether the outputs keep their bits, and
+/// nothing where there is nothing to run.
+fn try_each(
+    order: &mut [&Case],
+    most: usize,
+    step: usize,
+    run: impl Fn(&Case) -> Result<Option<bool>, Failure>,
+) -> (Fate, String) {
     let (mut same_bits, mut tried) = (true, 0);
-    for at in 0..order.len() {
+    for at in (0..order.len()).step_by(step) {
         match run(order[at]) {
             Ok(None) => {}
             Ok(Some(same)) => {
@@ -403,16 +409,16 @@ impl Bench for Msl {
         )
     }
 
-    fn run(&self, mutants: &[Mutant]) -> Vec<Fate> {
+    fn run(&self, mutants: &[Mutant], step: &super::Step<'_>) -> Vec<Fate> {
         let fates = |neighbours: &[Mutant]| {
             let mut order: Vec<&Case> = self.cases.iter().collect();
-            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant).0).collect::<Vec<_>>()
+            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant, step(mutant)).0).collect::<Vec<_>>()
         };
         mutants.par_chunks(16).flat_map_iter(fates).collect()
     }
 
     fn fate(&self, mutant: &Mutant) -> (Fate, String) {
-        self.try_in(&mut self.cases.iter().collect::<Vec<_>>(), mutant)
+        self.try_in(&mut self.cases.iter().collect::<Vec<_>>(), mutant, 1)
     }
 }
 

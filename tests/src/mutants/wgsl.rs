@@ -1,6 +1,6 @@
 //! Runs mutants of the WGSL against the cases.
 
-use super::{Bench, Fate, Mutant};
+use super::{Bench, Fate, Mutant, Step};
 use crate::cases::{self, WGSL};
 use crate::sanitized::{Failure, Job, Record, Shaders, options, planned};
 use rayon::prelude::*;
@@ -66,13 +66,14 @@ impl Wgsl {
     }
 
     /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest to notice the next mistake nearby.
-    fn try_in(&self, order: &mut [&Case], mutant: &Mutant) -> (Fate, String) {
+    fn try_in(&self, order: &mut [&Case], mutant: &Mutant, step: usize) -> (Fate, String) {
         let original = FILES.iter().find(|(path, _)| *path == mutant.file).map_or("", |(_, text)| text);
         let text = mutant.apply(original);
         let shaders = Shaders::with(mutant.file, &text, &self.shaders);
         let options = quick();
         let mut same_bits = true;
-        for (at, case) in order.iter().enumerate().filter(|(_, case)| case.files.contains(mutant.file)) {
+        let concerned = order.iter().enumerate().filter(|(_, case)| case.files.contains(mutant.file));
+        for (at, case) in concerned.step_by(step) {
             let failure = match case.job.run_changed(&case.record, &shaders, &options) {
                 Ok(same) => {
                     same_bits &= same;
@@ -100,16 +101,16 @@ impl Bench for Wgsl {
         format!("{} cases of {} million operations", self.jobs.len(), operations / 1_000_000)
     }
 
-    fn run(&self, mutants: &[Mutant]) -> Vec<Fate> {
+    fn run(&self, mutants: &[Mutant], step: &Step<'_>) -> Vec<Fate> {
         let fates = |neighbours: &[Mutant]| {
             let mut order: Vec<&Case> = self.jobs.iter().collect();
-            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant).0).collect::<Vec<_>>()
+            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant, step(mutant)).0).collect::<Vec<_>>()
         };
         mutants.par_chunks(NEIGHBOURS).flat_map_iter(fates).collect()
     }
 
     fn fate(&self, mutant: &Mutant) -> (Fate, String) {
-        self.try_in(&mut self.jobs.iter().collect::<Vec<_>>(), mutant)
+        self.try_in(&mut self.jobs.iter().collect::<Vec<_>>(), mutant, 1)
     }
 }
 
