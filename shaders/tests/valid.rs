@@ -55,9 +55,10 @@ fn problems() -> Vec<Problem> {
         grouped.b = Operand::packed(Format::Dense(dtype), 3, 128, 64);
         all.push(grouped);
         for format in QuantFormat::all() {
-            let quantized = Operand::packed(Format::Quantized(format), 3, 64, 128).t();
-            all.push(Problem { b: quantized, ..grouped });
-            all.push(Problem { b: quantized, ..Problem::dense(dtype, 33, 61, 128) });
+            let k = 2 * format.block().max(64);
+            let quantized = Operand::packed(Format::Quantized(format), 3, 64, k).t();
+            all.push(Problem { a: Operand::packed(Format::Dense(dtype), 1, 96, k), k, b: quantized, ..grouped });
+            all.push(Problem { b: quantized, ..Problem::dense(dtype, 33, 61, k) });
         }
     }
     all

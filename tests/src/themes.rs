@@ -128,9 +128,9 @@ pub fn bad_ends() -> Vec<Vec<u32>> {
     ]
 }
 
-/// Grouped products over segments of 40 rows.
+/// Grouped products over segments of 40 rows; each format meets one of the ends.
 pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
-    let mut cases = Vec::new();
+    let (mut cases, count) = (Vec::new(), ends.len());
     for (i, ends) in ends.iter().enumerate() {
         let groups = Some(Groups { ends: ends.clone(), on_device });
         let types = [DType::F32, DType::ALL[i % 3], DType::ALL[(i + i / 3) % 3]];
@@ -139,8 +139,7 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
         cases.push(Case { size: [40, 21, 13], ..case.clone() }.odd());
         let bias = Some((Axis::N, Place::odd(types[1])));
         cases.push(Case { bias, beta: -1.5, residual: Some(Place::odd(DType::F32)), ..case.clone() });
-        let formats = quant_formats();
-        for format in [formats[i % formats.len()], formats[(i + ends.len()) % formats.len()]] {
+        for format in quant_formats().into_iter().skip(i).step_by(count) {
             let size = [40, 22, format.block() as usize];
             cases.push(Case { quantized: Some(format), size, ..case.clone() });
         }

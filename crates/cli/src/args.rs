@@ -110,6 +110,12 @@ pub(crate) struct MatmulArgs {
     pub(crate) execution: Execution,
 }
 
+/// The help of an option for a format.
+fn formats(default: &str) -> String {
+    let names: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
+    format!("Format of the weights: {} [{default}]", names.join(", "))
+}
+
 /// Options of `tilewise quantize`.
 #[derive(Debug, Args)]
 pub(crate) struct QuantizeArgs {
@@ -119,8 +125,7 @@ pub(crate) struct QuantizeArgs {
     /// FILE.safetensors[#NAME]
     #[arg(short, long, value_name = "Q")]
     pub(crate) output: Sink,
-    /// Name of a format [default: affine-4bit-g64- and the element type of W]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = formats("default: affine-4bit-g64- and the element type of W"))]
     pub(crate) format: Option<QuantFormat>,
     /// Tensors are named NAME.weight, NAME.scales and so on [default: that after #, else the name of W]
     #[arg(long, value_name = "NAME")]
@@ -138,8 +143,7 @@ pub(crate) struct QmatmulArgs {
     /// FILE.safetensors[#NAME], holding NAME.weight, NAME.scales and so on of W [N,K]
     #[arg(value_name = "Q")]
     pub(crate) weights: Source,
-    /// Name of the weights' format [default: the file tells it, or the shapes of the tensors]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = formats("default: the file tells it, or the shapes of the tensors"))]
     pub(crate) format: Option<QuantFormat>,
     /// FILE.npy or FILE.safetensors[#TENSOR]
     #[arg(short, long, value_name = "Y")]

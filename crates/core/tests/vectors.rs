@@ -38,6 +38,18 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| v.to_bits()).collect()
 }
 
+/// A format that lost its row leaves its files behind.
+#[test]
+fn every_file_is_of_a_format() {
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let of = |format: QuantFormat| [format.name(), &format!("{}-raw", format.name())].contains(&&*name);
+        let is_vector = path.extension().is_some_and(|extension| extension == "bin");
+        assert!(!is_vector || QuantFormat::all().any(of), "no format has {}", path.display());
+    }
+}
+
 #[test]
 fn every_format_has_the_bits_of_its_origin() {
     for format in QuantFormat::all() {

@@ -71,12 +71,14 @@ pub fn identify(
     metadata: Option<&HashMap<String, String>>,
     tensor: impl Fn(&str) -> Option<(Dtype, Vec<usize>)>,
 ) -> Result<Found> {
-    let named = metadata.and_then(|entries| entries.get(KEY)).map(|name| name.parse()).transpose()?;
-    let wanted: Option<QuantFormat> = match (expected, named) {
-        (Some(expected), Some(named)) if expected != named => {
+    let named = metadata.and_then(|entries| entries.get(KEY)).map(|name| name.parse::<QuantFormat>());
+    let wanted = match (expected, named) {
+        (Some(expected), Some(Ok(named))) if expected != named => {
             return Err(Error::Unsupported(format!("the file says {KEY} = {named}; {expected} is expected")));
         }
-        (expected, named) => expected.or(named),
+        // Another program's name for it, under the same key.
+        (Some(expected), _) => Some(expected),
+        (None, named) => named.transpose()?,
     };
     let formats = QuantFormat::all().filter(|format| wanted.is_none_or(|wanted| wanted == *format));
     let fitting: Vec<_> = formats.filter_map(|format| fit(prefix, format, &tensor)).collect();

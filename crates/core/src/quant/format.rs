@@ -168,9 +168,9 @@ impl fmt::Display for QuantFormat {
 impl std::str::FromStr for QuantFormat {
     type Err = Error;
 
-    /// A format by its name.
+    /// A format by its name, in letters of either case.
     fn from_str(name: &str) -> Result<Self> {
-        Self::all().find(|format| format.name() == name).ok_or_else(|| {
+        Self::all().find(|format| format.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
             let names: Vec<_> = Self::all().map(Self::name).collect();
             Error::Unsupported(format!("no format is named {name:?}; there are {}", names.join(", ")))
         })

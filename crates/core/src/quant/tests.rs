@@ -132,10 +132,23 @@ fn weight_error_covers_fused_and_exact_arithmetic() {
     for ((f, u), error) in fused.iter().zip(&unfused).zip(q.weight_error()) {
         assert!(f64::from(f - u).abs() <= error && error < 1e-6, "{f} and {u} within {error}");
     }
-    // Scales that f16 holds as subnormals may be read as zero.
-    let tiny: Vec<f32> = (0..64).map(|i| (i % 16) as f32 * 2f32.powi(-20)).collect();
-    let q = quantize(&tiny, 1, 64, affine(DType::F16)).unwrap();
-    assert!(dequantize(&q).iter().zip(q.weight_error()).all(|(w, error)| f64::from(w.abs()) <= error));
+}
+
+#[test]
+fn weight_error_covers_scales_read_as_zero() {
+    // Scales may be subnormal in f16; that of mxfp4 is, in f32, where its byte is 0.
+    for (name, unit) in
+        [("affine-4bit-g64-f16", -20), ("affine-8bit-g32-f16", -20), ("q8_0", -20), ("q4_0", -20), ("mxfp4", -129)]
+    {
+        let format: QuantFormat = name.parse().unwrap();
+        let tiny: Vec<f32> = (0..64).map(|i| ((i % 16) as f64 * 2f64.powi(unit)) as f32).collect();
+        let q = quantize(&tiny, 1, 64, format).unwrap();
+        let restored = dequantize(&q);
+        assert!(restored.iter().any(|w| *w != 0.0), "{name}");
+        for (w, error) in restored.iter().zip(q.weight_error()) {
+            assert!(f64::from(w.abs()) <= error, "{name}: {w} within {error}");
+        }
+    }
 }
 
 #[test]
