@@ -147,6 +147,14 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     cases
 }
 
+/// Whether a format is cut for bindings of so many bytes. A range of a plane starts at a multiple of 256
+/// bytes: with the 34 bytes of a block of q8_0, at one of 4,352.
+pub fn has_ranges(format: QuantFormat, bytes: u64) -> bool {
+    let step = |bytes: u64| 256 >> bytes.trailing_zeros().min(8);
+    let steps = format.planes().iter().map(|plane| step(plane.bytes)).max().unwrap_or(1);
+    format.planes().iter().all(|plane| steps * plane.bytes <= bytes)
+}
+
 /// Products of which some operand is larger than 4 KiB: every type in every layout, long rows, batches, epilogues, outputs that need two passes, weights,
 /// groups.
 pub fn large() -> Vec<Case> {
@@ -165,17 +173,11 @@ pub fn large() -> Vec<Case> {
     cases.push(Case { bias: bias(Axis::M, DType::F32), ..Case::new([300, 5, 3], [DType::F32; 3]) });
     cases.push(Case { bias: bias(Axis::N, DType::F16), ..Case::new([5, 300, 3], [DType::F16; 3]) });
     cases.extend(epilogues(&Case::new([40, 44, 30], [DType::F32, DType::F16, DType::BF16]).odd(), DType::F32));
-    // A range of a plane starts at multiples of 256 bytes, so that formats with blocks of odd sizes, such as q8_0 with its 34 bytes,
-    // are not cut to 4 KiB.
-    let ranges = |format: QuantFormat| {
-        let step = format.planes().iter().map(|plane| 256 >> plane.bytes.trailing_zeros().min(8)).max().unwrap_or(1);
-        format.planes().iter().all(|plane| step * plane.bytes <= 4096)
-    };
-    for (i, format) in quant_formats().into_iter().filter(|format| ranges(*format)).enumerate() {
+    for (i, format) in quant_formats().into_iter().filter(|format| has_ranges(*format, 4096)).enumerate() {
         let size = [2 + 30 * (i % 3), 70, (2 + i % 3) * format.block() as usize];
         cases.push(Case { quantized: Some(format), ..Case::new(size, [DType::F32; 3]) });
     }
-    for format in quant_families().into_iter().filter(|format| ranges(*format)) {
+    for format in quant_families().into_iter().filter(|format| has_ranges(*format, 4096)) {
         let groups = Some(Groups { ends: vec![3, 9, 9, 30], on_device: true });
         let case = Case::new([40, 40, 2 * format.block() as usize], [DType::F32; 3]);
         cases.push(Case { quantized: Some(format), groups, ..case });

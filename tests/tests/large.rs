@@ -8,7 +8,7 @@ use tilewise_shaders::LIBRARY;
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::random::property;
 use tilewise_tests::sanitized::{Failure, Job, Shaders, check, options, planned};
-use tilewise_tests::{Adapter, Case, Prepared, Suite, adapters, one_of_each, pieces, themes};
+use tilewise_tests::{Adapter, Case, Prepared, Suite, adapters, one_of_each, pieces, quant_formats, themes};
 
 /// Bytes of a binding on the devices of these tests: a thousand numbers.
 const LIMIT: u64 = 4096;
@@ -60,6 +60,23 @@ fn splits(adapter: &Adapter) -> Vec<Case> {
     let kernel = one_of_each(adapter).into_iter().find(|kernel| kernel.splits).expect("a kernel that splits K");
     let case = |size| Case::new(size, [DType::F32; 3]).kernel(format!("{}+k3", kernel.name));
     vec![case([9, 18, 2500]), case([40, 50, 100]).layout([true, false]), case([7, 6, 1500]).batch(3).odd()]
+}
+
+/// Formats that are not cut for bindings of that size are for others.
+#[test]
+fn blocks_of_odd_sizes() {
+    let caps = limited(&devices()[0], 2 * LIMIT);
+    let formats = quant_formats().into_iter().filter(|format| !themes::has_ranges(*format, LIMIT));
+    let case = |format: QuantFormat| {
+        let case = Case::new([5, 70, 8 * format.block() as usize], [DType::F32; 3]).kernel("naive");
+        Case { quantized: Some(format), ..case }
+    };
+    let cases: Vec<_> = formats.map(case).collect();
+    assert!(!cases.is_empty());
+    for case in &cases {
+        assert!(planned(case, &caps).is_ok_and(|plan| !plan.cuts.is_empty()), "{case:?}");
+    }
+    check(&[caps], &cases, &options(), false);
 }
 
 /// The shaders of the same cases, with the ranges of their operands declared.
