@@ -1,5 +1,5 @@
 //! What WGSL mainloops are composed with: operand loaders, output stores, schedules, one row each.
-//! Mainloops have a file of their own.
+//! Mainloops are in `mainloops.rs`.
 
 use crate::mainloops::KERNELS;
 use tilewise_core::kernel::{Constant, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef};

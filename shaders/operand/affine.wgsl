@@ -1,6 +1,6 @@
-// Operand in affine codes of 4 or 8 bits, in groups along K (MLX): element = scale · code + bias. The first code of a word
-// lies in its lowest bits; a scale and a bias per group, in f32, f16 or bf16. Rows are whole groups, so the linear index gives
-// word and group.
+// Operand in affine codes of 4 or 8 bits, in groups along K (MLX): element = scale · code + bias.
+// The first code of a word lies in its lowest bits; a scale and a bias per group, in f32, f16 or
+// bf16. Rows are whole groups, so the linear index gives word and group.
 // needs: widen
 // provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_CODES X_Eight X_MASK X_SCALE
 //        X_SHIFTS x_biases x_codes x_codes_from x_decode4 x_fetch4 x_four x_load8 x_raw4
@@ -55,7 +55,8 @@ fn x_decode4(raw: x_raw4) -> vec4<f32> {
     return raw.affine.x * x_four(raw.codes) + raw.affine.y;
 }
 
-// Two words of four codes each, scale and bias. Four codes of 4 bits are half a word: then the first word has all eight.
+// Two words of four codes each, scale and bias. Four codes of 4 bits are half a word: then the
+// first word has all eight.
 alias X_Eight = vec4<u32>;
 
 // i is a multiple of 8; n is 8, since rows are whole groups.

@@ -1,5 +1,5 @@
-// Operand in mxfp4: codes of e2m1, eight to a word, low nibble first; a byte per block of 32 along K, the exponent of its scale.
-// Rows are whole blocks, so the linear index gives word and scale.
+// Operand in mxfp4: codes of e2m1, eight to a word, low nibble first; a byte per block of 32 along
+// K, the exponent of its scale. Rows are whole blocks, so the linear index gives word and scale.
 // needs: nothing
 // provides: X_BINDING X_BINDING_1 x_codes x_decode4 x_fetch4 x_four x_raw4 x_scale x_scales
 
@@ -14,8 +14,8 @@ fn x_scale(i: u32) -> f32 {
     return bitcast<f32>(((x_scales[i / 4u] >> (i % 4u * 8u)) & 0xffu) << 23u);
 }
 
-// The values of the four codes in the lower half of a word. A table of nibbles has twice the magnitudes; bit 3 of a code is the
-// sign.
+// The values of the four codes in the lower half of a word. A table of nibbles has twice the
+// magnitudes; bit 3 of a code is the sign.
 fn x_four(word: u32) -> vec4<f32> {
     let codes = vec4<u32>(word) >> vec4<u32>(0u, 4u, 8u, 12u);
     let twice = (vec4<u32>(0xc8643210u) >> ((codes & vec4<u32>(7u)) * 4u)) & vec4<u32>(15u);

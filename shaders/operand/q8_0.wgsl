@@ -1,5 +1,5 @@
-// Operand in Q8_0 (GGUF): blocks of 34 bytes along K, a scale in f16 and 32 signed bytes. Rows are whole blocks, so the linear index
-// gives the block. Blocks begin at half words.
+// Operand in Q8_0 (GGUF): blocks of 34 bytes along K, a scale in f16 and 32 signed bytes. Rows are
+// whole blocks, so the linear index gives the block. Blocks begin at half words.
 // needs: nothing
 // provides: X_BINDING x_blocks x_decode4 x_fetch4 x_half_word x_raw4
 

@@ -87,8 +87,8 @@ pub fn strided() -> Vec<Case> {
     cases
 }
 
-/// Quantized weights under A and C of every type, in a batch, and with integers; of formats that share a loader with the first of
-/// their family, fewer.
+/// Quantized weights under A and C of every type, in a batch, and with integers; of formats that
+/// share a loader with the first of their family, fewer.
 pub fn quantized() -> Vec<Case> {
     let mut cases = Vec::new();
     let families = quant_families();

@@ -35,7 +35,8 @@ fn every_kernel_around_its_edges() {
     });
 }
 
-/// Rows and whole blocks of columns, far inside the memory of the weights, give the bits of weights cut before they are quantized.
+/// Rows and whole blocks of columns, far inside the memory of the weights, give the bits of weights
+/// cut before they are quantized.
 #[test]
 fn slices() {
     let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);

@@ -130,8 +130,8 @@ fn fma_is_fused_or_it_is_not() {
     }
 }
 
-/// Subgroup operations, for the size that the adapter has. A quad needs four invocations: where lavapipe is
-/// told to take two, as `cargo xtask test` does, a process of its own has it take four.
+/// Subgroup operations, for the size that the adapter has. A quad needs four invocations, and
+/// `cargo xtask test` tells lavapipe to take two. The test then runs again, in a new process with four.
 #[test]
 fn subgroups() {
     if std::env::var("LP_NATIVE_VECTOR_WIDTH").is_ok_and(|bits| bits == "64") {

@@ -1,5 +1,6 @@
-//! `cargo xtask check-targets`: type-checks the library and the program for the platforms that this one is not. All features are
-//! on, MSL's among them; for iOS, which has no program, custom kernels are off.
+//! `cargo xtask check-targets`: type-checks the library and the program for the platforms that this
+//! one is not. All features are on, MSL's among them; for iOS, which has no program, custom kernels
+//! are off.
 
 use std::env;
 use std::process::Command;

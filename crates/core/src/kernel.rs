@@ -138,7 +138,8 @@ impl Streamed {
 pub enum Load {
     /// Elements as f32: `x_load`, `x_load4`.
     Elements,
-    /// Four stored elements (`x_fetch4`), later decoded to numbers (`x_decode4`). [`Kit::fours`] makes elements of them.
+    /// Four stored elements (`x_fetch4`), later decoded to numbers (`x_decode4`). [`Kit::fours`]
+    /// makes elements of them.
     Fours,
     /// Eight stored elements (`x_load8`), later decoded to numbers (`x_widen8`).
     Eights,
@@ -297,7 +298,8 @@ pub struct Kit {
     pub common: &'static [&'static str],
     /// The file instantiated beside loaders and stores that take elements one by one, which loads four; none where they do so themselves.
     pub single: Option<&'static str>,
-    /// The file instantiated beside loaders of [`Load::Fours`], which loads elements by them; none if loaders need none.
+    /// The file instantiated beside loaders of [`Load::Fours`], which loads elements by them; none
+    /// if loaders need none.
     pub fours: Option<&'static str>,
     /// The file instantiated for A and B that says along which axis they are stored.
     pub axes: &'static str,

@@ -56,7 +56,7 @@ fn every_format_has_the_bits_of_its_origin() {
         let name = format.name();
         let own = read(name).unwrap_or_else(|| panic!("vectors/{name}.bin is missing"));
         assert!(own.encodes, "{name} is quantized here, and its file does not show how");
-        // Codes that no quantizer makes are in a file of their own.
+        // A second file has codes that no quantizer makes.
         for case in std::iter::once(own).chain(read(&format!("{name}-raw"))) {
             let Case { n, k, planes, encodes, weights, dequantized } = case;
             if encodes {

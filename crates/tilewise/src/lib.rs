@@ -1,8 +1,9 @@
 //! Matrix multiplication on any GPU.
 //!
-//! C = epilogue(alpha · op(A) · op(B) + beta · C), dense, with quantized weights (MLX's and GGUF's formats), or grouped (mixture of experts), by one set of
-//! WGSL kernels through wgpu: Vulkan, Metal, DX12, OpenGL and the browser; on Apple's GPUs by kernels in MSL, too (feature `msl`). Without a GPU the same calls
-//! run on the CPU.
+//! C = epilogue(alpha · op(A) · op(B) + beta · C), dense, with quantized weights (MLX's and GGUF's
+//! formats), or grouped (mixture of experts), by one set of WGSL kernels through wgpu: Vulkan,
+//! Metal, DX12, OpenGL and the browser; on Apple's GPUs by kernels in MSL, too (feature `msl`).
+//! Without a GPU the same calls run on the CPU.
 //!
 //! - [`Context`] holds an adapter and its device, and everything worth keeping between calls.
 //! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few bits.

@@ -68,8 +68,8 @@ impl QuantizedTensor {
     /// Rows `n` and columns `k` of every matrix, on the same memory.
     ///
     /// # Errors
-    /// `Shape` for a range that is not inside the shape, `Misaligned` for columns that do not begin and end with whole blocks
-    /// ([`QuantFormat::block`]).
+    /// `Shape` for a range that is not inside the shape, `Misaligned` for columns that do not begin
+    /// and end with whole blocks ([`QuantFormat::block`]).
     pub fn slice(&self, n: Range<usize>, k: Range<usize>) -> Result<Self> {
         let inside = |range: &Range<usize>, size: u64| range.start <= range.end && range.end as u64 <= size;
         if !inside(&n, self.n) || !inside(&k, self.k) {

@@ -1,12 +1,14 @@
-//! Quantized weights in safetensors files: each plane of a format ([`QuantFormat::planes`]) is a tensor `PREFIX.NAME`, a row of it
-//! per row of W. For the formats of MLX that is MLX's naming: `PREFIX.weight` holds the codes, `PREFIX.scales` and
-//! `PREFIX.biases` (not all have them) what turns them into numbers.
+//! Quantized weights in safetensors files: each plane of a format ([`QuantFormat::planes`]) is a
+//! tensor `PREFIX.NAME`, a row of it per row of W. For the formats of MLX that is MLX's naming:
+//! `PREFIX.weight` holds the codes, `PREFIX.scales` and `PREFIX.biases` (not all have them) what
+//! turns them into numbers.
 //!
 //! Files are seen as bytes; opening, mapping and writing them is the caller's. So this works on wasm too.
 //!
-//! Shapes alone do not tell every format: 8 bits in groups of 32 look like 4 bits in groups of 64 with twice the K. [`to_bytes`]
-//! writes the format's name into the file's metadata. A file without it is read as the format that the caller expects, or as the only
-//! one that its tensors fit; where they fit several, the error lists them.
+//! Shapes alone do not tell every format: 8 bits in groups of 32 look like 4 bits in groups of 64
+//! with twice the K. [`to_bytes`] writes the format's name into the file's metadata. A file without
+//! it is read as the format that the caller expects, or as the only one that its tensors fit; where
+//! they fit several, the error lists them.
 
 use ::safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::collections::{BTreeSet, HashMap};
@@ -59,12 +61,14 @@ pub struct Found {
     pub k: usize,
 }
 
-/// Which format the tensors of the matrix `prefix` are in: the one expected, the one that `metadata` names, or the only one that
-/// fits. `tensor` gives type and shape of a tensor by its name, if there is one.
+/// Which format the tensors of the matrix `prefix` are in: the one expected, the one that
+/// `metadata` names, or the only one that fits. `tensor` gives type and shape of a tensor by its
+/// name, if there is one.
 ///
 /// # Errors
-/// `Data` when the tensors do not fit the format, or any; `Unsupported` when the metadata names another format than the one expected,
-/// or none that is known; `Data` with the candidates when they fit several.
+/// `Data` when the tensors do not fit the format, or any; `Unsupported` when the metadata names
+/// another format than the one expected, or none that is known; `Data` with the candidates when
+/// they fit several.
 pub fn identify(
     prefix: &str,
     expected: Option<QuantFormat>,
@@ -136,8 +140,8 @@ fn type_of(plane: &Plane) -> Dtype {
     }
 }
 
-/// Reads the quantized matrix `prefix`, or the only one, from the bytes of a safetensors file, in the format that is expected, or the
-/// one that the file tells (see [`identify`]).
+/// Reads the quantized matrix `prefix`, or the only one, from the bytes of a safetensors file, in
+/// the format that is expected, or the one that the file tells (see [`identify`]).
 ///
 /// # Errors
 /// `Data` for a malformed or truncated file; as [`only_prefix`] and [`identify`].

@@ -226,8 +226,8 @@ const FIRST: usize = 8;
 /// Texts that a mutant is compiled into which needs its own.
 const TEXTS: usize = 16;
 
-/// Tries up to `most` of the cases that `run` concerns, of all one in `step`. It gives whether the outputs keep their bits, and
-/// nothing where there is nothing to run.
+/// Tries up to `most` of the cases that `run` concerns, of all one in `step`. It gives whether the
+/// outputs keep their bits, and nothing where there is nothing to run.
 fn try_each(
     order: &mut [&Case],
     most: usize,

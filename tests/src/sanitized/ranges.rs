@@ -7,8 +7,9 @@ use std::ops::Range;
 use tilewise_core::Operand;
 use tilewise_sanitizer::{Buffer, Region};
 
-/// The blocks of an operand in one plane, each of `bytes` bytes; of a dense operand, its elements. There are `entries` matrices,
-/// each of `lines` runs of `width` neighbouring blocks, and the operand's numbers count blocks.
+/// The blocks of an operand in one plane, each of `bytes` bytes; of a dense operand, its elements.
+/// There are `entries` matrices, each of `lines` runs of `width` neighbouring blocks, and the
+/// operand's numbers count blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elements {
     pub(super) operand: Operand,

@@ -71,8 +71,8 @@ impl Source {
     }
 }
 
-/// Reads quantized weights in MLX's naming, in the format that is expected or that the file tells. Without a prefix after `#`, the file must hold one
-/// quantized matrix.
+/// Reads quantized weights in MLX's naming, in the format that is expected or that the file tells.
+/// Without a prefix after `#`, the file must hold one quantized matrix.
 pub(crate) fn read_quantized(source: &Source, expected: Option<QuantFormat>) -> Result<Quantized> {
     let (file, len) = open(&source.path)?;
     let failed = |text: String| Failure::Other(format!("{}: {text}", source.path.display()));

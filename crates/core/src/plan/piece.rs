@@ -28,8 +28,8 @@ impl Piece {
         self.problem.k.div_ceil(self.k_step.max(1)).max(1)
     }
 
-    /// Passes over K that stand for all: the first eight, after which operands are aligned as before, and the last, which may be
-    /// shorter.
+    /// Passes over K that stand for all: the first eight, after which operands are aligned as
+    /// before, and the last, which may be shorter.
     pub(super) fn kinds(&self, caps: &Caps) -> Vec<Step> {
         let steps = self.steps();
         let kinds = (0..steps.min(8)).chain((steps > 8).then(|| steps - 1));
@@ -56,8 +56,8 @@ impl Piece {
 /// The range of an operand's storage that a pass binds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Window {
-    /// Elements of the storage before it. A binding starts there, at a multiple of the device's alignment; and of 16 bytes, so that vectors keep
-    /// theirs.
+    /// Elements of the storage before it. A binding starts there, at a multiple of the device's
+    /// alignment; and of 16 bytes, so that vectors keep theirs.
     pub(super) start: u64,
     /// Elements in it.
     pub(super) elements: u64,

@@ -126,8 +126,8 @@ impl Cutter<'_> {
         if too_large(bytes, bytes / 4) { Some(scratch) } else { self.packing(&steps) }
     }
 
-    /// Bytes of scratch memory that a piece needs whichever kernel computes it. Every kernel writes the same partial sums,
-    /// but for how often a forced one splits K.
+    /// Bytes of scratch memory that a piece needs whichever kernel computes it. Every kernel writes
+    /// the same partial sums, but for how often a forced one splits K.
     fn scratch(&self, piece: &Piece, first: &Step) -> u64 {
         let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
         let needed = variants(self.library, self.forced).map(|(kernel, variant)| {
@@ -139,8 +139,9 @@ impl Cutter<'_> {
         needed.min().unwrap_or(0)
     }
 
-    /// Matrix units want an operand packed that their loads do not fit. Where all their variants ask for more than a binding
-    /// holds, the piece is halved, as long as it stays large enough that they are worth it.
+    /// Matrix units want an operand packed that their loads do not fit. Where all their variants
+    /// ask for more than a binding holds, the piece is halved, as long as it stays large enough
+    /// that they are worth it.
     fn packing(&self, steps: &[Step]) -> Option<Excess> {
         let problem = steps[0].problem;
         let mut first = None;

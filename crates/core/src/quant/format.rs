@@ -17,7 +17,7 @@ pub struct FormatDef {
     pub family: &'static str,
     /// Elements along K that are stored together. K, offsets and strides are multiples of it.
     pub block: u64,
-    /// The parts of a block, each in a buffer of its own; four at most.
+    /// The parts of a block, at most four. Each part has its own buffer.
     pub planes: &'static [Plane],
     /// Values for the constants of the family's loader.
     pub constants: &'static [(&'static str, u32)],
@@ -108,7 +108,7 @@ impl QuantFormat {
         self.0
     }
 
-    /// Its name, as it is parsed: `affine-4bit-g64-f16`.
+    /// The name that parsing takes: `affine-4bit-g64-f16`.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
@@ -118,7 +118,7 @@ impl QuantFormat {
         self.0.block
     }
 
-    /// The parts of a block, each in a buffer of its own.
+    /// The parts of a block. Each part has its own buffer.
     pub const fn planes(self) -> &'static [Plane] {
         self.0.planes
     }

@@ -37,7 +37,7 @@ fn every_row_is_complete() {
         let sizes = format.sizes(n, k).unwrap();
         assert!(sizes.iter().zip(*planes).all(|(size, plane)| *size as u64 == 6 * plane.bytes), "{name}");
 
-        // Integers are what they say, and not all the same.
+        // Integers are -1, 0 or 1, and both signs occur.
         let mut random = random();
         let planes = format.encode_blocks(6, |_, block| {
             codec.integers(&mut random, block);
@@ -49,7 +49,7 @@ fn every_row_is_complete() {
         assert!(values.iter().all(|v| [-1.0, 0.0, 1.0].contains(v)), "{name}: {values:?}");
         assert!([-1.0, 1.0].iter().all(|v| values.contains(v)), "{name}");
 
-        // What is encoded is decoded again, to within the step of its block, which is not larger than it need be.
+        // A weight differs from its code by at most the step of its block, and no step is too large.
         let weights = waves(n * k);
         let quantized = quantize(&weights, n, k, format).unwrap();
         let restored = dequantize(&quantized);

@@ -1,5 +1,6 @@
-// Operand in affine codes of 4 or 8 bits, in groups along K (MLX): element = scale · code + bias. The first code of a word
-// lies in its lowest bits; a scale and a bias per group. Rows are whole groups, so the linear index gives word and group.
+// Operand in affine codes of 4 or 8 bits, in groups along K (MLX): element = scale · code + bias.
+// The first code of a word lies in its lowest bits; a scale and a bias per group. Rows are whole
+// groups, so the linear index gives word and group.
 // needs: Eight Stored stage_eight
 // provides: X_ARGUMENTS X_Format X_Scale X_VALUES x_biases x_codes x_scales
 // constants: X_BITS X_BLOCK X_PLANE_1_SLOT X_PLANE_2_SLOT X_SCALE X_SLOT
@@ -75,10 +76,11 @@ struct X_Format {
         return raw;
     }
 
-    // Σ x · (scale · code + bias) = scale · Σ x · code + bias · Σ x. Codes are masked where they stand in each half of a word
-    // and never shifted: a code's place in it is a power of two, by which its x is divided once for all rows of weights. (An
-    // infinite x, or one beyond 1e36, may give no number here, where it would give an infinity or a number if weights were
-    // multiplied one by one.)
+    // Σ x · (scale · code + bias) = scale · Σ x · code + bias · Σ x. Codes are masked where they
+    // stand in each half of a word and never shifted: a code's place in it is a power of two, by
+    // which its x is divided once for all rows of weights. (An infinite x, or one beyond 1e36, may
+    // give no number here, where it would give an infinity or a number if weights were multiplied
+    // one by one.)
     struct Spread {
         float at[8];
         float sum;

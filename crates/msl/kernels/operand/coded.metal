@@ -11,8 +11,8 @@ inline void stage_eight(Eight numbers, threadgroup Staged *to) {
     }
 }
 
-// A format by its codes, which give an element, and eight along K. Rows lie along K and are whole blocks: the stride is 1, and
-// eight exist. Sums take codes as numbers.
+// A format by its codes, which give an element, and eight along K. Rows lie along K and are whole
+// blocks: the stride is 1, and eight exist. Sums take codes as numbers.
 template <typename Codes>
 struct Coded {
     using Element = float;

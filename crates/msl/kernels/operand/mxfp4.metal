@@ -1,5 +1,5 @@
-// Operand in mxfp4: codes of e2m1, eight to a word, low nibble first; a byte per block of 32 along K, the exponent of its scale. Rows
-// are whole blocks, so the linear index gives word and scale.
+// Operand in mxfp4: codes of e2m1, eight to a word, low nibble first; a byte per block of 32 along
+// K, the exponent of its scale. Rows are whole blocks, so the linear index gives word and scale.
 // needs: Coded Eight
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_codes x_scales
 // constants: X_PLANE_1_SLOT X_SLOT

@@ -1,5 +1,5 @@
-// Operand in Q8_0 (GGUF): blocks of 34 bytes along K, a scale in f16 and 32 signed bytes. Rows are whole blocks, so the linear index
-// gives the block.
+// Operand in Q8_0 (GGUF): blocks of 34 bytes along K, a scale in f16 and 32 signed bytes. Rows are
+// whole blocks, so the linear index gives the block.
 // needs: Coded Eight
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks
 // constants: X_SLOT
