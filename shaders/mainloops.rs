@@ -3,7 +3,7 @@
 use crate::tables::KIT;
 use tilewise_core::cost::{Model, Shares};
 use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, SUBGROUP, Unit, Variant};
-use tilewise_core::{CoopMatrix, DType, Problem};
+use tilewise_core::{Caps, CoopMatrix, DType, Problem};
 
 /// Every mainloop.
 pub(crate) static KERNELS: &[KernelDef] = &[
@@ -15,9 +15,9 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         operand_constants: |_, _| Vec::new(),
         variants: NAIVE,
         constants: naive_constants,
-        workgroup_bytes: |variant, _| variant.workgroup_bytes,
+        workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: false,
-        admit: |_, _| Ok(()),
+        admit: |_, _, _| Ok(()),
     },
     KernelDef {
         name: "gemv",
@@ -27,7 +27,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         operand_constants: |along_k, _| vec![("X_ALONG_K", u32::from(along_k))],
         variants: GEMV,
         constants: gemv_constants,
-        workgroup_bytes: |variant, _| variant.workgroup_bytes,
+        workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: true,
         admit: gemv_admit,
     },
@@ -43,7 +43,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: coop_constants,
         workgroup_bytes: coop_workgroup_bytes,
         splits: true,
-        admit: |_, _| Ok(()),
+        admit: |_, _, _| Ok(()),
     },
     KernelDef {
         name: "simt",
@@ -53,9 +53,9 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         operand_constants: |_, _| Vec::new(),
         variants: SIMT,
         constants: simt_constants,
-        workgroup_bytes: |variant, _| variant.workgroup_bytes,
+        workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: true,
-        admit: |_, _| Ok(()),
+        admit: |_, _, _| Ok(()),
     },
 ];
 
@@ -79,7 +79,7 @@ const NAIVE: &[Variant] = &[Variant {
     }),
 }];
 
-fn naive_constants(variant: &Variant) -> Vec<Constant> {
+fn naive_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
     vec![("BM", variant.bm), ("BN", variant.bn)]
 }
 
@@ -118,7 +118,7 @@ const fn round([rows, cols]: [u32; 2], threads: u32) -> u32 {
     if vectors < most { vectors } else { most }
 }
 
-fn gemv_constants(variant: &Variant) -> Vec<Constant> {
+fn gemv_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
     let Variant { bn, threads, sums, .. } = *variant;
     let [rows, cols] = sums;
     let lanes = bn / cols;
@@ -131,7 +131,7 @@ fn gemv_constants(variant: &Variant) -> Vec<Constant> {
     ]
 }
 
-fn gemv_admit(problem: &Problem, variant: &Variant) -> Result<(), Reject> {
+fn gemv_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
     let Problem { m, n, .. } = *problem;
     let few = |size: u64, tile: u32| size <= 4 * u64::from(tile);
     // For few columns, only tiles of four columns are of use.
@@ -165,7 +165,7 @@ const fn simt(name: &'static str, [bm, bn, bk]: [u32; 3], [tm, tn]: [u32; 2]) ->
     }
 }
 
-fn simt_constants(variant: &Variant) -> Vec<Constant> {
+fn simt_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
     let Variant { bm, bn, bk, sums: [tm, tn], .. } = *variant;
     vec![("BM", bm), ("BN", bn), ("BK", bk), ("TM", tm), ("TN", tn)]
 }
@@ -257,14 +257,14 @@ fn words(variant: &Variant) -> (&'static Unit, u32, u32) {
     }
 }
 
-fn coop_workgroup_bytes(variant: &Variant, problem: &Problem) -> u32 {
+fn coop_workgroup_bytes(variant: &Variant, problem: &Problem, _: &Caps) -> u32 {
     let (unit, depth, pad) = words(variant);
     slice(variant.bm, !problem.a.transposed, depth, pad, unit)
         + slice(variant.bn, problem.b.transposed, depth, pad, unit)
         + shown(variant.threads / SUBGROUP, unit)
 }
 
-fn coop_constants(variant: &Variant) -> Vec<Constant> {
+fn coop_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
     let Variant { bm, bn, bk, threads, sums: [rows, cols], .. } = *variant;
     let (_, depth, pad) = words(variant);
     let (along_m, along_n) = (bm / rows, bn / cols);

@@ -7,7 +7,7 @@ use tilewise_msl::{FILES, KIT, LIBRARY, assemble};
 use tilewise_msl_harness::{Lanes, available, lint};
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::cases::{self, MSL};
-use tilewise_tests::msl::{Kernels, Options, PLAIN, check, check_on, device, run};
+use tilewise_tests::msl::{Kernels, Options, PLAIN, check, check_on, device, early_device, run};
 use tilewise_tests::random::property;
 use tilewise_tests::sanitized::{Job, planned};
 use tilewise_tests::{Case, Data, few_texts, lines, quant_families};
@@ -27,6 +27,14 @@ fn edges_bf16() {
     check(&few_texts::edges(MSL, 2));
 }
 
+/// GPUs before the M3 multiply bf16 as f32.
+#[test]
+fn edges_of_widened_bf16() {
+    let widened = |case: &Case| case.a.dtype == DType::BF16 && case.b.dtype == DType::BF16;
+    let cases: Vec<_> = few_texts::edges(MSL, 2).into_iter().filter(widened).collect();
+    check_on(&early_device(), &cases, PLAIN, false);
+}
+
 /// Every variant with one row, one column, and every K around its step, none included.
 #[test]
 fn thin() {
@@ -44,14 +52,6 @@ fn thin() {
         }
     }
     check(&cases);
-}
-
-/// All that meet the first kernel, and of the others' every sixth: what a theme tests lies in files that all share, and compiling takes longer than running.
-fn sampled(cases: Vec<Case>) -> Vec<Case> {
-    let floor = MSL.floor();
-    let first = |case: &Case| case.kernel.as_ref().is_some_and(|name| name.starts_with(&floor));
-    let (all, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(first);
-    all.into_iter().chain(others.into_iter().step_by(6)).collect()
 }
 
 #[test]
@@ -84,27 +84,27 @@ fn lines_elsewhere() {
 
 #[test]
 fn strides() {
-    check(&sampled(cases::strides(MSL)));
+    check(&few_texts::sampled(MSL, cases::strides(MSL)));
 }
 
 #[test]
 fn mixed() {
-    check(&sampled(cases::mixed(MSL)));
+    check(&few_texts::sampled(MSL, cases::mixed(MSL)));
 }
 
 #[test]
 fn epilogues() {
-    check(&sampled(cases::epilogues(MSL)));
+    check(&few_texts::sampled(MSL, cases::epilogues(MSL)));
 }
 
 #[test]
 fn quantized() {
-    check(&sampled(cases::quantized(MSL)));
+    check(&few_texts::sampled(MSL, cases::quantized(MSL)));
 }
 
 #[test]
 fn groups() {
-    check(&sampled(cases::groups(MSL)));
+    check(&few_texts::sampled(MSL, cases::groups(MSL)));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn group_edges() {
 
 #[test]
 fn empty() {
-    check(&sampled(cases::empty(MSL)));
+    check(&few_texts::sampled(MSL, cases::empty(MSL)));
 }
 
 #[test]

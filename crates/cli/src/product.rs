@@ -8,7 +8,9 @@ use std::io::Write;
 use tilewise::timing::{Method, Timing};
 use tilewise::{Context, ContextOptions, Gemm, Tensor};
 use tilewise_core::convert::{decode, decode_f64, encode};
+use tilewise_core::kernel::{KernelDef, Language};
 use tilewise_core::problem::{DType, Problem};
+use tilewise_core::quant::Quantized;
 use tilewise_core::reference::Inputs;
 
 /// What the CPU executor multiplies with, whatever the kernel asked for.
@@ -18,6 +20,14 @@ pub(crate) const CPU_KERNEL: &str = "matrixmultiply";
 pub(crate) fn open(adapter: Option<&str>) -> Result<Context> {
     let options = adapter.map_or_else(ContextOptions::default, ContextOptions::adapter);
     Ok(Context::with_options(&options)?)
+}
+
+/// How far a kernel of the context may be from the weights: those in MSL may round them to a 16-bit
+/// type of the activations.
+pub(crate) fn weight_error(context: &Context, weights: &Quantized, activations: DType) -> Vec<f64> {
+    let is_msl = |kernel: &KernelDef| kernel.kit.language == Language::Msl;
+    let rounds = !context.is_cpu() && activations.bytes() == 2 && context.library().kernels.iter().any(is_msl);
+    if rounds { weights.rounded_error(activations) } else { weights.weight_error() }
 }
 
 /// Adapter, backend and driver, for people.

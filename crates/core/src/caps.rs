@@ -47,6 +47,9 @@ pub struct Caps {
     pub subgroup_size: Option<u32>,
     /// What the matrix units compute, as far as shaders may use it; empty without them.
     pub coop: Vec<CoopMatrix>,
+    /// Version of Metal's language that the driver compiles, 310 for 3.1; absent where it is not known. It can be
+    /// lower than the system's: it follows the SDK that the program is linked against.
+    pub msl_version: Option<u32>,
     /// Bytes of workgroup memory that one workgroup may use.
     pub max_workgroup_bytes: u32,
     /// Invocations in one workgroup, all dimensions multiplied.
@@ -73,6 +76,7 @@ impl Caps {
             class: DeviceClass::Unknown,
             f16: false,
             subgroup_size: None,
+            msl_version: None,
             coop: Vec::new(),
             max_workgroup_bytes: 16 << 10,
             max_invocations: 256,

@@ -8,7 +8,7 @@ mod few;
 mod tiles;
 
 pub use few::BY_HAND;
-pub use tiles::{AppleShares, Shares};
+pub use tiles::{AppleShares, Shares, staged};
 
 use crate::caps::Caps;
 use crate::kernel::Variant;
@@ -24,8 +24,10 @@ pub enum Model {
     AppleTiles {
         /// Shares of the peak.
         shares: AppleShares,
-        /// [`Shares::passed`] on chips of the late generation.
+        /// [`Shares::passed`] on chips of the late generation and after it.
         late_passed: f64,
+        /// A step along K whose matrices do not lie whole in memory takes so many times as long.
+        partial: f64,
     },
     /// Few rows or columns of C: bound by reading the larger operand once.
     Few {
@@ -38,8 +40,10 @@ pub enum Model {
 pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
     match variant.model {
         Model::Tiles(shares) => tiles::seconds(problem, caps, variant, splits, shares.on(caps)),
-        Model::AppleTiles { shares, late_passed } => {
-            tiles::seconds(problem, caps, variant, splits, shares.on(problem, caps, late_passed))
+        Model::AppleTiles { shares, late_passed, partial } => {
+            let shares = shares.on(problem, caps, variant, late_passed);
+            let arithmetic = shares.arithmetic / tiles::partial_steps(problem, partial);
+            tiles::seconds(problem, caps, variant, splits, Shares { arithmetic, ..shares })
         }
         Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
     }

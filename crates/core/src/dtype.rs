@@ -33,6 +33,15 @@ impl DType {
         }
     }
 
+    /// The number by which constants of kernels name a type of floating point.
+    pub const fn number(self) -> u32 {
+        match self {
+            DType::F16 => 1,
+            DType::BF16 => 2,
+            _ => 0,
+        }
+    }
+
     /// Lower-case name, as the command line and the recorded figures write it: `f32`, `f16`, `bf16`, `i32`, `u32`.
     pub const fn name(self) -> &'static str {
         match self {

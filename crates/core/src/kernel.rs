@@ -169,14 +169,14 @@ pub struct KernelDef {
     /// Its variants, `NAME/VARIANT`.
     pub variants: &'static [Variant],
     /// Values for the constants of its file.
-    pub constants: fn(&Variant) -> Vec<Constant>,
-    /// Bytes of workgroup memory that a variant takes for a problem.
-    pub workgroup_bytes: fn(&Variant, &Problem) -> u32,
+    pub constants: fn(&Variant, &Problem, &Caps) -> Vec<Constant>,
+    /// Bytes of workgroup memory that a variant takes for a problem on a device.
+    pub workgroup_bytes: fn(&Variant, &Problem, &Caps) -> u32,
     /// Whether K may be split over workgroups (two passes).
     pub splits: bool,
     /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a kernel asked for by name skips this.
     /// Limits of the device, formats and alignment are checked by the planner, not here.
-    pub admit: fn(&Problem, &Variant) -> Result<(), Reject>,
+    pub admit: fn(&Problem, &Variant, &Caps) -> Result<(), Reject>,
 }
 
 /// How an operand is fetched: one file instantiated for A, B, bias or residual.

@@ -322,7 +322,7 @@ pub fn admits(problem: &Problem, caps: &Caps, library: &Library, named: &Forced)
     let mut kernels = library.kernels.iter().filter(|kernel| kernel.name == named.kernel);
     let is_named = |variant: &Variant| named.variant.as_deref().is_none_or(|name| name == variant.name);
     let of_use = |kernel: &KernelDef| {
-        kernel.variants.iter().any(|variant| is_named(variant) && (kernel.admit)(problem, variant).is_ok())
+        kernel.variants.iter().any(|variant| is_named(variant) && (kernel.admit)(problem, variant, caps).is_ok())
     };
     kernels.any(of_use) && plan(problem, caps, library, Some(named)).is_ok()
 }
@@ -414,7 +414,7 @@ fn lay(
     };
     limit(
         "bytes of workgroup memory",
-        (kernel.workgroup_bytes)(variant, problem).into(),
+        (kernel.workgroup_bytes)(variant, problem, caps).into(),
         caps.max_workgroup_bytes.into(),
     )?;
     limit("invocations", variant.threads.into(), caps.max_invocations.min(caps.max_workgroup_size_x).into())?;
@@ -438,7 +438,7 @@ fn lay(
         }
     }
     if !forced {
-        (kernel.admit)(problem, variant)?;
+        (kernel.admit)(problem, variant, caps)?;
     }
     let rates = caps.rates();
     let finish = if layout.two_passes {

@@ -11,5 +11,4 @@ mod tables;
 
 pub use assemble::{ENTRY, assemble, assemble_with};
 pub use files::FILES;
-pub use mainloops::staged_bytes;
 pub use tables::{KERNELS, KIT, LIBRARY};

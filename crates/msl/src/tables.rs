@@ -3,6 +3,7 @@
 
 use crate::mainloops;
 use tilewise_core::kernel::{Constant, KernelDef, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef};
+use tilewise_core::quant::{Plane, Stored};
 use tilewise_core::{Caps, DType, Format, Grouping};
 
 /// Every kernel in MSL.
@@ -56,12 +57,19 @@ fn is_f16(format: Format, _: &Caps) -> bool {
     format == Format::Dense(DType::F16)
 }
 
-fn is_bf16(format: Format, _: &Caps) -> bool {
-    format == Format::Dense(DType::BF16)
+fn is_bf16(format: Format, caps: &Caps) -> bool {
+    format == Format::Dense(DType::BF16) && has_bf16(caps)
 }
 
-fn is_affine(format: Format, _: &Caps) -> bool {
-    format.is_of("affine")
+fn is_affine(format: Format, caps: &Caps) -> bool {
+    let in_bf16 = |plane: &Plane| matches!(plane.of, Stored::Numbers(DType::BF16));
+    format.is_of("affine") && (has_bf16(caps) || !format.planes().iter().any(in_bf16))
+}
+
+/// Whether Metal's language has bf16, as it does from 3.1 on. Where the version is not known, the
+/// compiler will say.
+fn has_bf16(caps: &Caps) -> bool {
+    caps.msl_version.is_none_or(|version| version >= 310)
 }
 
 fn wide(format: Format) -> Vec<Constant> {
@@ -82,7 +90,7 @@ const OPERANDS: &[OperandDef] = &[
     OperandDef {
         file: "operand/affine.metal",
         accepts: is_affine,
-        vector: 8,
+        vector: 16,
         loads: &[Load::Elements, Load::Eights],
         element_bytes: 4,
         ..OperandDef::DEFAULT
@@ -130,7 +138,7 @@ const fn elements(file: &'static str, accepts: fn(Format, &Caps) -> bool, bytes:
 const STORES: &[StoreDef] = &[
     store("epilogue/store_f32.metal", |dtype, _| matches!(dtype, DType::F32), 4),
     store("epilogue/store_f16.metal", |dtype, _| matches!(dtype, DType::F16), 2),
-    store("epilogue/store_bf16.metal", |dtype, _| matches!(dtype, DType::BF16), 2),
+    store("epilogue/store_bf16.metal", |dtype, caps| matches!(dtype, DType::BF16) && has_bf16(caps), 2),
 ];
 
 /// A store of elements one by one.

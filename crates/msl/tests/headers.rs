@@ -23,6 +23,12 @@ fn names(text: &str) -> Names<'_> {
             None => code.extend(tokens(line)),
         }
     }
+    // The header opens a namespace, which the mainloop's kernel closes.
+    let namespace = |at: usize| at + 2 < code.len() && code[at].text == "namespace" && code[at + 2].text == "{";
+    let opened = (0..code.len()).find(|&at| namespace(at));
+    if let Some(at) = opened {
+        code.drain(at..at + 3);
+    }
     let (mut depth, mut start) = (0, 0);
     for (at, token) in code.iter().enumerate() {
         match token.text {

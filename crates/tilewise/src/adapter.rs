@@ -149,8 +149,9 @@ pub(crate) fn coop_of(adapter: &wgpu::Adapter) -> Vec<CoopMatrix> {
 /// PCI identifiers of the vendors on whose Vulkan drivers the suite has passed with matrix units: NVIDIA.
 const PROVEN: [u32; 1] = [0x10de];
 
-/// Whether matrix units are used where nobody says so. Through Vulkan their kernels rely on more than SPIR-V promises (ARCHITECTURE.md, "Matrix units"), so that
-/// each vendor's driver has to show it first.
+/// Whether matrix units are used where nobody says so. Through Vulkan their kernels rely on more than
+/// SPIR-V promises (ARCHITECTURE.md, "Matrix units"), so that each vendor's driver has to show it
+/// first; no other backend has any for them.
 pub(crate) fn trusts_matrix_units(backend: wgpu::Backend, vendor: u32) -> bool {
     backend != wgpu::Backend::Vulkan || PROVEN.contains(&vendor)
 }
@@ -170,6 +171,10 @@ pub(crate) fn caps(
     limits: &wgpu::Limits,
     coop: Vec<CoopMatrix>,
 ) -> Caps {
+    // naga's MSL loads matrices from vectors as if these were numbers, which Metal refuses. There
+    // matrix units are for kernels in MSL alone, which ask the adapter and not these caps.
+    let units =
+        features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) && info.backend != wgpu::Backend::Metal;
     Caps {
         name: info.name.clone(),
         class: match info.device_type {
@@ -180,7 +185,8 @@ pub(crate) fn caps(
         },
         f16: features.contains(wgpu::Features::SHADER_F16),
         subgroup_size: subgroup_size(info),
-        coop: if features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) { coop } else { Vec::new() },
+        msl_version: None,
+        coop: if units { coop } else { Vec::new() },
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_invocations: limits.max_compute_invocations_per_workgroup,
         max_workgroup_size_x: limits.max_compute_workgroup_size_x,

@@ -15,6 +15,15 @@ pub(crate) fn compile(device: &wgpu::Device, text: &str) -> Result<(), String> {
     library.map(drop).map_err(|error| said(&error))
 }
 
+/// The version of Metal's language, of those that differ for a kernel, as `__METAL_VERSION__` gives it.
+pub(crate) fn language_version(device: &wgpu::Device) -> Option<u32> {
+    let reaches = |version: &u32| {
+        compile(device, &format!("#if __METAL_VERSION__ < {version}\n#error older\n#endif\nkernel void probe() {{}}\n"))
+            .is_ok()
+    };
+    [400, 320, 310, 300, 240, 230].into_iter().find(reaches)
+}
+
 /// Captures what is submitted to the device from now on into a trace document, until wgpu's `stop_graphics_debugger_capture`.
 ///
 /// # Errors

@@ -74,6 +74,25 @@ pub(crate) fn words(device: &wgpu::Device, text: &str) -> Option<String> {
     }
 }
 
+/// The version of Metal's language on a device, 310 for 3.1; none elsewhere. wgpu leaves it to Metal,
+/// which goes by the SDK that the program is linked against.
+pub(crate) fn version(device: &wgpu::Device) -> Option<u32> {
+    #[cfg(all(target_vendor = "apple", feature = "metal"))]
+    {
+        let version = crate::apple::language_version(device)?;
+        log::info!("Metal's language is {}.{}", version / 100, version / 10 % 10);
+        if version < 310 {
+            log::info!("kernels in MSL do without bf16, which needs 3.1: link the program against a newer SDK");
+        }
+        Some(version)
+    }
+    #[cfg(not(all(target_vendor = "apple", feature = "metal")))]
+    {
+        let _ = device;
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -116,6 +116,8 @@ impl Context {
         let library = msl::library(options.msl, msl::suits(info.backend, gpu.device.features(), &coop));
         let coop = if options.matrix_units.unwrap_or(trusted) { coop } else { Vec::new() };
         let caps = adapter::caps(&info, gpu.device.features(), &gpu.device.limits(), coop);
+        let msl_version = if msl::has_msl(library) { msl::version(&gpu.device) } else { None };
+        let caps = Caps { msl_version, ..caps };
         let winners = options.tuned.as_deref().map(|folder| Winners::open(folder, &info, library)).unwrap_or_default();
         let preferences = preferences(options, winners);
         let _capture = options.metal_capture.as_deref().and_then(|path| Capture::start(&gpu.device, path));

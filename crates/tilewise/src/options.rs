@@ -12,8 +12,8 @@
 //! - `TILEWISE_KERNEL`: the kernel of every product that does not name its own: `simt`,
 //!   `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts), `coop/64x64x32+pad16` (16 elements between
 //!   lines in workgroup memory), `msl-gemm/64x64x16`.
-//! - `TILEWISE_NO_COOP`: anything but `0`: matrix units stay unused. `0`: they are used on every
-//!   GPU that has them. Not set: they are used where the suite has passed.
+//! - `TILEWISE_NO_COOP`: anything but `0`: matrix units stay unused by kernels in WGSL. `0`: they
+//!   are used on every GPU that has them, but on Metal. Not set: where the suite has passed.
 //! - `TILEWISE_NO_MSL`: anything but `0`: kernels in MSL stay unused. `0`: they are tried on every
 //!   GPU. Not set: they are used on Metal with simdgroup matrices.
 //! - `TILEWISE_METAL_CAPTURE`: file `NAME.gputrace` for a capture by Metal, with
@@ -43,8 +43,9 @@ pub struct ContextOptions {
     /// The kernel of every product that does not name its own, as [`Gemm::kernel`](crate::Gemm::kernel) takes it; a product that it cannot compute is an error.
     /// `TILEWISE_KERNEL`.
     pub kernel: Option<String>,
-    /// Whether kernels in WGSL may use the matrix units; those in MSL do in any case. Absent: where they rely on nothing unproven, which is on Metal, and
-    /// through Vulkan with the drivers that the suite has passed on, NVIDIA's so far. `TILEWISE_NO_COOP=1`: no; `TILEWISE_NO_COOP=0`: wherever there are some.
+    /// Whether kernels in WGSL may use the matrix units. Absent: through Vulkan with the drivers on
+    /// which the suite has passed, NVIDIA's so far. `TILEWISE_NO_COOP=1`: no; `TILEWISE_NO_COOP=0`:
+    /// wherever there are some. Never on Metal: there kernels in MSL use them, whatever this says.
     pub matrix_units: Option<bool>,
     /// Whether kernels in MSL may be used beside those in WGSL. Absent: on Metal, where the GPU has simdgroup matrices. `TILEWISE_NO_MSL=1`: no;
     /// `TILEWISE_NO_MSL=0`: on every GPU, where what does not compile is computed in WGSL after all, with a warning in the log. Without the feature `msl` there

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use tilewise_core::kernel::Library;
 use tilewise_core::plan::Forced;
-use tilewise_core::{Caps, Problem};
+use tilewise_core::{Caps, DType, Problem};
 use tilewise_shaders::FILES;
 
 /// The winner of each problem class; none where that is the planner.
@@ -176,7 +176,9 @@ fn kernels(library: &Library) -> u64 {
     *HASHES[usize::from(msl)].get_or_init(|| {
         let mut hash = Fnv::default();
         for kernel in library.kernels {
-            let constants: Vec<_> = kernel.variants.iter().map(kernel.constants).collect();
+            let (problem, caps) = (Problem::dense(DType::F32, 1, 1, 1), Caps::webgpu_default());
+            let of = |variant| (kernel.constants)(variant, &problem, &caps);
+            let constants: Vec<_> = kernel.variants.iter().map(of).collect();
             hash.add(&format!(
                 "{:?}",
                 (kernel.name, kernel.file, kernel.operand_files, kernel.variants, constants, kernel.splits)

@@ -414,7 +414,10 @@ impl Bench for Msl {
             let mut order: Vec<&Case> = self.cases.iter().collect();
             neighbours.iter().map(|mutant| self.try_in(&mut order, mutant, step(mutant)).0).collect::<Vec<_>>()
         };
-        mutants.par_chunks(16).flat_map_iter(fates).collect()
+        // Each waits for a process, and some of these until their time is up.
+        let threads = 2 * rayon::current_num_threads();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        pool.install(|| mutants.par_chunks(16).flat_map_iter(fates).collect())
     }
 
     fn fate(&self, mutant: &Mutant) -> (Fate, String) {

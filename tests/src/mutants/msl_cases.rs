@@ -82,6 +82,10 @@ fn tiles() -> Vec<Case> {
         cases.extend(sized(name, &odd, F32, LAYOUTS[3], true));
         cases.extend(sized(name, &odd, half, LAYOUTS[0], true));
     }
+    // Fewer rows or columns than a matrix has, and just as many.
+    let few = [[9, 7, 16], [7, 9, 16], [8, 8, 16], [40, 8, 8], [8, 40, 8], [3, 3, 9]];
+    cases.extend(sized(DIRECT, &few, F32, LAYOUTS[0], false));
+    cases.extend(sized(DIRECT, &few, half, LAYOUTS[1], false));
     cases.extend(sized(GEMM, &odd_sizes(variant(GEMM)), mixed, LAYOUTS[2], true));
     cases.extend(sized(GEMM, &eights(even_sizes(variant(GEMM))), mixed, LAYOUTS[3], false));
     cases
@@ -121,6 +125,8 @@ fn lines() -> Vec<Case> {
     let mut cases = vec![Case::new([10, 40, 5], F32).layout(LAYOUTS[1]).kernel("msl-gemv/1x32").odd()];
     cases.extend(sized("msl-gemv/4x32", &[[4, 36, 300], [4, 36, 1]], F32, LAYOUTS[2], false));
     cases.push(Case::new([3, 70, 300], F32).layout(LAYOUTS[1]).kernel("msl-gevm/4x64").odd());
+    // A lane whose eighth line lies beyond the edge, and beyond the buffer in the last step.
+    cases.push(Case::new([3, 71, 512], F32).kernel("msl-gevm/4x64").odd());
     for name in ["msl-gemv/4x32", "msl-gemv/32x4", "msl-gevm/4x64", "msl-gevm/64x4"] {
         let Variant { bm, bn, bk, .. } = *variant(name);
         let [m, n, k] = [bm, bn, bk].map(|size| size as usize);
@@ -171,6 +177,9 @@ fn splits() -> Vec<Case> {
         let case = Case::new([1, 66, k], F32).kernel(format!("{name}+k3")).layout(layout(name)).batch(2).odd();
         cases.push(Case { a: case.a.entries(Entries::Apart(3)), b: case.b.entries(Entries::Apart(1)), ..case });
     }
+    let name = "msl-gemv/32x1";
+    let k = 2 * variant(name).bk as usize + 5;
+    cases.push(Case::new([66, 1, k], F32).kernel(format!("{name}+k3")).layout(layout(name)).odd());
     cases
 }
 
@@ -229,6 +238,11 @@ fn quantized() -> Vec<Case> {
             cases.extend(sizes.map(|size| case(size).kernel(name)));
             cases.push(case([3, 37, block]).batch(2).kernel(name));
         }
+        // Rounded to the type of A; and many rows of A against few of its lines.
+        for a in [DType::F16, DType::BF16] {
+            cases.push(Case { a: Place::packed(a), ..case([13, 37, 2 * block]).kernel(GEMM) });
+        }
+        cases.push(case([33, 1, 2 * block]).kernel("msl-gemv/32x1"));
         cases.push(Case { groups: ragged(&[2, 2, 7]), ..case([7, 70, 2 * block]).kernel(GEMM) });
     }
     cases

@@ -81,8 +81,9 @@ fn bodies(tokens: &[Token<'_>]) -> Vec<Place> {
         let inside = open.last() == Some(&true);
         match token.text {
             "{" => {
-                let before = |back: usize| index.checked_sub(back).map_or("", |at| tokens[at].text);
-                open.push(inside || before(1) == ")" || before(1) == "const" && before(2) == ")");
+                let qualifiers = |token: &&Token<'_>| matches!(token.text, "const" | "thread");
+                let before = tokens[..index].iter().rev().find(|token| !qualifiers(token));
+                open.push(inside || before.is_some_and(|token| token.text == ")"));
             }
             "}" => {
                 open.pop();
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn code_is_in_bodies() {
-        let text = "struct S {\n    uint a;\n    uint f(uint b) const {\n        return a;\n    }\n};";
+        let text = "struct S {\n    uint a;\n    uint f(uint b) const thread {\n        return a;\n    }\n};";
         assert_eq!(of(Place::Code, text), ["return", "a", ";", "}"]);
     }
 

@@ -90,12 +90,11 @@ pub(super) fn render(file: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Rend
         }
     }
     let mut rendered = Rendered::default();
-    // Complaints are about lines from here on. Loops are not unrolled, which would take long.
+    // Complaints are about lines from here on.
     let _ = writeln!(rendered.text, "#line 1 \"{file}\"");
     rendered.lines.push(Line { original: 0, mutant: None });
     let sites: Vec<_> = sites.into_iter().map(|((start, Reverse(end)), mutants)| (start..end, mutants)).collect();
     Renderer { text, sites: &sites, rendered: &mut rendered }.range(0..text.len(), 0);
-    rendered.text = rendered.text.replace("#pragma unroll\n", "\n");
     rendered
 }
 

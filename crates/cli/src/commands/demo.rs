@@ -3,7 +3,7 @@
 use crate::args::DemoArgs;
 use crate::array::shape_text;
 use crate::failure::{Failure, Result};
-use crate::product::{Measured, adapter_text, open, wide};
+use crate::product::{Measured, adapter_text, open, weight_error, wide};
 use safetensors::SafeTensors;
 use std::io::Write;
 use tilewise::{Activation, Context, Gemm, GroupOffsets, QuantizedTensor, Tensor};
@@ -104,7 +104,7 @@ fn quantized(context: &Context, layer: &Layer) -> Result<Checked> {
     let measured = Measured::run(context, &gemm)?;
     let b: Vec<f64> = dequantize(&weights).into_iter().map(f64::from).collect();
     let (a, bias) = (stored(&layer.tokens)?, stored(&layer.bias)?);
-    let b_error = weights.weight_error();
+    let b_error = weight_error(context, &weights, STORED);
     let inputs = Inputs { a: &a, b: &b, b_error: Some(&b_error), bias: Some(&bias), ..Inputs::default() };
     let error = measured.check(&inputs)?;
     Ok((measured, error))

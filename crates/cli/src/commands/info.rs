@@ -44,6 +44,13 @@ fn has_msl(adapter: &AdapterDescription) -> bool {
     adapter.backend != "cpu" && library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
 }
 
+/// The version of Metal's language, which only a device tells.
+fn msl_version(adapter: &AdapterDescription) -> Option<u32> {
+    let options = ContextOptions { adapter: Some(adapter.name.clone()), ..ContextOptions::default() };
+    let context = has_msl(adapter).then(|| pollster::block_on(Context::request(&options)).ok())??;
+    context.caps().msl_version
+}
+
 /// A kernel and, when the adapter's limits exclude it, why.
 struct Admission {
     name: String,
@@ -99,6 +106,7 @@ fn to_json(adapter: &AdapterDescription) -> Value {
         "hardware": adapter.hardware,
         "timestamps": adapter.timestamps,
         "msl": has_msl(adapter),
+        "msl_version": msl_version(adapter),
         "caps": caps,
         "kernels": admissions(adapter).iter().map(kernel).collect::<Vec<_>>(),
     })
@@ -120,6 +128,9 @@ fn print(adapter: &AdapterDescription, out: &mut dyn Write) -> Result<()> {
             yes_no(adapter.timestamps),
             yes_no(has_msl(adapter))
         )?;
+        if let Some(version) = msl_version(adapter) {
+            writeln!(out, "  metal    language {}.{}", version / 100, version / 10 % 10)?;
+        }
         for (_, text, value) in limits(&adapter.caps) {
             writeln!(out, "  limit    {value} {text}")?;
         }

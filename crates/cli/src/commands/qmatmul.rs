@@ -26,7 +26,7 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
         check(&Inputs {
             a: &product::wide(&x)?,
             b: &dequantized,
-            b_error: Some(&weights.weight_error()),
+            b_error: Some(&product::weight_error(&context, &weights, x.dtype)),
             ..Inputs::default()
         })
     })

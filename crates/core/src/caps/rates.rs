@@ -22,8 +22,8 @@ pub const COPIED: f64 = 0.83;
 /// A known chip: part of its name, cores, f32 TFLOP/s of all of them, GB/s that a copy moves.
 type Known = (&'static str, f64, f64, f64);
 
-/// The H200's figures are measured (benches/record/), Apple's are those of the largest chip of a name, published by Apple or derived from its clock; an Ultra is two of Max. The
-/// first that fits counts, so that longer names come first.
+/// The H200's figures are measured (benches/record/), Apple's are those of the largest chip of a name, published by Apple or derived from its clock; an Ultra is two of Max, and a
+/// core of the M5 counts as one of the M4, as Apple published no rate of its own. The first that fits counts, so that longer names come first.
 #[rustfmt::skip]
 const KNOWN: &[Known] = &[
     ("NVIDIA H200", 132.0, 57.0, 4000.0),
@@ -42,6 +42,9 @@ const KNOWN: &[Known] = &[
     ("Apple M4 Max", 40.0, 17.0, 546.0 * COPIED),
     ("Apple M4 Pro", 20.0, 8.0, 273.0 * COPIED),
     ("Apple M4", 10.0, 4.0, 120.0 * COPIED),
+    ("Apple M5 Max", 40.0, 17.0, 614.0 * COPIED),
+    ("Apple M5 Pro", 20.0, 8.0, 307.0 * COPIED),
+    ("Apple M5", 10.0, 4.0, 153.0 * COPIED),
 ];
 
 impl Caps {
@@ -76,6 +79,6 @@ mod tests {
         let guess = cores("another");
         assert_eq!((cores("Apple M1"), cores("Apple M1 Pro"), cores("Apple M1 Ultra")), (8.0, 16.0, 64.0));
         assert_eq!((cores("Apple M4 Max (40 cores)"), cores("NVIDIA H200 NVL")), (40.0, 132.0));
-        assert_eq!((cores("Apple M10"), cores("Apple M5")), (guess, guess));
+        assert_eq!((cores("Apple M10"), cores("Apple M5")), (guess, 10.0));
     }
 }

@@ -23,7 +23,9 @@ fn apple_m1() -> Caps {
         class: DeviceClass::Integrated,
         f16: true,
         subgroup_size: Some(32),
-        coop: coop(8, &[(DType::F32, DType::F32), (DType::F16, DType::F16), (DType::F16, DType::F32)]),
+        msl_version: None,
+        // Its matrix units are for kernels in MSL alone, which do not ask here.
+        coop: Vec::new(),
         max_workgroup_bytes: 32 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -47,7 +49,8 @@ fn nvidia_h200() -> Caps {
         class: DeviceClass::Discrete,
         f16: true,
         subgroup_size: Some(32),
-        coop: coop(16, &[(DType::F16, DType::F16), (DType::F16, DType::F32)]),
+        msl_version: None,
+        coop: [DType::F16, DType::F32].map(|sums| CoopMatrix { size: 16, operands: DType::F16, sums }).to_vec(),
         max_workgroup_bytes: 48 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -66,6 +69,7 @@ fn lavapipe() -> Caps {
         class: DeviceClass::Cpu,
         f16: true,
         subgroup_size: Some(4),
+        msl_version: None,
         coop: Vec::new(),
         max_workgroup_bytes: 32 << 10,
         max_invocations: 1024,
@@ -85,6 +89,7 @@ fn swiftshader() -> Caps {
         class: DeviceClass::Cpu,
         f16: false,
         subgroup_size: Some(4),
+        msl_version: None,
         coop: Vec::new(),
         max_workgroup_bytes: 32 << 10,
         max_invocations: 256,
@@ -95,8 +100,4 @@ fn swiftshader() -> Caps {
         max_buffer_bytes: 1 << 30,
         storage_alignment: 256,
     }
-}
-
-fn coop(size: u32, types: &[(DType, DType)]) -> Vec<CoopMatrix> {
-    types.iter().map(|&(operands, sums)| CoopMatrix { size, operands, sums }).collect()
 }

@@ -69,34 +69,66 @@ const READS: f64 = 2.2;
 const SPILLED: f64 = 2.0;
 
 /// Shares of the f32 peak that tiles of simdgroup matrices reach on Apple's chips. Nothing of it
-/// was measured here: they follow MLX's choice of tiles by chip, and metal-flash-attention's
-/// figures of 87% (f32) and 93% of the peak for its best tiles on either generation.
+/// was measured here: they follow MLX's choice of tiles by chip, type and layout. The best of them
+/// is 76%, as published of MLX on the M2 Ultra and of metal-flash-attention on the M1 Max.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AppleShares {
-    /// On small chips of the early generation, unless both operands have 16-bit elements.
+    /// On small chips of the early generation, with matrices of f32.
     pub f32: f64,
-    /// On those chips, with 16-bit elements.
+    /// On those chips, with matrices of 16-bit elements.
     pub half: f64,
+    /// On those chips, where A and B are both stored along K.
+    pub along_k: f64,
     /// On large chips of the early generation.
     pub large: f64,
-    /// On the late generation.
+    /// On the late generation, and after it.
     pub late: f64,
 }
 
 impl AppleShares {
     /// The shares on a device, for the types of a problem.
-    pub(super) fn on(self, problem: &Problem, caps: &Caps, late_passed: f64) -> Shares {
-        let half = [problem.a.format, problem.b.format]
-            .iter()
-            .all(|format| matches!(format, Format::Dense(DType::F16 | DType::BF16)));
-        let shares = |arithmetic| Shares::matrices(arithmetic, APPLE_RESIDENT);
+    pub(super) fn on(self, problem: &Problem, caps: &Caps, variant: &Variant, late_passed: f64) -> Shares {
+        let quantized = matches!(problem.b.format, Format::Quantized(_));
+        let short = if quantized && variant.bk < 32 { SHORT } else { 1.0 };
+        let shares = |arithmetic: f64| Shares::matrices(arithmetic * short, APPLE_RESIDENT);
         match Generation::of(caps) {
-            Generation::Late => Shares { passed: late_passed, ..shares(self.late) },
+            Generation::Late | Generation::Neural => Shares { passed: late_passed, ..shares(self.late) },
             Generation::Early if caps.rates().cores > SMALL_CHIP => shares(self.large),
-            Generation::Early if half => shares(self.half),
-            Generation::Early => shares(self.f32),
+            Generation::Early if !problem.a.transposed && problem.b.transposed => shares(self.along_k),
+            Generation::Early if staged(problem, caps) == DType::F32 => shares(self.f32),
+            Generation::Early => shares(self.half),
         }
     }
+}
+
+/// A slice of fewer than 32 steps reads quantized weights in pieces of less than 16 bytes, and takes
+/// so much of its speed. An assumption.
+const SHORT: f64 = 0.9;
+
+/// The type of an element of Apple's simdgroup matrices for a problem: the operands' own if they
+/// agree, that of the activations if weights are quantized, else f32. GPUs before the M3 have no
+/// arithmetic in bf16, and would convert for each product.
+pub fn staged(problem: &Problem, caps: &Caps) -> DType {
+    let own = |format| if let Format::Dense(own) = format { Some(own) } else { None };
+    let common = match (own(problem.a.format), own(problem.b.format)) {
+        _ if problem.k == 0 => DType::F32,
+        (Some(a), Some(b)) if a != b => DType::F32,
+        (a, b) => a.or(b).unwrap_or(DType::F32),
+    };
+    if common == DType::BF16 && Generation::of(caps) == Generation::Early { DType::F32 } else { common }
+}
+
+/// How many times as long all steps along K take, if one whose matrices do not lie whole in memory
+/// takes `partial` times as long as another: the last one of a K that is no multiple of eight, and
+/// every one where there are fewer than eight rows or columns.
+pub(super) fn partial_steps(problem: &Problem, partial: f64) -> f64 {
+    let steps = problem.k.div_ceil(8).max(1) as f64;
+    let share = match problem {
+        Problem { m: ..8, .. } | Problem { n: ..8, .. } => 1.0,
+        Problem { k, .. } if k.is_multiple_of(8) => 0.0,
+        _ => 1.0 / steps,
+    };
+    1.0 + share * (partial - 1.0)
 }
 
 /// Cores up to which one of Apple's chips is small: the plain chips and Pro.
@@ -147,19 +179,49 @@ fn traffic(problem: &Problem) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::Model;
+    use crate::kernel::Access;
+    use crate::problem::Operand;
+    use crate::quant::QuantFormat;
 
     #[test]
     fn shares_by_chip() {
-        let shares = AppleShares { f32: 0.1, half: 0.2, large: 0.3, late: 0.4 };
-        let of = |name: &str, dtype| {
+        let shares = AppleShares { f32: 0.1, half: 0.2, along_k: 0.5, large: 0.3, late: 0.4 };
+        let model = Model::AppleTiles { shares, late_passed: 0.2, partial: 1.0 };
+        let variant = Variant {
+            name: "64x64x32",
+            bm: 64,
+            bn: 64,
+            bk: 32,
+            threads: 128,
+            workgroup_bytes: 0,
+            sums: [32, 32],
+            access: Access::Elements,
+            model,
+        };
+        let of = |name: &str, problem: &Problem, bk| {
             let caps = Caps { name: name.into(), ..Caps::webgpu_default() };
-            let shares = shares.on(&Problem::dense(dtype, 8, 8, 8), &caps, 0.2);
+            let shares = shares.on(problem, &caps, &Variant { bk, ..variant }, 0.2);
             (shares.arithmetic, shares.passed)
         };
-        assert_eq!(of("Apple M2 Pro", DType::F32), (0.1, 0.6));
-        assert_eq!(of("Apple M1", DType::BF16), (0.2, 0.6));
-        assert_eq!(of("Apple M1 Max", DType::F16), (0.3, 0.6));
-        assert_eq!(of("Apple M3 Ultra", DType::F32), (0.4, 0.2));
+        let dense = |dtype| Problem::dense(dtype, 8, 8, 64);
+        assert_eq!(of("Apple M2 Pro", &dense(DType::F32), 16), (0.1, 0.6));
+        assert_eq!(of("Apple M1", &dense(DType::F16), 16), (0.2, 0.6));
+        assert_eq!(of("Apple M1", &dense(DType::BF16), 16), (0.1, 0.6));
+        assert_eq!(of("Apple M1 Max", &dense(DType::F16), 16), (0.3, 0.6));
+        assert_eq!(of("Apple M3 Ultra", &dense(DType::F32), 16), (0.4, 0.2));
+        assert_eq!(of("Apple M5", &dense(DType::F32), 16), (0.4, 0.2));
+        let turned = |format| Problem { b: Operand::packed(format, 1, 8, 64).t(), ..dense(DType::F16) };
+        assert_eq!(of("Apple M2", &turned(Format::Dense(DType::F16)), 16), (0.5, 0.6));
+        let codes = turned(Format::Quantized(QuantFormat::all().next().unwrap()));
+        assert_eq!([16, 32].map(|bk| of("Apple M4", &codes, bk).0), [0.4 * SHORT, 0.4]);
+    }
+
+    #[test]
+    fn steps_that_are_not_whole() {
+        let of = |m, n, k| partial_steps(&Problem::dense(DType::F16, m, n, k), 5.0);
+        assert_eq!([of(8, 8, 64), of(7, 64, 64), of(64, 3, 64)], [1.0, 5.0, 5.0]);
+        assert_eq!(of(8, 8, 57), 1.5);
     }
 
     #[test]

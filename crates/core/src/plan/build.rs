@@ -65,7 +65,7 @@ pub(super) fn build(
 fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candidate: &Candidate) -> Pass {
     let (kernel, variant, problem, kit) = (candidate.kernel, &candidate.variant, &layout.problem, layout.kit);
     let label = format!("{}/{}", kernel.name, variant.name);
-    let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem);
+    let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem, caps);
     let mut builder = Builder::new(label, params(piece, layout), variant.threads, workgroup_bytes, layout);
     builder.schedule(whole);
     if let Some(unit) = variant.unit() {
@@ -104,7 +104,7 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
         builder.epilogue();
         builder.part(kit.direct, None, Vec::new());
     }
-    builder.part(kernel.file, None, (kernel.constants)(variant));
+    builder.part(kernel.file, None, (kernel.constants)(variant, problem, caps));
     builder.finish(layout.workgroups, caps)
 }
 

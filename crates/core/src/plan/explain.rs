@@ -95,6 +95,9 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
         let _ = write!(out, " residual ({})", residual.format);
     }
     let _ = writeln!(out, "\ndevice  {}", caps.name);
+    if let Some(version) = caps.msl_version {
+        let _ = writeln!(out, "metal   {}.{}", version / 100, version / 10 % 10);
+    }
     out
 }
 

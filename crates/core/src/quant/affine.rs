@@ -35,7 +35,7 @@ macro_rules! affine {
                 scale_plane("scales", DType::$scales),
                 scale_plane("biases", DType::$scales),
             ],
-            constants: &[("X_BITS", $bits), ("X_BLOCK", $group), ("X_SCALE", scale_type(DType::$scales))],
+            constants: &[("X_BITS", $bits), ("X_BLOCK", $group), ("X_SCALE", DType::$scales.number())],
             codec: &Affine { bits: $bits, scales: DType::$scales },
         };
     };
@@ -50,15 +50,6 @@ affine!(AFFINE8_G32_BF16, 8, 32, BF16, "bf16");
 
 const fn scale_plane(name: &'static str, dtype: DType) -> Plane {
     Plane { name, of: Stored::Numbers(dtype), bytes: dtype.bytes() }
-}
-
-/// The loaders' number for the type of the scales.
-const fn scale_type(dtype: DType) -> u32 {
-    match dtype {
-        DType::F16 => 1,
-        DType::BF16 => 2,
-        _ => 0,
-    }
 }
 
 impl QuantFormat {

@@ -1,6 +1,7 @@
 //! A matrix in a quantized format, on the host.
 
 use super::{Plane, QuantFormat};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 /// A quantized matrix `[n, k]`. Made by [`quantize`] or [`Quantized::from_planes`], which see to it
@@ -61,6 +62,15 @@ impl Quantized {
         let mut errors = vec![0.0; self.n * self.k];
         self.format.each_block(&self.slices(), &mut errors, |block, out| self.format.def().codec.error(block, out));
         errors
+    }
+
+    /// The same for a kernel that rounds weights to the type of the activations, as kernels on Apple's
+    /// simdgroup matrices do ([`staged`](crate::cost::staged)). A weight beyond that type's range
+    /// becomes an infinity, which no error covers.
+    pub fn rounded_error(&self, to: DType) -> Vec<f64> {
+        let smallest = if to == DType::F16 { 2.0f64.powi(-25) } else { f64::from(f32::MIN_POSITIVE) };
+        let rounding = |w: f32, error: f64| error + to.unit_roundoff() * (f64::from(w.abs()) + error) + smallest;
+        dequantize(self).into_iter().zip(self.weight_error()).map(|(w, error)| rounding(w, error)).collect()
     }
 
     /// How far [`quantize`] leaves a weight from its element, at most: a number per block.

@@ -1,9 +1,9 @@
 // Activations, in f32. The arguments of tanh and exp are kept where neither overflows; beyond, the result is x or vanishes in f32.
-// needs: nothing
+// needs: INLINE
 // provides: activation
 // constants: ACTIVATION
 
-inline float activation(float x) {
+INLINE float activation(float x) {
     switch (ACTIVATION) {
     case 1: // relu; NaN stays NaN, but for Metal's fast arithmetic, which knows none
         return x < 0 ? 0.0f : x;

@@ -1,6 +1,6 @@
 // The end of a mainloop that stores its result.
-// needs: BIAS_ARGUMENTS BIAS_Format BIAS_VALUES C_ARGUMENTS C_Element Epilogue RESIDUAL_ARGUMENTS
-//        RESIDUAL_Format RESIDUAL_VALUES Tile c_data params
+// needs: BIAS_ARGUMENTS BIAS_Format BIAS_VALUES C_ARGUMENTS C_Element Epilogue INLINE
+//        RESIDUAL_ARGUMENTS RESIDUAL_Format RESIDUAL_VALUES Tile c_data params
 // provides: END END_ARGUMENTS End
 
 #define END_ARGUMENTS BIAS_ARGUMENTS RESIDUAL_ARGUMENTS C_ARGUMENTS
@@ -10,7 +10,7 @@ struct End {
     Epilogue epilogue;
 
     // One sum; those beyond the edge are dropped.
-    void store(thread const Tile &tile, uint row, uint col, float sum) const {
+    INLINE void store(thread const Tile &tile, uint row, uint col, float sum) const thread {
         if (row < tile.row_end && col < epilogue.params->n) {
             const float y = epilogue.apply(tile.batch, tile.group, row, col, sum);
             epilogue.c[epilogue.index(tile.batch, row, col)] = C_Element(y);

@@ -1,5 +1,5 @@
 // Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not 0.
-// needs: BIAS_Format C_Element Params RESIDUAL_Format activation
+// needs: BIAS_Format C_Element INLINE Params RESIDUAL_Format activation
 // provides: Epilogue
 // constants: BIAS_ALONG_M USE_BETA USE_BIAS USE_RESIDUAL
 
@@ -10,7 +10,7 @@ struct Epilogue {
     device C_Element *c;
 
     // Of element (row, col) of an entry of C, with the bias of a group.
-    float apply(uint batch, uint group, uint row, uint col, float x) const {
+    INLINE float apply(uint batch, uint group, uint row, uint col, float x) const thread {
         float y = params->alpha * x;
         if (USE_BETA) {
             y += params->beta * float(c[index(batch, row, col)]);
@@ -25,7 +25,7 @@ struct Epilogue {
         return y;
     }
 
-    uint index(uint batch, uint row, uint col) const {
+    INLINE uint index(uint batch, uint row, uint col) const thread {
         return params->c_offset + batch * params->c_batch + row * params->c_ld + col;
     }
 };

@@ -1,6 +1,6 @@
 // The end of a mainloop that leaves the rest to a finishing pass: f32 sums to scratch [part][batch][M][N], nothing applied. Rows are whole vectors of four;
 // what lies beyond column N is not used.
-// needs: Params Tile c_entries params
+// needs: INLINE Params Tile c_entries params
 // provides: END END_ARGUMENTS End partial_sums
 // constants: ADD SCRATCH_SLOT
 
@@ -12,7 +12,7 @@ struct End {
     device float *sums;
 
     // One sum; those beyond the edge are dropped.
-    void store(thread const Tile &tile, uint row, uint col, float sum) const {
+    INLINE void store(thread const Tile &tile, uint row, uint col, float sum) const thread {
         if (row < tile.row_end && col < params->n) {
             const uint entry = tile.split * c_entries(*params) + tile.batch;
             const uint at = (entry * params->m + row) * ((params->n + 3) / 4 * 4) + col;

@@ -1,16 +1,18 @@
-// Mainloop: a BM×BN tile of C per threadgroup, which is one simdgroup, as 8×8 matrices straight from device memory: no barriers between simdgroups, and
-// caches large enough on Apple's GPUs from the third generation on. Matrices that reach over an edge, or whose elements are stored otherwise than they are
-// multiplied, pass through threadgroup memory one by one.
+// Mainloop: a BM×BN tile of C per threadgroup, which is one simdgroup, as 8×8 matrices straight from
+// device memory: no barriers between simdgroups, and caches large enough on Apple's GPUs from the
+// third generation on. A matrix that would reach over an edge of C begins so far inward that all of
+// it exists, and its sums of other tiles are dropped. A matrix that reaches beyond K, or whose
+// elements are stored otherwise than they are multiplied, passes through threadgroup memory.
 // needs: A_ARGUMENTS A_Format A_NEIGHBOURS A_SIDE A_Side B_ARGUMENTS B_Format B_NEIGHBOURS B_SIDE
-//        B_Side Common Dense END END_ARGUMENTS KERNEL SCHEDULE_VALUES SHARED SIMD Tile lane
-//        linear_id params schedule threadgroup_at
-// provides: Lies MATRICES_M MATRICES_N Matrix READY Staged load load_ready multiply
-// constants: BM BN
+//        B_Side Dense END END_ARGUMENTS INLINE KERNEL SCHEDULE_VALUES SHARED SIMD Stored Tile
+//        UNROLL lane linear_id multiply params schedule threadgroup_at
+// provides: Lies MATRICES_M MATRICES_N Matrix READY Staged inward load load_ready
+// constants: BM BN STAGED
 
 constexpr constant uint MATRICES_M = BM / 8;
 constexpr constant uint MATRICES_N = BN / 8;
 
-using Staged = Common<A_Format::Element, B_Format::Element>::Type;
+using Staged = Stored<STAGED>::Type;
 using Matrix = simdgroup_matrix<Staged, 8, 8>;
 
 // Whether an operand's elements lie in memory as they are multiplied.
@@ -25,20 +27,31 @@ struct Lies<Dense<Staged, Width>> {
 constexpr constant bool READY =
     Lies<A_Format>::READY && Lies<B_Format>::READY && A_NEIGHBOURS && B_NEIGHBOURS;
 
+// Where the eight lines of a matrix begin that would begin at x: at an edge, so far before it that
+// all of them exist. If there are fewer than eight in all, the difference wraps, and x it is.
+INLINE uint inward(uint x, uint x_end) {
+    return min(x, x_end - 8);
+}
+
 // The matrix at (x, k), all of which lies ready. Lines along K are its rows if `Rows` says so.
 template <bool Rows, typename Side, uint Width>
-inline void load_ready(thread Matrix &matrix, thread const Side &side, Dense<Staged, Width> format, uint x, uint k) {
+INLINE void load_ready(thread Matrix &matrix, thread const Side &side, Dense<Staged, Width> format, uint x, uint k) {
     simdgroup_load(matrix, format.data + side.index(x, k), side.ld, ulong2(0, 0), Rows != Side::ALONG_K);
 }
 
 template <bool Rows, typename Side, typename Format>
-inline void load_ready(thread Matrix &, thread const Side &, Format, uint, uint) {
+INLINE void load_ready(thread Matrix &, thread const Side &, Format, uint, uint) {
 }
 
-// The matrix at (x, k), or what there is of it: what lies at or beyond x_end or k_end is 0 and never read.
+// The matrix at (x, k), which begins inward of x_end; what lies at or beyond x_end or k_end is 0 and
+// never read.
 template <bool Rows, typename Side>
-inline void load(thread Matrix &matrix, thread const Side &side, uint x, uint x_end, uint k, uint k_end, threadgroup Staged *corner, uint lane) {
-    if (READY && x + 8 <= x_end && k + 8 <= k_end) {
+INLINE void load(thread Matrix &matrix, thread const Side &side, uint x, uint x_end, uint k, uint k_end, threadgroup Staged *corner, uint lane) {
+    if (x >= x_end) {
+        matrix = make_filled_simdgroup_matrix<Staged, 8, 8>(Staged(0.0f));
+        return;
+    }
+    if (READY && x_end >= 8 && k + 8 <= k_end) {
         load_ready<Rows>(matrix, side, side.format, x, k);
         return;
     }
@@ -50,16 +63,6 @@ inline void load(thread Matrix &matrix, thread const Side &side, uint x, uint x_
     simdgroup_barrier(mem_flags::mem_threadgroup);
     simdgroup_load(matrix, corner, 8);
     simdgroup_barrier(mem_flags::mem_threadgroup);
-}
-
-inline void multiply(thread simdgroup_float8x8 (&sums)[MATRICES_M][MATRICES_N], thread Matrix (&rows)[MATRICES_M], thread Matrix (&columns)[MATRICES_N]) {
-#pragma unroll
-    for (uint i = 0; i < MATRICES_M; i += 1) {
-#pragma unroll
-        for (uint j = 0; j < MATRICES_N; j += 1) {
-            simdgroup_multiply_accumulate(sums[i][j], rows[i], columns[j], sums[i][j]);
-        }
-    }
 }
 
 KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
@@ -76,50 +79,57 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     simdgroup_float8x8 sums[MATRICES_M][MATRICES_N];
     Matrix rows[MATRICES_M];
     Matrix columns[MATRICES_N];
-#pragma unroll
+    UNROLL
     for (uint i = 0; i < MATRICES_M; i += 1) {
-#pragma unroll
+        UNROLL
         for (uint j = 0; j < MATRICES_N; j += 1) {
             sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
         }
     }
     uint k = tile.k;
     // Without a test in the way of every load, which would make each wait for the one before.
-    if (READY && tile.row + BM <= tile.row_end && tile.col + BN <= params.n) {
+    if (READY && tile.row_end >= 8 && params.n >= 8) {
         for (; k + 8 <= tile.k_end; k += 8) {
-#pragma unroll
+            UNROLL
             for (uint i = 0; i < MATRICES_M; i += 1) {
-                load_ready<true>(rows[i], a, a.format, tile.row + i * 8, k);
+                load_ready<true>(rows[i], a, a.format, inward(tile.row + i * 8, tile.row_end), k);
             }
-#pragma unroll
+            UNROLL
             for (uint j = 0; j < MATRICES_N; j += 1) {
-                load_ready<false>(columns[j], b, b.format, tile.col + j * 8, k);
+                load_ready<false>(columns[j], b, b.format, inward(tile.col + j * 8, params.n), k);
             }
             multiply(sums, rows, columns);
         }
     }
     for (; k < tile.k_end; k += 8) {
-#pragma unroll
+        UNROLL
         for (uint i = 0; i < MATRICES_M; i += 1) {
-            load<true>(rows[i], a, tile.row + i * 8, tile.row_end, k, tile.k_end, corner, lane);
+            load<true>(rows[i], a, inward(tile.row + i * 8, tile.row_end), tile.row_end, k, tile.k_end, corner, lane);
         }
-#pragma unroll
+        UNROLL
         for (uint j = 0; j < MATRICES_N; j += 1) {
-            load<false>(columns[j], b, tile.col + j * 8, params.n, k, tile.k_end, corner, lane);
+            load<false>(columns[j], b, inward(tile.col + j * 8, params.n), params.n, k, tile.k_end, corner, lane);
         }
         multiply(sums, rows, columns);
     }
 
     const auto end = END;
-#pragma unroll
+    UNROLL
     for (uint i = 0; i < MATRICES_M; i += 1) {
-#pragma unroll
+        UNROLL
         for (uint j = 0; j < MATRICES_N; j += 1) {
             simdgroup_store(sums[i][j], shown + j * 8, BN);
         }
         simdgroup_barrier(mem_flags::mem_threadgroup);
+        // Each sum once: those before a matrix's own place are of another.
+        const uint own_row = tile.row + i * 8;
         for (uint at = lane; at < 8 * BN; at += SIMD) {
-            end.store(tile, tile.row + i * 8 + at / BN, tile.col + at % BN, shown[at]);
+            const uint own_col = tile.col + at % BN / 8 * 8;
+            const uint row = inward(own_row, tile.row_end) + at / BN;
+            const uint col = inward(own_col, params.n) + at % 8;
+            if (row >= own_row && col >= own_col) {
+                end.store(tile, row, col, shown[at]);
+            }
         }
         simdgroup_barrier(mem_flags::mem_threadgroup);
     }

@@ -1,11 +1,11 @@
 // Mainloop: a BM×BN tile of C per threadgroup, and of it a part per simdgroup, as 8×8 matrices that the whole simdgroup holds. Slices of A and B, BK deep,
 // pass through threadgroup memory; other threadgroups on the core hide the time of their loads.
-// needs: A_ARGUMENTS A_Format A_SIDE A_Side B_ARGUMENTS B_Format B_SIDE B_Side Common END
-//        END_ARGUMENTS KERNEL SCHEDULE_VALUES SHARED SIMD Tile lane linear_id params schedule
+// needs: A_ARGUMENTS A_SIDE A_Side B_ARGUMENTS B_SIDE B_Side END END_ARGUMENTS INLINE KERNEL
+//        SCHEDULE_VALUES SHARED SIMD Stored Tile UNROLL lane linear_id multiply params schedule
 //        simdgroup thread_index threadgroup_at
 // provides: A_Panel B_Panel COLUMNS MATRICES_M MATRICES_N Panel SHARED_FLOATS SIMDGROUPS Staged
 //        THREADS
-// constants: BK BM BN SIMDGROUPS_M SIMDGROUPS_N
+// constants: BK BM BN SIMDGROUPS_M SIMDGROUPS_N STAGED
 
 constexpr constant uint SIMDGROUPS = SIMDGROUPS_M * SIMDGROUPS_N;
 constexpr constant uint THREADS = SIMDGROUPS * SIMD;
@@ -29,25 +29,29 @@ struct Panel {
 
     // The slice that starts at (x, k), which is whole, or what there is of it: what lies at or beyond x_end or k_end is 0 and never read.
     template <bool Whole>
-    static void fill(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end, uint k, uint k_end, uint thread_index) {
-#pragma unroll
+    INLINE static void fill(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end, uint k, uint k_end, uint thread_index) {
+        UNROLL
         for (uint first = 0; first < LINES * UNITS; first += THREADS) {
             const uint unit = first + thread_index;
-            if (LINES * UNITS % THREADS != 0 && unit >= LINES * UNITS) {
-                break;
+            if (LINES * UNITS % THREADS == 0 || unit < LINES * UNITS) {
+                move<Whole>(panel, side, x, x_end, k, k_end, unit);
             }
-            const uint line = unit / UNITS;
-            const uint at = unit % UNITS * WIDTH;
-            const uint to_x = x + (Side::ALONG_K ? line : at);
-            const uint to_k = k + (Side::ALONG_K ? at : line);
-            threadgroup Staged *to = panel + line * LD + at;
-            if (Whole || (to_x < x_end && to_k < k_end)) {
-                side.format.stage(side.index(to_x, to_k), to);
-            } else {
-#pragma unroll
-                for (uint j = 0; j < WIDTH; j += 1) {
-                    to[j] = Staged(0.0f);
-                }
+        }
+    }
+
+    template <bool Whole>
+    INLINE static void move(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end, uint k, uint k_end, uint unit) {
+        const uint line = unit / UNITS;
+        const uint at = unit % UNITS * WIDTH;
+        const uint to_x = x + (Side::ALONG_K ? line : at);
+        const uint to_k = k + (Side::ALONG_K ? at : line);
+        threadgroup Staged *to = panel + line * LD + at;
+        if (Whole || (to_x < x_end && to_k < k_end)) {
+            side.format.stage(side.index(to_x, to_k), to);
+        } else {
+            UNROLL
+            for (uint j = 0; j < WIDTH; j += 1) {
+                to[j] = Staged(0.0f);
             }
         }
     }
@@ -58,7 +62,7 @@ struct Panel {
     }
 };
 
-using Staged = Common<A_Format::Element, B_Format::Element>::Type;
+using Staged = Stored<STAGED>::Type;
 using A_Panel = Panel<A_Side, Staged, BM>;
 using B_Panel = Panel<B_Side, Staged, BN>;
 
@@ -82,9 +86,9 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     const bool inside = tile.row + BM <= tile.row_end && tile.col + BN <= params.n;
 
     simdgroup_float8x8 sums[MATRICES_M][MATRICES_N];
-#pragma unroll
+    UNROLL
     for (uint i = 0; i < MATRICES_M; i += 1) {
-#pragma unroll
+        UNROLL
         for (uint j = 0; j < MATRICES_N; j += 1) {
             sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
         }
@@ -99,34 +103,29 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
             B_Panel::fill<false>(b_panel, b, tile.col, params.n, k, tile.k_end, thread_index);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
-#pragma unroll
+        UNROLL
         for (uint kk = 0; kk < BK; kk += 8) {
             simdgroup_matrix<Staged, 8, 8> rows[MATRICES_M];
             simdgroup_matrix<Staged, 8, 8> columns[MATRICES_N];
-#pragma unroll
+            UNROLL
             for (uint i = 0; i < MATRICES_M; i += 1) {
                 simdgroup_load(rows[i], A_Panel::place(a_panel, m_at + i * 8, kk), A_Panel::LD, ulong2(0, 0), !A_Side::ALONG_K);
             }
-#pragma unroll
+            simdgroup_barrier(mem_flags::mem_none);
+            UNROLL
             for (uint j = 0; j < MATRICES_N; j += 1) {
                 simdgroup_load(columns[j], B_Panel::place(b_panel, n_at + j * 8, kk), B_Panel::LD, ulong2(0, 0), B_Side::ALONG_K);
             }
-#pragma unroll
-            for (uint i = 0; i < MATRICES_M; i += 1) {
-#pragma unroll
-                for (uint j = 0; j < MATRICES_N; j += 1) {
-                    simdgroup_multiply_accumulate(sums[i][j], rows[i], columns[j], sums[i][j]);
-                }
-            }
+            multiply(sums, rows, columns);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
 
     const auto end = END;
     threadgroup float *shown = shared + simdgroup * 8 * COLUMNS;
-#pragma unroll
+    UNROLL
     for (uint i = 0; i < MATRICES_M; i += 1) {
-#pragma unroll
+        UNROLL
         for (uint j = 0; j < MATRICES_N; j += 1) {
             simdgroup_store(sums[i][j], shown + j * 8, COLUMNS);
         }

@@ -1,8 +1,9 @@
 // Mainloop for few rows, or few columns, against an operand that is stored along K: bound by reading that operand once. Each simdgroup has LINES of its lines
-// and all FEW of the others; its lanes lie along K, eight elements each, and their sums meet in simd_sum.
-// needs: A_ARGUMENTS A_SIDE A_Side B_ARGUMENTS B_SIDE B_Side END END_ARGUMENTS KERNEL
-//        SCHEDULE_VALUES SIMD Tile lane linear_id params schedule simdgroup threadgroup_at
-// provides: Range SUMS multiply
+// and all FEW of the others; its lanes lie along K, with a SPAN of elements each, and their sums meet in simd_sum.
+// needs: A_ARGUMENTS A_Format A_SIDE A_Side B_ARGUMENTS B_Format B_SIDE B_Side END END_ARGUMENTS
+//        INLINE KERNEL SCHEDULE_VALUES SIMD Tile UNROLL lane linear_id params schedule simdgroup
+//        threadgroup_at
+// provides: Range SUMS accumulate step
 // constants: FEW LINES MANY_ROWS
 
 // LINES × SIMDGROUPS and FEW are the tile: along N and M, or along M and N where MANY_ROWS says so.
@@ -15,24 +16,44 @@ struct Range {
     uint end;
 };
 
-// A lane's share of the sums of `few.first` and so on with `many.first` and so on. Beyond an end the last line is read again, and its sums are dropped.
-template <typename Many, typename Few>
-inline void multiply(thread const Many &many, Range lines, thread const Few &few, Range others, uint k, uint k_end, thread float (&sums)[SUMS]) {
-    for (; k < k_end; k += SIMD * 8) {
-        const uint n = min(k_end - k, 8u);
-        typename Many::Format::Raw raw[LINES];
-#pragma unroll
+// A lane's share of one step: a SPAN of elements along K of every line, all of which exist if `Whole`
+// says so. Beyond an end the last line is read again, and its sums are dropped.
+template <bool Whole, typename Many, typename Few>
+INLINE void step(thread const Many &many, Range lines, thread const Few &few, Range others, uint k, uint k_end, thread float (&sums)[SUMS]) {
+    using Format = typename Many::Format;
+    const uint n = Whole ? Format::SPAN : k_end - k;
+    typename Format::Raw raw[LINES];
+    UNROLL
+    for (uint i = 0; i < LINES; i += 1) {
+        raw[i] = many.raw(min(lines.first + i, lines.end - 1), k, n);
+    }
+    UNROLL
+    for (uint part = 0; part < Format::SPAN; part += 8) {
+        typename Format::Numbers numbers[LINES];
+        UNROLL
         for (uint i = 0; i < LINES; i += 1) {
-            raw[i] = many.raw(min(lines.first + i, lines.end - 1), k, n);
+            numbers[i] = Format::numbers(raw[i], part);
         }
-#pragma unroll
+        UNROLL
         for (uint j = 0; j < FEW; j += 1) {
-            const auto spread = Many::Format::spread(few.along_k(min(others.first + j, others.end - 1), k, n));
-#pragma unroll
+            const auto spread = Format::spread(few.along_k(min(others.first + j, others.end - 1), k + part, n - part));
+            UNROLL
             for (uint i = 0; i < LINES; i += 1) {
-                sums[i * FEW + j] += Many::Format::dot(raw[i], spread);
+                sums[i * FEW + j] += Format::dot(numbers[i], spread);
             }
         }
+    }
+}
+
+// A lane's share of the sums of `others.first` and so on with `lines.first` and so on.
+template <typename Many, typename Few>
+INLINE void accumulate(thread const Many &many, Range lines, thread const Few &few, Range others, uint k, uint k_end, thread float (&sums)[SUMS]) {
+    const uint span = Many::Format::SPAN;
+    for (; k + span <= k_end; k += SIMD * span) {
+        step<true>(many, lines, few, others, k, k_end, sums);
+    }
+    if (k < k_end) {
+        step<false>(many, lines, few, others, k, k_end, sums);
     }
 }
 
@@ -44,16 +65,15 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     const A_Side a = A_SIDE(tile.batch);
     const B_Side b = B_SIDE(tile.group);
     const uint own = simdgroup * LINES;
-    const uint k = tile.k + lane * 8;
     float sums[SUMS] = {};
     if (MANY_ROWS) {
-        multiply(a, Range{tile.row + own, tile.row_end}, b, Range{tile.col, params.n}, k, tile.k_end, sums);
+        accumulate(a, Range{tile.row + own, tile.row_end}, b, Range{tile.col, params.n}, tile.k + lane * A_Format::SPAN, tile.k_end, sums);
     } else {
-        multiply(b, Range{tile.col + own, params.n}, a, Range{tile.row, tile.row_end}, k, tile.k_end, sums);
+        accumulate(b, Range{tile.col + own, params.n}, a, Range{tile.row, tile.row_end}, tile.k + lane * B_Format::SPAN, tile.k_end, sums);
     }
     // Each lane ends one of the sums.
     float sum = 0;
-#pragma unroll
+    UNROLL
     for (uint i = 0; i < SUMS; i += 1) {
         const float all = simd_sum(sums[i]);
         sum = lane == i ? all : sum;

@@ -1,9 +1,9 @@
 // Mainloop for few rows, or few columns, against an operand that is stored across K: bound by reading that operand once. A lane has eight neighbouring lines
 // of it, eight lanes lie side by side, and all others along K; their sums meet first within simdgroups, then in threadgroup memory.
-// needs: A_ARGUMENTS A_SIDE A_Side B_ARGUMENTS B_SIDE B_Side END END_ARGUMENTS Eight KERNEL
-//        SCHEDULE_VALUES SHARED SIMD Tile lane linear_id params schedule simdgroup thread_index
-//        threadgroup_at
-// provides: ABREAST AHEAD STRIPES THREADS WIDTH multiply
+// needs: A_ARGUMENTS A_SIDE A_Side B_ARGUMENTS B_SIDE B_Side END END_ARGUMENTS Eight INLINE KERNEL
+//        SCHEDULE_VALUES SHARED SIMD Tile UNROLL lane linear_id params schedule simdgroup
+//        thread_index threadgroup_at
+// provides: ABREAST AHEAD STRIPES THREADS WIDTH accumulate step
 // constants: FEW MANY_ROWS SIMDGROUPS
 
 // WIDTH and FEW are the tile: along N and M, or along M and N where MANY_ROWS says so.
@@ -14,31 +14,44 @@ constexpr constant uint STRIPES = SIMD / ABREAST * SIMDGROUPS;
 constexpr constant uint AHEAD = 4;
 constexpr constant uint THREADS = SIMD * SIMDGROUPS;
 
-// A lane's share of the sums of eight lines from `line` on, `n` of which exist, with the others from `other` on. Beyond `other_end` the last is read again,
-// and its sums are dropped.
-template <typename Many, typename Few>
-inline void multiply(thread const Many &many, uint line, uint n, thread const Few &few, uint other, uint other_end, uint k, uint k_end,
-                     thread float (&sums)[FEW][8]) {
-    for (; k < k_end; k += STRIPES * AHEAD) {
-        Eight eights[AHEAD];
-#pragma unroll
-        for (uint s = 0; s < AHEAD; s += 1) {
-            const uint at = k + s * STRIPES;
-            eights[s] = many.across(line, at, at < k_end ? n : 0);
-        }
-#pragma unroll
-        for (uint s = 0; s < AHEAD; s += 1) {
-            const uint at = k + s * STRIPES;
-#pragma unroll
-            for (uint j = 0; j < FEW; j += 1) {
-                // Nothing times an infinity would be no number.
-                const float x = at < k_end ? few.load(min(other + j, other_end - 1), at) : 0.0f;
-#pragma unroll
-                for (uint i = 0; i < 8; i += 1) {
-                    sums[j][i] = fma(eights[s].at[i], x, sums[j][i]);
-                }
+// A lane's share of AHEAD steps along K, all of which exist if `Whole` says so: eight lines from
+// `line` on, `n` of which exist, with the others from `other` on. Beyond `other_end` the last is read
+// again, and its sums are dropped.
+template <bool Whole, typename Many, typename Few>
+INLINE void step(thread const Many &many, uint line, uint n, thread const Few &few, uint other, uint other_end, uint k, uint k_end,
+                 thread float (&sums)[FEW][8]) {
+    Eight eights[AHEAD];
+    UNROLL
+    for (uint s = 0; s < AHEAD; s += 1) {
+        const uint at = k + s * STRIPES;
+        eights[s] = many.across(line, at, Whole ? 8 : at < k_end ? n : 0);
+    }
+    UNROLL
+    for (uint s = 0; s < AHEAD; s += 1) {
+        const uint at = k + s * STRIPES;
+        UNROLL
+        for (uint j = 0; j < FEW; j += 1) {
+            // Nothing times an infinity would be no number.
+            const float x = Whole || at < k_end ? few.load(min(other + j, other_end - 1), at) : 0.0f;
+            UNROLL
+            for (uint i = 0; i < 8; i += 1) {
+                sums[j][i] = fma(eights[s].at[i], x, sums[j][i]);
             }
         }
+    }
+}
+
+// A lane's share of all sums.
+template <typename Many, typename Few>
+INLINE void accumulate(thread const Many &many, uint line, uint n, thread const Few &few, uint other, uint other_end, uint k, uint k_end,
+                     thread float (&sums)[FEW][8]) {
+    if (n == 8) {
+        for (; k + (AHEAD - 1) * STRIPES < k_end; k += STRIPES * AHEAD) {
+            step<true>(many, line, n, few, other, other_end, k, k_end, sums);
+        }
+    }
+    for (; k < k_end; k += STRIPES * AHEAD) {
+        step<false>(many, line, n, few, other, other_end, k, k_end, sums);
     }
 }
 
@@ -55,14 +68,14 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     float sums[FEW][8] = {};
     if (MANY_ROWS) {
         const uint line = tile.row + own;
-        multiply(a, line, min(max(tile.row_end, line) - line, 8u), b, tile.col, params.n, k, tile.k_end, sums);
+        accumulate(a, line, min(max(tile.row_end, line) - line, 8u), b, tile.col, params.n, k, tile.k_end, sums);
     } else {
         const uint line = tile.col + own;
-        multiply(b, line, min(max(params.n, line) - line, 8u), a, tile.row, tile.row_end, k, tile.k_end, sums);
+        accumulate(b, line, min(max(params.n, line) - line, 8u), a, tile.row, tile.row_end, k, tile.k_end, sums);
     }
-#pragma unroll
+    UNROLL
     for (uint j = 0; j < FEW; j += 1) {
-#pragma unroll
+        UNROLL
         for (uint i = 0; i < 8; i += 1) {
             float sum = sums[j][i];
             for (ushort apart = ABREAST; apart < SIMD; apart *= 2) {

@@ -1,39 +1,44 @@
 // Operand that is not there (no bias, no residual, K = 0): nothing of it is read.
-// needs: Eight
+// needs: Eight INLINE
 // provides: X_ARGUMENTS X_Format X_VALUES
 
 #define X_ARGUMENTS
 #define X_VALUES
 
 struct X_Format {
-    using Element = float;
     static constexpr constant uint WIDTH = 1;
 
-    float load(uint) const {
+    INLINE float load(uint) const thread {
         return 0;
     }
 
     template <typename Staged>
-    void stage(uint, threadgroup Staged *to) const {
+    INLINE void stage(uint, threadgroup Staged *to) const thread {
         to[0] = 0;
     }
 
-    Eight eight(uint, uint, uint) const {
+    INLINE Eight eight(uint, uint, uint) const thread {
         return {};
     }
 
+    static constexpr constant uint SPAN = 8;
     using Raw = Eight;
+    using Numbers = Eight;
     using Spread = Eight;
 
-    Raw raw(uint, uint, uint) const {
+    INLINE Raw raw(uint, uint, uint) const thread {
         return {};
     }
 
-    static Spread spread(Eight eight) {
+    INLINE static Numbers numbers(Raw raw, uint) {
+        return raw;
+    }
+
+    INLINE static Spread spread(Eight eight) {
         return eight;
     }
 
-    static float dot(Raw, Spread) {
+    INLINE static float dot(Numbers, Spread) {
         return 0;
     }
 };

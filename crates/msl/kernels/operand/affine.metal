@@ -1,7 +1,7 @@
 // Operand in affine codes of 4 or 8 bits, in groups along K (MLX): element = scale · code + bias.
 // The first code of a word lies in its lowest bits; a scale and a bias per group. Rows are whole
 // groups, so the linear index gives word and group.
-// needs: Eight Stored stage_eight
+// needs: Eight INLINE Stored UNROLL put
 // provides: X_ARGUMENTS X_Format X_Scale X_VALUES x_biases x_codes x_scales
 // constants: X_BITS X_BLOCK X_PLANE_1_SLOT X_PLANE_2_SLOT X_SCALE X_SLOT
 
@@ -13,64 +13,62 @@
 using X_Scale = Stored<X_SCALE>::Type;
 
 struct X_Format {
-    // Codes become numbers of this type: in 16 bits they would be rounded once more.
-    using Element = float;
     static constexpr constant uint WIDTH = 8;
-    // Codes in a word and in half of one; words and halves of eight codes.
+    // Codes in a word and in half of one, and halves of eight codes.
     static constexpr constant uint CODES = 32 / X_BITS;
     static constexpr constant uint HALF = CODES / 2;
-    static constexpr constant uint WORDS = 8 / CODES;
     static constexpr constant uint HALVES = 8 / HALF;
     static constexpr constant uint MASK = (1 << X_BITS) - 1;
+    // What a lane of a dot product takes, and the words that it is: one scale and one bias serve all.
+    static constexpr constant uint SPAN = 16;
+    static constexpr constant uint WORDS = SPAN / CODES;
+    static_assert(X_BLOCK % SPAN == 0, "a scale for each span");
 
     device const uint *codes;
     device const X_Scale *scales;
     device const X_Scale *biases;
 
-    float load(uint i) const {
+    INLINE float load(uint i) const thread {
         const float code = float((codes[i / CODES] >> (i % CODES * X_BITS)) & MASK);
         return fma(float(scales[i / X_BLOCK]), code, float(biases[i / X_BLOCK]));
     }
 
     // i is a multiple of 8, here and below.
     template <typename Staged>
-    void stage(uint i, threadgroup Staged *to) const {
-        stage_eight(eight(i), to);
+    INLINE void stage(uint i, threadgroup Staged *to) const thread {
+        put(eight(i), to);
     }
 
     // Rows lie along K and are whole groups: the stride is 1, and eight exist.
-    Eight eight(uint i, uint, uint) const {
+    INLINE Eight eight(uint i, uint, uint) const thread {
         return eight(i);
     }
 
-    Eight eight(uint i) const {
+    INLINE Eight eight(uint i) const thread {
         Eight eight = {};
-        const Raw raw = this->raw(i);
-#pragma unroll
-        for (uint j = 0; j < 8; j += 1) {
-            const uint code = (raw.codes[j / CODES] >> (j % CODES * X_BITS)) & MASK;
-            eight.at[j] = fma(raw.scale, float(code), raw.bias);
+        const float scale = float(scales[i / X_BLOCK]);
+        const float bias = float(biases[i / X_BLOCK]);
+        UNROLL
+        for (uint first = 0; first < 8; first += CODES) {
+            const uint word = codes[(i + first) / CODES];
+            UNROLL
+            for (uint j = 0; j < CODES; j += 1) {
+                eight.at[first + j] = fma(scale, float((word >> (j * X_BITS)) & MASK), bias);
+            }
         }
         return eight;
     }
 
-    // Eight codes, which share a scale and a bias.
     struct Raw {
-        uint codes[WORDS];
+        vec<uint, WORDS> words;
         float scale;
         float bias;
     };
 
-    Raw raw(uint i, uint, uint) const {
-        return raw(i);
-    }
-
-    Raw raw(uint i) const {
+    // i is a multiple of SPAN, as parts of K and groups are.
+    INLINE Raw raw(uint i, uint, uint) const thread {
         Raw raw = {};
-#pragma unroll
-        for (uint j = 0; j < WORDS; j += 1) {
-            raw.codes[j] = codes[i / CODES + j];
-        }
+        raw.words = *reinterpret_cast<device const vec<uint, WORDS> *>(codes + i / CODES);
         raw.scale = float(scales[i / X_BLOCK]);
         raw.bias = float(biases[i / X_BLOCK]);
         return raw;
@@ -81,42 +79,55 @@ struct X_Format {
     // which its x is divided once for all rows of weights. (An infinite x, or one beyond 1e36, may
     // give no number here, where it would give an infinity or a number if weights were multiplied
     // one by one.)
+    struct Numbers {
+        float at[8];
+        float scale;
+        float bias;
+    };
+
     struct Spread {
         float at[8];
         float sum;
     };
 
-    static Spread spread(Eight x) {
-        Spread spread = {};
-        float place = 1;
-#pragma unroll
-        for (uint j = 0; j < HALF; j += 1) {
-            float sum = 0;
-#pragma unroll
-            for (uint h = 0; h < HALVES; h += 1) {
-                const uint at = h * HALF + j;
-                spread.at[at] = x.at[at] * place;
-                sum += x.at[at];
+    // Of the eight codes of a span from `part` on.
+    INLINE static Numbers numbers(Raw raw, uint part) {
+        Numbers numbers = {};
+        UNROLL
+        for (uint h = 0; h < HALVES; h += 1) {
+            const uint word = raw.words[(part / HALF + h) / 2];
+            const uint codes = h % 2 == 0 ? word & 0xffff : word >> 16;
+            UNROLL
+            for (uint j = 0; j < HALF; j += 1) {
+                numbers.at[h * HALF + j] = float(codes & (MASK << (j * X_BITS)));
             }
-            spread.sum += sum;
-            place /= 1 << X_BITS;
+        }
+        numbers.scale = raw.scale;
+        numbers.bias = raw.bias;
+        return numbers;
+    }
+
+    INLINE static Spread spread(Eight x) {
+        Spread spread = {};
+        UNROLL
+        for (uint h = 0; h < HALVES; h += 1) {
+            UNROLL
+            for (uint j = 0; j < HALF; j += 1) {
+                // A power of two, divided by which nothing is rounded.
+                const float place = 1.0f / float(1 << (j * X_BITS));
+                spread.at[h * HALF + j] = x.at[h * HALF + j] * place;
+                spread.sum += x.at[h * HALF + j];
+            }
         }
         return spread;
     }
 
-    static float dot(Raw raw, Spread spread) {
+    INLINE static float dot(Numbers numbers, Spread spread) {
         float sum = 0;
-        uint mask = MASK;
-#pragma unroll
-        for (uint j = 0; j < HALF; j += 1) {
-#pragma unroll
-            for (uint h = 0; h < HALVES; h += 1) {
-                const uint word = raw.codes[h / 2];
-                const uint codes = h % 2 == 0 ? word & 0xffff : word >> 16;
-                sum = fma(float(codes & mask), spread.at[h * HALF + j], sum);
-            }
-            mask <<= X_BITS;
+        UNROLL
+        for (uint j = 0; j < 8; j += 1) {
+            sum = fma(numbers.at[j], spread.at[j], sum);
         }
-        return fma(raw.scale, sum, raw.bias * spread.sum);
+        return fma(numbers.scale, sum, numbers.bias * spread.sum);
     }
 };

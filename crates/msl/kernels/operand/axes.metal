@@ -1,5 +1,5 @@
 // An operand seen by its axes: k along the summed dimension, x along the other (M for A, N for B).
-// needs: Eight X_Format X_VALUES params x_line
+// needs: Eight INLINE UNROLL X_Format X_VALUES params x_line
 // provides: X_SIDE X_Side
 // constants: X_K_CONTIGUOUS
 
@@ -12,22 +12,22 @@ struct X_Side {
     uint ld;
 
     // Index of an element.
-    uint index(uint x, uint k) const {
+    INLINE uint index(uint x, uint k) const thread {
         return base + (ALONG_K ? x_line(x) * ld + k : k * ld + x);
     }
 
     // Eight along K, of which n exist.
-    Eight along_k(uint x, uint k, uint n) const {
+    INLINE Eight along_k(uint x, uint k, uint n) const thread {
         return format.eight(index(x, k), ALONG_K ? 1 : ld, n);
     }
 
     // Eight along the other axis, of which n exist.
-    Eight across(uint x, uint k, uint n) const {
+    INLINE Eight across(uint x, uint k, uint n) const thread {
         if (!ALONG_K) {
             return format.eight(index(x, k), 1, n);
         }
         Eight eight = {};
-#pragma unroll
+        UNROLL
         for (uint j = 0; j < 8; j += 1) {
             if (j < n) {
                 eight.at[j] = load(x + j, k);
@@ -36,11 +36,11 @@ struct X_Side {
         return eight;
     }
 
-    X_Format::Raw raw(uint x, uint k, uint n) const {
+    INLINE X_Format::Raw raw(uint x, uint k, uint n) const thread {
         return format.raw(index(x, k), ALONG_K ? 1 : ld, n);
     }
 
-    float load(uint x, uint k) const {
+    INLINE float load(uint x, uint k) const thread {
         return format.load(index(x, k));
     }
 };

@@ -1,15 +1,15 @@
 // Elements one after the other.
-// needs: nothing
-// provides: Dense Eight dot_of move unpack
+// needs: INLINE UNROLL
+// provides: Dense Eight dot_of move put unpack
 
 // Eight neighbours along some axis, as numbers.
 struct Eight {
     float at[8];
 };
 
-inline float dot_of(Eight a, Eight b) {
+INLINE float dot_of(Eight a, Eight b) {
     float sum = 0;
-#pragma unroll
+    UNROLL
     for (uint j = 0; j < 8; j += 1) {
         sum = fma(a.at[j], b.at[j], sum);
     }
@@ -17,7 +17,7 @@ inline float dot_of(Eight a, Eight b) {
 }
 
 // Numbers in 16 bytes of memory.
-inline void unpack(device const float *from, thread float *to) {
+INLINE void unpack(device const float *from, thread float *to) {
     const float4 words = *reinterpret_cast<device const float4 *>(from);
     to[0] = words.x;
     to[1] = words.y;
@@ -26,64 +26,86 @@ inline void unpack(device const float *from, thread float *to) {
 }
 
 template <typename Half>
-inline void unpack(device const Half *from, thread float *to) {
+INLINE void unpack(device const Half *from, thread float *to) {
     const uint4 words = *reinterpret_cast<device const uint4 *>(from);
-#pragma unroll
+    UNROLL
     for (uint j = 0; j < 4; j += 1) {
         to[2 * j] = float(as_type<Half>(ushort(words[j])));
         to[2 * j + 1] = float(as_type<Half>(ushort(words[j] >> 16)));
     }
 }
 
-// 16 bytes as they are, or element by element where they are staged as another type.
-template <uint Width, typename T>
-inline void move(device const T *from, threadgroup T *to) {
+// Numbers on their way to simdgroup matrices, rounded to the type that these have. `to` is aligned to
+// 16 bytes.
+INLINE void put(Eight numbers, threadgroup float *to) {
+    threadgroup float4 *words = reinterpret_cast<threadgroup float4 *>(to);
+    words[0] = float4(numbers.at[0], numbers.at[1], numbers.at[2], numbers.at[3]);
+    words[1] = float4(numbers.at[4], numbers.at[5], numbers.at[6], numbers.at[7]);
+}
+
+template <typename Half>
+INLINE void put(Eight numbers, threadgroup Half *to) {
+    uint4 words = uint4(0);
+    UNROLL
+    for (uint j = 0; j < 4; j += 1) {
+        const uint low = as_type<ushort>(Half(numbers.at[2 * j]));
+        const uint high = as_type<ushort>(Half(numbers.at[2 * j + 1]));
+        words[j] = low | high << 16;
+    }
+    *reinterpret_cast<threadgroup uint4 *>(to) = words;
+}
+
+// 16 bytes to simdgroup matrices of their type, or of floats.
+template <typename T>
+INLINE void move(device const T *from, threadgroup T *to) {
     *reinterpret_cast<threadgroup uint4 *>(to) = *reinterpret_cast<device const uint4 *>(from);
 }
 
-template <uint Width, typename T, typename Staged>
-inline void move(device const T *from, threadgroup Staged *to) {
-#pragma unroll
-    for (uint j = 0; j < Width; j += 1) {
-        to[j] = Staged(from[j]);
-    }
+INLINE void move(device const float *from, threadgroup float *to) {
+    *reinterpret_cast<threadgroup float4 *>(to) = *reinterpret_cast<device const float4 *>(from);
+}
+
+template <typename Half>
+INLINE void move(device const Half *from, threadgroup float *to) {
+    Eight numbers = {};
+    unpack(from, numbers.at);
+    put(numbers, to);
 }
 
 // `Width` elements are loaded together, 16 bytes, or one: offset, strides, the contiguous extent and the places where loads begin are multiples of it.
 template <typename T, uint Width>
 struct Dense {
-    using Element = T;
     static constexpr constant uint WIDTH = Width;
 
     device const T *data;
 
-    float load(uint i) const {
+    INLINE float load(uint i) const thread {
         return float(data[i]);
     }
 
     // WIDTH elements from i on, for simdgroup matrices.
     template <typename Staged>
-    void stage(uint i, threadgroup Staged *to) const {
+    INLINE void stage(uint i, threadgroup Staged *to) const thread {
         if (Width == 1) {
             to[0] = Staged(data[i]);
         } else {
-            move<Width>(data + i, to);
+            move(data + i, to);
         }
     }
 
     // Elements i, i + stride and so on, of which n exist; the others are 0 and never read.
-    Eight eight(uint i, uint stride, uint n) const {
+    INLINE Eight eight(uint i, uint stride, uint n) const thread {
         // Loops to 8 and not to n: registers have no places that are known only when a kernel runs.
         Eight eight = {};
         if (Width > 1 && stride == 1) {
-#pragma unroll
+            UNROLL
             for (uint j = 0; j < 8; j += Width) {
                 if (j < n) {
                     unpack(data + i + j, eight.at + j);
                 }
             }
         } else {
-#pragma unroll
+            UNROLL
             for (uint j = 0; j < 8; j += 1) {
                 if (j < n) {
                     eight.at[j] = float(data[i + j * stride]);
@@ -93,19 +115,26 @@ struct Dense {
         return eight;
     }
 
-    // What a dot product of eights takes from memory, and what it makes of the other side before: here, both as they are.
+    // What a dot product takes from memory, SPAN elements; the numbers of eight of them; and what it
+    // makes of the other side before. Here all are as they are.
+    static constexpr constant uint SPAN = 8;
     using Raw = Eight;
+    using Numbers = Eight;
     using Spread = Eight;
 
-    Raw raw(uint i, uint stride, uint n) const {
+    INLINE Raw raw(uint i, uint stride, uint n) const thread {
         return eight(i, stride, n);
     }
 
-    static Spread spread(Eight eight) {
+    INLINE static Numbers numbers(Raw raw, uint) {
+        return raw;
+    }
+
+    INLINE static Spread spread(Eight eight) {
         return eight;
     }
 
-    static float dot(Raw raw, Spread spread) {
-        return dot_of(raw, spread);
+    INLINE static float dot(Numbers numbers, Spread spread) {
+        return dot_of(numbers, spread);
     }
 };

@@ -1,12 +1,12 @@
 // Schedule: the whole grid of tiles, once per batch entry and part of K.
-// needs: Params Tile banded
+// needs: INLINE Params Tile banded
 // provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries schedule
 // constants: BM BN
 
 #define SCHEDULE_ARGUMENTS
 #define SCHEDULE_VALUES
 
-inline Tile schedule(uint id, constant Params &params) {
+INLINE Tile schedule(uint id, constant Params &params) {
     Tile tile = {};
     const uint grid = params.tiles_m * params.tiles_n;
     const uint copy = id / grid;
@@ -27,6 +27,6 @@ inline Tile schedule(uint id, constant Params &params) {
 }
 
 // Entries of C.
-inline uint c_entries(constant Params &params) {
+INLINE uint c_entries(constant Params &params) {
     return params.entries;
 }

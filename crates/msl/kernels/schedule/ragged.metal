@@ -5,14 +5,14 @@
 // no row outside C is touched whatever the buffer holds.
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from there, the ends in the buffer do not.
-// needs: Params Tile
+// needs: INLINE Params Tile
 // provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries group_ends schedule
 // constants: BM BN OFFSETS_SLOT
 
 #define SCHEDULE_ARGUMENTS , device const uint *group_ends [[buffer(OFFSETS_SLOT)]]
 #define SCHEDULE_VALUES , group_ends
 
-inline Tile schedule(uint id, constant Params &params, device const uint *group_ends) {
+INLINE Tile schedule(uint id, constant Params &params, device const uint *group_ends) {
     Tile tile = {};
     const uint at_row = id / params.tiles_n;
     uint start = 0;
@@ -36,6 +36,6 @@ inline Tile schedule(uint id, constant Params &params, device const uint *group_
 }
 
 // Entries of C.
-inline uint c_entries(constant Params &) {
+INLINE uint c_entries(constant Params &) {
     return 1;
 }

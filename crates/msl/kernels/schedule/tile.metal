@@ -1,5 +1,5 @@
 // What a schedule hands to a mainloop: the part of the product that one threadgroup computes.
-// needs: Params
+// needs: INLINE Params
 // provides: Tile banded
 
 struct Tile {
@@ -22,7 +22,7 @@ struct Tile {
 
 // Tiles are walked in bands of eight rows of tiles, column by column within a band, so that threadgroups that run together share rows of A and columns of
 // B in the cache. Each tile is met once: within a band the walk is column-major.
-inline uint2 banded(uint i, constant Params &params) {
+INLINE uint2 banded(uint i, constant Params &params) {
     const uint band_tiles = 8 * params.tiles_n;
     const uint first = i / band_tiles * 8;
     const uint height = min(params.tiles_m - first, 8u);
