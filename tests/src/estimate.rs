@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 use tilewise_core::caps::{COPIED, RECORDED};
-use tilewise_core::cost::seconds;
+use tilewise_core::cost::{seconds, staged};
 use tilewise_core::kernel::{Access, KernelDef, Streamed, Variant};
 use tilewise_core::{Caps, DType, Format, Operand, Problem, QuantFormat};
-use tilewise_msl::{KERNELS, staged_bytes};
+use tilewise_msl::KERNELS;
 
 /// Numbers of one kernel for one problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,14 +42,15 @@ fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimat
         _ => {
             let [rows, columns] = variant.sums.map(|size| size / 8);
             // A matrix of 64 elements is spread over 32 lanes.
-            let registers = rows * columns * 2 + (rows + columns) * staged_bytes(problem) / 2;
+            let registers =
+                rows * columns * 2 + (rows + columns) * staged(problem, &caps("Apple M4")).bytes() as u32 / 2;
             (tiles[0] * tiles[1] * u64::from(bm / 8 * (bn / 8)) * steps, registers)
         }
     };
     Estimate {
         device_bytes: read + bytes(problem.c.format, m * n),
         matrix_products,
-        threadgroup_bytes: (kernel.workgroup_bytes)(variant, problem),
+        threadgroup_bytes: (kernel.workgroup_bytes)(variant, problem, &caps("Apple M4")),
         registers,
         roofline: CHIPS.map(|chip| {
             let caps = caps(chip);
@@ -99,7 +100,7 @@ pub fn report() -> String {
             for (name, problem) in problems() {
                 let few = problem.m.min(problem.n) <= 16;
                 let for_few = matches!(variant.access, Access::Eights { .. });
-                if few != for_few || (kernel.admit)(&problem, variant).is_err() {
+                if few != for_few || (kernel.admit)(&problem, variant, &caps("Apple M4")).is_err() {
                     continue;
                 }
                 let estimate = estimate(kernel, variant, &problem);

@@ -2,8 +2,11 @@
 
 use crate::Case;
 use crate::case::LAYOUTS;
-use crate::cases::{Table, almost_whole, epilogues, groups, quantized, splits, strides};
-use crate::kernels::{even_sizes, odd_sizes};
+use crate::cases::{
+    Table, almost_whole, bands, empty, epilogues, group_edges, groups, mixed, packed, padded, quantized, rounding,
+    splits, strides, thin,
+};
+use crate::kernels::{Kernel, even_sizes, odd_sizes};
 use tilewise::DType;
 
 /// Every variant × type × transposes around the edges of its tile: twelve texts each, in which every operand meets every type, vector loads and single ones,
@@ -32,6 +35,27 @@ pub fn edges(table: Table, a: usize) -> Vec<Case> {
     cases
 }
 
+/// Every text that the suite makes, by its themes.
+pub fn all(table: Table) -> Vec<Case> {
+    let themes = [
+        thin,
+        almost_whole,
+        bands,
+        splits,
+        strides,
+        padded,
+        packed,
+        mixed,
+        epilogues,
+        quantized,
+        groups,
+        group_edges,
+        empty,
+        rounding,
+    ];
+    (0..3).flat_map(|a| edges(table, a)).chain(themes.into_iter().flat_map(|theme| theme(table))).collect()
+}
+
 /// What runs where somebody looks on, which is slow: every kernel in every type and layout around the edges of its smallest tile, the other variants once, and
 /// everything that kernels share.
 pub fn watched(table: Table) -> Vec<Case> {
@@ -47,4 +71,34 @@ pub fn watched(table: Table) -> Vec<Case> {
     cases.extend(some(splits(table), 9).chain(some(quantized(table), 7)).chain(some(groups(table), 13)));
     cases.extend(some(strides(table), 31).chain(some(epilogues(table), 29)));
     cases
+}
+
+/// Each variant around the edges of its tile, in one type and two layouts, which take turns.
+pub fn each_variant(table: Table) -> Vec<Case> {
+    let kernels = table.kernels().into_iter().filter(|kernel| kernel.variant.unit().is_none());
+    let of = |(i, kernel): (usize, Kernel)| {
+        let layouts = |case: &Case| case.seed as usize / 100 % 2 == i / 3 % 2;
+        let own = edges(table, i % 3).into_iter().filter(move |case| case.kernel.as_ref() == Some(&kernel.name));
+        own.filter(layouts).collect::<Vec<_>>()
+    };
+    kernels.enumerate().flat_map(of).collect()
+}
+
+/// What naga's MSL of WGSL is watched in: each variant once, and some of what kernels share.
+pub fn translated(table: Table) -> Vec<Case> {
+    let mut met = std::collections::HashSet::new();
+    let mut cases: Vec<_> = each_variant(table).into_iter().filter(|case| met.insert(case.kernel.clone())).collect();
+    for theme in [splits, quantized, groups, epilogues] {
+        cases.extend(theme(table).into_iter().filter(|case| met.contains(&case.kernel)).step_by(29));
+    }
+    cases
+}
+
+/// All cases that meet the first kernel, and of the others' every sixth: what a theme tests lies in
+/// files that all share, and compiling takes longer than running.
+pub fn sampled(table: Table, cases: Vec<Case>) -> Vec<Case> {
+    let floor = table.floor();
+    let first = |case: &Case| case.kernel.as_ref().is_some_and(|name| name.starts_with(&floor));
+    let (all, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(first);
+    all.into_iter().chain(others.into_iter().step_by(6)).collect()
 }

@@ -31,6 +31,7 @@ pub mod random;
 pub mod runner;
 pub mod sanitized;
 pub mod themes;
+pub mod translated;
 
 pub use adapters::{Adapter, adapters};
 pub use case::Case;

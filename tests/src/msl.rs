@@ -1,11 +1,13 @@
-//! A case's MSL on CPUs instead of a Mac's GPU: the same plan, the same assembled text, unchanged, compiled by clang and run by threads that meet at
-//! barriers and in simdgroup operations (`tilewise-msl-harness`).
+//! A case's MSL on CPUs instead of a Mac's GPU: the same plan, the same assembled text, unchanged, compiled
+//! by clang and run by threads that meet at barriers and in simdgroup operations
+//! (`tilewise-msl-harness`). Of kernels in WGSL it is the text that naga makes of them for Metal.
 //!
 //! Buffers end with the last byte of their operand's logical range, so that AddressSanitizer sees what reaches beyond; before, behind and between an
 //! operand's rows lies NaN, and what must not be written is compared afterwards. Threadgroup memory begins as NaN.
 
 use crate::Outcome;
 use crate::sanitized::{self, Job, Written};
+use crate::translated::translate;
 use crate::{Case, Prepared};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -16,7 +18,7 @@ use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::Pass;
 use tilewise_core::{Caps, Params};
 use tilewise_msl::assemble_with;
-use tilewise_msl_harness::{self as harness, Kernel, Kind, Lanes, Launch, Mode, Space};
+use tilewise_msl_harness::{self as harness, Argument, Kernel, Kind, Lanes, Launch, Mode, Space};
 
 /// Why a case failed.
 #[derive(Clone, Debug)]
@@ -52,9 +54,18 @@ impl From<sanitized::Failure> for Failure {
     }
 }
 
-/// An M1 as it is documented: what MSL kernels are planned for.
+/// What MSL kernels are planned for: an M4 Max as it is documented, whose matrices have every type.
 pub fn device() -> Caps {
-    let (_, caps) = tilewise_core::caps::RECORDED.iter().find(|(name, _)| *name == "apple-m1").expect("it is recorded");
+    recorded("apple-m4-max")
+}
+
+/// An M1 as it is documented, whose matrices of bf16 are widened.
+pub fn early_device() -> Caps {
+    recorded("apple-m1")
+}
+
+fn recorded(wanted: &str) -> Caps {
+    let (_, caps) = tilewise_core::caps::RECORDED.iter().find(|(name, _)| *name == wanted).expect("it is recorded");
     caps()
 }
 
@@ -92,11 +103,18 @@ impl Kernels {
 
     fn get(&self, pass: &Pass, mode: Mode) -> Result<Kernel, Failure> {
         let other = |path: &str| self.replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text);
-        let text = &assemble_with(pass, other).map_err(Failure::Invalid)?;
+        let text = &match pass.language {
+            Language::Msl => assemble_with(pass, other),
+            Language::Wgsl => translate(pass),
+        }
+        .map_err(Failure::Invalid)?;
         let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
         let compiled = known.unwrap_or_else(|| {
-            let lacking = harness::lint(text);
-            let compiled = if lacking.is_empty() { Kernel::compile(text, mode) } else { Err(lacking.join("\n")) };
+            let compiled = match (pass.language, harness::lint(text)) {
+                (Language::Wgsl, _) => Kernel::compile_foreign(text, mode),
+                (Language::Msl, lacking) if lacking.is_empty() => Kernel::compile(text, mode),
+                (Language::Msl, lacking) => Err(lacking.join("\n")),
+            };
             self.compiled.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned(), compiled.clone());
             compiled
         });
@@ -129,26 +147,34 @@ pub(crate) fn step(
     options: Options,
     written: &mut Written,
 ) -> Result<Vec<u32>, Failure> {
-    let memory = pass.bindings.iter().map(|binding| job.memory(binding, written));
+    let memory: Vec<_> = pass.bindings.iter().map(|binding| job.memory(binding, written)).collect();
+    let lengths: Vec<_> = memory.iter().map(Vec::len).collect();
+    // WGSL takes 16-bit types by the word, and its bindings are whole words.
+    let word = if pass.language == Language::Wgsl { 4 } else { 1 };
+    let whole = |mut bytes: Vec<u8>| {
+        bytes.resize(bytes.len().next_multiple_of(word), 0xff);
+        bytes
+    };
+    let memory = memory.into_iter().map(whole);
     let params = bytemuck::bytes_of(&pass.params).to_vec();
     let Options { lanes, seed, mutant, timeout, .. } = options;
-    let launch = Launch {
-        grid: [pass.grid[0], pass.grid[1], 1],
-        threads: pass.threads,
-        buffers: (0..).zip(std::iter::once(params).chain(memory)).collect(),
-        lanes,
-        seed,
-        mutant,
-        timeout,
-    };
+    let mut buffers: Vec<(u32, Vec<u8>)> = (0..).zip(std::iter::once(params).chain(memory)).collect();
+    if kernel.signature().arguments.len() > buffers.len() {
+        let sizes: Vec<u32> = buffers[1..].iter().map(|(_, bytes)| bytes.len() as u32).collect();
+        buffers.push((buffers.len() as u32, bytemuck::cast_slice(&sizes).to_vec()));
+    }
+    let launch =
+        Launch { grid: [pass.grid[0], pass.grid[1], 1], threads: pass.threads, buffers, lanes, seed, mutant, timeout };
     let output = kernel.run(&launch).map_err(|failure| Failure::Found(failure.kind, failure.report))?;
     let planned = pass.workgroup_bytes;
     if output.threadgroup_bytes != planned {
         let used = output.threadgroup_bytes;
         return Err(Failure::Refused(format!("{used} bytes of threadgroup memory, planned {planned}")));
     }
-    for (slot, bytes) in output.buffers {
-        let Some(binding) = (slot as usize).checked_sub(1).map(|index| &pass.bindings[index]) else { continue };
+    for (slot, mut bytes) in output.buffers {
+        let Some(index) = (slot as usize).checked_sub(1).filter(|index| *index < lengths.len()) else { continue };
+        let binding = &pass.bindings[index];
+        bytes.truncate(lengths[index]);
         match binding.role {
             Role::Scratch => written.scratch = bytes,
             Role::C => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(&bytes),
@@ -158,16 +184,30 @@ pub(crate) fn step(
     Ok(output.reached)
 }
 
-/// The kernel's signature is the plan's: the parameters in slot 0, then the bindings in their order, each as wide and as writable as it says.
+/// The limit of threads is that of the launch; in a text of ours, never a single simdgroup. The
+/// signature is the plan's: the parameters in slot 0, then the bindings in their order, each as wide
+/// and as writable as the plan says. naga adds the sizes of the bindings.
 ///
 /// # Errors
 /// `Refused`.
 pub(crate) fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), Failure> {
-    assert_eq!(pass.language, Language::Msl, "{}", pass.label);
+    let ours = pass.language == Language::Msl;
+    let limit = kernel.signature().limit;
+    if limit.is_none_or(|limit| limit < if ours { pass.threads.max(64) } else { pass.threads }) {
+        return Err(Failure::Refused(format!("{}: a limit of {limit:?} threads for {}", pass.label, pass.threads)));
+    }
     let mut arguments: Vec<_> = kernel.signature().arguments.iter().collect();
     arguments.sort_by_key(|argument| argument.slot);
     let wrong =
         |what: &str, argument: &dyn fmt::Debug| Err(Failure::Refused(format!("{}: {what}: {argument:?}", pass.label)));
+    let in_constant = |argument: &Argument, bytes| {
+        let found = u64::from(kernel.argument_bytes(argument.slot));
+        argument.space == Space::Constant && !argument.writable && found == bytes
+    };
+    let sizes = if ours { None } else { arguments.pop_if(|argument| argument.slot as usize > pass.bindings.len()) };
+    if let Some(sizes) = sizes.filter(|sizes| !in_constant(sizes, 4 * pass.bindings.len() as u64)) {
+        return wrong("no sizes of all bindings", sizes);
+    }
     if arguments.len() != pass.bindings.len() + 1 {
         return wrong("it takes other buffers than are bound", &arguments);
     }
@@ -177,14 +217,13 @@ pub(crate) fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), Failure> {
             return wrong("a slot is left out, or taken twice", argument);
         }
         let Some(binding) = (slot as usize).checked_sub(1).map(|index| &pass.bindings[index]) else {
-            let whole = argument.space == Space::Constant && !argument.writable && bytes == size_of::<Params>() as u64;
-            if !whole {
+            if !in_constant(argument, size_of::<Params>() as u64) {
                 return wrong("no Params", argument);
             }
             continue;
         };
-        // Scratch memory is planned in vectors of four.
-        let elements = if binding.role == Role::Scratch { 4 } else { 1 };
+        // Scratch memory is planned in vectors of four, which MSL takes as single numbers.
+        let elements = if ours && binding.role == Role::Scratch { 4 } else { 1 };
         if argument.space != Space::Device
             || argument.writable != binding.writable
             || bytes * elements != binding.element_bytes

@@ -34,6 +34,7 @@ typedef __PTRDIFF_TYPE__ ptrdiff_t;
 #include "engine.h"
 #include "scalar.h"
 #include "vector.h"
+#include "matrix.h"
 
 // An array of exactly this size in memory of the current threadgroup.
 #define SHARED(type, name, count)                                                                                                                   \

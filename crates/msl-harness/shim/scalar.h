@@ -7,7 +7,7 @@
 #define half tilewise_half
 #define bfloat tilewise_bfloat
 
-namespace tilewise {
+namespace shim {
 
 constexpr float half_to_float(ushort bits) {
     uint shifted = (bits & 0x7fffu) << 13, sign = (bits & 0x8000u) << 16;
@@ -44,18 +44,18 @@ constexpr ushort float_to_bfloat(float value) {
     return static_cast<ushort>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-} // namespace tilewise
+} // namespace shim
 
 #define TILEWISE_SMALL(name, from, to)                                                                                                              \
     struct name {                                                                                                                                   \
         name() = default;                                                                                                                           \
-        explicit constexpr name(int value) : bits(tilewise::from(static_cast<float>(value))) {}                                                     \
-        explicit constexpr name(uint value) : bits(tilewise::from(static_cast<float>(value))) {}                                                    \
-        explicit constexpr name(float value) : bits(tilewise::from(value)) {}                                                                       \
+        explicit constexpr name(int value) : bits(shim::from(static_cast<float>(value))) {}                                                     \
+        explicit constexpr name(uint value) : bits(shim::from(static_cast<float>(value))) {}                                                    \
+        explicit constexpr name(float value) : bits(shim::from(value)) {}                                                                       \
         template <class Self, class = metal::enable_if_t<metal::is_same<Self, name>::value>>\
         name(const __constant Self &other) : bits(other.bits) {}                                                              \
-        operator float() const { return tilewise::to(bits); }                                                                                       \
-        operator float() const __constant { return tilewise::to(bits); }                                                                            \
+        operator float() const { return shim::to(bits); }                                                                                       \
+        operator float() const __constant { return shim::to(bits); }                                                                            \
                                                                                                                                                     \
         friend name operator+(name a, name b) { return name(float(a) + float(b)); }                                                                 \
         friend name operator-(name a, name b) { return name(float(a) - float(b)); }                                                                 \

@@ -253,8 +253,20 @@ template <class To, class From> To as_type(From value) {
     __builtin_memcpy(static_cast<thread void *>(&result), static_cast<const thread void *>(&value), sizeof(To));
     return result;
 }
+template <class To, class T, int First, int Count, int Size> To as_type(swizzle<T, First, Count, Size> value) {
+    return as_type<To>(vec<T, Count>(value));
+}
 
 } // namespace metal
 
 // MSL has these names without the namespace as well.
 using metal::as_type;
+using metal::float2;
+using metal::float3;
+using metal::float4;
+using metal::half2;
+using metal::half3;
+using metal::half4;
+namespace metal {
+using ::uint;
+}

@@ -14,12 +14,14 @@ const OUT: &str = env!("TILEWISE_MSL_OUT");
 const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shim");
 
 /// The shim's files: part of what a compiled kernel depends on.
-const SHIM_TEXTS: [&str; 8] = [
+const SHIM_TEXTS: [&str; 10] = [
     include_str!("../shim/builtin.h"),
     include_str!("../shim/engine.h"),
     include_str!("../shim/traits.h"),
     include_str!("../shim/scalar.h"),
     include_str!("../shim/vector.h"),
+    include_str!("../shim/matrix.h"),
+    include_str!("../shim/simd/simd.h"),
     include_str!("../shim/metal_stdlib"),
     include_str!("../shim/metal_simdgroup"),
     include_str!("../shim/metal_simdgroup_matrix"),
@@ -61,8 +63,12 @@ const CODE: &[&str] = &[
     "-nostdlib",
 ];
 
-/// What comes last where time matters more: no lines, no warning an error, and all errors told at once.
-pub(crate) const QUICK: &[&str] = &["-g0", "-w", "-ferror-limit=0"];
+/// What comes last where time matters more: no lines, no warning an error, all errors told at once,
+/// and nothing inlined that need not be.
+pub(crate) const QUICK: &[&str] = &["-g0", "-w", "-ferror-limit=0", "-DINLINE=inline"];
+
+/// What comes last for texts that another compiler wrote.
+pub(crate) const FOREIGN: &[&str] = &["-w", "-fno-sanitize=array-bounds"];
 
 fn sanitizer(mode: Mode) -> &'static [&'static str] {
     match mode {
@@ -179,7 +185,15 @@ fn entry(signature: &Signature) -> String {
                 };
                 format!("{}reinterpret_cast<{space} {ty} *>(slots[{slot}])", if *reference { "*" } else { "" })
             }
+            // Vectors may be named with or without their namespace.
+            signature::Parameter::Builtin { value, ty } if ty.ends_with(['2', '3']) => {
+                format!("metal::{ty}({value})")
+            }
             signature::Parameter::Builtin { value, ty } => format!("{ty}({value})"),
+            // Arrays that kernels declare lie by line and column, of which no line is 0.
+            signature::Parameter::Threadgroup { index, ty } => {
+                format!("*reinterpret_cast<threadgroup {ty} *>(tilewise_shared({index}, sizeof({ty})))")
+            }
         });
     }
     let (name, arguments) = (&signature.name, arguments.join(",\n        "));

@@ -177,7 +177,23 @@ impl Kernel {
     ///
     /// Where nothing is [`available`], or files cannot be written.
     pub fn compile(text: &str, mode: Mode) -> Result<Kernel, String> {
-        Kernel::new(text, mode, false)
+        Kernel::new(text, mode, false, &[])
+    }
+
+    /// As [`compile`](Self::compile), for a text that another compiler wrote, as naga does: nothing
+    /// is refused that is only warned of, and indices beyond an array's declared length are not
+    /// found, because an array of unknown length is declared with one element. What lies beyond its
+    /// buffer still is.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile`](Self::compile).
+    ///
+    /// # Panics
+    ///
+    /// As [`compile`](Self::compile).
+    pub fn compile_foreign(text: &str, mode: Mode) -> Result<Kernel, String> {
+        Kernel::new(text, mode, false, compile::FOREIGN)
     }
 
     /// As [`compile`](Self::compile), in a fraction of its time and to slower code, with nothing refused that is only warned of, and with reports that name no
@@ -191,11 +207,11 @@ impl Kernel {
     ///
     /// As [`compile`](Self::compile).
     pub fn compile_quickly(text: &str, mode: Mode) -> Result<Kernel, String> {
-        Kernel::new(text, mode, true)
+        Kernel::new(text, mode, true, compile::QUICK)
     }
 
-    fn new(text: &str, mode: Mode, quick: bool) -> Result<Kernel, String> {
-        let (library, signature) = compile::compile(text, mode, if quick { compile::QUICK } else { &[] })?;
+    fn new(text: &str, mode: Mode, quick: bool, more: &[&str]) -> Result<Kernel, String> {
+        let (library, signature) = compile::compile(text, mode, more)?;
         Ok(Kernel { inner: Arc::new(Inner { mode, quick, library, signature, bytes: OnceLock::new() }) })
     }
 

@@ -46,6 +46,7 @@ pub fn lint(text: &str) -> Vec<String> {
     found.extend(linter.words());
     found.extend(linter.globals());
     found.extend(linter.structure());
+    found.extend(linter.limits());
     found.sort_by_key(|it| it.0);
     found.into_iter().map(|(line, what)| format!("line {line}: {what}")).collect()
 }
@@ -95,7 +96,19 @@ fn blank(text: &str) -> String {
         let line = line.trim_start();
         line.starts_with('#') && !line[1..].trim_start().starts_with("define")
     };
-    out.split_inclusive('\n').map(|it| if directive(it) { spaces(it) } else { it.replace('#', " ") }).collect()
+    // A macro's text is a statement of its own.
+    let mut of_macro = false;
+    let line = |it: &str| {
+        of_macro |= it.trim_start().starts_with('#') && !directive(it);
+        let ends = std::mem::take(&mut of_macro);
+        of_macro = ends && it.trim_end().ends_with('\\');
+        match it.strip_suffix('\n') {
+            _ if directive(it) => spaces(it),
+            Some(text) if ends && !of_macro => format!("{};\n", text.replace('#', " ")),
+            _ => it.replace('#', " "),
+        }
+    };
+    out.split_inclusive('\n').map(line).collect()
 }
 
 fn tokens(text: &str) -> Vec<Token<'_>> {
@@ -202,6 +215,7 @@ impl<'a> Linter<'a> {
         let (mut found, mut depth, mut first) = (Vec::new(), 0usize, 0);
         for (i, token) in self.tokens.iter().enumerate() {
             match token.word {
+                "{" if i > 1 && self.word(i - 2) == "namespace" => first = i + 1,
                 "{" | "(" => depth += 1,
                 "}" | ")" => depth = depth.saturating_sub(1),
                 _ => {}
@@ -243,7 +257,11 @@ impl<'a> Linter<'a> {
         let mut found = Vec::new();
         for (i, token) in self.tokens.iter().enumerate() {
             let word = token.word;
-            if foreign(i) || long_long(i) || literal(i) || word.starts_with("__") && !word.starts_with("__METAL") {
+            if foreign(i)
+                || long_long(i)
+                || literal(i)
+                || word.starts_with("__") && !word.starts_with("__METAL") && word != "__attribute__"
+            {
                 found.push((token.line, format!("`{word}`: not in MSL")));
             } else if RESERVED.contains(&word) {
                 found.push((token.line, format!("`{word}` is a word of MSL's own")));
@@ -261,7 +279,8 @@ impl<'a> Linter<'a> {
         let mut complain = |i: usize, what: String| found.push((self.tokens[i].line, what));
         // For each open brace, whether statements are in it.
         let mut scopes: Vec<bool> = Vec::new();
-        let mut statement = 0;
+        let (mut statement, mut structs, mut in_kernel) = (0, 0, false);
+        let mut of_struct: Vec<bool> = Vec::new();
         let mut functions: Vec<Function<'a>> = Vec::new();
         let mut open: Vec<Option<usize>> = Vec::new();
         for i in 0..self.tokens.len() {
@@ -291,6 +310,16 @@ impl<'a> Linter<'a> {
                     let kind =
                         (is("struct") || is("class") || is("union") || is("enum") || is("namespace")) && !is("(");
                     let function = parameters.filter(|_| !inside && !kind);
+                    // Clang takes a method for any address space; MSL up to 4.0 for `thread` alone, and later ones for all.
+                    let method = function.is_some() && scopes.last() == Some(&false) && structs > 0;
+                    if method && !is("static") && !is("friend") && previous != "thread" {
+                        complain(i, "a method that does not say `thread`".into());
+                    }
+                    if function.is_some() {
+                        in_kernel = is("kernel") || is("KERNEL");
+                    }
+                    structs += usize::from(is("struct") && kind);
+                    of_struct.push(is("struct") && kind);
                     open.push(function.map(|at| {
                         functions.push(Function {
                             name: self.word(at - 1),
@@ -302,7 +331,14 @@ impl<'a> Linter<'a> {
                     scopes.push(!kind && (inside || function.is_some()));
                     statement = i + 1;
                 }
+                "SHARED" if scopes.last() == Some(&true) && !in_kernel => {
+                    complain(i, "threadgroup memory outside a kernel: not in MSL".into());
+                }
+                "threadgroup" if scopes.last() == Some(&true) && !in_kernel && self.word(i + 3) == "[" => {
+                    complain(i, "threadgroup memory outside a kernel: not in MSL".into());
+                }
                 "}" => {
+                    structs -= usize::from(of_struct.pop() == Some(true));
                     scopes.pop();
                     if let Some(Some(function)) = open.pop() {
                         functions[function].body.end = i;
@@ -350,6 +386,20 @@ impl<'a> Linter<'a> {
                     found.push((self.tokens[at].line, format!("`{}` calls itself: not in MSL", unique[function].name)));
                 }
             }
+        }
+        found
+    }
+
+    /// Entry points without a limit of threads, for which registers are shared out as for 1,024; and a
+    /// limit of one simdgroup, for which Apple's compiler was seen to miscompile.
+    fn limits(&self) -> Vec<(usize, String)> {
+        const LIMIT: &str = "max_total_threads_per_threadgroup";
+        let at = |word| (0..self.tokens.len()).filter(move |&i| self.word(i) == word);
+        let one_simdgroup = at(LIMIT).filter(|&i| self.word(i + 2) == "32");
+        let mut found: Vec<_> =
+            one_simdgroup.map(|i| (self.tokens[i].line, format!("`{LIMIT}(32)`: ask for 64"))).collect();
+        if at(LIMIT).next().is_none() {
+            found.extend(at("kernel").map(|i| (self.tokens[i].line, format!("a kernel without `{LIMIT}`"))));
         }
         found
     }

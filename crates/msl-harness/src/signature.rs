@@ -10,12 +10,14 @@ pub enum Space {
 }
 
 /// An entry point.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Signature {
     /// Its name.
     pub name: String,
     /// What is bound, as declared.
     pub arguments: Vec<Argument>,
+    /// n of `[[max_total_threads_per_threadgroup(n)]]`.
+    pub limit: Option<u32>,
     /// Attributes of the other parameters: `thread_index_in_simdgroup`, ...
     pub builtins: Vec<String>,
     pub(crate) parameters: Vec<Parameter>,
@@ -39,8 +41,19 @@ pub struct Argument {
 /// A parameter, as the call needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parameter {
-    Buffer { argument: Argument, reference: bool },
-    Builtin { value: &'static str, ty: String },
+    Buffer {
+        argument: Argument,
+        reference: bool,
+    },
+    Builtin {
+        value: &'static str,
+        ty: String,
+    },
+    /// `threadgroup T &name`, the index-th of these, for which the host sets memory aside.
+    Threadgroup {
+        index: usize,
+        ty: String,
+    },
 }
 
 /// Attributes, and their values of one, two and three components in terms of the engine's numbers.
@@ -63,6 +76,9 @@ const BUILTINS: &[(&str, [&str; 3])] = &[
         ],
     ),
 ];
+
+/// What stands around the name of a parameter's type.
+const NO_TYPE: [&str; 9] = ["device", "constant", "const", "*", "&", "__restrict", "restrict", "metal", ":"];
 
 /// Words, numbers, and single characters of all else.
 pub(crate) fn tokens(text: &str) -> Vec<&str> {
@@ -91,8 +107,11 @@ pub(crate) fn parse(text: &str) -> Result<Signature, String> {
             all[start..].iter().take(5).copied().collect::<Vec<_>>().join(" ")
         ));
     };
-    let mut signature =
-        Signature { name: name.to_string(), arguments: Vec::new(), builtins: Vec::new(), parameters: Vec::new() };
+    let limit = match &all[..start] {
+        [.., "[", "[", "max_total_threads_per_threadgroup", "(", limit, ")", "]", "]"] => limit.parse().ok(),
+        _ => None,
+    };
+    let mut signature = Signature { name: name.to_string(), limit, ..Signature::default() };
     let mut depth = 0;
     let mut parameter = Vec::new();
     for &token in rest {
@@ -119,14 +138,15 @@ pub(crate) fn parse(text: &str) -> Result<Signature, String> {
 
 fn take(signature: &mut Signature, parameter: &[&str]) -> Result<(), String> {
     let fail = |why: &str| Err(format!("{}: parameter `{}`: {why}", signature.name, parameter.join(" ")));
+    if let ["threadgroup", ty, "&", _] = parameter {
+        let index = signature.parameters.len();
+        signature.parameters.push(Parameter::Threadgroup { index, ty: (*ty).into() });
+        return Ok(());
+    }
     let Some(at) = parameter.windows(2).position(|it| it == ["[", "["]) else { return fail("no attribute") };
     let Some((&name, declared)) = parameter[..at].split_last() else { return fail("no name") };
     let has = |word: &str| declared.contains(&word);
-    let ty: Vec<&str> = declared
-        .iter()
-        .copied()
-        .filter(|it| !["device", "constant", "const", "*", "&", "__restrict", "restrict"].contains(it))
-        .collect();
+    let ty: Vec<&str> = declared.iter().copied().filter(|it| !NO_TYPE.contains(it)).collect();
     let ty = ty.join(" ");
     match &parameter[at + 2..] {
         ["buffer", "(", slot, ")", "]", "]"] => {

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{fails, floats, launch, text, to_floats};
+use common::{everywhere, fails, floats, launch, text, to_floats};
 use tilewise_msl_harness::{Kernel, Kind, Launch, Mode, available};
 
 const DEVICE: &str = "device float *x [[buffer(0)]]";
@@ -33,6 +33,14 @@ fn transpose(between: &str) -> String {
     text(DEVICE, &body)
 }
 
+/// The same in memory that is an argument, as naga has it.
+fn transpose_an_argument(between: &str) -> String {
+    transpose(between)
+        .replace("SHARED(float, tile, 256);", "")
+        .replace("kernel void test(", "struct Tile { float at[256]; }; kernel void test(threadgroup Tile &tile, ")
+        .replace("tile[", "tile.at[")
+}
+
 #[test]
 fn a_missing_threadgroup_barrier() {
     let input: Vec<f32> = (0..256).map(|it| it as f32).chain([0.0; 256]).collect();
@@ -49,8 +57,13 @@ fn a_missing_threadgroup_barrier() {
         "threadgroup_barrier(mem_flags::mem_device)",
         "simd_sum(x[0])",
     ] {
-        races(&transpose(between), &launch, &["kernel.metal:7", "kernel.metal:9"]);
+        for text in [transpose(between), transpose_an_argument(between)] {
+            races(&text, &launch, &["kernel.metal:7", "kernel.metal:9"]);
+        }
     }
+    let whole = transpose_an_argument("threadgroup_barrier(mem_flags::mem_threadgroup)");
+    let output = everywhere(&whole, &launch);
+    assert!(output.is_none_or(|output| to_floats(&output.buffers[0].1) == expected));
 }
 
 #[test]

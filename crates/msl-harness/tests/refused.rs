@@ -115,6 +115,7 @@ fn variables_without_constant() {
     for (text, name) in [("float q = 1;", "float q"), ("constexpr uint W = 3;", "constexpr uint W")] {
         assert_eq!(complaints(text), [format!("line 1: {name} is a variable without `constant`")]);
     }
+    assert_eq!(complaints("namespace n { float q = 1; }").len(), 1);
     for fine in [
         "constexpr constant uint W = 3;",
         "using T = float;",
@@ -178,7 +179,12 @@ fn words_that_metal_lacks() {
         ("struct A : B { int x; };", "inheritance"),
         ("struct A final : public B { int x; };", "inheritance"),
         ("void f() {\n static int x; }", "line 2: `static` local"),
-        ("kernel void main(device float *x [[buffer(0)]]) {}", "`main`"),
+        ("[[max_total_threads_per_threadgroup(64)]] kernel void main(device float *x [[buffer(0)]]) {}", "`main`"),
+        ("\nkernel void f(device float *x [[buffer(0)]]) {}", "line 2: a kernel without `max_total"),
+        ("[[max_total_threads_per_threadgroup(32)]] kernel void f(device float *x [[buffer(0)]]) {}", "ask for 64"),
+        ("struct A { int x; int f() const { return x; } };", "a method that does not say `thread`"),
+        ("void f() { threadgroup float x[4]; }", "threadgroup memory outside a kernel"),
+        ("void f() {\n SHARED(float, x, 4); }", "line 2: threadgroup memory outside a kernel"),
         ("uint f(uint n) {\n return n ? f(n - 1) : 0; }", "line 2: `f` calls itself"),
         (
             "uint f(uint n);\nuint g(uint n) { return f(n); }\nuint f(uint n) {\n return g(n); }",
@@ -191,6 +197,8 @@ fn words_that_metal_lacks() {
         "struct A { int x; }; static float f(A a) { return a.x; }",
         "template <typename T, uint N> struct Tile { static constexpr constant uint SIZE = N; T e[N]; };",
         "void f(device uint *x [[buffer(0)]], uint i [[thread_index_in_simdgroup]]) { x[i] = y[x[i]] ? 1 : 2; }",
+        "struct A { int x; static int g() { return 1; } int f() const thread { return x; } };",
+        "[[max_total_threads_per_threadgroup(64)]] kernel void f(device float *x [[buffer(0)]]) { SHARED(float, y, 4); }",
         "float f(float x) { return g(x); } float g(float x, float y) { return f(x); }",
         "float f(float x) { return x; } float g(float x) { return f(x); } float h(float x) { return g(x) + f(x); }",
         "void f() { long x = 0xffl; ulong y = 12; }",

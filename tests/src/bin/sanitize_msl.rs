@@ -8,12 +8,13 @@ use std::process::ExitCode;
 use tilewise_msl::assemble;
 use tilewise_msl_harness::{Lanes, Mode, available};
 use tilewise_tests::Case;
-use tilewise_tests::cases::MSL;
-use tilewise_tests::few_texts::watched;
-use tilewise_tests::msl::{Options, PLAIN, device, run_all};
+use tilewise_tests::cases::{MSL, WGSL};
+use tilewise_tests::few_texts::{all, translated, watched};
+use tilewise_tests::msl::{Options, PLAIN, device, early_device, run_all};
 use tilewise_tests::sanitized::planned;
 
-/// Runs every MSL kernel with ThreadSanitizer (races in threadgroup and device memory, between the lanes of a simdgroup too), then with AddressSanitizer
+/// Runs every MSL kernel, and naga's MSL of every WGSL kernel, with ThreadSanitizer (races in
+/// threadgroup and device memory, between the lanes of a simdgroup too), then with AddressSanitizer
 /// and UndefinedBehaviorSanitizer (indices beyond any buffer or array).
 #[derive(Parser)]
 #[command(name = "cargo xtask sanitize-msl", bin_name = "cargo xtask sanitize-msl")]
@@ -27,7 +28,8 @@ struct Args {
     /// A thread of the machine's for every lane, in place of lanes that take turns.
     #[arg(long)]
     threads: bool,
-    /// Run nothing, and write every text into this folder, for Apple's compiler: `xcrun metal -std=metal3.1 -c FILE`.
+    /// Run nothing, and write every text of the suite into this folder, for Apple's compiler
+    /// (`cargo xtask compile-msl`). Those with bf16 have names that end in `-bf16.metal`.
     #[arg(long, value_name = "FOLDER")]
     texts: Option<std::path::PathBuf>,
 }
@@ -35,7 +37,10 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     let of = |name: &Option<String>| name.as_ref().is_some_and(|name| name.contains(&args.kernel));
-    let cases: Vec<_> = watched(MSL).into_iter().filter(|case| of(&case.kernel)).collect();
+    let ours = if args.texts.is_some() { all(MSL) } else { watched(MSL) };
+    let nagas = if args.texts.is_some() { Vec::new() } else { translated(WGSL) };
+    let all = [ours, nagas].concat();
+    let cases: Vec<_> = all.into_iter().filter(|case| of(&case.kernel)).collect();
     if cases.is_empty() {
         eprintln!("error: no kernel's name contains {:?}", args.kernel);
         return ExitCode::FAILURE;
@@ -71,14 +76,26 @@ fn main() -> ExitCode {
 fn write_texts(cases: &[Case], folder: &Path) -> Result<usize, Box<dyn Error>> {
     std::fs::create_dir_all(folder)?;
     let mut known = HashSet::new();
-    for case in cases {
-        let plan = planned(case, &device()).map_err(|failure| failure.to_string())?;
-        for text in plan.passes.iter().map(assemble) {
-            let number = known.len();
+    let devices = [device(), early_device()];
+    for (case, caps) in cases.iter().flat_map(|case| devices.iter().map(move |caps| (case, caps))) {
+        let plan = planned(case, caps).map_err(|failure| failure.to_string())?;
+        for pass in &plan.passes {
+            let text = assemble(pass);
+            let bf16 = if has_bf16(&text) { "-bf16" } else { "" };
+            let name = format!("{:04}{bf16}.metal", known.len());
             if known.insert(text.clone()) {
-                std::fs::write(folder.join(format!("{number:03}.metal")), text)?;
+                std::fs::write(folder.join(name), text)?;
             }
         }
     }
     Ok(known.len())
+}
+
+/// Whether a text has bf16 elsewhere than where it asks for the version of the language.
+fn has_bf16(text: &str) -> bool {
+    let mut asked = false;
+    text.lines().any(|line| {
+        asked = !line.starts_with("#endif") && (asked || line.starts_with("#if __METAL_VERSION__"));
+        !asked && line.contains("bfloat") || line.ends_with("constant unsigned int STAGED = 2;")
+    })
 }

@@ -1,0 +1,135 @@
+//! WGSL as Metal sees it: every kernel through naga's MSL, run on CPUs as the hand-written kernels are. It is the path of
+//! Macs on which no MSL is passed through.
+
+use std::collections::BTreeSet;
+use tilewise::DType;
+use tilewise_core::Caps;
+use tilewise_msl_harness::{Kernel, available};
+use tilewise_shaders::FILES;
+use tilewise_tests::cases::{self, WGSL, devices};
+use tilewise_tests::msl::{PLAIN, check, check_on, device};
+use tilewise_tests::sanitized::planned;
+use tilewise_tests::translated::translate;
+use tilewise_tests::{Case, few_texts};
+
+/// Whether a case's kernel is one of matrix units, which Metal has for kernels in MSL alone.
+fn of_units(case: &Case) -> bool {
+    let kernels = WGSL.kernels();
+    let mut units = kernels.iter().filter(|kernel| kernel.variant.unit().is_some());
+    case.kernel.as_ref().is_some_and(|name| units.any(|unit| name.starts_with(&unit.name)))
+}
+
+fn plain(cases: Vec<Case>) -> Vec<Case> {
+    few_texts::sampled(WGSL, cases.into_iter().filter(|case| !of_units(case)).collect())
+}
+
+#[test]
+fn edges() {
+    check(&few_texts::each_variant(WGSL));
+}
+
+#[test]
+fn splits() {
+    check(&plain(cases::splits(WGSL)));
+}
+
+#[test]
+fn strides() {
+    check(&plain(cases::strides(WGSL)));
+}
+
+#[test]
+fn mixed() {
+    check(&plain(cases::mixed(WGSL)));
+}
+
+/// Loaders and stores of halves in words, for devices without the extension.
+#[test]
+fn without_f16() {
+    let cases = plain(cases::mixed(WGSL)).into_iter().chain(plain(cases::edges(WGSL, 1)));
+    check_on(&Caps { f16: false, ..device() }, &cases.step_by(5).collect::<Vec<_>>(), PLAIN, false);
+}
+
+#[test]
+fn epilogues() {
+    check(&plain(cases::epilogues(WGSL)));
+}
+
+#[test]
+fn quantized() {
+    check(&plain(cases::quantized(WGSL)));
+}
+
+#[test]
+fn groups() {
+    check(&plain(cases::groups(WGSL)));
+}
+
+/// One of each variant's.
+fn ragged() -> Vec<Case> {
+    let all: Vec<_> = cases::group_edges(WGSL).into_iter().filter(|case| !of_units(case)).collect();
+    all.chunks(4).enumerate().map(|(i, of_variant)| of_variant[i % 4].clone()).collect()
+}
+
+#[test]
+fn group_edges() {
+    check(&ragged());
+}
+
+#[test]
+fn empty() {
+    check(&plain(cases::empty(WGSL)));
+}
+
+#[test]
+fn rounding() {
+    check_on(&device(), &plain(cases::rounding(WGSL)), PLAIN, true);
+}
+
+/// naga takes the pointer to a vector that a matrix is loaded from for one to a number, so that no
+/// compiler of MSL takes its text: that is why Metal's caps have no matrix units. Should naga learn
+/// it, this fails, and they may have them.
+#[test]
+fn matrix_units_do_not_compile() {
+    if !available(PLAIN.mode) {
+        return;
+    }
+    let [with_f16, _] = devices();
+    for kernel in
+        WGSL.kernels().into_iter().filter(|kernel| kernel.variant.unit().is_some_and(|unit| unit.matrix.size == 8))
+    {
+        let case = Case::new([64, 64, 64], [DType::F16; 3]).kernel(&kernel.name);
+        let Ok(plan) = planned(&case, &with_f16) else { continue };
+        let pass = plan.passes.iter().find(|pass| pass.coop).expect("a pass on matrix units");
+        let complaint = Kernel::compile_foreign(&translate(pass).unwrap(), PLAIN.mode).unwrap_err();
+        assert!(complaint.contains("NagaCooperativeLoad"), "{}: {complaint}", kernel.name);
+    }
+}
+
+/// Every file but those of matrix units, and every variant with both schedules.
+#[test]
+fn everything_is_reached() {
+    let groups: Vec<_> = ragged();
+    let shared = [cases::splits, cases::mixed, cases::quantized].map(|theme| plain(theme(WGSL))).concat();
+    let without_f16 = Caps { f16: false, ..device() };
+    let (mut files, mut labels) = (BTreeSet::new(), BTreeSet::new());
+    for case in few_texts::each_variant(WGSL).iter().chain(&groups).chain(&shared) {
+        for caps in [&device(), &without_f16] {
+            for pass in planned(case, caps).unwrap().passes {
+                labels.insert((pass.label.clone(), case.groups.is_some()));
+                files.extend(pass.parts.iter().map(|part| part.file));
+            }
+        }
+    }
+    for (file, _) in FILES.iter().filter(|(file, _)| !OF_UNITS.iter().any(|name| file.contains(name))) {
+        assert!(files.contains(file), "{file} is in no text");
+    }
+    for kernel in WGSL.kernels().into_iter().filter(|kernel| kernel.variant.unit().is_none()) {
+        for grouped in [false, true] {
+            assert!(labels.contains(&(kernel.name.clone(), grouped)), "{}, grouped: {grouped}", kernel.name);
+        }
+    }
+}
+
+/// Parts of the names of files that only kernels of matrix units have.
+const OF_UNITS: [&str; 5] = ["unit/", "coop", "panel", "pack", "f16x8"];
