@@ -5,6 +5,7 @@ mod bench;
 mod budget;
 mod check_targets;
 mod clang;
+mod compile_msl;
 mod debian;
 mod mutate;
 mod process;
@@ -62,6 +63,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Compile every MSL text of the suite with Apple's compiler, in every version of the language.
+    CompileMsl,
     /// Run the device tests on this machine's hardware and record the outcome; or pack them for a machine without Rust.
     Suite(suite::Options),
     /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe without argument.
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Task::Tune { args } => tune::main(args),
         Task::Mutate { args } => mutate::main(args),
         Task::SanitizeMsl { args } => sanitize_msl::main(args),
+        Task::CompileMsl => compile_msl::main(),
         Task::Suite(options) => suite::main(options),
         Task::Tidy => tidy::main(),
         Task::Budget => budget::main(),
