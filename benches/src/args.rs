@@ -2,6 +2,7 @@
 
 use clap::{ArgAction, Parser};
 use std::path::PathBuf;
+use tilewise::ContextOptions;
 use tilewise::tilewise_core::kernel::Language;
 use tilewise_benches::ceiling::Given;
 use tilewise_benches::shapes::{self, Shape};
@@ -14,8 +15,9 @@ use tilewise_benches::shapes::{self, Shape};
 #[derive(Parser)]
 #[command(name = "bench")]
 pub(crate) struct Args {
-    /// Groups (square, odd, layouts, transformer, skinny, batched, deep, floor, half, tiny) and shapes (MxNxK[:layout][:dtype][:xBATCH]), separated by
-    /// commas. By default the first seven groups; tiny on a software adapter
+    /// Groups (square, odd, layouts, transformer, skinny, batched, deep, floor, half, tiny) and
+    /// shapes (MxNxK[:layout][:dtype][:format][:xBATCH], with the format of quantized weights),
+    /// separated by commas. By default the first seven groups; tiny on a software adapter
     #[arg(long, value_delimiter = ',')]
     pub(crate) shapes: Vec<String>,
     /// A few of the default shapes of every group
@@ -33,6 +35,11 @@ pub(crate) struct Args {
     /// Measures each shape by the best kernel in each of these languages: wgsl, msl. Where nothing says what to measure, both on Metal
     #[arg(long, value_delimiter = ',', value_parser = language, conflicts_with_all = ["kernel", "choices"])]
     languages: Vec<Language>,
+    /// Answers seven questions about kernels in MSL instead, in some ten minutes on a Mac, and
+    /// writes them to --json, target/bench/first-hour.json without it. CONTRIBUTING.md says where
+    /// to send that file
+    #[arg(long, conflicts_with_all = NOT_ASKED)]
+    pub(crate) first_hour: bool,
     /// Times every kernel that the planner estimates within this factor of its choice, and reports the regret of that choice
     #[arg(long, conflicts_with = "kernel", value_name = "FACTOR", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
     pub(crate) choices: Option<f64>,
@@ -74,6 +81,21 @@ pub(crate) struct Args {
     pub(crate) commit: String,
 }
 
+/// What the first hour decides for itself, or does not write.
+const NOT_ASKED: [&str; 11] = [
+    "shapes",
+    "quick",
+    "kernel",
+    "languages",
+    "choices",
+    "from",
+    "compare",
+    "html",
+    "svg",
+    "allow_f16_accumulation",
+    "regression",
+];
+
 /// What a report that is only shown has no use for.
 const MEASURING: [&str; 9] =
     ["shapes", "quick", "adapter", "backend", "kernel", "languages", "skip_missing", "choices", "commit"];
@@ -83,6 +105,15 @@ impl Args {
     pub(crate) fn languages(&self, metal: bool) -> Vec<Language> {
         let chosen = !self.languages.is_empty() || !self.kernel.is_empty() || self.choices.is_some();
         if metal && !chosen { vec![Language::Wgsl, Language::Msl] } else { self.languages.clone() }
+    }
+
+    /// The device that is asked for.
+    pub(crate) fn options(&self) -> ContextOptions {
+        match (&self.backend, &self.adapter) {
+            (Some(backend), Some(name)) => ContextOptions::adapter(format!("{backend}:{name}")),
+            (None, Some(name)) | (Some(name), None) => ContextOptions::adapter(name),
+            (None, None) => ContextOptions::default(),
+        }
     }
 
     /// What to measure where no shape is named.

@@ -3,6 +3,7 @@
 pub mod ceiling;
 pub mod chips;
 pub mod compare;
+pub mod first_hour;
 pub mod html;
 pub mod inputs;
 pub mod measure;

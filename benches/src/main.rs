@@ -1,4 +1,6 @@
-//! `cargo xtask bench`: times named shapes on a device; prints a table, and writes JSON, a page and pictures on request.
+//! `cargo xtask bench`: times named shapes on a device; prints a table, and writes JSON, a page and
+//! pictures on request. With `--first-hour` it asks the questions of
+//! [`tilewise_benches::first_hour`] instead.
 
 mod args;
 
@@ -10,6 +12,7 @@ use std::process::ExitCode;
 use tilewise::tilewise_core::kernel::Language;
 use tilewise::{Context, ContextOptions, Error};
 use tilewise_benches::ceiling::Ceiling;
+use tilewise_benches::first_hour::Hour;
 use tilewise_benches::measure::{Bench, is_software};
 use tilewise_benches::report::{Report, Row, Skipped, language_name};
 use tilewise_benches::shapes::{self, Shape};
@@ -32,6 +35,9 @@ fn main() -> ExitCode {
 /// # Errors
 /// A text: nothing was measured, a name means nothing, there is no such device, or a file cannot be read or written.
 fn run(args: &Args) -> Result<bool, String> {
+    if args.first_hour {
+        return first_hour(args).map(|()| true);
+    }
     // What is wrong with the files and the shapes is said before a device is opened.
     let others = args.compare.iter().map(|path| Report::load(path)).collect::<Result<Vec<_>, _>>()?;
     let shapes = shapes::parse(&args.shapes)?;
@@ -54,10 +60,10 @@ fn run(args: &Args) -> Result<bool, String> {
     }
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
-        write(path, &(text + "\n"))?;
+        write_and_say(path, &(text + "\n"))?;
     }
     if let Some(path) = &args.html {
-        write(path, &html::page(&shown, &beside)?)?;
+        write_and_say(path, &html::page(&shown, &beside)?)?;
     }
     if let Some(folder) = &args.svg {
         let pictures = html::write_pictures(&shown, &beside, folder)?;
@@ -83,32 +89,27 @@ fn run(args: &Args) -> Result<bool, String> {
 }
 
 /// Writes a file, its folder too, and says so.
+fn write_and_say(path: &Path, text: &str) -> Result<(), String> {
+    write(path, text)?;
+    eprintln!("written: {}", path.display());
+    Ok(())
+}
+
+/// Writes a file, its folder too.
 fn write(path: &Path, text: &str) -> Result<(), String> {
     let failed = |error| format!("{}: {error}", path.display());
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
-    std::fs::write(path, text).map_err(failed)?;
-    eprintln!("written: {}", path.display());
-    Ok(())
+    std::fs::write(path, text).map_err(failed)
 }
 
 /// The report of a run, and whether every product was right; none where there is no such adapter, and that is no failure. Where no shape is named, the
 /// device decides.
 fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)>, String> {
-    let options = match (&args.backend, &args.adapter) {
-        (Some(backend), Some(name)) => ContextOptions::adapter(format!("{backend}:{name}")),
-        (None, Some(name)) | (Some(name), None) => ContextOptions::adapter(name),
-        (None, None) => ContextOptions::default(),
-    };
+    let options = args.options();
     let said = |error: Error| error.to_string();
-    let ctx = match Context::with_options(&options) {
-        Err(error @ Error::NoAdapter(_)) if args.skip_missing => {
-            eprintln!("skipped everything: {error}");
-            return Ok(None);
-        }
-        opened => opened.map_err(said)?,
-    };
+    let Some(ctx) = opened(args, &options)? else { return Ok(None) };
     if shapes.is_empty() {
         shapes = args.default_shapes(is_software(&ctx))?;
     }
@@ -118,7 +119,7 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
         backend: ctx.backend_name().into(),
         driver: ctx.driver(),
         commit: args.commit.clone(),
-        date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+        date: today(),
         ceiling: Ceiling::of(&ctx, &args.ceilings).map_err(said)?,
         ..Report::default()
     };
@@ -138,6 +139,51 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
     Ok(Some((report, right)))
 }
 
+/// The device that is asked for; none where there is no such adapter and that is no failure.
+fn opened(args: &Args, options: &ContextOptions) -> Result<Option<Context>, String> {
+    match Context::with_options(options) {
+        Err(error @ Error::NoAdapter(_)) if args.skip_missing => {
+            eprintln!("skipped everything: {error}");
+            Ok(None)
+        }
+        opened => opened.map(Some).map_err(|error| error.to_string()),
+    }
+}
+
+/// Asks the questions of the first hour on a Mac, and writes their answers, after each question
+/// those there are.
+fn first_hour(args: &Args) -> Result<(), String> {
+    let options = args.options();
+    let Some(ctx) = opened(args, &options)? else { return Ok(()) };
+    let mut hour = Hour::new(&ctx, &args.commit, today());
+    let path = args.json.as_deref().unwrap_or(Path::new("target/bench/first-hour.json"));
+    let save = |hour: &Hour| {
+        let text = serde_json::to_string_pretty(hour).map_err(|error| error.to_string())?;
+        write(path, &(text + "\n"))
+    };
+    let open = || Context::with_options(&options);
+    hour.ask(&ctx, open, args.samples.get(), &progress(args, 0)?, save)?;
+    eprintln!(
+        "written: {}; {} wrong, {} refused; CONTRIBUTING.md says where to send it",
+        path.display(),
+        hour.reasons("wrong: "),
+        hour.reasons("refused: ")
+    );
+    Ok(())
+}
+
+fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
+}
+
+/// A bar of so many steps.
+fn progress(args: &Args, steps: u64) -> Result<ProgressBar, String> {
+    let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(steps) };
+    bar.set_style(ProgressStyle::with_template(PROGRESS).map_err(|error| error.to_string())?);
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    Ok(bar)
+}
+
 /// Who chooses the kernel.
 enum By<'a> {
     Planner,
@@ -153,9 +199,7 @@ fn measure_all(
     report: &mut Report,
 ) -> Result<bool, String> {
     let all = || ways.iter().enumerate().flat_map(|(at, (_, ways))| ways.iter().map(move |way| (at, way)));
-    let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new((shapes.len() * all().count()) as u64) };
-    bar.set_style(ProgressStyle::with_template(PROGRESS).map_err(|error| error.to_string())?);
-    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    let bar = progress(args, (shapes.len() * all().count()) as u64)?;
     let bench = |ctx| Bench::new(ctx).allow_f16_accumulation(args.allow_f16_accumulation);
     let mut benches: Vec<_> = ways.iter().map(|(ctx, _)| bench(ctx)).collect();
     let samples = args.samples.get();

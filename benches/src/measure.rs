@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tilewise::tilewise_core::DeviceClass;
 use tilewise::tilewise_core::kernel::Language;
 use tilewise::tilewise_core::plan::Plan;
-use tilewise::{Context, Error, Result, timing};
+use tilewise::{Context, Error, Result, timing, wgpu};
 
 /// Seconds of GPU time before the first sample, and after pauses. An idle chip lowers its clock, and some take long to raise it: an H200 was seen to
 /// run at half speed when the pauses between measurements were longer than the measurements.
@@ -61,19 +61,35 @@ pub fn is_software(ctx: &Context) -> bool {
     ctx.caps().class == DeviceClass::Cpu
 }
 
+/// Records the product of a set, or computes it where there is no pass to record into.
+type Record<'a> = dyn Fn(usize, Option<&mut wgpu::ComputePass<'_>>) -> Result<()> + 'a;
+
 /// Measures shape after shape on one device.
 #[derive(Debug)]
-pub struct Bench<'a> {
-    ctx: &'a Context,
+pub struct Bench {
+    ctx: Context,
     inputs: Inputs,
     /// When the device was last seen to work.
     busy: Option<Instant>,
 }
 
-impl<'a> Bench<'a> {
+impl Bench {
     /// Nothing is measured yet, and the device is taken to be cold.
-    pub fn new(ctx: &'a Context) -> Self {
-        Bench { ctx, inputs: Inputs::default(), busy: None }
+    pub fn new(ctx: &Context) -> Self {
+        Bench { ctx: ctx.clone(), inputs: Inputs::default(), busy: None }
+    }
+
+    /// The device that it measures on.
+    pub fn context(&self) -> &Context {
+        &self.ctx
+    }
+
+    /// Operands of a shape, of a grouped product where there are `ends` ([`Inputs::ragged`]).
+    ///
+    /// # Errors
+    /// Those of [`Inputs::ragged`].
+    pub fn operands(&mut self, shape: &Shape, ends: &[u32]) -> Result<Operands> {
+        self.inputs.ragged(&self.ctx, shape, ends, is_software(&self.ctx))
     }
 
     /// Whether sums of f16 products may be f16 from now on, and are checked as such.
@@ -88,7 +104,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// Those of the product; `Data` when a checked element is wrong, `Unsupported` when the product is too short for the host's clock.
     pub fn measure(&mut self, shape: &Shape, kernel: Option<&str>, samples: usize) -> Result<Measured> {
-        let operands = self.inputs.operands(self.ctx, shape, is_software(self.ctx))?;
+        let operands = self.operands(shape, &[])?;
         self.measured(&operands, kernel, samples)
     }
 
@@ -97,13 +113,21 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// As [`measure`](Self::measure); `NoKernel` where none in this language serves the shape, or the device compiles none of those that do.
     pub fn measure_in(&mut self, language: Language, shape: &Shape, samples: usize) -> Result<Measured> {
-        let operands = self.inputs.operands(self.ctx, shape, is_software(self.ctx))?;
+        let operands = self.operands(shape, &[])?;
+        self.measured_in(language, &operands, samples)
+    }
+
+    /// As [`measure_in`](Self::measure_in), of operands that are there.
+    ///
+    /// # Errors
+    /// As [`measure_in`](Self::measure_in).
+    pub fn measured_in(&mut self, language: Language, operands: &Operands, samples: usize) -> Result<Measured> {
         let planned = operands.product(0, None);
         if written_in(&planned.plan()?, language) {
             operands.check(None)?;
             // What does not compile has been replaced by now.
             if written_in(&planned.plan()?, language) {
-                return self.measured(&operands, None, samples);
+                return self.measured(operands, None, samples);
             }
         }
         let kernels = self.ctx.library().kernels.iter().filter(|kernel| kernel.kit.language == language);
@@ -111,7 +135,7 @@ impl<'a> Bench<'a> {
         let mut refused = None;
         for choice in planned.choices()?.iter().filter(|choice| names.contains(&choice.kernel)) {
             let kernel = if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
-            match self.measured(&operands, Some(&kernel), samples) {
+            match self.measured(operands, Some(&kernel), samples) {
                 Err(Error::NoKernel(why)) => refused = refused.or(Some(why)),
                 measured => return measured,
             }
@@ -131,7 +155,7 @@ impl<'a> Bench<'a> {
         factor: f64,
         mut progress: impl FnMut(&str),
     ) -> Result<Measured> {
-        let operands = self.inputs.operands(self.ctx, shape, is_software(self.ctx))?;
+        let operands = self.operands(shape, &[])?;
         let mut measured = self.measured(&operands, None, samples)?;
         let planned = operands.product(0, None);
         let (choices, plan) = (planned.choices()?, planned.plan()?);
@@ -159,77 +183,81 @@ impl<'a> Bench<'a> {
     /// Median seconds of another kernel, the device kept as busy as for the planner's.
     fn contender(&mut self, operands: &Operands, kernel: &str, best: f64) -> Result<f64> {
         operands.check(Some(kernel))?;
-        let repetitions = repetitions(self.time(operands, Some(kernel), 1)?.seconds);
-        let once = self.samples(operands, Some(kernel), repetitions, 1)?[0];
+        let record = recorded(operands, Some(kernel));
+        let repetitions = repetitions(self.series(&record, 1, 1)?[0].seconds);
+        let once = self.samples(&record, repetitions, 1)?[0];
         if once > 2.0 * best {
             return measurable(once);
         }
-        let more = self.series(operands, Some(kernel), repetitions, FEWEST - 1)?;
+        let more = self.series(&record, repetitions, FEWEST - 1)?;
         let mut seconds: Vec<f64> = more.iter().map(|timing| timing.seconds / repetitions as f64).collect();
         seconds.push(once);
         measurable(median(&mut seconds))
     }
 
-    fn measured(&mut self, operands: &Operands, kernel: Option<&str>, samples: usize) -> Result<Measured> {
+    /// As [`measure`](Self::measure), of operands that are there.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub fn measured(&mut self, operands: &Operands, kernel: Option<&str>, samples: usize) -> Result<Measured> {
         operands.check(kernel)?;
         // Only now: what a device does not compile has been replaced.
         let plan = operands.product(0, kernel).plan()?;
         let choice = plan.choice.as_ref().map_or_else(|| "matrixmultiply".to_owned(), ToString::to_string);
         let edges = plan.edges.iter().map(ToString::to_string).collect();
         let language = plan.passes.first().map(|pass| pass.language);
-        let once = self.time(operands, kernel, 1)?;
+        let (seconds, method) = self.timed(&recorded(operands, kernel), samples)?;
+        Ok(Measured { kernel: choice, language, edges, seconds, method, choices: Vec::new() })
+    }
+
+    /// Seconds of one product, median, least and greatest, after warm-up; nothing is checked.
+    ///
+    /// # Errors
+    /// Those of `record`; `Unsupported` when the product is too short for the host's clock.
+    pub fn timed(&mut self, record: &Record<'_>, samples: usize) -> Result<([f64; 3], timing::Method)> {
+        let once = self.series(record, 1, 1)?[0];
         let repetitions = repetitions(once.seconds);
         let most = (LONGEST / (once.seconds * repetitions as f64)) as usize;
-        let mut seconds = self.samples(operands, kernel, repetitions, samples.min(most.max(FEWEST)))?;
+        let mut seconds = self.samples(record, repetitions, samples.min(most.max(FEWEST)))?;
         let middle = measurable(median(&mut seconds))?;
-        let seconds = [middle, seconds[0], seconds[seconds.len() - 1]];
-        Ok(Measured { kernel: choice, language, edges, seconds, method: once.method, choices: Vec::new() })
+        Ok(([middle, seconds[0], seconds[seconds.len() - 1]], once.method))
     }
 
     /// Seconds of a product in each of `count` samples, after the device has been busy for as long as its clock takes to come up.
-    fn samples(
-        &mut self,
-        operands: &Operands,
-        kernel: Option<&str>,
-        repetitions: usize,
-        count: usize,
-    ) -> Result<Vec<f64>> {
+    fn samples(&mut self, record: &Record<'_>, repetitions: usize, count: usize) -> Result<Vec<f64>> {
         let mut warm = 0;
-        if !is_software(self.ctx) {
+        if !is_software(&self.ctx) {
             let paused = self.busy.is_none_or(|busy| busy.elapsed() > PAUSE);
-            let once = self.time(operands, kernel, repetitions)?.seconds;
+            let once = self.series(record, repetitions, 1)?[0].seconds;
             // A clock that is still down makes this too few, and the first series the more.
             warm = ((if paused { WARM_UP } else { SETTLING }) / once.max(1e-4)) as usize;
         }
-        let timings = self.series(operands, kernel, repetitions, warm + count)?;
+        let timings = self.series(record, repetitions, warm + count)?;
         Ok(timings[warm..].iter().map(|timing| timing.seconds / repetitions as f64).collect())
     }
 
-    /// Time of a compute pass with that many products, the sets in turn.
-    fn time(&mut self, operands: &Operands, kernel: Option<&str>, repetitions: usize) -> Result<timing::Timing> {
-        Ok(self.series(operands, kernel, repetitions, 1)?[0])
-    }
-
-    /// Times of `count` compute passes without pauses between them.
-    fn series(
-        &mut self,
-        operands: &Operands,
-        kernel: Option<&str>,
-        repetitions: usize,
-        count: usize,
-    ) -> Result<Vec<timing::Timing>> {
-        let timings = pollster::block_on(timing::series(self.ctx, count, |mut pass| {
-            for set in 0..repetitions {
-                let product = operands.product(set, kernel);
-                match &mut pass {
-                    Some(pass) => product.record(pass, operands.output())?,
-                    None => product.run_into(operands.output())?,
-                }
-            }
-            Ok(())
+    /// Times of `count` compute passes with that many products, the sets in turn, without pauses
+    /// between the passes.
+    fn series(&mut self, record: &Record<'_>, repetitions: usize, count: usize) -> Result<Vec<timing::Timing>> {
+        let timings = pollster::block_on(timing::series(&self.ctx, count, |mut pass| {
+            (0..repetitions).try_for_each(|set| record(set, pass.as_deref_mut()))
         }))?;
         self.busy = Some(Instant::now());
         Ok(timings)
+    }
+}
+
+/// The product of a set, by the kernel of this name or by the planner's choice.
+fn recorded<'a>(
+    operands: &'a Operands,
+    kernel: Option<&'a str>,
+) -> impl Fn(usize, Option<&mut wgpu::ComputePass<'_>>) -> Result<()> + 'a {
+    move |set, pass| {
+        let product = operands.product(set, kernel);
+        match pass {
+            Some(pass) => product.record(pass, operands.output()),
+            None => product.run_into(operands.output()),
+        }
     }
 }
 

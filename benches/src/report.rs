@@ -67,8 +67,11 @@ pub struct Row {
     pub batch: usize,
     /// `NN`, `NT`, `TN` or `TT`.
     pub layout: String,
-    /// Type of all three matrices.
+    /// Type of all three matrices; of A and C where B is quantized.
     pub dtype: String,
+    /// Format of B, where it is quantized; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub weights: String,
     /// The kernel that ran.
     pub kernel: String,
     /// What it is written in, `WGSL` or `MSL`; empty where that is not known.
@@ -126,6 +129,7 @@ impl Row {
             batch: shape.batch,
             layout: shape.layout.to_owned(),
             dtype: shape.dtype.name().to_owned(),
+            weights: shape.weights().to_owned(),
             kernel: measured.kernel.clone(),
             language: measured.language.map_or("", language_name).to_owned(),
             edges: measured.edges.clone(),
@@ -142,7 +146,7 @@ impl Row {
 
     /// What tells shapes apart.
     pub fn key(&self) -> Key<'_> {
-        ([self.batch, self.m, self.n, self.k], &self.layout, &self.dtype)
+        ([self.batch, self.m, self.n, self.k], [&self.layout, &self.dtype, &self.weights])
     }
 
     /// Operations per byte, A, B and C counted once.

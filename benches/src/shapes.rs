@@ -1,10 +1,11 @@
-//! Shapes worth measuring, in named groups, and any other as `MxNxK[:layout][:dtype][:xBATCH]`.
+//! Shapes worth measuring, in named groups, and any other as
+//! `MxNxK[:layout][:dtype][:format][:xBATCH]`.
 
 use std::collections::HashSet;
-use tilewise::DType;
 use tilewise::tilewise_core::{Format, Operand, Problem};
+use tilewise::{DType, QuantFormat};
 
-/// A dense product to measure.
+/// A product to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Its name in tables and records.
@@ -15,8 +16,10 @@ pub struct Shape {
     pub mnk: [usize; 3],
     /// `NN`, `NT`, `TN` or `TT`.
     pub layout: &'static str,
-    /// Type of all three matrices.
+    /// Type of all three matrices; of A and C where B is quantized.
     pub dtype: DType,
+    /// Format of B, where it is quantized.
+    pub quantized: Option<QuantFormat>,
     /// Products of these sizes, one beside the other.
     pub batch: usize,
 }
@@ -177,28 +180,33 @@ impl std::str::FromStr for Shape {
         let mut fields = text.split(':');
         let sizes: Option<Vec<usize>> = fields.next().unwrap_or("").split('x').map(|size| size.parse().ok()).collect();
         let mnk = sizes.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
-        let mnk = mnk.ok_or_else(|| format!("{text:?}: wanted MxNxK[:layout][:dtype][:xBATCH]"))?;
-        let (mut layouts, mut dtypes, mut batches) = (None, None, None);
+        let mnk = mnk.ok_or_else(|| format!("{text:?}: wanted MxNxK[:layout][:dtype][:format][:xBATCH]"))?;
+        let (mut layouts, mut dtypes, mut formats, mut batches) = (None, None, None, None);
         for field in fields {
             let layout = ["NN", "NT", "TN", "TT"].into_iter().find(|layout| layout.eq_ignore_ascii_case(field));
             let dtype = [DType::F32, DType::F16, DType::BF16].into_iter().find(|dtype| dtype.name() == field);
+            let format = field.parse::<QuantFormat>().ok();
             let batch = field.strip_prefix('x').and_then(|batch| batch.parse().ok());
-            let before = match (layout, dtype, batch) {
+            let before = match (layout, dtype, format, batch) {
                 (Some(layout), ..) => layouts.replace(layout).map(|_| "layout"),
-                (_, Some(dtype), _) => dtypes.replace(dtype).map(|_| "dtype"),
+                (_, Some(dtype), ..) => dtypes.replace(dtype).map(|_| "dtype"),
+                (_, _, Some(format), _) => formats.replace(format).map(|_| "format"),
                 (.., Some(batch)) => batches.replace(batch).map(|_| "batch"),
-                _ => {
-                    return Err(format!(
-                        "{text:?}: {field:?} is neither a layout (NN, NT, TN, TT), nor a dtype (f32, f16, bf16), nor a batch (x8)"
-                    ));
-                }
+                _ => return Err(format!("{text:?}: {}", unknown_field(field))),
             };
             if let Some(what) = before {
                 return Err(format!("{text:?}: {field:?} is a second {what}"));
             }
         }
-        let (layout, dtype, batch) = (layouts.unwrap_or("NN"), dtypes.unwrap_or(DType::F32), batches.unwrap_or(1));
-        let shape = Shape { name: text.to_owned(), group: "", mnk, layout, dtype, batch };
+        let layout = layouts.unwrap_or(if formats.is_some() { "NT" } else { "NN" });
+        let (dtype, batch) = (dtypes.unwrap_or(DType::F32), batches.unwrap_or(1));
+        let shape = Shape { name: text.to_owned(), group: "", mnk, layout, dtype, quantized: formats, batch };
+        if let Some(format) = formats {
+            if !shape.transposed()[1] {
+                return Err(format!("{text:?}: quantized weights are stored along K, as in NT and TT"));
+            }
+            format.sizes(mnk[1], mnk[2]).map_err(|error| format!("{text:?}: {error}"))?;
+        }
         let elements = |rows: usize, cols: usize| rows.checked_mul(cols)?.checked_mul(shape.batch)?.checked_mul(8);
         let [m, n, k] = mnk;
         match (elements(m, k), elements(k, n), elements(m, n)) {
@@ -207,6 +215,16 @@ impl std::str::FromStr for Shape {
             _ => Err(format!("{text:?}: more elements than this machine can count")),
         }
     }
+}
+
+/// That a part of a shape's name is none of those that there are.
+fn unknown_field(field: &str) -> String {
+    let formats: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
+    format!(
+        "{field:?} is neither a layout (NN, NT, TN, TT), nor a dtype (f32, f16, bf16), \
+         nor a format of quantized weights ({}), nor a batch (x8)",
+        formats.join(", ")
+    )
 }
 
 /// The shapes of a list of group names and single shapes.
@@ -243,14 +261,24 @@ pub fn about(group: &str) -> &'static str {
     GROUPS.iter().find(|known| known.name == group).map_or("", |known| known.about)
 }
 
-/// What tells shapes apart: batch and sizes, layout, dtype.
-pub type Key<'a> = ([usize; 4], &'a str, &'a str);
+/// What tells shapes apart: batch and sizes, layout, dtype, format of quantized weights.
+pub type Key<'a> = ([usize; 4], [&'a str; 3]);
 
 impl Shape {
     /// What tells it apart, however it is written.
     pub fn key(&self) -> Key<'_> {
         let [m, n, k] = self.mnk;
-        ([self.batch, m, n, k], self.layout, self.dtype.name())
+        ([self.batch, m, n, k], [self.layout, self.dtype.name(), self.weights()])
+    }
+
+    /// The format's name of quantized weights; empty for dense ones.
+    pub fn weights(&self) -> &'static str {
+        self.quantized.map_or("", QuantFormat::name)
+    }
+
+    /// How B is stored.
+    fn b_format(&self) -> Format {
+        self.quantized.map_or(Format::Dense(self.dtype), Format::Quantized)
     }
 
     /// Floating-point operations.
@@ -258,10 +286,16 @@ impl Shape {
         2.0 * self.batch as f64 * self.mnk.iter().map(|&size| size as f64).product::<f64>()
     }
 
-    /// Bytes that must move: A, B and C once.
+    /// Bytes that must move: A, B and C once, of a quantized B all planes.
     pub fn bytes(&self) -> f64 {
         let [m, n, k] = self.mnk.map(|size| size as f64);
-        self.batch as f64 * (m * k + k * n + m * n) * self.dtype.bytes() as f64
+        self.batch as f64 * ((m * k + m * n) * self.dtype.bytes() as f64 + self.b_bytes())
+    }
+
+    /// Bytes of one entry of B.
+    pub(crate) fn b_bytes(&self) -> f64 {
+        let [_, n, k] = self.mnk.map(|size| size as f64);
+        k * n * self.b_format().element_bytes()
     }
 
     /// Whether A, or B, is stored transposed.
@@ -273,12 +307,13 @@ impl Shape {
     pub fn problem(&self) -> Problem {
         let [m, n, k] = self.mnk.map(|size| size as u64);
         let batch = self.batch as u64;
-        let packed = |rows, cols, transposed| match transposed {
-            true => Operand::packed(Format::Dense(self.dtype), batch, cols, rows).t(),
-            false => Operand::packed(Format::Dense(self.dtype), batch, rows, cols),
+        let dense = Format::Dense(self.dtype);
+        let packed = |format, rows, cols, transposed| match transposed {
+            true => Operand::packed(format, batch, cols, rows).t(),
+            false => Operand::packed(format, batch, rows, cols),
         };
         let [a, b] = self.transposed();
-        let (a, b, c) = (packed(m, k, a), packed(k, n, b), packed(m, n, false));
+        let (a, b, c) = (packed(dense, m, k, a), packed(self.b_format(), k, n, b), packed(dense, m, n, false));
         Problem { batch, a, b, c, ..Problem::dense(self.dtype, m, n, k) }
     }
 }
@@ -314,6 +349,24 @@ mod tests {
         for (twice, what) in [("NT:nt", "layout"), ("f16:f32", "dtype"), ("x1:f16:x1", "batch")] {
             let said = format!("4x5x6:{twice}").parse::<Shape>().unwrap_err();
             assert!(said.ends_with(&format!("is a second {what}")), "{said}");
+        }
+    }
+
+    #[test]
+    fn weights_may_be_quantized() {
+        let shape: Shape = "1x8x64:f16:affine-4bit-g64-f16:x3".parse().unwrap();
+        assert_eq!((shape.layout, shape.weights(), shape.flops()), ("NT", "affine-4bit-g64-f16", 3.0 * 1024.0));
+        // Half a byte each, and a scale and a bias for 64 of them.
+        assert_eq!(shape.bytes(), 3.0 * (2.0 * (64.0 + 8.0) + 8.0 * (32.0 + 4.0)));
+        assert_ne!(shape.key(), "1x8x64:NT:f16:x3".parse::<Shape>().unwrap().key());
+        for (wrong, word) in [
+            ("1x8x64:NT:affine-3bit", "affine-4bit-g64-f16, "),
+            ("1x8x64:NN:mxfp4", "along K"),
+            ("1x8x65:NT:mxfp4", "multiple of 32"),
+            ("1x8x64:NT:mxfp4:q8_0", "is a second format"),
+        ] {
+            let said = wrong.parse::<Shape>().unwrap_err();
+            assert!(said.contains(word), "{said}");
         }
     }
 }

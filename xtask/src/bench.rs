@@ -13,12 +13,14 @@ pub(crate) fn main(args: &[String]) -> Result {
 /// What is added to the arguments given: who was measured, and where the reports go.
 fn added<'a>(args: &[String], commit: &'a str) -> Vec<&'a str> {
     let named = |option: &str| args.iter().any(|arg| arg.split('=').next() == Some(option));
+    let first_hour = named("--first-hour");
+    let json = if first_hour { "target/bench/first-hour.json" } else { "target/bench/report.json" };
     let mut added = Vec::new();
-    for (option, value) in
-        [("--commit", commit), ("--json", "target/bench/report.json"), ("--html", "target/bench/report.html")]
-    {
-        // A report that is only shown has its commit and its JSON already.
-        if !named(option) && (option == "--html" || !named("--from")) {
+    for (option, value) in [("--commit", commit), ("--json", json), ("--html", "target/bench/report.html")] {
+        // A report that is only shown has its commit and its JSON already; the first hour writes
+        // one file.
+        let wanted = if option == "--html" { !first_hour } else { !named("--from") };
+        if !named(option) && wanted {
             added.extend([option, value]);
         }
     }
@@ -45,5 +47,7 @@ mod tests {
         assert_eq!((of("").as_str(), of("--quick --quiet").as_str()), (all, all));
         assert_eq!(of("--json=a.json --html b.html"), "--commit 1a2b3c4");
         assert_eq!(of("--from a.json"), "--html target/bench/report.html");
+        assert_eq!(of("--backend metal --first-hour"), "--commit 1a2b3c4 --json target/bench/first-hour.json");
+        assert_eq!(of("--first-hour --json a.json"), "--commit 1a2b3c4");
     }
 }

@@ -15,8 +15,9 @@ struct Target {
     backend: Backend,
     /// What `-Zbuild-std` builds where no compiled standard library is at hand.
     std: &'static str,
-    /// Browsers and phones have no command line, so the program is left out there.
-    program: bool,
+    /// What is checked beside the libraries. Browsers and phones have no command line; benches ask
+    /// Apple's compiler on Macs, by code that no other platform compiles.
+    programs: &'static [&'static str],
 }
 
 /// A cargo feature of one of wgpu's crates.
@@ -33,7 +34,7 @@ const TARGETS: [Target; 4] = [
         features: ALL,
         backend: Backend { package: "wgpu-hal", feature: "metal" },
         std: "std,panic_unwind",
-        program: true,
+        programs: &[PROGRAM, "tilewise-benches"],
     },
     Target {
         triple: "aarch64-apple-ios",
@@ -41,14 +42,14 @@ const TARGETS: [Target; 4] = [
         features: &["--no-default-features", "--features", "tilewise/metal,tilewise/msl,tilewise/safetensors"],
         backend: Backend { package: "wgpu-hal", feature: "metal" },
         std: "std,panic_unwind",
-        program: false,
+        programs: &[],
     },
     Target {
         triple: "x86_64-pc-windows-msvc",
         features: ALL,
         backend: Backend { package: "wgpu-hal", feature: "dx12" },
         std: "std,panic_unwind",
-        program: true,
+        programs: &[PROGRAM],
     },
     Target {
         triple: "wasm32-unknown-unknown",
@@ -56,7 +57,7 @@ const TARGETS: [Target; 4] = [
         // wgpu speaks WebGPU by itself, without wgpu-hal.
         backend: Backend { package: "wgpu", feature: "webgpu" },
         std: "std,panic_abort",
-        program: false,
+        programs: &[],
     },
 ];
 
@@ -184,7 +185,7 @@ impl Toolchain {
         command.args(["--target", target.triple, "--target-dir", "target/check-targets"]).args(target.features);
         // The standard library is compiled, not only checked: for this, without optimisation or debug information.
         command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
-        for package in LIBRARIES.into_iter().chain(target.program.then_some(PROGRAM)) {
+        for package in LIBRARIES.iter().chain(target.programs) {
             command.args(["--package", package]);
         }
         command

@@ -10,8 +10,8 @@ use tilewise_benches::shapes;
 #[derive(Parser)]
 #[command(name = "tune")]
 struct Args {
-    /// Groups and shapes (MxNxK[:layout][:dtype][:xBATCH]), separated by commas, as `cargo xtask bench --shapes` takes them
-    /// [default: floor; tiny on a software adapter]
+    /// Groups and shapes (MxNxK[:layout][:dtype][:format][:xBATCH]), separated by commas, as `cargo
+    /// xtask bench --shapes` takes them [default: floor; tiny on a software adapter]
     #[arg(value_delimiter = ',')]
     shapes: Vec<String>,
     /// Part of an adapter's name, a backend, or both, as vulkan:llvmpipe

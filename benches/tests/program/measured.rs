@@ -38,6 +38,23 @@ fn every_adapter_measures_the_small_shapes() {
 }
 
 #[test]
+fn weights_may_be_quantized() {
+    let bench = Workbench::new();
+    let formats = ["affine-4bit-g64-f16", "mxfp4"];
+    let shapes = formats.map(|format| format!("3x40x128:NT:f16:{format}")).join(",");
+    for adapter in software().iter().map(|name| first_word(name)).chain(["cpu"]) {
+        bench.succeed(&format!(
+            "--adapter {adapter} --samples 1 --quiet --peak-tflops 1 --peak-gbs 1 --json report.json --shapes {shapes}"
+        ));
+        let report = bench.report("report.json");
+        let measured: Vec<&str> = report.rows.iter().map(|row| row.weights.as_str()).collect();
+        assert_eq!(measured, formats, "{adapter}: {:?}", report.skipped);
+    }
+    let said = bench.fail(1, "--adapter cpu --shapes 3x40x128:NT:f16:affine");
+    assert!(said.contains("\"affine\"") && said.contains("affine-4bit-g64-f16, "), "{said}");
+}
+
+#[test]
 fn ceilings_are_given_and_regret_is_reported() {
     let bench = Workbench::new();
     let Some(adapter) = software().into_iter().next() else { return };

@@ -1,0 +1,84 @@
+//! What Apple's compiler says of a text, and how many threads it leaves a pipeline. Elsewhere there
+//! is none to ask.
+
+#[cfg(target_vendor = "apple")]
+mod apple;
+
+use serde::{Deserialize, Serialize};
+use tilewise::{Context, wgpu};
+
+/// Versions of Metal's language to compile for, 310 for 3.1.
+pub const VERSIONS: [u32; 3] = [240, 310, 400];
+
+/// The compiler's words on a text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Complaint {
+    /// What the text is for.
+    pub text: String,
+    /// In one line.
+    pub words: String,
+}
+
+/// Of a text: the warnings if it compiles, else the error.
+pub type Verdict = Result<Option<String>, String>;
+
+/// Whether the compiler can be asked, in this version of the language if one is given.
+///
+/// # Errors
+/// Why it cannot.
+pub fn is_there(version: Option<u32>) -> Result<(), String> {
+    #[cfg(target_vendor = "apple")]
+    return version.map_or(Ok(()), |version| apple::language(version).map(drop));
+    #[cfg(not(target_vendor = "apple"))]
+    {
+        let _ = version;
+        Err(ELSEWHERE.into())
+    }
+}
+
+/// Seconds after which the compiler is given no further text.
+pub const PATIENCE: u64 = 75;
+
+/// What the compiler says of each text in this version of the language, of as many as it takes in
+/// [`PATIENCE`].
+///
+/// # Errors
+/// Why it cannot be asked.
+pub fn verdicts(context: &Context, version: u32, texts: &[&str]) -> Result<Vec<Verdict>, String> {
+    #[cfg(target_vendor = "apple")]
+    return apple::verdicts(context, version, texts);
+    #[cfg(not(target_vendor = "apple"))]
+    {
+        let _ = (context, version, texts);
+        Err(ELSEWHERE.into())
+    }
+}
+
+/// The most threads of a threadgroup of each text's pipeline, or the error, in the version of the
+/// language that wgpu compiles for, of as many texts as the compiler takes in [`PATIENCE`].
+///
+/// # Errors
+/// Why it cannot be asked.
+pub fn threads(context: &Context, texts: &[&str]) -> Result<Vec<Result<u64, String>>, String> {
+    #[cfg(target_vendor = "apple")]
+    return apple::threads(context, texts);
+    #[cfg(not(target_vendor = "apple"))]
+    {
+        let _ = (context, texts);
+        Err(ELSEWHERE.into())
+    }
+}
+
+/// What the compiler says of a text that wgpu has refused, if it can be asked and refuses it too.
+pub(super) fn complaint(device: &wgpu::Device, text: &str) -> Option<String> {
+    #[cfg(target_vendor = "apple")]
+    return apple::complaint(device, text);
+    #[cfg(not(target_vendor = "apple"))]
+    {
+        let _ = (device, text);
+        None
+    }
+}
+
+#[cfg(not(target_vendor = "apple"))]
+const ELSEWHERE: &str = "needs Apple's compiler, which is part of macOS and iOS alone";
