@@ -36,7 +36,10 @@ impl Worker {
         let lines = u32::from(!quick);
         let common =
             format!("halt_on_error=1:symbolize={lines}:external_symbolizer_path={symbolizer}:strip_path_prefix=./");
-        command.env("TSAN_OPTIONS", format!("{common}:exitcode=66:report_thread_leaks=0:detect_deadlocks=0:atexit_sleep_ms=0"));
+        command.env(
+            "TSAN_OPTIONS",
+            format!("{common}:exitcode=66:report_thread_leaks=0:detect_deadlocks=0:atexit_sleep_ms=0"),
+        );
         command.env(
             "ASAN_OPTIONS",
             format!("{common}:detect_leaks=0:detect_stack_use_after_return=0:print_legend=0:quarantine_size_mb=16"),
