@@ -82,7 +82,7 @@ pub(crate) struct Args {
 }
 
 /// What the first hour decides for itself, or does not write.
-const NOT_ASKED: [&str; 11] = [
+const NOT_ASKED: [&str; 14] = [
     "shapes",
     "quick",
     "kernel",
@@ -94,6 +94,9 @@ const NOT_ASKED: [&str; 11] = [
     "svg",
     "allow_f16_accumulation",
     "regression",
+    "peak_tflops",
+    "peak_tflops_f16",
+    "peak_gbs",
 ];
 
 /// What a report that is only shown has no use for.

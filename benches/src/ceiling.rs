@@ -96,6 +96,14 @@ impl Ceiling {
         Ok(ceiling)
     }
 
+    /// As [`of`](Self::of), always measured.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of); `WrongContext` on the CPU executor.
+    pub fn measured(ctx: &Context) -> Result<Ceiling> {
+        measure(ctx)
+    }
+
     /// Whether there is a roofline.
     pub fn is_known(&self) -> bool {
         self.peak_tflops > 0.0 && self.peak_gbs > 0.0

@@ -11,6 +11,7 @@ pub mod texts;
 
 pub use questions::QUESTIONS;
 
+use crate::ceiling::Ceiling;
 use crate::measure::{Bench, Measured, is_software};
 use crate::report::language_name;
 use crate::shapes::Shape;
@@ -37,6 +38,8 @@ pub struct Hour {
     pub driver: String,
     /// Operating system and its version.
     pub system: String,
+    /// On macOS: model, memory, chip, cores of the GPU, and whether it saves power.
+    pub hardware: Vec<String>,
     /// Version of Metal's language that wgpu compiles for; `none` where it is not known.
     pub metal_language: String,
     /// Commit of the source, with `+changes` when the tree had any.
@@ -82,6 +85,8 @@ pub enum Outcome {
     Compiled(Compiled),
     /// How many threads the pipelines may have.
     Pipelines(Pipelines),
+    /// The rates against which the others are held.
+    Peaks(Ceiling),
     /// That all elements are right.
     Right(String),
     /// Why there is no answer. It begins with `refused: ` where a compiler or the planner takes the
@@ -170,6 +175,7 @@ impl Hour {
             backend: context.backend_name().into(),
             driver: context.driver(),
             system: system::name(),
+            hardware: system::hardware(),
             metal_language: version.map_or_else(|| "none".into(), language_version),
             commit: commit.into(),
             date,
@@ -193,6 +199,8 @@ impl Hour {
         mut save: impl FnMut(&Hour) -> Result<(), String>,
     ) -> Result<(), String> {
         let start = Instant::now();
+        // A path that cannot be written is told before minutes are spent.
+        save(self)?;
         let software = is_software(context);
         let samples = if software { 1 } else { samples };
         let sizes = if software { &questions::TINY } else { &questions::FULL };
@@ -239,6 +247,7 @@ fn answer(bench: &mut Bench, case: &Case, samples: usize) -> Outcome {
     let found = match &case.kind {
         Kind::Compile(version) => compiled(&context, *version),
         Kind::Pipelines => pipelines(&context),
+        Kind::Peaks => Ceiling::measured(&context).map(Outcome::Peaks).map_err(reason),
         Kind::Timed { by: By::Kernel(_) | By::Language(Language::Msl), .. }
         | Kind::Changed { .. }
         | Kind::Odd { .. }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::process::Result;
+use crate::process::{Result, capture};
 use crate::sanitize_msl;
 
 /// Versions, as the compiler's option names them, and whether they have bf16.
@@ -17,10 +17,14 @@ const VERSIONS: [(&str, bool); 5] =
 /// Where the texts are written.
 const FOLDER: &str = "target/msl";
 
-/// The command: a version that the compiler does not know is said; a text that it refuses is an error.
-pub(crate) fn main() -> Result {
+/// Complaints that are told of one version.
+const TOLD: usize = 20;
+
+/// The command: all versions are tried, and then a text that one of them refuses is an error. A version
+/// that the compiler does not know is said; with `every_version` it is an error.
+pub(crate) fn main(every_version: bool) -> Result {
     let folder = Path::new(FOLDER);
-    // Those of an earlier run have other numbers.
+    // Those of an earlier run have other names.
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|why| format!("{FOLDER}: {why}"))?;
     }
@@ -28,18 +32,25 @@ pub(crate) fn main() -> Result {
     let texts = texts(folder)?;
     let nothing = folder.join("nothing.metal");
     fs::write(&nothing, "kernel void nothing() {}\n").map_err(|why| format!("{}: {why}", nothing.display()))?;
-    let mut compiled = 0;
+    if let Err(why) = capture(Command::new("xcrun").args(["-sdk", "macosx", "metal", "--version"])) {
+        return Err(format!("no Metal compiler: it is a part of Xcode on a Mac ({why})"));
+    }
+    let (mut unknown, mut complaints) = (Vec::new(), Vec::new());
     for (version, has_bf16) in VERSIONS {
         if let Err(why) = compile(version, &nothing) {
             println!("{version}: not known here: {}", why.lines().next().unwrap_or_default());
+            unknown.push(version);
             continue;
         }
         let wanted: Vec<_> = texts.iter().filter(|text| has_bf16 || !is_bf16(text)).collect();
-        refused(version, &wanted)?;
-        println!("{version}: {} texts", wanted.len());
-        compiled += 1;
+        let refused = refused(version, &wanted);
+        println!("{version}: {} texts, {} refused", wanted.len(), refused.len());
+        complaints.extend(refused.into_iter().take(TOLD));
     }
-    if compiled == 0 { Err("the compiler knows none of the versions: is Xcode there?".into()) } else { Ok(()) }
+    if unknown.len() == VERSIONS.len() || every_version && !unknown.is_empty() {
+        complaints.push(format!("the compiler does not know {}", unknown.join(", ")));
+    }
+    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
 }
 
 /// The texts that were written, in their order.
@@ -55,20 +66,19 @@ fn is_bf16(text: &Path) -> bool {
     text.file_stem().is_some_and(|name| name.to_string_lossy().ends_with("-bf16"))
 }
 
-/// Compiles texts side by side; the first complaint is the error.
-fn refused(version: &str, texts: &[&PathBuf]) -> Result {
-    let (next, complaint) = (AtomicUsize::new(0), Mutex::new(None));
+/// Compiles texts side by side, and gives the complaints.
+fn refused(version: &str, texts: &[&PathBuf]) -> Vec<String> {
+    let (next, complaints) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(text) = texts.get(next.fetch_add(1, Ordering::Relaxed)) {
             if let Err(why) = compile(version, text) {
-                *complaint.lock().expect("nobody panics") = Some(format!("{version}: {}\n{why}", text.display()));
-                next.store(texts.len(), Ordering::Relaxed);
+                complaints.lock().expect("nobody panics").push(format!("{version}: {}\n{why}", text.display()));
             }
         }
     };
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    complaint.into_inner().expect("nobody panics").map_or(Ok(()), Err)
+    complaints.into_inner().expect("nobody panics")
 }
 
 fn compile(version: &str, text: &Path) -> Result {

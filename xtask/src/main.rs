@@ -64,7 +64,11 @@ enum Task {
         args: Vec<String>,
     },
     /// Compile every MSL text of the suite with Apple's compiler, in every version of the language.
-    CompileMsl,
+    CompileMsl {
+        /// Fail where the compiler does not know one of the versions.
+        #[arg(long)]
+        every_version: bool,
+    },
     /// Run the device tests on this machine's hardware and record the outcome; or pack them for a machine without Rust.
     Suite(suite::Options),
     /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe without argument.
@@ -86,7 +90,7 @@ fn main() -> ExitCode {
         Task::Tune { args } => tune::main(args),
         Task::Mutate { args } => mutate::main(args),
         Task::SanitizeMsl { args } => sanitize_msl::main(args),
-        Task::CompileMsl => compile_msl::main(),
+        Task::CompileMsl { every_version } => compile_msl::main(*every_version),
         Task::Suite(options) => suite::main(options),
         Task::Tidy => tidy::main(),
         Task::Budget => budget::main(),

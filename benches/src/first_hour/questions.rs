@@ -22,6 +22,8 @@ pub(super) enum Kind {
     Compile(u32),
     /// The threads of all pipelines.
     Pipelines,
+    /// What the device reaches.
+    Peaks,
     /// A product by the library, in groups of rows where there are ends.
     Timed { shape: String, ends: Vec<u32>, by: By },
     /// A product by texts that the library would not assemble.
@@ -91,7 +93,10 @@ pub const QUESTIONS: &[Asked] = &[
     Asked { asks: "Is msl-direct right where rows and offsets are odd?", cases: odd },
     Asked { asks: "How fast are 4-bit weights, and how fast is MLX?", cases: quantized },
     Asked { asks: "Is bf16 faster widened to f32 or as it is?", cases: widened },
-    Asked { asks: "Which kernel is best for tiles with an edge, and for groups of few rows?", cases: edges },
+    Asked {
+        asks: "Which kernel is best for tiles with an edge, beside whole ones, and for groups of few rows?",
+        cases: edges,
+    },
 ];
 
 const DIRECT: &str = "msl-direct/32x32x8+k1";
@@ -103,7 +108,8 @@ fn texts(_: &Sizes) -> Vec<Case> {
 }
 
 fn limits(sizes: &Sizes) -> Vec<Case> {
-    let mut cases = Vec::new();
+    let label = "peak rates: multiply-adds in f32, and a copy".into();
+    let mut cases = vec![Case { label, kind: Kind::Peaks }];
     for dtype in ["f32", "f16"] {
         for layout in ["NN", "NT"] {
             for kernel in [DIRECT, GEMMS[0], GEMMS[1]] {

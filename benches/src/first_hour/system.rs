@@ -1,17 +1,35 @@
-//! Which operating system this is.
+//! Which operating system and which Mac this is.
 
 use std::process::Command;
 
-/// Its name and version.
+/// The system's name and version.
 pub(super) fn name() -> String {
-    let printed = |program: &str, args: &[&str]| {
-        let output = Command::new(program).args(args).output().ok().filter(|output| output.status.success())?;
-        Some(String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" "))
-    };
     let version = match std::env::consts::OS {
         "macos" => printed("sw_vers", &["-productVersion"]),
         "windows" => printed("cmd", &["/C", "ver"]),
         _ => printed("uname", &["-sr"]),
     };
+    let version = version.map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "));
     format!("{} {}", std::env::consts::OS, version.unwrap_or_else(|| "of an unknown version".into()))
+}
+
+/// What macOS tells of the machine, as it prints it; nothing elsewhere.
+pub(super) fn hardware() -> Vec<String> {
+    if std::env::consts::OS != "macos" {
+        return Vec::new();
+    }
+    let told = [
+        printed("sysctl", &["hw.model", "hw.memsize", "machdep.cpu.brand_string"]),
+        printed("system_profiler", &["SPDisplaysDataType"]),
+        printed("pmset", &["-g"]),
+    ];
+    let wanted = ["hw.", "machdep.", "Chipset Model:", "Total Number of Cores:", "Metal Support:", "lowpowermode"];
+    let lines = told.iter().flatten().flat_map(|text| text.lines()).map(str::trim);
+    lines.filter(|line| wanted.iter().any(|word| line.starts_with(word))).map(str::to_owned).collect()
+}
+
+/// What a program prints, if it is there and succeeds.
+fn printed(program: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(args).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }

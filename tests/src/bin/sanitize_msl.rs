@@ -82,7 +82,8 @@ fn write_texts(cases: &[Case], folder: &Path) -> Result<usize, Box<dyn Error>> {
         for pass in &plan.passes {
             let text = assemble(pass);
             let bf16 = if has_bf16(&text) { "-bf16" } else { "" };
-            let name = format!("{:04}{bf16}.metal", known.len());
+            let kernel = pass.label.replace(|it: char| !it.is_ascii_alphanumeric(), "-");
+            let name = format!("{:04}-{kernel}{bf16}.metal", known.len());
             if known.insert(text.clone()) {
                 std::fs::write(folder.join(name), text)?;
             }

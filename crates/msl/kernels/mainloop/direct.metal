@@ -43,14 +43,15 @@ template <bool Rows, typename Side, typename Format>
 INLINE void load_ready(thread Matrix &, thread const Side &, Format, uint, uint) {
 }
 
-// The matrix at (x, k), which begins inward of x_end; what lies at or beyond x_end or k_end is 0 and
-// never read.
+// The matrix that would begin at (x, k). What lies at or beyond x_end or k_end is 0 and never read; a
+// matrix of nothing else waits for no lane.
 template <bool Rows, typename Side>
-INLINE void load(thread Matrix &matrix, thread const Side &side, uint x, uint x_end, uint k, uint k_end, threadgroup Staged *corner, uint lane) {
-    if (x >= x_end) {
+INLINE void load(thread Matrix &matrix, thread const Side &side, uint own_x, uint x_end, uint k, uint k_end, threadgroup Staged *corner, uint lane) {
+    if (own_x >= x_end) {
         matrix = make_filled_simdgroup_matrix<Staged, 8, 8>(Staged(0.0f));
         return;
     }
+    const uint x = inward(own_x, x_end);
     if (READY && x_end >= 8 && k + 8 <= k_end) {
         load_ready<Rows>(matrix, side, side.format, x, k);
         return;
@@ -104,11 +105,11 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     for (; k < tile.k_end; k += 8) {
         UNROLL
         for (uint i = 0; i < MATRICES_M; i += 1) {
-            load<true>(rows[i], a, inward(tile.row + i * 8, tile.row_end), tile.row_end, k, tile.k_end, corner, lane);
+            load<true>(rows[i], a, tile.row + i * 8, tile.row_end, k, tile.k_end, corner, lane);
         }
         UNROLL
         for (uint j = 0; j < MATRICES_N; j += 1) {
-            load<false>(columns[j], b, inward(tile.col + j * 8, params.n), params.n, k, tile.k_end, corner, lane);
+            load<false>(columns[j], b, tile.col + j * 8, params.n, k, tile.k_end, corner, lane);
         }
         multiply(sums, rows, columns);
     }
