@@ -14,6 +14,30 @@ fn lists_are_true() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
+/// A call costs registers on Apple's GPUs, and perhaps spills: every function asks to be inlined.
+#[test]
+fn functions_are_inlined() {
+    for (path, text) in FILES {
+        let code: Vec<_> = logical_lines(text).into_iter().filter(|line| !line.starts_with('#')).collect();
+        let code = code.concat();
+        let code = tokens(&code);
+        let mut start = 0;
+        for (at, token) in code.iter().enumerate() {
+            if token.text == "{" {
+                let head: Vec<_> = code[start..at].iter().map(|token| token.text).collect();
+                let is_function =
+                    head.contains(&"(") && (head.ends_with(&[")"]) || head.ends_with(&["const", "thread"]));
+                let is_other = |word: &&str| ["for", "if", "while", "switch", "KERNEL"].contains(word);
+                let told = head.join(" ");
+                assert!(!is_function || head.iter().any(is_other) || head.contains(&"INLINE"), "{path}: {told}");
+            }
+            if matches!(token.text, "{" | "}" | ";") {
+                start = at + 1;
+            }
+        }
+    }
+}
+
 /// The names of a file: those of its directives, and those of its declarations.
 fn names(text: &str) -> Names<'_> {
     let (mut names, mut code) = (Names::default(), Vec::new());

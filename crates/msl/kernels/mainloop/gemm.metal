@@ -57,7 +57,7 @@ struct Panel {
     }
 
     // The place of the matrix at (x, k) of the slice.
-    static threadgroup const Staged *place(threadgroup const Staged *panel, uint x, uint k) {
+    INLINE static threadgroup const Staged *place(threadgroup const Staged *panel, uint x, uint k) {
         return panel + (Side::ALONG_K ? x * LD + k : k * LD + x);
     }
 };
