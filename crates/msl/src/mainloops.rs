@@ -63,8 +63,8 @@ pub(crate) const KERNELS: &[KernelDef] = &[
 // Name, [BM, BN, BK], simdgroups along M and N; and shares of the peak: on small early chips with
 // f32, with 16-bit elements and with operands along K, on large early chips, on late ones.
 const GEMM: &[Variant] = &[
-    gemm("64x64x16", [64, 64, 16], [2, 2], [0.76, 0.74, 0.72, 0.76, 0.72]),
-    gemm("64x64x16-1x2", [64, 64, 16], [1, 2], [0.69, 0.76, 0.72, 0.72, 0.70]),
+    gemm("64x64x16", [64, 64, 16], [2, 2], [0.76, 0.74, 0.70, 0.76, 0.72]),
+    gemm("64x64x16-1x2", [64, 64, 16], [1, 2], [0.69, 0.76, 0.70, 0.72, 0.70]),
     gemm("64x32x32", [64, 32, 32], [2, 2], [0.74, 0.72, 0.76, 0.72, 0.71]),
     gemm("32x32x16", [32, 32, 16], [2, 2], [0.66, 0.66, 0.66, 0.66, 0.66]),
 ];
