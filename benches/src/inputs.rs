@@ -346,7 +346,7 @@ mod tests {
         }
     }
 
-    /// Each group has weights of its own.
+    /// Each group has other weights.
     #[test]
     fn groups_are_told_apart() {
         let ctx = Context::cpu();

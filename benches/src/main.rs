@@ -139,7 +139,8 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
     Ok(Some((report, right)))
 }
 
-/// The device that is asked for; none where there is no such adapter and that is no failure.
+/// The device that is asked for. Without such an adapter it is an error, or with --skip-missing
+/// nothing.
 fn opened(args: &Args, options: &ContextOptions) -> Result<Option<Context>, String> {
     match Context::with_options(options) {
         Err(error @ Error::NoAdapter(_)) if args.skip_missing => {

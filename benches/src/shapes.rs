@@ -217,7 +217,7 @@ impl std::str::FromStr for Shape {
     }
 }
 
-/// That a part of a shape's name is none of those that there are.
+/// An error: a part of a shape's name is not known.
 fn unknown_field(field: &str) -> String {
     let formats: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
     format!(

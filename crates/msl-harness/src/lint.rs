@@ -96,7 +96,7 @@ fn blank(text: &str) -> String {
         let line = line.trim_start();
         line.starts_with('#') && !line[1..].trim_start().starts_with("define")
     };
-    // A macro's text is a statement of its own.
+    // A macro's text ends a statement.
     let mut of_macro = false;
     let line = |it: &str| {
         of_macro |= it.trim_start().starts_with('#') && !directive(it);

@@ -30,8 +30,7 @@
 #define LIMIT [[max_total_threads_per_threadgroup(64)]]
 #endif
 
-// An entry point: the one of its text, and the end of the namespace. `buffers` are those that its
-// parts name for themselves.
+// The entry point of a text, and the end of the namespace. Its parts name their own `buffers`.
 #define KERNEL(buffers)                                                                            \
     }                                                                                              \
     using namespace metal;                                                                         \
@@ -42,7 +41,7 @@
         uint thread_index [[thread_index_in_threadgroup]],                                         \
         uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 
-// Names of our own, apart from those that Metal's headers have or will have.
+// The namespace keeps our names apart from present and future names of Metal's headers.
 namespace tilewise {
 
 using namespace metal;

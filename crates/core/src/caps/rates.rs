@@ -22,8 +22,10 @@ pub const COPIED: f64 = 0.83;
 /// A known chip: part of its name, cores, f32 TFLOP/s of all of them, GB/s that a copy moves.
 type Known = (&'static str, f64, f64, f64);
 
-/// The H200's figures are measured (benches/record/), Apple's are those of the largest chip of a name, published by Apple or derived from its clock; an Ultra is two of Max, and a
-/// core of the M5 counts as one of the M4, as Apple published no rate of its own. The first that fits counts, so that longer names come first.
+/// The H200's figures are measured (benches/record/). Apple's are those of the largest chip of a name,
+/// published by Apple or derived from its clock; an Ultra is two of Max. A core of the M5 counts as one
+/// of the M4, because Apple published no rate for it. The first name that fits counts, so longer names
+/// come first.
 #[rustfmt::skip]
 const KNOWN: &[Known] = &[
     ("NVIDIA H200", 132.0, 57.0, 4000.0),

@@ -115,8 +115,8 @@ struct Dense {
         return eight;
     }
 
-    // What a dot product takes from memory, SPAN elements; the numbers of eight of them; and what it
-    // makes of the other side before. Here all are as they are.
+    // A dot product takes SPAN elements from memory (Raw), makes numbers of eight of them (Numbers), and
+    // prepares eight of the other side (Spread). Here all three are plain numbers.
     static constexpr constant uint SPAN = 8;
     using Raw = Eight;
     using Numbers = Eight;
