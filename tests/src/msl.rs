@@ -54,12 +54,13 @@ impl From<sanitized::Failure> for Failure {
     }
 }
 
-/// What MSL kernels are planned for: an M4 Max as it is documented, whose matrices have every type.
+/// Tests plan MSL kernels for this device: an M4 Max, by Apple's documents. Its matrices have every
+/// type.
 pub fn device() -> Caps {
     recorded("apple-m4-max")
 }
 
-/// An M1 as it is documented, whose matrices of bf16 are widened.
+/// An M1, by Apple's documents. Kernels widen bf16 for its matrices.
 pub fn early_device() -> Caps {
     recorded("apple-m1")
 }

@@ -15,7 +15,8 @@ pub(crate) fn compile(device: &wgpu::Device, text: &str) -> Result<(), String> {
     library.map(drop).map_err(|error| said(&error))
 }
 
-/// The version of Metal's language, of those that differ for a kernel, as `__METAL_VERSION__` gives it.
+/// The version of Metal's language, as `__METAL_VERSION__` gives it. Versions that make no difference
+/// to a kernel are not told apart.
 pub(crate) fn language_version(device: &wgpu::Device) -> Option<u32> {
     let reaches = |version: &u32| {
         compile(device, &format!("#if __METAL_VERSION__ < {version}\n#error older\n#endif\nkernel void probe() {{}}\n"))
