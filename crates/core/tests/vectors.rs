@@ -1,17 +1,18 @@
-//! Every format held against the bytes and numbers of the program that it comes from, MLX or the Python
-//! package gguf; `vectors/make_vectors.py` made the files and describes their layout.
+//! Every format held against the bytes and numbers of the program that it comes from, MLX or the
+//! Python package gguf; `vectors/make_vectors.py` made the files and describes their layout.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tilewise_core::QuantFormat;
-use tilewise_core::quant::{Quantized, dequantize, quantize};
+use tilewise_core::quant::{Quantized, dequantize, quantize, quantize_to};
 
 /// One file: a matrix in a format, of which the first rows are quantized weights.
 struct Case {
     n: usize,
     k: usize,
     weights: Vec<f32>,
-    factor: f32,
+    /// The scale of the whole matrix, in nvfp4-factor.
+    g: f32,
     parts: Vec<Vec<u8>>,
     hashes: Vec<u64>,
 }
@@ -23,8 +24,10 @@ struct File {
 }
 
 impl File {
-    fn open(name: &str) -> Option<File> {
-        Some(File { bytes: std::fs::read(folder().join(format!("{name}.bin"))).ok()?, at: 0 })
+    fn open(name: &str) -> File {
+        let path = folder().join(format!("{name}.bin"));
+        let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        File { bytes, at: 0 }
     }
 
     fn take(&mut self, bytes: usize) -> &[u8] {
@@ -46,24 +49,25 @@ fn folder() -> PathBuf {
 }
 
 fn weights(name: &str, of: usize) -> Vec<f32> {
-    let mut file = File::open(&format!("weights-{name}")).unwrap_or_else(|| panic!("weights-{name}.bin is missing"));
+    let mut file = File::open(&format!("weights-{name}"));
     let (n, k) = (file.size(), file.size());
     assert_eq!(k, of, "columns of weights-{name}");
     file.floats(n * k)
 }
 
 fn read(name: &str) -> Case {
-    let mut file = File::open(name).unwrap_or_else(|| panic!("vectors/{name}.bin is missing"));
+    let mut file = File::open(name);
     let (n, k, text) = (file.size(), file.size(), file.size());
     let names = String::from_utf8(file.take(text).to_vec()).unwrap();
     let weights = names.split_whitespace().flat_map(|name| weights(name, k)).collect();
-    let factor = file.floats(1)[0];
+    let g = file.floats(1)[0];
     let parts = file.size();
     let sizes: Vec<usize> = (0..parts).map(|_| file.size()).collect();
     let parts = sizes.into_iter().map(|size| file.take(size).to_vec()).collect();
-    let hashes = file.take(8 * n).as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes)).collect();
+    let hashes = file.take(8 * n).as_chunks().0;
+    let hashes = hashes.iter().map(|&bytes| u64::from_le_bytes(bytes)).collect();
     assert_eq!(file.at, file.bytes.len(), "{name}: bytes after the hashes");
-    Case { n, k, weights, factor, parts, hashes }
+    Case { n, k, weights, g, parts, hashes }
 }
 
 impl Case {
@@ -74,9 +78,21 @@ impl Case {
         }
     }
 
-    /// Checks weights `[n, k]` against the hash of each row.
-    fn check(&self, name: &str, dequantized: &[f32]) {
-        for (i, (row, &theirs)) in dequantized.chunks_exact(self.k).zip(&self.hashes).enumerate() {
+    /// Compares the parts of the first `n` rows.
+    fn check_quantized(&self, name: &str, ours: &[Vec<u8>], n: usize) {
+        assert_eq!(ours.len(), self.parts.len(), "parts of {name}");
+        for (i, (ours, theirs)) in ours.iter().zip(&self.parts).enumerate() {
+            let row = ours.len() / n;
+            let mut rows = ours.chunks_exact(row).zip(theirs.chunks_exact(row));
+            let differs = rows.position(|(ours, theirs)| ours != theirs);
+            assert_eq!(differs, None, "the first row that differs in part {i} of {name}");
+        }
+    }
+
+    /// Compares weights `[n, k]` with the hash of each row.
+    fn check_dequantized(&self, name: &str, ours: &[f32]) {
+        assert_eq!(ours.len(), self.n * self.k);
+        for (i, (row, &theirs)) in ours.chunks_exact(self.k).zip(&self.hashes).enumerate() {
             assert_eq!(hash(row), theirs, "row {i} of {name} differs after dequantizing");
         }
     }
@@ -85,61 +101,39 @@ impl Case {
 /// FNV-1a, 64 bits.
 fn hash(row: &[f32]) -> u64 {
     let bits = row.iter().map(|w| if w.is_nan() { 0x7fc0_0000 } else { w.to_bits() });
-    let step = |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     bits.flat_map(u32::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The first row in which `ours`, of `n` rows, differs from the beginning of `theirs`.
-fn differing_row(ours: &[u8], theirs: &[u8], n: usize) -> Option<usize> {
-    let row = ours.len() / n;
-    ours.chunks_exact(row).zip(theirs.chunks_exact(row)).position(|(ours, theirs)| ours != theirs)
-}
-
 #[test]
-fn every_format_quantizes_to_the_bits_of_its_origin() {
+fn every_format_has_the_bits_of_its_origin() {
     for format in QuantFormat::all() {
         let name = format.name();
-        let Case { k, weights, parts, .. } = read(name);
-        assert_eq!(weights.is_empty(), !format.quantizes(), "{name}: weights are there where it is quantized to");
-        if weights.is_empty() {
-            continue;
-        }
-        let n = weights.len() / k;
-        let ours = quantize(&weights, n, k, format).unwrap();
-        let ours = if format.gguf().is_some() { vec![ours.to_blocks().unwrap()] } else { ours.planes().to_vec() };
-        assert_eq!(ours.len(), parts.len(), "parts of {name}");
-        for (i, (ours, theirs)) in ours.iter().zip(&parts).enumerate() {
-            assert_eq!(differing_row(ours, theirs, n), None, "the first row that differs in part {i} of {name}");
-        }
-    }
-}
-
-#[test]
-fn every_format_dequantizes_to_the_bits_of_its_origin() {
-    for format in QuantFormat::all() {
-        let case = read(format.name());
+        let case = read(name);
+        assert_eq!(case.weights.is_empty(), !format.quantizes(), "whether {name} is quantized to");
+        let n = case.weights.len() / case.k;
+        let ours = format.quantizes().then(|| quantize(&case.weights, n, case.k, format).unwrap());
         let matrix = case.matrix(format);
-        case.check(format.name(), &dequantize(&matrix));
         if format.gguf().is_some() {
-            assert!(matrix.to_blocks().unwrap() == case.parts[0], "the blocks of {format}, cut and joined");
+            let joined = matrix.to_blocks().unwrap();
+            assert!(joined == case.parts[0], "blocks of {name}, cut and joined");
+            ours.inspect(|ours| case.check_quantized(name, &[ours.to_blocks().unwrap()], n));
+        } else {
+            ours.inspect(|ours| case.check_quantized(name, ours.planes(), n));
         }
+        case.check_dequantized(name, &dequantize(&matrix));
     }
 }
 
-/// A scale for the whole matrix, here a factor of its blocks' scales. The values of codes and of scales
-/// come from matrices in which the others are 1.
+/// MLX's scale for the whole matrix.
 #[test]
-fn nvfp4_with_a_factor_dequantizes_to_the_bits_of_mlx() {
-    let format: QuantFormat = "nvfp4".parse().unwrap();
+fn nvfp4_with_a_factor_has_the_bits_of_mlx() {
     let case = read("nvfp4-factor");
-    let [codes, scales] = &case.parts[..] else { panic!("nvfp4 has two planes") };
-    let dequantized = |codes, scales| {
-        dequantize(&Quantized::from_planes(format, case.n, case.k, vec![codes, scales]).unwrap())
-    };
-    let values = dequantized(codes.clone(), vec![0x38; scales.len()]);
-    let scales = dequantized(vec![0x22; codes.len()], scales.clone());
-    let product = |(value, scale)| value * (scale * case.factor);
-    case.check("nvfp4-factor", &values.into_iter().zip(scales).map(product).collect::<Vec<_>>());
+    let n = case.weights.len() / case.k;
+    let ours = quantize_to(&case.weights, n, case.k, QuantFormat::NVFP4, case.g).unwrap();
+    case.check_quantized("nvfp4-factor", ours.planes(), n);
+    let matrix = case.matrix(QuantFormat::NVFP4).with_factor(ours.factor()).unwrap();
+    case.check_dequantized("nvfp4-factor", &dequantize(&matrix));
 }
 
 /// A format that lost its row leaves its file behind.
@@ -148,9 +142,10 @@ fn every_file_is_of_a_format() {
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let is_case = path.extension().is_some_and(|extension| extension == "bin") && !name.starts_with("weights-");
-        let format = name.trim_end_matches("-factor");
-        assert!(!is_case || QuantFormat::all().any(|f| f.name() == format), "no format has {}", path.display());
+        let is_vector = path.extension().is_some_and(|extension| extension == "bin");
+        let is_case = is_vector && !name.starts_with("weights-");
+        let named = |format: QuantFormat| format.name() == name.trim_end_matches("-factor");
+        assert!(!is_case || QuantFormat::all().any(named), "no format has {}", path.display());
     }
 }
 
@@ -162,14 +157,15 @@ fn the_packages_make_these_files() {
     let named = std::env::var("TILEWISE_PYTHON").ok();
     let python = named.as_deref().unwrap_or("python3");
     let script = folder().join("make_vectors.py");
-    let output = match Command::new(python).arg("-B").arg(script).arg("--check").output() {
-        Ok(output) => output,
-        Err(error) if named.is_none() => return eprintln!("skipped: no mlx/gguf, {python} does not start: {error}"),
-        Err(error) => panic!("{python}: {error}"),
+    let (code, said) = match Command::new(python).arg("-B").arg(script).arg("--check").output() {
+        Ok(output) => {
+            let said = [output.stdout, output.stderr].concat();
+            (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+        }
+        Err(error) => (Some(MISSING), format!("{python} does not start: {error}")),
     };
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if output.status.code() == Some(MISSING) && named.is_none() {
+    if code == Some(MISSING) && named.is_none() {
         return eprintln!("skipped: no mlx/gguf: {said}");
     }
-    assert!(output.status.success(), "{said}");
+    assert_eq!(code, Some(0), "{said}");
 }

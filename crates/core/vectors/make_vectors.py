@@ -14,20 +14,21 @@ FORMAT.bin holds a matrix [n, k] in a format:
 
     u32 n, u32 k
     u32 bytes of a text, the text: the NAMEs of the weights in its first rows, in their order
-    f32 factor: of nvfp4, see below; else 1
+    f32 g: of nvfp4-factor, see below; else 0
     u32 number of parts, u32 bytes of each part, the parts
     u64 hashes [n]: FNV-1a of the bytes of each row after dequantizing, in f32, where every NaN
         counts as 0x7fc00000
 
 The first rows are weights that are quantized: quantizing must return the same bits. The others are
-codes and scales of which a quantizer makes few. A format of MLX has its planes for parts, a format of
-GGUF the blocks of a file. Weights for affine are rounded to the type of the scales, then widened.
+codes and scales of which a quantizer makes few. A format of MLX has its planes for parts, a format
+of GGUF the blocks of a file. Weights for affine are rounded to the type of the scales, then
+widened.
 
-nvfp4-factor.bin is nvfp4 with a scale g for the whole matrix, `global_scale` of MLX, where a weight is
+nvfp4-factor.bin is nvfp4 with g, the `global_scale` of MLX for the whole matrix. Its weight is
 
-    value of its code · (value of its scale · factor),    factor = g / 2688, rounded to f32
+    value of its code · (value of its scale · factor),    factor = g / 2688
 
-and quantizing takes, in f32, each step rounded:
+each step rounded to f32, and quantizing takes, in the same way:
 
     inverse = 2688 / g
     scale   = e4m3((largest / 6) · inverse)
@@ -125,14 +126,14 @@ def hashes(rows):
     return result
 
 
-def write(name, names, parts, dequantized, factor=1.0):
+def write(name, names, parts, dequantized, g=0.0):
     """Stores one file; `parts` and `dequantized` are arrays with a row for each row."""
     dequantized = np.array(dequantized)
     assert dequantized.dtype == F32 and all(len(part) == len(dequantized) for part in parts)
     parts = [np.ascontiguousarray(part).tobytes() for part in parts]
     u32 = lambda *numbers: np.array(numbers, dtype="<u4").tobytes()
     text = " ".join(names).encode()
-    header = [u32(*dequantized.shape, len(text)), text, np.array(factor, dtype="<f4").tobytes()]
+    header = [u32(*dequantized.shape, len(text)), text, np.array(g, dtype="<f4").tobytes()]
     header.append(u32(len(parts), *map(len, parts)))
     FILES[f"{name}.bin"] = b"".join([*header, *parts, hashes(dequantized).tobytes()])
 
@@ -218,16 +219,16 @@ def nvfp4_rows(rng):
     values = e4m3()
     middles = (values[1:] + values[:-1]) / 2
     maxima = 6 * around(middles[[*range(10), 15, 16, 60, 61, 117, 125]])
-    maxima = np.concatenate([maxima * np.resize([1, -1], len(maxima)), [2688, 1e-30, 2.0**-149]])
+    maxima = [*maxima * np.resize([1, -1], len(maxima)), 2688, 2879, 1e-30, 2.0**-149]
     ties = np.split(around([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5]), 3)
     scales = np.repeat(values[[1, 7, 8, 56, 57, 63, 126]], 3)
     blocks = [[6, *tie, *-tie, -0.0] for tie in ties] * 7 * scales[:, None].astype(F32)
     return [*blocks_with_maxima(rng, maxima, 16), *rows_of(blocks)]
 
 
-def microscaling(name, mode, names, rows, g=None):
+def microscaling(name, mode, names, rows, g=0.0):
     group, bits = (16 if mode == "nvfp4" else 32), (8 if mode == "mxfp8" else 4)
-    options = {"mode": mode} | ({} if g is None else {"global_scale": mx.array(g)})
+    options = {"mode": mode} | ({"global_scale": mx.array(g)} if g else {})
     planes = mx.quantize(mx.array(np.concatenate(rows)), **options)
     # Every scale, those of infinities and NaN too.
     rng = np.random.default_rng(bits)
@@ -237,8 +238,7 @@ def microscaling(name, mode, names, rows, g=None):
     planes = [mx.concatenate([ours, theirs]) for ours, theirs in zip(planes, raw)]
     dequantized = mx.dequantize(*planes, dtype=mx.float32, **options)
     all_codes(name, planes[0], bits)
-    factor = 1.0 if g is None else F32(g) / F32(2688)
-    write(name, names, list(map(np.array, planes)), dequantized, factor)
+    write(name, names, list(map(np.array, planes)), dequantized, g)
 
 
 # Scales of f16: subnormal ones, ties, the largest.
@@ -281,10 +281,11 @@ def gguf_mxfp4_rows(rng):
     return [*blocks_with_maxima(rng, maxima), *rows_of(blocks)]
 
 
-# Offsets of the numbers in f16 in a block, and the bytes of its scale where that is no such number.
+# Offsets of the numbers in f16 in a block.
 HALVES_AT = {
     "q4_0": [0], "q4_1": [0, 2], "q5_0": [0], "q5_1": [0, 2], "q8_0": [0], "iq4_nl": [0],
-    "gguf-mxfp4": [], "q2_k": [80, 82], "q3_k": [108], "q4_k": [0, 2], "q5_k": [0, 2], "q6_k": [208],
+    "gguf-mxfp4": [], "q2_k": [80, 82], "q3_k": [108], "q4_k": [0, 2], "q5_k": [0, 2],
+    "q6_k": [208],
 }  # fmt: skip
 
 
