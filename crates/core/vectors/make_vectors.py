@@ -226,6 +226,27 @@ def nvfp4_rows(rng):
     return [*blocks_with_maxima(rng, maxima, 16), *rows_of(blocks)]
 
 
+def factor_rows(g):
+    """Numbers for which the order of products and quotients by g matters: scales, then elements."""
+    inverse, steps = F32(2688) / F32(g), np.arange(-4, 5, dtype=np.int32)
+    beside = lambda values: (values.astype(F32).view(np.int32)[:, None] + steps).ravel().view(F32)
+    values = e4m3()
+    maxima = beside((values[1:] + values[:-1]) / 2 * 6 / inverse)
+    e4m3_code = lambda wanted: np.array(mx.to_fp8(mx.array(wanted)))
+    differ = e4m3_code(maxima / 6 * inverse) != e4m3_code(maxima * inverse / 6)
+    blocks = [[most, *[0] * 15] for most in maxima[differ][::4]]
+    ties = np.array([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5])
+    for scale in values[[57, 60, 83, 101]]:
+        own = beside(ties * scale / inverse)
+        x = own / scale * inverse
+        orders = [own * inverse / scale, own * (inverse / scale), own / (scale / inverse)]
+        tie = np.repeat(ties, len(steps))
+        differ = np.any([(other > tie) != (x > tie) for other in orders], axis=0)
+        # The first weight gives the scale.
+        blocks += [[6 * scale / inverse, *np.resize(own[differ], 15)]]
+    return rows_of(blocks)
+
+
 def microscaling(name, mode, names, rows, g=0.0):
     group, bits = (16 if mode == "nvfp4" else 32), (8 if mode == "mxfp8" else 4)
     options = {"mode": mode} | ({"global_scale": mx.array(g)} if g else {})
@@ -325,7 +346,9 @@ def make():
     for name, rows in [("mxfp4", mxfp4_rows), ("mxfp8", mxfp8_rows), ("nvfp4", nvfp4_rows)]:
         own = weights(name, rows(rng))
         microscaling(name, name, ["mx", name], [mx_common, own])
-    microscaling("nvfp4-factor", "nvfp4", ["mx", "nvfp4"], [mx_common, own], g=2700.3)
+    own = [own, weights("nvfp4-factor", factor_rows(2700.3))]
+    names = ["mx", "nvfp4", "nvfp4-factor"]
+    microscaling("nvfp4-factor", "nvfp4", names, [mx_common, *own], g=2700.3)
 
     rng = np.random.default_rng(8)
     common = weights("gguf", common_rows(rng, 65504, 1e-36))
