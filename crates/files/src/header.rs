@@ -8,6 +8,7 @@ use crate::raw::{Element, Raw, elements};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use tilewise_core::{DType, Result};
 
@@ -143,10 +144,14 @@ impl<'de> Deserialize<'de> for Parsed {
                             return Err(A::Error::custom("__metadata__ is there twice"));
                         }
                         parsed.metadata = map.next_value()?;
-                    } else if parsed.tensors.contains_key(&key) {
-                        return Err(A::Error::custom(format_args!("tensor {key:?} is there twice")));
                     } else {
-                        parsed.tensors.insert(key, map.next_value()?);
+                        match parsed.tensors.entry(key) {
+                            Entry::Vacant(free) => free.insert(map.next_value()?),
+                            Entry::Occupied(first) => {
+                                let text = format!("tensor {:?} is there twice", first.key());
+                                return Err(A::Error::custom(text));
+                            }
+                        };
                     }
                 }
                 Ok(parsed)

@@ -90,8 +90,9 @@ impl Opened {
     fn add_shards(&mut self, files: &mut Files, index: &Source) -> Result<()> {
         let bad = |why: String| bad(&index.name, why);
         let object = object(index)?;
-        let Some(Value::Object(map)) = object.get("weight_map") else {
-            return Err(bad(format!("weight_map is {}, an object is expected", kind(&object["weight_map"]))));
+        let map = object.get("weight_map").unwrap_or(&Value::Null);
+        let Value::Object(map) = map else {
+            return Err(bad(format!("weight_map is {}, an object is expected", kind(map))));
         };
         let mut shards = BTreeSet::new();
         for (tensor, shard) in map {
