@@ -1,7 +1,7 @@
 //! See `targets::safetensors`.
 #![no_main]
 
-#[path = "../../crates/files/tests/targets/mod.rs"]
+#[path = "../../crates/files/tests/suite/targets.rs"]
 #[allow(dead_code)]
 mod targets;
 

@@ -31,9 +31,9 @@ impl Expected {
     /// Whether a format is as expected.
     pub fn admits(&self, format: QuantFormat) -> bool {
         self.format.is_none_or(|own| own == format)
-            && self.bits.is_none_or(|bits| bits == bits_of(format))
+            && self.bits.is_none_or(|bits| bits_of(format) == Some(bits))
             && self.group.is_none_or(|group| u64::from(group) == format.block())
-            && self.mode.as_deref().is_none_or(|mode| mode.eq_ignore_ascii_case(format.def().family))
+            && self.mode.as_deref().is_none_or(|mode| mode.eq_ignore_ascii_case(mode_of(format)))
     }
 
     /// Whether no format could be both.
@@ -45,10 +45,15 @@ impl Expected {
     }
 }
 
-/// Bits of a code, in formats whose first plane holds codes alone.
-fn bits_of(format: QuantFormat) -> u32 {
-    let bits = format.planes()[0].bytes * 8 / format.block();
-    u32::try_from(bits).unwrap_or(0)
+/// Bits of a code, in the formats of MLX, whose first plane holds the codes.
+fn bits_of(format: QuantFormat) -> Option<u32> {
+    let codes = format.planes().first().filter(|plane| plane.name == "weight")?;
+    u32::try_from(codes.bytes * 8 / format.block()).ok()
+}
+
+/// As MLX calls the family: the name up to the numbers that tell its members apart.
+fn mode_of(format: QuantFormat) -> &'static str {
+    format.name().split('-').next().unwrap_or_default()
 }
 
 impl fmt::Display for Expected {

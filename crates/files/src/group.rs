@@ -4,6 +4,7 @@ use crate::identify::{element_of, joined, leaves};
 use crate::raw::{Element, Raw};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilewise_core::QuantFormat;
+use tilewise_core::quant::{Plane, Stored};
 
 /// A tensor as a model lists it: one of a file, or several that belong together.
 #[derive(Clone, Debug)]
@@ -140,12 +141,15 @@ fn planes(
     own: &impl Fn(&str) -> Option<usize>,
 ) -> Option<Parts> {
     let there: BTreeMap<&'static str, usize> = known.iter().filter_map(|leaf| Some((*leaf, own(leaf)?))).collect();
+    // Dense weights have scales, too, for other programs. Codes tell; of scales of a wrong type the
+    // error is to tell.
     let fits = |format: QuantFormat| {
-        let is = |element: &Element, name: String| element.name() == name;
-        format
-            .planes()
-            .iter()
-            .all(|plane| there.get(plane.name).is_some_and(|&raw| is(&raws[raw].element, element_of(plane))))
+        let words = |plane: &&Plane| plane.of == Stored::Words;
+        let codes = if format.planes().iter().any(|plane| words(&plane)) { words } else { |_: &&Plane| true };
+        let is =
+            |plane: &Plane| there.get(plane.name).is_some_and(|&raw| raws[raw].element.name() == element_of(plane));
+        format.planes().iter().all(|plane| there.contains_key(plane.name))
+            && format.planes().iter().filter(codes).all(is)
     };
     QuantFormat::all().any(fits).then_some(Parts::Planes(there))
 }

@@ -1,7 +1,5 @@
 //! Runs the inputs that fuzzing has found. `cargo xtask fuzz` looks for more.
 
-mod targets;
-
 use std::path::Path;
 
 /// Runs a target on its inputs.
@@ -17,15 +15,15 @@ fn replay(name: &str, target: impl Fn(&[u8])) {
 
 #[test]
 fn safetensors() {
-    replay("safetensors", targets::safetensors);
+    replay("safetensors", crate::targets::safetensors);
 }
 
 #[test]
 fn gguf() {
-    replay("gguf", targets::gguf);
+    replay("gguf", crate::targets::gguf);
 }
 
 #[test]
 fn config() {
-    replay("config", targets::config);
+    replay("config", crate::targets::config);
 }

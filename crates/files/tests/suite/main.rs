@@ -1,0 +1,10 @@
+//! The crate from outside.
+
+mod files;
+mod formats;
+mod imports;
+mod memory;
+mod replay;
+mod support;
+mod targets;
+mod writing;
