@@ -46,8 +46,7 @@ pub(crate) struct Packed {
 pub(crate) enum Factor {
     /// As it is.
     Plain(usize),
-    /// MLX's `global_scale`: the largest weight. The factor is what it is of the largest number of
-    /// nvfp4, 448 · 6.
+    /// MLX's `global_scale`: the largest weight. The factor is its share of the format's largest number.
     Largest(usize),
 }
 

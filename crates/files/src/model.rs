@@ -18,8 +18,6 @@ use tilewise_core::{DType, Error, QuantFormat, Result};
 
 /// The metadata entry that names the format: of the matrix `PREFIX.quantization`, or of all.
 pub(crate) const FORMAT: &str = "quantization";
-/// The largest number of nvfp4, without a factor.
-const LARGEST_OF_NVFP4: f32 = 448.0 * 6.0;
 
 /// The tensors of a model's files, which are mapped into memory.
 pub struct Model {
@@ -224,7 +222,7 @@ impl Model {
                 return Err(Error::Data(text));
             }
         }
-        let factor = group.factor.map(|factor| self.factor(factor)).transpose()?;
+        let factor = group.factor.map(|factor| self.factor(factor, &kind)).transpose()?;
         Ok(Entry { kind, shape, layout, members: group.members(), order: group.order, factor })
     }
 
@@ -246,7 +244,7 @@ impl Model {
 
     /// ModelOpt's tensors are the bytes of nvfp4's planes.
     fn model_opt(&self, weight: usize, scales: usize, expected: &Expected) -> Result<(Kind, Vec<usize>, Layout)> {
-        let format: QuantFormat = "nvfp4".parse()?;
+        let format = QuantFormat::NVFP4;
         admit(expected, format)?;
         let (codes, scale) = (self.raw(weight), self.raw(scales));
         let block = format.block() as usize;
@@ -266,16 +264,22 @@ impl Model {
         }
     }
 
-    fn factor(&self, factor: Factor) -> Result<f32> {
+    fn factor(&self, factor: Factor, kind: &Kind) -> Result<f32> {
         let (Factor::Plain(raw) | Factor::Largest(raw)) = factor;
         let (tensor, bytes) = (self.raw(raw), self.bytes(raw));
-        let one = elements(&tensor.shape) == Some(1) && tensor.element == Element::Dense(DType::F32);
         let shown = || format!("{} {} {:?}", tensor.name, tensor.element.name(), tensor.shape);
-        if !one {
+        let largest = match kind {
+            Kind::Quantized(format) => format.def().factor_of,
+            _ => None,
+        };
+        let Some(largest) = largest else {
+            return Err(Error::Data(format!("{}: {kind} has no factor for a whole matrix", shown())));
+        };
+        if elements(&tensor.shape) != Some(1) || tensor.element != Element::Dense(DType::F32) {
             return Err(Error::Data(format!("{}; one F32 is expected", shown())));
         }
         let value = f32::from_bits(import::word(bytes, 0));
-        let value = if matches!(factor, Factor::Largest(_)) { value / LARGEST_OF_NVFP4 } else { value };
+        let value = if matches!(factor, Factor::Largest(_)) { value / largest } else { value };
         if value.is_finite() { Ok(value) } else { Err(Error::Data(format!("{} is {value}", shown()))) }
     }
 

@@ -1,6 +1,7 @@
 //! Names of tensors: their order, and the nearest to a wrong one.
 
 use std::cmp::Ordering;
+use tilewise_core::quant::nearest;
 
 /// The order of names in which numbers count as such: `layers.2` before `layers.10`.
 pub(crate) fn natural(a: &str, b: &str) -> Ordering {
@@ -36,37 +37,19 @@ fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
 pub(crate) fn unknown<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a str>) -> String {
     /// Comparing takes time: longer ones are not compared.
     const LONGEST: usize = 256;
-    const SHOWN: usize = 3;
-    let mut count = 0;
-    let mut nearest: Vec<(usize, &str)> = Vec::new();
+    let (mut count, mut others) = (0, Vec::new());
     for other in names {
         count += 1;
         if name.len().max(other.len()) <= LONGEST {
-            // Part of it counts as near: `q_proj` of `layers.0.self_attn.q_proj`.
-            let part = !name.is_empty() && (other.contains(name) || name.contains(other));
-            nearest.push((if part { 1 } else { distance(name, other) }, other));
+            others.push(other);
         }
     }
-    nearest.sort();
-    nearest.retain(|(distance, other)| *distance <= 1 + other.len() / 3);
-    let shown: Vec<_> = nearest.iter().take(SHOWN).map(|(_, other)| format!("{other:?}")).collect();
+    // One that it is a part of is nearer than others that are as short.
+    let parts: Vec<&str> = others.iter().copied().filter(|other| !name.is_empty() && other.contains(name)).collect();
+    let near = if parts.is_empty() { nearest(name, others) } else { nearest(name, parts) };
+    let shown: Vec<_> = near.iter().map(|other| format!("{other:?}")).collect();
     let meant = if shown.is_empty() { String::new() } else { format!("; near it: {}", shown.join(", ")) };
     format!("no {what} {name:?} among {count}{meant}")
-}
-
-/// Letters to insert, delete or replace between the two.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -81,21 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn distances() {
-        for (a, b, expected) in [("", "", 0), ("a", "", 1), ("kitten", "sitting", 3), ("ab", "ba", 2)] {
-            assert_eq!((distance(a, b), distance(b, a)), (expected, expected), "{a} {b}");
-        }
-    }
-
-    #[test]
     fn the_nearest_are_named() {
         let names = ["model.layers.0.q_proj", "model.layers.1.q_proj", "norm"];
-        let text = unknown("tensor", "model.layers.0.q_porj", names.into_iter());
-        assert_eq!(
-            text,
-            "no tensor \"model.layers.0.q_porj\" among 3; near it: \"model.layers.0.q_proj\", \"model.layers.1.q_proj\""
-        );
-        assert!(unknown("tensor", "nor", names.into_iter()).ends_with("near it: \"norm\""));
-        assert_eq!(unknown("tensor", "xyz", names.into_iter()), "no tensor \"xyz\" among 3");
+        let text = unknown("tensor", "model.layers.1.q_porj", names.into_iter());
+        assert!(text.starts_with("no tensor \"model.layers.1.q_porj\" among 3; near it: \"model.layers.1.q_proj\""));
+        let text = unknown("tensor", "q_proj", names.into_iter());
+        assert!(text.ends_with("near it: \"model.layers.0.q_proj\", \"model.layers.1.q_proj\""), "{text}");
+        assert_eq!(unknown("tensor", "xyz", [].into_iter()), "no tensor \"xyz\" among 0");
     }
 }

@@ -27,32 +27,22 @@ pub(crate) fn plain(plane: usize, bytes: &[u8], sink: &mut Sink<'_>) -> Result<(
     Ok(())
 }
 
-/// Gives the planes of GGUF's blocks, each the consecutive parts of its planes.
+/// Gives the planes of GGUF's blocks.
 pub(crate) fn blocks(format: QuantFormat, bytes: &[u8], sink: &mut Sink<'_>) -> Result<()> {
-    let parts: Vec<usize> = format.planes().iter().map(|plane| plane.bytes as usize).collect();
-    let block: usize = parts.iter().sum();
-    if parts.len() == 1 || block == 0 {
-        return plain(0, bytes, sink);
-    }
+    let block = format.block_bytes() as usize;
     // As many blocks as fill a chunk, or all.
     let most = (CHUNK / block).min(bytes.len() / block);
     let mut planes: Vec<Vec<u8>> = Vec::new();
-    for part in &parts {
+    for part in format.planes() {
         let mut plane = Vec::new();
-        let room = plane.try_reserve_exact(most * part);
-        room.map_err(|why| Error::Device(format!("no memory for {} bytes: {why}", most * part)))?;
+        let room = plane.try_reserve_exact(most * part.bytes as usize);
+        room.map_err(|why| Error::Device(format!("no memory for {most} blocks of {format}: {why}")))?;
         planes.push(plane);
     }
-    let mut done = vec![0u64; parts.len()];
+    let mut done = vec![0; planes.len()];
     for bytes in bytes.chunks(CHUNK / block * block) {
         planes.iter_mut().for_each(Vec::clear);
-        for mut block in bytes.chunks_exact(block) {
-            for (plane, &part) in planes.iter_mut().zip(&parts) {
-                let (own, rest) = block.split_at(part);
-                plane.extend_from_slice(own);
-                block = rest;
-            }
-        }
+        format.split_blocks(bytes, &mut planes)?;
         for (plane, bytes) in planes.iter().enumerate() {
             sink(Chunk { plane, offset: done[plane], bytes })?;
             done[plane] += bytes.len() as u64;
@@ -81,9 +71,8 @@ mod tests {
 
     #[test]
     fn blocks_are_split_into_planes() {
-        // Of any format with several planes: its blocks are made of its planes' parts.
-        for format in QuantFormat::all().filter(|format| format.planes().len() > 1) {
-            let block: u64 = format.planes().iter().map(|plane| plane.bytes).sum();
+        for format in [QuantFormat::Q8_0, "q4_k".parse().unwrap(), "gguf-mxfp4".parse().unwrap()] {
+            let block = format.block_bytes();
             let count = CHUNK / block as usize + 3;
             let mut bytes = Vec::new();
             let mut expected = vec![Vec::new(); format.planes().len()];

@@ -204,7 +204,11 @@ impl<'m> Tensor<'m> {
         match self.kind() {
             Kind::Quantized(format) => {
                 let (n, k) = self.matrix()?;
-                Quantized::from_planes(*format, n, k, self.planes(&mut |_, _| {})?)
+                let read = Quantized::from_planes(*format, n, k, self.planes(&mut |_, _| {})?)?;
+                match self.factor() {
+                    Some(factor) => read.with_factor(factor),
+                    None => Ok(read),
+                }
             }
             Kind::Unclear(error) => Err(error.clone()),
             kind => Err(Error::Unsupported(format!("{}: {} is {kind}, not quantized", self.file(), self.name))),

@@ -48,12 +48,13 @@ impl<'a> Output<'a> {
         Self::streamed(name, Kind::Dense(dtype), shape, move |sink| plain(0, bytes, sink))
     }
 
-    /// A quantized matrix.
+    /// A quantized matrix, with its factor.
     pub fn quantized(prefix: &str, weights: &'a Quantized) -> Self {
         let kind = Kind::Quantized(weights.format());
-        Self::streamed(prefix, kind, &[weights.n(), weights.k()], move |sink| {
+        let made = Self::streamed(prefix, kind, &[weights.n(), weights.k()], move |sink| {
             weights.planes().iter().enumerate().try_for_each(|(plane, bytes)| plain(plane, bytes, sink))
-        })
+        });
+        if weights.factor() == 1.0 { made } else { made.with_factor(weights.factor()) }
     }
 
     /// A tensor of a model, under its own name, with its factor and the order of its columns.

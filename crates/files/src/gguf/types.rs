@@ -74,20 +74,10 @@ impl Type {
             30 => Some(DType::BF16),
             _ => None,
         };
-        match (dtype, self.format()) {
+        match (dtype, QuantFormat::from_gguf(self.0)) {
             (Some(dtype), _) => Element::Dense(dtype),
             (None, Some(format)) => Element::Blocks(format),
             (None, None) => Element::Other(self.name()),
-        }
-    }
-
-    /// The format that has blocks of this type.
-    fn format(self) -> Option<QuantFormat> {
-        match &*self.name() {
-            "MXFP4" => "gguf-mxfp4".parse().ok(),
-            // The name of another format.
-            "NVFP4" => None,
-            name => name.parse().ok(),
         }
     }
 }
@@ -98,12 +88,14 @@ mod tests {
 
     #[test]
     fn blocks_are_those_of_the_formats() {
-        for (number, ..) in TYPES {
-            let Some(format) = Type(*number).format() else { continue };
-            let bytes: u64 = format.planes().iter().map(|plane| plane.bytes).sum();
-            assert_eq!(Type(*number).block(), Some((format.block(), bytes)), "{format}");
+        let mut seen = 0;
+        for format in QuantFormat::all() {
+            let Some(number) = format.gguf() else { continue };
+            assert_eq!(Type(number).block(), Some((format.block(), format.block_bytes())), "{format}");
+            assert_eq!(Type(number).element(), Element::Blocks(format));
+            seen += 1;
         }
-        assert_eq!(Type(2).format(), Some(QuantFormat::Q4_0));
+        assert_eq!(seen, 12);
         assert_eq!(Type(77).name(), "type 77");
     }
 }

@@ -157,26 +157,39 @@ fn parts_of_no_matrix_are_tensors_of_their_own() {
 }
 
 #[test]
-fn a_factor_and_an_order_belong_to_their_matrix() {
+fn an_order_of_columns_belongs_to_its_matrix() {
     let mut tensors = affine("w", 4, 64, F16, &[3], 64);
     tensors.push(("w.order".into(), U32, vec![64], (0..64u32).rev().flat_map(u32::to_le_bytes).collect()));
-    tensors.push(("w.global_scale".into(), F32, vec![1], 1344f32.to_le_bytes().to_vec()));
     let opened = |tensors: &[Tensor]| {
         open(&[("m.safetensors", file(tensors, &[("quantization", "affine-4bit-g64-f16")]))]).unwrap()
     };
     let model = opened(&tensors);
-    let matrix = model.get("w").unwrap();
     assert_eq!(model.tensors().len(), 1);
-    assert_eq!(matrix.order().unwrap().unwrap(), (0..64).rev().collect::<Vec<u32>>());
-    assert_eq!(matrix.factor(), Some(0.5));
+    assert_eq!(model.get("w").unwrap().order().unwrap().unwrap(), (0..64).rev().collect::<Vec<u32>>());
     tensors[3].3[..4].fill(0);
     let text = opened(&tensors).get("w").unwrap().order().unwrap_err().to_string();
     assert!(text.contains("w.order: column 0 at 63 is twice there"), "{text}");
     tensors[3] = tensor("w.order", U32, &[32]);
     assert!(refusal(&opened(&tensors), "w").contains("w.order is U32 [32]; U32 [64] is expected"));
-    tensors.remove(3);
-    tensors[3].3 = f32::NAN.to_le_bytes().to_vec();
+}
+
+#[test]
+fn a_factor_belongs_to_its_matrix() {
+    let one = |name: &str, value: f32| (name.to_owned(), F32, vec![1], value.to_le_bytes().to_vec());
+    let mut tensors = vec![tensor("w.weight", U32, &[3, 4]), tensor("w.scales", U8, &[3, 2])];
+    tensors.push(one("w.global_scale", 1344.0));
+    let opened = |tensors: &[Tensor]| open(&[("m.safetensors", file(tensors, &[]))]).unwrap();
+    let model = opened(&tensors);
+    assert_eq!((model.tensors().len(), model.get("w").unwrap().factor()), (1, Some(0.5)));
+    assert_eq!(model.get("w").unwrap().quantized().unwrap().factor(), 0.5);
+    tensors[2] = one("w.weight_scale_2", 0.5);
+    assert_eq!(opened(&tensors).get("w").unwrap().quantized(), model.get("w").unwrap().quantized());
+    tensors[2] = one("w.global_scale", f32::NAN);
     assert!(refusal(&opened(&tensors), "w").contains("w.global_scale F32 [1] is NaN"));
+    tensors[2] = tensor("w.global_scale", F32, &[3]);
+    assert!(refusal(&opened(&tensors), "w").contains("w.global_scale F32 [3]; one F32 is expected"));
+    tensors[1] = tensor("w.scales", U8, &[3, 1]);
+    assert!(refusal(&opened(&tensors), "w").contains("w.global_scale F32 [3]: mxfp4 has no factor"));
 }
 
 #[test]
@@ -186,10 +199,6 @@ fn model_opt_is_nvfp4_under_other_names() {
     tensors.push(tensor("w.input_scale", F32, &[]));
     let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
     let matrix = model.get("w").unwrap();
-    if "nvfp4".parse::<tilewise_core::QuantFormat>().is_err() {
-        assert!(matches!(matrix.kind(), Kind::Unclear(_)));
-        return;
-    }
     assert_eq!((matrix.kind(), matrix.shape(), matrix.factor()), (&kind("nvfp4"), &[3, 32][..], Some(0.25)));
     assert_eq!(matrix.quantized().unwrap().planes(), [tensors[0].3.clone(), tensors[1].3.clone()]);
     tensors[1] = tensor("w.weight_scale", F8_E4M3, &[3, 3]);

@@ -4,6 +4,7 @@ mod files;
 mod formats;
 mod imports;
 mod memory;
+mod real;
 mod replay;
 mod support;
 mod targets;

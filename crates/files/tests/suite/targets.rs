@@ -58,7 +58,7 @@ fn shards(rest: &mut &[u8]) -> [Vec<u8>; 2] {
         "weight_scale_2",
         "global_scale",
         "order",
-        "blocks",
+        "codes",
         "bias",
     ];
     const TYPES: [(&str, usize); 8] =

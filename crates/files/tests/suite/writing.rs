@@ -4,14 +4,17 @@ use crate::support::{file, open, tensor};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype::{F16, I32, I64};
 use std::collections::BTreeMap;
-use tilewise_core::quant::{Quantized, quantize};
+use tilewise_core::quant::Quantized;
 use tilewise_core::{DType, QuantFormat};
 use tilewise_files::{Chunk, Error, Kind, Model, Output, Result, write};
 
 fn sample(format: QuantFormat) -> Quantized {
-    let k = 2 * format.block() as usize;
-    let weights: Vec<f32> = (0..3 * k).map(|i| (i as f32 * 0.7).sin()).collect();
-    quantize(&weights, 3, k, format).unwrap()
+    let mut seed = 7u32;
+    let random = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        seed >> 8
+    };
+    Quantized::sample(format, 3, 2 * format.block() as usize, random).unwrap()
 }
 
 #[test]
@@ -19,12 +22,12 @@ fn files_are_read_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.safetensors");
     let weights: Vec<Quantized> = QuantFormat::all().map(sample).collect();
+    let scaled = sample(QuantFormat::NVFP4).with_factor(0.3).unwrap();
     let mut outputs: Vec<_> =
         weights.iter().map(|weights| Output::quantized(&format!("l.{}", weights.format()), weights)).collect();
     outputs.push(Output::dense("norm", DType::BF16, &[3], &[1, 2, 3, 4, 5, 6]));
-    outputs.push(
-        Output::quantized("", &weights[0]).with_order((0..weights[0].k() as u32).rev().collect()).with_factor(0.3),
-    );
+    outputs.push(Output::quantized("", &weights[0]).with_order((0..weights[0].k() as u32).rev().collect()));
+    outputs.push(Output::quantized("scaled", &scaled));
     let metadata = BTreeMap::from([("origin".to_owned(), "here".to_owned())]);
     let mut seen = Vec::new();
     write(&path, outputs, &metadata, &mut |done, total| seen.push((done, total))).unwrap();
@@ -37,7 +40,8 @@ fn files_are_read_back() {
     }
     let turned = model.get("").unwrap();
     assert_eq!(turned.quantized().unwrap(), weights[0]);
-    assert_eq!((turned.factor(), turned.order().unwrap().unwrap()[0]), (Some(0.3), weights[0].k() as u32 - 1));
+    assert_eq!(turned.order().unwrap().unwrap()[0], weights[0].k() as u32 - 1);
+    assert_eq!(model.get("scaled").unwrap().quantized().unwrap(), scaled);
     assert_eq!(model.get("norm").unwrap().dense().unwrap(), (DType::BF16, &[1, 2, 3, 4, 5, 6][..]));
     assert!(model.metadata().any(|entry| entry == ("origin", "here")));
     let bytes = std::fs::read(&path).unwrap();
