@@ -68,7 +68,7 @@ mod opening;
 mod options;
 mod quantized;
 #[cfg(feature = "safetensors")]
-pub mod safetensors;
+pub use tilewise_files::planes as safetensors;
 mod storage;
 mod tensor;
 pub mod timing;
