@@ -47,22 +47,22 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var bits = vec4<u32>(FLOAT_NAN);
     var valid = vec4<bool>();
     if FOURS {
-        let from = source(first - params.c_offset);
-        if from.here && !from.nan {
-            bits = b_bits4(from.at);
+        let origin = source(first - params.c_offset);
+        if origin.here && !origin.nan {
+            bits = b_bits4(origin.at);
         }
-        valid = vec4<bool>(from.here);
+        valid = vec4<bool>(origin.here);
     } else {
         for (var j = 0u; j < 4u; j += 1u) {
             let index = first + j;
             if index < params.c_offset || index - params.c_offset >= elements {
                 continue;
             }
-            let from = source(index - params.c_offset);
-            if from.here && !from.nan {
-                bits[j] = b_bits(from.at);
+            let origin = source(index - params.c_offset);
+            if origin.here && !origin.nan {
+                bits[j] = b_bits(origin.at);
             }
-            valid[j] = from.here;
+            valid[j] = origin.here;
         }
     }
     c_put(first, bits, valid);

@@ -1,0 +1,196 @@
+//! The passes of taking and quantizing in the sanitizer.
+
+use super::ranges::Elements;
+use super::{Failure, Shaders, cut};
+use crate::Rng;
+use crate::conversions::{Quantizing, Stored, Taking};
+use crate::generators::poison;
+use std::collections::BTreeMap;
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::{self, Binding, Pass, Table};
+use tilewise_core::{Caps, Error, Format, convert};
+use tilewise_sanitizer::{Buffer, Launch, Options};
+use tilewise_shaders::CONVERSIONS;
+
+/// A role's memory before the first pass.
+struct Held {
+    bytes: Vec<u8>,
+    /// The elements that may be touched, and which plane of them this is; all bytes without.
+    elements: Option<(Table, usize)>,
+}
+
+/// Passes, with what their roles hold and what must come of them.
+pub struct Conversion {
+    /// The case, in words.
+    pub name: String,
+    /// The passes.
+    pub passes: Vec<Pass>,
+    held: BTreeMap<Role, Held>,
+    expected: BTreeMap<Role, Vec<u8>>,
+}
+
+/// What the writable roles hold.
+type Written = BTreeMap<Role, Vec<u8>>;
+
+/// A run that failed nowhere.
+pub struct Ran {
+    written: Written,
+    /// What it cost, in operations of the sanitizer.
+    pub operations: u64,
+}
+
+impl Conversion {
+    /// Plans a case of taking for a device with these caps.
+    ///
+    /// # Errors
+    /// The planner's.
+    pub fn taking(case: &Taking, caps: &Caps) -> Result<Self, Error> {
+        let stored = case.table.store(&mut Rng::new(7));
+        let take = case.problem(stored.table);
+        let output = Table {
+            operand: tilewise_core::Operand { offset: take.offset, len: take.len, ..packed(case).operand },
+            ..packed(case)
+        };
+        let mut held = planes(&stored, Role::B);
+        for (role, index) in [(Role::RowIndex, &case.indices[0]), (Role::ColumnIndex, &case.indices[1])] {
+            if let Some(index) = index {
+                let bytes = bytemuck::cast_slice(&Taking::words(index)).to_vec();
+                held.insert(role, Held { bytes, elements: None });
+            }
+        }
+        let before = poison(case.dtype, take.len as usize);
+        let mut after = before.clone();
+        let size = case.dtype.bytes() as usize;
+        let values = case.expected(&stored.values, f32::NAN);
+        after[case.lead * size..].copy_from_slice(&convert::encode(case.dtype, &values));
+        held.insert(Role::C, Held { bytes: before, elements: Some((output, 0)) });
+        let passes = plan::take(&take, caps, &CONVERSIONS)?;
+        Ok(Conversion { name: format!("{case:?}"), passes, held, expected: [(Role::C, after)].into() })
+    }
+
+    /// Plans a case of quantizing for a device with these caps.
+    ///
+    /// # Errors
+    /// The planner's.
+    pub fn quantizing(case: &Quantizing, caps: &Caps) -> Result<Self, Error> {
+        let stored = case.weights.store(&mut Rng::new(8));
+        let passes = plan::quantize(&case.problem(stored.table), caps, &CONVERSIONS)?;
+        let mut held = planes(&stored, Role::A);
+        let mut expected = BTreeMap::new();
+        let [entries, rows, columns] = case.weights.shape;
+        let answer = case.expected(&stored.values);
+        for (i, (role, plane)) in Role::B.planes().zip(case.format.planes()).enumerate() {
+            let bytes = plane.bytes_of(case.format.block(), (entries * rows * columns) as u64) as usize;
+            held.insert(role, Held { bytes: vec![0xff; bytes.next_multiple_of(4)], elements: None });
+            if let Ok(planes) = &answer {
+                let mut bytes = planes[i].clone();
+                bytes.resize(bytes.len().next_multiple_of(4), 0);
+                expected.insert(role, bytes);
+            }
+        }
+        held.insert(Role::Status, Held { bytes: vec![0; 4], elements: None });
+        let refused = |row: &usize| {
+            let values = &stored.values[row * columns..][..columns];
+            tilewise_core::quant::quantize(values, 1, columns, case.format).is_err()
+        };
+        let last = (0..entries * rows).rev().find(refused).map_or(0, |row| row as u32 + 1);
+        expected.insert(Role::Status, last.to_le_bytes().to_vec());
+        Ok(Conversion { name: format!("{case:?}"), passes, held, expected })
+    }
+
+    /// Runs the passes in order.
+    ///
+    /// # Errors
+    /// The first of: no valid text, a finding, an output of other bits.
+    pub fn run(&self, shaders: &Shaders<'_>, options: &Options) -> Result<Ran, Failure> {
+        let written = |(role, held): (&Role, &Held)| (*role, held.bytes.clone());
+        let mut written: Written = self.held.iter().map(written).collect();
+        let mut operations = 0;
+        for pass in &self.passes {
+            operations += self.pass(pass, shaders, options, &mut written)?;
+        }
+        for (role, expected) in &self.expected {
+            let got = &written[role];
+            if let Some(at) = expected.iter().zip(got).position(|(expected, got)| expected != got) {
+                let (got, expected) = (got[at], expected[at]);
+                return Err(Failure::Wrong(format!("byte {at} of {} is {got:#x}, wanted {expected:#x}", role.name())));
+            }
+        }
+        Ok(Ran { written, operations })
+    }
+
+    /// As [`run`](Self::run), with a file replaced. Returns whether the outputs have the bits that they had then; nothing is run where no shader does other
+    /// than the library's.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_changed(&self, before: &Ran, shaders: &Shaders<'_>, options: &Options) -> Result<bool, Failure> {
+        if !self.passes.iter().any(|pass| shaders.changed(pass, options)) {
+            return Ok(true);
+        }
+        Ok(self.run(shaders, options)?.written == before.written)
+    }
+
+    fn pass(
+        &self,
+        pass: &Pass,
+        shaders: &Shaders<'_>,
+        options: &Options,
+        written: &mut Written,
+    ) -> Result<u64, Failure> {
+        let shader = shaders.get(pass)?;
+        let params = Buffer::new(bytemuck::bytes_of(&pass.params));
+        let mut launch = Launch::new(&shader).grid([pass.grid[0], pass.grid[1], 1]);
+        launch = launch.bind(0, Role::Params.binding(), params).options(options.clone());
+        for binding in &pass.bindings {
+            launch = launch.bind(0, binding.role.binding(), self.buffer(binding, written));
+        }
+        let report = super::launched(launch.run(), &shader)?;
+        for binding in pass.bindings.iter().filter(|binding| binding.writable) {
+            // A shader with a mistake in it may leave a binding out.
+            let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) else { continue };
+            let own = written.entry(binding.role).or_default();
+            let start = binding.start as usize;
+            let end = own.len().min(start + bytes.len());
+            own[start..end].copy_from_slice(&bytes[..end - start]);
+        }
+        Ok(report.counters.operations)
+    }
+
+    fn buffer(&self, binding: &Binding, written: &Written) -> Buffer {
+        let bytes = Buffer::new(cut(&written[&binding.role], binding.start, binding.bytes));
+        let whole = self.passes.len() == 1;
+        let Some((table, plane)) = &self.held[&binding.role].elements else {
+            let bytes = match binding.role {
+                // Indices lie apart.
+                Role::RowIndex | Role::ColumnIndex => {
+                    let count = written[&binding.role].len() / 8;
+                    return (0..count as u64).fold(bytes, |bytes, i| bytes.range(8 * i + 4..8 * i + 8));
+                }
+                _ => bytes.range(0..binding.bytes),
+            };
+            let fresh = whole && binding.writable && binding.role != Role::Status;
+            return if fresh { bytes.must_write().poisoned() } else { bytes };
+        };
+        let elements = Elements::new(table.operand, *plane, table.entries, [table.rows, table.columns]);
+        let bound = binding.start..binding.start + binding.bytes;
+        let buffer = elements.declare(bytes, binding.element_bytes == 4, &bound);
+        match whole && binding.writable {
+            true if elements.shares_words() => buffer.must_write(),
+            true => buffer.must_write().poisoned(),
+            false => buffer,
+        }
+    }
+}
+
+/// The output of a case without anything around it.
+fn packed(case: &Taking) -> Table {
+    let [entries, rows, columns] = case.shape().map(|size| size as u64);
+    Table::packed(Format::Dense(case.dtype), entries, rows, columns)
+}
+
+/// The planes of a source.
+fn planes(stored: &Stored, first: Role) -> BTreeMap<Role, Held> {
+    let roles = first.planes().zip(&stored.planes).enumerate();
+    roles.map(|(i, (role, bytes))| (role, Held { bytes: bytes.clone(), elements: Some((stored.table, i)) })).collect()
+}
