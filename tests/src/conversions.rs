@@ -3,9 +3,11 @@
 
 use crate::Rng;
 use crate::generators::poison;
-use tilewise_core::plan::{Index, Quantize, Table, Take};
+use crate::sanitized::Conversion;
+use std::collections::HashSet;
+use tilewise_core::plan::{Index, Part, Pass, Quantize, Table, Take};
 use tilewise_core::quant::{self, Quantized};
-use tilewise_core::{DType, Format, Operand, QuantFormat, convert};
+use tilewise_core::{Caps, DType, Format, Operand, QuantFormat, convert};
 
 /// Matrices inside larger ones.
 #[derive(Clone, Debug)]
@@ -291,6 +293,57 @@ pub fn formats() -> Vec<Format> {
 pub fn made_on_devices() -> Vec<QuantFormat> {
     let encoders = tilewise_shaders::CONVERSIONS.encoders;
     QuantFormat::all().filter(|format| encoders.iter().any(|encoder| encoder.family == format.def().family)).collect()
+}
+
+/// All cases with the plans of a device; those of a device with small bindings, too.
+///
+/// # Errors
+/// The planner's.
+pub fn planned(caps: &Caps) -> tilewise_core::Result<Vec<Conversion>> {
+    let taking = taking().into_iter().map(|case| Conversion::taking(&case, caps));
+    let quantizing = quantizing().into_iter().map(|case| Conversion::quantizing(&case, caps));
+    taking.chain(quantizing).chain(pieces()).collect()
+}
+
+/// Cases that are cut, as a device with small bindings wants it.
+pub fn pieces() -> Vec<tilewise_core::Result<Conversion>> {
+    let caps = Caps { max_binding_bytes: 4096, storage_alignment: 32, ..Caps::webgpu_default() };
+    let affine = Format::Quantized(QuantFormat::affine(8, 32, DType::F16).expect("it exists"));
+    let f16 = Format::Dense(DType::F16);
+    let rows: Vec<u32> = (0..61).map(|i| i * 29 % 67).collect();
+    let taking = [
+        Taking::new(Source::new(affine, [3, 66, 96], Data::Weights), DType::BF16).lead(5),
+        Taking::new(Source::new(affine, [1, 66, 96], Data::Weights), DType::F32).rows(&rows),
+        Taking::new(Source::new(f16, [3, 65, 67], Data::Bits), DType::F16).rows(&rows).lead(1),
+        Taking::new(Source::new(f16, [1, 65, 67], Data::Bits), DType::F16).rows(&rows).columns(&rows),
+    ];
+    let quantizing = [
+        Quantizing { weights: Source::new(f16, [2, 256, 32], Data::Weights), format: QuantFormat::MXFP4 },
+        Quantizing { weights: Source::new(f16, [1, 600, 32], Data::Weights), format: QuantFormat::MXFP4 },
+    ];
+    let quantizing_caps = Caps { max_binding_bytes: 16 << 10, ..caps.clone() };
+    let taking = taking.iter().map(|case| Conversion::taking(case, &caps));
+    taking.chain(quantizing.iter().map(|case| Conversion::quantizing(case, &quantizing_caps))).collect()
+}
+
+/// Of cases with their passes as many as need few shaders: those in which a file or a value of a
+/// constant is new, and those whose shaders are there.
+pub fn few_texts<T>(cases: Vec<T>, passes: impl Fn(&T) -> Vec<Pass>) -> Vec<T> {
+    let (mut texts, mut met) = (HashSet::new(), HashSet::new());
+    let mut is_wanted = |case: &T| {
+        let passes = passes(case);
+        let parts = || passes.iter().flat_map(|pass| &pass.parts);
+        let files = parts().map(|part| (part.file, part.operand, None));
+        let values = |part: &Part| {
+            let (file, operand) = (part.file, part.operand);
+            part.constants.iter().map(|constant| (file, operand, Some(*constant))).collect::<Vec<_>>()
+        };
+        let new = files.chain(parts().flat_map(values)).filter(|value| met.insert(*value)).count() > 0;
+        let known = passes.iter().all(|pass| texts.contains(&pass.parts));
+        texts.extend(passes.into_iter().map(|pass| pass.parts));
+        new || known
+    };
+    cases.into_iter().filter(|case| is_wanted(case)).collect()
 }
 
 /// Cases of taking: every format of a table and type of output, odd places and sizes.

@@ -7,6 +7,9 @@ use tilewise_core::plan::Table;
 use tilewise_core::quant::{Quantized, quantize};
 use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 
+/// Bytes of a status.
+const STATUS_BYTES: u64 = 4;
+
 /// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along K. As the right operand of a
 /// product it stands for Wᵀ: Y = X·Wᵀ.
 #[derive(Clone, Debug)]
@@ -84,7 +87,7 @@ impl QuantizedTensor {
             entries,
             n,
             k,
-            status: Some(Storage::zeros(context, 4)?),
+            status: Some(Storage::zeros(context, STATUS_BYTES)?),
         })
     }
 
@@ -96,8 +99,8 @@ impl QuantizedTensor {
     /// `Value` with a row that cannot be stored, the last one, counted over all matrices; `Device`,
     /// `DeviceLost`.
     pub async fn check(&self) -> Result<()> {
-        let Some(Storage::Gpu { buffer, start }) = &self.status else { return Ok(()) };
-        let bytes = self.context.gpu()?.device.read(buffer, *start..*start + 4).await?;
+        let Some(status) = &self.status else { return Ok(()) };
+        let bytes = status.read(&self.context, STATUS_BYTES).await?;
         let status = bytes.as_chunks().0.first().map_or(0, |&word| u64::from(u32::from_le_bytes(word)));
         let Some(row) = status.checked_sub(1) else { return Ok(()) };
         let format = self.format;
@@ -111,6 +114,37 @@ impl QuantizedTensor {
     #[cfg(not(target_family = "wasm"))]
     pub fn check_blocking(&self) -> Result<()> {
         pollster::block_on(self.check())
+    }
+
+    /// The matrices, read back. Never blocks.
+    ///
+    /// # Errors
+    /// `Unsupported` for a slice, `Device`, `DeviceLost`.
+    pub async fn read(&self) -> Result<Vec<Quantized>> {
+        let (n, k) = (self.n as usize, self.k as usize);
+        let (sizes, whole) =
+            (self.format.sizes(n, k)?, Table::packed(self.operand.format, self.entries, self.n, self.k));
+        if self.table() != whole {
+            return Err(Error::Unsupported("reading a slice of quantized weights".into()));
+        }
+        let mut planes = Vec::with_capacity(sizes.len());
+        for (plane, size) in self.planes.iter().zip(&sizes) {
+            planes.push(plane.read(&self.context, self.entries * *size as u64).await?);
+        }
+        let matrix = |entry: usize| {
+            let part = |(plane, size): (&Vec<u8>, &usize)| plane[entry * size..(entry + 1) * size].to_vec();
+            Quantized::from_planes(self.format, n, k, planes.iter().zip(&sizes).map(part).collect())
+        };
+        (0..self.entries as usize).map(matrix).collect()
+    }
+
+    /// As [`read`](Self::read), blocking.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn read_blocking(&self) -> Result<Vec<Quantized>> {
+        pollster::block_on(self.read())
     }
 
     /// The weights as rows along K.

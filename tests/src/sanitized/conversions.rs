@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Binding, Pass, Table};
 use tilewise_core::{Caps, Error, Format, convert};
-use tilewise_sanitizer::{Buffer, Launch, Options};
+use tilewise_sanitizer::{Buffer, Launch, Options, Shader};
 use tilewise_shaders::CONVERSIONS;
 
 /// A role's memory before the first pass.
@@ -164,8 +164,8 @@ impl Conversion {
             let bytes = match binding.role {
                 // Indices lie apart.
                 Role::RowIndex | Role::ColumnIndex => {
-                    let count = written[&binding.role].len() / 8;
-                    return (0..count as u64).fold(bytes, |bytes, i| bytes.range(8 * i + 4..8 * i + 8));
+                    let count = binding.bytes / 8;
+                    return (0..count).fold(bytes, |bytes, i| bytes.range(8 * i + 4..8 * i + 8));
                 }
                 _ => bytes.range(0..binding.bytes),
             };
@@ -193,4 +193,38 @@ fn packed(case: &Taking) -> Table {
 fn planes(stored: &Stored, first: Role) -> BTreeMap<Role, Held> {
     let roles = first.planes().zip(&stored.planes).enumerate();
     roles.map(|(i, (role, bytes))| (role, Held { bytes: bytes.clone(), elements: Some((stored.table, i)) })).collect()
+}
+
+/// The arithmetic on bits with these numbers, in the sanitizer; `functions` is the text of the file
+/// that has it.
+///
+/// # Errors
+/// No valid text, a finding, a result of other bits.
+pub fn arithmetic(functions: &str, pairs: &[[u32; 2]], options: &Options) -> Result<(), Failure> {
+    let text = format!(
+        "{functions}
+        @group(0) @binding(0) var<storage, read> pairs: array<vec2<u32>>;
+        @group(0) @binding(1) var<storage, read_write> out: array<u32>;
+        @compute @workgroup_size(64)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
+            if id.x >= arrayLength(&pairs) {{ return; }}
+            let x = pairs[id.x].x;
+            let y = pairs[id.x].y;
+            let at = id.x * {}u;
+            {}
+        }}",
+        crate::arithmetic::RESULTS,
+        crate::arithmetic::BODY
+    );
+    let shader = Shader::parse("arithmetic", &text).map_err(|error| Failure::Invalid(error.to_string()))?;
+    let bytes = 4 * crate::arithmetic::RESULTS * pairs.len();
+    let launch = Launch::new(&shader).grid([(pairs.len() as u32).div_ceil(64), 1, 1]).options(options.clone());
+    let input = Buffer::new(bytemuck::cast_slice(pairs));
+    let report = super::launched(launch.bind(0, 0, input).bind(0, 1, Buffer::output(bytes)).run(), &shader)?;
+    let results: Vec<u32> =
+        report.buffers[&(0, 1)].as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    match crate::arithmetic::complaints(pairs, &results).first() {
+        None => Ok(()),
+        Some(complaint) => Err(Failure::Wrong(complaint.clone())),
+    }
 }
