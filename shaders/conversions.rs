@@ -29,13 +29,32 @@ fn affine_constants(format: QuantFormat) -> Vec<Constant> {
     vec![("NUMBER", number)]
 }
 
+/// The type of a microscaling format's scales.
+fn mx_constants(format: QuantFormat) -> Vec<Constant> {
+    let value = |name| format.def().constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
+    vec![("E4M3_SCALE", value("X_E4M3_SCALE"))]
+}
+
 const ENCODERS: &[EncoderDef] = &[
     EncoderDef {
         file: "convert/affine.wgsl",
-        family: "affine",
+        serves: |format| format.def().family == "affine",
         numbers: &[1, 2],
         codes: 0,
         constants: affine_constants,
     },
-    EncoderDef { file: "convert/mxfp4.wgsl", family: "mxfp4", numbers: &[1], codes: 0, constants: |_| Vec::new() },
+    EncoderDef {
+        file: "convert/mx.wgsl",
+        serves: |format| format.def().family == "mx",
+        numbers: &[1],
+        codes: 0,
+        constants: mx_constants,
+    },
+    EncoderDef {
+        file: "convert/q8_0.wgsl",
+        serves: |format| format == QuantFormat::Q8_0,
+        numbers: &[0],
+        codes: 1,
+        constants: |_| Vec::new(),
+    },
 ];

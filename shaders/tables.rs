@@ -124,31 +124,18 @@ const OPERANDS: &[OperandDef] = &[
         element_bytes: 4,
         ..OperandDef::DEFAULT
     },
-    OperandDef {
-        file: "operand/mxfp4.wgsl",
-        accepts: |format, _| format.is_of("mxfp4"),
-        vector: 8,
-        loads: &[Load::Fours],
-        element_bytes: 4,
-        ..OperandDef::DEFAULT
-    },
-    OperandDef {
-        file: "operand/q4_0.wgsl",
-        accepts: |format, _| format.is_of("q4_0"),
-        vector: 8,
-        loads: &[Load::Fours],
-        element_bytes: 4,
-        ..OperandDef::DEFAULT
-    },
-    OperandDef {
-        file: "operand/q8_0.wgsl",
-        accepts: |format, _| format.is_of("q8_0"),
-        vector: 8,
-        loads: &[Load::Fours],
-        element_bytes: 4,
-        ..OperandDef::DEFAULT
-    },
+    fours("operand/mx.wgsl", |format, _| format.is_of("mx")),
+    fours("operand/gguf.wgsl", |format, _| format.is_of("gguf")),
+    fours("operand/k45.wgsl", |format, _| format.is_of("k45")),
+    fours("operand/q2_k.wgsl", |format, _| format.is_of("q2_k")),
+    fours("operand/q3_k.wgsl", |format, _| format.is_of("q3_k")),
+    fours("operand/q6_k.wgsl", |format, _| format.is_of("q6_k")),
 ];
+
+/// A loader of four codes at a time, from blocks of eights.
+const fn fours(file: &'static str, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
+    OperandDef { file, accepts, vector: 8, loads: &[Load::Fours], element_bytes: 4, ..OperandDef::DEFAULT }
+}
 
 fn stores_f32(dtype: DType, _: &Caps) -> bool {
     dtype == DType::F32

@@ -3,7 +3,7 @@
 use crate::shapes::Shape;
 use tilewise::tilewise_core::convert;
 use tilewise::tilewise_core::kernel::Language;
-use tilewise::tilewise_core::quant::{Quantized, dequantize, quantize};
+use tilewise::tilewise_core::quant::{Quantized, dequantize};
 use tilewise::{Context, DType, Error, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Result, Right, Tensor, wgpu};
 
 /// Elements of each timed product that are compared with an f64 sum.
@@ -80,7 +80,9 @@ struct Weights {
 impl Weights {
     fn new(format: QuantFormat, entries: usize, [n, k]: [usize; 2], activations: DType) -> Result<Self> {
         let period = QUANTIZED_BLOCKS * format.block() as usize;
-        let repeated = quantize(&random(period, 2), 1, period, format)?;
+        let mut words = random(period, 2).into_iter().cycle().map(f32::to_bits);
+        let repeated =
+            Quantized::sample(format, 1, period, || words.next().unwrap_or_default().wrapping_mul(0x9e37_79b1) >> 8)?;
         let blocks = n * k / format.block() as usize;
         let entry = |entry: usize| {
             let plane = |(plane, bytes): (&Vec<u8>, usize)| {

@@ -2,7 +2,7 @@
 // crates/core/src/quant/affine.rs, operation by operation.
 // needs: BITS BLOCK Block FLOAT_INFINITY FLOAT_SIGN float_div float_finite float_key float_level float_of_key
 //        float_rint float_sub float_to_half weight
-// provides: Fit LEVELS NUMBER SMALLEST biases code_of codes fit number put_codes put_numbers scales
+// provides: Fit LEVELS NUMBER SMALLEST biases code_of fit number put_second
 
 // Of scales and biases: 0 for f32, 1 for f16, 2 for bf16.
 const NUMBER: u32 = 0u; //param
@@ -11,8 +11,6 @@ const LEVELS: u32 = (1u << BITS) - 1u;
 // 1e-7
 const SMALLEST: u32 = 0x33d6bf95u;
 
-@group(0) @binding(2) var<storage, read_write> codes: array<u32>;
-@group(0) @binding(7) var<storage, read_write> scales: array<u32>;
 @group(0) @binding(8) var<storage, read_write> biases: array<u32>;
 
 struct Fit {
@@ -63,11 +61,6 @@ fn code_of(w: u32, fit: Fit) -> u32 {
     return float_level(float_div(float_sub(w, fit.bias), fit.scale), LEVELS);
 }
 
-fn put_codes(at: u32, word: u32) {
-    codes[at] = word;
-}
-
-fn put_numbers(at: u32, words: vec2<u32>) {
-    scales[at] = words.x;
-    biases[at] = words.y;
+fn put_second(at: u32, word: u32) {
+    biases[at] = word;
 }

@@ -141,10 +141,11 @@ fn float_finite(x: u32) -> bool {
     return (x & FLOAT_INFINITY) != FLOAT_INFINITY;
 }
 
-// The nearest integer to |x|, which is below 2^23; a tie goes to the even one, or away from 0.
+// The nearest integer to |x|, where that is below 2^23, and else 0; a tie goes to the even one, or away
+// from 0.
 fn float_integer(x: u32, away: bool) -> u32 {
     let magnitude = x & ~FLOAT_SIGN;
-    if magnitude < 0x3f000000u { // 0.5
+    if magnitude < 0x3f000000u || magnitude >= 0x4b000000u { // 0.5 and 2^23
         return 0u;
     }
     let significand = (magnitude & 0x7fffffu) | 0x800000u;

@@ -1,8 +1,8 @@
 // Mainloop: quantizes weights A [entries, m, k], block by block along k, to codes of a few bits, one
 // after the other from the lowest bit on, and numbers that belong to a block. Each invocation makes
 // UNIT blocks: their numbers fill a word of each plane of numbers.
-// needs: A_K_CONTIGUOUS a_base a_bits code_of fit linear_id params put_codes put_numbers
-// provides: BITS BLOCK Block THREADS UNIT WORDS main place status weight
+// needs: A_K_CONTIGUOUS a_base a_bits code_of fit linear_id params put_second
+// provides: BITS BLOCK Block CODES NUMBERS THREADS UNIT WORDS codes main numbers place status weight
 
 const THREADS: u32 = 64u; //param
 // Weights of a block.
@@ -10,10 +10,15 @@ const BLOCK: u32 = 64u; //param
 // Of a code.
 const BITS: u32 = 4u; //param
 const UNIT: u32 = 1u; //param
+// Bindings of codes and of the first plane of numbers.
+const CODES: u32 = 2u; //param
+const NUMBERS: u32 = 7u; //param
 
 // Words of a block's codes.
 const WORDS: u32 = BLOCK * BITS / 32u;
 
+@group(0) @binding(CODES) var<storage, read_write> codes: array<u32>;
+@group(0) @binding(NUMBERS) var<storage, read_write> numbers: array<u32>;
 @group(0) @binding(14) var<storage, read_write> status: array<atomic<u32>>;
 
 // Where the weights of a block lie.
@@ -44,7 +49,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     let width = params.k / BLOCK;
     let blocks = params.entries * params.m * width;
-    var numbers = vec2<u32>();
+    var words = vec2<u32>();
     for (var i = 0u; i < UNIT; i += 1u) {
         let number = unit * UNIT + i;
         if number >= blocks {
@@ -56,7 +61,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         if !fit.holds {
             atomicMax(&status[0], params.first_row + line + 1u);
         }
-        numbers |= fit.numbers << vec2<u32>(i * (32u / UNIT));
+        words |= fit.numbers << vec2<u32>(i * (32u / UNIT));
         var at = number * WORDS;
         var word = 0u;
         var filled = 0u;
@@ -65,12 +70,13 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             word |= code << filled;
             filled += BITS;
             if filled >= 32u {
-                put_codes(at, word);
+                codes[at] = word;
                 at += 1u;
                 filled -= 32u;
                 word = code >> (BITS - filled);
             }
         }
     }
-    put_numbers(unit, numbers);
+    numbers[unit] = words.x;
+    put_second(unit, words.y);
 }

@@ -24,8 +24,7 @@ out[at + 8u] = float_of_half(x >> 16u, false);
 out[at + 9u] = float_of_half(x >> 16u, true);
 out[at + 10u] = float_of_key(float_key(x));
 out[at + 11u] = select(0u, 1u, float_key(x) < float_key(y)) | select(0u, 2u, float_finite(x));
-out[at + 12u] = 0u;
-if (x & 0x7fffffffu) < 0x4b000000u { out[at + 12u] = float_integer(x, true); }
+out[at + 12u] = float_integer(x, true);
 ";
 
 /// The text of the functions.

@@ -250,11 +250,12 @@ pub fn epilogues(table: Table) -> Vec<Case> {
 /// Quantized weights on each kernel, and around the edges of every variant.
 pub fn quantized(table: Table) -> Vec<Case> {
     let mut cases = themes::on(&table.one_of_each(), &themes::quantized());
+    cases.extend(themes::on(&table.one_of_each(), &themes::further_formats()));
     // Every kernel has met every format above; each variant meets every family.
-    for kernel in table.kernels() {
+    for (turn, kernel) in table.kernels().into_iter().enumerate() {
         let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
         let sizes = [[bm, bn], [bm + 1, bn + 1], [1, (bn - 1).max(1)], [2 * bm + 1, 2]];
-        let families = quant_families();
+        let families = quant_families(turn);
         for i in 0..families.len().max(sizes.len()) {
             let (format, [m, n]) = (families[i % families.len()], sizes[i % sizes.len()]);
             let size = [m, n, (1 + i % 2) * format.block() as usize];

@@ -6,7 +6,7 @@ use crate::generators::poison;
 use crate::sanitized::Conversion;
 use std::collections::HashSet;
 use tilewise_core::plan::{Index, Part, Pass, Quantize, Table, Take};
-use tilewise_core::quant::{self, Quantized};
+use tilewise_core::quant::{self, Quantized, Stored};
 use tilewise_core::{Caps, DType, Format, Operand, QuantFormat, convert};
 
 /// Matrices inside larger ones.
@@ -31,14 +31,14 @@ pub enum Data {
     Bits,
     /// Finite numbers of magnitudes that differ from block to block, zeros and equals among them.
     Weights,
-    /// As `Weights`, as large and as small as their type allows, subnormal too.
-    Extremes,
+    /// As `Weights`, below a power of two and as small as their type allows, subnormal too.
+    Below(i32),
     /// As `Weights`, the last but one infinite.
     Infinite,
 }
 
 /// A source in memory.
-pub struct Stored {
+pub struct Memory {
     /// Where the matrices lie.
     pub table: Table,
     /// The bytes of each plane.
@@ -73,7 +73,7 @@ impl Source {
     }
 
     /// Fills it.
-    pub fn store(&self, rng: &mut Rng) -> Stored {
+    pub fn store(&self, rng: &mut Rng) -> Memory {
         let [entries, lines, width] = self.storage();
         let [_, rows, columns] = self.shape;
         let block = self.format.block() as usize;
@@ -96,10 +96,13 @@ impl Source {
                 (vec![bytes], Vec::new(), numbers)
             }
             Format::Quantized(format) => {
-                let matrix = |numbers: &[f32]| quant::quantize(numbers, lines, width, format).expect("weights fit");
+                let mut matrix = |numbers: &[f32]| match format.quantizes() {
+                    true => quant::quantize(numbers, lines, width, format).expect("weights fit"),
+                    false => Quantized::sample(format, lines, width, || rng.bits() as u32).expect("whole blocks"),
+                };
                 let quantized: Vec<_> = match lines * width {
                     0 => (0..entries).map(|_| matrix(&[])).collect(),
-                    size => numbers.chunks(size).map(matrix).collect(),
+                    size => numbers.chunks(size).map(&mut matrix).collect(),
                 };
                 let plane = |i: usize| quantized.iter().flat_map(|matrix| matrix.planes()[i].clone()).collect();
                 let planes = (0..format.planes().len()).map(plane).collect();
@@ -108,7 +111,7 @@ impl Source {
             }
         };
         let values = places(&table).map(|at| numbers[at]).collect();
-        Stored { table, planes, quantized, values }
+        Memory { table, planes, quantized, values }
     }
 }
 
@@ -133,10 +136,10 @@ fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
     let mut numbers: Vec<f32> = (0..count)
         .map(|i| {
             if i % 16 == 0 {
-                kind = rng.below(8);
+                kind = rng.below(9);
                 let exponent = match data {
-                    Data::Extremes if i % 32 == 0 => rng.below(250) as i32 - 149,
-                    Data::Extremes => rng.below(30) as i32 - 26,
+                    Data::Below(exponent) if i % 32 == 0 => rng.below((exponent + 149) as usize) as i32 - 149,
+                    Data::Below(exponent) => rng.below(30) as i32 - 30 + exponent.min(10),
                     _ => rng.below(12) as i32 - 6,
                 };
                 scale = 2f32.powi(exponent.clamp(-126, 120)) * 2f32.powi((exponent + 126).min(0));
@@ -148,6 +151,12 @@ fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
                 (2, _) => 0.0 * rng.unit(),
                 (3, _) => rng.below(25) as f32 * 0.25 * scale,
                 (4, _) => (rng.below(33) as f32 - 16.0) * 0.5 * scale,
+                // The ends of e2m1's ranges and their neighbours.
+                (5, 0) => 6.0 * scale,
+                (5, _) => {
+                    let end: f32 = rng.pick(&[0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0]);
+                    f32::from_bits(end.to_bits() - 1 + rng.below(3) as u32) * scale
+                }
                 (_, 0) => -0.0,
                 _ => rng.unit() * scale,
             }
@@ -285,14 +294,14 @@ impl Quantizing {
 
 /// Formats of one kind, with which sources may be stored.
 pub fn formats() -> Vec<Format> {
-    let quantized = crate::quant_families().into_iter().map(Format::Quantized);
+    let quantized = QuantFormat::kinds().into_iter().map(Format::Quantized);
     DType::ALL.map(Format::Dense).into_iter().chain(quantized).collect()
 }
 
 /// Formats that weights are quantized to on devices.
 pub fn made_on_devices() -> Vec<QuantFormat> {
     let encoders = tilewise_shaders::CONVERSIONS.encoders;
-    QuantFormat::all().filter(|format| encoders.iter().any(|encoder| encoder.family == format.def().family)).collect()
+    QuantFormat::all().filter(|format| encoders.iter().any(|encoder| (encoder.serves)(*format))).collect()
 }
 
 /// All cases with the plans of a device; those of a device with small bindings, too.
@@ -326,24 +335,33 @@ pub fn pieces() -> Vec<tilewise_core::Result<Conversion>> {
     taking.chain(quantizing.iter().map(|case| Conversion::quantizing(case, &quantizing_caps))).collect()
 }
 
-/// Of cases with their passes as many as need few shaders: those in which a file or a value of a
-/// constant is new, and those whose shaders are there.
+/// Of cases with their passes those that few shaders run: shaders that together have every file and
+/// every value of a constant.
 pub fn few_texts<T>(cases: Vec<T>, passes: impl Fn(&T) -> Vec<Pass>) -> Vec<T> {
-    let (mut texts, mut met) = (HashSet::new(), HashSet::new());
-    let mut is_wanted = |case: &T| {
-        let passes = passes(case);
-        let parts = || passes.iter().flat_map(|pass| &pass.parts);
-        let files = parts().map(|part| (part.file, part.operand, None));
-        let values = |part: &Part| {
+    let texts = |case: &T| passes(case).into_iter().map(|pass| pass.parts).collect::<HashSet<_>>();
+    let values = |texts: &HashSet<Vec<Part>>| {
+        let parts = texts.iter().flatten();
+        let files = parts.clone().map(|part| (part.file, part.operand, None));
+        let of = |part: &Part| {
             let (file, operand) = (part.file, part.operand);
             part.constants.iter().map(|constant| (file, operand, Some(*constant))).collect::<Vec<_>>()
         };
-        let new = files.chain(parts().flat_map(values)).filter(|value| met.insert(*value)).count() > 0;
-        let known = passes.iter().all(|pass| texts.contains(&pass.parts));
-        texts.extend(passes.into_iter().map(|pass| pass.parts));
-        new || known
+        files.chain(parts.flat_map(of)).collect::<HashSet<_>>()
     };
-    cases.into_iter().filter(|case| is_wanted(case)).collect()
+    let all: Vec<_> = cases.iter().map(texts).collect();
+    let (mut chosen, mut met) = (HashSet::new(), HashSet::new());
+    loop {
+        let new = |texts: &&HashSet<Vec<Part>>| values(texts).difference(&met).count();
+        match all.iter().max_by_key(new).filter(|texts| new(texts) > 0) {
+            Some(texts) => {
+                met.extend(values(texts));
+                chosen.extend(texts.iter().cloned());
+            }
+            None => break,
+        }
+    }
+    let cases = cases.into_iter().zip(all).filter(|(_, texts)| texts.is_subset(&chosen));
+    cases.map(|(case, _)| case).collect()
 }
 
 /// Cases of taking: every format of a table and type of output, odd places and sizes.
@@ -381,23 +399,33 @@ pub fn taking() -> Vec<Taking> {
     cases
 }
 
-/// Cases of quantizing: every format, type and direction of the weights.
+/// Cases of quantizing: every format, types and directions of the weights in turns; one format of
+/// each kind in all of them.
 pub fn quantizing() -> Vec<Quantizing> {
     let mut cases = Vec::new();
+    let kinds = QuantFormat::kinds();
     for (i, format) in made_on_devices().into_iter().enumerate() {
         let block = format.block() as usize;
         let mut case = |weights: Source| cases.push(Quantizing { weights, format });
-        for (j, dtype) in DType::ALL.into_iter().enumerate() {
+        // What every block of the format holds.
+        let below = match (format.def().family, format.planes()[1].of) {
+            ("affine", Stored::Numbers(DType::F16)) | ("gguf", _) => 12,
+            ("mx", _) if format == QuantFormat::NVFP4 => 8,
+            _ => 120,
+        };
+        let is_kind = kinds.contains(&format);
+        for (j, dtype) in DType::ALL.into_iter().enumerate().filter(|(j, _)| is_kind || i % 3 == *j) {
             let dense = Format::Dense(dtype);
             let shape = [1 + (i + j) % 3, 3, 3 * block];
             case(Source::new(dense, shape, Data::Weights).inside(1));
-            let data = if i % 2 == 0 { Data::Weights } else { Data::Extremes };
-            case(Source::new(dense, [2, 5, block], data).inside(1).transposed());
+            case(Source::new(dense, [2, 5, 2 * block], Data::Below(below)).inside(1).transposed());
         }
-        let dense = Format::Dense(DType::ALL[i % 3]);
-        case(Source::new(dense, [1, 1, block], Data::Weights));
-        case(Source::new(dense, [2, 3, block], Data::Infinite));
-        case(Source::new(Format::Dense(DType::F32), [1, 137, 2 * block], Data::Extremes));
+        case(Source::new(Format::Dense(DType::ALL[i % 3]), [1, 1, block], Data::Weights));
+        if is_kind {
+            case(Source::new(Format::Dense(DType::ALL[i % 3]), [2, 3, block], Data::Infinite));
+            case(Source::new(Format::Dense(DType::F32), [1, 137, 2 * block], Data::Below(below)));
+            case(Source::new(Format::Dense(DType::F32), [1, 70, block], Data::Below(127)));
+        }
     }
     cases
 }

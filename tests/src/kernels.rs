@@ -78,15 +78,16 @@ pub fn quant_formats() -> Vec<QuantFormat> {
     QuantFormat::all().collect()
 }
 
-/// The first format of each family: those after it run the same loader with other constants.
-pub fn quant_families() -> Vec<QuantFormat> {
-    let mut families: Vec<QuantFormat> = Vec::new();
-    for format in QuantFormat::all() {
-        if families.iter().all(|known| known.def().family != format.def().family) {
-            families.push(format);
+/// A format of every family, of those with several kinds another for every `turn`.
+pub fn quant_families(turn: usize) -> Vec<QuantFormat> {
+    let mut families: Vec<Vec<QuantFormat>> = Vec::new();
+    for format in QuantFormat::kinds() {
+        match families.iter_mut().find(|formats| formats[0].def().family == format.def().family) {
+            Some(formats) => formats.push(format),
+            None => families.push(vec![format]),
         }
     }
-    families
+    families.iter().map(|formats| formats[turn % formats.len()]).collect()
 }
 
 /// Sizes \[M,N,K\] at which nothing is a multiple of four, around the edges of a tile, and the small and odd ones at which kernels go wrong.

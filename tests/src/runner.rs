@@ -192,6 +192,9 @@ pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
 fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<Vec<Quantized>, String> {
     let [_, n, k] = case.size;
     let matrix = |_| {
+        if !case.exact && !format.quantizes() {
+            return Quantized::sample(format, n, k, || rng.bits() as u32);
+        }
         if !case.exact {
             // Blocks of different magnitude, so that their scales differ in every format.
             let block = format.block() as usize;

@@ -1,26 +1,27 @@
 //! Quantized weights under every kernel.
 
-use std::collections::HashSet;
-use tilewise::{Context, DType, Gemm, Quantized, QuantizedTensor, Tensor};
-use tilewise_core::quant::quantize;
-use tilewise_tests::{Case, Rng, Suite, adapters, kernels, quant_families, themes};
+use tilewise::{Context, DType, Gemm, QuantFormat, Quantized, QuantizedTensor, Tensor};
+use tilewise_core::quant::Plane;
+use tilewise_tests::{Case, Rng, Suite, adapters, floor, kernels, one_of_each, themes};
 
 #[test]
 fn types_and_batches() {
-    Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::quantized(), 2));
+    Suite::on_every_adapter(|adapter| {
+        let further = themes::on(&[floor(adapter)], &themes::further_formats());
+        [themes::sampled(adapter, &themes::quantized(), 2), further].concat()
+    });
 }
 
 #[test]
 fn every_kernel_around_its_edges() {
     Suite::on_every_adapter(|adapter| {
         let mut cases = Vec::new();
-        let mut met = HashSet::new();
+        let smallest: Vec<_> = one_of_each(adapter).into_iter().map(|kernel| kernel.name).collect();
         for kernel in kernels(adapter) {
-            // Variants differ in numbers only: each mainloop meets every family, each variant the first.
-            let mainloop = kernel.name.split('/').next().map(str::to_owned);
-            let families = quant_families();
-            let families = if met.insert(mainloop) { &families[..] } else { &families[..1] };
-            for &format in families {
+            // Variants differ in numbers only: one of each mainloop meets every kind, the others the first.
+            let kinds = QuantFormat::kinds();
+            let kinds = if smallest.contains(&kernel.name) { &kinds[..] } else { &kinds[..1] };
+            for &format in kinds {
                 let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
                 for (blocks, [m, n]) in [(1, [bm, bn]), (2, [bm + 1, bn + 1]), (9, [1, bn - 1]), (3, [2 * bm + 1, 2])] {
                     let size = [m, n, blocks * format.block() as usize];
@@ -35,22 +36,26 @@ fn every_kernel_around_its_edges() {
     });
 }
 
-/// Rows and whole blocks of columns, far inside the memory of the weights, give the bits of weights
-/// cut before they are quantized.
+/// Rows and whole blocks of columns, far inside the memory of the weights, give the bits of those rows
+/// and blocks alone.
 #[test]
 fn slices() {
     let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
     for context in contexts {
-        for format in quant_families() {
+        for format in QuantFormat::kinds() {
             let block = format.block() as usize;
             let [n, k] = [300, 5 * block];
             let (rows, columns) = (271..299, block..4 * block);
             let mut rng = Rng::new(9);
-            let weights: Vec<f32> = (0..n * k).map(|_| rng.unit()).collect();
-            let cut = rows.clone().flat_map(|row| weights[row * k..][columns.clone()].to_vec()).collect::<Vec<_>>();
+            let weights = Quantized::sample(format, n, k, || rng.bits() as u32).unwrap();
+            let cut = |(plane, bytes): (&Plane, &Vec<u8>)| -> Vec<u8> {
+                let [row, from, to] = [k, columns.start, columns.end].map(|k| k / block * plane.bytes as usize);
+                rows.clone().flat_map(|n| bytes[n * row + from..n * row + to].to_vec()).collect()
+            };
+            let planes = format.planes().iter().zip(weights.planes()).map(cut).collect();
+            let cut = Quantized::from_planes(format, rows.len(), columns.len(), planes).unwrap();
             let upload = |weights: &Quantized| QuantizedTensor::upload(&context, weights).unwrap();
-            let whole = upload(&quantize(&weights, n, k, format).unwrap());
-            let alone = upload(&quantize(&cut, rows.len(), columns.len(), format).unwrap());
+            let (whole, alone) = (upload(&weights), upload(&cut));
             let slice = whole.slice(rows.clone(), columns.clone()).unwrap();
             assert_eq!(slice.shape(), alone.shape());
             let values: Vec<f32> = (0..3 * columns.len()).map(|_| rng.unit()).collect();

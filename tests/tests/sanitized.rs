@@ -10,7 +10,7 @@ use tilewise_sanitizer::Options;
 use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::sanitized::{Shaders, check, options, plans};
-use tilewise_tests::{Case, Kernel, lines, quant_families};
+use tilewise_tests::{Case, Kernel, lines};
 
 fn clean(cases: &[Case]) {
     check(&devices(), cases, &options(), false);
@@ -220,7 +220,7 @@ fn key(label: &str, part: &Part, pass: &Pass) -> Use {
 fn wanted(kernel: &Kernel) -> Vec<Use> {
     let label = &kernel.name;
     let mut wanted = Vec::new();
-    let quantized = quant_families().into_iter().map(Format::Quantized);
+    let quantized = QuantFormat::kinds().into_iter().map(Format::Quantized);
     let formats: Vec<_> = DType::ALL.map(Format::Dense).into_iter().chain(quantized).collect();
     for operand in ["a", "b"] {
         for loader in KIT.operands {

@@ -89,7 +89,7 @@ fn shapes(variant: &Variant) -> Vec<Shape> {
             names.push(format!("{m}x{n}x512:{layout}:{dtype}"));
             names.push(format!("{}x{}x519:{layout}:{dtype}", m + 1, n + 1));
         }
-        for format in QuantFormat::all() {
+        for format in QuantFormat::kinds() {
             names.push(format!("{m}x{n}x512:NT:{dtype}:{format}"));
         }
     }

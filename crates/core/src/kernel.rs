@@ -366,8 +366,8 @@ pub struct Conversions {
 pub struct EncoderDef {
     /// Its file.
     pub file: &'static str,
-    /// Its family of formats.
-    pub family: &'static str,
+    /// Whether it makes this format.
+    pub serves: fn(crate::QuantFormat) -> bool,
     /// Planes of numbers that belong to a block, such as scales: one or two, of the same size.
     pub numbers: &'static [usize],
     /// The plane of codes, one bit string after the other.

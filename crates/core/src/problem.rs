@@ -39,6 +39,12 @@ impl Format {
         matches!(self, Format::Quantized(format) if format.def().family == family)
     }
 
+    /// A constant of a quantized format's loaders.
+    pub fn constant(self, name: &str) -> Option<u32> {
+        let Format::Quantized(format) = self else { return None };
+        format.def().constants.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
+    }
+
     /// The buffers that an operand is stored in, each with the bytes of a block: one for a dense operand.
     pub const fn planes(self) -> &'static [Plane] {
         const fn elements(dtype: DType) -> Plane {

@@ -89,33 +89,19 @@ const OPERANDS: &[OperandDef] = &[
     elements("operand/bf16.metal", is_bf16, 2),
     OperandDef {
         file: "operand/affine.metal",
-        accepts: is_affine,
+        accepts: |format, caps| is_affine(format, caps) && matches!(format.constant("X_BITS"), Some(4 | 8)),
         vector: 16,
         loads: &[Load::Elements, Load::Eights],
         element_bytes: 4,
         ..OperandDef::DEFAULT
     },
-    OperandDef {
-        file: "operand/mxfp4.metal",
-        accepts: |format, _| format.is_of("mxfp4"),
-        vector: 8,
-        loads: &[Load::Elements, Load::Eights],
-        ..OperandDef::DEFAULT
-    },
-    OperandDef {
-        file: "operand/q4_0.metal",
-        accepts: |format, _| format.is_of("q4_0"),
-        vector: 8,
-        loads: &[Load::Elements, Load::Eights],
-        ..OperandDef::DEFAULT
-    },
-    OperandDef {
-        file: "operand/q8_0.metal",
-        accepts: |format, _| format.is_of("q8_0"),
-        vector: 8,
-        loads: &[Load::Elements, Load::Eights],
-        ..OperandDef::DEFAULT
-    },
+    coded("operand/codes.metal", is_affine),
+    coded("operand/mx.metal", |format, _| format.is_of("mx")),
+    coded("operand/gguf.metal", |format, _| format.is_of("gguf")),
+    coded("operand/k45.metal", |format, _| format.is_of("k45")),
+    coded("operand/q2_k.metal", |format, _| format.is_of("q2_k")),
+    coded("operand/q3_k.metal", |format, _| format.is_of("q3_k")),
+    coded("operand/q6_k.metal", |format, _| format.is_of("q6_k")),
 ];
 
 /// A loader of 16 bytes at a time.
@@ -133,6 +119,11 @@ const fn elements(file: &'static str, accepts: fn(Format, &Caps) -> bool, bytes:
         constants: narrow,
         ..OperandDef::DEFAULT
     }
+}
+
+/// A loader of codes, eight at a time.
+const fn coded(file: &'static str, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
+    OperandDef { file, accepts, vector: 8, loads: &[Load::Elements, Load::Eights], ..OperandDef::DEFAULT }
 }
 
 const STORES: &[StoreDef] = &[

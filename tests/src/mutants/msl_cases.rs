@@ -4,8 +4,8 @@ use crate::case::{Groups, LAYOUTS};
 use crate::cases::{MSL, almost_whole};
 use crate::kernels::{even_sizes, odd_sizes};
 use crate::msl::device;
-use crate::{Case, Data, Entries, Place, quant_families, quant_formats, themes};
-use tilewise::{Activation, Axis, DType};
+use crate::{Case, Data, Entries, Place, themes};
+use tilewise::{Activation, Axis, DType, QuantFormat};
 use tilewise_core::kernel::{Role, Streamed};
 use tilewise_core::{Access, Caps, Variant};
 
@@ -222,17 +222,12 @@ fn groups() -> Vec<Case> {
     cases
 }
 
-/// Quantized weights on every kernel that takes them: the first format of each family, and a case for every other.
+/// Quantized weights of every kind on every kernel that takes them.
 fn quantized() -> Vec<Case> {
     let mut cases = Vec::new();
-    let families = quant_families();
-    for format in quant_formats() {
+    for format in QuantFormat::kinds() {
         let block = format.block() as usize;
         let case = |size| Case { quantized: Some(format), ..Case::new(size, F32) };
-        if !families.contains(&format) {
-            cases.extend([GEMM, "msl-gemv/4x32"].map(|name| case([5, 37, 3 * block]).kernel(name)));
-            continue;
-        }
         for name in [GEMM, "msl-gemv/4x32", "msl-gevm/4x64"] {
             let sizes = [[5, 37, 3 * block], [13, 6, 2 * block], [1, 1, block], [2, 33, 5 * block]];
             cases.extend(sizes.map(|size| case(size).kernel(name)));

@@ -9,7 +9,7 @@ mod ranges;
 
 use crate::runner::{Stored, problem};
 use crate::{Case, Outcome, Prepared};
-pub use conversions::{Conversion, Ran, arithmetic};
+pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
 use naga::AddressSpace;
 use ranges::Elements;
 use std::collections::HashMap;

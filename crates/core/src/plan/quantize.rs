@@ -70,7 +70,7 @@ impl Quantize {
 /// weights do not fit a binding and cannot be cut.
 pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
     let quantize = quantize.checked()?;
-    let encoder = tools.encoders.iter().find(|encoder| encoder.family == quantize.format.def().family);
+    let encoder = tools.encoders.iter().find(|encoder| (encoder.serves)(quantize.format));
     let encoder = encoder.ok_or_else(|| {
         let format = quantize.format;
         Error::Unsupported(format!(
@@ -163,6 +163,8 @@ fn pass(piece: &Piece, encoder: &EncoderDef, format: QuantFormat, caps: &Caps, t
             ("BLOCK", format.block() as u32),
             ("BITS", (planes[encoder.codes].bytes * 8 / format.block()) as u32),
             ("UNIT", unit as u32),
+            ("CODES", Role::B_PLANES[encoder.codes].binding()),
+            ("NUMBERS", Role::B_PLANES[encoder.numbers[0]].binding()),
         ],
     );
     for (role, plane) in Role::B.planes().zip(planes) {

@@ -8,7 +8,7 @@
 //! A group's codes are one little-endian stream of bits, the first code in the lowest.
 
 use super::bits::{read_codes, write_codes};
-use super::format::{Codec, FormatDef, Plane, QuantFormat, Stored};
+use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored};
 use crate::convert;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -23,10 +23,9 @@ struct Affine {
 }
 
 /// The row of a format: bits, elements of a group, and the type of scales and biases.
-macro_rules! affine {
-    ($name:ident, $bits:literal, $group:literal, $scales:ident, $shown:literal) => {
-        #[doc = concat!("Affine, ", $bits, " bits, groups of ", $group, ", scales and biases in ", $shown, ".")]
-        pub static $name: FormatDef = FormatDef {
+macro_rules! row {
+    ($bits:literal, $group:literal, $scales:ident, $shown:literal) => {
+        FormatDef {
             name: concat!("affine-", $bits, "bit-g", $group, "-", $shown),
             family: "affine",
             block: $group,
@@ -37,16 +36,27 @@ macro_rules! affine {
             ],
             constants: &[("X_BITS", $bits), ("X_BLOCK", $group), ("X_SCALE", DType::$scales.number())],
             codec: &Affine { bits: $bits, scales: DType::$scales },
-        };
+            encoder: Some(&Affine { bits: $bits, scales: DType::$scales }),
+            factor_of: None,
+            gguf: None,
+        }
     };
 }
 
-affine!(AFFINE4_G64_F32, 4, 64, F32, "f32");
-affine!(AFFINE4_G64_F16, 4, 64, F16, "f16");
-affine!(AFFINE4_G64_BF16, 4, 64, BF16, "bf16");
-affine!(AFFINE8_G32_F32, 8, 32, F32, "f32");
-affine!(AFFINE8_G32_F16, 8, 32, F16, "f16");
-affine!(AFFINE8_G32_BF16, 8, 32, BF16, "bf16");
+/// The rows of some numbers of bits: every group and every type.
+macro_rules! rows {
+    ($($bits:literal)*) => {
+        &[$(
+            row!($bits, 64, F32, "f32"), row!($bits, 64, F16, "f16"), row!($bits, 64, BF16, "bf16"),
+            row!($bits, 32, F32, "f32"), row!($bits, 32, F16, "f16"), row!($bits, 32, BF16, "bf16"),
+            row!($bits, 128, F32, "f32"), row!($bits, 128, F16, "f16"), row!($bits, 128, BF16, "bf16"),
+        )*]
+    };
+}
+
+/// Codes of 2 to 8 bits.
+#[rustfmt::skip]
+pub static FORMATS: &[FormatDef] = rows!(4 8 2 3 5 6);
 
 const fn scale_plane(name: &'static str, dtype: DType) -> Plane {
     Plane { name, of: Stored::Numbers(dtype), bytes: dtype.bytes() }
@@ -100,17 +110,6 @@ impl Codec for Affine {
         }
     }
 
-    fn encode(&self, weights: &[f32], block: &mut [&mut [u8]]) -> std::result::Result<(), String> {
-        let [scale, bias] = self.fit(weights);
-        if ![scale, bias].iter().all(|&x| convert::round(self.scales, x).is_finite()) {
-            return Err(format!("its scale {scale:e} and bias {bias:e} are beyond the range of {}", self.scales));
-        }
-        // The codes are fitted to the scale and bias before these are rounded to their stored type.
-        let code = |&w: &f32| ((w - bias) / scale).round_ties_even().clamp(0.0, self.most()) as u32;
-        self.put(weights.iter().map(code), [scale, bias], block);
-        Ok(())
-    }
-
     fn error(&self, block: &[&[u8]], out: &mut [f64]) {
         let u = DType::F32.unit_roundoff();
         let [scale, bias] = self.numbers(block).map(f64::from);
@@ -126,6 +125,34 @@ impl Codec for Affine {
         }
     }
 
+    fn integers(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
+        let (count, half) = (block[0].len() * 8 / self.bits as usize, 1 << (self.bits - 1));
+        let codes: Vec<u32> = (0..count).map(|_| half - 1 + random() % 3).collect();
+        self.put(codes.into_iter(), [1.0, -(half as f32)], block);
+    }
+
+    fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
+        let count = block[0].len() * 8 / self.bits as usize;
+        let codes: Vec<u32> = (0..count).map(|_| random() & ((1 << self.bits) - 1)).collect();
+        // Of either sign, and from half to all of the range.
+        let scale = (1.0 + (random() % 64) as f32 / 64.0) / self.most() * if random() % 2 == 0 { 1.0 } else { -1.0 };
+        let bias = -scale * self.most() * (0.25 + (random() % 32) as f32 / 64.0);
+        self.put(codes.into_iter(), [scale, bias], block);
+    }
+}
+
+impl Encoder for Affine {
+    fn encode(&self, weights: &[f32], block: &mut [&mut [u8]]) -> std::result::Result<(), String> {
+        let [scale, bias] = self.fit(weights);
+        if ![scale, bias].iter().all(|&x| convert::round(self.scales, x).is_finite()) {
+            return Err(format!("its scale {scale:e} and bias {bias:e} are beyond the range of {}", self.scales));
+        }
+        // The codes are fitted to the scale and bias before these are rounded to their stored type.
+        let code = |&w: &f32| ((w - bias) / scale).round_ties_even().clamp(0.0, self.most()) as u32;
+        self.put(weights.iter().map(code), [scale, bias], block);
+        Ok(())
+    }
+
     /// Codes round to half a step, but making zero and the far end of a group exact may shrink its scale, so
     /// that the near end lies up to a whole step beyond the last code. To this comes the rounding of scale and
     /// bias, relative and, where they are subnormal, absolute.
@@ -135,11 +162,5 @@ impl Codec for Affine {
         let [scale, bias] = self.numbers(block).map(|x| f64::from(x).abs());
         let most = f64::from(self.most());
         scale * (1.0 + 4.0 * most * u) + 4.0 * u * bias + most * subnormal
-    }
-
-    fn integers(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
-        let (count, half) = (block[0].len() * 8 / self.bits as usize, 1 << (self.bits - 1));
-        let codes: Vec<u32> = (0..count).map(|_| half - 1 + random() % 3).collect();
-        self.put(codes.into_iter(), [1.0, -(half as f32)], block);
     }
 }

@@ -1,6 +1,6 @@
 //! What a quantized format is: data, and the few functions that define its numbers.
 
-use super::FORMATS;
+use super::FAMILIES;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use std::fmt;
@@ -23,6 +23,13 @@ pub struct FormatDef {
     pub constants: &'static [(&'static str, u32)],
     /// What the bytes mean.
     pub codec: &'static dyn Codec,
+    /// Its quantizer; none for formats that are only read.
+    pub encoder: Option<&'static dyn Encoder>,
+    /// What the largest code is under the largest scale, for formats whose matrices may have a factor.
+    pub factor_of: Option<f32>,
+    /// Its number among the types of GGUF. A block in a file then is its parts in the order of
+    /// `planes`.
+    pub gguf: Option<u32>,
 }
 
 /// One of the buffers that a format is stored in.
@@ -71,36 +78,79 @@ pub trait Codec: Sync {
     /// The block's elements, computed in f32.
     fn decode(&self, block: &[&[u8]], out: &mut [f32]);
 
+    /// The same under a factor of the whole matrix ([`FormatDef::factor_of`]).
+    fn decode_by(&self, factor: f32, block: &[&[u8]], out: &mut [f32]) {
+        self.decode(block, out);
+        out.iter_mut().for_each(|out| *out *= factor);
+    }
+
+    /// How far a kernel's element may lie from [`decode`](Self::decode)'s: a kernel may fuse a
+    /// product with a sum, and may take any subnormal number for zero.
+    fn error(&self, block: &[&[u8]], out: &mut [f64]);
+
+    /// Stores a block of -1, 0 and 1, drawn from the numbers that `random` gives: products with them
+    /// are exact.
+    fn integers(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]);
+
+    /// Stores a block of random codes with scales that keep its elements about as large as 1.
+    fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]);
+}
+
+/// How weights become a block. The layout of `block` is that of [`Codec`].
+pub trait Encoder: Sync {
     /// Stores `weights`, one block of finite numbers.
     ///
     /// # Errors
     /// Why they cannot be stored, in words.
     fn encode(&self, weights: &[f32], block: &mut [&mut [u8]]) -> std::result::Result<(), String>;
 
-    /// How far a kernel's element may lie from [`decode`](Self::decode)'s: a kernel may fuse a
-    /// product with a sum, and may take any subnormal number for zero.
-    fn error(&self, block: &[&[u8]], out: &mut [f64]);
+    /// The same for weights in units of 1 / `unit`, as a factor of the whole matrix leaves them.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    fn encode_by(&self, unit: f32, weights: &[f32], block: &mut [&mut [u8]]) -> std::result::Result<(), String> {
+        let _ = unit;
+        self.encode(weights, block)
+    }
 
     /// How far [`encode`](Self::encode) leaves a weight from the block's element, at most.
     fn step(&self, block: &[&[u8]]) -> f64;
-
-    /// Stores a block of -1, 0 and 1, drawn from the numbers that `random` gives: products with them
-    /// are exact.
-    fn integers(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]);
 }
 
-/// A way of storing weights in a few bits each: one of [`FORMATS`].
+/// A way of storing weights in a few bits each: one of those in [`FAMILIES`].
 #[derive(Clone, Copy)]
 pub struct QuantFormat(&'static FormatDef);
 
 impl QuantFormat {
     /// Every format.
-    pub fn all() -> impl ExactSizeIterator<Item = QuantFormat> {
-        FORMATS.iter().copied().map(QuantFormat)
+    pub fn all() -> impl Iterator<Item = QuantFormat> + Clone {
+        FAMILIES.iter().copied().flatten().map(QuantFormat)
+    }
+
+    /// Formats that differ in more than their groups and the type of their scales, one of each kind:
+    /// what is to be tried where trying all would take too long. Groups and types take turns.
+    pub fn kinds() -> Vec<QuantFormat> {
+        let kind = |format: &QuantFormat| {
+            let constants = format.def().constants.iter().filter(|(name, _)| !["X_BLOCK", "X_SCALE"].contains(name));
+            (format.def().family, constants.copied().collect::<Vec<_>>())
+        };
+        let mut kinds: Vec<(_, Vec<QuantFormat>)> = Vec::new();
+        for format in Self::all() {
+            match kinds.iter_mut().find(|(known, _)| *known == kind(&format)) {
+                Some((_, formats)) => formats.push(format),
+                None => kinds.push((kind(&format), vec![format])),
+            }
+        }
+        kinds.iter().enumerate().map(|(i, (_, formats))| formats[(i * 4 + 1) % formats.len()]).collect()
     }
 
     pub(super) const fn new(def: &'static FormatDef) -> Self {
         QuantFormat(def)
+    }
+
+    /// The format of a tensor in a GGUF file, by the number of its type.
+    pub fn from_gguf(number: u32) -> Option<Self> {
+        Self::all().find(|format| format.gguf() == Some(number))
     }
 
     /// Its definition.
@@ -121,6 +171,26 @@ impl QuantFormat {
     /// The parts of a block. Each part has its own buffer.
     pub const fn planes(self) -> &'static [Plane] {
         self.0.planes
+    }
+
+    /// Its number among the types of GGUF, if it is one.
+    pub const fn gguf(self) -> Option<u32> {
+        self.0.gguf
+    }
+
+    /// Whether [`quantize`](super::quantize()) makes it. Others are only read.
+    pub const fn quantizes(self) -> bool {
+        self.0.encoder.is_some()
+    }
+
+    /// Bytes of a block, in all planes.
+    pub fn block_bytes(self) -> u64 {
+        self.planes().iter().map(|plane| plane.bytes).sum()
+    }
+
+    /// Bits that it takes to store a weight, scales and all.
+    pub fn bits_per_weight(self) -> f64 {
+        8.0 * self.block_bytes() as f64 / self.block() as f64
     }
 
     /// Bytes of each plane of a matrix `[n, k]`.
@@ -171,8 +241,30 @@ impl std::str::FromStr for QuantFormat {
     /// A format by its name, in letters of either case.
     fn from_str(name: &str) -> Result<Self> {
         Self::all().find(|format| format.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
-            let names: Vec<_> = Self::all().map(Self::name).collect();
-            Error::Unsupported(format!("no format is named {name:?}; there are {}", names.join(", ")))
+            let nearest = nearest(&name.to_lowercase(), Self::all().map(Self::name)).join(", ");
+            Error::Unsupported(format!("no format is named {name:?}; the nearest names are {nearest}"))
         })
     }
+}
+
+/// The three of `names` that differ from `name` by the fewest edits of a character.
+pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut all: Vec<_> = names.into_iter().map(|other| (edits(name, other), other)).collect();
+    all.sort_by_key(|(edits, _)| *edits);
+    all.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// Characters that are put in, taken out or changed to make one word of the other (V. I. Levenshtein,
+/// 1965).
+fn edits(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in to.chars().enumerate() {
+            let changed = before + usize::from(a != b);
+            before = row[j + 1];
+            row[j + 1] = changed.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[to.chars().count()]
 }

@@ -1,17 +1,18 @@
 //! A matrix in a quantized format, on the host.
 
-use super::{Plane, QuantFormat};
+use super::{Encoder, Plane, QuantFormat};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 /// A quantized matrix `[n, k]`. Made by [`quantize`] or [`Quantized::from_planes`], which see to it
 /// that the lengths agree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Quantized {
     format: QuantFormat,
     n: usize,
     k: usize,
     planes: Vec<Vec<u8>>,
+    factor: f32,
 }
 
 impl Quantized {
@@ -34,7 +35,69 @@ impl Quantized {
                 )));
             }
         }
-        Ok(Quantized { format, n, k, planes })
+        Ok(Quantized { format, n, k, planes, factor: 1.0 })
+    }
+
+    /// The same weights times `factor`: the scale of the whole matrix that nvfp4 may have. MLX's
+    /// `global_scale` is 2688 times it.
+    ///
+    /// # Errors
+    /// `Unsupported` for a format that has none, `Value` for a factor that is not finite.
+    pub fn with_factor(self, factor: f32) -> Result<Self> {
+        if self.format.def().factor_of.is_none() {
+            return Err(Error::Unsupported(format!("{} has no factor for a whole matrix", self.format)));
+        }
+        if !factor.is_finite() {
+            return Err(Error::Value(format!("a matrix with the factor {factor}")));
+        }
+        Ok(Quantized { factor, ..self })
+    }
+
+    /// The factor of the whole matrix; 1 for formats that have none.
+    pub fn factor(&self) -> f32 {
+        self.factor
+    }
+
+    /// Weights `[n, k]` from the blocks of a GGUF file, row after row.
+    ///
+    /// # Errors
+    /// As [`QuantFormat::sizes`]; `Shape` for another number of bytes; `Unsupported` for a format that
+    /// GGUF does not have.
+    pub fn from_blocks(format: QuantFormat, n: usize, k: usize, blocks: &[u8]) -> Result<Self> {
+        let needed: usize = format.sizes(n, k)?.iter().sum();
+        if blocks.len() != needed {
+            let held = blocks.len();
+            return Err(Error::Shape(format!("{format} weights of {n} by {k} take {needed} bytes, there are {held}")));
+        }
+        let mut planes = vec![Vec::new(); format.planes().len()];
+        format.split_blocks(blocks, &mut planes)?;
+        Ok(Quantized { format, n, k, planes, factor: 1.0 })
+    }
+
+    /// The blocks of a GGUF file, row after row: [`from_blocks`](Self::from_blocks) takes them.
+    ///
+    /// # Errors
+    /// `Unsupported` for a format that GGUF does not have.
+    pub fn to_blocks(&self) -> Result<Vec<u8>> {
+        self.format.in_gguf()?;
+        let mut blocks = Vec::with_capacity(self.planes.iter().map(Vec::len).sum());
+        let none: &mut [()] = &mut vec![(); self.n * self.k];
+        self.format.each_block(&self.slices(), none, |block, _| blocks.extend(block.concat()));
+        Ok(blocks)
+    }
+
+    /// Random codes `[n, k]`, with scales that keep the weights about as large as 1; as `random` gives
+    /// them, which is called for 32 bits at a time.
+    ///
+    /// # Errors
+    /// As [`QuantFormat::sizes`].
+    pub fn sample(format: QuantFormat, n: usize, k: usize, mut random: impl FnMut() -> u32) -> Result<Self> {
+        format.sizes(n, k)?;
+        let planes = format.encode_blocks(n * k / format.block() as usize, |_, block| {
+            format.def().codec.sample(&mut random, block);
+            Ok(())
+        })?;
+        Ok(Quantized { format, n, k, planes, factor: 1.0 })
     }
 
     /// Its format.
@@ -61,6 +124,14 @@ impl Quantized {
     pub fn weight_error(&self) -> Vec<f64> {
         let mut errors = vec![0.0; self.n * self.k];
         self.format.each_block(&self.slices(), &mut errors, |block, out| self.format.def().codec.error(block, out));
+        if self.factor != 1.0 {
+            // Of the factor two roundings more, here and in a kernel's alpha.
+            let u = 4.0 * DType::F32.unit_roundoff();
+            let weights = dequantize(self);
+            errors.iter_mut().zip(weights).for_each(|(error, w)| {
+                *error = *error * f64::from(self.factor.abs()) + u * f64::from(w.abs()) + f64::from(f32::MIN_POSITIVE);
+            });
+        }
         errors
     }
 
@@ -73,11 +144,14 @@ impl Quantized {
         dequantize(self).into_iter().zip(self.weight_error()).map(|(w, error)| rounding(w, error)).collect()
     }
 
-    /// How far [`quantize`] leaves a weight from its element, at most: a number per block.
+    /// How far [`quantize`] leaves a weight from its element, at most: a number per block. 0 for formats
+    /// that it does not make.
     pub fn steps(&self) -> Vec<f64> {
         let mut errors = vec![0.0; self.n * self.k];
-        self.format.each_block(&self.slices(), &mut errors, |block, out| out[0] = self.format.def().codec.step(block));
-        errors.into_iter().step_by(self.format.block() as usize).collect()
+        let step = |block: &[&[u8]]| self.format.def().encoder.map_or(0.0, |encoder| encoder.step(block));
+        self.format.each_block(&self.slices(), &mut errors, |block, out| out[0] = step(block));
+        let factor = f64::from(self.factor.abs());
+        errors.into_iter().step_by(self.format.block() as usize).map(|step| step * factor).collect()
     }
 
     fn slices(&self) -> Vec<&[u8]> {
@@ -94,8 +168,31 @@ impl QuantFormat {
         self.each_block(planes, out, |block, out| self.def().codec.decode(block, out));
     }
 
+    /// Appends the parts of `blocks`, whole blocks of a GGUF file, to `planes`.
+    ///
+    /// # Errors
+    /// `Unsupported` for a format that GGUF does not have; `Shape` where the last block is not whole.
+    pub fn split_blocks(self, blocks: &[u8], planes: &mut [Vec<u8>]) -> Result<()> {
+        self.in_gguf()?;
+        let size = self.block_bytes() as usize;
+        if !blocks.len().is_multiple_of(size) {
+            let bytes = blocks.len();
+            return Err(Error::Shape(format!("{bytes} bytes are not whole blocks of {self}, {size} bytes each")));
+        }
+        for mut block in blocks.chunks_exact(size) {
+            for (plane, bytes) in self.planes().iter().zip(planes.iter_mut()) {
+                bytes.extend(block.split_off(..plane.bytes as usize).expect("a block is as long as its parts"));
+            }
+        }
+        Ok(())
+    }
+
+    fn in_gguf(self) -> Result<()> {
+        self.gguf().map(drop).ok_or_else(|| Error::Unsupported(format!("{self} is no format of GGUF")))
+    }
+
     /// Calls `f` with the bytes of every block and its part of `out`.
-    fn each_block<T>(self, planes: &[&[u8]], out: &mut [T], f: impl Fn(&[&[u8]], &mut [T])) {
+    fn each_block<T>(self, planes: &[&[u8]], out: &mut [T], mut f: impl FnMut(&[&[u8]], &mut [T])) {
         let mut block: Vec<&[u8]> = Vec::with_capacity(planes.len());
         for (i, out) in out.chunks_exact_mut(self.block() as usize).enumerate() {
             block.clear();
@@ -131,10 +228,42 @@ impl QuantFormat {
 /// Quantizes `weights`, a row-major matrix `[n, k]`. Weights of a 16-bit type are given widened.
 ///
 /// # Errors
-/// As [`QuantFormat::sizes`]; `Shape` when there are not n·k weights; `Value` for a weight that is NaN
-/// or infinite, and for a block whose range the format does not hold.
+/// As [`QuantFormat::sizes`]; `Unsupported` for a format that is only read
+/// ([`QuantFormat::quantizes`]); `Shape` when there are not n·k weights; `Value` for a weight that is
+/// NaN or infinite, and for a block whose range the format does not hold.
 pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Result<Quantized> {
+    encoded(weights, n, k, format, |encoder, own, block| encoder.encode(own, block))
+}
+
+/// As [`quantize`], under a factor of the whole matrix that makes `largest`, the magnitude of its
+/// largest weight, the largest that the format holds. It is MLX's `quantize` with a `global_scale`.
+///
+/// # Errors
+/// As [`quantize`]; `Unsupported` for a format without such a factor, `Value` for a `largest` that is
+/// not positive and finite.
+pub fn quantize_to(weights: &[f32], n: usize, k: usize, format: QuantFormat, largest: f32) -> Result<Quantized> {
+    let Some(most) = format.def().factor_of else {
+        return Err(Error::Unsupported(format!("{format} has no factor for a whole matrix")));
+    };
+    if !(largest > 0.0 && largest.is_finite()) {
+        return Err(Error::Value(format!("the largest weight is given as {largest}")));
+    }
+    let unit = most / largest;
+    encoded(weights, n, k, format, |encoder, own, block| encoder.encode_by(unit, own, block))?
+        .with_factor(largest / most)
+}
+
+fn encoded(
+    weights: &[f32],
+    n: usize,
+    k: usize,
+    format: QuantFormat,
+    encode: impl Fn(&dyn Encoder, &[f32], &mut [&mut [u8]]) -> std::result::Result<(), String>,
+) -> Result<Quantized> {
     format.sizes(n, k)?;
+    let encoder = format.def().encoder.ok_or_else(|| {
+        Error::Unsupported(format!("{format} is a format to read and multiply with; weights are not quantized to it"))
+    })?;
     if weights.len() != n * k {
         return Err(Error::Shape(format!("weights of {n} by {k} are {} elements, there are {}", n * k, weights.len())));
     }
@@ -143,18 +272,21 @@ pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Res
     }
     let size = format.block() as usize;
     let planes = format.encode_blocks(weights.len() / size, |i, block| {
-        let own = &weights[i * size..(i + 1) * size];
-        format.def().codec.encode(own, block).map_err(|why| {
+        encode(encoder, &weights[i * size..(i + 1) * size], block).map_err(|why| {
             let (row, column) = (i * size / k, i * size % k);
             Error::Value(format!("the block at row {row}, column {column}: {why}"))
         })
     })?;
-    Ok(Quantized { format, n, k, planes })
+    Ok(Quantized { format, n, k, planes, factor: 1.0 })
 }
 
 /// The weights `[n, k]`, row-major, computed in f32.
 pub fn dequantize(quantized: &Quantized) -> Vec<f32> {
     let mut out = vec![0.0; quantized.n * quantized.k];
-    quantized.format.decode(&quantized.slices(), &mut out);
+    let Quantized { format, factor, .. } = *quantized;
+    format.each_block(&quantized.slices(), &mut out, |block, out| match factor {
+        1.0 => format.def().codec.decode(block, out),
+        _ => format.def().codec.decode_by(factor, block, out),
+    });
     out
 }

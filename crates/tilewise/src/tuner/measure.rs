@@ -8,7 +8,7 @@ use crate::storage::{Bound, Buffers, Storage, on_device};
 use crate::timing::{self, Method, Timing};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Plan};
-use tilewise_core::quant::quantize;
+use tilewise_core::quant::Quantized;
 use tilewise_core::{DType, DeviceClass, Error, Format, Operand, Problem, Result, convert};
 
 /// A kernel whose first time is so many times the best is not timed again.
@@ -225,16 +225,16 @@ fn contents(problem: &Problem, role: Role, bytes: usize) -> Vec<u8> {
             state ^= state << 17;
             (state >> 32) as u32
         };
-        let mut values =
-            |count: usize| -> Vec<f32> { (0..count).map(|_| (word() >> 8) as f32 / (1 << 23) as f32 - 1.0).collect() };
         // One more than a power of two, so that rows differ when these contents are repeated.
         let blocks = SAMPLE_ELEMENTS / format.block() as usize + 1;
         match format {
-            Format::Dense(dtype) => convert::encode(dtype, &values(blocks)),
+            Format::Dense(dtype) => {
+                let values = (0..blocks).map(|_| (word() >> 8) as f32 / (1 << 23) as f32 - 1.0);
+                convert::encode(dtype, &values.collect::<Vec<_>>())
+            }
             Format::Quantized(format) => {
-                let weights = values(blocks * format.block() as usize);
-                let made = quantize(&weights, blocks, format.block() as usize, format);
-                made.expect("every format holds numbers between -1 and 1").planes()[role.plane()].clone()
+                let made = Quantized::sample(format, blocks, format.block() as usize, word);
+                made.expect("rows are whole blocks").planes()[role.plane()].clone()
             }
         }
     };

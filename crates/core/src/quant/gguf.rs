@@ -1,0 +1,328 @@
+//! GGUF's formats of 32 elements to a block: a scale, perhaps a least element, and codes of 4, 5 or 8
+//! bits that are numbers or stand for them in a table. Encoding follows the Python package gguf,
+//! version 0.19, bit for bit.
+//!
+//! The low nibbles of 16 bytes are elements 0 to 15, the high ones elements 16 to 31. The fifth bit
+//! of element j is bit j of the word before them.
+
+use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored};
+use crate::convert;
+use crate::dtype::DType;
+use half::f16;
+
+const BLOCK: usize = 32;
+
+/// Values of IQ4_NL's codes.
+pub(super) const IQ4_NL: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+
+/// Values of the codes of e2m1, doubled; bit 3 is the sign.
+const E2M1: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+
+/// What a block's scale is.
+#[derive(Clone, Copy, PartialEq)]
+enum Scale {
+    F16,
+    /// 2^(byte - 128), for doubled values.
+    E8M0,
+}
+
+/// The number that a code stands for.
+#[derive(Clone, Copy)]
+enum Value {
+    /// The code less a number.
+    Less(i16),
+    /// A signed byte.
+    Signed,
+    Table([i8; 16]),
+}
+
+/// A format by its parts, in the order in which a block has them.
+struct Block {
+    scale: Scale,
+    /// A least element in f16.
+    least: bool,
+    bits: u32,
+    value: Value,
+}
+
+const Q4_0: Block = Block { scale: Scale::F16, least: false, bits: 4, value: Value::Less(8) };
+const Q4_1: Block = Block { scale: Scale::F16, least: true, bits: 4, value: Value::Less(0) };
+const Q5_0: Block = Block { scale: Scale::F16, least: false, bits: 5, value: Value::Less(16) };
+const Q5_1: Block = Block { scale: Scale::F16, least: true, bits: 5, value: Value::Less(0) };
+const Q8_0: Block = Block { scale: Scale::F16, least: false, bits: 8, value: Value::Signed };
+const NL: Block = Block { scale: Scale::F16, least: false, bits: 4, value: Value::Table(IQ4_NL) };
+const MXFP4: Block = Block { scale: Scale::E8M0, least: false, bits: 4, value: Value::Table(E2M1) };
+
+/// Scale and least element are a plane for themselves, so that codes are words.
+macro_rules! row {
+    ($name:literal, $number:literal, $codec:ident, $encoder:expr, [$($plane:expr),*], $constants:expr) => {
+        FormatDef {
+            name: $name,
+            family: "gguf",
+            block: BLOCK as u64,
+            planes: &[$($plane),*],
+            constants: &$constants,
+            codec: &$codec,
+            encoder: $encoder,
+            factor_of: None,
+            gguf: Some($number),
+        }
+    };
+}
+
+const fn scales(bytes: u64) -> Plane {
+    Plane { name: "scales", of: Stored::Bytes, bytes }
+}
+
+const fn codes(bytes: u64) -> Plane {
+    Plane { name: "codes", of: Stored::Words, bytes }
+}
+
+/// Bits of a code, whether there is a least element, the number that codes are less by, and what they
+/// are: 0 for numbers, 1 for signed bytes, 2 for places in IQ4_NL's table, 3 for doubled e2m1 under
+/// exponents.
+const fn constants(bits: u32, least: u32, less: u32, values: u32) -> [(&'static str, u32); 4] {
+    [("X_BITS", bits), ("X_LEAST", least), ("X_LESS", less), ("X_TABLE", values)]
+}
+
+/// GGUF's formats of 32 elements.
+#[rustfmt::skip]
+pub static FORMATS: &[FormatDef] = &[
+    row!("q4_0", 2, Q4_0, Some(&Q4_0), [scales(2), codes(16)], constants(4, 0, 8, 0)),
+    row!("q8_0", 8, Q8_0, Some(&Q8_0), [scales(2), codes(32)], constants(8, 0, 0, 1)),
+    row!("q4_1", 3, Q4_1, Some(&Q4_1), [scales(4), codes(16)], constants(4, 1, 0, 0)),
+    row!("q5_0", 6, Q5_0, Some(&Q5_0), [scales(2), codes(20)], constants(5, 0, 16, 0)),
+    row!("q5_1", 7, Q5_1, Some(&Q5_1), [scales(4), codes(20)], constants(5, 1, 0, 0)),
+    row!("iq4_nl", 20, NL, None, [scales(2), codes(16)], constants(4, 0, 0, 2)),
+    row!("gguf-mxfp4", 39, MXFP4, Some(&MXFP4), [scales(1), codes(16)], constants(4, 0, 0, 3)),
+];
+
+impl QuantFormat {
+    /// GGUF's codes of four bits in blocks of 32 with a scale in f16.
+    pub const Q4_0: QuantFormat = QuantFormat::new(&FORMATS[0]);
+    /// GGUF's signed bytes in blocks of 32 with a scale in f16.
+    pub const Q8_0: QuantFormat = QuantFormat::new(&FORMATS[1]);
+}
+
+/// A block's numbers.
+struct Numbers {
+    scale: f32,
+    least: f32,
+    codes: [u8; BLOCK],
+}
+
+impl Block {
+    /// A block in one piece: its parts, one after the other.
+    fn joined<'a>(block: &[&[u8]], whole: &'a mut [u8; 34]) -> &'a [u8] {
+        let mut length = 0;
+        for part in block {
+            whole[length..length + part.len()].copy_from_slice(part);
+            length += part.len();
+        }
+        &whole[..length]
+    }
+
+    fn numbers(&self, block: &[&[u8]]) -> Numbers {
+        let mut whole = [0; 34];
+        let mut rest = Self::joined(block, &mut whole);
+        let mut take = |bytes: usize| rest.split_off(..bytes).expect("a block is as long as its parts");
+        let half = |bytes: &[u8]| f16::from_le_bytes([bytes[0], bytes[1]]).to_f32();
+        let scale = match self.scale {
+            Scale::F16 => half(take(2)),
+            Scale::E8M0 => exponent(take(1)[0]),
+        };
+        let least = if self.least { half(take(2)) } else { 0.0 };
+        let high = if self.bits == 5 { u32::from_le_bytes(take(4).try_into().expect("four bytes")) } else { 0 };
+        let codes = std::array::from_fn(|j| match self.bits {
+            8 => rest[j],
+            _ => rest[j % 16] >> (j / 16 * 4) & 15 | ((high >> j & 1) as u8) << 4,
+        });
+        Numbers { scale, least, codes }
+    }
+
+    fn value(&self, code: u8) -> f32 {
+        match self.value {
+            Value::Less(by) => f32::from(i16::from(code) - by),
+            Value::Signed => f32::from(code as i8),
+            Value::Table(values) => f32::from(values[usize::from(code)]),
+        }
+    }
+
+    /// Stores scale, least element and codes. The scale of exponents is one of theirs.
+    fn put(&self, numbers: &Numbers, block: &mut [&mut [u8]]) {
+        let mut bytes: Vec<u8> = Vec::with_capacity(34);
+        match self.scale {
+            Scale::F16 => bytes.extend(f16::from_f32(numbers.scale).to_le_bytes()),
+            Scale::E8M0 => bytes.push((0..=255).find(|&byte| exponent(byte) == numbers.scale).unwrap_or(0)),
+        }
+        if self.least {
+            bytes.extend(f16::from_f32(numbers.least).to_le_bytes());
+        }
+        let codes = &numbers.codes;
+        if self.bits == 5 {
+            let high = (0..BLOCK).fold(0u32, |word, j| word | u32::from(codes[j] >> 4 & 1) << j);
+            bytes.extend(high.to_le_bytes());
+        }
+        match self.bits {
+            8 => bytes.extend(codes),
+            _ => bytes.extend((0..16).map(|j| codes[j] & 15 | codes[j + 16] << 4)),
+        }
+        let mut rest = &bytes[..];
+        for part in block {
+            part.copy_from_slice(rest.split_off(..part.len()).expect("a block is as long as its parts"));
+        }
+    }
+
+    /// Fits codes that are numbers to one end of the range (`least` false) or to both.
+    fn fit(&self, weights: &[f32]) -> Numbers {
+        let most = ((1 << self.bits) - 1) as f32;
+        let (scale, least, shift) = match self.value {
+            Value::Less(by) if !self.least => {
+                // Of equals the first; its sign counts, that of a zero too.
+                let largest = weights.iter().copied().reduce(|most, w| if w.abs() > most.abs() { w } else { most });
+                (largest.unwrap_or(0.0) / -f32::from(by), 0.0, f32::from(by) + 0.5)
+            }
+            _ => {
+                let end = |pick: fn(f32, f32) -> f32| weights.iter().copied().reduce(pick).unwrap_or(0.0);
+                let least = end(|a, b| if b < a { b } else { a });
+                ((end(|a, b| if b > a { b } else { a }) - least) / most, least, 0.5)
+            }
+        };
+        let inverse = inverse(scale);
+        let mut codes = [0; BLOCK];
+        for (code, w) in codes.iter_mut().zip(weights) {
+            // A weight of the other sign may lie beyond the last code.
+            *code = (((w - least) * inverse + shift) as u8).min(most as u8);
+        }
+        Numbers { scale, least, codes }
+    }
+
+    fn fit_signed(weights: &[f32]) -> Numbers {
+        let scale = weights.iter().fold(0f32, |most, w| most.max(w.abs())) / 127.0;
+        let inverse = inverse(scale);
+        let mut codes = [0; BLOCK];
+        for (code, w) in codes.iter_mut().zip(weights) {
+            *code = (w * inverse).round() as i8 as u8;
+        }
+        Numbers { scale, least: 0.0, codes }
+    }
+
+    /// The scale that takes the largest weight to 8 or more and below 16; and the nearest values, of
+    /// equally near ones the first in the table.
+    fn fit_table(weights: &[f32], values: &[i8; 16]) -> Numbers {
+        let largest = weights.iter().fold(0f32, |most, w| most.max(w.abs()));
+        // The logarithm is rounded to f32 before its floor, as in numpy: just below 2^n it may be n.
+        let exponent_of = |x: f32| (f64::from(x).log2() as f32).floor();
+        let byte = if largest > 0.0 { (exponent_of(largest) - 2.0 + 127.0) as u8 } else { 0 };
+        let scale = exponent(byte);
+        let mut codes = [0; BLOCK];
+        for (code, w) in codes.iter_mut().zip(weights) {
+            let off = |i: &usize| (scale * f32::from(values[*i]) - w).abs();
+            let nearest = (0..16).reduce(|best, i| if off(&i) < off(&best) { i } else { best });
+            *code = nearest.unwrap_or(0) as u8;
+        }
+        Numbers { scale, least: 0.0, codes }
+    }
+}
+
+/// The scale of a byte: 2^(byte - 128).
+fn exponent(byte: u8) -> f32 {
+    // The two smallest are subnormal.
+    if byte < 2 { f32::from_bits(0x0020_0000 << byte) } else { f32::from_bits(u32::from(byte - 1) << 23) }
+}
+
+/// 1 / scale; 0 where that is infinite, so that all weights are stored as zero.
+fn inverse(scale: f32) -> f32 {
+    if scale == 0.0 || (1.0 / scale).is_infinite() { 0.0 } else { 1.0 / scale }
+}
+
+impl Codec for Block {
+    fn decode(&self, block: &[&[u8]], out: &mut [f32]) {
+        let Numbers { scale, least, codes } = self.numbers(block);
+        for (code, out) in codes.into_iter().zip(out) {
+            *out = scale * self.value(code);
+            if self.least {
+                *out += least;
+            }
+        }
+    }
+
+    fn error(&self, block: &[&[u8]], out: &mut [f64]) {
+        let numbers = self.numbers(block);
+        let [scale, least] = [numbers.scale, numbers.least].map(f64::from);
+        let flushed = |x: f64| match self.scale {
+            Scale::F16 => convert::flushed(DType::F16, x),
+            Scale::E8M0 => convert::flushed(DType::F32, x),
+        };
+        for (code, out) in numbers.codes.into_iter().zip(out) {
+            let value = f64::from(self.value(code)).abs();
+            // The product is rounded nowhere: 11 bits times 8. The sum is, once on either side.
+            let sum =
+                if self.least { 2.0 * DType::F32.unit_roundoff() * (value * scale.abs() + least.abs()) } else { 0.0 };
+            *out = sum + value * flushed(scale) + flushed(least) + f64::from(f32::MIN_POSITIVE);
+        }
+    }
+
+    fn integers(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
+        let mut numbers = Numbers { scale: 1.0, least: 0.0, codes: [0; BLOCK] };
+        let picks: [u8; 3] = match self.value {
+            Value::Less(0) => [14, 15, 16].map(|code: u8| code - u8::from(self.bits == 4)),
+            Value::Less(by) => [-1, 0, 1].map(|i| (by + i) as u8),
+            Value::Signed => [255, 0, 1],
+            Value::Table(E2M1) => [10, 0, 2],
+            // 1 is the only value of use: the scale gives signs and zeros.
+            Value::Table(_) => [8; 3],
+        };
+        match self.value {
+            Value::Less(0) => numbers.least = -f32::from(picks[1]),
+            Value::Table(E2M1) => numbers.scale = 0.5,
+            Value::Table(_) => numbers.scale = [-1.0, 0.0, 1.0][random() as usize % 3],
+            _ => {}
+        }
+        numbers.codes.fill_with(|| picks[random() as usize % 3]);
+        self.put(&numbers, block);
+    }
+
+    fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
+        let most = (0..=((1u32 << self.bits) - 1) as u8).map(|code| self.value(code).abs()).fold(0f32, f32::max);
+        let factor = 0.5 + (random() % 32) as f32 / 64.0;
+        let scale = match self.scale {
+            Scale::F16 => factor * if random() % 2 == 0 { 1.0 } else { -1.0 } / most,
+            Scale::E8M0 => [1.0 / 16.0, 0.125][random() as usize % 2],
+        };
+        let least = if self.least { -scale * most * factor } else { 0.0 };
+        let codes = std::array::from_fn(|_| (random() & ((1 << self.bits) - 1)) as u8);
+        self.put(&Numbers { scale, least, codes }, block);
+    }
+}
+
+impl Encoder for Block {
+    fn encode(&self, weights: &[f32], block: &mut [&mut [u8]]) -> Result<(), String> {
+        let numbers = match &self.value {
+            Value::Less(_) => self.fit(weights),
+            Value::Signed => Self::fit_signed(weights),
+            Value::Table(values) => Self::fit_table(weights, values),
+        };
+        // Codes are fitted to the scale and the least element before these are rounded.
+        let beyond = |x: f32| self.scale == Scale::F16 && !f16::from_f32(x).is_finite();
+        if beyond(numbers.scale) || beyond(numbers.least) {
+            let least = if self.least { format!(" or its least element {:e}", numbers.least) } else { String::new() };
+            return Err(format!("its scale {:e}{least} is beyond the range of f16", numbers.scale));
+        }
+        self.put(&numbers, block);
+        Ok(())
+    }
+
+    /// A whole step, where the largest weight has an equal of the other sign, or half a step; the
+    /// rounding of scale and least element, which is absolute where they are subnormal.
+    fn step(&self, block: &[&[u8]]) -> f64 {
+        let numbers = self.numbers(block);
+        let [scale, least] = [numbers.scale, numbers.least].map(|x| f64::from(x).abs());
+        let most = f64::from((1 << (self.bits - u32::from(!self.least))) - 1);
+        match self.value {
+            // From 12 to what is below 16.
+            Value::Table(_) => 4.0 * scale,
+            _ => scale * (1.001 + (most + 1.0) / 2048.0) + least / 2048.0 + (most + 2.0) / f64::from(1 << 25),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! GGUF's K-quants: 256 elements to a block, in sub-blocks of 16 or 32 with scales of a few bits each,
+//! under one scale in f16, and under a second one for what is subtracted. They are read and multiplied
+//! with, not made.
+
+use super::format::{Codec, FormatDef, Plane, Stored};
+use crate::convert;
+use crate::dtype::DType;
+use half::f16;
+
+const BLOCK: usize = 256;
+
+/// GGUF's K-quants. Blocks of whole words stay whole. Of others the scale is a plane for itself.
+pub static FORMATS: &[FormatDef] = &[
+    row("q4_k", 12, "k45", &[words("blocks", 144)], &[("X_HIGH", 0)], &Q4K { high: false }),
+    row("q5_k", 13, "k45", &[words("blocks", 176)], &[("X_HIGH", 1)], &Q4K { high: true }),
+    row("q6_k", 14, "q6_k", &[words("codes", 208), SCALES], &[], &Q6K),
+    row("q2_k", 10, "q2_k", &[words("blocks", 84)], &[], &Q2K),
+    row("q3_k", 11, "q3_k", &[words("codes", 108), SCALES], &[], &Q3K),
+];
+
+const SCALES: Plane = Plane { name: "scales", of: Stored::Numbers(DType::F16), bytes: 2 };
+
+const fn words(name: &'static str, bytes: u64) -> Plane {
+    Plane { name, of: Stored::Words, bytes }
+}
+
+const fn row(
+    name: &'static str,
+    number: u32,
+    family: &'static str,
+    planes: &'static [Plane],
+    constants: &'static [(&'static str, u32)],
+    codec: &'static dyn Codec,
+) -> FormatDef {
+    FormatDef {
+        name,
+        family,
+        block: BLOCK as u64,
+        planes,
+        constants,
+        codec,
+        encoder: None,
+        factor_of: None,
+        gguf: Some(number),
+    }
+}
+
+/// An element as d · `scale` · `code` - dmin · `less`. All three are integers, and the first product is
+/// exact in f32: 11 bits times 7 times 5 at most.
+struct Element {
+    scale: i32,
+    code: i32,
+    less: i32,
+}
+
+/// What the bytes of a block mean.
+trait Layout: Sync {
+    /// d and dmin; 0 where the format has none.
+    fn scales(&self, block: &[&[u8]]) -> [f32; 2];
+
+    fn element(&self, block: &[&[u8]], i: usize) -> Element;
+
+    /// Stores d and dmin.
+    fn put_scales(&self, scales: [f32; 2], block: &mut [&mut [u8]]);
+
+    /// Stores codes and sub-scales that give element i the value `picked(i)` of -1, 0 and 1, under d
+    /// and dmin of 1.
+    fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]);
+
+    /// The largest magnitudes of `scale` · `code` and of `less`.
+    fn largest(&self) -> [f32; 2];
+}
+
+impl<L: Layout> Codec for L {
+    fn decode(&self, block: &[&[u8]], out: &mut [f32]) {
+        let [d, dmin] = self.scales(block);
+        for (i, out) in out.iter_mut().enumerate() {
+            let Element { scale, code, less } = self.element(block, i);
+            // In gguf's order, which decides the sign of a zero.
+            *out = d * scale as f32 * code as f32;
+            if self.largest()[1] > 0.0 {
+                *out -= dmin * less as f32;
+            }
+        }
+    }
+
+    fn error(&self, block: &[&[u8]], out: &mut [f64]) {
+        let [d, dmin] = self.scales(block).map(f64::from);
+        let flushed = |x| convert::flushed(DType::F16, x);
+        let subtracts = self.largest()[1] > 0.0;
+        for (i, out) in out.iter_mut().enumerate() {
+            let Element { scale, code, less } = self.element(block, i);
+            let [product, less] = [scale * code, less].map(|x| f64::from(x).abs());
+            // The difference is rounded, once on either side.
+            let rounded = if subtracts { product * d.abs() + less * dmin.abs() } else { 0.0 };
+            *out = 2.0 * DType::F32.unit_roundoff() * rounded
+                + product * flushed(d)
+                + less * flushed(dmin)
+                + f64::from(f32::MIN_POSITIVE);
+        }
+    }
+
+    fn integers(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
+        self.put_integers(&mut || (random() % 3) as i32 - 1, block);
+        self.put_scales([1.0; 2], block);
+    }
+
+    fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
+        for part in block.iter_mut() {
+            part.fill_with(|| random() as u8);
+        }
+        let [product, less] = self.largest();
+        let factor = 0.5 + (random() % 32) as f32 / 64.0;
+        let sign = if random() % 2 == 0 { 1.0 } else { -1.0 };
+        let dmin = if less > 0.0 { factor / less } else { 0.0 };
+        self.put_scales([sign * factor / product, dmin], block);
+    }
+}
+
+fn half_at(bytes: &[u8], at: usize) -> f32 {
+    f16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f32()
+}
+
+fn put_half(value: f32, bytes: &mut [u8], at: usize) {
+    bytes[at..at + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
+}
+
+/// Q2_K: 16 bytes with a scale and a minimum of 4 bits each, 64 of codes, d and dmin.
+struct Q2K;
+
+impl Layout for Q2K {
+    fn scales(&self, block: &[&[u8]]) -> [f32; 2] {
+        [80, 82].map(|at| half_at(block[0], at))
+    }
+
+    fn element(&self, block: &[&[u8]], i: usize) -> Element {
+        let (half, quarter, l) = (i / 128, i % 128 / 32, i % 32);
+        let code = block[0][16 + 32 * half + l] >> (2 * quarter) & 3;
+        let scale = block[0][i / 16];
+        Element { scale: i32::from(scale & 15), code: code.into(), less: i32::from(scale >> 4) }
+    }
+
+    fn put_scales(&self, [d, dmin]: [f32; 2], block: &mut [&mut [u8]]) {
+        put_half(d, block[0], 80);
+        put_half(dmin, block[0], 82);
+    }
+
+    fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]) {
+        block[0].fill(0);
+        block[0][..16].fill(0x11);
+        for i in 0..BLOCK {
+            block[0][16 + 32 * (i / 128) + i % 32] |= ((picked() + 1) as u8) << (i % 128 / 32 * 2);
+        }
+    }
+
+    fn largest(&self) -> [f32; 2] {
+        [45.0, 15.0]
+    }
+}
+
+/// Q3_K: 32 bytes of high bits, 64 of codes, 12 with 16 scales of 6 bits; d.
+struct Q3K;
+
+impl Q3K {
+    /// Low four bits in bytes 0 to 7, those of scales 8 to 15 above; high two in bytes 8 to 11.
+    fn scale(scales: &[u8], i: usize) -> i32 {
+        let low = scales[i % 8] >> (i / 8 * 4) & 15;
+        let high = scales[8 + i % 4] >> (i / 4 * 2) & 3;
+        i32::from(low | high << 4) - 32
+    }
+}
+
+impl Layout for Q3K {
+    fn scales(&self, block: &[&[u8]]) -> [f32; 2] {
+        [half_at(block[1], 0), 0.0]
+    }
+
+    fn element(&self, block: &[&[u8]], i: usize) -> Element {
+        let (half, quarter, l) = (i / 128, i % 128 / 32, i % 32);
+        let low = block[0][32 + 32 * half + l] >> (2 * quarter) & 3;
+        let high = block[0][l] >> (4 * half + quarter) & 1;
+        let code = i32::from(low | high << 2) - 4;
+        Element { scale: Self::scale(&block[0][96..], i / 16), code, less: 0 }
+    }
+
+    fn put_scales(&self, [d, _]: [f32; 2], block: &mut [&mut [u8]]) {
+        put_half(d, block[1], 0);
+    }
+
+    fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]) {
+        block[0].fill(0);
+        // All scales are 33.
+        block[0][96..104].fill(0x11);
+        block[0][104..].fill(0xaa);
+        for i in 0..BLOCK {
+            let (half, quarter, l) = (i / 128, i % 128 / 32, i % 32);
+            let code = (picked() + 4) as u8;
+            block[0][32 + 32 * half + l] |= (code & 3) << (2 * quarter);
+            block[0][l] |= (code >> 2) << (4 * half + quarter);
+        }
+    }
+
+    fn largest(&self) -> [f32; 2] {
+        [128.0, 0.0]
+    }
+}
+
+/// Q4_K: d, dmin, 12 bytes with 8 scales and 8 minima of 6 bits, 128 of codes. Q5_K has 32 bytes of
+/// fifth bits before the codes.
+struct Q4K {
+    high: bool,
+}
+
+impl Q4K {
+    const SCALES: usize = 4;
+
+    /// Scale and minimum of a sub-block.
+    fn scale(scales: &[u8], j: usize) -> [i32; 2] {
+        let [scale, least] = if j < 4 {
+            [scales[j] & 63, scales[j + 4] & 63]
+        } else {
+            [scales[j + 4] & 15 | scales[j - 4] >> 6 << 4, scales[j + 4] >> 4 | scales[j] >> 6 << 4]
+        };
+        [i32::from(scale), i32::from(least)]
+    }
+
+    fn codes(&self) -> usize {
+        if self.high { 48 } else { 16 }
+    }
+}
+
+impl Layout for Q4K {
+    fn scales(&self, block: &[&[u8]]) -> [f32; 2] {
+        [0, 2].map(|at| half_at(block[0], at))
+    }
+
+    fn element(&self, block: &[&[u8]], i: usize) -> Element {
+        let (j, l) = (i / 32, i % 32);
+        let low = block[0][self.codes() + j / 2 * 32 + l] >> (j % 2 * 4) & 15;
+        let high = if self.high { block[0][16 + l] >> j & 1 } else { 0 };
+        let [scale, less] = Self::scale(&block[0][Self::SCALES..], j);
+        Element { scale, code: i32::from(low | high << 4), less }
+    }
+
+    fn put_scales(&self, [d, dmin]: [f32; 2], block: &mut [&mut [u8]]) {
+        put_half(d, block[0], 0);
+        put_half(dmin, block[0], 2);
+    }
+
+    fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]) {
+        block[0].fill(0);
+        // All scales are 1 and all minima are 8, or 16 where codes have five bits.
+        let least = if self.high { 16 } else { 8 };
+        block[0][4..8].fill(1);
+        block[0][8..12].fill(least);
+        block[0][12..16].fill(1 | (least & 15) << 4);
+        if self.high {
+            // Bits 4 and 5 of the minima of sub-blocks 4 to 7.
+            block[0][8..12].fill(least | (least >> 4) << 6);
+        }
+        for i in 0..BLOCK {
+            let (j, l) = (i / 32, i % 32);
+            let code = (picked() + i32::from(least)) as u8;
+            block[0][self.codes() + j / 2 * 32 + l] |= (code & 15) << (j % 2 * 4);
+            if self.high {
+                block[0][16 + l] |= (code >> 4) << j;
+            }
+        }
+    }
+
+    fn largest(&self) -> [f32; 2] {
+        [63.0 * if self.high { 31.0 } else { 15.0 }, 63.0]
+    }
+}
+
+/// Q6_K: 128 bytes of low nibbles, 64 of high pairs of bits, 16 signed scales; d.
+struct Q6K;
+
+impl Layout for Q6K {
+    fn scales(&self, block: &[&[u8]]) -> [f32; 2] {
+        [half_at(block[1], 0), 0.0]
+    }
+
+    fn element(&self, block: &[&[u8]], i: usize) -> Element {
+        let (half, quarter, l) = (i / 128, i % 128 / 32, i % 32);
+        let low = block[0][64 * half + 32 * (quarter & 1) + l] >> (quarter / 2 * 4) & 15;
+        let high = block[0][128 + 32 * half + l] >> (2 * quarter) & 3;
+        let scale = i32::from(block[0][192 + i / 16] as i8);
+        Element { scale, code: i32::from(low | high << 4) - 32, less: 0 }
+    }
+
+    fn put_scales(&self, [d, _]: [f32; 2], block: &mut [&mut [u8]]) {
+        put_half(d, block[1], 0);
+    }
+
+    fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]) {
+        block[0].fill(0);
+        block[0][192..].fill(1);
+        for i in 0..BLOCK {
+            let (half, quarter, l) = (i / 128, i % 128 / 32, i % 32);
+            let code = (picked() + 32) as u8;
+            block[0][64 * half + 32 * (quarter & 1) + l] |= (code & 15) << (quarter / 2 * 4);
+            block[0][128 + 32 * half + l] |= (code >> 4) << (2 * quarter);
+        }
+    }
+
+    fn largest(&self) -> [f32; 2] {
+        [128.0 * 32.0, 0.0]
+    }
+}

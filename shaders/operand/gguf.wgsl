@@ -1,0 +1,85 @@
+// Operand in a format of GGUF with blocks of 32 along K: a scale, perhaps a least element, and codes
+// of 4, 5 or 8 bits. Rows are whole blocks, so the linear index gives the block. The low nibbles of
+// 16 bytes are elements 0 to 15, the high ones elements 16 to 31; fifth bits are a word before them.
+// needs: nothing
+// provides: X_BINDING X_BINDING_1 X_BITS X_LEAST X_LESS X_TABLE X_WORDS x_codes x_decode4 x_fetch4
+//        x_four x_nl x_raw4 x_scale x_scales
+
+const X_BINDING: u32 = 2u; //param
+const X_BINDING_1: u32 = 7u; //param
+const X_BITS: u32 = 4u; //param
+const X_LEAST: bool = false; //param
+// The number that codes are less by.
+const X_LESS: u32 = 8u; //param
+// 0 for codes that are numbers, 1 for signed bytes, 2 for places in IQ4_NL's table, 3 for e2m1.
+const X_TABLE: u32 = 0u; //param
+
+// Words of a block's codes: 32 of them are one for each bit.
+const X_WORDS: u32 = X_BITS;
+
+@group(0) @binding(X_BINDING) var<storage, read> x_scales: array<u32>;
+@group(0) @binding(X_BINDING_1) var<storage, read> x_codes: array<u32>;
+
+// Scale and least element of a block.
+fn x_scale(block: u32) -> vec2<f32> {
+    if X_LEAST {
+        return unpack2x16float(x_scales[block]);
+    }
+    if X_TABLE == 3u {
+        // 2^(byte - 128), or 0 where that is subnormal.
+        let byte = (x_scales[block / 4u] >> (block % 4u * 8u)) & 0xffu;
+        return vec2<f32>(bitcast<f32>((max(byte, 1u) - 1u) << 23u), 0.0);
+    }
+    return vec2<f32>(unpack2x16float(x_scales[block / 2u])[block % 2u], 0.0);
+}
+
+struct x_raw4 {
+    codes: u32,
+    scale: vec2<f32>,
+}
+
+// i is a multiple of 4: four codes are a word, or the low or the high nibbles of one. They come as
+// bytes.
+fn x_fetch4(i: u32, n: u32) -> x_raw4 {
+    let block = i / 32u;
+    let first = block * X_WORDS;
+    if X_BITS == 8u {
+        return x_raw4(x_codes[first + i % 32u / 4u], x_scale(block));
+    }
+    var codes = (x_codes[first + X_BITS % 4u + i % 16u / 4u] >> (i / 16u % 2u * 4u)) & 0x0f0f0f0fu;
+    if X_BITS == 5u {
+        let fifth = x_codes[first] >> (i % 32u);
+        codes |= ((fifth & 1u) << 4u) | ((fifth & 2u) << 11u) | ((fifth & 4u) << 18u) | ((fifth & 8u) << 25u);
+    }
+    return x_raw4(codes, x_scale(block));
+}
+
+// Values of IQ4_NL's codes: four to a word, as signed bytes.
+fn x_nl(codes: vec4<u32>) -> vec4<f32> {
+    let odd = (codes & vec4<u32>(4u)) != vec4<u32>();
+    let low = select(vec4<u32>(0xbfad9881u), vec4<u32>(0xf6eaddcfu), odd);
+    let high = select(vec4<u32>(0x26190d01u), vec4<u32>(0x71594535u), odd);
+    let word = select(low, high, (codes & vec4<u32>(8u)) != vec4<u32>());
+    let byte = word >> ((codes & vec4<u32>(3u)) * 8u);
+    return vec4<f32>((bitcast<vec4<i32>>(byte) << vec4<u32>(24u)) >> vec4<u32>(24u));
+}
+
+fn x_four(word: u32) -> vec4<f32> {
+    let codes = (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu);
+    if X_TABLE == 1u {
+        return vec4<f32>((vec4<i32>(i32(word)) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u));
+    }
+    if X_TABLE == 2u {
+        return x_nl(codes);
+    }
+    if X_TABLE == 3u {
+        // A table of nibbles has the doubled magnitudes; bit 3 of a code is the sign.
+        let magnitudes = vec4<f32>((vec4<u32>(0xc8643210u) >> ((codes & vec4<u32>(7u)) * 4u)) & vec4<u32>(15u));
+        return select(magnitudes, -magnitudes, (codes & vec4<u32>(8u)) != vec4<u32>());
+    }
+    return vec4<f32>(codes) - f32(X_LESS);
+}
+
+fn x_decode4(raw: x_raw4) -> vec4<f32> {
+    return raw.scale.x * x_four(raw.codes) + raw.scale.y;
+}
