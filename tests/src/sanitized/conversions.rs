@@ -31,8 +31,24 @@ pub struct Conversion {
     decoded: Option<DType>,
 }
 
-/// What the writable roles hold.
-type Written = BTreeMap<Role, Vec<u8>>;
+/// What the roles hold.
+#[derive(Clone, PartialEq)]
+pub struct Written(BTreeMap<Role, Vec<u8>>);
+
+impl Written {
+    /// The bytes that are bound.
+    pub(crate) fn bound(&self, binding: &Binding) -> Vec<u8> {
+        cut(&self.0[&binding.role], binding.start, binding.bytes)
+    }
+
+    /// Takes over what a pass has written.
+    pub(crate) fn take(&mut self, binding: &Binding, bytes: &[u8]) {
+        let own = self.0.entry(binding.role).or_default();
+        let start = binding.start as usize;
+        let end = own.len().min(start + bytes.len());
+        own[start..end].copy_from_slice(&bytes[..end - start]);
+    }
+}
 
 /// A run that failed nowhere.
 pub struct Ran {
@@ -106,12 +122,25 @@ impl Conversion {
     /// # Errors
     /// The first of: no valid text, a finding, an output of other bits.
     pub fn run(&self, shaders: &Shaders<'_>, options: &Options) -> Result<Ran, Failure> {
-        let written = |(role, held): (&Role, &Held)| (*role, held.bytes.clone());
-        let mut written: Written = self.held.iter().map(written).collect();
+        let mut written = self.unwritten();
         let mut operations = 0;
         for pass in &self.passes {
             operations += self.pass(pass, shaders, options, &mut written)?;
         }
+        self.judge(&written)?;
+        Ok(Ran { written, operations })
+    }
+
+    /// What there is before the first pass.
+    pub(crate) fn unwritten(&self) -> Written {
+        Written(self.held.iter().map(|(role, held)| (*role, held.bytes.clone())).collect())
+    }
+
+    /// Whether the outputs are what they must be.
+    ///
+    /// # Errors
+    /// `Wrong`.
+    pub(crate) fn judge(&self, Written(written): &Written) -> Result<(), Failure> {
         for (role, expected) in &self.expected {
             let got = &written[role];
             if self.decoded.is_some_and(|dtype| same_numbers(dtype, got, expected)) {
@@ -122,7 +151,7 @@ impl Conversion {
                 return Err(Failure::Wrong(format!("byte {at} of {} is {got:#x}, wanted {expected:#x}", role.name())));
             }
         }
-        Ok(Ran { written, operations })
+        Ok(())
     }
 
     /// As [`run`](Self::run), with a file replaced. Returns whether the outputs have the bits that they had then; nothing is run where no shader does other
@@ -154,17 +183,15 @@ impl Conversion {
         let report = super::launched(launch.run(), &shader)?;
         for binding in pass.bindings.iter().filter(|binding| binding.writable) {
             // A shader with a mistake in it may leave a binding out.
-            let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) else { continue };
-            let own = written.entry(binding.role).or_default();
-            let start = binding.start as usize;
-            let end = own.len().min(start + bytes.len());
-            own[start..end].copy_from_slice(&bytes[..end - start]);
+            if let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) {
+                written.take(binding, bytes);
+            }
         }
         Ok(report.counters.operations)
     }
 
     fn buffer(&self, binding: &Binding, written: &Written) -> Buffer {
-        let bytes = Buffer::new(cut(&written[&binding.role], binding.start, binding.bytes));
+        let bytes = Buffer::new(written.bound(binding));
         let whole = self.passes.len() == 1;
         let Some((table, plane)) = &self.held[&binding.role].elements else {
             let bytes = match binding.role {
