@@ -72,8 +72,11 @@ fn x_decode4(raw: x_raw4) -> vec4<f32> {
 // Two words of four codes each, scale and bias. If eight codes fit into a word, the first has all.
 alias X_Eight = vec4<u32>;
 
-// i is a multiple of 8; n is 8, since rows are whole groups.
+// i is a multiple of 8; n is 0 or 8, since rows are whole groups.
 fn x_load8(i: u32, n: u32) -> X_Eight {
+    if n == 0u {
+        return X_Eight();
+    }
     var codes: vec2<u32>;
     if X_BITS == 4u {
         codes = vec2<u32>(x_codes[i / 8u], 0u);

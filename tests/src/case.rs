@@ -31,8 +31,10 @@ pub struct Case {
     pub b: Place,
     /// Place of C \[M,N\].
     pub c: Place,
-    /// Format of B, when it is quantized.
+    /// Format of B, when it is quantized: weights \[N,K\].
     pub quantized: Option<QuantFormat>,
+    /// Whether quantized weights are \[K,N\], with blocks along N.
+    pub across: bool,
     /// Segments of the rows of A, each with an entry of B.
     pub groups: Option<Groups>,
     /// Factor of the product.
@@ -68,6 +70,7 @@ impl Case {
             b: Place::packed(b),
             c: Place::packed(c),
             quantized: None,
+            across: false,
             groups: None,
             alpha: 1.0,
             beta: 0.0,

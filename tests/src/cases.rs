@@ -4,7 +4,7 @@
 //! They are smaller than the GPU's, because the interpreter is slower than any driver's code, and more, because nothing has to be compiled.
 
 use crate::case::{Groups, LAYOUTS};
-use crate::kernels::{Kernel, even_sizes, odd_sizes};
+use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
 use crate::{Case, Data, Entries, Place, quant_families, quant_formats, themes};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
@@ -52,12 +52,7 @@ impl Table {
 
     /// Of every kernel the variant with the smallest tile.
     pub fn one_of_each(self) -> Vec<Kernel> {
-        let all = self.kernels();
-        let smallest = |kernel: &KernelDef| {
-            let ours = all.iter().filter(|k| k.name.split('/').next() == Some(kernel.name));
-            ours.min_by_key(|k| k.variant.bm * k.variant.bn).cloned()
-        };
-        self.0.iter().filter_map(smallest).collect()
+        smallest(self.kernels())
     }
 
     /// The first, which shares the least and compiles the fastest: it meets what does not depend on the kernel.
@@ -251,6 +246,7 @@ pub fn epilogues(table: Table) -> Vec<Case> {
 pub fn quantized(table: Table) -> Vec<Case> {
     let mut cases = themes::on(&table.one_of_each(), &themes::quantized());
     cases.extend(themes::on(&table.one_of_each(), &themes::further_formats()));
+    cases.extend(themes::across(table.kernels()));
     // Every kernel has met every format above; each variant meets every family.
     for (turn, kernel) in table.kernels().into_iter().enumerate() {
         let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
@@ -260,6 +256,11 @@ pub fn quantized(table: Table) -> Vec<Case> {
             let (format, [m, n]) = (families[i % families.len()], sizes[i % sizes.len()]);
             let size = [m, n, (1 + i % 2) * format.block() as usize];
             cases.push(Case { quantized: Some(format), ..Case::new(size, F32) }.kernel(&kernel.name));
+            if i < families.len() && bn % 8 == 0 {
+                let size = [m, (bn + 1).next_multiple_of(format.block() as usize), 3 + 2 * i];
+                let case = Case { quantized: Some(format), across: true, ..Case::new(size, F32) };
+                cases.push(case.kernel(&kernel.name));
+            }
         }
     }
     cases

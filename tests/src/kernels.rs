@@ -52,10 +52,15 @@ fn slow_to_compile(adapter: &Adapter, variant: &Variant) -> Option<&'static str>
 
 /// Of every kernel the variant with the smallest tile, which compiles the fastest: for what does not depend on the tile.
 pub fn one_of_each(adapter: &Adapter) -> Vec<Kernel> {
+    smallest(kernels(adapter))
+}
+
+/// Of several kernels the same.
+pub fn smallest(kernels: Vec<Kernel>) -> Vec<Kernel> {
     let mut smallest: Vec<Kernel> = Vec::new();
     let family = |kernel: &Kernel| kernel.name.split('/').next().unwrap_or_default().to_owned();
     let area = |kernel: &Kernel| kernel.variant.bm * kernel.variant.bn;
-    for kernel in kernels(adapter) {
+    for kernel in kernels {
         match smallest.iter_mut().find(|other| family(other) == family(&kernel)) {
             Some(other) if area(&kernel) < area(other) => *other = kernel,
             Some(_) => {}

@@ -188,9 +188,9 @@ pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
     prepared.judge(bytes)
 }
 
-/// Quantized weights \[N,K\], one matrix per entry of B; for exact results of integers.
+/// Quantized weights, one matrix per entry of B; for exact results of integers.
 fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<Vec<Quantized>, String> {
-    let [_, n, k] = case.size;
+    let [n, k] = weights_shape(case);
     let matrix = |_| {
         if !case.exact && !format.quantizes() {
             return Quantized::sample(format, n, k, || rng.bits() as u32);
@@ -221,6 +221,12 @@ fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<
     all.map_err(|error| error.to_string())
 }
 
+/// Rows and columns of quantized weights.
+fn weights_shape(case: &Case) -> [usize; 2] {
+    let [_, n, k] = case.size;
+    if case.across { [k, n] } else { [n, k] }
+}
+
 /// A case in numbers.
 pub(crate) fn problem(case: &Case) -> Problem {
     let [m, n, k] = case.size;
@@ -229,7 +235,9 @@ pub(crate) fn problem(case: &Case) -> Problem {
         None => case.b.operand(entries, [k, n]),
         Some(format) => {
             let stored = case.b.stored(entries) as u64;
-            let operand = Operand::packed(Format::Quantized(format), stored, n as u64, k as u64).t();
+            let [rows, columns] = weights_shape(case).map(|size| size as u64);
+            let operand = Operand::packed(Format::Quantized(format), stored, rows, columns);
+            let operand = if case.across { operand } else { operand.t() };
             Operand { batch_stride: if stored == 1 { 0 } else { operand.batch_stride }, ..operand }
         }
     };
@@ -274,6 +282,7 @@ fn execute(
     let b_batch = case.groups.as_ref().map_or(case.batch, |groups| Some(groups.ends.len()));
     let b_view = case.b.view(context, &b.upload(context)?, b_batch, [k, n])?;
     let weights = weights.map(|weights| QuantizedTensor::upload_groups(context, weights)).transpose()?;
+    let weights = weights.map(|weights| if case.across { weights.t() } else { weights });
     let bias = match (case.bias, bias) {
         (Some((axis, place)), Some(stored)) => {
             Some((vector(context, case, &place, stored, if axis == Axis::M { m } else { n })?, axis))

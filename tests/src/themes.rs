@@ -1,7 +1,7 @@
 //! Cases by theme, for any kernel: what the GPU's kernels and the CPU executor both have to get right.
 
 use crate::case::{Groups, LAYOUTS, mixtures};
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, smallest};
 use crate::{Adapter, Case, Entries, Place, floor, one_of_each, quant_formats};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 
@@ -107,6 +107,18 @@ pub fn quantized() -> Vec<Case> {
         cases.push(Case { a: case.a.transposed(true), bias, beta: 0.5, ..case });
     }
     cases
+}
+
+/// Quantized weights [K,N] on the kernels whose tiles are whole eights wide, the smallest of each
+/// mainloop.
+pub fn across(kernels: Vec<Kernel>) -> Vec<Case> {
+    let wide = kernels.into_iter().filter(|kernel| kernel.variant.bn % 8 == 0).collect();
+    let case = |(i, format): (usize, QuantFormat)| Case {
+        quantized: Some(format),
+        across: true,
+        ..Case::new([i + 1, 2 * format.block() as usize, 7 + i], [DType::F32, DType::F32, DType::ALL[i % 3]])
+    };
+    on(&smallest(wide), &QuantFormat::kinds().into_iter().enumerate().map(case).collect::<Vec<_>>())
 }
 
 /// The formats that differ from one of another kind by group and type of scales alone.

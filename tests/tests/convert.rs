@@ -3,7 +3,8 @@
 
 use rayon::prelude::*;
 use tilewise::{Context, Error, QuantizedTensor, Right, Take, Tensor};
-use tilewise_core::{Caps, Format, convert, plan};
+use tilewise_core::quant::{dequantize, quantize_to};
+use tilewise_core::{Caps, DType, Format, QuantFormat, convert, plan};
 use tilewise_shaders::CONVERSIONS;
 use tilewise_tests::cases::devices;
 use tilewise_tests::conversions::{Memory, Quantizing, Source, Taking, few_texts, pieces, places, quantizing, taking};
@@ -148,6 +149,23 @@ fn taking_on_devices() {
         let cases = if context.is_cpu() { taking() } else { few_texts(taking(), passes) };
         println!("{} cases on {context:?}", cases.len());
         cases.iter().for_each(|case| take(&context, case));
+    }
+}
+
+/// The factor of a whole matrix.
+#[test]
+fn factors() {
+    let weights: Vec<f32> = (0..64).map(|i| (i as f32 - 20.0) * 1e-4).collect();
+    let quantized = quantize_to(&weights, 2, 32, QuantFormat::NVFP4, 0.0043).unwrap();
+    assert!(quantized.factor() != 1.0);
+    let (values, errors) = (dequantize(&quantized), quantized.weight_error());
+    for context in contexts() {
+        let table = QuantizedTensor::upload(&context, &quantized).unwrap();
+        assert_eq!(table.read_blocking().unwrap(), std::slice::from_ref(&quantized));
+        let got = table.dequantize(DType::F32).unwrap().read_blocking::<f32>().unwrap();
+        for ((got, value), error) in got.iter().zip(&values).zip(&errors) {
+            assert!(f64::from((got - value).abs()) <= *error, "{got} for {value} within {error} on {context:?}");
+        }
     }
 }
 

@@ -196,8 +196,8 @@ fn formats_that_are_not_supported() {
     );
     refused(
         planned(&Problem { b: Operand { format: quantized, ..problem.b }, ..problem }),
-        kind!(Unsupported),
-        &["[N,K]"],
+        kind!(Shape),
+        &["N = 8", "64"],
     );
     refused(
         QuantFormat::affine(9, 64, DType::F16),

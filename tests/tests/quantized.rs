@@ -8,7 +8,7 @@ use tilewise_tests::{Case, Rng, Suite, adapters, floor, kernels, one_of_each, th
 fn types_and_batches() {
     Suite::on_every_adapter(|adapter| {
         let further = themes::on(&[floor(adapter)], &themes::further_formats());
-        [themes::sampled(adapter, &themes::quantized(), 2), further].concat()
+        [themes::sampled(adapter, &themes::quantized(), 2), further, themes::across(kernels(adapter))].concat()
     });
 }
 

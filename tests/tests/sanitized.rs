@@ -238,9 +238,9 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
                     continue;
                 }
                 for along_k in [false, true] {
-                    // Vectors along M fit only where tiles start at multiples of them; quantized weights run along K.
+                    // Vectors along the tile fit only where tiles start at multiples of them.
                     let starts = if operand == "a" { kernel.variant.bm } else { kernel.variant.bn };
-                    if !along_k && (quantized || !u64::from(starts).is_multiple_of(loader.vector)) {
+                    if !along_k && !u64::from(starts).is_multiple_of(loader.vector) {
                         continue;
                     }
                     let constants = (loader.constants)(format);

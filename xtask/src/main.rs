@@ -7,6 +7,7 @@ mod check_targets;
 mod clang;
 mod compile_msl;
 mod debian;
+mod fuzz;
 mod mutate;
 mod process;
 mod sanitize_msl;
@@ -71,6 +72,8 @@ enum Task {
     },
     /// Run the device tests on this machine's hardware and record the outcome; or pack them for a machine without Rust.
     Suite(suite::Options),
+    /// Fuzz the readers of model files with inputs guided by coverage.
+    Fuzz(fuzz::Options),
     /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe without argument.
     Tidy,
     /// Count the crates that come along with the library.
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Task::SanitizeMsl { args } => sanitize_msl::main(args),
         Task::CompileMsl { every_version } => compile_msl::main(*every_version),
         Task::Suite(options) => suite::main(options),
+        Task::Fuzz(options) => fuzz::main(options),
         Task::Tidy => tidy::main(),
         Task::Budget => budget::main(),
         Task::Adapters => adapters::main(),

@@ -88,6 +88,9 @@ pub enum Error {
     /// Malformed data read from outside.
     #[error("malformed data: {0}")]
     Data(String),
+    /// The system cannot open, map or write a file.
+    #[error("file: {0}")]
+    File(String),
 }
 
 /// `std::result::Result` with [`enum@Error`].

@@ -190,6 +190,8 @@ pub struct OperandDef {
     pub vector: u64,
     /// What it provides.
     pub loads: &'static [Load],
+    /// Whether it reads only what is stored along K.
+    pub along_k: bool,
     /// Values for the file's constants, given the format.
     pub constants: fn(Format) -> Vec<Constant>,
     /// Bytes of one element of the bound array: the least size of a binding.
@@ -205,6 +207,7 @@ impl OperandDef {
         accepts: |_, _| false,
         vector: 1,
         loads: &[],
+        along_k: false,
         element_bytes: 0,
         constants: |_| Vec::new(),
         f16: false,

@@ -91,6 +91,7 @@ const OPERANDS: &[OperandDef] = &[
         file: "operand/affine.metal",
         accepts: |format, caps| is_affine(format, caps) && matches!(format.constant("X_BITS"), Some(4 | 8)),
         vector: 16,
+        along_k: true,
         loads: &[Load::Elements, Load::Eights],
         element_bytes: 4,
         ..OperandDef::DEFAULT

@@ -17,7 +17,7 @@ use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Format, Grou
 pub enum Right<'a> {
     /// B \[K,N\], \[batch,K,N\], or \[groups,K,N\] in a grouped product.
     Dense(&'a Tensor),
-    /// W \[N,K\] or \[groups,N,K\].
+    /// W \[N,K\] or \[groups,N,K\]; its transpose ([`QuantizedTensor::t`]) stands for W \[K,N\].
     Quantized(&'a QuantizedTensor),
 }
 
@@ -263,7 +263,8 @@ impl<'a> Gemm<'a> {
     fn b_matrix(&self) -> Result<[usize; 3]> {
         match self.b {
             Right::Dense(b) => b.matrix("B"),
-            Right::Quantized(w) => Ok([w.entries as usize, w.k as usize, w.n as usize]),
+            Right::Quantized(w) if w.operand.transposed => Ok([w.entries, w.k, w.n].map(|size| size as usize)),
+            Right::Quantized(w) => Ok([w.entries, w.n, w.k].map(|size| size as usize)),
         }
     }
 
@@ -397,6 +398,7 @@ impl<'a> Gemm<'a> {
             }
             None => packed(self.output_kind()?.0, [batch, m, n])?,
         };
+        let factor = if let Right::Quantized(w) = self.b { w.factor } else { 1.0 };
         let problem = Problem {
             m: m as u64,
             n: n as u64,
@@ -409,7 +411,13 @@ impl<'a> Gemm<'a> {
                 Some(offsets) => Grouping::RaggedM { groups: offsets.groups },
                 None => Grouping::Batched,
             },
-            epilogue: Epilogue { alpha: self.alpha, beta: self.beta, bias, activation: self.activation, residual },
+            epilogue: Epilogue {
+                alpha: self.alpha * factor,
+                beta: self.beta,
+                bias,
+                activation: self.activation,
+                residual,
+            },
             allow_f16_accumulation: self.allow_f16_accumulation,
         };
         Ok(Bundle { problem, buffers })

@@ -70,7 +70,7 @@ mod options;
 mod quantize;
 mod quantized;
 #[cfg(feature = "safetensors")]
-pub mod safetensors;
+pub use tilewise_files::planes as safetensors;
 mod storage;
 mod take;
 mod tensor;

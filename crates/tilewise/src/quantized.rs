@@ -10,8 +10,8 @@ use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 /// Bytes of a status.
 const STATUS_BYTES: u64 = 4;
 
-/// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along K. As the right operand of a
-/// product it stands for Wᵀ: Y = X·Wᵀ.
+/// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along its rows. As the right
+/// operand of a product it stands for Wᵀ: Y = X·Wᵀ. Its transpose, [`t`](Self::t), stands for W.
 #[derive(Clone, Debug)]
 pub struct QuantizedTensor {
     pub(crate) context: Context,
@@ -24,6 +24,8 @@ pub struct QuantizedTensor {
     pub(crate) k: u64,
     /// Where the device says what it could not store, if it has made the weights.
     pub(crate) status: Option<Storage>,
+    /// Of all matrices; products take it into their alpha.
+    pub(crate) factor: f32,
 }
 
 impl QuantizedTensor {
@@ -38,12 +40,17 @@ impl QuantizedTensor {
     /// Uploads one matrix per group, all of one shape and format, for a grouped (or batched) product.
     ///
     /// # Errors
-    /// `Shape` when there is none or they differ; otherwise as [`upload`](Self::upload).
+    /// `Shape` when there is none or they differ, `Unsupported` when their factors
+    /// ([`Quantized::factor`]) do; otherwise as [`upload`](Self::upload).
     pub fn upload_groups(context: &Context, weights: &[Quantized]) -> Result<Self> {
         let first = weights.first().ok_or_else(|| Error::Shape("no quantized matrix given".into()))?;
         let kind = |w: &Quantized| (w.format(), w.n(), w.k());
         if let Some(other) = weights.iter().find(|w| kind(w) != kind(first)) {
             return Err(Error::Shape(format!("quantized matrices differ: {:?} and {:?}", kind(first), kind(other))));
+        }
+        if let Some(other) = weights.iter().find(|w| w.factor() != first.factor()) {
+            let [a, b] = [first.factor(), other.factor()];
+            return Err(Error::Unsupported(format!("matrices of one tensor with the factors {a} and {b}")));
         }
         let upload = |plane: usize| match weights {
             [only] => Storage::with_bytes(context, &only.planes()[plane]),
@@ -61,6 +68,7 @@ impl QuantizedTensor {
             n,
             k,
             status: None,
+            factor: first.factor(),
         })
     }
 
@@ -88,6 +96,7 @@ impl QuantizedTensor {
             n,
             k,
             status: Some(Storage::zeros(context, STATUS_BYTES)?),
+            factor: 1.0,
         })
     }
 
@@ -133,7 +142,8 @@ impl QuantizedTensor {
         }
         let matrix = |entry: usize| {
             let part = |(plane, size): (&Vec<u8>, &usize)| plane[entry * size..(entry + 1) * size].to_vec();
-            Quantized::from_planes(self.format, n, k, planes.iter().zip(&sizes).map(part).collect())
+            let matrix = Quantized::from_planes(self.format, n, k, planes.iter().zip(&sizes).map(part).collect())?;
+            if self.factor == 1.0 { Ok(matrix) } else { matrix.with_factor(self.factor) }
         };
         (0..self.entries as usize).map(matrix).collect()
     }
@@ -161,7 +171,13 @@ impl QuantizedTensor {
         Self::upload(context, &quantize(weights, n, k, format)?)
     }
 
-    /// Rows `n` and columns `k` of every matrix, on the same memory.
+    /// The transpose, on the same memory: as the right operand of a product it stands for W itself,
+    /// Y = X·W, whose rows X's columns meet. Blocks stay along the rows of W.
+    pub fn t(&self) -> Self {
+        QuantizedTensor { operand: self.operand.t(), ..self.clone() }
+    }
+
+    /// Rows `n` and columns `k` of W, or of every matrix, on the same memory.
     ///
     /// # Errors
     /// `Shape` for a range that is not inside the shape, `Misaligned` for columns that do not begin

@@ -2,7 +2,7 @@
 
 use crate::context::{Backend, Context};
 use crate::gemm::Right;
-use crate::gpu::Conversion;
+use crate::gpu::{Conversion, Factors};
 use crate::memory;
 use crate::quantized::QuantizedTensor;
 use crate::storage::{Bound, Buffers, on_device};
@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Index, Table};
 use tilewise_core::quant::Plane;
-use tilewise_core::{DType, Error, Format, Operand, Result, convert};
+use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
 
 /// Rows and columns of a table, by index, or all of them: an embedding look-up, or weights
 /// dequantized.
@@ -91,7 +91,7 @@ impl<'a> Take<'a> {
                 self.encode(&mut encoder, out)?;
                 gpu.device.submit(encoder)
             }
-            Backend::Cpu => on_host(&self.bundle(out)?),
+            Backend::Cpu => on_host(&self.bundle(out)?, self.factor()),
         }
     }
 
@@ -112,7 +112,8 @@ impl<'a> Take<'a> {
         let gpu = self.context().gpu()?;
         let Bundle { take, buffers } = self.bundle(out)?;
         let prepared = gpu.convert(Conversion::Take(take), self.context().caps())?;
-        gpu.record(pass, &prepared, Default::default(), on_device(&buffers))
+        let epilogue = Epilogue { alpha: self.factor(), ..Epilogue::default() };
+        gpu.record(pass, &prepared, Factors::of(&epilogue), on_device(&buffers))
     }
 
     fn context(&self) -> &'a Context {
@@ -128,6 +129,11 @@ impl<'a> Take<'a> {
             Right::Quantized(_) => DType::F32,
         };
         self.dtype.unwrap_or(own)
+    }
+
+    /// Of a quantized table.
+    fn factor(&self) -> f32 {
+        if let Right::Quantized(table) = self.table { table.factor } else { 1.0 }
     }
 
     /// Shape of the output.
@@ -237,7 +243,7 @@ impl Tensor {
 }
 
 /// Takes on the CPU.
-fn on_host(Bundle { take, buffers }: &Bundle<'_>) -> Result<()> {
+fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     let [entries, m, n] = take.shape();
     if entries * m * n == 0 {
         return Ok(());
@@ -266,6 +272,9 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>) -> Result<()> {
         for &index in &row_indices {
             if index < rows {
                 decode(&planes, &operand, entry, index, &mut row)?;
+                if factor != 1.0 {
+                    row.iter_mut().for_each(|number| *number *= factor);
+                }
             }
             for (taken, &column) in taken.iter_mut().zip(&column_indices) {
                 *taken = if index < rows && column < columns { row[column as usize] } else { f32::NAN };

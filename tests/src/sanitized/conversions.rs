@@ -33,7 +33,7 @@ pub struct Conversion {
 
 /// What the roles hold.
 #[derive(Clone, PartialEq)]
-pub struct Written(BTreeMap<Role, Vec<u8>>);
+pub(crate) struct Written(BTreeMap<Role, Vec<u8>>);
 
 impl Written {
     /// The bytes that are bound.

@@ -58,7 +58,7 @@ impl<F: Read + Seek> TensorFile<F> {
         let metadata = self.metadata.metadata().as_ref();
         let Found { format, n, k } = identify(prefix, expected, metadata, |name| {
             let info = self.metadata.info(name)?;
-            Some((info.dtype, info.shape.clone()))
+            Some((info.dtype.to_string(), info.shape.clone()))
         })
         .map_err(words)?;
         let plane = |plane| Ok(self.tensor(&tensor_name(prefix, plane))?.2);

@@ -43,7 +43,7 @@ pub fn check(problem: &Problem) -> Result<Problem> {
         return Err(Error::Strides("the residual must run along N, as C does".into()));
     }
     if let Format::Quantized(format) = problem.b.format {
-        quantized(&problem.b, k, format)?;
+        quantized(&problem.b, [k, n], format)?;
     }
     let normal = normal(&checked);
     no_overlap(&normal)?;
@@ -113,14 +113,12 @@ pub(super) fn normal(problem: &Problem) -> Problem {
     normal
 }
 
-/// B lies in whole blocks along K.
-fn quantized(b: &Operand, k: u64, format: QuantFormat) -> Result<()> {
+/// B lies in whole blocks along its rows: along K where it is stored [N,K], along N otherwise.
+fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
     let block = format.block();
-    if !b.transposed {
-        return Err(Error::Unsupported("a quantized B must be stored [N,K], its blocks along K".into()));
-    }
-    if !k.is_multiple_of(block) {
-        return Err(Error::Shape(format!("K = {k} is not a multiple of {block}, the block of {format}")));
+    let (axis, length) = if b.transposed { ("K", k) } else { ("N", n) };
+    if !length.is_multiple_of(block) {
+        return Err(Error::Shape(format!("{axis} = {length} is not a multiple of {block}, the block of {format}")));
     }
     for (name, value) in [("offset", b.offset), ("row stride", b.ld), ("batch stride", b.batch_stride)] {
         if !value.is_multiple_of(block) {

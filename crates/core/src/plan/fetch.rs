@@ -73,7 +73,7 @@ fn fetch(
 ) -> Result<Fetch, Reject> {
     let provides = |o: &OperandDef| o.provides(variant.access);
     let Access::Words { .. } = variant.access else {
-        let fits = |o: &OperandDef| provides(o) && aligned(side, step, o.vector);
+        let fits = |o: &OperandDef| provides(o) && aligned(side, step, o.vector) && (side.along_k || !o.along_k);
         let loader = find(kit, caps, &side.operand, fits)?;
         return Ok(Fetch { loader, packing: None });
     };

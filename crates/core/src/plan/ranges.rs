@@ -202,7 +202,8 @@ fn longest(problem: &Problem, strides: &[(Dimension, u64); 3]) -> Option<Dimensi
 
 /// What cannot be cut further along a dimension.
 fn granule(problem: &Problem, dimension: Dimension) -> u64 {
-    if dimension == Dimension::K { problem.b.format.block() } else { 1 }
+    let along = if problem.b.transposed { Dimension::K } else { Dimension::N };
+    if dimension == along { problem.b.format.block() } else { 1 }
 }
 
 /// Where to cut an extent in two, about in the middle.

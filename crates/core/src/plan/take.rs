@@ -86,7 +86,7 @@ impl Take {
     }
 }
 
-/// The passes that take.
+/// The passes that take. A quantized table's factor may stand in place of their alpha.
 ///
 /// # Errors
 /// As [`Take::checked`]; `TooLarge` where a row or the indices do not fit a binding of this device.
@@ -190,6 +190,7 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         b_ld: operand.ld as u32,
         b_batch: operand.batch_stride as u32,
         c_offset: c.offset as u32,
+        alpha: 1f32.to_bits(),
         units: units as u32,
         first_row: first as u32,
         row_offset,
@@ -231,16 +232,19 @@ pub(super) fn source_bits(
     tools: &Conversions,
     caps: &Caps,
 ) -> Result<()> {
-    if let Format::Dense(dtype) = operand.format {
-        builder.part(tools.exact, Some(name), vec![("X_BINDING", role.binding()), ("X_TYPE", dtype.number())]);
-        let window = builder.window(role, operand.format, &operand.format.planes()[0]);
-        builder.bind(role, false, window, DType::U32.bytes());
-        return Ok(());
-    }
+    let format = match operand.format {
+        Format::Dense(dtype) => {
+            builder.part(tools.exact, Some(name), vec![("X_BINDING", role.binding()), ("X_TYPE", dtype.number())]);
+            let window = builder.window(role, operand.format, &operand.format.planes()[0]);
+            builder.bind(role, false, window, DType::U32.bytes());
+            return Ok(());
+        }
+        Format::Quantized(format) => format,
+    };
     let loads = |o: &&OperandDef| (o.accepts)(operand.format, caps) && o.provides(Access::Elements);
     let loader = tools.kit.operands.iter().find(loads);
-    let loader = loader.ok_or_else(|| Error::NoKernel(format!("no loader for {}", operand.format)))?;
+    let loader = loader.ok_or_else(|| Error::NoKernel(format!("no loader for {format}")))?;
     builder.load(name, role, Some(loader), Some(operand));
-    builder.part(tools.decoded, Some(name), Vec::new());
+    builder.part(tools.decoded, Some(name), vec![("X_FACTOR", u32::from(format.def().factor_of.is_some()))]);
     Ok(())
 }

@@ -1,4 +1,5 @@
-// Operand in affine codes of 4 or 8 bits, in groups along K (MLX): element = scale · code + bias.
+// Operand in affine codes of 4 or 8 bits, in groups along K (MLX), stored along K: element = scale ·
+// code + bias.
 // The first code of a word lies in its lowest bits; a scale and a bias per group. Rows are whole
 // groups, so the linear index gives word and group.
 // needs: Eight INLINE Stored UNROLL put

@@ -1,9 +1,9 @@
 // What loaders of quantized formats share.
-// needs: Eight INLINE dot_of put
+// needs: Eight INLINE UNROLL dot_of put
 // provides: Coded
 
-// A format by its codes, which give an element, and eight along K. Rows lie along K and are whole
-// blocks: the stride is 1, and eight exist. Sums take codes as numbers.
+// A format by its codes, which give an element, and eight that follow each other. Rows are whole
+// blocks: of eight at a stride of 1 all exist or none. Sums take codes as numbers.
 template <typename Codes>
 struct Coded {
     static constexpr constant uint WIDTH = 8;
@@ -19,8 +19,18 @@ struct Coded {
         put(codes.eight(i), to);
     }
 
-    INLINE Eight eight(uint i, uint, uint) const thread {
-        return codes.eight(i);
+    INLINE Eight eight(uint i, uint stride, uint n) const thread {
+        if (stride == 1 && n > 0) {
+            return codes.eight(i);
+        }
+        Eight eight = {};
+        UNROLL
+        for (uint j = 0; j < 8; j += 1) {
+            if (j < n) {
+                eight.at[j] = codes.load(i + j * stride);
+            }
+        }
+        return eight;
     }
 
     static constexpr constant uint SPAN = 8;
@@ -28,8 +38,8 @@ struct Coded {
     using Numbers = Eight;
     using Spread = Eight;
 
-    INLINE Raw raw(uint i, uint, uint) const thread {
-        return codes.eight(i);
+    INLINE Raw raw(uint i, uint stride, uint n) const thread {
+        return eight(i, stride, n);
     }
 
     INLINE static Numbers numbers(Raw raw, uint) {

@@ -1,0 +1,88 @@
+//! What is said about the format of a matrix, and by whom.
+
+use std::fmt;
+use tilewise_core::{Error, QuantFormat, Result};
+
+/// What is known about the format of a quantized matrix. Nothing is required.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Expected {
+    /// The format itself.
+    pub format: Option<QuantFormat>,
+    /// Bits of a code.
+    pub bits: Option<u32>,
+    /// Elements along K that share a scale.
+    pub group: Option<u32>,
+    /// The family, as MLX calls it: `affine`, `mxfp4`, `mxfp8`, `nvfp4`.
+    pub mode: Option<String>,
+}
+
+impl From<QuantFormat> for Expected {
+    fn from(format: QuantFormat) -> Self {
+        Expected { format: Some(format), ..Expected::default() }
+    }
+}
+
+impl Expected {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Expected::default()
+    }
+
+    /// Whether a format is as expected.
+    pub fn admits(&self, format: QuantFormat) -> bool {
+        self.format.is_none_or(|own| own == format)
+            && self.bits.is_none_or(|bits| bits_of(format) == Some(bits))
+            && self.group.is_none_or(|group| u64::from(group) == format.block())
+            && self.mode.as_deref().is_none_or(|mode| mode.eq_ignore_ascii_case(mode_of(format)))
+    }
+
+    /// Whether no format could be both.
+    fn contradicts(&self, other: &Expected) -> bool {
+        !QuantFormat::all().any(|format| self.admits(format) && other.admits(format))
+            // What no format is contradicts nobody else.
+            && QuantFormat::all().any(|format| self.admits(format))
+            && QuantFormat::all().any(|format| other.admits(format))
+    }
+}
+
+/// Bits of a code, in the formats of MLX, whose first plane holds the codes.
+fn bits_of(format: QuantFormat) -> Option<u32> {
+    let codes = format.planes().first().filter(|plane| plane.name == "weight")?;
+    u32::try_from(codes.bytes * 8 / format.block()).ok()
+}
+
+/// As MLX calls the family: the name up to the numbers that tell its members apart.
+fn mode_of(format: QuantFormat) -> &'static str {
+    format.name().split('-').next().unwrap_or_default()
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [
+            self.format.map(|format| format.to_string()),
+            self.bits.map(|bits| format!("{bits} bits")),
+            self.group.map(|group| format!("groups of {group}")),
+            self.mode.as_ref().map(|mode| format!("mode {mode}")),
+        ];
+        f.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Something said about a matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Claim {
+    /// Who says it: `config.json (quantization)`.
+    pub(crate) by: String,
+    pub(crate) says: Expected,
+}
+
+/// An error where two of them cannot both be true; the first have precedence in the text.
+pub(crate) fn agree(claims: &[Claim]) -> Result<()> {
+    for (i, first) in claims.iter().enumerate() {
+        if let Some(second) = claims[i + 1..].iter().find(|second| first.says.contradicts(&second.says)) {
+            let text = format!("{}: {}; {}: {}", first.by, first.says, second.by, second.says);
+            return Err(Error::Unsupported(format!("contradiction: {text}")));
+        }
+    }
+    Ok(())
+}

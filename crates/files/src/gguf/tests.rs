@@ -1,0 +1,173 @@
+use super::*;
+use tilewise_core::{DType, QuantFormat};
+
+fn text(text: &str) -> Vec<u8> {
+    [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat()
+}
+
+/// An entry of metadata: key, number of the type, value.
+type Entry<'a> = (&'a str, u32, Vec<u8>);
+/// A row of the table: name, dimensions as the file has them, number of the type, offset.
+type Row<'a> = (&'a str, &'a [u64], u32, u64);
+
+/// A file, with `data` bytes after the table.
+fn file(entries: &[Entry<'_>], rows: &[Row<'_>], data: usize) -> Vec<u8> {
+    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+    bytes.extend((rows.len() as u64).to_le_bytes());
+    bytes.extend((entries.len() as u64).to_le_bytes());
+    for (key, kind, value) in entries {
+        bytes.extend(text(key));
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(value);
+    }
+    for (name, dimensions, kind, offset) in rows {
+        bytes.extend(text(name));
+        bytes.extend((dimensions.len() as u32).to_le_bytes());
+        dimensions.iter().for_each(|dimension| bytes.extend(dimension.to_le_bytes()));
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(offset.to_le_bytes());
+    }
+    bytes.resize(bytes.len().next_multiple_of(32) + data, 0);
+    bytes
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    Gguf::read(0, "f", bytes).unwrap_err().to_string()
+}
+
+fn read(bytes: &[u8]) -> Gguf {
+    Gguf::read(0, "f", bytes).unwrap()
+}
+
+#[test]
+fn tensors_are_found() {
+    let rows: [Row<'_>; 4] =
+        [("a.weight", &[32, 3, 2], 8, 0), ("b", &[5], 0, 224), ("c", &[4], 99, 256), ("d", &[2, 1], 27, 288)];
+    let bytes = file(&[], &rows, 304);
+    let gguf = read(&bytes);
+    let start = bytes.len() - 304;
+    let found: Vec<_> =
+        gguf.tensors.iter().map(|raw| (&*raw.name, raw.element.name(), &raw.shape[..], raw.bytes.clone())).collect();
+    assert_eq!(found[0], ("a.weight", "Q8_0".into(), &[2, 3, 32][..], start..start + 204));
+    assert_eq!(found[1], ("b", "F32".into(), &[5][..], start + 224..start + 244));
+    assert_eq!(found[2], ("c", "type 99".into(), &[4][..], start + 256..start + 288));
+    assert_eq!(found[3], ("d", "I64".into(), &[1, 2][..], start + 288..start + 304));
+    assert_eq!(gguf.tensors[0].element, crate::raw::Element::Blocks(QuantFormat::Q8_0));
+    assert_eq!(gguf.tensors[1].element, crate::raw::Element::Dense(DType::F32));
+    let mut second = bytes.clone();
+    second[4] = 2;
+    assert_eq!((read(&second).version, read(&second).tensors.len()), (2, 4));
+}
+
+#[test]
+fn values_are_read_where_they_lie() {
+    let array = |kind: u32, count: u64, bytes: &[u8]| [&kind.to_le_bytes()[..], &count.to_le_bytes(), bytes].concat();
+    let inner = array(4, 1, &7u32.to_le_bytes());
+    let entries: [Entry<'_>; 8] = [
+        ("name", 8, text("m\u{e9}")),
+        ("bytes", 8, [&2u64.to_le_bytes()[..], &[b'a', 0xff]].concat()),
+        ("yes", 7, vec![1]),
+        ("i16", 3, (-3i16).to_le_bytes().to_vec()),
+        ("f64", 12, 0.5f64.to_le_bytes().to_vec()),
+        ("words", 9, array(8, 5, &["a", "b", "c", "d", "e"].map(text).concat())),
+        ("nested", 9, array(9, 2, &[&inner[..], &inner].concat())),
+        ("none", 9, array(8, 0, &[])),
+    ];
+    let bytes = file(&entries, &[], 0);
+    let gguf = read(&bytes);
+    let shown: Vec<_> = gguf.values(&bytes).map(|(key, value)| format!("{key} {value}")).collect();
+    assert_eq!(
+        shown,
+        [
+            "name \"m\u{e9}\"",
+            "bytes \"a\u{fffd}\"",
+            "yes true",
+            "i16 -3",
+            "f64 0.5",
+            "words [\"a\", \"b\", \"c\", \"d\", and 1 more]",
+            "nested [[7], [7]]",
+            "none []",
+        ]
+    );
+    assert_eq!(gguf.value("i16", &bytes).unwrap().as_u64(), None);
+    assert_eq!(gguf.value("name", &bytes).unwrap().as_str(), Some("m\u{e9}"));
+    assert_eq!(gguf.value("other", &bytes), None);
+}
+
+#[test]
+fn lies_are_told_with_their_numbers() {
+    assert!(refusal(b"GGU").contains("f: truncated: 4 bytes are expected at byte 0, the file has 3"));
+    assert!(refusal(b"GGML\0\0\0\0").contains("no GGUF file"));
+    assert!(refusal(b"GGUF\x01\0\0\0").contains("version 1 at byte 4; versions 2 and 3 are read"));
+    assert!(refusal(b"GGUF\0\0\0\x03").contains("big-endian"));
+    let good = file(&[], &[], 0);
+    for (at, what) in [(8, "tensors at byte 8"), (16, "entries of metadata at byte 16")] {
+        let mut bad = good.clone();
+        bad[at..at + 8].fill(0xff);
+        assert!(refusal(&bad).contains(&format!("18446744073709551615 {what}; at most 1048576")), "{what}");
+        bad[at..at + 8].copy_from_slice(&1000u64.to_le_bytes());
+        assert!(refusal(&bad).contains("truncated"), "{what}");
+    }
+    let lie = |bytes: &[u8]| [&u64::MAX.to_le_bytes()[..], bytes].concat();
+    for (entries, expected) in [
+        (vec![("k", 8, lie(b"x"))], "value of \"k\": truncated: 18446744073709551615 bytes are expected at byte 45"),
+        (
+            vec![("k", 9, [&4u32.to_le_bytes()[..], &lie(b"")].concat())],
+            "an array of 18446744073709551615 elements at byte 37",
+        ),
+        (vec![("k", 9, [&8u32.to_le_bytes()[..], &lie(b"")].concat())], "truncated: 8 bytes are expected at byte"),
+        (
+            vec![("k", 9, [9u32.to_le_bytes(), 1u32.to_le_bytes(), [0; 4]].concat().repeat(6))],
+            "an array within 4 others",
+        ),
+        (vec![("k", 13, vec![])], "a value of type 13 at byte 33; types 0 to 12"),
+        (vec![("k", 7, vec![2])], "a boolean of 2 at byte 37"),
+        (vec![("k", 0, vec![1]), ("k", 0, vec![1])], "key \"k\" at byte 38 is there already, at byte 24"),
+        (vec![("general.alignment", 4, 24u32.to_le_bytes().to_vec())], "general.alignment is 24; a power of two"),
+        (vec![("general.alignment", 4, vec![0; 4])], "general.alignment is 0"),
+        (vec![("general.alignment", 10, vec![32, 0, 0, 0, 0, 0, 0, 0])], "of type u32"),
+    ] {
+        let text = refusal(&file(&entries, &[], 0));
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn tables_that_lie_are_told_with_their_numbers() {
+    let one = |dimensions: &[u64], kind: u32, offset: u64| refusal(&file(&[], &[("w", dimensions, kind, offset)], 64));
+    let shown = "tensor \"w\" at byte 24";
+    for (text, expected) in [
+        (one(&[1; 5], 0, 0), "tensor \"w\" at byte 24: 5 dimensions; at most 4"),
+        (one(&[1 << 40, 1 << 40], 0, 0), "[1099511627776, 1099511627776]: the product of its dimensions overflows"),
+        (one(&[33], 8, 0), "Q8_0 [33]: K = 33 is no multiple of 32, the block of Q8_0"),
+        (one(&[17], 0, 0), "F32 [17]: 68 bytes at offset 0 from byte 64; the file has 128 bytes"),
+        (one(&[16], 0, 32), "64 bytes at offset 32 from byte 64; the file has 128 bytes"),
+        (one(&[1], 0, 16), "its offset 16 is no multiple of the alignment 32"),
+        (one(&[1], 0, u64::MAX - 31), "4 bytes at offset 18446744073709551584"),
+    ] {
+        assert!(text.contains(expected) && text.contains(shown), "{text}");
+    }
+    let two = |a: Row<'_>, b: Row<'_>| refusal(&file(&[], &[a, b], 64));
+    let text = two(("a", &[9], 0, 0), ("b", &[1], 0, 32));
+    assert!(text.contains("tensor \"b\" at byte 128 overlaps tensor \"a\", which ends at byte 132"), "{text}");
+    let text = two(("a", &[1], 0, 0), ("a", &[1], 0, 32));
+    assert!(text.contains("tensor \"a\" at byte 57 is there already, at byte 24"), "{text}");
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let bytes = file(&[("k", 8, text("value"))], &[("a", &[32, 2], 8, 0)], 68);
+    for length in 0..bytes.len() {
+        assert!(refusal(&bytes[..length]).contains("truncated"), "{length}");
+    }
+    assert_eq!(read(&bytes).tensors.len(), 1);
+}
+
+#[test]
+fn alignment_is_the_files() {
+    let entries: [Entry<'_>; 1] = [("general.alignment", 4, 8u32.to_le_bytes().to_vec())];
+    let rows: [Row<'_>; 2] = [("a", &[1], 0, 0), ("b", &[1], 0, 8)];
+    let gguf = read(&file(&entries, &rows, 64));
+    assert_eq!(gguf.tensors[1].bytes.start - gguf.tensors[0].bytes.start, 8);
+    assert!(gguf.tensors[0].bytes.start.is_multiple_of(8));
+}

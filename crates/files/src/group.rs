@@ -1,0 +1,165 @@
+//! Which tensors of a file are parts of one matrix, by their names and types.
+
+use crate::identify::{element_of, joined, leaves};
+use crate::raw::{Element, Raw};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use tilewise_core::QuantFormat;
+use tilewise_core::quant::{Plane, Stored};
+
+/// A tensor as a model lists it: one of a file, or several that belong together.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Its prefix where it is quantized, else its name.
+    pub(crate) name: String,
+    pub(crate) parts: Parts,
+    /// The tensor with the order of the columns.
+    pub(crate) order: Option<usize>,
+    /// The tensor with the factor of all weights.
+    pub(crate) factor: Option<Factor>,
+}
+
+/// The tensors of a file, by their numbers.
+#[derive(Clone, Debug)]
+pub(crate) enum Parts {
+    Whole(usize),
+    /// Planes by their names.
+    Planes(BTreeMap<&'static str, usize>),
+    /// NVIDIA's ModelOpt: nvfp4 under other names.
+    ModelOpt {
+        weight: usize,
+        scales: usize,
+    },
+    /// GPTQ or AWQ.
+    Packed(Packed),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packed {
+    pub(crate) qweight: usize,
+    pub(crate) qzeros: usize,
+    pub(crate) scales: usize,
+    pub(crate) g_idx: Option<usize>,
+}
+
+/// A factor of all weights of a matrix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Factor {
+    /// As it is.
+    Plain(usize),
+    /// MLX's `global_scale`: the largest weight. The factor is its share of the format's largest number.
+    Largest(usize),
+}
+
+/// Where the order of columns is kept.
+pub(crate) const ORDER: &str = "order";
+/// ModelOpt's name of the factor, and ours.
+pub(crate) const FACTOR: &str = "weight_scale_2";
+
+impl Group {
+    /// The numbers of all its tensors.
+    pub(crate) fn members(&self) -> Vec<usize> {
+        let mut members: Vec<usize> = match &self.parts {
+            Parts::Whole(only) => vec![*only],
+            Parts::Planes(planes) => planes.values().copied().collect(),
+            Parts::ModelOpt { weight, scales } => vec![*weight, *scales],
+            Parts::Packed(Packed { qweight, qzeros, scales, g_idx }) => {
+                [*qweight, *qzeros, *scales].into_iter().chain(*g_idx).collect()
+            }
+        };
+        members.extend(self.order);
+        members.extend(self.factor.map(|(Factor::Plain(at) | Factor::Largest(at))| at));
+        members
+    }
+}
+
+/// The tensors of one prefix, by what follows it.
+type Leaves<'a> = HashMap<&'a str, usize>;
+
+/// Groups the tensors of safetensors files.
+pub(crate) fn group(raws: &[Raw]) -> Vec<Group> {
+    let mut prefixes: BTreeMap<&str, Leaves<'_>> = BTreeMap::new();
+    for (i, raw) in raws.iter().enumerate() {
+        let (prefix, leaf) = raw.name.rsplit_once('.').unwrap_or(("", &raw.name));
+        prefixes.entry(prefix).or_default().insert(leaf, i);
+    }
+    let known = leaves();
+    let mut groups: Vec<Group> = Vec::new();
+    let mut taken = HashSet::new();
+    for (prefix, leaves) in prefixes {
+        let own = |leaf: &str| leaves.get(leaf).copied();
+        let found = packed(&own).or_else(|| model_opt(raws, &own)).or_else(|| planes(raws, &known, &own));
+        if let Some(parts) = found {
+            let order = own(ORDER).filter(|_| matches!(parts, Parts::Planes(_)));
+            let factor = match parts {
+                Parts::Packed(_) => None,
+                _ => own(FACTOR).map(Factor::Plain).or(own("global_scale").map(Factor::Largest)),
+            };
+            let group = Group { name: prefix.to_owned(), parts, order, factor };
+            taken.extend(group.members());
+            groups.push(group);
+        }
+    }
+    let names: HashSet<String> = groups.iter().map(|group| group.name.clone()).collect();
+    let whole = |i: usize| Group { name: raws[i].name.clone(), parts: Parts::Whole(i), order: None, factor: None };
+    groups.extend((0..raws.len()).filter(|i| !taken.contains(i)).map(whole));
+    // A dense tensor `a` beside the quantized `a.weight`: that one goes by its full name.
+    for group in &mut groups {
+        if !matches!(group.parts, Parts::Whole(_)) && raws.iter().any(|raw| raw.name == group.name) {
+            group.name = longer(&group.name, &names);
+        }
+    }
+    groups.sort_by(|a, b| crate::names::natural(&a.name, &b.name));
+    groups
+}
+
+fn longer(name: &str, taken: &HashSet<String>) -> String {
+    let mut name = joined(name, "weight");
+    while taken.contains(&name) {
+        name.push_str(".weight");
+    }
+    name
+}
+
+fn packed(own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
+    let (qweight, qzeros, scales) = (own("qweight")?, own("qzeros")?, own("scales")?);
+    Some(Parts::Packed(Packed { qweight, qzeros, scales, g_idx: own("g_idx") }))
+}
+
+fn model_opt(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
+    let (weight, scales) = (own("weight")?, own("weight_scale")?);
+    own(FACTOR)?;
+    let types = (raws[weight].element.name(), raws[scales].element.name());
+    (types == ("U8".into(), "F8_E4M3".into())).then_some(Parts::ModelOpt { weight, scales })
+}
+
+/// The planes under this prefix, if they are those of a format. Planes too many are taken, too, so
+/// that they are noticed.
+fn planes(
+    raws: &[Raw],
+    known: &std::collections::BTreeSet<&'static str>,
+    own: &impl Fn(&str) -> Option<usize>,
+) -> Option<Parts> {
+    let there: BTreeMap<&'static str, usize> = known.iter().filter_map(|leaf| Some((*leaf, own(leaf)?))).collect();
+    // Dense weights have scales, too, for other programs. Codes tell; of scales of a wrong type the
+    // error is to tell.
+    let fits = |format: QuantFormat| {
+        let words = |plane: &&Plane| plane.of == Stored::Words;
+        let codes = if format.planes().iter().any(|plane| words(&plane)) { words } else { |_: &&Plane| true };
+        let is =
+            |plane: &Plane| there.get(plane.name).is_some_and(|&raw| raws[raw].element.name() == element_of(plane));
+        format.planes().iter().all(|plane| there.contains_key(plane.name))
+            && format.planes().iter().filter(codes).all(is)
+    };
+    QuantFormat::all().any(fits).then_some(Parts::Planes(there))
+}
+
+/// The tensors of GGUF files, in their order: each is a matrix of its own.
+pub(crate) fn each(raws: &[Raw]) -> Vec<Group> {
+    let names: HashSet<&str> = raws.iter().map(|raw| &*raw.name).collect();
+    let name = |raw: &Raw| match (&raw.element, raw.name.strip_suffix(".weight")) {
+        (Element::Blocks(_), Some(prefix)) if !names.contains(prefix) => prefix.to_owned(),
+        _ => raw.name.clone(),
+    };
+    let group = |(i, raw)| Group { name: name(raw), parts: Parts::Whole(i), order: None, factor: None };
+    raws.iter().enumerate().map(group).collect()
+}

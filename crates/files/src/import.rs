@@ -1,0 +1,177 @@
+//! Matrices of GPTQ and AWQ, as affine formats with f32 biases: w = scale · (code - zero), so the bias
+//! is -scale · zero. Scales of 16 bits times zeros of 9 are exact in f32.
+
+use crate::config::{self, Method};
+use crate::gptq::Order;
+use crate::raw::{Element, Raw};
+use crate::stream::{CHUNK, Chunk, Sink};
+use crate::{awq, gptq};
+use half::{bf16, f16};
+use std::ops::Range;
+use tilewise_core::{DType, Error, QuantFormat, Result};
+
+/// A matrix whose shapes and types have been checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Import {
+    pub(crate) method: Method,
+    pub(crate) bits: u32,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    /// Elements that share a scale in the file; the last group may have fewer.
+    pub(crate) group: usize,
+    pub(crate) groups: usize,
+    /// What zeros are short of: 1 in the first version of GPTQ.
+    pub(crate) short: u32,
+    pub(crate) format: QuantFormat,
+}
+
+/// The tensors of the file.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    pub(crate) qweight: &'a Raw,
+    pub(crate) qzeros: &'a Raw,
+    pub(crate) scales: &'a Raw,
+    pub(crate) g_idx: Option<&'a Raw>,
+}
+
+/// The bytes of the tensors.
+#[derive(Clone, Copy)]
+pub(crate) struct Data<'a> {
+    pub(crate) qweight: &'a [u8],
+    pub(crate) qzeros: &'a [u8],
+    pub(crate) scales: &'a [u8],
+    pub(crate) scale_type: DType,
+}
+
+/// Finds out how the tensors are laid out.
+pub(crate) fn import(parts: Parts<'_>, said: &config::Import) -> Result<Import> {
+    let shown: Vec<String> = [Some(parts.qweight), Some(parts.qzeros), Some(parts.scales), parts.g_idx]
+        .into_iter()
+        .flatten()
+        .map(|raw| format!("{} {} {:?} at byte {}", raw.name, raw.element.name(), raw.shape, raw.bytes.start))
+        .collect();
+    let refuse = |why: String| Error::Data(format!("{why}: {}", shown.join(", ")));
+    let is_words = |raw: &Raw| matches!(raw.element, Element::Dense(DType::I32 | DType::U32));
+    let is_scale = matches!(parts.scales.element, Element::Dense(dtype) if dtype.is_float());
+    if !is_words(parts.qweight) || !is_words(parts.qzeros) || !is_scale || !parts.g_idx.is_none_or(is_words) {
+        return Err(refuse("qweight, qzeros and g_idx of I32 and scales of F16, BF16 or F32 are expected".into()));
+    }
+    let (&[rows, columns], &[zero_rows, zero_columns], &[groups, n]) =
+        (&parts.qweight.shape[..], &parts.qzeros.shape[..], &parts.scales.shape[..])
+    else {
+        return Err(refuse("qweight, qzeros and scales of two dimensions are expected".into()));
+    };
+    if [rows, columns, zero_columns, groups, n].contains(&0) || zero_rows != groups {
+        return Err(refuse(format!("{groups} groups of {n} columns and {zero_rows} of zeros")));
+    }
+    // Codes of AWQ share words along N, those of GPTQ along K.
+    let method = if columns == n { Method::Gptq } else { Method::Awq };
+    if said.method.is_some_and(|said| said != method) {
+        let text = format!("config.json says {:?}, the shapes {method:?}", said.method.unwrap_or(method));
+        return Err(refuse(format!("contradiction: {text}")));
+    }
+    let (bits, k) = match method {
+        Method::Gptq => gptq::shape(rows, n, zero_columns).map_err(refuse)?,
+        Method::Awq => awq::shape(rows, columns, n, zero_columns).map_err(refuse)?,
+    };
+    if let Some(said) = said.bits.filter(|&said| said != u64::from(bits)) {
+        return Err(refuse(format!("contradiction: config.json says {said} bits, the shapes {bits}")));
+    }
+    let group = match said.group {
+        Some(said) => usize::try_from(said).map_or(k, |said| said.min(k)),
+        None if k.is_multiple_of(groups) => k / groups,
+        None => return Err(refuse(format!("K = {k} is no multiple of the {groups} groups: name the group's size"))),
+    };
+    if k.div_ceil(group) != groups {
+        let text = format!("config.json says groups of {group}, K = {k} has {} of them", k.div_ceil(group));
+        return Err(refuse(format!("contradiction: {text}, the file {groups}")));
+    }
+    if parts.g_idx.is_some_and(|raw| raw.shape != [k]) {
+        return Err(refuse(format!("g_idx of [{k}] is expected")));
+    }
+    // A group becomes as many blocks as fill it, with the same scale.
+    let fits = |block: &u32| k > 0 && group.is_multiple_of(*block as usize) && k.is_multiple_of(*block as usize);
+    let format =
+        [128, 64, 32].into_iter().filter(fits).find_map(|block| QuantFormat::affine(bits, block, DType::F32).ok());
+    let Some(format) = format else {
+        return Err(refuse(format!("groups of {group} and K = {k} are no whole number of blocks of 32, 64 or 128")));
+    };
+    let short = u32::from(method == Method::Gptq && !said.second_version);
+    Ok(Import { method, bits, n, k, group, groups, short, format })
+}
+
+impl Import {
+    /// Gives the planes, some rows at a time: codes, scales and biases.
+    pub(crate) fn stream(&self, data: Data<'_>, order: Option<&Order>, sink: &mut Sink<'_>) -> Result<()> {
+        let block = self.format.block() as usize;
+        let (codes_row, numbers_row) = (self.k / 8 * self.bits as usize, self.k / block * 4);
+        // Rows are read across the file's: fewer stay in the processor's caches.
+        let rows = (CHUNK / 4 / codes_row).max(1).next_multiple_of(8).min(self.n);
+        let mut codes = room(rows, codes_row)?;
+        let (mut scales, mut biases) = (room(rows, numbers_row)?, room(rows, numbers_row)?);
+        for first in (0..self.n).step_by(rows) {
+            let range = first..(first + rows).min(self.n);
+            let codes = &mut codes[..range.len() * codes_row];
+            match (self.method, order) {
+                (Method::Gptq, None) => gptq::transpose(data.qweight, self.n, range.clone(), codes),
+                (Method::Gptq, Some(order)) => {
+                    gptq::gather(data.qweight, self.n, self.bits, &order.columns, range.clone(), codes);
+                }
+                (Method::Awq, _) => awq::transpose(data.qweight, self.n, range.clone(), codes),
+            }
+            let numbers = range.len() * numbers_row;
+            self.numbers(data, range, &mut scales[..numbers], &mut biases[..numbers]);
+            let planes = [(codes_row, &*codes), (numbers_row, &scales[..numbers]), (numbers_row, &biases[..numbers])];
+            for (plane, (row, bytes)) in planes.into_iter().enumerate() {
+                sink(Chunk { plane, offset: first as u64 * row as u64, bytes })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Scales and biases of some rows.
+    fn numbers(&self, data: Data<'_>, rows: Range<usize>, scales: &mut [u8], biases: &mut [u8]) {
+        let block = self.format.block() as usize;
+        let blocks = self.k / block;
+        for j in 0..blocks {
+            let group = j * block / self.group;
+            for (i, n) in rows.clone().enumerate() {
+                let at = group * self.n + n;
+                let scale = number(data.scales, at, data.scale_type);
+                let zero = match self.method {
+                    Method::Gptq => gptq::zero(data.qzeros, at, self.bits) + self.short,
+                    Method::Awq => awq::zero(data.qzeros, at),
+                };
+                let to = (i * blocks + j) * 4;
+                scales[to..to + 4].copy_from_slice(&scale.to_le_bytes());
+                biases[to..to + 4].copy_from_slice(&(-(scale * zero as f32)).to_le_bytes());
+            }
+        }
+    }
+}
+
+/// Zeros for some rows, if there is memory.
+fn room(rows: usize, row: usize) -> Result<Vec<u8>> {
+    let mut room = Vec::new();
+    let bytes = rows.saturating_mul(row);
+    room.try_reserve_exact(bytes).map_err(|why| Error::Device(format!("no memory for {bytes} bytes: {why}")))?;
+    room.resize(bytes, 0);
+    Ok(room)
+}
+
+/// A word of a tensor.
+pub(crate) fn word(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[4 * at..4 * at + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// A number of a tensor.
+fn number(bytes: &[u8], at: usize, dtype: DType) -> f32 {
+    let half = || [bytes[2 * at], bytes[2 * at + 1]];
+    match dtype {
+        DType::F16 => f16::from_le_bytes(half()).to_f32(),
+        DType::BF16 => bf16::from_le_bytes(half()).to_f32(),
+        _ => f32::from_bits(word(bytes, at)),
+    }
+}

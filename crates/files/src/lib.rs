@@ -1,0 +1,41 @@
+//! Model files: `.safetensors` in MLX's naming, GGUF, and the layouts of GPTQ and AWQ, which become
+//! affine formats when they are loaded. No GPU.
+//!
+//! [`Model::open`] maps the files of a model into memory and lists its tensors. A quantized matrix is
+//! one [`Tensor`], however many tensors of the file hold its parts. [`Tensor::stream`] gives the bytes
+//! of its planes in chunks of a few MiB, so that memory stays small whatever the file's size.
+//! [`write()`] makes a `.safetensors` file of such streams.
+//!
+//! Files are untrusted. Every count, size and offset is checked before it is used. An error names the
+//! file, the tensor, the numbers, and the offset in bytes where there is one.
+
+mod awq;
+mod claims;
+mod config;
+mod error;
+mod gguf;
+mod gptq;
+mod group;
+mod header;
+mod identify;
+mod import;
+mod json;
+mod model;
+mod names;
+mod opening;
+pub mod planes;
+mod raw;
+mod source;
+mod split;
+mod stream;
+mod tensor;
+mod write;
+
+pub use claims::Expected;
+pub use gguf::{Array, Value};
+pub use model::Model;
+pub use source::Files;
+pub use stream::{CHUNK, Chunk, Sink};
+pub use tensor::{Kind, Tensor};
+pub use tilewise_core::{Error, Result};
+pub use write::{Output, write};

@@ -1,0 +1,318 @@
+//! A model: its files, and the tensors in them.
+
+use crate::claims::{Claim, Expected};
+use crate::error::{bad, refused};
+use crate::gguf::Value;
+use crate::group::{Factor, Group, Parts, each, group};
+use crate::identify::{identify, joined};
+use crate::import::{self, import};
+use crate::names;
+use crate::opening::{self, Opened};
+use crate::raw::{Element, Raw, elements};
+use crate::source::Files;
+use crate::tensor::{Entry, Kind, Layout, Tensor};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use tilewise_core::{DType, Error, QuantFormat, Result};
+
+/// The metadata entry that names the format: of the matrix `PREFIX.quantization`, or of all.
+pub(crate) const FORMAT: &str = "quantization";
+
+/// The tensors of a model's files, which are mapped into memory.
+pub struct Model {
+    opened: Opened,
+    groups: Vec<Group>,
+    entries: Vec<Entry>,
+    /// The tensor of each name: its own, and those of its parts.
+    by_name: HashMap<String, usize>,
+}
+
+impl Model {
+    /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or one of those that
+    /// it was split into, or a folder that holds one of these. `config.json` beside a `.safetensors`
+    /// file is read for what it says of quantization.
+    ///
+    /// Files are mapped, not read: nobody may write to them, or shorten them, while the model is open.
+    ///
+    /// # Errors
+    /// `File` when a file cannot be opened, `Data` when it is malformed.
+    pub fn open(path: impl AsRef<Path>) -> Result<Model> {
+        let path = path.as_ref();
+        if path.is_dir() {
+            let files = Files::Folder(path.to_owned());
+            let entry = opening::entry(&files)?;
+            return Self::open_in(files, &entry);
+        }
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or_else(|| refused(path, "the name of a file in Unicode is expected"))?;
+        Self::open_in(Files::Folder(path.parent().unwrap_or(Path::new("")).to_owned()), name)
+    }
+
+    /// Opens the file `entry` of these files, with what belongs to it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_in(files: Files, entry: &str) -> Result<Model> {
+        let opened = opening::open(files, entry)?;
+        let groups = if opened.gguf.is_empty() { group(&opened.raws) } else { each(&opened.raws) };
+        let mut by_name = HashMap::new();
+        for (i, group) in groups.iter().enumerate() {
+            by_name.insert(group.name.clone(), i);
+        }
+        for (i, group) in groups.iter().enumerate() {
+            for member in group.members() {
+                by_name.entry(opened.raws[member].name.clone()).or_insert(i);
+            }
+        }
+        let mut model = Model { opened, groups, entries: Vec::new(), by_name };
+        model.entries = model.groups.iter().map(|group| model.entry(group, &Expected::default())).collect();
+        Ok(model)
+    }
+
+    /// Opens a single file in memory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Model> {
+        Self::open_in(Files::Memory(BTreeMap::from([(name.to_owned(), bytes)])), name)
+    }
+
+    /// All tensors: those of safetensors files by name, with numbers in their order; those of GGUF files
+    /// in the file's order.
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = Tensor<'_>> {
+        (0..self.groups.len()).map(|i| self.tensor(i, Cow::Borrowed(&self.entries[i])))
+    }
+
+    /// The tensor of this name: a prefix, such as `model.layers.0.mlp.up_proj`, or the full name of one
+    /// of the tensors that hold it.
+    ///
+    /// # Errors
+    /// `Data`, with the nearest names, when there is none.
+    pub fn get(&self, name: &str) -> Result<Tensor<'_>> {
+        let i = self.find(name)?;
+        Ok(self.tensor(i, Cow::Borrowed(&self.entries[i])))
+    }
+
+    /// The same, in the format that is expected.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts; `Data` when
+    /// the tensor does not fit.
+    pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Tensor<'_>> {
+        if expected.is_empty() {
+            return self.get(name);
+        }
+        let i = self.find(name)?;
+        let entry = self.entry(&self.groups[i], expected);
+        match entry.kind {
+            Kind::Unclear(error) => Err(error),
+            _ => Ok(self.tensor(i, Cow::Owned(entry))),
+        }
+    }
+
+    /// The names of the files, as they were opened.
+    pub fn files(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.opened.sources.iter().map(|source| &*source.name)
+    }
+
+    /// Bytes of all files.
+    pub fn bytes_in_all(&self) -> u64 {
+        self.opened.sources.iter().map(|source| source.bytes.len() as u64).sum()
+    }
+
+    /// The version of GGUF, if it is that.
+    pub fn gguf_version(&self) -> Option<u32> {
+        self.opened.gguf.first().map(|gguf| gguf.version)
+    }
+
+    /// A value of GGUF's metadata, such as `general.architecture`, of the first file.
+    pub fn gguf_value(&self, key: &str) -> Option<Value<'_>> {
+        self.opened.gguf.first()?.value(key, &self.opened.sources.first()?.bytes)
+    }
+
+    /// All metadata of the first file of GGUF.
+    pub fn gguf_values(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
+        let first = self.opened.gguf.first().zip(self.opened.sources.first());
+        first.into_iter().flat_map(|(gguf, source)| gguf.values(&source.bytes))
+    }
+
+    /// The metadata of the first `.safetensors` file.
+    pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.opened.metadata.first().into_iter().flatten().map(|(key, value)| (&**key, &**value))
+    }
+
+    fn tensor<'m>(&'m self, i: usize, entry: Cow<'m, Entry>) -> Tensor<'m> {
+        Tensor { model: self, name: &self.groups[i].name, entry }
+    }
+
+    fn find(&self, name: &str) -> Result<usize> {
+        self.by_name.get(name).copied().ok_or_else(|| {
+            let names = self.groups.iter().map(|group| &*group.name);
+            bad(self.file(0), names::unknown("tensor", name, names))
+        })
+    }
+
+    pub(crate) fn file(&self, file: usize) -> &str {
+        self.opened.sources.get(file).map_or("the model", |source| &source.name)
+    }
+
+    pub(crate) fn raw(&self, raw: usize) -> &Raw {
+        &self.opened.raws[raw]
+    }
+
+    pub(crate) fn bytes(&self, raw: usize) -> &[u8] {
+        let raw = self.raw(raw);
+        &self.opened.sources[raw.file].bytes[raw.bytes.clone()]
+    }
+
+    pub(crate) fn is_gguf(&self) -> bool {
+        !self.opened.gguf.is_empty()
+    }
+
+    /// What a group of tensors is.
+    fn entry(&self, group: &Group, expected: &Expected) -> Entry {
+        let members = group.members();
+        let first = members[0];
+        self.known(group, expected).unwrap_or_else(|error| {
+            let file = self.file(self.raw(first).file);
+            let shown = |why: String| format!("{file}: {:?}: {why}", group.name);
+            let error = match error {
+                Error::Data(why) => Error::Data(shown(why)),
+                Error::Unsupported(why) => Error::Unsupported(shown(why)),
+                other => other,
+            };
+            let shape = self.raw(first).shape.clone();
+            let (kind, layout) = (Kind::Unclear(error), Layout::Whole(first));
+            Entry { kind, shape, layout, members, order: None, factor: None }
+        })
+    }
+
+    fn known(&self, group: &Group, expected: &Expected) -> Result<Entry> {
+        let (kind, shape, layout) = match &group.parts {
+            Parts::Whole(raw) => self.whole(*raw, expected)?,
+            Parts::Planes(planes) => {
+                let claims = self.claims(group, expected)?;
+                let found = identify(&group.name, &claims, &|name| {
+                    let leaf = name.strip_prefix(&*group.name).unwrap_or(name);
+                    let raw = self.raw(*planes.get(leaf.strip_prefix('.').unwrap_or(leaf))?);
+                    Some((raw.element.name(), raw.shape.clone()))
+                })?;
+                let raws = found.format.planes().iter().filter_map(|plane| planes.get(plane.name).copied());
+                (Kind::Quantized(found.format), found.shape, Layout::Planes(raws.collect()))
+            }
+            Parts::ModelOpt { weight, scales } => self.model_opt(*weight, *scales, expected)?,
+            Parts::Packed(packed) => {
+                let parts = import::Parts {
+                    qweight: self.raw(packed.qweight),
+                    qzeros: self.raw(packed.qzeros),
+                    scales: self.raw(packed.scales),
+                    g_idx: packed.g_idx.map(|raw| self.raw(raw)),
+                };
+                let import = import(parts, &self.opened.config.import)?;
+                admit(expected, import.format)?;
+                let shape = vec![import.n, import.k];
+                (Kind::Quantized(import.format), shape, Layout::Import(import, *packed))
+            }
+        };
+        if let Some(raw) = group.order {
+            let (raw, k) = (self.raw(raw), shape.last().copied().unwrap_or(1));
+            if !matches!(raw.element, Element::Dense(DType::U32 | DType::I32)) || raw.shape != [k] {
+                let text = format!("{} is {} {:?}; U32 [{k}] is expected", raw.name, raw.element.name(), raw.shape);
+                return Err(Error::Data(text));
+            }
+        }
+        let factor = group.factor.map(|factor| self.factor(factor, &kind)).transpose()?;
+        Ok(Entry { kind, shape, layout, members: group.members(), order: group.order, factor })
+    }
+
+    fn whole(&self, index: usize, expected: &Expected) -> Result<(Kind, Vec<usize>, Layout)> {
+        let raw = self.raw(index);
+        let (kind, layout) = match &raw.element {
+            Element::Blocks(format) => {
+                admit(expected, *format)?;
+                (Kind::Quantized(*format), Layout::Blocks(index, *format))
+            }
+            other if !expected.is_empty() => {
+                return Err(Error::Data(format!("{} {:?} is not {expected}", other.name(), raw.shape)));
+            }
+            Element::Dense(dtype) => (Kind::Dense(*dtype), Layout::Whole(index)),
+            Element::Other(name) => (Kind::Other(name.clone().into_owned()), Layout::Whole(index)),
+        };
+        Ok((kind, raw.shape.clone(), layout))
+    }
+
+    /// ModelOpt's tensors are the bytes of nvfp4's planes.
+    fn model_opt(&self, weight: usize, scales: usize, expected: &Expected) -> Result<(Kind, Vec<usize>, Layout)> {
+        let format = QuantFormat::NVFP4;
+        admit(expected, format)?;
+        let (codes, scale) = (self.raw(weight), self.raw(scales));
+        let block = format.block() as usize;
+        let matrix = |raw: &Raw, per: usize, divisor: usize| {
+            let (&last, rows) = raw.shape.split_last()?;
+            let k = last.checked_mul(per)?;
+            (!rows.is_empty() && divisor != 0).then(|| [rows, &[k]].concat())
+        };
+        match (matrix(codes, 2, block), matrix(scale, block, block)) {
+            (Some(one), Some(other)) if one == other => {
+                Ok((Kind::Quantized(format), one, Layout::Planes(vec![weight, scales])))
+            }
+            _ => {
+                let shown = |raw: &Raw| format!("{} {} {:?}", raw.name, raw.element.name(), raw.shape);
+                Err(Error::Data(format!("these are not {format} of one shape: {}, {}", shown(codes), shown(scale))))
+            }
+        }
+    }
+
+    fn factor(&self, factor: Factor, kind: &Kind) -> Result<f32> {
+        let (Factor::Plain(raw) | Factor::Largest(raw)) = factor;
+        let (tensor, bytes) = (self.raw(raw), self.bytes(raw));
+        let shown = || format!("{} {} {:?}", tensor.name, tensor.element.name(), tensor.shape);
+        let largest = match kind {
+            Kind::Quantized(format) => format.def().factor_of,
+            _ => None,
+        };
+        let Some(largest) = largest else {
+            return Err(Error::Data(format!("{}: {kind} has no factor for a whole matrix", shown())));
+        };
+        if elements(&tensor.shape) != Some(1) || tensor.element != Element::Dense(DType::F32) {
+            return Err(Error::Data(format!("{}; one F32 is expected", shown())));
+        }
+        let value = f32::from_bits(import::word(bytes, 0));
+        let value = if matches!(factor, Factor::Largest(_)) { value / largest } else { value };
+        if value.is_finite() { Ok(value) } else { Err(Error::Data(format!("{} is {value}", shown()))) }
+    }
+
+    /// What is said about a matrix, first what counts most.
+    fn claims(&self, group: &Group, expected: &Expected) -> Result<Vec<Claim>> {
+        let mut claims = Vec::new();
+        if !expected.is_empty() {
+            claims.push(Claim { by: "the arguments".to_owned(), says: expected.clone() });
+        }
+        let config = self.opened.config.claim(&group.name)?;
+        let file = self.raw(group.members()[0]).file;
+        if let Some(metadata) = self.opened.metadata.get(file) {
+            let own = joined(&group.name, FORMAT);
+            let named = metadata.get(&own).or_else(|| metadata.get(FORMAT));
+            match named.map(|name| name.parse::<QuantFormat>()) {
+                Some(Ok(format)) => {
+                    let by = format!("the metadata of {}", self.file(file));
+                    claims.push(Claim { by, says: format.into() });
+                }
+                // Another program's name for it, under the same key.
+                Some(Err(_)) if !claims.is_empty() || config.is_some() => {}
+                Some(Err(error)) => return Err(error),
+                None => {}
+            }
+        }
+        claims.extend(config);
+        Ok(claims)
+    }
+}
+
+fn admit(expected: &Expected, format: QuantFormat) -> Result<()> {
+    if expected.admits(format) {
+        return Ok(());
+    }
+    Err(Error::Unsupported(format!("contradiction: the arguments: {expected}; the file: {format}")))
+}

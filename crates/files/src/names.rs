@@ -1,0 +1,75 @@
+//! Names of tensors: their order, and the nearest to a wrong one.
+
+use std::cmp::Ordering;
+use tilewise_core::quant::nearest;
+
+/// The order of names in which numbers count as such: `layers.2` before `layers.10`.
+pub(crate) fn natural(a: &str, b: &str) -> Ordering {
+    let (mut a_rest, mut b_rest) = (a.as_bytes(), b.as_bytes());
+    loop {
+        let ([a_first, ..], [b_first, ..]) = (a_rest, b_rest) else {
+            // Such as `1` and `01` differ in nothing else.
+            return a_rest.len().cmp(&b_rest.len()).then_with(|| a.cmp(b));
+        };
+        let order = if a_first.is_ascii_digit() && b_first.is_ascii_digit() {
+            let (a_number, b_number) = (take_number(&mut a_rest), take_number(&mut b_rest));
+            a_number.len().cmp(&b_number.len()).then_with(|| a_number.cmp(b_number))
+        } else {
+            (a_rest, b_rest) = (&a_rest[1..], &b_rest[1..]);
+            a_first.cmp(b_first)
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
+/// Cuts the number off the front, and the zeros off that.
+fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, rest) = text.split_at(digits);
+    *text = rest;
+    let zeros = number.iter().take_while(|&&byte| byte == b'0').count();
+    &number[zeros..]
+}
+
+/// The sentence on a name that there is not, with those nearest to it.
+pub(crate) fn unknown<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    /// Comparing takes time: longer ones are not compared.
+    const LONGEST: usize = 256;
+    let (mut count, mut others) = (0, Vec::new());
+    for other in names {
+        count += 1;
+        if name.len().max(other.len()) <= LONGEST {
+            others.push(other);
+        }
+    }
+    // One that it is a part of is nearer than others that are as short.
+    let parts: Vec<&str> = others.iter().copied().filter(|other| !name.is_empty() && other.contains(name)).collect();
+    let near = if parts.is_empty() { nearest(name, others) } else { nearest(name, parts) };
+    let shown: Vec<_> = near.iter().map(|other| format!("{other:?}")).collect();
+    let meant = if shown.is_empty() { String::new() } else { format!("; near it: {}", shown.join(", ")) };
+    format!("no {what} {name:?} among {count}{meant}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_count() {
+        let mut names = ["l.10.w", "l.2.w", "l", "l.02.w", "m", "l.2", "k.3"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["k.3", "l", "l.2", "l.02.w", "l.2.w", "l.10.w", "m"]);
+    }
+
+    #[test]
+    fn the_nearest_are_named() {
+        let names = ["model.layers.0.q_proj", "model.layers.1.q_proj", "norm"];
+        let text = unknown("tensor", "model.layers.1.q_porj", names.into_iter());
+        assert!(text.starts_with("no tensor \"model.layers.1.q_porj\" among 3; near it: \"model.layers.1.q_proj\""));
+        let text = unknown("tensor", "q_proj", names.into_iter());
+        assert!(text.ends_with("near it: \"model.layers.0.q_proj\", \"model.layers.1.q_proj\""), "{text}");
+        assert_eq!(unknown("tensor", "xyz", [].into_iter()), "no tensor \"xyz\" among 0");
+    }
+}

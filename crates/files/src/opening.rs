@@ -1,0 +1,196 @@
+//! Which files make a model, and what they hold.
+
+use crate::config::Config;
+use crate::error::bad;
+use crate::gguf::{Gguf, MAGIC};
+use crate::header;
+use crate::json::{kind, object};
+use crate::raw::Raw;
+use crate::source::{Files, Source};
+use crate::split;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use tilewise_core::Result;
+
+/// The files of a model.
+#[derive(Default)]
+pub(crate) struct Opened {
+    pub(crate) sources: Vec<Source>,
+    /// The tensors of all files.
+    pub(crate) raws: Vec<Raw>,
+    /// The metadata of safetensors files, by the file's number.
+    pub(crate) metadata: Vec<BTreeMap<String, String>>,
+    /// GGUF files, by the file's number.
+    pub(crate) gguf: Vec<Gguf>,
+    pub(crate) config: Config,
+}
+
+/// Opens the model that the file `entry` holds or names.
+pub(crate) fn open(mut files: Files, entry: &str) -> Result<Opened> {
+    let mut opened = Opened::default();
+    let source = files.open(entry)?;
+    if source.bytes.starts_with(MAGIC) || entry.ends_with(".gguf") {
+        opened.add_split(&mut files, entry, source)?;
+        return Ok(opened);
+    }
+    if entry.ends_with(".json") {
+        opened.add_shards(&mut files, &source)?;
+    } else {
+        opened.add_safetensors(source)?;
+    }
+    for name in ["config.json", "quantize_config.json"] {
+        if let Some(source) = files.open_optional(name)? {
+            let config = Config::read(&source)?;
+            if !config.is_silent() {
+                opened.config = config;
+                break;
+            }
+        }
+    }
+    Ok(opened)
+}
+
+/// The file of a folder that holds its model, or names its shards.
+pub(crate) fn entry(files: &Files) -> Result<String> {
+    let names = files.names()?;
+    let ending = |ending: &str| names.iter().filter(|name| name.ends_with(ending)).cloned().collect::<Vec<_>>();
+    let index = ending(".safetensors.index.json");
+    let tensors = ending(".safetensors");
+    let first = |name: &String| split::parse(name).is_none_or(|(_, number, _)| number == 1);
+    let gguf: Vec<_> = ending(".gguf").into_iter().filter(first).collect();
+    for preferred in ["model.safetensors.index.json", "model.safetensors"] {
+        if names.iter().any(|name| name == preferred) {
+            return Ok(preferred.to_owned());
+        }
+    }
+    for candidates in [&index, &tensors, &gguf] {
+        if let [only] = &candidates[..] {
+            return Ok(only.clone());
+        }
+    }
+    let all = [index, tensors, gguf].concat();
+    let text = if all.is_empty() {
+        "no .safetensors or .gguf file is there".to_owned()
+    } else {
+        format!("several models are there, name one: {}", all.join(", "))
+    };
+    Err(bad(&files.shown(), text))
+}
+
+impl Opened {
+    fn add_safetensors(&mut self, source: Source) -> Result<()> {
+        let header = header::read(self.sources.len(), &source.name, &source.bytes)?;
+        self.raws.extend(header.tensors);
+        self.metadata.push(header.metadata);
+        self.sources.push(source);
+        Ok(())
+    }
+
+    /// The shards that an index names, with the tensors that they hold.
+    fn add_shards(&mut self, files: &mut Files, index: &Source) -> Result<()> {
+        let bad = |why: String| bad(&index.name, why);
+        let object = object(index)?;
+        let map = object.get("weight_map").unwrap_or(&Value::Null);
+        let Value::Object(map) = map else {
+            return Err(bad(format!("weight_map is {}, an object is expected", kind(map))));
+        };
+        let mut shards = BTreeSet::new();
+        for (tensor, shard) in map {
+            match shard {
+                Value::String(shard) if is_plain(shard) => shards.insert(&**shard),
+                _ => {
+                    return Err(bad(format!(
+                        "tensor {tensor:?} is in {shard}, the name of a file beside it is expected"
+                    )));
+                }
+            };
+        }
+        let mut of: HashMap<&str, usize> = HashMap::new();
+        for (i, shard) in shards.into_iter().enumerate() {
+            of.insert(shard, i);
+            self.add_safetensors(files.open(shard)?)?;
+        }
+        let mut held: BTreeSet<(&str, usize)> = BTreeSet::new();
+        for raw in &self.raws {
+            held.insert((&raw.name, raw.file));
+        }
+        let listed = |name: &str| map.get(name).and_then(|shard| of.get(shard.as_str()?).copied());
+        if let Some((name, shard)) = map.iter().find(|(name, _)| {
+            let file = listed(name);
+            file.is_none_or(|file| !held.contains(&(&***name, file)))
+        }) {
+            return Err(bad(format!("tensor {name:?} is said to be in {shard}, which does not hold it")));
+        }
+        // A tensor that two shards hold is the one that the index says.
+        let raws = std::mem::take(&mut self.raws);
+        self.raws = raws.into_iter().filter(|raw| listed(&raw.name).is_none_or(|file| file == raw.file)).collect();
+        self.distinct()
+    }
+
+    /// The part of a GGUF model that was named, and the others.
+    fn add_split(&mut self, files: &mut Files, entry: &str, source: Source) -> Result<()> {
+        let first = Gguf::read(0, &source.name, &source.bytes)?;
+        let number = |gguf: &Gguf, source: &Source, key: &str| gguf.value(key, &source.bytes)?.as_u64();
+        let count = number(&first, &source, "split.count").unwrap_or(1);
+        if count <= 1 {
+            return self.add_gguf(source);
+        }
+        let total = number(&first, &source, "split.tensors.count");
+        let (prefix, own) = match split::parse(entry) {
+            Some((prefix, own, parts)) if parts == count => (prefix, own),
+            _ => {
+                let text =
+                    format!("it is one of {count} files, which are named NAME-00001-of-{count:05}.gguf and so on");
+                return Err(bad(&source.name, text));
+            }
+        };
+        let shown = source.name.clone();
+        let mut source = Some(source);
+        for part in 1..=count {
+            let this = match source.take_if(|_| part == own) {
+                Some(source) => source,
+                None => files.open(&split::name(prefix, part, count))?,
+            };
+            self.add_gguf(this)?;
+            if let (Some(source), Some(gguf)) = (self.sources.last(), self.gguf.last()) {
+                let says = (number(gguf, source, "split.no"), number(gguf, source, "split.count"));
+                if says != (Some(part - 1), Some(count)) {
+                    let (no, of) = (says.0.map_or(-1, |no| no as i64), says.1.map_or(-1, |of| of as i64));
+                    let text =
+                        format!("split.no {no} and split.count {of} (-1: none); {} and {count} are expected", part - 1);
+                    return Err(bad(&source.name, text));
+                }
+            }
+        }
+        if let Some(total) = total.filter(|&total| total != self.raws.len() as u64) {
+            let text = format!("split.tensors.count is {total}; the {count} files hold {} tensors", self.raws.len());
+            return Err(bad(&shown, text));
+        }
+        self.distinct()
+    }
+
+    fn add_gguf(&mut self, source: Source) -> Result<()> {
+        let mut gguf = Gguf::read(self.sources.len(), &source.name, &source.bytes)?;
+        self.raws.append(&mut gguf.tensors);
+        self.gguf.push(gguf);
+        self.sources.push(source);
+        Ok(())
+    }
+
+    /// An error where two files hold a tensor of the same name.
+    fn distinct(&self) -> Result<()> {
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for raw in &self.raws {
+            if let Some(first) = known.insert(&raw.name, raw.file) {
+                let text = format!("tensor {:?} is in {} already", raw.name, self.sources[first].name);
+                return Err(bad(&self.sources[raw.file].name, text));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is the name of a file, and no path that leads elsewhere.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\', ':', '\0'])
+}

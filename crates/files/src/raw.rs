@@ -1,0 +1,47 @@
+//! A tensor as a file describes it, before it is known what it means.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use tilewise_core::{DType, QuantFormat};
+
+/// A tensor of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Raw {
+    pub(crate) name: String,
+    pub(crate) element: Element,
+    /// Slowest first.
+    pub(crate) shape: Vec<usize>,
+    /// Number of its file.
+    pub(crate) file: usize,
+    /// Its bytes in the file. They have been checked to lie in it.
+    pub(crate) bytes: Range<usize>,
+}
+
+/// The type of a tensor's elements.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Element {
+    Dense(DType),
+    Blocks(QuantFormat),
+    /// Another, by its name.
+    Other(Cow<'static, str>),
+}
+
+impl Element {
+    /// As safetensors and GGUF write it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Element::Dense(dtype) => dtype.name().to_uppercase(),
+            Element::Blocks(format) => format.name().to_uppercase(),
+            Element::Other(name) => name.clone().into_owned(),
+        }
+    }
+}
+
+/// The number of elements, if it can be counted.
+pub(crate) fn elements(shape: &[usize]) -> Option<usize> {
+    // A zero makes the product zero, whatever else overflows.
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1usize, |product, &dimension| product.checked_mul(dimension))
+}

@@ -1,0 +1,279 @@
+//! A tensor of a model.
+
+use crate::error::bad;
+use crate::import::{self, Import};
+use crate::model::Model;
+use crate::raw::{Raw, elements};
+use crate::stream::{Chunk, Sink, blocks, plain};
+use crate::{config, gptq};
+use std::fmt;
+use tilewise_core::quant::Quantized;
+use tilewise_core::{DType, Error, QuantFormat, Result};
+
+/// What a tensor holds.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Numbers.
+    Dense(DType),
+    /// A matrix in a quantized format, or a stack of them. It may be stored otherwise, and become this
+    /// when it is loaded.
+    Quantized(QuantFormat),
+    /// Elements of another type, by its name. They are given as they are.
+    Other(String),
+    /// Parts of a quantized matrix that contradict each other or an expectation, or that several
+    /// formats fit. The error says so; reading gives it, too.
+    Unclear(Error),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Dense(dtype) => dtype.fmt(f),
+            Kind::Quantized(format) => format.fmt(f),
+            Kind::Other(name) => f.pad(name),
+            Kind::Unclear(_) => f.pad("unclear"),
+        }
+    }
+}
+
+/// A tensor of a [`Model`]: dense, or quantized with all its planes.
+#[derive(Clone)]
+pub struct Tensor<'m> {
+    pub(crate) model: &'m Model,
+    pub(crate) name: &'m str,
+    pub(crate) entry: std::borrow::Cow<'m, Entry>,
+}
+
+/// What is known of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) layout: Layout,
+    /// All tensors of the file that belong to it.
+    pub(crate) members: Vec<usize>,
+    pub(crate) order: Option<usize>,
+    pub(crate) factor: Option<f32>,
+}
+
+/// How it lies in the file.
+#[derive(Clone, Debug)]
+pub(crate) enum Layout {
+    /// One tensor.
+    Whole(usize),
+    /// A tensor per plane, in the order of planes.
+    Planes(Vec<usize>),
+    /// Blocks of GGUF.
+    Blocks(usize, QuantFormat),
+    Import(Import, crate::group::Packed),
+}
+
+impl<'m> Tensor<'m> {
+    /// Its prefix where it is quantized, such as `model.layers.0.mlp.up_proj`; else its name in the
+    /// file.
+    pub fn name(&self) -> &'m str {
+        self.name
+    }
+
+    /// Its dimensions, slowest first. A quantized matrix is `[N, K]`, a stack of them `[E, N, K]`.
+    pub fn shape(&self) -> &[usize] {
+        &self.entry.shape
+    }
+
+    /// What it holds.
+    pub fn kind(&self) -> &Kind {
+        &self.entry.kind
+    }
+
+    /// How it is stored: `gguf`, `gptq`, `awq`, or `safetensors`.
+    pub fn stored(&self) -> &'static str {
+        match &self.entry.layout {
+            Layout::Import(Import { method: config::Method::Gptq, .. }, _) => "gptq",
+            Layout::Import(Import { method: config::Method::Awq, .. }, _) => "awq",
+            _ if self.model.is_gguf() => "gguf",
+            _ => "safetensors",
+        }
+    }
+
+    /// The file that holds it, or its first part.
+    pub fn file(&self) -> &'m str {
+        self.model.file(self.first().file)
+    }
+
+    /// Where its first part begins in that file.
+    pub fn offset(&self) -> u64 {
+        self.first().bytes.start as u64
+    }
+
+    /// Bytes of all its parts in the files.
+    pub fn stored_bytes(&self) -> u64 {
+        self.entry.members.iter().map(|&raw| self.model.raw(raw).bytes.len() as u64).sum()
+    }
+
+    fn first(&self) -> &'m Raw {
+        self.model.raw(self.entry.members[0])
+    }
+
+    /// Rows and columns of the matrix that it is when all dimensions but the last are one.
+    ///
+    /// # Errors
+    /// `Overflow` when the rows cannot be counted.
+    pub fn matrix(&self) -> Result<(usize, usize)> {
+        let (k, rows) = self.shape().split_last().map_or((1, &[][..]), |(&k, rows)| (k, rows));
+        let n = elements(rows).ok_or_else(|| Error::Overflow(format!("{}: {:?}", self.name, self.shape())))?;
+        Ok((n, k))
+    }
+
+    /// Bytes of each plane that [`stream`](Self::stream) gives.
+    ///
+    /// # Errors
+    /// Why it cannot be read, for [`Kind::Unclear`].
+    pub fn sizes(&self) -> Result<Vec<usize>> {
+        match self.kind() {
+            Kind::Unclear(error) => Err(error.clone()),
+            Kind::Quantized(format) => {
+                let (n, k) = self.matrix()?;
+                format.sizes(n, k)
+            }
+            Kind::Dense(_) | Kind::Other(_) => Ok(vec![self.first().bytes.len()]),
+        }
+    }
+
+    /// Gives all bytes in chunks, each plane from its start. Memory stays below some tens of MiB
+    /// beyond the mapping of the file.
+    ///
+    /// # Errors
+    /// As [`sizes`](Self::sizes); `Data` for groups that no group can have; those of `sink`.
+    pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
+        if let Kind::Unclear(error) = self.kind() {
+            return Err(error.clone());
+        }
+        match &self.entry.layout {
+            Layout::Whole(raw) => plain(0, self.model.bytes(*raw), sink),
+            Layout::Planes(raws) => {
+                raws.iter().enumerate().try_for_each(|(plane, raw)| plain(plane, self.model.bytes(*raw), sink))
+            }
+            Layout::Blocks(raw, format) => blocks(*format, self.model.bytes(*raw), sink),
+            Layout::Import(import, packed) => {
+                let order = self.grouped(import, packed)?;
+                let scale_type = match self.model.raw(packed.scales).element {
+                    crate::raw::Element::Dense(dtype) => dtype,
+                    _ => DType::F32,
+                };
+                let data = import::Data {
+                    qweight: self.model.bytes(packed.qweight),
+                    qzeros: self.model.bytes(packed.qzeros),
+                    scales: self.model.bytes(packed.scales),
+                    scale_type,
+                };
+                import.stream(data, order.as_ref(), sink)
+            }
+        }
+    }
+
+    /// All bytes of each plane. `progress` is told the bytes that are done, and those in all.
+    ///
+    /// # Errors
+    /// As [`stream`](Self::stream); `Device` when there is no memory.
+    pub fn planes(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<Vec<u8>>> {
+        let sizes = self.sizes()?;
+        let mut planes = Vec::new();
+        for size in &sizes {
+            let mut plane: Vec<u8> = Vec::new();
+            let room = plane.try_reserve_exact(*size);
+            room.map_err(|why| Error::Device(format!("{}: no memory for {size} bytes: {why}", self.name)))?;
+            planes.push(plane);
+        }
+        let (mut done, total) = (0, sizes.iter().map(|&size| size as u64).sum());
+        self.stream(&mut |chunk: Chunk<'_>| {
+            planes[chunk.plane].extend_from_slice(chunk.bytes);
+            done += chunk.bytes.len() as u64;
+            progress(done, total);
+            Ok(())
+        })?;
+        Ok(planes)
+    }
+
+    /// The quantized matrix. The matrices of a stack lie one after the other, as [`matrix`](Self::matrix)
+    /// says.
+    ///
+    /// # Errors
+    /// As [`planes`](Self::planes); `Unsupported` when it is not quantized.
+    pub fn quantized(&self) -> Result<Quantized> {
+        match self.kind() {
+            Kind::Quantized(format) => {
+                let (n, k) = self.matrix()?;
+                let read = Quantized::from_planes(*format, n, k, self.planes(&mut |_, _| {})?)?;
+                match self.factor() {
+                    Some(factor) => read.with_factor(factor),
+                    None => Ok(read),
+                }
+            }
+            Kind::Unclear(error) => Err(error.clone()),
+            kind => Err(Error::Unsupported(format!("{}: {} is {kind}, not quantized", self.file(), self.name))),
+        }
+    }
+
+    /// The bytes of a dense tensor, as they lie in the file.
+    ///
+    /// # Errors
+    /// `Unsupported` when it is quantized, or of a type that is none of [`DType`].
+    pub fn dense(&self) -> Result<(DType, &'m [u8])> {
+        match (self.kind(), &self.entry.layout) {
+            (Kind::Dense(dtype), Layout::Whole(raw)) => Ok((*dtype, self.model.bytes(*raw))),
+            (Kind::Unclear(error), _) => Err(error.clone()),
+            (kind, _) => {
+                let text = format!("{}: {} is {kind}, not dense of f32, f16, bf16, i32 or u32", self.file(), self.name);
+                Err(Error::Unsupported(text))
+            }
+        }
+    }
+
+    /// The number that all weights are multiplied with, where the file has one.
+    pub fn factor(&self) -> Option<f32> {
+        self.entry.factor
+    }
+
+    /// The order of the columns, where it is not that of W: column i as it is read is column `order[i]`
+    /// of W. A product takes its activations in this order.
+    ///
+    /// # Errors
+    /// `Data` when the file gives no order of all columns.
+    pub fn order(&self) -> Result<Option<Vec<u32>>> {
+        if let Kind::Unclear(error) = self.kind() {
+            return Err(error.clone());
+        }
+        if let Layout::Import(import, packed) = &self.entry.layout {
+            return Ok(self.grouped(import, packed)?.map(|order| order.columns));
+        }
+        let Some(raw) = self.entry.order else { return Ok(None) };
+        let bytes = self.model.bytes(raw);
+        let order: Vec<u32> = (0..bytes.len() / 4).map(|i| import::word(bytes, i)).collect();
+        let mut seen = vec![false; order.len()];
+        for (i, &column) in order.iter().enumerate() {
+            match seen.get_mut(column as usize) {
+                Some(seen) if !*seen => *seen = true,
+                _ => {
+                    let raw = self.model.raw(raw);
+                    let text = format!("{}: column {column} at {i} is twice there or not of {}", raw.name, order.len());
+                    return Err(bad(self.model.file(raw.file), text));
+                }
+            }
+        }
+        Ok(Some(order))
+    }
+
+    fn grouped(&self, import: &Import, packed: &crate::group::Packed) -> Result<Option<gptq::Order>> {
+        let Some(g_idx) = packed.g_idx else { return Ok(None) };
+        let raw = self.model.raw(g_idx);
+        gptq::order(self.model.bytes(g_idx), import.k, import.group, import.groups)
+            .map_err(|why| bad(self.model.file(raw.file), format!("{} at byte {}: {why}", raw.name, raw.bytes.start)))
+    }
+}
+
+impl fmt::Debug for Tensor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {:?}", self.name, self.kind(), self.shape())
+    }
+}

@@ -1,0 +1,306 @@
+//! Writes safetensors files, in MLX's naming, from streams: whole or not at all.
+
+use crate::error::refused;
+use crate::group::{FACTOR, ORDER};
+use crate::identify::{element_of, joined};
+use crate::model::FORMAT;
+use crate::raw::elements;
+use crate::stream::{Chunk, Sink, plain};
+use crate::tensor::{Kind, Tensor};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use tilewise_core::quant::Quantized;
+use tilewise_core::{DType, Error, QuantFormat, Result};
+
+/// Where headers end: a multiple of this, so that numbers are aligned in a mapped file.
+const ALIGNMENT: usize = 8;
+
+/// A tensor to be written.
+pub struct Output<'a> {
+    name: String,
+    kind: Kind,
+    shape: Vec<usize>,
+    order: Option<Vec<u32>>,
+    factor: Option<f32>,
+    fill: Box<Fill<'a>>,
+}
+
+/// Gives the bytes of the planes.
+type Fill<'a> = dyn FnOnce(&mut Sink<'_>) -> Result<()> + 'a;
+
+impl<'a> Output<'a> {
+    /// A tensor whose planes `fill` gives, each from its start and without a gap, as
+    /// [`Tensor::stream`] does. The name of a quantized one is its prefix.
+    pub fn streamed(
+        name: &str,
+        kind: Kind,
+        shape: &[usize],
+        fill: impl FnOnce(&mut Sink<'_>) -> Result<()> + 'a,
+    ) -> Self {
+        let shape = shape.to_vec();
+        Output { name: name.to_owned(), kind, shape, order: None, factor: None, fill: Box::new(fill) }
+    }
+
+    /// A dense tensor.
+    pub fn dense(name: &str, dtype: DType, shape: &[usize], bytes: &'a [u8]) -> Self {
+        Self::streamed(name, Kind::Dense(dtype), shape, move |sink| plain(0, bytes, sink))
+    }
+
+    /// A quantized matrix, with its factor.
+    pub fn quantized(prefix: &str, weights: &'a Quantized) -> Self {
+        let kind = Kind::Quantized(weights.format());
+        let made = Self::streamed(prefix, kind, &[weights.n(), weights.k()], move |sink| {
+            weights.planes().iter().enumerate().try_for_each(|(plane, bytes)| plain(plane, bytes, sink))
+        });
+        if weights.factor() == 1.0 { made } else { made.with_factor(weights.factor()) }
+    }
+
+    /// A tensor of a model, under its own name, with its factor and the order of its columns.
+    ///
+    /// # Errors
+    /// As [`Tensor::order`].
+    pub fn tensor(tensor: &Tensor<'a>) -> Result<Self> {
+        let own = tensor.clone();
+        let made = Self::streamed(tensor.name(), tensor.kind().clone(), tensor.shape(), move |sink| own.stream(sink));
+        Ok(Output { order: tensor.order()?, factor: tensor.factor(), ..made })
+    }
+
+    /// The same, under another name.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Output { name: name.to_owned(), ..self }
+    }
+
+    /// The same, with the order of its columns: column i is column `order[i]` of W.
+    #[must_use]
+    pub fn with_order(self, order: Vec<u32>) -> Self {
+        Output { order: Some(order), ..self }
+    }
+
+    /// The same, with a number that all weights are multiplied with.
+    #[must_use]
+    pub fn with_factor(self, factor: f32) -> Self {
+        Output { factor: Some(factor), ..self }
+    }
+
+    /// The tensors of the file that hold its planes.
+    fn planes(&self) -> Result<Vec<Planned>> {
+        let overflow = || Error::Overflow(format!("{}: {:?}", self.name, self.shape));
+        match &self.kind {
+            Kind::Unclear(error) => Err(error.clone()),
+            Kind::Quantized(format) => {
+                let (&k, rows) = self.shape.split_last().ok_or_else(overflow)?;
+                let sizes = format.sizes(elements(rows).ok_or_else(overflow)?, k)?;
+                let plane = |(plane, size): (&tilewise_core::quant::Plane, usize)| {
+                    let columns = k / format.block() as usize * (plane.bytes / plane.of.bytes()) as usize;
+                    let shape = [rows, &[columns]].concat();
+                    Planned::new(joined(&self.name, plane.name), element_of(plane), shape, size, plane.of.bytes())
+                };
+                Ok(format.planes().iter().zip(sizes).map(plane).collect())
+            }
+            Kind::Dense(dtype) => {
+                let count = elements(&self.shape).ok_or_else(overflow)?;
+                let size = count.checked_mul(dtype.bytes() as usize).ok_or_else(overflow)?;
+                let element = dtype.name().to_uppercase();
+                Ok(vec![Planned::new(self.name.clone(), element, self.shape.clone(), size, dtype.bytes())])
+            }
+            Kind::Other(element) => {
+                let Some(bits) = crate::header::bits(element) else {
+                    let text = format!("{}: elements of {element} have no name in safetensors", self.name);
+                    return Err(Error::Unsupported(text));
+                };
+                let count = elements(&self.shape).ok_or_else(overflow)?;
+                let size = count.checked_mul(bits as usize).ok_or_else(overflow)? / 8;
+                Ok(vec![Planned::new(
+                    self.name.clone(),
+                    element.clone(),
+                    self.shape.clone(),
+                    size,
+                    u64::from(bits / 8),
+                )])
+            }
+        }
+    }
+
+    /// Those that are no planes, with their bytes.
+    fn extras(&self) -> Vec<(Planned, Vec<u8>)> {
+        let order = self.order.as_ref().map(|order| {
+            let bytes: Vec<u8> = order.iter().flat_map(|column| column.to_le_bytes()).collect();
+            (Planned::new(joined(&self.name, ORDER), "U32".into(), vec![order.len()], bytes.len(), 4), bytes)
+        });
+        let factor = self.factor.map(|factor| {
+            let bytes = factor.to_le_bytes().to_vec();
+            (Planned::new(joined(&self.name, FACTOR), "F32".into(), Vec::new(), bytes.len(), 4), bytes)
+        });
+        order.into_iter().chain(factor).collect()
+    }
+}
+
+/// A tensor of the file to be.
+struct Planned {
+    name: String,
+    element: String,
+    shape: Vec<usize>,
+    size: u64,
+    /// What its offset is a multiple of.
+    alignment: u64,
+    /// Bytes of the file before it.
+    offset: u64,
+    /// Bytes written.
+    done: u64,
+}
+
+impl Planned {
+    fn new(name: String, element: String, shape: Vec<usize>, size: usize, alignment: u64) -> Self {
+        Planned { name, element, shape, size: size as u64, alignment, offset: 0, done: 0 }
+    }
+}
+
+/// Writes a file: to a new one beside it, which takes its name when it is whole. `metadata` is kept in
+/// it, beside the names of formats. `progress` is told the bytes that are done, and those in all.
+///
+/// # Errors
+/// `File` when the system refuses; `Data` when two tensors have one name, or a stream is not as long as
+/// its shape says; those of the streams.
+pub fn write(
+    path: impl AsRef<Path>,
+    outputs: Vec<Output<'_>>,
+    metadata: &BTreeMap<String, String>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<()> {
+    let path = path.as_ref();
+    // Where the destination is a link, the file that it points to is replaced, as a plain write would.
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // A device or a pipe is not to be replaced by a file.
+    if std::fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
+        return Err(refused(path, "exists and is not a regular file"));
+    }
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut draft = builder().tempfile_in(folder).map_err(|why| refused(path, why))?;
+    write_to(draft.as_file_mut(), outputs, metadata, progress).map_err(|error| match error {
+        Error::File(why) => refused(path, why),
+        other => other,
+    })?;
+    draft.as_file().sync_all().map_err(|why| refused(path, why))?;
+    draft.persist(&target).map_err(|failed| refused(path, failed.error))?;
+    Ok(())
+}
+
+/// A temporary file with the permissions that a plain file would get.
+fn builder() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tilewise-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
+}
+
+/// Writes the bytes of a file.
+pub(crate) fn write_to<W: Write + Seek>(
+    file: &mut W,
+    outputs: Vec<Output<'_>>,
+    metadata: &BTreeMap<String, String>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<()> {
+    // The tensors of each output: planes, then extras.
+    let mut planned: Vec<Planned> = Vec::new();
+    let mut first = Vec::new();
+    for output in &outputs {
+        first.push(planned.len());
+        planned.extend(output.planes()?);
+        planned.extend(output.extras().into_iter().map(|(extra, _)| extra));
+    }
+    let header = lay_out(&mut planned, named(&outputs, metadata))?;
+    let total = planned.iter().map(|tensor| tensor.size).sum();
+    let io = |why: std::io::Error| Error::File(why.to_string());
+    file.write_all(&header).map_err(io)?;
+    let (mut at, mut done) = (header.len() as u64, 0);
+    let mut put = |planned: &mut Planned, offset: u64, bytes: &[u8]| {
+        let Planned { name, size, done: own, .. } = planned;
+        let length = bytes.len() as u64;
+        if offset != *own || *size - *own < length {
+            let text = format!("{name}: {length} bytes at {offset} follow {own}, of {size}");
+            return Err(Error::Data(text));
+        }
+        let to = planned.offset + offset;
+        if to != at {
+            file.seek(SeekFrom::Start(to)).map_err(io)?;
+        }
+        file.write_all(bytes).map_err(io)?;
+        planned.done += length;
+        at = to + length;
+        done += length;
+        progress(done, total);
+        Ok(())
+    };
+    for (output, first) in outputs.into_iter().zip(first) {
+        let (extras, name) = (output.extras(), output.name);
+        let planes = match &output.kind {
+            Kind::Quantized(format) => format.planes().len(),
+            _ => 1,
+        };
+        (output.fill)(&mut |chunk: Chunk<'_>| {
+            if chunk.plane >= planes {
+                return Err(Error::Data(format!("{name}: plane {} of {planes}", chunk.plane)));
+            }
+            put(&mut planned[first + chunk.plane], chunk.offset, chunk.bytes)
+        })?;
+        for (i, (_, bytes)) in extras.iter().enumerate() {
+            put(&mut planned[first + planes + i], 0, bytes)?;
+        }
+    }
+    match planned.iter().find(|tensor| tensor.done != tensor.size) {
+        Some(Planned { name, done, size, .. }) => {
+            Err(Error::Data(format!("{name}: the stream ended after {done} of {size} bytes")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The metadata, with the format of all matrices where they have one, else with that of each.
+fn named(outputs: &[Output<'_>], metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut metadata = metadata.clone();
+    let format = |output: &Output<'_>| match output.kind {
+        Kind::Quantized(format) => Some(format),
+        _ => None,
+    };
+    let formats: BTreeSet<&str> = outputs.iter().filter_map(format).map(QuantFormat::name).collect();
+    for output in outputs {
+        if let Some(format) = format(output) {
+            let key = if formats.len() == 1 { FORMAT.to_owned() } else { joined(&output.name, FORMAT) };
+            metadata.insert(key, format.to_string());
+        }
+    }
+    metadata
+}
+
+/// Gives each tensor its place, and returns the bytes before them all.
+fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Result<Vec<u8>> {
+    let mut order: Vec<usize> = (0..planned.len()).collect();
+    // The widest first, so that all are aligned.
+    order.sort_by_key(|&i| std::cmp::Reverse(planned[i].alignment));
+    let mut header = Map::new();
+    if !metadata.is_empty() {
+        header.insert("__metadata__".to_owned(), json!(metadata));
+    }
+    let mut end = 0u64;
+    for i in order {
+        let tensor = &mut planned[i];
+        tensor.offset = end;
+        let size = tensor.size;
+        end = end.checked_add(size).ok_or_else(|| Error::Overflow(format!("{}: {size} bytes", tensor.name)))?;
+        let entry = json!({ "dtype": tensor.element, "shape": tensor.shape, "data_offsets": [tensor.offset, end] });
+        if header.insert(tensor.name.clone(), entry).is_some() {
+            return Err(Error::Data(format!("two tensors are named {:?}", tensor.name)));
+        }
+    }
+    let mut text = Value::Object(header).to_string().into_bytes();
+    text.resize(text.len().next_multiple_of(ALIGNMENT), b' ');
+    let bytes = [&(text.len() as u64).to_le_bytes(), &text[..]].concat();
+    for tensor in planned {
+        tensor.offset += bytes.len() as u64;
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,131 @@
+//! Which files make a model.
+
+use crate::support::{file, open, tensor};
+use safetensors::tensor::Dtype::{F16, F32, U32};
+use tilewise_files::{Kind, Model};
+
+const INDEX: &str = "model.safetensors.index.json";
+
+fn index(entries: &[(&str, &str)]) -> Vec<u8> {
+    let entries: Vec<_> = entries.iter().map(|(name, file)| format!("{name:?}:{file:?}")).collect();
+    format!(r#"{{"metadata":{{"total_size":0}},"weight_map":{{{}}}}}"#, entries.join(",")).into_bytes()
+}
+
+#[test]
+fn planes_may_lie_in_several_shards() {
+    let first = file(&[tensor("w.weight", U32, &[3, 16]), tensor("n", F32, &[2])], &[]);
+    let second = file(&[tensor("w.scales", F16, &[3, 2]), tensor("w.biases", F16, &[3, 2])], &[]);
+    let listed = index(&[("w.weight", "a.st"), ("n", "a.st"), ("w.scales", "b.st"), ("w.biases", "b.st")]);
+    let config = br#"{"quantization":{"bits":4,"group_size":64}}"#.to_vec();
+    let model = open(&[(INDEX, listed), ("a.st", first), ("b.st", second), ("config.json", config)]).unwrap();
+    let w = model.get("w").unwrap();
+    assert_eq!((w.kind().to_string(), w.shape()), ("affine-4bit-g64-f16".into(), &[3, 128][..]));
+    assert_eq!(w.quantized().unwrap().planes()[2], tensor("w.biases", F16, &[3, 2]).3);
+    assert_eq!(model.files().collect::<Vec<_>>(), ["a.st", "b.st"]);
+    assert_eq!(model.tensors().len(), 2);
+}
+
+#[test]
+fn an_index_that_lies_is_refused() {
+    let shard = || ("a.st", file(&[tensor("n", F32, &[2])], &[]));
+    let refused = |index: Vec<u8>, expected: &str| {
+        let text = open(&[(INDEX, index), shard()]).err().expect(expected).to_string();
+        assert!(text.contains(expected), "{text}");
+    };
+    refused(index(&[("m", "a.st")]), "tensor \"m\" is said to be in \"a.st\", which does not hold it");
+    refused(index(&[("n", "b.st")]), "b.st: there is no such file");
+    for bad in ["../a.st", "/a.st", "..", "", "d\\a.st", "c:a"] {
+        refused(index(&[("n", bad)]), "the name of a file beside it is expected");
+    }
+    refused(br#"{"weight_map":{"n":1}}"#.to_vec(), "is in 1, the name of a file");
+    refused(br#"{"weight_map":[]}"#.to_vec(), "weight_map is an array");
+    refused(b"{}".to_vec(), "weight_map is null");
+    refused(b"{\"weight_map\":".to_vec(), "line 1 column 14");
+}
+
+#[test]
+fn a_tensor_in_two_shards_is_the_one_that_the_index_says() {
+    let shards = [
+        ("a.st", file(&[tensor("n", F32, &[2])], &[])),
+        ("b.st", file(&[tensor("n", F32, &[3]), tensor("m", F32, &[1])], &[])),
+    ];
+    let with = |entries: &[(&str, &str)]| open(&[&[(INDEX, index(entries))][..], &shards].concat());
+    let model = with(&[("n", "b.st"), ("m", "b.st")]).unwrap();
+    assert_eq!((model.get("n").unwrap().shape(), model.files().len()), (&[3][..], 1));
+    let third = ("c.st", file(&[tensor("m", F32, &[5])], &[]));
+    let all = [&[(INDEX, index(&[("n", "a.st"), ("m", "c.st")]))][..], &shards, &[third]].concat();
+    assert_eq!(open(&all).unwrap().get("m").unwrap().shape(), [5]);
+}
+
+#[test]
+fn folders_hold_one_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = || Model::open(folder.path()).err().unwrap().to_string();
+    assert!(refused().contains("no .safetensors or .gguf file is there"));
+    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    put("x.safetensors", &file(&[tensor("n", F32, &[2])], &[]));
+    assert_eq!(Model::open(folder.path()).unwrap().tensors().len(), 1);
+    put("y.safetensors", &file(&[], &[]));
+    assert!(refused().contains("several models are there, name one: x.safetensors, y.safetensors"));
+    put("model.safetensors", &file(&[tensor("n", F32, &[3])], &[]));
+    let model = Model::open(folder.path()).unwrap();
+    assert_eq!(model.get("n").unwrap().shape(), [3]);
+    assert!(model.get("n").unwrap().file().ends_with("model.safetensors"));
+    assert_eq!(model.get("n").unwrap().offset(), model.bytes_in_all() - 12);
+    put(INDEX, &index(&[("n", "x.safetensors")]));
+    assert_eq!(Model::open(folder.path()).unwrap().get("n").unwrap().shape(), [2]);
+    assert!(
+        matches!(Model::open(folder.path().join("none.gguf")), Err(tilewise_files::Error::File(text)) if text.contains("none.gguf"))
+    );
+    put("empty.safetensors", &[]);
+    let text = Model::open(folder.path().join("empty.safetensors")).err().unwrap().to_string();
+    assert!(text.contains("empty.safetensors: truncated: 0 bytes"), "{text}");
+}
+
+/// A GGUF file of one tensor of F32 [1], with numbers of a split.
+fn part(name: &str, split: &[(&str, u32, u64)]) -> Vec<u8> {
+    let text = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let mut bytes = b"GGUF\x03\0\0\0\x01\0\0\0\0\0\0\0".to_vec();
+    bytes.extend((split.len() as u64).to_le_bytes());
+    for (key, kind, value) in split {
+        bytes.extend(text(key));
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(&value.to_le_bytes()[..if *kind == 2 { 2 } else { 4 }]);
+    }
+    bytes.extend(text(name));
+    bytes.extend(1u32.to_le_bytes());
+    bytes.extend(1u64.to_le_bytes());
+    bytes.extend([0; 12]);
+    bytes.resize(bytes.len().next_multiple_of(32), 0);
+    bytes.extend(1f32.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn split_files_are_opened_together() {
+    let numbers =
+        |no, count, total| [("split.no", 2, no), ("split.count", 2, count), ("split.tensors.count", 5, total)];
+    let (one, two) = ("m-00001-of-00002.gguf", "m-00002-of-00002.gguf");
+    let pair = |a: Vec<u8>, b: Vec<u8>| open(&[(one, a), (two, b)]);
+    let (a, b) = (part("a", &numbers(0, 2, 2)), part("b", &numbers(1, 2, 2)));
+    let model = pair(a.clone(), b.clone()).unwrap();
+    let names: Vec<_> = model.tensors().map(|tensor| format!("{} {}", tensor.name(), tensor.file())).collect();
+    assert_eq!(names, ["a m-00001-of-00002.gguf", "b m-00002-of-00002.gguf"]);
+    assert_eq!(model.gguf_value("split.count").unwrap().as_u64(), Some(2));
+    assert_eq!(open(&[(two, b.clone()), (one, a.clone())]).unwrap().tensors().len(), 2);
+    let refused = |model: tilewise_files::Result<Model>, expected: &str| {
+        let text = model.err().expect(expected).to_string();
+        assert!(text.contains(expected), "{text}");
+    };
+    refused(open(&[(one, a.clone())]), "m-00002-of-00002.gguf: there is no such file");
+    refused(open(&[("m.gguf", a.clone())]), "it is one of 2 files, which are named NAME-00001-of-00002.gguf");
+    refused(pair(a.clone(), part("a", &numbers(1, 2, 2))), "tensor \"a\" is in m-00001-of-00002.gguf already");
+    refused(pair(a.clone(), part("b", &numbers(0, 2, 2))), "split.no 0 and split.count 2");
+    refused(pair(a.clone(), part("b", &[])), "split.no -1");
+    refused(pair(part("a", &numbers(0, 2, 3)), b), "split.tensors.count is 3; the 2 files hold 2 tensors");
+    let alone = open(&[("m.gguf", part("a", &[]))]).unwrap();
+    assert_eq!(
+        (alone.gguf_version(), alone.get("a").unwrap().kind()),
+        (Some(3), &Kind::Dense(tilewise_core::DType::F32))
+    );
+}

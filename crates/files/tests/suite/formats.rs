@@ -1,0 +1,228 @@
+//! What a model is said to hold: by its file, `config.json`, arguments, or its shapes.
+
+use crate::support::{Tensor, file, open, refusal, tensor, with_config};
+use safetensors::tensor::Dtype::{self, BF16, F8_E4M3, F16, F32, I64, U8, U32};
+use tilewise_files::{Expected, Kind};
+
+/// An affine matrix of [n, k].
+fn affine(prefix: &str, bits: usize, group: usize, scales: Dtype, leading: &[usize], k: usize) -> Vec<Tensor> {
+    let plane =
+        |leaf: &str, dtype, columns: usize| tensor(&format!("{prefix}.{leaf}"), dtype, &[leading, &[columns]].concat());
+    let groups = k / group;
+    vec![plane("weight", U32, k * bits / 32), plane("scales", scales, groups), plane("biases", scales, groups)]
+}
+
+fn kind(name: &str) -> Kind {
+    Kind::Quantized(name.parse().unwrap())
+}
+
+#[test]
+fn tensors_are_listed_in_the_order_of_their_numbers() {
+    let mut tensors = affine("l.10.w", 4, 64, F16, &[3], 128);
+    tensors.extend(affine("l.9.w", 4, 64, F16, &[2, 3], 128));
+    tensors.extend([tensor("l.9.w.bias", F16, &[3]), tensor("n.weight", BF16, &[4]), tensor("ids", I64, &[2])]);
+    tensors.push(tensor("weight", F32, &[1]));
+    let model = with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4}}"#);
+    let listed: Vec<_> = model.tensors().map(|tensor| format!("{tensor:?}")).collect();
+    assert_eq!(
+        listed,
+        [
+            "ids I64 [2]",
+            "l.9.w affine-4bit-g64-f16 [2, 3, 128]",
+            "l.9.w.bias f16 [3]",
+            "l.10.w affine-4bit-g64-f16 [3, 128]",
+            "n.weight bf16 [4]",
+            "weight f32 [1]",
+        ]
+    );
+    for (name, found) in
+        [("l.10.w", "l.10.w"), ("l.10.w.weight", "l.10.w"), ("l.10.w.biases", "l.10.w"), ("n.weight", "n.weight")]
+    {
+        assert_eq!(model.get(name).unwrap().name(), found);
+    }
+    let text = model.get("l.10.v").unwrap_err().to_string();
+    assert!(text.contains("m.safetensors: no tensor \"l.10.v\" among 6; near it: \"l.10.w\""), "{text}");
+    let stack = model.get("l.9.w").unwrap();
+    assert_eq!((stack.matrix().unwrap(), stack.sizes().unwrap()), ((6, 128), vec![384, 24, 24]));
+    assert_eq!(stack.quantized().unwrap().planes()[1], tensors[4].3);
+    assert_eq!(stack.stored_bytes(), 384 + 24 + 24);
+    assert!(model.get("ids").unwrap().dense().unwrap_err().to_string().contains("ids is I64, not dense of f32"));
+    assert!(stack.dense().is_err() && model.get("n.weight").unwrap().quantized().is_err());
+    assert_eq!(model.get("n.weight").unwrap().dense().unwrap().1, tensors[7].3);
+}
+
+#[test]
+fn shapes_that_fit_several_formats_need_a_word() {
+    // 8 bits in groups of 32, or 4 bits in groups of 64 with twice the K.
+    let tensors = affine("w", 4, 64, F16, &[3], 128);
+    let unsaid = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
+    let text = refusal(&unsaid, "w");
+    assert!(
+        text.contains("affine-4bit-g64-f16 [3, 128]") && text.contains(" or affine-8bit-g32-f16 [3, 64]"),
+        "{text}"
+    );
+    assert!(text.contains("m.safetensors: \"w\"") && matches!(unsaid.get("w").unwrap().kind(), Kind::Unclear(_)));
+    let expect = |expected: Expected| unsaid.get_as("w", &expected).map(|tensor| tensor.kind().clone());
+    let bits = |bits| Expected { bits: Some(bits), ..Expected::default() };
+    assert_eq!(expect(bits(8)), Ok(kind("affine-8bit-g32-f16")));
+    assert_eq!(expect(Expected { group: Some(64), ..bits(4) }), Ok(kind("affine-4bit-g64-f16")));
+    assert_eq!(
+        expect("affine-4bit-g64-f16".parse::<tilewise_core::QuantFormat>().unwrap().into()),
+        Ok(kind("affine-4bit-g64-f16"))
+    );
+    let text = expect(Expected { mode: Some("mxfp4".into()), ..Expected::default() }).unwrap_err().to_string();
+    assert!(text.contains("not mode mxfp4 (the arguments)") && text.contains("w.weight U32 [3, 16]"), "{text}");
+    for (source, model) in [
+        ("metadata", open(&[("m.safetensors", file(&tensors, &[("quantization", "affine-8bit-g32-f16")]))]).unwrap()),
+        (
+            "of this",
+            open(&[(
+                "m.safetensors",
+                file(&tensors, &[("w.quantization", "affine-8bit-g32-f16"), ("quantization", "q8_0")]),
+            )])
+            .unwrap(),
+        ),
+        ("config", with_config(&tensors, r#"{"quantization":{"group_size":32,"bits":8,"mode":"affine"}}"#)),
+        ("other key", with_config(&tensors, r#"{"quantization_config":{"group_size":32,"bits":8}}"#)),
+        (
+            "layer",
+            with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4,"w":{"group_size":32,"bits":8}}}"#),
+        ),
+    ] {
+        assert_eq!(*model.get("w").unwrap().kind(), kind("affine-8bit-g32-f16"), "{source}");
+        let text = model.get_as("w", &bits(4)).unwrap_err().to_string();
+        assert!(text.contains("contradiction: the arguments: 4 bits; ") && text.contains('8'), "{source}: {text}");
+    }
+}
+
+#[test]
+fn contradictions_name_both() {
+    let tensors = affine("w", 4, 64, F16, &[3], 128);
+    let both = |metadata: &str, config: &str| {
+        let files = [("m.safetensors", file(&tensors, &[("quantization", metadata)])), ("config.json", config.into())];
+        refusal(&open(&files).unwrap(), "w")
+    };
+    let text = both("affine-4bit-g64-f16", r#"{"quantization":{"group_size":32,"bits":8}}"#);
+    let expected = "the metadata of m.safetensors: affine-4bit-g64-f16; config.json (quantization): 8 bits, groups of 32, mode affine";
+    assert!(text.contains(expected), "{text}");
+    let text = refusal(&with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4,"mode":"mxfp4"}}"#), "w");
+    assert!(text.contains("4 bits, groups of 64, mode mxfp4 (config.json (quantization))"), "{text}");
+    let text = refusal(&with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4,"w":false}}"#), "w");
+    assert!(text.contains("quantization of \"w\" is false"), "{text}");
+    // Of another program, under the same key: no claim where there are others.
+    let other = [
+        ("m.safetensors", file(&tensors, &[("quantization", "int4")])),
+        ("config.json", r#"{"quantization":{"bits":4}}"#.into()),
+    ];
+    assert_eq!(*open(&other).unwrap().get("w").unwrap().kind(), kind("affine-4bit-g64-f16"));
+    let text = refusal(&open(&other[..1]).unwrap(), "w");
+    assert!(text.contains("no format is named \"int4\""), "{text}");
+}
+
+#[test]
+fn planes_that_do_not_belong_together_are_listed() {
+    let check = |tensors: &[Tensor], expected: &[&str]| {
+        let text = refusal(&open(&[("m.safetensors", file(tensors, &[]))]).unwrap(), "w");
+        assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+    };
+    let mut more =
+        vec![tensor("w.weight", U32, &[3, 16]), tensor("w.scales", U8, &[3, 4]), tensor("w.biases", U8, &[3, 4])];
+    check(&more, &["any quantized format", "w.biases U8 [3, 4]", "w.scales U8 [3, 4]", "w.weight U32 [3, 16]"]);
+    more.pop();
+    let model = open(&[("m.safetensors", file(&more, &[]))]).unwrap();
+    assert_eq!(*model.get("w").unwrap().kind(), kind("mxfp4"));
+    let mut uneven = affine("w", 4, 64, F16, &[3], 128);
+    uneven[2] = tensor("w.biases", F16, &[2, 2]);
+    check(&uneven, &["w.biases F16 [2, 2]"]);
+    uneven[2] = tensor("w.biases", BF16, &[3, 2]);
+    check(&uneven, &["w.biases BF16 [3, 2]", "w.scales F16 [3, 2]"]);
+    let mut rough = affine("w", 4, 64, F16, &[3], 128);
+    rough[0] = tensor("w.weight", U32, &[3, 15]);
+    check(&rough, &["w.weight U32 [3, 15]"]);
+}
+
+#[test]
+fn parts_of_no_matrix_are_tensors_of_their_own() {
+    let tensors = [tensor("a.weight", F16, &[2, 2]), tensor("a.scales", F32, &[1]), tensor("b.scales", U8, &[4])];
+    let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
+    let names: Vec<_> = model.tensors().map(|tensor| tensor.name().to_owned()).collect();
+    assert_eq!(names, ["a.scales", "a.weight", "b.scales"]);
+    // A tensor with the name of a prefix.
+    let mut tensors = affine("a", 4, 64, F32, &[1], 64);
+    tensors.push(tensor("a", F32, &[7]));
+    let model = open(&[("m.safetensors", file(&tensors, &[("quantization", "affine-4bit-g64-f32")]))]).unwrap();
+    assert_eq!(model.get("a").unwrap().shape(), [7]);
+    assert_eq!(model.get("a.weight").unwrap().shape(), [1, 64]);
+    assert_eq!(model.get("a.scales").unwrap().name(), "a.weight");
+}
+
+#[test]
+fn an_order_of_columns_belongs_to_its_matrix() {
+    let mut tensors = affine("w", 4, 64, F16, &[3], 64);
+    tensors.push(("w.order".into(), U32, vec![64], (0..64u32).rev().flat_map(u32::to_le_bytes).collect()));
+    let opened = |tensors: &[Tensor]| {
+        open(&[("m.safetensors", file(tensors, &[("quantization", "affine-4bit-g64-f16")]))]).unwrap()
+    };
+    let model = opened(&tensors);
+    assert_eq!(model.tensors().len(), 1);
+    assert_eq!(model.get("w").unwrap().order().unwrap().unwrap(), (0..64).rev().collect::<Vec<u32>>());
+    tensors[3].3[..4].fill(0);
+    let text = opened(&tensors).get("w").unwrap().order().unwrap_err().to_string();
+    assert!(text.contains("w.order: column 0 at 63 is twice there"), "{text}");
+    tensors[3] = tensor("w.order", U32, &[32]);
+    assert!(refusal(&opened(&tensors), "w").contains("w.order is U32 [32]; U32 [64] is expected"));
+}
+
+#[test]
+fn a_factor_belongs_to_its_matrix() {
+    let one = |name: &str, value: f32| (name.to_owned(), F32, vec![1], value.to_le_bytes().to_vec());
+    let mut tensors = vec![tensor("w.weight", U32, &[3, 4]), tensor("w.scales", U8, &[3, 2])];
+    tensors.push(one("w.global_scale", 1344.0));
+    let opened = |tensors: &[Tensor]| open(&[("m.safetensors", file(tensors, &[]))]).unwrap();
+    let model = opened(&tensors);
+    assert_eq!((model.tensors().len(), model.get("w").unwrap().factor()), (1, Some(0.5)));
+    assert_eq!(model.get("w").unwrap().quantized().unwrap().factor(), 0.5);
+    tensors[2] = one("w.weight_scale_2", 0.5);
+    assert_eq!(opened(&tensors).get("w").unwrap().quantized(), model.get("w").unwrap().quantized());
+    tensors[2] = one("w.global_scale", f32::NAN);
+    assert!(refusal(&opened(&tensors), "w").contains("w.global_scale F32 [1] is NaN"));
+    tensors[2] = tensor("w.global_scale", F32, &[3]);
+    assert!(refusal(&opened(&tensors), "w").contains("w.global_scale F32 [3]; one F32 is expected"));
+    tensors[1] = tensor("w.scales", U8, &[3, 1]);
+    assert!(refusal(&opened(&tensors), "w").contains("w.global_scale F32 [3]: mxfp4 has no factor"));
+}
+
+#[test]
+fn model_opt_is_nvfp4_under_other_names() {
+    let mut tensors = vec![tensor("w.weight", U8, &[3, 16]), tensor("w.weight_scale", F8_E4M3, &[3, 2])];
+    tensors.push(("w.weight_scale_2".into(), F32, vec![], 0.25f32.to_le_bytes().to_vec()));
+    tensors.push(tensor("w.input_scale", F32, &[]));
+    let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
+    let matrix = model.get("w").unwrap();
+    assert_eq!((matrix.kind(), matrix.shape(), matrix.factor()), (&kind("nvfp4"), &[3, 32][..], Some(0.25)));
+    assert_eq!(matrix.quantized().unwrap().planes(), [tensors[0].3.clone(), tensors[1].3.clone()]);
+    tensors[1] = tensor("w.weight_scale", F8_E4M3, &[3, 3]);
+    let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
+    assert!(refusal(&model, "w").contains("w.weight U8 [3, 16], w.weight_scale F8_E4M3 [3, 3]"));
+}
+
+#[test]
+fn configurations_that_lie_are_refused() {
+    let tensors = [tensor("n", F32, &[1])];
+    for (config, expected) in [
+        ("[]", "config.json: an object is expected, not an array"),
+        ("{", "config.json: EOF"),
+        (r#"{"quantization":3}"#, "quantization is a number, an object is expected"),
+        (r#"{"quantization":{"bits":-4}}"#, "bits of quantization is -4"),
+        (r#"{"quantization":{"group_size":4294967296}}"#, "group_size of quantization is 4294967296"),
+        (r#"{"quantization":{"mode":4}}"#, "mode of quantization is a number"),
+        (r#"{"quantization_config":{"quant_method":"awq","version":"gemv"}}"#, "AWQ's layout \"gemv\" is not read"),
+        (r#"{"quantization_config":{"quant_method":"gptq","bits":0}}"#, "bits is 0, a whole number from 1 on"),
+    ] {
+        let files = [("m.safetensors", file(&tensors, &[])), ("config.json", config.into())];
+        let text = open(&files).err().expect(config).to_string();
+        assert!(text.contains(expected), "{text}");
+    }
+    // Other methods say nothing of what is read here.
+    with_config(&tensors, r#"{"quantization":null,"quantization_config":{"quant_method":"fp8","bits":"x"}}"#);
+}

@@ -1,0 +1,11 @@
+//! The crate from outside.
+
+mod files;
+mod formats;
+mod imports;
+mod memory;
+mod real;
+mod replay;
+mod support;
+mod targets;
+mod writing;

@@ -1,0 +1,117 @@
+//! Files that MLX, gguf and others' layouts made, against products of what those packages dequantize.
+
+use safetensors::SafeTensors;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use tilewise_core::quant::dequantize;
+use tilewise_core::{QuantFormat, convert};
+use tilewise_files::{Kind, Model, Tensor};
+
+fn data(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/data").join(path)
+}
+
+/// The numbers of each tensor of an `expected.safetensors`.
+fn expected(folder: &str) -> BTreeMap<String, Vec<f64>> {
+    let bytes = std::fs::read(data(folder).join("expected.safetensors")).unwrap();
+    let numbers = |view: &safetensors::tensor::TensorView<'_>| -> Vec<f64> {
+        let data = view.data();
+        match view.dtype() {
+            safetensors::Dtype::F64 => data.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect(),
+            safetensors::Dtype::F32 => {
+                data.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes).into()).collect()
+            }
+            other => panic!("{other}"),
+        }
+    };
+    SafeTensors::deserialize(&bytes).unwrap().iter().map(|(name, view)| (name.to_owned(), numbers(&view))).collect()
+}
+
+/// The weights, their columns in the order of W.
+fn weights(tensor: &Tensor<'_>) -> Vec<f32> {
+    if let Ok((dtype, bytes)) = tensor.dense() {
+        return convert::decode(dtype, bytes).unwrap();
+    }
+    let read = dequantize(&tensor.quantized().unwrap());
+    let Some(order) = tensor.order().unwrap() else { return read };
+    let mut sorted = vec![0.0; read.len()];
+    for (i, weight) in read.iter().enumerate() {
+        sorted[i / order.len() * order.len() + order[i % order.len()] as usize] = *weight;
+    }
+    sorted
+}
+
+/// Checks x·Wᵀ of each tensor that the folder expects a product of, and returns how many there were.
+fn check(path: &str, folder: &str) -> usize {
+    let expected = expected(folder);
+    let model = Model::open(data(path)).unwrap();
+    let mut checked = 0;
+    for tensor in model.tensors() {
+        assert!(!matches!(tensor.kind(), Kind::Unclear(_) | Kind::Other(_)), "{tensor:?}");
+        let name = tensor.name().strip_suffix(".weight").unwrap_or(tensor.name());
+        let Some(y) = expected.get(&format!("{name}.y")) else { continue };
+        let ((n, k), w) = (tensor.matrix().unwrap(), weights(&tensor));
+        let x = &expected[&format!("x.{k}")];
+        if let Some(same) = expected.get(&format!("{name}.dequantized")) {
+            assert!(w.iter().zip(same).all(|(w, same)| f64::from(*w) == *same), "{name}");
+        }
+        // Matrices of a stack have products of their own, which lie one after the other.
+        let rows = tensor.shape()[tensor.shape().len() - 2];
+        for (i, y) in y.iter().enumerate() {
+            let (row, column) = (i / rows % 3, i / rows / 3 * rows + i % rows);
+            let terms = || (0..k).map(|j| x[row * k + j] * f64::from(w[column * k + j]));
+            let (sum, size): (f64, f64) = (terms().sum(), terms().map(f64::abs).sum());
+            assert!((sum - y).abs() <= size * 1e-6, "{name} at {i}: {sum} instead of {y}");
+        }
+        assert_eq!(y.len(), 3 * n, "{name}");
+        if let (Kind::Quantized(format), false) = (tensor.kind(), name.ends_with("q_proj")) {
+            assert!(name.ends_with(format.name().trim_start_matches("gguf-")), "{name}: {format}");
+        }
+        checked += 1;
+    }
+    checked
+}
+
+#[test]
+fn mlx() {
+    assert_eq!(check("mlx", "mlx"), 18 + 4 + 3 + 1 + 3);
+    assert_eq!(check("mlx/model.safetensors", "mlx"), 29);
+    assert_eq!(check("mlx-sharded", "mlx"), 29);
+    assert_eq!(check("mlx-sharded/model.safetensors.index.json", "mlx"), 29);
+}
+
+#[test]
+fn gguf() {
+    assert_eq!(check("gguf/all.gguf", "gguf"), 12 + 1 + 3);
+    assert_eq!(check("gguf/v2.gguf", "gguf"), 3);
+    assert_eq!(check("gguf/aligned.gguf", "gguf"), 3);
+    assert_eq!(check("gguf/split-00001-of-00002.gguf", "gguf"), 4);
+    let model = Model::open(data("gguf/all.gguf")).unwrap();
+    assert_eq!(model.gguf_value("general.architecture").unwrap().as_str(), Some("llama"));
+    assert_eq!(model.gguf_value("general.name").unwrap().as_str(), Some("vectors"));
+    assert_eq!(model.gguf_value("vectors.nested").unwrap().to_string(), "[[1, 2], [3]]");
+    assert_eq!(model.gguf_value("tokenizer.ggml.tokens").unwrap().to_string(), "[\"<s>\", \"a\", \"é\"]");
+    assert_eq!(Model::open(data("gguf/v2.gguf")).unwrap().gguf_version(), Some(2));
+    let aligned = Model::open(data("gguf/aligned.gguf")).unwrap();
+    assert!(aligned.tensors().all(|tensor| tensor.offset().is_multiple_of(64)));
+}
+
+#[test]
+fn gptq_and_awq() {
+    let folders: Vec<String> = std::fs::read_dir(data(""))
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .filter(|name| name.starts_with("gptq-") || name == "awq")
+        .collect();
+    assert_eq!(folders.len(), 9);
+    for folder in folders {
+        assert_eq!(check(&folder, &folder), 1, "{folder}");
+        let model = Model::open(data(&folder)).unwrap();
+        let matrix = model.get("model.layers.0.self_attn.q_proj").unwrap();
+        assert_eq!(matrix.order().unwrap().is_some(), folder.contains("act-order"), "{folder}");
+        let group = if folder.contains("column") { 64 } else { 32 };
+        let bits = if folder.contains("8bit") { 8 } else { 4 };
+        let format = QuantFormat::affine(bits, group, tilewise_core::DType::F32).unwrap();
+        assert_eq!(*matrix.kind(), Kind::Quantized(format), "{folder}");
+    }
+}

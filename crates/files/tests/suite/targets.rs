@@ -1,0 +1,128 @@
+//! What fuzzing runs, and the suite over the inputs that fuzzing has found.
+
+use std::collections::BTreeMap;
+use tilewise_files::{Chunk, Expected, Files, Kind, Model, Result};
+
+/// A `.safetensors` file.
+pub(crate) fn safetensors(bytes: &[u8]) {
+    examine(&Model::from_bytes("f.safetensors", bytes.to_vec()));
+}
+
+/// A `.gguf` file.
+pub(crate) fn gguf(bytes: &[u8]) {
+    examine(&Model::from_bytes("f.gguf", bytes.to_vec()));
+}
+
+/// `config.json`, an index, and two shards with tensors of any shapes, whose headers are true: what
+/// is said of formats, and the imports.
+pub(crate) fn config(bytes: &[u8]) {
+    let mut rest = bytes;
+    let (config, index) = (text(&mut rest), text(&mut rest));
+    let shards = shards(&mut rest);
+    let mut files = BTreeMap::from([("config.json".to_owned(), config.to_vec())]);
+    for (name, shard) in ["a", "b"].into_iter().zip(shards) {
+        files.insert(name.to_owned(), shard);
+    }
+    if index.is_empty() {
+        examine(&Model::open_in(Files::Memory(files), "a"));
+    } else {
+        files.insert("i.json".to_owned(), index.to_vec());
+        examine(&Model::open_in(Files::Memory(files), "i.json"));
+    }
+}
+
+/// Bytes after their length, as far as there are any.
+fn text<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+    let length = usize::from(byte(rest)) | usize::from(byte(rest)) << 8;
+    let (text, after) = rest.split_at(length.min(rest.len()));
+    *rest = after;
+    text
+}
+
+fn byte(rest: &mut &[u8]) -> u8 {
+    let Some((first, after)) = rest.split_first() else { return 0 };
+    *rest = after;
+    *first
+}
+
+/// Two safetensors files with tensors of names, types and shapes that the bytes choose.
+fn shards(rest: &mut &[u8]) -> [Vec<u8>; 2] {
+    const LEAVES: [&str; 12] = [
+        "qweight",
+        "qzeros",
+        "scales",
+        "g_idx",
+        "weight",
+        "biases",
+        "weight_scale",
+        "weight_scale_2",
+        "global_scale",
+        "order",
+        "codes",
+        "bias",
+    ];
+    const TYPES: [(&str, usize); 8] =
+        [("I32", 4), ("U32", 4), ("F16", 2), ("BF16", 2), ("F32", 4), ("U8", 1), ("F8_E4M3", 1), ("I64", 8)];
+    /// Larger ones find nothing that small ones do not.
+    const MOST: usize = 1 << 14;
+    let mut shards = [(); 2].map(|()| (Vec::new(), 0));
+    for _ in 0..byte(rest) % 12 {
+        let (name, element) = (byte(rest), byte(rest));
+        let leaf = LEAVES[usize::from(name) % LEAVES.len()];
+        let prefix = ["a", "b.c"][usize::from(name) / LEAVES.len() % 2];
+        let (element, size) = TYPES[usize::from(element) % TYPES.len()];
+        let shape: Vec<usize> = (0..byte(rest) % 4).map(|_| usize::from(byte(rest))).collect();
+        let bytes = shape.iter().product::<usize>() * size;
+        let (entries, end) = &mut shards[usize::from(name >> 7)];
+        if *end + bytes <= MOST {
+            let to = *end + bytes;
+            let name = format!("{prefix}.{leaf}");
+            entries.push(format!(r#""{name}":{{"dtype":"{element}","shape":{shape:?},"data_offsets":[{end},{to}]}}"#));
+            *end = to;
+        }
+    }
+    shards.map(|(entries, end)| {
+        let header = format!("{{{}}}", entries.join(","));
+        let data = rest.iter().copied().chain(std::iter::repeat(0)).take(end);
+        (header.len() as u64).to_le_bytes().into_iter().chain(header.into_bytes()).chain(data).collect()
+    })
+}
+
+/// Reads all there is, and checks the promises of the library. Errors are welcome.
+fn examine(model: &Result<Model>) {
+    let Ok(model) = model else { return };
+    for (key, value) in model.gguf_values() {
+        assert!(!value.to_string().is_empty() && model.gguf_value(key).is_some());
+    }
+    let formats = ["affine-4bit-g64-f16", "affine-8bit-g32-f32", "q8_0"];
+    for (i, tensor) in model.tensors().enumerate() {
+        assert!(model.get(tensor.name()).is_ok());
+        let known = !matches!(tensor.kind(), Kind::Unclear(_));
+        assert_eq!(tensor.sizes().is_ok(), known, "{tensor:?}");
+        let order = tensor.order();
+        if let Ok(Some(order)) = &order {
+            assert_eq!(Some(&order.len()), tensor.shape().last());
+        }
+        let Ok(sizes) = tensor.sizes() else { continue };
+        // Imports give up to some bytes for one of the file; all others as many.
+        let made: usize = sizes.iter().sum();
+        assert!(made as u64 <= tensor.stored_bytes() * 64, "{tensor:?}: {sizes:?}");
+        let mut done = vec![0; sizes.len()];
+        let streamed = tensor.stream(&mut |chunk: Chunk<'_>| {
+            assert_eq!(done[chunk.plane], chunk.offset);
+            done[chunk.plane] += chunk.bytes.len() as u64;
+            Ok(())
+        });
+        if streamed.is_ok() {
+            assert!(done.iter().zip(&sizes).all(|(&done, &size)| done == size as u64), "{tensor:?}: {done:?}");
+            assert_eq!(tensor.quantized().is_ok(), matches!(tensor.kind(), Kind::Quantized(_)));
+        } else {
+            assert!(order.is_err(), "{tensor:?}: {streamed:?}");
+        }
+        if let Ok(format) = formats[i % formats.len()].parse()
+            && let Ok(read) = model.get_as(tensor.name(), &Expected::from(format))
+        {
+            assert_eq!(*read.kind(), Kind::Quantized(format));
+        }
+    }
+}
