@@ -5,33 +5,14 @@ use crate::execute;
 use crate::gpu::Factors;
 use crate::offsets::GroupOffsets;
 use crate::quantized::QuantizedTensor;
+use crate::right::Right;
 use crate::storage::{Bound, Buffers, Bundle, on_device};
+use crate::take::Take;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Choice, Plan};
 use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Problem, Result};
-
-/// The right operand of a product: a tensor B, or quantized weights W that stand for B = Wᵀ.
-#[derive(Clone, Copy, Debug)]
-pub enum Right<'a> {
-    /// B \[K,N\], \[batch,K,N\], or \[groups,K,N\] in a grouped product.
-    Dense(&'a Tensor),
-    /// W \[N,K\] or \[groups,N,K\]; its transpose ([`QuantizedTensor::t`]) stands for W \[K,N\].
-    Quantized(&'a QuantizedTensor),
-}
-
-impl<'a> From<&'a Tensor> for Right<'a> {
-    fn from(tensor: &'a Tensor) -> Self {
-        Right::Dense(tensor)
-    }
-}
-
-impl<'a> From<&'a QuantizedTensor> for Right<'a> {
-    fn from(weights: &'a QuantizedTensor) -> Self {
-        Right::Quantized(weights)
-    }
-}
 
 /// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless [f16 is permitted](Self::allow_f16_accumulation).
 ///
@@ -182,6 +163,10 @@ impl<'a> Gemm<'a> {
                 gpu.device.submit(encoder)
             }
             Backend::Cpu => {
+                if let Some(InOrder { a, w, columns }) = self.in_order()? {
+                    Take::new(self.a).columns(columns).run_into(&a)?;
+                    return Gemm { a: &a, b: Right::Quantized(&w), ..self.clone() }.run_into(c);
+                }
                 self.fits(c)?;
                 let bundle = self.bundle(Some(c))?;
                 self.context().plan(&bundle.problem, self.kernel.as_deref())?;
@@ -205,6 +190,10 @@ impl<'a> Gemm<'a> {
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
         let gpu = self.context().gpu()?;
+        if let Some(InOrder { a, w, columns }) = self.in_order()? {
+            Take::new(self.a).columns(columns).record(pass, &a)?;
+            return Gemm { a: &a, b: Right::Quantized(&w), ..self.clone() }.record(pass, c);
+        }
         self.fits(c)?;
         let bundle = self.bundle(Some(c))?;
         let prepared = self.context().prepare(gpu, &bundle.problem, self.kernel.as_ref())?;
@@ -257,6 +246,20 @@ impl<'a> Gemm<'a> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A's columns are taken in the order of W's first, if that is an order of its own.
+    fn in_order(&self) -> Result<Option<InOrder<'a>>> {
+        let Right::Quantized(w) = self.b else { return Ok(None) };
+        let Some(order) = &w.order else { return Ok(None) };
+        // Errors in the shapes come before anything is computed.
+        self.sizes()?;
+        if !w.operand.transposed {
+            let text = "weights whose columns are in another order, as the transpose: X·W would come out in that order";
+            return Err(Error::Unsupported(text.into()));
+        }
+        let a = Tensor::zeros(self.context(), self.a.dtype(), self.a.shape())?;
+        Ok(Some(InOrder { a, w: QuantizedTensor { order: None, ..w.clone() }, columns: &order.columns }))
     }
 
     /// Shape of the right operand as B: entries, K, N.
@@ -422,6 +425,14 @@ impl<'a> Gemm<'a> {
         };
         Ok(Bundle { problem, buffers })
     }
+}
+
+/// A product with weights in an order of their own: memory for A in that order, and the weights as
+/// if it were W's.
+struct InOrder<'a> {
+    a: Tensor,
+    w: QuantizedTensor,
+    columns: &'a Tensor,
 }
 
 /// An output that is still to be allocated.

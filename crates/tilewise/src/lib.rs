@@ -9,6 +9,7 @@
 //! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few bits.
 //! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it into a command encoder of yours or
 //!   [`record`](Gemm::record) it into a compute pass of yours, and let it [`explain`](Gemm::explain) which kernel it chose.
+//! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights. [`Quantize`] makes quantized weights on the device.
 //! - [`Context::tune`] times every kernel that would do for a problem, and keeps the fastest for later calls and runs.
 //! - [`Kernel`] is a kernel of your own, of which you write the body in WGSL; [`Call`] is one use of it. It runs where products do, and under a
 //!   sanitizer: [`Kernel::check`].
@@ -24,7 +25,7 @@
 //!
 //! Not a default:
 //!
-//! - `safetensors`: reads and writes quantized weights in safetensors files.
+//! - `files`: loads the weights of model files, `.safetensors`, GGUF, GPTQ and AWQ (`Weights`).
 //!
 //! The planner, the vocabulary and the f64 oracle are in [`tilewise_core`], re-exported.
 //!
@@ -66,30 +67,42 @@ mod msl;
 mod offsets;
 mod opening;
 mod options;
+mod parts;
+mod quantize;
 mod quantized;
-#[cfg(feature = "safetensors")]
-pub use tilewise_files::planes as safetensors;
+mod right;
 mod storage;
+mod take;
 mod tensor;
 pub mod timing;
 mod tuner;
+#[cfg(feature = "files")]
+mod weights;
 mod winners;
 
 pub use adapter::{AdapterDescription, adapters, caps_of, experimental_features, required_features, required_limits};
 pub use context::Context;
-pub use gemm::{Gemm, Right};
+pub use gemm::Gemm;
 #[cfg(feature = "custom-kernels")]
 pub use kernel::{Call, Check, Constant, Edge, Kernel};
 pub use offsets::GroupOffsets;
 pub use options::ContextOptions;
+pub use parts::Part;
+pub use quantize::Quantize;
 pub use quantized::QuantizedTensor;
+pub use right::Right;
+pub use take::Take;
 pub use tensor::{Element, Tensor};
 pub use tilewise_core;
 pub use tilewise_core::quant::Quantized;
 pub use tilewise_core::{Activation, Axis, Caps, DType, Error, Problem, QuantFormat, Result};
+#[cfg(feature = "files")]
+pub use tilewise_files;
 #[cfg(feature = "custom-kernels")]
 pub use tilewise_sanitizer;
 pub use tuner::{Trial, Tuned};
+#[cfg(feature = "files")]
+pub use weights::{Weight, Weights};
 pub use wgpu;
 
 /// The README's example, compiled and run.

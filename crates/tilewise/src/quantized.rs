@@ -1,10 +1,16 @@
 //! Weights in few bits, on the device.
 
 use crate::context::Context;
+use crate::parts::sizes;
 use crate::storage::Storage;
+use crate::tensor::Tensor;
 use std::ops::Range;
+use tilewise_core::plan::Table;
 use tilewise_core::quant::{Quantized, quantize};
 use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
+
+/// Bytes of a status.
+const STATUS_BYTES: u64 = 4;
 
 /// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along its rows. As the right
 /// operand of a product it stands for Wᵀ: Y = X·Wᵀ. Its transpose, [`t`](Self::t), stands for W.
@@ -18,8 +24,33 @@ pub struct QuantizedTensor {
     pub(crate) entries: u64,
     pub(crate) n: u64,
     pub(crate) k: u64,
+    /// Where the device says what it could not store, if it has made the weights.
+    pub(crate) status: Option<Storage>,
     /// Of all matrices; products take it into their alpha.
     pub(crate) factor: f32,
+    /// Where the columns are not in the order of W's.
+    pub(crate) order: Option<Order>,
+}
+
+/// The order of the columns as they are stored, as an index of W's columns and the other way round.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    /// Column i is stored in the place of column `columns[i]` of W.
+    pub(crate) columns: Tensor,
+    /// Column i of W is stored as column `places[i]`.
+    pub(crate) places: Tensor,
+}
+
+impl Order {
+    /// Of a permutation.
+    fn new(context: &Context, columns: &[u32]) -> Result<Self> {
+        let mut places = vec![0; columns.len()];
+        for (place, &column) in columns.iter().enumerate() {
+            places[column as usize] = place as u32;
+        }
+        let upload = |indices: &[u32]| Tensor::upload(context, indices, &[indices.len()]);
+        Ok(Order { columns: upload(columns)?, places: upload(&places)? })
+    }
 }
 
 impl QuantizedTensor {
@@ -61,8 +92,114 @@ impl QuantizedTensor {
             entries,
             n,
             k,
+            status: None,
             factor: first.factor(),
+            order: None,
         })
+    }
+
+    /// Weights of a format, \[N,K\] or \[G,N,K\], of which all bytes are 0: an output for
+    /// [`Quantize`](crate::Quantize).
+    ///
+    /// # Errors
+    /// `Shape` for another shape, or a K that is not a multiple of [`QuantFormat::block`]; `Overflow`,
+    /// `TooLarge`, `Device`, `DeviceLost`.
+    pub fn zeros(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<Self> {
+        let planes = sizes(format, shape)?.into_iter().map(|bytes| Storage::zeros(context, bytes as u64));
+        let weights = Self::of_planes(context, format, shape, planes.collect::<Result<_>>()?)?;
+        Ok(QuantizedTensor { status: Some(Storage::zeros(context, STATUS_BYTES)?), ..weights })
+    }
+
+    /// The same weights times `factor` ([`Quantized::with_factor`]).
+    ///
+    /// # Errors
+    /// `Unsupported` for a format that has no factor, `Value` for one that is not finite.
+    pub fn with_factor(self, factor: f32) -> Result<Self> {
+        self.format.admit_factor(factor)?;
+        Ok(QuantizedTensor { factor, ..self })
+    }
+
+    /// The same weights, the columns of which are stored in another order: column i in the place of
+    /// column `order[i]` of W, as GPTQ's with act-order are. Products take the columns of X in this order
+    /// first; [`dequantize`](Self::dequantize) and [`rows`](Self::rows) give the columns of W.
+    ///
+    /// # Errors
+    /// `Value` for an order that is no permutation of all columns; `Device`, `DeviceLost`.
+    pub fn with_order(self, order: &[u32]) -> Result<Self> {
+        let mut seen = vec![false; self.k as usize];
+        for &column in order {
+            match seen.get_mut(column as usize) {
+                Some(seen) if !*seen => *seen = true,
+                _ => return Err(Error::Value(format!("column {column} twice, or not of {}", self.k))),
+            }
+        }
+        if order.len() as u64 != self.k {
+            return Err(Error::Value(format!("an order of {} columns, there are {}", order.len(), self.k)));
+        }
+        Ok(QuantizedTensor { order: Some(Order::new(&self.context, order)?), ..self })
+    }
+
+    /// Whether weights that were [quantized on the device](crate::Quantize) are what they were made of:
+    /// finite numbers in a range that the format holds. Others are checked when they are made. Never
+    /// blocks.
+    ///
+    /// # Errors
+    /// `Value` with a row that cannot be stored, the last one, counted over all matrices; `Device`,
+    /// `DeviceLost`.
+    pub async fn check(&self) -> Result<()> {
+        let Some(status) = &self.status else { return Ok(()) };
+        let bytes = status.read(&self.context, STATUS_BYTES).await?;
+        let status = bytes.as_chunks().0.first().map_or(0, |&word| u64::from(u32::from_le_bytes(word)));
+        let Some(row) = status.checked_sub(1) else { return Ok(()) };
+        let format = self.format;
+        Err(Error::Value(format!("row {row} holds a weight that is NaN or infinite, or beyond the range of {format}")))
+    }
+
+    /// As [`check`](Self::check), blocking.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn check_blocking(&self) -> Result<()> {
+        pollster::block_on(self.check())
+    }
+
+    /// The matrices, read back. Never blocks.
+    ///
+    /// # Errors
+    /// `Unsupported` for a slice, `Device`, `DeviceLost`.
+    pub async fn read(&self) -> Result<Vec<Quantized>> {
+        let (n, k) = (self.n as usize, self.k as usize);
+        let (sizes, whole) =
+            (self.format.sizes(n, k)?, Table::packed(self.operand.format, self.entries, self.n, self.k));
+        if self.table() != whole {
+            return Err(Error::Unsupported("reading a slice of quantized weights".into()));
+        }
+        let mut planes = Vec::with_capacity(sizes.len());
+        for (plane, size) in self.planes.iter().zip(&sizes) {
+            planes.push(plane.read(&self.context, self.entries * *size as u64).await?);
+        }
+        let matrix = |entry: usize| {
+            let part = |(plane, size): (&Vec<u8>, &usize)| plane[entry * size..(entry + 1) * size].to_vec();
+            let matrix = Quantized::from_planes(self.format, n, k, planes.iter().zip(&sizes).map(part).collect())?;
+            if self.factor == 1.0 { Ok(matrix) } else { matrix.with_factor(self.factor) }
+        };
+        (0..self.entries as usize).map(matrix).collect()
+    }
+
+    /// As [`read`](Self::read), blocking.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn read_blocking(&self) -> Result<Vec<Quantized>> {
+        pollster::block_on(self.read())
+    }
+
+    /// The weights as rows along K.
+    pub(crate) fn table(&self) -> Table {
+        let operand = Operand { transposed: false, ..self.operand };
+        Table { operand, entries: self.entries, rows: self.n, columns: self.k }
     }
 
     /// Quantizes row-major weights \[N,K\] on the CPU and uploads them.
@@ -83,7 +220,8 @@ impl QuantizedTensor {
     ///
     /// # Errors
     /// `Shape` for a range that is not inside the shape, `Misaligned` for columns that do not begin
-    /// and end with whole blocks ([`QuantFormat::block`]).
+    /// and end with whole blocks ([`QuantFormat::block`]), `Unsupported` for some columns of weights with
+    /// an [order](Self::with_order) of columns.
     pub fn slice(&self, n: Range<usize>, k: Range<usize>) -> Result<Self> {
         let inside = |range: &Range<usize>, size: u64| range.start <= range.end && range.end as u64 <= size;
         if !inside(&n, self.n) || !inside(&k, self.k) {
@@ -93,6 +231,10 @@ impl QuantizedTensor {
         let block = format.block() as usize;
         if let Some(end) = [k.start, k.end].into_iter().find(|end| !end.is_multiple_of(block)) {
             return Err(Error::Misaligned(format!("K cut at {end}, not a multiple of {block}, the block of {format}")));
+        }
+        if self.order.is_some() && k.len() as u64 != self.k {
+            let text = format!("columns {k:?} of weights whose columns are in another order");
+            return Err(Error::Unsupported(text));
         }
         let offset = self.operand.offset + n.start as u64 * self.operand.ld + k.start as u64;
         let mut slice = QuantizedTensor { n: n.len() as u64, k: k.len() as u64, ..self.clone() };

@@ -106,7 +106,8 @@ impl Tensor {
         Ok(Self::packed(context, dtype, shape, storage))
     }
 
-    fn packed(context: &Context, dtype: DType, shape: &[usize], storage: Storage) -> Self {
+    /// Of storage that holds all of it, row-major.
+    pub(crate) fn packed(context: &Context, dtype: DType, shape: &[usize], storage: Storage) -> Self {
         Tensor { context: context.clone(), dtype, shape: shape.to_vec(), strides: packed(shape), offset: 0, storage }
     }
 

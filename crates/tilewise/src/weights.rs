@@ -5,7 +5,7 @@ use crate::quantized::QuantizedTensor;
 use crate::storage::{Filler, Storage};
 use crate::tensor::Tensor;
 use std::path::Path;
-use tilewise_core::{Error, Format, Operand, Result};
+use tilewise_core::{Error, Result};
 use tilewise_files::{Chunk, Expected, Kind, Model};
 
 /// A model's files, from which tensors are loaded to a device one by one: `.safetensors` in MLX's
@@ -149,12 +149,17 @@ impl Weight {
             _ => {
                 let (dtype, _) = tensor.dense()?;
                 let storage = planes.into_iter().next().ok_or_else(|| Error::Data("a tensor without bytes".into()))?;
-                return Ok(Weight::Dense(Tensor::of_storage(context, dtype, shape, storage)));
+                return Ok(Weight::Dense(Tensor::packed(context, dtype, shape, storage)));
             }
         };
-        let quantized = QuantizedTensor::of_planes(context, format, shape, planes)?;
-        let order = tensor.order()?.map(|order| Tensor::upload(context, &order, &[order.len()])).transpose()?;
-        Ok(Weight::Quantized(quantized.with_factor(tensor.factor().unwrap_or(1.0)).with_order(order)))
+        let mut weights = QuantizedTensor::of_planes(context, format, shape, planes)?;
+        if let Some(factor) = tensor.factor() {
+            weights = weights.with_factor(factor)?;
+        }
+        if let Some(order) = tensor.order()? {
+            weights = weights.with_order(&order)?;
+        }
+        Ok(Weight::Quantized(weights))
     }
 }
 
@@ -194,13 +199,5 @@ impl QuantizedTensor {
     /// As [`Weights::open`] and [`Weights::get`]; `Unsupported` when it is dense.
     pub fn from_gguf(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
         Weights::open(context, path)?.get(name)?.quantized()
-    }
-
-    fn with_factor(self, factor: f32) -> Self {
-        QuantizedTensor { factor, ..self }
-    }
-
-    fn with_order(self, order: Option<Tensor>) -> Self {
-        QuantizedTensor { order, ..self }
     }
 }

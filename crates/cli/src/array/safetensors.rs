@@ -3,9 +3,9 @@
 use super::{Raw, Scalar, read_bytes};
 use safetensors::tensor::{Dtype, Metadata, TensorView};
 use std::io::{Read, Seek, SeekFrom};
-use tilewise::safetensors::{Found, identify, tensor_name};
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{QuantFormat, Quantized};
+use tilewise_files::planes::{Found, identify, tensor_name};
 
 /// Bytes before the header: its length as a u64.
 const PREFIX: u64 = 8;

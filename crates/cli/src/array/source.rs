@@ -79,7 +79,7 @@ pub(crate) fn read_quantized(source: &Source, expected: Option<QuantFormat>) -> 
     let mut file = TensorFile::open(progress::of_reading(len, &source.path).wrap_read(file), len).map_err(failed)?;
     let prefix = match &source.tensor {
         Some(prefix) => prefix.clone(),
-        None => tilewise::safetensors::only_prefix(file.names().iter().map(String::as_str))
+        None => tilewise_files::planes::only_prefix(file.names().iter().map(String::as_str))
             .map_err(|error| failed(error.to_string()))?
             .to_string(),
     };

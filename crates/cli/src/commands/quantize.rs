@@ -5,9 +5,9 @@ use crate::array::shape_text;
 use crate::failure::{Failure, Result};
 use crate::product;
 use std::io::Write;
-use tilewise::safetensors::{tensor_name, to_bytes};
 use tilewise_core::convert;
 use tilewise_core::quant::{QuantFormat, Quantized, dequantize, quantize};
+use tilewise_files::planes::{tensor_name, to_bytes};
 
 pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     if !args.output.is_safetensors() {

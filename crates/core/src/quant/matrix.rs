@@ -44,12 +44,7 @@ impl Quantized {
     /// # Errors
     /// `Unsupported` for a format that has none, `Value` for a factor that is not finite.
     pub fn with_factor(self, factor: f32) -> Result<Self> {
-        if self.format.def().factor_of.is_none() {
-            return Err(Error::Unsupported(format!("{} has no factor for a whole matrix", self.format)));
-        }
-        if !factor.is_finite() {
-            return Err(Error::Value(format!("a matrix with the factor {factor}")));
-        }
+        self.format.admit_factor(factor)?;
         Ok(Quantized { factor, ..self })
     }
 
@@ -183,6 +178,20 @@ impl QuantFormat {
             for (plane, bytes) in self.planes().iter().zip(planes.iter_mut()) {
                 bytes.extend(block.split_off(..plane.bytes as usize).expect("a block is as long as its parts"));
             }
+        }
+        Ok(())
+    }
+
+    /// Whether a matrix may have this factor ([`Quantized::with_factor`]).
+    ///
+    /// # Errors
+    /// `Unsupported` for a format that has none, `Value` for a factor that is not finite.
+    pub fn admit_factor(self, factor: f32) -> Result<()> {
+        if self.def().factor_of.is_none() {
+            return Err(Error::Unsupported(format!("{self} has no factor for a whole matrix")));
+        }
+        if !factor.is_finite() {
+            return Err(Error::Value(format!("a matrix with the factor {factor}")));
         }
         Ok(())
     }
