@@ -195,11 +195,11 @@ impl Model {
             Parts::Whole(raw) => self.whole(*raw, expected)?,
             Parts::Planes(planes) => {
                 let claims = self.claims(group, expected)?;
-                let found = identify(&group.name, &claims, &|name| {
-                    let leaf = name.strip_prefix(&*group.name).unwrap_or(name);
-                    let raw = self.raw(*planes.get(leaf.strip_prefix('.').unwrap_or(leaf))?);
-                    Some((raw.element.name(), raw.shape.clone()))
-                })?;
+                let described = |(leaf, raw): (&&'static str, &usize)| {
+                    let raw = self.raw(*raw);
+                    (*leaf, (raw.element.name(), &*raw.shape))
+                };
+                let found = identify(&group.name, &claims, &planes.iter().map(described).collect())?;
                 let raws = found.format.planes().iter().filter_map(|plane| planes.get(plane.name).copied());
                 (Kind::Quantized(found.format), found.shape, Layout::Planes(raws.collect()))
             }

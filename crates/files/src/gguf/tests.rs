@@ -48,10 +48,10 @@ fn tensors_are_found() {
     let start = bytes.len() - 304;
     let found: Vec<_> =
         gguf.tensors.iter().map(|raw| (&*raw.name, raw.element.name(), &raw.shape[..], raw.bytes.clone())).collect();
-    assert_eq!(found[0], ("a.weight", "Q8_0".into(), &[2, 3, 32][..], start..start + 204));
-    assert_eq!(found[1], ("b", "F32".into(), &[5][..], start + 224..start + 244));
-    assert_eq!(found[2], ("c", "type 99".into(), &[4][..], start + 256..start + 288));
-    assert_eq!(found[3], ("d", "I64".into(), &[1, 2][..], start + 288..start + 304));
+    assert_eq!(found[0], ("a.weight", "q8_0", &[2, 3, 32][..], start..start + 204));
+    assert_eq!(found[1], ("b", "F32", &[5][..], start + 224..start + 244));
+    assert_eq!(found[2], ("c", "type 99", &[4][..], start + 256..start + 288));
+    assert_eq!(found[3], ("d", "I64", &[1, 2][..], start + 288..start + 304));
     assert_eq!(gguf.tensors[0].element, crate::raw::Element::Blocks(QuantFormat::Q8_0));
     assert_eq!(gguf.tensors[1].element, crate::raw::Element::Dense(DType::F32));
     let mut second = bytes.clone();
