@@ -5,4 +5,6 @@
 #[allow(dead_code)]
 mod targets;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::safetensors(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    targets::safetensors(bytes);
+});

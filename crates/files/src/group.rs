@@ -82,12 +82,11 @@ pub(crate) fn group(raws: &[Raw]) -> Vec<Group> {
         let (prefix, leaf) = raw.name.rsplit_once('.').unwrap_or(("", &raw.name));
         prefixes.entry(prefix).or_default().insert(leaf, i);
     }
-    let known = leaves();
     let mut groups: Vec<Group> = Vec::new();
     let mut taken = HashSet::new();
     for (prefix, leaves) in prefixes {
         let own = |leaf: &str| leaves.get(leaf).copied();
-        let found = packed(&own).or_else(|| model_opt(raws, &own)).or_else(|| planes(raws, &known, &own));
+        let found = packed(&own).or_else(|| model_opt(raws, &own)).or_else(|| planes(raws, &own));
         if let Some(parts) = found {
             let order = own(ORDER).filter(|_| matches!(parts, Parts::Planes(_)));
             let factor = match parts {
@@ -99,13 +98,14 @@ pub(crate) fn group(raws: &[Raw]) -> Vec<Group> {
             groups.push(group);
         }
     }
-    let names: HashSet<String> = groups.iter().map(|group| group.name.clone()).collect();
+    let prefixes: HashSet<String> = groups.iter().map(|group| group.name.clone()).collect();
+    let names: HashSet<&str> = raws.iter().map(|raw| &*raw.name).collect();
     let whole = |i: usize| Group { name: raws[i].name.clone(), parts: Parts::Whole(i), order: None, factor: None };
     groups.extend((0..raws.len()).filter(|i| !taken.contains(i)).map(whole));
     // A dense tensor `a` beside the quantized `a.weight`: that one goes by its full name.
     for group in &mut groups {
-        if !matches!(group.parts, Parts::Whole(_)) && raws.iter().any(|raw| raw.name == group.name) {
-            group.name = longer(&group.name, &names);
+        if !matches!(group.parts, Parts::Whole(_)) && names.contains(&*group.name) {
+            group.name = longer(&group.name, &prefixes);
         }
     }
     groups.sort_by(|a, b| crate::names::natural(&a.name, &b.name));
@@ -129,17 +129,13 @@ fn model_opt(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts
     let (weight, scales) = (own("weight")?, own("weight_scale")?);
     own(FACTOR)?;
     let types = (raws[weight].element.name(), raws[scales].element.name());
-    (types == ("U8".into(), "F8_E4M3".into())).then_some(Parts::ModelOpt { weight, scales })
+    (types == ("U8", "F8_E4M3")).then_some(Parts::ModelOpt { weight, scales })
 }
 
 /// The planes under this prefix, if they are those of a format. Planes too many are taken, too, so
 /// that they are noticed.
-fn planes(
-    raws: &[Raw],
-    known: &std::collections::BTreeSet<&'static str>,
-    own: &impl Fn(&str) -> Option<usize>,
-) -> Option<Parts> {
-    let there: BTreeMap<&'static str, usize> = known.iter().filter_map(|leaf| Some((*leaf, own(leaf)?))).collect();
+fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
+    let there: BTreeMap<&'static str, usize> = leaves().iter().filter_map(|leaf| Some((*leaf, own(leaf)?))).collect();
     // Dense weights have scales, too, for other programs. Codes tell; of scales of a wrong type the
     // error is to tell.
     let fits = |format: QuantFormat| {

@@ -223,7 +223,7 @@ mod tests {
         let read = read(5, "f", &file(header, 3)).unwrap();
         assert_eq!(read.metadata["k"], "v");
         let [a, b] = &read.tensors[..] else { panic!("{read:?}") };
-        assert_eq!((a.element.name(), a.file, a.bytes.len()), ("F2".into(), 5, 3));
-        assert_eq!((b.element.name(), b.bytes.len()), ("F32".into(), 0));
+        assert_eq!((a.element.name(), a.file, a.bytes.len()), ("F2", 5, 3));
+        assert_eq!((b.element.name(), b.bytes.len()), ("F32", 0));
     }
 }

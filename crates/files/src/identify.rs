@@ -2,9 +2,10 @@
 //! shapes fit.
 
 use crate::claims::{Claim, agree};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 use tilewise_core::quant::{Plane, Stored};
-use tilewise_core::{Error, QuantFormat, Result};
+use tilewise_core::{DType, Error, QuantFormat, Result};
 
 /// A quantized matrix, or a stack of them, as the shapes of its planes tell.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +15,8 @@ pub(crate) struct Found {
     pub(crate) shape: Vec<usize>,
 }
 
-/// A tensor by its name: the name of its elements' type, and its shape.
-pub(crate) type Lookup<'a> = dyn Fn(&str) -> Option<(String, Vec<usize>)> + 'a;
+/// The planes that there are, by their names: the name of their elements' type, and their shape.
+pub(crate) type Planes<'a> = BTreeMap<&'static str, (&'a str, &'a [usize])>;
 
 /// Name of the tensor that holds a plane of the quantized matrix `prefix`. An empty prefix gives the
 /// bare plane.
@@ -24,26 +25,28 @@ pub(crate) fn joined(prefix: &str, leaf: &str) -> String {
 }
 
 /// The names of planes of all formats.
-pub(crate) fn leaves() -> BTreeSet<&'static str> {
-    QuantFormat::all().flat_map(|format| format.planes()).map(|plane| plane.name).collect()
+pub(crate) fn leaves() -> &'static BTreeSet<&'static str> {
+    static LEAVES: OnceLock<BTreeSet<&str>> = OnceLock::new();
+    LEAVES.get_or_init(|| QuantFormat::all().flat_map(|format| format.planes()).map(|plane| plane.name).collect())
 }
 
-/// Which format the tensors of the matrix `prefix` are in.
+/// Which format these planes of the matrix `prefix` are in.
 ///
 /// # Errors
 /// `Unsupported` when claims contradict each other; `Data` when no format fits, or several do.
-pub(crate) fn identify(prefix: &str, claims: &[Claim], tensor: &Lookup<'_>) -> Result<Found> {
+pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> Result<Found> {
     agree(claims)?;
     // A plane too many is a sign of another format, not to be passed over.
-    let there: BTreeSet<&str> = leaves().into_iter().filter(|leaf| tensor(&joined(prefix, leaf)).is_some()).collect();
-    let exact = |format: &QuantFormat| format.planes().iter().map(|plane| plane.name).collect::<BTreeSet<_>>() == there;
-    let fitting: Vec<Found> =
-        QuantFormat::all().filter(exact).filter_map(|format| fit(prefix, format, tensor)).collect();
+    let exact = |format: &QuantFormat| {
+        let own = format.planes();
+        own.len() == planes.len() && own.iter().all(|plane| planes.contains_key(plane.name))
+    };
+    let fitting: Vec<Found> = QuantFormat::all().filter(exact).filter_map(|format| fit(format, planes)).collect();
     let wanted = |found: &&Found| claims.iter().all(|claim| claim.says.admits(found.format));
     let chosen: Vec<&Found> = fitting.iter().filter(wanted).collect();
     match chosen[..] {
         [only] => Ok(only.clone()),
-        [] => Err(Error::Data(misfit(prefix, claims, &there, &fitting, tensor))),
+        [] => Err(Error::Data(misfit(prefix, claims, planes, &fitting))),
         _ => Err(Error::Data(format!("{prefix:?} may be {}: name the format", listed(&chosen)))),
     }
 }
@@ -53,33 +56,35 @@ fn listed(found: &[&Found]) -> String {
     names.join(" or ")
 }
 
-/// The matrix that the tensors hold, if they are planes of a format.
-fn fit(prefix: &str, format: QuantFormat, tensor: &Lookup<'_>) -> Option<Found> {
-    let mut found: Option<Found> = None;
+/// The matrix that the planes hold, if they are those of a format.
+fn fit(format: QuantFormat, planes: &Planes<'_>) -> Option<Found> {
+    let mut found: Option<Vec<usize>> = None;
     for plane in format.planes() {
-        let (element, shape) = tensor(&joined(prefix, plane.name))?;
+        let (element, shape) = planes.get(plane.name)?;
         let (&length, rows) = shape.split_last()?;
         let row = length.checked_mul(plane.of.bytes() as usize)?;
         let blocks = row / plane.bytes as usize;
         let k = blocks.checked_mul(format.block() as usize)?;
-        let this = Found { format, shape: [rows, &[k]].concat() };
-        let whole = row.is_multiple_of(plane.bytes as usize) && element == element_of(plane) && !rows.is_empty();
+        let this = [rows, &[k]].concat();
+        let whole = row.is_multiple_of(plane.bytes as usize) && *element == element_of(plane) && !rows.is_empty();
         if !whole || found.is_some_and(|found| found != this) {
             return None;
         }
         found = Some(this);
     }
-    found
+    found.map(|shape| Found { format, shape })
 }
 
 /// Why nothing fits.
-fn misfit(prefix: &str, claims: &[Claim], there: &BTreeSet<&str>, fitting: &[Found], tensor: &Lookup<'_>) -> String {
+fn misfit(prefix: &str, claims: &[Claim], planes: &Planes<'_>, fitting: &[Found]) -> String {
     let formats = QuantFormat::all().filter(|format| claims.iter().all(|claim| claim.says.admits(*format)));
-    let planes: BTreeSet<&str> = formats.flat_map(|format| format.planes()).map(|plane| plane.name).collect();
-    let names = if there.is_empty() || planes.len() < leaves().len() { &planes | there } else { there.clone() };
+    let wanted: BTreeSet<&str> = formats.flat_map(|format| format.planes()).map(|plane| plane.name).collect();
+    let there: BTreeSet<&str> = planes.keys().copied().collect();
+    // Where all formats are wanted, their planes say nothing.
+    let names = if there.is_empty() || wanted.len() < leaves().len() { &wanted | &there } else { there };
     let shown = |leaf: &&str| {
         let name = joined(prefix, leaf);
-        match tensor(&name) {
+        match planes.get(leaf) {
             Some((element, shape)) => format!("{name} {element} {shape:?}"),
             None => format!("no tensor {name:?}"),
         }
@@ -95,10 +100,21 @@ fn misfit(prefix: &str, claims: &[Claim], there: &BTreeSet<&str>, fitting: &[Fou
 }
 
 /// The type of a plane's tensor, by its name in safetensors.
-pub(crate) fn element_of(plane: &Plane) -> String {
+pub(crate) fn element_of(plane: &Plane) -> &'static str {
     match plane.of {
-        Stored::Bytes => "U8".to_owned(),
-        Stored::Words => "U32".to_owned(),
-        Stored::Numbers(dtype) => dtype.name().to_uppercase(),
+        Stored::Bytes => "U8",
+        Stored::Words => "U32",
+        Stored::Numbers(dtype) => name_of(dtype),
+    }
+}
+
+/// A type by its name in safetensors.
+pub(crate) fn name_of(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "F32",
+        DType::F16 => "F16",
+        DType::BF16 => "BF16",
+        DType::I32 => "I32",
+        DType::U32 => "U32",
     }
 }

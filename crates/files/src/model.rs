@@ -10,7 +10,7 @@ use crate::names;
 use crate::opening::{self, Opened};
 use crate::raw::{Element, Raw, elements};
 use crate::source::Files;
-use crate::tensor::{Entry, Kind, Layout, Tensor};
+use crate::tensor::{Entry, Kind, Layout, Tensor, matrix};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -180,6 +180,8 @@ impl Model {
             let error = match error {
                 Error::Data(why) => Error::Data(shown(why)),
                 Error::Unsupported(why) => Error::Unsupported(shown(why)),
+                Error::Shape(why) => Error::Shape(shown(why)),
+                Error::Overflow(why) => Error::Overflow(shown(why)),
                 other => other,
             };
             let shape = self.raw(first).shape.clone();
@@ -193,11 +195,11 @@ impl Model {
             Parts::Whole(raw) => self.whole(*raw, expected)?,
             Parts::Planes(planes) => {
                 let claims = self.claims(group, expected)?;
-                let found = identify(&group.name, &claims, &|name| {
-                    let leaf = name.strip_prefix(&*group.name).unwrap_or(name);
-                    let raw = self.raw(*planes.get(leaf.strip_prefix('.').unwrap_or(leaf))?);
-                    Some((raw.element.name(), raw.shape.clone()))
-                })?;
+                let described = |(leaf, raw): (&&'static str, &usize)| {
+                    let raw = self.raw(*raw);
+                    (*leaf, (raw.element.name(), &*raw.shape))
+                };
+                let found = identify(&group.name, &claims, &planes.iter().map(described).collect())?;
                 let raws = found.format.planes().iter().filter_map(|plane| planes.get(plane.name).copied());
                 (Kind::Quantized(found.format), found.shape, Layout::Planes(raws.collect()))
             }
@@ -215,6 +217,10 @@ impl Model {
                 (Kind::Quantized(import.format), shape, Layout::Import(import, *packed))
             }
         };
+        if let Kind::Quantized(format) = kind {
+            let (n, k) = matrix(&shape)?;
+            format.sizes(n, k)?;
+        }
         if let Some(raw) = group.order {
             let (raw, k) = (self.raw(raw), shape.last().copied().unwrap_or(1));
             if !matches!(raw.element, Element::Dense(DType::U32 | DType::I32)) || raw.shape != [k] {
@@ -248,12 +254,12 @@ impl Model {
         admit(expected, format)?;
         let (codes, scale) = (self.raw(weight), self.raw(scales));
         let block = format.block() as usize;
-        let matrix = |raw: &Raw, per: usize, divisor: usize| {
+        let matrix = |raw: &Raw, per: usize| {
             let (&last, rows) = raw.shape.split_last()?;
             let k = last.checked_mul(per)?;
-            (!rows.is_empty() && divisor != 0).then(|| [rows, &[k]].concat())
+            (!rows.is_empty()).then(|| [rows, &[k]].concat())
         };
-        match (matrix(codes, 2, block), matrix(scale, block, block)) {
+        match (matrix(codes, 2), matrix(scale, block)) {
             (Some(one), Some(other)) if one == other => {
                 Ok((Kind::Quantized(format), one, Layout::Planes(vec![weight, scales])))
             }

@@ -2,7 +2,7 @@
 //! ([`QuantFormat::planes`]) is a tensor `PREFIX.NAME`, a row of it per row of W.
 
 use crate::claims::{Claim, Expected};
-use crate::identify::{Found as Matrix, joined};
+use crate::identify::{Found as Matrix, joined, leaves};
 use crate::model::{FORMAT, Model};
 use crate::tensor::Kind;
 use crate::write::{Output, write_to};
@@ -83,7 +83,9 @@ pub fn identify(
         Some(Err(error)) if expected.is_none() => return Err(error),
         _ => {}
     }
-    let Matrix { format, shape } = crate::identify::identify(prefix, &claims, &tensor)?;
+    let there: Vec<_> = leaves().iter().filter_map(|leaf| Some((*leaf, tensor(&joined(prefix, leaf))?))).collect();
+    let planes = there.iter().map(|(leaf, (element, shape))| (*leaf, (&**element, &**shape))).collect();
+    let Matrix { format, shape } = crate::identify::identify(prefix, &claims, &planes)?;
     match shape[..] {
         [n, k] => Ok(Found { format, n, k }),
         _ => Err(Error::Data(format!("{prefix:?} has shape {shape:?}; a matrix is expected"))),

@@ -1,5 +1,6 @@
 //! A tensor as a file describes it, before it is known what it means.
 
+use crate::identify::name_of;
 use std::borrow::Cow;
 use std::ops::Range;
 use tilewise_core::{DType, QuantFormat};
@@ -28,11 +29,11 @@ pub(crate) enum Element {
 
 impl Element {
     /// As safetensors and GGUF write it.
-    pub(crate) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> &str {
         match self {
-            Element::Dense(dtype) => dtype.name().to_uppercase(),
-            Element::Blocks(format) => format.name().to_uppercase(),
-            Element::Other(name) => name.clone().into_owned(),
+            Element::Dense(dtype) => name_of(*dtype),
+            Element::Blocks(format) => format.name(),
+            Element::Other(name) => name,
         }
     }
 }

@@ -41,13 +41,14 @@ impl std::ops::Deref for Bytes {
 
 /// Maps a file into memory.
 fn map(path: &Path) -> Result<Bytes> {
-    let file = File::open(path).map_err(|why| refused(path, why))?;
-    let length = file.metadata().map_err(|why| refused(path, why))?;
-    if !length.is_file() {
+    // Asked first: opening a pipe would wait for its other end.
+    let described = std::fs::metadata(path).map_err(|why| refused(path, why))?;
+    if !described.is_file() {
         return Err(refused(path, "is not a regular file"));
     }
+    let file = File::open(path).map_err(|why| refused(path, why))?;
     // Some systems map no empty file.
-    if length.len() == 0 {
+    if described.len() == 0 {
         return Ok(Bytes::Held(Vec::new()));
     }
     // SAFETY: the mapping is read-only and private to this process's readers. As with every mapped

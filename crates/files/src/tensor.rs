@@ -120,9 +120,7 @@ impl<'m> Tensor<'m> {
     /// # Errors
     /// `Overflow` when the rows cannot be counted.
     pub fn matrix(&self) -> Result<(usize, usize)> {
-        let (k, rows) = self.shape().split_last().map_or((1, &[][..]), |(&k, rows)| (k, rows));
-        let n = elements(rows).ok_or_else(|| Error::Overflow(format!("{}: {:?}", self.name, self.shape())))?;
-        Ok((n, k))
+        matrix(self.shape())
     }
 
     /// Bytes of each plane that [`stream`](Self::stream) gives.
@@ -270,6 +268,13 @@ impl<'m> Tensor<'m> {
         gptq::order(self.model.bytes(g_idx), import.k, import.group, import.groups)
             .map_err(|why| bad(self.model.file(raw.file), format!("{} at byte {}: {why}", raw.name, raw.bytes.start)))
     }
+}
+
+/// Rows and columns, where all dimensions but the last are one.
+pub(crate) fn matrix(shape: &[usize]) -> Result<(usize, usize)> {
+    let (k, rows) = shape.split_last().map_or((1, &[][..]), |(&k, rows)| (k, rows));
+    let n = elements(rows).ok_or_else(|| Error::Overflow(format!("the rows of {shape:?} cannot be counted")))?;
+    Ok((n, k))
 }
 
 impl fmt::Debug for Tensor<'_> {

@@ -2,7 +2,7 @@
 
 use crate::error::refused;
 use crate::group::{FACTOR, ORDER};
-use crate::identify::{element_of, joined};
+use crate::identify::{element_of, joined, name_of};
 use crate::model::FORMAT;
 use crate::raw::elements;
 use crate::stream::{Chunk, Sink, plain};
@@ -96,14 +96,20 @@ impl<'a> Output<'a> {
                 let plane = |(plane, size): (&tilewise_core::quant::Plane, usize)| {
                     let columns = k / format.block() as usize * (plane.bytes / plane.of.bytes()) as usize;
                     let shape = [rows, &[columns]].concat();
-                    Planned::new(joined(&self.name, plane.name), element_of(plane), shape, size, plane.of.bytes())
+                    Planned::new(
+                        joined(&self.name, plane.name),
+                        element_of(plane).into(),
+                        shape,
+                        size,
+                        plane.of.bytes(),
+                    )
                 };
                 Ok(format.planes().iter().zip(sizes).map(plane).collect())
             }
             Kind::Dense(dtype) => {
                 let count = elements(&self.shape).ok_or_else(overflow)?;
                 let size = count.checked_mul(dtype.bytes() as usize).ok_or_else(overflow)?;
-                let element = dtype.name().to_uppercase();
+                let element = name_of(*dtype).to_owned();
                 Ok(vec![Planned::new(self.name.clone(), element, self.shape.clone(), size, dtype.bytes())])
             }
             Kind::Other(element) => {

@@ -48,10 +48,10 @@ fn tensors_are_found() {
     let start = bytes.len() - 304;
     let found: Vec<_> =
         gguf.tensors.iter().map(|raw| (&*raw.name, raw.element.name(), &raw.shape[..], raw.bytes.clone())).collect();
-    assert_eq!(found[0], ("a.weight", "Q8_0".into(), &[2, 3, 32][..], start..start + 204));
-    assert_eq!(found[1], ("b", "F32".into(), &[5][..], start + 224..start + 244));
-    assert_eq!(found[2], ("c", "type 99".into(), &[4][..], start + 256..start + 288));
-    assert_eq!(found[3], ("d", "I64".into(), &[1, 2][..], start + 288..start + 304));
+    assert_eq!(found[0], ("a.weight", "q8_0", &[2, 3, 32][..], start..start + 204));
+    assert_eq!(found[1], ("b", "F32", &[5][..], start + 224..start + 244));
+    assert_eq!(found[2], ("c", "type 99", &[4][..], start + 256..start + 288));
+    assert_eq!(found[3], ("d", "I64", &[1, 2][..], start + 288..start + 304));
     assert_eq!(gguf.tensors[0].element, crate::raw::Element::Blocks(QuantFormat::Q8_0));
     assert_eq!(gguf.tensors[1].element, crate::raw::Element::Dense(DType::F32));
     let mut second = bytes.clone();
@@ -170,4 +170,13 @@ fn alignment_is_the_files() {
     let gguf = read(&file(&entries, &rows, 64));
     assert_eq!(gguf.tensors[1].bytes.start - gguf.tensors[0].bytes.start, 8);
     assert!(gguf.tensors[0].bytes.start.is_multiple_of(8));
+}
+
+#[test]
+fn no_rows_or_columns_are_a_tensor_and_too_many_none() {
+    let model =
+        |dimensions: &[u64]| crate::Model::from_bytes("f.gguf", file(&[], &[("w", dimensions, 8, 0)], 0)).unwrap();
+    assert_eq!(model(&[0, 3]).get("w").unwrap().sizes(), Ok(vec![0, 0]));
+    let text = model(&[0, 1 << 62, 5]).get("w").unwrap().sizes().unwrap_err().to_string();
+    assert!(text.contains("f.gguf: \"w\": the rows of [5, 4611686018427387904, 0] cannot be counted"), "{text}");
 }

@@ -1,21 +1,24 @@
 //! What fuzzing runs, and the suite over the inputs that fuzzing has found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tilewise_files::{Chunk, Expected, Files, Kind, Model, Result};
 
+/// How the quantized tensors that could be read are stored.
+type Read = BTreeSet<&'static str>;
+
 /// A `.safetensors` file.
-pub(crate) fn safetensors(bytes: &[u8]) {
-    examine(&Model::from_bytes("f.safetensors", bytes.to_vec()));
+pub(crate) fn safetensors(bytes: &[u8]) -> Read {
+    examine(&Model::from_bytes("f.safetensors", bytes.to_vec()))
 }
 
 /// A `.gguf` file.
-pub(crate) fn gguf(bytes: &[u8]) {
-    examine(&Model::from_bytes("f.gguf", bytes.to_vec()));
+pub(crate) fn gguf(bytes: &[u8]) -> Read {
+    examine(&Model::from_bytes("f.gguf", bytes.to_vec()))
 }
 
 /// `config.json`, an index, and two shards with tensors of any shapes, whose headers are true: what
 /// is said of formats, and the imports.
-pub(crate) fn config(bytes: &[u8]) {
+pub(crate) fn config(bytes: &[u8]) -> Read {
     let mut rest = bytes;
     let (config, index) = (text(&mut rest), text(&mut rest));
     let shards = shards(&mut rest);
@@ -24,10 +27,10 @@ pub(crate) fn config(bytes: &[u8]) {
         files.insert(name.to_owned(), shard);
     }
     if index.is_empty() {
-        examine(&Model::open_in(Files::Memory(files), "a"));
+        examine(&Model::open_in(Files::Memory(files), "a"))
     } else {
         files.insert("i.json".to_owned(), index.to_vec());
-        examine(&Model::open_in(Files::Memory(files), "i.json"));
+        examine(&Model::open_in(Files::Memory(files), "i.json"))
     }
 }
 
@@ -89,8 +92,9 @@ fn shards(rest: &mut &[u8]) -> [Vec<u8>; 2] {
 }
 
 /// Reads all there is, and checks the promises of the library. Errors are welcome.
-fn examine(model: &Result<Model>) {
-    let Ok(model) = model else { return };
+fn examine(model: &Result<Model>) -> Read {
+    let mut read = Read::new();
+    let Ok(model) = model else { return read };
     for (key, value) in model.gguf_values() {
         assert!(!value.to_string().is_empty() && model.gguf_value(key).is_some());
     }
@@ -115,14 +119,18 @@ fn examine(model: &Result<Model>) {
         });
         if streamed.is_ok() {
             assert!(done.iter().zip(&sizes).all(|(&done, &size)| done == size as u64), "{tensor:?}: {done:?}");
-            assert_eq!(tensor.quantized().is_ok(), matches!(tensor.kind(), Kind::Quantized(_)));
+            let quantized = matches!(tensor.kind(), Kind::Quantized(_));
+            assert_eq!(tensor.quantized().is_ok(), quantized);
+            read.extend(quantized.then(|| tensor.stored()));
+            read.extend(quantized.then_some("in another order").filter(|_| matches!(order, Ok(Some(_)))));
         } else {
             assert!(order.is_err(), "{tensor:?}: {streamed:?}");
         }
         if let Ok(format) = formats[i % formats.len()].parse()
-            && let Ok(read) = model.get_as(tensor.name(), &Expected::from(format))
+            && let Ok(found) = model.get_as(tensor.name(), &Expected::from(format))
         {
-            assert_eq!(*read.kind(), Kind::Quantized(format));
+            assert_eq!(*found.kind(), Kind::Quantized(format));
         }
     }
+    read
 }
