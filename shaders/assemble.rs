@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn every_file_is_listed() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        for folder in [".", "schedule", "operand", "mainloop", "unit", "epilogue"] {
+        for folder in [".", "schedule", "operand", "mainloop", "unit", "epilogue", "convert"] {
             for entry in std::fs::read_dir(root.join(folder)).unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();
                 let path = if folder == "." { name.clone() } else { format!("{folder}/{name}") };

@@ -2,11 +2,13 @@
 //! together.
 
 mod assemble;
+mod conversions;
 mod files;
 mod mainloops;
 mod tables;
 mod unroll;
 
 pub use assemble::{assemble, assemble_with};
+pub use conversions::CONVERSIONS;
 pub use files::FILES;
 pub use tables::{KIT, LIBRARY};

@@ -39,7 +39,7 @@ fn element(relative: u32) -> Element {
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let id = linear_id(workgroup) * THREADS + thread;
-    if id >= params.c_words {
+    if id >= params.units {
         return;
     }
     let word = params.c_offset / 2u + id;

@@ -4,11 +4,11 @@ use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, Module, ResourceBinding, StorageAccess, TypeInner};
 use std::collections::HashMap;
 use tilewise_core::kernel::Role;
-use tilewise_core::plan::{Forced, Pass};
+use tilewise_core::plan::{self, Forced, Index, Pass, Quantize, Table, Take};
 use tilewise_core::{
-    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Params, Problem, QuantFormat, plan,
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Params, Problem, QuantFormat,
 };
-use tilewise_shaders::{LIBRARY, assemble};
+use tilewise_shaders::{CONVERSIONS, LIBRARY, assemble};
 
 /// Roomy caps, with and without the f16 extension and matrix units.
 fn devices() -> [Caps; 2] {
@@ -65,7 +65,7 @@ fn problems() -> Vec<Problem> {
 }
 
 /// Every pass of every kernel and variant, whole and split, once per text.
-fn texts() -> HashMap<String, (Pass, Problem)> {
+fn texts() -> HashMap<String, (Pass, String)> {
     let mut texts = HashMap::new();
     for caps in devices() {
         for problem in problems() {
@@ -93,17 +93,46 @@ fn texts() -> HashMap<String, (Pass, Problem)> {
                         if variant.unit().is_some_and(|unit| unit.serves(&problem, &caps).is_err()) {
                             continue;
                         }
-                        let plan = plan(&problem, &caps, &LIBRARY, Some(&forced))
+                        let plan = plan::plan(&problem, &caps, &LIBRARY, Some(&forced))
                             .unwrap_or_else(|error| panic!("{forced:?} on {problem:?}: {error}"));
                         for pass in plan.passes {
-                            texts.insert(assemble(&pass), (pass, problem));
+                            texts.insert(assemble(&pass), (pass, format!("{problem:?}")));
                         }
                     }
                 }
             }
         }
     }
+    for (pass, what) in conversions() {
+        texts.insert(assemble(&pass), (pass, what));
+    }
     texts
+}
+
+/// A format of each kind taken whole, by rows and by columns, to each type; weights quantized to every
+/// format that devices make.
+fn conversions() -> Vec<(Pass, String)> {
+    let caps = &devices()[0];
+    let mut all = Vec::new();
+    let dense = DType::ALL.map(Format::Dense);
+    for format in dense.into_iter().chain(QuantFormat::kinds().into_iter().map(Format::Quantized)) {
+        let table = Table::packed(format, 2, 3, 2 * format.block().max(16));
+        for (i, dtype) in DType::ALL.into_iter().enumerate() {
+            let index = Some(Index { offset: 0, step: 1, count: 5, len: 5 });
+            let (rows, columns) = [(None, None), (index, None), (index, index)][i];
+            let take = Take { table, rows, columns, dtype, offset: 0, len: 1 << 20 };
+            all.extend(
+                plan::take(&take, caps, &CONVERSIONS).unwrap().into_iter().map(|pass| (pass, format!("{take:?}"))),
+            );
+        }
+    }
+    for (format, dtype) in QuantFormat::all().zip(DType::ALL.into_iter().cycle()) {
+        let weights = Table::packed(Format::Dense(dtype), 2, 3, 2 * format.block());
+        let quantize = Quantize { weights, format };
+        let passes = plan::quantize(&quantize, caps, &CONVERSIONS).unwrap_or_default();
+        all.extend(passes.into_iter().map(|pass| (pass, format!("{quantize:?}"))));
+    }
+    all
 }
 
 fn validate(text: &str) -> (Module, ModuleInfo) {
@@ -131,7 +160,7 @@ fn every_shader_is_valid_and_as_planned() {
 }
 
 /// The module's bindings are exactly the plan's, with the same access and element size.
-fn bindings(module: &Module, pass: &Pass, problem: &Problem) {
+fn bindings(module: &Module, pass: &Pass, problem: &str) {
     let mut found = Vec::new();
     for (_, global) in module.global_variables.iter() {
         let Some(ResourceBinding { group, binding }) = global.binding else { continue };
@@ -150,7 +179,7 @@ fn bindings(module: &Module, pass: &Pass, problem: &Problem) {
     }
     found.sort_unstable();
     let planned: Vec<_> = pass.bindings.iter().map(|b| (b.role.binding(), b.writable, b.element_bytes)).collect();
-    assert_eq!(found, planned, "{} on {problem:?}", pass.label);
+    assert_eq!(found, planned, "{} on {problem}", pass.label);
     for binding in &pass.bindings {
         assert!(binding.bytes >= binding.element_bytes && binding.bytes.is_multiple_of(4), "{binding:?}");
     }

@@ -15,8 +15,10 @@
 //! - [`sanitized`](mod@sanitized): runs a case's shaders in the sanitizer, with the logical ranges of all operands declared.
 
 pub mod adapters;
+pub mod arithmetic;
 pub mod case;
 pub mod cases;
+pub mod conversions;
 pub mod estimate;
 pub mod few_texts;
 pub mod generators;

@@ -6,7 +6,7 @@
 //! operand's rows lies NaN, and what must not be written is compared afterwards. Threadgroup memory begins as NaN.
 
 use crate::Outcome;
-use crate::sanitized::{self, Job, Written};
+use crate::sanitized::{self, Conversion, Job, Written};
 use crate::translated::translate;
 use crate::{Case, Prepared};
 use rayon::prelude::*;
@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tilewise_core::kernel::{Language, Role};
-use tilewise_core::plan::Pass;
+use tilewise_core::plan::{Binding, Pass};
 use tilewise_core::{Caps, Params};
 use tilewise_msl::assemble_with;
 use tilewise_msl_harness::{self as harness, Argument, Kernel, Kind, Lanes, Launch, Mode, Space};
@@ -148,7 +148,29 @@ pub(crate) fn step(
     options: Options,
     written: &mut Written,
 ) -> Result<Vec<u32>, Failure> {
-    let memory: Vec<_> = pass.bindings.iter().map(|binding| job.memory(binding, written)).collect();
+    let memory = pass.bindings.iter().map(|binding| job.memory(binding, written)).collect();
+    let (reached, outputs) = launch(pass, kernel, memory, options)?;
+    for (binding, bytes) in outputs {
+        match binding.role {
+            Role::Scratch => written.scratch = bytes,
+            Role::C => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(&bytes),
+            _ => {}
+        }
+    }
+    Ok(reached)
+}
+
+/// What bindings hold after a pass.
+type Outputs<'a> = Vec<(&'a Binding, Vec<u8>)>;
+
+/// Runs one pass on the memory of its bindings. Gives the changes that its text asked about, and what
+/// it has written.
+fn launch<'a>(
+    pass: &'a Pass,
+    kernel: &Kernel,
+    memory: Vec<Vec<u8>>,
+    options: Options,
+) -> Result<(Vec<u32>, Outputs<'a>), Failure> {
     let lengths: Vec<_> = memory.iter().map(Vec::len).collect();
     // WGSL takes 16-bit types by the word, and its bindings are whole words.
     let word = if pass.language == Language::Wgsl { 4 } else { 1 };
@@ -172,17 +194,29 @@ pub(crate) fn step(
         let used = output.threadgroup_bytes;
         return Err(Failure::Refused(format!("{used} bytes of threadgroup memory, planned {planned}")));
     }
+    let mut outputs = Vec::new();
     for (slot, mut bytes) in output.buffers {
         let Some(index) = (slot as usize).checked_sub(1).filter(|index| *index < lengths.len()) else { continue };
-        let binding = &pass.bindings[index];
         bytes.truncate(lengths[index]);
-        match binding.role {
-            Role::Scratch => written.scratch = bytes,
-            Role::C => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(&bytes),
-            _ => {}
-        }
+        outputs.push((&pass.bindings[index], bytes));
     }
-    Ok(output.reached)
+    Ok((output.reached, outputs))
+}
+
+/// Runs a conversion through naga's MSL.
+///
+/// # Errors
+/// The first of: no valid text, one that is not as planned, a finding, an output of other bits.
+pub fn convert(conversion: &Conversion, kernels: &Kernels, options: Options) -> Result<(), Failure> {
+    let mut written = conversion.unwritten();
+    for pass in &conversion.passes {
+        let kernel = kernels.get(pass, options.mode)?;
+        as_planned(&kernel, pass)?;
+        let memory = pass.bindings.iter().map(|binding| written.bound(binding)).collect();
+        let (_, outputs) = launch(pass, &kernel, memory, options)?;
+        outputs.into_iter().for_each(|(binding, bytes)| written.take(binding, &bytes));
+    }
+    Ok(conversion.judge(&written)?)
 }
 
 /// The limit of threads is that of the launch; in a text of ours, never a single simdgroup. The

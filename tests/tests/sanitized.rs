@@ -9,6 +9,7 @@ use tilewise_core::{Format, QuantFormat};
 use tilewise_sanitizer::Options;
 use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
+use tilewise_tests::conversions;
 use tilewise_tests::sanitized::{Shaders, check, options, plans};
 use tilewise_tests::{Case, Kernel, lines};
 
@@ -178,7 +179,11 @@ fn everything_is_reached() {
             seen.extend(pass.parts.iter().map(|part| key(&pass.label, part, pass)));
         }
     }
-    let files: BTreeSet<_> = seen.iter().map(|key| key.file).collect();
+    let mut files: BTreeSet<_> = seen.iter().map(|key| key.file).collect();
+    let conversions = conversions::planned(&devices()[0]).unwrap();
+    files.extend(
+        conversions.iter().flat_map(|conversion| &conversion.passes).flat_map(|pass| &pass.parts).map(|part| part.file),
+    );
     for (file, _) in FILES {
         assert!(files.contains(file), "{file} is in no case");
     }

@@ -1,14 +1,16 @@
 //! WGSL as Metal sees it: every kernel through naga's MSL, run on CPUs as the hand-written kernels
 //! are. It is the path of Macs that take no text of ours.
 
+use rayon::prelude::*;
 use std::collections::BTreeSet;
 use tilewise::DType;
 use tilewise_core::Caps;
 use tilewise_msl_harness::{Kernel, available};
 use tilewise_shaders::FILES;
 use tilewise_tests::cases::{self, WGSL, devices};
-use tilewise_tests::msl::{PLAIN, check, check_on, device};
-use tilewise_tests::sanitized::planned;
+use tilewise_tests::conversions::{few_texts as few_texts_of, planned as planned_conversions};
+use tilewise_tests::msl::{Kernels, PLAIN, check, check_on, convert, device};
+use tilewise_tests::sanitized::{Conversion, planned};
 use tilewise_tests::translated::translate;
 use tilewise_tests::{Case, few_texts};
 
@@ -86,6 +88,27 @@ fn rounding() {
     check_on(&device(), &plain(cases::rounding(WGSL)), PLAIN, true);
 }
 
+/// Taking and quantizing.
+#[test]
+fn conversions() {
+    if !available(PLAIN.mode) {
+        return;
+    }
+    let kernels = Kernels::default();
+    let failures: Vec<_> = few_conversions()
+        .par_iter()
+        .filter_map(|conversion| {
+            let failure = convert(conversion, &kernels, PLAIN).err()?;
+            Some(format!("{failure}\n    {}", conversion.name))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn few_conversions() -> Vec<Conversion> {
+    few_texts_of(planned_conversions(&device()).unwrap(), |conversion| conversion.passes.clone())
+}
+
 /// naga loads a matrix through a pointer to vectors as if it were one to numbers, which no compiler of
 /// MSL takes. That is why Metal's caps have no matrix units. If naga learns it, this test fails, and
 /// the caps may have them.
@@ -129,6 +152,9 @@ fn everything_is_reached() {
             }
         }
     }
+    let conversions = few_conversions();
+    let passes = conversions.iter().flat_map(|conversion| &conversion.passes);
+    files.extend(passes.flat_map(|pass| &pass.parts).map(|part| part.file));
     for (file, _) in FILES.iter().filter(|(file, _)| !OF_UNITS.iter().any(|name| file.contains(name))) {
         assert!(files.contains(file), "{file} is in no text");
     }

@@ -72,18 +72,27 @@ params! {
     k_split: u32,
     /// Workgroups along x; the linear workgroup index is y·grid_x + x.
     grid_x: u32,
-    /// Storage words of C that a finishing pass by words covers, from `c_offset`'s word on.
-    c_words: u32,
+    /// What the invocations of a pass own, one each: words of C, from that of `c_offset` on, or
+    /// four elements of it, or blocks of weights.
+    units: u32,
     /// Parts of K that a finishing pass finds in scratch memory.
     parts: u32,
-    /// Rows of a grouped product before the first of this pass.
+    /// Rows of a grouped product, of a table or of weights before the first of this pass.
     first_row: u32,
     /// Groups of a grouped product before the first of this pass.
     first_group: u32,
-    /// Unused. It makes the size a multiple of 16 bytes.
-    pad0: u32,
-    /// Unused. It makes the size a multiple of 16 bytes.
-    pad1: u32,
+    /// Place of the first index of rows.
+    row_offset: u32,
+    /// Words from one index of rows to the next.
+    row_step: u32,
+    /// Place of the first index of columns.
+    column_offset: u32,
+    /// Words from one index of columns to the next.
+    column_step: u32,
+    /// Rows of a table.
+    table_rows: u32,
+    /// Those of them that a pass binds, from `first_row` on.
+    bound_rows: u32,
 }
 
 const _: () = assert!(size_of::<Params>().is_multiple_of(16));
@@ -118,10 +127,16 @@ mod tests {
     #[test]
     fn structs_in_shaders() {
         let wgsl = Params::declaration(Language::Wgsl);
-        assert!(wgsl.starts_with("struct Params {\n    m: u32,\n") && wgsl.ends_with("    pad1: u32,\n}\n"), "{wgsl}");
+        assert!(
+            wgsl.starts_with("struct Params {\n    m: u32,\n") && wgsl.ends_with("    bound_rows: u32,\n}\n"),
+            "{wgsl}"
+        );
         assert!(wgsl.contains("    alpha: f32,\n    beta: f32,\n"), "{wgsl}");
         let msl = Params::declaration(Language::Msl);
-        assert!(msl.starts_with("struct Params {\n    unsigned int m;\n") && msl.ends_with("pad1;\n};\n"), "{msl}");
+        assert!(
+            msl.starts_with("struct Params {\n    unsigned int m;\n") && msl.ends_with("bound_rows;\n};\n"),
+            "{msl}"
+        );
         assert!(msl.contains("    float alpha;\n    float beta;\n"), "{msl}");
     }
 }

@@ -13,11 +13,17 @@ mod layout;
 mod pack;
 mod peel;
 mod piece;
+mod quantize;
 mod ranges;
+mod table;
+mod take;
 
 pub use check::check;
 pub use explain::{describe, explain};
+pub use quantize::{Quantize, quantize};
 pub use ranges::Cut;
+pub use table::Table;
+pub use take::{Index, Take, take};
 
 use crate::caps::Caps;
 use crate::cost;

@@ -28,11 +28,17 @@ pub enum Role {
     Packed = 10,
     /// The fourth plane of a quantized B.
     BPlane3 = 11,
+    /// Which rows of a table to take, u32.
+    RowIndex = 12,
+    /// Which columns of a table to take, u32.
+    ColumnIndex = 13,
+    /// What went wrong on the device: a word, 0 where nothing did.
+    Status = 14,
 }
 
 impl Role {
     /// Number of roles: of bindings that a pass may have.
-    pub const COUNT: usize = Role::BPlane3 as usize + 1;
+    pub const COUNT: usize = Role::Status as usize + 1;
 
     /// The planes of B, in their order.
     pub const B_PLANES: [Role; 4] = [Role::B, Role::BPlane1, Role::BPlane2, Role::BPlane3];
@@ -68,6 +74,9 @@ impl Role {
             Role::BPlane3 => "b plane 3",
             Role::Scratch => "scratch",
             Role::Packed => "packed",
+            Role::RowIndex => "row indices",
+            Role::ColumnIndex => "column indices",
+            Role::Status => "status",
         }
     }
 }

@@ -10,7 +10,7 @@ mod record;
 
 pub(crate) use bind::{Factors, Places, ROLES, SharedBuffer};
 pub(crate) use device::Device;
-pub(crate) use prepared::{Asked, Prepared};
+pub(crate) use prepared::{Asked, Conversion, Prepared};
 
 use crate::cache::{Cache, lock};
 use bind::BindGroups;
@@ -38,6 +38,7 @@ pub(crate) struct Gpu {
     uniforms: Cache<Vec<u8>, wgpu::Buffer>,
     /// To be cleared when another kernel is to be preferred from now on.
     pub(crate) plans: Cache<Asked, Arc<Prepared>>,
+    conversions: Cache<Conversion, Arc<Prepared>>,
     groups: Arc<BindGroups>,
     /// Shared by all products: dispatches in one queue run one after the other as far as a buffer that both write is concerned.
     scratch: Kept,
@@ -49,7 +50,7 @@ impl Gpu {
     /// `folder` is where compiled pipelines are kept between runs.
     pub(crate) fn new(device: Device, folder: Option<&Path>) -> Self {
         let pipelines = Pipelines::new(&device, folder);
-        let (plans, groups) = (Cache::new(MAX_PLANS), Arc::default());
+        let (plans, conversions, groups) = (Cache::new(MAX_PLANS), Cache::new(MAX_PLANS), Arc::default());
         let (scratch, packed) = Default::default();
         Gpu {
             device,
@@ -57,6 +58,7 @@ impl Gpu {
             #[cfg(feature = "custom-kernels")]
             uniforms: Cache::new(MAX_UNIFORMS),
             plans,
+            conversions,
             groups,
             scratch,
             packed,

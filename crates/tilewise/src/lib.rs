@@ -9,6 +9,7 @@
 //! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few bits.
 //! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it into a command encoder of yours or
 //!   [`record`](Gemm::record) it into a compute pass of yours, and let it [`explain`](Gemm::explain) which kernel it chose.
+//! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights. [`Quantize`] makes quantized weights on the device.
 //! - [`Context::tune`] times every kernel that would do for a problem, and keeps the fastest for later calls and runs.
 //! - [`Kernel`] is a kernel of your own, of which you write the body in WGSL; [`Call`] is one use of it. It runs where products do, and under a
 //!   sanitizer: [`Kernel::check`].
@@ -66,10 +67,12 @@ mod msl;
 mod offsets;
 mod opening;
 mod options;
+mod quantize;
 mod quantized;
 #[cfg(feature = "safetensors")]
 pub use tilewise_files::planes as safetensors;
 mod storage;
+mod take;
 mod tensor;
 pub mod timing;
 mod tuner;
@@ -82,7 +85,9 @@ pub use gemm::{Gemm, Right};
 pub use kernel::{Call, Check, Constant, Edge, Kernel};
 pub use offsets::GroupOffsets;
 pub use options::ContextOptions;
+pub use quantize::Quantize;
 pub use quantized::QuantizedTensor;
+pub use take::Take;
 pub use tensor::{Element, Tensor};
 pub use tilewise_core;
 pub use tilewise_core::quant::Quantized;

@@ -3,8 +3,12 @@
 use crate::context::Context;
 use crate::storage::Storage;
 use std::ops::Range;
+use tilewise_core::plan::Table;
 use tilewise_core::quant::{Quantized, quantize};
 use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
+
+/// Bytes of a status.
+const STATUS_BYTES: u64 = 4;
 
 /// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along its rows. As the right
 /// operand of a product it stands for Wᵀ: Y = X·Wᵀ. Its transpose, [`t`](Self::t), stands for W.
@@ -18,6 +22,8 @@ pub struct QuantizedTensor {
     pub(crate) entries: u64,
     pub(crate) n: u64,
     pub(crate) k: u64,
+    /// Where the device says what it could not store, if it has made the weights.
+    pub(crate) status: Option<Storage>,
     /// Of all matrices; products take it into their alpha.
     pub(crate) factor: f32,
 }
@@ -61,8 +67,100 @@ impl QuantizedTensor {
             entries,
             n,
             k,
+            status: None,
             factor: first.factor(),
         })
+    }
+
+    /// Weights of a format, \[N,K\] or \[G,N,K\], of which all bytes are 0: an output for
+    /// [`Quantize`](crate::Quantize).
+    ///
+    /// # Errors
+    /// `Shape` for another shape, or a K that is not a multiple of [`QuantFormat::block`]; `Overflow`,
+    /// `TooLarge`, `Device`, `DeviceLost`.
+    pub fn zeros(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<Self> {
+        let [entries, n, k] = match *shape {
+            [n, k] => [1, n, k],
+            [entries, n, k] => [entries, n, k],
+            _ => return Err(Error::Shape(format!("quantized weights of shape {shape:?}"))),
+        };
+        let overflow = || Error::Overflow(format!("{format} weights of shape {shape:?}"));
+        let sizes = format.sizes(entries.checked_mul(n).ok_or_else(overflow)?, k)?;
+        let [entries, n, k] = [entries, n, k].map(|size| size as u64);
+        Ok(QuantizedTensor {
+            context: context.clone(),
+            format,
+            planes: sizes.into_iter().map(|bytes| Storage::zeros(context, bytes as u64)).collect::<Result<_>>()?,
+            operand: Operand::packed(Format::Quantized(format), entries, n, k).t(),
+            entries,
+            n,
+            k,
+            status: Some(Storage::zeros(context, STATUS_BYTES)?),
+            factor: 1.0,
+        })
+    }
+
+    /// Whether weights that were [quantized on the device](crate::Quantize) are what they were made of:
+    /// finite numbers in a range that the format holds. Others are checked when they are made. Never
+    /// blocks.
+    ///
+    /// # Errors
+    /// `Value` with a row that cannot be stored, the last one, counted over all matrices; `Device`,
+    /// `DeviceLost`.
+    pub async fn check(&self) -> Result<()> {
+        let Some(status) = &self.status else { return Ok(()) };
+        let bytes = status.read(&self.context, STATUS_BYTES).await?;
+        let status = bytes.as_chunks().0.first().map_or(0, |&word| u64::from(u32::from_le_bytes(word)));
+        let Some(row) = status.checked_sub(1) else { return Ok(()) };
+        let format = self.format;
+        Err(Error::Value(format!("row {row} holds a weight that is NaN or infinite, or beyond the range of {format}")))
+    }
+
+    /// As [`check`](Self::check), blocking.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn check_blocking(&self) -> Result<()> {
+        pollster::block_on(self.check())
+    }
+
+    /// The matrices, read back. Never blocks.
+    ///
+    /// # Errors
+    /// `Unsupported` for a slice, `Device`, `DeviceLost`.
+    pub async fn read(&self) -> Result<Vec<Quantized>> {
+        let (n, k) = (self.n as usize, self.k as usize);
+        let (sizes, whole) =
+            (self.format.sizes(n, k)?, Table::packed(self.operand.format, self.entries, self.n, self.k));
+        if self.table() != whole {
+            return Err(Error::Unsupported("reading a slice of quantized weights".into()));
+        }
+        let mut planes = Vec::with_capacity(sizes.len());
+        for (plane, size) in self.planes.iter().zip(&sizes) {
+            planes.push(plane.read(&self.context, self.entries * *size as u64).await?);
+        }
+        let matrix = |entry: usize| {
+            let part = |(plane, size): (&Vec<u8>, &usize)| plane[entry * size..(entry + 1) * size].to_vec();
+            let matrix = Quantized::from_planes(self.format, n, k, planes.iter().zip(&sizes).map(part).collect())?;
+            if self.factor == 1.0 { Ok(matrix) } else { matrix.with_factor(self.factor) }
+        };
+        (0..self.entries as usize).map(matrix).collect()
+    }
+
+    /// As [`read`](Self::read), blocking.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn read_blocking(&self) -> Result<Vec<Quantized>> {
+        pollster::block_on(self.read())
+    }
+
+    /// The weights as rows along K.
+    pub(crate) fn table(&self) -> Table {
+        let operand = Operand { transposed: false, ..self.operand };
+        Table { operand, entries: self.entries, rows: self.n, columns: self.k }
     }
 
     /// Quantizes row-major weights \[N,K\] on the CPU and uploads them.

@@ -57,6 +57,18 @@ impl Storage {
         }
     }
 
+    /// The first bytes. Never blocks.
+    pub(crate) async fn read(&self, context: &Context, bytes: u64) -> Result<Vec<u8>> {
+        match self {
+            _ if bytes == 0 => Ok(Vec::new()),
+            Storage::Gpu { buffer, start } => context.gpu()?.device.read(buffer, *start..*start + bytes).await,
+            Storage::Host { words, .. } => {
+                let words = words.read().unwrap_or_else(PoisonError::into_inner);
+                memory::copied(&bytemuck::cast_slice(&words)[..bytes as usize])
+            }
+        }
+    }
+
     /// Whether both lie in one buffer.
     pub(crate) fn shares(&self, other: &Storage) -> bool {
         match (self, other) {

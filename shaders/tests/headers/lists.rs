@@ -93,7 +93,7 @@ pub(crate) fn complaints(
 /// All spellings of a name: a file for every operand says `x_`, and its instances say `a_`, `b_`
 /// and so on.
 fn instances(name: &str) -> Vec<String> {
-    let operands = ["x", "a", "b", "c", "bias", "residual"];
+    let operands = ["x", "a", "b", "c", "bias", "residual", "row", "column"];
     let lower = operands.map(|operand| format!("{operand}_"));
     let upper = lower.clone().map(|operand| operand.to_uppercase());
     for prefixes in [lower, upper] {

@@ -1,10 +1,13 @@
 //! Runs mutants of the WGSL against the cases.
 
 use super::{Bench, Fate, Mutant, Step};
+use crate::arithmetic;
 use crate::cases::{self, WGSL};
-use crate::sanitized::{Failure, Job, Record, Shaders, options, planned};
+use crate::conversions;
+use crate::sanitized::{Conversion, Failure, Job, Ran, Record, Shaders, options, planned};
 use rayon::prelude::*;
 use std::collections::HashSet;
+use tilewise_core::plan::Pass;
 use tilewise_sanitizer::Options;
 use tilewise_shaders::FILES;
 
@@ -15,10 +18,40 @@ pub struct Wgsl {
 }
 
 struct Case {
-    job: Job,
+    work: Work,
     files: HashSet<&'static str>,
-    /// The run without any change.
-    record: Record,
+    /// What the run without any change took, in operations of the sanitizer.
+    operations: u64,
+}
+
+/// What is computed, with the run without any change.
+enum Work {
+    Product(Box<Job>, Record),
+    Conversion(Conversion, Ran),
+    /// Pairs of numbers.
+    Arithmetic(Vec<[u32; 2]>),
+}
+
+impl Work {
+    fn run_changed(&self, mutant: &Mutant, shaders: &Shaders<'_>, text: &str) -> Result<bool, Failure> {
+        let options = quick();
+        match self {
+            Work::Product(job, record) => job.run_changed(record, shaders, &options),
+            Work::Conversion(conversion, ran) => conversion.run_changed(ran, shaders, &options),
+            Work::Arithmetic(pairs) if mutant.file == arithmetic::FILE => {
+                crate::sanitized::arithmetic(text, pairs, &options).map(|()| true)
+            }
+            Work::Arithmetic(_) => Ok(true),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Work::Product(job, _) => format!("{:?}", job.prepared.case),
+            Work::Conversion(conversion, _) => conversion.name.clone(),
+            Work::Arithmetic(pairs) => format!("{} pairs of numbers", pairs.len()),
+        }
+    }
 }
 
 impl Wgsl {
@@ -57,11 +90,23 @@ impl Wgsl {
             let mut job = Job::new(case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
             job.rounded = *rounded;
             let record = job.run_recorded(&shaders, &options).map_err(|failure| format!("{failure}: {case:?}"))?;
-            let files = job.plan.passes.iter().flat_map(|pass| pass.parts.iter().map(|part| part.file)).collect();
-            Ok(Case { job, files, record })
+            let (files, operations) = (files(&job.plan.passes), record.operations);
+            Ok(Case { work: Work::Product(Box::new(job), record), files, operations })
         };
         let mut jobs = prepared.par_iter().map(run).collect::<Result<Vec<_>, String>>()?;
-        jobs.sort_by_key(|case| case.record.operations);
+        let convert = |conversion: Conversion| {
+            let ran =
+                conversion.run(&shaders, &options).map_err(|failure| format!("{failure}: {}", conversion.name))?;
+            let (files, operations) = (files(&conversion.passes), ran.operations);
+            Ok(Case { work: Work::Conversion(conversion, ran), files, operations })
+        };
+        let conversions = conversions::planned(&with_f16).map_err(|error| error.to_string())?;
+        jobs.extend(conversions.into_par_iter().map(convert).collect::<Result<Vec<_>, String>>()?);
+        let pairs = arithmetic::pairs(PAIRS);
+        crate::sanitized::arithmetic(arithmetic::text(), &pairs, &options).map_err(|failure| failure.to_string())?;
+        let files = [arithmetic::FILE].into();
+        jobs.push(Case { work: Work::Arithmetic(pairs), files, operations: 0 });
+        jobs.sort_by_key(|case| case.operations);
         Ok(Wgsl { jobs, shaders })
     }
 
@@ -70,11 +115,10 @@ impl Wgsl {
         let original = FILES.iter().find(|(path, _)| *path == mutant.file).map_or("", |(_, text)| text);
         let text = mutant.apply(original);
         let shaders = Shaders::with(mutant.file, &text, &self.shaders);
-        let options = quick();
         let mut same_bits = true;
         let concerned = order.iter().enumerate().filter(|(_, case)| case.files.contains(mutant.file));
         for (at, case) in concerned.step_by(step) {
-            let failure = match case.job.run_changed(&case.record, &shaders, &options) {
+            let failure = match case.work.run_changed(mutant, &shaders, &text) {
                 Ok(same) => {
                     same_bits &= same;
                     continue;
@@ -87,7 +131,7 @@ impl Wgsl {
                 Failure::Wrong(_) => Fate::Wrong,
                 Failure::Found(kind, _) => Fate::Found(kind.name()),
             };
-            let why = format!("{failure}\n    {:?}", case.job.prepared.case);
+            let why = format!("{failure}\n    {}", case.work.name());
             order[..=at].rotate_right(1);
             return (fate, why);
         }
@@ -97,7 +141,7 @@ impl Wgsl {
 
 impl Bench for Wgsl {
     fn size(&self) -> String {
-        let operations: u64 = self.jobs.iter().map(|case| case.record.operations).sum();
+        let operations: u64 = self.jobs.iter().map(|case| case.operations).sum();
         format!("{} cases of {} million operations", self.jobs.len(), operations / 1_000_000)
     }
 
@@ -113,6 +157,14 @@ impl Bench for Wgsl {
         self.try_in(&mut self.jobs.iter().collect::<Vec<_>>(), mutant, 1)
     }
 }
+
+/// The files of passes.
+fn files(passes: &[Pass]) -> HashSet<&'static str> {
+    passes.iter().flat_map(|pass| pass.parts.iter().map(|part| part.file)).collect()
+}
+
+/// Random pairs of numbers, beside those of edges.
+const PAIRS: usize = 6_000;
 
 /// Mutants that are tried one after the other, in the order of the text.
 const NEIGHBOURS: usize = 16;

@@ -4,10 +4,12 @@
 //! of workgroups and variables starts undefined, as the library's pipelines run without zeroing. With beta = 0 the output is poisoned, and every
 //! element of it must be written. So a clean run shows what the library's unchecked shaders stand on.
 
+mod conversions;
 mod ranges;
 
 use crate::runner::{Stored, problem};
 use crate::{Case, Outcome, Prepared};
+pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
 use naga::AddressSpace;
 use ranges::Elements;
 use std::collections::HashMap;
@@ -255,14 +257,7 @@ impl Job {
             let buffer = self.buffer(pass, binding, written);
             launch = launch.bind(0, binding.role.binding(), buffer);
         }
-        let report = launch.run().map_err(|error| match error {
-            Error::Invalid(text) => Failure::Invalid(text),
-            other => Failure::Refused(other.to_string()),
-        })?;
-        match report.findings.first() {
-            None => Ok(report),
-            Some(Finding { kind, .. }) => Err(Failure::Found(*kind, report.render(shader, false))),
-        }
+        launched(launch.run(), shader)
     }
 
     /// What is bound for a role, as long as the plan says, with its logical range. Of what passes write, C, scratch and packed operands are given.
@@ -386,6 +381,18 @@ impl Job {
             }
         }
         Ok(())
+    }
+}
+
+/// A report without findings.
+pub(crate) fn launched(report: Result<Report, Error>, shader: &Shader) -> Result<Report, Failure> {
+    let report = report.map_err(|error| match error {
+        Error::Invalid(text) => Failure::Invalid(text),
+        other => Failure::Refused(other.to_string()),
+    })?;
+    match report.findings.first() {
+        None => Ok(report),
+        Some(Finding { kind, .. }) => Err(Failure::Found(*kind, report.render(shader, false))),
     }
 }
 

@@ -66,8 +66,9 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
     let (kernel, variant, problem, kit) = (candidate.kernel, &candidate.variant, &layout.problem, layout.kit);
     let label = format!("{}/{}", kernel.name, variant.name);
     let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem, caps);
-    let mut builder = Builder::new(label, params(piece, layout), variant.threads, workgroup_bytes, layout);
-    builder.schedule(whole);
+    let mut builder =
+        Builder::new(label, params(piece, layout), variant.threads, workgroup_bytes, (layout.kit, layout.windows));
+    builder.schedule(layout, whole);
     if let Some(unit) = variant.unit() {
         builder.unit(unit);
     }
@@ -101,7 +102,7 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
         builder.part(kit.partial, None, vec![("ADD", u32::from(layout.step > 0))]);
         builder.bind(Role::Scratch, true, [0, layout.scratch_bytes], 16);
     } else {
-        builder.epilogue();
+        builder.epilogue(layout);
         builder.part(kit.direct, None, Vec::new());
     }
     builder.part(kernel.file, None, (kernel.constants)(variant, problem, caps));
@@ -120,7 +121,7 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout) -> Resul
         splits: 1,
         tiles_m: tiles_m as u32,
         tiles_n: tiles_n as u32,
-        c_words: words as u32,
+        units: words as u32,
         ..params(piece, layout)
     };
     let (file, constants, threads, workgroups) = match kit.finish_words.filter(|_| !layout.by_tiles) {
@@ -134,11 +135,11 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout) -> Resul
     if workgroups > allowed {
         return Err(Error::NoKernel(format!("the finishing pass needs {workgroups} workgroups, {allowed} allowed")));
     }
-    let mut builder = Builder::new(FINISH.into(), params, threads, 0, layout);
-    builder.schedule(whole);
+    let mut builder = Builder::new(FINISH.into(), params, threads, 0, (layout.kit, layout.windows));
+    builder.schedule(layout, whole);
     builder.part(kit.parts, None, vec![("AHEAD", layout.parts.next_power_of_two().min(MAX_AHEAD) as u32)]);
     builder.bind(Role::Scratch, false, [0, layout.scratch_bytes], 16);
-    builder.epilogue();
+    builder.epilogue(layout);
     if layout.by_tiles {
         builder.part(kit.direct, None, Vec::new());
     }
@@ -181,11 +182,10 @@ fn params(piece: &Piece, layout: &Layout) -> Params {
         splits: layout.splits as u32,
         k_split: layout.k_split as u32,
         grid_x: 0,
-        c_words: 0,
+        units: 0,
         parts: layout.parts as u32,
         first_row: piece.first_row as u32,
         first_group: piece.first_group as u32,
-        pad0: 0,
-        pad1: 0,
+        ..Params::default()
     }
 }

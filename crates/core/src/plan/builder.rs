@@ -5,7 +5,7 @@ use super::pack::{Packing, Side};
 use super::piece::Window;
 use super::{Binding, Part, Pass, check};
 use crate::caps::Caps;
-use crate::kernel::{Constant, Language, Load, OperandDef, Params, Role, Unit};
+use crate::kernel::{Constant, Kit, Language, Load, OperandDef, Params, Role, Unit};
 use crate::problem::{Activation, Axis, DType, Format, Grouping, Operand, Problem};
 use crate::quant::Plane;
 
@@ -16,17 +16,24 @@ const PLANE_BINDINGS: [&str; 4] = ["X_BINDING", "X_BINDING_1", "X_BINDING_2", "X
 const WORD: u64 = 4;
 
 /// A pass under construction.
-pub(super) struct Builder<'a> {
+pub(super) struct Builder {
     pub(super) pass: Pass,
-    layout: &'a Layout,
+    kit: &'static Kit,
+    windows: [Window; Role::COUNT],
 }
 
-impl<'a> Builder<'a> {
-    /// With the files that every shader has.
-    pub(super) fn new(label: String, params: Params, threads: u32, workgroup_bytes: u32, layout: &'a Layout) -> Self {
+impl Builder {
+    /// With the files that every shader has. `windows` says what is bound of operands.
+    pub(super) fn new(
+        label: String,
+        params: Params,
+        threads: u32,
+        workgroup_bytes: u32,
+        (kit, windows): (&'static Kit, [Window; Role::COUNT]),
+    ) -> Self {
         let pass = Pass {
             label,
-            language: layout.kit.language,
+            language: kit.language,
             parts: Vec::new(),
             f16: false,
             coop: false,
@@ -36,8 +43,8 @@ impl<'a> Builder<'a> {
             workgroup_bytes,
             bindings: Vec::new(),
         };
-        let mut builder = Builder { pass, layout };
-        for file in layout.kit.common {
+        let mut builder = Builder { pass, kit, windows };
+        for file in kit.common {
             builder.part(file, None, Vec::new());
         }
         builder
@@ -68,7 +75,7 @@ impl<'a> Builder<'a> {
 
     /// A or B by its axes.
     pub(super) fn axes(&mut self, side: &Side) {
-        self.part(self.layout.kit.axes, Some(side.name), vec![("X_K_CONTIGUOUS", u32::from(side.along_k))]);
+        self.part(self.kit.axes, Some(side.name), vec![("X_K_CONTIGUOUS", u32::from(side.along_k))]);
     }
 
     /// The names of a matrix unit.
@@ -79,8 +86,8 @@ impl<'a> Builder<'a> {
     }
 
     /// Start and length in bytes of what is bound of an operand's plane.
-    fn window(&self, role: Role, format: Format, plane: &Plane) -> [u64; 2] {
-        let Window { start, elements } = self.layout.windows[role as usize];
+    pub(super) fn window(&self, role: Role, format: Format, plane: &Plane) -> [u64; 2] {
+        let Window { start, elements } = self.windows[role as usize];
         [start, elements].map(|elements| plane.bytes_of(format.block(), elements))
     }
 
@@ -92,7 +99,7 @@ impl<'a> Builder<'a> {
         loader: Option<&OperandDef>,
         operand: Option<&Operand>,
     ) {
-        let kit = self.layout.kit;
+        let kit = self.kit;
         let (Some(loader), Some(operand)) = (loader, operand) else {
             self.part(kit.absent, Some(name), Vec::new());
             return;
@@ -125,8 +132,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Everything between the sums and C: linear part, activation, store.
-    pub(super) fn epilogue(&mut self) {
-        let layout = self.layout;
+    pub(super) fn epilogue(&mut self, layout: &Layout) {
         let kit = layout.kit;
         let Problem { c, epilogue, .. } = &layout.problem;
         let along_m = epilogue.bias.is_some_and(|bias| bias.axis == Axis::M);
@@ -160,8 +166,8 @@ impl<'a> Builder<'a> {
     }
 
     /// The schedule, which reads the buffers of the whole product's grouping.
-    pub(super) fn schedule(&mut self, whole: Grouping) {
-        self.part(self.layout.schedule.file, None, Vec::new());
+    pub(super) fn schedule(&mut self, layout: &Layout, whole: Grouping) {
+        self.part(layout.schedule.file, None, Vec::new());
         for (role, elements) in whole.operands() {
             self.bind(role, false, [0, elements * WORD], WORD);
         }

@@ -6,7 +6,7 @@ use crate::problem::{DType, Dimension, Format, Operand, Problem};
 use crate::quant::QuantFormat;
 
 /// Largest M, N, K or batch: tile arithmetic in u32 must not wrap.
-const MAX_DIMENSION: u64 = 1 << 31;
+pub(super) const MAX_DIMENSION: u64 = 1 << 31;
 
 /// Checks everything about a product that depends neither on the kernel nor on the device. Gives the problem with strides that play no part set to 0,
 /// so that nobody asks whether they are aligned.

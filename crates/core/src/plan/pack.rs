@@ -119,7 +119,8 @@ impl Packing {
             tiles_n: tiles[1] as u32,
             ..params
         };
-        let mut builder = Builder::new(format!("pack {}", side.name), params, lines * units, 0, layout);
+        let mut builder =
+            Builder::new(format!("pack {}", side.name), params, lines * units, 0, (layout.kit, layout.windows));
         builder.load(side.name, side.role, Some(self.loader), Some(&side.operand));
         builder.axes(side);
         let constants = vec![("LINES", lines), ("UNITS", units), ("VECTOR", self.vector as u32)];

@@ -49,7 +49,7 @@ impl std::fmt::Debug for SharedBuffer {
 }
 
 /// Binding numbers in the shaders of products.
-pub(crate) const ROLES: usize = Role::Packed as usize + 1;
+pub(crate) const ROLES: usize = Role::COUNT;
 
 /// A buffer for each role, and the byte from which it is bound.
 pub(crate) type Places<'a> = [Option<(&'a SharedBuffer, u64)>; ROLES];

@@ -4,7 +4,7 @@ use super::bind::{Factors, Identity};
 use super::pipeline::Pipeline;
 use crate::cache::lock;
 use std::sync::{Arc, Mutex};
-use tilewise_core::plan::Pass;
+use tilewise_core::plan::{Index, Pass, Quantize, Table, Take};
 use tilewise_core::{Activation, Bias, Epilogue, Grouping, Operand, Params, Problem, Result};
 
 /// A plan whose pipelines are compiled.
@@ -82,6 +82,33 @@ impl Asked {
             residual: residual.map(placed),
             allow_f16_accumulation,
             kernel: kernel.cloned(),
+        }
+    }
+}
+
+/// What is taken or quantized, checked.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Conversion {
+    Take(Take),
+    Quantize(Quantize),
+}
+
+impl Conversion {
+    /// The same for storage of any length.
+    pub(super) fn asked(&self) -> Self {
+        let placed = |table: Table| Table { operand: Operand { len: 0, ..table.operand }, ..table };
+        let anywhere = |index: Option<Index>| index.map(|index| Index { len: 0, ..index });
+        match *self {
+            Conversion::Take(take) => Conversion::Take(Take {
+                table: placed(take.table),
+                rows: anywhere(take.rows),
+                columns: anywhere(take.columns),
+                len: 0,
+                ..take
+            }),
+            Conversion::Quantize(quantize) => {
+                Conversion::Quantize(Quantize { weights: placed(quantize.weights), ..quantize })
+            }
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use super::Gpu;
 use super::bind::{Factors, Key, Places};
-use super::prepared::{Prepared, Step};
+use super::prepared::{Conversion, Prepared, Step};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
-use tilewise_core::plan::{Pass, Plan};
-use tilewise_core::{Error, Result};
+use tilewise_core::plan::{self, Pass, Plan};
+use tilewise_core::{Caps, Error, Result};
+use tilewise_shaders::CONVERSIONS;
 
 impl Gpu {
     /// A plan with its pipelines, compiled if they are new.
@@ -16,6 +17,21 @@ impl Gpu {
     /// `NoKernel` where MSL of it is refused, which `Pipelines::refusal` then knows; `Device`, `DeviceLost`.
     pub(crate) fn ready(&self, plan: Plan) -> Result<Prepared> {
         let Plan { passes, scratch_bytes, packed_bytes, .. } = plan;
+        self.compiled(passes, scratch_bytes, packed_bytes)
+    }
+
+    /// What runs a conversion: planned and compiled if nothing like it was met before.
+    pub(crate) fn convert(&self, conversion: Conversion, caps: &Caps) -> Result<Arc<Prepared>> {
+        self.conversions.get_or_make(&conversion.asked(), || {
+            let passes = match &conversion {
+                Conversion::Take(take) => plan::take(take, caps, &CONVERSIONS)?,
+                Conversion::Quantize(quantize) => plan::quantize(quantize, caps, &CONVERSIONS)?,
+            };
+            Ok(Arc::new(self.compiled(passes, 0, 0)?))
+        })
+    }
+
+    fn compiled(&self, passes: Vec<Pass>, scratch_bytes: u64, packed_bytes: u64) -> Result<Prepared> {
         #[cfg(not(target_family = "wasm"))]
         self.compile_together(&passes);
         let step = |pass: Pass| Ok(Step { pipeline: self.pipelines.get(&self.device, &pass)?, pass });

@@ -1,0 +1,176 @@
+//! Quantizing dense weights on the device, to the bits that [`quant::quantize`] gives. An invocation
+//! makes as many blocks as fill whole words of every plane.
+//!
+//! [`quant::quantize`]: crate::quant::quantize()
+
+use super::Pass;
+use super::builder::Builder;
+use super::piece::Window;
+use super::table::{Table, workgroups};
+use super::take::source_bits;
+use crate::caps::Caps;
+use crate::error::{Error, Result};
+use crate::kernel::{Conversions, EncoderDef};
+use crate::params::Params;
+use crate::problem::Format;
+use crate::quant::QuantFormat;
+use crate::role::Role;
+use std::ops::Range;
+
+/// Invocations of a workgroup.
+const THREADS: u32 = 64;
+
+/// Bytes of a word, of which no two invocations write one.
+const WORD: u64 = 4;
+
+/// Rows whose blocks take a multiple of every device's alignment of bindings in each plane.
+const GRANULE: u64 = 256;
+
+/// Dense weights \[entries, rows, columns\] and the format that they get, in planes that hold nothing
+/// else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Quantize {
+    /// The weights.
+    pub weights: Table,
+    /// The format.
+    pub format: QuantFormat,
+}
+
+impl Quantize {
+    /// The quantized weights.
+    pub fn output(&self) -> Table {
+        let Table { entries, rows, columns, .. } = self.weights;
+        Table::packed(Format::Quantized(self.format), entries, rows, columns)
+    }
+
+    /// The same with strides that play no part set to 0.
+    ///
+    /// # Errors
+    /// `Shape`, `Overflow`, `BufferTooSmall`, `Unsupported` where they cannot be quantized anywhere.
+    pub fn checked(&self) -> Result<Self> {
+        let Quantize { weights, format } = *self;
+        let (columns, block) = (weights.columns, format.block());
+        if !columns.is_multiple_of(block) {
+            return Err(Error::Shape(format!("K = {columns} is not a multiple of {block}, the block of {format}")));
+        }
+        if let Format::Quantized(other) = weights.operand.format {
+            return Err(Error::Unsupported(format!("weights in {other}, wanted f32, f16 or bf16")));
+        }
+        let weights = weights.checked("the weights")?;
+        weights.elements().ok_or_else(|| Error::Overflow("weights of 2^64 elements".into()))?;
+        Ok(Quantize { weights, format })
+    }
+}
+
+/// The passes that quantize. Where a row has weights that cannot be stored, its number counted over
+/// all entries, plus 1, is left in `Role::Status`; of several such rows, that of the last.
+///
+/// # Errors
+/// As [`Quantize::checked`]; `Unsupported` for a format that no device makes; `TooLarge` where the
+/// weights do not fit a binding and cannot be cut.
+pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
+    let quantize = quantize.checked()?;
+    let encoder = tools.encoders.iter().find(|encoder| (encoder.serves)(quantize.format));
+    let encoder = encoder.ok_or_else(|| {
+        let format = quantize.format;
+        Error::Unsupported(format!(
+            "quantizing to {format} on the device; on the host there is QuantizedTensor::quantize"
+        ))
+    })?;
+    let mut passes = Vec::new();
+    if quantize.weights.elements() != Some(0) {
+        let piece = Piece { weights: quantize.weights, output: quantize.output(), first: 0 };
+        cut(piece, caps, &mut |piece| {
+            passes.push(pass(piece, encoder, quantize.format, caps, tools)?);
+            Ok(())
+        })?;
+    }
+    Ok(passes)
+}
+
+/// Some of the weights, and the rows before them.
+#[derive(Clone, Copy)]
+struct Piece {
+    weights: Table,
+    output: Table,
+    first: u64,
+}
+
+impl Piece {
+    /// Two halves, if bindings of their planes can begin where they do.
+    fn halves(&self) -> Option<[Piece; 2]> {
+        let Piece { weights, output, first } = *self;
+        let Table { entries, rows, .. } = weights;
+        let half = entries / 2;
+        if half > 0 {
+            let part = |range: Range<u64>| {
+                let first = first + range.start * rows;
+                Piece { weights: weights.entries_in(range.clone()), output: output.entries_in(range), first }
+            };
+            return rows.is_multiple_of(GRANULE).then(|| [part(0..half), part(half..entries)]);
+        }
+        let half = (rows / 2).next_multiple_of(GRANULE);
+        let part = |range: Range<u64>| Piece {
+            weights: weights.rows_in(range.clone()),
+            output: output.rows_in(range.clone()),
+            first: first + range.start,
+        };
+        (half < rows).then(|| [part(0..half), part(half..rows)])
+    }
+}
+
+/// Calls `each` with pieces that fit the device's bindings, in their order.
+fn cut(piece: Piece, caps: &Caps, each: &mut impl FnMut(&Piece) -> Result<()>) -> Result<()> {
+    let excess = piece.weights.excess("the weights", caps);
+    let excess = excess.or_else(|| piece.output.excess("the quantized weights", caps));
+    let Some(error) = excess else { return each(&piece) };
+    piece.halves().ok_or(error)?.into_iter().try_for_each(|half| cut(half, caps, each))
+}
+
+fn pass(piece: &Piece, encoder: &EncoderDef, format: QuantFormat, caps: &Caps, tools: &Conversions) -> Result<Pass> {
+    let Piece { weights, output, first } = *piece;
+    let Table { entries, rows, columns, .. } = weights;
+    let (source, operand) = weights.bound(caps);
+    let (target, _) = output.bound(caps);
+    let mut windows = [Window::default(); Role::COUNT];
+    (windows[Role::A as usize], windows[Role::B as usize]) = (source, target);
+    let planes = format.planes();
+    let number_bytes = planes[encoder.numbers[0]].bytes;
+    let unit = WORD / number_bytes;
+    let units = (entries * rows * columns / format.block()).div_ceil(unit);
+    let workgroups = workgroups(units, THREADS, caps)?;
+    let params = Params {
+        m: rows as u32,
+        k: columns as u32,
+        entries: entries as u32,
+        a_offset: operand.offset as u32,
+        a_ld: operand.ld as u32,
+        a_batch: operand.batch_stride as u32,
+        units: units as u32,
+        first_row: first as u32,
+        ..Params::default()
+    };
+    let mut builder = Builder::new(format!("quantize {format}"), params, THREADS, 0, (tools.kit, windows));
+    builder.part(tools.float, None, Vec::new());
+    source_bits(&mut builder, "a", Role::A, &operand, tools, caps)?;
+    builder.part(tools.kit.axes, Some("a"), vec![("X_K_CONTIGUOUS", u32::from(!operand.transposed))]);
+    builder.part(encoder.file, None, (encoder.constants)(format));
+    builder.part(
+        tools.quantize,
+        None,
+        vec![
+            ("THREADS", THREADS),
+            ("BLOCK", format.block() as u32),
+            ("BITS", (planes[encoder.codes].bytes * 8 / format.block()) as u32),
+            ("UNIT", unit as u32),
+            ("CODES", Role::B_PLANES[encoder.codes].binding()),
+            ("NUMBERS", Role::B_PLANES[encoder.numbers[0]].binding()),
+        ],
+    );
+    for (role, plane) in Role::B.planes().zip(planes) {
+        let [start, bytes] = builder.window(Role::B, Format::Quantized(format), plane);
+        builder.bind(role, true, [start, bytes], WORD);
+    }
+    builder.bind(Role::Status, true, [0, WORD], WORD);
+    Ok(builder.finish(workgroups, caps))
+}

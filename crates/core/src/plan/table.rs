@@ -1,0 +1,140 @@
+//! Matrices of one shape, whose elements are taken or quantized, and how they are bound.
+
+use super::check;
+use super::piece::{Window, window};
+use super::ranges::binding_limit;
+use crate::caps::Caps;
+use crate::error::{Error, Result};
+use crate::problem::{Format, Operand};
+use std::ops::Range;
+
+/// Matrices of one shape \[rows, columns\] in one storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Table {
+    /// Where they lie.
+    pub operand: Operand,
+    /// How many there are.
+    pub entries: u64,
+    /// Rows of each.
+    pub rows: u64,
+    /// Columns of each.
+    pub columns: u64,
+}
+
+impl Table {
+    /// Row-major matrices, one after the other, in storage that just holds them.
+    pub const fn packed(format: Format, entries: u64, rows: u64, columns: u64) -> Self {
+        Table { operand: Operand::packed(format, entries, rows, columns), entries, rows, columns }
+    }
+
+    /// Elements of all of them; none where they pass 2^64.
+    pub(super) fn elements(&self) -> Option<u64> {
+        self.entries.checked_mul(self.rows)?.checked_mul(self.columns)
+    }
+
+    /// Elements from one row to the next.
+    pub(super) fn row(&self) -> u64 {
+        if self.operand.transposed { 1 } else { self.operand.ld }
+    }
+
+    /// Elements from the start of the storage to the last; none where their bits pass 2^64.
+    pub(super) fn end(&self) -> Option<u64> {
+        let Table { operand: Operand { offset, ld, batch_stride, transposed, .. }, entries, rows, columns } = *self;
+        let (lines, width) = if transposed { (columns, rows) } else { (rows, columns) };
+        let [Some(entry), Some(line), Some(last)] = [entries, lines, width].map(|size| size.checked_sub(1)) else {
+            return Some(0);
+        };
+        let end = offset.checked_add(entry.checked_mul(batch_stride)?)?.checked_add(line.checked_mul(ld)?)?;
+        end.checked_add(last + 1).filter(|end| end.checked_mul(u64::BITS.into()).is_some())
+    }
+
+    /// The same with strides that play no part set to 0, if it lies in its storage.
+    ///
+    /// # Errors
+    /// `Overflow`, `BufferTooSmall`; `Unsupported` for integers; `Shape` and `Misaligned` for
+    /// blocks that are cut.
+    pub(super) fn checked(mut self, name: &'static str) -> Result<Self> {
+        let Table { operand: Operand { format, transposed, len, .. }, entries, rows, columns } = self;
+        if format.element().is_some_and(|dtype| !dtype.is_float()) {
+            return Err(Error::Unsupported(format!("{name} in {format}; this takes f32, f16 and bf16")));
+        }
+        for (what, size) in [("entries", entries), ("rows", rows), ("columns", columns)] {
+            if size > check::MAX_DIMENSION {
+                let most = check::MAX_DIMENSION;
+                return Err(Error::Overflow(format!("{name} has {size} {what}, at most {most}")));
+            }
+        }
+        if (if transposed { columns } else { rows }) <= 1 {
+            self.operand.ld = 0;
+        }
+        if entries <= 1 {
+            self.operand.batch_stride = 0;
+        }
+        let needed = self.end().ok_or_else(|| Error::Overflow(format!("{name} passes 2^58 elements")))?;
+        if needed > len {
+            return Err(Error::BufferTooSmall { operand: name, needed, len });
+        }
+        let Operand { offset, ld, batch_stride, .. } = self.operand;
+        let block = format.block();
+        let blocks = [("offset", offset), ("row stride", ld), ("batch stride", batch_stride), ("columns", columns)];
+        for (what, value) in blocks {
+            if !value.is_multiple_of(block) {
+                return Err(Error::Misaligned(format!("the {what} of {name}: {value} is no multiple of {block}")));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Some of the matrices.
+    pub(super) fn entries_in(&self, range: Range<u64>) -> Self {
+        let mut part = *self;
+        part.operand.offset += range.start * self.operand.batch_stride;
+        part.entries = range.end - range.start;
+        part
+    }
+
+    /// Some rows of each.
+    pub(super) fn rows_in(&self, range: Range<u64>) -> Self {
+        let mut part = *self;
+        part.operand.offset += range.start * self.row();
+        part.rows = range.end - range.start;
+        part
+    }
+
+    /// What a pass binds of it, and its operand from there on.
+    pub(super) fn bound(&self, caps: &Caps) -> (Window, Operand) {
+        let window = window(&self.operand, self.end().unwrap_or(0), caps);
+        (window, Operand { offset: self.operand.offset - window.start, ..self.operand })
+    }
+
+    /// Why one binding does not hold it, if that is so.
+    pub(super) fn excess(&self, name: &'static str, caps: &Caps) -> Option<Error> {
+        let (Window { elements, .. }, _) = self.bound(caps);
+        excess(name, self.operand.format, elements, caps)
+    }
+}
+
+/// Why one binding does not hold so many elements, if that is so.
+pub(super) fn excess(operand: &'static str, format: Format, elements: u64, caps: &Caps) -> Option<Error> {
+    let planes = format.planes().iter().map(|plane| plane.bytes_of(format.block(), elements));
+    let (bytes, (limit, which)) = (planes.max().unwrap_or(0), binding_limit(caps));
+    if bytes > limit {
+        return Some(Error::TooLarge { operand, bytes, limit, which });
+    }
+    let most = u32::MAX;
+    let overflow = || Error::Overflow(format!("{operand} spans {elements} elements, kernels index at most {most}"));
+    (elements > most.into()).then(overflow)
+}
+
+/// Workgroups of `threads` invocations for so many units.
+///
+/// # Errors
+/// `Overflow` where the device does not start so many.
+pub(super) fn workgroups(units: u64, threads: u32, caps: &Caps) -> Result<u64> {
+    let workgroups = units.div_ceil(threads.into());
+    let allowed = u64::from(caps.max_workgroups).pow(2);
+    if workgroups > allowed || units > u32::MAX.into() {
+        return Err(Error::Overflow(format!("{workgroups} workgroups, {allowed} allowed")));
+    }
+    Ok(workgroups)
+}

@@ -1,0 +1,250 @@
+//! Taking elements of a table: all of them, which decodes a quantized one, or rows and columns by
+//! index. What one binding does not hold is cut along entries and rows.
+
+use super::builder::Builder;
+use super::table::{Table, excess, workgroups};
+use super::{Pass, check, piece::Window};
+use crate::caps::Caps;
+use crate::error::{Error, Result};
+use crate::kernel::{Access, Conversions, OperandDef};
+use crate::params::Params;
+use crate::problem::{DType, Format, Operand};
+use crate::role::Role;
+
+/// Invocations of a workgroup.
+const THREADS: u32 = 64;
+
+/// Indices of rows or columns, u32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Index {
+    /// The place of the first in its storage.
+    pub offset: u64,
+    /// From one to the next.
+    pub step: u64,
+    /// How many there are.
+    pub count: u64,
+    /// Elements of the storage, from its start.
+    pub len: u64,
+}
+
+/// Elements of a table, copied to a contiguous output \[entries, rows, columns\].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Take {
+    /// From where.
+    pub table: Table,
+    /// Which rows; all of them without. An index beyond the table gives NaN.
+    pub rows: Option<Index>,
+    /// Which columns, likewise.
+    pub columns: Option<Index>,
+    /// Type of the output.
+    pub dtype: DType,
+    /// The place of the output's first element in its storage.
+    pub offset: u64,
+    /// Elements of that storage, from its start.
+    pub len: u64,
+}
+
+impl Take {
+    /// Entries, rows and columns of the output.
+    pub fn shape(&self) -> [u64; 3] {
+        let Table { entries, rows, columns, .. } = self.table;
+        let count = |index: Option<Index>, all| index.map_or(all, |index| index.count);
+        [entries, count(self.rows, rows), count(self.columns, columns)]
+    }
+
+    fn output(&self) -> Table {
+        let [entries, rows, columns] = self.shape();
+        let mut output = Table::packed(Format::Dense(self.dtype), entries, rows, columns);
+        (output.operand.offset, output.operand.len) = (self.offset, self.len);
+        output
+    }
+
+    /// The same with strides that play no part set to 0.
+    ///
+    /// # Errors
+    /// `Overflow`, `BufferTooSmall`, `Unsupported`, `Misaligned` where it cannot be computed on any
+    /// device.
+    pub fn checked(&self) -> Result<Self> {
+        let mut checked = *self;
+        checked.table = self.table.checked("the table")?;
+        let output = self.output();
+        output.elements().ok_or_else(|| Error::Overflow(format!("an output of {:?} elements", self.shape())))?;
+        output.checked("the output")?;
+        for (name, index) in [("row indices", &mut checked.rows), ("column indices", &mut checked.columns)] {
+            let Some(index) = index else { continue };
+            if index.count <= 1 {
+                index.step = 0;
+            }
+            let last = index.count.saturating_sub(1).checked_mul(index.step);
+            let last = last.and_then(|last| last.checked_add(index.offset)).filter(|last| *last < check::MAX_DIMENSION);
+            let last = last.ok_or_else(|| Error::Overflow(format!("{name} pass {}", check::MAX_DIMENSION)))?;
+            if index.count > 0 && last >= index.len {
+                return Err(Error::BufferTooSmall { operand: name, needed: last + 1, len: index.len });
+            }
+        }
+        Ok(checked)
+    }
+}
+
+/// The passes that take. A quantized table's factor may stand in place of their alpha.
+///
+/// # Errors
+/// As [`Take::checked`]; `TooLarge` where a row or the indices do not fit a binding of this device.
+pub fn take(take: &Take, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
+    let take = take.checked()?;
+    let mut passes = Vec::new();
+    if !take.shape().contains(&0) {
+        let bound = take.table.rows;
+        cut(Piece { take, first: 0, bound }, caps, &mut |piece| {
+            passes.push(pass(piece, caps, tools)?);
+            Ok(())
+        })?;
+    }
+    Ok(passes)
+}
+
+/// A part of the output, taken from the rows that one pass binds.
+#[derive(Clone, Copy)]
+struct Piece {
+    take: Take,
+    first: u64,
+    bound: u64,
+}
+
+impl Piece {
+    fn table(&self) -> Table {
+        self.take.table.rows_in(self.first..self.first + self.bound)
+    }
+
+    /// Two halves: of entries, or of rows. None for one row of one entry.
+    fn halves(&self, of_output: bool) -> Option<[Piece; 2]> {
+        let Piece { take, first, bound } = *self;
+        let [entries, rows, columns] = take.shape();
+        let half = entries / 2;
+        if half > 0 {
+            return Some([0..half, half..entries].map(|range| {
+                let offset = take.offset + range.start * rows * columns;
+                Piece { take: Take { table: take.table.entries_in(range), offset, ..take }, ..*self }
+            }));
+        }
+        match take.rows {
+            Some(_) if !of_output => {
+                let half = Some(bound / 2).filter(|half| *half > 0)?;
+                Some([(first, half), (first + half, bound - half)].map(|(first, bound)| Piece { take, first, bound }))
+            }
+            index => {
+                let half = Some(rows / 2).filter(|half| *half > 0)?;
+                Some([0..half, half..rows].map(|range| {
+                    let count = range.end - range.start;
+                    let offset = take.offset + range.start * columns;
+                    match index {
+                        Some(index) => {
+                            let index = Index { offset: index.offset + range.start * index.step, count, ..index };
+                            Piece { take: Take { rows: Some(index), offset, ..take }, ..*self }
+                        }
+                        None => {
+                            let table = take.table.rows_in(range);
+                            Piece { take: Take { table, offset, ..take }, first: 0, bound: count }
+                        }
+                    }
+                }))
+            }
+        }
+    }
+}
+
+/// Calls `each` with pieces that fit the device's bindings, in their order.
+fn cut(piece: Piece, caps: &Caps, each: &mut impl FnMut(&Piece) -> Result<()>) -> Result<()> {
+    let (table, output) = (piece.table().excess("the table", caps), piece.take.output().excess("the output", caps));
+    let indices = [("row indices", piece.take.rows), ("column indices", piece.take.columns)];
+    let index = indices.into_iter().find_map(|(name, index)| {
+        let index = index?;
+        excess(name, Format::Dense(DType::U32), index.offset + index.count.saturating_sub(1) * index.step + 1, caps)
+    });
+    if let Some(error) = index {
+        return Err(error);
+    }
+    let of_output = output.is_some();
+    let Some(error) = output.or(table) else { return each(&piece) };
+    let halves = piece.halves(of_output).ok_or(error)?;
+    halves.into_iter().try_for_each(|half| cut(half, caps, each))
+}
+
+fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
+    let Piece { take, first, bound } = *piece;
+    let [entries, m, n] = take.shape();
+    let (source, operand) = piece.table().bound(caps);
+    let (target, c) = take.output().bound(caps);
+    let mut windows = [Window::default(); Role::COUNT];
+    (windows[Role::B as usize], windows[Role::C as usize]) = (source, target);
+    let units = (c.offset + entries * m * n).div_ceil(4) - c.offset / 4;
+    let workgroups = workgroups(units, THREADS, caps)?;
+    let step = |index: Option<Index>| index.map_or([0; 2], |index| [index.offset as u32, index.step as u32]);
+    let ([row_offset, row_step], [column_offset, column_step]) = (step(take.rows), step(take.columns));
+    let params = Params {
+        m: m as u32,
+        n: n as u32,
+        k: take.table.columns as u32,
+        entries: entries as u32,
+        b_offset: operand.offset as u32,
+        b_ld: operand.ld as u32,
+        b_batch: operand.batch_stride as u32,
+        c_offset: c.offset as u32,
+        alpha: 1f32.to_bits(),
+        units: units as u32,
+        first_row: first as u32,
+        row_offset,
+        row_step,
+        column_offset,
+        column_step,
+        table_rows: take.table.rows as u32,
+        bound_rows: bound as u32,
+        ..Params::default()
+    };
+    let mut builder = Builder::new("take".into(), params, THREADS, 0, (tools.kit, windows));
+    builder.part(tools.float, None, Vec::new());
+    source_bits(&mut builder, "b", Role::B, &operand, tools, caps)?;
+    builder.part(tools.kit.axes, Some("b"), vec![("X_K_CONTIGUOUS", u32::from(!operand.transposed))]);
+    for (name, role, index) in [("row", Role::RowIndex, take.rows), ("column", Role::ColumnIndex, take.columns)] {
+        let Some(Index { offset, step, count, .. }) = index else {
+            builder.part(tools.every, Some(name), Vec::new());
+            continue;
+        };
+        builder.part(tools.index, Some(name), vec![("X_BINDING", role.binding())]);
+        let words = offset + count.saturating_sub(1) * step + 1;
+        builder.bind(role, false, [0, words * DType::U32.bytes()], DType::U32.bytes());
+    }
+    builder.part(tools.put, None, vec![("C_TYPE", take.dtype.number())]);
+    let bytes = [target.start, target.elements].map(|elements| elements * take.dtype.bytes());
+    builder.bind(Role::C, true, bytes, DType::U32.bytes());
+    let fours = [n, c.offset].iter().all(|number| number.is_multiple_of(4));
+    let fours = fours && take.columns.is_none() && !operand.transposed;
+    builder.part(tools.take, None, vec![("THREADS", THREADS), ("FOURS", u32::from(fours))]);
+    Ok(builder.finish(workgroups, caps))
+}
+
+/// A loader that gives the bits of elements.
+pub(super) fn source_bits(
+    builder: &mut Builder,
+    name: &'static str,
+    role: Role,
+    operand: &Operand,
+    tools: &Conversions,
+    caps: &Caps,
+) -> Result<()> {
+    let format = match operand.format {
+        Format::Dense(dtype) => {
+            builder.part(tools.exact, Some(name), vec![("X_BINDING", role.binding()), ("X_TYPE", dtype.number())]);
+            let window = builder.window(role, operand.format, &operand.format.planes()[0]);
+            builder.bind(role, false, window, DType::U32.bytes());
+            return Ok(());
+        }
+        Format::Quantized(format) => format,
+    };
+    let loads = |o: &&OperandDef| (o.accepts)(operand.format, caps) && o.provides(Access::Elements);
+    let loader = tools.kit.operands.iter().find(loads);
+    let loader = loader.ok_or_else(|| Error::NoKernel(format!("no loader for {format}")))?;
+    builder.load(name, role, Some(loader), Some(operand));
+    builder.part(tools.decoded, Some(name), vec![("X_FACTOR", u32::from(format.def().factor_of.is_some()))]);
+    Ok(())
+}

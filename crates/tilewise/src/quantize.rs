@@ -1,0 +1,162 @@
+//! Weights on the device, quantized there.
+
+use crate::context::{Backend, Context};
+use crate::gpu::Conversion;
+use crate::memory;
+use crate::quantized::QuantizedTensor;
+use crate::storage::{Bound, Buffers, on_device};
+use crate::tensor::Tensor;
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::{self, Table};
+use tilewise_core::{Error, Operand, QuantFormat, Result, convert, quant};
+
+/// Quantizes weights \[N,K\] or \[G,N,K\] where they are: to the very bits that
+/// [`quant::quantize`](tilewise_core::quant::quantize()) gives, on every device.
+///
+/// A GPU cannot refuse weights that are NaN or infinite, or whose range the format does not hold.
+/// [`QuantizedTensor::check`] tells afterwards.
+#[derive(Clone, Debug)]
+pub struct Quantize<'a> {
+    weights: &'a Tensor,
+    format: QuantFormat,
+}
+
+impl<'a> Quantize<'a> {
+    /// Weights in f32, f16 or bf16, in any view of which rows or columns are contiguous.
+    pub fn new(weights: &'a Tensor, format: QuantFormat) -> Self {
+        Quantize { weights, format }
+    }
+
+    /// Quantizes to new memory. The work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for weights that cannot be quantized on
+    /// this device; `Device`, `DeviceLost`. On the CPU executor `Value` for numbers that the format does
+    /// not hold.
+    pub fn run(&self) -> Result<QuantizedTensor> {
+        let out = QuantizedTensor::zeros(self.context(), self.format, self.weights.shape())?;
+        self.run_into(&out)?;
+        Ok(out)
+    }
+
+    /// Quantizes into `out`, made by [`QuantizedTensor::zeros`]. The work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with the weights.
+    pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
+        match &self.context().0.backend {
+            Backend::Gpu(gpu) => {
+                let mut encoder = gpu.device.encoder();
+                self.encode(&mut encoder, out)?;
+                gpu.device.submit(encoder)
+            }
+            Backend::Cpu => self.on_host(out),
+        }
+    }
+
+    /// Adds the work to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the encoder is as good as before.
+    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &QuantizedTensor) -> Result<()> {
+        let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
+        self.record(&mut encoder.begin_compute_pass(&descriptor), out)
+    }
+
+    /// Adds the work to a compute pass of the caller's. Sets pipeline and bind group 0.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &QuantizedTensor) -> Result<()> {
+        let gpu = self.context().gpu()?;
+        let (quantize, buffers) = self.bundle(out)?;
+        let prepared = gpu.convert(Conversion::Quantize(quantize), self.context().caps())?;
+        gpu.record(pass, &prepared, Default::default(), on_device(&buffers))
+    }
+
+    fn bundle<'s>(&'s self, out: &'s QuantizedTensor) -> Result<(plan::Quantize, Buffers<'s>)> {
+        let [entries, rows, columns] = self.weights.matrix("the weights")?.map(|size| size as u64);
+        let (operand, bound) = self.weights.operand("the weights", entries)?;
+        let weights = Table { operand, entries, rows, columns };
+        let quantize = plan::Quantize { weights, format: self.format }.checked()?;
+        self.context().same(&out.context, "the output")?;
+        if out.table() != quantize.output() {
+            let (wanted, got) = (self.weights.shape(), out.shape());
+            return Err(Error::Shape(format!(
+                "the output must be all of {} {wanted:?}, it is {} {got:?}",
+                self.format, out.format
+            )));
+        }
+        let Some(status) = &out.status else {
+            return Err(Error::Value("an output to quantize into is made by QuantizedTensor::zeros".into()));
+        };
+        let mut buffers = Buffers::default();
+        buffers[Role::A as usize] = Some(bound);
+        buffers[Role::Status as usize] = Some(Bound::whole(status));
+        for (role, plane) in Role::B.planes().zip(&out.planes) {
+            if bound.storage.shares(plane) {
+                return Err(Error::Aliased { operand: "the weights" });
+            }
+            buffers[role as usize] = Some(Bound::whole(plane));
+        }
+        Ok((quantize, buffers))
+    }
+
+    fn context(&self) -> &Context {
+        self.weights.context()
+    }
+
+    fn on_host(&self, out: &QuantizedTensor) -> Result<()> {
+        let (plan::Quantize { weights, format }, _) = self.bundle(out)?;
+        let Table { operand: Operand { offset, ld, batch_stride, transposed, .. }, entries, rows, columns } = weights;
+        let dtype = self.weights.dtype();
+        let size = dtype.bytes() as usize;
+        let words = self.weights.storage().host()?;
+        let bytes: &[u8] = bytemuck::cast_slice(&words);
+        let mut made = Vec::new();
+        for entry in 0..entries {
+            let mut elements = memory::room((rows * columns) as usize)?;
+            for row in 0..rows {
+                let line = offset + entry * batch_stride + row * if transposed { 1 } else { ld };
+                for column in 0..columns {
+                    let at = (line + column * if transposed { ld } else { 1 }) as usize * size;
+                    elements.extend(convert::decode(dtype, &bytes[at..at + size])?);
+                }
+            }
+            made.push(quant::quantize(&elements, rows as usize, columns as usize, format)?);
+        }
+        for (number, plane) in out.planes.iter().enumerate() {
+            let mut words = plane.host_mut()?;
+            let target: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+            let mut at = 0;
+            for quantized in &made {
+                let source = &quantized.planes()[number];
+                target[at..at + source.len()].copy_from_slice(source);
+                at += source.len();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tensor {
+    /// The tensor as quantized weights, made where it is: see [`Quantize`]. The work is submitted, not
+    /// waited for; [`QuantizedTensor::check`] tells whether the format holds the weights.
+    ///
+    /// # Errors
+    /// As [`Quantize::run`].
+    pub fn quantize(&self, format: QuantFormat) -> Result<QuantizedTensor> {
+        Quantize::new(self, format).run()
+    }
+
+    /// As [`quantize`](Self::quantize), blocking.
+    ///
+    /// # Errors
+    /// As [`Quantize::run`]; `Value` for weights that the format does not hold.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn quantize_blocking(&self, format: QuantFormat) -> Result<QuantizedTensor> {
+        let quantized = self.quantize(format)?;
+        quantized.check_blocking()?;
+        Ok(quantized)
+    }
+}

@@ -1,0 +1,310 @@
+//! Elements of a table: all of them as numbers of a type, or its rows and columns by index.
+
+use crate::context::{Backend, Context};
+use crate::gemm::Right;
+use crate::gpu::{Conversion, Factors};
+use crate::memory;
+use crate::quantized::QuantizedTensor;
+use crate::storage::{Bound, Buffers, on_device};
+use crate::tensor::Tensor;
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::{self, Index, Table};
+use tilewise_core::quant::Plane;
+use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
+
+/// Rows and columns of a table, by index, or all of them: an embedding look-up, or weights
+/// dequantized.
+///
+/// The table is a tensor or quantized weights, of shape \[rows, columns\] or \[entries, rows, columns\];
+/// the same indices serve every entry. Indices are u32. Beyond the table they give NaN. Elements of a
+/// tensor keep their bits, or are rounded once to the type of the output, on every device alike. What
+/// is decoded may differ from the CPU executor's as the products of quantized weights do
+/// ([`Codec::error`](tilewise_core::quant::Codec::error)): not at all, but for numbers that are
+/// subnormal, where a code is multiplied by its scale; by a rounding where a bias is added.
+///
+/// ```
+/// use tilewise::{Context, Take, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let table = Tensor::upload(&ctx, &[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5], &[3, 2])?;
+/// let tokens = Tensor::upload(&ctx, &[2u32, 0, 2], &[3])?;
+/// let x = Take::new(&table).rows(&tokens).run()?;
+/// assert_eq!(x.read_blocking::<f32>()?, [2.0, 2.5, 0.0, 0.5, 2.0, 2.5]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Take<'a> {
+    table: Right<'a>,
+    rows: Option<&'a Tensor>,
+    columns: Option<&'a Tensor>,
+    dtype: Option<DType>,
+}
+
+/// A problem with the storage of its operands.
+struct Bundle<'a> {
+    take: plan::Take,
+    buffers: Buffers<'a>,
+}
+
+impl<'a> Take<'a> {
+    /// All of a table, in its type; f32 for quantized weights.
+    pub fn new(table: impl Into<Right<'a>>) -> Self {
+        Take { table: table.into(), rows: None, columns: None, dtype: None }
+    }
+
+    /// Rows by index, a vector of u32.
+    pub fn rows(self, indices: &'a Tensor) -> Self {
+        Take { rows: Some(indices), ..self }
+    }
+
+    /// Columns by index, a vector of u32.
+    pub fn columns(self, indices: &'a Tensor) -> Self {
+        Take { columns: Some(indices), ..self }
+    }
+
+    /// Type of the output.
+    pub fn out_dtype(self, dtype: DType) -> Self {
+        Take { dtype: Some(dtype), ..self }
+    }
+
+    /// Copies to a new tensor. The work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for what cannot be taken on this device;
+    /// `WrongContext` for operands of different contexts; `Device`, `DeviceLost`.
+    pub fn run(&self) -> Result<Tensor> {
+        let out = Tensor::zeros(self.context(), self.dtype(), &self.shape()?)?;
+        self.run_into(&out)?;
+        Ok(out)
+    }
+
+    /// Copies into `out`, a contiguous tensor or view. The work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand.
+    pub fn run_into(&self, out: &Tensor) -> Result<()> {
+        match &self.context().0.backend {
+            Backend::Gpu(gpu) => {
+                let mut encoder = gpu.device.encoder();
+                self.encode(&mut encoder, out)?;
+                gpu.device.submit(encoder)
+            }
+            Backend::Cpu => on_host(&self.bundle(out)?, self.factor()),
+        }
+    }
+
+    /// Adds the copy to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the encoder is as good as before.
+    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
+        let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
+        self.record(&mut encoder.begin_compute_pass(&descriptor), out)
+    }
+
+    /// Adds the copy to a compute pass of the caller's. Sets pipeline and bind group 0.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
+        let gpu = self.context().gpu()?;
+        let Bundle { take, buffers } = self.bundle(out)?;
+        let prepared = gpu.convert(Conversion::Take(take), self.context().caps())?;
+        let epilogue = Epilogue { alpha: self.factor(), ..Epilogue::default() };
+        gpu.record(pass, &prepared, Factors::of(&epilogue), on_device(&buffers))
+    }
+
+    fn context(&self) -> &'a Context {
+        match self.table {
+            Right::Dense(table) => table.context(),
+            Right::Quantized(table) => &table.context,
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        let own = match self.table {
+            Right::Dense(table) => table.dtype(),
+            Right::Quantized(_) => DType::F32,
+        };
+        self.dtype.unwrap_or(own)
+    }
+
+    /// Of a quantized table.
+    fn factor(&self) -> f32 {
+        if let Right::Quantized(table) = self.table { table.factor } else { 1.0 }
+    }
+
+    /// Shape of the output.
+    fn shape(&self) -> Result<Vec<usize>> {
+        let mut shape = match self.table {
+            Right::Dense(table) => table.shape().to_vec(),
+            Right::Quantized(table) => table.shape(),
+        };
+        let (Some(row), 2..=3) = (shape.len().checked_sub(2), shape.len()) else {
+            return Err(Error::Shape(format!("a table of shape {shape:?}, wanted [rows, columns]")));
+        };
+        for (axis, indices) in [(row, self.rows), (row + 1, self.columns)] {
+            match indices.map(Tensor::shape) {
+                Some([count]) => shape[axis] = *count,
+                Some(other) => return Err(Error::Shape(format!("indices of shape {other:?}, wanted a vector"))),
+                None => {}
+            }
+        }
+        Ok(shape)
+    }
+
+    fn bundle<'s>(&'s self, out: &'s Tensor) -> Result<Bundle<'s>> {
+        let (context, shape, dtype) = (self.context(), self.shape()?, self.dtype());
+        context.same(out.context(), "the output")?;
+        if out.shape() != shape || out.dtype() != dtype || !out.is_contiguous() {
+            let (kind, got, strides) = (out.dtype(), out.shape(), out.strides());
+            return Err(Error::Shape(format!(
+                "the output must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, strides {strides:?}"
+            )));
+        }
+        let mut buffers = Buffers::default();
+        let mut add = |role: Role, operand: &'static str, owner: &Context, bound: Bound<'s>| {
+            context.same(owner, operand)?;
+            if bound.storage.shares(out.storage()) {
+                return Err(Error::Aliased { operand });
+            }
+            buffers[role as usize] = Some(bound);
+            Ok(())
+        };
+        let table = match self.table {
+            Right::Dense(table) => {
+                let [entries, rows, columns] = table.matrix("the table")?;
+                let (operand, bound) = table.operand("the table", entries as u64)?;
+                add(Role::B, "the table", table.context(), bound)?;
+                Table { operand, entries: entries as u64, rows: rows as u64, columns: columns as u64 }
+            }
+            Right::Quantized(w) => {
+                for (role, plane) in Role::B.planes().zip(&w.planes) {
+                    add(role, "the table", &w.context, Bound::whole(plane))?;
+                }
+                w.table()
+            }
+        };
+        let mut index = |role: Role, name: &'static str, indices: Option<&'s Tensor>| {
+            let Some(indices) = indices else { return Ok(None) };
+            if indices.dtype() != DType::U32 {
+                return Err(Error::Unsupported(format!("{name} in {}, wanted u32", indices.dtype())));
+            }
+            let count = indices.elements() as u64;
+            let (Operand { offset, ld, len, .. }, bound) = indices.vector(name, 1, count)?;
+            add(role, name, indices.context(), bound)?;
+            Ok(Some(Index { offset, step: ld, count, len }))
+        };
+        let rows = index(Role::RowIndex, "the row indices", self.rows)?;
+        let columns = index(Role::ColumnIndex, "the column indices", self.columns)?;
+        let (Operand { offset, len, .. }, bound) = out.operand("the output", table.entries)?;
+        buffers[Role::C as usize] = Some(bound);
+        let take = plan::Take { table, rows, columns, dtype, offset, len }.checked()?;
+        Ok(Bundle { take, buffers })
+    }
+}
+
+impl QuantizedTensor {
+    /// The weights as numbers, in a new tensor of their [shape](Self::shape): see [`Take`].
+    ///
+    /// # Errors
+    /// As [`Take::run`].
+    pub fn dequantize(&self, dtype: DType) -> Result<Tensor> {
+        Take::new(self).out_dtype(dtype).run()
+    }
+
+    /// Rows by index as numbers, an embedding look-up: see [`Take`].
+    ///
+    /// # Errors
+    /// As [`Take::run`].
+    pub fn rows(&self, indices: &Tensor, dtype: DType) -> Result<Tensor> {
+        Take::new(self).rows(indices).out_dtype(dtype).run()
+    }
+}
+
+impl Tensor {
+    /// Rows by index, a vector of u32, in a new tensor: see [`Take`].
+    ///
+    /// # Errors
+    /// As [`Take::run`].
+    pub fn rows(&self, indices: &Tensor) -> Result<Tensor> {
+        Take::new(self).rows(indices).run()
+    }
+
+    /// Columns by index, a vector of u32, in a new tensor: see [`Take`].
+    ///
+    /// # Errors
+    /// As [`Take::run`].
+    pub fn columns(&self, indices: &Tensor) -> Result<Tensor> {
+        Take::new(self).columns(indices).run()
+    }
+}
+
+/// Takes on the CPU.
+fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
+    let [entries, m, n] = take.shape();
+    if entries * m * n == 0 {
+        return Ok(());
+    }
+    let storage = |role: Role| {
+        let found = buffers[role as usize].map(|bound| bound.storage);
+        found.ok_or_else(|| Error::Unsupported(format!("{} is missing", role.name())))
+    };
+    let Table { operand, rows, columns, .. } = take.table;
+    let planes = operand.format.planes();
+    let planes = Role::B.planes().zip(planes).map(|(role, _)| storage(role)?.host()).collect::<Result<Vec<_>>>()?;
+    let planes: Vec<&[u8]> = planes.iter().map(|words| bytemuck::cast_slice(words.as_slice())).collect();
+    let indices = |role: Role, index: Option<Index>, all: u64| -> Result<Vec<u64>> {
+        let Some(Index { offset, step, count, .. }) = index else { return Ok((0..all).collect()) };
+        let words = storage(role)?.host()?;
+        Ok((0..count).map(|i| u64::from(words[(offset + i * step) as usize])).collect())
+    };
+    let row_indices = indices(Role::RowIndex, take.rows, rows)?;
+    let column_indices = indices(Role::ColumnIndex, take.columns, columns)?;
+    let mut out = storage(Role::C)?.host_mut()?;
+    let out: &mut [u8] = bytemuck::cast_slice_mut(&mut out);
+    let (mut row, mut taken) = (memory::filled(columns as usize, 0f32)?, memory::filled(n as usize, 0f32)?);
+    let bytes = (n * take.dtype.bytes()) as usize;
+    let mut target = (take.offset * take.dtype.bytes()) as usize;
+    for entry in 0..entries {
+        for &index in &row_indices {
+            if index < rows {
+                decode(&planes, &operand, entry, index, &mut row)?;
+                if factor != 1.0 {
+                    row.iter_mut().for_each(|number| *number *= factor);
+                }
+            }
+            for (taken, &column) in taken.iter_mut().zip(&column_indices) {
+                *taken = if index < rows && column < columns { row[column as usize] } else { f32::NAN };
+            }
+            out[target..target + bytes].copy_from_slice(&convert::encode(take.dtype, &taken));
+            target += bytes;
+        }
+    }
+    Ok(())
+}
+
+/// A row of one entry.
+fn decode<'p>(planes: &[&'p [u8]], operand: &Operand, entry: u64, row: u64, out: &mut [f32]) -> Result<()> {
+    let Operand { format, transposed, offset, ld, batch_stride, .. } = *operand;
+    let first = offset + entry * batch_stride + row * if transposed { 1 } else { ld };
+    match format {
+        Format::Quantized(format) => {
+            let block = first / format.block();
+            let from_block = |(bytes, plane): (&&'p [u8], &Plane)| &bytes[(block * plane.bytes) as usize..];
+            let planes: Vec<&[u8]> = planes.iter().zip(format.planes()).map(from_block).collect();
+            format.decode(&planes, out);
+        }
+        Format::Dense(dtype) => {
+            let size = dtype.bytes() as usize;
+            let step = if transposed { ld as usize } else { 1 };
+            for (i, out) in out.iter_mut().enumerate() {
+                let at = (first as usize + i * step) * size;
+                *out = convert::decode(dtype, &planes[0][at..at + size])?[0];
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,7 @@
+// Every row or column of a table, in their order.
+// needs: nothing
+// provides: x_index
+
+fn x_index(i: u32) -> u32 {
+    return i;
+}
