@@ -95,6 +95,78 @@ impl Storage {
     }
 }
 
+/// Bytes that may wait for the queue while storage is filled.
+const WAITING: u64 = 64 << 20;
+
+/// Fills storage from its start, piece by piece.
+pub(crate) struct Filler<'a> {
+    context: &'a Context,
+    storage: &'a Storage,
+    /// Bytes written.
+    done: u64,
+    /// Bytes that do not fill a word yet.
+    rest: Vec<u8>,
+    /// Bytes written since the queue was waited for.
+    waiting: u64,
+}
+
+impl<'a> Filler<'a> {
+    pub(crate) fn new(context: &'a Context, storage: &'a Storage) -> Self {
+        Filler { context, storage, done: 0, rest: Vec::new(), waiting: 0 }
+    }
+
+    /// Writes the next bytes. The device gets them in whole words.
+    pub(crate) fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        if !self.rest.is_empty() {
+            let needed = (4 - self.rest.len()).min(bytes.len());
+            self.rest.extend(bytes.split_off(..needed).unwrap_or_default());
+            if self.rest.len() < 4 {
+                return Ok(());
+            }
+            let word = std::mem::take(&mut self.rest);
+            self.write(&word)?;
+        }
+        let (whole, rest) = bytes.split_at(bytes.len() / 4 * 4);
+        self.rest.extend(rest);
+        self.write(whole)
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        if !self.rest.is_empty() {
+            self.rest.resize(4, 0);
+            let word = std::mem::take(&mut self.rest);
+            self.write(&word)?;
+        }
+        Ok(())
+    }
+
+    /// Writes whole words.
+    fn write(&mut self, words: &[u8]) -> Result<()> {
+        match self.storage {
+            Storage::Gpu { buffer, start } => {
+                let device = &self.context.gpu()?.device;
+                device.catch(|| device.queue.write_buffer(buffer, start + self.done, words))?;
+                self.waiting += words.len() as u64;
+                // wgpu keeps a copy of them until the queue has written them.
+                if self.waiting >= WAITING {
+                    device.submit(device.encoder())?;
+                    #[cfg(not(target_family = "wasm"))]
+                    device.wait()?;
+                    self.waiting = 0;
+                }
+            }
+            Storage::Host { .. } => {
+                let mut host = self.storage.host_mut()?;
+                let first = self.done as usize;
+                bytemuck::cast_slice_mut(&mut host)[first..first + words.len()].copy_from_slice(words);
+            }
+        }
+        self.done += words.len() as u64;
+        Ok(())
+    }
+}
+
 /// Storage, and the byte of its buffer from which it is bound.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound<'a> {

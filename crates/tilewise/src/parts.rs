@@ -1,0 +1,101 @@
+//! Quantized weights from planes that are there already, in memory or in buffers of the caller's.
+
+use crate::context::Context;
+use crate::quantized::QuantizedTensor;
+use crate::storage::Storage;
+use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
+
+/// A plane of quantized weights ([`QuantFormat::planes`]).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Part<'a> {
+    /// Its bytes, to be copied to the device.
+    Bytes(&'a [u8]),
+    /// A buffer that holds it from a byte on, which is used as it is. It must have the usage `STORAGE`.
+    Buffer(wgpu::Buffer, u64),
+}
+
+impl QuantizedTensor {
+    /// Weights \[N,K\], or \[G,N,K\], from their planes, in the order of [`QuantFormat::planes`]: each
+    /// with row after row, each row with a part of every block.
+    ///
+    /// # Errors
+    /// `Shape` for another shape, a K that is not a multiple of [`QuantFormat::block`], another number of
+    /// planes or bytes, a buffer that is too short; `Misaligned` for a byte that no binding of the device begins
+    /// at; `Unsupported` for a buffer without `STORAGE`; `WrongContext` for a buffer on the CPU executor;
+    /// `TooLarge`, `Device`, `DeviceLost`.
+    pub fn from_parts(context: &Context, format: QuantFormat, shape: &[usize], parts: &[Part<'_>]) -> Result<Self> {
+        let sizes = sizes(format, shape)?;
+        if parts.len() != sizes.len() {
+            let names: Vec<_> = format.planes().iter().map(|plane| plane.name).collect();
+            return Err(Error::Shape(format!("{} parts of {format}, which has {}", parts.len(), names.join(", "))));
+        }
+        let mut planes = Vec::with_capacity(parts.len());
+        for ((part, plane), size) in parts.iter().zip(format.planes()).zip(sizes) {
+            planes.push(match part {
+                Part::Bytes(bytes) if bytes.len() != size => {
+                    let (name, held) = (plane.name, bytes.len());
+                    let text = format!("{format} weights {shape:?} take {size} bytes of {name}, there are {held}");
+                    return Err(Error::Shape(text));
+                }
+                Part::Bytes(bytes) => Storage::with_bytes(context, bytes)?,
+                Part::Buffer(buffer, start) => in_buffer(context, buffer, *start, plane.name, size as u64)?,
+            });
+        }
+        Self::of_planes(context, format, shape, planes)
+    }
+
+    /// The weights whose planes lie in storage, as long as they must be.
+    pub(crate) fn of_planes(
+        context: &Context,
+        format: QuantFormat,
+        shape: &[usize],
+        planes: Vec<Storage>,
+    ) -> Result<Self> {
+        let [entries, n, k] = matrices(shape)?.map(|size| size as u64);
+        Ok(QuantizedTensor {
+            context: context.clone(),
+            format,
+            planes,
+            operand: Operand::packed(Format::Quantized(format), entries, n, k).t(),
+            entries,
+            n,
+            k,
+            status: None,
+            factor: 1.0,
+            order: None,
+        })
+    }
+}
+
+/// Matrices, rows and columns of a shape.
+pub(crate) fn matrices(shape: &[usize]) -> Result<[usize; 3]> {
+    match *shape {
+        [n, k] => Ok([1, n, k]),
+        [entries, n, k] => Ok([entries, n, k]),
+        _ => Err(Error::Shape(format!("quantized weights of shape {shape:?}; [N,K] or [G,N,K] is expected"))),
+    }
+}
+
+/// Bytes of each plane of all matrices.
+pub(crate) fn sizes(format: QuantFormat, shape: &[usize]) -> Result<Vec<usize>> {
+    let [entries, n, k] = matrices(shape)?;
+    let rows = entries.checked_mul(n);
+    format.sizes(rows.ok_or_else(|| Error::Overflow(format!("{format} weights of shape {shape:?}")))?, k)
+}
+
+fn in_buffer(context: &Context, buffer: &wgpu::Buffer, start: u64, name: &'static str, size: u64) -> Result<Storage> {
+    let storage = Storage::of_buffer(context, buffer.clone(), start)?;
+    let alignment = u64::from(context.caps().storage_alignment);
+    if !start.is_multiple_of(alignment) {
+        return Err(Error::Misaligned(format!(
+            "{name} begins at byte {start}; bindings of this device begin at multiples of {alignment}"
+        )));
+    }
+    // Kernels read whole words.
+    let (needed, held) = (size.next_multiple_of(4), storage.bytes());
+    if needed > held {
+        return Err(Error::Shape(format!("{name} takes {needed} bytes; the buffer holds {held} from byte {start} on")));
+    }
+    Ok(storage)
+}

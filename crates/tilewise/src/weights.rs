@@ -1,0 +1,206 @@
+//! The weights of a model file on a device.
+
+use crate::context::Context;
+use crate::quantized::QuantizedTensor;
+use crate::storage::{Filler, Storage};
+use crate::tensor::Tensor;
+use std::path::Path;
+use tilewise_core::{Error, Format, Operand, Result};
+use tilewise_files::{Chunk, Expected, Kind, Model};
+
+/// A model's files, from which tensors are loaded to a device one by one: `.safetensors` in MLX's
+/// naming, sharded or not, GGUF, GPTQ and AWQ.
+///
+/// Files are mapped into memory, and loading streams: beside the mapping and the device's memory it
+/// takes some tens of MiB, whatever the size of a tensor.
+///
+/// ```no_run
+/// use tilewise::{Context, Gemm, Tensor, Weight, Weights};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let weights = Weights::open(&ctx, "model.gguf")?;
+/// for tensor in weights.model().tensors() {
+///     println!("{} {} {:?}", tensor.name(), tensor.kind(), tensor.shape());
+/// }
+/// let up = weights.get("blk.0.ffn_up.weight")?.quantized()?;
+/// let x = Tensor::zeros(&ctx, tilewise::DType::F16, &[1, up.shape()[1]])?;
+/// let y = Gemm::new(&x, &up).run()?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Weights {
+    context: Context,
+    model: Model,
+}
+
+/// A tensor of a model.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Weight {
+    /// Numbers, in the type of the file.
+    Dense(Tensor),
+    /// A matrix \[N,K\] in few bits, or a stack of them \[E,N,K\].
+    Quantized(QuantizedTensor),
+}
+
+impl Weights {
+    /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or the first of a split
+    /// one, or a folder that holds one of these ([`Model::open`]).
+    ///
+    /// # Errors
+    /// `File` when a file cannot be opened, `Data` when it is malformed.
+    pub fn open(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self::new(context, Model::open(path)?))
+    }
+
+    /// The weights of a model that is open.
+    pub fn new(context: &Context, model: Model) -> Self {
+        Weights { context: context.clone(), model }
+    }
+
+    /// The files and what they say.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The names of all tensors. That of a quantized matrix is its prefix, such as
+    /// `model.layers.0.mlp.up_proj`.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.model.tensors().map(|tensor| tensor.name())
+    }
+
+    /// All tensors, each loaded when its turn comes.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Result<Weight>)> {
+        self.names().map(|name| (name, self.get(name)))
+    }
+
+    /// Loads a tensor: by its prefix, or the full name of one of the tensors that hold it.
+    ///
+    /// # Errors
+    /// `Data` when there is none of this name, with the nearest ones, when it is malformed, or when
+    /// several formats fit it, with their names; `Unsupported` for numbers of a type that products do not
+    /// take; `TooLarge`, `Device`, `DeviceLost`.
+    pub fn get(&self, name: &str) -> Result<Weight> {
+        self.get_with(name, &Expected::default(), &mut |_, _| {})
+    }
+
+    /// As [`get`](Self::get), in the format that is expected. `progress` is told the bytes that are
+    /// loaded, and those in all.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts.
+    pub fn get_with(&self, name: &str, expected: &Expected, progress: &mut dyn FnMut(u64, u64)) -> Result<Weight> {
+        Weight::load(&self.context, &self.model.get_as(name, expected)?, progress)
+    }
+}
+
+impl std::fmt::Debug for Weights {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Weights").field("files", &self.model.files().collect::<Vec<_>>()).finish_non_exhaustive()
+    }
+}
+
+impl Weight {
+    /// The tensor, if it is dense.
+    ///
+    /// # Errors
+    /// `Unsupported` when it is quantized.
+    pub fn dense(self) -> Result<Tensor> {
+        match self {
+            Weight::Dense(tensor) => Ok(tensor),
+            Weight::Quantized(tensor) => {
+                Err(Error::Unsupported(format!("a {} matrix where numbers are expected", tensor.format())))
+            }
+        }
+    }
+
+    /// The matrix, if it is quantized.
+    ///
+    /// # Errors
+    /// `Unsupported` when it is dense.
+    pub fn quantized(self) -> Result<QuantizedTensor> {
+        match self {
+            Weight::Quantized(tensor) => Ok(tensor),
+            Weight::Dense(tensor) => {
+                Err(Error::Unsupported(format!("a {} tensor where a quantized one is expected", tensor.dtype())))
+            }
+        }
+    }
+
+    /// Loads a tensor of a model that is open. `progress` is told the bytes that are loaded, and those
+    /// in all.
+    ///
+    /// # Errors
+    /// As [`Weights::get`].
+    pub fn load(
+        context: &Context,
+        tensor: &tilewise_files::Tensor<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self> {
+        if let Kind::Other(_) = tensor.kind() {
+            // Its error names file and type.
+            tensor.dense()?;
+        }
+        let planes = load_planes(context, tensor, progress)?;
+        let shape = tensor.shape();
+        let format = match tensor.kind() {
+            Kind::Quantized(format) => *format,
+            _ => {
+                let (dtype, _) = tensor.dense()?;
+                let storage = planes.into_iter().next().ok_or_else(|| Error::Data("a tensor without bytes".into()))?;
+                return Ok(Weight::Dense(Tensor::of_storage(context, dtype, shape, storage)));
+            }
+        };
+        let quantized = QuantizedTensor::of_planes(context, format, shape, planes)?;
+        let order = tensor.order()?.map(|order| Tensor::upload(context, &order, &[order.len()])).transpose()?;
+        Ok(Weight::Quantized(quantized.with_factor(tensor.factor().unwrap_or(1.0)).with_order(order)))
+    }
+}
+
+/// The planes, streamed to the device.
+fn load_planes(
+    context: &Context,
+    tensor: &tilewise_files::Tensor<'_>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<Storage>> {
+    let sizes = tensor.sizes()?;
+    let planes = sizes.iter().map(|&size| Storage::zeros(context, size as u64)).collect::<Result<Vec<_>>>()?;
+    let mut fillers: Vec<_> = planes.iter().map(|plane| Filler::new(context, plane)).collect();
+    let (mut done, total) = (0, sizes.iter().map(|&size| size as u64).sum());
+    tensor.stream(&mut |chunk: Chunk<'_>| {
+        fillers[chunk.plane].append(chunk.bytes)?;
+        done += chunk.bytes.len() as u64;
+        progress(done, total);
+        Ok(())
+    })?;
+    fillers.into_iter().try_for_each(Filler::finish)?;
+    Ok(planes)
+}
+
+impl QuantizedTensor {
+    /// Loads a quantized matrix from a `.safetensors` file or a sharded model, by its prefix: as
+    /// [`Weights::get`].
+    ///
+    /// # Errors
+    /// As [`Weights::open`] and [`Weights::get`]; `Unsupported` when it is dense.
+    pub fn from_safetensors(context: &Context, path: impl AsRef<Path>, prefix: &str) -> Result<Self> {
+        Weights::open(context, path)?.get(prefix)?.quantized()
+    }
+
+    /// Loads a quantized matrix from a `.gguf` file: as [`Weights::get`].
+    ///
+    /// # Errors
+    /// As [`Weights::open`] and [`Weights::get`]; `Unsupported` when it is dense.
+    pub fn from_gguf(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
+        Weights::open(context, path)?.get(name)?.quantized()
+    }
+
+    fn with_factor(self, factor: f32) -> Self {
+        QuantizedTensor { factor, ..self }
+    }
+
+    fn with_order(self, order: Option<Tensor>) -> Self {
+        QuantizedTensor { order, ..self }
+    }
+}
