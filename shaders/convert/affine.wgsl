@@ -45,16 +45,13 @@ fn fit(block: Block) -> Fit {
     let step = max(range, SMALLEST) | select(FLOAT_SIGN, 0u, side);
     let edge = select(most, least, side);
     let steps = float_rint(float_div(edge, step));
-    var fit = Fit(step, 0u, vec2<u32>(), false);
-    if (steps & ~FLOAT_SIGN) != 0u {
-        fit.scale = float_div(edge, steps);
-        fit.bias = edge;
-    }
-    fit.numbers = vec2<u32>(number(fit.scale), number(fit.bias));
-    let infinity = number(FLOAT_INFINITY);
-    let stored = fit.numbers & vec2<u32>(infinity);
-    fit.holds = float_finite(least) && float_finite(most) && all(stored != vec2<u32>(infinity));
-    return fit;
+    let none = (steps & ~FLOAT_SIGN) == 0u;
+    let scale = select(float_div(edge, steps), step, none);
+    let bias = select(edge, 0u, none);
+    let numbers = vec2<u32>(number(scale), number(bias));
+    let infinity = vec2<u32>(number(FLOAT_INFINITY));
+    let holds = float_finite(least) && float_finite(most) && all((numbers & infinity) != infinity);
+    return Fit(scale, bias, numbers, holds);
 }
 
 fn code_of(w: u32, fit: Fit) -> u32 {

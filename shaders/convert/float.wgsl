@@ -16,7 +16,7 @@ struct Parts {
     significand: u32,
 }
 
-// Of a number that is neither 0 nor NaN, without its sign.
+// Of a number that is not NaN, without its sign. The significand of 0 is 0.
 fn float_parts(x: u32) -> Parts {
     let field = (x & FLOAT_INFINITY) >> 23u;
     let significand = (x & 0x7fffffu) | (min(field, 1u) << 23u);
@@ -188,9 +188,6 @@ fn float_to_half(x: u32, bf16: bool) -> u32 {
     let sign = (x & FLOAT_SIGN) >> 16u;
     if magnitude > FLOAT_INFINITY {
         return sign | select(0x7e00u | ((x & 0x7fffffu) >> 13u), 0x40u | (magnitude >> 16u), bf16);
-    }
-    if magnitude == 0u {
-        return sign;
     }
     let parts = float_parts(magnitude);
     if bf16 {

@@ -26,9 +26,6 @@ struct Fit {
 fn e4m3(x: u32) -> u32 {
     let magnitude = x & ~FLOAT_SIGN;
     let sign = (x & FLOAT_SIGN) >> 24u;
-    if magnitude == 0u {
-        return sign;
-    }
     return sign | min(float_pack(float_parts(magnitude), 3u, -6), 0x7eu);
 }
 
@@ -50,7 +47,7 @@ fn e2m1(x: u32) -> u32 {
     for (var i = 0u; i < 7u; i += 1u) {
         magnitude += select(0u, 1u, (x & ~FLOAT_SIGN) > ends[i]);
     }
-    return magnitude | select(0u, 8u, x > FLOAT_SIGN && magnitude > 0u);
+    return magnitude | select(0u, (x >> 28u) & 8u, magnitude > 0u);
 }
 
 // The byte of the smallest power of two that is not below a positive number: 127 plus its exponent,

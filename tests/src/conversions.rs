@@ -25,7 +25,7 @@ pub struct Source {
 }
 
 /// What a source holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Data {
     /// Any bits: NaN, infinities and subnormal numbers among them.
     Bits,
@@ -35,6 +35,9 @@ pub enum Data {
     Below(i32),
     /// As `Weights`, the last but one infinite.
     Infinite,
+    /// Rows that each begin with such a pair. What follows is the first times the ends of e2m1's
+    /// ranges, as if it were the largest code, and the numbers after these.
+    Rows(&'static [[f32; 2]]),
 }
 
 /// A source in memory.
@@ -85,7 +88,10 @@ impl Source {
         let table = Table { operand, entries: entries as u64, rows: rows as u64, columns: columns as u64 };
         let all = entries * lines * width;
         let dtype = self.format.element().unwrap_or(DType::F32);
-        let numbers = numbers(self.data, dtype, all, rng);
+        let numbers = match self.data {
+            Data::Rows(pairs) => pairs.iter().flat_map(|pair| edges(*pair, width)).collect(),
+            _ => numbers(self.data, dtype, all, rng),
+        };
         let (planes, quantized, numbers) = match self.format {
             Format::Dense(dtype) => {
                 let mut bytes = poison(dtype, all);
@@ -126,6 +132,42 @@ pub fn places(table: &Table) -> impl Iterator<Item = usize> + use<> {
     rows.flat_map(move |(entry, row)| (0..columns).map(move |column| element(entry, row, column)))
 }
 
+/// A row of [`Data::Rows`].
+fn edges([first, second]: [f32; 2], width: usize) -> impl Iterator<Item = f32> {
+    (0..width).map(move |i| match i {
+        0 => first,
+        1 => second,
+        _ => f32::from_bits((first * (E2M1_ENDS[i % 7] / 6.0)).to_bits() + (i / 7 % 2) as u32),
+    })
+}
+
+/// The ends of the ranges that round to each magnitude of e2m1.
+const E2M1_ENDS: [f32; 7] = [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0];
+
+/// Largest weights at which a microscaling format refuses, or takes another scale: beyond 3.5 · 2^126,
+/// and that; beyond 480 · 6, and that; a step of the subnormal scales of e4m3; a number after 448, and
+/// so on.
+const MX_EDGES: &[[f32; 2]] = &[
+    [f32::from_bits(0x7f60_0001), 0.0],
+    [f32::from_bits(0x7f60_0000), 0.0],
+    [f32::from_bits(0x4534_0001), 0.0],
+    [2880.0, 0.0],
+    [6.0 * 7.0 / 512.0, 0.0],
+    [6.0 * 8.0 / 512.0, 0.0],
+    [f32::from_bits(0x43e0_0001), 0.0],
+    [448.0, 0.0],
+    [6.0, 0.0],
+    // 6 and 448 times 2^-127, and two numbers after these.
+    [f32::from_bits(0x0140_0000), 0.0],
+    [f32::from_bits(0x0140_0002), 0.0],
+    [f32::from_bits(0x0460_0000), 0.0],
+    [f32::from_bits(0x0460_0001), 0.0],
+    [1e-42, 0.0],
+];
+
+/// Ranges of 3 and 15 steps that end half-way between two multiples of the step.
+const AFFINE_EDGES: &[[f32; 2]] = &[[-3.5, -0.5], [-15.5, -0.5], [-255.5, -0.5], [3.5, 0.5]];
+
 fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
     if data == Data::Bits {
         let bytes: Vec<u8> = (0..count * dtype.bytes() as usize).map(|_| rng.bits() as u8).collect();
@@ -154,7 +196,7 @@ fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
                 // The ends of e2m1's ranges and their neighbours.
                 (5, 0) => 6.0 * scale,
                 (5, _) => {
-                    let end: f32 = rng.pick(&[0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0]);
+                    let end = rng.pick(&E2M1_ENDS);
                     f32::from_bits(end.to_bits() - 1 + rng.below(3) as u32) * scale
                 }
                 (_, 0) => -0.0,
@@ -422,6 +464,10 @@ pub fn quantizing() -> Vec<Quantizing> {
         }
         case(Source::new(Format::Dense(DType::ALL[i % 3]), [1, 1, block], Data::Weights));
         if is_kind {
+            let edges = if format.def().family == "mx" { MX_EDGES } else { AFFINE_EDGES };
+            for edge in edges.chunks(1) {
+                case(Source::new(Format::Dense(DType::F32), [1, 1, block], Data::Rows(edge)));
+            }
             case(Source::new(Format::Dense(DType::ALL[i % 3]), [2, 3, block], Data::Infinite));
             case(Source::new(Format::Dense(DType::F32), [1, 137, 2 * block], Data::Below(below)));
             case(Source::new(Format::Dense(DType::F32), [1, 70, block], Data::Below(127)));
