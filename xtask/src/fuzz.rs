@@ -31,7 +31,7 @@ pub(crate) struct Options {
     minimise: bool,
 }
 
-/// The command: what is found is kept in target/fuzz, a failure too.
+/// The command: keeps new inputs and failures in target/fuzz.
 pub(crate) fn main(options: &Options) -> Result {
     let host = host()?;
     // With --target, build scripts and macros are compiled without the flags.
@@ -83,8 +83,8 @@ fn minimise(program: &str, found: &str, seeds: &str) -> Result {
 
 /// The files of libFuzzer's list that reach the most, each more than those before it.
 ///
-/// The list begins with the number of all files, that of old ones, and their names. After that,
-/// `FT 3 80 81` says that file 3 reaches the features 80 and 81; eight are one place, by how often it
+/// The list begins with the number of all files, that of old ones, and their names. After that, `FT
+/// 3 80 81` says that file 3 reaches the features 80 and 81; eight are one place, by how often it
 /// was passed.
 fn choose(control: &str) -> Vec<PathBuf> {
     let mut lines = control.lines();

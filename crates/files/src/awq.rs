@@ -1,5 +1,5 @@
-//! AWQ, its layout `gemm`: codes of 4 bits in words along N, `qweight` `[K, N / 8]`; `scales` `[G, N]`;
-//! zeros like codes, `qzeros` `[G, N / 8]`.
+//! AWQ, its layout `gemm`: codes of 4 bits in words along N, `qweight` `[K, N / 8]`; `scales` `[G,
+//! N]`; zeros like codes, `qzeros` `[G, N / 8]`.
 
 use crate::import::word;
 use std::ops::Range;
@@ -27,7 +27,8 @@ pub(crate) fn zero(qzeros: &[u8], at: usize) -> u32 {
     word(qzeros, at / 8) >> (4 * NIBBLES[at % 8]) & 15
 }
 
-/// The codes of some columns of the file, a multiple of 8 from a multiple of 8, as rows of words along K.
+/// The codes of some columns of the file, a multiple of 8 from a multiple of 8, as rows of words
+/// along K.
 pub(crate) fn transpose(qweight: &[u8], n: usize, rows: Range<usize>, out: &mut [u8]) {
     let words = out.len() / 4 / rows.len();
     for w in 0..words {

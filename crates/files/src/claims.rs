@@ -1,9 +1,9 @@
-//! What is said about the format of a matrix, and by whom.
+//! Claims about the format of a matrix, and who makes them.
 
 use std::fmt;
 use tilewise_core::{Error, QuantFormat, Result};
 
-/// What is known about the format of a quantized matrix. Nothing is required.
+/// The format of a quantized matrix, as far as the caller knows it. Nothing is required.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expected {
     /// The format itself.

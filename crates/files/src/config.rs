@@ -8,12 +8,12 @@ use crate::source::Source;
 use serde_json::{Map, Value};
 use tilewise_core::Result;
 
-/// What it says about quantization.
+/// The entries on quantization.
 #[derive(Default)]
 pub(crate) struct Config {
     file: String,
     mlx: Option<Map<String, Value>>,
-    /// What GPTQ and AWQ say of all matrices.
+    /// The entries of GPTQ or AWQ, for all matrices.
     pub(crate) import: Import,
 }
 
@@ -70,7 +70,7 @@ impl Config {
         self.mlx.is_none() && self.import == Import::default()
     }
 
-    /// What it says about the matrix of this prefix.
+    /// The claim about the matrix of this prefix.
     pub(crate) fn claim(&self, prefix: &str) -> Result<Option<Claim>> {
         let Some(mlx) = &self.mlx else { return Ok(None) };
         let by = format!("{} (quantization)", self.file);

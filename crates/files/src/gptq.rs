@@ -1,6 +1,6 @@
 //! GPTQ: codes of 4 or 8 bits in words along K, `qweight` `[K · bits / 32, N]`; `scales` `[G, N]`;
-//! zeros in words along N, `qzeros` `[G, N · bits / 32]`; and, for columns in any order, `g_idx` `[K]`,
-//! the group of each.
+//! zeros in words along N, `qzeros` `[G, N · bits / 32]`; and, for columns in any order, `g_idx`
+//! `[K]`, the group of each.
 //!
 //! The first version stores a zero less 1. Adding it gives up to 16 for 4 bits, as in AutoGPTQ.
 
@@ -25,7 +25,7 @@ pub(crate) fn shape(rows: usize, n: usize, zero_columns: usize) -> Result<(u32, 
     Ok((bits as u32, k))
 }
 
-/// The zero of a group and column, as it is stored.
+/// The stored zero of a group and column.
 pub(crate) fn zero(qzeros: &[u8], at: usize, bits: u32) -> u32 {
     let per = 32 / bits as usize;
     // Rows of N are whole words.

@@ -46,7 +46,8 @@ pub(crate) struct Packed {
 pub(crate) enum Factor {
     /// As it is.
     Plain(usize),
-    /// MLX's `global_scale`: the largest weight. The factor is its share of the format's largest number.
+    /// MLX's `global_scale`: the largest weight. The factor is its share of the format's largest
+    /// number.
     Largest(usize),
 }
 
@@ -149,7 +150,7 @@ fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
     QuantFormat::all().any(fits).then_some(Parts::Planes(there))
 }
 
-/// The tensors of GGUF files, in their order: each is a matrix of its own.
+/// The tensors of GGUF files, in their order: each is one matrix.
 pub(crate) fn each(raws: &[Raw]) -> Vec<Group> {
     let names: HashSet<&str> = raws.iter().map(|raw| &*raw.name).collect();
     let name = |raw: &Raw| match (&raw.element, raw.name.strip_suffix(".weight")) {

@@ -1,7 +1,8 @@
 //! The header of a safetensors file: a length, then JSON that says where each tensor lies.
 //!
-//! The crate `safetensors` reads it too. It refuses a whole file for one unknown type, tells no numbers
-//! and takes a name that is given twice. The format promises no alignment, and none is needed here.
+//! The crate `safetensors` reads it too. It refuses a whole file for one unknown type, tells no
+//! numbers and takes a name that is given twice. The format promises no alignment, and none is
+//! needed here.
 
 use crate::error::bad;
 use crate::raw::{Element, Raw, elements};
@@ -17,7 +18,7 @@ const PREFIX: usize = 8;
 /// The format's own limit.
 const MOST: u64 = 100_000_000;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) metadata: BTreeMap<String, String>,

@@ -18,8 +18,8 @@ pub(crate) struct Found {
 /// The planes that there are, by their names: the name of their elements' type, and their shape.
 pub(crate) type Planes<'a> = BTreeMap<&'static str, (&'a str, &'a [usize])>;
 
-/// Name of the tensor that holds a plane of the quantized matrix `prefix`. An empty prefix gives the
-/// bare plane.
+/// Name of the tensor that holds a plane of the quantized matrix `prefix`. An empty prefix gives
+/// the bare plane.
 pub(crate) fn joined(prefix: &str, leaf: &str) -> String {
     if prefix.is_empty() { leaf.to_owned() } else { format!("{prefix}.{leaf}") }
 }

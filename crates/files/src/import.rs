@@ -1,5 +1,5 @@
-//! Matrices of GPTQ and AWQ, as affine formats with f32 biases: w = scale · (code - zero), so the bias
-//! is -scale · zero. Scales of 16 bits times zeros of 9 are exact in f32.
+//! Matrices of GPTQ and AWQ, as affine formats with f32 biases: w = scale · (code - zero), so the
+//! bias is -scale · zero. Scales of 16 bits times zeros of 9 are exact in f32.
 
 use crate::config::{self, Method};
 use crate::gptq::Order;
@@ -20,7 +20,7 @@ pub(crate) struct Import {
     /// Elements that share a scale in the file; the last group may have fewer.
     pub(crate) group: usize,
     pub(crate) groups: usize,
-    /// What zeros are short of: 1 in the first version of GPTQ.
+    /// The number that stored zeros are too small by: 1 in the first version of GPTQ.
     pub(crate) short: u32,
     pub(crate) format: QuantFormat,
 }

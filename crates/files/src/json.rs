@@ -21,7 +21,7 @@ pub(crate) fn object(source: &Source) -> Result<Map<String, Value>> {
     }
 }
 
-/// What a value is, in words.
+/// The kind of a value, in words.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -29,11 +29,12 @@ pub struct Model {
 }
 
 impl Model {
-    /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or one of those that
-    /// it was split into, or a folder that holds one of these. `config.json` beside a `.safetensors`
-    /// file is read for what it says of quantization.
+    /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or one of those
+    /// that it was split into, or a folder that holds one of these. `config.json` beside a
+    /// `.safetensors` file is read for its entries on quantization.
     ///
-    /// Files are mapped, not read: nobody may write to them, or shorten them, while the model is open.
+    /// Files are mapped, not read: nobody may write to them, or shorten them, while the model is
+    /// open.
     ///
     /// # Errors
     /// `File` when a file cannot be opened, `Data` when it is malformed.
@@ -78,14 +79,14 @@ impl Model {
         Self::open_in(Files::Memory(BTreeMap::from([(name.to_owned(), bytes)])), name)
     }
 
-    /// All tensors: those of safetensors files by name, with numbers in their order; those of GGUF files
-    /// in the file's order.
+    /// All tensors: those of safetensors files by name, with numbers in their order; those of GGUF
+    /// files in the file's order.
     pub fn tensors(&self) -> impl ExactSizeIterator<Item = Tensor<'_>> {
         (0..self.groups.len()).map(|i| self.tensor(i, Cow::Borrowed(&self.entries[i])))
     }
 
-    /// The tensor of this name: a prefix, such as `model.layers.0.mlp.up_proj`, or the full name of one
-    /// of the tensors that hold it.
+    /// The tensor of this name: a prefix, such as `model.layers.0.mlp.up_proj`, or the full name of
+    /// one of the tensors that hold it.
     ///
     /// # Errors
     /// `Data`, with the nearest names, when there is none.
@@ -97,8 +98,8 @@ impl Model {
     /// The same, in the format that is expected.
     ///
     /// # Errors
-    /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts; `Data` when
-    /// the tensor does not fit.
+    /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts; `Data`
+    /// when the tensor does not fit.
     pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Tensor<'_>> {
         if expected.is_empty() {
             return self.get(name);
@@ -170,7 +171,7 @@ impl Model {
         !self.opened.gguf.is_empty()
     }
 
-    /// What a group of tensors is.
+    /// Describes a group of tensors.
     fn entry(&self, group: &Group, expected: &Expected) -> Entry {
         let members = group.members();
         let first = members[0];
@@ -289,7 +290,7 @@ impl Model {
         if value.is_finite() { Ok(value) } else { Err(Error::Data(format!("{} is {value}", shown()))) }
     }
 
-    /// What is said about a matrix, first what counts most.
+    /// The claims about a matrix, the one with precedence first.
     fn claims(&self, group: &Group, expected: &Expected) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();
         if !expected.is_empty() {

@@ -1,4 +1,4 @@
-//! Which files make a model, and what they hold.
+//! Finds the files of a model, and reads their headers.
 
 use crate::config::Config;
 use crate::error::bad;

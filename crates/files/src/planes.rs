@@ -11,8 +11,8 @@ use std::io::Cursor;
 use tilewise_core::quant::{Plane, Quantized};
 use tilewise_core::{Error, QuantFormat, Result};
 
-/// Name of the tensor that holds a plane of the quantized matrix `prefix`. An empty prefix gives the
-/// bare plane.
+/// Name of the tensor that holds a plane of the quantized matrix `prefix`. An empty prefix gives
+/// the bare plane.
 pub fn tensor_name(prefix: &str, plane: &Plane) -> String {
     joined(prefix, plane.name)
 }

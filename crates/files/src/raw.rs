@@ -1,4 +1,4 @@
-//! A tensor as a file describes it, before it is known what it means.
+//! A tensor as a file describes it; `group.rs` gives it a meaning.
 
 use crate::identify::name_of;
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! GGUF in several files: `NAME-00001-of-00003.gguf` and so on.
 
-/// The parts of such a name: what is before the numbers, the part's number from 1 on, and how many
-/// parts there are.
+/// Takes such a name apart: the text before the numbers, the number of the part, from 1 on, and the
+/// number of parts.
 pub(crate) fn parse(name: &str) -> Option<(&str, u64, u64)> {
     let (rest, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;
     let (prefix, number) = rest.rsplit_once('-')?;

@@ -10,14 +10,14 @@ use std::fmt;
 use tilewise_core::quant::Quantized;
 use tilewise_core::{DType, Error, QuantFormat, Result};
 
-/// What a tensor holds.
+/// The contents of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
     /// Numbers.
     Dense(DType),
-    /// A matrix in a quantized format, or a stack of them. It may be stored otherwise, and become this
-    /// when it is loaded.
+    /// A matrix in a quantized format, or a stack of them. It may be stored otherwise, and become
+    /// this when it is loaded.
     Quantized(QuantFormat),
     /// Elements of another type, by its name. They are given as they are.
     Other(String),
@@ -45,7 +45,7 @@ pub struct Tensor<'m> {
     pub(crate) entry: std::borrow::Cow<'m, Entry>,
 }
 
-/// What is known of it.
+/// Its description.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
@@ -81,7 +81,7 @@ impl<'m> Tensor<'m> {
         &self.entry.shape
     }
 
-    /// What it holds.
+    /// Its type or format.
     pub fn kind(&self) -> &Kind {
         &self.entry.kind
     }
@@ -193,8 +193,8 @@ impl<'m> Tensor<'m> {
         Ok(planes)
     }
 
-    /// The quantized matrix. The matrices of a stack lie one after the other, as [`matrix`](Self::matrix)
-    /// says.
+    /// The quantized matrix. The matrices of a stack lie one after the other, as
+    /// [`matrix`](Self::matrix) says.
     ///
     /// # Errors
     /// As [`planes`](Self::planes); `Unsupported` when it is not quantized.
@@ -233,8 +233,8 @@ impl<'m> Tensor<'m> {
         self.entry.factor
     }
 
-    /// The order of the columns, where it is not that of W: column i as it is read is column `order[i]`
-    /// of W. A product takes its activations in this order.
+    /// The order of the columns, where it is not that of W: column i that is read is column
+    /// `order[i]` of W. A product takes its activations in this order.
     ///
     /// # Errors
     /// `Data` when the file gives no order of all columns.

@@ -150,7 +150,7 @@ struct Planned {
     element: String,
     shape: Vec<usize>,
     size: u64,
-    /// What its offset is a multiple of.
+    /// Its offset is a multiple of this.
     alignment: u64,
     /// Bytes of the file before it.
     offset: u64,
@@ -164,12 +164,13 @@ impl Planned {
     }
 }
 
-/// Writes a file: to a new one beside it, which takes its name when it is whole. `metadata` is kept in
-/// it, beside the names of formats. `progress` is told the bytes that are done, and those in all.
+/// Writes a file: to a new one beside it, which takes its name when it is whole. `metadata` is kept
+/// in it, beside the names of formats. `progress` is told the bytes that are done, and those in
+/// all.
 ///
 /// # Errors
-/// `File` when the system refuses; `Data` when two tensors have one name, or a stream is not as long as
-/// its shape says; those of the streams.
+/// `File` when the system refuses; `Data` when two tensors have one name, or a stream is not as
+/// long as its shape says; those of the streams.
 pub fn write(
     path: impl AsRef<Path>,
     outputs: Vec<Output<'_>>,
@@ -177,7 +178,8 @@ pub fn write(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
     let path = path.as_ref();
-    // Where the destination is a link, the file that it points to is replaced, as a plain write would.
+    // Where the destination is a link, the file that it points to is replaced, as a plain write
+    // would.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     // A device or a pipe is not to be replaced by a file.
     if std::fs::metadata(&target).is_ok_and(|there| !there.is_file()) {

@@ -1,7 +1,8 @@
 //! GGUF, versions 2 and 3: metadata, then a table of tensors, then their bytes.
 //!
-//! Among the crates that read GGUF, none is both light and safe with bad files: ggus stops the process
-//! at types that it does not know, gguf-rs allocates what a length says, gguf-rs-lib copies all tensors.
+//! Among the crates that read GGUF, none is both light and safe with bad files: ggus stops the
+//! process at types that it does not know, gguf-rs allocates what a length says, gguf-rs-lib copies
+//! all tensors.
 
 mod cursor;
 mod types;
@@ -29,7 +30,7 @@ const MOST_NAME: u64 = 65_535;
 /// Where tensors begin, if the metadata says nothing.
 const ALIGNMENT: u64 = 32;
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Debug)]
 pub(crate) struct Gguf {
     pub(crate) version: u32,

@@ -33,7 +33,7 @@ pub enum Value<'a> {
     F64(f64),
     /// Yes or no.
     Bool(bool),
-    /// A text. What is not Unicode in it is replaced.
+    /// A text. Bytes that are not Unicode are replaced.
     String(Cow<'a, str>),
     /// Values of one type.
     Array(Array<'a>),

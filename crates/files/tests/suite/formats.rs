@@ -1,4 +1,4 @@
-//! What a model is said to hold: by its file, `config.json`, arguments, or its shapes.
+//! Formats of tensors: by the file's metadata, `config.json`, arguments, or shapes.
 
 use crate::support::{Tensor, file, open, refusal, tensor, with_config};
 use safetensors::tensor::Dtype::{self, BF16, F8_E4M3, F16, F32, I64, U8, U32};
@@ -223,6 +223,6 @@ fn configurations_that_lie_are_refused() {
         let text = open(&files).err().expect(config).to_string();
         assert!(text.contains(expected), "{text}");
     }
-    // Other methods say nothing of what is read here.
+    // Entries of other methods are passed over.
     with_config(&tensors, r#"{"quantization":null,"quantization_config":{"quant_method":"fp8","bits":"x"}}"#);
 }

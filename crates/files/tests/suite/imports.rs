@@ -6,7 +6,7 @@ use safetensors::tensor::Dtype::{F16, I32};
 use tilewise_core::quant::dequantize;
 use tilewise_files::{Expected, Kind, Model};
 
-/// A matrix as it is meant, `[n][k]` codes and `[group][n]` scales and zeros.
+/// A matrix before it is packed: `[n][k]` codes and `[group][n]` scales and zeros.
 struct Matrix {
     n: usize,
     k: usize,

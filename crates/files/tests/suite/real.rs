@@ -1,4 +1,5 @@
-//! Files that MLX, gguf and others' layouts made, against products of what those packages dequantize.
+//! Files that MLX, gguf and others' layouts made, against products of what those packages
+//! dequantize.
 
 use safetensors::SafeTensors;
 use std::collections::BTreeMap;
@@ -41,7 +42,8 @@ fn weights(tensor: &Tensor<'_>) -> Vec<f32> {
     sorted
 }
 
-/// Checks x·Wᵀ of each tensor that the folder expects a product of, and returns how many there were.
+/// Checks x·Wᵀ of each tensor that the folder expects a product of, and returns how many there
+/// were.
 fn check(path: &str, folder: &str) -> usize {
     let expected = expected(folder);
     let model = Model::open(data(path)).unwrap();
@@ -55,7 +57,7 @@ fn check(path: &str, folder: &str) -> usize {
         if let Some(same) = expected.get(&format!("{name}.dequantized")) {
             assert!(w.iter().zip(same).all(|(w, same)| f64::from(*w) == *same), "{name}");
         }
-        // Matrices of a stack have products of their own, which lie one after the other.
+        // Each matrix of a stack has a product. They lie one after the other.
         let rows = tensor.shape()[tensor.shape().len() - 2];
         for (i, y) in y.iter().enumerate() {
             let (row, column) = (i / rows % 3, i / rows / 3 * rows + i % rows);

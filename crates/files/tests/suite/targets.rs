@@ -1,4 +1,4 @@
-//! What fuzzing runs, and the suite over the inputs that fuzzing has found.
+//! The targets of fuzzing. The suite runs them on the inputs that fuzzing has found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tilewise_files::{Chunk, Expected, Files, Kind, Model, Result};

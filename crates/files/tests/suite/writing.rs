@@ -1,4 +1,5 @@
-//! What is written is read back, by this crate and by the crate `safetensors`; failures leave nothing.
+//! Written files are read back, by this crate and by the crate `safetensors`; failures leave
+//! nothing.
 
 use crate::support::{file, open, tensor};
 use safetensors::SafeTensors;
