@@ -346,13 +346,16 @@ pub fn made_on_devices() -> Vec<QuantFormat> {
     QuantFormat::all().filter(|format| encoders.iter().any(|encoder| (encoder.serves)(*format))).collect()
 }
 
-/// All cases with the plans of a device; those of a device with small bindings, too.
+/// Cases with the plans of a device, of formats one of each kind; those of a device with small
+/// bindings, too.
 ///
 /// # Errors
 /// The planner's.
 pub fn planned(caps: &Caps) -> tilewise_core::Result<Vec<Conversion>> {
     let taking = taking().into_iter().map(|case| Conversion::taking(&case, caps));
-    let quantizing = quantizing().into_iter().map(|case| Conversion::quantizing(&case, caps));
+    let kinds = QuantFormat::kinds();
+    let quantizing = quantizing().into_iter().filter(|case| kinds.contains(&case.format));
+    let quantizing = quantizing.map(|case| Conversion::quantizing(&case, caps));
     taking.chain(quantizing).chain(pieces()).collect()
 }
 
