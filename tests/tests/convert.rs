@@ -91,7 +91,7 @@ fn take(context: &Context, case: &Taking) {
     let index = |indices: &Option<Vec<u32>>| {
         let words: Vec<u32> = [u32::MAX].into_iter().chain(indices.clone()?).collect();
         let all = Tensor::upload(context, &words, &[words.len()]).unwrap();
-        Some(all.slice(&[1..words.len()]).unwrap())
+        Some(all.slice(std::slice::from_ref(&(1..words.len()))).unwrap())
     };
     let [rows, columns] = [index(&case.indices[0]), index(&case.indices[1])];
     let mut take = Take::new(table.right()).out_dtype(case.dtype);
@@ -109,7 +109,8 @@ fn take(context: &Context, case: &Taking) {
     let elements: usize = shape.iter().product();
     let poison = generators::poison(case.dtype, case.lead + elements);
     let all = Tensor::from_bytes(context, case.dtype, &poison, &[case.lead + elements]).unwrap();
-    let out = all.slice(&[case.lead..case.lead + elements]).unwrap().reshape(&shape).unwrap();
+    let inside = case.lead..case.lead + elements;
+    let out = all.slice(std::slice::from_ref(&inside)).unwrap().reshape(&shape).unwrap();
     take.run_into(&out).unwrap_or_else(|error| panic!("{error}: {case:?}"));
 
     let bytes = all.read_bytes_blocking().unwrap();
