@@ -1,6 +1,6 @@
 // To Q8_0 (GGUF): signed bytes, and a scale in f16 per block. The arithmetic is that of
 // crates/core/src/quant/gguf.rs, operation by operation.
-// needs: BLOCK Block FLOAT_INFINITY FLOAT_SIGN float_div float_integer float_mul
+// needs: BLOCK Block FLOAT_SIGN float_div float_integer float_mul
 //        float_to_half weight
 // provides: Fit code_of fit put_second
 
@@ -19,12 +19,11 @@ fn fit(block: Block) -> Fit {
     }
     let scale = float_div(largest, 0x42fe0000u); // 127
     let stored = float_to_half(scale, false);
-    // Where it is infinite, all weights are stored as zero.
-    let inverse = float_div(0x3f800000u, scale);
-    return Fit(select(inverse, 0u, inverse == FLOAT_INFINITY), vec2<u32>(stored, 0u), stored < 0x7c00u);
+    return Fit(float_div(0x3f800000u, scale), vec2<u32>(stored, 0u), stored < 0x7c00u);
 }
 
 fn code_of(w: u32, fit: Fit) -> u32 {
+    // Where the inverse is infinite, all codes are 0.
     let x = float_mul(w, fit.inverse);
     let magnitude = float_integer(x, true);
     return select(magnitude, 0u - magnitude, x >= FLOAT_SIGN) & 0xffu;

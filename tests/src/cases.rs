@@ -403,7 +403,9 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
     let [bm, bn] = [one_of_each[0].variant.bm, one_of_each[0].variant.bn].map(|size| size as usize);
     let edge = |size: usize, tile: usize| if size > 2 * tile { tile + size % tile } else { size };
     let themes = themes.filter(|case| of(case, &smallest[..1])).map(|case| match (case.quantized, case.size) {
-        (Some(_), [m, n, k]) if case.groups.is_none() && !case.across => Case { size: [edge(m, bm), edge(n, bn), k], ..case },
+        (Some(_), [m, n, k]) if case.groups.is_none() && !case.across => {
+            Case { size: [edge(m, bm), edge(n, bn), k], ..case }
+        }
         _ => case,
     });
     let others = splits(table)

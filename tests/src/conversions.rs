@@ -165,6 +165,10 @@ const MX_EDGES: &[[f32; 2]] = &[
     [1e-42, 0.0],
 ];
 
+/// The largest scale of Q8_0, and a larger one; codes half-way between two numbers; a scale without an
+/// inverse.
+const Q8_0_EDGES: &[[f32; 2]] = &[[8_319_008.0, 0.0], [8_321_040.0, 0.0], [127.0, 2.5], [-127.0, -4.5], [1e-42, 0.0]];
+
 /// Ranges of 3 and 15 steps that end half-way between two multiples of the step.
 const AFFINE_EDGES: &[[f32; 2]] = &[[-3.5, -0.5], [-15.5, -0.5], [-255.5, -0.5], [3.5, 0.5]];
 
@@ -346,13 +350,16 @@ pub fn made_on_devices() -> Vec<QuantFormat> {
     QuantFormat::all().filter(|format| encoders.iter().any(|encoder| (encoder.serves)(*format))).collect()
 }
 
-/// All cases with the plans of a device; those of a device with small bindings, too.
+/// Cases with the plans of a device, of formats one of each kind; those of a device with small
+/// bindings, too.
 ///
 /// # Errors
 /// The planner's.
 pub fn planned(caps: &Caps) -> tilewise_core::Result<Vec<Conversion>> {
     let taking = taking().into_iter().map(|case| Conversion::taking(&case, caps));
-    let quantizing = quantizing().into_iter().map(|case| Conversion::quantizing(&case, caps));
+    let kinds = QuantFormat::kinds();
+    let quantizing = quantizing().into_iter().filter(|case| kinds.contains(&case.format));
+    let quantizing = quantizing.map(|case| Conversion::quantizing(&case, caps));
     taking.chain(quantizing).chain(pieces()).collect()
 }
 
@@ -464,7 +471,11 @@ pub fn quantizing() -> Vec<Quantizing> {
         }
         case(Source::new(Format::Dense(DType::ALL[i % 3]), [1, 1, block], Data::Weights));
         if is_kind {
-            let edges = if format.def().family == "mx" { MX_EDGES } else { AFFINE_EDGES };
+            let edges = match format.def().family {
+                "mx" => MX_EDGES,
+                "gguf" => Q8_0_EDGES,
+                _ => AFFINE_EDGES,
+            };
             for edge in edges.chunks(1) {
                 case(Source::new(Format::Dense(DType::F32), [1, 1, block], Data::Rows(edge)));
             }

@@ -2,8 +2,8 @@
 //! adapter and the CPU executor.
 
 use rayon::prelude::*;
-use tilewise::{Context, Error, QuantizedTensor, Right, Take, Tensor};
-use tilewise_core::quant::{dequantize, quantize_to};
+use tilewise::{Context, Error, Quantize, QuantizedTensor, Right, Take, Tensor};
+use tilewise_core::quant::{dequantize, quantize, quantize_to};
 use tilewise_core::{Caps, DType, Format, QuantFormat, convert, plan};
 use tilewise_shaders::CONVERSIONS;
 use tilewise_tests::cases::devices;
@@ -91,7 +91,7 @@ fn take(context: &Context, case: &Taking) {
     let index = |indices: &Option<Vec<u32>>| {
         let words: Vec<u32> = [u32::MAX].into_iter().chain(indices.clone()?).collect();
         let all = Tensor::upload(context, &words, &[words.len()]).unwrap();
-        Some(all.slice(&[1..words.len()]).unwrap())
+        Some(all.slice(std::slice::from_ref(&(1..words.len()))).unwrap())
     };
     let [rows, columns] = [index(&case.indices[0]), index(&case.indices[1])];
     let mut take = Take::new(table.right()).out_dtype(case.dtype);
@@ -109,7 +109,8 @@ fn take(context: &Context, case: &Taking) {
     let elements: usize = shape.iter().product();
     let poison = generators::poison(case.dtype, case.lead + elements);
     let all = Tensor::from_bytes(context, case.dtype, &poison, &[case.lead + elements]).unwrap();
-    let out = all.slice(&[case.lead..case.lead + elements]).unwrap().reshape(&shape).unwrap();
+    let inside = case.lead..case.lead + elements;
+    let out = all.slice(std::slice::from_ref(&inside)).unwrap().reshape(&shape).unwrap();
     take.run_into(&out).unwrap_or_else(|error| panic!("{error}: {case:?}"));
 
     let bytes = all.read_bytes_blocking().unwrap();
@@ -193,5 +194,72 @@ fn quantizing_on_devices() {
                 (wanted, got) => panic!("{:?} for {:?}: {case:?}", got.map(|_| ()), wanted.map(|_| ())),
             }
         }
+    }
+}
+
+/// A whole model's vocabulary, quantized and looked up in one pass of the caller's.
+#[test]
+fn many_rows_in_one_pass() {
+    let [rows, columns] = [33_000, 32];
+    let mut rng = Rng::new(3);
+    let weights: Vec<f32> = (0..rows * columns).map(|_| rng.unit()).collect();
+    let wanted = quantize(&weights, rows, columns, QuantFormat::MXFP8).unwrap();
+    let indices: Vec<u32> = (0..rows as u32).map(|i| i * 7 % rows as u32).collect();
+    let values = dequantize(&wanted);
+    let looked_up: Vec<f32> =
+        indices.iter().flat_map(|&row| &values[row as usize * columns..][..columns]).copied().collect();
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let w = Tensor::upload(context, &weights, &[rows, columns]).unwrap();
+        let tokens = Tensor::upload(context, &indices, &[rows]).unwrap();
+        let quantized = QuantizedTensor::zeros(context, QuantFormat::MXFP8, &[rows, columns]).unwrap();
+        let x = Tensor::zeros(context, DType::F32, &[rows, columns]).unwrap();
+        let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
+        {
+            let mut pass = encoder.begin_compute_pass(&Default::default());
+            Quantize::new(&w, QuantFormat::MXFP8).record(&mut pass, &quantized).unwrap();
+            Take::new(&quantized).rows(&tokens).record(&mut pass, &x).unwrap();
+        }
+        context.queue().unwrap().submit([encoder.finish()]);
+        quantized.check_blocking().unwrap();
+        assert!(quantized.read_blocking().unwrap() == std::slice::from_ref(&wanted), "{}", adapter.name());
+        assert!(x.read_blocking::<f32>().unwrap() == looked_up, "{}", adapter.name());
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    for context in contexts() {
+        let table = Tensor::upload(&context, &[1.0f32; 96], &[3, 32]).unwrap();
+        let floats = Tensor::upload(&context, &[1.0f32], &[1]).unwrap();
+        let indices = Tensor::upload(&context, &[1u32, 2], &[2]).unwrap();
+        assert!(matches!(table.rows(&floats), Err(Error::Unsupported(text)) if text.contains("f32, wanted u32")));
+        let square = indices.reshape(&[1, 2]).unwrap();
+        assert!(matches!(table.rows(&square), Err(Error::Shape(text)) if text.contains("[1, 2], wanted a vector")));
+        assert!(matches!(floats.rows(&indices), Err(Error::Shape(text)) if text.contains("a table of shape [1]")));
+        let take = Take::new(&table).rows(&indices);
+        assert!(matches!(take.run_into(&table), Err(Error::Shape(text)) if text.contains("f32 [2, 32]")));
+        let view = table.slice(&[0..2, 0..32]).unwrap();
+        assert!(matches!(take.run_into(&view), Err(Error::Aliased { operand: "the table" })));
+        let integers = Tensor::upload(&context, &[1i32; 4], &[2, 2]).unwrap();
+        assert!(matches!(integers.rows(&indices), Err(Error::Unsupported(_))));
+        let other = Tensor::upload(&Context::cpu(), &[0u32], &[1]).unwrap();
+        assert!(matches!(table.rows(&other), Err(Error::WrongContext(_))));
+
+        let narrow = table.slice(&[0..3, 0..31]).unwrap();
+        assert!(matches!(narrow.quantize(QuantFormat::MXFP8), Err(Error::Shape(text)) if text.contains("31")));
+        assert!(integers.quantize(QuantFormat::MXFP8).is_err());
+        let uploaded = quantize(&[1.0; 96], 3, 32, QuantFormat::MXFP8).unwrap();
+        let uploaded = QuantizedTensor::upload(&context, &uploaded).unwrap();
+        let into = Quantize::new(&table, QuantFormat::MXFP8).run_into(&uploaded);
+        assert!(matches!(into, Err(Error::Value(text)) if text.contains("zeros")));
+        let out = QuantizedTensor::zeros(&context, QuantFormat::MXFP4, &[3, 32]).unwrap();
+        let into = Quantize::new(&table, QuantFormat::MXFP8).run_into(&out);
+        assert!(matches!(into, Err(Error::Shape(text)) if text.contains("mxfp8")));
+        // Only the CPU makes some formats.
+        assert_eq!(table.quantize(QuantFormat::Q4_0).is_ok(), context.is_cpu());
+        let nan = Tensor::upload(&context, &[[0.0f32; 32], [f32::NAN; 32]].concat(), &[2, 32]).unwrap();
+        let refused = nan.quantize_blocking(QuantFormat::MXFP8).unwrap_err();
+        assert!(matches!(&refused, Error::Value(text) if text.contains("row 1")), "{refused}");
     }
 }

@@ -137,7 +137,7 @@ fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> 
     Ok(Widened { elements, operand: *operand })
 }
 
-fn load(words: &[u32], dtype: DType, index: u64) -> f32 {
+pub(crate) fn load(words: &[u32], dtype: DType, index: u64) -> f32 {
     let index = index as usize;
     match dtype {
         DType::F32 => f32::from_bits(words[index]),

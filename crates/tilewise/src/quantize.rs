@@ -1,6 +1,7 @@
 //! Weights on the device, quantized there.
 
 use crate::context::{Backend, Context};
+use crate::execute;
 use crate::gpu::Conversion;
 use crate::memory;
 use crate::quantized::QuantizedTensor;
@@ -8,7 +9,7 @@ use crate::storage::{Bound, Buffers, on_device};
 use crate::tensor::Tensor;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Table};
-use tilewise_core::{Error, Operand, QuantFormat, Result, convert, quant};
+use tilewise_core::{Error, Operand, QuantFormat, Result, quant};
 
 /// Quantizes weights \[N,K\] or \[G,N,K\] where they are: to the very bits that
 /// [`quant::quantize`](tilewise_core::quant::quantize()) gives, on every device.
@@ -110,17 +111,15 @@ impl<'a> Quantize<'a> {
         let (plan::Quantize { weights, format }, _) = self.bundle(out)?;
         let Table { operand: Operand { offset, ld, batch_stride, transposed, .. }, entries, rows, columns } = weights;
         let dtype = self.weights.dtype();
-        let size = dtype.bytes() as usize;
         let words = self.weights.storage().host()?;
-        let bytes: &[u8] = bytemuck::cast_slice(&words);
         let mut made = Vec::new();
         for entry in 0..entries {
             let mut elements = memory::room((rows * columns) as usize)?;
             for row in 0..rows {
                 let line = offset + entry * batch_stride + row * if transposed { 1 } else { ld };
                 for column in 0..columns {
-                    let at = (line + column * if transposed { ld } else { 1 }) as usize * size;
-                    elements.extend(convert::decode(dtype, &bytes[at..at + size])?);
+                    let at = line + column * if transposed { ld } else { 1 };
+                    elements.push(execute::load(&words, dtype, at));
                 }
             }
             made.push(quant::quantize(&elements, rows as usize, columns as usize, format)?);

@@ -1,6 +1,7 @@
 //! Elements of a table: all of them as numbers of a type, or its rows and columns by index.
 
 use crate::context::{Backend, Context};
+use crate::execute;
 use crate::gpu::{Conversion, Factors};
 use crate::memory;
 use crate::quantized::QuantizedTensor;
@@ -9,7 +10,6 @@ use crate::storage::{Bound, Buffers, on_device};
 use crate::tensor::Tensor;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Index, Table};
-use tilewise_core::quant::Plane;
 use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
 
 /// Rows and columns of a table, by index, or all of them: an embedding look-up, or weights
@@ -263,7 +263,7 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     let Table { operand, rows, columns, .. } = take.table;
     let planes = operand.format.planes();
     let planes = Role::B.planes().zip(planes).map(|(role, _)| storage(role)?.host()).collect::<Result<Vec<_>>>()?;
-    let planes: Vec<&[u8]> = planes.iter().map(|words| bytemuck::cast_slice(words.as_slice())).collect();
+    let planes: Vec<&[u32]> = planes.iter().map(|words| words.as_slice()).collect();
     let indices = |role: Role, index: Option<Index>, all: u64| -> Result<Vec<u64>> {
         let Some(Index { offset, step, count, .. }) = index else { return Ok((0..all).collect()) };
         let words = storage(role)?.host()?;
@@ -279,7 +279,7 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     for entry in 0..entries {
         for &index in &row_indices {
             if index < rows {
-                decode(&planes, &operand, entry, index, &mut row)?;
+                decode(&planes, &operand, entry, index, &mut row);
                 if factor != 1.0 {
                     row.iter_mut().for_each(|number| *number *= factor);
                 }
@@ -295,24 +295,22 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
 }
 
 /// A row of one entry.
-fn decode<'p>(planes: &[&'p [u8]], operand: &Operand, entry: u64, row: u64, out: &mut [f32]) -> Result<()> {
+fn decode(planes: &[&[u32]], operand: &Operand, entry: u64, row: u64, out: &mut [f32]) {
     let Operand { format, transposed, offset, ld, batch_stride, .. } = *operand;
     let first = offset + entry * batch_stride + row * if transposed { 1 } else { ld };
     match format {
         Format::Quantized(format) => {
             let block = first / format.block();
-            let from_block = |(bytes, plane): (&&'p [u8], &Plane)| &bytes[(block * plane.bytes) as usize..];
-            let planes: Vec<&[u8]> = planes.iter().zip(format.planes()).map(from_block).collect();
-            format.decode(&planes, out);
+            let mut bytes: Vec<&[u8]> = planes.iter().map(|words| bytemuck::cast_slice(words)).collect();
+            bytes.iter_mut().zip(format.planes()).for_each(|(bytes, plane)| {
+                *bytes = &bytes[(block * plane.bytes) as usize..];
+            });
+            format.decode(&bytes, out);
         }
         Format::Dense(dtype) => {
-            let size = dtype.bytes() as usize;
-            let step = if transposed { ld as usize } else { 1 };
-            for (i, out) in out.iter_mut().enumerate() {
-                let at = (first as usize + i * step) * size;
-                *out = convert::decode(dtype, &planes[0][at..at + size])?[0];
-            }
+            let step = if transposed { ld } else { 1 };
+            let places = (0..).map(|i| first + i * step);
+            out.iter_mut().zip(places).for_each(|(out, at)| *out = execute::load(planes[0], dtype, at));
         }
     }
-    Ok(())
 }
