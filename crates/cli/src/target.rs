@@ -124,7 +124,9 @@ mod tests {
     fn names_of_types_and_formats_are_known_and_others_have_neighbours() {
         assert_eq!("BF16".parse(), Ok(Target::Dense(DType::BF16)));
         assert_eq!("mxfp4".parse::<Target>().unwrap().to_string(), "mxfp4");
-        assert!("f61".parse::<Target>().unwrap_err().ends_with("the nearest names are f16, f32, bf16"));
+        let why = "mxpf4".parse::<Target>().unwrap_err();
+        assert_eq!(why, "no format is named \"mxpf4\"; the nearest names are mxfp4, mxfp8, nvfp4");
+        assert!("fp16".parse::<Target>().unwrap_err().contains("the nearest names are f16"));
         assert!("i32".parse::<Target>().is_err());
     }
 
