@@ -35,6 +35,7 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Quantize a matrix [N,K] along K, by default to affine 4-bit codes in groups of 64, in MLX's naming
     #[command(
+        override_usage = "tilewise quantize [OPTIONS] <W> --output <Q>\n       tilewise quantize --list-formats",
         after_help = "Quantization itself runs on the CPU, whatever the adapter, and has no kernels to choose from. \
         With --check the codes are read back: no weight may lie further than one step, and rounding, from its \
         original.\n\nExample: tilewise quantize W.npy -o Q.safetensors --format mxfp4"
