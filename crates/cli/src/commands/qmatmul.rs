@@ -41,7 +41,7 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     };
     let gemm = gemm.out_dtype(out_dtype);
 
-    Job { context: &context, gemm, execution: &args.execution, output: &args.output }.run(out, |check| {
+    Job { context: &context, gemm, alpha: 1.0, execution: &args.execution, output: &args.output }.run(out, |check| {
         let (b, b_error) = match &matrix.weights {
             Weights::Dense(dtype, bytes) => (decode_f64(*dtype, bytes)?, None),
             Weights::Quantized(weights) => {

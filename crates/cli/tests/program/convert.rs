@@ -1,10 +1,10 @@
 //! `tilewise convert`.
 
-use crate::bench::{Bench, numbers};
+use crate::bench::{Bench, assert_close, numbers};
 use std::collections::BTreeMap;
 use tilewise_core::convert::decode;
-use tilewise_core::quant::dequantize;
-use tilewise_files::{Kind, Model};
+use tilewise_core::quant::{dequantize, quantize_to};
+use tilewise_files::{Kind, Model, Output};
 
 /// The weights of each tensor of floats, with the columns in W's order, and how far quantizing may have
 /// left each from its original. Names are those of layers.
@@ -96,7 +96,7 @@ fn whole_models() {
     assert!(report.contains("already affine-4bit-g32-f32"), "{report}");
     bench.succeed("qmatmul gptq-4bit-act-order/expected.safetensors#x.64 out.safetensors -o y.npy --adapter cpu");
     let y = &bench.tensors("gptq-4bit-act-order/expected.safetensors")["model.layers.0.self_attn.q_proj.y"];
-    crate::bench::assert_close(&bench.read_npy("y.npy").1, y, 1e-5);
+    assert_close(&bench.read_npy("y.npy").1, y, 1e-5);
 }
 
 /// A model: a matrix of numbers that 4 bits hold exactly, one whose K is no whole number of blocks, a
@@ -139,6 +139,23 @@ fn there_and_back() {
     let q = std::fs::read(bench.path("q.safetensors")).unwrap();
     bench.succeed("convert q.safetensors q.safetensors --format affine-4bit-g64-f32");
     assert_eq!(std::fs::read(bench.path("q.safetensors")).unwrap(), q, "a file that replaces itself");
+}
+
+/// nvfp4 may have a factor of the whole matrix, which products and conversions multiply with.
+#[test]
+fn a_factor_of_the_matrix_counts() {
+    let bench = Bench::new();
+    let (weights, format) = (numbers(6 * 64, 1), "nvfp4".parse().unwrap());
+    let quantized = quantize_to(&weights, 6, 64, format, 1000.0).unwrap();
+    let outputs = vec![Output::quantized("a", &quantized)];
+    tilewise_files::write(bench.path("q.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+    converts(&bench, "q.safetensors", "f32");
+    let expected: Vec<f64> = dequantize(&quantized).into_iter().map(f64::from).collect();
+    assert_eq!(bench.tensors("out.safetensors")["a.weight"], expected);
+    bench.npy("x.npy", &[2, 64], &numbers(128, 2));
+    bench.succeed("qmatmul x.npy q.safetensors -o y.npy --adapter cpu --check");
+    bench.succeed("qmatmul x.npy out.safetensors -o z.npy --adapter cpu --check");
+    assert_close(&bench.read_npy("y.npy").1, &bench.read_npy("z.npy").1, 1e-5);
 }
 
 #[test]
