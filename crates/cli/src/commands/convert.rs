@@ -96,10 +96,10 @@ impl<'m> Step<'m> {
         if self.kept.is_some() {
             return Ok(Output::tensor(&self.tensor)?);
         }
-        let prefix = prefix(self.tensor.name());
-        let name = match target {
-            Target::Quantized(_) => prefix.to_owned(),
-            Target::Dense(_) => format!("{prefix}.weight"),
+        let name = match (target, self.tensor.kind()) {
+            (Target::Quantized(_), _) => prefix(self.tensor.name()).to_owned(),
+            (Target::Dense(_), Kind::Quantized(_)) => format!("{}.weight", prefix(self.tensor.name())),
+            (Target::Dense(_), _) => self.tensor.name().to_owned(),
         };
         let fill = move |sink: &mut Sink<'_>| self.transcode(target, sink);
         Ok(Output::streamed(&name, target.kind(), self.tensor.shape(), fill))

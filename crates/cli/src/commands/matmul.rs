@@ -42,20 +42,18 @@ pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
     }
 
     let wide = |array: &Option<Array>| array.as_ref().map(product::wide).transpose();
-    Job { context: &context, gemm, alpha: args.alpha, execution: &args.execution, output: &args.output }.run(
-        out,
-        |check| {
-            let (old, bias, residual) = (wide(&old)?, wide(&bias)?, wide(&residual)?);
-            check(&Inputs {
-                a: &product::wide(&a)?,
-                b: &product::wide(&b)?,
-                c: old.as_deref().unwrap_or_default(),
-                bias: bias.as_deref(),
-                residual: residual.as_deref(),
-                ..Inputs::default()
-            })
-        },
-    )
+    let job = Job { context: &context, gemm, alpha: args.alpha, execution: &args.execution, output: &args.output };
+    job.run(out, |check| {
+        let (old, bias, residual) = (wide(&old)?, wide(&bias)?, wide(&residual)?);
+        check(&Inputs {
+            a: &product::wide(&a)?,
+            b: &product::wide(&b)?,
+            c: old.as_deref().unwrap_or_default(),
+            bias: bias.as_deref(),
+            residual: residual.as_deref(),
+            ..Inputs::default()
+        })
+    })
 }
 
 /// Extent of the batch dimension, if there is one.

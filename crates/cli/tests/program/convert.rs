@@ -136,6 +136,8 @@ fn there_and_back() {
         let metadata: BTreeMap<&str, &str> = model.metadata().collect();
         assert_eq!((metadata.get("format"), metadata.get("quantization").copied()), (Some(&"pt"), expected), "{file}");
     }
+    converts(&bench, "model.safetensors", "bf16");
+    assert!(bench.tensors("out.safetensors").keys().eq(before.keys()), "numbers keep their names");
     let q = std::fs::read(bench.path("q.safetensors")).unwrap();
     bench.succeed("convert q.safetensors q.safetensors --format affine-4bit-g64-f32");
     assert_eq!(std::fs::read(bench.path("q.safetensors")).unwrap(), q, "a file that replaces itself");
