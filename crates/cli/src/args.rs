@@ -1,13 +1,18 @@
 //! The command line.
 
 use crate::array::{Sink, Source};
+use crate::target::Target;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::collections::BTreeSet;
 use tilewise_core::QuantFormat;
 use tilewise_core::problem::{Activation, Axis, DType};
+use tilewise_files::Expected;
 
-/// Matrix products of .npy and .safetensors files on any GPU.
+/// Matrix products of arrays and of quantized models on any GPU.
 ///
-/// A file of an array is FILE.npy or FILE.safetensors#TENSOR.
+/// An array is FILE.npy or MODEL#TENSOR. A model is FILE.safetensors, FILE.gguf, the
+/// FILE.safetensors.index.json of a model in several files, or the folder that holds one of these.
 /// Exit status: 0 on success, 2 on usage errors, 1 otherwise.
 #[derive(Debug, Parser)]
 #[command(name = "tilewise", version, max_term_width = 110)]
@@ -20,22 +25,43 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show adapters, what they can do, and which kernels they admit
+    #[command(after_help = "Example: tilewise info --json")]
     Info(InfoArgs),
     /// C = activation(alpha·A·B + beta·C0 + bias) + residual
+    #[command(after_help = "Example: tilewise matmul A.npy B.npy -o C.npy --check")]
     Matmul(MatmulArgs),
+    /// List the tensors of a model: shapes, formats, bytes, bits per weight
+    #[command(after_help = "Example: tilewise inspect model.gguf --json")]
+    Inspect(InspectArgs),
     /// Quantize a matrix [N,K] along K, by default to affine 4-bit codes in groups of 64, in MLX's naming
     #[command(
+        override_usage = "tilewise quantize [OPTIONS] <W> --output <Q>\n       tilewise quantize --list-formats",
         after_help = "Quantization itself runs on the CPU, whatever the adapter, and has no kernels to choose from. \
-        With --check the codes are read back: no weight may lie further than one step, and rounding, from its original."
+        With --check the codes are read back: no weight may lie further than one step, and rounding, from its \
+        original.\n\nExample: tilewise quantize W.npy -o Q.safetensors --format mxfp4"
     )]
     Quantize(QuantizeArgs),
-    /// Y = X·Wᵀ with quantized W [N,K]
+    /// Write a quantized matrix as numbers
+    #[command(after_help = "Example: tilewise dequantize model.gguf#blk.0.attn_q -o W.npy --dtype f16")]
+    Dequantize(DequantizeArgs),
+    /// Y = X·Wᵀ with W [N,K] of a model, quantized or not
+    #[command(after_help = "Example: tilewise qmatmul X.npy model.gguf#blk.0.attn_q -o Y.npy --check")]
     Qmatmul(QmatmulArgs),
+    /// Write a whole model with its matrices in another format
+    #[command(
+        after_help = "Converted are matrices [N,K] of floats whose K is a whole number of blocks, and all quantized \
+        ones. The others are copied; a table says why. Nothing is written unless all is.\n\n\
+        Example: tilewise convert model.gguf model.safetensors --format mxfp8"
+    )]
+    Convert(ConvertArgs),
     /// Multiply each group of rows of A [M,K] with its own matrix out of B [G,K,N]
+    #[command(after_help = "Example: tilewise grouped A.npy B.npy --offsets ends.npy -o C.npy")]
     Grouped(GroupedArgs),
     /// Explain which kernel a product would use, and why not the others
+    #[command(after_help = "Example: tilewise plan 4096 4096 4096 --dtype f16 --caps apple-m1")]
     Plan(PlanArgs),
     /// Multiply a layer of a real model: dense, with 4-bit weights, and grouped over sentences
+    #[command(after_help = "Example: tilewise demo --adapter cpu")]
     Demo(DemoArgs),
 }
 
@@ -110,28 +136,86 @@ pub(crate) struct MatmulArgs {
     pub(crate) execution: Execution,
 }
 
-/// The help of an option for a format.
-fn formats(default: &str) -> String {
-    let names: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
-    format!("Format of the weights: {} [{default}]", names.join(", "))
+/// Options of `tilewise inspect`.
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// A model, or one tensor of it: MODEL#TENSOR
+    #[arg(value_name = "FILE")]
+    pub(crate) model: Source,
+    /// Print JSON, with the metadata
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show the metadata of the first file
+    #[arg(long)]
+    pub(crate) metadata: bool,
 }
 
 /// Options of `tilewise quantize`.
 #[derive(Debug, Args)]
 pub(crate) struct QuantizeArgs {
     /// [N,K], K a multiple of the format's block
-    #[arg(value_name = "W")]
-    pub(crate) weights: Source,
+    #[arg(value_name = "W", required_unless_present = "list_formats")]
+    pub(crate) weights: Option<Source>,
     /// FILE.safetensors[#NAME]
-    #[arg(short, long, value_name = "Q")]
-    pub(crate) output: Sink,
-    #[arg(long, value_name = "FORMAT", help = formats("default: affine-4bit-g64- and the element type of W"))]
+    #[arg(short, long, value_name = "Q", required_unless_present = "list_formats")]
+    pub(crate) output: Option<Sink>,
+    /// Format of the weights [default: affine-4bit-g64- and the element type of W]
+    #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<QuantFormat>,
+    /// List all formats, and do nothing else
+    #[arg(long)]
+    pub(crate) list_formats: bool,
     /// Tensors are named NAME.weight, NAME.scales and so on [default: that after #, else the name of W]
     #[arg(long, value_name = "NAME")]
     pub(crate) prefix: Option<String>,
     #[command(flatten)]
     pub(crate) execution: Execution,
+}
+
+/// What is known of quantized weights beside what their file tells.
+#[derive(Debug, Args)]
+pub(crate) struct Known {
+    /// Bits of a code, where the file leaves that open
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) bits: Option<u32>,
+    /// Weights that share a scale, where the file leaves that open
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) group: Option<u32>,
+    /// MLX's name of the family, where the file leaves that open
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(modes()))]
+    pub(crate) mode: Option<String>,
+}
+
+impl Known {
+    /// The same, with a format.
+    pub(crate) fn expected(&self, format: Option<QuantFormat>) -> Expected {
+        Expected { format, bits: self.bits, group: self.group, mode: self.mode.clone() }
+    }
+}
+
+/// The families of formats that MLX has.
+fn modes() -> BTreeSet<&'static str> {
+    let mlx = QuantFormat::all().filter(|format| format.gguf().is_none());
+    mlx.filter_map(|format| format.name().split('-').next()).collect()
+}
+
+/// Options of `tilewise dequantize`.
+#[derive(Debug, Args)]
+pub(crate) struct DequantizeArgs {
+    /// MODEL[#NAME]
+    #[arg(value_name = "Q")]
+    pub(crate) weights: Source,
+    /// FILE.npy or FILE.safetensors[#TENSOR]
+    #[arg(short, long, value_name = "W")]
+    pub(crate) output: Sink,
+    /// Element type of W
+    #[arg(long, value_name = "DTYPE", default_value = "f32")]
+    pub(crate) dtype: DTypeArg,
+    /// Format of the weights [default: the file tells it, or the shapes of the tensors]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<QuantFormat>,
+    #[command(flatten)]
+    pub(crate) known: Known,
 }
 
 /// Options of `tilewise qmatmul`.
@@ -140,11 +224,14 @@ pub(crate) struct QmatmulArgs {
     /// [M,K]
     #[arg(value_name = "X")]
     pub(crate) x: Source,
-    /// FILE.safetensors[#NAME], holding NAME.weight, NAME.scales and so on of W [N,K]
+    /// MODEL[#NAME], a matrix W [N,K]: of MLX, GGUF, GPTQ or AWQ, or of floats
     #[arg(value_name = "Q")]
     pub(crate) weights: Source,
-    #[arg(long, value_name = "FORMAT", help = formats("default: the file tells it, or the shapes of the tensors"))]
+    /// Format of the weights [default: the file tells it, or the shapes of the tensors]
+    #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<QuantFormat>,
+    #[command(flatten)]
+    pub(crate) known: Known,
     /// FILE.npy or FILE.safetensors[#TENSOR]
     #[arg(short, long, value_name = "Y")]
     pub(crate) output: Sink,
@@ -153,6 +240,28 @@ pub(crate) struct QmatmulArgs {
     pub(crate) out_dtype: Option<DTypeArg>,
     #[command(flatten)]
     pub(crate) execution: Execution,
+}
+
+/// Options of `tilewise convert`.
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArgs {
+    /// A model
+    #[arg(value_name = "IN")]
+    pub(crate) model: Source,
+    /// FILE.safetensors
+    #[arg(value_name = "OUT")]
+    pub(crate) output: Sink,
+    /// f32, f16, bf16, or a quantized format (`tilewise quantize --list-formats`)
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Target,
+    #[command(flatten)]
+    pub(crate) known: Known,
+    /// Convert only tensors whose name contains this; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Vec<String>,
+    /// Copy tensors whose name contains this; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) except: Vec<String>,
 }
 
 /// Options of `tilewise grouped`.

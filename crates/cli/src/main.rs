@@ -1,12 +1,15 @@
-//! The program `tilewise`: matrix products of `.npy` and `.safetensors` files on any GPU.
+//! The program `tilewise`: matrix products of arrays and of quantized models on any GPU.
 
 mod args;
 mod array;
 mod commands;
 mod failure;
+mod matrix;
 mod oracle;
 mod product;
 mod progress;
+mod table;
+mod target;
 
 use clap::Parser;
 use std::io::Write;

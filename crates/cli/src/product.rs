@@ -126,6 +126,9 @@ impl Measured {
 pub(crate) struct Job<'a> {
     pub(crate) context: &'a Context,
     pub(crate) gemm: Gemm<'a>,
+    /// The product's own. The library multiplies it with the factor of quantized weights, which the
+    /// oracle's weights have in them.
+    pub(crate) alpha: f32,
     pub(crate) execution: &'a Execution,
     pub(crate) output: &'a Sink,
 }
@@ -142,7 +145,8 @@ impl Job<'_> {
             Some(kernel) => self.gemm.kernel(kernel),
             None => self.gemm,
         };
-        let measured = Measured::run(self.context, &gemm)?;
+        let mut measured = Measured::run(self.context, &gemm)?;
+        measured.problem.epilogue.alpha = self.alpha;
         let error = if self.execution.check { Some(inputs(&|inputs| measured.check(inputs))?) } else { None };
         self.output.write(&measured.array)?;
 

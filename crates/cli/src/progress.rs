@@ -7,6 +7,7 @@ use std::path::Path;
 const LONG_READ: u64 = 64 << 20;
 
 const READING: &str = "reading {msg} {wide_bar} {bytes}/{total_bytes} {eta}";
+const BYTES: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {eta}";
 const STEPS: &str = "{msg} {wide_bar} {percent}% {eta}";
 
 /// A bar for reading a file of `len` bytes.
@@ -15,6 +16,11 @@ pub(crate) fn of_reading(len: u64, path: &Path) -> ProgressBar {
         return ProgressBar::hidden();
     }
     ProgressBar::new(len).with_message(path.display().to_string()).with_style(styled(READING))
+}
+
+/// A bar for bytes, whose number is told later.
+pub(crate) fn of_bytes(message: &'static str) -> ProgressBar {
+    ProgressBar::new(0).with_message(message).with_style(styled(BYTES))
 }
 
 /// A bar for `total` steps of work.
@@ -32,7 +38,7 @@ mod tests {
 
     #[test]
     fn templates_are_well_formed() {
-        for template in [READING, STEPS] {
+        for template in [READING, BYTES, STEPS] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

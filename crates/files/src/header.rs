@@ -144,7 +144,8 @@ impl<'de> Deserialize<'de> for Parsed {
                         if std::mem::replace(&mut described, true) {
                             return Err(A::Error::custom("__metadata__ is there twice"));
                         }
-                        parsed.metadata = map.next_value()?;
+                        // MLX writes null where it has none.
+                        parsed.metadata = map.next_value::<Option<_>>()?.unwrap_or_default();
                     } else {
                         match parsed.tensors.entry(key) {
                             Entry::Vacant(free) => free.insert(map.next_value()?),
@@ -219,6 +220,7 @@ mod tests {
 
     #[test]
     fn unknown_types_are_named_and_empty_tensors_taken() {
+        assert!(read(5, "f", &file(r#"{"__metadata__":null}"#, 0)).unwrap().metadata.is_empty());
         let header = r#"{"__metadata__":{"k":"v"},"a":{"dtype":"F2","shape":[9],"data_offsets":[0,3]},
             "b":{"dtype":"F32","shape":[0,18446744073709551615],"data_offsets":[3,3]}}"#;
         let read = read(5, "f", &file(header, 3)).unwrap();

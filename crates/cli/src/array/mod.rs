@@ -1,12 +1,11 @@
-//! Arrays on the host: read from `.npy` or `.safetensors`, written to either.
+//! Arrays on the host: read from `.npy` or from models, written to `.npy` or `.safetensors`.
 
 mod npy;
-mod safetensors;
 mod sink;
 mod source;
 
 pub(crate) use sink::Sink;
-pub(crate) use source::{Source, read_quantized};
+pub(crate) use source::Source;
 
 use crate::failure::{Failure, Result, warn};
 use std::io::{self, Read};

@@ -1,11 +1,13 @@
 //! Where a result is written: whole, or not at all.
 
 use super::source::{Source, extension};
-use super::{Array, npy, safetensors};
+use super::{Array, npy};
 use crate::failure::{Failure, Result};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilewise_core::problem::DType;
+use tilewise_files::Output;
 
 /// Kinds of files that results are written as.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +32,7 @@ impl std::str::FromStr for Sink {
 
     /// `FILE.npy`, `FILE.safetensors` or `FILE.safetensors#TENSOR`; a tensor without a name is called `c`.
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let Ok(Source { path, tensor }) = text.parse();
+        let Source { path, tensor } = Source::by_extension(text);
         let kind = match extension(&path) {
             "npy" => Kind::Npy,
             "safetensors" => Kind::Safetensors,
@@ -52,6 +54,11 @@ impl Sink {
     /// What the command line calls the tensor.
     pub(crate) fn tensor(&self) -> Option<&str> {
         self.tensor.as_deref()
+    }
+
+    /// The same destination; a tensor without a name gets this one.
+    pub(crate) fn or_named(self, name: &str) -> Self {
+        Sink { tensor: self.tensor.or_else(|| Some(name.to_owned())), ..self }
     }
 
     /// Whether several tensors can be written.
@@ -94,10 +101,10 @@ impl Sink {
                 self.replace(&[&header, &array.bytes])
             }
             Kind::Safetensors => {
-                let bytes =
-                    safetensors::one_tensor(self.tensor().unwrap_or(UNNAMED), array.dtype, &array.shape, &array.bytes)
-                        .map_err(|text| Failure::Other(format!("{}: {text}", self.path.display())))?;
-                self.replace(&[&bytes])
+                self.probe()?;
+                let name = self.tensor().unwrap_or(UNNAMED);
+                let output = Output::dense(name, array.dtype, &array.shape, &array.bytes);
+                Ok(tilewise_files::write(&self.path, vec![output], &BTreeMap::new(), &mut |_, _| {})?)
             }
         }
     }

@@ -1,14 +1,17 @@
-//! Where an array is read from: `FILE.npy` or `FILE.safetensors#TENSOR`.
+//! Where arrays and weights are read from: `FILE.npy`, or a tensor of a model, `MODEL#TENSOR`.
 
-use super::safetensors::TensorFile;
-use super::{Array, Raw, npy};
+use super::{Array, Raw, Scalar, npy};
 use crate::failure::{Failure, Result};
 use crate::progress;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tilewise_core::quant::{QuantFormat, Quantized};
+use tilewise_core::problem::DType;
+use tilewise_files::{Expected, Kind, Model, Tensor};
 
-/// A file, and for safetensors the tensor in it.
+/// How the names of files with tensors end. A `#` after them names a tensor.
+const MODELS: [&str; 3] = ["safetensors", "gguf", "json"];
+
+/// A file or a folder, and the tensor in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Source {
     pub(super) path: PathBuf,
@@ -18,14 +21,17 @@ pub(crate) struct Source {
 impl std::str::FromStr for Source {
     type Err = std::convert::Infallible;
 
+    /// A file that exists under the whole name wins. Folders have no extension: there the first `#`
+    /// after something that exists separates the tensor.
     fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
-        const MARK: &str = ".safetensors#";
-        // A `#` elsewhere belongs to the name of the file.
-        Ok(match text.find(MARK) {
-            Some(at) => {
-                Source { path: text[..at + MARK.len() - 1].into(), tensor: Some(text[at + MARK.len()..].to_string()) }
-            }
-            None => Source { path: text.into(), tensor: None },
+        if Path::new(text).exists() {
+            return Ok(Source { path: text.into(), tensor: None });
+        }
+        let by_extension = Source::by_extension(text);
+        let folder = || text.match_indices('#').find(|(at, _)| Path::new(&text[..*at]).exists());
+        Ok(match by_extension.tensor {
+            Some(_) => by_extension,
+            None => folder().map_or(by_extension, |(at, _)| Source::split(text, at)),
         })
     }
 }
@@ -38,6 +44,29 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
+    /// The parts of a name whose `#` follows an extension. A `#` elsewhere belongs to the file.
+    pub(super) fn by_extension(text: &str) -> Self {
+        let marks = MODELS.iter().filter_map(|end| Some(text.find(&format!(".{end}#"))? + 1 + end.len()));
+        match marks.min() {
+            Some(at) => Self::split(text, at),
+            None => Source { path: text.into(), tensor: None },
+        }
+    }
+
+    fn split(text: &str, at: usize) -> Self {
+        Source { path: text[..at].into(), tensor: Some(text[at + 1..].to_owned()) }
+    }
+
+    /// The file or folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name after `#`.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.tensor.as_deref()
+    }
+
     /// Reads floats; f64 is narrowed to f32 with a warning on stderr.
     pub(crate) fn read(&self) -> Result<Array> {
         self.raw()?.into_array(&self.to_string())
@@ -48,42 +77,84 @@ impl Source {
         self.raw()?.into_offsets(&self.to_string())
     }
 
-    /// The file without its extension and folders, for naming what is made from it.
+    /// A name for what is made of it: the tensor's, else the file's without extension and folders.
     pub(crate) fn stem(&self) -> String {
         self.tensor.clone().unwrap_or_else(|| self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
     }
 
-    fn raw(&self) -> Result<Raw> {
-        let (file, len) = open(&self.path)?;
-        let file = progress::of_reading(len, &self.path).wrap_read(file);
-        let raw = match extension(&self.path) {
-            "npy" => npy::read(file, len),
-            "safetensors" => TensorFile::open(file, len).and_then(|mut file| match &self.tensor {
-                Some(tensor) => file.raw(tensor),
-                None => match file.names().as_slice() {
-                    [only] => file.raw(only),
-                    names => Err(format!("{} tensors; name one as {}#TENSOR", names.len(), self.path.display())),
-                },
-            }),
-            _ => Err("the extension is neither .npy nor .safetensors".into()),
-        };
-        raw.map_err(|text| Failure::Other(format!("{}: {text}", self.path.display())))
+    /// Opens the model that the file or folder holds.
+    pub(crate) fn model(&self) -> Result<Model> {
+        Model::open(&self.path).map_err(|error| {
+            let hint = match self.path.is_file() && !MODELS.contains(&extension(&self.path)) {
+                true => "; the extension is none of .safetensors, .gguf and .json",
+                false => "",
+            };
+            Failure::Other(format!("{error}{hint}"))
+        })
     }
-}
 
-/// Reads quantized weights in MLX's naming, in the format that is expected or that the file tells.
-/// Without a prefix after `#`, the file must hold one quantized matrix.
-pub(crate) fn read_quantized(source: &Source, expected: Option<QuantFormat>) -> Result<Quantized> {
-    let (file, len) = open(&source.path)?;
-    let failed = |text: String| Failure::Other(format!("{}: {text}", source.path.display()));
-    let mut file = TensorFile::open(progress::of_reading(len, &source.path).wrap_read(file), len).map_err(failed)?;
-    let prefix = match &source.tensor {
-        Some(prefix) => prefix.clone(),
-        None => tilewise_files::planes::only_prefix(file.names().iter().map(String::as_str))
-            .map_err(|error| failed(error.to_string()))?
-            .to_string(),
-    };
-    file.quantized(&prefix, expected).map_err(failed)
+    /// The named tensor; else the only matrix, quantized if there is one.
+    pub(crate) fn matrix<'m>(&self, model: &'m Model, expected: &Expected) -> Result<Tensor<'m>> {
+        if let Some(name) = &self.tensor {
+            return Ok(model.get_as(name, expected)?);
+        }
+        let of = |wanted: fn(&Tensor<'_>) -> bool| model.tensors().filter(wanted).collect::<Vec<_>>();
+        let quantized = of(|tensor| matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_)));
+        let only = match quantized.is_empty() {
+            true => self.only(of(|tensor| matches!(tensor.kind(), Kind::Dense(_)) && tensor.shape().len() == 2)),
+            false => self.only(quantized),
+        }?;
+        Ok(model.get_as(only.name(), expected)?)
+    }
+
+    /// The only one of some tensors.
+    fn only<'m>(&self, tensors: Vec<Tensor<'m>>) -> Result<Tensor<'m>> {
+        /// Names in a message.
+        const SHOWN: usize = 8;
+        let file = self.path.display();
+        let names: Vec<&str> = tensors.iter().map(Tensor::name).take(SHOWN).collect();
+        match tensors.as_slice() {
+            [only] => Ok(only.clone()),
+            [] => Err(Failure::Other(format!("{file}: no such tensor as is needed; `tilewise inspect` lists all"))),
+            _ => {
+                let more = if tensors.len() > SHOWN { ", ..." } else { "" };
+                let (count, names) = (tensors.len(), names.join(", "));
+                Err(Failure::Other(format!("{file}: {count} tensors; name one as {file}#NAME: {names}{more}")))
+            }
+        }
+    }
+
+    fn raw(&self) -> Result<Raw> {
+        if extension(&self.path) == "npy" {
+            let failed = |text: String| Failure::Other(format!("{}: {text}", self.path.display()));
+            if let Some(tensor) = &self.tensor {
+                return Err(failed(format!("one array, without names; no tensor {tensor:?}")));
+            }
+            let (file, len) = open(&self.path)?;
+            return npy::read(progress::of_reading(len, &self.path).wrap_read(file), len).map_err(failed);
+        }
+        let model = self.model()?;
+        let tensor = match &self.tensor {
+            Some(name) => model.get(name)?,
+            None => self.only(model.tensors().collect())?,
+        };
+        let scalar = match tensor.kind() {
+            Kind::Dense(DType::U32) => Scalar::U32,
+            Kind::Dense(DType::I32) => Scalar::I32,
+            Kind::Dense(dtype) => Scalar::Float(*dtype),
+            Kind::Other(name) if name == "F64" => Scalar::F64,
+            Kind::Other(name) if name == "I64" => Scalar::I64,
+            Kind::Unclear(error) => return Err(error.clone().into()),
+            Kind::Quantized(format) => {
+                let text = format!("{self}: quantized to {format}; qmatmul and dequantize take it");
+                return Err(Failure::Other(text));
+            }
+            other => return Err(Failure::Other(format!("{self}: elements of {other} are not read"))),
+        };
+        let bar = progress::of_reading(tensor.stored_bytes(), &self.path);
+        let mut planes = tensor.planes(&mut |done, _| bar.set_position(done))?;
+        Ok(Raw { scalar, shape: tensor.shape().to_vec(), bytes: planes.swap_remove(0) })
+    }
 }
 
 /// Opens a regular file, and tells its length.
@@ -105,18 +176,40 @@ pub(super) fn extension(path: &Path) -> &str {
 mod tests {
     use super::*;
 
+    fn source(path: &str, tensor: Option<&str>) -> Source {
+        Source { path: path.into(), tensor: tensor.map(String::from) }
+    }
+
     #[test]
-    fn only_a_mark_after_the_extension_names_a_tensor() {
-        let source = |path: &str, tensor: Option<&str>| Source { path: path.into(), tensor: tensor.map(String::from) };
+    fn a_mark_after_an_extension_names_a_tensor() {
         for (text, expected) in [
             ("a.npy", source("a.npy", None)),
             ("a#b.npy", source("a#b.npy", None)),
             ("a.safetensors", source("a.safetensors", None)),
             ("d/a.safetensors#w.0#x", source("d/a.safetensors", Some("w.0#x"))),
             ("a#1.safetensors#w", source("a#1.safetensors", Some("w"))),
+            ("a.gguf#b.safetensors#w", source("a.gguf", Some("b.safetensors#w"))),
+            ("model.safetensors.index.json#w", source("model.safetensors.index.json", Some("w"))),
         ] {
             assert_eq!(text.parse::<Source>(), Ok(expected.clone()));
             assert_eq!(expected.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn files_that_exist_decide_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir(at("m#1")).unwrap();
+        std::fs::write(at("a.safetensors#w"), []).unwrap();
+        for (text, path, tensor) in [
+            ("m#1", "m#1", None),
+            ("m#1#w#x", "m#1", Some("w#x")),
+            ("none#w", "none#w", None),
+            ("a.safetensors#w", "a.safetensors#w", None),
+            ("a.safetensors#v", "a.safetensors", Some("v")),
+        ] {
+            assert_eq!(at(text).parse::<Source>(), Ok(source(&at(path), tensor)), "{text}");
         }
     }
 }

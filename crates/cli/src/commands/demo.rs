@@ -4,13 +4,13 @@ use crate::args::DemoArgs;
 use crate::array::shape_text;
 use crate::failure::{Failure, Result};
 use crate::product::{Measured, adapter_text, open, weight_error, wide};
-use safetensors::SafeTensors;
 use std::io::Write;
 use tilewise::{Activation, Context, Gemm, GroupOffsets, QuantizedTensor, Tensor};
 use tilewise_core::convert::{decode, decode_f64};
 use tilewise_core::problem::DType;
 use tilewise_core::quant::{QuantFormat, dequantize, quantize};
 use tilewise_core::reference::Inputs;
+use tilewise_files::Model;
 
 const DATA: &[u8] = include_bytes!("../../demo/minilm.safetensors");
 
@@ -34,19 +34,13 @@ struct Layer {
 
 impl Layer {
     fn load() -> Result<Self> {
-        let broken = |error| Failure::Other(format!("the data of the demo: {error}"));
-        let tensors = SafeTensors::deserialize(DATA).map_err(broken)?;
-        let tensor = |name| tensors.tensor(name).map_err(broken);
-        let (weight, bias, tokens, ends) = (tensor("weight")?, tensor("bias")?, tensor("tokens")?, tensor("offsets")?);
-        Ok(Layer {
-            weight: weight.data().to_vec(),
-            n: weight.shape()[0],
-            k: weight.shape()[1],
-            bias: bias.data().to_vec(),
-            tokens: tokens.data().to_vec(),
-            m: tokens.shape()[0],
-            ends: ends.data().as_chunks().0.iter().map(|&end| u32::from_le_bytes(end)).collect(),
-        })
+        let model = Model::from_bytes("the data of the demo", DATA.to_vec())?;
+        let bytes = |name| Ok::<_, Failure>(model.get(name)?.dense()?.1.to_vec());
+        let shape = |name| Ok::<_, Failure>(model.get(name)?.matrix()?);
+        let ((n, k), (m, _)) = (shape("weight")?, shape("tokens")?);
+        let (weight, bias, tokens) = (bytes("weight")?, bytes("bias")?, bytes("tokens")?);
+        let ends = bytes("offsets")?.as_chunks().0.iter().map(|&end| u32::from_le_bytes(end)).collect();
+        Ok(Layer { weight, n, k, bias, tokens, m, ends })
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
     let ends = GroupOffsets::upload(&context, &offsets)?;
     let gemm = Gemm::grouped(&a_tensor, &b_tensor, &ends).out_dtype(out_dtype);
 
-    Job { context: &context, gemm, execution: &args.execution, output: &args.output }.run(out, |check| {
+    Job { context: &context, gemm, alpha: 1.0, execution: &args.execution, output: &args.output }.run(out, |check| {
         check(&Inputs { a: &product::wide(&a)?, b: &product::wide(&b)?, offsets: &offsets, ..Inputs::default() })
     })
 }

@@ -42,7 +42,8 @@ pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
     }
 
     let wide = |array: &Option<Array>| array.as_ref().map(product::wide).transpose();
-    Job { context: &context, gemm, execution: &args.execution, output: &args.output }.run(out, |check| {
+    let job = Job { context: &context, gemm, alpha: args.alpha, execution: &args.execution, output: &args.output };
+    job.run(out, |check| {
         let (old, bias, residual) = (wide(&old)?, wide(&bias)?, wide(&residual)?);
         check(&Inputs {
             a: &product::wide(&a)?,

@@ -1,8 +1,11 @@
 //! One file per command.
 
+mod convert;
 mod demo;
+mod dequantize;
 mod grouped;
 mod info;
+mod inspect;
 mod matmul;
 mod plan;
 mod qmatmul;
@@ -18,7 +21,10 @@ pub(crate) fn run(command: Command, out: &mut dyn Write) -> Result<()> {
         Command::Info(args) => info::run(&args, out),
         Command::Matmul(args) => matmul::run(&args, out),
         Command::Quantize(args) => quantize::run(&args, out),
+        Command::Dequantize(args) => dequantize::run(&args, out),
         Command::Qmatmul(args) => qmatmul::run(&args, out),
+        Command::Inspect(args) => inspect::run(&args, out),
+        Command::Convert(args) => convert::run(&args, out),
         Command::Grouped(args) => grouped::run(&args, out),
         Command::Plan(args) => plan::run(&args, out),
         Command::Demo(args) => demo::run(&args, out),

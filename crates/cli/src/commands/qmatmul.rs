@@ -2,32 +2,53 @@
 
 use super::matmul::read;
 use crate::args::QmatmulArgs;
-use crate::array::read_quantized;
-use crate::failure::Result;
+use crate::array::shape_text;
+use crate::failure::{Failure, Result};
+use crate::matrix::{Matrix, Weights};
 use crate::product::{self, Job};
 use std::io::Write;
-use tilewise::{Gemm, QuantizedTensor};
+use tilewise::{Gemm, QuantizedTensor, Tensor};
+use tilewise_core::convert::decode_f64;
 use tilewise_core::quant::dequantize;
 use tilewise_core::reference::Inputs;
 
 pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     product::check_output(&args.output, args.out_dtype)?;
     let x = read(&args.x, 2..=3)?;
-    let weights = read_quantized(&args.weights, args.format)?;
+    let model = args.weights.model()?;
+    let tensor = args.weights.matrix(&model, &args.known.expected(args.format))?;
+    if tensor.shape().len() != 2 {
+        let (name, shape) = (tensor.name(), shape_text(tensor.shape()));
+        let text = format!("{}: {name}: shape {shape}; W is one matrix [N,K]", tensor.file());
+        return Err(Failure::Other(text));
+    }
+    let matrix = Matrix::read(&tensor)?;
+    let x = matrix.activations(x);
     let out_dtype = product::out_dtype(args.out_dtype, &[x.dtype], &args.output)?;
 
     let context = product::open(args.execution.adapter.as_deref())?;
     let x_tensor = product::upload(&context, &x)?;
-    let weights_tensor = QuantizedTensor::upload(&context, &weights)?;
-    let gemm = Gemm::new(&x_tensor, &weights_tensor).out_dtype(out_dtype);
+    let (dense, quantized);
+    let gemm = match &matrix.weights {
+        Weights::Dense(dtype, bytes) => {
+            dense = Tensor::from_bytes(&context, *dtype, bytes, &[matrix.n, matrix.k])?.t();
+            Gemm::new(&x_tensor, &dense)
+        }
+        Weights::Quantized(weights) => {
+            quantized = QuantizedTensor::upload(&context, weights)?;
+            Gemm::new(&x_tensor, &quantized)
+        }
+    };
+    let gemm = gemm.out_dtype(out_dtype);
 
-    Job { context: &context, gemm, execution: &args.execution, output: &args.output }.run(out, |check| {
-        let dequantized: Vec<f64> = dequantize(&weights).into_iter().map(f64::from).collect();
-        check(&Inputs {
-            a: &product::wide(&x)?,
-            b: &dequantized,
-            b_error: Some(&product::weight_error(&context, &weights, x.dtype)),
-            ..Inputs::default()
-        })
+    Job { context: &context, gemm, alpha: 1.0, execution: &args.execution, output: &args.output }.run(out, |check| {
+        let (b, b_error) = match &matrix.weights {
+            Weights::Dense(dtype, bytes) => (decode_f64(*dtype, bytes)?, None),
+            Weights::Quantized(weights) => {
+                let wide = dequantize(weights).into_iter().map(f64::from).collect();
+                (wide, Some(product::weight_error(&context, weights, x.dtype)))
+            }
+        };
+        check(&Inputs { a: &product::wide(&x)?, b: &b, b_error: b_error.as_deref(), ..Inputs::default() })
     })
 }

@@ -10,38 +10,28 @@ fn bench() -> Bench {
     bench
 }
 
-/// Runs a line that must fail with status 1, mention all of `parts`, and leave the folder as it was.
-fn refused(bench: &Bench, line: &str, parts: &[&str]) {
-    let before = bench.files();
-    let message = bench.fail(1, line);
-    for part in parts {
-        assert!(message.contains(part), "no {part:?} in {message}");
-    }
-    assert_eq!(bench.files(), before, "{line}");
-}
-
 #[test]
 fn truncated_and_lying_npy_files() {
     let bench = bench();
     bench.npy_bytes("short.npy", "<f4", &[4, 6], &[0; 95]);
-    refused(&bench, "matmul short.npy b.npy -o c.npy", &["short.npy", "truncated", "96 bytes", "95 bytes"]);
+    bench.refuses("matmul short.npy b.npy -o c.npy", &["short.npy", "truncated", "96 bytes", "95 bytes"]);
     bench.npy_bytes("long.npy", "<f4", &[4, 6], &[0; 100]);
-    refused(&bench, "matmul long.npy b.npy -o c.npy", &["too long", "96 bytes", "100 bytes"]);
+    bench.refuses("matmul long.npy b.npy -o c.npy", &["too long", "96 bytes", "100 bytes"]);
     bench.npy_bytes("huge.npy", "<f4", &[1 << 62, 6], &[0; 4]);
-    refused(&bench, "matmul huge.npy b.npy -o c.npy", &["4611686018427387904", "addressed"]);
+    bench.refuses("matmul huge.npy b.npy -o c.npy", &["4611686018427387904", "addressed"]);
     // As many bytes as no machine has: refused by the file's length, before anything is allocated.
     bench.npy_bytes("big.npy", "<f4", &[1 << 40, 6], &[0; 4]);
-    refused(&bench, "matmul big.npy b.npy -o c.npy", &["truncated", "26388279066624 bytes"]);
+    bench.refuses("matmul big.npy b.npy -o c.npy", &["truncated", "26388279066624 bytes"]);
     std::fs::write(bench.path("header.npy"), b"\x93NUMPY\x02\x00\xff\xff\xff\xff{").unwrap();
-    refused(&bench, "matmul header.npy b.npy -o c.npy", &["header of 4294967295 bytes"]);
+    bench.refuses("matmul header.npy b.npy -o c.npy", &["header of 4294967295 bytes"]);
     std::fs::write(bench.path("empty.npy"), []).unwrap();
-    refused(&bench, "matmul empty.npy b.npy -o c.npy", &["truncated"]);
+    bench.refuses("matmul empty.npy b.npy -o c.npy", &["truncated"]);
     std::fs::write(bench.path("text.npy"), "not an array").unwrap();
-    refused(&bench, "matmul text.npy b.npy -o c.npy", &["not an .npy file"]);
+    bench.refuses("matmul text.npy b.npy -o c.npy", &["not an .npy file"]);
     bench.npy_bytes("complex.npy", "<c8", &[4, 6], &[0; 192]);
-    refused(&bench, "matmul complex.npy b.npy -o c.npy", &["<c8"]);
+    bench.refuses("matmul complex.npy b.npy -o c.npy", &["<c8"]);
     bench.npy_bytes("whole.npy", "<i4", &[4, 6], &[0; 96]);
-    refused(&bench, "matmul whole.npy b.npy -o c.npy", &["i32"]);
+    bench.refuses("matmul whole.npy b.npy -o c.npy", &["i32"]);
 }
 
 #[test]
@@ -49,14 +39,20 @@ fn truncated_and_lying_safetensors_files() {
     let bench = bench();
     bench.succeed("matmul a.npy b.npy -o good.safetensors --adapter cpu");
     let good = std::fs::read(bench.path("good.safetensors")).unwrap();
-    for len in [0, 7, 8, 20, good.len() - 1] {
+    for (len, why) in [
+        (0, "truncated"),
+        (7, "truncated"),
+        (8, "truncated"),
+        (20, "truncated"),
+        (good.len() - 1, "79 bytes of tensors"),
+    ] {
         std::fs::write(bench.path("bad.safetensors"), &good[..len]).unwrap();
-        refused(&bench, "matmul bad.safetensors#c b.npy -o c.npy", &["bad.safetensors", "truncated"]);
+        bench.refuses("matmul bad.safetensors#c b.npy -o c.npy", &["bad.safetensors", why]);
     }
     std::fs::write(bench.path("bad.safetensors"), [0xff; 100]).unwrap();
-    refused(&bench, "matmul bad.safetensors#c b.npy -o c.npy", &["header of 18446744073709551615 bytes"]);
-    refused(&bench, "matmul good.safetensors#w b.npy -o c.npy", &["no tensor \"w\"", "c"]);
-    refused(&bench, "matmul good.safetensors#w.npy b.npy -o c.npy", &["no tensor \"w.npy\""]);
+    bench.refuses("matmul bad.safetensors#c b.npy -o c.npy", &["header of 18446744073709551615 bytes"]);
+    bench.refuses("matmul good.safetensors#w b.npy -o c.npy", &["no tensor \"w\"", "c"]);
+    bench.refuses("matmul good.safetensors#w.npy b.npy -o c.npy", &["no tensor \"w.npy\""]);
 }
 
 #[test]
@@ -64,11 +60,11 @@ fn missing_and_odd_files() {
     let bench = bench();
     std::fs::create_dir(bench.path("folder.npy")).unwrap();
     std::fs::write(bench.path("a.bin"), [0; 96]).unwrap();
-    refused(&bench, "matmul none.npy b.npy -o c.npy", &["none.npy"]);
-    refused(&bench, "matmul folder.npy b.npy -o c.npy", &["folder.npy", "not a regular file"]);
-    refused(&bench, "matmul a.bin b.npy -o c.npy", &["a.bin", "extension"]);
-    refused(&bench, "matmul a.npy b.npy -o none/c.npy", &["none/c.npy", "no folder"]);
-    refused(&bench, "matmul a.npy b.npy -o folder.npy", &["folder.npy", "is a folder"]);
+    bench.refuses("matmul none.npy b.npy -o c.npy", &["none.npy"]);
+    bench.refuses("matmul folder.npy b.npy -o c.npy", &["folder.npy", "not a regular file"]);
+    bench.refuses("matmul a.bin b.npy -o c.npy", &["a.bin", "extension"]);
+    bench.refuses("matmul a.npy b.npy -o none/c.npy", &["none/c.npy", "no folder"]);
+    bench.refuses("matmul a.npy b.npy -o folder.npy", &["folder.npy", "is a folder"]);
 }
 
 #[test]
@@ -80,7 +76,7 @@ fn dimensions_that_do_not_fit() {
     bench.npy("batch3.npy", &[3, 6, 5], &numbers(90, 3));
     for adapter in adapters() {
         let matmul = |operands: &str, parts: &[&str]| {
-            refused(&bench, &format!("matmul {operands} -o c.npy --adapter {adapter}"), parts);
+            bench.refuses(&format!("matmul {operands} -o c.npy --adapter {adapter}"), parts);
         };
         matmul("a.npy a.npy", &["6", "4"]);
         matmul("a.npy b.npy --transpose-b", &["6", "5"]);
@@ -96,12 +92,12 @@ fn dimensions_that_do_not_fit() {
 #[test]
 fn choices_that_do_not_exist() {
     let bench = bench();
-    refused(&bench, "matmul a.npy b.npy -o c.npy --adapter no-such-adapter", &["no-such-adapter"]);
+    bench.refuses("matmul a.npy b.npy -o c.npy --adapter no-such-adapter", &["no-such-adapter"]);
     for adapter in adapters() {
         let line = format!("matmul a.npy b.npy -o c.npy --adapter {adapter} --kernel no-such-kernel");
-        refused(&bench, &line, &["no-such-kernel"]);
+        bench.refuses(&line, &["no-such-kernel"]);
     }
-    refused(&bench, "plan 4 5 6 --caps no-such-caps", &["no-such-caps", "nvidia-h200"]);
+    bench.refuses("plan 4 5 6 --caps no-such-caps", &["no-such-caps", "nvidia-h200"]);
 }
 
 #[test]
@@ -111,7 +107,7 @@ fn bf16_needs_safetensors() {
     assert!(bench.fail(2, "matmul a.npy b.npy -o c.npy --out-dtype bf16").contains("bf16"));
     bench.succeed("matmul a.npy b.npy -o brain.safetensors --out-dtype bf16 --adapter cpu");
     let line = "matmul brain.safetensors brain.safetensors --transpose-b -o c.npy";
-    refused(&bench, &format!("{line} --adapter cpu"), &["bf16", ".safetensors"]);
+    bench.refuses(&format!("{line} --adapter cpu"), &["bf16", ".safetensors"]);
     bench.succeed(&format!("{line} --adapter cpu --out-dtype f32 --check"));
 }
 

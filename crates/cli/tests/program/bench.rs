@@ -1,7 +1,12 @@
 //! Files, the program and its adapters, for the tests of the command line.
 
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
+use tilewise_core::DType;
+use tilewise_files::Output;
 use tilewise_tests::Program;
 
 /// A folder of its own for a test, and the program run in it.
@@ -48,18 +53,55 @@ impl Bench {
         (shape, values)
     }
 
-    /// Copies a file kept beside the tests into the folder.
+    /// Writes a `.safetensors` file of f32.
+    pub(crate) fn safetensors(&self, name: &str, tensors: &[(&str, &[usize], &[f32])]) {
+        let bytes = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        let held: Vec<_> = tensors.iter().map(|(name, shape, values)| (*name, *shape, bytes(values))).collect();
+        let outputs = held.iter().map(|(name, shape, bytes)| Output::dense(name, DType::F32, shape, bytes));
+        let metadata = BTreeMap::from([("format".to_owned(), "pt".to_owned())]);
+        tilewise_files::write(self.path(name), outputs.collect(), &metadata, &mut |_, _| {}).unwrap();
+    }
+
+    /// Copies a file or a folder kept beside the tests into the folder.
     pub(crate) fn take(&self, name: &str) {
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
-        std::fs::copy(kept, self.path(name)).unwrap();
+        if kept.is_dir() {
+            std::fs::create_dir_all(self.path(name)).unwrap();
+            names(&kept).iter().for_each(|file| self.take(&format!("{name}/{file}")));
+        } else {
+            std::fs::copy(kept, self.path(name)).unwrap();
+        }
     }
 
     /// Names of the files in the folder, hidden ones too.
     pub(crate) fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.path(".")).unwrap();
-        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
+        names(&self.path("."))
+    }
+
+    /// The tensors of a `.safetensors` file, widened to f64.
+    pub(crate) fn tensors(&self, name: &str) -> BTreeMap<String, Vec<f64>> {
+        let bytes = std::fs::read(self.path(name)).unwrap();
+        let wide = |view: TensorView<'_>| -> Vec<f64> {
+            let data = view.data();
+            match view.dtype() {
+                Dtype::F64 => data.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
+                Dtype::F32 => data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b).into()).collect(),
+                Dtype::F16 => data.as_chunks().0.iter().map(|b| half::f16::from_le_bytes(*b).into()).collect(),
+                Dtype::BF16 => data.as_chunks().0.iter().map(|b| half::bf16::from_le_bytes(*b).into()).collect(),
+                other => panic!("{name}: {other}"),
+            }
+        };
+        SafeTensors::deserialize(&bytes).unwrap().iter().map(|(name, view)| (name.to_owned(), wide(view))).collect()
+    }
+
+    /// Runs a line that must fail with status 1, mention all of `parts`, and leave the folder as it was.
+    pub(crate) fn refuses(&self, line: &str, parts: &[&str]) {
+        let before = self.files();
+        let message = self.fail(1, line);
+        for part in parts {
+            assert!(message.contains(part), "no {part:?} in {message}");
+        }
+        assert_eq!(self.files(), before, "{line}");
     }
 
     /// Runs the program and expects the exit status `status` and, for 1, one line on stderr; gives what it says there.
@@ -80,21 +122,45 @@ impl Deref for Bench {
     }
 }
 
-/// What to give to `--adapter`: `cpu`, and `vulkan` where there is a Vulkan adapter. Its absence is printed, and is a failure
-/// where `TILEWISE_REQUIRE` lists `vulkan`.
+/// The names of a folder's files.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// What to give to `--adapter`: `cpu`, and `vulkan` where there is a Vulkan adapter.
 pub(crate) fn adapters() -> Vec<&'static str> {
+    if gpus().is_empty() { vec!["cpu"] } else { vec!["cpu", "vulkan"] }
+}
+
+/// The same with a name for each Vulkan adapter.
+pub(crate) fn every_adapter() -> Vec<String> {
+    let mut all = gpus();
+    all.insert(0, "cpu".to_owned());
+    all
+}
+
+/// Every Vulkan adapter: the first word of its name. Their absence is printed. It is a failure where
+/// `TILEWISE_REQUIRE` lists `vulkan`, or one of the software adapters.
+fn gpus() -> Vec<String> {
     let info: serde_json::Value = serde_json::from_str(&Bench::new().succeed("info --json")).expect("JSON");
-    let has_vulkan = info["adapters"].as_array().expect("a list").iter().any(|adapter| adapter["backend"] == "vulkan");
+    let vulkan = info["adapters"].as_array().expect("a list").iter().filter(|adapter| adapter["backend"] == "vulkan");
+    let word = |adapter: &serde_json::Value| adapter["name"].as_str()?.split_whitespace().next().map(str::to_owned);
+    let found: Vec<String> = vulkan.filter_map(word).map(|name| format!("vulkan:{name}")).collect();
     let required = std::env::var("TILEWISE_REQUIRE").unwrap_or_default();
-    if has_vulkan {
-        return vec!["cpu", "vulkan"];
+    for (word, part) in [("vulkan", ""), ("lavapipe", "llvmpipe"), ("swiftshader", "SwiftShader")] {
+        let is_there = found.iter().any(|name| name.contains(part));
+        assert!(
+            is_there || !required.split(',').any(|required| required == word),
+            "TILEWISE_REQUIRE={required}, and of Vulkan's adapters there are {found:?}"
+        );
     }
-    assert!(
-        !required.split(',').any(|word| word == "vulkan"),
-        "TILEWISE_REQUIRE={required}, and there is no Vulkan adapter"
-    );
-    eprintln!("skipped on vulkan: no Vulkan adapter found");
-    vec!["cpu"]
+    if found.is_empty() {
+        eprintln!("skipped on vulkan: no Vulkan adapter found");
+    }
+    found
 }
 
 /// Small numbers of both signs, the same for the same seed.

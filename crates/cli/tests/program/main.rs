@@ -2,8 +2,11 @@
 
 mod bad_input;
 mod bench;
+mod convert;
 mod grouped;
+mod inspect;
 mod matmul;
+mod models;
 mod quantized;
 mod shown;
 mod vectors;

@@ -69,6 +69,6 @@ fn bad_weights() {
     let mismatch = bench.fail(1, "qmatmul x.npy q.safetensors -o y.npy --adapter cpu");
     assert!(mismatch.contains("64") && mismatch.contains("128"), "{mismatch}");
     let missing = bench.fail(1, "qmatmul x.npy q.safetensors#v -o y.npy --adapter cpu");
-    assert!(missing.contains("v.weight"), "{missing}");
+    assert!(missing.contains("no tensor \"v\" among 1; near it: \"w\""), "{missing}");
     assert!(!bench.files().contains(&"y.npy".to_string()));
 }

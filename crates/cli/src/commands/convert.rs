@@ -1,0 +1,194 @@
+//! `tilewise convert`.
+
+use super::inspect::Size;
+use crate::args::ConvertArgs;
+use crate::array::shape_text;
+use crate::failure::{Failure, Result, warn};
+use crate::matrix::{Deviation, Matrix, prefix};
+use crate::progress;
+use crate::table::{NUMBER, TEXT, table};
+use crate::target::Target;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io::Write;
+use tilewise_files::{Chunk, Error, Expected, Kind, Model, Output, Sink, Tensor, Value, write};
+
+pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
+    if !args.output.is_safetensors() || args.output.tensor().is_some() {
+        let path = args.output.path().display();
+        return Err(Failure::Usage(format!("{path}: a whole model is written as FILE.safetensors, without #")));
+    }
+    if let Some(name) = args.model.name() {
+        return Err(Failure::Usage(format!("{}: whole files are converted; --only {name} takes a part", args.model)));
+    }
+    args.format.admit()?;
+    args.output.probe()?;
+    let model = args.model.model()?;
+    let steps = steps(&model, args)?;
+    let wanted = |step: &Step<'_>| step.kept.is_none() || args.format.is(step.tensor.kind());
+    if !steps.iter().any(wanted) {
+        return Err(Failure::Other(nothing(args, &steps)));
+    }
+
+    let outputs = steps.iter().map(|step| step.output(args.format)).collect::<Result<Vec<_>>>()?;
+    let bar = progress::of_bytes("converting");
+    let mut written = 0;
+    let done = write(args.output.path(), outputs, &metadata(&model), &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+        written = total;
+    });
+    bar.finish_and_clear();
+    done.map_err(|error| match error {
+        // The writer names tensors, not the file that they come from.
+        Error::Unsupported(why) => Failure::Other(format!("{}: {why}", args.model.path().display())),
+        other => other.into(),
+    })?;
+    report(&steps, args, written, out)
+}
+
+/// A tensor on its way.
+struct Step<'m> {
+    tensor: Tensor<'m>,
+    /// Why it is copied, if it is.
+    kept: Option<String>,
+    /// What it lost; known when it has been written.
+    deviation: Cell<Deviation>,
+}
+
+/// What becomes of each tensor.
+fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
+    let expected = args.known.expected(None);
+    let step = |tensor: Tensor<'m>| {
+        let tensor = known(model, tensor, &expected)?;
+        let named = |texts: &[String]| texts.iter().any(|text| tensor.name().contains(&**text));
+        let excluded = !args.only.is_empty() && !named(&args.only) || named(&args.except);
+        let kept = if excluded { Some("not selected".to_owned()) } else { args.format.refusal(&tensor) };
+        Ok(Step { tensor, kept, deviation: Cell::default() })
+    };
+    model.tensors().map(step).collect()
+}
+
+/// The same tensor, in the format that is expected where the file leaves it open.
+fn known<'m>(model: &'m Model, tensor: Tensor<'m>, expected: &Expected) -> Result<Tensor<'m>> {
+    match tensor.kind() {
+        Kind::Unclear(error) if expected.is_empty() => Err(error.clone().into()),
+        Kind::Unclear(_) => Ok(model.get_as(tensor.name(), expected)?),
+        _ => Ok(tensor),
+    }
+}
+
+/// The error where no tensor can be converted.
+fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
+    /// Reasons in the message.
+    const SHOWN: usize = 3;
+    // Matrices first: that a vector is none is no news.
+    let (matrices, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.tensor.shape().len() == 2);
+    let reason = |step: &Step<'_>| Some(format!("{}: {}", step.tensor.name(), step.kept.as_ref()?));
+    let shown: Vec<String> = matrices.into_iter().chain(others).filter_map(reason).take(SHOWN).collect();
+    let more = if steps.len() > SHOWN { format!("; and {} more", steps.len() - SHOWN) } else { String::new() };
+    let (path, format) = (args.model.path().display(), args.format);
+    format!("{path}: none of {} tensors can become {format}: {}{more}", steps.len(), shown.join("; "))
+}
+
+impl<'m> Step<'m> {
+    fn output<'s>(&'s self, target: Target) -> Result<Output<'s>> {
+        if self.kept.is_some() {
+            return Ok(Output::tensor(&self.tensor)?);
+        }
+        let name = match (target, self.tensor.kind()) {
+            (Target::Quantized(_), _) => prefix(self.tensor.name()).to_owned(),
+            (Target::Dense(_), Kind::Quantized(_)) => format!("{}.weight", prefix(self.tensor.name())),
+            (Target::Dense(_), _) => self.tensor.name().to_owned(),
+        };
+        let fill = move |sink: &mut Sink<'_>| self.transcode(target, sink);
+        Ok(Output::streamed(&name, target.kind(), self.tensor.shape(), fill))
+    }
+
+    /// Gives the planes of the tensor in the new format, some rows at a time.
+    fn transcode(&self, target: Target, sink: &mut Sink<'_>) -> tilewise_files::Result<()> {
+        let matrix = Matrix::read(&self.tensor)?;
+        let mut done = vec![0; target.planes()];
+        for rows in matrix.parts() {
+            let (first, count) = (rows.start, rows.len());
+            let values = matrix.rows(rows)?;
+            let (planes, restored) = target.store(&values, count, matrix.k).map_err(|why| {
+                let text =
+                    format!("{}: {}, in the rows from {first} on: {why}", self.tensor.file(), self.tensor.name());
+                Error::Value(text)
+            })?;
+            self.deviation.set(self.deviation.get().and(&values, &restored));
+            for (plane, bytes) in planes.iter().enumerate() {
+                sink(Chunk { plane, offset: done[plane], bytes })?;
+                done[plane] += bytes.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that it takes in the new file.
+    fn size_after(&self, target: Target) -> Result<u64> {
+        if self.kept.is_some() {
+            return Ok(self.tensor.sizes()?.iter().map(|&size| size as u64).sum());
+        }
+        let (n, k) = self.tensor.matrix()?;
+        target.size(n, k)
+    }
+}
+
+/// The metadata of the new file: that of the old one, without what it says of formats. Of GGUF's all
+/// but arrays.
+fn metadata(model: &Model) -> BTreeMap<String, String> {
+    let plain = model.metadata().filter(|(key, _)| *key != "quantization" && !key.ends_with(".quantization"));
+    let mut kept: BTreeMap<String, String> = plain.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let mut arrays = 0;
+    for (key, value) in model.gguf_values() {
+        match (&value, value.as_str()) {
+            (Value::Array(_), _) => arrays += 1,
+            (_, Some(text)) => _ = kept.insert(key.to_owned(), text.to_owned()),
+            _ => _ = kept.insert(key.to_owned(), value.to_string()),
+        }
+    }
+    if arrays > 0 {
+        warn(&format!("{arrays} arrays of GGUF's metadata, such as a tokenizer's, are left out"));
+    }
+    kept
+}
+
+fn report(steps: &[Step<'_>], args: &ConvertArgs, written: u64, out: &mut dyn Write) -> Result<()> {
+    let (mut rows, mut before, mut after) = (Vec::new(), Size::default(), Size::default());
+    for step in steps {
+        let (tensor, size) = (&step.tensor, step.size_after(args.format)?);
+        let deviation = step.deviation.get();
+        let start = [tensor.name().to_owned(), shape_text(tensor.shape()), tensor.kind().to_string()];
+        let end = match &step.kept {
+            Some(why) => ["kept".to_owned(), size.to_string(), String::new(), String::new(), why.clone()],
+            None => {
+                let old = Size::of(tensor);
+                before = [before, old].into_iter().sum();
+                after = [after, Size { bytes: size, ..old }].into_iter().sum();
+                let (relative, largest) = (format!("{:.3}%", 100.0 * deviation.relative()), deviation.largest);
+                [args.format.to_string(), size.to_string(), relative, format!("{largest:.3e}"), String::new()]
+            }
+        };
+        rows.push([&start[..], &end].concat());
+    }
+    let converted = steps.iter().filter(|step| step.kept.is_none()).count();
+    let columns = [
+        ("tensor", TEXT),
+        ("shape", TEXT),
+        ("from", TEXT),
+        ("to", TEXT),
+        ("bytes", NUMBER),
+        ("error", NUMBER),
+        ("largest", NUMBER),
+        ("why", TEXT),
+    ];
+    writeln!(out, "{}", table(&columns, rows))?;
+    let all: Size = steps.iter().map(|step| Size::of(&step.tensor)).sum();
+    writeln!(out, "tensors  {converted} of {} converted, the others kept", steps.len())?;
+    writeln!(out, "size     {written} bytes, {} before", all.bytes)?;
+    writeln!(out, "weights  {} bits each, {} before, of the converted", after.bits_text(), before.bits_text())?;
+    writeln!(out, "written  {}", args.output.path().display())?;
+    Ok(())
+}

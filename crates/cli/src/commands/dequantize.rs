@@ -1,0 +1,36 @@
+//! `tilewise dequantize`.
+
+use crate::args::DequantizeArgs;
+use crate::array::{Array, shape_text};
+use crate::failure::{Failure, Result, warn};
+use crate::matrix::{Deviation, Matrix, prefix};
+use std::io::Write;
+use tilewise_core::convert::{decode, encode};
+use tilewise_core::problem::DType;
+
+pub(super) fn run(args: &DequantizeArgs, out: &mut dyn Write) -> Result<()> {
+    let dtype = DType::from(args.dtype);
+    args.output.admit(dtype).map_err(Failure::Usage)?;
+    args.output.probe()?;
+    let model = args.weights.model()?;
+    let tensor = args.weights.matrix(&model, &args.known.expected(args.format))?;
+    let matrix = Matrix::read(&tensor)?;
+
+    let (mut bytes, mut deviation) = (Vec::new(), Deviation::default());
+    for rows in matrix.parts() {
+        let values = matrix.rows(rows)?;
+        let stored = encode(dtype, &values);
+        deviation = deviation.and(&values, &decode(dtype, &stored)?);
+        bytes.extend(stored);
+    }
+    if deviation.largest.is_infinite() {
+        warn(&format!("{}: weights beyond the range of {dtype} became infinite", args.weights));
+    }
+    let array = Array { dtype, shape: tensor.shape().to_vec(), bytes };
+    let output = args.output.clone().or_named(&format!("{}.weight", prefix(tensor.name())));
+    output.write(&array)?;
+    writeln!(out, "weights  {} {}, {}", tensor.name(), shape_text(tensor.shape()), tensor.kind())?;
+    writeln!(out, "size     {} bytes, {} before", array.bytes.len(), tensor.stored_bytes())?;
+    writeln!(out, "written  {} as {dtype}", output.path().display())?;
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! `tilewise inspect`.
+
+use crate::args::InspectArgs;
+use crate::array::shape_text;
+use crate::failure::Result;
+use crate::table::{Column, NUMBER, TEXT, table};
+use serde_json::{Map, Value as Json, json};
+use std::io::Write;
+use std::path::Path;
+use tilewise_files::{Kind, Model, Tensor, Value};
+
+pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
+    let model = args.model.model()?;
+    let tensors = match args.model.name() {
+        Some(name) => vec![model.get(name)?],
+        None => model.tensors().collect(),
+    };
+    if args.json {
+        writeln!(out, "{:#}", to_json(&model, &tensors))?;
+        return Ok(());
+    }
+    for file in model.files() {
+        writeln!(out, "file     {file}")?;
+    }
+    if let Some(version) = model.gguf_version() {
+        let value = |key| model.gguf_value(key).map_or_else(|| "none".to_owned(), |value| value.to_string());
+        let (architecture, name) = (value("general.architecture"), value("general.name"));
+        writeln!(out, "gguf     version {version}, architecture {architecture}, name {name}")?;
+    }
+    if args.metadata {
+        for (key, value) in model.gguf_values() {
+            writeln!(out, "metadata {key} = {value}")?;
+        }
+        for (key, value) in model.metadata() {
+            writeln!(out, "metadata {key} = {value:?}")?;
+        }
+    }
+    writeln!(out, "\n{}", tensor_table(&tensors, model.files().len() > 1))?;
+    let bytes: u64 = tensors.iter().map(Tensor::stored_bytes).sum();
+    let known = known(&tensors);
+    let (elements, bits) = (known.elements, known.bits_text());
+    writeln!(out, "total    {} tensors, {bytes} bytes; {elements} elements of {bits} bits", tensors.len())?;
+    for tensor in &tensors {
+        if let Kind::Unclear(error) = tensor.kind() {
+            writeln!(out, "unclear  {error}")?;
+        }
+    }
+    Ok(())
+}
+
+fn tensor_table(tensors: &[Tensor<'_>], with_files: bool) -> String {
+    let mut columns: Vec<Column> =
+        vec![("tensor", TEXT), ("shape", TEXT), ("format", TEXT), ("bytes", NUMBER), ("bits/weight", NUMBER)];
+    columns.extend(with_files.then_some(("file", TEXT)));
+    let row = |tensor: &Tensor<'_>| {
+        let name = Path::new(tensor.file()).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (shape, format) = (shape_text(tensor.shape()), tensor.kind().to_string());
+        let mut row = vec![
+            tensor.name().to_owned(),
+            shape,
+            format,
+            tensor.stored_bytes().to_string(),
+            known([tensor]).bits_text(),
+        ];
+        row.extend(with_files.then_some(name));
+        row
+    };
+    table(&columns, tensors.iter().map(row).collect())
+}
+
+/// The size of all tensors but unclear ones, whose elements nobody knows.
+fn known<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) -> Size {
+    tensors.into_iter().filter(|tensor| !matches!(tensor.kind(), Kind::Unclear(_))).map(Size::of).sum()
+}
+
+/// Elements, and the bytes that they take in files.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Size {
+    pub(super) elements: u64,
+    pub(super) bytes: u64,
+}
+
+impl Size {
+    pub(super) fn of(tensor: &Tensor<'_>) -> Self {
+        // With an extent of 0, the others may be as large as they like.
+        let elements = tensor.shape().iter().fold(1u64, |product, &extent| product.saturating_mul(extent as u64));
+        Size { elements, bytes: tensor.stored_bytes() }
+    }
+
+    /// Bits per element, if there are elements.
+    pub(super) fn bits(self) -> Option<f64> {
+        (self.elements > 0).then(|| 8.0 * self.bytes as f64 / self.elements as f64)
+    }
+
+    pub(super) fn bits_text(self) -> String {
+        self.bits().map_or_else(|| "-".to_owned(), |bits| format!("{bits:.2}"))
+    }
+}
+
+impl std::iter::Sum for Size {
+    fn sum<I: Iterator<Item = Size>>(sizes: I) -> Size {
+        sizes.fold(Size::default(), |a, b| Size { elements: a.elements + b.elements, bytes: a.bytes + b.bytes })
+    }
+}
+
+fn to_json(model: &Model, tensors: &[Tensor<'_>]) -> Json {
+    let tensor_json = |tensor: &Tensor<'_>| {
+        let (class, error) = match tensor.kind() {
+            Kind::Quantized(_) => ("quantized", None),
+            Kind::Dense(_) => ("dense", None),
+            Kind::Unclear(error) => ("unclear", Some(error.to_string())),
+            _ => ("other", None),
+        };
+        json!({
+            "name": tensor.name(),
+            "shape": tensor.shape(),
+            "class": class,
+            "format": tensor.kind().to_string(),
+            "bytes": tensor.stored_bytes(),
+            "bits_per_weight": known([tensor]).bits(),
+            "stored": tensor.stored(),
+            "file": tensor.file(),
+            "offset": tensor.offset(),
+            "error": error,
+        })
+    };
+    let gguf = model.gguf_values().map(|(key, value)| (key.to_owned(), value_json(&value)));
+    let plain = model.metadata().map(|(key, value)| (key.to_owned(), value.into()));
+    let known = known(tensors);
+    json!({
+        "files": model.files().collect::<Vec<_>>(),
+        "gguf_version": model.gguf_version(),
+        "metadata": gguf.chain(plain).collect::<Map<String, Json>>(),
+        "tensors": tensors.iter().map(tensor_json).collect::<Vec<_>>(),
+        "elements": known.elements,
+        "bytes": tensors.iter().map(Tensor::stored_bytes).sum::<u64>(),
+        "bits_per_weight": known.bits(),
+    })
+}
+
+fn value_json(value: &Value<'_>) -> Json {
+    match value {
+        Value::I8(value) => (*value).into(),
+        Value::I16(value) => (*value).into(),
+        Value::I32(value) => (*value).into(),
+        Value::I64(value) => (*value).into(),
+        Value::F32(value) => (*value).into(),
+        Value::F64(value) => (*value).into(),
+        Value::Bool(value) => (*value).into(),
+        Value::Array(values) => values.iter().map(|value| value_json(&value)).collect(),
+        other => match (other.as_str(), other.as_u64()) {
+            (Some(text), _) => text.into(),
+            (None, number) => number.into(),
+        },
+    }
+}

@@ -1,0 +1,140 @@
+//! A matrix W \[N,K\] of a model.
+
+use crate::array::Array;
+use std::ops::Range;
+use tilewise_core::Result;
+use tilewise_core::convert::decode;
+use tilewise_core::problem::DType;
+use tilewise_core::quant::{Quantized, dequantize};
+use tilewise_files::{Kind, Tensor};
+
+/// Weights that are dequantized at a time.
+const CHUNK: usize = 4 << 20;
+
+/// A matrix, or a stack of matrices as one with all their rows.
+pub(crate) struct Matrix<'m> {
+    pub(crate) weights: Weights<'m>,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    /// Column i as it is stored is column `order[i]` of W.
+    order: Option<Vec<u32>>,
+}
+
+/// The weights as they are stored.
+pub(crate) enum Weights<'m> {
+    Dense(DType, &'m [u8]),
+    Quantized(Quantized),
+}
+
+impl<'m> Matrix<'m> {
+    /// Reads a tensor of numbers, quantized or not.
+    pub(crate) fn read(tensor: &Tensor<'m>) -> Result<Self> {
+        let weights = match tensor.kind() {
+            Kind::Quantized(_) => Weights::Quantized(tensor.quantized()?),
+            _ => tensor.dense().map(|(dtype, bytes)| Weights::Dense(dtype, bytes))?,
+        };
+        let (n, k) = tensor.matrix()?;
+        Ok(Matrix { weights, n, k, order: tensor.order()? })
+    }
+
+    /// The rows in parts, each of a size that memory holds easily.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (n, rows) = (self.n, (CHUNK / self.k.max(1)).max(1));
+        (0..n).step_by(rows).map(move |first| first..(first + rows).min(n))
+    }
+
+    /// Some rows in f32, with the columns in W's order.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Result<Vec<f32>> {
+        let stored = match &self.weights {
+            Weights::Dense(dtype, bytes) => {
+                let row = self.k * dtype.bytes() as usize;
+                decode(*dtype, &bytes[rows.start * row..rows.end * row])?
+            }
+            Weights::Quantized(weights) => dequantize(&part(weights, rows)?),
+        };
+        let Some(order) = &self.order else { return Ok(stored) };
+        let mut sorted = vec![0.0; stored.len()];
+        for (stored, sorted) in stored.chunks_exact(self.k).zip(sorted.chunks_exact_mut(self.k)) {
+            stored.iter().zip(order).for_each(|(weight, &column)| sorted[column as usize] = *weight);
+        }
+        Ok(sorted)
+    }
+
+    /// X with its columns in the order in which those of W are stored.
+    pub(crate) fn activations(&self, x: Array) -> Array {
+        // An X with another number of columns is the product's to refuse.
+        let Some(order) = self.order.as_ref().filter(|order| x.shape.last() == Some(&order.len())) else { return x };
+        let size = x.dtype.bytes() as usize;
+        let element = |row: &[u8], column: u32| row[column as usize * size..][..size].to_vec();
+        let rows = x.bytes.chunks_exact((order.len() * size).max(1));
+        let bytes = rows.flat_map(|row| order.iter().flat_map(move |&column| element(row, column))).collect();
+        Array { bytes, ..x }
+    }
+}
+
+/// Some rows of quantized weights.
+fn part(weights: &Quantized, rows: Range<usize>) -> Result<Quantized> {
+    let (format, k) = (weights.format(), weights.k());
+    let row = format.sizes(1, k)?;
+    let planes = weights.planes().iter().zip(row).map(|(plane, row)| plane[rows.start * row..rows.end * row].to_vec());
+    let part = Quantized::from_planes(format, rows.len(), k, planes.collect())?;
+    Ok(if weights.factor() == 1.0 { part } else { part.with_factor(weights.factor())? })
+}
+
+/// The name of a layer whose weights have this name.
+pub(crate) fn prefix(name: &str) -> &str {
+    name.strip_suffix(".weight").unwrap_or(name)
+}
+
+/// How far weights lie from those that they became.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Deviation {
+    differences: f64,
+    norm: f64,
+    /// The largest difference.
+    pub(crate) largest: f64,
+}
+
+impl Deviation {
+    /// The same with more weights.
+    #[must_use]
+    pub(crate) fn and(mut self, values: &[f32], restored: &[f32]) -> Self {
+        for (&value, &restored) in values.iter().zip(restored) {
+            // An infinity that stays one is no difference.
+            let same = value == restored || value.is_nan() && restored.is_nan();
+            let difference = if same { 0.0 } else { (f64::from(restored) - f64::from(value)).abs() };
+            self.differences += difference * difference;
+            self.norm += f64::from(value) * f64::from(value);
+            self.largest = self.largest.max(difference);
+        }
+        self
+    }
+
+    /// ‖restored − values‖ / ‖values‖, in the Frobenius norm; 0 for no difference.
+    pub(crate) fn relative(&self) -> f64 {
+        if self.differences == 0.0 { 0.0 } else { (self.differences / self.norm).sqrt() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deviations_are_relative_and_infinities_no_surprise() {
+        let none = Deviation::default().and(&[1.0, f32::INFINITY, f32::NAN], &[1.0, f32::INFINITY, f32::NAN]);
+        assert_eq!((none.relative(), none.largest), (0.0, 0.0));
+        let some = Deviation::default().and(&[3.0], &[3.0]).and(&[-4.0], &[-3.5]);
+        assert_eq!((some.relative(), some.largest), (0.1, 0.5));
+        assert_eq!(Deviation::default().and(&[1e5], &[f32::INFINITY]).largest, f64::INFINITY);
+    }
+
+    #[test]
+    fn activations_follow_the_columns() {
+        let weights = Weights::Dense(DType::F32, &[]);
+        let matrix = Matrix { weights, n: 0, k: 3, order: Some(vec![2, 0, 1]) };
+        let x = |bytes: &[u8], columns| Array { dtype: DType::F16, shape: vec![1, columns], bytes: bytes.to_vec() };
+        assert_eq!(matrix.activations(x(&[0, 1, 2, 3, 4, 5], 3)), x(&[4, 5, 0, 1, 2, 3], 3));
+        assert_eq!(matrix.activations(x(&[0, 1], 1)), x(&[0, 1], 1));
+    }
+}

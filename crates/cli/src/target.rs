@@ -1,0 +1,139 @@
+//! What weights are converted to.
+
+use crate::array::shape_text;
+use crate::failure::Result;
+use std::fmt;
+use tilewise_core::convert::{decode, encode};
+use tilewise_core::problem::DType;
+use tilewise_core::quant::{QuantFormat, dequantize, nearest, quantize};
+use tilewise_files::{Kind, Tensor};
+
+/// The dense types.
+const DENSE: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
+
+/// An element type or a quantized format.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Target {
+    Dense(DType),
+    Quantized(QuantFormat),
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        let lower = name.to_ascii_lowercase();
+        if let Some(dtype) = DENSE.into_iter().find(|dtype| dtype.name() == lower) {
+            return Ok(Target::Dense(dtype));
+        }
+        if let Ok(format) = lower.parse() {
+            return Ok(Target::Quantized(format));
+        }
+        let names = DENSE.iter().map(|dtype| dtype.name()).chain(QuantFormat::all().map(QuantFormat::name));
+        Err(format!("no format is named {name:?}; the nearest names are {}", nearest(&lower, names).join(", ")))
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Dense(dtype) => dtype.fmt(f),
+            Target::Quantized(format) => format.fmt(f),
+        }
+    }
+}
+
+impl Target {
+    /// What a tensor in it is.
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Target::Dense(dtype) => Kind::Dense(dtype),
+            Target::Quantized(format) => Kind::Quantized(format),
+        }
+    }
+
+    /// Whether a tensor is in it.
+    pub(crate) fn is(self, kind: &Kind) -> bool {
+        self.kind() == *kind
+    }
+
+    /// The format's own refusal, if it is only read.
+    pub(crate) fn admit(self) -> Result<()> {
+        if let Target::Quantized(format) = self {
+            quantize(&[], 0, 0, format)?;
+        }
+        Ok(())
+    }
+
+    /// Why a tensor cannot be converted, or need not be; nothing where it can.
+    pub(crate) fn refusal(self, tensor: &Tensor<'_>) -> Option<String> {
+        let matrix = match tensor.kind() {
+            kind if self.is(kind) => return Some(format!("already {self}")),
+            Kind::Quantized(_) => true,
+            Kind::Dense(dtype) if dtype.is_float() => tensor.shape().len() == 2,
+            kind => return Some(format!("elements of {kind}")),
+        };
+        if !matrix {
+            return Some(format!("shape {}, not [N,K]", shape_text(tensor.shape())));
+        }
+        let Target::Quantized(format) = self else { return None };
+        let (n, k) = tensor.matrix().ok()?;
+        format.sizes(n, k).err().map(|error| match error {
+            tilewise_core::Error::Shape(why) => why,
+            other => other.to_string(),
+        })
+    }
+
+    /// Number of planes.
+    pub(crate) fn planes(self) -> usize {
+        match self {
+            Target::Dense(_) => 1,
+            Target::Quantized(format) => format.planes().len(),
+        }
+    }
+
+    /// Bytes of a matrix.
+    pub(crate) fn size(self, n: usize, k: usize) -> Result<u64> {
+        Ok(match self {
+            Target::Dense(dtype) => (n * k) as u64 * dtype.bytes(),
+            Target::Quantized(format) => format.sizes(n, k)?.iter().map(|&size| size as u64).sum(),
+        })
+    }
+
+    /// Planes of some rows, and the weights that they stand for.
+    pub(crate) fn store(self, values: &[f32], n: usize, k: usize) -> tilewise_core::Result<(Vec<Vec<u8>>, Vec<f32>)> {
+        match self {
+            Target::Dense(dtype) => {
+                let bytes = encode(dtype, values);
+                let restored = decode(dtype, &bytes)?;
+                Ok((vec![bytes], restored))
+            }
+            Target::Quantized(format) => {
+                let weights = quantize(values, n, k, format)?;
+                Ok((weights.planes().to_vec(), dequantize(&weights)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_types_and_formats_are_known_and_others_have_neighbours() {
+        assert_eq!("BF16".parse(), Ok(Target::Dense(DType::BF16)));
+        assert_eq!("mxfp4".parse::<Target>().unwrap().to_string(), "mxfp4");
+        let why = "mxpf4".parse::<Target>().unwrap_err();
+        assert_eq!(why, "no format is named \"mxpf4\"; the nearest names are mxfp4, mxfp8, nvfp4");
+        assert!("fp16".parse::<Target>().unwrap_err().contains("the nearest names are f16"));
+        assert!("i32".parse::<Target>().is_err());
+    }
+
+    #[test]
+    fn formats_that_are_only_read_refuse() {
+        for format in QuantFormat::all() {
+            assert_eq!(Target::Quantized(format).admit().is_ok(), format.quantizes(), "{format}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! `tilewise convert`.
+
+use crate::bench::{Bench, assert_close, numbers};
+use std::collections::BTreeMap;
+use tilewise_core::convert::decode;
+use tilewise_core::quant::{dequantize, quantize_to};
+use tilewise_files::{Kind, Model, Output};
+
+/// The weights of each tensor of floats, with the columns in W's order, and how far quantizing may have
+/// left each from its original. Names are those of layers.
+fn weights(bench: &Bench, model: &str) -> BTreeMap<String, (Vec<f32>, Vec<f64>)> {
+    let model = Model::open(bench.path(model)).unwrap();
+    let mut all = BTreeMap::new();
+    for tensor in model.tensors() {
+        let (read, steps) = match tensor.kind() {
+            Kind::Quantized(format) => {
+                let weights = tensor.quantized().unwrap();
+                let block = format.block() as usize;
+                let steps = weights.steps().iter().flat_map(|step| vec![*step; block]).collect();
+                (dequantize(&weights), steps)
+            }
+            _ => {
+                let (dtype, bytes) = tensor.dense().unwrap();
+                let values = decode(dtype, bytes).unwrap();
+                // Half a step of the type, or of its smallest numbers.
+                let step = |value: &f32| f64::from(value.abs()) * dtype.unit_roundoff() + 2f64.powi(-25);
+                let steps = values.iter().map(step).collect();
+                (values, steps)
+            }
+        };
+        let mut sorted = read.clone();
+        if let Some(order) = tensor.order().unwrap() {
+            let k = order.len();
+            read.iter().enumerate().for_each(|(i, w)| sorted[i / k * k + order[i % k] as usize] = *w);
+        }
+        all.insert(tensor.name().trim_end_matches(".weight").to_owned(), (sorted, steps));
+    }
+    all
+}
+
+/// Converts, and holds each weight against its original, and the table against both. Returns the report.
+fn converts(bench: &Bench, model: &str, format: &str) -> String {
+    let report = bench.succeed(&format!("convert {model} out.safetensors --format {format}"));
+    let (before, after) = (weights(bench, model), weights(bench, "out.safetensors"));
+    assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
+    for line in report.lines().skip(1).take_while(|line| !line.is_empty()) {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        let name = cells[0].trim_end_matches(".weight");
+        let ((before, _), (after, steps)) = (&before[name], &after[name]);
+        let differences: Vec<f64> =
+            before.iter().zip(after).map(|(b, a)| (f64::from(*b) - f64::from(*a)).abs()).collect();
+        for (i, (difference, step)) in differences.iter().zip(steps).enumerate() {
+            assert!(difference <= step, "{name} in {format}, weight {i}: {difference} is more than {step}");
+        }
+        let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+        let size = norm(&mut before.iter().map(|b| f64::from(*b)));
+        let relative = 100.0 * norm(&mut differences.iter().copied()) / size;
+        let largest = differences.iter().copied().fold(0.0, f64::max);
+        match cells[3] {
+            "kept" => assert_eq!(before, after, "{line}"),
+            _ => assert_eq!(cells[5..], [format!("{relative:.3}%"), format!("{largest:.3e}")], "{line}"),
+        }
+    }
+    report
+}
+
+#[test]
+fn whole_models() {
+    let bench = Bench::new();
+    let folders = ["mlx", "mlx-sharded", "gguf", "awq", "gptq-4bit-act-order", "gptq-8bit-v2-act-order"];
+    folders.iter().for_each(|folder| bench.take(folder));
+    for (model, format, tensors) in [
+        ("mlx", "mxfp8", "28 of 30"),
+        ("mlx", "affine-4bit-g64-f16", "27 of 30"),
+        ("mlx-sharded", "affine-6bit-g32-bf16", "29 of 30"),
+        ("mlx-sharded", "f32", "28 of 30"),
+        ("gguf/all.gguf", "f16", "15 of 17"),
+        ("gguf/all.gguf", "q8_0", "15 of 17"),
+        ("gguf/all.gguf", "nvfp4", "16 of 17"),
+        ("gguf/split-00001-of-00002.gguf", "mxfp4", "4 of 4"),
+        ("awq", "bf16", "1 of 2"),
+        ("gptq-4bit-act-order", "affine-8bit-g64-f32", "1 of 3"),
+    ] {
+        let report = converts(&bench, model, format);
+        assert!(report.contains(&format!("tensors  {tensors} converted")), "{model} to {format}:\n{report}");
+    }
+    // The weights of GPTQ are numbers of f32, in W's order.
+    for model in ["gptq-4bit-act-order", "gptq-8bit-v2-act-order"] {
+        assert!(converts(&bench, model, "f32").contains("0.000%  0.000e0"));
+        let name = "model.layers.0.self_attn.q_proj";
+        let expected = &bench.tensors(&format!("{model}/expected.safetensors"))[&format!("{name}.dequantized")];
+        assert_eq!(&bench.tensors("out.safetensors")[&format!("{name}.weight")], expected);
+    }
+    // In its own format a matrix is copied, with the order of its columns.
+    let report = converts(&bench, "gptq-4bit-act-order", "affine-4bit-g32-f32");
+    assert!(report.contains("already affine-4bit-g32-f32"), "{report}");
+    bench.succeed("qmatmul gptq-4bit-act-order/expected.safetensors#x.64 out.safetensors -o y.npy --adapter cpu");
+    let y = &bench.tensors("gptq-4bit-act-order/expected.safetensors")["model.layers.0.self_attn.q_proj.y"];
+    assert_close(&bench.read_npy("y.npy").1, y, 1e-5);
+}
+
+/// A model: a matrix of numbers that 4 bits hold exactly, one whose K is no whole number of blocks, a
+/// vector, and a matrix of random numbers.
+fn model(bench: &Bench) {
+    let exact: Vec<f32> = (0..5 * 128).map(|at| (at * 7 % 16) as f32 * [0.25, 1.0, 4.0][at / 64 % 3]).collect();
+    let tensors: [(&str, &[usize], &[f32]); 4] = [
+        ("layers.0.exact.weight", &[5, 128], &exact),
+        ("layers.0.odd.weight", &[4, 100], &numbers(400, 1)),
+        ("layers.0.random", &[3, 192], &numbers(576, 2)),
+        ("norm.weight", &[128], &numbers(128, 3)),
+    ];
+    bench.safetensors("model.safetensors", &tensors);
+}
+
+#[test]
+fn there_and_back() {
+    let bench = Bench::new();
+    model(&bench);
+    let before = bench.tensors("model.safetensors");
+    let report = converts(&bench, "model.safetensors", "affine-4bit-g64-f32");
+    assert!(report.contains("K = 100 is not a multiple of 64, the block of affine-4bit-g64-f32"), "{report}");
+    assert!(report.contains("shape [128], not [N,K]"), "{report}");
+    assert!(report.contains("weights  5.00 bits each, 32.00 before"), "{report}");
+    std::fs::rename(bench.path("out.safetensors"), bench.path("q.safetensors")).unwrap();
+    converts(&bench, "q.safetensors", "f32");
+    let after = bench.tensors("out.safetensors");
+    let names = ["layers.0.exact.weight", "layers.0.odd.weight", "layers.0.random.weight", "norm.weight"];
+    assert_eq!(after.keys().collect::<Vec<_>>(), names);
+    for name in ["layers.0.exact.weight", "layers.0.odd.weight", "norm.weight"] {
+        assert_eq!(after[name], before[name], "{name}");
+    }
+    assert_ne!(after["layers.0.random.weight"], before["layers.0.random"]);
+    // The metadata is kept, without the format that is no more.
+    for (file, expected) in [("q.safetensors", Some("affine-4bit-g64-f32")), ("out.safetensors", None)] {
+        let model = Model::open(bench.path(file)).unwrap();
+        let metadata: BTreeMap<&str, &str> = model.metadata().collect();
+        assert_eq!((metadata.get("format"), metadata.get("quantization").copied()), (Some(&"pt"), expected), "{file}");
+    }
+    converts(&bench, "model.safetensors", "bf16");
+    assert!(bench.tensors("out.safetensors").keys().eq(before.keys()), "numbers keep their names");
+    let q = std::fs::read(bench.path("q.safetensors")).unwrap();
+    bench.succeed("convert q.safetensors q.safetensors --format affine-4bit-g64-f32");
+    assert_eq!(std::fs::read(bench.path("q.safetensors")).unwrap(), q, "a file that replaces itself");
+}
+
+/// nvfp4 may have a factor of the whole matrix, which products and conversions multiply with.
+#[test]
+fn a_factor_of_the_matrix_counts() {
+    let bench = Bench::new();
+    let (weights, format) = (numbers(6 * 64, 1), "nvfp4".parse().unwrap());
+    let quantized = quantize_to(&weights, 6, 64, format, 1000.0).unwrap();
+    let outputs = vec![Output::quantized("a", &quantized)];
+    tilewise_files::write(bench.path("q.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+    converts(&bench, "q.safetensors", "f32");
+    let expected: Vec<f64> = dequantize(&quantized).into_iter().map(f64::from).collect();
+    assert_eq!(bench.tensors("out.safetensors")["a.weight"], expected);
+    bench.npy("x.npy", &[2, 64], &numbers(128, 2));
+    bench.succeed("qmatmul x.npy q.safetensors -o y.npy --adapter cpu --check");
+    bench.succeed("qmatmul x.npy out.safetensors -o z.npy --adapter cpu --check");
+    assert_close(&bench.read_npy("y.npy").1, &bench.read_npy("z.npy").1, 1e-5);
+}
+
+#[test]
+fn parts_of_a_model() {
+    let bench = Bench::new();
+    model(&bench);
+    for (options, converted) in [
+        ("", &["layers.0.exact.weight", "layers.0.random"][..]),
+        ("--only exact", &["layers.0.exact.weight"]),
+        ("--only exact --only random --except .0.r", &["layers.0.exact.weight"]),
+        ("--except exact", &["layers.0.random"]),
+    ] {
+        let report = bench.succeed(&format!("convert model.safetensors out.safetensors --format mxfp4 {options}"));
+        let found: Vec<&str> = report
+            .lines()
+            .filter(|line| line.contains(" mxfp4 "))
+            .map(|line| line.split_once(' ').unwrap().0)
+            .collect();
+        assert_eq!(found, converted, "{options}");
+    }
+    bench.refuses("convert model.safetensors new.safetensors --format mxfp4 --only nothing", &["not selected"]);
+}
+
+#[test]
+fn what_cannot_be_converted_is_not_written() {
+    let bench = Bench::new();
+    model(&bench);
+    ["gguf", "mlx.safetensors"].iter().for_each(|name| bench.take(name));
+    bench.safetensors("odd.safetensors", &[("odd.weight", &[4, 100], &numbers(400, 1)), ("v", &[3], &[1.0; 3])]);
+    let mut weights = numbers(256, 1);
+    weights[200] = f32::NAN;
+    bench.safetensors("nan.safetensors", &[("a.weight", &[2, 128], &[1.0; 256]), ("b.weight", &[2, 128], &weights)]);
+    let gguf = std::fs::read(bench.path("gguf/all.gguf")).unwrap();
+    std::fs::write(bench.path("short.gguf"), &gguf[..gguf.len() - 300]).unwrap();
+    std::fs::write(bench.path("header.gguf"), &gguf[..100]).unwrap();
+    // A type of GGUF that is not read, in place of f16's: its blocks are longer.
+    let name = gguf.windows(17).position(|bytes| bytes == b"blk.1.bf16.weight").unwrap();
+    let mut other = gguf;
+    other[name + 17 + 4 + 16..][..4].copy_from_slice(&25u32.to_le_bytes());
+    std::fs::write(bench.path("other.gguf"), other).unwrap();
+    std::fs::create_dir(bench.path("empty")).unwrap();
+    std::fs::write(bench.path("old.safetensors"), "old").unwrap();
+    for (line, parts) in [
+        (
+            "odd.safetensors old.safetensors --format mxfp4",
+            &["odd.safetensors", "2 tensors", "odd.weight: K = 100 is not a multiple of 32"][..],
+        ),
+        ("nan.safetensors old.safetensors --format mxfp4", &["nan.safetensors", "b.weight", "row 1, column 72", "NaN"]),
+        ("short.gguf old.safetensors --format f16", &["short.gguf", "truncated", "28532 bytes"]),
+        ("header.gguf old.safetensors --format f16", &["header.gguf", "truncated"]),
+        ("empty old.safetensors --format f16", &["empty", "no .safetensors or .gguf file"]),
+        ("none.gguf old.safetensors --format f16", &["none.gguf"]),
+        ("model.safetensors none/out.safetensors --format f16", &["no folder none"]),
+        ("model.safetensors empty.safetensors/out.safetensors --format f16", &["no folder"]),
+        ("model.safetensors old.safetensors --format q4_k", &["q4_k", "not quantized to it"]),
+        ("mlx.safetensors old.safetensors --format f16", &["mlx.safetensors", "bf16", "name the format"]),
+        ("mlx.safetensors old.safetensors --format f16 --bits 3", &["bf16", "3 bits"]),
+    ] {
+        bench.refuses(&format!("convert {line}"), parts);
+        assert_eq!(std::fs::read(bench.path("old.safetensors")).unwrap(), b"old", "{line}");
+    }
+    // Integers are kept, whatever they are.
+    assert!(bench.succeed("convert other.gguf other.safetensors --format f32").contains("elements of I16"));
+    for (line, part) in [
+        ("model.safetensors old.safetensors --format mxpf4", "nearest names are mxfp4"),
+        ("model.safetensors old.safetensors --format fp16", "nearest names are f16"),
+        ("model.safetensors old.safetensors", "--format"),
+        ("model.safetensors old.npy --format f16", "old.npy"),
+        ("model.safetensors old.safetensors#w --format f16", "without #"),
+        ("model.safetensors#norm.weight new.safetensors --format f16", "--only norm.weight"),
+    ] {
+        assert!(bench.fail(2, &format!("convert {line}")).contains(part), "{line}");
+        assert!(!bench.path("new.safetensors").exists() && !bench.path("old.npy").exists());
+    }
+}

@@ -1,0 +1,116 @@
+//! `tilewise inspect` and the list of formats.
+
+use crate::bench::Bench;
+use serde_json::{Value, json};
+use tilewise_core::QuantFormat;
+
+fn json_of(bench: &Bench, model: &str) -> Value {
+    serde_json::from_str(&bench.succeed(&format!("inspect {model} --json"))).unwrap()
+}
+
+/// The cells of the line that begins with a name.
+fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
+    let found = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    found.into_iter().find(|cells| cells.first() == Some(&name)).unwrap_or_else(|| panic!("no {name} in\n{table}"))
+}
+
+#[test]
+fn tables() {
+    let bench = Bench::new();
+    ["mlx", "mlx-sharded", "gguf", "gptq-8bit-act-order"].iter().for_each(|folder| bench.take(folder));
+    let gguf = bench.succeed("inspect gguf/all.gguf");
+    assert!(gguf.contains("version 3, architecture \"llama\", name \"vectors\""), "{gguf}");
+    assert_eq!(row(&gguf, "blk.0.q6_k"), ["blk.0.q6_k", "[6,512]", "q6_k", "2520", "6.56"]);
+    assert_eq!(row(&gguf, "output_norm.weight"), ["output_norm.weight", "[64]", "f32", "256", "32.00"]);
+    assert!(gguf.contains("total    17 tensors, 27136 bytes; 38848 elements of 5.59 bits"), "{gguf}");
+    assert!(!gguf.contains("vectors.nested"));
+    assert!(bench.succeed("inspect gguf/all.gguf --metadata").contains("vectors.nested = [[1, 2], [3]]"));
+
+    let name = "model.layers.0.affine-3bit-g64-f16";
+    let cells = [name, "[6,128]", "affine-3bit-g64-f16", "336", "3.50"];
+    assert_eq!(row(&bench.succeed("inspect mlx"), name), cells);
+    let sharded = bench.succeed("inspect mlx-sharded");
+    assert_eq!(row(&sharded, name), [&cells[..], &["model-00001-of-00002.safetensors"]].concat());
+    assert!(bench.succeed(&format!("inspect mlx#{name}")).contains("total    1 tensors"));
+    let gptq = bench.succeed("inspect gptq-8bit-act-order");
+    let name = "model.layers.0.self_attn.q_proj";
+    assert_eq!(row(&gptq, name), [name, "[32,64]", "affine-8bit-g32-f32", "2496", "9.75"]);
+}
+
+#[test]
+fn json() {
+    let bench = Bench::new();
+    ["mlx", "gguf", "awq"].iter().for_each(|folder| bench.take(folder));
+    let gguf = json_of(&bench, "gguf/all.gguf");
+    assert_eq!((&gguf["gguf_version"], &gguf["metadata"]["general.architecture"]), (&json!(3), &json!("llama")));
+    assert_eq!(gguf["metadata"]["vectors.nested"], json!([[1, 2], [3]]));
+    assert_eq!(gguf["metadata"]["tokenizer.ggml.scores"], json!([0.0, -1.0, -2.5]));
+    assert_eq!(gguf["files"], json!(["gguf/all.gguf"]));
+    let found = gguf["tensors"].as_array().unwrap().iter().find(|tensor| tensor["name"] == "blk.0.q4_k").unwrap();
+    for (key, value) in [
+        ("shape", json!([6, 512])),
+        ("class", json!("quantized")),
+        ("format", json!("q4_k")),
+        ("bytes", json!(1728)),
+        ("bits_per_weight", json!(4.5)),
+        ("stored", json!("gguf")),
+        ("file", json!("gguf/all.gguf")),
+        ("error", Value::Null),
+    ] {
+        assert_eq!(found[key], value, "{key}");
+    }
+    let bytes = std::fs::read(bench.path("gguf/all.gguf")).unwrap();
+    let offset = found["offset"].as_u64().unwrap();
+    assert!(offset.is_multiple_of(32) && offset + 1728 <= bytes.len() as u64, "{offset}");
+    let stored = |model: &str| json_of(&bench, model)["tensors"][0]["stored"].clone();
+    assert_eq!((stored("mlx"), stored("awq")), (json!("safetensors"), json!("awq")));
+    assert_eq!(json_of(&bench, "mlx")["metadata"], json!({ "format": "mlx" }));
+}
+
+/// Group sizes that contradict shapes, and formats that are left open, are shown.
+#[test]
+fn unclear_tensors_are_shown_with_their_errors() {
+    let bench = Bench::new();
+    ["mlx.safetensors", "gptq-4bit", "mlx"].iter().for_each(|name| bench.take(name));
+    let open = bench.succeed("inspect mlx.safetensors");
+    assert_eq!(row(&open, "f16")[2..], ["unclear", "540", "-"]);
+    assert!(open.contains("f16 [5, 192] or affine-8bit-g32-f16 [5, 96]"), "{open}");
+
+    let config = std::fs::read_to_string(bench.path("gptq-4bit/config.json")).unwrap();
+    std::fs::write(bench.path("gptq-4bit/config.json"), config.replace("\"group_size\": 32", "\"group_size\": 16"))
+        .unwrap();
+    let why = "config.json says groups of 16, K = 64 has 4 of them, the file 2";
+    let shown = json_of(&bench, "gptq-4bit");
+    let wrong = shown["tensors"].as_array().unwrap().iter().find(|tensor| tensor["class"] == "unclear").unwrap();
+    assert!(wrong["error"].as_str().unwrap().contains(why), "{wrong}");
+    let config = std::fs::read_to_string(bench.path("mlx/config.json")).unwrap();
+    std::fs::write(bench.path("mlx/config.json"), config.replace("\"group_size\": 16", "\"group_size\": 32")).unwrap();
+    assert!(bench.succeed("inspect mlx").contains("groups of 32, mode nvfp4"));
+    // Nothing is computed with them, and nothing written.
+    bench.npy("x.npy", &[1, 64], &[1.0; 64]);
+    for line in [
+        "qmatmul x.npy gptq-4bit -o y.npy --adapter cpu",
+        "dequantize gptq-4bit -o y.npy",
+        "convert gptq-4bit y.safetensors --format f16",
+    ] {
+        bench.refuses(line, &["gptq-4bit/model.safetensors", "model.layers.0.self_attn.q_proj", why]);
+    }
+}
+
+#[test]
+fn every_format_is_listed() {
+    let bench = Bench::new();
+    let list = bench.succeed("quantize --list-formats");
+    assert_eq!(list.lines().count(), 1 + QuantFormat::all().count());
+    assert_eq!(row(&list, "nvfp4"), ["nvfp4", "4.5000", "16", "MLX", "yes"]);
+    assert_eq!(row(&list, "q6_k"), ["q6_k", "6.5625", "256", "GGUF", "no,", "it", "is", "only", "read"]);
+    assert!(bench.fail(2, "quantize -o q.safetensors").contains("<W>"));
+    for command in
+        ["inspect", "quantize", "dequantize", "qmatmul", "convert", "matmul", "grouped", "plan", "info", "demo"]
+    {
+        assert!(
+            bench.succeed(&format!("{command} --help")).contains(&format!("Example: tilewise {command} ")),
+            "{command}"
+        );
+    }
+}

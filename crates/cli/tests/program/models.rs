@@ -1,0 +1,144 @@
+//! Models that MLX, gguf and others wrote, through `tilewise qmatmul --check`, against products of the
+//! weights as those packages dequantize them.
+
+use crate::bench::{Bench, assert_close, every_adapter};
+use serde_json::Value;
+
+/// Multiplies with each matrix of a model that `folder` has an expected product of, and returns how
+/// many there were. A stack of matrices is refused.
+fn check(bench: &Bench, model: &str, folder: &str, adapter: &str) -> usize {
+    let expected = bench.tensors(&format!("{folder}/expected.safetensors"));
+    let listed: Value = serde_json::from_str(&bench.succeed(&format!("inspect {model} --json"))).unwrap();
+    let mut checked = 0;
+    for tensor in listed["tensors"].as_array().unwrap() {
+        let name = tensor["name"].as_str().unwrap();
+        let Some(y) = expected.get(&format!("{}.y", name.trim_end_matches(".weight"))) else { continue };
+        let shape: Vec<u64> = tensor["shape"].as_array().unwrap().iter().map(|e| e.as_u64().unwrap()).collect();
+        let x = format!("{folder}/expected.safetensors#x.{}", shape.last().unwrap());
+        let line = format!("qmatmul {x} {model}#{name} -o y.npy --adapter {adapter} --check");
+        if let [2, n, k] = shape[..] {
+            bench.refuses(&line, &[name, &format!("[2,{n},{k}]"), "one matrix"]);
+            continue;
+        }
+        bench.succeed(&line);
+        let (found_shape, found) = bench.read_npy("y.npy");
+        assert_eq!(found_shape, [3, shape[0] as usize], "{name}");
+        std::fs::remove_file(bench.path("y.npy")).unwrap();
+        let largest = y.iter().fold(0f64, |largest, y| largest.max(y.abs()));
+        assert_close(&found, y, largest * 1e-5);
+        checked += 1;
+    }
+    checked
+}
+
+fn all_adapters(folders: &[&str], models: &[(&str, usize)]) {
+    let bench = Bench::new();
+    folders.iter().for_each(|folder| bench.take(folder));
+    for adapter in every_adapter() {
+        for (model, count) in models {
+            let folder = model.split('/').next().unwrap();
+            assert_eq!(check(&bench, model, folder, &adapter), *count, "{model} on {adapter}");
+        }
+    }
+}
+
+#[test]
+fn mlx() {
+    all_adapters(&["mlx"], &[("mlx", 22 + 3 + 3)]);
+}
+
+#[test]
+fn gguf() {
+    all_adapters(&["gguf"], &[("gguf/all.gguf", 12 + 3)]);
+}
+
+#[test]
+fn gptq_and_awq() {
+    let folders = ["awq", "gptq-4bit-act-order", "gptq-8bit"];
+    all_adapters(&folders, &folders.map(|folder| (folder, 1)));
+}
+
+/// Files that differ from those before anything is multiplied.
+#[test]
+fn several_files_and_other_versions() {
+    let bench = Bench::new();
+    let folders = ["mlx", "mlx-sharded", "gguf"];
+    let gptq = ["gptq-4bit", "gptq-4bit-column", "gptq-4bit-v2", "gptq-4bit-v2-act-order"];
+    let eight = ["gptq-8bit-act-order", "gptq-8bit-v2-act-order"];
+    folders.iter().chain(&gptq).chain(&eight).for_each(|folder| bench.take(folder));
+    for folder in gptq.iter().chain(&eight) {
+        assert_eq!(check(&bench, folder, folder, "cpu"), 1, "{folder}");
+    }
+    for (model, folder, count) in [
+        ("mlx-sharded", "mlx", 28),
+        ("mlx-sharded/model.safetensors.index.json", "mlx", 28),
+        ("mlx/model.safetensors", "mlx", 28),
+        ("gguf/v2.gguf", "gguf", 3),
+        ("gguf/aligned.gguf", "gguf", 3),
+        ("gguf/split-00001-of-00002.gguf", "gguf", 4),
+        ("gguf/split-00002-of-00002.gguf", "gguf", 4),
+    ] {
+        assert_eq!(check(&bench, model, folder, "cpu"), count, "{model}");
+    }
+}
+
+#[test]
+fn dense_tensors_of_models_are_operands_and_weights() {
+    let bench = Bench::new();
+    ["mlx", "gguf"].iter().for_each(|folder| bench.take(folder));
+    for (model, folder, name, k) in [
+        ("gguf/all.gguf", "gguf", "blk.1.f32", 64),
+        ("gguf/all.gguf", "gguf", "blk.1.f16", 64),
+        ("gguf/all.gguf", "gguf", "blk.1.bf16", 64),
+        ("mlx", "mlx", "model.layers.2.bf16", 128),
+    ] {
+        let x = format!("{folder}/expected.safetensors#x.{k}");
+        let y = &bench.tensors(&format!("{folder}/expected.safetensors"))[&format!("{name}.y")];
+        bench.succeed(&format!("matmul {x} {model}#{name}.weight --transpose-b -o y.npy --adapter cpu --check"));
+        assert_close(&bench.read_npy("y.npy").1, y, 1e-4);
+        bench.succeed(&format!("quantize {model}#{name}.weight -o q.safetensors --format affine-8bit-g32-f32"));
+        assert!(bench.succeed("inspect q.safetensors").contains(&format!("\n{name} ")), "{name}");
+    }
+}
+
+#[test]
+fn what_is_known_decides_where_the_file_does_not() {
+    let bench = Bench::new();
+    ["mlx.safetensors", "mlx_expected.safetensors"].iter().for_each(|name| bench.take(name));
+    let line = "qmatmul mlx_expected.safetensors#f16.x mlx.safetensors#f16 -o y.npy --adapter cpu";
+    bench.refuses(line, &["affine-4bit-g64-f16 [5, 192]", "affine-8bit-g32-f16 [5, 96]", "name the format"]);
+    bench.refuses(&format!("{line} --bits 3"), &["3 bits", "f16.weight U32 [5, 24]"]);
+    bench.refuses(&format!("{line} --format mxfp4"), &["mxfp4", "f16.weight"]);
+    for known in ["--bits 4", "--group 64", "--bits 4 --group 64 --mode affine", "--format affine-4bit-g64-f16"] {
+        bench.succeed(&format!("{line} --check {known}"));
+        let y = &bench.tensors("mlx_expected.safetensors")["f16.y"];
+        assert_close(&bench.read_npy("y.npy").1, y, 1e-4);
+        std::fs::remove_file(bench.path("y.npy")).unwrap();
+    }
+    assert!(bench.fail(2, &format!("{line} --mode afine")).contains("affine"));
+    assert!(bench.fail(2, &format!("{line} --format mxpf4")).contains("nearest names are mxfp4"));
+}
+
+#[test]
+fn dequantized_weights() {
+    let bench = Bench::new();
+    ["gptq-4bit-act-order", "gguf", "mlx"].iter().for_each(|folder| bench.take(folder));
+    // The columns come back in W's order.
+    bench.succeed("dequantize gptq-4bit-act-order -o w.npy");
+    let expected = bench.tensors("gptq-4bit-act-order/expected.safetensors");
+    let (shape, weights) = bench.read_npy("w.npy");
+    assert_eq!((&shape[..], &weights), (&[32, 64][..], &expected["model.layers.0.self_attn.q_proj.dequantized"]));
+    bench.succeed("dequantize gguf/all.gguf#blk.0.q4_k -o w.safetensors --dtype bf16");
+    bench.succeed("dequantize gguf/all.gguf#blk.0.q4_k -o f32.safetensors#w");
+    let (rounded, exact) =
+        (&bench.tensors("w.safetensors")["blk.0.q4_k.weight"], &bench.tensors("f32.safetensors")["w"]);
+    assert_eq!(rounded.len(), 6 * 512);
+    assert!(rounded.iter().zip(exact).all(|(r, e)| (r - e).abs() <= e.abs() / 256.0));
+    bench.succeed("dequantize mlx#model.layers.1.switch_mlp.affine-4bit-g64-f16 -o stack.npy");
+    assert_eq!(bench.read_npy("stack.npy").0, [2, 6, 128]);
+    let before = bench.files();
+    bench.refuses("dequantize gguf/all.gguf -o v.npy", &["gguf/all.gguf", "13 tensors", "blk.0.q4_0, blk.0.q4_1"]);
+    bench.refuses("dequantize gguf/all.gguf#blk.0.q4k -o v.npy", &["gguf/all.gguf", "near it: \"blk.0.q4_k\""]);
+    assert!(bench.fail(2, "dequantize gguf/all.gguf#blk.0.q4_k -o v.npy --dtype bf16").contains("bf16"));
+    assert_eq!(bench.files(), before);
+}
