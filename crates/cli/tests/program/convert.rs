@@ -143,6 +143,17 @@ fn there_and_back() {
     assert_eq!(std::fs::read(bench.path("q.safetensors")).unwrap(), q, "a file that replaces itself");
 }
 
+/// Rows are converted in parts, of which this matrix has two.
+#[test]
+fn a_matrix_of_several_parts() {
+    let bench = Bench::new();
+    let (n, k) = (1030, 4096);
+    bench.safetensors("big.safetensors", &[("w.weight", &[n, k], &numbers(n * k, 1))]);
+    converts(&bench, "big.safetensors", "affine-4bit-g64-f16");
+    std::fs::rename(bench.path("out.safetensors"), bench.path("q.safetensors")).unwrap();
+    converts(&bench, "q.safetensors", "f32");
+}
+
 /// nvfp4 may have a factor of the whole matrix, which products and conversions multiply with.
 #[test]
 fn a_factor_of_the_matrix_counts() {
