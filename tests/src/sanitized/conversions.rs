@@ -154,8 +154,8 @@ impl Conversion {
         Ok(())
     }
 
-    /// As [`run`](Self::run), with a file replaced. Returns whether the outputs have the bits that they had then; nothing is run where no shader does other
-    /// than the library's.
+    /// As [`run`](Self::run), with a file replaced. Returns whether the outputs have the bits that
+    /// they had then; nothing is run where no shader does other than the library's.
     ///
     /// # Errors
     /// As [`run`](Self::run).
