@@ -1,5 +1,5 @@
-//! Cases of taking and quantizing: what their operands hold, and what must come of them. They run in
-//! the sanitizer ([`crate::sanitized`]) and through the library's own calls.
+//! Cases of taking and quantizing: what their operands hold, and what must come of them. They run
+//! in the sanitizer ([`crate::sanitized`]) and through the library's own calls.
 
 use crate::Rng;
 use crate::generators::poison;
@@ -144,9 +144,9 @@ fn edges([first, second]: [f32; 2], width: usize) -> impl Iterator<Item = f32> {
 /// The ends of the ranges that round to each magnitude of e2m1.
 const E2M1_ENDS: [f32; 7] = [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0];
 
-/// Largest weights at which a microscaling format refuses, or takes another scale: beyond 3.5 · 2^126,
-/// and that; beyond 480 · 6, and that; a step of the subnormal scales of e4m3; a number after 448, and
-/// so on.
+/// Largest weights at which a microscaling format refuses, or takes another scale: beyond 3.5 ·
+/// 2^126, and that; beyond 480 · 6, and that; a step of the subnormal scales of e4m3; a number
+/// after 448, and so on.
 const MX_EDGES: &[[f32; 2]] = &[
     [f32::from_bits(0x7f60_0001), 0.0],
     [f32::from_bits(0x7f60_0000), 0.0],
@@ -165,8 +165,8 @@ const MX_EDGES: &[[f32; 2]] = &[
     [1e-42, 0.0],
 ];
 
-/// The largest scale of Q8_0, and a larger one; codes half-way between two numbers; a scale without an
-/// inverse.
+/// The largest scale of Q8_0, and a larger one; codes half-way between two numbers; a scale without
+/// an inverse.
 const Q8_0_EDGES: &[[f32; 2]] = &[[8_319_008.0, 0.0], [8_321_040.0, 0.0], [127.0, 2.5], [-127.0, -4.5], [1e-42, 0.0]];
 
 /// Ranges of 3 and 15 steps that end half-way between two multiples of the step.
@@ -191,7 +191,8 @@ fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
                 scale = 2f32.powi(exponent.clamp(-126, 120)) * 2f32.powi((exponent + 126).min(0));
             }
             match (kind, rng.below(8)) {
-                // One sign only; a constant; zeros; few digits, so that there are ties; otherwise anything.
+                // One sign only; a constant; zeros; few digits, so that there are ties; otherwise
+                // anything.
                 (0, _) => rng.unit().abs() * scale,
                 (1, _) => scale,
                 (2, _) => 0.0 * rng.unit(),
@@ -358,7 +359,9 @@ pub fn made_on_devices() -> Vec<QuantFormat> {
 pub fn planned(caps: &Caps) -> tilewise_core::Result<Vec<Conversion>> {
     let taking = taking().into_iter().map(|case| Conversion::taking(&case, caps));
     let kinds = QuantFormat::kinds();
-    let quantizing = quantizing().into_iter().filter(|case| kinds.contains(&case.format));
+    // And the longest blocks.
+    let is_wanted = |format: &QuantFormat| kinds.contains(format) || format.planes()[0].bytes >= 128;
+    let quantizing = quantizing().into_iter().filter(|case| is_wanted(&case.format));
     let quantizing = quantizing.map(|case| Conversion::quantizing(&case, caps));
     taking.chain(quantizing).chain(pieces()).collect()
 }

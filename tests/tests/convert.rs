@@ -1,5 +1,5 @@
-//! Taking and quantizing: in the sanitizer to the last bit, and through the library's calls on every
-//! adapter and the CPU executor.
+//! Taking and quantizing: in the sanitizer to the last bit, and through the library's calls on
+//! every adapter and the CPU executor.
 
 use rayon::prelude::*;
 use tilewise::{Context, Error, Quantize, QuantizedTensor, Right, Take, Tensor};

@@ -31,16 +31,17 @@ impl<'a> Quantize<'a> {
     /// Quantizes to new memory. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for weights that cannot be quantized on
-    /// this device; `Device`, `DeviceLost`. On the CPU executor `Value` for numbers that the format does
-    /// not hold.
+    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for weights that cannot be
+    /// quantized on this device; `Device`, `DeviceLost`. On the CPU executor `Value` for numbers
+    /// that the format does not hold.
     pub fn run(&self) -> Result<QuantizedTensor> {
         let out = QuantizedTensor::zeros(self.context(), self.format, self.weights.shape())?;
         self.run_into(&out)?;
         Ok(out)
     }
 
-    /// Quantizes into `out`, made by [`QuantizedTensor::zeros`]. The work is submitted, not waited for.
+    /// Quantizes into `out`, made by [`QuantizedTensor::zeros`]. The work is submitted, not waited
+    /// for.
     ///
     /// # Errors
     /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with the weights.
@@ -55,10 +56,12 @@ impl<'a> Quantize<'a> {
         }
     }
 
-    /// Adds the work to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    /// Adds the work to a command encoder of the caller's, as one compute pass. Nothing is
+    /// submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
+    /// encoder is as good as before.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &QuantizedTensor) -> Result<()> {
         let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), out)
@@ -139,8 +142,8 @@ impl<'a> Quantize<'a> {
 }
 
 impl Tensor {
-    /// The tensor as quantized weights, made where it is: see [`Quantize`]. The work is submitted, not
-    /// waited for; [`QuantizedTensor::check`] tells whether the format holds the weights.
+    /// The tensor as quantized weights, made where it is: see [`Quantize`]. The work is submitted,
+    /// not waited for; [`QuantizedTensor::check`] tells whether the format holds the weights.
     ///
     /// # Errors
     /// As [`Quantize::run`].

@@ -15,12 +15,12 @@ use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
 /// Rows and columns of a table, by index, or all of them: an embedding look-up, or weights
 /// dequantized.
 ///
-/// The table is a tensor or quantized weights, of shape \[rows, columns\] or \[entries, rows, columns\];
-/// the same indices serve every entry. Indices are u32. Beyond the table they give NaN. Elements of a
-/// tensor keep their bits, or are rounded once to the type of the output, on every device alike. What
-/// is decoded may differ from the CPU executor's as the products of quantized weights do
-/// ([`Codec::error`](tilewise_core::quant::Codec::error)): not at all, but for numbers that are
-/// subnormal, where a code is multiplied by its scale; by a rounding where a bias is added.
+/// The table is a tensor or quantized weights, of shape \[rows, columns\] or \[entries, rows,
+/// columns\]; the same indices serve every entry. Indices are u32. Beyond the table they give NaN.
+/// Elements of a tensor keep their bits, or are rounded once to the type of the output, on every
+/// device alike. What is decoded may differ from the CPU executor's as the products of quantized
+/// weights do ([`Codec::error`](tilewise_core::quant::Codec::error)): by a rounding in affine formats
+/// and under a factor of the matrix; otherwise in subnormal numbers and the sign of zero alone.
 ///
 /// ```
 /// use tilewise::{Context, Take, Tensor};
@@ -72,8 +72,8 @@ impl<'a> Take<'a> {
     /// Copies to a new tensor. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for what cannot be taken on this device;
-    /// `WrongContext` for operands of different contexts; `Device`, `DeviceLost`.
+    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for what cannot be taken on this
+    /// device; `WrongContext` for operands of different contexts; `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let out = Tensor::zeros(self.context(), self.dtype(), &self.shape()?)?;
         self.run_into(&out)?;
@@ -95,10 +95,12 @@ impl<'a> Take<'a> {
         }
     }
 
-    /// Adds the copy to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    /// Adds the copy to a command encoder of the caller's, as one compute pass. Nothing is
+    /// submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
+    /// encoder is as good as before.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
         let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), out)

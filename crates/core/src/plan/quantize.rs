@@ -1,5 +1,5 @@
-//! Quantizing dense weights on the device, to the bits that [`quant::quantize`] gives. An invocation
-//! makes as many blocks as fill whole words of every plane.
+//! Quantizing dense weights on the device, to the bits that [`quant::quantize`] gives. An
+//! invocation makes as many blocks as fill whole words of every plane.
 //!
 //! [`quant::quantize`]: crate::quant::quantize()
 
@@ -26,8 +26,8 @@ const WORD: u64 = 4;
 /// Rows whose blocks take a multiple of every device's alignment of bindings in each plane.
 const GRANULE: u64 = 256;
 
-/// Dense weights \[entries, rows, columns\] and the format that they get, in planes that hold nothing
-/// else.
+/// Dense weights \[entries, rows, columns\] and the format that they get, in planes that hold
+/// nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Quantize {
     /// The weights.
@@ -46,7 +46,8 @@ impl Quantize {
     /// The same with strides that play no part set to 0.
     ///
     /// # Errors
-    /// `Shape`, `Overflow`, `BufferTooSmall`, `Unsupported` where they cannot be quantized anywhere.
+    /// `Shape`, `Overflow`, `BufferTooSmall`, `Unsupported` where they cannot be quantized
+    /// anywhere.
     pub fn checked(&self) -> Result<Self> {
         let Quantize { weights, format } = *self;
         let (columns, block) = (weights.columns, format.block());
