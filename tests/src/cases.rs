@@ -6,7 +6,7 @@
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
 use crate::{Case, Data, Entries, Place, quant_families, quant_formats, themes};
-use tilewise::{Activation, Axis, DType};
+use tilewise::{Activation, Axis, DType, QuantFormat};
 use tilewise_core::kernel::SUBGROUP;
 use tilewise_core::{Access, Caps, DeviceClass, KernelDef, Variant};
 use tilewise_shaders::LIBRARY;
@@ -402,7 +402,12 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
     // The sizes of themes are for larger tiles: of weights, whose decoding takes long, the first edges are enough.
     let [bm, bn] = [one_of_each[0].variant.bm, one_of_each[0].variant.bn].map(|size| size as usize);
     let edge = |size: usize, tile: usize| if size > 2 * tile { tile + size % tile } else { size };
+    let kinds = QuantFormat::kinds();
+    let themes = themes.filter(|case| case.quantized.is_none_or(|format| kinds.contains(&format)));
     let themes = themes.filter(|case| of(case, &smallest[..1])).map(|case| match (case.quantized, case.size) {
+        (Some(format), [m, n, k]) if format.block() > 64 && case.groups.is_none() && !case.across => {
+            Case { size: [m.min(3), n.min(9), k.min(2 * format.block() as usize)], ..case }
+        }
         (Some(_), [m, n, k]) if case.groups.is_none() && !case.across => {
             Case { size: [edge(m, bm), edge(n, bn), k], ..case }
         }

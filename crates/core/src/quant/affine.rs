@@ -135,7 +135,8 @@ impl Codec for Affine {
         let count = block[0].len() * 8 / self.bits as usize;
         let codes: Vec<u32> = (0..count).map(|_| random() & ((1 << self.bits) - 1)).collect();
         // Of either sign, and from half to all of the range.
-        let scale = (1.0 + (random() % 64) as f32 / 64.0) / self.most() * if random() % 2 == 0 { 1.0 } else { -1.0 };
+        let scale =
+            (1.0 + (random() % 64) as f32 / 64.0) / self.most() * if random().is_multiple_of(2) { 1.0 } else { -1.0 };
         let bias = -scale * self.most() * (0.25 + (random() % 32) as f32 / 64.0);
         self.put(codes.into_iter(), [scale, bias], block);
     }

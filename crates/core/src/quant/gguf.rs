@@ -287,7 +287,7 @@ impl Codec for Block {
         let most = (0..=((1u32 << self.bits) - 1) as u8).map(|code| self.value(code).abs()).fold(0f32, f32::max);
         let factor = 0.5 + (random() % 32) as f32 / 64.0;
         let scale = match self.scale {
-            Scale::F16 => factor * if random() % 2 == 0 { 1.0 } else { -1.0 } / most,
+            Scale::F16 => factor * if random().is_multiple_of(2) { 1.0 } else { -1.0 } / most,
             Scale::E8M0 => [1.0 / 16.0, 0.125][random() as usize % 2],
         };
         let least = if self.least { -scale * most * factor } else { 0.0 };

@@ -111,7 +111,7 @@ impl<L: Layout> Codec for L {
         }
         let [product, less] = self.largest();
         let factor = 0.5 + (random() % 32) as f32 / 64.0;
-        let sign = if random() % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = if random().is_multiple_of(2) { 1.0 } else { -1.0 };
         let dmin = if less > 0.0 { factor / less } else { 0.0 };
         self.put_scales([sign * factor / product, dmin], block);
     }
