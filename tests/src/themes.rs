@@ -109,7 +109,7 @@ pub fn quantized() -> Vec<Case> {
     cases
 }
 
-/// Quantized weights [K,N] on the kernels whose tiles are whole eights wide, the smallest of each
+/// Quantized weights \[K,N\] on the kernels whose tiles are whole eights wide, the smallest of each
 /// mainloop.
 pub fn across(kernels: Vec<Kernel>) -> Vec<Case> {
     let wide = kernels.into_iter().filter(|kernel| kernel.variant.bn % 8 == 0).collect();

@@ -251,7 +251,7 @@ impl<'a> Gemm<'a> {
     /// A's columns are taken in the order of W's first, if that is an order of its own.
     fn in_order(&self) -> Result<Option<InOrder<'a>>> {
         let Right::Quantized(w) = self.b else { return Ok(None) };
-        let Some(order) = &w.order else { return Ok(None) };
+        let Some(order) = w.order.as_deref() else { return Ok(None) };
         // Errors in the shapes come before anything is computed.
         self.sizes()?;
         if !w.operand.transposed {

@@ -5,6 +5,7 @@ use crate::parts::sizes;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 use std::ops::Range;
+use std::sync::Arc;
 use tilewise_core::plan::Table;
 use tilewise_core::quant::{Quantized, quantize};
 use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
@@ -29,7 +30,7 @@ pub struct QuantizedTensor {
     /// Of all matrices; products take it into their alpha.
     pub(crate) factor: f32,
     /// Where the columns are not in the order of W's.
-    pub(crate) order: Option<Order>,
+    pub(crate) order: Option<Arc<Order>>,
 }
 
 /// The order of the columns as they are stored, as an index of W's columns and the other way round.
@@ -136,7 +137,7 @@ impl QuantizedTensor {
         if order.len() as u64 != self.k {
             return Err(Error::Value(format!("an order of {} columns, there are {}", order.len(), self.k)));
         }
-        Ok(QuantizedTensor { order: Some(Order::new(&self.context, order)?), ..self })
+        Ok(QuantizedTensor { order: Some(Arc::new(Order::new(&self.context, order)?)), ..self })
     }
 
     /// Whether weights that were [quantized on the device](crate::Quantize) are what they were made of:

@@ -37,8 +37,6 @@ pub struct Weights {
 /// A tensor of a model.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-// A handle either way, of which a model has some hundreds.
-#[allow(clippy::large_enum_variant)]
 pub enum Weight {
     /// Numbers, in the type of the file.
     Dense(Tensor),
