@@ -247,21 +247,8 @@ fn planes(stored: &Memory, first: Role) -> BTreeMap<Role, Held> {
 /// # Errors
 /// No valid text, a finding, a result of other bits.
 pub fn arithmetic(functions: &str, pairs: &[[u32; 2]], options: &Options) -> Result<(), Failure> {
-    let text = format!(
-        "{functions}
-        @group(0) @binding(0) var<storage, read> pairs: array<vec2<u32>>;
-        @group(0) @binding(1) var<storage, read_write> out: array<u32>;
-        @compute @workgroup_size(64)
-        fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
-            if id.x >= arrayLength(&pairs) {{ return; }}
-            let x = pairs[id.x].x;
-            let y = pairs[id.x].y;
-            let at = id.x * {}u;
-            {}
-        }}",
-        crate::arithmetic::RESULTS,
-        crate::arithmetic::BODY
-    );
+    let around = include_str!("arithmetic.wgsl").replace("// BODY", crate::arithmetic::BODY);
+    let text = format!("{functions}\n{around}");
     let shader = Shader::parse("arithmetic", &text).map_err(|error| Failure::Invalid(error.to_string()))?;
     let bytes = 4 * crate::arithmetic::RESULTS * pairs.len();
     let launch = Launch::new(&shader).grid([(pairs.len() as u32).div_ceil(64), 1, 1]).options(options.clone());

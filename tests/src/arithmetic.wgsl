@@ -1,0 +1,13 @@
+out[at] = float_add(x, y);
+out[at + 1u] = float_sub(x, y);
+out[at + 2u] = float_mul(x, y);
+out[at + 3u] = float_div(x, y);
+out[at + 4u] = float_rint(x);
+out[at + 5u] = float_level(x, 63u);
+out[at + 6u] = float_to_half(x, false);
+out[at + 7u] = float_to_half(x, true);
+out[at + 8u] = float_of_half(x >> 16u, false);
+out[at + 9u] = float_of_half(x >> 16u, true);
+out[at + 10u] = float_of_key(float_key(x));
+out[at + 11u] = select(0u, 1u, float_key(x) < float_key(y)) | select(0u, 2u, float_finite(x));
+out[at + 12u] = float_integer(x, true);
