@@ -39,7 +39,7 @@ const TARGETS: [Target; 4] = [
     Target {
         triple: "aarch64-apple-ios",
         // Every other step has custom kernels on.
-        features: &["--no-default-features", "--features", "tilewise/metal,tilewise/msl,tilewise/safetensors"],
+        features: &["--no-default-features", "--features", "tilewise/metal,tilewise/msl,tilewise/files"],
         backend: Backend { package: "wgpu-hal", feature: "metal" },
         std: "std,panic_unwind",
         programs: &[],

@@ -16,11 +16,11 @@ pub(crate) struct Matrix<'m> {
     pub(crate) weights: Weights<'m>,
     pub(crate) n: usize,
     pub(crate) k: usize,
-    /// Column i as it is stored is column `order[i]` of W.
+    /// Stored column i is column `order[i]` of W.
     order: Option<Vec<u32>>,
 }
 
-/// The weights as they are stored.
+/// The stored weights.
 pub(crate) enum Weights<'m> {
     Dense(DType, &'m [u8]),
     Quantized(Quantized),
@@ -86,7 +86,7 @@ pub(crate) fn prefix(name: &str) -> &str {
     name.strip_suffix(".weight").unwrap_or(name)
 }
 
-/// How far weights lie from those that they became.
+/// How far weights lie from their codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Deviation {
     differences: f64,

@@ -151,7 +151,7 @@ fn every_file_is_of_a_format() {
     }
 }
 
-/// The files are what the packages make now. Python is `TILEWISE_PYTHON`, which must then have the
+/// The packages still make the same files. Python is `TILEWISE_PYTHON`, which must then have the
 /// packages, or python3.
 #[test]
 fn the_packages_make_these_files() {

@@ -24,7 +24,7 @@ pub(crate) struct Import {
     pub(crate) bits: Option<u64>,
     /// More than K for all of it.
     pub(crate) group: Option<u64>,
-    /// Whether it is the second version of GPTQ, which stores zeros as they are.
+    /// Whether it is the second version of GPTQ, which stores zeros without taking 1 off.
     pub(crate) second_version: bool,
 }
 

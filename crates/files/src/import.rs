@@ -67,7 +67,7 @@ pub(crate) fn import(parts: Parts<'_>, said: &config::Import) -> Result<Import> 
     // Codes of AWQ share words along N, those of GPTQ along K.
     let method = if columns == n { Method::Gptq } else { Method::Awq };
     if said.method.is_some_and(|said| said != method) {
-        let text = format!("the configuration says {:?}, the shapes {method:?}", said.method.unwrap_or(method));
+        let text = format!("config.json says {:?}, the shapes {method:?}", said.method.unwrap_or(method));
         return Err(refuse(format!("contradiction: {text}")));
     }
     let (bits, k) = match method {
@@ -75,7 +75,7 @@ pub(crate) fn import(parts: Parts<'_>, said: &config::Import) -> Result<Import> 
         Method::Awq => awq::shape(rows, columns, n, zero_columns).map_err(refuse)?,
     };
     if let Some(said) = said.bits.filter(|&said| said != u64::from(bits)) {
-        return Err(refuse(format!("contradiction: the configuration says {said} bits, the shapes {bits}")));
+        return Err(refuse(format!("contradiction: config.json says {said} bits, the shapes {bits}")));
     }
     let group = match said.group {
         Some(said) => usize::try_from(said).map_or(k, |said| said.min(k)),
@@ -83,7 +83,7 @@ pub(crate) fn import(parts: Parts<'_>, said: &config::Import) -> Result<Import> 
         None => return Err(refuse(format!("K = {k} is no multiple of the {groups} groups: name the group's size"))),
     };
     if k.div_ceil(group) != groups {
-        let text = format!("the configuration says groups of {group}, K = {k} has {} of them", k.div_ceil(group));
+        let text = format!("config.json says groups of {group}, K = {k} has {} of them", k.div_ceil(group));
         return Err(refuse(format!("contradiction: {text}, the file {groups}")));
     }
     if parts.g_idx.is_some_and(|raw| raw.shape != [k]) {

@@ -27,7 +27,7 @@ impl Table {
         Table { operand: Operand::packed(format, entries, rows, columns), entries, rows, columns }
     }
 
-    /// Elements of all of them; none where they pass 2^64.
+    /// Elements of all of them; `None` beyond 2^64.
     pub(super) fn elements(&self) -> Option<u64> {
         self.entries.checked_mul(self.rows)?.checked_mul(self.columns)
     }
@@ -37,7 +37,7 @@ impl Table {
         if self.operand.transposed { 1 } else { self.operand.ld }
     }
 
-    /// Elements from the start of the storage to the last; none where their bits pass 2^64.
+    /// Elements from the start of the storage to the last; `None` if their bits pass 2^64.
     pub(super) fn end(&self) -> Option<u64> {
         let Table { operand: Operand { offset, ld, batch_stride, transposed, .. }, entries, rows, columns } = *self;
         let (lines, width) = if transposed { (columns, rows) } else { (rows, columns) };

@@ -78,9 +78,9 @@ const fn codes(bytes: u64) -> Plane {
     Plane { name: "codes", of: Stored::Words, bytes }
 }
 
-/// Bits of a code, whether there is a least element, the number that codes are less by, and what they
-/// are: 0 for numbers, 1 for signed bytes, 2 for places in IQ4_NL's table, 3 for doubled e2m1 under
-/// exponents.
+/// Constants of the loader: bits of a code; 1 if there is a least element; the offset of the codes;
+/// their meaning: 0 for numbers, 1 for signed bytes, 2 for places in IQ4_NL's table, 3 for doubled
+/// e2m1 under exponents.
 const fn constants(bits: u32, least: u32, less: u32, values: u32) -> [(&'static str, u32); 4] {
     [("X_BITS", bits), ("X_LEAST", least), ("X_LESS", less), ("X_TABLE", values)]
 }

@@ -193,10 +193,10 @@ fn contradictions_are_told_with_their_numbers() {
     let matrix = Matrix::new(16, ascending(128, 64), 4, 1..16);
     let (gptq, awq) = (matrix.gptq(1, true), matrix.awq());
     for (tensors, config, expected) in [
-        (&gptq, r#"{"bits":8,"group_size":64}"#, "the configuration says 8 bits, the shapes 4"),
+        (&gptq, r#"{"bits":8,"group_size":64}"#, "config.json says 8 bits, the shapes 4"),
         (&gptq, r#"{"bits":4,"group_size":32}"#, "says groups of 32, K = 128 has 4 of them, the file 2"),
-        (&awq, r#"{"bits":4,"group_size":64}"#, "the configuration says Gptq, the shapes Awq"),
-        (&gptq, r#"{"quantization_config":{"quant_method":"awq"}}"#, "the configuration says Awq, the shapes Gptq"),
+        (&awq, r#"{"bits":4,"group_size":64}"#, "config.json says Gptq, the shapes Awq"),
+        (&gptq, r#"{"quantization_config":{"quant_method":"awq"}}"#, "config.json says Awq, the shapes Gptq"),
     ] {
         let text = refusal(&with_config(tensors, config), "w");
         assert!(text.contains(expected) && text.contains("w.qweight I32"), "{text}");
