@@ -142,6 +142,8 @@ fn parts_and_views() {
             let whole = ordered.dequantize(DType::F32).unwrap().read_blocking::<f32>().unwrap();
             assert!((0..n * k).all(|i| whole[i] == numbers[i / k * k + k - 1 - i % k]), "{format}");
             assert!(matches!(ordered.slice(0..n, 0..32), Err(Error::Unsupported(_))));
+            assert!(matches!(ordered.read_blocking(), Err(Error::Unsupported(text)) if text.contains("order")));
+            assert_eq!(ordered.order().unwrap().read_blocking::<u32>().unwrap(), reversed);
             assert!(w.clone().with_order(&reversed[1..]).is_err() && w.clone().with_order(&vec![0; k]).is_err());
             let factor = w.clone().with_factor(-0.375);
             match format.def().factor_of {

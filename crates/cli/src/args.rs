@@ -142,6 +142,11 @@ pub(crate) struct InspectArgs {
     /// A model, or one tensor of it: MODEL#TENSOR
     #[arg(value_name = "FILE")]
     pub(crate) model: Source,
+    /// Format of the matrices whose format the file leaves open
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<QuantFormat>,
+    #[command(flatten)]
+    pub(crate) known: Known,
     /// Print JSON, with the metadata
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,7 @@
 //! What all products have in common: the adapter, the run, the check, the report.
 
 use crate::args::{DTypeArg, Execution};
-use crate::array::{Array, Sink, shape_text};
+use crate::array::{Array, Sink, Source, shape_text};
 use crate::failure::{Failure, Result, warn};
 use crate::oracle;
 use std::io::Write;
@@ -38,12 +38,16 @@ pub(crate) fn adapter_text(context: &Context) -> String {
     format!("{} ({}, {})", context.adapter_name(), context.backend_name(), context.driver())
 }
 
-/// Refuses, before any work is done, an output that cannot be written.
-pub(crate) fn check_output(output: &Sink, asked: Option<DTypeArg>) -> Result<()> {
+/// Refuses, before any work is done, an output that cannot be written, or that is one of the inputs.
+pub(crate) fn check_output<'a>(
+    output: &Sink,
+    asked: Option<DTypeArg>,
+    inputs: impl IntoIterator<Item = &'a Source>,
+) -> Result<()> {
     if let Some(asked) = asked {
         output.admit(asked.into()).map_err(Failure::Usage)?;
     }
-    output.probe()
+    output.probe(inputs)
 }
 
 /// Element type of a result: what was asked for, else the type that the operands share, else f32.

@@ -26,6 +26,8 @@ pub(crate) struct Import {
     pub(crate) group: Option<u64>,
     /// Whether it is the second version of GPTQ, which stores zeros without taking 1 off.
     pub(crate) second_version: bool,
+    /// Another method, by its name: its tensors are not read.
+    pub(crate) other: Option<String>,
 }
 
 /// Who stored codes, scales and zeros as `qweight`, `scales` and `qzeros`.
@@ -111,7 +113,7 @@ fn read_import(file: &str, map: &Map<String, Value>) -> Result<Import> {
         "awq" => Method::Awq,
         // Before there was such a key, there was GPTQ.
         "" => Method::Gptq,
-        _ => return Ok(Import::default()),
+        other => return Ok(Import { other: Some(other.to_owned()), ..Import::default() }),
     };
     let layout = text("version");
     if method == Method::Awq && !matches!(&*layout, "" | "gemm") {
@@ -134,6 +136,7 @@ fn read_import(file: &str, map: &Map<String, Value>) -> Result<Import> {
         method: Some(method),
         bits: number(["bits", "w_bit"])?,
         group: number(["group_size", "q_group_size"])?,
+        other: None,
         second_version: second_version(map),
     })
 }

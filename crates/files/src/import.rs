@@ -64,6 +64,9 @@ pub(crate) fn import(parts: Parts<'_>, said: &config::Import) -> Result<Import> 
     if [rows, columns, zero_columns, groups, n].contains(&0) || zero_rows != groups {
         return Err(refuse(format!("{groups} groups of {n} columns and {zero_rows} of zeros")));
     }
+    if let Some(other) = &said.other {
+        return Err(refuse(format!("config.json says quant_method {other:?}; gptq and awq are read")));
+    }
     // Codes of AWQ share words along N, those of GPTQ along K.
     let method = if columns == n { Method::Gptq } else { Method::Awq };
     if said.method.is_some_and(|said| said != method) {

@@ -120,6 +120,16 @@ impl QuantizedTensor {
         Ok(QuantizedTensor { factor, ..self })
     }
 
+    /// The order of the columns, a vector of u32, if it is not W's: see [`with_order`](Self::with_order).
+    pub fn order(&self) -> Option<&Tensor> {
+        self.order.as_deref().map(|order| &order.columns)
+    }
+
+    /// The factor of all matrices; 1 for formats that have none.
+    pub fn factor(&self) -> f32 {
+        self.factor
+    }
+
     /// The same weights, the columns of which are stored in another order: column i in the place of
     /// column `order[i]` of W, as GPTQ's with act-order are. Products take the columns of X in this order
     /// first; [`dequantize`](Self::dequantize) and [`rows`](Self::rows) give the columns of W.
@@ -168,8 +178,13 @@ impl QuantizedTensor {
     /// The matrices, read back. Never blocks.
     ///
     /// # Errors
-    /// `Unsupported` for a slice, `Device`, `DeviceLost`.
+    /// `Unsupported` for a slice, and for columns in [another order](Self::with_order), which the result
+    /// would not tell; `Device`, `DeviceLost`.
     pub async fn read(&self) -> Result<Vec<Quantized>> {
+        if self.order.is_some() {
+            let text = "reading weights whose columns are in another order: dequantize them";
+            return Err(Error::Unsupported(text.into()));
+        }
         let (n, k) = (self.n as usize, self.k as usize);
         let (sizes, whole) =
             (self.format.sizes(n, k)?, Table::packed(self.operand.format, self.entries, self.n, self.k));

@@ -77,8 +77,19 @@ impl Sink {
         Ok(())
     }
 
+    /// A failure, before any work is done, if the file could not be written, or is one of those that
+    /// are read: it would take their place.
+    pub(crate) fn probe<'a>(&self, inputs: impl IntoIterator<Item = &'a Source>) -> Result<()> {
+        self.writable()?;
+        let Ok(own) = std::fs::canonicalize(&self.path) else { return Ok(()) };
+        match inputs.into_iter().find(|input| input.holds(&own)) {
+            Some(input) => Err(Failure::Other(format!("{}: belongs to {input}, which is read", self.path.display()))),
+            None => Ok(()),
+        }
+    }
+
     /// A failure if the file could not be written: its folder is missing, or it is itself a folder.
-    pub(crate) fn probe(&self) -> Result<()> {
+    fn writable(&self) -> Result<()> {
         let refuse = |text: String| Err(Failure::Other(format!("{}: {text}", self.path.display())));
         let folder = folder(&self.path);
         if !folder.is_dir() {
@@ -101,7 +112,7 @@ impl Sink {
                 self.replace(&[&header, &array.bytes])
             }
             Kind::Safetensors => {
-                self.probe()?;
+                self.writable()?;
                 let name = self.tensor().unwrap_or(UNNAMED);
                 let output = Output::dense(name, array.dtype, &array.shape, &array.bytes);
                 Ok(tilewise_files::write(&self.path, vec![output], &BTreeMap::new(), &mut |_, _| {})?)
@@ -111,7 +122,7 @@ impl Sink {
 
     /// Writes `parts` one after the other, to a temporary file beside the destination that then takes its name.
     pub(crate) fn replace(&self, parts: &[&[u8]]) -> Result<()> {
-        self.probe()?;
+        self.writable()?;
         let failed = |error: std::io::Error| Failure::Other(format!("{}: {error}", self.path.display()));
         // Where the destination is a link, the file that it points to is replaced, as a plain write would.
         let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());

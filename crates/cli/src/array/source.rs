@@ -44,6 +44,15 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
+    /// Whether a file that exists, by its canonical path, is this one, or lies among the files of this
+    /// model of several.
+    pub(super) fn holds(&self, file: &Path) -> bool {
+        let Ok(own) = std::fs::canonicalize(&self.path) else { return false };
+        let several = own.is_dir() || extension(&own) == "json";
+        let folder = if own.is_dir() { Some(&*own) } else { own.parent() };
+        own == file || several && file.parent() == folder && MODELS.contains(&extension(file))
+    }
+
     /// The parts of a name whose `#` follows an extension. A `#` elsewhere belongs to the file.
     pub(super) fn by_extension(text: &str) -> Self {
         let marks = MODELS.iter().filter_map(|end| Some(text.find(&format!(".{end}#"))? + 1 + end.len()));

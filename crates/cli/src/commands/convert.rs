@@ -22,7 +22,7 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
         return Err(Failure::Usage(format!("{}: whole files are converted; --only {name} takes a part", args.model)));
     }
     args.format.admit()?;
-    args.output.probe()?;
+    args.output.probe([&args.model])?;
     let model = args.model.model()?;
     let steps = steps(&model, args)?;
     let wanted = |step: &Step<'_>| step.kept.is_none() || args.format.is(step.tensor.kind());

@@ -11,7 +11,7 @@ use tilewise_core::problem::DType;
 pub(super) fn run(args: &DequantizeArgs, out: &mut dyn Write) -> Result<()> {
     let dtype = DType::from(args.dtype);
     args.output.admit(dtype).map_err(Failure::Usage)?;
-    args.output.probe()?;
+    args.output.probe([&args.weights])?;
     let model = args.weights.model()?;
     let tensor = args.weights.matrix(&model, &args.known.expected(args.format))?;
     let matrix = Matrix::read(&tensor)?;

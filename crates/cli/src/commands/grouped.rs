@@ -9,7 +9,7 @@ use tilewise::{Gemm, GroupOffsets};
 use tilewise_core::reference::Inputs;
 
 pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
-    product::check_output(&args.output, args.out_dtype)?;
+    product::check_output(&args.output, args.out_dtype, [&args.a, &args.b, &args.offsets])?;
     let (a, b) = (read(&args.a, 2..=2)?, read(&args.b, 3..=3)?);
     let offsets = args.offsets.read_offsets()?;
     let out_dtype = product::out_dtype(args.out_dtype, &[a.dtype, b.dtype], &args.output)?;

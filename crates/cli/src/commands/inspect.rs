@@ -11,10 +11,14 @@ use tilewise_files::{Kind, Model, Tensor, Value};
 
 pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
     let model = args.model.model()?;
-    let tensors = match args.model.name() {
+    let expected = args.known.expected(args.format);
+    let mut tensors = match args.model.name() {
         Some(name) => vec![model.get(name)?],
         None => model.tensors().collect(),
     };
+    for tensor in tensors.iter_mut().filter(|tensor| matches!(tensor.kind(), Kind::Unclear(_))) {
+        *tensor = model.get_as(tensor.name(), &expected).unwrap_or_else(|_| tensor.clone());
+    }
     if args.json {
         writeln!(out, "{:#}", to_json(&model, &tensors))?;
         return Ok(());
@@ -54,7 +58,8 @@ fn tensor_table(tensors: &[Tensor<'_>], with_files: bool) -> String {
     columns.extend(with_files.then_some(("file", TEXT)));
     let row = |tensor: &Tensor<'_>| {
         let name = Path::new(tensor.file()).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let (shape, format) = (shape_text(tensor.shape()), tensor.kind().to_string());
+        let shape = shape(tensor).map_or_else(|| "-".to_owned(), shape_text);
+        let format = tensor.kind().to_string();
         let mut row = vec![
             tensor.name().to_owned(),
             shape,
@@ -66,6 +71,11 @@ fn tensor_table(tensors: &[Tensor<'_>], with_files: bool) -> String {
         row
     };
     table(&columns, tensors.iter().map(row).collect())
+}
+
+/// The dimensions, unless nobody knows them.
+fn shape<'a>(tensor: &'a Tensor<'_>) -> Option<&'a [usize]> {
+    (!matches!(tensor.kind(), Kind::Unclear(_))).then(|| tensor.shape())
 }
 
 /// The size of all tensors but unclear ones, whose elements nobody knows.
@@ -113,7 +123,7 @@ fn to_json(model: &Model, tensors: &[Tensor<'_>]) -> Json {
         };
         json!({
             "name": tensor.name(),
-            "shape": tensor.shape(),
+            "shape": shape(tensor),
             "class": class,
             "format": tensor.kind().to_string(),
             "bytes": tensor.stored_bytes(),

@@ -10,7 +10,8 @@ use tilewise_core::problem::DType;
 use tilewise_core::reference::Inputs;
 
 pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
-    product::check_output(&args.output, args.out_dtype)?;
+    let operands = [&args.a, &args.b].into_iter().chain(&args.c0).chain(&args.bias).chain(&args.residual);
+    product::check_output(&args.output, args.out_dtype, operands)?;
     let (a, b) = (read(&args.a, 2..=3)?, read(&args.b, 2..=3)?);
     let old = args.c0.as_ref().map(|source| read(source, 2..=3)).transpose()?;
     let bias = args.bias.as_ref().map(|source| read(source, 1..=1)).transpose()?;

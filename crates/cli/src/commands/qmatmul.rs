@@ -13,7 +13,7 @@ use tilewise_core::quant::dequantize;
 use tilewise_core::reference::Inputs;
 
 pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
-    product::check_output(&args.output, args.out_dtype)?;
+    product::check_output(&args.output, args.out_dtype, [&args.x, &args.weights])?;
     let x = read(&args.x, 2..=3)?;
     let model = args.weights.model()?;
     let tensor = args.weights.matrix(&model, &args.known.expected(args.format))?;

@@ -51,7 +51,7 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
             "no kernel is named {kernel:?}; quantization runs on the CPU, with one algorithm"
         )));
     }
-    output.probe()?;
+    output.probe([weights])?;
     if args.execution.adapter.is_some() {
         product::open(args.execution.adapter.as_deref())?;
     }

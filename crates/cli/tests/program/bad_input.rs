@@ -147,3 +147,16 @@ fn an_overwritten_file_is_left_whole_by_a_failure() {
     bench.fail(1, "matmul a.npy a.npy -o c.npy --adapter cpu");
     assert_eq!(std::fs::read(bench.path("c.npy")).unwrap(), good);
 }
+
+#[test]
+fn an_input_is_not_overwritten() {
+    let bench = bench();
+    ["mlx", "gptq-4bit"].iter().for_each(|name| bench.take(name));
+    bench.refuses("matmul a.npy b.npy -o a.npy", &["a.npy", "which is read"]);
+    let model = "gptq-4bit/model.safetensors";
+    bench.refuses(&format!("dequantize gptq-4bit -o {model}"), &[model, "which is read"]);
+    bench.refuses(&format!("convert {model} {model} --format f16"), &[model, "which is read"]);
+    bench.refuses("convert mlx mlx/model.safetensors --format f16", &["mlx/model.safetensors", "which is read"]);
+    bench.npy("x.npy", &[1, 64], &[1.0; 64]);
+    bench.refuses("qmatmul x.npy gptq-4bit -o x.npy --adapter cpu", &["x.npy", "which is read"]);
+}

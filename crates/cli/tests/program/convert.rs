@@ -139,8 +139,8 @@ fn there_and_back() {
     converts(&bench, "model.safetensors", "bf16");
     assert!(bench.tensors("out.safetensors").keys().eq(before.keys()), "numbers keep their names");
     let q = std::fs::read(bench.path("q.safetensors")).unwrap();
-    bench.succeed("convert q.safetensors q.safetensors --format affine-4bit-g64-f32");
-    assert_eq!(std::fs::read(bench.path("q.safetensors")).unwrap(), q, "a file that replaces itself");
+    bench.succeed("convert q.safetensors again.safetensors --format affine-4bit-g64-f32");
+    assert_eq!(std::fs::read(bench.path("again.safetensors")).unwrap(), q, "what is in the format is copied");
 }
 
 /// Rows are converted in parts, of which this matrix has two.

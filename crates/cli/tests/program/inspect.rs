@@ -75,6 +75,10 @@ fn unclear_tensors_are_shown_with_their_errors() {
     let open = bench.succeed("inspect mlx.safetensors");
     assert_eq!(row(&open, "f16")[2..], ["unclear", "540", "-"]);
     assert!(open.contains("f16 [5, 192] or affine-8bit-g32-f16 [5, 96]"), "{open}");
+    assert_eq!(
+        row(&bench.succeed("inspect mlx.safetensors --bits 4"), "f16")[1..3],
+        ["[5,192]", "affine-4bit-g64-f16"]
+    );
 
     let config = std::fs::read_to_string(bench.path("gptq-4bit/config.json")).unwrap();
     std::fs::write(bench.path("gptq-4bit/config.json"), config.replace("\"group_size\": 32", "\"group_size\": 16"))
