@@ -422,8 +422,11 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
     let others = others.filter(|case| of(case, &smallest));
     let split_epilogues =
         epilogues(table).into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));
+    // Eights of weights across K, of which the last lines are no whole step.
+    let across =
+        themes::across(table.kernels()).into_iter().filter(|case| of(case, &["gemv/1x8"]) && case.size[1] < 192);
     let codes = quantized(table).into_iter().filter(|case| of(case, &smallest[1..]) && case.size[2] < 192).step_by(3);
-    let others = others.chain(split_epilogues.step_by(2)).chain(codes);
+    let others = others.chain(split_epilogues.step_by(2)).chain(codes).chain(across);
     let groups = groups(table).into_iter().rev().take(9).filter(|case| of(case, &smallest[1..]));
     let others = others.chain(groups);
     let variants = table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));

@@ -103,6 +103,7 @@ impl Source {
             }
             Format::Quantized(format) => {
                 let mut matrix = |numbers: &[f32]| match format.quantizes() {
+                    _ if self.data == Data::Bits => any_bits(format, lines, width, rng),
                     true => quant::quantize(numbers, lines, width, format).expect("weights fit"),
                     false => Quantized::sample(format, lines, width, || rng.bits() as u32).expect("whole blocks"),
                 };
@@ -130,6 +131,13 @@ pub fn places(table: &Table) -> impl Iterator<Item = usize> + use<> {
     };
     let rows = (0..entries).flat_map(move |entry| (0..rows).map(move |row| (entry, row)));
     rows.flat_map(move |(entry, row)| (0..columns).map(move |column| element(entry, row, column)))
+}
+
+/// A matrix of a format of which every bit is random.
+fn any_bits(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quantized {
+    let sizes = format.sizes(n, k).expect("whole blocks");
+    let planes = sizes.into_iter().map(|size| (0..size).map(|_| rng.bits() as u8).collect()).collect();
+    Quantized::from_planes(format, n, k, planes).expect("planes of the right sizes")
 }
 
 /// A row of [`Data::Rows`].
@@ -445,6 +453,10 @@ pub fn taking() -> Vec<Taking> {
         cases.push(Taking::new(source(1, 1), dtype));
         cases.push(Taking::new(source(3, 1), dtype).rows(&[]));
         cases.push(Taking::new(source(0, 1), dtype).rows(&[0, 3]));
+        if format == Format::Quantized(QuantFormat::NVFP4) {
+            // Every scale, NaN among them.
+            cases.push(Taking::new(Source::new(format, [1, 16, 32 * block], Data::Bits), dtype));
+        }
         // More than one workgroup.
         cases.push(Taking::new(source(70, 2), dtype).rows(&(0..69).map(|i| i * 13 % 71).collect::<Vec<_>>()));
     }
