@@ -196,13 +196,15 @@ fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<
             return Quantized::sample(format, n, k, || rng.bits() as u32);
         }
         if !case.exact {
-            // Blocks of different magnitude, so that their scales differ in every format.
+            // Blocks of different magnitude, so that their scales differ in every format; and a few of
+            // zeros, which have the least.
             let block = format.block() as usize;
             let mut magnitude = 1.0;
             let values: Vec<_> = (0..n * k)
                 .map(|i| {
                     if i % block == 0 {
-                        magnitude = [0.25, 0.5, 1.0, 2.0, 4.0][rng.bits() as usize % 5];
+                        let bits = rng.bits() as usize;
+                        magnitude = if bits % 17 == 1 { 0.0 } else { [0.25, 0.5, 1.0, 2.0, 4.0][bits % 5] };
                     }
                     magnitude * rng.unit()
                 })

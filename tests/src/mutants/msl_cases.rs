@@ -233,6 +233,11 @@ fn quantized() -> Vec<Case> {
             cases.extend(sizes.map(|size| case(size).kernel(name)));
             cases.push(case([3, 37, block]).batch(2).kernel(name));
         }
+        // Stored across K; and exact.
+        for name in [GEMM, "msl-gemv/4x32", "msl-gevm/4x64"] {
+            cases.push(Case { across: true, ..case([3, 2 * block, 13]).kernel(name) });
+        }
+        cases.push(case([3, 5, 2 * block]).kernel(GEMM).integers());
         // Rounded to the type of A; and many rows of A against few of its lines.
         for a in [DType::F16, DType::BF16] {
             cases.push(Case { a: Place::packed(a), ..case([13, 37, 2 * block]).kernel(GEMM) });

@@ -288,7 +288,8 @@ impl Codec for Block {
         let factor = 0.5 + (random() % 32) as f32 / 64.0;
         let scale = match self.scale {
             Scale::F16 => factor * if random().is_multiple_of(2) { 1.0 } else { -1.0 } / most,
-            Scale::E8M0 => [1.0 / 16.0, 0.125][random() as usize % 2],
+            // The smallest now and then.
+            Scale::E8M0 => [1.0 / 16.0, 0.125, 0.0625, exponent(0)][random() as usize % 4],
         };
         let least = if self.least { -scale * most * factor } else { 0.0 };
         let codes = std::array::from_fn(|_| (random() & ((1 << self.bits) - 1)) as u8);

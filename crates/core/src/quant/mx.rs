@@ -195,11 +195,16 @@ impl Codec for Mx {
     }
 
     fn integers(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
-        let values = [0.0, 1.0, -1.0].map(|value| u32::from(self.codes.encode(value)));
+        // In e4m3 a power of two may be subnormal, under a scale that makes it 1.
+        let (one, scale) = match self.codes {
+            Small::E4M3 => [(1.0, 1.0), (1.0 / 512.0, 512.0), (1.0 / 128.0, 128.0)][random() as usize % 3],
+            _ => (1.0, 1.0),
+        };
+        let values = [0.0, one, -one].map(|value| u32::from(self.codes.encode(value)));
         let count = block[0].len() * 8 / self.codes.bits() as usize;
         let codes: Vec<u32> = (0..count).map(|_| values[random() as usize % 3]).collect();
         write_codes(block[0], self.codes.bits(), codes.into_iter());
-        block[1][0] = self.scale.encode(1.0);
+        block[1][0] = self.scale.encode(scale);
     }
 
     fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {

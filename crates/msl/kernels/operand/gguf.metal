@@ -40,8 +40,7 @@ struct X_Codes {
     INLINE float value(uint block, uint j) const thread {
         const uint first = block * X_BITS;
         if (X_BITS == 8) {
-            const uint byte = codes[first + j / 4] >> (j % 4 * 8);
-            return X_TABLE == 1 ? float(char(byte)) : float(byte & 255);
+            return float(char(codes[first + j / 4] >> (j % 4 * 8)));
         }
         uint code = (codes[first + X_BITS % 4 + j % 16 / 4] >> (j % 4 * 8 + j / 16 * 4)) & 15;
         if (X_BITS == 5) {
