@@ -32,7 +32,7 @@ pub(crate) fn zero(qzeros: &[u8], at: usize, bits: u32) -> u32 {
     word(qzeros, at / per) >> (at % per * bits as usize) & ((1 << bits) - 1)
 }
 
-/// The columns by groups, from the group of each. None where they are in order.
+/// Sorts the columns by their groups. `None` if they are sorted already.
 pub(crate) fn order(g_idx: &[u8], k: usize, group: usize, groups: usize) -> Result<Option<Order>> {
     if (0..k).all(|column| word(g_idx, column) as usize == column / group) {
         return Ok(None);

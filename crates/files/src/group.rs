@@ -44,7 +44,7 @@ pub(crate) struct Packed {
 /// A factor of all weights of a matrix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Factor {
-    /// As it is.
+    /// The tensor holds the factor.
     Plain(usize),
     /// MLX's `global_scale`: the largest weight. The factor is its share of the format's largest
     /// number.

@@ -19,7 +19,7 @@ pub enum Kind {
     /// A matrix in a quantized format, or a stack of them. It may be stored otherwise, and become
     /// this when it is loaded.
     Quantized(QuantFormat),
-    /// Elements of another type, by its name. They are given as they are.
+    /// Elements of another type, by its name. Their bytes are not converted.
     Other(String),
     /// Parts of a quantized matrix that contradict each other or an expectation, or that several
     /// formats fit. The error says so; reading gives it, too.

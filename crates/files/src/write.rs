@@ -1,10 +1,10 @@
 //! Writes safetensors files, in MLX's naming, from streams: whole or not at all.
 
-use crate::error::refused;
 use crate::group::{FACTOR, ORDER};
 use crate::identify::{element_of, joined, name_of};
 use crate::model::FORMAT;
 use crate::raw::elements;
+use crate::replace::replace;
 use crate::stream::{Chunk, Sink, plain};
 use crate::tensor::{Kind, Tensor};
 use serde_json::{Map, Value, json};
@@ -130,7 +130,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Those that are no planes, with their bytes.
+    /// The tensors of the file that hold the order and the factor, with their bytes.
     fn extras(&self) -> Vec<(Planned, Vec<u8>)> {
         let order = self.order.as_ref().map(|order| {
             let bytes: Vec<u8> = order.iter().flat_map(|column| column.to_le_bytes()).collect();
@@ -164,9 +164,8 @@ impl Planned {
     }
 }
 
-/// Writes a file: to a new one beside it, which takes its name when it is whole. `metadata` is kept
-/// in it, beside the names of formats. `progress` is told the bytes that are done, and those in
-/// all.
+/// Writes a file, whole or not at all, as [`replace()`] does. `metadata` is kept in it, beside the
+/// names of formats. `progress` is told how many bytes are done, and how many there are.
 ///
 /// # Errors
 /// `File` when the system refuses; `Data` when two tensors have one name, or a stream is not as
@@ -177,32 +176,7 @@ pub fn write(
     metadata: &BTreeMap<String, String>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
-    let path = path.as_ref();
-    // Where the destination is a link, the file that it points to is replaced, as a plain write
-    // would.
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    // A device or a pipe is not to be replaced by a file.
-    if std::fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
-        return Err(refused(path, "exists and is not a regular file"));
-    }
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut draft = builder().tempfile_in(folder).map_err(|why| refused(path, why))?;
-    write_to(draft.as_file_mut(), outputs, metadata, progress).map_err(|error| match error {
-        Error::File(why) => refused(path, why),
-        other => other,
-    })?;
-    draft.as_file().sync_all().map_err(|why| refused(path, why))?;
-    draft.persist(&target).map_err(|failed| refused(path, failed.error))?;
-    Ok(())
-}
-
-/// A temporary file with the permissions that a plain file would get.
-fn builder() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".tilewise-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder
+    replace(path, |file| write_to(file, outputs, metadata, progress))
 }
 
 /// Writes the bytes of a file.

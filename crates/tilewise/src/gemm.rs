@@ -157,11 +157,7 @@ impl<'a> Gemm<'a> {
     /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
-            Backend::Gpu(gpu) => {
-                let mut encoder = gpu.device.encoder();
-                self.encode(&mut encoder, c)?;
-                gpu.device.submit(encoder)
-            }
+            Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
             Backend::Cpu => {
                 if let Some(InOrder { a, w, columns }) = self.in_order()? {
                     Take::new(self.a).columns(columns).run_into(&a)?;
@@ -248,7 +244,7 @@ impl<'a> Gemm<'a> {
         }
     }
 
-    /// A's columns are taken in the order of W's first, if that is an order of its own.
+    /// Memory for A with its columns in W's order, if W has one ([`QuantizedTensor::with_order`]).
     fn in_order(&self) -> Result<Option<InOrder<'a>>> {
         let Right::Quantized(w) = self.b else { return Ok(None) };
         let Some(order) = w.order.as_deref() else { return Ok(None) };
@@ -427,8 +423,8 @@ impl<'a> Gemm<'a> {
     }
 }
 
-/// A product with weights in an order of their own: memory for A in that order, and the weights as
-/// if it were W's.
+/// A product whose weights have an order of columns: memory for A with its columns in that order,
+/// and the weights without it.
 struct InOrder<'a> {
     a: Tensor,
     w: QuantizedTensor,

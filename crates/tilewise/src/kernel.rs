@@ -61,12 +61,7 @@ impl Kernel {
     /// device; `WrongContext` for inputs of another context; `Overflow`; `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
         match &call.context.0.backend {
-            Backend::Gpu(gpu) => {
-                let mut encoder = gpu.device.encoder();
-                let outputs = self.encode(&mut encoder, call)?;
-                gpu.device.submit(encoder)?;
-                Ok(outputs)
-            }
+            Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, call)),
             Backend::Cpu => {
                 let prepared = Prepared::new(self, call)?;
                 let shader = prepared.shader(self, call)?;

@@ -11,7 +11,7 @@ use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 pub enum Part<'a> {
     /// Its bytes, to be copied to the device.
     Bytes(&'a [u8]),
-    /// A buffer that holds it from a byte on, which is used as it is. It must have the usage `STORAGE`.
+    /// A buffer that holds it from a byte on. Nothing is copied. It must have the usage `STORAGE`.
     Buffer(wgpu::Buffer, u64),
 }
 

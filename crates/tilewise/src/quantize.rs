@@ -47,11 +47,7 @@ impl<'a> Quantize<'a> {
     /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with the weights.
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
         match &self.context().0.backend {
-            Backend::Gpu(gpu) => {
-                let mut encoder = gpu.device.encoder();
-                self.encode(&mut encoder, out)?;
-                gpu.device.submit(encoder)
-            }
+            Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
             Backend::Cpu => self.on_host(out),
         }
     }

@@ -86,11 +86,7 @@ impl<'a> Take<'a> {
     /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand.
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         match &self.context().0.backend {
-            Backend::Gpu(gpu) => {
-                let mut encoder = gpu.device.encoder();
-                self.encode(&mut encoder, out)?;
-                gpu.device.submit(encoder)
-            }
+            Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
             Backend::Cpu => on_host(&self.bundle(out)?, self.factor()),
         }
     }

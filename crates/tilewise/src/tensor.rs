@@ -257,9 +257,10 @@ impl Tensor {
                     )));
                 }
                 let gpu = self.context.gpu()?;
-                let mut encoder = gpu.device.encoder();
-                encoder.copy_buffer_to_buffer(buffer, first, target, 0, end - first);
-                gpu.device.submit(encoder)?;
+                gpu.device.once(|encoder| {
+                    encoder.copy_buffer_to_buffer(buffer, first, target, 0, end - first);
+                    Ok(())
+                })?;
             }
             _ => {
                 let words = self.storage.host()?;

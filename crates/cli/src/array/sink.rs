@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilewise_core::problem::DType;
-use tilewise_files::Output;
+use tilewise_files::{Error, Output};
 
 /// Kinds of files that results are written as.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,8 +77,8 @@ impl Sink {
         Ok(())
     }
 
-    /// A failure, before any work is done, if the file could not be written, or is one of those that
-    /// are read: it would take their place.
+    /// Fails, before any work is done, if the file cannot be written. It must not replace a file that
+    /// an input is read from.
     pub(crate) fn probe<'a>(&self, inputs: impl IntoIterator<Item = &'a Source>) -> Result<()> {
         self.writable()?;
         let Ok(own) = std::fs::canonicalize(&self.path) else { return Ok(()) };
@@ -88,7 +88,7 @@ impl Sink {
         }
     }
 
-    /// A failure if the file could not be written: its folder is missing, or it is itself a folder.
+    /// Fails if the file cannot be written: its folder is missing, or it is itself a folder.
     fn writable(&self) -> Result<()> {
         let refuse = |text: String| Err(Failure::Other(format!("{}: {text}", self.path.display())));
         let folder = folder(&self.path);
@@ -120,27 +120,13 @@ impl Sink {
         }
     }
 
-    /// Writes `parts` one after the other, to a temporary file beside the destination that then takes its name.
+    /// Writes `parts` one after the other.
     pub(crate) fn replace(&self, parts: &[&[u8]]) -> Result<()> {
         self.writable()?;
-        let failed = |error: std::io::Error| Failure::Other(format!("{}: {error}", self.path.display()));
-        // Where the destination is a link, the file that it points to is replaced, as a plain write would.
-        let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let mut file = builder().tempfile_in(folder(&path)).map_err(failed)?;
-        parts.iter().try_for_each(|part| file.write_all(part)).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        file.persist(&path).map_err(|error| failed(error.error))?;
-        Ok(())
+        Ok(tilewise_files::replace(&self.path, |file| {
+            parts.iter().try_for_each(|part| file.write_all(part)).map_err(|why| Error::File(why.to_string()))
+        })?)
     }
-}
-
-/// A temporary file with the permissions that a plain file would get.
-fn builder() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".tilewise-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder
 }
 
 /// The folder that holds `path`.

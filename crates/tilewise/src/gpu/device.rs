@@ -88,6 +88,14 @@ impl Device {
         self.still_alive()
     }
 
+    /// Submits work of its own.
+    pub(crate) fn once<T>(&self, work: impl FnOnce(&mut wgpu::CommandEncoder) -> Result<T>) -> Result<T> {
+        let mut encoder = self.encoder();
+        let made = work(&mut encoder)?;
+        self.submit(encoder)?;
+        Ok(made)
+    }
+
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn wait(&self) -> Result<()> {
         self.alive()?;
