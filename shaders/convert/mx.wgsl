@@ -7,9 +7,9 @@
 // Whether scales are in e4m3.
 const E4M3_SCALE: bool = false; //param
 
-// 3.5 · 2^126, beyond which codes of e2m1 under powers of two hold nothing; and 480, beyond which e4m3
-// does not.
-const LARGEST: u32 = 0x7f600000u;
+// The largest weight under a power of two: 3.5 · 2^126 for codes of e2m1, the last number before
+// 248 · 2^120 for those of e4m3. Under a scale in e4m3, the largest scale that is wanted: 480.
+const LARGEST: u32 = select(0x7f77ffffu, 0x7f600000u, BITS == 4u);
 const BEYOND_E4M3: u32 = 0x43f00000u;
 // The largest code: 6 or 448.
 const MOST: u32 = select(0x43e00000u, 0x40c00000u, BITS == 4u);
@@ -75,7 +75,7 @@ fn fit(block: Block) -> Fit {
     }
     let byte = power_of_two(wanted);
     let scale = max(byte << 23u, 0x400000u);
-    return Fit(scale, vec2<u32>(byte, 0u), finite && (BITS == 8u || largest <= LARGEST));
+    return Fit(scale, vec2<u32>(byte, 0u), largest <= LARGEST);
 }
 
 fn code_of(w: u32, fit: Fit) -> u32 {

@@ -26,7 +26,7 @@ fn x_e4m3(codes: vec4<u32>) -> vec4<f32> {
     let low = codes & vec4<u32>(0x7fu);
     let sign = (codes & vec4<u32>(0x80u)) << vec4<u32>(24u);
     let normal = (low << vec4<u32>(20u)) + vec4<u32>(120u << 23u);
-    let small = bitcast<vec4<u32>>(vec4<f32>(low) / 512.0);
+    let small = bitcast<vec4<u32>>(vec4<f32>(low) * 0x1p-9);
     let magnitude = select(normal, small, low < vec4<u32>(8u));
     let nan = select(vec4<u32>(), vec4<u32>(0x7fc00000u), low == vec4<u32>(0x7fu));
     return bitcast<vec4<f32>>(magnitude | sign | nan);

@@ -159,12 +159,12 @@ impl<'a> Gemm<'a> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
             Backend::Cpu => {
+                self.fits(c)?;
+                let bundle = self.bundle(Some(c))?;
                 if let Some(InOrder { a, w, columns }) = self.in_order()? {
                     Take::new(self.a).columns(columns).run_into(&a)?;
                     return Gemm { a: &a, b: Right::Quantized(&w), ..self.clone() }.run_into(c);
                 }
-                self.fits(c)?;
-                let bundle = self.bundle(Some(c))?;
                 self.context().plan(&bundle.problem, self.kernel.as_deref())?;
                 execute::run(&bundle)
             }
@@ -186,12 +186,12 @@ impl<'a> Gemm<'a> {
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
         let gpu = self.context().gpu()?;
+        self.fits(c)?;
+        let bundle = self.bundle(Some(c))?;
         if let Some(InOrder { a, w, columns }) = self.in_order()? {
             Take::new(self.a).columns(columns).record(pass, &a)?;
             return Gemm { a: &a, b: Right::Quantized(&w), ..self.clone() }.record(pass, c);
         }
-        self.fits(c)?;
-        let bundle = self.bundle(Some(c))?;
         let prepared = self.context().prepare(gpu, &bundle.problem, self.kernel.as_ref())?;
         gpu.record(pass, &prepared, Factors::of(&bundle.problem.epilogue), on_device(&bundle.buffers))
     }
@@ -248,12 +248,6 @@ impl<'a> Gemm<'a> {
     fn in_order(&self) -> Result<Option<InOrder<'a>>> {
         let Right::Quantized(w) = self.b else { return Ok(None) };
         let Some(order) = w.order.as_deref() else { return Ok(None) };
-        // Errors in the shapes come before anything is computed.
-        self.sizes()?;
-        if !w.operand.transposed {
-            let text = "weights whose columns are in another order, as the transpose: X·W would come out in that order";
-            return Err(Error::Unsupported(text.into()));
-        }
         let a = Tensor::zeros(self.context(), self.a.dtype(), self.a.shape())?;
         Ok(Some(InOrder { a, w: QuantizedTensor { order: None, ..w.clone() }, columns: &order.columns }))
     }
@@ -263,6 +257,9 @@ impl<'a> Gemm<'a> {
         match self.b {
             Right::Dense(b) => b.matrix("B"),
             Right::Quantized(w) if w.operand.transposed => Ok([w.entries, w.k, w.n].map(|size| size as usize)),
+            Right::Quantized(w) if w.order.is_some() => Err(Error::Unsupported(
+                "weights whose columns are in another order, as the transpose: X·W would come out in that order".into(),
+            )),
             Right::Quantized(w) => Ok([w.entries, w.n, w.k].map(|size| size as usize)),
         }
     }

@@ -4,8 +4,8 @@ use crate::context::{Backend, Context};
 use crate::execute;
 use crate::gpu::Conversion;
 use crate::memory;
-use crate::quantized::QuantizedTensor;
-use crate::storage::{Bound, Buffers, on_device};
+use crate::quantized::{QuantizedTensor, STATUS_BYTES};
+use crate::storage::{Bound, Buffers, Storage, on_device};
 use crate::tensor::Tensor;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Table};
@@ -23,7 +23,7 @@ pub struct Quantize<'a> {
 }
 
 impl<'a> Quantize<'a> {
-    /// Weights in f32, f16 or bf16, in any view of which rows or columns are contiguous.
+    /// Weights in f32, f16 or bf16, in a view whose rows or columns are contiguous.
     pub fn new(weights: &'a Tensor, format: QuantFormat) -> Self {
         Quantize { weights, format }
     }
@@ -59,11 +59,16 @@ impl<'a> Quantize<'a> {
     /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
     /// encoder is as good as before.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &QuantizedTensor) -> Result<()> {
+        self.bundle(out)?;
+        if let Some(Storage::Gpu { buffer, start }) = &out.status {
+            encoder.clear_buffer(buffer, *start, Some(STATUS_BYTES));
+        }
         let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), out)
     }
 
-    /// Adds the work to a compute pass of the caller's. Sets pipeline and bind group 0.
+    /// Adds the work to a compute pass of the caller's. Sets pipeline and bind group 0. A pass cannot
+    /// clear what earlier work has left for [`QuantizedTensor::check`].
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -80,6 +85,10 @@ impl<'a> Quantize<'a> {
         let weights = Table { operand, entries, rows, columns };
         let quantize = plan::Quantize { weights, format: self.format }.checked()?;
         self.context().same(&out.context, "the output")?;
+        if out.factor != 1.0 || out.order.is_some() {
+            let text = "quantizing into weights that have a factor or an order of columns";
+            return Err(Error::Unsupported(text.into()));
+        }
         if out.table() != quantize.output() {
             let (wanted, got) = (self.weights.shape(), out.shape());
             return Err(Error::Shape(format!(
@@ -111,9 +120,8 @@ impl<'a> Quantize<'a> {
         let Table { operand: Operand { offset, ld, batch_stride, transposed, .. }, entries, rows, columns } = weights;
         let dtype = self.weights.dtype();
         let words = self.weights.storage().host()?;
-        let mut made = Vec::new();
+        let mut elements = memory::room((entries * rows * columns) as usize)?;
         for entry in 0..entries {
-            let mut elements = memory::room((rows * columns) as usize)?;
             for row in 0..rows {
                 let line = offset + entry * batch_stride + row * if transposed { 1 } else { ld };
                 for column in 0..columns {
@@ -121,17 +129,12 @@ impl<'a> Quantize<'a> {
                     elements.push(execute::load(&words, dtype, at));
                 }
             }
-            made.push(quant::quantize(&elements, rows as usize, columns as usize, format)?);
         }
-        for (number, plane) in out.planes.iter().enumerate() {
-            let mut words = plane.host_mut()?;
-            let target: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-            let mut at = 0;
-            for quantized in &made {
-                let source = &quantized.planes()[number];
-                target[at..at + source.len()].copy_from_slice(source);
-                at += source.len();
-            }
+        // As one matrix, so that an error counts rows over all entries, as the device does.
+        let made = quant::quantize(&elements, (entries * rows) as usize, columns as usize, format)?;
+        for (target, source) in out.planes.iter().zip(made.planes()) {
+            let mut words = target.host_mut()?;
+            bytemuck::cast_slice_mut(&mut words)[..source.len()].copy_from_slice(source);
         }
         Ok(())
     }

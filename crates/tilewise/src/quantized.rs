@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::plan::Table;
 use tilewise_core::quant::{Quantized, quantize};
-use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
+use tilewise_core::{Error, Operand, QuantFormat, Result};
 
 /// Bytes of a status.
-const STATUS_BYTES: u64 = 4;
+pub(crate) const STATUS_BYTES: u64 = 4;
 
 /// A weight matrix W \[N,K\], or one per group \[G,N,K\], quantized along its rows. As the right
 /// operand of a product it stands for Wᵀ: Y = X·Wᵀ. Its transpose, [`t`](Self::t), stands for W.
@@ -25,20 +25,20 @@ pub struct QuantizedTensor {
     pub(crate) entries: u64,
     pub(crate) n: u64,
     pub(crate) k: u64,
-    /// Where the device says what it could not store, if it has made the weights.
+    /// The device stores here which row it could not quantize. None for weights from the host.
     pub(crate) status: Option<Storage>,
     /// Of all matrices; products take it into their alpha.
     pub(crate) factor: f32,
-    /// Where the columns are not in the order of W's.
+    /// If the columns are stored in another order than W's.
     pub(crate) order: Option<Arc<Order>>,
 }
 
-/// The order of the columns as they are stored, as an index of W's columns and the other way round.
+/// How stored columns and W's columns correspond, in both directions.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
-    /// Column i is stored in the place of column `columns[i]` of W.
+    /// Stored column i is column `columns[i]` of W.
     pub(crate) columns: Tensor,
-    /// Column i of W is stored as column `places[i]`.
+    /// Column i of W is stored column `places[i]`.
     pub(crate) places: Tensor,
 }
 
@@ -84,19 +84,9 @@ impl QuantizedTensor {
                 Storage::with_bytes(context, &all.iter().flat_map(|w| w.planes()[plane].clone()).collect::<Vec<_>>())
             }
         };
-        let (n, k, entries) = (first.n() as u64, first.k() as u64, weights.len() as u64);
-        Ok(QuantizedTensor {
-            context: context.clone(),
-            format: first.format(),
-            planes: (0..first.planes().len()).map(upload).collect::<Result<_>>()?,
-            operand: Operand::packed(Format::Quantized(first.format()), entries, n, k).t(),
-            entries,
-            n,
-            k,
-            status: None,
-            factor: first.factor(),
-            order: None,
-        })
+        let planes = (0..first.planes().len()).map(upload).collect::<Result<_>>()?;
+        let made = Self::of_planes(context, first.format(), &[weights.len(), first.n(), first.k()], planes)?;
+        Ok(QuantizedTensor { factor: first.factor(), ..made })
     }
 
     /// Weights of a format, \[N,K\] or \[G,N,K\], of which all bytes are 0: an output for
@@ -111,7 +101,8 @@ impl QuantizedTensor {
         Ok(QuantizedTensor { status: Some(Storage::zeros(context, STATUS_BYTES)?), ..weights })
     }
 
-    /// The same weights times `factor` ([`Quantized::with_factor`]).
+    /// The weights under this factor of the whole matrix, in place of the one before
+    /// ([`Quantized::with_factor`]).
     ///
     /// # Errors
     /// `Unsupported` for a format that has no factor, `Value` for one that is not finite.
@@ -130,9 +121,10 @@ impl QuantizedTensor {
         self.factor
     }
 
-    /// The same weights, the columns of which are stored in another order: column i in the place of
-    /// column `order[i]` of W, as GPTQ's with act-order are. Products take the columns of X in this order
-    /// first; [`dequantize`](Self::dequantize) and [`rows`](Self::rows) give the columns of W.
+    /// The weights of a W whose columns are stored in another order, as GPTQ's with act-order are:
+    /// stored column i is column `order[i]` of W. An order that was there before is replaced. Products
+    /// take the columns of X in this order first; [`dequantize`](Self::dequantize) and
+    /// [`rows`](Self::rows) give the columns of W.
     ///
     /// # Errors
     /// `Value` for an order that is no permutation of all columns; `Device`, `DeviceLost`.
@@ -141,7 +133,7 @@ impl QuantizedTensor {
         for &column in order {
             match seen.get_mut(column as usize) {
                 Some(seen) if !*seen => *seen = true,
-                _ => return Err(Error::Value(format!("column {column} twice, or not of {}", self.k))),
+                _ => return Err(Error::Value(format!("column {column} occurs twice, or is not one of {}", self.k))),
             }
         }
         if order.len() as u64 != self.k {
@@ -150,9 +142,8 @@ impl QuantizedTensor {
         Ok(QuantizedTensor { order: Some(Arc::new(Order::new(&self.context, order)?)), ..self })
     }
 
-    /// Whether weights that were [quantized on the device](crate::Quantize) are what they were made of:
-    /// finite numbers in a range that the format holds. Others are checked when they are made. Never
-    /// blocks.
+    /// Reports weights that [the device could not quantize](crate::Quantize): NaN, infinite, or beyond
+    /// the format's range. Weights from the host were checked when they were made. Never blocks.
     ///
     /// # Errors
     /// `Value` with a row that cannot be stored, the last one, counted over all matrices; `Device`,

@@ -16,6 +16,8 @@ pub(super) const E2M1_ENDS: [f32; 7] = [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0];
 /// 2^126, and that; beyond 480 · 6, and that; a step of the subnormal scales of e4m3; a number
 /// after 448, and so on.
 pub(super) const MX_EDGES: &[[f32; 2]] = &[
+    [f32::from_bits(0x7f78_0000), 0.0],
+    [f32::from_bits(0x7f77_ffff), 0.0],
     [f32::from_bits(0x7f60_0001), 0.0],
     [f32::from_bits(0x7f60_0000), 0.0],
     [f32::from_bits(0x4534_0001), 0.0],

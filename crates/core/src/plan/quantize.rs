@@ -20,10 +20,10 @@ use std::ops::Range;
 /// Invocations of a workgroup.
 const THREADS: u32 = 64;
 
-/// Bytes of a word, of which no two invocations write one.
+/// Bytes of a word. No two invocations write the same word.
 const WORD: u64 = 4;
 
-/// Rows whose blocks take a multiple of every device's alignment of bindings in each plane.
+/// Blocks that take a multiple of every device's alignment of bindings in each plane.
 const GRANULE: u64 = 256;
 
 /// Dense weights \[entries, rows, columns\] and the format that they get, in planes that hold
@@ -63,8 +63,8 @@ impl Quantize {
     }
 }
 
-/// The passes that quantize. Where a row has weights that cannot be stored, its number counted over
-/// all entries, plus 1, is left in `Role::Status`; of several such rows, that of the last.
+/// The passes that quantize. A row whose weights cannot be stored leaves its number plus 1 in
+/// `Role::Status`, counted over all entries; the last such row wins.
 ///
 /// # Errors
 /// As [`Quantize::checked`]; `Unsupported` for a format that no device makes; `TooLarge` where the
@@ -102,13 +102,16 @@ impl Piece {
     fn halves(&self) -> Option<[Piece; 2]> {
         let Piece { weights, output, first } = *self;
         let Table { entries, rows, .. } = weights;
-        let half = entries / 2;
-        if half > 0 {
+        if entries > 1 {
+            // As many entries as have a multiple of so many blocks.
+            let blocks = rows * (output.columns / output.operand.format.block());
+            let step = GRANULE >> blocks.trailing_zeros().min(GRANULE.trailing_zeros());
+            let half = (entries / 2).next_multiple_of(step);
             let part = |range: Range<u64>| {
                 let first = first + range.start * rows;
                 Piece { weights: weights.entries_in(range.clone()), output: output.entries_in(range), first }
             };
-            return rows.is_multiple_of(GRANULE).then(|| [part(0..half), part(half..entries)]);
+            return (half < entries).then(|| [part(0..half), part(half..entries)]);
         }
         let half = (rows / 2).next_multiple_of(GRANULE);
         let part = |range: Range<u64>| Piece {

@@ -83,10 +83,9 @@ impl Affine {
     }
 
     /// Stores codes, and a scale and a bias that the scales' type holds.
-    fn put(&self, codes: impl Iterator<Item = u32>, [scale, bias]: [f32; 2], block: &mut [&mut [u8]]) {
+    fn put(&self, codes: impl Iterator<Item = u32>, numbers: [f32; 2], block: &mut [&mut [u8]]) {
         write_codes(block[0], self.bits, codes);
-        block[1].copy_from_slice(&convert::encode(self.scales, &[scale]));
-        block[2].copy_from_slice(&convert::encode(self.scales, &[bias]));
+        self.rescale(numbers, block);
     }
 
     /// Scale and bias of a group. The end of its range that lies farther from zero is represented
@@ -139,6 +138,12 @@ impl Codec for Affine {
             (1.0 + (random() % 64) as f32 / 64.0) / self.most() * if random().is_multiple_of(2) { 1.0 } else { -1.0 };
         let bias = -scale * self.most() * (0.25 + (random() % 32) as f32 / 64.0);
         self.put(codes.into_iter(), [scale, bias], block);
+    }
+
+    fn rescale(&self, numbers: [f32; 2], block: &mut [&mut [u8]]) {
+        for (part, number) in block[1..].iter_mut().zip(numbers) {
+            part.copy_from_slice(&convert::encode(self.scales, &[number]));
+        }
     }
 }
 

@@ -94,6 +94,10 @@ pub trait Codec: Sync {
 
     /// Stores a block of random codes with scales that keep its elements about as large as 1.
     fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]);
+
+    /// Replaces the block's scale and, where it has one, its second number: a bias, a least element or
+    /// the scale of what is subtracted. Each is rounded to the type that it is stored in.
+    fn rescale(&self, numbers: [f32; 2], block: &mut [&mut [u8]]);
 }
 
 /// How weights become a block. The layout of `block` is that of [`Codec`].

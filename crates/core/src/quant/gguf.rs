@@ -13,7 +13,7 @@ use half::f16;
 const BLOCK: usize = 32;
 
 /// Values of IQ4_NL's codes.
-pub(super) const IQ4_NL: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+const IQ4_NL: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
 /// Values of the codes of e2m1, doubled; bit 3 is the sign.
 const E2M1: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
@@ -53,7 +53,7 @@ const Q8_0: Block = Block { scale: Scale::F16, least: false, bits: 8, value: Val
 const NL: Block = Block { scale: Scale::F16, least: false, bits: 4, value: Value::Table(IQ4_NL) };
 const MXFP4: Block = Block { scale: Scale::E8M0, least: false, bits: 4, value: Value::Table(E2M1) };
 
-/// Scale and least element are a plane for themselves, so that codes are words.
+/// Scale and least element are a plane of their own, so that codes are words.
 macro_rules! row {
     ($name:literal, $number:literal, $codec:ident, $encoder:expr, [$($plane:expr),*], $constants:expr) => {
         FormatDef {
@@ -153,7 +153,7 @@ impl Block {
         let mut bytes: Vec<u8> = Vec::with_capacity(34);
         match self.scale {
             Scale::F16 => bytes.extend(f16::from_f32(numbers.scale).to_le_bytes()),
-            Scale::E8M0 => bytes.push((0..=255).find(|&byte| exponent(byte) == numbers.scale).unwrap_or(0)),
+            Scale::E8M0 => bytes.push(byte_of(numbers.scale)),
         }
         if self.least {
             bytes.extend(f16::from_f32(numbers.least).to_le_bytes());
@@ -178,7 +178,7 @@ impl Block {
         let most = ((1 << self.bits) - 1) as f32;
         let (scale, least, shift) = match self.value {
             Value::Less(by) if !self.least => {
-                // Of equals the first; its sign counts, that of a zero too.
+                // The first of equal magnitudes counts, with its sign, even if it is a zero.
                 let largest = weights.iter().copied().reduce(|most, w| if w.abs() > most.abs() { w } else { most });
                 (largest.unwrap_or(0.0) / -f32::from(by), 0.0, f32::from(by) + 0.5)
             }
@@ -229,6 +229,12 @@ impl Block {
 fn exponent(byte: u8) -> f32 {
     // The two smallest are subnormal.
     if byte < 2 { f32::from_bits(0x0020_0000 << byte) } else { f32::from_bits(u32::from(byte - 1) << 23) }
+}
+
+/// The byte of such a scale; of another number, that of the power of two below its magnitude.
+fn byte_of(scale: f32) -> u8 {
+    let bits = scale.abs().to_bits().min(exponent(255).to_bits());
+    if bits < 0x0080_0000 { (bits >> 22) as u8 } else { ((bits >> 23) + 1) as u8 }
 }
 
 /// 1 / scale; 0 where that is infinite, so that all weights are stored as zero.
@@ -295,6 +301,12 @@ impl Codec for Block {
         let codes = std::array::from_fn(|_| (random() & ((1 << self.bits) - 1)) as u8);
         self.put(&Numbers { scale, least, codes }, block);
     }
+
+    fn rescale(&self, [scale, least]: [f32; 2], block: &mut [&mut [u8]]) {
+        let parts: Vec<&[u8]> = block.iter().map(|part| &**part).collect();
+        let numbers = Numbers { scale, least, ..self.numbers(&parts) };
+        self.put(&numbers, block);
+    }
 }
 
 impl Encoder for Block {
@@ -321,7 +333,7 @@ impl Encoder for Block {
         let [scale, least] = [numbers.scale, numbers.least].map(|x| f64::from(x).abs());
         let most = f64::from((1 << (self.bits - u32::from(!self.least))) - 1);
         match self.value {
-            // From 12 to what is below 16.
+            // The largest code is 12; the largest weight lies below 16.
             Value::Table(_) => 4.0 * scale,
             _ => scale * (1.001 + (most + 1.0) / 2048.0) + least / 2048.0 + (most + 2.0) / f64::from(1 << 25),
         }

@@ -1,6 +1,6 @@
 //! GGUF's K-quants: 256 elements to a block, in sub-blocks of 16 or 32 with scales of a few bits each,
-//! under one scale in f16, and under a second one for what is subtracted. They are read and multiplied
-//! with, not made.
+//! under one scale in f16. Where minima are subtracted, a second one in f16 is theirs. They are read
+//! and multiplied with, not made.
 
 use super::format::{Codec, FormatDef, Plane, Stored};
 use crate::convert;
@@ -9,7 +9,7 @@ use half::f16;
 
 const BLOCK: usize = 256;
 
-/// GGUF's K-quants. Blocks of whole words stay whole. Of others the scale is a plane for itself.
+/// GGUF's K-quants. Blocks of whole words stay whole. Of others the scale is a plane of its own.
 pub static FORMATS: &[FormatDef] = &[
     row("q4_k", 12, "k45", &[words("blocks", 144)], &[("X_HIGH", 0)], &Q4K { high: false }),
     row("q5_k", 13, "k45", &[words("blocks", 176)], &[("X_HIGH", 1)], &Q4K { high: true }),
@@ -114,6 +114,10 @@ impl<L: Layout> Codec for L {
         let sign = if random().is_multiple_of(2) { 1.0 } else { -1.0 };
         let dmin = if less > 0.0 { factor / less } else { 0.0 };
         self.put_scales([sign * factor / product, dmin], block);
+    }
+
+    fn rescale(&self, numbers: [f32; 2], block: &mut [&mut [u8]]) {
+        self.put_scales(numbers, block);
     }
 }
 

@@ -59,7 +59,8 @@ impl Quantized {
     /// As [`QuantFormat::sizes`]; `Shape` for another number of bytes; `Unsupported` for a format that
     /// GGUF does not have.
     pub fn from_blocks(format: QuantFormat, n: usize, k: usize, blocks: &[u8]) -> Result<Self> {
-        let needed: usize = format.sizes(n, k)?.iter().sum();
+        let needed = format.sizes(n, k)?.into_iter().try_fold(0usize, usize::checked_add);
+        let needed = needed.ok_or_else(|| Error::Overflow(format!("{format} weights of {n} by {k}")))?;
         if blocks.len() != needed {
             let held = blocks.len();
             return Err(Error::Shape(format!("{format} weights of {n} by {k} take {needed} bytes, there are {held}")));
@@ -258,6 +259,9 @@ pub fn quantize_to(weights: &[f32], n: usize, k: usize, format: QuantFormat, lar
         return Err(Error::Value(format!("the largest weight is given as {largest}")));
     }
     let unit = most / largest;
+    if !unit.is_finite() {
+        return Err(Error::Value(format!("the largest weight is {largest:e}, too small for a factor")));
+    }
     encoded(weights, n, k, format, |encoder, own, block| encoder.encode_by(unit, own, block))?
         .with_factor(largest / most)
 }

@@ -18,7 +18,7 @@ const ENDS: [f32; 7] = [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0];
 const LARGEST_E2M1: f32 = 6.0;
 const LARGEST_E4M3: f32 = 448.0;
 
-/// From here on a scale is farther from the largest of e4m3 than half the gap below it.
+/// A scale beyond this is farther from 448, the largest of e4m3, than the gap below 448.
 const BEYOND_E4M3: f32 = 480.0;
 
 struct Mx {
@@ -142,12 +142,6 @@ impl Mx {
         read_codes(block[0], self.codes.bits()).map(|code| self.codes.decode(code as u8))
     }
 
-    /// The scale, and how far a kernel may take it from that.
-    fn scale(&self, block: &[&[u8]]) -> [f64; 2] {
-        let scale = f64::from(self.scale.decode(block[1][0]));
-        [scale, convert::flushed(DType::F32, scale)]
-    }
-
     /// Fits the scale to the largest weight, in units of 1 / `unit`.
     fn fit(&self, weights: &[f32], unit: f32, block: &mut [&mut [u8]]) -> Result<(), String> {
         let largest = weights.iter().fold(0f32, |most, w| most.max(w.abs()));
@@ -155,8 +149,9 @@ impl Mx {
         let wanted = largest / most * unit;
         let beyond = match self.scale {
             Small::E4M3 => wanted > BEYOND_E4M3,
-            // A weight beyond it rounds to a code that is infinite under the largest scale.
-            _ => self.codes == Small::E2M1 && largest > 3.5 * power(126),
+            // Such a weight rounds to a code that is infinite under the scale: 4 · 2^126 or 256 · 2^120.
+            _ if self.codes == Small::E2M1 => largest > 3.5 * power(126),
+            _ => largest >= 248.0 * power(120),
         };
         if beyond {
             return Err(format!("its largest weight is {largest:e}, beyond the range of the format"));
@@ -188,7 +183,7 @@ impl Codec for Mx {
 
     fn error(&self, block: &[&[u8]], out: &mut [f64]) {
         // Products are exact. Scales and weights may be subnormal, and taken for zero.
-        let [_, flushed] = self.scale(block);
+        let flushed = convert::flushed(DType::F32, f64::from(self.scale.decode(block[1][0])));
         for (value, out) in self.codes(block).zip(out) {
             *out = f64::from(f32::MIN_POSITIVE) + if flushed > 0.0 { f64::from(value.abs()) * flushed } else { 0.0 };
         }
@@ -221,6 +216,16 @@ impl Codec for Mx {
         write_codes(block[0], self.codes.bits(), codes.into_iter());
         block[1][0] = self.scale.encode((0.5 + (random() % 64) as f32 / 128.0) / largest);
     }
+
+    fn rescale(&self, [scale, _]: [f32; 2], block: &mut [&mut [u8]]) {
+        block[1][0] = match self.scale {
+            Small::E4M3 if scale.is_nan() => 0x7f,
+            Small::E4M3 => self.scale.encode(scale),
+            _ if scale.is_finite() => self.scale.encode(scale.abs()),
+            // Infinite; NaN has no code.
+            _ => 0xff,
+        };
+    }
 }
 
 impl Encoder for Mx {
@@ -235,7 +240,7 @@ impl Encoder for Mx {
     /// Half the gap below the largest code, or twice that beyond it; of nvfp4 also the rounding of a
     /// scale that is subnormal in e4m3.
     fn step(&self, block: &[&[u8]]) -> f64 {
-        let [scale, _] = self.scale(block);
+        let scale = f64::from(self.scale.decode(block[1][0]));
         let half_gap = if self.codes == Small::E4M3 { 16.0 } else { 1.0 };
         let scale_step = if self.scale == Small::E4M3 { f64::from(LARGEST_E2M1) / 1024.0 } else { 0.0 };
         2.0 * half_gap * scale + scale_step

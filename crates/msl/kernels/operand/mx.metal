@@ -21,7 +21,7 @@ struct X_Codes {
     // An exponent of 0 means a multiple of 2^-9, all ones NaN.
     INLINE float e4m3(uint code) const thread {
         const uint low = code & 0x7f;
-        const uint magnitude = low < 8 ? as_type<uint>(float(low) / 512.0f) : (low << 20) + (120u << 23);
+        const uint magnitude = low < 8 ? as_type<uint>(float(low) * 0x1p-9f) : (low << 20) + (120u << 23);
         const uint nan = low == 0x7f ? 0x7fc00000u : 0;
         return as_type<float>(magnitude | nan | (code & 0x80) << 24);
     }
