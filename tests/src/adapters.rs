@@ -26,6 +26,14 @@ impl Adapter {
         &self.description.name
     }
 
+    /// Whether a case of this number is its turn. Software adapters, which take long to compile, take
+    /// turns; hardware has them all.
+    pub fn has_turn(&self, number: usize) -> bool {
+        let software: Vec<_> = adapters().iter().filter(|adapter| !adapter.description.hardware).collect();
+        let own = software.iter().position(|adapter| adapter.name() == self.name());
+        own.is_none_or(|own| number % software.len() == own)
+    }
+
     /// A second context on the same adapter, for tests that break theirs.
     pub fn another(&self) -> Context {
         open(&self.description.name).unwrap_or_else(|error| panic!("{}: {error}", self.name()))

@@ -150,7 +150,7 @@ pub fn bad_ends() -> Vec<Vec<u32>> {
     ]
 }
 
-/// Grouped products over segments of 40 rows; each format meets one of the ends.
+/// Grouped products over segments of 40 rows; a format of each kind meets one of the ends.
 pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     let (mut cases, count) = (Vec::new(), ends.len());
     for (i, ends) in ends.iter().enumerate() {
@@ -161,7 +161,8 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
         cases.push(Case { size: [40, 21, 13], ..case.clone() }.odd());
         let bias = Some((Axis::N, Place::odd(types[1])));
         cases.push(Case { bias, beta: -1.5, residual: Some(Place::odd(DType::F32)), ..case.clone() });
-        for format in quant_formats().into_iter().skip(i).step_by(count) {
+        // Formats of one kind differ in constants only, which products without groups show.
+        for format in QuantFormat::kinds().into_iter().skip(i).step_by(count) {
             let size = [40, 22, format.block() as usize];
             cases.push(Case { quantized: Some(format), size, ..case.clone() });
         }
@@ -196,7 +197,8 @@ pub fn large() -> Vec<Case> {
     cases.push(Case { bias: bias(Axis::N, DType::F16), ..Case::new([5, 300, 3], [DType::F16; 3]) });
     cases.extend(epilogues(&Case::new([40, 44, 30], [DType::F32, DType::F16, DType::BF16]).odd(), DType::F32));
     for (i, format) in quant_formats().into_iter().filter(|format| has_ranges(*format, 4096)).enumerate() {
-        let size = [2 + 30 * (i % 3), 70, (2 + i % 3) * format.block() as usize];
+        // Rows of A and C beyond one binding, in turns.
+        let size = [[2, 5, 17][i % 3], 70, (2 + i % 3) * format.block() as usize];
         cases.push(Case { quantized: Some(format), ..Case::new(size, [DType::F32; 3]) });
     }
     for format in QuantFormat::kinds().into_iter().filter(|format| has_ranges(*format, 4096)) {
