@@ -39,7 +39,9 @@ impl<'m> Matrix<'m> {
 
     /// The rows in parts, each of a size that memory holds easily.
     pub(crate) fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let (n, rows) = (self.n, (CHUNK / self.k.max(1)).max(1));
+        // Without columns there may be any number of rows, and nothing in them.
+        let n = if self.k == 0 { 0 } else { self.n };
+        let rows = (CHUNK / self.k.max(1)).max(1);
         (0..n).step_by(rows).map(move |first| first..(first + rows).min(n))
     }
 
@@ -60,14 +62,15 @@ impl<'m> Matrix<'m> {
         Ok(sorted)
     }
 
-    /// X with its columns in the order in which those of W are stored.
+    /// X, its columns in the stored order of W's.
     pub(crate) fn activations(&self, x: Array) -> Array {
         // An X with another number of columns is the product's to refuse.
         let Some(order) = self.order.as_ref().filter(|order| x.shape.last() == Some(&order.len())) else { return x };
         let size = x.dtype.bytes() as usize;
-        let element = |row: &[u8], column: u32| row[column as usize * size..][..size].to_vec();
-        let rows = x.bytes.chunks_exact((order.len() * size).max(1));
-        let bytes = rows.flat_map(|row| order.iter().flat_map(move |&column| element(row, column))).collect();
+        let mut bytes = Vec::with_capacity(x.bytes.len());
+        for row in x.bytes.chunks_exact((order.len() * size).max(1)) {
+            order.iter().for_each(|&column| bytes.extend_from_slice(&row[column as usize * size..][..size]));
+        }
         Array { bytes, ..x }
     }
 }
@@ -84,6 +87,14 @@ fn part(weights: &Quantized, rows: Range<usize>) -> Result<Quantized> {
 /// The name of a layer whose weights have this name.
 pub(crate) fn prefix(name: &str) -> &str {
     name.strip_suffix(".weight").unwrap_or(name)
+}
+
+/// The name of the weights, as numbers, of a tensor of this name.
+pub(crate) fn weight_name(name: &str) -> String {
+    match prefix(name) {
+        "" => "weight".to_owned(),
+        prefix => format!("{prefix}.weight"),
+    }
 }
 
 /// How far weights lie from their codes.

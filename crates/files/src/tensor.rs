@@ -142,7 +142,8 @@ impl<'m> Tensor<'m> {
     /// beyond the mapping of the file.
     ///
     /// # Errors
-    /// As [`sizes`](Self::sizes); `Data` for groups that no group can have; those of `sink`.
+    /// As [`sizes`](Self::sizes); `Data` when `g_idx` names a group that does not exist, or gives one
+    /// too many columns; every error of `sink`.
     pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());
@@ -213,7 +214,7 @@ impl<'m> Tensor<'m> {
         }
     }
 
-    /// The bytes of a dense tensor, as they lie in the file.
+    /// The bytes of a dense tensor, unchanged.
     ///
     /// # Errors
     /// `Unsupported` when it is quantized, or of a type that is none of [`DType`].
@@ -233,8 +234,8 @@ impl<'m> Tensor<'m> {
         self.entry.factor
     }
 
-    /// The order of the columns, where it is not that of W: column i that is read is column
-    /// `order[i]` of W. A product takes its activations in this order.
+    /// The order of the stored columns, if it differs from W's: stored column i is column `order[i]`
+    /// of W. A product takes its activations in this order.
     ///
     /// # Errors
     /// `Data` when the file gives no order of all columns.
@@ -254,7 +255,8 @@ impl<'m> Tensor<'m> {
                 Some(seen) if !*seen => *seen = true,
                 _ => {
                     let raw = self.model.raw(raw);
-                    let text = format!("{}: column {column} at {i} is twice there or not of {}", raw.name, order.len());
+                    let (name, at, most) = (&raw.name, raw.bytes.start + 4 * i, order.len());
+                    let text = format!("{name} at byte {at}: column {column} is there twice, or is not below {most}");
                     return Err(bad(self.model.file(raw.file), text));
                 }
             }

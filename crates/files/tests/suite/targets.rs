@@ -1,7 +1,7 @@
 //! The targets of fuzzing. The suite runs them on the inputs that fuzzing has found.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tilewise_files::{Chunk, Expected, Files, Kind, Model, Result};
+use tilewise_files::{Chunk, Expected, Files, Kind, Model, Output, Result, write_to};
 
 /// How the quantized tensors that could be read are stored.
 type Read = BTreeSet<&'static str>;
@@ -131,6 +131,14 @@ fn examine(model: &Result<Model>) -> Read {
         {
             assert_eq!(*found.kind(), Kind::Quantized(format));
         }
+    }
+    let mut written = std::io::Cursor::new(Vec::new());
+    let metadata = model.metadata().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let outputs: Result<Vec<_>> = model.tensors().map(|tensor| Output::tensor(&tensor)).collect();
+    if outputs.and_then(|outputs| write_to(&mut written, outputs, &metadata, &mut |_, _| {})).is_ok() {
+        let again = Model::from_bytes("w.safetensors", written.into_inner()).map(|model| model.tensors().len());
+        assert!(again.is_ok(), "{again:?}");
+        read.insert("written");
     }
     read
 }
