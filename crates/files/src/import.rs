@@ -25,6 +25,9 @@ pub(crate) struct Import {
     pub(crate) format: QuantFormat,
 }
 
+/// Words of AWQ hold codes of as many rows.
+pub(crate) const EIGHT: usize = 8;
+
 /// The tensors of the file.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a> {
@@ -115,16 +118,23 @@ pub(crate) fn import(parts: Parts<'_>, said: &config::Import, expected_group: Op
 }
 
 impl Import {
-    /// Gives the planes, some rows at a time: codes, scales and biases.
-    pub(crate) fn stream(&self, data: Data<'_>, order: Option<&Order>, sink: &mut Sink<'_>) -> Result<()> {
+    /// Gives the planes of some rows, a part of them at a time: codes, scales and biases. AWQ takes
+    /// eights of rows ([`EIGHT`]).
+    pub(crate) fn stream(
+        &self,
+        data: Data<'_>,
+        order: Option<&Order>,
+        wanted: Range<usize>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
         let block = self.format.block() as usize;
         let (codes_row, numbers_row) = (self.k / 8 * self.bits as usize, self.k / block * 4);
         // Rows are read across the file's: fewer stay in the processor's caches.
-        let rows = (CHUNK / 4 / codes_row).max(1).next_multiple_of(8).min(self.n);
+        let rows = (CHUNK / 4 / codes_row).max(1).next_multiple_of(EIGHT).min(wanted.len());
         let mut codes = room(rows, codes_row)?;
         let (mut scales, mut biases) = (room(rows, numbers_row)?, room(rows, numbers_row)?);
-        for first in (0..self.n).step_by(rows) {
-            let range = first..(first + rows).min(self.n);
+        for first in wanted.clone().step_by(rows.max(1)) {
+            let range = first..(first + rows).min(wanted.end);
             let codes = &mut codes[..range.len() * codes_row];
             match (self.method, order) {
                 (Method::Gptq, None) => gptq::transpose(data.qweight, self.n, range.clone(), codes),
@@ -137,7 +147,8 @@ impl Import {
             self.numbers(data, range, &mut scales[..numbers], &mut biases[..numbers]);
             let planes = [(codes_row, &*codes), (numbers_row, &scales[..numbers]), (numbers_row, &biases[..numbers])];
             for (plane, (row, bytes)) in planes.into_iter().enumerate() {
-                sink(Chunk { plane, offset: first as u64 * row as u64, bytes })?;
+                let offset = (first - wanted.start) as u64 * row as u64;
+                sink(Chunk { plane, offset, bytes })?;
             }
         }
         Ok(())

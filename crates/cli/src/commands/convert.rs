@@ -115,7 +115,7 @@ impl<'m> Step<'m> {
 
     /// Gives the planes of the tensor in the new format, some rows at a time.
     fn transcode(&self, target: Target, sink: &mut Sink<'_>) -> tilewise_files::Result<()> {
-        let matrix = Matrix::read(&self.tensor)?;
+        let matrix = Matrix::of(&self.tensor)?;
         let mut done = vec![0; target.planes()];
         for rows in matrix.parts() {
             let (first, count) = (rows.start, rows.len());

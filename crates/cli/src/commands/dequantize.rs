@@ -14,9 +14,12 @@ pub(super) fn run(args: &DequantizeArgs, out: &mut dyn Write) -> Result<()> {
     args.output.probe([&args.weights])?;
     let model = args.weights.model()?;
     let tensor = args.weights.matrix(&model, &args.known.expected(args.format))?;
-    let matrix = Matrix::read(&tensor)?;
+    let matrix = Matrix::of(&tensor)?;
 
     let (mut bytes, mut deviation) = (Vec::new(), Deviation::default());
+    let size = matrix.n.saturating_mul(matrix.k).saturating_mul(dtype.bytes() as usize);
+    let room = bytes.try_reserve_exact(size);
+    room.map_err(|why| Failure::Other(format!("{}: no memory for {size} bytes of {dtype}: {why}", args.weights)))?;
     for rows in matrix.parts() {
         let values = matrix.rows(rows)?;
         let stored = encode(dtype, &values);

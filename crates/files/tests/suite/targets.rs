@@ -120,7 +120,15 @@ fn examine(model: &Result<Model>) -> Read {
         if streamed.is_ok() {
             assert!(done.iter().zip(&sizes).all(|(&done, &size)| done == size as u64), "{tensor:?}: {done:?}");
             let quantized = matches!(tensor.kind(), Kind::Quantized(_));
-            assert_eq!(tensor.quantized().is_ok(), quantized);
+            let whole = tensor.quantized();
+            assert_eq!(whole.is_ok(), quantized);
+            if let Ok(whole) = whole {
+                let (n, row) = (whole.n(), |plane: &Vec<u8>| plane.len() / whole.n().max(1));
+                let rows = n / 3..n - n / 4;
+                let planes = whole.planes().iter();
+                let parts: Vec<_> = planes.map(|p| p[rows.start * row(p)..rows.end * row(p)].to_vec()).collect();
+                assert_eq!(tensor.rows(rows).map(|part| part.planes().to_vec()), Ok(parts), "{tensor:?}");
+            }
             read.extend(quantized.then(|| tensor.stored()));
             read.extend(quantized.then_some("in another order").filter(|_| matches!(order, Ok(Some(_)))));
         } else {
