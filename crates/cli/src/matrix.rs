@@ -22,6 +22,9 @@ pub(crate) struct Matrix<'m> {
 impl<'m> Matrix<'m> {
     /// Describes a tensor of numbers, quantized or not.
     pub(crate) fn of(tensor: &Tensor<'m>) -> Result<Self> {
+        if !matches!(tensor.kind(), Kind::Quantized(_)) {
+            tensor.dense()?;
+        }
         let (n, k) = tensor.matrix()?;
         Ok(Matrix { tensor: tensor.clone(), n, k, order: tensor.order()? })
     }

@@ -223,7 +223,8 @@ impl<'m> Tensor<'m> {
         if rows.start > rows.end || rows.end > n {
             return Err(Error::Shape(format!("{}: rows {rows:?} of {n}", self.name)));
         }
-        let sizes = format.sizes(1, k)?;
+        // Without rows, there may be any number of columns: a row is then longer than can be counted.
+        let sizes: Vec<usize> = format.sizes(n, k)?.into_iter().map(|size| size / n.max(1)).collect();
         let part = |bytes: &'m [u8], row: usize| &bytes[rows.start * row..rows.end * row];
         self.scaled(match &self.entry.layout {
             Layout::Blocks(raw, _) => {

@@ -165,6 +165,7 @@ fn groups_that_no_group_can_have() {
         let tensor = model.get("w").unwrap();
         let error = tensor.order().unwrap_err();
         assert_eq!(tensor.quantized(), Err(error.clone()));
+        assert_eq!(error.to_string().matches("malformed data: ").count(), 1, "{error}");
         error.to_string()
     };
     matrix.group_of[64] = 0;

@@ -243,8 +243,11 @@ fn failures_leave_what_was_there() {
     let huge = Output::streamed("a", Kind::Dense(DType::F32), &[usize::MAX, 2], |_| Ok(()));
     fails(vec![huge], "overflow");
     let half = |name| Output::streamed(name, Kind::Dense(DType::F16), &[usize::MAX / 2], |_| Ok(()));
-    fails(vec![half("a"), half("b")], "overflow: b: ");
-    fails(vec![half("a")], "overflow: 18446744073709551614 bytes of tensors after");
+    // Counts of 32 bits are no offsets that overflow.
+    if usize::BITS == 64 {
+        fails(vec![half("a"), half("b")], "overflow: b: ");
+        fails(vec![half("a")], "overflow: 18446744073709551614 bytes of tensors after");
+    }
     let nowhere = write(folder.path().join("no/m.safetensors"), vec![], &BTreeMap::new(), &mut |_, _| {});
     assert!(matches!(nowhere, Err(Error::File(text)) if text.contains("m.safetensors")));
     let onto = write(folder.path(), vec![], &BTreeMap::new(), &mut |_, _| {});
