@@ -223,7 +223,7 @@ impl<'m> Tensor<'m> {
         if rows.start > rows.end || rows.end > n {
             return Err(Error::Shape(format!("{}: rows {rows:?} of {n}", self.name)));
         }
-        // Without rows, there may be any number of columns: a row is then longer than can be counted.
+        // Without rows, there may be any number of columns: the bytes of a row could overflow.
         let sizes: Vec<usize> = format.sizes(n, k)?.into_iter().map(|size| size / n.max(1)).collect();
         let part = |bytes: &'m [u8], row: usize| &bytes[rows.start * row..rows.end * row];
         self.scaled(match &self.entry.layout {
