@@ -93,7 +93,7 @@ fn tensors_by_name() {
     assert!(weights.get(&full).unwrap().quantized().is_ok(), "the name of a part is a name of the whole");
     assert!(matches!(weights.get(matrix).unwrap().dense(), Err(Error::Unsupported(_))));
     let typo = matrix.replace("4bit-g64", "4bit-g46");
-    assert!(matches!(weights.get(&typo), Err(Error::Data(text)) if text.contains(&**matrix)));
+    assert!(matches!(weights.get(&typo), Err(Error::NotFound(text)) if text.contains(&**matrix)));
     let contradicts = weights.get_with(matrix, &Expected::from(QuantFormat::MXFP4), &mut |_, _| {});
     assert!(matches!(contradicts, Err(Error::Unsupported(text)) if text.contains("mxfp4")));
     let mut last = (0, 0);

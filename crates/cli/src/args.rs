@@ -36,9 +36,7 @@ pub(crate) enum Command {
     /// Quantize a matrix [N,K] along K, by default to affine 4-bit codes in groups of 64, in MLX's naming
     #[command(
         override_usage = "tilewise quantize [OPTIONS] <W> --output <Q>\n       tilewise quantize --list-formats",
-        after_help = "Quantization itself runs on the CPU, whatever the adapter, and has no kernels to choose from. \
-        With --check the codes are read back: no weight may lie further than one step, and rounding, from its \
-        original.\n\nExample: tilewise quantize W.npy -o Q.safetensors --format mxfp4"
+        after_help = "Example: tilewise quantize W.npy -o Q.safetensors --format mxfp4"
     )]
     Quantize(QuantizeArgs),
     /// Write a quantized matrix as numbers
@@ -49,8 +47,9 @@ pub(crate) enum Command {
     Qmatmul(QmatmulArgs),
     /// Write a whole model with its matrices in another format
     #[command(
-        after_help = "Converted are matrices [N,K] of floats whose K is a whole number of blocks, and all quantized \
-        ones. The others are copied; a table says why. Nothing is written unless all is.\n\n\
+        after_help = "Matrices [N,K] of floats whose K is a whole number of blocks are converted, and all quantized \
+        matrices. Other tensors are copied; a table says why. OUT is written whole or not at all; a killed process may \
+        leave a file .tilewise-... beside it.\n\n\
         Example: tilewise convert model.gguf model.safetensors --format mxfp8"
     )]
     Convert(ConvertArgs),
@@ -96,7 +95,7 @@ pub(crate) struct MatmulArgs {
     /// [K,N] or [batch,K,N]; a matrix, or a batch of one, serves every entry of the other operand
     #[arg(value_name = "B")]
     pub(crate) b: Source,
-    /// FILE.npy or FILE.safetensors[#TENSOR]
+    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors
     #[arg(short, long, value_name = "C")]
     pub(crate) output: Sink,
     /// A holds the transpose: [K,M]
@@ -161,8 +160,8 @@ pub(crate) struct QuantizeArgs {
     /// [N,K], K a multiple of the format's block
     #[arg(value_name = "W", required_unless_present = "list_formats")]
     pub(crate) weights: Option<Source>,
-    /// FILE.safetensors[#NAME]
-    #[arg(short, long, value_name = "Q", required_unless_present = "list_formats")]
+    /// FILE.safetensors[#NAME]; a file that exists is replaced, with all its tensors
+    #[arg(short, long, value_name = "Q", required_unless_present = "list_formats", value_parser = Sink::safetensors)]
     pub(crate) output: Option<Sink>,
     /// Format of the weights [default: affine-4bit-g64- and the element type of W]
     #[arg(long, value_name = "FORMAT")]
@@ -170,23 +169,24 @@ pub(crate) struct QuantizeArgs {
     /// List all formats, and do nothing else
     #[arg(long)]
     pub(crate) list_formats: bool,
-    /// Tensors are named NAME.weight, NAME.scales and so on [default: that after #, else the name of W]
+    /// Tensors are named NAME.weight, NAME.scales and so on [default: the name after # in Q, else the name of W]
     #[arg(long, value_name = "NAME")]
     pub(crate) prefix: Option<String>,
-    #[command(flatten)]
-    pub(crate) execution: Execution,
+    /// Read the codes back, and fail if a weight lies further than one step, and rounding, from its original
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
-/// What is known of quantized weights beside what their file tells.
+/// Facts about quantized weights that their file leaves open.
 #[derive(Debug, Args)]
 pub(crate) struct Known {
-    /// Bits of a code, where the file leaves that open
+    /// Bits of a code, if the file does not tell
     #[arg(long, value_name = "NUMBER")]
     pub(crate) bits: Option<u32>,
-    /// Weights that share a scale, where the file leaves that open
+    /// Weights that share a scale, if the file does not tell
     #[arg(long, value_name = "NUMBER")]
     pub(crate) group: Option<u32>,
-    /// MLX's name of the family, where the file leaves that open
+    /// MLX's name of the family, if the file does not tell
     #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(modes()))]
     pub(crate) mode: Option<String>,
 }
@@ -210,7 +210,7 @@ pub(crate) struct DequantizeArgs {
     /// MODEL[#NAME]
     #[arg(value_name = "Q")]
     pub(crate) weights: Source,
-    /// FILE.npy or FILE.safetensors[#TENSOR]
+    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors
     #[arg(short, long, value_name = "W")]
     pub(crate) output: Sink,
     /// Element type of W
@@ -237,7 +237,7 @@ pub(crate) struct QmatmulArgs {
     pub(crate) format: Option<QuantFormat>,
     #[command(flatten)]
     pub(crate) known: Known,
-    /// FILE.npy or FILE.safetensors[#TENSOR]
+    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors
     #[arg(short, long, value_name = "Y")]
     pub(crate) output: Sink,
     /// Element type of Y [default: that of X]
@@ -253,8 +253,8 @@ pub(crate) struct ConvertArgs {
     /// A model
     #[arg(value_name = "IN")]
     pub(crate) model: Source,
-    /// FILE.safetensors
-    #[arg(value_name = "OUT")]
+    /// FILE.safetensors; a file that exists is replaced, with all its tensors
+    #[arg(value_name = "OUT", value_parser = Sink::safetensors)]
     pub(crate) output: Sink,
     /// f32, f16, bf16, or a quantized format (`tilewise quantize --list-formats`)
     #[arg(long, value_name = "FORMAT")]
@@ -281,7 +281,8 @@ pub(crate) struct GroupedArgs {
     /// Where each group ends among the rows of A: G numbers that do not decrease, u32, i32 or i64
     #[arg(long, value_name = "OFFS")]
     pub(crate) offsets: Source,
-    /// FILE.npy or FILE.safetensors[#TENSOR]; rows from the last offset on are zero
+    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors. Rows from the last
+    /// offset on are zero
     #[arg(short, long, value_name = "C")]
     pub(crate) output: Sink,
     /// B holds transposes: [G,N,K]

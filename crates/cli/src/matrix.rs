@@ -4,8 +4,7 @@ use crate::array::Array;
 use std::ops::Range;
 use tilewise_core::Result;
 use tilewise_core::convert::decode;
-use tilewise_core::problem::DType;
-use tilewise_core::quant::{Quantized, dequantize};
+use tilewise_core::quant::dequantize;
 use tilewise_files::{Kind, Tensor};
 
 /// Weights that are dequantized at a time.
@@ -13,44 +12,40 @@ const CHUNK: usize = 4 << 20;
 
 /// A matrix, or a stack of matrices as one with all their rows.
 pub(crate) struct Matrix<'m> {
-    pub(crate) weights: Weights<'m>,
+    tensor: Tensor<'m>,
     pub(crate) n: usize,
     pub(crate) k: usize,
     /// Stored column i is column `order[i]` of W.
     order: Option<Vec<u32>>,
 }
 
-/// The stored weights.
-pub(crate) enum Weights<'m> {
-    Dense(DType, &'m [u8]),
-    Quantized(Quantized),
-}
-
 impl<'m> Matrix<'m> {
-    /// Reads a tensor of numbers, quantized or not.
-    pub(crate) fn read(tensor: &Tensor<'m>) -> Result<Self> {
-        let weights = match tensor.kind() {
-            Kind::Quantized(_) => Weights::Quantized(tensor.quantized()?),
-            _ => tensor.dense().map(|(dtype, bytes)| Weights::Dense(dtype, bytes))?,
-        };
+    /// Describes a tensor of numbers, quantized or not.
+    pub(crate) fn of(tensor: &Tensor<'m>) -> Result<Self> {
+        if !matches!(tensor.kind(), Kind::Quantized(_)) {
+            tensor.dense()?;
+        }
         let (n, k) = tensor.matrix()?;
-        Ok(Matrix { weights, n, k, order: tensor.order()? })
+        Ok(Matrix { tensor: tensor.clone(), n, k, order: tensor.order()? })
     }
 
     /// The rows in parts, each of a size that memory holds easily.
     pub(crate) fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let (n, rows) = (self.n, (CHUNK / self.k.max(1)).max(1));
+        // Without columns there may be any number of rows, and nothing in them.
+        let n = if self.k == 0 { 0 } else { self.n };
+        let rows = (CHUNK / self.k.max(1)).max(1);
         (0..n).step_by(rows).map(move |first| first..(first + rows).min(n))
     }
 
     /// Some rows in f32, with the columns in W's order.
     pub(crate) fn rows(&self, rows: Range<usize>) -> Result<Vec<f32>> {
-        let stored = match &self.weights {
-            Weights::Dense(dtype, bytes) => {
+        let stored = match self.tensor.kind() {
+            Kind::Quantized(_) => dequantize(&self.tensor.rows(rows)?),
+            _ => {
+                let (dtype, bytes) = self.tensor.dense()?;
                 let row = self.k * dtype.bytes() as usize;
-                decode(*dtype, &bytes[rows.start * row..rows.end * row])?
+                decode(dtype, &bytes[rows.start * row..rows.end * row])?
             }
-            Weights::Quantized(weights) => dequantize(&part(weights, rows)?),
         };
         let Some(order) = &self.order else { return Ok(stored) };
         let mut sorted = vec![0.0; stored.len()];
@@ -59,31 +54,31 @@ impl<'m> Matrix<'m> {
         }
         Ok(sorted)
     }
-
-    /// X with its columns in the order in which those of W are stored.
-    pub(crate) fn activations(&self, x: Array) -> Array {
-        // An X with another number of columns is the product's to refuse.
-        let Some(order) = self.order.as_ref().filter(|order| x.shape.last() == Some(&order.len())) else { return x };
-        let size = x.dtype.bytes() as usize;
-        let element = |row: &[u8], column: u32| row[column as usize * size..][..size].to_vec();
-        let rows = x.bytes.chunks_exact((order.len() * size).max(1));
-        let bytes = rows.flat_map(|row| order.iter().flat_map(move |&column| element(row, column))).collect();
-        Array { bytes, ..x }
-    }
 }
 
-/// Some rows of quantized weights.
-fn part(weights: &Quantized, rows: Range<usize>) -> Result<Quantized> {
-    let (format, k) = (weights.format(), weights.k());
-    let row = format.sizes(1, k)?;
-    let planes = weights.planes().iter().zip(row).map(|(plane, row)| plane[rows.start * row..rows.end * row].to_vec());
-    let part = Quantized::from_planes(format, rows.len(), k, planes.collect())?;
-    Ok(if weights.factor() == 1.0 { part } else { part.with_factor(weights.factor())? })
+/// X, its columns in the stored order of W's.
+pub(crate) fn activations(order: Option<Vec<u32>>, x: Array) -> Array {
+    // An X with another number of columns is the product's to refuse.
+    let Some(order) = order.filter(|order| x.shape.last() == Some(&order.len())) else { return x };
+    let size = x.dtype.bytes() as usize;
+    let mut bytes = Vec::with_capacity(x.bytes.len());
+    for row in x.bytes.chunks_exact((order.len() * size).max(1)) {
+        order.iter().for_each(|&column| bytes.extend_from_slice(&row[column as usize * size..][..size]));
+    }
+    Array { bytes, ..x }
 }
 
 /// The name of a layer whose weights have this name.
 pub(crate) fn prefix(name: &str) -> &str {
     name.strip_suffix(".weight").unwrap_or(name)
+}
+
+/// The name of the weights, as numbers, of a tensor of this name.
+pub(crate) fn weight_name(name: &str) -> String {
+    match prefix(name) {
+        "" => "weight".to_owned(),
+        prefix => format!("{prefix}.weight"),
+    }
 }
 
 /// How far weights lie from their codes.
@@ -119,6 +114,7 @@ impl Deviation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilewise_core::problem::DType;
 
     #[test]
     fn deviations_are_relative_and_infinities_no_surprise() {
@@ -131,10 +127,9 @@ mod tests {
 
     #[test]
     fn activations_follow_the_columns() {
-        let weights = Weights::Dense(DType::F32, &[]);
-        let matrix = Matrix { weights, n: 0, k: 3, order: Some(vec![2, 0, 1]) };
+        let order = || Some(vec![2, 0, 1]);
         let x = |bytes: &[u8], columns| Array { dtype: DType::F16, shape: vec![1, columns], bytes: bytes.to_vec() };
-        assert_eq!(matrix.activations(x(&[0, 1, 2, 3, 4, 5], 3)), x(&[4, 5, 0, 1, 2, 3], 3));
-        assert_eq!(matrix.activations(x(&[0, 1], 1)), x(&[0, 1], 1));
+        assert_eq!(activations(order(), x(&[0, 1, 2, 3, 4, 5], 3)), x(&[4, 5, 0, 1, 2, 3], 3));
+        assert_eq!(activations(order(), x(&[0, 1], 1)), x(&[0, 1], 1));
     }
 }

@@ -1,4 +1,4 @@
-//! What weights are converted to.
+//! The format that weights are converted to.
 
 use crate::array::shape_text;
 use crate::failure::Result;
@@ -44,7 +44,7 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// What a tensor in it is.
+    /// The kind of a tensor in this format.
     pub(crate) fn kind(self) -> Kind {
         match self {
             Target::Dense(dtype) => Kind::Dense(dtype),
@@ -65,7 +65,7 @@ impl Target {
         Ok(())
     }
 
-    /// Why a tensor cannot be converted, or need not be; nothing where it can.
+    /// The reason to copy a tensor; `None` if it is converted.
     pub(crate) fn refusal(self, tensor: &Tensor<'_>) -> Option<String> {
         let matrix = match tensor.kind() {
             kind if self.is(kind) => return Some(format!("already {self}")),

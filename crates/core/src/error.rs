@@ -85,6 +85,12 @@ pub enum Error {
     /// source where there is something to point at.
     #[error("kernel: {0}")]
     Kernel(String),
+    /// No file or tensor has the name that was asked for.
+    #[error("not found: {0}")]
+    NotFound(String),
+    /// Several files, tensors or formats fit; the text lists them, and the caller is to name one.
+    #[error("ambiguous: {0}")]
+    Unclear(String),
     /// Malformed data read from outside.
     #[error("malformed data: {0}")]
     Data(String),

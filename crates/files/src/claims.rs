@@ -39,7 +39,7 @@ impl Expected {
     /// Whether no format could be both.
     fn contradicts(&self, other: &Expected) -> bool {
         !QuantFormat::all().any(|format| self.admits(format) && other.admits(format))
-            // What no format is contradicts nobody else.
+            // A claim that no format fulfils contradicts no other.
             && QuantFormat::all().any(|format| self.admits(format))
             && QuantFormat::all().any(|format| other.admits(format))
     }
@@ -76,7 +76,7 @@ pub(crate) struct Claim {
     pub(crate) says: Expected,
 }
 
-/// An error where two of them cannot both be true; the first have precedence in the text.
+/// Fails if two claims cannot both be true. The text names the earlier one first.
 pub(crate) fn agree(claims: &[Claim]) -> Result<()> {
     for (i, first) in claims.iter().enumerate() {
         if let Some(second) = claims[i + 1..].iter().find(|second| first.says.contradicts(&second.says)) {

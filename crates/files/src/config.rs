@@ -6,6 +6,7 @@ use crate::error::bad;
 use crate::json::{kind, object};
 use crate::source::Source;
 use serde_json::{Map, Value};
+use std::fmt;
 use tilewise_core::Result;
 
 /// The entries on quantization.
@@ -20,9 +21,11 @@ pub(crate) struct Config {
 /// How GPTQ or AWQ stored all matrices. Nothing is required.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Import {
+    /// The file that says so.
+    pub(crate) file: String,
     pub(crate) method: Option<Method>,
     pub(crate) bits: Option<u64>,
-    /// More than K for all of it.
+    /// `u64::MAX` if K is one group.
     pub(crate) group: Option<u64>,
     /// Whether it is the second version of GPTQ, which stores zeros without taking 1 off.
     pub(crate) second_version: bool,
@@ -35,6 +38,15 @@ pub(crate) struct Import {
 pub(crate) enum Method {
     Gptq,
     Awq,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::Gptq => "GPTQ",
+            Method::Awq => "AWQ",
+        })
+    }
 }
 
 impl Config {
@@ -96,7 +108,7 @@ impl Config {
             }),
         };
         let mode = match map.get("mode") {
-            // Files from before there were other modes.
+            // Older files name no mode.
             None | Some(Value::Null) => "affine".to_owned(),
             Some(Value::String(mode)) => mode.clone(),
             Some(other) => return Err(bad(&self.file, format!("mode of {of} is {}", kind(other)))),
@@ -107,13 +119,14 @@ impl Config {
 
 /// A `quantization_config` with a `quant_method`.
 fn read_import(file: &str, map: &Map<String, Value>) -> Result<Import> {
+    let unsaid = Import { file: file.to_owned(), ..Import::default() };
     let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
     let method = match &*text("quant_method") {
         "gptq" => Method::Gptq,
         "awq" => Method::Awq,
-        // Before there was such a key, there was GPTQ.
+        // Older GPTQ files lack the key.
         "" => Method::Gptq,
-        other => return Ok(Import { other: Some(other.to_owned()), ..Import::default() }),
+        other => return Ok(Import { other: Some(other.to_owned()), ..unsaid }),
     };
     let layout = text("version");
     if method == Method::Awq && !matches!(&*layout, "" | "gemm") {
@@ -121,23 +134,23 @@ fn read_import(file: &str, map: &Map<String, Value>) -> Result<Import> {
     }
     // GPTQModel's exceptions go by regular expression. Then only the shapes tell.
     if map.get("dynamic").is_some_and(|dynamic| !dynamic.is_null()) {
-        return Ok(Import { method: Some(method), second_version: second_version(map), ..Import::default() });
+        return Ok(Import { method: Some(method), second_version: second_version(map), ..unsaid });
     }
-    let number = |keys: [&str; 2]| {
-        let Some(value) = keys.into_iter().find_map(|key| map.get(key)) else { return Ok(None) };
+    let number = |keys: [&str; 2], all: Option<u64>| {
+        let said = |key| Some((key, map.get(key).filter(|value| !value.is_null())?));
+        let Some((key, value)) = keys.into_iter().find_map(said) else { return Ok(None) };
         match value.as_i64() {
-            // All of K.
-            Some(-1) => Ok(Some(u64::MAX)),
+            Some(-1) if all.is_some() => Ok(all),
             Some(value @ 1..) => Ok(Some(value as u64)),
-            _ => Err(bad(file, format!("{} is {value}, a whole number from 1 on is expected", keys[0]))),
+            _ => Err(bad(file, format!("{key} is {value}, a whole number from 1 on is expected"))),
         }
     };
     Ok(Import {
         method: Some(method),
-        bits: number(["bits", "w_bit"])?,
-        group: number(["group_size", "q_group_size"])?,
-        other: None,
+        bits: number(["bits", "w_bit"], None)?,
+        group: number(["group_size", "q_group_size"], Some(u64::MAX))?,
         second_version: second_version(map),
+        ..unsaid
     })
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 use tilewise_core::Error;
 
-/// The file is malformed, or holds no such tensor.
+/// The file is malformed.
 pub(crate) fn bad(file: &str, why: impl Display) -> Error {
     Error::Data(format!("{file}: {why}"))
 }

@@ -6,7 +6,6 @@
 
 use crate::import::word;
 use std::ops::Range;
-use tilewise_core::{Error, Result};
 
 /// The columns of W in the order in which they are stored: by groups.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +20,9 @@ pub(crate) fn shape(rows: usize, n: usize, zero_columns: usize) -> Result<(u32, 
         return Err(format!("N = {n} with {zero_columns} words of zeros is no GPTQ of 4 or 8 bits"));
     }
     let per = 32 / bits as usize;
-    let k = rows.checked_mul(per).ok_or_else(|| format!("K = {rows} · {per} overflows"))?;
+    // `g_idx` and the order of columns have numbers of 32 bits.
+    let k = rows.checked_mul(per).filter(|&k| u32::try_from(k).is_ok());
+    let k = k.ok_or_else(|| format!("K = {rows} · {per}; at most {} is read", u32::MAX))?;
     Ok((bits as u32, k))
 }
 
@@ -33,7 +34,7 @@ pub(crate) fn zero(qzeros: &[u8], at: usize, bits: u32) -> u32 {
 }
 
 /// Sorts the columns by their groups. `None` if they are sorted already.
-pub(crate) fn order(g_idx: &[u8], k: usize, group: usize, groups: usize) -> Result<Option<Order>> {
+pub(crate) fn order(g_idx: &[u8], k: usize, group: usize, groups: usize) -> Result<Option<Order>, String> {
     if (0..k).all(|column| word(g_idx, column) as usize == column / group) {
         return Ok(None);
     }
@@ -43,13 +44,11 @@ pub(crate) fn order(g_idx: &[u8], k: usize, group: usize, groups: usize) -> Resu
     for column in 0..k {
         let own = word(g_idx, column) as usize;
         if own >= groups {
-            return Err(Error::Data(format!("g_idx of column {column} is {}, of {groups} groups", own as i32)));
+            return Err(format!("g_idx of column {column} is {}, of {groups} groups", own as i32));
         }
         if next[own] == end(own) {
             let size = end(own) - own * group;
-            return Err(Error::Data(format!(
-                "g_idx: group {own} has more than its {size} columns, at column {column}"
-            )));
+            return Err(format!("g_idx: group {own} has more than its {size} columns, at column {column}"));
         }
         columns[next[own]] = column as u32;
         next[own] += 1;
@@ -91,5 +90,16 @@ pub(crate) fn gather(qweight: &[u8], n: usize, bits: u32, order: &[u32], rows: R
             let to = 4 * (i * words + w);
             out[to..to + 4].copy_from_slice(&made.to_le_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn columns_have_numbers_of_32_bits() {
+        let most = (1 << 29) - 1;
+        assert_eq!(super::shape(most, 8, 1), Ok((4, 8 * most)));
+        let text = super::shape(most + 1, 8, 1).unwrap_err();
+        assert_eq!(text, "K = 536870912 · 8; at most 4294967295 is read");
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn group(raws: &[Raw]) -> Vec<Group> {
     let names: HashSet<&str> = raws.iter().map(|raw| &*raw.name).collect();
     let whole = |i: usize| Group { name: raws[i].name.clone(), parts: Parts::Whole(i), order: None, factor: None };
     groups.extend((0..raws.len()).filter(|i| !taken.contains(i)).map(whole));
-    // A dense tensor `a` beside the quantized `a.weight`: that one goes by its full name.
+    // If a dense tensor is named `a`, the quantized `a.weight` keeps its full name.
     for group in &mut groups {
         if !matches!(group.parts, Parts::Whole(_)) && names.contains(&*group.name) {
             group.name = longer(&group.name, &prefixes);
@@ -133,12 +133,12 @@ fn model_opt(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts
     (types == ("U8", "F8_E4M3")).then_some(Parts::ModelOpt { weight, scales })
 }
 
-/// The planes under this prefix, if they are those of a format. Planes too many are taken, too, so
-/// that they are noticed.
+/// The planes under this prefix, if a format has them all. Surplus planes stay, and `identify`
+/// refuses them.
 fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
     let there: BTreeMap<&'static str, usize> = leaves().iter().filter_map(|leaf| Some((*leaf, own(leaf)?))).collect();
-    // Dense weights have scales, too, for other programs. Codes tell; of scales of a wrong type the
-    // error is to tell.
+    // Other programs put scales beside dense weights, so the type of the codes decides. Of scales,
+    // the error names a wrong type.
     let fits = |format: QuantFormat| {
         let words = |plane: &&Plane| plane.of == Stored::Words;
         let codes = if format.planes().iter().any(|plane| words(&plane)) { words } else { |_: &&Plane| true };

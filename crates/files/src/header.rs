@@ -16,7 +16,10 @@ use tilewise_core::{DType, Result};
 /// Bytes before the header: its length as a u64.
 const PREFIX: usize = 8;
 /// The format's own limit.
-const MOST: u64 = 100_000_000;
+pub(crate) const MOST: u64 = 100_000_000;
+
+/// The key of the metadata among the names of tensors.
+pub(crate) const METADATA: &str = "__metadata__";
 
 /// The contents of a header.
 #[derive(Debug)]
@@ -68,17 +71,17 @@ pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
     };
     let mut tensors = parsed.tensors.into_iter().map(tensor).collect::<Result<Vec<Raw>>>()?;
     tensors.sort_by(|a, b| (a.bytes.start, a.bytes.end, &a.name).cmp(&(b.bytes.start, b.bytes.end, &b.name)));
-    let mut end = start;
+    let (mut end, mut last) = (start, "");
     for tensor in &tensors {
         let (from, to) = (tensor.bytes.start, tensor.bytes.end);
         let shown = format!("tensor {:?} at bytes {from}..{to} of the file", tensor.name);
         if from < end {
-            return Err(bad(format!("{shown} overlaps another, which ends at byte {end}")));
+            return Err(bad(format!("{shown} overlaps tensor {last:?}, which ends at byte {end}")));
         }
         if from > end {
             return Err(bad(format!("{shown}: nothing is said of the {} bytes before it", from - end)));
         }
-        end = to;
+        (end, last) = (to, &tensor.name);
     }
     if end != length {
         return Err(bad(format!("too long: the tensors end at byte {end}, the file at byte {length}")));
@@ -140,7 +143,7 @@ impl<'de> Deserialize<'de> for Parsed {
                 let mut parsed = Parsed { metadata: BTreeMap::new(), tensors: BTreeMap::new() };
                 let mut described = false;
                 while let Some(key) = map.next_key::<String>()? {
-                    if key == "__metadata__" {
+                    if key == METADATA {
                         if std::mem::replace(&mut described, true) {
                             return Err(A::Error::custom("__metadata__ is there twice"));
                         }
@@ -211,7 +214,9 @@ mod tests {
         };
         let both = |a: String, b: String| file(&format!("{{{a},{b}}}"), 8);
         assert!(read(0, "f", &both(entry("b", 4, 8), entry("a", 0, 4))).is_ok());
-        assert!(refusal(&both(entry("a", 0, 5), entry("b", 4, 8))).contains("overlaps another, which ends at byte"));
+        assert!(
+            refusal(&both(entry("a", 0, 5), entry("b", 4, 8))).contains("overlaps tensor \"a\", which ends at byte")
+        );
         assert!(
             refusal(&both(entry("a", 0, 3), entry("b", 4, 8))).contains("nothing is said of the 1 bytes before it")
         );

@@ -2,6 +2,7 @@
 //! shapes fit.
 
 use crate::claims::{Claim, agree};
+use crate::raw::Raw;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use tilewise_core::quant::{Plane, Stored};
@@ -15,11 +16,16 @@ pub(crate) struct Found {
     pub(crate) shape: Vec<usize>,
 }
 
-/// The planes that there are, by their names: the name of their elements' type, and their shape.
-pub(crate) type Planes<'a> = BTreeMap<&'static str, (&'a str, &'a [usize])>;
+/// The planes that there are, by their names.
+pub(crate) type Planes<'a> = BTreeMap<&'static str, &'a Raw>;
 
 /// Name of the tensor that holds a plane of the quantized matrix `prefix`. An empty prefix gives
 /// the bare plane.
+pub fn tensor_name(prefix: &str, plane: &Plane) -> String {
+    joined(prefix, plane.name)
+}
+
+/// The name of a part of the matrix `prefix`.
 pub(crate) fn joined(prefix: &str, leaf: &str) -> String {
     if prefix.is_empty() { leaf.to_owned() } else { format!("{prefix}.{leaf}") }
 }
@@ -33,7 +39,8 @@ pub(crate) fn leaves() -> &'static BTreeSet<&'static str> {
 /// Which format these planes of the matrix `prefix` are in.
 ///
 /// # Errors
-/// `Unsupported` when claims contradict each other; `Data` when no format fits, or several do.
+/// `Unsupported` when claims contradict each other; `Data` when no format fits, `Unclear` when
+/// several do.
 pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> Result<Found> {
     agree(claims)?;
     // A plane too many is a sign of another format, not to be passed over.
@@ -47,7 +54,7 @@ pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> R
     match chosen[..] {
         [only] => Ok(only.clone()),
         [] => Err(Error::Data(misfit(prefix, claims, planes, &fitting))),
-        _ => Err(Error::Data(format!("{prefix:?} may be {}: name the format", listed(&chosen)))),
+        _ => Err(Error::Unclear(format!("it may be {}: name the format", listed(&chosen)))),
     }
 }
 
@@ -60,13 +67,14 @@ fn listed(found: &[&Found]) -> String {
 fn fit(format: QuantFormat, planes: &Planes<'_>) -> Option<Found> {
     let mut found: Option<Vec<usize>> = None;
     for plane in format.planes() {
-        let (element, shape) = planes.get(plane.name)?;
-        let (&length, rows) = shape.split_last()?;
+        let raw = planes.get(plane.name)?;
+        let (&length, rows) = raw.shape.split_last()?;
         let row = length.checked_mul(plane.of.bytes() as usize)?;
         let blocks = row / plane.bytes as usize;
         let k = blocks.checked_mul(format.block() as usize)?;
         let this = [rows, &[k]].concat();
-        let whole = row.is_multiple_of(plane.bytes as usize) && *element == element_of(plane) && !rows.is_empty();
+        let whole =
+            row.is_multiple_of(plane.bytes as usize) && raw.element.name() == element_of(plane) && !rows.is_empty();
         if !whole || found.is_some_and(|found| found != this) {
             return None;
         }
@@ -80,14 +88,10 @@ fn misfit(prefix: &str, claims: &[Claim], planes: &Planes<'_>, fitting: &[Found]
     let formats = QuantFormat::all().filter(|format| claims.iter().all(|claim| claim.says.admits(*format)));
     let wanted: BTreeSet<&str> = formats.flat_map(|format| format.planes()).map(|plane| plane.name).collect();
     let there: BTreeSet<&str> = planes.keys().copied().collect();
-    // Where all formats are wanted, their planes say nothing.
+    // If every format is admitted, list the planes that are there.
     let names = if there.is_empty() || wanted.len() < leaves().len() { &wanted | &there } else { there };
     let shown = |leaf: &&str| {
-        let name = joined(prefix, leaf);
-        match planes.get(leaf) {
-            Some((element, shape)) => format!("{name} {element} {shape:?}"),
-            None => format!("no tensor {name:?}"),
-        }
+        planes.get(leaf).map_or_else(|| format!("no tensor {:?}", joined(prefix, leaf)), |raw| raw.to_string())
     };
     let shown: Vec<_> = names.iter().map(shown).collect();
     let said: Vec<_> = claims.iter().map(|claim| format!("{} ({})", claim.says, claim.by)).collect();

@@ -20,10 +20,13 @@ pub(crate) struct Import {
     /// Elements that share a scale in the file; the last group may have fewer.
     pub(crate) group: usize,
     pub(crate) groups: usize,
-    /// The number that stored zeros are too small by: 1 in the first version of GPTQ.
+    /// Added to each stored zero: 1 in the first version of GPTQ, else 0.
     pub(crate) short: u32,
     pub(crate) format: QuantFormat,
 }
+
+/// Words of AWQ hold codes of as many rows.
+pub(crate) const EIGHT: usize = 8;
 
 /// The tensors of the file.
 #[derive(Clone, Copy)]
@@ -43,13 +46,12 @@ pub(crate) struct Data<'a> {
     pub(crate) scale_type: DType,
 }
 
-/// Finds out how the tensors are laid out.
-pub(crate) fn import(parts: Parts<'_>, said: &config::Import) -> Result<Import> {
-    let shown: Vec<String> = [Some(parts.qweight), Some(parts.qzeros), Some(parts.scales), parts.g_idx]
-        .into_iter()
-        .flatten()
-        .map(|raw| format!("{} {} {:?} at byte {}", raw.name, raw.element.name(), raw.shape, raw.bytes.start))
-        .collect();
+/// Finds out how the tensors are laid out: by their shapes, the file that says something of all
+/// matrices, and the size of groups that the caller expects.
+pub(crate) fn import(parts: Parts<'_>, said: &config::Import, expected_group: Option<u32>) -> Result<Import> {
+    let file = &said.file;
+    let shown = [Some(parts.qweight), Some(parts.qzeros), Some(parts.scales), parts.g_idx];
+    let shown: Vec<String> = shown.into_iter().flatten().map(Raw::to_string).collect();
     let refuse = |why: String| Error::Data(format!("{why}: {}", shown.join(", ")));
     let is_words = |raw: &Raw| matches!(raw.element, Element::Dense(DType::I32 | DType::U32));
     let is_scale = matches!(parts.scales.element, Element::Dense(dtype) if dtype.is_float());
@@ -65,28 +67,40 @@ pub(crate) fn import(parts: Parts<'_>, said: &config::Import) -> Result<Import> 
         return Err(refuse(format!("{groups} groups of {n} columns and {zero_rows} of zeros")));
     }
     if let Some(other) = &said.other {
-        return Err(refuse(format!("config.json says quant_method {other:?}; gptq and awq are read")));
+        return Err(refuse(format!("{file} says quant_method {other:?}; gptq and awq are read")));
     }
     // Codes of AWQ share words along N, those of GPTQ along K.
     let method = if columns == n { Method::Gptq } else { Method::Awq };
-    if said.method.is_some_and(|said| said != method) {
-        let text = format!("config.json says {:?}, the shapes {method:?}", said.method.unwrap_or(method));
-        return Err(refuse(format!("contradiction: {text}")));
+    if let Some(said) = said.method.filter(|&said| said != method) {
+        return Err(refuse(format!("contradiction: {file} says {said}, the shapes {method}")));
+    }
+    if method == Method::Awq && parts.g_idx.is_some() {
+        return Err(refuse("g_idx belongs to GPTQ; the shapes are AWQ's".into()));
     }
     let (bits, k) = match method {
         Method::Gptq => gptq::shape(rows, n, zero_columns).map_err(refuse)?,
         Method::Awq => awq::shape(rows, columns, n, zero_columns).map_err(refuse)?,
     };
     if let Some(said) = said.bits.filter(|&said| said != u64::from(bits)) {
-        return Err(refuse(format!("contradiction: config.json says {said} bits, the shapes {bits}")));
+        return Err(refuse(format!("contradiction: {file} says {said} bits, the shapes {bits}")));
     }
-    let group = match said.group {
-        Some(said) => usize::try_from(said).map_or(k, |said| said.min(k)),
-        None if k.is_multiple_of(groups) => k / groups,
-        None => return Err(refuse(format!("K = {k} is no multiple of the {groups} groups: name the group's size"))),
+    // A group larger than K is all of K.
+    let within = |group: u64| usize::try_from(group).map_or(k, |group| group.min(k));
+    let (group, by) = match (said.group.map(within), expected_group.map(u64::from).map(within)) {
+        (Some(said), Some(expected)) if said != expected => {
+            let text = format!("the arguments say groups of {expected}, {file} groups of {said}");
+            return Err(refuse(format!("contradiction: {text}")));
+        }
+        (Some(said), _) => (said, format!("{file} says")),
+        (None, Some(expected)) => (expected, "the arguments say".to_owned()),
+        (None, None) if k.is_multiple_of(groups) => (k / groups, "the shapes say".to_owned()),
+        (None, None) => {
+            return Err(refuse(format!("K = {k} is no multiple of the {groups} groups: name the group's size")));
+        }
     };
-    if k.div_ceil(group) != groups {
-        let text = format!("config.json says groups of {group}, K = {k} has {} of them", k.div_ceil(group));
+    let counted = if group == 0 { 0 } else { k.div_ceil(group) };
+    if counted != groups {
+        let text = format!("{by} groups of {group}, K = {k} has {counted} of them");
         return Err(refuse(format!("contradiction: {text}, the file {groups}")));
     }
     if parts.g_idx.is_some_and(|raw| raw.shape != [k]) {
@@ -104,16 +118,23 @@ pub(crate) fn import(parts: Parts<'_>, said: &config::Import) -> Result<Import> 
 }
 
 impl Import {
-    /// Gives the planes, some rows at a time: codes, scales and biases.
-    pub(crate) fn stream(&self, data: Data<'_>, order: Option<&Order>, sink: &mut Sink<'_>) -> Result<()> {
+    /// Gives the planes of some rows, a part of them at a time: codes, scales and biases. AWQ takes
+    /// eights of rows ([`EIGHT`]).
+    pub(crate) fn stream(
+        &self,
+        data: Data<'_>,
+        order: Option<&Order>,
+        wanted: Range<usize>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
         let block = self.format.block() as usize;
         let (codes_row, numbers_row) = (self.k / 8 * self.bits as usize, self.k / block * 4);
         // Rows are read across the file's: fewer stay in the processor's caches.
-        let rows = (CHUNK / 4 / codes_row).max(1).next_multiple_of(8).min(self.n);
+        let rows = (CHUNK / 4 / codes_row).max(1).next_multiple_of(EIGHT).min(wanted.len());
         let mut codes = room(rows, codes_row)?;
         let (mut scales, mut biases) = (room(rows, numbers_row)?, room(rows, numbers_row)?);
-        for first in (0..self.n).step_by(rows) {
-            let range = first..(first + rows).min(self.n);
+        for first in wanted.clone().step_by(rows.max(1)) {
+            let range = first..(first + rows).min(wanted.end);
             let codes = &mut codes[..range.len() * codes_row];
             match (self.method, order) {
                 (Method::Gptq, None) => gptq::transpose(data.qweight, self.n, range.clone(), codes),
@@ -126,7 +147,8 @@ impl Import {
             self.numbers(data, range, &mut scales[..numbers], &mut biases[..numbers]);
             let planes = [(codes_row, &*codes), (numbers_row, &scales[..numbers]), (numbers_row, &biases[..numbers])];
             for (plane, (row, bytes)) in planes.into_iter().enumerate() {
-                sink(Chunk { plane, offset: first as u64 * row as u64, bytes })?;
+                let offset = (first - wanted.start) as u64 * row as u64;
+                sink(Chunk { plane, offset, bytes })?;
             }
         }
         Ok(())

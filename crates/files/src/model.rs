@@ -1,7 +1,7 @@
 //! A model: its files, and the tensors in them.
 
 use crate::claims::{Claim, Expected};
-use crate::error::{bad, refused};
+use crate::error::refused;
 use crate::gguf::Value;
 use crate::group::{Factor, Group, Parts, each, group};
 use crate::identify::{identify, joined};
@@ -24,7 +24,7 @@ pub struct Model {
     opened: Opened,
     groups: Vec<Group>,
     entries: Vec<Entry>,
-    /// The tensor of each name: its own, and those of its parts.
+    /// Groups, by their own names and by the names of their parts.
     by_name: HashMap<String, usize>,
 }
 
@@ -33,11 +33,16 @@ impl Model {
     /// that it was split into, or a folder that holds one of these. `config.json` beside a
     /// `.safetensors` file is read for its entries on quantization.
     ///
+    /// In a folder, `model.safetensors.index.json` stands for all `.safetensors` files, else
+    /// `model.safetensors`, else the only index. If several models are left, GGUF included, one of
+    /// their files is to be opened by its name.
+    ///
     /// Files are mapped, not read: nobody may write to them, or shorten them, while the model is
     /// open.
     ///
     /// # Errors
-    /// `File` when a file cannot be opened, `Data` when it is malformed.
+    /// `File` when a file cannot be opened, `Data` when it is malformed; of a folder `NotFound` when
+    /// no model is in it, `Unclear` when several are.
     pub fn open(path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -89,7 +94,7 @@ impl Model {
     /// one of the tensors that hold it.
     ///
     /// # Errors
-    /// `Data`, with the nearest names, when there is none.
+    /// `NotFound`, with the nearest names, when there is none.
     pub fn get(&self, name: &str) -> Result<Tensor<'_>> {
         let i = self.find(name)?;
         Ok(self.tensor(i, Cow::Borrowed(&self.entries[i])))
@@ -99,7 +104,7 @@ impl Model {
     ///
     /// # Errors
     /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts; `Data`
-    /// when the tensor does not fit.
+    /// when the tensor does not fit, `Unclear` when it may still be of several formats.
     pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Tensor<'_>> {
         if expected.is_empty() {
             return self.get(name);
@@ -115,11 +120,6 @@ impl Model {
     /// The names of the files, as they were opened.
     pub fn files(&self) -> impl ExactSizeIterator<Item = &str> {
         self.opened.sources.iter().map(|source| &*source.name)
-    }
-
-    /// Bytes of all files.
-    pub fn bytes_in_all(&self) -> u64 {
-        self.opened.sources.iter().map(|source| source.bytes.len() as u64).sum()
     }
 
     /// The version of GGUF, if it is that.
@@ -150,7 +150,7 @@ impl Model {
     fn find(&self, name: &str) -> Result<usize> {
         self.by_name.get(name).copied().ok_or_else(|| {
             let names = self.groups.iter().map(|group| &*group.name);
-            bad(self.file(0), names::unknown("tensor", name, names))
+            Error::NotFound(format!("{}: {}", self.file(0), names::unknown(name, names)))
         })
     }
 
@@ -180,6 +180,7 @@ impl Model {
             let shown = |why: String| format!("{file}: {:?}: {why}", group.name);
             let error = match error {
                 Error::Data(why) => Error::Data(shown(why)),
+                Error::Unclear(why) => Error::Unclear(shown(why)),
                 Error::Unsupported(why) => Error::Unsupported(shown(why)),
                 Error::Shape(why) => Error::Shape(shown(why)),
                 Error::Overflow(why) => Error::Overflow(shown(why)),
@@ -196,11 +197,8 @@ impl Model {
             Parts::Whole(raw) => self.whole(*raw, expected)?,
             Parts::Planes(planes) => {
                 let claims = self.claims(group, expected)?;
-                let described = |(leaf, raw): (&&'static str, &usize)| {
-                    let raw = self.raw(*raw);
-                    (*leaf, (raw.element.name(), &*raw.shape))
-                };
-                let found = identify(&group.name, &claims, &planes.iter().map(described).collect())?;
+                let described = planes.iter().map(|(leaf, raw)| (*leaf, self.raw(*raw))).collect();
+                let found = identify(&group.name, &claims, &described)?;
                 let raws = found.format.planes().iter().filter_map(|plane| planes.get(plane.name).copied());
                 (Kind::Quantized(found.format), found.shape, Layout::Planes(raws.collect()))
             }
@@ -212,8 +210,9 @@ impl Model {
                     scales: self.raw(packed.scales),
                     g_idx: packed.g_idx.map(|raw| self.raw(raw)),
                 };
-                let import = import(parts, &self.opened.config.import)?;
-                admit(expected, import.format)?;
+                let import = import(parts, &self.opened.config.import, expected.group)?;
+                // Its blocks divide the groups that are expected.
+                admit(&Expected { group: None, ..expected.clone() }, import.format)?;
                 let shape = vec![import.n, import.k];
                 (Kind::Quantized(import.format), shape, Layout::Import(import, *packed))
             }
@@ -225,8 +224,7 @@ impl Model {
         if let Some(raw) = group.order {
             let (raw, k) = (self.raw(raw), shape.last().copied().unwrap_or(1));
             if !matches!(raw.element, Element::Dense(DType::U32 | DType::I32)) || raw.shape != [k] {
-                let text = format!("{} is {} {:?}; U32 [{k}] is expected", raw.name, raw.element.name(), raw.shape);
-                return Err(Error::Data(text));
+                return Err(Error::Data(format!("{raw}; U32 [{k}] is expected")));
             }
         }
         let factor = group.factor.map(|factor| self.factor(factor, &kind)).transpose()?;
@@ -240,9 +238,7 @@ impl Model {
                 admit(expected, *format)?;
                 (Kind::Quantized(*format), Layout::Blocks(index, *format))
             }
-            other if !expected.is_empty() => {
-                return Err(Error::Data(format!("{} {:?} is not {expected}", other.name(), raw.shape)));
-            }
+            _ if !expected.is_empty() => return Err(Error::Data(format!("{raw} is not {expected}"))),
             Element::Dense(dtype) => (Kind::Dense(*dtype), Layout::Whole(index)),
             Element::Other(name) => (Kind::Other(name.clone().into_owned()), Layout::Whole(index)),
         };
@@ -264,30 +260,26 @@ impl Model {
             (Some(one), Some(other)) if one == other => {
                 Ok((Kind::Quantized(format), one, Layout::Planes(vec![weight, scales])))
             }
-            _ => {
-                let shown = |raw: &Raw| format!("{} {} {:?}", raw.name, raw.element.name(), raw.shape);
-                Err(Error::Data(format!("these are not {format} of one shape: {}, {}", shown(codes), shown(scale))))
-            }
+            _ => Err(Error::Data(format!("these are not {format} of one shape: {codes}, {scale}"))),
         }
     }
 
     fn factor(&self, factor: Factor, kind: &Kind) -> Result<f32> {
         let (Factor::Plain(raw) | Factor::Largest(raw)) = factor;
         let (tensor, bytes) = (self.raw(raw), self.bytes(raw));
-        let shown = || format!("{} {} {:?}", tensor.name, tensor.element.name(), tensor.shape);
         let largest = match kind {
             Kind::Quantized(format) => format.def().factor_of,
             _ => None,
         };
         let Some(largest) = largest else {
-            return Err(Error::Data(format!("{}: {kind} has no factor for a whole matrix", shown())));
+            return Err(Error::Data(format!("{tensor}: {kind} has no factor for a whole matrix")));
         };
         if elements(&tensor.shape) != Some(1) || tensor.element != Element::Dense(DType::F32) {
-            return Err(Error::Data(format!("{}; one F32 is expected", shown())));
+            return Err(Error::Data(format!("{tensor}; one F32 is expected")));
         }
         let value = f32::from_bits(import::word(bytes, 0));
         let value = if matches!(factor, Factor::Largest(_)) { value / largest } else { value };
-        if value.is_finite() { Ok(value) } else { Err(Error::Data(format!("{} is {value}", shown()))) }
+        if value.is_finite() { Ok(value) } else { Err(Error::Data(format!("{tensor} is {value}"))) }
     }
 
     /// The claims about a matrix, the one with precedence first.
@@ -320,6 +312,10 @@ impl Model {
 fn admit(expected: &Expected, format: QuantFormat) -> Result<()> {
     if expected.admits(format) {
         return Ok(());
+    }
+    if format.gguf().is_some() && expected.format.is_none_or(|named| named == format) {
+        let text = format!("{format} is GGUF's; {expected} can be said of MLX's formats alone");
+        return Err(Error::Unsupported(text));
     }
     Err(Error::Unsupported(format!("contradiction: the arguments: {expected}; the file: {format}")))
 }

@@ -33,8 +33,8 @@ fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     &number[zeros..]
 }
 
-/// The sentence on a name that there is not, with those nearest to it.
-pub(crate) fn unknown<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a str>) -> String {
+/// Says that there is no such name, and lists the nearest.
+pub(crate) fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     /// Comparing takes time: longer ones are not compared.
     const LONGEST: usize = 256;
     let (mut count, mut others) = (0, Vec::new());
@@ -44,12 +44,16 @@ pub(crate) fn unknown<'a>(what: &str, name: &str, names: impl Iterator<Item = &'
             others.push(other);
         }
     }
-    // One that it is a part of is nearer than others that are as short.
+    // A name that contains the wrong one is nearer than any other.
     let parts: Vec<&str> = others.iter().copied().filter(|other| !name.is_empty() && other.contains(name)).collect();
     let near = if parts.is_empty() { nearest(name, others) } else { nearest(name, parts) };
     let shown: Vec<_> = near.iter().map(|other| format!("{other:?}")).collect();
-    let meant = if shown.is_empty() { String::new() } else { format!("; near it: {}", shown.join(", ")) };
-    format!("no {what} {name:?} among {count}{meant}")
+    let meant = match shown.len() {
+        0 => format!("there are {count}"),
+        1 => format!("the nearest of {count} is {}", shown[0]),
+        _ => format!("the nearest of {count} are {}", shown.join(", ")),
+    };
+    format!("no tensor is named {name:?}; {meant}")
 }
 
 #[cfg(test)]
@@ -66,10 +70,12 @@ mod tests {
     #[test]
     fn the_nearest_are_named() {
         let names = ["model.layers.0.q_proj", "model.layers.1.q_proj", "norm"];
-        let text = unknown("tensor", "model.layers.1.q_porj", names.into_iter());
-        assert!(text.starts_with("no tensor \"model.layers.1.q_porj\" among 3; near it: \"model.layers.1.q_proj\""));
-        let text = unknown("tensor", "q_proj", names.into_iter());
-        assert!(text.ends_with("near it: \"model.layers.0.q_proj\", \"model.layers.1.q_proj\""), "{text}");
-        assert_eq!(unknown("tensor", "xyz", [].into_iter()), "no tensor \"xyz\" among 0");
+        let text = unknown("model.layers.1.q_porj", names.into_iter());
+        let expected = "no tensor is named \"model.layers.1.q_porj\"; the nearest of 3 are \"model.layers.1.q_proj\"";
+        assert!(text.starts_with(expected), "{text}");
+        let text = unknown("q_proj", names.into_iter());
+        assert!(text.ends_with("are \"model.layers.0.q_proj\", \"model.layers.1.q_proj\""), "{text}");
+        assert!(unknown("v", ["w"].into_iter()).ends_with("the nearest of 1 is \"w\""));
+        assert_eq!(unknown("xyz", [].into_iter()), "no tensor is named \"xyz\"; there are 0");
     }
 }

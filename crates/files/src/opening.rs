@@ -10,7 +10,7 @@ use crate::source::{Files, Source};
 use crate::split;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use tilewise_core::Result;
+use tilewise_core::{Error, Result};
 
 /// The files of a model.
 #[derive(Default)]
@@ -38,16 +38,21 @@ pub(crate) fn open(mut files: Files, entry: &str) -> Result<Opened> {
     } else {
         opened.add_safetensors(source)?;
     }
+    opened.config = config(&mut files)?;
+    Ok(opened)
+}
+
+/// The entries on quantization of a file beside the tensors; none, if no file has any.
+pub(crate) fn config(files: &mut Files) -> Result<Config> {
     for name in ["config.json", "quantize_config.json"] {
         if let Some(source) = files.open_optional(name)? {
             let config = Config::read(&source)?;
             if !config.is_silent() {
-                opened.config = config;
-                break;
+                return Ok(config);
             }
         }
     }
-    Ok(opened)
+    Ok(Config::default())
 }
 
 /// The file of a folder that holds its model, or names its shards.
@@ -55,26 +60,21 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
     let names = files.names()?;
     let ending = |ending: &str| names.iter().filter(|name| name.ends_with(ending)).cloned().collect::<Vec<_>>();
     let index = ending(".safetensors.index.json");
-    let tensors = ending(".safetensors");
-    let first = |name: &String| split::parse(name).is_none_or(|(_, number, _)| number == 1);
-    let gguf: Vec<_> = ending(".gguf").into_iter().filter(first).collect();
-    for preferred in ["model.safetensors.index.json", "model.safetensors"] {
-        if names.iter().any(|name| name == preferred) {
-            return Ok(preferred.to_owned());
-        }
-    }
-    for candidates in [&index, &tensors, &gguf] {
-        if let [only] = &candidates[..] {
-            return Ok(only.clone());
-        }
-    }
-    let all = [index, tensors, gguf].concat();
-    let text = if all.is_empty() {
-        "no .safetensors or .gguf file is there".to_owned()
-    } else {
-        format!("several models are there, name one: {}", all.join(", "))
+    let usual = ["model.safetensors.index.json", "model.safetensors"];
+    let usual = usual.into_iter().find(|usual| names.iter().any(|name| name == usual));
+    let mut all = match (usual, &index[..]) {
+        (Some(usual), _) => vec![usual.to_owned()],
+        (None, [only]) => vec![only.clone()],
+        _ => [index, ending(".safetensors")].concat(),
     };
-    Err(bad(&files.shown(), text))
+    let first = |name: &String| split::parse(name).is_none_or(|(_, number, _)| number == 1);
+    all.extend(ending(".gguf").into_iter().filter(first));
+    let shown = files.shown();
+    match &all[..] {
+        [only] => Ok(only.clone()),
+        [] => Err(Error::NotFound(format!("{shown}: no .safetensors or .gguf file is there"))),
+        _ => Err(Error::Unclear(format!("{shown}: several models are there, name one: {}", all.join(", ")))),
+    }
 }
 
 impl Opened {
@@ -190,7 +190,7 @@ impl Opened {
     }
 }
 
-/// Whether it is the name of a file, and no path that leads elsewhere.
+/// Whether this is the name of a file, without folders.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\', ':', '\0'])
 }

@@ -2,6 +2,7 @@
 
 use crate::identify::name_of;
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 use tilewise_core::{DType, QuantFormat};
 
@@ -16,6 +17,13 @@ pub(crate) struct Raw {
     pub(crate) file: usize,
     /// Its bytes in the file. They have been checked to lie in it.
     pub(crate) bytes: Range<usize>,
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Raw { name, element, shape, bytes, .. } = self;
+        write!(f, "{name} {} {shape:?} at byte {}", element.name(), bytes.start)
+    }
 }
 
 /// The type of a tensor's elements.

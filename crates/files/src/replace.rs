@@ -2,32 +2,53 @@
 
 use crate::error::refused;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tilewise_core::{Error, Result};
 
 /// Replaces the file at `path` by a new one. `fill` writes it under another name beside it; it
-/// takes the name when it is whole. A link stays, and leads to the new file.
+/// takes the name when it is whole. A link stays, and leads to the new file. The new file has the
+/// permissions of the old one, if there is one.
 ///
 /// # Errors
-/// `File` when the system refuses, and for a device or a pipe; those of `fill`.
+/// `File` when the system refuses, and for a device or a pipe; every error of `fill`.
 pub fn replace(path: impl AsRef<Path>, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let path = path.as_ref();
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if std::fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
+    let target = target(path)?;
+    let old = std::fs::metadata(&target).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
         return Err(refused(path, "exists and is not a regular file"));
     }
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".tilewise-");
     // The permissions that a plain file would get.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut draft = builder.tempfile_in(folder).map_err(|why| refused(path, why))?;
+    let mut draft = builder.tempfile_in(folder(&target)).map_err(|why| refused(path, why))?;
     fill(draft.as_file_mut()).map_err(|error| match error {
         Error::File(why) => refused(path, why),
         other => other,
     })?;
+    if let Some(old) = old {
+        draft.as_file().set_permissions(old.permissions()).map_err(|why| refused(path, why))?;
+    }
     draft.as_file().sync_all().map_err(|why| refused(path, why))?;
     draft.persist(&target).map_err(|failed| refused(path, failed.error))?;
     Ok(())
+}
+
+/// The file that a path leads to through links, whether it exists or not.
+fn target(path: &Path) -> Result<PathBuf> {
+    /// As many as Linux follows.
+    const LINKS: usize = 40;
+    let mut target = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(next) = std::fs::read_link(&target) else { return Ok(target) };
+        target = folder(&target).join(next);
+    }
+    Err(refused(path, format!("leads through more than {LINKS} links")))
+}
+
+/// The folder that holds a file.
+pub(crate) fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

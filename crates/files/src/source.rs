@@ -1,17 +1,17 @@
 //! Where bytes come from: files of a folder, mapped into memory, or held by the caller.
 
-use crate::error::{bad, refused};
+use crate::error::refused;
 use memmap2::Mmap;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tilewise_core::Result;
+use tilewise_core::{Error, Result};
 
 /// The files among which a model is looked for, by name.
 pub enum Files {
-    /// Those of a folder.
+    /// The files of a folder.
     Folder(PathBuf),
-    /// Those in memory. Names are plain, without folders.
+    /// Files in memory. Names are plain, without folders.
     Memory(BTreeMap<String, Vec<u8>>),
 }
 
@@ -66,13 +66,14 @@ impl Files {
                 Ok(Source { name: path.display().to_string(), bytes: map(&path)? })
             }
             Files::Memory(files) => {
-                let bytes = files.remove(name).ok_or_else(|| bad(name, "there is no such file"))?;
+                let bytes =
+                    files.remove(name).ok_or_else(|| Error::NotFound(format!("{name}: there is no such file")))?;
                 Ok(Source { name: name.to_owned(), bytes: Bytes::Held(bytes) })
             }
         }
     }
 
-    /// The same, where there is such a file.
+    /// Opens a file, if there is one of this name.
     pub(crate) fn open_optional(&mut self, name: &str) -> Result<Option<Source>> {
         let there = match self {
             Files::Folder(folder) => folder.join(name).is_file(),

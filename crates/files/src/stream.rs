@@ -19,7 +19,7 @@ pub struct Chunk<'a> {
 /// Takes chunks. An error ends the stream.
 pub type Sink<'a> = dyn FnMut(Chunk<'_>) -> Result<()> + 'a;
 
-/// Gives a plane as it lies in the file.
+/// Gives the bytes of a plane, unchanged.
 pub(crate) fn plain(plane: usize, bytes: &[u8], sink: &mut Sink<'_>) -> Result<()> {
     for (i, bytes) in bytes.chunks(CHUNK).enumerate() {
         sink(Chunk { plane, offset: (i * CHUNK) as u64, bytes })?;

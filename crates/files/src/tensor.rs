@@ -1,12 +1,14 @@
 //! A tensor of a model.
 
 use crate::error::bad;
-use crate::import::{self, Import};
+use crate::group::Packed;
+use crate::import::{self, EIGHT, Import};
 use crate::model::Model;
 use crate::raw::{Raw, elements};
 use crate::stream::{Chunk, Sink, blocks, plain};
 use crate::{config, gptq};
 use std::fmt;
+use std::ops::Range;
 use tilewise_core::quant::Quantized;
 use tilewise_core::{DType, Error, QuantFormat, Result};
 
@@ -66,7 +68,7 @@ pub(crate) enum Layout {
     Planes(Vec<usize>),
     /// Blocks of GGUF.
     Blocks(usize, QuantFormat),
-    Import(Import, crate::group::Packed),
+    Import(Import, Packed),
 }
 
 impl<'m> Tensor<'m> {
@@ -142,7 +144,8 @@ impl<'m> Tensor<'m> {
     /// beyond the mapping of the file.
     ///
     /// # Errors
-    /// As [`sizes`](Self::sizes); `Data` for groups that no group can have; those of `sink`.
+    /// As [`sizes`](Self::sizes); `Data` when `g_idx` names a group that does not exist, or gives one
+    /// too many columns; every error of `sink`.
     pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());
@@ -153,21 +156,23 @@ impl<'m> Tensor<'m> {
                 raws.iter().enumerate().try_for_each(|(plane, raw)| plain(plane, self.model.bytes(*raw), sink))
             }
             Layout::Blocks(raw, format) => blocks(*format, self.model.bytes(*raw), sink),
-            Layout::Import(import, packed) => {
-                let order = self.grouped(import, packed)?;
-                let scale_type = match self.model.raw(packed.scales).element {
-                    crate::raw::Element::Dense(dtype) => dtype,
-                    _ => DType::F32,
-                };
-                let data = import::Data {
-                    qweight: self.model.bytes(packed.qweight),
-                    qzeros: self.model.bytes(packed.qzeros),
-                    scales: self.model.bytes(packed.scales),
-                    scale_type,
-                };
-                import.stream(data, order.as_ref(), sink)
-            }
+            Layout::Import(import, packed) => self.imported(import, packed, 0..import.n, sink),
         }
+    }
+
+    fn imported(&self, import: &Import, packed: &Packed, rows: Range<usize>, sink: &mut Sink<'_>) -> Result<()> {
+        let order = self.grouped(import, packed)?;
+        let scale_type = match self.model.raw(packed.scales).element {
+            crate::raw::Element::Dense(dtype) => dtype,
+            _ => DType::F32,
+        };
+        let data = import::Data {
+            qweight: self.model.bytes(packed.qweight),
+            qzeros: self.model.bytes(packed.qzeros),
+            scales: self.model.bytes(packed.scales),
+            scale_type,
+        };
+        import.stream(data, order.as_ref(), rows, sink)
     }
 
     /// All bytes of each plane. `progress` is told the bytes that are done, and those in all.
@@ -202,18 +207,65 @@ impl<'m> Tensor<'m> {
         match self.kind() {
             Kind::Quantized(format) => {
                 let (n, k) = self.matrix()?;
-                let read = Quantized::from_planes(*format, n, k, self.planes(&mut |_, _| {})?)?;
-                match self.factor() {
-                    Some(factor) => read.with_factor(factor),
-                    None => Ok(read),
-                }
+                self.scaled(Quantized::from_planes(*format, n, k, self.planes(&mut |_, _| {})?)?)
             }
-            Kind::Unclear(error) => Err(error.clone()),
-            kind => Err(Error::Unsupported(format!("{}: {} is {kind}, not quantized", self.file(), self.name))),
+            _ => Err(self.not_quantized()),
         }
     }
 
-    /// The bytes of a dense tensor, as they lie in the file.
+    /// Some rows of the quantized matrix. Only their bytes are read.
+    ///
+    /// # Errors
+    /// As [`quantized`](Self::quantized); `Shape` for rows beyond the last.
+    pub fn rows(&self, rows: Range<usize>) -> Result<Quantized> {
+        let &Kind::Quantized(format) = self.kind() else { return Err(self.not_quantized()) };
+        let (n, k) = self.matrix()?;
+        if rows.start > rows.end || rows.end > n {
+            return Err(Error::Shape(format!("{}: rows {rows:?} of {n}", self.name)));
+        }
+        // Without rows, there may be any number of columns: the bytes of a row could overflow.
+        let sizes: Vec<usize> = format.sizes(n, k)?.into_iter().map(|size| size / n.max(1)).collect();
+        let part = |bytes: &'m [u8], row: usize| &bytes[rows.start * row..rows.end * row];
+        self.scaled(match &self.entry.layout {
+            Layout::Blocks(raw, _) => {
+                Quantized::from_blocks(format, rows.len(), k, part(self.model.bytes(*raw), sizes.iter().sum()))
+            }
+            Layout::Import(import, packed) => {
+                let eights = rows.start / EIGHT * EIGHT..rows.end.next_multiple_of(EIGHT).min(n);
+                let mut planes = vec![Vec::new(); sizes.len()];
+                self.imported(import, packed, eights.clone(), &mut |chunk: Chunk<'_>| {
+                    planes[chunk.plane].extend_from_slice(chunk.bytes);
+                    Ok(())
+                })?;
+                for (plane, row) in planes.iter_mut().zip(sizes) {
+                    plane.truncate((rows.end - eights.start) * row);
+                    plane.drain(..(rows.start - eights.start) * row);
+                }
+                Quantized::from_planes(format, rows.len(), k, planes)
+            }
+            Layout::Planes(raws) => {
+                let plane = |(raw, row): (&usize, usize)| part(self.model.bytes(*raw), row).to_vec();
+                Quantized::from_planes(format, rows.len(), k, raws.iter().zip(sizes).map(plane).collect())
+            }
+            Layout::Whole(_) => Err(self.not_quantized()),
+        }?)
+    }
+
+    fn scaled(&self, read: Quantized) -> Result<Quantized> {
+        match self.factor() {
+            Some(factor) => read.with_factor(factor),
+            None => Ok(read),
+        }
+    }
+
+    fn not_quantized(&self) -> Error {
+        match self.kind() {
+            Kind::Unclear(error) => error.clone(),
+            kind => Error::Unsupported(format!("{}: {} is {kind}, not quantized", self.file(), self.name)),
+        }
+    }
+
+    /// The bytes of a dense tensor, unchanged.
     ///
     /// # Errors
     /// `Unsupported` when it is quantized, or of a type that is none of [`DType`].
@@ -233,8 +285,8 @@ impl<'m> Tensor<'m> {
         self.entry.factor
     }
 
-    /// The order of the columns, where it is not that of W: column i that is read is column
-    /// `order[i]` of W. A product takes its activations in this order.
+    /// The order of the stored columns, if it differs from W's: stored column i is column `order[i]`
+    /// of W. A product takes its activations in this order.
     ///
     /// # Errors
     /// `Data` when the file gives no order of all columns.
@@ -254,7 +306,8 @@ impl<'m> Tensor<'m> {
                 Some(seen) if !*seen => *seen = true,
                 _ => {
                     let raw = self.model.raw(raw);
-                    let text = format!("{}: column {column} at {i} is twice there or not of {}", raw.name, order.len());
+                    let (name, at, most) = (&raw.name, raw.bytes.start + 4 * i, order.len());
+                    let text = format!("{name} at byte {at}: column {column} is there twice, or is not below {most}");
                     return Err(bad(self.model.file(raw.file), text));
                 }
             }
@@ -262,7 +315,7 @@ impl<'m> Tensor<'m> {
         Ok(Some(order))
     }
 
-    fn grouped(&self, import: &Import, packed: &crate::group::Packed) -> Result<Option<gptq::Order>> {
+    fn grouped(&self, import: &Import, packed: &Packed) -> Result<Option<gptq::Order>> {
         let Some(g_idx) = packed.g_idx else { return Ok(None) };
         let raw = self.model.raw(g_idx);
         gptq::order(self.model.bytes(g_idx), import.k, import.group, import.groups)

@@ -1,17 +1,20 @@
 //! Writes safetensors files, in MLX's naming, from streams: whole or not at all.
 
 use crate::group::{FACTOR, ORDER};
-use crate::identify::{element_of, joined, name_of};
+use crate::header::{self, METADATA};
+use crate::identify::{element_of, joined, name_of, tensor_name};
 use crate::model::FORMAT;
+use crate::opening;
 use crate::raw::elements;
-use crate::replace::replace;
+use crate::replace::{folder, replace};
+use crate::source::Files;
 use crate::stream::{Chunk, Sink, plain};
 use crate::tensor::{Kind, Tensor};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
-use tilewise_core::quant::Quantized;
+use tilewise_core::quant::{Plane, Quantized};
 use tilewise_core::{DType, Error, QuantFormat, Result};
 
 /// Where headers end: a multiple of this, so that numbers are aligned in a mapped file.
@@ -24,6 +27,8 @@ pub struct Output<'a> {
     shape: Vec<usize>,
     order: Option<Vec<u32>>,
     factor: Option<f32>,
+    /// Bytes of elements whose size is not known.
+    size: Option<u64>,
     fill: Box<Fill<'a>>,
 }
 
@@ -40,7 +45,7 @@ impl<'a> Output<'a> {
         fill: impl FnOnce(&mut Sink<'_>) -> Result<()> + 'a,
     ) -> Self {
         let shape = shape.to_vec();
-        Output { name: name.to_owned(), kind, shape, order: None, factor: None, fill: Box::new(fill) }
+        Output { name: name.to_owned(), kind, shape, order: None, factor: None, size: None, fill: Box::new(fill) }
     }
 
     /// A dense tensor.
@@ -57,20 +62,16 @@ impl<'a> Output<'a> {
         if weights.factor() == 1.0 { made } else { made.with_factor(weights.factor()) }
     }
 
-    /// A tensor of a model, under its own name, with its factor and the order of its columns.
+    /// A tensor of a model, under its own name, with its factor and the order of its columns. Elements
+    /// of an unknown type are copied from a safetensors file, and refused from GGUF.
     ///
     /// # Errors
     /// As [`Tensor::order`].
     pub fn tensor(tensor: &Tensor<'a>) -> Result<Self> {
         let own = tensor.clone();
         let made = Self::streamed(tensor.name(), tensor.kind().clone(), tensor.shape(), move |sink| own.stream(sink));
-        Ok(Output { order: tensor.order()?, factor: tensor.factor(), ..made })
-    }
-
-    /// The same, under another name.
-    #[must_use]
-    pub fn named(self, name: &str) -> Self {
-        Output { name: name.to_owned(), ..self }
+        let size = (!tensor.model.is_gguf()).then(|| tensor.stored_bytes());
+        Ok(Output { order: tensor.order()?, factor: tensor.factor(), size, ..made })
     }
 
     /// The same, with the order of its columns: column i is column `order[i]` of W.
@@ -93,39 +94,31 @@ impl<'a> Output<'a> {
             Kind::Quantized(format) => {
                 let (&k, rows) = self.shape.split_last().ok_or_else(overflow)?;
                 let sizes = format.sizes(elements(rows).ok_or_else(overflow)?, k)?;
-                let plane = |(plane, size): (&tilewise_core::quant::Plane, usize)| {
+                let plane = |(plane, size): (&Plane, usize)| {
                     let columns = k / format.block() as usize * (plane.bytes / plane.of.bytes()) as usize;
-                    let shape = [rows, &[columns]].concat();
-                    Planned::new(
-                        joined(&self.name, plane.name),
-                        element_of(plane).into(),
-                        shape,
-                        size,
-                        plane.of.bytes(),
-                    )
+                    let (name, shape) = (tensor_name(&self.name, plane), [rows, &[columns]].concat());
+                    Planned::new(name, element_of(plane).into(), shape, size as u64, plane.of.bytes())
                 };
                 Ok(format.planes().iter().zip(sizes).map(plane).collect())
             }
             Kind::Dense(dtype) => {
                 let count = elements(&self.shape).ok_or_else(overflow)?;
-                let size = count.checked_mul(dtype.bytes() as usize).ok_or_else(overflow)?;
+                let size = (count as u64).checked_mul(dtype.bytes()).ok_or_else(overflow)?;
                 let element = name_of(*dtype).to_owned();
                 Ok(vec![Planned::new(self.name.clone(), element, self.shape.clone(), size, dtype.bytes())])
             }
             Kind::Other(element) => {
-                let Some(bits) = crate::header::bits(element) else {
-                    let text = format!("{}: elements of {element} have no name in safetensors", self.name);
-                    return Err(Error::Unsupported(text));
+                let count = elements(&self.shape).ok_or_else(overflow)? as u64;
+                let (size, alignment) = match (header::bits(element).map(u64::from), self.size) {
+                    (Some(bits), _) => (count.checked_mul(bits).ok_or_else(overflow)? / 8, bits / 8),
+                    (None, Some(size)) => (size, 1),
+                    (None, None) => {
+                        let text = format!("{}: {element} is not read, and safetensors has no such type", self.name);
+                        let hint = "let another program, such as llama-quantize, write the tensor as F16 first";
+                        return Err(Error::Unsupported(format!("{text}; {hint}")));
+                    }
                 };
-                let count = elements(&self.shape).ok_or_else(overflow)?;
-                let size = count.checked_mul(bits as usize).ok_or_else(overflow)? / 8;
-                Ok(vec![Planned::new(
-                    self.name.clone(),
-                    element.clone(),
-                    self.shape.clone(),
-                    size,
-                    u64::from(bits / 8),
-                )])
+                Ok(vec![Planned::new(self.name.clone(), element.clone(), self.shape.clone(), size, alignment)])
             }
         }
     }
@@ -134,11 +127,11 @@ impl<'a> Output<'a> {
     fn extras(&self) -> Vec<(Planned, Vec<u8>)> {
         let order = self.order.as_ref().map(|order| {
             let bytes: Vec<u8> = order.iter().flat_map(|column| column.to_le_bytes()).collect();
-            (Planned::new(joined(&self.name, ORDER), "U32".into(), vec![order.len()], bytes.len(), 4), bytes)
+            (Planned::new(joined(&self.name, ORDER), "U32".into(), vec![order.len()], bytes.len() as u64, 4), bytes)
         });
         let factor = self.factor.map(|factor| {
             let bytes = factor.to_le_bytes().to_vec();
-            (Planned::new(joined(&self.name, FACTOR), "F32".into(), Vec::new(), bytes.len(), 4), bytes)
+            (Planned::new(joined(&self.name, FACTOR), "F32".into(), Vec::new(), bytes.len() as u64, 4), bytes)
         });
         order.into_iter().chain(factor).collect()
     }
@@ -159,28 +152,59 @@ struct Planned {
 }
 
 impl Planned {
-    fn new(name: String, element: String, shape: Vec<usize>, size: usize, alignment: u64) -> Self {
-        Planned { name, element, shape, size: size as u64, alignment, offset: 0, done: 0 }
+    fn new(name: String, element: String, shape: Vec<usize>, size: u64, alignment: u64) -> Self {
+        Planned { name, element, shape, size, alignment, offset: 0, done: 0 }
     }
 }
 
-/// Writes a file, whole or not at all, as [`replace()`] does. `metadata` is kept in it, beside the
-/// names of formats. `progress` is told how many bytes are done, and how many there are.
+/// Writes a file, whole or not at all, as [`replace()`] does. `metadata` is kept in it; the formats of
+/// `outputs` take the place of its entries that name formats. `progress` is told how many bytes are
+/// done, and how many there are.
 ///
 /// # Errors
-/// `File` when the system refuses; `Data` when two tensors have one name, or a stream is not as
-/// long as its shape says; those of the streams.
+/// As [`write_to`]; `File` when the system refuses; `Unsupported` when `config.json` beside the file
+/// names another format of a matrix.
 pub fn write(
     path: impl AsRef<Path>,
     outputs: Vec<Output<'_>>,
     metadata: &BTreeMap<String, String>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
+    let path = path.as_ref();
+    agrees_with_config(path, &outputs)?;
     replace(path, |file| write_to(file, outputs, metadata, progress))
 }
 
+/// Fails if `config.json` beside the file says something else of a matrix: the file could be written,
+/// but not opened.
+fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
+    let quantized = |output: &Output<'_>| match output.kind {
+        Kind::Quantized(format) => Some((output.name.clone(), format)),
+        _ => None,
+    };
+    let mut quantized = outputs.iter().filter_map(quantized).peekable();
+    if quantized.peek().is_none() {
+        return Ok(());
+    }
+    let config = opening::config(&mut Files::Folder(folder(path).to_owned()))?;
+    for (name, format) in quantized {
+        if let Some(claim) = config.claim(&name)?
+            && !claim.says.admits(format)
+        {
+            let text = format!("{name:?} becomes {format}, but {} beside it says {}", claim.by, claim.says);
+            let shown = path.display();
+            return Err(Error::Unsupported(format!("{shown}: {text}: name another folder")));
+        }
+    }
+    Ok(())
+}
+
 /// Writes the bytes of a file.
-pub(crate) fn write_to<W: Write + Seek>(
+///
+/// # Errors
+/// `Data` when two tensors have one name, or a stream is not as long as its shape says; `Unsupported`
+/// for a type, a name or a header that safetensors does not have; `Overflow`; every error of a stream.
+pub fn write_to<W: Write + Seek>(
     file: &mut W,
     outputs: Vec<Output<'_>>,
     metadata: &BTreeMap<String, String>,
@@ -241,9 +265,12 @@ pub(crate) fn write_to<W: Write + Seek>(
     }
 }
 
-/// The metadata, with the format of all matrices where they have one, else with that of each.
+/// Adds the format: one entry if all matrices share it, else one per matrix. Older entries that name
+/// formats go: they are of other files.
 fn named(outputs: &[Output<'_>], metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut metadata = metadata.clone();
+    let stale = |key: &str| key.rsplit('.').next() == Some(FORMAT);
+    let kept = metadata.iter().filter(|(key, _)| !stale(key));
+    let mut metadata: BTreeMap<String, String> = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
     let format = |output: &Output<'_>| match output.kind {
         Kind::Quantized(format) => Some(format),
         _ => None,
@@ -265,7 +292,7 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
     order.sort_by_key(|&i| std::cmp::Reverse(planned[i].alignment));
     let mut header = Map::new();
     if !metadata.is_empty() {
-        header.insert("__metadata__".to_owned(), json!(metadata));
+        header.insert(METADATA.to_owned(), json!(metadata));
     }
     let mut end = 0u64;
     for i in order {
@@ -273,6 +300,9 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
         tensor.offset = end;
         let size = tensor.size;
         end = end.checked_add(size).ok_or_else(|| Error::Overflow(format!("{}: {size} bytes", tensor.name)))?;
+        if tensor.name == METADATA {
+            return Err(Error::Unsupported(format!("safetensors has no tensor of the name {METADATA:?}")));
+        }
         let entry = json!({ "dtype": tensor.element, "shape": tensor.shape, "data_offsets": [tensor.offset, end] });
         if header.insert(tensor.name.clone(), entry).is_some() {
             return Err(Error::Data(format!("two tensors are named {:?}", tensor.name)));
@@ -280,7 +310,14 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
     }
     let mut text = Value::Object(header).to_string().into_bytes();
     text.resize(text.len().next_multiple_of(ALIGNMENT), b' ');
+    if text.len() as u64 > header::MOST {
+        let (length, most) = (text.len(), header::MOST);
+        return Err(Error::Unsupported(format!("a header of {length} bytes; safetensors has at most {most}")));
+    }
     let bytes = [&(text.len() as u64).to_le_bytes(), &text[..]].concat();
+    if end.checked_add(bytes.len() as u64).is_none() {
+        return Err(Error::Overflow(format!("{end} bytes of tensors after {} of the header", bytes.len())));
+    }
     for tensor in planned {
         tensor.offset += bytes.len() as u64;
     }

@@ -49,7 +49,7 @@ impl Weights {
     /// one, or a folder that holds one of these ([`Model::open`]).
     ///
     /// # Errors
-    /// `File` when a file cannot be opened, `Data` when it is malformed.
+    /// As [`Model::open`].
     pub fn open(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self::new(context, Model::open(path)?))
     }
@@ -78,9 +78,9 @@ impl Weights {
     /// Loads a tensor: by its prefix, or the full name of one of the tensors that hold it.
     ///
     /// # Errors
-    /// `Data` when there is none of this name, with the nearest ones, when it is malformed, or when
-    /// several formats fit it, with their names; `Unsupported` for numbers of a type that products do not
-    /// take; `TooLarge`, `Device`, `DeviceLost`.
+    /// `NotFound` when there is none of this name, with the nearest ones; `Data` when it is malformed;
+    /// `Unclear` when several formats fit it, with their names; `Unsupported` for numbers of a type that
+    /// products do not take; `TooLarge`, `Device`, `DeviceLost`.
     pub fn get(&self, name: &str) -> Result<Weight> {
         self.get_with(name, &Expected::default(), &mut |_, _| {})
     }

@@ -76,7 +76,7 @@ pub(crate) struct Array {
 }
 
 impl Raw {
-    /// Floats as they are; f64 narrowed to f32, with a warning on stderr. `name` is for messages.
+    /// Floats keep their type; f64 becomes f32, with a warning on stderr. `name` is for messages.
     fn into_array(self, name: &str) -> Result<Array> {
         let Raw { scalar, shape, bytes } = self;
         match scalar {

@@ -1,6 +1,6 @@
 //! Where a result is written: whole, or not at all.
 
-use super::source::{Source, extension};
+use super::source::{Source, extension, folder};
 use super::{Array, npy};
 use crate::failure::{Failure, Result};
 use std::collections::BTreeMap;
@@ -32,26 +32,34 @@ impl std::str::FromStr for Sink {
 
     /// `FILE.npy`, `FILE.safetensors` or `FILE.safetensors#TENSOR`; a tensor without a name is called `c`.
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let Source { path, tensor } = Source::by_extension(text);
-        let kind = match extension(&path) {
-            "npy" => Kind::Npy,
-            "safetensors" => Kind::Safetensors,
-            _ => return Err("the extension must be .npy or .safetensors".into()),
-        };
-        if tensor.as_deref() == Some("") {
-            return Err("no name of a tensor after #".into());
-        }
-        Ok(Sink { path, kind, tensor })
+        Self::of_kinds(text, &[("npy", Kind::Npy), ("safetensors", Kind::Safetensors)])
     }
 }
 
 impl Sink {
+    /// `FILE.safetensors` or `FILE.safetensors#TENSOR`.
+    pub(crate) fn safetensors(text: &str) -> std::result::Result<Self, String> {
+        Self::of_kinds(text, &[("safetensors", Kind::Safetensors)])
+    }
+
+    fn of_kinds(text: &str, kinds: &[(&str, Kind)]) -> std::result::Result<Self, String> {
+        let Source { path, tensor } = Source::by_extension(text);
+        let Some((_, kind)) = kinds.iter().find(|(end, _)| extension(&path) == *end) else {
+            let ends: Vec<String> = kinds.iter().map(|(end, _)| format!(".{end}")).collect();
+            return Err(format!("the extension must be {}", ends.join(" or ")));
+        };
+        if tensor.as_deref() == Some("") {
+            return Err("no name of a tensor after #".into());
+        }
+        Ok(Sink { path, kind: *kind, tensor })
+    }
+
     /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the command line calls the tensor.
+    /// The tensor's name on the command line.
     pub(crate) fn tensor(&self) -> Option<&str> {
         self.tensor.as_deref()
     }
@@ -61,16 +69,11 @@ impl Sink {
         Sink { tensor: self.tensor.or_else(|| Some(name.to_owned())), ..self }
     }
 
-    /// Whether several tensors can be written.
-    pub(crate) fn is_safetensors(&self) -> bool {
-        self.kind == Kind::Safetensors
-    }
-
     /// Whether the file can hold elements of `dtype`; told before anything is computed.
     pub(crate) fn admit(&self, dtype: DType) -> std::result::Result<(), String> {
         if self.kind == Kind::Npy && npy::header(dtype, &[]).is_none() {
             return Err(format!(
-                "{}: .npy has no {dtype}; name a .safetensors file, or another --out-dtype",
+                "{}: .npy has no {dtype}; name a .safetensors file, or another element type",
                 self.path.display()
             ));
         }
@@ -83,7 +86,9 @@ impl Sink {
         self.writable()?;
         let Ok(own) = std::fs::canonicalize(&self.path) else { return Ok(()) };
         match inputs.into_iter().find(|input| input.holds(&own)) {
-            Some(input) => Err(Failure::Other(format!("{}: belongs to {input}, which is read", self.path.display()))),
+            Some(input) => {
+                Err(Failure::Other(format!("{}: {input} is read from it; name another output", self.path.display())))
+            }
             None => Ok(()),
         }
     }
@@ -108,32 +113,22 @@ impl Sink {
         self.admit(array.dtype).map_err(Failure::Other)?;
         match self.kind {
             Kind::Npy => {
-                let header = npy::header(array.dtype, &array.shape).unwrap_or_default();
-                self.replace(&[&header, &array.bytes])
+                let header = npy::header(array.dtype, &array.shape).ok_or_else(|| {
+                    let (path, count) = (self.path.display(), array.shape.len());
+                    let text = format!("{path}: {count} dimensions do not fit the header of .npy");
+                    Failure::Other(format!("{text}; name a .safetensors file"))
+                })?;
+                Ok(tilewise_files::replace(&self.path, |file| {
+                    let parts = [&header, &array.bytes];
+                    parts.iter().try_for_each(|part| file.write_all(part)).map_err(|why| Error::File(why.to_string()))
+                })?)
             }
             Kind::Safetensors => {
-                self.writable()?;
                 let name = self.tensor().unwrap_or(UNNAMED);
                 let output = Output::dense(name, array.dtype, &array.shape, &array.bytes);
                 Ok(tilewise_files::write(&self.path, vec![output], &BTreeMap::new(), &mut |_, _| {})?)
             }
         }
-    }
-
-    /// Writes `parts` one after the other.
-    pub(crate) fn replace(&self, parts: &[&[u8]]) -> Result<()> {
-        self.writable()?;
-        Ok(tilewise_files::replace(&self.path, |file| {
-            parts.iter().try_for_each(|part| file.write_all(part)).map_err(|why| Error::File(why.to_string()))
-        })?)
-    }
-}
-
-/// The folder that holds `path`.
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }
 
@@ -157,6 +152,8 @@ mod tests {
         for text in ["c", "c.bin", "npy", "c.safetensors#", ".npy"] {
             assert!(text.parse::<Sink>().is_err(), "{text}");
         }
+        assert_eq!(Sink::safetensors("d/c.safetensors#y"), Ok(sink));
+        assert_eq!(Sink::safetensors("c.npy"), Err("the extension must be .safetensors".into()));
     }
 
     #[test]
@@ -165,6 +162,8 @@ mod tests {
         let sink = |name: &str| folder.path().join(name).to_str().unwrap().parse::<Sink>().unwrap();
         assert!(sink("c.npy").write(&array(DType::BF16)).is_err());
         assert!(sink("none/c.npy").write(&array(DType::F32)).is_err());
+        let deep = Array { shape: vec![1; 30_000], ..array(DType::F16) };
+        assert!(sink("c.npy").write(&deep).is_err_and(|why| why.line().unwrap().contains("c.npy: 30000 dimensions")));
         assert_eq!(entries(folder.path()), 0);
         std::fs::create_dir(folder.path().join("d.npy")).unwrap();
         assert!(sink("d.npy").write(&array(DType::F32)).is_err());

@@ -47,10 +47,18 @@ impl Source {
     /// Whether a file that exists, by its canonical path, is this one, or lies among the files of this
     /// model of several.
     pub(super) fn holds(&self, file: &Path) -> bool {
-        let Ok(own) = std::fs::canonicalize(&self.path) else { return false };
-        let several = own.is_dir() || extension(&own) == "json";
-        let folder = if own.is_dir() { Some(&*own) } else { own.parent() };
-        own == file || several && file.parent() == folder && MODELS.contains(&extension(file))
+        let is_file = |path: &Path| std::fs::canonicalize(path).is_ok_and(|path| path == file);
+        let others: &[&str] = match extension(&self.path) {
+            _ if self.path.is_dir() => &MODELS,
+            "json" => &MODELS,
+            // Parts of a split file.
+            "gguf" => &["gguf"],
+            _ => &[],
+        };
+        let folder = if self.path.is_dir() { &*self.path } else { folder(&self.path) };
+        // Files may be links that lead anywhere, such as those in Hugging Face's cache.
+        let beside = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        is_file(&self.path) || beside.filter(|path| others.contains(&extension(path))).any(|path| is_file(&path))
     }
 
     /// The parts of a name whose `#` follows an extension. A `#` elsewhere belongs to the file.
@@ -110,7 +118,9 @@ impl Source {
         let of = |wanted: fn(&Tensor<'_>) -> bool| model.tensors().filter(wanted).collect::<Vec<_>>();
         let quantized = of(|tensor| matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_)));
         let only = match quantized.is_empty() {
-            true => self.only(of(|tensor| matches!(tensor.kind(), Kind::Dense(_)) && tensor.shape().len() == 2)),
+            true => self.only(of(|tensor| {
+                matches!(tensor.kind(), Kind::Dense(dtype) if dtype.is_float()) && tensor.shape().len() == 2
+            })),
             false => self.only(quantized),
         }?;
         Ok(model.get_as(only.name(), expected)?)
@@ -124,7 +134,9 @@ impl Source {
         let names: Vec<&str> = tensors.iter().map(Tensor::name).take(SHOWN).collect();
         match tensors.as_slice() {
             [only] => Ok(only.clone()),
-            [] => Err(Failure::Other(format!("{file}: no such tensor as is needed; `tilewise inspect` lists all"))),
+            [] => {
+                Err(Failure::Other(format!("{file}: no matrix is in it; `tilewise inspect {file}` lists its tensors")))
+            }
             _ => {
                 let more = if tensors.len() > SHOWN { ", ..." } else { "" };
                 let (count, names) = (tensors.len(), names.join(", "));
@@ -155,8 +167,8 @@ impl Source {
             Kind::Other(name) if name == "I64" => Scalar::I64,
             Kind::Unclear(error) => return Err(error.clone().into()),
             Kind::Quantized(format) => {
-                let text = format!("{self}: quantized to {format}; qmatmul and dequantize take it");
-                return Err(Failure::Other(text));
+                let hint = "`convert` writes another format, `qmatmul` and `dequantize` read it";
+                return Err(Failure::Other(format!("{self}: quantized to {format} already; {hint}")));
             }
             other => return Err(Failure::Other(format!("{self}: elements of {other} are not read"))),
         };
@@ -174,6 +186,14 @@ fn open(path: &Path) -> Result<(File, u64)> {
         return Err(Failure::Other(format!("{}: not a regular file", path.display())));
     }
     Ok((File::open(path).map_err(failed)?, metadata.len()))
+}
+
+/// The folder that holds `path`.
+pub(super) fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// The extension, or nothing.

@@ -4,7 +4,7 @@ use super::inspect::Size;
 use crate::args::ConvertArgs;
 use crate::array::shape_text;
 use crate::failure::{Failure, Result, warn};
-use crate::matrix::{Deviation, Matrix, prefix};
+use crate::matrix::{Deviation, Matrix, prefix, weight_name};
 use crate::progress;
 use crate::table::{NUMBER, TEXT, table};
 use crate::target::Target;
@@ -14,7 +14,7 @@ use std::io::Write;
 use tilewise_files::{Chunk, Error, Expected, Kind, Model, Output, Sink, Tensor, Value, write};
 
 pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
-    if !args.output.is_safetensors() || args.output.tensor().is_some() {
+    if args.output.tensor().is_some() {
         let path = args.output.path().display();
         return Err(Failure::Usage(format!("{path}: a whole model is written as FILE.safetensors, without #")));
     }
@@ -25,6 +25,11 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     args.output.probe([&args.model])?;
     let model = args.model.model()?;
     let steps = steps(&model, args)?;
+    for (option, text) in args.only.iter().map(|text| ("only", text)).chain(args.except.iter().map(|t| ("except", t))) {
+        if !steps.iter().any(|step| step.tensor.name().contains(&**text)) {
+            return Err(Failure::Usage(format!("--{option} {text}: no tensor's name contains it")));
+        }
+    }
     let wanted = |step: &Step<'_>| step.kept.is_none() || args.format.is(step.tensor.kind());
     if !steps.iter().any(wanted) {
         return Err(Failure::Other(nothing(args, &steps)));
@@ -52,11 +57,11 @@ struct Step<'m> {
     tensor: Tensor<'m>,
     /// Why it is copied, if it is.
     kept: Option<String>,
-    /// What it lost; known when it has been written.
+    /// Its loss, once it is written.
     deviation: Cell<Deviation>,
 }
 
-/// What becomes of each tensor.
+/// A step for each tensor.
 fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
     let expected = args.known.expected(None);
     let step = |tensor: Tensor<'m>| {
@@ -88,7 +93,10 @@ fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
     let shown: Vec<String> = matrices.into_iter().chain(others).filter_map(reason).take(SHOWN).collect();
     let more = if steps.len() > SHOWN { format!("; and {} more", steps.len() - SHOWN) } else { String::new() };
     let (path, format) = (args.model.path().display(), args.format);
-    format!("{path}: none of {} tensors can become {format}: {}{more}", steps.len(), shown.join("; "))
+    match steps.len() {
+        0 => format!("{path}: no tensors are in it"),
+        count => format!("{path}: none of {count} tensors can become {format}: {}{more}", shown.join("; ")),
+    }
 }
 
 impl<'m> Step<'m> {
@@ -98,7 +106,7 @@ impl<'m> Step<'m> {
         }
         let name = match (target, self.tensor.kind()) {
             (Target::Quantized(_), _) => prefix(self.tensor.name()).to_owned(),
-            (Target::Dense(_), Kind::Quantized(_)) => format!("{}.weight", prefix(self.tensor.name())),
+            (Target::Dense(_), Kind::Quantized(_)) => weight_name(self.tensor.name()),
             (Target::Dense(_), _) => self.tensor.name().to_owned(),
         };
         let fill = move |sink: &mut Sink<'_>| self.transcode(target, sink);
@@ -107,16 +115,13 @@ impl<'m> Step<'m> {
 
     /// Gives the planes of the tensor in the new format, some rows at a time.
     fn transcode(&self, target: Target, sink: &mut Sink<'_>) -> tilewise_files::Result<()> {
-        let matrix = Matrix::read(&self.tensor)?;
+        let matrix = Matrix::of(&self.tensor)?;
         let mut done = vec![0; target.planes()];
         for rows in matrix.parts() {
             let (first, count) = (rows.start, rows.len());
             let values = matrix.rows(rows)?;
-            let (planes, restored) = target.store(&values, count, matrix.k).map_err(|why| {
-                let text =
-                    format!("{}: {}, in the rows from {first} on: {why}", self.tensor.file(), self.tensor.name());
-                Error::Value(text)
-            })?;
+            let stored = target.store(&values, count, matrix.k);
+            let (planes, restored) = stored.map_err(|error| self.located(target, &values, matrix.k, first, error))?;
             self.deviation.set(self.deviation.get().and(&values, &restored));
             for (plane, bytes) in planes.iter().enumerate() {
                 sink(Chunk { plane, offset: done[plane], bytes })?;
@@ -124,6 +129,19 @@ impl<'m> Step<'m> {
             }
         }
         Ok(())
+    }
+
+    /// The error of some rows from `first` on, with the number of the row in the matrix. A row alone has
+    /// the number 0 in its error.
+    fn located(&self, target: Target, values: &[f32], k: usize, first: usize, error: Error) -> Error {
+        let refused = |(i, row)| Some((first + i, target.store(row, 1, k).err()?));
+        match values.chunks_exact(k).enumerate().find_map(refused) {
+            Some((row, Error::Value(why))) => {
+                let why = why.replacen("row 0", &format!("row {row}"), 1);
+                Error::Value(format!("{}: {}: {why}", self.tensor.file(), self.tensor.name()))
+            }
+            _ => error,
+        }
     }
 
     /// Bytes that it takes in the new file.
@@ -136,11 +154,10 @@ impl<'m> Step<'m> {
     }
 }
 
-/// The metadata of the new file: that of the old one, without what it says of formats. Of GGUF's all
-/// but arrays.
+/// The old file's metadata; of GGUF's, no arrays. The writer drops its formats.
 fn metadata(model: &Model) -> BTreeMap<String, String> {
-    let plain = model.metadata().filter(|(key, _)| *key != "quantization" && !key.ends_with(".quantization"));
-    let mut kept: BTreeMap<String, String> = plain.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let plain = model.metadata().map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let mut kept: BTreeMap<String, String> = plain.collect();
     let mut arrays = 0;
     for (key, value) in model.gguf_values() {
         match (&value, value.as_str()) {
@@ -188,7 +205,7 @@ fn report(steps: &[Step<'_>], args: &ConvertArgs, written: u64, out: &mut dyn Wr
     let all: Size = steps.iter().map(|step| Size::of(&step.tensor)).sum();
     writeln!(out, "tensors  {converted} of {} converted, the others kept", steps.len())?;
     writeln!(out, "size     {written} bytes, {} before", all.bytes)?;
-    writeln!(out, "weights  {} bits each, {} before, of the converted", after.bits_text(), before.bits_text())?;
+    writeln!(out, "bits     {} per converted weight, {} before", after.bits_text(), before.bits_text())?;
     writeln!(out, "written  {}", args.output.path().display())?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::args::DequantizeArgs;
 use crate::array::{Array, shape_text};
 use crate::failure::{Failure, Result, warn};
-use crate::matrix::{Deviation, Matrix, prefix};
+use crate::matrix::{Deviation, Matrix, weight_name};
 use std::io::Write;
 use tilewise_core::convert::{decode, encode};
 use tilewise_core::problem::DType;
@@ -14,9 +14,12 @@ pub(super) fn run(args: &DequantizeArgs, out: &mut dyn Write) -> Result<()> {
     args.output.probe([&args.weights])?;
     let model = args.weights.model()?;
     let tensor = args.weights.matrix(&model, &args.known.expected(args.format))?;
-    let matrix = Matrix::read(&tensor)?;
+    let matrix = Matrix::of(&tensor)?;
 
     let (mut bytes, mut deviation) = (Vec::new(), Deviation::default());
+    let size = matrix.n.saturating_mul(matrix.k).saturating_mul(dtype.bytes() as usize);
+    let room = bytes.try_reserve_exact(size);
+    room.map_err(|why| Failure::Other(format!("{}: no memory for {size} bytes of {dtype}: {why}", args.weights)))?;
     for rows in matrix.parts() {
         let values = matrix.rows(rows)?;
         let stored = encode(dtype, &values);
@@ -27,7 +30,7 @@ pub(super) fn run(args: &DequantizeArgs, out: &mut dyn Write) -> Result<()> {
         warn(&format!("{}: weights beyond the range of {dtype} became infinite", args.weights));
     }
     let array = Array { dtype, shape: tensor.shape().to_vec(), bytes };
-    let output = args.output.clone().or_named(&format!("{}.weight", prefix(tensor.name())));
+    let output = args.output.clone().or_named(&weight_name(tensor.name()));
     output.write(&array)?;
     writeln!(out, "weights  {} {}, {}", tensor.name(), shape_text(tensor.shape()), tensor.kind())?;
     writeln!(out, "size     {} bytes, {} before", array.bytes.len(), tensor.stored_bytes())?;

@@ -5,9 +5,10 @@ use crate::array::shape_text;
 use crate::failure::Result;
 use crate::table::{Column, NUMBER, TEXT, table};
 use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use tilewise_files::{Kind, Model, Tensor, Value};
+use tilewise_files::{Error, Kind, Model, Tensor, Value};
 
 pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
     let model = args.model.model()?;
@@ -16,11 +17,18 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
         Some(name) => vec![model.get(name)?],
         None => model.tensors().collect(),
     };
+    let mut unclear = BTreeMap::new();
     for tensor in tensors.iter_mut().filter(|tensor| matches!(tensor.kind(), Kind::Unclear(_))) {
-        *tensor = model.get_as(tensor.name(), &expected).unwrap_or_else(|_| tensor.clone());
+        match model.get_as(tensor.name(), &expected) {
+            Ok(found) => *tensor = found,
+            Err(error) => _ = unclear.insert(tensor.name(), error),
+        }
+        if let Kind::Unclear(error) = tensor.kind() {
+            unclear.entry(tensor.name()).or_insert_with(|| error.clone());
+        }
     }
     if args.json {
-        writeln!(out, "{:#}", to_json(&model, &tensors))?;
+        writeln!(out, "{:#}", to_json(&model, &tensors, &unclear))?;
         return Ok(());
     }
     for file in model.files() {
@@ -44,10 +52,8 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
     let known = known(&tensors);
     let (elements, bits) = (known.elements, known.bits_text());
     writeln!(out, "total    {} tensors, {bytes} bytes; {elements} elements of {bits} bits", tensors.len())?;
-    for tensor in &tensors {
-        if let Kind::Unclear(error) = tensor.kind() {
-            writeln!(out, "unclear  {error}")?;
-        }
+    for error in tensors.iter().filter_map(|tensor| unclear.get(tensor.name())) {
+        writeln!(out, "unclear  {error}")?;
     }
     Ok(())
 }
@@ -73,12 +79,12 @@ fn tensor_table(tensors: &[Tensor<'_>], with_files: bool) -> String {
     table(&columns, tensors.iter().map(row).collect())
 }
 
-/// The dimensions, unless nobody knows them.
+/// The dimensions, unless the tensor is unclear.
 fn shape<'a>(tensor: &'a Tensor<'_>) -> Option<&'a [usize]> {
     (!matches!(tensor.kind(), Kind::Unclear(_))).then(|| tensor.shape())
 }
 
-/// The size of all tensors but unclear ones, whose elements nobody knows.
+/// The sum of the tensors' sizes, without unclear ones.
 fn known<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) -> Size {
     tensors.into_iter().filter(|tensor| !matches!(tensor.kind(), Kind::Unclear(_))).map(Size::of).sum()
 }
@@ -109,17 +115,21 @@ impl Size {
 
 impl std::iter::Sum for Size {
     fn sum<I: Iterator<Item = Size>>(sizes: I) -> Size {
-        sizes.fold(Size::default(), |a, b| Size { elements: a.elements + b.elements, bytes: a.bytes + b.bytes })
+        sizes.fold(Size::default(), |a, b| Size {
+            elements: a.elements.saturating_add(b.elements),
+            bytes: a.bytes + b.bytes,
+        })
     }
 }
 
-fn to_json(model: &Model, tensors: &[Tensor<'_>]) -> Json {
+/// `unclear` has the errors of unclear tensors.
+fn to_json(model: &Model, tensors: &[Tensor<'_>], unclear: &BTreeMap<&str, Error>) -> Json {
     let tensor_json = |tensor: &Tensor<'_>| {
-        let (class, error) = match tensor.kind() {
-            Kind::Quantized(_) => ("quantized", None),
-            Kind::Dense(_) => ("dense", None),
-            Kind::Unclear(error) => ("unclear", Some(error.to_string())),
-            _ => ("other", None),
+        let class = match tensor.kind() {
+            Kind::Quantized(_) => "quantized",
+            Kind::Dense(_) => "dense",
+            Kind::Unclear(_) => "unclear",
+            _ => "other",
         };
         json!({
             "name": tensor.name(),
@@ -131,7 +141,7 @@ fn to_json(model: &Model, tensors: &[Tensor<'_>]) -> Json {
             "stored": tensor.stored(),
             "file": tensor.file(),
             "offset": tensor.offset(),
-            "error": error,
+            "error": unclear.get(tensor.name()).map(Error::to_string),
         })
     };
     let gguf = model.gguf_values().map(|(key, value)| (key.to_owned(), value_json(&value)));

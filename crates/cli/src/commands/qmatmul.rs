@@ -4,34 +4,45 @@ use super::matmul::read;
 use crate::args::QmatmulArgs;
 use crate::array::shape_text;
 use crate::failure::{Failure, Result};
-use crate::matrix::{Matrix, Weights};
+use crate::matrix::activations;
 use crate::product::{self, Job};
 use std::io::Write;
 use tilewise::{Gemm, QuantizedTensor, Tensor};
 use tilewise_core::convert::decode_f64;
-use tilewise_core::quant::dequantize;
+use tilewise_core::problem::DType;
+use tilewise_core::quant::{Quantized, dequantize};
 use tilewise_core::reference::Inputs;
+use tilewise_files::Kind;
+
+/// The stored weights.
+enum Weights<'m> {
+    Dense(DType, &'m [u8]),
+    Quantized(Quantized),
+}
 
 pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     product::check_output(&args.output, args.out_dtype, [&args.x, &args.weights])?;
     let x = read(&args.x, 2..=3)?;
     let model = args.weights.model()?;
     let tensor = args.weights.matrix(&model, &args.known.expected(args.format))?;
-    if tensor.shape().len() != 2 {
+    let &[n, k] = tensor.shape() else {
         let (name, shape) = (tensor.name(), shape_text(tensor.shape()));
         let text = format!("{}: {name}: shape {shape}; W is one matrix [N,K]", tensor.file());
         return Err(Failure::Other(text));
-    }
-    let matrix = Matrix::read(&tensor)?;
-    let x = matrix.activations(x);
+    };
+    let weights = match tensor.kind() {
+        Kind::Quantized(_) => Weights::Quantized(tensor.quantized()?),
+        _ => tensor.dense().map(|(dtype, bytes)| Weights::Dense(dtype, bytes))?,
+    };
+    let x = activations(tensor.order()?, x);
     let out_dtype = product::out_dtype(args.out_dtype, &[x.dtype], &args.output)?;
 
     let context = product::open(args.execution.adapter.as_deref())?;
     let x_tensor = product::upload(&context, &x)?;
     let (dense, quantized);
-    let gemm = match &matrix.weights {
+    let gemm = match &weights {
         Weights::Dense(dtype, bytes) => {
-            dense = Tensor::from_bytes(&context, *dtype, bytes, &[matrix.n, matrix.k])?.t();
+            dense = Tensor::from_bytes(&context, *dtype, bytes, &[n, k])?.t();
             Gemm::new(&x_tensor, &dense)
         }
         Weights::Quantized(weights) => {
@@ -42,7 +53,7 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     let gemm = gemm.out_dtype(out_dtype);
 
     Job { context: &context, gemm, alpha: 1.0, execution: &args.execution, output: &args.output }.run(out, |check| {
-        let (b, b_error) = match &matrix.weights {
+        let (b, b_error) = match &weights {
             Weights::Dense(dtype, bytes) => (decode_f64(*dtype, bytes)?, None),
             Weights::Quantized(weights) => {
                 let wide = dequantize(weights).into_iter().map(f64::from).collect();

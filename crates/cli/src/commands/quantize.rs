@@ -4,12 +4,12 @@ use crate::args::QuantizeArgs;
 use crate::array::{Sink, Source, shape_text};
 use crate::failure::{Failure, Result};
 use crate::matrix::{Deviation, prefix};
-use crate::product;
 use crate::table::{NUMBER, TEXT, table};
+use std::collections::BTreeMap;
 use std::io::Write;
 use tilewise_core::convert;
 use tilewise_core::quant::{QuantFormat, Quantized, dequantize, quantize};
-use tilewise_files::planes::{tensor_name, to_bytes};
+use tilewise_files::{Output, tensor_name};
 
 pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     match (&args.weights, &args.output) {
@@ -32,12 +32,6 @@ fn formats() -> String {
 }
 
 fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
-    if !output.is_safetensors() {
-        return Err(Failure::Usage(format!(
-            "{}: quantized weights are written as .safetensors",
-            output.path().display()
-        )));
-    }
     let layer = match (&args.prefix, output.tensor()) {
         (Some(prefix), Some(tensor)) if prefix != tensor => {
             return Err(Failure::Usage(format!("two names for the weights: {prefix:?} and {tensor:?}")));
@@ -46,15 +40,7 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
         (None, Some(tensor)) => tensor.into(),
         (None, None) => prefix(&weights.stem()).to_owned(),
     };
-    if let Some(kernel) = &args.execution.kernel {
-        return Err(Failure::Other(format!(
-            "no kernel is named {kernel:?}; quantization runs on the CPU, with one algorithm"
-        )));
-    }
     output.probe([weights])?;
-    if args.execution.adapter.is_some() {
-        product::open(args.execution.adapter.as_deref())?;
-    }
     let source = weights;
     let weights = source.read()?;
     let &[n, k] = weights.shape.as_slice() else {
@@ -65,20 +51,21 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
     let format = args.format.map_or_else(|| QuantFormat::affine(4, 64, weights.dtype), Ok)?;
     let quantized = quantize(&values, n, k, format)?;
     let restored = dequantize(&quantized);
-    if args.execution.check {
+    if args.check {
         check(&values, &restored, &quantized)?;
     }
-    let bytes = to_bytes(&quantized, &layer)?;
-    output.replace(&[&bytes])?;
+    let mut written = 0;
+    let outputs = vec![Output::quantized(&layer, &quantized)];
+    tilewise_files::write(output.path(), outputs, &BTreeMap::new(), &mut |_, total| written = total)?;
     writeln!(out, "weights  {} {}", shape_text(&weights.shape), weights.dtype)?;
     writeln!(out, "format   {}, on the CPU", quantized.format())?;
-    writeln!(out, "size     {} bytes, {} before", bytes.len(), weights.bytes.len())?;
+    writeln!(out, "size     {written} bytes, {} before", weights.bytes.len())?;
     writeln!(
         out,
         "error    {:.2}% of the weights' norm",
         100.0 * Deviation::default().and(&values, &restored).relative()
     )?;
-    if args.execution.check {
+    if args.check {
         writeln!(out, "check    every weight lies within one step, and rounding, of its code")?;
     }
     let tensors: Vec<_> = format.planes().iter().map(|plane| tensor_name(&layer, plane)).collect();

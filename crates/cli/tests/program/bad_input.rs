@@ -51,8 +51,8 @@ fn truncated_and_lying_safetensors_files() {
     }
     std::fs::write(bench.path("bad.safetensors"), [0xff; 100]).unwrap();
     bench.refuses("matmul bad.safetensors#c b.npy -o c.npy", &["header of 18446744073709551615 bytes"]);
-    bench.refuses("matmul good.safetensors#w b.npy -o c.npy", &["no tensor \"w\"", "c"]);
-    bench.refuses("matmul good.safetensors#w.npy b.npy -o c.npy", &["no tensor \"w.npy\""]);
+    bench.refuses("matmul good.safetensors#w b.npy -o c.npy", &["no tensor is named \"w\"", "c"]);
+    bench.refuses("matmul good.safetensors#w.npy b.npy -o c.npy", &["no tensor is named \"w.npy\""]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn bf16_needs_safetensors() {
     assert!(bench.fail(2, "matmul a.npy b.npy -o c.npy --out-dtype bf16").contains("bf16"));
     bench.succeed("matmul a.npy b.npy -o brain.safetensors --out-dtype bf16 --adapter cpu");
     let line = "matmul brain.safetensors brain.safetensors --transpose-b -o c.npy";
-    bench.refuses(&format!("{line} --adapter cpu"), &["bf16", ".safetensors"]);
+    bench.refuses(&format!("{line} --adapter cpu"), &["bf16", ".safetensors", "another element type"]);
     bench.succeed(&format!("{line} --adapter cpu --out-dtype f32 --check"));
 }
 
@@ -152,11 +152,37 @@ fn an_overwritten_file_is_left_whole_by_a_failure() {
 fn an_input_is_not_overwritten() {
     let bench = bench();
     ["mlx", "gptq-4bit"].iter().for_each(|name| bench.take(name));
-    bench.refuses("matmul a.npy b.npy -o a.npy", &["a.npy", "which is read"]);
+    bench.refuses("matmul a.npy b.npy -o a.npy", &["a.npy", "is read from it"]);
     let model = "gptq-4bit/model.safetensors";
-    bench.refuses(&format!("dequantize gptq-4bit -o {model}"), &[model, "which is read"]);
-    bench.refuses(&format!("convert {model} {model} --format f16"), &[model, "which is read"]);
-    bench.refuses("convert mlx mlx/model.safetensors --format f16", &["mlx/model.safetensors", "which is read"]);
+    bench.refuses(&format!("dequantize gptq-4bit -o {model}"), &[model, "is read from it"]);
+    bench.refuses(&format!("convert {model} {model} --format f16"), &[model, "is read from it"]);
+    bench.refuses("convert mlx mlx/model.safetensors --format f16", &["mlx/model.safetensors", "is read from it"]);
     bench.npy("x.npy", &[1, 64], &[1.0; 64]);
-    bench.refuses("qmatmul x.npy gptq-4bit -o x.npy --adapter cpu", &["x.npy", "which is read"]);
+    bench.refuses("qmatmul x.npy gptq-4bit -o x.npy --adapter cpu", &["x.npy", "is read from it"]);
+}
+
+/// A model whose files are links, as in Hugging Face's cache, and one in parts.
+#[cfg(unix)]
+#[test]
+fn an_input_behind_links_is_not_overwritten() {
+    use std::os::unix::fs::symlink;
+    let bench = Bench::new();
+    ["mlx", "gguf"].iter().for_each(|name| bench.take(name));
+    std::fs::create_dir(bench.path("snap")).unwrap();
+    for name in ["config.json", "model.safetensors"] {
+        symlink(format!("../mlx/{name}"), bench.path(&format!("snap/{name}"))).unwrap();
+    }
+    std::fs::write(bench.path("snap/i.safetensors.index.json"), "{}").unwrap();
+    symlink("gguf/split-00002-of-00002.gguf", bench.path("part.safetensors")).unwrap();
+    std::fs::write(bench.path("gguf/old.safetensors"), "old").unwrap();
+    for line in [
+        "snap snap/model.safetensors",
+        "snap mlx/model.safetensors",
+        "snap/i.safetensors.index.json snap/model.safetensors",
+        "gguf/split-00001-of-00002.gguf part.safetensors",
+    ] {
+        bench.refuses(&format!("convert {line} --format f16"), &["is read from it; name another output"]);
+    }
+    // Beside a whole file, others are no part of it.
+    bench.succeed("convert gguf/all.gguf gguf/old.safetensors --format f16");
 }

@@ -2,8 +2,9 @@
 
 use crate::bench::{Bench, assert_close, numbers};
 use std::collections::BTreeMap;
+use tilewise_core::DType;
 use tilewise_core::convert::decode;
-use tilewise_core::quant::{dequantize, quantize_to};
+use tilewise_core::quant::{dequantize, quantize, quantize_to};
 use tilewise_files::{Kind, Model, Output};
 
 /// The weights of each tensor of floats, with the columns in W's order, and how far quantizing may have
@@ -120,7 +121,7 @@ fn there_and_back() {
     let report = converts(&bench, "model.safetensors", "affine-4bit-g64-f32");
     assert!(report.contains("K = 100 is not a multiple of 64, the block of affine-4bit-g64-f32"), "{report}");
     assert!(report.contains("shape [128], not [N,K]"), "{report}");
-    assert!(report.contains("weights  5.00 bits each, 32.00 before"), "{report}");
+    assert!(report.contains("bits     5.00 per converted weight, 32.00 before"), "{report}");
     std::fs::rename(bench.path("out.safetensors"), bench.path("q.safetensors")).unwrap();
     converts(&bench, "q.safetensors", "f32");
     let after = bench.tensors("out.safetensors");
@@ -152,6 +153,45 @@ fn a_matrix_of_several_parts() {
     converts(&bench, "big.safetensors", "affine-4bit-g64-f16");
     std::fs::rename(bench.path("out.safetensors"), bench.path("q.safetensors")).unwrap();
     converts(&bench, "q.safetensors", "f32");
+
+    // An error has the row's number in the matrix. nvfp4 without a factor holds no weights so large.
+    let mut weights = vec![1.0; n * k];
+    (weights[1027 * k + 20], weights[1028 * k + 7]) = (1e9, f32::NAN);
+    bench.safetensors("bad.safetensors", &[("w.weight", &[n, k], &weights)]);
+    for (format, part) in [
+        ("mxfp8", "bad value: bad.safetensors: w.weight: weight 7 (row 1028, column 7) is NaN"),
+        ("nvfp4", "bad value: bad.safetensors: w.weight: the block at row 1027, column 16: "),
+    ] {
+        bench.refuses(&format!("convert bad.safetensors new.safetensors --format {format}"), &[part]);
+    }
+}
+
+/// Without columns there may be any number of rows, and an order of no columns.
+#[test]
+fn matrices_without_columns() {
+    let bench = Bench::new();
+    let format = "affine-4bit-g64-f16".parse().unwrap();
+    let ordered = Output::streamed("a", Kind::Quantized(format), &[3, 0], |_| Ok(())).with_order(Vec::new());
+    let long = Output::dense("b", DType::F32, &[1 << 62, 0], &[]);
+    tilewise_files::write(bench.path("q.safetensors"), vec![ordered, long], &BTreeMap::new(), &mut |_, _| {}).unwrap();
+    bench.succeed("convert q.safetensors out.safetensors --format f16");
+    let model = Model::open(bench.path("out.safetensors")).unwrap();
+    let shapes: Vec<_> = model.tensors().map(|tensor| format!("{tensor:?}")).collect();
+    assert_eq!(shapes, ["a.weight f16 [3, 0]", "b f16 [4611686018427387904, 0]"]);
+}
+
+/// Planes without a prefix become a tensor without one.
+#[test]
+fn bare_planes() {
+    let bench = Bench::new();
+    let quantized = quantize(&numbers(128, 1), 2, 64, "mxfp4".parse().unwrap()).unwrap();
+    let outputs = vec![Output::quantized("", &quantized)];
+    tilewise_files::write(bench.path("q.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+    bench.succeed("convert q.safetensors converted.safetensors --format f32");
+    bench.succeed("dequantize q.safetensors -o dequantized.safetensors");
+    for file in ["converted.safetensors", "dequantized.safetensors"] {
+        assert!(bench.tensors(file).keys().eq(["weight"]), "{file}");
+    }
 }
 
 /// nvfp4 may have a factor of the whole matrix, which products and conversions multiply with.
@@ -189,14 +229,20 @@ fn parts_of_a_model() {
             .collect();
         assert_eq!(found, converted, "{options}");
     }
-    bench.refuses("convert model.safetensors new.safetensors --format mxfp4 --only nothing", &["not selected"]);
+    bench.refuses("convert model.safetensors new.safetensors --format mxfp4 --only norm", &["not selected"]);
+    // Also where a tensor is in the format already.
+    for option in ["--only", "--except"] {
+        let line = format!("convert out.safetensors new.safetensors --format mxfp4 {option} exact {option} typo");
+        assert!(bench.fail(2, &line).contains(&format!("{option} typo: no tensor's name contains it")));
+    }
+    assert!(!bench.path("new.safetensors").exists());
 }
 
 #[test]
 fn what_cannot_be_converted_is_not_written() {
     let bench = Bench::new();
     model(&bench);
-    ["gguf", "mlx.safetensors"].iter().for_each(|name| bench.take(name));
+    ["gguf", "mlx", "mlx.safetensors"].iter().for_each(|name| bench.take(name));
     bench.safetensors("odd.safetensors", &[("odd.weight", &[4, 100], &numbers(400, 1)), ("v", &[3], &[1.0; 3])]);
     let mut weights = numbers(256, 1);
     weights[200] = f32::NAN;
@@ -210,6 +256,7 @@ fn what_cannot_be_converted_is_not_written() {
     other[name + 17 + 4 + 16..][..4].copy_from_slice(&25u32.to_le_bytes());
     std::fs::write(bench.path("other.gguf"), other).unwrap();
     std::fs::create_dir(bench.path("empty")).unwrap();
+    bench.safetensors("none.safetensors", &[]);
     std::fs::write(bench.path("old.safetensors"), "old").unwrap();
     for (line, parts) in [
         (
@@ -221,6 +268,8 @@ fn what_cannot_be_converted_is_not_written() {
         ("header.gguf old.safetensors --format f16", &["header.gguf", "truncated"]),
         ("empty old.safetensors --format f16", &["empty", "no .safetensors or .gguf file"]),
         ("none.gguf old.safetensors --format f16", &["none.gguf"]),
+        ("none.safetensors old.safetensors --format f16", &["none.safetensors: no tensors are in it"]),
+        ("mlx mlx/out.safetensors --format mxfp8", &["mlx/out.safetensors", "mxfp8", "mlx/config.json (quantization"]),
         ("model.safetensors none/out.safetensors --format f16", &["no folder none"]),
         ("model.safetensors empty.safetensors/out.safetensors --format f16", &["no folder"]),
         ("model.safetensors old.safetensors --format q4_k", &["q4_k", "not quantized to it"]),
@@ -230,13 +279,14 @@ fn what_cannot_be_converted_is_not_written() {
         bench.refuses(&format!("convert {line}"), parts);
         assert_eq!(std::fs::read(bench.path("old.safetensors")).unwrap(), b"old", "{line}");
     }
+    assert!(!bench.path("mlx/out.safetensors").exists());
     // Integers are kept, whatever they are.
     assert!(bench.succeed("convert other.gguf other.safetensors --format f32").contains("elements of I16"));
     for (line, part) in [
         ("model.safetensors old.safetensors --format mxpf4", "nearest names are mxfp4"),
         ("model.safetensors old.safetensors --format fp16", "nearest names are f16"),
         ("model.safetensors old.safetensors", "--format"),
-        ("model.safetensors old.npy --format f16", "old.npy"),
+        ("model.safetensors old.npy --format f16", "the extension must be .safetensors\n"),
         ("model.safetensors old.safetensors#w --format f16", "without #"),
         ("model.safetensors#norm.weight new.safetensors --format f16", "--only norm.weight"),
     ] {

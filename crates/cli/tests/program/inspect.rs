@@ -67,6 +67,17 @@ fn json() {
     assert_eq!(json_of(&bench, "mlx")["metadata"], json!({ "format": "mlx" }));
 }
 
+/// More elements than can be counted, of a type whose size is not known.
+#[test]
+fn elements_are_counted_up_to_the_largest_number() {
+    let bench = Bench::new();
+    let entry = |name: &str| format!(r#""{name}":{{"dtype":"F2","shape":[{}],"data_offsets":[0,0]}}"#, 1u64 << 63);
+    let header = format!("{{{},{}}}", entry("a"), entry("b"));
+    let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat();
+    std::fs::write(bench.path("m.safetensors"), bytes).unwrap();
+    assert!(bench.succeed("inspect m.safetensors").contains("2 tensors, 0 bytes; 18446744073709551615 elements"));
+}
+
 /// Group sizes that contradict shapes, and formats that are left open, are shown.
 #[test]
 fn unclear_tensors_are_shown_with_their_errors() {
@@ -79,6 +90,15 @@ fn unclear_tensors_are_shown_with_their_errors() {
         row(&bench.succeed("inspect mlx.safetensors --bits 4"), "f16")[1..3],
         ["[5,192]", "affine-4bit-g64-f16"]
     );
+
+    // The arguments that do not fit are in the error.
+    let wrong = bench.succeed("inspect mlx.safetensors#f16 --bits 3");
+    assert!(
+        wrong.contains("these tensors are not 3 bits (the arguments): ") && !wrong.contains("it may be"),
+        "{wrong}"
+    );
+    let wrong = json_of(&bench, "mlx.safetensors#f16 --bits 3");
+    assert!(wrong["tensors"][0]["error"].as_str().unwrap().contains("3 bits (the arguments)"), "{wrong}");
 
     let config = std::fs::read_to_string(bench.path("gptq-4bit/config.json")).unwrap();
     std::fs::write(bench.path("gptq-4bit/config.json"), config.replace("\"group_size\": 32", "\"group_size\": 16"))

@@ -3,6 +3,9 @@
 
 use crate::bench::{Bench, assert_close, every_adapter};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use tilewise_core::DType;
+use tilewise_files::Output;
 
 /// Multiplies with each matrix of a model that `folder` has an expected product of, and returns how
 /// many there were. A stack of matrices is refused.
@@ -138,7 +141,20 @@ fn dequantized_weights() {
     assert_eq!(bench.read_npy("stack.npy").0, [2, 6, 128]);
     let before = bench.files();
     bench.refuses("dequantize gguf/all.gguf -o v.npy", &["gguf/all.gguf", "13 tensors", "blk.0.q4_0, blk.0.q4_1"]);
-    bench.refuses("dequantize gguf/all.gguf#blk.0.q4k -o v.npy", &["gguf/all.gguf", "near it: \"blk.0.q4_k\""]);
+    bench.refuses("dequantize gguf/all.gguf#blk.0.q4k -o v.npy", &["gguf/all.gguf", "are \"blk.0.q4_k\", "]);
+    let why = "q4_0 is GGUF's; 4 bits can be said of MLX's formats alone";
+    bench.refuses("dequantize gguf/all.gguf#blk.0.q4_0 -o v.npy --bits 4", &[why]);
+    let why = "quantized to q4_0 already; `convert` writes another format";
+    bench.refuses("quantize gguf/all.gguf#blk.0.q4_0 -o v.safetensors", &[why]);
     assert!(bench.fail(2, "dequantize gguf/all.gguf#blk.0.q4_k -o v.npy --dtype bf16").contains("bf16"));
     assert_eq!(bench.files(), before);
+    // Integers are no weights.
+    let weights: Vec<u8> = [1f32, 2.0].iter().flat_map(|weight| weight.to_le_bytes()).collect();
+    let outputs = ["ids", "w"].into_iter().zip([DType::I32, DType::F32]);
+    let outputs = outputs.map(|(name, dtype)| Output::dense(name, dtype, &[1, 2], &weights)).collect();
+    tilewise_files::write(bench.path("m.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+    bench.succeed("dequantize m.safetensors -o v.npy");
+    assert_eq!(bench.read_npy("v.npy"), (vec![1, 2], vec![1.0, 2.0]));
+    bench.safetensors("v.safetensors", &[("v", &[3], &[1.0; 3])]);
+    bench.refuses("dequantize v.safetensors -o w.npy", &["v.safetensors: no matrix is in it; `tilewise inspect v.saf"]);
 }

@@ -37,7 +37,7 @@ fn arbitrary_weights_lose_little() {
         let bench = Bench::new();
         bench.npy("x.npy", &[m, k], &x);
         bench.npy("w.npy", &[n, k], &w);
-        bench.succeed(&format!("quantize w.npy -o q.safetensors --prefix layers.0.w --adapter {adapter} --check"));
+        bench.succeed("quantize w.npy -o q.safetensors --prefix layers.0.w --check");
         bench.succeed(&format!(
             "qmatmul x.npy q.safetensors#layers.0.w -o y.npy --adapter {adapter} --check --kernel naive"
         ));
@@ -59,16 +59,15 @@ fn bad_weights() {
     assert!(bench.fail(1, "quantize w.npy -o q.safetensors").contains("[128]"));
     bench.npy("w.npy", &[1, 64], &[f32::NAN; 64]);
     assert!(bench.fail(1, "quantize w.npy -o q.safetensors").contains("NaN"));
-    assert!(bench.fail(2, "quantize w.npy -o q.npy").contains(".safetensors"));
+    assert!(bench.fail(2, "quantize w.npy -o q.npy").contains("the extension must be .safetensors\n"));
     assert!(bench.fail(2, "quantize w.npy -o q.safetensors#u --prefix v").contains("\"u\""));
-    assert!(bench.fail(1, "quantize w.npy -o q.safetensors --adapter no-such-adapter").contains("no-such-adapter"));
-    assert!(bench.fail(1, "quantize w.npy -o q.safetensors --kernel naive").contains("naive"));
     assert_eq!(bench.files(), ["w.npy", "x.npy"]);
     bench.npy("w.npy", &[2, 128], &numbers(256, 2));
-    bench.succeed("quantize w.npy -o q.safetensors");
+    let report = bench.succeed("quantize w.npy -o q.safetensors");
+    assert!(report.contains("size     160 bytes, 1024 before"), "{report}");
     let mismatch = bench.fail(1, "qmatmul x.npy q.safetensors -o y.npy --adapter cpu");
     assert!(mismatch.contains("64") && mismatch.contains("128"), "{mismatch}");
     let missing = bench.fail(1, "qmatmul x.npy q.safetensors#v -o y.npy --adapter cpu");
-    assert!(missing.contains("no tensor \"v\" among 1; near it: \"w\""), "{missing}");
+    assert!(missing.contains("no tensor is named \"v\"; the nearest of 1 is \"w\""), "{missing}");
     assert!(!bench.files().contains(&"y.npy".to_string()));
 }

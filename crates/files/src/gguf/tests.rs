@@ -177,6 +177,7 @@ fn no_rows_or_columns_are_a_tensor_and_too_many_none() {
     let model =
         |dimensions: &[u64]| crate::Model::from_bytes("f.gguf", file(&[], &[("w", dimensions, 8, 0)], 0)).unwrap();
     assert_eq!(model(&[0, 3]).get("w").unwrap().sizes(), Ok(vec![0, 0]));
+    assert_eq!(model(&[u64::MAX - 31, 0]).get("w").unwrap().rows(0..0).map(|none| none.n()), Ok(0));
     let text = model(&[0, 1 << 62, 5]).get("w").unwrap().sizes().unwrap_err().to_string();
     assert!(text.contains("f.gguf: \"w\": the rows of [5, 4611686018427387904, 0] cannot be counted"), "{text}");
 }

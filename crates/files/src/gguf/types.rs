@@ -8,7 +8,7 @@ use tilewise_core::{DType, QuantFormat};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Type(pub(super) u32);
 
-/// Number, name, elements of a block and its bytes. No elements: the type is in no file.
+/// Number, name, elements of a block and its bytes. With 0 elements, no file has the type.
 #[rustfmt::skip]
 const TYPES: &[(u32, &str, u64, u64)] = &[
     (0, "F32", 1, 4),

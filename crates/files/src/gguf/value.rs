@@ -143,7 +143,7 @@ impl Kind {
         }
     }
 
-    /// Bytes of a value, if all have as many and none is wrong.
+    /// Bytes of a value; `None` if they vary, or may be invalid.
     fn size(self) -> Option<u64> {
         match self.0 {
             0 | 1 => Some(1),
@@ -154,7 +154,7 @@ impl Kind {
         }
     }
 
-    /// Reads a value, in as many arrays as `depth` says.
+    /// Reads a value inside `depth` arrays.
     pub(super) fn read<'a>(self, cursor: &mut Cursor<'a>, depth: u32) -> Result<Value<'a>, String> {
         Ok(match self {
             Kind::STRING => Value::String(String::from_utf8_lossy(cursor.string()?)),

@@ -41,7 +41,10 @@ fn tensors_are_listed_in_the_order_of_their_numbers() {
         assert_eq!(model.get(name).unwrap().name(), found);
     }
     let text = model.get("l.10.v").unwrap_err().to_string();
-    assert!(text.contains("m.safetensors: no tensor \"l.10.v\" among 6; near it: \"l.10.w\""), "{text}");
+    assert!(
+        text.contains("not found: m.safetensors: no tensor is named \"l.10.v\"; the nearest of 6 are \"l.10.w\""),
+        "{text}"
+    );
     let stack = model.get("l.9.w").unwrap();
     assert_eq!((stack.matrix().unwrap(), stack.sizes().unwrap()), ((6, 128), vec![384, 24, 24]));
     assert_eq!(stack.quantized().unwrap().planes()[1], tensors[4].3);
@@ -61,7 +64,10 @@ fn shapes_that_fit_several_formats_need_a_word() {
         text.contains("affine-4bit-g64-f16 [3, 128]") && text.contains(" or affine-8bit-g32-f16 [3, 64]"),
         "{text}"
     );
-    assert!(text.contains("m.safetensors: \"w\"") && matches!(unsaid.get("w").unwrap().kind(), Kind::Unclear(_)));
+    assert!(
+        text.starts_with("ambiguous: m.safetensors: \"w\": it may be ")
+            && matches!(unsaid.get("w").unwrap().kind(), Kind::Unclear(_))
+    );
     let expect = |expected: Expected| unsaid.get_as("w", &expected).map(|tensor| tensor.kind().clone());
     let bits = |bits| Expected { bits: Some(bits), ..Expected::default() };
     assert_eq!(expect(bits(8)), Ok(kind("affine-8bit-g32-f16")));
@@ -71,7 +77,10 @@ fn shapes_that_fit_several_formats_need_a_word() {
         Ok(kind("affine-4bit-g64-f16"))
     );
     let text = expect(Expected { mode: Some("mxfp4".into()), ..Expected::default() }).unwrap_err().to_string();
-    assert!(text.contains("not mode mxfp4 (the arguments)") && text.contains("w.weight U32 [3, 16]"), "{text}");
+    assert!(
+        text.contains("not mode mxfp4 (the arguments)") && text.contains("w.weight U32 [3, 16] at byte "),
+        "{text}"
+    );
     for (source, model) in [
         ("metadata", open(&[("m.safetensors", file(&tensors, &[("quantization", "affine-8bit-g32-f16")]))]).unwrap()),
         (
@@ -139,6 +148,22 @@ fn planes_that_do_not_belong_together_are_listed() {
     let mut rough = affine("w", 4, 64, F16, &[3], 128);
     rough[0] = tensor("w.weight", U32, &[3, 15]);
     check(&rough, &["w.weight U32 [3, 15]"]);
+    let four = "affine-4bit-g64-f16".parse::<tilewise_core::QuantFormat>().unwrap();
+    for (weight, scales, biases) in [
+        ((U32, &[1, 3, 16][..]), (F16, &[3, 2][..]), (F16, &[3, 2][..])),
+        ((U32, &[3, 12]), (F16, &[3, 2]), (F16, &[3, 2])),
+        ((U32, &[3, 16]), (F16, &[3, 4]), (F16, &[3, 4])),
+        ((U32, &[3, 16]), (F16, &[2, 2]), (F16, &[2, 2])),
+        ((U32, &[3, 16]), (F16, &[3, 2]), (F16, &[2, 3])),
+        ((U32, &[3, 16]), (F16, &[3, 2]), (F32, &[3, 2])),
+        ((U32, &[3, 16]), (Dtype::I32, &[3, 2]), (Dtype::I32, &[3, 2])),
+    ] {
+        let planes = [("w.weight", weight), ("w.scales", scales), ("w.biases", biases)];
+        let tensors = planes.map(|(name, (dtype, shape))| tensor(name, dtype, shape));
+        let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
+        let text = model.get_as("w", &four.into()).unwrap_err().to_string();
+        assert!(text.contains("not affine-4bit-g64-f16 (the arguments): ") && text.contains("w.scales"), "{text}");
+    }
 }
 
 #[test]
@@ -168,9 +193,14 @@ fn an_order_of_columns_belongs_to_its_matrix() {
     assert_eq!(model.get("w").unwrap().order().unwrap().unwrap(), (0..64).rev().collect::<Vec<u32>>());
     tensors[3].3[..4].fill(0);
     let text = opened(&tensors).get("w").unwrap().order().unwrap_err().to_string();
-    assert!(text.contains("w.order: column 0 at 63 is twice there"), "{text}");
+    // It is the first tensor after the header.
+    let bytes = file(&tensors, &[("quantization", "affine-4bit-g64-f16")]);
+    let at = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) + 63 * 4;
+    let expected = format!("w.order at byte {at}: column 0 is there twice, or is not below 64");
+    assert!(text.contains(&expected), "{text}");
     tensors[3] = tensor("w.order", U32, &[32]);
-    assert!(refusal(&opened(&tensors), "w").contains("w.order is U32 [32]; U32 [64] is expected"));
+    let text = refusal(&opened(&tensors), "w");
+    assert!(text.contains("w.order U32 [32] at byte ") && text.ends_with("; U32 [64] is expected"), "{text}");
 }
 
 #[test]
@@ -185,11 +215,15 @@ fn a_factor_belongs_to_its_matrix() {
     tensors[2] = one("w.weight_scale_2", 0.5);
     assert_eq!(opened(&tensors).get("w").unwrap().quantized(), model.get("w").unwrap().quantized());
     tensors[2] = one("w.global_scale", f32::NAN);
-    assert!(refusal(&opened(&tensors), "w").contains("w.global_scale F32 [1] is NaN"));
+    let refused = |tensors: &[Tensor], end: &str| {
+        let text = refusal(&opened(tensors), "w");
+        assert!(text.contains("w.global_scale F32 [") && text.contains("] at byte ") && text.ends_with(end), "{text}");
+    };
+    refused(&tensors, " is NaN");
     tensors[2] = tensor("w.global_scale", F32, &[3]);
-    assert!(refusal(&opened(&tensors), "w").contains("w.global_scale F32 [3]; one F32 is expected"));
+    refused(&tensors, "; one F32 is expected");
     tensors[1] = tensor("w.scales", U8, &[3, 1]);
-    assert!(refusal(&opened(&tensors), "w").contains("w.global_scale F32 [3]: mxfp4 has no factor"));
+    refused(&tensors, ": mxfp4 has no factor for a whole matrix");
 }
 
 #[test]
@@ -203,7 +237,8 @@ fn model_opt_is_nvfp4_under_other_names() {
     assert_eq!(matrix.quantized().unwrap().planes(), [tensors[0].3.clone(), tensors[1].3.clone()]);
     tensors[1] = tensor("w.weight_scale", F8_E4M3, &[3, 3]);
     let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
-    assert!(refusal(&model, "w").contains("w.weight U8 [3, 16], w.weight_scale F8_E4M3 [3, 3]"));
+    let text = refusal(&model, "w");
+    assert!(text.contains("w.weight U8 [3, 16] at") && text.contains("w.weight_scale F8_E4M3 [3, 3] at"), "{text}");
 }
 
 #[test]
@@ -218,11 +253,14 @@ fn configurations_that_lie_are_refused() {
         (r#"{"quantization":{"mode":4}}"#, "mode of quantization is a number"),
         (r#"{"quantization_config":{"quant_method":"awq","version":"gemv"}}"#, "AWQ's layout \"gemv\" is not read"),
         (r#"{"quantization_config":{"quant_method":"gptq","bits":0}}"#, "bits is 0, a whole number from 1 on"),
+        (r#"{"quantization_config":{"quant_method":"gptq","bits":-1}}"#, "bits is -1, a whole number from 1 on"),
+        (r#"{"quantization_config":{"quant_method":"awq","w_bit":0}}"#, "w_bit is 0, a whole number from 1 on"),
     ] {
         let files = [("m.safetensors", file(&tensors, &[])), ("config.json", config.into())];
         let text = open(&files).err().expect(config).to_string();
         assert!(text.contains(expected), "{text}");
     }
-    // Entries of other methods are passed over.
+    // Null is no entry, and entries of other methods are passed over.
+    with_config(&tensors, r#"{"quantization_config":{"quant_method":"gptq","bits":null,"group_size":null}}"#);
     with_config(&tensors, r#"{"quantization":null,"quantization_config":{"quant_method":"fp8","bits":"x"}}"#);
 }

@@ -1,6 +1,6 @@
 //! GPTQ and AWQ against numbers that are packed here by their definitions.
 
-use crate::support::{Tensor, refusal, tensor, with_config};
+use crate::support::{Tensor, file, open, refusal, tensor, with_config};
 use half::f16;
 use safetensors::tensor::Dtype::{F16, I32};
 use tilewise_core::quant::dequantize;
@@ -165,6 +165,7 @@ fn groups_that_no_group_can_have() {
         let tensor = model.get("w").unwrap();
         let error = tensor.order().unwrap_err();
         assert_eq!(tensor.quantized(), Err(error.clone()));
+        assert_eq!(error.to_string().matches("malformed data: ").count(), 1, "{error}");
         error.to_string()
     };
     matrix.group_of[64] = 0;
@@ -195,18 +196,44 @@ fn contradictions_are_told_with_their_numbers() {
     for (tensors, config, expected) in [
         (&gptq, r#"{"bits":8,"group_size":64}"#, "config.json says 8 bits, the shapes 4"),
         (&gptq, r#"{"bits":4,"group_size":32}"#, "says groups of 32, K = 128 has 4 of them, the file 2"),
-        (&awq, r#"{"bits":4,"group_size":64}"#, "config.json says Gptq, the shapes Awq"),
-        (&gptq, r#"{"quantization_config":{"quant_method":"awq"}}"#, "config.json says Awq, the shapes Gptq"),
+        (&awq, r#"{"bits":4,"group_size":64}"#, "config.json says GPTQ, the shapes AWQ"),
+        (&gptq, r#"{"quantization_config":{"quant_method":"awq"}}"#, "config.json says AWQ, the shapes GPTQ"),
     ] {
         let text = refusal(&with_config(tensors, config), "w");
         assert!(text.contains(expected) && text.contains("w.qweight I32"), "{text}");
     }
+    let older = open(&[("m.safetensors", file(&gptq, &[])), ("quantize_config.json", r#"{"bits":8}"#.into())]).unwrap();
+    assert!(refusal(&older, "w").contains("contradiction: quantize_config.json says 8 bits, the shapes 4"));
+    let foreign = [&awq[..], &gptq[3..]].concat();
+    assert!(refusal(&with_config(&foreign, "{}"), "w").contains("g_idx belongs to GPTQ; the shapes are AWQ's"));
     let model = with_config(&gptq, "{}");
     let expected = Expected { bits: Some(8), ..Expected::default() };
     let text = model.get_as("w", &expected).unwrap_err().to_string();
     assert!(text.contains("the arguments: 8 bits; the file: affine-4bit"), "{text}");
     let expected = Expected { bits: Some(4), ..Expected::default() };
     assert!(matches!(model.get_as("w", &expected).unwrap().kind(), Kind::Quantized(_)));
+}
+
+#[test]
+fn the_size_of_groups_may_be_expected() {
+    // The last group has fewer columns, so that shapes do not tell; or blocks divide a group.
+    for (bits, k, group) in [(8, 160, 64), (4, 192, 192)] {
+        let matrix = Matrix::new(16, ascending(k, group), bits, 1..(1 << bits) + 1);
+        let tensors = matrix.gptq(1, true);
+        let silent = with_config(&tensors, "{}");
+        let expected = |group| Expected { group: Some(group), ..Expected::default() };
+        let read = silent.get_as("w", &expected(group as u32)).unwrap();
+        assert!(dequantize(&read.quantized().unwrap()) == matrix.weights(), "K = {k}, {group}");
+        for wrong in [0, 32] {
+            let text = silent.get_as("w", &expected(wrong)).unwrap_err().to_string();
+            let part = format!("the arguments say groups of {wrong}, K = {k} has ");
+            assert!(text.contains(&part), "{text}");
+        }
+        let said = with_config(&tensors, &format!(r#"{{"bits":{bits},"group_size":{group}}}"#));
+        assert!(said.get_as("w", &expected(group as u32)).is_ok());
+        let text = said.get_as("w", &expected(32)).unwrap_err().to_string();
+        assert!(text.contains("the arguments say groups of 32, config.json groups of "), "{text}");
+    }
 }
 
 #[test]

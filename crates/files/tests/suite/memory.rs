@@ -54,6 +54,9 @@ fn a_file_of_4_gb_takes_little() {
     std::fs::write(folder.path().join("config.json"), r#"{"quantization":{"bits":4,"group_size":64}}"#).unwrap();
     let (peak, streamed) = peak(&path);
     assert!(streamed > 4 << 30 && peak < MOST, "{peak} bytes for {streamed}");
+    let model = Model::open(&path).unwrap();
+    let rows = allocation_counter::measure(|| drop(model.get("b").unwrap().rows(70_000..70_100).unwrap()));
+    assert!(rows.bytes_max < 3 << 20, "{} bytes for 100 rows", rows.bytes_max);
 }
 
 #[test]

@@ -42,6 +42,21 @@ fn weights(tensor: &Tensor<'_>) -> Vec<f32> {
     sorted
 }
 
+/// Checks that some rows are those of the whole.
+fn some_rows(tensor: &Tensor<'_>, n: usize) {
+    let Ok(whole) = tensor.quantized() else { return assert!(tensor.rows(0..1).is_err()) };
+    for rows in [0..n, 0..0, n..n, 1..n - 1, 3..5] {
+        let read = tensor.rows(rows.clone()).unwrap();
+        assert_eq!((read.n(), read.k(), read.factor()), (rows.len(), whole.k(), whole.factor()));
+        for (part, plane) in read.planes().iter().zip(whole.planes()) {
+            let row = plane.len() / n;
+            assert!(*part == plane[rows.start * row..rows.end * row], "{tensor:?} {rows:?}");
+        }
+    }
+    let beyond = tensor.rows(1..n + 1).unwrap_err().to_string();
+    assert!(beyond.contains(&format!("rows 1..{} of {n}", n + 1)), "{beyond}");
+}
+
 /// Checks x·Wᵀ of each tensor that the folder expects a product of, and returns how many there
 /// were.
 fn check(path: &str, folder: &str) -> usize {
@@ -53,6 +68,7 @@ fn check(path: &str, folder: &str) -> usize {
         let name = tensor.name().strip_suffix(".weight").unwrap_or(tensor.name());
         let Some(y) = expected.get(&format!("{name}.y")) else { continue };
         let ((n, k), w) = (tensor.matrix().unwrap(), weights(&tensor));
+        some_rows(&tensor, n);
         let x = &expected[&format!("x.{k}")];
         if let Some(same) = expected.get(&format!("{name}.dequantized")) {
             assert!(w.iter().zip(same).all(|(w, same)| f64::from(*w) == *same), "{name}");

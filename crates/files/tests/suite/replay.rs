@@ -13,17 +13,17 @@ fn replay(name: &str, target: impl Fn(&[u8]) -> BTreeSet<&'static str>, reached:
 
 #[test]
 fn safetensors() {
-    let reached = ["safetensors", "gptq", "awq", "in another order"];
+    let reached = ["safetensors", "gptq", "awq", "in another order", "written"];
     replay("safetensors", crate::targets::safetensors, &reached);
 }
 
 #[test]
 fn gguf() {
-    replay("gguf", crate::targets::gguf, &["gguf"]);
+    replay("gguf", crate::targets::gguf, &["gguf", "written"]);
 }
 
 #[test]
 fn config() {
-    let reached = ["safetensors", "gptq", "awq", "in another order"];
+    let reached = ["safetensors", "gptq", "awq", "in another order", "written"];
     replay("config", crate::targets::config, &reached);
 }

@@ -1,7 +1,7 @@
 //! The targets of fuzzing. The suite runs them on the inputs that fuzzing has found.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tilewise_files::{Chunk, Expected, Files, Kind, Model, Result};
+use tilewise_files::{Chunk, Expected, Files, Kind, Model, Output, Result, write_to};
 
 /// How the quantized tensors that could be read are stored.
 type Read = BTreeSet<&'static str>;
@@ -120,7 +120,15 @@ fn examine(model: &Result<Model>) -> Read {
         if streamed.is_ok() {
             assert!(done.iter().zip(&sizes).all(|(&done, &size)| done == size as u64), "{tensor:?}: {done:?}");
             let quantized = matches!(tensor.kind(), Kind::Quantized(_));
-            assert_eq!(tensor.quantized().is_ok(), quantized);
+            let whole = tensor.quantized();
+            assert_eq!(whole.is_ok(), quantized);
+            if let Ok(whole) = whole {
+                let (n, row) = (whole.n(), |plane: &Vec<u8>| plane.len() / whole.n().max(1));
+                let rows = n / 3..n - n / 4;
+                let planes = whole.planes().iter();
+                let parts: Vec<_> = planes.map(|p| p[rows.start * row(p)..rows.end * row(p)].to_vec()).collect();
+                assert_eq!(tensor.rows(rows).map(|part| part.planes().to_vec()), Ok(parts), "{tensor:?}");
+            }
             read.extend(quantized.then(|| tensor.stored()));
             read.extend(quantized.then_some("in another order").filter(|_| matches!(order, Ok(Some(_)))));
         } else {
@@ -131,6 +139,14 @@ fn examine(model: &Result<Model>) -> Read {
         {
             assert_eq!(*found.kind(), Kind::Quantized(format));
         }
+    }
+    let mut written = std::io::Cursor::new(Vec::new());
+    let metadata = model.metadata().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let outputs: Result<Vec<_>> = model.tensors().map(|tensor| Output::tensor(&tensor)).collect();
+    if outputs.and_then(|outputs| write_to(&mut written, outputs, &metadata, &mut |_, _| {})).is_ok() {
+        let again = Model::from_bytes("w.safetensors", written.into_inner()).map(|model| model.tensors().len());
+        assert!(again.is_ok(), "{again:?}");
+        read.insert("written");
     }
     read
 }

@@ -7,7 +7,7 @@ use safetensors::tensor::Dtype::{F16, I32, I64};
 use std::collections::BTreeMap;
 use tilewise_core::quant::Quantized;
 use tilewise_core::{DType, QuantFormat};
-use tilewise_files::{Chunk, Error, Kind, Model, Output, Result, write};
+use tilewise_files::{Chunk, Error, Kind, Model, Output, Result, write, write_to};
 
 fn sample(format: QuantFormat) -> Quantized {
     let mut seed = 7u32;
@@ -63,6 +63,109 @@ fn files_are_read_back() {
     assert!(copy(&first, "second.safetensors").1 == again);
 }
 
+/// A file of these outputs in memory.
+fn bytes_of(outputs: Vec<Output<'_>>, metadata: &[(&str, &str)]) -> Result<Vec<u8>> {
+    let metadata = metadata.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    write_to(&mut bytes, outputs, &metadata, &mut |_, _| {})?;
+    Ok(bytes.into_inner())
+}
+
+#[test]
+fn every_format_tells_its_name() {
+    for format in QuantFormat::all() {
+        let weights = sample(format);
+        for prefix in ["", "w", "layers.0.w"] {
+            let bytes = bytes_of(vec![Output::quantized(prefix, &weights)], &[]).unwrap();
+            let model = Model::from_bytes("f", bytes).unwrap();
+            assert_eq!(model.tensors().map(|tensor| tensor.name()).collect::<Vec<_>>(), [prefix]);
+            assert_eq!(model.get_as(prefix, &format.into()).unwrap().quantized().unwrap(), weights);
+            for other in QuantFormat::kinds().into_iter().filter(|other| *other != format) {
+                let refused = model.get_as(prefix, &other.into()).unwrap_err().to_string();
+                assert!(refused.contains(other.name()) && refused.contains(format.name()), "{refused}");
+            }
+        }
+    }
+}
+
+#[test]
+fn truncated_files_are_refused() {
+    for format in QuantFormat::kinds() {
+        let bytes = bytes_of(vec![Output::quantized("w", &sample(format))], &[]).unwrap();
+        for length in 0..bytes.len() {
+            let read = Model::from_bytes("f", bytes[..length].to_vec());
+            assert!(matches!(read, Err(Error::Data(_))), "{format}: {length} bytes");
+        }
+    }
+}
+
+/// Entries of the metadata that name formats are those of the outputs, whatever was there.
+#[test]
+fn formats_of_other_files_are_dropped() {
+    let weights = sample(QuantFormat::Q8_0);
+    let stale = [("quantization", "mxfp4"), ("w.quantization", "mxfp4"), ("a.quantization", "int4"), ("origin", "x")];
+    for (outputs, expected) in [
+        (vec![Output::quantized("w", &weights)], &[("origin", "x"), ("quantization", "q8_0")][..]),
+        (vec![Output::dense("w", DType::F16, &[1], &[0; 2])], &[("origin", "x")]),
+    ] {
+        let model = Model::from_bytes("f", bytes_of(outputs, &stale).unwrap()).unwrap();
+        assert_eq!(model.metadata().collect::<Vec<_>>(), expected);
+    }
+}
+
+/// What is written beside a `config.json` must be readable beside it.
+#[test]
+fn a_config_that_says_otherwise_is_told_before_any_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = r#"{"quantization":{"bits":8,"group_size":32,"mode":"affine","v":{"bits":4,"group_size":64}}}"#;
+    std::fs::write(folder.path().join("config.json"), config).unwrap();
+    let path = folder.path().join("m.safetensors");
+    let put = |name: &str, format: &str| {
+        let weights = sample(format.parse().unwrap());
+        write(&path, vec![Output::quantized(name, &weights)], &BTreeMap::new(), &mut |_, _| {})
+    };
+    for (name, format) in [("w", "affine-8bit-g32-f16"), ("v", "affine-4bit-g64-f32")] {
+        put(name, format).unwrap();
+        assert_eq!(Model::open(&path).unwrap().get(name).unwrap().kind().to_string(), format);
+    }
+    let before = std::fs::read(&path).unwrap();
+    for (name, format) in [("w", "mxfp8"), ("v", "affine-8bit-g32-f16")] {
+        let text = put(name, format).unwrap_err().to_string();
+        let expected = format!("m.safetensors: {name:?} becomes {format}, but ");
+        assert!(
+            text.contains(&expected) && text.contains(" bits, groups of ") && text.contains("config.json"),
+            "{text}"
+        );
+        assert!(std::fs::read(&path).unwrap() == before);
+    }
+    // Numbers are of no format.
+    let dense = Output::dense("w", DType::F16, &[1], &[0; 2]);
+    write(&path, vec![dense], &BTreeMap::new(), &mut |_, _| {}).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_permissions_stay() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let put = |name: &str| write(at(name), vec![], &BTreeMap::new(), &mut |_, _| {});
+    std::fs::create_dir(at("there")).unwrap();
+    // Through two links to a file that does not exist yet.
+    symlink("second", at("first")).unwrap();
+    symlink("there/file", at("second")).unwrap();
+    for name in ["first", "second", "there/file"] {
+        put(name).unwrap();
+        assert!(at("first").is_symlink() && at("second").is_symlink() && !at("there/file").is_symlink());
+        assert!(Model::open(at("first")).is_ok());
+        std::fs::set_permissions(at("there/file"), PermissionsExt::from_mode(0o600)).unwrap();
+        put(name).unwrap();
+        assert_eq!(std::fs::metadata(at("there/file")).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    symlink("circle", at("circle")).unwrap();
+    assert!(put("circle").unwrap_err().to_string().contains("circle: leads through more than 40 links"));
+}
+
 #[test]
 fn other_types_and_imports_are_copied() {
     let mut tensors =
@@ -81,6 +184,15 @@ fn other_types_and_imports_are_copied() {
     assert_eq!(w.quantized().unwrap(), written.quantized().unwrap());
     assert_eq!((w.order(), written.stored()), (written.order(), "safetensors"));
     assert!(w.order().unwrap().is_some());
+    // A type that nobody knows yet keeps its bytes.
+    let header = r#"{"a":{"dtype":"F2","shape":[9],"data_offsets":[0,3]}}"#;
+    let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[1, 2, 3]].concat();
+    let model = Model::from_bytes("f", bytes).unwrap();
+    let copy = bytes_of(vec![Output::tensor(&model.get("a").unwrap()).unwrap()], &[]).unwrap();
+    let copy = Model::from_bytes("f", copy).unwrap();
+    let a = copy.get("a").unwrap();
+    assert_eq!((a.kind(), a.shape()), (&Kind::Other("F2".into()), &[9][..]));
+    assert_eq!(a.planes(&mut |_, _| {}).unwrap(), [[1, 2, 3]]);
 }
 
 #[test]
@@ -124,9 +236,18 @@ fn failures_leave_what_was_there() {
     let whole = Output::streamed("a", Kind::Quantized(weights.format()), &[3, 33], |_| Ok(()));
     fails(vec![whole], "K = 33 is not a multiple of");
     let unknown = Output::streamed("a", Kind::Other("IQ2_XXS".into()), &[3], |_| Ok(()));
-    fails(vec![unknown], "a: elements of IQ2_XXS have no name in safetensors");
+    fails(vec![unknown], "a: IQ2_XXS is not read, and safetensors has no such type; let another program");
+    let reserved = Output::dense("__metadata__", DType::F32, &[], &[0; 4]);
+    fails(vec![reserved], "safetensors has no tensor of the name \"__metadata__\"");
+    fails(vec![Output::dense(&"a".repeat(100_000_000), DType::F32, &[], &[0; 4])], "has at most 100000000");
     let huge = Output::streamed("a", Kind::Dense(DType::F32), &[usize::MAX, 2], |_| Ok(()));
     fails(vec![huge], "overflow");
+    let half = |name| Output::streamed(name, Kind::Dense(DType::F16), &[usize::MAX / 2], |_| Ok(()));
+    // Counts of 32 bits are no offsets that overflow.
+    if usize::BITS == 64 {
+        fails(vec![half("a"), half("b")], "overflow: b: ");
+        fails(vec![half("a")], "overflow: 18446744073709551614 bytes of tensors after");
+    }
     let nowhere = write(folder.path().join("no/m.safetensors"), vec![], &BTreeMap::new(), &mut |_, _| {});
     assert!(matches!(nowhere, Err(Error::File(text)) if text.contains("m.safetensors")));
     let onto = write(folder.path(), vec![], &BTreeMap::new(), &mut |_, _| {});
