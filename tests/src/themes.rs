@@ -87,6 +87,12 @@ pub fn strided() -> Vec<Case> {
     cases
 }
 
+/// Elements in so many blocks of a format, or in one that is long by itself.
+fn few(format: QuantFormat, blocks: usize) -> usize {
+    let block = format.block() as usize;
+    (blocks * block).min(block.max(128))
+}
+
 /// Quantized weights of every kind under A and C of every type, in a batch, and with integers.
 pub fn quantized() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -95,7 +101,7 @@ pub fn quantized() -> Vec<Case> {
         let types = [DType::ALL[(i + 1) % 3], DType::F32, DType::ALL[(i + 2) % 3]];
         let case = |size| Case { quantized: Some(format), ..Case::new(size, types) };
         cases.push(case([5, 37, 3 * block]));
-        cases.push(case([33, 70, 2 * block]).integers());
+        cases.push(case([33, 70, few(format, 2)]).integers());
         // Batches, layouts and epilogues meet any loader alike.
         if i % 4 != 0 {
             continue;
@@ -116,7 +122,7 @@ pub fn across(kernels: Vec<Kernel>) -> Vec<Case> {
     let case = |(i, format): (usize, QuantFormat)| Case {
         quantized: Some(format),
         across: true,
-        ..Case::new([i + 1, 2 * format.block() as usize, 7 + i], [DType::F32, DType::F32, DType::ALL[i % 3]])
+        ..Case::new([[1, 9, 3][i % 3], few(format, 2), 7 + i % 5], [DType::F32, DType::F32, DType::ALL[i % 3]])
     };
     on(&smallest(wide), &QuantFormat::kinds().into_iter().enumerate().map(case).collect::<Vec<_>>())
 }
@@ -163,7 +169,7 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
         cases.push(Case { bias, beta: -1.5, residual: Some(Place::odd(DType::F32)), ..case.clone() });
         // Formats of one kind differ in constants only, which products without groups show.
         for format in QuantFormat::kinds().into_iter().skip(i).step_by(count) {
-            let size = [40, 22, format.block() as usize];
+            let size = [40, 7, format.block() as usize];
             cases.push(Case { quantized: Some(format), size, ..case.clone() });
         }
     }
@@ -198,12 +204,12 @@ pub fn large() -> Vec<Case> {
     cases.extend(epilogues(&Case::new([40, 44, 30], [DType::F32, DType::F16, DType::BF16]).odd(), DType::F32));
     for (i, format) in quant_formats().into_iter().filter(|format| has_ranges(*format, 4096)).enumerate() {
         // Rows of A and C beyond one binding, in turns.
-        let size = [[2, 5, 17][i % 3], 70, (2 + i % 3) * format.block() as usize];
+        let size = [[2, 5, 17][i % 3], 70, few(format, 2 + i % 3)];
         cases.push(Case { quantized: Some(format), ..Case::new(size, [DType::F32; 3]) });
     }
     for format in QuantFormat::kinds().into_iter().filter(|format| has_ranges(*format, 4096)) {
         let groups = Some(Groups { ends: vec![3, 9, 9, 30], on_device: true });
-        let case = Case::new([40, 40, 2 * format.block() as usize], [DType::F32; 3]);
+        let case = Case::new([40, 40, few(format, 2)], [DType::F32; 3]);
         cases.push(Case { quantized: Some(format), groups, ..case });
     }
     let ends = [vec![0, 0, 25, 25, 185, 200, 200], vec![90, 20, 250], vec![70; 3]];
