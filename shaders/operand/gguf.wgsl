@@ -2,7 +2,7 @@
 // of 4, 5 or 8 bits. Rows are whole blocks, so the linear index gives the block. The low nibbles of
 // 16 bytes are elements 0 to 15, the high ones elements 16 to 31; fifth bits are a word before them.
 // needs: nothing
-// provides: X_BINDING X_BINDING_1 X_BITS X_LEAST X_LESS X_TABLE X_WORDS x_codes x_decode4 x_fetch4
+// provides: X_BINDING X_BINDING_1 X_BITS X_LEAST X_LESS X_TABLE x_codes x_decode4 x_fetch4
 //        x_four x_nl x_raw4 x_scale x_scales
 
 const X_BINDING: u32 = 2u; //param
@@ -13,9 +13,6 @@ const X_LEAST: bool = false; //param
 const X_LESS: u32 = 8u; //param
 // 0 for codes that are numbers, 1 for signed bytes, 2 for places in IQ4_NL's table, 3 for e2m1.
 const X_TABLE: u32 = 0u; //param
-
-// Words of a block's codes: 32 of them are one for each bit.
-const X_WORDS: u32 = X_BITS;
 
 @group(0) @binding(X_BINDING) var<storage, read> x_scales: array<u32>;
 @group(0) @binding(X_BINDING_1) var<storage, read> x_codes: array<u32>;
@@ -42,7 +39,8 @@ struct x_raw4 {
 // bytes.
 fn x_fetch4(i: u32, n: u32) -> x_raw4 {
     let block = i / 32u;
-    let first = block * X_WORDS;
+    // Codes of 32 elements are a word for each bit.
+    let first = block * X_BITS;
     if X_BITS == 8u {
         return x_raw4(x_codes[first + i % 32u / 4u], x_scale(block));
     }

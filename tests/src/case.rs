@@ -27,7 +27,8 @@ pub struct Case {
     pub batch: Option<usize>,
     /// Place of A \[M,K\].
     pub a: Place,
-    /// Place of B \[K,N\]; of a quantized one, only `entries` counts.
+    /// Place of B \[K,N\]. Of a quantized one `entries` counts; with a `pad` it lies inside a matrix
+    /// that is larger by a row and a block on every side.
     pub b: Place,
     /// Place of C \[M,N\].
     pub c: Place,
@@ -134,6 +135,11 @@ impl Case {
     pub fn batch(mut self, batch: usize) -> Self {
         self.batch = Some(batch);
         self
+    }
+
+    /// Rows, and blocks of them, between quantized weights and the edge of what is stored.
+    pub(crate) fn margin(&self) -> usize {
+        usize::from(self.b.pad > 0)
     }
 
     /// Entries of B.

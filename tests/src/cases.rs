@@ -138,6 +138,12 @@ pub fn splits(table: Table) -> Vec<Case> {
                 cases.push(case.batch(3).odd());
             }
         }
+        // Weights of which a part of K is no whole number of blocks.
+        for (i, format) in quant_families(kernel.variant.bk as usize).into_iter().enumerate() {
+            let size = [5, 18, (3 - i % 2) * format.block() as usize];
+            let case = Case { quantized: Some(format), ..Case::new(size, F32) };
+            cases.push(case.kernel(format!("{}+k{}", kernel.name, 2 + i % 3)));
+        }
         // More parts than a finishing pass reads at once.
         cases.push(Case::new([3, 6, 8 * bk + 1], F32).kernel(format!("{}+k9", kernel.name)));
     }

@@ -4,7 +4,7 @@
 mod edges;
 
 use crate::Rng;
-use crate::generators::poison;
+use crate::generators::{poison, rescaled};
 use crate::sanitized::Conversion;
 use edges::{AFFINE_EDGES, E2M1_ENDS, MX_EDGES, Q8_0_EDGES, edges};
 use std::collections::HashSet;
@@ -38,6 +38,8 @@ pub enum Data {
     Below(i32),
     /// As `Weights`, the last but one infinite.
     Infinite,
+    /// Random codes of a quantized format under the scales of [`SCALES`], block after block.
+    Scales,
     /// Rows that each begin with such a pair. What follows is the first times the ends of e2m1's
     /// ranges, as if it were the largest code, and the numbers after these.
     Rows(&'static [[f32; 2]]),
@@ -107,6 +109,7 @@ impl Source {
             Format::Quantized(format) => {
                 let mut matrix = |numbers: &[f32]| match format.quantizes() {
                     _ if self.data == Data::Bits => any_bits(format, lines, width, rng),
+                    _ if self.data == Data::Scales => under_scales(format, lines, width, rng),
                     true => quant::quantize(numbers, lines, width, format).expect("weights fit"),
                     false => Quantized::sample(format, lines, width, || rng.bits() as u32).expect("whole blocks"),
                 };
@@ -141,6 +144,34 @@ fn any_bits(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quantized
     let sizes = format.sizes(n, k).expect("whole blocks");
     let planes = sizes.into_iter().map(|size| (0..size).map(|_| rng.bits() as u8).collect()).collect();
     Quantized::from_planes(format, n, k, planes).expect("planes of the right sizes")
+}
+
+/// Scales of blocks, each with the second number where a format has two.
+pub const SCALES: [[f32; 2]; 12] = [
+    [0.0, 1.5],
+    [-0.75, -0.0],
+    [1.0, 1.0],
+    [1.0, 1.0],
+    // The smallest of f16.
+    [5.960_464_5e-8, -5.960_464_5e-8],
+    [65504.0, -65504.0],
+    [f32::INFINITY, 1.0],
+    [f32::NEG_INFINITY, 0.25],
+    [f32::NAN, 1.0],
+    [1.0, f32::INFINITY],
+    [0.5, f32::NAN],
+    [f32::INFINITY, f32::NEG_INFINITY],
+];
+
+/// A matrix of random codes under [`SCALES`].
+fn under_scales(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quantized {
+    let sampled = Quantized::sample(format, n, k, || rng.bits() as u32).expect("whole blocks");
+    // An exponent has no zero. Kernels take the two smallest of them for zero.
+    let is_exponent = format.planes().iter().any(|plane| plane.bytes == 1);
+    rescaled(&sampled, |i| match SCALES[i % SCALES.len()] {
+        [0.0, _] if is_exponent => None,
+        numbers => Some(numbers),
+    })
 }
 
 fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
@@ -416,6 +447,10 @@ pub fn taking() -> Vec<Taking> {
         cases.push(Taking::new(source(1, 1), dtype));
         cases.push(Taking::new(source(3, 1), dtype).rows(&[]));
         cases.push(Taking::new(source(0, 1), dtype).rows(&[0, 3]));
+        if let Format::Quantized(_) = format {
+            let source = Source::new(format, [1, 5, SCALES.len() * block], Data::Scales);
+            cases.push(Taking::new(source, dtype));
+        }
         if format == Format::Quantized(QuantFormat::NVFP4) {
             // Every scale, NaN among them.
             cases.push(Taking::new(Source::new(format, [1, 16, 32 * block], Data::Bits), dtype));

@@ -1,5 +1,6 @@
 //! Contents of operands: deterministic, so that a failure can be repeated.
 
+use tilewise_core::quant::Quantized;
 use tilewise_core::{DType, convert};
 
 /// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
@@ -88,4 +89,22 @@ pub fn poison(dtype: DType, elements: usize) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// A matrix with other scales in some of its blocks: `numbers` gives a block's scale and its second
+/// number.
+pub fn rescaled(matrix: &Quantized, numbers: impl Fn(usize) -> Option<[f32; 2]>) -> Quantized {
+    let format = matrix.format();
+    let blocks = matrix.n() * matrix.k() / format.block() as usize;
+    let planes = format.encode_blocks(blocks, |i, block| {
+        for ((part, plane), bytes) in block.iter_mut().zip(format.planes()).zip(matrix.planes()) {
+            part.copy_from_slice(&bytes[i * plane.bytes as usize..][..plane.bytes as usize]);
+        }
+        if let Some(numbers) = numbers(i) {
+            format.def().codec.rescale(numbers, block);
+        }
+        Ok(())
+    });
+    let planes = planes.expect("every block is stored");
+    Quantized::from_planes(format, matrix.n(), matrix.k(), planes).expect("planes of the same sizes")
 }

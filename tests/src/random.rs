@@ -58,14 +58,24 @@ fn groups(m: usize) -> impl Strategy<Value = Groups> {
     })
 }
 
+/// The right operands of products.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Weights {
+    /// One in six is quantized.
+    Any,
+    /// All are.
+    Quantized,
+}
+
 /// Everything but the kernel.
-fn case() -> impl Strategy<Value = Case> {
+fn case(of: Weights) -> impl Strategy<Value = Case> {
     let factor = || prop_oneof![Just(0.0f32), Just(1.0), -2.0..2.0f32];
     let shape = ([size(), size(), size()], prop_oneof![Just(None), (0..4usize).prop_map(Some)]);
     let places = (place(), place(), output());
     let kind = prop_oneof![6 => Just(None), 1 => Just(Some(false)), 1 => Just(Some(true))];
     let formats = prop::sample::select(quant_formats());
-    let quantized = prop_oneof![5 => Just(None), 1 => formats.prop_map(Some)];
+    let share = if of == Weights::Quantized { 0 } else { 5 };
+    let quantized = prop_oneof![share => Just(None), 1 => formats.prop_map(Some)];
     let axis = prop::sample::select(vec![Axis::M, Axis::N]);
     let ends = (
         (factor(), prop_oneof![2 => Just(0.0f32), 1 => factor()]),
@@ -73,9 +83,9 @@ fn case() -> impl Strategy<Value = Case> {
         prop::sample::select(Activation::ALL.to_vec()),
         prop::option::weighted(0.3, place()),
     );
-    let base = (shape, places, ends, (any::<bool>(), any::<u64>()), (kind, quantized));
+    let base = (shape, places, ends, (any::<bool>(), any::<u64>()), (kind, quantized, any::<bool>()));
     base.prop_flat_map(
-        |(shape, (a, b, c), (factors, bias, activation, residual), (integers, seed), (kind, quantized))| {
+        |(shape, (a, b, c), (factors, bias, activation, residual), (integers, seed), (kind, quantized, across))| {
             let ([m, n, k], batch) = shape;
             // A batch shows in A or B; weights that serve all entries are one matrix. A product with groups has no batch.
             let once = |entries| entries == Entries::Single || quantized.is_some() && entries == Entries::Stride0;
@@ -83,7 +93,10 @@ fn case() -> impl Strategy<Value = Case> {
             let batch = if kind.is_some() || hidden { None } else { batch };
             // There are no weights of no matrix.
             let batch = if quantized.is_some() { batch.map(|batch| batch.max(1)) } else { batch };
-            let k = quantized.map_or(k, |format| k / 16 * format.block() as usize);
+            // Blocks lie along K, or along N.
+            let blocks = |size: usize| quantized.map_or(size, |format| size / 16 * format.block() as usize);
+            let across = across && quantized.is_some();
+            let [n, k] = if across { [blocks(n), k] } else { [n, blocks(k)] };
             let data = if integers { Data::Integers } else { Data::Random };
             // Every entry of a group has its own weights.
             let b = if kind.is_some() { Place { entries: Entries::Apart(4), ..b } } else { b };
@@ -97,6 +110,7 @@ fn case() -> impl Strategy<Value = Case> {
                 b,
                 c,
                 quantized,
+                across,
                 alpha,
                 beta,
                 bias,
@@ -118,7 +132,7 @@ fn case() -> impl Strategy<Value = Case> {
 ///
 /// # Panics
 /// When a check fails.
-pub fn property(cases: u32, file: &'static str, check: impl Fn(Case) -> Result<(), String>) {
+pub fn property(cases: u32, of: Weights, file: &'static str, check: impl Fn(Case) -> Result<(), String>) {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());
     let config = Config {
         cases: asked.unwrap_or(cases),
@@ -132,7 +146,7 @@ pub fn property(cases: u32, file: &'static str, check: impl Fn(Case) -> Result<(
         None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
         Some(_) => TestRunner::new(config),
     };
-    let outcome = runner.run(&case(), |case| check(case).map_err(TestCaseError::fail));
+    let outcome = runner.run(&case(of), |case| check(case).map_err(TestCaseError::fail));
     if let Err(failure) = outcome {
         panic!("{failure}");
     }

@@ -1,6 +1,6 @@
 //! Runs a case and judges the whole of the output buffer.
 
-use crate::generators::poison;
+use crate::generators::{poison, rescaled};
 use crate::place::of_buffer;
 use crate::{Adapter, Case, Place, Rng, adapters};
 use std::time::Instant;
@@ -190,10 +190,14 @@ pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
 
 /// Quantized weights, one matrix per entry of B; for exact results of integers.
 fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<Vec<Quantized>, String> {
-    let [n, k] = weights_shape(case);
-    let matrix = |_| {
-        if !case.exact && !format.quantizes() {
-            return Quantized::sample(format, n, k, || rng.bits() as u32);
+    let [n, k] = stored_shape(case, format);
+    let mut matrix = |_| {
+        // Scales of a sample are negative, too.
+        if !case.exact && (!format.quantizes() || rng.bits().is_multiple_of(2)) {
+            let sampled = Quantized::sample(format, n, k, || rng.bits() as u32)?;
+            // Some are zero in f16 and subnormal in f32, or subnormal in f16.
+            let small = |i: usize| (i % 13 == 5).then(|| [1e-40, 5.960_464_5e-8][i / 13 % 2]);
+            return Ok(rescaled(&sampled, |i| small(i).map(|small| [small, -small])));
         }
         if !case.exact {
             // Blocks of different magnitude, so that their scales differ in every format; and a few of
@@ -219,7 +223,7 @@ fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<
         })?;
         Quantized::from_planes(format, n, k, planes)
     };
-    let all = (0..case.b.stored(case.entries())).map(matrix).collect::<tilewise::Result<_>>();
+    let all = (0..case.b.stored(case.entries())).map(&mut matrix).collect::<tilewise::Result<_>>();
     all.map_err(|error| error.to_string())
 }
 
@@ -227,6 +231,12 @@ fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<
 fn weights_shape(case: &Case) -> [usize; 2] {
     let [_, n, k] = case.size;
     if case.across { [k, n] } else { [n, k] }
+}
+
+/// Rows and columns of the matrices that they lie in.
+fn stored_shape(case: &Case, format: tilewise::QuantFormat) -> [usize; 2] {
+    let [rows, columns] = weights_shape(case);
+    [rows + 2 * case.margin(), columns + 2 * case.margin() * format.block() as usize]
 }
 
 /// A case in numbers.
@@ -237,8 +247,9 @@ pub(crate) fn problem(case: &Case) -> Problem {
         None => case.b.operand(entries, [k, n]),
         Some(format) => {
             let stored = case.b.stored(entries) as u64;
-            let [rows, columns] = weights_shape(case).map(|size| size as u64);
-            let operand = Operand::packed(Format::Quantized(format), stored, rows, columns);
+            let [rows, columns] = stored_shape(case, format).map(|size| size as u64);
+            let offset = case.margin() as u64 * (columns + format.block());
+            let operand = Operand { offset, ..Operand::packed(Format::Quantized(format), stored, rows, columns) };
             let operand = if case.across { operand } else { operand.t() };
             Operand { batch_stride: if stored == 1 { 0 } else { operand.batch_stride }, ..operand }
         }
@@ -284,7 +295,13 @@ fn execute(
     let b_batch = case.groups.as_ref().map_or(case.batch, |groups| Some(groups.ends.len()));
     let b_view = case.b.view(context, &b.upload(context)?, b_batch, [k, n])?;
     let weights = weights.map(|weights| QuantizedTensor::upload_groups(context, weights)).transpose()?;
-    let weights = weights.map(|weights| if case.across { weights.t() } else { weights });
+    let inside = |weights: QuantizedTensor| {
+        let ([rows, columns], margin) = (weights_shape(case), case.margin());
+        let first = margin * weights.format().block() as usize;
+        let inside = weights.slice(margin..margin + rows, first..first + columns)?;
+        Ok::<_, tilewise::Error>(if case.across { inside.t() } else { inside })
+    };
+    let weights = weights.map(inside).transpose()?;
     let bias = match (case.bias, bias) {
         (Some((axis, place)), Some(stored)) => {
             Some((vector(context, case, &place, stored, if axis == Axis::M { m } else { n })?, axis))

@@ -10,13 +10,17 @@ pub fn on(kernels: &[Kernel], cases: &[Case]) -> Vec<Case> {
     kernels.iter().flat_map(|kernel| cases.iter().map(|case| case.clone().kernel(&kernel.name))).collect()
 }
 
-/// Every case on the kernel that compiles fastest, and every `step`th on one variant of each other kernel: most of what a theme tests lies
-/// in files that all kernels share, and compiling takes far longer than running.
+/// Every case on the kernel that compiles fastest; every `step`th on one variant of each other kernel, on software adapters by turns. Most of
+/// what a theme tests lies in files that all kernels share, and compiling takes far longer than running.
 pub fn sampled(adapter: &Adapter, cases: &[Case], step: usize) -> Vec<Case> {
     let floor = floor(adapter);
     let others: Vec<_> = one_of_each(adapter).into_iter().filter(|kernel| kernel.name != floor.name).collect();
-    let few: Vec<_> = cases.iter().step_by(step).cloned().collect();
-    [on(&[floor], cases), on(&others, &few)].concat()
+    let few = |(i, kernel): (usize, Kernel)| {
+        let turn = cases.iter().step_by(step).enumerate().filter(move |(j, _)| adapter.has_turn(i + j));
+        turn.map(move |(_, case)| case.clone().kernel(&kernel.name))
+    };
+    let others = others.into_iter().enumerate().flat_map(few);
+    on(&[floor], cases).into_iter().chain(others).collect()
 }
 
 /// Every pair of types in every layout, in vectors and in single elements by turns.
@@ -116,13 +120,19 @@ pub fn quantized() -> Vec<Case> {
 }
 
 /// Quantized weights \[K,N\] on the kernels whose tiles are whole eights wide, the smallest of each
-/// mainloop.
+/// mainloop: by turns plain, in a batch inside larger matrices, in groups, with an epilogue.
 pub fn across(kernels: Vec<Kernel>) -> Vec<Case> {
     let wide = kernels.into_iter().filter(|kernel| kernel.variant.bn % 8 == 0).collect();
-    let case = |(i, format): (usize, QuantFormat)| Case {
-        quantized: Some(format),
-        across: true,
-        ..Case::new([[1, 9, 3][i % 3], few(format, 2), 7 + i % 5], [DType::F32, DType::F32, DType::ALL[i % 3]])
+    let case = |(i, format): (usize, QuantFormat)| {
+        let size = [[1, 9, 3][i % 3], few(format, 2), 7 + i % 5];
+        let case = Case::new(size, [DType::F32, DType::F32, DType::ALL[i % 3]]);
+        let case = Case { quantized: Some(format), across: true, ..case };
+        match i % 5 {
+            0 => case.batch(2).odd(),
+            1 => Case { groups: Some(Groups { ends: vec![1, 1, size[0] as u32], on_device: true }), ..case },
+            2 => Case { bias: Some((Axis::N, Place::odd(DType::F16))), beta: 0.5, ..case },
+            _ => case,
+        }
     };
     on(&smallest(wide), &QuantFormat::kinds().into_iter().enumerate().map(case).collect::<Vec<_>>())
 }

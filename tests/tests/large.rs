@@ -6,7 +6,7 @@ use tilewise_core::caps::RECORDED;
 use tilewise_core::{Axis, Bias, Caps, Dimension, Error, Format, Grouping, Operand, Plan, Problem, explain, plan};
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::cases::{self, WGSL, devices};
-use tilewise_tests::random::property;
+use tilewise_tests::random::{Weights, property};
 use tilewise_tests::sanitized::{Failure, Job, Shaders, check, options, planned};
 use tilewise_tests::{Adapter, Case, Prepared, Suite, adapters, one_of_each, pieces, themes};
 
@@ -233,7 +233,7 @@ fn refused() {
 fn random() {
     let (ran, refused) = (Cell::new(0), Cell::new(0));
     let shaders = Shaders::default();
-    property(48, "proptest-regressions/large.txt", |case| {
+    property(48, Weights::Any, "proptest-regressions/large.txt", |case| {
         let limit = [512, 1024, 2048, LIMIT, 2 * LIMIT][case.seed as usize % 5];
         let caps = limited(&devices()[case.seed as usize / 5 % 2], limit);
         let case = if case.seed % 3 == 0 { case } else { case.kernel("naive") };

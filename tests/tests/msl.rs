@@ -8,7 +8,7 @@ use tilewise_msl_harness::{Lanes, available, lint};
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::cases::{self, MSL};
 use tilewise_tests::msl::{Kernels, Options, PLAIN, check, check_on, device, early_device, run};
-use tilewise_tests::random::property;
+use tilewise_tests::random::{Weights, property};
 use tilewise_tests::sanitized::{Job, planned};
 use tilewise_tests::{Case, Data, few_texts, lines};
 
@@ -147,7 +147,7 @@ fn random(family: &str) {
     if !tilewise_msl_harness::available(PLAIN.mode) {
         return;
     }
-    property(16, "proptest-regressions/gpu.txt", |case| {
+    property(16, Weights::Any, "proptest-regressions/gpu.txt", |case| {
         let split = if case.groups.is_none() && case.seed.is_multiple_of(4) { "+k3" } else { "" };
         let case = case.kernel(format!("{}{split}", kernel.name));
         let job = Job::new(&case, &device()).map_err(|failure| failure.to_string())?;

@@ -10,7 +10,12 @@ fn types_and_batches() {
         let further = themes::on(&[floor(adapter)], &themes::further_formats());
         // The sanitizer and the MSL harness meet all of them.
         let across = themes::across(kernels(adapter)).into_iter().step_by(4).collect();
-        [themes::sampled(adapter, &themes::quantized(), 6), further, across].concat()
+        // As many rows of weights as a vocabulary has words.
+        let rows = Case::new([2, 33_000, 256], [DType::F32; 3]);
+        let rows = ["q6_k", "affine-4bit-g64-f16"].map(|name| Case { quantized: name.parse().ok(), ..rows.clone() });
+        assert!(rows.iter().all(|case| case.quantized.is_some()));
+        let rows = themes::on(&[floor(adapter)], &rows);
+        [themes::sampled(adapter, &themes::quantized(), 6), further, across, rows].concat()
     });
 }
 
@@ -19,11 +24,14 @@ fn every_kernel_around_its_edges() {
     Suite::on_every_adapter(|adapter| {
         let mut cases = Vec::new();
         let smallest: Vec<_> = one_of_each(adapter).into_iter().map(|kernel| kernel.name).collect();
-        for kernel in kernels(adapter) {
+        for (turn, kernel) in kernels(adapter).into_iter().enumerate() {
             // Variants differ in numbers only: one of each mainloop meets every kind, the others the first.
-            let kinds = QuantFormat::kinds();
-            let kinds = if smallest.contains(&kernel.name) { &kinds[..] } else { &kinds[..1] };
-            for &format in kinds {
+            let kinds = match smallest.contains(&kernel.name) {
+                true => QuantFormat::kinds(),
+                false if adapter.has_turn(turn) => QuantFormat::kinds()[..1].to_vec(),
+                false => Vec::new(),
+            };
+            for format in kinds {
                 let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
                 for (blocks, [m, n]) in [(1, [bm, bn]), (2, [bm + 1, bn + 1]), (9, [1, bn - 1]), (3, [2 * bm + 1, 2])] {
                     let size = [m, n, blocks * format.block() as usize];

@@ -2,7 +2,7 @@
 //! crate `matrixmultiply`.
 
 use crate::memory;
-use crate::storage::{Bundle, Storage};
+use crate::storage::{Buffers, Bundle, Storage};
 use tilewise_core::kernel::Role;
 use tilewise_core::{Activation, Axis, DType, Error, Format, Operand, Problem, Result, Segment};
 
@@ -35,7 +35,7 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let epilogue = &problem.epilogue;
     let bias = epilogue.bias.map(|bias| widen(bundle, Role::Bias, &bias.operand)).transpose()?;
     let residual = epilogue.residual.map(|residual| widen(bundle, Role::Residual, &residual)).transpose()?;
-    let mut c = storage(bundle, Role::C)?.host_mut()?;
+    let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
     let mut sums = memory::filled((m * n) as usize, 0f32)?;
     for Segment { entry, group, rows } in segments(bundle)? {
         product(&a, &b, problem, [entry, group], rows.clone(), &mut sums);
@@ -64,7 +64,9 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
 fn segments(bundle: &Bundle<'_>) -> Result<Vec<Segment>> {
     let Problem { m, batch, grouping, .. } = bundle.problem;
     match grouping.operands().next() {
-        Some((role, elements)) if elements > 0 => Ok(grouping.segments(m, batch, &storage(bundle, role)?.host()?)),
+        Some((role, elements)) if elements > 0 => {
+            Ok(grouping.segments(m, batch, &storage(&bundle.buffers, role)?.host()?))
+        }
         _ => Ok(grouping.segments(m, batch, &[])),
     }
 }
@@ -112,13 +114,14 @@ fn product(
     }
 }
 
-fn storage<'a>(bundle: &Bundle<'a>, role: Role) -> Result<&'a Storage> {
-    let found = bundle.buffers[role as usize].map(|bound| bound.storage);
+/// The storage of an operand.
+pub(crate) fn storage<'a>(buffers: &Buffers<'a>, role: Role) -> Result<&'a Storage> {
+    let found = buffers[role as usize].map(|bound| bound.storage);
     found.ok_or_else(|| Error::Unsupported(format!("{} is missing", role.name())))
 }
 
 fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> {
-    let words = storage(bundle, role)?.host()?;
+    let words = storage(&bundle.buffers, role)?.host()?;
     let elements = match operand.format {
         Format::Dense(dtype) => {
             let bytes = bytemuck::cast_slice::<u32, u8>(&words);
@@ -126,7 +129,7 @@ fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> 
         }
         Format::Quantized(format) => {
             let others = role.planes().zip(format.planes()).skip(1);
-            let others = others.map(|(role, _)| storage(bundle, role)?.host()).collect::<Result<Vec<_>>>()?;
+            let others = others.map(|(role, _)| storage(&bundle.buffers, role)?.host()).collect::<Result<Vec<_>>>()?;
             let planes = std::iter::once(&words).chain(&others);
             let planes: Vec<&[u8]> = planes.map(|words| bytemuck::cast_slice(words.as_slice())).collect();
             let mut elements = memory::filled(operand.len as usize, 0f32)?;

@@ -254,10 +254,7 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     if entries * m * n == 0 {
         return Ok(());
     }
-    let storage = |role: Role| {
-        let found = buffers[role as usize].map(|bound| bound.storage);
-        found.ok_or_else(|| Error::Unsupported(format!("{} is missing", role.name())))
-    };
+    let storage = |role| execute::storage(buffers, role);
     let Table { operand, rows, columns, .. } = take.table;
     let planes = operand.format.planes();
     let planes = Role::B.planes().zip(planes).map(|(role, _)| storage(role)?.host()).collect::<Result<Vec<_>>>()?;
