@@ -7,6 +7,7 @@ use crate::cases::{
     splits, strides, thin,
 };
 use crate::kernels::{Kernel, even_sizes, odd_sizes};
+use std::collections::HashSet;
 use tilewise::DType;
 
 /// Every variant × type × transposes around the edges of its tile: twelve texts each, in which every operand meets every type, vector loads and single ones,
@@ -64,7 +65,7 @@ pub fn watched(table: Table) -> Vec<Case> {
     let (small, large): (Vec<_>, Vec<_>) = (0..3).flat_map(|a| edges(table, a)).partition(is_small);
     // Whole tiles, and the first beyond.
     let small = small.into_iter().enumerate().filter(|(i, case)| i % 2 == 1 || case.size[0] == 1).map(|(_, case)| case);
-    let mut met = std::collections::HashSet::new();
+    let mut met = HashSet::new();
     let large = large.into_iter().rev().filter(|case| met.insert(case.kernel.clone()));
     let mut cases: Vec<_> = small.chain(large).chain(almost_whole(table)).collect();
     let some = |cases: Vec<Case>, step: usize| cases.into_iter().step_by(step);
@@ -86,7 +87,7 @@ pub fn each_variant(table: Table) -> Vec<Case> {
 
 /// What naga's MSL of WGSL is watched in: each variant once, and some of what kernels share.
 pub fn translated(table: Table) -> Vec<Case> {
-    let mut met = std::collections::HashSet::new();
+    let mut met = HashSet::new();
     let mut cases: Vec<_> = each_variant(table).into_iter().filter(|case| met.insert(case.kernel.clone())).collect();
     for theme in [splits, quantized, groups, epilogues] {
         cases.extend(theme(table).into_iter().filter(|case| met.contains(&case.kernel)).step_by(29));
@@ -101,4 +102,20 @@ pub fn sampled(table: Table, cases: Vec<Case>) -> Vec<Case> {
     let first = |case: &Case| case.kernel.as_ref().is_some_and(|name| name.starts_with(&floor));
     let (all, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(first);
     all.into_iter().chain(others.into_iter().step_by(6)).collect()
+}
+
+/// Quantized weights, sampled, with a case of every kind of format under every mainloop.
+pub fn of_every_kind(table: Table) -> Vec<Case> {
+    let kind = |case: &Case| {
+        let mainloop = case.kernel.as_ref().and_then(|name| name.split('/').next()).map(str::to_owned);
+        let format = case.quantized.map(|format| {
+            let own = format.def().constants.iter().filter(|(name, _)| !["X_BLOCK", "X_SCALE"].contains(name));
+            (format.def().family, own.collect::<Vec<_>>())
+        });
+        (mainloop, format)
+    };
+    let mut cases = sampled(table, quantized(table));
+    let mut met: HashSet<_> = cases.iter().map(kind).collect();
+    cases.extend(quantized(table).into_iter().filter(|case| met.insert(kind(case))));
+    cases
 }

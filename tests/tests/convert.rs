@@ -3,11 +3,15 @@
 
 use rayon::prelude::*;
 use tilewise::{Context, Error, Quantize, QuantizedTensor, Right, Take, Tensor};
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::Table;
 use tilewise_core::quant::{dequantize, quantize, quantize_to};
 use tilewise_core::{Caps, DType, Format, QuantFormat, convert, plan};
 use tilewise_shaders::CONVERSIONS;
 use tilewise_tests::cases::devices;
-use tilewise_tests::conversions::{Memory, Quantizing, Source, Taking, few_texts, pieces, places, quantizing, taking};
+use tilewise_tests::conversions::{
+    Data, Memory, Quantizing, Source, Taking, few_texts, pieces, places, quantizing, taking,
+};
 use tilewise_tests::sanitized::{Conversion, Shaders, options, same_numbers};
 use tilewise_tests::{Rng, adapters, generators};
 
@@ -45,6 +49,51 @@ fn pieces_sanitized() {
         assert!(piece.passes.len() > 1, "{}", piece.name);
     }
     clean(pieces);
+}
+
+/// A stack whose rows are no multiple of 256 is cut between entries, where all planes are aligned.
+#[test]
+fn stacks_are_cut_at_aligned_entries() {
+    let binding = |bytes| Caps { max_binding_bytes: bytes, ..Caps::webgpu_default() };
+    // Blocks of an entry are a multiple of 128, of 8 and of 2: as many entries as make 256 stay together.
+    for (shape, limit, wanted) in [
+        ([32, 2880, 2880], 128 << 20, Some(vec![8; 4])),
+        ([40, 8, 32], 18_000, Some(vec![32, 8])),
+        ([40, 2879, 2880], 128 << 20, None),
+    ] {
+        let [entries, rows, columns] = shape;
+        let weights = Table::packed(Format::Dense(DType::BF16), entries, rows, columns);
+        let (format, caps) = (QuantFormat::MXFP4, binding(limit));
+        let passes = plan::quantize(&plan::Quantize { weights, format }, &caps, &CONVERSIONS);
+        let Some(wanted) = wanted else {
+            let bytes = entries * rows * columns * 2;
+            let refused =
+                Error::TooLarge { operand: "the weights", bytes, limit, which: "max_storage_buffer_binding_size" };
+            assert_eq!(passes.unwrap_err(), refused);
+            continue;
+        };
+        let passes = passes.unwrap();
+        let cut: Vec<u32> = passes.iter().map(|pass| pass.params.entries).collect();
+        assert_eq!(cut, wanted, "{shape:?}");
+        let mut first = 0;
+        for pass in passes {
+            assert_eq!((u64::from(pass.params.first_row), pass.params.a_offset), (first * rows, 0));
+            let row = |role: Role| match role {
+                Role::A => columns * 2,
+                _ => columns / format.block() * format.planes()[role.plane()].bytes,
+            };
+            for binding in pass.bindings.iter().filter(|binding| binding.role != Role::Status) {
+                assert_eq!(binding.start, first * rows * row(binding.role), "{binding:?} of {shape:?}");
+                let aligned = binding.start.is_multiple_of(caps.storage_alignment.into());
+                assert!(aligned && binding.bytes <= limit, "{binding:?} of {shape:?}");
+            }
+            first += u64::from(pass.params.entries);
+        }
+        assert_eq!(first, entries);
+    }
+    let weights = Source::new(Format::Dense(DType::BF16), [40, 8, 32], Data::Weights);
+    let case = Quantizing { weights, format: QuantFormat::MXFP4 };
+    clean(vec![Conversion::quantizing(&case, &binding(18_000)).unwrap()]);
 }
 
 /// Every adapter's context, and the CPU executor.
@@ -258,8 +307,40 @@ fn what_does_not_fit_is_an_error() {
         assert!(matches!(into, Err(Error::Shape(text)) if text.contains("mxfp8")));
         // Only the CPU makes some formats.
         assert_eq!(table.quantize(QuantFormat::Q4_0).is_ok(), context.is_cpu());
-        let nan = Tensor::upload(&context, &[[0.0f32; 32], [f32::NAN; 32]].concat(), &[2, 32]).unwrap();
-        let refused = nan.quantize_blocking(QuantFormat::MXFP8).unwrap_err();
-        assert!(matches!(&refused, Error::Value(text) if text.contains("row 1")), "{refused}");
+        // Only nvfp4 has a factor.
+        let zeros = |format| QuantizedTensor::zeros(&context, format, &[3, 32]).unwrap();
+        let reversed: Vec<u32> = (0..32).rev().collect();
+        for (format, out) in [
+            (QuantFormat::NVFP4, zeros(QuantFormat::NVFP4).with_factor(2.0)),
+            (QuantFormat::MXFP8, zeros(QuantFormat::MXFP8).with_order(&reversed)),
+        ] {
+            let refused = Quantize::new(&table, format).run_into(&out.unwrap());
+            assert!(matches!(&refused, Err(Error::Unsupported(text)) if text.contains("a factor or an order")));
+        }
+    }
+}
+
+/// Rows count over all matrices. An output tells of the last weights that it was given.
+#[test]
+fn weights_that_cannot_be_stored() {
+    for context in contexts() {
+        let mut weights = [0.5f32; 2 * 3 * 32];
+        let good = Tensor::upload(&context, &weights, &[2, 3, 32]).unwrap();
+        weights[4 * 32 + 7] = f32::NAN;
+        let bad = Tensor::upload(&context, &weights, &[2, 3, 32]).unwrap();
+        let out = QuantizedTensor::zeros(&context, QuantFormat::MXFP8, &[2, 3, 32]).unwrap();
+        let quantize = |weights: &Tensor| {
+            Quantize::new(weights, QuantFormat::MXFP8).run_into(&out)?;
+            out.check_blocking()
+        };
+        for _ in 0..2 {
+            let refused = quantize(&bad).unwrap_err();
+            assert!(matches!(&refused, Error::Value(text) if text.contains("row 4")), "{refused} on {context:?}");
+            quantize(&good).unwrap_or_else(|error| panic!("{error} on {context:?}"));
+            let alone = good.quantize(QuantFormat::MXFP8).unwrap();
+            assert_eq!(out.read_blocking().unwrap(), alone.read_blocking().unwrap());
+        }
+        let refused = bad.quantize_blocking(QuantFormat::MXFP8).unwrap_err();
+        assert!(matches!(&refused, Error::Value(text) if text.contains("row 4")), "{refused} on {context:?}");
     }
 }

@@ -1,8 +1,11 @@
 //! Bad input: each kind gives its own error, with the numbers. None panics, reaches the driver, or gives a result.
 
 use tilewise::wgpu::BufferUsages;
-use tilewise::{Axis, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Tensor, wgpu};
+use tilewise::{
+    Axis, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, Quantized, QuantizedTensor, Tensor, wgpu,
+};
 use tilewise_core::plan::Forced;
+use tilewise_core::quant::{quantize, quantize_to};
 use tilewise_core::{Caps, Format, Grouping, Operand, Problem, plan};
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::adapters;
@@ -210,13 +213,33 @@ fn formats_that_are_not_supported() {
     refused(planned(&Problem { b: shifted, ..problem }), kind!(Misaligned), &["offset", "8", "64"]);
     for context in contexts() {
         let weights = [0.5f32; 60];
-        let quantize = |shape| QuantizedTensor::quantize(&context, &weights, shape, format);
-        refused(quantize([1, 60]), kind!(Shape), &["60", "64"]);
-        refused(quantize([1, 64]), kind!(Shape), &["60", "64"]);
+        let of_shape = |shape| QuantizedTensor::quantize(&context, &weights, shape, format);
+        refused(of_shape([1, 60]), kind!(Shape), &["60", "64"]);
+        refused(of_shape([1, 64]), kind!(Shape), &["60", "64"]);
         let whole = QuantizedTensor::quantize(&context, &[0.5; 256], [2, 128], format).unwrap();
         refused(whole.slice(0..3, 0..128), kind!(Shape), &["0..3", "[2, 128]"]);
         refused(whole.slice(0..2, 32..128), kind!(Misaligned), &["32", "64"]);
+        let slice = whole.slice(1..2, 0..128).unwrap();
+        refused(slice.read_blocking(), kind!(Unsupported), &["slice"]);
+        let columns = whole.slice(0..2, 0..64).unwrap();
+        refused(columns.read_blocking(), kind!(Unsupported), &["slice"]);
+
+        let nvfp4 = |n, factor| quantize_to(&[0.5; 64][..n * 32], n, 32, QuantFormat::NVFP4, factor).unwrap();
+        let groups = |weights: &[Quantized]| QuantizedTensor::upload_groups(&context, weights);
+        refused(groups(&[]), kind!(Shape), &["no quantized matrix"]);
+        refused(groups(&[nvfp4(2, 1.0), nvfp4(1, 1.0)]), kind!(Shape), &["2, 32", "1, 32"]);
+        let other = quantize(&[0.5; 64], 2, 32, QuantFormat::MXFP4).unwrap();
+        refused(groups(&[nvfp4(2, 1.0), other]), kind!(Shape), &["nvfp4", "mxfp4"]);
+        let differ = groups(&[nvfp4(1, 2688.0), nvfp4(1, 5376.0)]);
+        refused(differ, kind!(Unsupported), &["the factors 1 and 2"]);
+        let uploaded = || groups(&[nvfp4(1, 2.0)]).unwrap();
+        refused(uploaded().with_factor(f32::NAN), kind!(Value), &["NaN"]);
+        refused(uploaded().with_factor(f32::INFINITY), kind!(Value), &["inf"]);
     }
+    for (largest, word) in [(0.0, "0"), (f32::NAN, "NaN"), (f32::INFINITY, "inf"), (-1.0, "-1"), (1e-40, "too small")] {
+        refused(quantize_to(&[0.5; 32], 1, 32, QuantFormat::NVFP4, largest), kind!(Value), &["largest", word]);
+    }
+    refused(quantize_to(&[0.5; 32], 1, 32, QuantFormat::MXFP4, 1.0), kind!(Unsupported), &["mxfp4", "factor"]);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn epilogues() {
 
 #[test]
 fn quantized() {
-    check(&few_texts::sampled(MSL, cases::quantized(MSL)));
+    check(&few_texts::of_every_kind(MSL));
 }
 
 #[test]
@@ -231,18 +231,21 @@ fn everything_is_reached() {
         few_texts::edges(MSL, 1),
         few_texts::edges(MSL, 2),
         cases::splits(MSL),
-        cases::quantized(MSL),
+        few_texts::of_every_kind(MSL),
         cases::group_edges(MSL),
-        cases::thin(MSL),
     ]
     .concat();
     let mut files = std::collections::HashSet::new();
     let mut met = std::collections::HashSet::new();
+    let mut loaded = std::collections::HashSet::new();
     for case in all {
         for pass in planned(&case, &device()).unwrap().passes {
             files.extend(pass.parts.iter().map(|part| part.file));
             for part in &pass.parts {
                 met.insert((pass.label.clone(), part.file, part.operand, part.constants.first().copied()));
+                if part.operand == Some("b") {
+                    loaded.insert((pass.label.clone(), part.file, part.constants.clone()));
+                }
             }
         }
     }
@@ -274,9 +277,12 @@ fn everything_is_reached() {
         let mainloop = |label: &str| label.split('/').next().map(str::to_owned);
         for format in QuantFormat::kinds() {
             let loader = KIT.operands.iter().find(|loader| (loader.accepts)(Format::Quantized(format), &device()));
-            let (file, constant) = (loader.expect("a loader").file, format.def().constants.first().copied());
-            let met = met.iter().any(|(label, own, operand, first)| {
-                mainloop(label) == mainloop(&kernel.name) && (*own, *operand, *first) == (file, Some("b"), constant)
+            let file = loader.expect("a loader").file;
+            let kind = format.def().constants.iter().filter(|(name, _)| !["X_BLOCK", "X_SCALE"].contains(name));
+            let met = loaded.iter().any(|(label, own, constants)| {
+                mainloop(label) == mainloop(&kernel.name)
+                    && *own == file
+                    && kind.clone().all(|constant| constants.contains(constant))
             });
             assert!(met || kernel.name.starts_with("msl-direct"), "{}: {format}", kernel.name);
         }

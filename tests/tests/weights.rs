@@ -1,11 +1,15 @@
 //! Quantized weights as a program gets them: from model files that MLX, gguf and others made, from
-//! planes, and from buffers of its own. What a model's products are lies beside it
+//! planes, and from buffers of its own. The expected products lie beside each model
 //! (`crates/cli/tests/data/make_vectors.py`).
 
+use half::f16;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tilewise::tilewise_files::{Expected, Kind, Model};
 use tilewise::wgpu::{BufferDescriptor, BufferUsages};
-use tilewise::{Context, DType, Error, Gemm, Part, QuantFormat, Quantized, QuantizedTensor, Tensor, Weights};
+use tilewise::{
+    Context, DType, Error, Gemm, GroupOffsets, Part, QuantFormat, Quantized, QuantizedTensor, Take, Tensor, Weights,
+};
 use tilewise_core::quant::dequantize;
 use tilewise_tests::{Rng, adapters};
 
@@ -109,12 +113,36 @@ fn tensors_by_name() {
     );
 }
 
-/// From bytes, from buffers, transposed, with a factor and in another order: the product that the
-/// dequantized weights give.
+/// Every adapter's context, and the CPU executor.
+fn contexts() -> impl Iterator<Item = Context> {
+    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()])
+}
+
+/// Rows of small integers.
+fn rows(count: usize, k: usize) -> Vec<f32> {
+    (0..count * k).map(|i| ((i * 7) % 11) as f32 - 5.0).collect()
+}
+
+/// Fails unless a product [rows, n] is that of rows of X with weights: `wanted` gives one by row and
+/// column of the product and by its place along K.
+#[track_caller]
+fn same_product(product: &Tensor, x: &[f32], k: usize, wanted: impl Fn(usize, usize, usize) -> f32) {
+    let found = product.read_blocking::<f32>().unwrap();
+    let n = found.len() * k / x.len();
+    for (i, found) in found.iter().enumerate() {
+        let (row, column) = (i / n, i % n);
+        let terms = (0..k).map(|at| f64::from(x[row * k + at]) * f64::from(wanted(row, column, at)));
+        let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
+        let near = (f64::from(*found) - sum).abs() <= 1e-5 * size;
+        assert!(near, "row {row}, column {column} on {:?}: {found}, {sum}", product.context());
+    }
+}
+
+/// From bytes, from buffers, transposed and with a factor: the product that the dequantized weights
+/// give.
 #[test]
 fn parts_and_views() {
-    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
-    for context in contexts {
+    for context in contexts() {
         let mut rng = Rng::new(5);
         let (n, k) = (64, 96);
         for format in [QuantFormat::NVFP4, QuantFormat::Q8_0] {
@@ -123,28 +151,16 @@ fn parts_and_views() {
             let bytes: Vec<_> = host.planes().iter().map(|plane| Part::Bytes(plane)).collect();
             let w = QuantizedTensor::from_parts(&context, format, &[n, k], &bytes).unwrap();
             let check = |w: &QuantizedTensor, [n, k]: [usize; 2], wanted: &dyn Fn(usize, usize) -> f32| {
-                let x: Vec<f32> = (0..3 * k).map(|i| ((i * 7) % 11) as f32 - 5.0).collect();
+                let x = rows(3, k);
                 let input = Tensor::upload(&context, &x, &[3, k]).unwrap();
-                let found = Gemm::new(&input, w).kernel("naive").run().unwrap().read_blocking::<f32>().unwrap();
-                for (i, found) in found.iter().enumerate() {
-                    let terms = (0..k).map(|at| f64::from(x[i / n * k + at]) * f64::from(wanted(i % n, at)));
-                    let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
-                    assert!((f64::from(*found) - sum).abs() <= 1e-5 * size, "{format} on {context:?}: {found}, {sum}");
-                }
+                let product = Gemm::new(&input, w).kernel("naive").run().unwrap();
+                assert_eq!(product.shape(), [3, n]);
+                same_product(&product, &x, k, |_, column, at| wanted(column, at));
             };
             check(&w, [n, k], &|row, column| numbers[row * k + column]);
             check(&w.t(), [k, n], &|row, column| numbers[column * k + row]);
             let slice = w.slice(8..40, 32..96).unwrap();
             check(&slice.t(), [64, 32], &|row, column| numbers[(column + 8) * k + row + 32]);
-            let reversed: Vec<u32> = (0..k as u32).rev().collect();
-            let ordered = w.clone().with_order(&reversed).unwrap();
-            check(&ordered, [n, k], &|row, column| numbers[row * k + k - 1 - column]);
-            let whole = ordered.dequantize(DType::F32).unwrap().read_blocking::<f32>().unwrap();
-            assert!((0..n * k).all(|i| whole[i] == numbers[i / k * k + k - 1 - i % k]), "{format}");
-            assert!(matches!(ordered.slice(0..n, 0..32), Err(Error::Unsupported(_))));
-            assert!(matches!(ordered.read_blocking(), Err(Error::Unsupported(text)) if text.contains("order")));
-            assert_eq!(ordered.order().unwrap().read_blocking::<u32>().unwrap(), reversed);
-            assert!(w.clone().with_order(&reversed[1..]).is_err() && w.clone().with_order(&vec![0; k]).is_err());
             let factor = w.clone().with_factor(-0.375);
             match format.def().factor_of {
                 Some(_) => check(&factor.unwrap(), [n, k], &|row, column| -0.375 * numbers[row * k + column]),
@@ -173,5 +189,85 @@ fn parts_and_views() {
             let Part::Buffer(buffer, _) = &buffers[0] else { unreachable!("made above") };
             assert!(refused(&[Part::Buffer(buffer.clone(), 4), buffers[1].clone()], &[n, k]).contains("byte 4"));
         }
+    }
+}
+
+/// Columns that are stored in another order: of all matrices, of some rows, by every kind of product and
+/// of look-up.
+#[test]
+fn columns_in_another_order() {
+    let [n, k] = [64, 96];
+    // Its inverse is another order.
+    let order: Vec<u32> = (0..k as u32).map(|i| (i * 7 + 5) % k as u32).collect();
+    let formats = [QuantFormat::NVFP4, QuantFormat::Q8_0];
+    for (context, format) in contexts().flat_map(|context| formats.map(|format| (context.clone(), format))) {
+        let mut rng = Rng::new(6);
+        let stored = [(); 2].map(|()| Quantized::sample(format, n, k, || rng.bits() as u32).unwrap());
+        let numbers = stored.each_ref().map(|matrix| {
+            let stored = dequantize(matrix);
+            let mut numbers = vec![0.0; n * k];
+            for (i, number) in stored.into_iter().enumerate() {
+                numbers[i / k * k + order[i % k] as usize] = number;
+            }
+            numbers
+        });
+        let unordered = QuantizedTensor::upload(&context, &stored[0]).unwrap();
+        let w = unordered.clone().with_order(&order).unwrap();
+        let both = QuantizedTensor::upload_groups(&context, &stored).unwrap().with_order(&order).unwrap();
+        let of_first = |_: usize, column: usize, at: usize| numbers[0][column * k + at];
+        let x = rows(6, k);
+        let input = Tensor::upload(&context, &x, &[6, k]).unwrap();
+
+        same_product(&Gemm::new(&input, &w).kernel("naive").run().unwrap(), &x, k, of_first);
+        let some = w.slice(8..40, 0..k).unwrap();
+        let product = Gemm::new(&input, &some).kernel("naive").run().unwrap();
+        same_product(&product, &x, k, |_, column, at| numbers[0][(column + 8) * k + at]);
+        let halves: Vec<_> = x.iter().map(|&x| f16::from_f32(x)).collect();
+        let batch = Tensor::upload(&context, &halves, &[2, 3, k]).unwrap();
+        let product = Gemm::new(&batch, &w).out_dtype(DType::F32).kernel("naive").run().unwrap();
+        assert_eq!(product.shape(), [2, 3, n]);
+        same_product(&product, &x, k, of_first);
+        let ends = GroupOffsets::upload(&context, &[2, 6]).unwrap();
+        let product = Gemm::grouped(&input, &both, &ends).kernel("naive").run().unwrap();
+        same_product(&product, &x, k, |row, column, at| numbers[usize::from(row >= 2)][column * k + at]);
+        // By the kernel that the planner takes.
+        if let Some(device) = context.device() {
+            let c = Tensor::zeros(&context, DType::F32, &[6, n]).unwrap();
+            let mut encoder = device.create_command_encoder(&Default::default());
+            Gemm::new(&input, &w).record(&mut encoder.begin_compute_pass(&Default::default()), &c).unwrap();
+            context.queue().unwrap().submit([encoder.finish()]);
+            same_product(&c, &x, k, of_first);
+        }
+
+        let whole = both.dequantize(DType::F32).unwrap().read_blocking::<f32>().unwrap();
+        assert_eq!(whole, numbers.concat(), "{format} on {context:?}");
+        let indices = Tensor::upload(&context, &[40u32, 0, 63], &[3]).unwrap();
+        let looked_up = w.rows(&indices, DType::F32).unwrap().read_blocking::<f32>().unwrap();
+        let wanted = [40, 0, 63].map(|row| &numbers[0][row * k..][..k]).concat();
+        assert_eq!(looked_up, wanted, "{format} on {context:?}");
+        assert_eq!(w.order().unwrap().read_blocking::<u32>().unwrap(), order);
+
+        fn unsupported<T>(result: Result<T, Error>) -> bool {
+            matches!(result, Err(Error::Unsupported(text)) if text.contains("in another order"))
+        }
+        let narrow = Tensor::zeros(&context, DType::F32, &[3, n]).unwrap();
+        let (turned, wide) = (w.t(), Tensor::zeros(&context, DType::F32, &[3, k]).unwrap());
+        let across = Gemm::new(&narrow, &turned);
+        assert!(unsupported(across.run()) && unsupported(across.run_into(&wide)));
+        assert!(unsupported(across.plan()) && unsupported(across.explain()));
+        assert!(unsupported(across.problem()) && unsupported(across.choices()));
+        assert!(unsupported(Take::new(&w).columns(&indices).run()) && unsupported(w.slice(0..n, 0..32)));
+        assert!(unsupported(w.read_blocking()));
+        let no_orders = [(&order[1..], "of 95 columns"), (&[0; 96], "occurs twice"), (&[96; 96], "not one of 96")];
+        for (order, word) in no_orders {
+            let refused = unordered.clone().with_order(order).unwrap_err();
+            assert!(matches!(&refused, Error::Value(text) if text.contains(word)), "{refused}");
+        }
+        let shared = Tensor::zeros(&context, DType::F32, &[3 * (n + k)]).unwrap();
+        let part = |range: Range<usize>, columns| {
+            shared.slice(std::slice::from_ref(&range)).unwrap().reshape(&[3, columns]).unwrap()
+        };
+        let refused = Gemm::new(&part(0..3 * k, k), &w).run_into(&part(3 * k..3 * (n + k), n));
+        assert_eq!(refused.unwrap_err(), Error::Aliased { operand: "A" });
     }
 }

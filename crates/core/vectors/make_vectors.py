@@ -165,14 +165,15 @@ def affine_weights(suffix, dtype, largest, smallest):
 def affine(bits, group, suffix, dtype, rounded):
     rng = np.random.default_rng(bits * group)
     planes = mx.quantize(rounded, group_size=group, bits=bits)
-    # Two rows more: scales and biases at the limits of their type.
-    count = 2 * K // group
-    codes = raw_codes(rng, bits, count, group).reshape(2, -1).view(np.uint32)
+    # Rows more: scales and biases at the limits of their type and beyond, each with another one.
     info = mx.finfo(dtype)
     subnormal = {mx.float32: 2.0**-149, mx.float16: 2.0**-24, mx.bfloat16: 2.0**-133}[dtype]
     limits = [0.0, -0.0, info.max / 256, subnormal, -subnormal, -info.max / 256, 0.3, -0.7]
-    scales = mx.array((limits * 2)[:count]).astype(dtype).reshape(2, -1)
-    biases = mx.array((limits * 2)[3 : count + 3]).astype(dtype).reshape(2, -1)
+    limits += [np.inf, -np.inf, np.nan, info.max]
+    rows = len(limits) * group // K
+    codes = raw_codes(rng, bits, len(limits), group).reshape(rows, -1).view(np.uint32)
+    scales = mx.array(limits).astype(dtype).reshape(rows, -1)
+    biases = mx.array(limits[3:] + limits[:3]).astype(dtype).reshape(rows, -1)
     raw = [mx.array(codes), scales, biases]
     codes, *pair = [mx.concatenate([ours, theirs]) for ours, theirs in zip(planes, raw)]
     wide = [part.astype(mx.float32) for part in pair]
@@ -309,21 +310,67 @@ HALVES_AT = {
     "q6_k": [208],
 }  # fmt: skip
 
+# How blocks are filled so that their elements tell all codes, sub-scales or minima apart: d, dmin or
+# least element, other bytes, and how many numbers there are.
+APART = {
+    "q4_0": [(1, 0, {}, 16)], "q4_1": [(1, 0, {}, 16)], "iq4_nl": [(1, 0, {}, 16)],
+    "q5_0": [(1, 0, {}, 32)], "q5_1": [(1, 0, {}, 32)], "q8_0": [(1, 0, {}, 256)],
+    "gguf-mxfp4": [(1, 0, {(0, 1): 127}, 15)],  # of 16 codes, two are zeros
+    "q2_k": [(1, 0, {(0, 16): 1}, 4), (1, 0, {(16, 80): 0x55}, 16), (0, 1, {}, 16)],
+    "q3_k": [(1, 0, {(96, 104): 0x11, (104, 108): 0xAA}, 8), (1, 0, {(0, 96): 0}, 64)],
+    "q4_k": [
+        (1, 0, {(4, 8): 1, (8, 12): 0, (12, 16): 1}, 16), (1, 0, {(16, 144): 0x11}, 64), (0, 1, {}, 64)
+    ],
+    "q5_k": [
+        (1, 0, {(4, 8): 1, (8, 12): 0, (12, 16): 1}, 32),
+        (1, 0, {(16, 48): 0, (48, 176): 0x11}, 64), (0, 1, {}, 64),
+    ],
+    "q6_k": [(1, 0, {(192, 208): 1}, 64), (1, 0, {(0, 192): 0}, 256)],
+}  # fmt: skip
+
+
+def set_halves(blocks, at, halves):
+    blocks[:, at : at + 2] = np.asarray(halves, dtype=np.float16).reshape(-1, 1).view(np.uint8)
+
+
+def has_all_numbers(name, blocks, kind):
+    """Whether every code, sub-scale and minimum occurs, as gguf reads them."""
+    for *halves, fills, count in APART[name]:
+        filled = blocks.copy()
+        for at, half in zip(HALVES_AT[name], halves):
+            set_halves(filled, at, half)
+        for (start, end), byte in fills.items():
+            filled[:, start:end] = byte
+        if len(np.unique(quants.dequantize(filled, kind))) != count:
+            return False
+    return True
+
+
+def random_blocks(name, kind):
+    """Random bytes with all numbers of the format; scales of usual size, and a few at the limits."""
+    rng = np.random.default_rng(int(kind))
+    size, bytes_per_block = GGML_QUANT_SIZES[kind]
+    blocks = np.zeros((64 if size == 32 else 32, bytes_per_block), dtype=np.uint8)
+    while not has_all_numbers(name, blocks, kind):
+        blocks = rng.integers(0, 256, blocks.shape, dtype=np.uint8)
+        if name == "q6_k":  # too many for chance
+            blocks[:, 192:208] = rng.permutation(512).reshape(-1, 16) % 256
+    limits = [0, -0.0, 1, -1, 65504, -65504, 2.0**-24, -(2.0**-14), 1023 * 2.0**-24]
+    limits += [np.inf, -np.inf, np.nan]
+    for i, at in enumerate(HALVES_AT[name]):
+        d = (rng.standard_normal(len(blocks)) * 0.05).astype(np.float16)
+        d[i : i + len(limits)] = limits
+        set_halves(blocks, at, d)
+    if name == "gguf-mxfp4":
+        all_codes(name, blocks[:, 1:], 4)
+        blocks[:, 0] = [*range(32), *range(224, 256)]
+    return blocks
+
 
 def gguf(name, names=(), rows=()):
     kind = GGMLQuantizationType[name.removeprefix("gguf-").upper()]
     size, bytes_per_block = GGML_QUANT_SIZES[kind]
-    k = max(size, K)
-    # Random bytes; scales of usual size, and a few at the limits of f16.
-    rng = np.random.default_rng(int(kind))
-    blocks = rng.integers(0, 256, (64 if size == 32 else 24, bytes_per_block), dtype=np.uint8)
-    for i, at in enumerate(HALVES_AT[name]):
-        d = (rng.standard_normal(len(blocks)) * 0.05).astype(np.float16)
-        d[i : i + 8] = [0, -0.0, 1, -1, 65504, -65504, 2.0**-24, -(2.0**-14)]
-        blocks[:, at : at + 2] = d[:, None].view(np.uint8)
-    if name == "gguf-mxfp4":
-        blocks[:, 0] = [*range(32), *range(224, 256)]
-    blocks = blocks.reshape(-1, k // size * bytes_per_block)
+    blocks = random_blocks(name, kind).reshape(-1, max(size, K) // size * bytes_per_block)
     if names:
         blocks = np.concatenate([quants.quantize(np.concatenate(rows), kind), blocks])
     write(name, names, [blocks], quants.dequantize(blocks, kind))
@@ -374,7 +421,7 @@ def check():
 
 
 if __name__ == "__main__":
-    with np.errstate(over="ignore"):  # infinities under the largest scales
+    with np.errstate(over="ignore", invalid="ignore"):  # of infinite and the largest scales
         make()
     if sys.argv[1:] == ["--check"]:
         check()

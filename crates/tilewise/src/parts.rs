@@ -16,8 +16,8 @@ pub enum Part<'a> {
 }
 
 impl QuantizedTensor {
-    /// Weights \[N,K\], or \[G,N,K\], from their planes, in the order of [`QuantFormat::planes`]: each
-    /// with row after row, each row with a part of every block.
+    /// Weights \[N,K\], or \[G,N,K\], from their planes, in the order of [`QuantFormat::planes`]. A plane
+    /// holds its part of every block, row after row.
     ///
     /// # Errors
     /// `Shape` for another shape, a K that is not a multiple of [`QuantFormat::block`], another number of

@@ -17,10 +17,10 @@ use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
 ///
 /// The table is a tensor or quantized weights, of shape \[rows, columns\] or \[entries, rows,
 /// columns\]; the same indices serve every entry. Indices are u32. Beyond the table they give NaN.
-/// Elements of a tensor keep their bits, or are rounded once to the type of the output, on every
-/// device alike. What is decoded may differ from the CPU executor's as the products of quantized
-/// weights do ([`Codec::error`](tilewise_core::quant::Codec::error)): by a rounding in affine formats
-/// and under a factor of the matrix; otherwise in subnormal numbers and the sign of zero alone.
+/// Elements of a tensor keep their bits, except that a NaN of 16 bits becomes quiet; those of another
+/// type are rounded once. Decoded elements may differ from the CPU executor's: by a rounding in affine
+/// formats and under a factor, in other formats only in subnormal numbers and the sign of zero
+/// ([`Codec::error`](tilewise_core::quant::Codec::error)).
 ///
 /// ```
 /// use tilewise::{Context, Take, Tensor};

@@ -1,7 +1,6 @@
 // Operand in affine codes of 4 or 8 bits, in groups along K (MLX), stored along K: element = scale ·
-// code + bias.
-// The first code of a word lies in its lowest bits; a scale and a bias per group. Rows are whole
-// groups, so the linear index gives word and group.
+// code + bias. The first code of a word lies in its lowest bits; a scale and a bias per group. Rows
+// are whole groups, so the linear index gives word and group.
 // needs: Eight INLINE Stored UNROLL put
 // provides: X_ARGUMENTS X_Format X_Scale X_VALUES x_biases x_codes x_scales
 // constants: X_BITS X_BLOCK X_PLANE_1_SLOT X_PLANE_2_SLOT X_SCALE X_SLOT
@@ -20,7 +19,8 @@ struct X_Format {
     static constexpr constant uint HALF = CODES / 2;
     static constexpr constant uint HALVES = 8 / HALF;
     static constexpr constant uint MASK = (1 << X_BITS) - 1;
-    // What a lane of a dot product takes, and the words that it is: one scale and one bias serve all.
+    // The codes that a lane of a dot product takes at a time, and their words. They share one scale
+    // and one bias.
     static constexpr constant uint SPAN = 16;
     static constexpr constant uint WORDS = SPAN / CODES;
     static_assert(X_BLOCK % SPAN == 0, "a scale for each span");

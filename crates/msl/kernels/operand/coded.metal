@@ -1,6 +1,27 @@
-// What loaders of quantized formats share.
+// The functions that all loaders of quantized formats share.
 // needs: Eight INLINE UNROLL dot_of put
-// provides: Coded
+// provides: Coded Scaled
+
+// Codes as numbers, under a scale and less a minimum that the eight from a multiple of 8 on share.
+template <typename Codes>
+struct Scaled {
+    Codes codes;
+
+    INLINE float load(uint i) const thread {
+        const float2 scale = codes.scale(i);
+        return scale.x * codes.code(i) - scale.y;
+    }
+
+    INLINE Eight eight(uint i) const thread {
+        Eight eight = {};
+        const float2 scale = codes.scale(i);
+        UNROLL
+        for (uint j = 0; j < 8; j += 1) {
+            eight.at[j] = scale.x * codes.code(i + j) - scale.y;
+        }
+        return eight;
+    }
+};
 
 // A format by its codes, which give an element, and eight that follow each other. Rows are whole
 // blocks: of eight at a stride of 1 all exist or none. Sums take codes as numbers.

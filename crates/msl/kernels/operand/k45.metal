@@ -1,7 +1,7 @@
 // Operand in Q4_K or Q5_K (GGUF): blocks of 256 along K in sub-blocks of 32. A block is d and dmin in
 // f16, 12 bytes with 8 scales and 8 minima of 6 bits, 32 bytes of fifth bits in Q5_K, and 128 bytes
 // whose low nibbles are a sub-block and whose high ones the next. Rows are whole blocks.
-// needs: Coded Eight INLINE UNROLL
+// needs: Coded INLINE Scaled
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks
 // constants: X_HIGH X_SLOT
 
@@ -43,22 +43,6 @@ struct X_Codes {
         }
         return float(code);
     }
-
-    INLINE float load(uint i) const thread {
-        const float2 scale = this->scale(i);
-        return scale.x * code(i) - scale.y;
-    }
-
-    // i is a multiple of 8.
-    INLINE Eight eight(uint i) const thread {
-        Eight eight = {};
-        const float2 scale = this->scale(i);
-        UNROLL
-        for (uint j = 0; j < 8; j += 1) {
-            eight.at[j] = scale.x * code(i + j) - scale.y;
-        }
-        return eight;
-    }
 };
 
-using X_Format = Coded<X_Codes>;
+using X_Format = Coded<Scaled<X_Codes>>;

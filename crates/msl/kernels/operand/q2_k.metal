@@ -1,7 +1,7 @@
 // Operand in Q2_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 16 bytes with a scale
 // and a minimum of 4 bits each, 64 bytes of codes, four to a byte that lie 32 elements apart, and d
 // and dmin in f16. Rows are whole blocks.
-// needs: Coded Eight INLINE UNROLL
+// needs: Coded INLINE Scaled
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks
 // constants: X_SLOT
 
@@ -24,22 +24,6 @@ struct X_Codes {
         const uint word = blocks[i / 256 * 21 + 4 + i / 128 % 2 * 8 + i % 32 / 4];
         return float((word >> (i % 4 * 8 + i / 32 % 4 * 2)) & 3);
     }
-
-    INLINE float load(uint i) const thread {
-        const float2 scale = this->scale(i);
-        return scale.x * code(i) - scale.y;
-    }
-
-    // i is a multiple of 8.
-    INLINE Eight eight(uint i) const thread {
-        Eight eight = {};
-        const float2 scale = this->scale(i);
-        UNROLL
-        for (uint j = 0; j < 8; j += 1) {
-            eight.at[j] = scale.x * code(i + j) - scale.y;
-        }
-        return eight;
-    }
 };
 
-using X_Format = Coded<X_Codes>;
+using X_Format = Coded<Scaled<X_Codes>>;

@@ -1,7 +1,7 @@
 // Operand in Q3_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 32 bytes of high bits,
 // 64 bytes of pairs of low bits that lie 32 elements apart, 12 bytes with 16 scales of 6 bits; and d
 // in f16, in a plane of its own. Rows are whole blocks.
-// needs: Coded Eight INLINE UNROLL
+// needs: Coded INLINE Scaled
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks x_scales
 // constants: X_PLANE_1_SLOT X_SLOT
 
@@ -12,14 +12,14 @@ struct X_Codes {
     device const uint *blocks;
     device const half *scales;
 
-    // The scale of the sub-block of element i: its low four bits are a nibble of eight bytes, its
-    // high two in the four bytes after them.
-    INLINE float scale(uint i) const thread {
+    // The scale of the sub-block of element i, and no minimum. The scale's low four bits are a
+    // nibble of eight bytes, its high two in the four bytes after them.
+    INLINE float2 scale(uint i) const thread {
         const uint first = i / 256 * 27 + 24;
         const uint part = i / 16 % 16;
         const uint low = blocks[first + part / 4 % 2] >> (part % 4 * 8 + part / 8 * 4);
         const uint high = blocks[first + 2] >> (part % 4 * 8 + part / 4 * 2);
-        return float(scales[i / 256]) * (float((low & 15) | (high & 3) << 4) - 32.0f);
+        return float2(float(scales[i / 256]) * (float((low & 15) | (high & 3) << 4) - 32.0f), 0);
     }
 
     INLINE float code(uint i) const thread {
@@ -29,21 +29,6 @@ struct X_Codes {
         const uint high = blocks[first + word] >> (i % 4 * 8 + i / 32 % 8);
         return float((low & 3) | (high & 1) << 2) - 4.0f;
     }
-
-    INLINE float load(uint i) const thread {
-        return scale(i) * code(i);
-    }
-
-    // i is a multiple of 8.
-    INLINE Eight eight(uint i) const thread {
-        Eight eight = {};
-        const float scale = this->scale(i);
-        UNROLL
-        for (uint j = 0; j < 8; j += 1) {
-            eight.at[j] = scale * code(i + j);
-        }
-        return eight;
-    }
 };
 
-using X_Format = Coded<X_Codes>;
+using X_Format = Coded<Scaled<X_Codes>>;

@@ -1,7 +1,7 @@
 // Operand in Q6_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 128 bytes of low
 // nibbles that lie 64 elements apart, 64 bytes of pairs of high bits that lie 32 apart, 16 signed
 // scales; and d in f16, in a plane of its own. Rows are whole blocks.
-// needs: Coded Eight INLINE UNROLL
+// needs: Coded INLINE Scaled
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks x_scales
 // constants: X_PLANE_1_SLOT X_SLOT
 
@@ -12,11 +12,11 @@ struct X_Codes {
     device const uint *blocks;
     device const half *scales;
 
-    // The scale of the sub-block of element i.
-    INLINE float scale(uint i) const thread {
+    // The scale of the sub-block of element i, and no minimum.
+    INLINE float2 scale(uint i) const thread {
         const uint part = i / 16 % 16;
         const uint word = blocks[i / 256 * 52 + 48 + part / 4];
-        return float(scales[i / 256]) * float(char(word >> (part % 4 * 8)));
+        return float2(float(scales[i / 256]) * float(char(word >> (part % 4 * 8))), 0);
     }
 
     INLINE float code(uint i) const thread {
@@ -26,21 +26,6 @@ struct X_Codes {
         const uint high = blocks[first + 32 + i / 128 % 2 * 8 + word] >> (i % 4 * 8 + i / 32 % 4 * 2);
         return float((low & 15) | (high & 3) << 4) - 32.0f;
     }
-
-    INLINE float load(uint i) const thread {
-        return scale(i) * code(i);
-    }
-
-    // i is a multiple of 8.
-    INLINE Eight eight(uint i) const thread {
-        Eight eight = {};
-        const float scale = this->scale(i);
-        UNROLL
-        for (uint j = 0; j < 8; j += 1) {
-            eight.at[j] = scale * code(i + j);
-        }
-        return eight;
-    }
 };
 
-using X_Format = Coded<X_Codes>;
+using X_Format = Coded<Scaled<X_Codes>>;
