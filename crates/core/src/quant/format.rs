@@ -1,4 +1,4 @@
-//! What a quantized format is: data, and the few functions that define its numbers.
+//! A quantized format: data, and the few functions that define its numbers.
 
 use super::FAMILIES;
 use crate::dtype::DType;
@@ -21,11 +21,11 @@ pub struct FormatDef {
     pub planes: &'static [Plane],
     /// Values for the constants of the family's loader.
     pub constants: &'static [(&'static str, u32)],
-    /// What the bytes mean.
+    /// Decodes its blocks.
     pub codec: &'static dyn Codec,
     /// Its quantizer; none for formats that are only read.
     pub encoder: Option<&'static dyn Encoder>,
-    /// What the largest code is under the largest scale, for formats whose matrices may have a factor.
+    /// The largest number that a block holds, where matrices may have a factor.
     pub factor_of: Option<f32>,
     /// Its number among the types of GGUF. A block in a file then is its parts in the order of
     /// `planes`.
@@ -50,7 +50,7 @@ impl Plane {
     }
 }
 
-/// What a plane is an array of.
+/// The elements of a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// Bytes.
@@ -72,7 +72,7 @@ impl Stored {
     }
 }
 
-/// What the bytes of a format mean, one block at a time. `block` holds the block's bytes in each
+/// Decodes a format, one block at a time. `block` holds the block's bytes in each
 /// plane, in the order of [`FormatDef::planes`].
 pub trait Codec: Sync {
     /// The block's elements, computed in f32.
@@ -100,7 +100,7 @@ pub trait Codec: Sync {
     fn rescale(&self, numbers: [f32; 2], block: &mut [&mut [u8]]);
 }
 
-/// How weights become a block. The layout of `block` is that of [`Codec`].
+/// Quantizes weights, one block at a time; `block` is laid out as for [`Codec`].
 pub trait Encoder: Sync {
     /// Stores `weights`, one block of finite numbers.
     ///
@@ -131,8 +131,8 @@ impl QuantFormat {
         FAMILIES.iter().copied().flatten().map(QuantFormat)
     }
 
-    /// Formats that differ in more than their groups and the type of their scales, one of each kind:
-    /// what is to be tried where trying all would take too long. Groups and types take turns.
+    /// One format of each kind: formats of a kind differ only in groups and the type of scales. Tests
+    /// that are too slow for all formats use these. Groups and types take turns.
     pub fn kinds() -> Vec<QuantFormat> {
         let kind = |format: &QuantFormat| {
             let constants = format.def().constants.iter().filter(|(name, _)| !["X_BLOCK", "X_SCALE"].contains(name));
