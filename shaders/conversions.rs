@@ -1,4 +1,4 @@
-//! What WGSL converts, takes and quantizes elements with; one row for each family of formats that
+//! Shaders that convert, take and quantize elements; one row for each family of formats that
 //! weights are quantized to.
 
 use crate::tables::KIT;

@@ -16,13 +16,13 @@ const SMALLEST: u32 = 0x33d6bf95u;
 struct Fit {
     scale: u32,
     bias: u32,
-    // As they are stored.
+    // The stored elements, not converted.
     numbers: vec2<u32>,
     // Whether the format holds the block.
     holds: bool,
 }
 
-// A number as it is stored.
+// A stored number, not converted.
 fn number(x: u32) -> u32 {
     if NUMBER == 0u {
         return x;

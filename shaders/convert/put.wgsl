@@ -8,7 +8,7 @@ const C_TYPE: u32 = 0u; //param
 
 @group(0) @binding(3) var<storage, read_write> c_data: array<u32>;
 
-// Of elements i .. i+3, given as bits of f32, those that are C's. i is a multiple of 4.
+// Stores those of elements i .. i+3, bits of f32, that are C's. i is a multiple of 4.
 fn c_put(i: u32, bits: vec4<u32>, valid: vec4<bool>) {
     if C_TYPE == 0u {
         for (var j = 0u; j < 4u; j += 1u) {

@@ -6,7 +6,7 @@
 
 struct Fit {
     inverse: u32,
-    // The scale as it is stored.
+    // The stored scale, not converted.
     numbers: vec2<u32>,
     // Whether the format holds the block.
     holds: bool,

@@ -3,7 +3,7 @@
 // C from a multiple of 4 of its storage on, and with them whole words.
 //
 // A pass may have the rows of B from first_row on, bound_rows of them, and leaves the elements of
-// others as they are. An index beyond the table gives NaN.
+// others unchanged. An index beyond the table gives NaN.
 // needs: B_K_CONTIGUOUS FLOAT_NAN b_base b_bits b_bits4 c_put column_index linear_id params
 //        row_index
 // provides: FOURS Source THREADS main source

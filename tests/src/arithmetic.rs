@@ -65,7 +65,7 @@ pub fn pairs(count: usize) -> Vec<[u32; 2]> {
     pairs
 }
 
-/// What must come of a pair.
+/// The results that a pair must have.
 pub fn expected([x, y]: [u32; 2]) -> [u32; RESULTS] {
     let [a, b] = [x, y].map(f32::from_bits);
     // One NaN stands for all that arithmetic gives.

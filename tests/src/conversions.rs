@@ -23,11 +23,11 @@ pub struct Source {
     pub margin: usize,
     /// Whether the transpose is stored.
     pub transposed: bool,
-    /// What they hold.
+    /// Their contents.
     pub data: Data,
 }
 
-/// What a source holds.
+/// The contents of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Data {
     /// Any bits: NaN, infinities and subnormal numbers among them.
@@ -73,7 +73,7 @@ impl Source {
         Source { transposed: true, ..self }
     }
 
-    /// Entries, lines and elements of a line, as they are stored.
+    /// Entries, lines and elements of a line in storage.
     pub fn storage(&self) -> [usize; 3] {
         let [entries, rows, columns] = self.shape;
         let [lines, width] = if self.transposed { [columns, rows] } else { [rows, columns] };
@@ -389,8 +389,8 @@ pub fn pieces() -> Vec<tilewise_core::Result<Conversion>> {
     taking.chain(quantizing.iter().map(|case| Conversion::quantizing(case, &quantizing_caps))).collect()
 }
 
-/// Of cases with their passes those that few shaders run: shaders that together have every file and
-/// every value of a constant.
+/// The cases that a few shaders run. Together these shaders have every file and every value of every
+/// constant.
 pub fn few_texts<T>(cases: Vec<T>, passes: impl Fn(&T) -> Vec<Pass>) -> Vec<T> {
     let texts = |case: &T| passes(case).into_iter().map(|pass| pass.parts).collect::<HashSet<_>>();
     let values = |texts: &HashSet<Vec<Part>>| {

@@ -339,10 +339,10 @@ pub struct Kit {
     pub pack_tile: [u32; 2],
 }
 
-/// What elements are converted, taken and quantized with, in one language.
+/// The shaders that convert, take and quantize elements, in one language.
 #[derive(Clone, Copy)]
 pub struct Conversions {
-    /// What passes share with those of products.
+    /// The files that these passes share with products.
     pub kit: &'static Kit,
     /// f32 arithmetic on bits.
     pub float: &'static str,

@@ -32,7 +32,7 @@ pub enum Role {
     RowIndex = 12,
     /// Which columns of a table to take, u32.
     ColumnIndex = 13,
-    /// What went wrong on the device: a word, 0 where nothing did.
+    /// The status of a conversion, a word: 0 if nothing went wrong on the device.
     Status = 14,
 }
 

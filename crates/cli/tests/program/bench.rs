@@ -130,7 +130,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What to give to `--adapter`: `cpu`, and `vulkan` where there is a Vulkan adapter.
+/// Values of `--adapter`: `cpu`, and `vulkan` if there is a Vulkan adapter.
 pub(crate) fn adapters() -> Vec<&'static str> {
     if gpus().is_empty() { vec!["cpu"] } else { vec!["cpu", "vulkan"] }
 }

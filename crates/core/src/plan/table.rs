@@ -101,7 +101,7 @@ impl Table {
         part
     }
 
-    /// What a pass binds of it, and its operand from there on.
+    /// The window that a pass binds, and the operand counted from its start.
     pub(super) fn bound(&self, caps: &Caps) -> (Window, Operand) {
         let window = window(&self.operand, self.end().unwrap_or(0), caps);
         (window, Operand { offset: self.operand.offset - window.start, ..self.operand })

@@ -18,7 +18,7 @@ const IQ4_NL: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 3
 /// Values of the codes of e2m1, doubled; bit 3 is the sign.
 const E2M1: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
-/// What a block's scale is.
+/// The type of a block's scale.
 #[derive(Clone, Copy, PartialEq)]
 enum Scale {
     F16,

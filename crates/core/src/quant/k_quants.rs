@@ -53,7 +53,7 @@ struct Element {
     less: i32,
 }
 
-/// What the bytes of a block mean.
+/// The layout of a block's bytes.
 trait Layout: Sync {
     /// d and dmin; 0 where the format has none.
     fn scales(&self, block: &[&[u8]]) -> [f32; 2];

@@ -113,7 +113,7 @@ fn formats_of_other_files_are_dropped() {
     }
 }
 
-/// What is written beside a `config.json` must be readable beside it.
+/// A file beside a `config.json` must be readable beside it.
 #[test]
 fn a_config_that_says_otherwise_is_told_before_any_work() {
     let folder = tempfile::tempdir().unwrap();

@@ -86,7 +86,7 @@ impl Asked {
     }
 }
 
-/// What is taken or quantized, checked.
+/// A problem of taking or quantizing, checked.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Conversion {
     Take(Take),

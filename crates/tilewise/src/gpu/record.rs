@@ -20,7 +20,7 @@ impl Gpu {
         self.compiled(passes, scratch_bytes, packed_bytes)
     }
 
-    /// What runs a conversion: planned and compiled if nothing like it was met before.
+    /// The passes and pipelines of a conversion, planned and compiled if nothing like it was met before.
     pub(crate) fn convert(&self, conversion: Conversion, caps: &Caps) -> Result<Arc<Prepared>> {
         self.conversions.get_or_make(&conversion.asked(), || {
             let passes = match &conversion {
