@@ -9,8 +9,12 @@ pub(crate) type Column = (&'static str, bool);
 pub(crate) const TEXT: bool = false;
 pub(crate) const NUMBER: bool = true;
 
-/// Rows under their heads, a line each.
-pub(crate) fn table(columns: &[Column], rows: Vec<Vec<String>>) -> String {
+/// Rows under their heads, a line each. Names of a file may hold control characters: they are shown
+/// escaped.
+pub(crate) fn table(columns: &[Column], mut rows: Vec<Vec<String>>) -> String {
+    for cell in rows.iter_mut().flatten().filter(|cell| cell.contains(char::is_control)) {
+        *cell = cell.escape_debug().to_string();
+    }
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(columns.iter().map(|(head, _)| *head)).add_rows(rows);
     for (column, (_, is_number)) in table.column_iter_mut().zip(columns) {

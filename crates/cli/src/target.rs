@@ -73,6 +73,9 @@ impl Target {
             Kind::Dense(dtype) if dtype.is_float() => tensor.shape().len() == 2,
             kind => return Some(format!("elements of {kind}")),
         };
+        if tensor.is_stray() {
+            return Some("a part of quantized weights, without the others".to_owned());
+        }
         if !matrix {
             return Some(format!("shape {}, not [N,K]", shape_text(tensor.shape())));
         }
@@ -126,6 +129,8 @@ mod tests {
         assert_eq!("mxfp4".parse::<Target>().unwrap().to_string(), "mxfp4");
         let why = "mxpf4".parse::<Target>().unwrap_err();
         assert_eq!(why, "no format is named \"mxpf4\"; the nearest names are mxfp4, mxfp8, nvfp4");
+        let why = "affine".parse::<Target>().unwrap_err();
+        assert!(why.contains("the nearest names are affine-"), "{why}");
         assert!("fp16".parse::<Target>().unwrap_err().contains("the nearest names are f16"));
         assert!("i32".parse::<Target>().is_err());
     }

@@ -17,7 +17,7 @@ pub(crate) fn object(source: &Source) -> Result<Map<String, Value>> {
     match serde_json::from_slice(&source.bytes) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(other) => Err(bad(&source.name, format!("an object is expected, not {}", kind(&other)))),
-        Err(why) => Err(bad(&source.name, why)),
+        Err(why) => Err(bad(&source.name, format!("not JSON: {why}"))),
     }
 }
 

@@ -45,7 +45,9 @@ pub(crate) fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> S
         }
     }
     // A name that contains the wrong one is nearer than any other.
-    let parts: Vec<&str> = others.iter().copied().filter(|other| !name.is_empty() && other.contains(name)).collect();
+    let lower = name.to_ascii_lowercase();
+    let contains = |other: &&str| !lower.is_empty() && other.to_ascii_lowercase().contains(&lower);
+    let parts: Vec<&str> = others.iter().copied().filter(contains).collect();
     let near = if parts.is_empty() { nearest(name, others) } else { nearest(name, parts) };
     let shown: Vec<_> = near.iter().map(|other| format!("{other:?}")).collect();
     let meant = match shown.len() {
@@ -75,6 +77,7 @@ mod tests {
         assert!(text.starts_with(expected), "{text}");
         let text = unknown("q_proj", names.into_iter());
         assert!(text.ends_with("are \"model.layers.0.q_proj\", \"model.layers.1.q_proj\""), "{text}");
+        assert!(unknown("L.Q4_k", ["l.q4_0", "l.q4_K", "l.q4_1"].into_iter()).ends_with("is \"l.q4_K\""));
         assert!(unknown("v", ["w"].into_iter()).ends_with("the nearest of 1 is \"w\""));
         assert_eq!(unknown("xyz", [].into_iter()), "no tensor is named \"xyz\"; there are 0");
     }

@@ -2,6 +2,7 @@
 
 use crate::error::bad;
 use crate::group::Packed;
+use crate::identify::leaves;
 use crate::import::{self, EIGHT, Import};
 use crate::model::Model;
 use crate::raw::{Raw, elements};
@@ -96,6 +97,14 @@ impl<'m> Tensor<'m> {
             _ if self.model.is_gguf() => "gguf",
             _ => "safetensors",
         }
+    }
+
+    /// Whether it is named as a part of quantized weights (`X.scales`), and stands alone: the other
+    /// parts are missing, or lie in another file of the model.
+    pub fn is_stray(&self) -> bool {
+        let leaf = self.name().rsplit('.').next().unwrap_or_default();
+        let is_part = leaf != "weight" && leaves().contains(leaf) || ["qweight", "qzeros", "g_idx"].contains(&leaf);
+        is_part && !self.model.is_gguf() && !matches!(self.kind(), Kind::Quantized(_))
     }
 
     /// The file that holds it, or its first part.

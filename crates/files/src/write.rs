@@ -37,14 +37,18 @@ type Fill<'a> = dyn FnOnce(&mut Sink<'_>) -> Result<()> + 'a;
 
 impl<'a> Output<'a> {
     /// A tensor whose planes `fill` gives, each from its start and without a gap, as
-    /// [`Tensor::stream`] does. The name of a quantized one is its prefix.
+    /// [`Tensor::stream`] does. The name of a quantized one is its prefix; a vector, which GGUF may
+    /// have, is written as a matrix of one row.
     pub fn streamed(
         name: &str,
         kind: Kind,
         shape: &[usize],
         fill: impl FnOnce(&mut Sink<'_>) -> Result<()> + 'a,
     ) -> Self {
-        let shape = shape.to_vec();
+        let shape = match (&kind, shape) {
+            (Kind::Quantized(_), &[k]) => vec![1, k],
+            _ => shape.to_vec(),
+        };
         Output { name: name.to_owned(), kind, shape, order: None, factor: None, size: None, fill: Box::new(fill) }
     }
 
@@ -305,7 +309,8 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
         }
         let entry = json!({ "dtype": tensor.element, "shape": tensor.shape, "data_offsets": [tensor.offset, end] });
         if header.insert(tensor.name.clone(), entry).is_some() {
-            return Err(Error::Data(format!("two tensors are named {:?}", tensor.name)));
+            let text = format!("two tensors of the file to be are named {:?}", tensor.name);
+            return Err(Error::Value(text));
         }
     }
     let mut text = Value::Object(header).to_string().into_bytes();

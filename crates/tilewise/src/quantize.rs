@@ -14,6 +14,9 @@ use tilewise_core::{Error, Operand, QuantFormat, Result, quant};
 /// Quantizes weights \[N,K\] or \[G,N,K\] where they are: to the very bits that
 /// [`quant::quantize`](tilewise_core::quant::quantize()) gives, on every device.
 ///
+/// Devices make affine formats, mxfp4, mxfp8, nvfp4 and Q8_0. The CPU executor makes every format that
+/// [`QuantFormat::quantizes`] names.
+///
 /// A GPU cannot refuse weights that are NaN or infinite, or whose range the format does not hold.
 /// [`QuantizedTensor::check`] tells afterwards.
 #[derive(Clone, Debug)]

@@ -218,7 +218,8 @@ impl QuantizedTensor {
     }
 
     /// The transpose, on the same memory: as the right operand of a product it stands for W itself,
-    /// Y = X·W, whose rows X's columns meet. Blocks stay along the rows of W.
+    /// Y = X·W, whose rows X's columns meet. Blocks stay along the rows of W. A product does not take
+    /// it if the columns have an [order](Self::with_order).
     pub fn t(&self) -> Self {
         QuantizedTensor { operand: self.operand.t(), ..self.clone() }
     }

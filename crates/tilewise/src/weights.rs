@@ -152,6 +152,9 @@ impl Weight {
                 return Ok(Weight::Dense(Tensor::packed(context, dtype, shape, storage)));
             }
         };
+        // A vector is one row; of more dimensions than a stack has, all but the last are rows.
+        let (n, k) = tensor.matrix()?;
+        let shape = if matches!(shape.len(), 2 | 3) { shape } else { &[n, k] };
         let mut weights = QuantizedTensor::of_planes(context, format, shape, planes)?;
         if let Some(factor) = tensor.factor() {
             weights = weights.with_factor(factor)?;

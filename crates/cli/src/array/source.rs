@@ -119,7 +119,8 @@ impl Source {
         let quantized = of(|tensor| matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_)));
         let only = match quantized.is_empty() {
             true => self.only(of(|tensor| {
-                matches!(tensor.kind(), Kind::Dense(dtype) if dtype.is_float()) && tensor.shape().len() == 2
+                let is_float = matches!(tensor.kind(), Kind::Dense(dtype) if dtype.is_float());
+                is_float && tensor.shape().len() == 2 && !tensor.is_stray()
             })),
             false => self.only(quantized),
         }?;

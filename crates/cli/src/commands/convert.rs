@@ -172,7 +172,26 @@ fn metadata(model: &Model) -> BTreeMap<String, String> {
     kept
 }
 
+/// Warns of losses that a table does not show at a glance.
+fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
+    let beyond = steps.iter().filter(|step| step.deviation.get().largest.is_infinite()).count();
+    if beyond > 0 {
+        warn(&format!("{beyond} tensors have weights beyond the range of {}, which became infinite", args.format));
+    }
+    let mut private = 0;
+    for step in steps.iter().filter(|step| step.kept.is_some()) {
+        private += usize::from(step.tensor.order()?.is_some() || step.tensor.factor().is_some());
+    }
+    if private > 0 {
+        warn(&format!(
+            "{private} tensors are kept with an order of columns or a factor, in tensors that MLX does not read"
+        ));
+    }
+    Ok(())
+}
+
 fn report(steps: &[Step<'_>], args: &ConvertArgs, written: u64, out: &mut dyn Write) -> Result<()> {
+    warn_of_losses(steps, args)?;
     let (mut rows, mut before, mut after) = (Vec::new(), Size::default(), Size::default());
     for step in steps {
         let (tensor, size) = (&step.tensor, step.size_after(args.format)?);

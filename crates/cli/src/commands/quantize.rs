@@ -5,6 +5,7 @@ use crate::array::{Sink, Source, shape_text};
 use crate::failure::{Failure, Result};
 use crate::matrix::{Deviation, prefix};
 use crate::table::{NUMBER, TEXT, table};
+use crate::target::Target;
 use std::collections::BTreeMap;
 use std::io::Write;
 use tilewise_core::convert;
@@ -49,6 +50,7 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
     };
     let values = convert::decode(weights.dtype, &weights.bytes)?;
     let format = args.format.map_or_else(|| QuantFormat::affine(4, 64, weights.dtype), Ok)?;
+    Target::Quantized(format).admit()?;
     let quantized = quantize(&values, n, k, format)?;
     let restored = dequantize(&quantized);
     if args.check {

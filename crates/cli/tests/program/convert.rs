@@ -194,6 +194,46 @@ fn bare_planes() {
     }
 }
 
+/// GGUF may have quantized vectors. In safetensors they are matrices of one row.
+#[test]
+fn vectors_become_rows() {
+    let bench = Bench::new();
+    let row = quantize(&numbers(64, 1), 1, 64, "q8_0".parse().unwrap()).unwrap();
+    let mut bytes = b"GGUF\x03\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+    bytes.extend(1u64.to_le_bytes().iter().chain(b"v").chain(&1u32.to_le_bytes()).chain(&64u64.to_le_bytes()));
+    bytes.extend(8u32.to_le_bytes().iter().chain(&0u64.to_le_bytes()));
+    bytes.resize(bytes.len().next_multiple_of(32), 0);
+    bytes.extend(row.to_blocks().unwrap());
+    std::fs::write(bench.path("v.gguf"), bytes).unwrap();
+    for format in ["mxfp8", "f32"] {
+        bench.succeed(&format!("convert v.gguf v.safetensors --format {format}"));
+        bench.succeed("dequantize v.gguf -o a.npy");
+        bench.succeed("inspect v.safetensors");
+        let model = Model::open(bench.path("v.safetensors")).unwrap();
+        let tensor = model.tensors().next().unwrap();
+        assert_eq!(tensor.kind().to_string(), format);
+        assert_eq!(tensor.matrix().unwrap(), (1, 64), "{format}");
+    }
+}
+
+/// Parts of quantized weights without the others are no weights.
+#[test]
+fn strays_are_kept() {
+    let bench = Bench::new();
+    let (scales, weights) = (numbers(8 * 32, 1), numbers(8 * 32, 2));
+    bench.safetensors(
+        "half.safetensors",
+        &[("r.scales", &[8, 32], &scales), ("r.biases", &[8, 32], &scales), ("n.weight", &[8, 32], &weights)],
+    );
+    let report = bench.succeed("convert half.safetensors out.safetensors --format mxfp8");
+    assert!(report.contains("1 of 3 converted") && report.contains("without the others"), "{report}");
+    bench.safetensors("stray.safetensors", &[("r.biases", &[8, 32], &scales)]);
+    bench.refuses("dequantize stray.safetensors -o w.npy", &["stray.safetensors: no matrix is in it"]);
+    // A name of a file cannot end a line of a table.
+    bench.safetensors("lines.safetensors", &[("x\ny", &[2], &[1.0; 2])]);
+    assert!(bench.succeed("inspect lines.safetensors").contains("x\\ny"));
+}
+
 /// nvfp4 may have a factor of the whole matrix, which products and conversions multiply with.
 #[test]
 fn a_factor_of_the_matrix_counts() {

@@ -252,10 +252,16 @@ impl std::str::FromStr for QuantFormat {
     }
 }
 
-/// The three of `names` that differ from `name` by the fewest edits of a character.
+/// Three of `names`: first those that begin with `name`, then by the fewest edits of a character.
+/// Case does not count.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut all: Vec<_> = names.into_iter().map(|other| (edits(name, other), other)).collect();
-    all.sort_by_key(|(edits, _)| *edits);
+    let name = name.to_ascii_lowercase();
+    let distance = |other: &str| {
+        let other = other.to_ascii_lowercase();
+        (name.is_empty() || !other.starts_with(&name), edits(&name, &other))
+    };
+    let mut all: Vec<_> = names.into_iter().map(|other| (distance(other), other)).collect();
+    all.sort_by_key(|(distance, _)| *distance);
     all.into_iter().take(3).map(|(_, name)| name).collect()
 }
 

@@ -246,7 +246,7 @@ fn configurations_that_lie_are_refused() {
     let tensors = [tensor("n", F32, &[1])];
     for (config, expected) in [
         ("[]", "config.json: an object is expected, not an array"),
-        ("{", "config.json: EOF"),
+        ("{", "config.json: not JSON: EOF"),
         (r#"{"quantization":3}"#, "quantization is a number, an object is expected"),
         (r#"{"quantization":{"bits":-4}}"#, "bits of quantization is -4"),
         (r#"{"quantization":{"group_size":4294967296}}"#, "group_size of quantization is 4294967296"),

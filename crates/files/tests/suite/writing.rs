@@ -218,7 +218,10 @@ fn failures_leave_what_was_there() {
     };
     fails(vec![stream(&[&[1, 2], &[3]])], "a: the stream ended after 3 of 4 bytes");
     fails(vec![stream(&[&[1, 2], &[3, 4, 5]])], "a: 3 bytes at 2 follow 2, of 4");
-    fails(vec![stream(&[&[1; 4]]), Output::dense("a", DType::F32, &[], &[0; 4])], "two tensors are named \"a\"");
+    fails(
+        vec![stream(&[&[1; 4]]), Output::dense("a", DType::F32, &[], &[0; 4])],
+        "two tensors of the file to be are named \"a\"",
+    );
     let weights = sample(QuantFormat::all().next().unwrap());
     let bytes = [0; 4];
     let name = format!("w.{}", weights.format().planes()[0].name);
