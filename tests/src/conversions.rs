@@ -6,7 +6,7 @@ mod edges;
 use crate::Rng;
 use crate::generators::{poison, rescaled};
 use crate::sanitized::Conversion;
-use edges::{AFFINE_EDGES, E2M1_ENDS, MX_EDGES, Q8_0_EDGES, edges};
+use edges::{AFFINE_EDGES, E2M1_ENDS, MX_EDGES, Q8_0_EDGES, SCALES, edges};
 use std::collections::HashSet;
 use tilewise_core::plan::{Index, Part, Pass, Quantize, Table, Take};
 use tilewise_core::quant::{self, Quantized, Stored};
@@ -38,7 +38,7 @@ pub enum Data {
     Below(i32),
     /// As `Weights`, the last but one infinite.
     Infinite,
-    /// Random codes of a quantized format under the scales of [`SCALES`], block after block.
+    /// Random codes of a quantized format under odd scales (`edges.rs`), block after block.
     Scales,
     /// Rows that each begin with such a pair. What follows is the first times the ends of e2m1's
     /// ranges, as if it were the largest code, and the numbers after these.
@@ -145,23 +145,6 @@ fn any_bits(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quantized
     let planes = sizes.into_iter().map(|size| (0..size).map(|_| rng.bits() as u8).collect()).collect();
     Quantized::from_planes(format, n, k, planes).expect("planes of the right sizes")
 }
-
-/// Scales of blocks, each with the second number where a format has two.
-pub const SCALES: [[f32; 2]; 12] = [
-    [0.0, 1.5],
-    [-0.75, -0.0],
-    [1.0, 1.0],
-    [1.0, 1.0],
-    // The smallest of f16.
-    [5.960_464_5e-8, -5.960_464_5e-8],
-    [65504.0, -65504.0],
-    [f32::INFINITY, 1.0],
-    [f32::NEG_INFINITY, 0.25],
-    [f32::NAN, 1.0],
-    [1.0, f32::INFINITY],
-    [0.5, f32::NAN],
-    [f32::INFINITY, f32::NEG_INFINITY],
-];
 
 /// A matrix of random codes under [`SCALES`].
 fn under_scales(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quantized {

@@ -1,4 +1,4 @@
-//! Rows at which a quantizer decides.
+//! Rows at which a quantizer decides, and scales at which a loader may go wrong.
 
 /// A row of [`Data::Rows`](super::Data::Rows).
 pub(super) fn edges([first, second]: [f32; 2], width: usize) -> impl Iterator<Item = f32> {
@@ -42,3 +42,20 @@ pub(super) const Q8_0_EDGES: &[[f32; 2]] =
 
 /// Ranges of 3 and 15 steps that end half-way between two multiples of the step.
 pub(super) const AFFINE_EDGES: &[[f32; 2]] = &[[-3.5, -0.5], [-15.5, -0.5], [-255.5, -0.5], [3.5, 0.5]];
+
+/// Scales of blocks, each with the second number where a format has two.
+pub(super) const SCALES: [[f32; 2]; 12] = [
+    [0.0, 1.5],
+    [-0.75, -0.0],
+    [1.0, 1.0],
+    [1.0, 1.0],
+    // The smallest of f16.
+    [5.960_464_5e-8, -5.960_464_5e-8],
+    [65504.0, -65504.0],
+    [f32::INFINITY, 1.0],
+    [f32::NEG_INFINITY, 0.25],
+    [f32::NAN, 1.0],
+    [1.0, f32::INFINITY],
+    [0.5, f32::NAN],
+    [f32::INFINITY, f32::NEG_INFINITY],
+];
