@@ -1,6 +1,6 @@
 // Operand in Q6_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 128 bytes of low
 // nibbles that lie 64 elements apart, 64 bytes of pairs of high bits that lie 32 apart, 16 signed
-// scales; and d in f16, in a plane of its own. Rows are whole blocks.
+// scales; and d in f16, in a separate plane. Rows are whole blocks.
 // needs: nothing
 // provides: X_BINDING X_BINDING_1 x_blocks x_decode4 x_fetch4 x_raw4 x_scale x_scales
 

@@ -252,7 +252,7 @@ impl std::str::FromStr for QuantFormat {
     }
 }
 
-/// Three of `names`: first those that begin with `name`, then by the fewest edits of a character.
+/// Three of `names`: names that begin with `name` come first, then the fewest edits of a character.
 /// Case does not count.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let name = name.to_ascii_lowercase();

@@ -53,7 +53,7 @@ const Q8_0: Block = Block { scale: Scale::F16, least: false, bits: 8, value: Val
 const NL: Block = Block { scale: Scale::F16, least: false, bits: 4, value: Value::Table(IQ4_NL) };
 const MXFP4: Block = Block { scale: Scale::E8M0, least: false, bits: 4, value: Value::Table(E2M1) };
 
-/// Scale and least element are a plane of their own, so that codes are words.
+/// Scale and least element are a separate plane, so that codes are words.
 macro_rules! row {
     ($name:literal, $number:literal, $codec:ident, $encoder:expr, [$($plane:expr),*], $constants:expr) => {
         FormatDef {

@@ -9,7 +9,7 @@ use half::f16;
 
 const BLOCK: usize = 256;
 
-/// GGUF's K-quants. Blocks of whole words stay whole. Of others the scale is a plane of its own.
+/// GGUF's K-quants. Blocks of whole words stay whole. In others the scale is a separate plane.
 pub static FORMATS: &[FormatDef] = &[
     row("q4_k", 12, "k45", &[words("blocks", 144)], &[("X_HIGH", 0)], &Q4K { high: false }),
     row("q5_k", 13, "k45", &[words("blocks", 176)], &[("X_HIGH", 1)], &Q4K { high: true }),

@@ -1,6 +1,6 @@
 // Operand in Q6_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 128 bytes of low
 // nibbles that lie 64 elements apart, 64 bytes of pairs of high bits that lie 32 apart, 16 signed
-// scales; and d in f16, in a plane of its own. Rows are whole blocks.
+// scales; and d in f16, in a separate plane. Rows are whole blocks.
 // needs: Coded INLINE Scaled
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks x_scales
 // constants: X_PLANE_1_SLOT X_SLOT

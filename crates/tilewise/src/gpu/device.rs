@@ -88,7 +88,7 @@ impl Device {
         self.still_alive()
     }
 
-    /// Submits work of its own.
+    /// Submits a command encoder that `work` fills.
     pub(crate) fn once<T>(&self, work: impl FnOnce(&mut wgpu::CommandEncoder) -> Result<T>) -> Result<T> {
         let mut encoder = self.encoder();
         let made = work(&mut encoder)?;
