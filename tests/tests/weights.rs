@@ -1,5 +1,5 @@
 //! Quantized weights as a program gets them: from model files that MLX, gguf and others made, from
-//! planes, and from buffers of its own. The expected products lie beside each model
+//! planes, and from buffers of the caller's. The expected products lie beside each model
 //! (`crates/cli/tests/data/make_vectors.py`).
 
 use half::f16;
