@@ -150,11 +150,7 @@ fn take(context: &Context, case: &Taking) {
     if let Some(columns) = &columns {
         take = take.columns(columns);
     }
-    let shape = match case.shape() {
-        // One quantized matrix has no entries.
-        [1, rows, columns] if matches!(table, Uploaded::Quantized(_)) => vec![rows, columns],
-        shape => shape.to_vec(),
-    };
+    let shape = case.shape().to_vec();
     let elements: usize = shape.iter().product();
     let poison = generators::poison(case.dtype, case.lead + elements);
     let all = Tensor::from_bytes(context, case.dtype, &poison, &[case.lead + elements]).unwrap();

@@ -5,12 +5,12 @@
 use half::f16;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tilewise::tilewise_files::{Expected, Kind, Model};
+use tilewise::tilewise_files::{self, Chunk, Expected, Kind, Model, Output, Sink};
 use tilewise::wgpu::{BufferDescriptor, BufferUsages};
 use tilewise::{
     Context, DType, Error, Gemm, GroupOffsets, Part, QuantFormat, Quantized, QuantizedTensor, Take, Tensor, Weights,
 };
-use tilewise_core::quant::dequantize;
+use tilewise_core::quant::{dequantize, quantize};
 use tilewise_tests::{Rng, adapters};
 
 fn data() -> PathBuf {
@@ -104,13 +104,66 @@ fn tensors_by_name() {
     weights.get_with(matrix, &Expected::default(), &mut |done, all| last = (done, all)).unwrap();
     assert!(last.0 == last.1 && last.0 > 0, "{last:?}");
     let path = data().join("mlx/model.safetensors");
-    assert!(QuantizedTensor::from_safetensors(&context, &path, matrix).is_ok());
+    let any = Expected::default();
+    let named = |expected: &Expected| QuantizedTensor::from_safetensors(&context, &path, matrix, expected);
+    assert!(named(&any).is_ok());
+    assert!(matches!(named(&QuantFormat::MXFP4.into()), Err(Error::Unsupported(text)) if text.contains("mxfp4")));
+    // A file that leaves the format open.
+    let open = data().join("mlx.safetensors");
+    let said = |expected: &Expected| QuantizedTensor::from_safetensors(&context, &open, "f16", expected);
+    assert!(matches!(said(&any), Err(Error::Unclear(_))));
+    assert_eq!(said(&Expected { bits: Some(4), ..any.clone() }).unwrap().shape(), [5, 192]);
+    assert_eq!(said(&QuantFormat::affine(8, 32, DType::F16).unwrap().into()).unwrap().shape(), [5, 96]);
+    let gguf = data().join("gguf/all.gguf");
+    assert_eq!(QuantizedTensor::from_gguf(&context, &gguf, "blk.0.q4_k").unwrap().shape(), [6, 512]);
+    for (refused, word) in [
+        (QuantizedTensor::from_gguf(&context, &path, matrix), "model.safetensors is no GGUF file"),
+        (QuantizedTensor::from_safetensors(&context, &gguf, "blk.0.q4_k", &any), "all.gguf is a GGUF file"),
+    ] {
+        assert!(matches!(&refused, Err(Error::Unsupported(text)) if text.contains(word)), "{refused:?}");
+    }
     let dense = weights.model().tensors().find(|tensor| matches!(tensor.kind(), Kind::Dense(_))).unwrap().name();
-    let refused = QuantizedTensor::from_safetensors(&context, &path, dense);
+    let refused = QuantizedTensor::from_safetensors(&context, &path, dense, &any);
     assert!(matches!(refused, Err(Error::Unsupported(_))));
     assert!(
         matches!(Weights::open(&context, data().join("nowhere")), Err(Error::File(text)) if text.contains("nowhere"))
     );
+}
+
+/// A stack of one matrix stays a stack: quantized, from parts and from a file, dequantized, multiplied.
+#[test]
+fn a_stack_of_one_matrix_keeps_its_shape() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("one.safetensors");
+    let (n, k, format) = (8, 64, QuantFormat::Q8_0);
+    let host = quantize(&rows(n, k), n, k, format).unwrap();
+    let planes = |sink: &mut Sink<'_>| {
+        let mut planes = host.planes().iter().enumerate();
+        planes.try_for_each(|(plane, bytes)| sink(Chunk { plane, offset: 0, bytes }))
+    };
+    let output = Output::streamed("w", Kind::Quantized(format), &[1, n, k], planes);
+    tilewise_files::write(&path, vec![output], &Default::default(), &mut |_, _| {}).unwrap();
+    for context in contexts() {
+        let dense = Tensor::upload(&context, &rows(n, k), &[1, n, k]).unwrap();
+        let parts: Vec<_> = host.planes().iter().map(|plane| Part::Bytes(plane)).collect();
+        let x = Tensor::upload(&context, &rows(3, k), &[3, k]).unwrap();
+        for (name, w) in [
+            ("quantized", dense.quantize(format)),
+            ("zeros", QuantizedTensor::zeros(&context, format, &[1, n, k])),
+            ("parts", QuantizedTensor::from_parts(&context, format, &[1, n, k], &parts)),
+            ("groups", QuantizedTensor::upload_groups(&context, std::slice::from_ref(&host))),
+            ("file", QuantizedTensor::from_safetensors(&context, &path, "w", &Expected::default())),
+        ] {
+            let w = w.unwrap();
+            assert_eq!((w.shape(), w.slice(0..4, 0..k).unwrap().shape()), (vec![1, n, k], vec![1, 4, k]), "{name}");
+            assert_eq!(w.dequantize(DType::F32).unwrap().shape(), [1, n, k], "{name}");
+            // As with dense weights of that shape.
+            assert_eq!(Gemm::new(&x, &w).run().unwrap().shape(), [1, 3, n], "{name}");
+            assert_eq!(Gemm::new(&x, &dense.t()).run().unwrap().shape(), [1, 3, n]);
+        }
+        let one = QuantizedTensor::upload(&context, &host).unwrap();
+        assert_eq!((one.shape(), Gemm::new(&x, &one).run().unwrap().shape()), (vec![n, k], &[3, n][..]));
+    }
 }
 
 /// Every adapter's context, and the CPU executor.

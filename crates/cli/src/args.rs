@@ -181,10 +181,10 @@ pub(crate) struct QuantizeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct Known {
     /// Bits of a code, if the file does not tell
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) bits: Option<u32>,
     /// Weights that share a scale, if the file does not tell
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) group: Option<u32>,
     /// MLX's name of the family, if the file does not tell
     #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(modes()))]
@@ -267,6 +267,9 @@ pub(crate) struct ConvertArgs {
     /// Copy tensors whose name contains this; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(crate) except: Vec<String>,
+    /// Leave out tensors whose name contains this, such as those of a type that is not read; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) skip: Vec<String>,
 }
 
 /// Options of `tilewise grouped`.

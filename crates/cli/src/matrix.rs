@@ -1,32 +1,52 @@
 //! A matrix W \[N,K\] of a model.
 
-use crate::array::Array;
+use crate::array::{Array, Source, shape_text};
+use crate::failure::Failure;
+use crate::target::Target;
 use std::ops::Range;
-use tilewise_core::Result;
 use tilewise_core::convert::decode;
 use tilewise_core::quant::dequantize;
-use tilewise_files::{Kind, Tensor};
+use tilewise_core::{Error, Result};
+use tilewise_files::{Chunk, Expected, Kind, Model, Sink, Tensor};
 
 /// Weights that are dequantized at a time.
 const CHUNK: usize = 4 << 20;
 
 /// A matrix, or a stack of matrices as one with all their rows.
 pub(crate) struct Matrix<'m> {
-    tensor: Tensor<'m>,
+    weights: Weights<'m>,
+    /// As errors show it.
+    shown: String,
     pub(crate) n: usize,
     pub(crate) k: usize,
     /// Stored column i is column `order[i]` of W.
     order: Option<Vec<u32>>,
 }
 
+enum Weights<'m> {
+    /// Of a file that is mapped into memory.
+    Tensor(Tensor<'m>),
+    Array(Array),
+}
+
 impl<'m> Matrix<'m> {
+    /// An array [N,K] that was read from `source`.
+    pub(crate) fn of_array(array: Array, source: &Source) -> std::result::Result<Self, Failure> {
+        let &[n, k] = array.shape.as_slice() else {
+            let shape = shape_text(&array.shape);
+            return Err(Failure::Other(format!("{source}: shape {shape}; weights are a matrix [N,K]")));
+        };
+        Ok(Matrix { weights: Weights::Array(array), shown: source.to_string(), n, k, order: None })
+    }
+
     /// Describes a tensor of numbers, quantized or not.
     pub(crate) fn of(tensor: &Tensor<'m>) -> Result<Self> {
         if !matches!(tensor.kind(), Kind::Quantized(_)) {
             tensor.dense()?;
         }
         let (n, k) = tensor.matrix()?;
-        Ok(Matrix { tensor: tensor.clone(), n, k, order: tensor.order()? })
+        let shown = format!("{}: {}", tensor.file(), tensor.name());
+        Ok(Matrix { weights: Weights::Tensor(tensor.clone()), shown, n, k, order: tensor.order()? })
     }
 
     /// The rows in parts, each of a size that memory holds easily.
@@ -39,21 +59,88 @@ impl<'m> Matrix<'m> {
 
     /// Some rows in f32, with the columns in W's order.
     pub(crate) fn rows(&self, rows: Range<usize>) -> Result<Vec<f32>> {
-        let stored = match self.tensor.kind() {
-            Kind::Quantized(_) => dequantize(&self.tensor.rows(rows)?),
-            _ => {
-                let (dtype, bytes) = self.tensor.dense()?;
-                let row = self.k * dtype.bytes() as usize;
-                decode(dtype, &bytes[rows.start * row..rows.end * row])?
+        let (dtype, bytes) = match &self.weights {
+            Weights::Tensor(tensor) if matches!(tensor.kind(), Kind::Quantized(_)) => {
+                return Ok(self.sorted(dequantize(&tensor.rows(rows)?)));
             }
+            Weights::Tensor(tensor) => tensor.dense()?,
+            Weights::Array(array) => (array.dtype, &*array.bytes),
         };
-        let Some(order) = &self.order else { return Ok(stored) };
+        let row = self.k * dtype.bytes() as usize;
+        Ok(self.sorted(decode(dtype, &bytes[rows.start * row..rows.end * row])?))
+    }
+
+    /// Some rows with the columns in W's order.
+    fn sorted(&self, stored: Vec<f32>) -> Vec<f32> {
+        let Some(order) = &self.order else { return stored };
         let mut sorted = vec![0.0; stored.len()];
         for (stored, sorted) in stored.chunks_exact(self.k).zip(sorted.chunks_exact_mut(self.k)) {
             stored.iter().zip(order).for_each(|(weight, &column)| sorted[column as usize] = *weight);
         }
-        Ok(sorted)
+        sorted
     }
+
+    /// Gives the planes of the matrix in another format, some rows at a time. `each` is told the rows, as
+    /// they were and as they are stored.
+    pub(crate) fn transcode(
+        &self,
+        target: Target,
+        sink: &mut Sink<'_>,
+        each: &mut dyn FnMut(Stored<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut done = vec![0; target.planes()];
+        for rows in self.parts() {
+            let (first, count) = (rows.start, rows.len());
+            let values = self.rows(rows)?;
+            let stored = target.store(&values, count, self.k);
+            let (planes, restored) = stored.map_err(|error| self.located(target, &values, first, error))?;
+            each(Stored { first, values: &values, planes: &planes, restored: &restored })?;
+            for (plane, bytes) in planes.iter().enumerate() {
+                sink(Chunk { plane, offset: done[plane], bytes })?;
+                done[plane] += bytes.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of some rows from `first` on, with the number of the row in the matrix. A row alone has
+    /// the number 0 in its error.
+    fn located(&self, target: Target, values: &[f32], first: usize, error: Error) -> Error {
+        let refused = |(i, row)| Some((first + i, target.store(row, 1, self.k).err()?));
+        match values.chunks_exact(self.k).enumerate().find_map(refused) {
+            Some((row, Error::Value(why))) => {
+                let why = why.replacen("row 0", &format!("row {row}"), 1);
+                Error::Value(format!("{}: {why}", self.shown))
+            }
+            _ => error,
+        }
+    }
+}
+
+/// Some rows in a new format.
+pub(crate) struct Stored<'a> {
+    /// The number of the first.
+    pub(crate) first: usize,
+    /// As they were.
+    pub(crate) values: &'a [f32],
+    pub(crate) planes: &'a [Vec<u8>],
+    /// As the planes give them.
+    pub(crate) restored: &'a [f32],
+}
+
+/// Passes on what the arguments say of formats, unless it is true of no tensor and no tensor leaves its
+/// format open: then it was meant for another file.
+pub(crate) fn meant(model: &Model, expected: Expected, source: &Source) -> std::result::Result<Expected, Failure> {
+    let may_be = |tensor: Tensor<'_>| match tensor.kind() {
+        Kind::Unclear(_) => true,
+        Kind::Quantized(_) => model.get_as(tensor.name(), &expected).is_ok(),
+        _ => false,
+    };
+    if expected.is_empty() || model.tensors().any(may_be) {
+        return Ok(expected);
+    }
+    let text = "no tensor is that, and none leaves its format open";
+    Err(Failure::Other(format!("{}: the arguments say {expected}; {text}", source.path().display())))
 }
 
 /// X, its columns in the stored order of W's.

@@ -23,6 +23,13 @@ impl From<QuantFormat> for Expected {
 }
 
 impl Expected {
+    /// One of MLX's formats in the words of its `config.json`: bits, group and mode. None for others.
+    pub fn in_words(format: QuantFormat) -> Option<Self> {
+        let (bits, group) = (bits_of(format)?, u32::try_from(format.block()).ok()?);
+        let words = Expected { format: None, bits: Some(bits), group: Some(group), mode: Some(mode_of(format).into()) };
+        format.gguf().is_none().then_some(words)
+    }
+
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         *self == Expected::default()

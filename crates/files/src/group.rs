@@ -3,8 +3,8 @@
 use crate::identify::{element_of, joined, leaves};
 use crate::raw::{Element, Raw};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tilewise_core::QuantFormat;
 use tilewise_core::quant::{Plane, Stored};
+use tilewise_core::{DType, QuantFormat};
 
 /// A tensor as a model lists it: one of a file, or several that belong together.
 #[derive(Clone, Debug)]
@@ -51,6 +51,8 @@ pub(crate) enum Factor {
     Largest(usize),
 }
 
+/// Tensors of GPTQ and AWQ that other formats do not have.
+pub(crate) const PACKED: [&str; 3] = ["qweight", "qzeros", "g_idx"];
 /// Where the order of columns is kept.
 pub(crate) const ORDER: &str = "order";
 /// ModelOpt's name of the factor, and ours.
@@ -148,6 +150,18 @@ fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
             && format.planes().iter().filter(codes).all(is)
     };
     QuantFormat::all().any(fits).then_some(Parts::Planes(there))
+}
+
+/// Whether this holds codes of quantized weights, or another part that is no matrix of numbers, by its
+/// name and type.
+pub(crate) fn is_coded(raw: &Raw) -> bool {
+    let leaf = raw.name.rsplit('.').next().unwrap_or_default();
+    let is_words = matches!(raw.element, Element::Dense(DType::I32 | DType::U32));
+    let holds = |plane: &Plane| {
+        let is_number = matches!(plane.of, Stored::Numbers(_));
+        !is_number && plane.name == leaf && raw.element.name() == element_of(plane)
+    };
+    is_words && PACKED.contains(&leaf) || QuantFormat::all().flat_map(|format| format.planes()).any(holds)
 }
 
 /// The tensors of GGUF files, in their order: each is one matrix.

@@ -3,12 +3,12 @@
 use crate::claims::{Claim, Expected};
 use crate::error::refused;
 use crate::gguf::Value;
-use crate::group::{Factor, Group, Parts, each, group};
+use crate::group::{Factor, Group, Parts, each, group, is_coded};
 use crate::identify::{identify, joined};
 use crate::import::{self, import};
 use crate::names;
 use crate::opening::{self, Opened};
-use crate::raw::{Element, Raw, elements};
+use crate::raw::{Element, Raw, elements, unread};
 use crate::source::Files;
 use crate::tensor::{Entry, Kind, Layout, Tensor, matrix};
 use std::borrow::Cow;
@@ -35,14 +35,15 @@ impl Model {
     ///
     /// In a folder, `model.safetensors.index.json` stands for all `.safetensors` files, else
     /// `model.safetensors`, else the only index. If several models are left, GGUF included, one of
-    /// their files is to be opened by its name.
+    /// their files is to be opened by its name. Shards without an index are an error there. A shard
+    /// that is opened by its own name is opened alone: [`shard`](Self::shard).
     ///
     /// Files are mapped, not read: nobody may write to them, or shorten them, while the model is
     /// open.
     ///
     /// # Errors
     /// `File` when a file cannot be opened, `Data` when it is malformed; of a folder `NotFound` when
-    /// no model is in it, `Unclear` when several are.
+    /// no model is in it, or shards without their index, `Unclear` when several are.
     pub fn open(path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -122,6 +123,13 @@ impl Model {
         self.opened.sources.iter().map(|source| &*source.name)
     }
 
+    /// If this is one shard of several, opened by its own name (`model-00001-of-00002.safetensors`): its
+    /// number, from 1 on, and how many there are. The tensors of the others are not in the model, and of
+    /// a matrix whose parts lie in several shards the codes are [`Kind::Unclear`].
+    pub fn shard(&self) -> Option<(u64, u64)> {
+        self.opened.shard
+    }
+
     /// The version of GGUF, if it is that.
     pub fn gguf_version(&self) -> Option<u32> {
         self.opened.gguf.first().map(|gguf| gguf.version)
@@ -150,8 +158,14 @@ impl Model {
     fn find(&self, name: &str) -> Result<usize> {
         self.by_name.get(name).copied().ok_or_else(|| {
             let names = self.groups.iter().map(|group| &*group.name);
-            Error::NotFound(format!("{}: {}", self.file(0), names::unknown(name, names)))
+            Error::NotFound(format!("{}: {}{}", self.file(0), names::unknown(name, names), self.others()))
         })
+    }
+
+    /// Where else a tensor may be, for errors: the text goes at their end.
+    pub(crate) fn others(&self) -> String {
+        let Some((number, count)) = self.shard() else { return String::new() };
+        format!("; this file is shard {number} of {count}: open the index, or the folder")
     }
 
     pub(crate) fn file(&self, file: usize) -> &str {
@@ -233,11 +247,16 @@ impl Model {
 
     fn whole(&self, index: usize, expected: &Expected) -> Result<(Kind, Vec<usize>, Layout)> {
         let raw = self.raw(index);
+        if self.shard().is_some() && is_coded(raw) {
+            let text = format!("{raw}: scales or other parts of the quantized matrix are missing");
+            return Err(Error::Data(format!("{text}{}", self.others())));
+        }
         let (kind, layout) = match &raw.element {
             Element::Blocks(format) => {
                 admit(expected, *format)?;
                 (Kind::Quantized(*format), Layout::Blocks(index, *format))
             }
+            Element::Other(_) if !expected.is_empty() => return Err(Error::Unsupported(unread(raw, self.is_gguf()))),
             _ if !expected.is_empty() => return Err(Error::Data(format!("{raw} is not {expected}"))),
             Element::Dense(dtype) => (Kind::Dense(*dtype), Layout::Whole(index)),
             Element::Other(name) => (Kind::Other(name.clone().into_owned()), Layout::Whole(index)),

@@ -23,6 +23,8 @@ pub(crate) struct Opened {
     /// GGUF files, by the file's number.
     pub(crate) gguf: Vec<Gguf>,
     pub(crate) config: Config,
+    /// The number of a shard that was opened without the others, from 1 on, and the number of shards.
+    pub(crate) shard: Option<(u64, u64)>,
 }
 
 /// Opens the model that the file `entry` holds or names.
@@ -37,9 +39,16 @@ pub(crate) fn open(mut files: Files, entry: &str) -> Result<Opened> {
         opened.add_shards(&mut files, &source)?;
     } else {
         opened.add_safetensors(source)?;
+        opened.shard = shard(entry);
     }
     opened.config = config(&mut files)?;
     Ok(opened)
+}
+
+/// The number of a shard, from 1 on, and how many there are, if its name says that it is one of several.
+fn shard(name: &str) -> Option<(u64, u64)> {
+    let (_, number, count) = split::parse(name, ".safetensors")?;
+    (count > 1).then_some((number, count))
 }
 
 /// The entries on quantization of a file beside the tensors; none, if no file has any.
@@ -67,9 +76,14 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
         (None, [only]) => vec![only.clone()],
         _ => [index, ending(".safetensors")].concat(),
     };
-    let first = |name: &String| split::parse(name).is_none_or(|(_, number, _)| number == 1);
+    let first = |name: &String| split::parse(name, ".gguf").is_none_or(|(_, number, _)| number == 1);
     all.extend(ending(".gguf").into_iter().filter(first));
     let shown = files.shown();
+    // A part of a model must not pass for the whole.
+    if let Some(part) = all.iter().find(|name| shard(name).is_some()) {
+        let text = format!("{part} is one of several, and the index that says which, *.safetensors.index.json, is not");
+        return Err(Error::NotFound(format!("{shown}: {text} there")));
+    }
     match &all[..] {
         [only] => Ok(only.clone()),
         [] => Err(Error::NotFound(format!("{shown}: no .safetensors or .gguf file is there"))),
@@ -94,6 +108,9 @@ impl Opened {
         let Value::Object(map) = map else {
             return Err(bad(format!("weight_map is {}, an object is expected", kind(map))));
         };
+        if map.is_empty() {
+            return Err(bad("weight_map is empty: it names no tensors".to_owned()));
+        }
         let mut shards = BTreeSet::new();
         for (tensor, shard) in map {
             match shard {
@@ -136,7 +153,7 @@ impl Opened {
             return self.add_gguf(source);
         }
         let total = number(&first, &source, "split.tensors.count");
-        let (prefix, own) = match split::parse(entry) {
+        let (prefix, own) = match split::parse(entry, ".gguf") {
             Some((prefix, own, parts)) if parts == count => (prefix, own),
             _ => {
                 let text =

@@ -1,5 +1,6 @@
 //! A tensor as a file describes it; `group.rs` gives it a meaning.
 
+use crate::gguf;
 use crate::identify::name_of;
 use std::borrow::Cow;
 use std::fmt;
@@ -26,6 +27,9 @@ impl fmt::Display for Raw {
     }
 }
 
+/// The types of safetensors that are read by themselves.
+const READ: [&str; 5] = ["F32", "F16", "BF16", "I32", "U32"];
+
 /// The type of a tensor's elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Element {
@@ -44,6 +48,13 @@ impl Element {
             Element::Other(name) => name,
         }
     }
+}
+
+/// Says that a type is not read, and which types are.
+pub(crate) fn unread(raw: &Raw, is_gguf: bool) -> String {
+    let read = if is_gguf { gguf::read_types() } else { READ.to_vec() };
+    let (name, kind, read) = (&raw.name, raw.element.name(), read.join(", "));
+    format!("{name} is of type {kind}, which is not read; {read} are")
 }
 
 /// The number of elements, if it can be counted.

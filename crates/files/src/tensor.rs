@@ -1,11 +1,11 @@
 //! A tensor of a model.
 
 use crate::error::bad;
-use crate::group::Packed;
+use crate::group::{PACKED, Packed};
 use crate::identify::leaves;
 use crate::import::{self, EIGHT, Import};
 use crate::model::Model;
-use crate::raw::{Raw, elements};
+use crate::raw::{Raw, elements, unread};
 use crate::stream::{Chunk, Sink, blocks, plain};
 use crate::{config, gptq};
 use std::fmt;
@@ -103,7 +103,7 @@ impl<'m> Tensor<'m> {
     /// parts are missing, or lie in another file of the model.
     pub fn is_stray(&self) -> bool {
         let leaf = self.name().rsplit('.').next().unwrap_or_default();
-        let is_part = leaf != "weight" && leaves().contains(leaf) || ["qweight", "qzeros", "g_idx"].contains(&leaf);
+        let is_part = leaf != "weight" && leaves().contains(leaf) || PACKED.contains(&leaf);
         is_part && !self.model.is_gguf() && !matches!(self.kind(), Kind::Quantized(_))
     }
 
@@ -270,18 +270,28 @@ impl<'m> Tensor<'m> {
     fn not_quantized(&self) -> Error {
         match self.kind() {
             Kind::Unclear(error) => error.clone(),
+            Kind::Other(_) => self.unread(),
             kind => Error::Unsupported(format!("{}: {} is {kind}, not quantized", self.file(), self.name)),
         }
+    }
+
+    /// Elements of a type that is none of ours.
+    fn unread(&self) -> Error {
+        let raw = self.first();
+        let why = unread(raw, self.model.is_gguf());
+        Error::Unsupported(format!("{}: {why}{}", self.file(), self.model.others()))
     }
 
     /// The bytes of a dense tensor, unchanged.
     ///
     /// # Errors
-    /// `Unsupported` when it is quantized, or of a type that is none of [`DType`].
+    /// `Unsupported` when it is quantized, or of a type that is none of [`DType`]: with the types that are
+    /// read.
     pub fn dense(&self) -> Result<(DType, &'m [u8])> {
         match (self.kind(), &self.entry.layout) {
             (Kind::Dense(dtype), Layout::Whole(raw)) => Ok((*dtype, self.model.bytes(*raw))),
             (Kind::Unclear(error), _) => Err(error.clone()),
+            (Kind::Other(_), _) => Err(self.unread()),
             (kind, _) => {
                 let text = format!("{}: {} is {kind}, not dense of f32, f16, bf16, i32 or u32", self.file(), self.name);
                 Err(Error::Unsupported(text))

@@ -118,7 +118,7 @@ impl<'a> Output<'a> {
                     (None, Some(size)) => (size, 1),
                     (None, None) => {
                         let text = format!("{}: {element} is not read, and safetensors has no such type", self.name);
-                        let hint = "let another program, such as llama-quantize, write the tensor as F16 first";
+                        let hint = "let another program, such as llama-quantize, write it as F16 first";
                         return Err(Error::Unsupported(format!("{text}; {hint}")));
                     }
                 };

@@ -296,8 +296,11 @@ impl<'a> Gemm<'a> {
     /// Type and shape of the output that `run` allocates.
     fn output_kind(&self) -> Result<(DType, Vec<usize>)> {
         let [batch, m, n, _] = self.sizes()?;
-        let batched = self.offsets.is_none()
-            && (self.a.shape().len() == 3 || matches!(self.b, Right::Dense(b) if b.shape().len() == 3) || batch != 1);
+        let stacked = match self.b {
+            Right::Dense(b) => b.shape().len() == 3,
+            Right::Quantized(w) => w.stacked,
+        };
+        let batched = self.offsets.is_none() && (self.a.shape().len() == 3 || stacked);
         let shape = if batched { vec![batch, m, n] } else { vec![m, n] };
         let shared = match self.b {
             Right::Dense(b) if b.dtype() != self.a.dtype() => DType::F32,

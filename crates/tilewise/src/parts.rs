@@ -59,6 +59,7 @@ impl QuantizedTensor {
             planes,
             operand: Operand::packed(Format::Quantized(format), entries, n, k).t(),
             entries,
+            stacked: shape.len() == 3,
             n,
             k,
             status: None,

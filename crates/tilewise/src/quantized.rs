@@ -23,6 +23,8 @@ pub struct QuantizedTensor {
     pub(crate) planes: Vec<Storage>,
     pub(crate) operand: Operand,
     pub(crate) entries: u64,
+    /// Whether the shape is \[G,N,K\], with one matrix as with several.
+    pub(crate) stacked: bool,
     pub(crate) n: u64,
     pub(crate) k: u64,
     /// The device stores here which row it could not quantize. None for weights from the host.
@@ -60,7 +62,8 @@ impl QuantizedTensor {
     /// # Errors
     /// `TooLarge`, `Device` when the device has no memory left, `DeviceLost`.
     pub fn upload(context: &Context, weights: &Quantized) -> Result<Self> {
-        Self::upload_groups(context, std::slice::from_ref(weights))
+        let one = Self::upload_groups(context, std::slice::from_ref(weights))?;
+        Ok(QuantizedTensor { stacked: false, ..one })
     }
 
     /// Uploads one matrix per group, all of one shape and format, for a grouped (or batched) product.
@@ -250,10 +253,11 @@ impl QuantizedTensor {
         Ok(slice)
     }
 
-    /// Shape of the weights: \[N,K\], or \[G,N,K\] for more than one matrix.
+    /// Shape of the weights: \[N,K\], or \[G,N,K\] of weights that were made as a stack, of one matrix or
+    /// several.
     pub fn shape(&self) -> Vec<usize> {
-        let matrix = [self.n as usize, self.k as usize];
-        if self.entries == 1 { matrix.to_vec() } else { vec![self.entries as usize, matrix[0], matrix[1]] }
+        let shape = [self.entries, self.n, self.k].map(|size| size as usize);
+        shape[usize::from(!self.stacked)..].to_vec()
     }
 
     /// The format.

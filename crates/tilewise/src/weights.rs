@@ -93,6 +93,16 @@ impl Weights {
     pub fn get_with(&self, name: &str, expected: &Expected, progress: &mut dyn FnMut(u64, u64)) -> Result<Weight> {
         Weight::load(&self.context, &self.model.get_as(name, expected)?, progress)
     }
+
+    /// Fails unless the files are GGUF, or are not.
+    fn is_gguf(&self, expected: bool) -> Result<()> {
+        let file = self.model.files().next().unwrap_or_default();
+        match (self.model.gguf_version(), expected) {
+            (None, true) => Err(Error::Unsupported(format!("{file} is no GGUF file: open it by from_safetensors"))),
+            (Some(_), false) => Err(Error::Unsupported(format!("{file} is a GGUF file: open it by from_gguf"))),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl std::fmt::Debug for Weights {
@@ -187,20 +197,32 @@ fn load_planes(
 }
 
 impl QuantizedTensor {
-    /// Loads a quantized matrix from a `.safetensors` file or a sharded model, by its prefix: as
-    /// [`Weights::get`].
+    /// Loads a quantized matrix, or a stack of them, from a `.safetensors` file or a sharded model, by its
+    /// prefix. `expected` is the format, as far as the caller knows it (`&QuantFormat::NVFP4.into()`,
+    /// `&Expected::default()`): it decides where the file leaves several open.
     ///
     /// # Errors
-    /// As [`Weights::open`] and [`Weights::get`]; `Unsupported` when it is dense.
-    pub fn from_safetensors(context: &Context, path: impl AsRef<Path>, prefix: &str) -> Result<Self> {
-        Weights::open(context, path)?.get(prefix)?.quantized()
+    /// As [`Weights::open`] and [`Weights::get_with`]; `Unsupported` when the tensor is dense, and for a
+    /// GGUF file.
+    pub fn from_safetensors(
+        context: &Context,
+        path: impl AsRef<Path>,
+        prefix: &str,
+        expected: &Expected,
+    ) -> Result<Self> {
+        let weights = Weights::open(context, path)?;
+        weights.is_gguf(false)?;
+        weights.get_with(prefix, expected, &mut |_, _| {})?.quantized()
     }
 
-    /// Loads a quantized matrix from a `.gguf` file: as [`Weights::get`].
+    /// Loads a quantized matrix, or a stack of them, from a `.gguf` file, which tells its format.
     ///
     /// # Errors
-    /// As [`Weights::open`] and [`Weights::get`]; `Unsupported` when it is dense.
+    /// As [`Weights::open`] and [`Weights::get`]; `Unsupported` when the tensor is dense, and for a file
+    /// that is not GGUF.
     pub fn from_gguf(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
-        Weights::open(context, path)?.get(name)?.quantized()
+        let weights = Weights::open(context, path)?;
+        weights.is_gguf(true)?;
+        weights.get(name)?.quantized()
     }
 }

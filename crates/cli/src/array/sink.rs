@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilewise_core::problem::DType;
-use tilewise_files::{Error, Output};
+use tilewise_files::{Chunk, Error, Kind as Tensors, Output};
 
 /// Kinds of files that results are written as.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,22 +110,34 @@ impl Sink {
 
     /// Writes an array.
     pub(crate) fn write(&self, array: &Array) -> Result<()> {
-        self.admit(array.dtype).map_err(Failure::Other)?;
+        let whole = |sink: &mut tilewise_files::Sink<'_>| sink(Chunk { plane: 0, offset: 0, bytes: &array.bytes });
+        self.stream(array.dtype, &array.shape, whole)
+    }
+
+    /// Writes an array whose bytes `fill` gives, each chunk from the end of the one before.
+    pub(crate) fn stream(
+        &self,
+        dtype: DType,
+        shape: &[usize],
+        fill: impl FnOnce(&mut tilewise_files::Sink<'_>) -> tilewise_files::Result<()>,
+    ) -> Result<()> {
+        self.admit(dtype).map_err(Failure::Other)?;
         match self.kind {
             Kind::Npy => {
-                let header = npy::header(array.dtype, &array.shape).ok_or_else(|| {
-                    let (path, count) = (self.path.display(), array.shape.len());
+                let header = npy::header(dtype, shape).ok_or_else(|| {
+                    let (path, count) = (self.path.display(), shape.len());
                     let text = format!("{path}: {count} dimensions do not fit the header of .npy");
                     Failure::Other(format!("{text}; name a .safetensors file"))
                 })?;
                 Ok(tilewise_files::replace(&self.path, |file| {
-                    let parts = [&header, &array.bytes];
-                    parts.iter().try_for_each(|part| file.write_all(part)).map_err(|why| Error::File(why.to_string()))
+                    let mut put = |bytes: &[u8]| file.write_all(bytes).map_err(|why| Error::File(why.to_string()));
+                    put(&header)?;
+                    fill(&mut |chunk: Chunk<'_>| put(chunk.bytes))
                 })?)
             }
             Kind::Safetensors => {
                 let name = self.tensor().unwrap_or(UNNAMED);
-                let output = Output::dense(name, array.dtype, &array.shape, &array.bytes);
+                let output = Output::streamed(name, Tensors::Dense(dtype), shape, fill);
                 Ok(tilewise_files::write(&self.path, vec![output], &BTreeMap::new(), &mut |_, _| {})?)
             }
         }

@@ -4,14 +4,14 @@ use super::inspect::Size;
 use crate::args::ConvertArgs;
 use crate::array::shape_text;
 use crate::failure::{Failure, Result, warn};
-use crate::matrix::{Deviation, Matrix, prefix, weight_name};
+use crate::matrix::{Deviation, Matrix, meant, prefix, weight_name};
 use crate::progress;
 use crate::table::{NUMBER, TEXT, table};
 use crate::target::Target;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::Write;
-use tilewise_files::{Chunk, Error, Expected, Kind, Model, Output, Sink, Tensor, Value, write};
+use tilewise_files::{Error, Expected, Kind, Model, Output, Sink, Tensor, Value, write};
 
 pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     if args.output.tensor().is_some() {
@@ -24,21 +24,28 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     args.format.admit()?;
     args.output.probe([&args.model])?;
     let model = args.model.model()?;
-    let steps = steps(&model, args)?;
-    for (option, text) in args.only.iter().map(|text| ("only", text)).chain(args.except.iter().map(|t| ("except", t))) {
-        if !steps.iter().any(|step| step.tensor.name().contains(&**text)) {
+    if let Some((number, count)) = model.shard() {
+        let path = args.model.path().display();
+        let text = "whole models are converted: name the index, or the folder";
+        return Err(Failure::Other(format!("{path}: shard {number} of {count}; {text}")));
+    }
+    for (option, texts) in [("only", &args.only), ("except", &args.except), ("skip", &args.skip)] {
+        let unknown = |text: &&String| !model.tensors().any(|tensor| tensor.name().contains(&***text));
+        if let Some(text) = texts.iter().find(unknown) {
             return Err(Failure::Usage(format!("--{option} {text}: no tensor's name contains it")));
         }
     }
+    let steps = steps(&model, args)?;
     let wanted = |step: &Step<'_>| step.kept.is_none() || args.format.is(step.tensor.kind());
     if !steps.iter().any(wanted) {
         return Err(Failure::Other(nothing(args, &steps)));
     }
 
     let outputs = steps.iter().map(|step| step.output(args.format)).collect::<Result<Vec<_>>>()?;
+    let (metadata, arrays) = metadata(&model);
     let bar = progress::of_bytes("converting");
     let mut written = 0;
-    let done = write(args.output.path(), outputs, &metadata(&model), &mut |done, total| {
+    let done = write(args.output.path(), outputs, &metadata, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
         written = total;
@@ -46,10 +53,18 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     bar.finish_and_clear();
     done.map_err(|error| match error {
         // The writer names tensors, not the file that they come from.
-        Error::Unsupported(why) => Failure::Other(format!("{}: {why}", args.model.path().display())),
+        Error::Unsupported(why) => {
+            let other = steps.iter().map(|step| &step.tensor).filter(|tensor| matches!(tensor.kind(), Kind::Other(_)));
+            let named = other.map(Tensor::name).find(|name| why.starts_with(&format!("{name}: ")));
+            let hint = named.map_or_else(String::new, |name| format!(", or leave it out: --skip {name}"));
+            Failure::Other(format!("{}: {why}{hint}", args.model.path().display()))
+        }
         other => other.into(),
     })?;
-    report(&steps, args, written, out)
+    if arrays > 0 {
+        warn(&format!("{arrays} arrays of GGUF's metadata, such as a tokenizer's, are left out"));
+    }
+    report(&steps, model.tensors().len(), args, written, out)
 }
 
 /// A tensor on its way.
@@ -61,17 +76,17 @@ struct Step<'m> {
     deviation: Cell<Deviation>,
 }
 
-/// A step for each tensor.
+/// A step for each tensor that is not left out.
 fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
-    let expected = args.known.expected(None);
+    let expected = meant(model, args.known.expected(None), &args.model)?;
+    let named = |tensor: &Tensor<'m>, texts: &[String]| texts.iter().any(|text| tensor.name().contains(&**text));
     let step = |tensor: Tensor<'m>| {
         let tensor = known(model, tensor, &expected)?;
-        let named = |texts: &[String]| texts.iter().any(|text| tensor.name().contains(&**text));
-        let excluded = !args.only.is_empty() && !named(&args.only) || named(&args.except);
+        let excluded = !args.only.is_empty() && !named(&tensor, &args.only) || named(&tensor, &args.except);
         let kept = if excluded { Some("not selected".to_owned()) } else { args.format.refusal(&tensor) };
         Ok(Step { tensor, kept, deviation: Cell::default() })
     };
-    model.tensors().map(step).collect()
+    model.tensors().filter(|tensor| !named(tensor, &args.skip)).map(step).collect()
 }
 
 /// The same tensor, in the format that is expected where the file leaves it open.
@@ -94,7 +109,8 @@ fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
     let more = if steps.len() > SHOWN { format!("; and {} more", steps.len() - SHOWN) } else { String::new() };
     let (path, format) = (args.model.path().display(), args.format);
     match steps.len() {
-        0 => format!("{path}: no tensors are in it"),
+        0 if args.skip.is_empty() => format!("{path}: no tensors are in it"),
+        0 => format!("{path}: --skip leaves out all tensors"),
         count => format!("{path}: none of {count} tensors can become {format}: {}{more}", shown.join("; ")),
     }
 }
@@ -113,35 +129,12 @@ impl<'m> Step<'m> {
         Ok(Output::streamed(&name, target.kind(), self.tensor.shape(), fill))
     }
 
-    /// Gives the planes of the tensor in the new format, some rows at a time.
+    /// Gives the planes of the tensor in the new format.
     fn transcode(&self, target: Target, sink: &mut Sink<'_>) -> tilewise_files::Result<()> {
-        let matrix = Matrix::of(&self.tensor)?;
-        let mut done = vec![0; target.planes()];
-        for rows in matrix.parts() {
-            let (first, count) = (rows.start, rows.len());
-            let values = matrix.rows(rows)?;
-            let stored = target.store(&values, count, matrix.k);
-            let (planes, restored) = stored.map_err(|error| self.located(target, &values, matrix.k, first, error))?;
-            self.deviation.set(self.deviation.get().and(&values, &restored));
-            for (plane, bytes) in planes.iter().enumerate() {
-                sink(Chunk { plane, offset: done[plane], bytes })?;
-                done[plane] += bytes.len() as u64;
-            }
-        }
-        Ok(())
-    }
-
-    /// The error of some rows from `first` on, with the number of the row in the matrix. A row alone has
-    /// the number 0 in its error.
-    fn located(&self, target: Target, values: &[f32], k: usize, first: usize, error: Error) -> Error {
-        let refused = |(i, row)| Some((first + i, target.store(row, 1, k).err()?));
-        match values.chunks_exact(k).enumerate().find_map(refused) {
-            Some((row, Error::Value(why))) => {
-                let why = why.replacen("row 0", &format!("row {row}"), 1);
-                Error::Value(format!("{}: {}: {why}", self.tensor.file(), self.tensor.name()))
-            }
-            _ => error,
-        }
+        Matrix::of(&self.tensor)?.transcode(target, sink, &mut |stored| {
+            self.deviation.set(self.deviation.get().and(stored.values, stored.restored));
+            Ok(())
+        })
     }
 
     /// Bytes that it takes in the new file.
@@ -154,8 +147,8 @@ impl<'m> Step<'m> {
     }
 }
 
-/// The old file's metadata; of GGUF's, no arrays. The writer drops its formats.
-fn metadata(model: &Model) -> BTreeMap<String, String> {
+/// The old file's metadata; of GGUF's, no arrays: how many are left out. The writer drops its formats.
+fn metadata(model: &Model) -> (BTreeMap<String, String>, usize) {
     let plain = model.metadata().map(|(key, value)| (key.to_owned(), value.to_owned()));
     let mut kept: BTreeMap<String, String> = plain.collect();
     let mut arrays = 0;
@@ -166,10 +159,7 @@ fn metadata(model: &Model) -> BTreeMap<String, String> {
             _ => _ = kept.insert(key.to_owned(), value.to_string()),
         }
     }
-    if arrays > 0 {
-        warn(&format!("{arrays} arrays of GGUF's metadata, such as a tokenizer's, are left out"));
-    }
-    kept
+    (kept, arrays)
 }
 
 /// Warns of losses that a table does not show at a glance.
@@ -190,7 +180,8 @@ fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
     Ok(())
 }
 
-fn report(steps: &[Step<'_>], args: &ConvertArgs, written: u64, out: &mut dyn Write) -> Result<()> {
+/// `count` tensors are in the model.
+fn report(steps: &[Step<'_>], count: usize, args: &ConvertArgs, written: u64, out: &mut dyn Write) -> Result<()> {
     warn_of_losses(steps, args)?;
     let (mut rows, mut before, mut after) = (Vec::new(), Size::default(), Size::default());
     for step in steps {
@@ -222,9 +213,20 @@ fn report(steps: &[Step<'_>], args: &ConvertArgs, written: u64, out: &mut dyn Wr
     ];
     writeln!(out, "{}", table(&columns, rows))?;
     let all: Size = steps.iter().map(|step| Size::of(&step.tensor)).sum();
-    writeln!(out, "tensors  {converted} of {} converted, the others kept", steps.len())?;
+    let left_out = match count - steps.len() {
+        0 => String::new(),
+        some => format!("{some} left out, "),
+    };
+    writeln!(out, "tensors  {converted} of {count} converted, {left_out}the others kept")?;
     writeln!(out, "size     {written} bytes, {} before", all.bytes)?;
     writeln!(out, "bits     {} per converted weight, {} before", after.bits_text(), before.bits_text())?;
     writeln!(out, "written  {}", args.output.path().display())?;
+    if let Target::Quantized(format) = args.format
+        && let Some(Expected { bits: Some(bits), group: Some(group), mode: Some(mode), .. }) =
+            Expected::in_words(format)
+    {
+        let entry = format!(r#""quantization": {{"group_size": {group}, "bits": {bits}, "mode": "{mode}"}}"#);
+        writeln!(out, "config   MLX expects {entry} in a config.json beside it, which is not written")?;
+    }
     Ok(())
 }

@@ -2,7 +2,8 @@
 
 use crate::args::InspectArgs;
 use crate::array::shape_text;
-use crate::failure::Result;
+use crate::failure::{Result, warn};
+use crate::matrix::meant;
 use crate::table::{Column, NUMBER, TEXT, table};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use tilewise_files::{Error, Kind, Model, Tensor, Value};
 
 pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
     let model = args.model.model()?;
-    let expected = args.known.expected(args.format);
+    let expected = meant(&model, args.known.expected(args.format), &args.model)?;
     let mut tensors = match args.model.name() {
         Some(name) => vec![model.get(name)?],
         None => model.tensors().collect(),
@@ -27,12 +28,16 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
             unclear.entry(tensor.name()).or_insert_with(|| error.clone());
         }
     }
+    warn_of_unclear(&unclear, tensors.len());
     if args.json {
         writeln!(out, "{:#}", to_json(&model, &tensors, &unclear))?;
         return Ok(());
     }
     for file in model.files() {
         writeln!(out, "file     {file}")?;
+    }
+    if let Some((number, count)) = model.shard() {
+        writeln!(out, "shard    {number} of {count}; the tensors of the others are not shown")?;
     }
     if let Some(version) = model.gguf_version() {
         let value = |key| model.gguf_value(key).map_or_else(|| "none".to_owned(), |value| value.to_string());
@@ -56,6 +61,19 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "unclear  {error}")?;
     }
     Ok(())
+}
+
+/// Says how many tensors are unclear, and how to say the formats that are left open.
+fn warn_of_unclear(unclear: &BTreeMap<&str, Error>, count: usize) {
+    if unclear.is_empty() {
+        return;
+    }
+    let open = unclear.values().filter(|error| matches!(error, Error::Unclear(_))).count();
+    let hint = match open {
+        0 => String::new(),
+        _ => format!("; the formats of {open} are left open: name them by --format, or --bits, --group and --mode"),
+    };
+    warn(&format!("{} of {count} tensors are unclear{hint}", unclear.len()));
 }
 
 fn tensor_table(tensors: &[Tensor<'_>], with_files: bool) -> String {
@@ -149,6 +167,7 @@ fn to_json(model: &Model, tensors: &[Tensor<'_>], unclear: &BTreeMap<&str, Error
     let known = known(tensors);
     json!({
         "files": model.files().collect::<Vec<_>>(),
+        "shard": model.shard().map(|(number, count)| json!({ "number": number, "count": count })),
         "gguf_version": model.gguf_version(),
         "metadata": gguf.chain(plain).collect::<Map<String, Json>>(),
         "tensors": tensors.iter().map(tensor_json).collect::<Vec<_>>(),

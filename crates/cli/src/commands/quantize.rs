@@ -1,16 +1,15 @@
 //! `tilewise quantize`.
 
 use crate::args::QuantizeArgs;
-use crate::array::{Sink, Source, shape_text};
+use crate::array::{Sink, Source};
 use crate::failure::{Failure, Result};
-use crate::matrix::{Deviation, prefix};
+use crate::matrix::{Deviation, Matrix, Stored, prefix};
 use crate::table::{NUMBER, TEXT, table};
 use crate::target::Target;
 use std::collections::BTreeMap;
 use std::io::Write;
-use tilewise_core::convert;
-use tilewise_core::quant::{QuantFormat, Quantized, dequantize, quantize};
-use tilewise_files::{Output, tensor_name};
+use tilewise_core::quant::{QuantFormat, Quantized};
+use tilewise_files::{Error, Kind, Output, tensor_name};
 
 pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     match (&args.weights, &args.output) {
@@ -44,29 +43,28 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
     output.probe([weights])?;
     let source = weights;
     let weights = source.read()?;
-    let &[n, k] = weights.shape.as_slice() else {
-        let shape = shape_text(&weights.shape);
-        return Err(Failure::Other(format!("{}: shape {shape}; weights are a matrix [N,K]", source)));
-    };
-    let values = convert::decode(weights.dtype, &weights.bytes)?;
-    let format = args.format.map_or_else(|| QuantFormat::affine(4, 64, weights.dtype), Ok)?;
-    Target::Quantized(format).admit()?;
-    let quantized = quantize(&values, n, k, format)?;
-    let restored = dequantize(&quantized);
-    if args.check {
-        check(&values, &restored, &quantized)?;
-    }
-    let mut written = 0;
-    let outputs = vec![Output::quantized(&layer, &quantized)];
-    tilewise_files::write(output.path(), outputs, &BTreeMap::new(), &mut |_, total| written = total)?;
-    writeln!(out, "weights  {} {}", shape_text(&weights.shape), weights.dtype)?;
-    writeln!(out, "format   {}, on the CPU", quantized.format())?;
-    writeln!(out, "size     {written} bytes, {} before", weights.bytes.len())?;
-    writeln!(
-        out,
-        "error    {:.2}% of the weights' norm",
-        100.0 * Deviation::default().and(&values, &restored).relative()
-    )?;
+    let (dtype, before) = (weights.dtype, weights.bytes.len());
+    let matrix = Matrix::of_array(weights, source)?;
+    let (n, k) = (matrix.n, matrix.k);
+    let format = args.format.map_or_else(|| QuantFormat::affine(4, 64, dtype), Ok)?;
+    let target = Target::Quantized(format);
+    target.admit()?;
+    let (mut written, mut deviation) = (0, Deviation::default());
+    let made = Output::streamed(&layer, Kind::Quantized(format), &[n, k], |sink| {
+        matrix.transcode(target, sink, &mut |stored| {
+            deviation = deviation.and(stored.values, stored.restored);
+            if args.check { check(&stored, format, k) } else { Ok(()) }
+        })
+    });
+    let done = tilewise_files::write(output.path(), vec![made], &BTreeMap::new(), &mut |_, total| written = total);
+    done.map_err(|error| match error {
+        Error::Value(why) => Failure::Other(why),
+        other => other.into(),
+    })?;
+    writeln!(out, "weights  [{n},{k}] {dtype}")?;
+    writeln!(out, "format   {format}, on the CPU")?;
+    writeln!(out, "size     {written} bytes, {before} before")?;
+    writeln!(out, "error    {:.2}% of the weights' norm", 100.0 * deviation.relative())?;
     if args.check {
         writeln!(out, "check    every weight lies within one step, and rounding, of its code")?;
     }
@@ -76,14 +74,15 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
 }
 
 /// Fails if a weight lies further from what its code stands for than the format can explain.
-fn check(values: &[f32], restored: &[f32], quantized: &Quantized) -> Result<()> {
-    let block = quantized.format().block() as usize;
-    let steps = quantized.steps();
-    for (index, (&value, &found)) in values.iter().zip(restored).enumerate() {
+fn check(stored: &Stored<'_>, format: QuantFormat, k: usize) -> tilewise_files::Result<()> {
+    let block = format.block() as usize;
+    let rows = stored.values.len() / k;
+    let steps = Quantized::from_planes(format, rows, k, stored.planes.to_vec())?.steps();
+    for (index, (&value, &found)) in stored.values.iter().zip(stored.restored).enumerate() {
         let (value, found, bound) = (f64::from(value), f64::from(found), steps[index / block]);
         if (value - found).abs() > bound {
-            let (row, column) = (index / quantized.k(), index % quantized.k());
-            return Err(Failure::Other(format!(
+            let (row, column) = (stored.first + index / k, index % k);
+            return Err(Error::Value(format!(
                 "--check: weight {value:e} in row {row}, column {column} became {found:e}, further off than {bound:e}"
             )));
         }
@@ -94,6 +93,7 @@ fn check(values: &[f32], restored: &[f32], quantized: &Quantized) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilewise_core::quant::{dequantize, quantize};
 
     #[test]
     fn the_worst_block_passes_and_a_wrong_code_does_not() {
@@ -104,9 +104,13 @@ mod tests {
             let values: Vec<f32> = (0..block).map(|i| (i as f32 - middle) / middle).collect();
             let quantized = quantize(&values, 1, block, format).unwrap();
             let mut restored = dequantize(&quantized);
-            assert!(check(&values, &restored, &quantized).is_ok(), "{format}");
+            let checked = |restored: &[f32]| {
+                let stored = Stored { first: 7, values: &values, planes: quantized.planes(), restored };
+                check(&stored, format, block)
+            };
+            assert!(checked(&restored).is_ok(), "{format}");
             restored[9] += 2.5 * quantized.steps()[0] as f32;
-            assert!(check(&values, &restored, &quantized).is_err(), "{format}");
+            assert!(checked(&restored).unwrap_err().to_string().contains("in row 7, column 9 became"), "{format}");
         }
     }
 }

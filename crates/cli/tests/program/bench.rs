@@ -73,6 +73,24 @@ impl Bench {
         }
     }
 
+    /// Writes `gguf/all.gguf` under a name, with another type of one of its matrices, whose blocks must not be
+    /// longer than the old type's.
+    pub(crate) fn gguf_with_type(&self, file: &str, tensor: &str, number: u32) {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gguf/all.gguf");
+        let mut bytes = std::fs::read(kept).unwrap();
+        let name = bytes.windows(tensor.len()).position(|bytes| bytes == tensor.as_bytes()).unwrap();
+        // After the name: how many dimensions, and two of them.
+        bytes[name + tensor.len() + 4 + 16..][..4].copy_from_slice(&number.to_le_bytes());
+        std::fs::write(self.path(file), bytes).unwrap();
+    }
+
+    /// How many tensors are listed in a model.
+    pub(crate) fn tensors_of(&self, model: &str) -> usize {
+        let listed: serde_json::Value =
+            serde_json::from_str(&self.succeed(&format!("inspect {model} --json"))).unwrap();
+        listed["tensors"].as_array().unwrap().len()
+    }
+
     /// Names of the files in the folder, hidden ones too.
     pub(crate) fn files(&self) -> Vec<String> {
         names(&self.path("."))

@@ -144,6 +144,52 @@ fn there_and_back() {
     assert_eq!(std::fs::read(bench.path("again.safetensors")).unwrap(), q, "what is in the format is copied");
 }
 
+/// A shard is no whole model, though it may be inspected and its matrices multiplied with.
+#[test]
+fn one_shard_of_several() {
+    let bench = Bench::new();
+    bench.take("mlx-sharded");
+    let (shard, split) = ("mlx-sharded/model-00001-of-00002.safetensors", "model.layers.0.affine-5bit-g32-f16");
+    let others = "this file is shard 1 of 2: open the index, or the folder";
+    bench.refuses(&format!("convert {shard} o.safetensors --format f16"), &[shard, "shard 1 of 2; whole models"]);
+    let missing = format!("{split}.weight U32");
+    bench.refuses(&format!("dequantize {shard}#{split}.weight -o o.npy"), &[&missing, "are missing", others]);
+    bench.refuses(&format!("dequantize {shard}#{split} -o o.npy"), &["no tensor is named", others]);
+    bench.succeed(&format!("dequantize {shard}#model.layers.0.affine-4bit-g64-f16 -o o.npy"));
+    assert!(bench.succeed(&format!("inspect {shard}")).contains("\nshard    1 of 2; "));
+    assert!(bench.succeed(&format!("inspect {shard} --json")).contains("\"number\": 1"));
+    assert!(!bench.succeed("inspect mlx-sharded").contains("shard    "));
+    std::fs::remove_file(bench.path("mlx-sharded/model.safetensors.index.json")).unwrap();
+    bench.refuses("convert mlx-sharded p.safetensors --format f16", &["model-00001-of-00002.safetensors", "the index"]);
+}
+
+/// The entry of `config.json` by which MLX opens the file.
+#[test]
+fn the_entry_of_config_json_is_told() {
+    let bench = Bench::new();
+    model(&bench);
+    for (format, entry) in [
+        ("affine-3bit-g128-bf16", Some(r#"{"group_size": 128, "bits": 3, "mode": "affine"}"#)),
+        ("mxfp4", Some(r#"{"group_size": 32, "bits": 4, "mode": "mxfp4"}"#)),
+        ("mxfp8", Some(r#"{"group_size": 32, "bits": 8, "mode": "mxfp8"}"#)),
+        ("nvfp4", Some(r#"{"group_size": 16, "bits": 4, "mode": "nvfp4"}"#)),
+        ("q8_0", None),
+        ("bf16", None),
+    ] {
+        std::fs::create_dir(bench.path("out")).unwrap();
+        let report = bench.succeed(&format!("convert model.safetensors out/model.safetensors --format {format}"));
+        let line = report.lines().find(|line| line.starts_with("config   "));
+        assert_eq!(line.is_some(), entry.is_some(), "{report}");
+        if let Some(entry) = entry {
+            assert!(line.unwrap().contains(&format!(r#""quantization": {entry} in "#)), "{report}");
+            // With it the file is what it was.
+            std::fs::write(bench.path("out/config.json"), format!(r#"{{"quantization": {entry}}}"#)).unwrap();
+            assert!(bench.succeed("inspect out").contains(&format!(" {format} ")));
+        }
+        std::fs::remove_dir_all(bench.path("out")).unwrap();
+    }
+}
+
 /// Rows are converted in parts, of which this matrix has two.
 #[test]
 fn a_matrix_of_several_parts() {
@@ -259,6 +305,8 @@ fn parts_of_a_model() {
         ("", &["layers.0.exact.weight", "layers.0.random"][..]),
         ("--only exact", &["layers.0.exact.weight"]),
         ("--only exact --only random --except .0.r", &["layers.0.exact.weight"]),
+        ("--skip odd --skip random", &["layers.0.exact.weight"]),
+        ("--only layers --skip exact", &["layers.0.random"]),
         ("--except exact", &["layers.0.random"]),
     ] {
         let report = bench.succeed(&format!("convert model.safetensors out.safetensors --format mxfp4 {options}"));
@@ -268,10 +316,16 @@ fn parts_of_a_model() {
             .map(|line| line.split_once(' ').unwrap().0)
             .collect();
         assert_eq!(found, converted, "{options}");
+        let left_out = options.matches("--skip").count();
+        let said = if left_out == 0 { "the others".to_owned() } else { format!("{left_out} left out, the others") };
+        let counted = format!("tensors  {} of 4 converted, {said} kept", converted.len());
+        assert!(report.contains(&counted), "{options}: {report}");
+        assert_eq!(bench.tensors_of("out.safetensors"), 4 - left_out, "{options}");
     }
+    bench.refuses("convert model.safetensors new.safetensors --format mxfp4 --skip .", &["--skip leaves out all"]);
     bench.refuses("convert model.safetensors new.safetensors --format mxfp4 --only norm", &["not selected"]);
     // Also where a tensor is in the format already.
-    for option in ["--only", "--except"] {
+    for option in ["--only", "--except", "--skip"] {
         let line = format!("convert out.safetensors new.safetensors --format mxfp4 {option} exact {option} typo");
         assert!(bench.fail(2, &line).contains(&format!("{option} typo: no tensor's name contains it")));
     }
@@ -290,11 +344,8 @@ fn what_cannot_be_converted_is_not_written() {
     let gguf = std::fs::read(bench.path("gguf/all.gguf")).unwrap();
     std::fs::write(bench.path("short.gguf"), &gguf[..gguf.len() - 300]).unwrap();
     std::fs::write(bench.path("header.gguf"), &gguf[..100]).unwrap();
-    // A type of GGUF that is not read, in place of f16's: its blocks are longer.
-    let name = gguf.windows(17).position(|bytes| bytes == b"blk.1.bf16.weight").unwrap();
-    let mut other = gguf;
-    other[name + 17 + 4 + 16..][..4].copy_from_slice(&25u32.to_le_bytes());
-    std::fs::write(bench.path("other.gguf"), other).unwrap();
+    // A type of GGUF that is not read: its blocks are longer.
+    bench.gguf_with_type("other.gguf", "blk.1.bf16.weight", 25);
     std::fs::create_dir(bench.path("empty")).unwrap();
     bench.safetensors("none.safetensors", &[]);
     std::fs::write(bench.path("old.safetensors"), "old").unwrap();
@@ -322,6 +373,14 @@ fn what_cannot_be_converted_is_not_written() {
     assert!(!bench.path("mlx/out.safetensors").exists());
     // Integers are kept, whatever they are.
     assert!(bench.succeed("convert other.gguf other.safetensors --format f32").contains("elements of I16"));
+    // A type that safetensors does not have is left out, if that is said.
+    bench.gguf_with_type("iq2.gguf", "blk.0.q4_k.weight", 16);
+    let why = "iq2.gguf: blk.0.q4_k.weight: IQ2_XXS is not read";
+    let line = "convert iq2.gguf new.safetensors --format f16";
+    bench.refuses(line, &[why, "or leave it out: --skip blk.0.q4_k.weight\n"]);
+    let report = bench.succeed(&format!("{line} --skip blk.0.q4_k.weight"));
+    assert!(report.contains("14 of 17 converted, 1 left out"), "{report}");
+    std::fs::remove_file(bench.path("new.safetensors")).unwrap();
     for (line, part) in [
         ("model.safetensors old.safetensors --format mxpf4", "nearest names are mxfp4"),
         ("model.safetensors old.safetensors --format fp16", "nearest names are f16"),

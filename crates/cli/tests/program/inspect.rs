@@ -3,6 +3,7 @@
 use crate::bench::Bench;
 use serde_json::{Value, json};
 use tilewise_core::QuantFormat;
+use tilewise_tests::program::text;
 
 fn json_of(bench: &Bench, model: &str) -> Value {
     serde_json::from_str(&bench.succeed(&format!("inspect {model} --json"))).unwrap()
@@ -118,6 +119,53 @@ fn unclear_tensors_are_shown_with_their_errors() {
         "convert gptq-4bit y.safetensors --format f16",
     ] {
         bench.refuses(line, &["gptq-4bit/model.safetensors", "model.layers.0.self_attn.q_proj", why]);
+    }
+}
+
+/// How many are unclear is told on stderr too, and the status is that of success.
+#[test]
+fn unclear_tensors_are_counted() {
+    let bench = Bench::new();
+    ["mlx.safetensors", "mlx", "mlx-sharded"].iter().for_each(|name| bench.take(name));
+    let formats = "; the formats of 3 are left open: name them by --format, or --bits, --group and --mode";
+    for (line, expected) in [
+        ("mlx.safetensors", format!("3 of 3 tensors are unclear{formats}\n")),
+        ("mlx.safetensors --json", format!("3 of 3 tensors are unclear{formats}\n")),
+        ("mlx.safetensors --bits 4", String::new()),
+        ("mlx.safetensors --bits 3", "3 of 3 tensors are unclear\n".to_owned()),
+        ("mlx", String::new()),
+        ("mlx-sharded/model-00001-of-00002.safetensors", "1 of 10 tensors are unclear\n".to_owned()),
+    ] {
+        let output = bench.run(&format!("inspect {line}"));
+        let said = text(&output.stderr);
+        assert!(output.status.success() && said.ends_with(&expected), "{line}: {said}");
+        assert_eq!(said.is_empty(), expected.is_empty(), "{line}: {said}");
+    }
+}
+
+/// An option that is true of no tensor, where no format is open, was meant for another file.
+#[test]
+fn options_without_meaning_are_refused() {
+    let bench = Bench::new();
+    ["gguf", "mlx", "gptq-4bit"].iter().for_each(|name| bench.take(name));
+    for command in ["inspect {}", "convert {} new.safetensors --format f16"] {
+        let line = |rest: &str| command.replace("{}", rest);
+        for (rest, said) in [
+            ("gguf/all.gguf --group 16", "gguf/all.gguf: the arguments say groups of 16; no tensor is that, and none"),
+            ("gguf/all.gguf --bits 4", "say 4 bits;"),
+            ("gguf/all.gguf --mode affine --bits 4", "say 4 bits, mode affine;"),
+            ("mlx --group 512", "mlx: the arguments say groups of 512;"),
+            ("gptq-4bit --group 64", "say groups of 64;"),
+        ] {
+            bench.refuses(&line(rest), &[said]);
+        }
+        for rest in ["gguf/all.gguf --group 32", "mlx --bits 3", "gptq-4bit --bits 4 --group 32"] {
+            bench.succeed(&line(rest));
+            _ = std::fs::remove_file(bench.path("new.safetensors"));
+        }
+        for rest in ["mlx --group 0", "mlx --bits 0", "mlx --bits -1"] {
+            bench.fail(2, &line(rest));
+        }
     }
 }
 

@@ -144,6 +144,16 @@ fn dequantized_weights() {
     bench.refuses("dequantize gguf/all.gguf#blk.0.q4k -o v.npy", &["gguf/all.gguf", "are \"blk.0.q4_k\", "]);
     let why = "q4_0 is GGUF's; 4 bits can be said of MLX's formats alone";
     bench.refuses("dequantize gguf/all.gguf#blk.0.q4_0 -o v.npy --bits 4", &[why]);
+    bench.gguf_with_type("iq2.gguf", "blk.0.q4_k.weight", 16);
+    bench.npy("x.npy", &[1, 512], &[1.0; 512]);
+    for known in ["", " --format q4_k", " --bits 4"] {
+        for line in ["dequantize iq2.gguf#", "qmatmul x.npy iq2.gguf#"] {
+            let line = format!("{line}blk.0.q4_k.weight -o v.npy{known}");
+            let why = "blk.0.q4_k.weight is of type IQ2_XXS, which is not read; F32, F16, Q4_0, ";
+            bench.refuses(&line, &["iq2.gguf: ", why, ", IQ4_NL, I32, BF16, MXFP4 are"]);
+        }
+    }
+    ["iq2.gguf", "x.npy"].iter().for_each(|name| std::fs::remove_file(bench.path(name)).unwrap());
     let why = "quantized to q4_0 already; `convert` writes another format";
     bench.refuses("quantize gguf/all.gguf#blk.0.q4_0 -o v.safetensors", &[why]);
     assert!(bench.fail(2, "dequantize gguf/all.gguf#blk.0.q4_k -o v.npy --dtype bf16").contains("bf16"));

@@ -1,6 +1,10 @@
 //! `tilewise quantize` and `tilewise qmatmul`.
 
-use crate::bench::{Bench, adapters, assert_close, numbers, product, transposed};
+use crate::bench::{Bench, adapters, assert_close, every_adapter, numbers, product, transposed};
+use std::collections::BTreeMap;
+use tilewise_core::quant::{Quantized, dequantize, quantize};
+use tilewise_core::{DType, QuantFormat};
+use tilewise_files::{Model, Output};
 
 /// Weights that 4 bits represent exactly: in each group of 64, the numbers 0..15 times a power of two.
 fn exact_weights(n: usize, k: usize) -> Vec<f32> {
@@ -46,6 +50,57 @@ fn arbitrary_weights_lose_little() {
         let found = bench.read_npy("y.npy").1;
         let error = norm(&mut found.iter().zip(&expected).map(|(f, e)| f - e)) / norm(&mut expected.iter().copied());
         assert!((0.001..0.1).contains(&error), "relative error {error}");
+    }
+}
+
+/// Rows are quantized in parts, of which this matrix has two: the bits of the whole.
+#[test]
+fn a_matrix_of_several_parts() {
+    let bench = Bench::new();
+    let (n, k, format) = (1030, 4096, QuantFormat::MXFP4);
+    let mut weights = numbers(n * k, 1);
+    bench.npy("w.npy", &[n, k], &weights);
+    bench.succeed("quantize w.npy -o q.safetensors --format mxfp4 --check");
+    let whole = quantize(&weights, n, k, format).unwrap();
+    let model = Model::open(bench.path("q.safetensors")).unwrap();
+    assert!(model.get("w").unwrap().quantized().unwrap() == whole);
+    bench.succeed("dequantize q.safetensors -o d.npy");
+    assert!(bench.read_npy("d.npy").1.iter().zip(dequantize(&whole)).all(|(d, w)| *d == f64::from(w)));
+    // An error has the row's number in the matrix.
+    weights[1028 * k + 7] = f32::NAN;
+    bench.npy("w.npy", &[n, k], &weights);
+    bench.refuses("quantize w.npy -o n.safetensors --format mxfp4", &["w.npy: weight 7 (row 1028, column 7) is NaN"]);
+}
+
+/// Weights of a file that are infinite in f32, and sums that are: the check knows what is undefined then.
+#[test]
+fn weights_beyond_the_range() {
+    let bench = Bench::new();
+    let (n, k) = (8, 128);
+    let random: Vec<u32> = (0..1024u32).map(|i| i.wrapping_mul(2_654_435_761).rotate_left(13)).collect();
+    let words = |count: usize| random[..count].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let scales = |of: &dyn Fn(usize) -> f32| (0..16).flat_map(|i| of(i).to_le_bytes()).collect::<Vec<_>>();
+    let some = |i: usize| if random[i].is_multiple_of(2) { 1e38 } else { 1e-3 };
+    let affine = QuantFormat::affine(4, 64, DType::F32).unwrap();
+    let exponents = random[..32].iter().map(|word| (250 + word % 5) as u8).collect();
+    // The product of a scale and a code overflows, and the weight may not, where it is fused with the bias.
+    for (format, planes) in [
+        (affine, vec![words(128), scales(&|_| 1e38), scales(&|_| -3e38)]),
+        (affine, vec![words(128), scales(&|i| some(i)), scales(&|i| -3.0 * some(i))]),
+        (QuantFormat::MXFP4, vec![words(128), exponents]),
+    ] {
+        let weights = Quantized::from_planes(format, n, k, planes).unwrap();
+        assert!(dequantize(&weights).iter().any(|weight| weight.is_infinite()), "{format}");
+        let outputs = vec![Output::quantized("w", &weights)];
+        tilewise_files::write(bench.path("q.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+        for factor in [1.0, 1e-6, 0.0] {
+            let x: Vec<f32> = numbers(3 * k, 3).iter().map(|x| x * factor).collect();
+            bench.npy("x.npy", &[3, k], &x);
+            for adapter in every_adapter() {
+                let line = format!("qmatmul x.npy q.safetensors --format {format} -o y.npy --check");
+                bench.succeed(&format!("{line} --adapter {adapter}"));
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 //! A group's codes are one little-endian stream of bits, the first code in the lowest.
 
 use super::bits::{read_codes, write_codes};
-use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored};
+use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, of_finite};
 use crate::convert;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -115,12 +115,16 @@ impl Codec for Affine {
         let flushed = |x| convert::flushed(self.scales, x);
         for (code, out) in read_codes(block[0], self.bits).zip(out) {
             let code = f64::from(code);
+            // A product beyond f32 is infinite, unless it is fused with the sum.
+            if scale.is_finite() && bias.is_finite() && (scale * code).abs() > f64::from(f32::MAX) {
+                *out = f64::INFINITY;
+                continue;
+            }
             // One rounding of the product and two of the sum, one on either side; the sum is at most
             // product + |bias|. Scale, bias and product may be subnormal.
-            *out = u * (3.0 * (scale * code).abs() + 2.0 * bias.abs())
-                + code * flushed(scale)
-                + flushed(bias)
-                + 2.0 * f64::from(f32::MIN_POSITIVE);
+            let rounded = u * (3.0 * (scale * code).abs() + 2.0 * bias.abs());
+            let flushed = code * flushed(scale) + flushed(bias) + 2.0 * f64::from(f32::MIN_POSITIVE);
+            *out = of_finite(rounded + flushed);
         }
     }
 

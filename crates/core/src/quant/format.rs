@@ -72,6 +72,11 @@ impl Stored {
     }
 }
 
+/// [`Codec::error`] of an element, from terms that are not finite where the block's numbers are not.
+pub(super) fn of_finite(error: f64) -> f64 {
+    if error.is_finite() { error } else { 0.0 }
+}
+
 /// Decodes a format, one block at a time. `block` holds the block's bytes in each
 /// plane, in the order of [`FormatDef::planes`].
 pub trait Codec: Sync {
@@ -85,7 +90,9 @@ pub trait Codec: Sync {
     }
 
     /// How far a kernel's element may lie from [`decode`](Self::decode)'s: a kernel may fuse a
-    /// product with a sum, and may take any subnormal number for zero.
+    /// product with a sum, and may take any subnormal number for zero. It is infinite where an
+    /// intermediate number overflows that is finite in the other order, and 0 where the block's own
+    /// numbers are infinite or NaN: these are so in any order.
     fn error(&self, block: &[&[u8]], out: &mut [f64]);
 
     /// Stores a block of -1, 0 and 1, drawn from the numbers that `random` gives: products with them
@@ -122,6 +129,23 @@ pub trait Encoder: Sync {
 }
 
 /// A way of storing weights in a few bits each: one of those in [`FAMILIES`].
+///
+/// Every format is reached by its name, which parsing takes (`"q4_k".parse()`), and by [`all`](Self::all);
+/// affine formats also by their numbers ([`affine`](Self::affine)). Constants are there for formats that
+/// programs quantize to most: [`MXFP4`](Self::MXFP4), [`MXFP8`](Self::MXFP8), [`NVFP4`](Self::NVFP4),
+/// [`Q4_0`](Self::Q4_0), [`Q8_0`](Self::Q8_0).
+///
+/// ```
+/// use tilewise_core::{DType, QuantFormat};
+///
+/// # fn main() -> tilewise_core::Result<()> {
+/// let format: QuantFormat = "affine-4bit-g64-f16".parse()?;
+/// assert_eq!(format, QuantFormat::affine(4, 64, DType::F16)?);
+/// assert_eq!("mxfp4".parse(), Ok(QuantFormat::MXFP4));
+/// assert!(!"q4_k".parse::<QuantFormat>()?.quantizes());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct QuantFormat(&'static FormatDef);
 

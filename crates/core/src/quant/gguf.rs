@@ -5,7 +5,7 @@
 //! The low nibbles of 16 bytes are elements 0 to 15, the high ones elements 16 to 31. The fifth bit
 //! of element j is bit j of the word before them.
 
-use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored};
+use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, of_finite};
 use crate::convert;
 use crate::dtype::DType;
 use half::f16;
@@ -265,7 +265,7 @@ impl Codec for Block {
             // The product is rounded nowhere: 11 bits times 8. The sum is, once on either side.
             let sum =
                 if self.least { 2.0 * DType::F32.unit_roundoff() * (value * scale.abs() + least.abs()) } else { 0.0 };
-            *out = sum + value * flushed(scale) + flushed(least) + f64::from(f32::MIN_POSITIVE);
+            *out = of_finite(sum + value * flushed(scale) + flushed(least) + f64::from(f32::MIN_POSITIVE));
         }
     }
 

@@ -2,7 +2,7 @@
 //! under one scale in f16. Where minima are subtracted, a second one in f16 is theirs. They are read
 //! and multiplied with, not made.
 
-use super::format::{Codec, FormatDef, Plane, Stored};
+use super::format::{Codec, FormatDef, Plane, Stored, of_finite};
 use crate::convert;
 use crate::dtype::DType;
 use half::f16;
@@ -93,10 +93,8 @@ impl<L: Layout> Codec for L {
             let [product, less] = [scale * code, less].map(|x| f64::from(x).abs());
             // The difference is rounded, once on either side.
             let rounded = if subtracts { product * d.abs() + less * dmin.abs() } else { 0.0 };
-            *out = 2.0 * DType::F32.unit_roundoff() * rounded
-                + product * flushed(d)
-                + less * flushed(dmin)
-                + f64::from(f32::MIN_POSITIVE);
+            let flushed = product * flushed(d) + less * flushed(dmin) + f64::from(f32::MIN_POSITIVE);
+            *out = of_finite(2.0 * DType::F32.unit_roundoff() * rounded + flushed);
         }
     }
 

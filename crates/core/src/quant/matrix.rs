@@ -116,7 +116,8 @@ impl Quantized {
         &self.planes
     }
 
-    /// How far a kernel's dequantized weight may lie from [`dequantize`]'s, element by element.
+    /// How far a kernel's dequantized weight may lie from [`dequantize`]'s, element by element. Infinite
+    /// where a number on the way is beyond f32 in one order of the arithmetic and not in another.
     pub fn weight_error(&self) -> Vec<f64> {
         let mut errors = vec![0.0; self.n * self.k];
         self.format.each_block(&self.slices(), &mut errors, |block, out| self.format.def().codec.error(block, out));

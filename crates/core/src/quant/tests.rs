@@ -179,6 +179,35 @@ fn weight_error_covers_scales_read_as_zero() {
     }
 }
 
+/// A product that overflows may be finite where it is fused with the sum: nothing is promised. Infinities
+/// and NaN of the file are what they are.
+#[test]
+fn weight_error_of_what_overflows() {
+    for (name, numbers, infinite) in [
+        ("affine-4bit-g64-f32", [1e38, -3e38], true),
+        ("affine-4bit-g64-f32", [1e36, -3e38], false),
+        ("affine-4bit-g64-f32", [f32::INFINITY, 1.0], false),
+        ("affine-4bit-g64-f32", [1e38, f32::NEG_INFINITY], false),
+        ("affine-4bit-g64-f16", [f32::NAN, 1.0], false),
+        ("q8_0", [f32::INFINITY, 0.0], false),
+        ("q4_1", [f32::INFINITY, f32::NAN], false),
+        ("q4_k", [f32::INFINITY, 1.0], false),
+        ("q6_k", [f32::NAN, 0.0], false),
+    ] {
+        let format: QuantFormat = name.parse().unwrap();
+        let mut random = random();
+        let planes = format.encode_blocks(1, |_, block| {
+            format.def().codec.sample(&mut random, block);
+            format.def().codec.rescale(numbers, block);
+            Ok(())
+        });
+        let q = Quantized::from_planes(format, 1, format.block() as usize, planes.unwrap()).unwrap();
+        let errors = q.weight_error();
+        assert_eq!(errors.iter().any(|error| error.is_infinite()), infinite, "{name} {numbers:?}");
+        assert!(errors.iter().all(|error| *error >= 0.0), "{name} {numbers:?}: {errors:?}");
+    }
+}
+
 #[test]
 fn scales_beyond_their_type_are_refused_by_name() {
     let mut wide = [f32::MAX; 64];

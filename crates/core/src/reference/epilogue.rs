@@ -69,8 +69,16 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
         error += half_ulp(output, reach);
     }
 
-    let overflow = dot.magnitude.is_finite()
-        && (dot.magnitude + sum_error >= convert::largest(sums) || magnitude >= convert::largest(DType::F32));
+    let overflows = |sum: f64, total: f64| sum >= convert::largest(sums) || total >= convert::largest(DType::F32);
+    let overflow = if dot.magnitude.is_finite() {
+        overflows(dot.magnitude + sum_error, magnitude)
+    } else {
+        // What is finite of an infinite sum may overflow to the other side: then the sum is NaN.
+        let finite = Dot { magnitude: dot.finite, input_error: 0.0, ..*dot };
+        let reach = finite.magnitude + finite.error(problem.k as usize, sums);
+        let others: f64 = [old, bias].into_iter().filter(|term| term.is_finite()).map(f64::abs).sum();
+        reach.is_infinite() || dot.sum.is_infinite() && overflows(reach, alpha.abs() * reach + others)
+    };
     // max(NaN, 0) may be 0, and the formulas of the others meet ∞/∞ or 0·∞.
     let undefined = match epilogue.activation {
         Activation::None => false,

@@ -26,6 +26,9 @@ pub(super) struct Dot {
     pub(super) magnitude: f64,
     /// How much the sum may change by errors admitted in the elements themselves.
     pub(super) input_error: f64,
+    /// Where the sum or its errors are not finite: Σ |a·b| of the products that are, with their admitted
+    /// errors. Infinite where an error is admitted that is. Otherwise 0.
+    pub(super) finite: f64,
     /// Whether a and b are both constant along K: the rounding errors of such a sum do not cancel.
     pub(super) constant: bool,
 }
@@ -191,10 +194,23 @@ fn dot(rows: &Lines, i: usize, columns: &Lines, j: usize, k: usize) -> Dot {
             a.iter().zip(b).zip(errors).map(|((a, b), (ea, eb))| a.abs() * eb + ea * b.abs() + ea * eb).sum()
         }
     };
-    Dot {
-        sum: sums.iter().sum(),
-        magnitude: magnitudes.iter().sum(),
-        input_error,
-        constant: k > 0 && rows.constant[i] && columns.constant[j],
+    let magnitude: f64 = magnitudes.iter().sum();
+    let errors = [rows.errors(i, k), columns.errors(j, k)];
+    let finite = if magnitude.is_finite() && input_error.is_finite() { 0.0 } else { finite_part(a, b, errors) };
+    let constant = k > 0 && rows.constant[i] && columns.constant[j];
+    Dot { sum: sums.iter().sum(), magnitude, input_error, finite, constant }
+}
+
+/// [`Dot::finite`]. Errors that an infinite number is multiplied with are left out: the product is infinite.
+fn finite_part(a: &[f64], b: &[f64], errors: [Option<&[f64]>; 2]) -> f64 {
+    let mut sum = 0.0;
+    for (l, (a, b)) in a.iter().zip(b).enumerate() {
+        let [ea, eb] = errors.map(|errors| errors.map_or(0.0, |errors| errors[l]));
+        if ea.is_infinite() || eb.is_infinite() {
+            return f64::INFINITY;
+        }
+        let most = (a.abs() + ea) * (b.abs() + eb);
+        sum += if most.is_finite() { most } else { 0.0 };
     }
+    sum
 }

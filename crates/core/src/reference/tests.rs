@@ -253,6 +253,33 @@ fn admitted_errors_of_b_widen_the_bound() {
     assert!((widened - (2.0 * 0.25 + 3.0 * 0.125)).abs() < 1e-5, "{widened}");
 }
 
+/// An infinite product decides the sum, unless the finite ones overflow to the other side, or an error is
+/// admitted that is infinite.
+#[test]
+fn infinite_products() {
+    const INF: f64 = f64::INFINITY;
+    const NAN: f64 = f64::NAN;
+    let problem = Problem::dense(DType::F32, 1, 1, 4);
+    for (a, b, error, right, wrong) in [
+        ([1.0; 4], [-INF, 1e38, 1e38, 1.0], 0.0, &[-INF][..], &[NAN, INF, 0.0, -3e38][..]),
+        ([1.0; 4], [-INF, 2e38, 2e38, 1.0], 0.0, &[-INF, NAN], &[]),
+        // Of finite products with the errors of the infinite one.
+        ([1.0; 4], [-INF, 1e38, 1e38, 1.0], 1e30, &[-INF], &[NAN, INF, 0.0]),
+        ([1.0; 4], [-INF, 1e38, 1e38, 1.0], 2e38, &[-INF, NAN], &[]),
+        ([1e-6; 4], [INF, 1.0, 1.0, 1.0], INF, &[INF, NAN, 1e30], &[]),
+        ([0.0; 4], [INF, 1.0, 1.0, 1.0], INF, &[0.0, NAN], &[]),
+        ([0.0; 4], [INF, 1.0, 1.0, 1.0], 1.0, &[NAN], &[0.0, INF]),
+        // Both infinities are NaN, whatever else there is.
+        ([1.0; 4], [-INF, INF, 2e38, 2e38], 0.0, &[NAN], &[-INF, INF, 0.0]),
+        ([INF, 1.0, 1.0, 1.0], [1.0; 4], 0.5, &[INF], &[NAN, -INF, 1e30]),
+    ] {
+        let result = reference(&problem, &Inputs { b_error: Some(&[error; 4]), ..inputs(&a, &b, &[]) });
+        let admits = |computed: f64| result.check(&[computed], DType::F32).is_ok();
+        assert!(right.iter().all(|&computed| admits(computed)), "{a:?} {b:?} {error}: {right:?}");
+        assert!(!wrong.iter().any(|&computed| admits(computed)), "{a:?} {b:?} {error}: {wrong:?}");
+    }
+}
+
 #[test]
 fn subnormals_may_be_flushed() {
     let mut problem = Problem::dense(DType::F16, 1, 1, 2);

@@ -52,6 +52,12 @@ const TYPES: &[(u32, &str, u64, u64)] = &[
     (41, "Q1_0", 128, 18),
 ];
 
+/// The names of all types that are read.
+pub(crate) fn read() -> Vec<&'static str> {
+    let is_read = |row: &&(u32, &str, u64, u64)| !matches!(Type(row.0).element(), Element::Other(_));
+    TYPES.iter().filter(is_read).map(|row| row.1).collect()
+}
+
 impl Type {
     fn row(self) -> Option<&'static (u32, &'static str, u64, u64)> {
         TYPES.iter().find(|row| row.0 == self.0)

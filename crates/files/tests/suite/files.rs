@@ -1,7 +1,7 @@
 //! Which files make a model.
 
 use crate::support::{file, open, tensor};
-use safetensors::tensor::Dtype::{F16, F32, U32};
+use safetensors::tensor::Dtype::{F16, F32, I32, U32};
 use tilewise_files::{Kind, Model};
 
 const INDEX: &str = "model.safetensors.index.json";
@@ -40,7 +40,59 @@ fn an_index_that_lies_is_refused() {
     refused(br#"{"weight_map":{"n":1}}"#.to_vec(), "is in 1, the name of a file");
     refused(br#"{"weight_map":[]}"#.to_vec(), "weight_map is an array");
     refused(b"{}".to_vec(), "weight_map is null");
+    refused(index(&[]), "model.safetensors.index.json: weight_map is empty");
     refused(b"{\"weight_map\":".to_vec(), "line 1 column 14");
+}
+
+/// A shard is inspected by its own name, and is not taken for the whole model.
+#[test]
+fn a_shard_alone_is_a_shard() {
+    let (one, two) = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors");
+    let format = [("quantization", "affine-4bit-g64-f16")];
+    let first = file(
+        &[
+            tensor("w.weight", U32, &[3, 16]),
+            tensor("p.qweight", I32, &[8, 32]),
+            tensor("v.weight", U32, &[3, 16]),
+            tensor("v.scales", F16, &[3, 2]),
+            tensor("v.biases", F16, &[3, 2]),
+            tensor("n.weight", F32, &[2]),
+            tensor("ids", U32, &[2]),
+        ],
+        &format,
+    );
+    let second = file(&[tensor("w.scales", F16, &[3, 2]), tensor("w.biases", F16, &[3, 2])], &format);
+    let shard = open(&[(one, first.clone()), (two, second.clone())]).unwrap();
+    assert_eq!((shard.shard(), shard.files().len()), (Some((1, 2)), 1));
+    let listed: Vec<_> = shard.tensors().map(|tensor| format!("{} {}", tensor.name(), tensor.kind())).collect();
+    assert_eq!(listed, ["ids u32", "n.weight f32", "p.qweight unclear", "v affine-4bit-g64-f16", "w.weight unclear"]);
+    let others = "; this file is shard 1 of 2: open the index, or the folder";
+    for (name, why) in [
+        ("w.weight", "\"w.weight\": w.weight U32 [3, 16] at byte "),
+        ("p.qweight", "scales or other parts of the quantized matrix are missing"),
+        ("w", "no tensor is named \"w\""),
+        ("w.scales", "no tensor is named \"w.scales\""),
+    ] {
+        let text = shard.get(name).and_then(|tensor| tensor.planes(&mut |_, _| {})).unwrap_err().to_string();
+        assert!(text.contains(why) && text.ends_with(others), "{text}");
+    }
+    // Scales are numbers, whatever they belong to.
+    assert_eq!(open(&[(two, second.clone())]).unwrap().get("w.scales").unwrap().kind().to_string(), "f16");
+    for whole in ["model-00001-of-00001.safetensors", "model.safetensors"] {
+        let model = open(&[(whole, first.clone())]).unwrap();
+        assert_eq!((model.shard(), model.get("w.weight").unwrap().kind().to_string()), (None, "u32".into()), "{whole}");
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    for (name, bytes) in [(one, &first), (two, &second)] {
+        put(name, bytes);
+        let text = Model::open(folder.path()).err().unwrap().to_string();
+        assert!(text.contains(&format!("{one} is one of several, and the index")), "{text}");
+    }
+    put(INDEX, &index(&[("w.weight", one), ("w.scales", two), ("w.biases", two)]));
+    let whole = Model::open(folder.path()).unwrap();
+    assert_eq!((whole.shard(), whole.get("w").unwrap().shape()), (None, &[3, 128][..]));
 }
 
 #[test]
