@@ -60,7 +60,7 @@ impl Text {
 const WATCHED: Options = Options { mode: Mode::Memory, timeout: Duration::from_secs(1), ..PLAIN };
 
 /// The time of a second try. A machine that is busy may hold up the first one.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// What goes unnoticed but for the order of accesses.
 const RACES: Options = Options { mode: Mode::Races, ..WATCHED };

@@ -6,7 +6,7 @@ use crate::cases::{self, WGSL};
 use crate::conversions;
 use crate::sanitized::{Conversion, Failure, Job, Ran, Record, Shaders, options, planned};
 use rayon::prelude::*;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tilewise_core::plan::Pass;
 use tilewise_sanitizer::Options;
 use tilewise_shaders::FILES;
@@ -109,7 +109,7 @@ impl Wgsl {
         crate::sanitized::arithmetic(arithmetic::text(), &pairs, &options).map_err(|failure| failure.to_string())?;
         let files = [arithmetic::FILE].into();
         jobs.push(Case { work: Work::Arithmetic(pairs), files, operations: 0 });
-        jobs.sort_by_key(|case| case.operations);
+        take_turns(&mut jobs);
         Ok(Wgsl { jobs, shaders })
     }
 
@@ -159,6 +159,19 @@ impl Bench for Wgsl {
     fn fate(&self, mutant: &Mutant) -> (Fate, String) {
         self.try_in(&mut self.jobs.iter().collect::<Vec<_>>(), mutant, 1)
     }
+}
+
+/// Sorts cases by their cost, and lets mainloops take turns: a mistake in a file that all share may
+/// show in one of them alone.
+fn take_turns(cases: &mut [Case]) {
+    cases.sort_by_key(|case| case.operations);
+    let mut turns = HashMap::new();
+    cases.sort_by_cached_key(|case| {
+        let mainloop = case.files.iter().filter(|file| file.starts_with("mainloop/")).min();
+        let turn: &mut usize = turns.entry(mainloop.copied()).or_default();
+        *turn += 1;
+        *turn
+    });
 }
 
 /// The files of passes.
