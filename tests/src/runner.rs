@@ -420,11 +420,12 @@ impl Suite {
     }
 }
 
-/// How far the kernel of a case may be from the weights. Those on simdgroup matrices round them to a
-/// 16-bit type of A.
+/// How far the kernel of a case may be from the weights. Those on matrix units round them to a 16-bit
+/// type of A.
 fn weight_error(case: &Case, weights: &Quantized) -> Vec<f64> {
-    let matrices = |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
-    if case.kernel.as_ref().is_some_and(matrices) && case.a.dtype != DType::F32 {
+    let simdgroups = |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
+    let matrices = case.unit().is_some() || case.kernel.as_ref().is_some_and(simdgroups);
+    if matrices && case.a.dtype != DType::F32 {
         weights.rounded_error(case.a.dtype)
     } else {
         weights.weight_error()

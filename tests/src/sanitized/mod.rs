@@ -306,9 +306,10 @@ impl Job {
                 cut(bytemuck::cast_slice(ends)).range(0..4 * ends.len() as u64)
             }
             role => {
-                // Packing does not know where the groups end, and copies all rows.
+                // Packing does not know where the groups end, and copies all rows. On matrix units, a
+                // tile with nothing to do reads the first one.
                 let packing = pass.bindings.iter().any(|binding| binding.role == Role::Packed);
-                let rows = if packing { problem.m } else { rows };
+                let rows = if packing { problem.m } else { rows.max(u64::from(pass.coop)) };
                 self.elements(role, rows).declare(cut(&self.stored(role)), words, &bound)
             }
         }
