@@ -425,9 +425,5 @@ impl Suite {
 fn weight_error(case: &Case, weights: &Quantized) -> Vec<f64> {
     let simdgroups = |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
     let matrices = case.unit().is_some() || case.kernel.as_ref().is_some_and(simdgroups);
-    if matrices && case.a.dtype != DType::F32 {
-        weights.rounded_error(case.a.dtype)
-    } else {
-        weights.weight_error()
-    }
+    if matrices && case.a.dtype != DType::F32 { weights.rounded_error(case.a.dtype) } else { weights.weight_error() }
 }

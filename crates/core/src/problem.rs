@@ -242,11 +242,7 @@ impl Problem {
     pub fn accumulation(&self) -> DType {
         let half = Format::Dense(DType::F16);
         let other = self.b.format == half || matches!(self.b.format, Format::Quantized(_));
-        if self.allow_f16_accumulation && self.a.format == half && other {
-            DType::F16
-        } else {
-            DType::F32
-        }
+        if self.allow_f16_accumulation && self.a.format == half && other { DType::F16 } else { DType::F32 }
     }
 
     /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped product meets one group).

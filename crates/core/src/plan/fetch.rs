@@ -1,6 +1,7 @@
 //! How a mainloop fetches its operands: which loader fits the storage, and whether it must be packed first.
 
 use super::pack::{Packing, Side};
+use super::ranges;
 use crate::caps::Caps;
 use crate::cost;
 use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Variant};
@@ -110,7 +111,7 @@ fn fetch(
     let packer = find(kit, caps, &side.operand, packs)?;
     let packing = Packing::new(side, packer, words.vector, bk, start)?;
     // Each row of tiles decodes weights anew.
-    if fits && decoding <= packing.seconds(caps) {
+    if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0) {
         return Ok(Fetch { loader, packing: None });
     }
     Ok(Fetch { loader: words, packing: Some(packing) })
