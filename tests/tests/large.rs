@@ -261,7 +261,7 @@ fn random() {
             Ok(plan) => {
                 pieces::check(&plan, &caps)?;
                 if plan.passes.len() <= MAX_PASSES {
-                    let job = Job { prepared: Prepared::new(&case)?, plan, rounded: false };
+                    let job = Job { prepared: Prepared::new(&case, &caps)?, plan, rounded: false };
                     job.run(&shaders, &options()).map_err(|failure| failure.to_string())?;
                     ran.set(ran.get() + 1);
                 }
