@@ -42,6 +42,8 @@ files![
     "operand/q3_k.wgsl",
     "operand/q6_k.wgsl",
     "operand/single.wgsl",
+    "operand/to_panel.wgsl",
+    "operand/to_words.wgsl",
     "operand/widen.wgsl",
     "mainloop/coop.wgsl",
     "mainloop/finish.wgsl",

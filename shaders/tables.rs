@@ -21,6 +21,8 @@ pub static KIT: Kit = Kit {
     lines: "operand/lines.wgsl",
     block: Some("operand/block.wgsl"),
     pair: Some("operand/pair.wgsl"),
+    panels: Some("operand/to_panel.wgsl"),
+    words: Some("operand/to_words.wgsl"),
     absent: "operand/absent.wgsl",
     direct: "epilogue/direct.wgsl",
     linear: "epilogue/linear.wgsl",

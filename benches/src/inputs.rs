@@ -102,7 +102,7 @@ impl Weights {
 struct Values {
     numbers: Vec<f32>,
     /// Of quantized weights, how far a kernel's may lie from them; of a kernel that rounds them to
-    /// the type of the activations, as those in MSL may.
+    /// the type of the activations, as those in MSL and on matrix units do.
     errors: Option<[Vec<f64>; 2]>,
 }
 
@@ -279,7 +279,7 @@ impl Operands {
         self.product(0, kernel).run_into(&self.c)?;
         // Only now: what a device does not compile has been replaced.
         let plan = self.product(0, kernel).plan()?;
-        self.compare(plan.passes.iter().any(|pass| pass.language == Language::Msl))
+        self.compare(plan.passes.iter().any(|pass| pass.language == Language::Msl || pass.coop))
     }
 
     /// Has `run` compute the first set's product, and compares elements with sums in f64.

@@ -4,7 +4,7 @@
 //
 // It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what other invocations stored in a panel before a barrier
 // is seen after it (ARCHITECTURE.md, "Matrix units").
-// needs: A_FETCHES A_Matrix B_FETCHES C_Matrix C_STEP SIZE Sum a_base a_fetch a_matrix a_put b_base
+// needs: A_FETCHES A_Matrix A_Unit B_FETCHES B_Unit C_Matrix C_STEP SIZE Sum a_base a_fetch a_matrix a_put b_base
 //        b_fetch b_matrix b_put linear_id params schedule store
 // provides: AHEAD A_TILE BK BM BN B_TILE DEPTH ELEMENTS MATRICES_M MATRICES_N PAD PARTS SUBGROUP
 //        SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N THREADS main shown shown_at
@@ -64,8 +64,8 @@ fn main(
     for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
         sums[i] = C_Matrix();
     }
-    var a_next: array<array<vec4<u32>, A_FETCHES>, AHEAD>;
-    var b_next: array<array<vec4<u32>, B_FETCHES>, AHEAD>;
+    var a_next: array<array<A_Unit, A_FETCHES>, AHEAD>;
+    var b_next: array<array<B_Unit, B_FETCHES>, AHEAD>;
     for (var s = 0u; s < AHEAD; s += 1u) { //unroll
         a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, tile.k + s * BK);
         b_next[s] = b_fetch(thread, b, tile.col, params.n, tile.k + s * BK);

@@ -1,7 +1,7 @@
 // A slice of an operand for matrix units, X_TILE long and BK deep, on its way through registers into workgroup memory. It keeps the direction of the
 // storage: lines along K or along the tile, PAD elements apart so that the rows of a matrix lie in different memory banks.
-// needs: BK Element PAD THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_TILE params x_elements x_line
-//        x_words
+// needs: BK Element PAD THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_TILE X_Unit params x_elements
+//        x_line x_words
 // provides: X_ALONG_K X_FETCHES X_LD X_LINES X_ROW_MAJOR X_UNITS X_WIDTH x_fetch x_matrix x_panel
 //        x_place x_put
 
@@ -12,7 +12,7 @@ const X_LINES: u32 = X_ALONG_K * X_TILE + (1u - X_ALONG_K) * BK;
 const X_WIDTH: u32 = X_ALONG_K * BK + (1u - X_ALONG_K) * X_TILE;
 // Between lines, in vectors of four elements.
 const X_LD: u32 = (X_WIDTH + PAD) / 4u;
-// 16 bytes each.
+// Of 16 bytes in the panel each.
 const X_UNITS: u32 = X_WIDTH / VECTOR;
 const X_FETCHES: u32 = X_LINES * X_UNITS / THREADS;
 // Every invocation has as many units as any other, and lines come in eights.
@@ -35,8 +35,8 @@ fn x_place(unit: u32) -> vec2<u32> {
 // This invocation's units of the slice that starts at (x, k), which has all its depth. Beyond the end of the tile the last line, or the last vector, is
 // read again: nothing is stored of what it gives, and a branch here would make the driver wait for the loads at its end. (A tile with nothing to do ends
 // before it starts.)
-fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<vec4<u32>, X_FETCHES> {
-    var fetched = array<vec4<u32>, X_FETCHES>();
+fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<X_Unit, X_FETCHES> {
+    var fetched = array<X_Unit, X_FETCHES>();
     let last = max(x_end, 1u) - 1u;
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
         let place = x_place(thread + i * THREADS);
@@ -49,7 +49,7 @@ fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<vec4<u32
     return fetched;
 }
 
-fn x_put(thread: u32, fetched: array<vec4<u32>, X_FETCHES>) {
+fn x_put(thread: u32, fetched: array<X_Unit, X_FETCHES>) {
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
         let place = x_place(thread + i * THREADS);
         for (var part = 0u; part < VECTOR / 4u; part += 1u) { //unroll

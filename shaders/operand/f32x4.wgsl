@@ -1,6 +1,6 @@
 // Operand in f32, four elements at a time: offset, strides and the contiguous extent are multiples of 4, so that n is 0 or 4.
 // needs: nothing
-// provides: X_BINDING x_data x_decode4 x_elements x_fetch4 x_raw4 x_words
+// provides: X_BINDING X_Unit x_data x_decode4 x_elements x_fetch4 x_raw4 x_words
 
 const X_BINDING: u32 = 1u; //param
 
@@ -16,10 +16,12 @@ fn x_decode4(raw: x_raw4) -> vec4<f32> {
     return raw;
 }
 
-fn x_words(i: u32) -> vec4<u32> {
+alias X_Unit = vec4<u32>;
+
+fn x_words(i: u32) -> X_Unit {
     return bitcast<vec4<u32>>(x_data[i / 4u]);
 }
 
-fn x_elements(words: vec4<u32>, part: u32) -> vec4<f32> {
+fn x_elements(words: X_Unit, part: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(words);
 }

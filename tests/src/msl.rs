@@ -301,7 +301,7 @@ pub fn run_all(caps: &Caps, cases: &[Case], options: Options, rounded: bool) -> 
     let kernels = Kernels::default();
     let outcome = |case: &Case| {
         let plan = sanitized::planned(case, caps)?;
-        let prepared = Prepared::new(case).map_err(Failure::Refused)?;
+        let prepared = Prepared::new(case, caps).map_err(Failure::Refused)?;
         run(&Job { prepared, plan, rounded }, &kernels, options)
     };
     let outcomes: Vec<_> = cases.par_iter().map(outcome).collect();

@@ -6,7 +6,7 @@ use crate::{Adapter, Case, Place, Rng, adapters};
 use std::time::Instant;
 use tilewise::{Axis, Context, DType, Gemm, GroupOffsets, Quantized, QuantizedTensor, Right, Tensor};
 use tilewise_core::reference::{Inputs, Reference, reference};
-use tilewise_core::{Bias, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
+use tilewise_core::{Bias, Caps, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
 
 /// What became of a case.
 #[derive(Clone, Debug)]
@@ -88,11 +88,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Fills the operands and asks the oracle.
+    /// Fills the operands and asks the oracle for a device with these caps.
     ///
     /// # Errors
     /// When the weights cannot be quantized as the case says.
-    pub fn new(case: &Case) -> Result<Self, String> {
+    pub fn new(case: &Case, caps: &Caps) -> Result<Self, String> {
         let [m, n, k] = case.size;
         let (batch, entries) = (case.batch.unwrap_or(1), case.entries());
         let mut rng = Rng::new(case.seed);
@@ -116,7 +116,7 @@ impl Prepared {
             None => (b.values(), None),
             Some(all) => (
                 all.iter().flat_map(|w| quant::dequantize(w).into_iter().map(f64::from)).collect(),
-                Some(all.iter().flat_map(|w| weight_error(case, w)).collect::<Vec<_>>()),
+                Some(all.iter().flat_map(|w| weight_error(case, caps, w)).collect::<Vec<_>>()),
             ),
         };
         let [bias_values, residual_values] = [&bias, &residual].map(|stored| stored.as_ref().map(Stored::values));
@@ -181,7 +181,7 @@ impl Prepared {
 /// What was wrong, in words.
 pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
     let case = if context.is_cpu() { case.clone().on_host() } else { case.clone() };
-    let prepared = Prepared::new(&case)?;
+    let prepared = Prepared::new(&case, context.caps())?;
     let Prepared { a, b, old, bias, residual, weights, .. } = &prepared;
     let bytes = execute(context, &case, [a, b, old], [bias.as_ref(), residual.as_ref()], weights.as_deref())
         .map_err(|error| format!("refused: {error}"))?;
@@ -420,13 +420,14 @@ impl Suite {
     }
 }
 
-/// How far the kernel of a case may be from the weights. Those on simdgroup matrices round them to a
-/// 16-bit type of A.
-fn weight_error(case: &Case, weights: &Quantized) -> Vec<f64> {
-    let matrices = |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
-    if case.kernel.as_ref().is_some_and(matrices) && case.a.dtype != DType::F32 {
-        weights.rounded_error(case.a.dtype)
-    } else {
-        weights.weight_error()
-    }
+/// How far the kernel of a case may be from the weights. Those on matrix units round them to a 16-bit
+/// type of A; where the planner chooses, it may choose one.
+fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec<f64> {
+    let simdgroups = |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
+    let units = case.a.dtype == DType::F16 && caps.coop.iter().any(|unit| unit.operands == DType::F16);
+    let matrices = match &case.kernel {
+        Some(kernel) => case.unit().is_some() || simdgroups(kernel),
+        None => units || caps.msl_version.is_some(),
+    };
+    if matrices && case.a.dtype != DType::F32 { weights.rounded_error(case.a.dtype) } else { weights.weight_error() }
 }

@@ -91,6 +91,22 @@ fn in_the_sanitizer() {
     check(&[with_f16], &others, &options(), false);
 }
 
+/// Quantized weights that are decoded once where a binding holds them so, in ranges where it holds some,
+/// and by each row of tiles where they need no packing.
+#[test]
+fn decoded_weights() {
+    let size = |k| Case::new([3, 600, k], [DType::F32; 3]).kernel("coop/16x32x128");
+    let [_, format, ..] = QuantFormat::kinds()[..] else { panic!("formats") };
+    for (k, limit, [packs, cuts]) in [(96, 1 << 20, [1, 0]), (96, 1 << 18, [2, 1]), (256, 1 << 18, [0, 0])] {
+        let case = Case { quantized: Some(format), ..size(k) };
+        let caps = limited(&devices()[0], limit);
+        let plan = planned(&case, &caps).unwrap();
+        let packs_b = plan.passes.iter().filter(|pass| pass.label == "pack b").count();
+        assert_eq!([packs_b, plan.cuts.len()], [packs, cuts], "K = {k} at {limit}");
+        check(&[caps], &[case], &options(), false);
+    }
+}
+
 fn planned_at(problem: &Problem, limit: u64) -> Plan {
     let caps = limited(&devices()[0], limit);
     let plan = plan(problem, &caps, &LIBRARY, None).unwrap_or_else(|error| panic!("{error} at {limit}"));
@@ -245,7 +261,7 @@ fn random() {
             Ok(plan) => {
                 pieces::check(&plan, &caps)?;
                 if plan.passes.len() <= MAX_PASSES {
-                    let job = Job { prepared: Prepared::new(&case)?, plan, rounded: false };
+                    let job = Job { prepared: Prepared::new(&case, &caps)?, plan, rounded: false };
                     job.run(&shaders, &options()).map_err(|failure| failure.to_string())?;
                     ran.set(ran.get() + 1);
                 }

@@ -313,6 +313,9 @@ pub(crate) struct PlanArgs {
     /// Which operands hold their transpose: A, B, both or none
     #[arg(long, value_name = "LAYOUT", default_value = "NN")]
     pub(crate) transpose: Layout,
+    /// B is weights [N,K] in this quantized format
+    #[arg(long, value_name = "NAME", conflicts_with = "transpose")]
+    pub(crate) format: Option<QuantFormat>,
     /// As for matmul
     #[arg(long)]
     pub(crate) allow_f16_accumulation: bool,

@@ -22,11 +22,13 @@ pub(crate) fn open(adapter: Option<&str>) -> Result<Context> {
     Ok(Context::with_options(&options)?)
 }
 
-/// How far a kernel of the context may be from the weights: those in MSL may round them to a 16-bit
-/// type of the activations.
+/// How far a kernel of the context may be from the weights: those on matrix units may round them to a
+/// 16-bit type of the activations.
 pub(crate) fn weight_error(context: &Context, weights: &Quantized, activations: DType) -> Vec<f64> {
     let is_msl = |kernel: &KernelDef| kernel.kit.language == Language::Msl;
-    let rounds = !context.is_cpu() && activations.bytes() == 2 && context.library().kernels.iter().any(is_msl);
+    let msl = activations.bytes() == 2 && context.library().kernels.iter().any(is_msl);
+    let units = context.caps().coop.iter().any(|unit| unit.operands == activations);
+    let rounds = !context.is_cpu() && (msl || activations == DType::F16 && units);
     if rounds { weights.rounded_error(activations) } else { weights.weight_error() }
 }
 

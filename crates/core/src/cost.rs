@@ -12,7 +12,7 @@ pub use tiles::{AppleShares, Shares, staged};
 
 use crate::caps::Caps;
 use crate::kernel::Variant;
-use crate::problem::Problem;
+use crate::problem::{Format, Problem};
 
 /// The cost model of a variant, with the numbers that belong to that variant alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +47,21 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -
         }
         Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
     }
+}
+
+/// Operations in f32 that take as long as decoding a quantized weight. On an H200, 0.3 ps of 4-bit
+/// weights in WGSL, in kernels for few rows as on matrix units.
+const DECODE: f64 = 18.0;
+
+/// Estimated seconds in which a mainloop in WGSL decodes quantized weights: all of them, for each row
+/// of tiles. 0 for dense ones.
+pub(crate) fn decoding(problem: &Problem, caps: &Caps, variant: &Variant) -> f64 {
+    if let Format::Dense(_) = problem.b.format {
+        return 0.0;
+    }
+    let rates = caps.rates();
+    let elements = tiles(problem, variant) * f64::from(variant.bn) * problem.k as f64;
+    elements * DECODE / (rates.cores * rates.core_flops)
 }
 
 /// Tiles of C, as far as can be known.

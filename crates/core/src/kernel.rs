@@ -25,6 +25,7 @@ pub struct Unit {
 
 impl Unit {
     /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other types, its sums are f16 without permission, or K is 0.
+    /// Quantized weights are rounded to f16 on their way to it, where the activations are f16.
     pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
         let CoopMatrix { size, operands, sums } = self.matrix;
         if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {
@@ -33,7 +34,8 @@ impl Unit {
             )));
         }
         let (a, b, wanted) = (problem.a.format, problem.b.format, Format::Dense(operands));
-        if a != wanted || b != wanted {
+        let rounds = operands == DType::F16 && matches!(b, Format::Quantized(_));
+        if a != wanted || (b != wanted && !rounds) {
             return Err(Reject(format!("multiplies {wanted} by {wanted}, and these are {a} and {b}")));
         }
         if sums == DType::F16 && !problem.allow_f16_accumulation {
@@ -104,9 +106,9 @@ pub enum Access {
         /// The operand that it is written for; none if it takes either in any direction.
         streamed: Option<Streamed>,
     },
-    /// 16 bytes at a time, unconverted, for a matrix unit. Both operands must be of the
-    /// unit's type. Where their storage does not suit such loads, or K is no multiple of `bk`, they
-    /// are packed first.
+    /// 16 bytes of the unit's type at a time. Operands of that type are loaded unconverted.
+    /// Quantized weights are decoded on their way. Where their storage does not suit such loads, or
+    /// K is no multiple of `bk`, operands are packed first.
     Words {
         /// What it multiplies with.
         unit: &'static Unit,
@@ -224,6 +226,15 @@ impl OperandDef {
             Access::Words { .. } => has(Load::Words),
         }
     }
+
+    /// Whether a mainloop with this access can use it for a format. A matrix unit takes quantized
+    /// weights by eights ([`Kit::panels`]).
+    pub fn serves(&self, format: Format, access: Access) -> bool {
+        match (format, access) {
+            (Format::Quantized(_), Access::Words { .. }) => self.provides(Access::Eights { streamed: None }),
+            _ => self.provides(access),
+        }
+    }
 }
 
 /// How an output is written: one file.
@@ -312,6 +323,11 @@ pub struct Kit {
     pub block: Option<&'static str>,
     /// The file instantiated beside loaders of four elements that makes them load eight; none where they do so themselves.
     pub pair: Option<&'static str>,
+    /// The file instantiated beside loaders of eights for a matrix unit, which rounds what they load to
+    /// its type; none where nothing does so.
+    pub panels: Option<&'static str>,
+    /// The same for the pass that packs.
+    pub words: Option<&'static str>,
     /// The loader of an operand that is not there.
     pub absent: &'static str,
     /// The end of a mainloop that stores its result.

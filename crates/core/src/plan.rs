@@ -453,10 +453,11 @@ fn lay(
     } else {
         0.0
     };
-    // Packed operands are read, written and read again.
-    let packed = layouts.iter().flat_map(|layout| layout.fetches.packed());
-    let pack = packed.map(|(_, bytes)| 2.0 * bytes as f64 / rates.bandwidth + rates.dispatch).sum::<f64>();
-    let step = cost::seconds(problem, caps, variant, splits) + pack / layouts.len() as f64;
+    let pack = layouts.iter().map(|layout| layout.fetches.packing_seconds(caps)).sum::<f64>();
+    // Shares of kernels in MSL have it in them.
+    let decodes = kernel.kit.language == Language::Wgsl && layout.fetches.b.is_some_and(|b| b.packing.is_none());
+    let decode = if decodes { cost::decoding(problem, caps, variant) } else { 0.0 };
+    let step = cost::seconds(problem, caps, variant, splits) + decode + pack / layouts.len() as f64;
     Ok(Laid { cost: piece.steps() as f64 * step + finish, layouts })
 }
 

@@ -237,14 +237,12 @@ impl Problem {
         }
     }
 
-    /// The type with the fewest digits in which partial sums may be kept: f16 where that is permitted and both operands are f16, else f32.
+    /// The type with the fewest digits in which partial sums may be kept: f16 where that is permitted, A
+    /// is f16 and B f16 or quantized, else f32.
     pub fn accumulation(&self) -> DType {
         let half = Format::Dense(DType::F16);
-        if self.allow_f16_accumulation && self.a.format == half && self.b.format == half {
-            DType::F16
-        } else {
-            DType::F32
-        }
+        let other = self.b.format == half || matches!(self.b.format, Format::Quantized(_));
+        if self.allow_f16_accumulation && self.a.format == half && other { DType::F16 } else { DType::F32 }
     }
 
     /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped product meets one group).

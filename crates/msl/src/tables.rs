@@ -35,6 +35,8 @@ pub static KIT: Kit = Kit {
     lines: "operand/lines.metal",
     block: None,
     pair: None,
+    panels: None,
+    words: None,
     absent: "operand/absent.metal",
     direct: "epilogue/direct.metal",
     linear: "epilogue/linear.metal",

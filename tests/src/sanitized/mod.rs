@@ -158,7 +158,7 @@ impl Job {
     /// `Refused`, when the planner has no plan.
     pub fn new(case: &Case, caps: &Caps) -> Result<Self, Failure> {
         let plan = planned(case, caps)?;
-        let prepared = Prepared::new(case).map_err(Failure::Refused)?;
+        let prepared = Prepared::new(case, caps).map_err(Failure::Refused)?;
         Ok(Job { prepared, plan, rounded: false })
     }
 
@@ -306,9 +306,10 @@ impl Job {
                 cut(bytemuck::cast_slice(ends)).range(0..4 * ends.len() as u64)
             }
             role => {
-                // Packing does not know where the groups end, and copies all rows.
+                // Packing does not know where the groups end, and copies all rows. On matrix units, a
+                // tile with nothing to do reads the first one.
                 let packing = pass.bindings.iter().any(|binding| binding.role == Role::Packed);
-                let rows = if packing { problem.m } else { rows };
+                let rows = if packing { problem.m } else { rows.max(u64::from(pass.coop)) };
                 self.elements(role, rows).declare(cut(&self.stored(role)), words, &bound)
             }
         }
@@ -429,7 +430,7 @@ pub fn check(devices: &[Caps], cases: &[Case], options: &Options, rounded: bool)
     let shaders = Shaders::default();
     let (mut ran, mut worst, mut failures) = (0, 0f64, Vec::new());
     for (case, caps, plan) in plans(devices, cases) {
-        let prepared = Prepared::new(case).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
+        let prepared = Prepared::new(case, caps).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
         let outcome = Job { prepared, plan, rounded }.run(&shaders, options);
         ran += 1;
         match outcome {

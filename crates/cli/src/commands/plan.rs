@@ -42,7 +42,11 @@ fn problem(args: &PlanArgs) -> Result<Problem> {
     let operand = |transposed, rows, cols| {
         if transposed { Operand::packed(format, 1, cols, rows).t() } else { Operand::packed(format, 1, rows, cols) }
     };
-    let (a, b) = (operand(args.transpose.a(), m, k), operand(args.transpose.b(), k, n));
+    let a = operand(args.transpose.a(), m, k);
+    let b = match args.format {
+        Some(format) => Operand::packed(Format::Quantized(format), 1, n, k).t(),
+        None => operand(args.transpose.b(), k, n),
+    };
     let allow_f16_accumulation = args.allow_f16_accumulation;
     Ok(Problem { a, b, allow_f16_accumulation, ..Problem::dense(args.dtype.into(), m, n, k) })
 }

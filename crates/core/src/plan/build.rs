@@ -8,7 +8,7 @@ use super::piece::{Piece, Step};
 use super::{Candidate, Choice, Laid, Pass};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Access, Load};
+use crate::kernel::Access;
 use crate::params::Params;
 use crate::problem::{DType, Format, Grouping, Operand};
 use crate::role::Role;
@@ -88,11 +88,15 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
         }
         builder.part(kit.lines, name, Vec::new());
         builder.axes(side);
-        let has_eights = fetch.is_some_and(|fetch| fetch.loader.loads.contains(&Load::Eights));
-        match variant.access {
-            Access::Elements => builder.part_if_any(kit.block, name),
-            Access::Eights { .. } if !has_eights => builder.part_if_any(kit.pair, name),
-            Access::Eights { .. } | Access::Words { .. } => {}
+        match (variant.access, fetch.map(|fetch| fetch.loader)) {
+            (Access::Elements, _) => builder.part_if_any(kit.block, name),
+            (Access::Eights { .. }, Some(loader)) => builder.eights(side.name, loader),
+            (Access::Eights { .. }, None) => builder.part_if_any(kit.pair, name),
+            (Access::Words { .. }, Some(loader)) if !loader.provides(variant.access) => {
+                builder.eights(side.name, loader);
+                builder.part_if_any(kit.panels, name);
+            }
+            (Access::Words { .. }, _) => {}
         }
         for file in kernel.operand_files {
             builder.part(file, name, (kernel.operand_constants)(side.along_k, side.operand.transposed));

@@ -131,6 +131,13 @@ impl Builder {
         }
     }
 
+    /// Eights, of a loader that has them or not.
+    pub(super) fn eights(&mut self, name: &'static str, loader: &OperandDef) {
+        if !loader.loads.contains(&Load::Eights) {
+            self.part_if_any(self.kit.pair, Some(name));
+        }
+    }
+
     /// Everything between the sums and C: linear part, activation, store.
     pub(super) fn epilogue(&mut self, layout: &Layout) {
         let kit = layout.kit;

@@ -1,9 +1,11 @@
 //! How a mainloop fetches its operands: which loader fits the storage, and whether it must be packed first.
 
 use super::pack::{Packing, Side};
+use super::ranges;
 use crate::caps::Caps;
+use crate::cost;
 use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Variant};
-use crate::problem::{Operand, Problem};
+use crate::problem::{Format, Operand, Problem};
 use crate::role::Role;
 
 /// How a mainloop fetches an operand, packed or from where it lies.
@@ -31,9 +33,16 @@ impl Fetches {
         let a_step = if problem.a.transposed { row_step } else { 0 };
         let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
         let [a_side, b_side] = Side::both(problem);
-        let a = fetch(kit, caps, variant, &a_side, a_step, 0)?;
-        let b = fetch(kit, caps, variant, &b_side, b_step, a.packed_end())?;
+        let at = |start| Place { start, decoding: cost::decoding(problem, caps, variant) };
+        let a = fetch(kit, caps, variant, &a_side, a_step, at(0))?;
+        let b = fetch(kit, caps, variant, &b_side, b_step, at(a.packed_end()))?;
         Ok(Fetches { a: Some(a), b: Some(b) })
+    }
+
+    /// Estimated seconds of packing.
+    pub(super) fn packing_seconds(&self, caps: &Caps) -> f64 {
+        let packings = [self.a, self.b].into_iter().filter_map(|fetch| fetch?.packing);
+        packings.map(|packing| packing.seconds(caps)).sum()
     }
 
     /// Which operands are packed, and the bytes that each then takes.
@@ -61,33 +70,51 @@ fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     numbers.iter().all(|number| number.is_multiple_of(vector))
 }
 
+/// What a packed operand needs to know of the product.
+struct Place {
+    /// It lies behind so many bytes of others.
+    start: u64,
+    /// Seconds that its mainloop would take to decode it.
+    decoding: f64,
+}
+
 /// Through the first loader that reads the format and provides what the variant wants. `step` is
-/// that of tiles along the storage; a packed operand lies behind the `start` bytes of others.
+/// that of tiles along the storage.
 fn fetch(
     kit: &'static Kit,
     caps: &Caps,
     variant: &Variant,
     side: &Side,
     step: u64,
-    start: u64,
+    Place { start, decoding }: Place,
 ) -> Result<Fetch, Reject> {
-    let provides = |o: &OperandDef| o.provides(variant.access);
-    let Access::Words { .. } = variant.access else {
+    let provides = |o: &OperandDef| o.serves(side.operand.format, variant.access);
+    let Access::Words { unit, .. } = variant.access else {
         let fits = |o: &OperandDef| provides(o) && aligned(side, step, o.vector) && (side.along_k || !o.along_k);
         let loader = find(kit, caps, &side.operand, fits)?;
         return Ok(Fetch { loader, packing: None });
     };
     let loader = find(kit, caps, &side.operand, provides)?;
     let bk = variant.bk.into();
-    if aligned(side, step, loader.vector) && side.k.is_multiple_of(bk) {
+    let fits = aligned(side, step, loader.vector) && side.k.is_multiple_of(bk);
+    let decodes = !loader.provides(variant.access);
+    if fits && !decodes {
         return Ok(Fetch { loader, packing: None });
     }
-    if !step.is_multiple_of(loader.vector) {
+    // What is packed is of the unit's type.
+    let packed = Operand { format: Format::Dense(unit.matrix.operands), ..side.operand };
+    let words = find(kit, caps, &packed, |o| o.provides(variant.access))?;
+    if !step.is_multiple_of(words.vector) {
         return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
     }
-    let packer = find(kit, caps, &side.operand, |o| o.loads.contains(&Load::Packing))?;
-    let packing = Packing::new(side, packer, loader.vector, bk, start)?;
-    Ok(Fetch { loader, packing: Some(packing) })
+    let packs = |o: &OperandDef| if decodes { provides(o) } else { o.loads.contains(&Load::Packing) };
+    let packer = find(kit, caps, &side.operand, packs)?;
+    let packing = Packing::new(side, packer, words.vector, bk, start)?;
+    // Each row of tiles decodes weights anew.
+    if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0) {
+        return Ok(Fetch { loader, packing: None });
+    }
+    Ok(Fetch { loader: words, packing: Some(packing) })
 }
 
 /// A loader for single elements, as epilogues want them.

@@ -8,7 +8,7 @@ use super::builder::Builder;
 use super::layout::Layout;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{OperandDef, Params, Reject, Role};
+use crate::kernel::{Load, OperandDef, Params, Reject, Role};
 use crate::problem::{Operand, Problem};
 
 /// Bytes that mainloops of matrix units load at a time.
@@ -89,6 +89,12 @@ impl Packing {
         Ok(Packing { loader, vector, entries, lines, width, start, bytes })
     }
 
+    /// Estimated: it is read, written and read again.
+    pub(super) fn seconds(&self, caps: &Caps) -> f64 {
+        let rates = caps.rates();
+        2.0 * self.bytes as f64 / rates.bandwidth + rates.dispatch
+    }
+
     pub(super) fn end(&self) -> u64 {
         self.start + self.bytes
     }
@@ -122,6 +128,10 @@ impl Packing {
         let mut builder =
             Builder::new(format!("pack {}", side.name), params, lines * units, 0, (layout.kit, layout.windows));
         builder.load(side.name, side.role, Some(self.loader), Some(&side.operand));
+        if !self.loader.loads.contains(&Load::Packing) {
+            builder.eights(side.name, self.loader);
+            builder.part_if_any(kit.words, Some(side.name));
+        }
         builder.axes(side);
         let constants = vec![("LINES", lines), ("UNITS", units), ("VECTOR", self.vector as u32)];
         builder.part(file, Some(side.name), constants);

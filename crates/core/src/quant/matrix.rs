@@ -1,6 +1,7 @@
 //! A matrix in a quantized format, on the host.
 
 use super::{Encoder, Plane, QuantFormat};
+use crate::convert;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -132,12 +133,15 @@ impl Quantized {
         errors
     }
 
-    /// The same for a kernel that rounds weights to the type of the activations, as kernels on Apple's
-    /// simdgroup matrices do ([`staged`](crate::cost::staged)). A weight beyond that type's range
-    /// becomes an infinity, which no error covers.
+    /// The same for a kernel that rounds weights to the type of the activations, as kernels on matrix
+    /// units do: WGSL's to f16, Apple's to [`staged`](crate::cost::staged). Nothing is promised of a
+    /// weight beyond that type's range: its error is infinite.
     pub fn rounded_error(&self, to: DType) -> Vec<f64> {
         let smallest = if to == DType::F16 { 2.0f64.powi(-25) } else { f64::from(f32::MIN_POSITIVE) };
-        let rounding = |w: f32, error: f64| error + to.unit_roundoff() * (f64::from(w.abs()) + error) + smallest;
+        let rounding = |w: f32, error: f64| match f64::from(w.abs()) + error {
+            most if most > convert::largest(to) && w.is_finite() => f64::INFINITY,
+            most => error + to.unit_roundoff() * most + smallest,
+        };
         dequantize(self).into_iter().zip(self.weight_error()).map(|(w, error)| rounding(w, error)).collect()
     }
 
