@@ -120,7 +120,7 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// Permits partial sums in f16 where A and B are f16; not permitted by default, and nothing else ever does it. It is no order: the planner takes such a
+    /// Permits partial sums in f16 where A is f16 and B is f16 or quantized; not permitted by default, and nothing else ever does it. It is no order: the planner takes such a
     /// kernel where the device has matrix units for it and it is expected to be faster, and sums in f32 everywhere else, as on the CPU.
     ///
     /// It costs accuracy and range. Each of the K additions may err by 2⁻¹¹ of the partial sum instead of 2⁻²⁴, so that the error grows with K, and a partial
