@@ -120,8 +120,10 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// Permits partial sums in f16 where A is f16 and B is f16 or quantized; not permitted by default, and nothing else ever does it. It is no order: the planner takes such a
-    /// kernel where the device has matrix units for it and it is expected to be faster, and sums in f32 everywhere else, as on the CPU.
+    /// Permits partial sums in f16 where A is f16 and B is f16 or quantized; not permitted by default,
+    /// and nothing else ever does it. It is no order: the planner takes such a kernel where the device
+    /// has matrix units for it and it is expected to be faster, and sums in f32 everywhere else, as on
+    /// the CPU.
     ///
     /// It costs accuracy and range. Each of the K additions may err by 2⁻¹¹ of the partial sum instead of 2⁻²⁴, so that the error grows with K, and a partial
     /// sum beyond 65504 becomes infinite, whatever the type of C and however small alpha is. The parts of a split K are added in f32, in which the epilogue is
