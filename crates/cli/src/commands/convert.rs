@@ -164,9 +164,18 @@ fn metadata(model: &Model) -> (BTreeMap<String, String>, usize) {
 
 /// Warns of losses that a table does not show at a glance.
 fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
-    let beyond = steps.iter().filter(|step| step.deviation.get().largest.is_infinite()).count();
-    if beyond > 0 {
-        warn(&format!("{beyond} tensors have weights beyond the range of {}, which became infinite", args.format));
+    let counted = |of: fn(Deviation) -> u64| {
+        let counts = steps.iter().map(|step| of(step.deviation.get())).filter(|&count| count > 0);
+        counts.fold((0, 0), |(weights, tensors), count| (weights + count, tensors + 1))
+    };
+    let (weights, tensors) = counted(|deviation| deviation.beyond);
+    if weights > 0 {
+        let text = format!("beyond the range of {}, and became infinite or NaN", args.format);
+        warn(&format!("{weights} weights of {tensors} tensors are {text}"));
+    }
+    let (weights, tensors) = counted(|deviation| deviation.undefined);
+    if weights > 0 {
+        warn(&format!("{weights} weights of {tensors} tensors are infinite or NaN already; no error counts them"));
     }
     let mut private = 0;
     for step in steps.iter().filter(|step| step.kept.is_some()) {

@@ -4,8 +4,9 @@ use crate::bench::{Bench, assert_close, numbers};
 use std::collections::BTreeMap;
 use tilewise_core::DType;
 use tilewise_core::convert::decode;
-use tilewise_core::quant::{dequantize, quantize, quantize_to};
+use tilewise_core::quant::{Quantized, dequantize, quantize, quantize_to};
 use tilewise_files::{Kind, Model, Output};
+use tilewise_tests::program::text;
 
 /// The weights of each tensor of floats, with the columns in W's order, and how far quantizing may have
 /// left each from its original. Names are those of layers.
@@ -295,6 +296,47 @@ fn a_factor_of_the_matrix_counts() {
     bench.succeed("qmatmul x.npy q.safetensors -o y.npy --adapter cpu --check");
     bench.succeed("qmatmul x.npy out.safetensors -o z.npy --adapter cpu --check");
     assert_close(&bench.read_npy("y.npy").1, &bench.read_npy("z.npy").1, 1e-5);
+}
+
+/// Weights that are infinite or NaN, and those that become so, are counted, and no error is NaN.
+#[test]
+fn weights_without_an_error_are_counted() {
+    let bench = Bench::new();
+    let format = "affine-4bit-g64-f32".parse().unwrap();
+    let scales = |of: [f32; 2]| of.iter().flat_map(|scale| scale.to_le_bytes()).collect::<Vec<_>>();
+    let already = "64 weights of 1 tensors are infinite or NaN already; no error counts them";
+    let beyond = "64 weights of 1 tensors are beyond the range of f16, and became infinite or NaN";
+    for (scale, target, warnings, errors) in [
+        ([0.5, f32::NAN], "f32", &[already][..], ["0.000%", "0.000e0"]),
+        ([0.5, f32::INFINITY], "f16", &[already], ["0.000%", "0.000e0"]),
+        ([1e5, f32::NAN], "f16", &[already, beyond], ["inf%", "inf"]),
+        ([0.5, 1e5], "f16", &[beyond], ["inf%", "inf"]),
+        ([0.5, 0.25], "f16", &[], ["0.000%", "0.000e0"]),
+    ] {
+        // All codes are 3.
+        let planes = vec![vec![0x33; 64], scales(scale), scales([0.0; 2])];
+        let weights = Quantized::from_planes(format, 1, 128, planes).unwrap();
+        tilewise_files::write(
+            bench.path("q.safetensors"),
+            vec![Output::quantized("w", &weights)],
+            &BTreeMap::new(),
+            &mut |_, _| {},
+        )
+        .unwrap();
+        let output = bench.run(&format!("convert q.safetensors out.safetensors --format {target}"));
+        let [report, said] = [&output.stdout, &output.stderr].map(|bytes| text(bytes));
+        assert!(warnings.iter().all(|part| said.contains(part)), "{scale:?}: {said}");
+        assert_eq!(said.lines().count(), warnings.len(), "{scale:?}: {said}");
+        let line: Vec<&str> = report.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(line[5..], errors, "{scale:?}: {report}");
+
+        let said = bench.run(&format!("dequantize q.safetensors -o w.safetensors --dtype {target}")).stderr;
+        for warning in warnings {
+            let end = warning.split_once(" of 1 tensors").unwrap().1.split(" already").next().unwrap();
+            assert!(text(&said).contains(&format!("q.safetensors: 64 weights{end}\n")), "{}", text(&said));
+        }
+        assert_eq!(text(&said).lines().count(), warnings.len(), "{scale:?}");
+    }
 }
 
 #[test]
