@@ -175,6 +175,8 @@ pub(crate) struct Deviation {
     norm: f64,
     /// The largest difference; infinite where a finite weight became infinite or NaN.
     pub(crate) largest: f64,
+    /// All weights.
+    pub(crate) weights: u64,
     /// Weights that were infinite or NaN before. No difference counts them.
     pub(crate) undefined: u64,
     /// Finite weights that became infinite or NaN.
@@ -186,6 +188,7 @@ impl Deviation {
     #[must_use]
     pub(crate) fn and(mut self, values: &[f32], restored: &[f32]) -> Self {
         for (&value, &restored) in values.iter().zip(restored) {
+            self.weights += 1;
             if !value.is_finite() {
                 self.undefined += 1;
                 continue;
@@ -223,7 +226,7 @@ mod tests {
         for restored in [f32::INFINITY, f32::NAN] {
             let beyond = Deviation::default().and(&[1e5, f32::INFINITY], &[restored; 2]);
             assert_eq!((beyond.relative(), beyond.largest), (f64::INFINITY, f64::INFINITY));
-            assert_eq!((beyond.undefined, beyond.beyond), (1, 1));
+            assert_eq!((beyond.weights, beyond.undefined, beyond.beyond), (2, 1, 1));
         }
     }
 

@@ -212,8 +212,13 @@ fn report(steps: &[Step<'_>], count: usize, args: &ConvertArgs, written: u64, ou
                 let old = Size::of(tensor);
                 before = [before, old].into_iter().sum();
                 after = [after, Size { bytes: size, ..old }].into_iter().sum();
-                let (relative, largest) = (format!("{:.3}%", 100.0 * deviation.relative()), deviation.largest);
-                [args.format.to_string(), size.to_string(), relative, format!("{largest:.3e}"), String::new()]
+                let (mut relative, mut largest) =
+                    (format!("{:.3}%", 100.0 * deviation.relative()), format!("{:.3e}", deviation.largest));
+                // Nothing is left to compare.
+                if deviation.undefined > 0 && deviation.undefined == deviation.weights {
+                    (relative, largest) = ("-".to_owned(), "-".to_owned());
+                }
+                [args.format.to_string(), size.to_string(), relative, largest, String::new()]
             }
         };
         rows.push([&start[..], &end].concat());

@@ -129,7 +129,7 @@ pub(super) fn warn_of_strays<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a T
     let strays: Vec<&str> = tensors.into_iter().filter(|tensor| tensor.is_stray()).map(Tensor::name).collect();
     let more = if strays.len() > SHOWN { ", ..." } else { "" };
     let shown = strays.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-    let text = "tensors are named as parts of quantized weights, and no codes belong to them";
+    let text = "tensors are named as parts of quantized weights whose other parts are not there";
     match strays.len() {
         0 => {}
         count => warn(&format!("{count} {text}: {shown}{more}")),
