@@ -142,7 +142,7 @@ pub(crate) struct InspectArgs {
     #[arg(value_name = "FILE")]
     pub(crate) model: Source,
     /// Format of the matrices whose format the file leaves open
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub(crate) format: Option<QuantFormat>,
     #[command(flatten)]
     pub(crate) known: Known,
@@ -164,7 +164,7 @@ pub(crate) struct QuantizeArgs {
     #[arg(short, long, value_name = "Q", required_unless_present = "list_formats", value_parser = Sink::safetensors)]
     pub(crate) output: Option<Sink>,
     /// Format of the weights [default: affine-4bit-g64- and the element type of W]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub(crate) format: Option<QuantFormat>,
     /// List all formats, and do nothing else
     #[arg(long)]
@@ -181,7 +181,7 @@ pub(crate) struct QuantizeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct Known {
     /// Bits of a code, if the file does not tell
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = known_bits)]
     pub(crate) bits: Option<u32>,
     /// Weights that share a scale, if the file does not tell
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
@@ -195,6 +195,27 @@ impl Known {
     /// The same, with a format.
     pub(crate) fn expected(&self, format: Option<QuantFormat>) -> Expected {
         Expected { format, bits: self.bits, group: self.group, mode: self.mode.clone() }
+    }
+}
+
+/// A quantized format. Types of numbers have names of formats in `convert` alone.
+fn quantized_format(name: &str) -> Result<QuantFormat, String> {
+    match name.parse() {
+        Ok(Target::Dense(dtype)) => {
+            Err(format!("{dtype} is a type of numbers; `tilewise quantize --list-formats` lists the quantized formats"))
+        }
+        _ => name.parse().map_err(|error: tilewise_core::Error| error.to_string()),
+    }
+}
+
+/// Bits of a code that some format has.
+fn known_bits(text: &str) -> Result<u32, String> {
+    let bits = text.parse().map_err(|error: std::num::ParseIntError| error.to_string())?;
+    let all: BTreeSet<u32> = QuantFormat::all().filter_map(|format| Expected::in_words(format)?.bits).collect();
+    let shown: Vec<_> = all.iter().map(u32::to_string).collect();
+    match all.contains(&bits) {
+        true => Ok(bits),
+        false => Err(format!("codes have {} bits", shown.join(", "))),
     }
 }
 
@@ -217,7 +238,7 @@ pub(crate) struct DequantizeArgs {
     #[arg(long, value_name = "DTYPE", default_value = "f32")]
     pub(crate) dtype: DTypeArg,
     /// Format of the weights [default: the file tells it, or the shapes of the tensors]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub(crate) format: Option<QuantFormat>,
     #[command(flatten)]
     pub(crate) known: Known,
@@ -229,11 +250,11 @@ pub(crate) struct QmatmulArgs {
     /// [M,K]
     #[arg(value_name = "X")]
     pub(crate) x: Source,
-    /// MODEL[#NAME], a matrix W [N,K]: of MLX, GGUF, GPTQ or AWQ, or of floats
+    /// MODEL[#NAME], a matrix W [N,K] or [1,N,K]: of MLX, GGUF, GPTQ or AWQ, or of floats
     #[arg(value_name = "Q")]
     pub(crate) weights: Source,
     /// Format of the weights [default: the file tells it, or the shapes of the tensors]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub(crate) format: Option<QuantFormat>,
     #[command(flatten)]
     pub(crate) known: Known,

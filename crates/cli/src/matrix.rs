@@ -173,8 +173,14 @@ pub(crate) fn weight_name(name: &str) -> String {
 pub(crate) struct Deviation {
     differences: f64,
     norm: f64,
-    /// The largest difference.
+    /// The largest difference; infinite where a finite weight became infinite or NaN.
     pub(crate) largest: f64,
+    /// All weights.
+    pub(crate) weights: u64,
+    /// Weights that were infinite or NaN before. No difference counts them.
+    pub(crate) undefined: u64,
+    /// Finite weights that became infinite or NaN.
+    pub(crate) beyond: u64,
 }
 
 impl Deviation {
@@ -182,9 +188,17 @@ impl Deviation {
     #[must_use]
     pub(crate) fn and(mut self, values: &[f32], restored: &[f32]) -> Self {
         for (&value, &restored) in values.iter().zip(restored) {
-            // An infinity that stays one is no difference.
-            let same = value == restored || value.is_nan() && restored.is_nan();
-            let difference = if same { 0.0 } else { (f64::from(restored) - f64::from(value)).abs() };
+            self.weights += 1;
+            if !value.is_finite() {
+                self.undefined += 1;
+                continue;
+            }
+            // Also one that became NaN is infinitely far off.
+            let difference = match restored.is_finite() {
+                true => (f64::from(restored) - f64::from(value)).abs(),
+                false => f64::INFINITY,
+            };
+            self.beyond += u64::from(!restored.is_finite());
             self.differences += difference * difference;
             self.norm += f64::from(value) * f64::from(value);
             self.largest = self.largest.max(difference);
@@ -206,10 +220,14 @@ mod tests {
     #[test]
     fn deviations_are_relative_and_infinities_no_surprise() {
         let none = Deviation::default().and(&[1.0, f32::INFINITY, f32::NAN], &[1.0, f32::INFINITY, f32::NAN]);
-        assert_eq!((none.relative(), none.largest), (0.0, 0.0));
+        assert_eq!((none.relative(), none.largest, none.undefined, none.beyond), (0.0, 0.0, 2, 0));
         let some = Deviation::default().and(&[3.0], &[3.0]).and(&[-4.0], &[-3.5]);
         assert_eq!((some.relative(), some.largest), (0.1, 0.5));
-        assert_eq!(Deviation::default().and(&[1e5], &[f32::INFINITY]).largest, f64::INFINITY);
+        for restored in [f32::INFINITY, f32::NAN] {
+            let beyond = Deviation::default().and(&[1e5, f32::INFINITY], &[restored; 2]);
+            assert_eq!((beyond.relative(), beyond.largest), (f64::INFINITY, f64::INFINITY));
+            assert_eq!((beyond.weights, beyond.undefined, beyond.beyond), (2, 1, 1));
+        }
     }
 
     #[test]

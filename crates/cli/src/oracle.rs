@@ -10,12 +10,39 @@ use tilewise_core::reference::{Inputs, reference};
 /// Rows of C that are computed at a time: enough that gathering B once per block costs little beside the sums.
 const BLOCK_ROWS: u64 = 256;
 
-/// Compares `computed`, a packed C of `problem`, with the oracle. Gives the largest error as a fraction of its bound.
+/// What a comparison has shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Checked {
+    /// The largest error as a fraction of its bound.
+    pub(crate) error: f64,
+    /// Elements that the product writes.
+    pub(crate) elements: u64,
+    /// How many of them may be any number: the sum, or an intermediate, leaves the range of its type or is
+    /// undefined.
+    pub(crate) unbounded: u64,
+}
+
+impl std::fmt::Display for Checked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Checked { error, elements, unbounded } = self;
+        let within = format!("within the bound of the f64 oracle; the largest error is {error:.3} of it");
+        let why = "their sums overflow or are undefined";
+        match unbounded {
+            0 => f.write_str(&within),
+            _ if unbounded == elements => {
+                write!(f, "nothing is compared: all {elements} elements have no bound, {why}")
+            }
+            _ => write!(f, "{within}; {unbounded} of {elements} elements have no bound: {why}"),
+        }
+    }
+}
+
+/// Compares `computed`, a packed C of `problem`, with the oracle.
 ///
 /// The first element outside its bound is a failure. Rows that belong to no group must be zero.
-pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) -> Result<f64> {
+pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) -> Result<Checked> {
     let bar = progress::of_steps(problem.batch * problem.m, "checking against the oracle");
-    let mut worst = 0f64;
+    let mut checked = Checked::default();
     let mut covered = 0;
     for block in blocks(problem, inputs.offsets) {
         let part = block.problem(problem);
@@ -32,7 +59,10 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
                     mismatch.computed, mismatch.expected, mismatch.bound
                 ))
             })?;
-        worst = worst.max(error);
+        checked.error = checked.error.max(error);
+        checked.elements += expected.value.len() as u64;
+        let has_none = |(value, bound): (&f64, &f64)| !value.is_finite() || !bound.is_finite();
+        checked.unbounded += expected.value.iter().zip(&expected.bound).filter(|pair| has_none(*pair)).count() as u64;
         covered = first_row + part.m;
         bar.inc(part.m);
     }
@@ -43,7 +73,7 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
         return Err(Failure::Other(format!("--check: row {row} of C belongs to no group and is not zero")));
     }
     bar.finish_and_clear();
-    Ok(worst)
+    Ok(checked)
 }
 
 /// Indices in a packed C of some rows, counted over all batch entries.
@@ -140,7 +170,8 @@ mod tests {
             ..Inputs::default()
         };
         let mut computed = reference(problem, &inputs).value;
-        assert_eq!(check(problem, &inputs, &computed).unwrap(), 0.0);
+        let checked = check(problem, &inputs, &computed).unwrap();
+        assert_eq!((checked.error, checked.unbounded), (0.0, 0));
         for index in [0, computed.len() / 2, computed.len() - 1] {
             let right = std::mem::replace(&mut computed[index], 1e9);
             assert!(check(problem, &inputs, &computed).is_err(), "element {index}");

@@ -3,7 +3,7 @@
 use crate::args::{DTypeArg, Execution};
 use crate::array::{Array, Sink, Source, shape_text};
 use crate::failure::{Failure, Result, warn};
-use crate::oracle;
+use crate::oracle::{self, Checked};
 use std::io::Write;
 use tilewise::timing::{Method, Timing};
 use tilewise::{Context, ContextOptions, Gemm, Tensor};
@@ -109,8 +109,8 @@ impl Measured {
         Ok(Measured { problem: plan.problem, array, kernel, timing })
     }
 
-    /// The largest error as a fraction of its bound; a failure if an element lies outside.
-    pub(crate) fn check(&self, inputs: &Inputs<'_>) -> Result<f64> {
+    /// Compares the result with the oracle; a failure if an element lies outside its bound.
+    pub(crate) fn check(&self, inputs: &Inputs<'_>) -> Result<Checked> {
         oracle::check(&self.problem, inputs, &wide(&self.array)?)
     }
 
@@ -140,20 +140,20 @@ pub(crate) struct Job<'a> {
 }
 
 /// Compares a result with the oracle, given what went into it.
-type Check<'a> = &'a dyn Fn(&Inputs<'_>) -> Result<f64>;
+type Check<'a> = &'a dyn Fn(&Inputs<'_>) -> Result<Checked>;
 
 impl Job<'_> {
     /// Runs, checks if asked to, writes the result, reports. `inputs` hands the operands to the check.
     ///
     /// A result that fails the check is not written.
-    pub(crate) fn run(self, out: &mut dyn Write, inputs: impl FnOnce(Check<'_>) -> Result<f64>) -> Result<()> {
+    pub(crate) fn run(self, out: &mut dyn Write, inputs: impl FnOnce(Check<'_>) -> Result<Checked>) -> Result<()> {
         let gemm = match &self.execution.kernel {
             Some(kernel) => self.gemm.kernel(kernel),
             None => self.gemm,
         };
         let mut measured = Measured::run(self.context, &gemm)?;
         measured.problem.epilogue.alpha = self.alpha;
-        let error = if self.execution.check { Some(inputs(&|inputs| measured.check(inputs))?) } else { None };
+        let checked = if self.execution.check { Some(inputs(&|inputs| measured.check(inputs))?) } else { None };
         self.output.write(&measured.array)?;
 
         let Problem { a, b, k, allow_f16_accumulation, .. } = measured.problem;
@@ -169,8 +169,8 @@ impl Job<'_> {
         writeln!(out, "product  {layout}, K = {k}, {} by {} gives {c} {dtype}{sums}", a.format, b.format)?;
         writeln!(out, "kernel   {}", measured.kernel)?;
         writeln!(out, "time     {} {clock}, {} TFLOP/s", measured.time_text(), measured.rate_text())?;
-        if let Some(error) = error {
-            writeln!(out, "check    within the bound of the f64 oracle; the largest error is {error:.3} of it")?;
+        if let Some(checked) = checked {
+            writeln!(out, "check    {checked}")?;
         }
         writeln!(out, "written  {}", self.output.path().display())?;
         Ok(())

@@ -67,15 +67,15 @@ impl Target {
 
     /// The reason to copy a tensor; `None` if it is converted.
     pub(crate) fn refusal(self, tensor: &Tensor<'_>) -> Option<String> {
+        if tensor.is_stray() {
+            return Some("a part of quantized weights, without the others".to_owned());
+        }
         let matrix = match tensor.kind() {
             kind if self.is(kind) => return Some(format!("already {self}")),
             Kind::Quantized(_) => true,
             Kind::Dense(dtype) if dtype.is_float() => tensor.shape().len() == 2,
             kind => return Some(format!("elements of {kind}")),
         };
-        if tensor.is_stray() {
-            return Some("a part of quantized weights, without the others".to_owned());
-        }
         if !matrix {
             return Some(format!("shape {}, not [N,K]", shape_text(tensor.shape())));
         }

@@ -85,11 +85,20 @@ fn fit(format: QuantFormat, planes: &Planes<'_>) -> Option<Found> {
 
 /// Why nothing fits.
 fn misfit(prefix: &str, claims: &[Claim], planes: &Planes<'_>, fitting: &[Found]) -> String {
-    let formats = QuantFormat::all().filter(|format| claims.iter().all(|claim| claim.says.admits(*format)));
-    let wanted: BTreeSet<&str> = formats.flat_map(|format| format.planes()).map(|plane| plane.name).collect();
     let there: BTreeSet<&str> = planes.keys().copied().collect();
+    let admitted: Vec<QuantFormat> =
+        QuantFormat::all().filter(|format| claims.iter().all(|claim| claim.says.admits(*format))).collect();
+    let is_there = |plane: &&Plane| planes.get(plane.name).is_some_and(|raw| raw.element.name() == element_of(plane));
+    // Formats whose codes these are; if there are none, of other codes too.
+    let codes = |plane: &Plane| plane.of == Stored::Words && there.contains(plane.name);
+    let own = |format: &&QuantFormat| format.planes().iter().any(codes);
+    let formats: Vec<&QuantFormat> = match admitted.iter().any(|format| own(&format)) {
+        true => admitted.iter().filter(own).collect(),
+        false => admitted.iter().collect(),
+    };
+    let wanted: BTreeSet<&str> = formats.iter().flat_map(|format| format.planes()).map(|plane| plane.name).collect();
     // If every format is admitted, list the planes that are there.
-    let names = if there.is_empty() || wanted.len() < leaves().len() { &wanted | &there } else { there };
+    let names = if there.is_empty() || admitted.len() < QuantFormat::all().count() { &wanted | &there } else { there };
     let shown = |leaf: &&str| {
         planes.get(leaf).map_or_else(|| format!("no tensor {:?}", joined(prefix, leaf)), |raw| raw.to_string())
     };
@@ -100,7 +109,12 @@ fn misfit(prefix: &str, claims: &[Claim], planes: &Planes<'_>, fitting: &[Found]
         [] => String::new(),
         _ => format!("; they fit {}", listed(&fitting.iter().collect::<Vec<_>>())),
     };
-    format!("these tensors are not {wanted}: {}{instead}", shown.join(", "))
+    // Of a format that all these are planes of, by their types.
+    let part = |format: &&&QuantFormat| format.planes().iter().filter(is_there).count() == planes.len();
+    let lacks = |format: &&QuantFormat| format.planes().iter().find(|plane| !planes.contains_key(plane.name));
+    let missing = formats.iter().filter(part).find_map(lacks).map(|plane| joined(prefix, plane.name));
+    let missing = missing.map_or_else(String::new, |name| format!("; {name} is missing"));
+    format!("these tensors are not {wanted}: {}{instead}{missing}", shown.join(", "))
 }
 
 /// The type of a plane's tensor, by its name in safetensors.

@@ -212,7 +212,10 @@ impl Model {
             Parts::Planes(planes) => {
                 let claims = self.claims(group, expected)?;
                 let described = planes.iter().map(|(leaf, raw)| (*leaf, self.raw(*raw))).collect();
-                let found = identify(&group.name, &claims, &described)?;
+                let found = identify(&group.name, &claims, &described).map_err(|error| match error {
+                    Error::Data(why) => Error::Data(format!("{why}{}", self.others())),
+                    other => other,
+                })?;
                 let raws = found.format.planes().iter().filter_map(|plane| planes.get(plane.name).copied());
                 (Kind::Quantized(found.format), found.shape, Layout::Planes(raws.collect()))
             }

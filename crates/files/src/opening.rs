@@ -66,18 +66,22 @@ pub(crate) fn config(files: &mut Files) -> Result<Config> {
 
 /// The file of a folder that holds its model, or names its shards.
 pub(crate) fn entry(files: &Files) -> Result<String> {
+    /// Names in a message.
+    const SHOWN: usize = 10;
     let names = files.names()?;
     let ending = |ending: &str| names.iter().filter(|name| name.ends_with(ending)).cloned().collect::<Vec<_>>();
     let index = ending(".safetensors.index.json");
     let usual = ["model.safetensors.index.json", "model.safetensors"];
     let usual = usual.into_iter().find(|usual| names.iter().any(|name| name == usual));
+    let safetensors = [&index[..], &ending(".safetensors")].concat();
+    let first = |name: &String| split::parse(name, ".gguf").is_none_or(|(_, number, _)| number == 1);
+    let gguf: Vec<String> = ending(".gguf").into_iter().filter(first).collect();
     let mut all = match (usual, &index[..]) {
         (Some(usual), _) => vec![usual.to_owned()],
         (None, [only]) => vec![only.clone()],
-        _ => [index, ending(".safetensors")].concat(),
+        _ => safetensors.clone(),
     };
-    let first = |name: &String| split::parse(name, ".gguf").is_none_or(|(_, number, _)| number == 1);
-    all.extend(ending(".gguf").into_iter().filter(first));
+    all.extend_from_slice(&gguf);
     let shown = files.shown();
     // A part of a model must not pass for the whole.
     if let Some(part) = all.iter().find(|name| shard(name).is_some()) {
@@ -87,7 +91,17 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
     match &all[..] {
         [only] => Ok(only.clone()),
         [] => Err(Error::NotFound(format!("{shown}: no .safetensors or .gguf file is there"))),
-        _ => Err(Error::Unclear(format!("{shown}: several models are there, name one: {}", all.join(", ")))),
+        _ => {
+            // Shards are of the index.
+            let whole = safetensors.into_iter().filter(|name| shard(name).is_none());
+            let all: Vec<String> = whole.chain(gguf).collect();
+            let more = match all.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                some => format!(" and {some} more"),
+            };
+            let names = all[..all.len().min(SHOWN)].join(", ");
+            Err(Error::Unclear(format!("{shown}: several models are there, name one: {names}{more}")))
+        }
     }
 }
 
@@ -125,7 +139,13 @@ impl Opened {
         let mut of: HashMap<&str, usize> = HashMap::new();
         for (i, shard) in shards.into_iter().enumerate() {
             of.insert(shard, i);
-            self.add_safetensors(files.open(shard)?)?;
+            let named = |why: String| format!("{}: it names {shard}: {why}", index.name);
+            let source = files.open(shard).map_err(|error| match error {
+                Error::File(why) => Error::File(named(why)),
+                Error::NotFound(why) => Error::NotFound(named(why)),
+                other => other,
+            })?;
+            self.add_safetensors(source)?;
         }
         let mut held: BTreeSet<(&str, usize)> = BTreeSet::new();
         for raw in &self.raws {

@@ -7,7 +7,7 @@ use crate::import::{self, EIGHT, Import};
 use crate::model::Model;
 use crate::raw::{Raw, elements, unread};
 use crate::stream::{Chunk, Sink, blocks, plain};
-use crate::{config, gptq};
+use crate::{config, gguf, gptq, header};
 use std::fmt;
 use std::ops::Range;
 use tilewise_core::quant::Quantized;
@@ -120,6 +120,24 @@ impl<'m> Tensor<'m> {
     /// Bytes of all its parts in the files.
     pub fn stored_bytes(&self) -> u64 {
         self.entry.members.iter().map(|&raw| self.model.raw(raw).bytes.len() as u64).sum()
+    }
+
+    /// Whether the size of its elements is known. Else the bytes are where the header has them in
+    /// safetensors, which cannot be held against the shape, and in GGUF all up to the next tensor.
+    pub fn is_sized(&self) -> bool {
+        match self.kind() {
+            Kind::Other(name) if self.model.is_gguf() => gguf::is_sized(name),
+            Kind::Other(name) => header::bits(name).is_some(),
+            _ => true,
+        }
+    }
+
+    /// The name in the file of the tensor that holds its numbers or codes: `X.weight` of a quantized
+    /// matrix `X`, `X.qweight` of one of GPTQ or AWQ.
+    pub fn stored_name(&self) -> &'m str {
+        let names = || self.entry.members.iter().map(|&raw| &*self.model.raw(raw).name);
+        let holds_codes = |name: &&str| matches!(name.rsplit('.').next(), Some("weight" | "qweight" | "codes"));
+        names().find(holds_codes).unwrap_or(&self.first().name)
     }
 
     fn first(&self) -> &'m Raw {

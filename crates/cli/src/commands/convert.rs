@@ -1,6 +1,6 @@
 //! `tilewise convert`.
 
-use super::inspect::Size;
+use super::inspect::{Size, warn_of_strays};
 use crate::args::ConvertArgs;
 use crate::array::shape_text;
 use crate::failure::{Failure, Result, warn};
@@ -30,14 +30,16 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
         return Err(Failure::Other(format!("{path}: shard {number} of {count}; {text}")));
     }
     for (option, texts) in [("only", &args.only), ("except", &args.except), ("skip", &args.skip)] {
-        let unknown = |text: &&String| !model.tensors().any(|tensor| tensor.name().contains(&***text));
+        let unknown = |text: &&String| !model.tensors().any(|tensor| is_named(&tensor, text));
         if let Some(text) = texts.iter().find(unknown) {
             return Err(Failure::Usage(format!("--{option} {text}: no tensor's name contains it")));
         }
     }
     let steps = steps(&model, args)?;
-    let wanted = |step: &Step<'_>| step.kept.is_none() || args.format.is(step.tensor.kind());
-    if !steps.iter().any(wanted) {
+    // A model that is in the format already is copied, unless the options leave out what is not.
+    let is_in_it = |step: &Step<'_>| args.format.is(step.tensor.kind());
+    let copied = steps.iter().any(is_in_it) && !model.tensors().any(|tensor| args.format.refusal(&tensor).is_none());
+    if !copied && steps.iter().all(|step| step.kept.is_some()) {
         return Err(Failure::Other(nothing(args, &steps)));
     }
 
@@ -76,10 +78,16 @@ struct Step<'m> {
     deviation: Cell<Deviation>,
 }
 
+/// Whether the name of a tensor contains a text: the one that `inspect` shows, or that of its numbers or
+/// codes in the file.
+fn is_named(tensor: &Tensor<'_>, text: &str) -> bool {
+    tensor.name().contains(text) || tensor.stored_name().contains(text)
+}
+
 /// A step for each tensor that is not left out.
 fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
     let expected = meant(model, args.known.expected(None), &args.model)?;
-    let named = |tensor: &Tensor<'m>, texts: &[String]| texts.iter().any(|text| tensor.name().contains(&**text));
+    let named = |tensor: &Tensor<'m>, texts: &[String]| texts.iter().any(|text| is_named(tensor, text));
     let step = |tensor: Tensor<'m>| {
         let tensor = known(model, tensor, &expected)?;
         let excluded = !args.only.is_empty() && !named(&tensor, &args.only) || named(&tensor, &args.except);
@@ -164,9 +172,18 @@ fn metadata(model: &Model) -> (BTreeMap<String, String>, usize) {
 
 /// Warns of losses that a table does not show at a glance.
 fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
-    let beyond = steps.iter().filter(|step| step.deviation.get().largest.is_infinite()).count();
-    if beyond > 0 {
-        warn(&format!("{beyond} tensors have weights beyond the range of {}, which became infinite", args.format));
+    let counted = |of: fn(Deviation) -> u64| {
+        let counts = steps.iter().map(|step| of(step.deviation.get())).filter(|&count| count > 0);
+        counts.fold((0, 0), |(weights, tensors), count| (weights + count, tensors + 1))
+    };
+    let (weights, tensors) = counted(|deviation| deviation.beyond);
+    if weights > 0 {
+        let text = format!("beyond the range of {}, and became infinite or NaN", args.format);
+        warn(&format!("{weights} weights of {tensors} tensors are {text}"));
+    }
+    let (weights, tensors) = counted(|deviation| deviation.undefined);
+    if weights > 0 {
+        warn(&format!("{weights} weights of {tensors} tensors are infinite or NaN already; no error counts them"));
     }
     let mut private = 0;
     for step in steps.iter().filter(|step| step.kept.is_some()) {
@@ -183,6 +200,7 @@ fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
 /// `count` tensors are in the model.
 fn report(steps: &[Step<'_>], count: usize, args: &ConvertArgs, written: u64, out: &mut dyn Write) -> Result<()> {
     warn_of_losses(steps, args)?;
+    warn_of_strays(steps.iter().map(|step| &step.tensor));
     let (mut rows, mut before, mut after) = (Vec::new(), Size::default(), Size::default());
     for step in steps {
         let (tensor, size) = (&step.tensor, step.size_after(args.format)?);
@@ -194,8 +212,13 @@ fn report(steps: &[Step<'_>], count: usize, args: &ConvertArgs, written: u64, ou
                 let old = Size::of(tensor);
                 before = [before, old].into_iter().sum();
                 after = [after, Size { bytes: size, ..old }].into_iter().sum();
-                let (relative, largest) = (format!("{:.3}%", 100.0 * deviation.relative()), deviation.largest);
-                [args.format.to_string(), size.to_string(), relative, format!("{largest:.3e}"), String::new()]
+                let (mut relative, mut largest) =
+                    (format!("{:.3}%", 100.0 * deviation.relative()), format!("{:.3e}", deviation.largest));
+                // Nothing is left to compare.
+                if deviation.undefined > 0 && deviation.undefined == deviation.weights {
+                    (relative, largest) = ("-".to_owned(), "-".to_owned());
+                }
+                [args.format.to_string(), size.to_string(), relative, largest, String::new()]
             }
         };
         rows.push([&start[..], &end].concat());
@@ -215,9 +238,10 @@ fn report(steps: &[Step<'_>], count: usize, args: &ConvertArgs, written: u64, ou
     let all: Size = steps.iter().map(|step| Size::of(&step.tensor)).sum();
     let left_out = match count - steps.len() {
         0 => String::new(),
-        some => format!("{some} left out, "),
+        some => format!(", {some} left out"),
     };
-    writeln!(out, "tensors  {converted} of {count} converted, {left_out}the others kept")?;
+    let kept = if converted < steps.len() { ", the others kept" } else { "" };
+    writeln!(out, "tensors  {converted} of {count} converted{left_out}{kept}")?;
     writeln!(out, "size     {written} bytes, {} before", all.bytes)?;
     writeln!(out, "bits     {} per converted weight, {} before", after.bits_text(), before.bits_text())?;
     writeln!(out, "written  {}", args.output.path().display())?;

@@ -84,7 +84,7 @@ fn dense(context: &Context, layer: &Layer) -> Result<Checked> {
     let gemm = Gemm::new(&x, &w).bias(&bias).activation(Activation::Gelu).out_dtype(DType::F32);
     let measured = Measured::run(context, &gemm)?;
     let (a, b, bias) = (stored(&layer.tokens)?, stored(&layer.weight)?, stored(&layer.bias)?);
-    let error = measured.check(&Inputs { a: &a, b: &b, bias: Some(&bias), ..Inputs::default() })?;
+    let error = measured.check(&Inputs { a: &a, b: &b, bias: Some(&bias), ..Inputs::default() })?.error;
     Ok((measured, error))
 }
 
@@ -100,7 +100,7 @@ fn quantized(context: &Context, layer: &Layer) -> Result<Checked> {
     let (a, bias) = (stored(&layer.tokens)?, stored(&layer.bias)?);
     let b_error = weight_error(context, &weights, STORED);
     let inputs = Inputs { a: &a, b: &b, b_error: Some(&b_error), bias: Some(&bias), ..Inputs::default() };
-    let error = measured.check(&inputs)?;
+    let error = measured.check(&inputs)?.error;
     Ok((measured, error))
 }
 
@@ -112,7 +112,7 @@ fn grouped(context: &Context, layer: &Layer) -> Result<Checked> {
     let ends = GroupOffsets::upload(context, &layer.ends)?;
     let measured = Measured::run(context, &Gemm::grouped(&x, &w, &ends).out_dtype(DType::F32))?;
     let (a, b) = (stored(&layer.tokens)?, stored(&layer.weight)?);
-    let error = measured.check(&Inputs { a: &a, b: &b, offsets: &layer.ends, ..Inputs::default() })?;
+    let error = measured.check(&Inputs { a: &a, b: &b, offsets: &layer.ends, ..Inputs::default() })?.error;
     Ok((measured, error))
 }
 

@@ -25,8 +25,15 @@ pub(super) fn run(args: &DequantizeArgs, out: &mut dyn Write) -> Result<()> {
             Ok(())
         })
     })?;
-    if deviation.largest.is_infinite() {
-        warn(&format!("{}: weights beyond the range of {dtype} became infinite", args.weights));
+    let Deviation { beyond, undefined, .. } = deviation;
+    if beyond > 0 {
+        warn(&format!(
+            "{}: {beyond} weights are beyond the range of {dtype}, and became infinite or NaN",
+            args.weights
+        ));
+    }
+    if undefined > 0 {
+        warn(&format!("{}: {undefined} weights are infinite or NaN", args.weights));
     }
     writeln!(out, "weights  {} {}, {}", tensor.name(), shape_text(tensor.shape()), tensor.kind())?;
     writeln!(out, "size     {size} bytes, {} before", tensor.stored_bytes())?;

@@ -29,6 +29,7 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
         }
     }
     warn_of_unclear(&unclear, tensors.len());
+    warn_of_strays(&tensors);
     if args.json {
         writeln!(out, "{:#}", to_json(&model, &tensors, &unclear))?;
         return Ok(());
@@ -53,10 +54,14 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
         }
     }
     writeln!(out, "\n{}", tensor_table(&tensors, model.files().len() > 1))?;
-    let bytes: u64 = tensors.iter().map(Tensor::stored_bytes).sum();
-    let known = known(&tensors);
+    let (known, bytes) = (known(&tensors), total_bytes(&tensors));
     let (elements, bits) = (known.elements, known.bits_text());
-    writeln!(out, "total    {} tensors, {bytes} bytes; {elements} elements of {bits} bits", tensors.len())?;
+    let unsized_too = match tensors.iter().filter(|tensor| !tensor.is_sized()).count() {
+        0 => String::new(),
+        some => format!("; {some} of a type whose size is not known are not counted"),
+    };
+    let count = tensors.len();
+    writeln!(out, "total    {count} tensors, {bytes} bytes; {elements} elements of {bits} bits{unsized_too}")?;
     for error in tensors.iter().filter_map(|tensor| unclear.get(tensor.name())) {
         writeln!(out, "unclear  {error}")?;
     }
@@ -88,7 +93,7 @@ fn tensor_table(tensors: &[Tensor<'_>], with_files: bool) -> String {
             tensor.name().to_owned(),
             shape,
             format,
-            tensor.stored_bytes().to_string(),
+            sized_bytes(tensor).map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),
             known([tensor]).bits_text(),
         ];
         row.extend(with_files.then_some(name));
@@ -102,9 +107,33 @@ fn shape<'a>(tensor: &'a Tensor<'_>) -> Option<&'a [usize]> {
     (!matches!(tensor.kind(), Kind::Unclear(_))).then(|| tensor.shape())
 }
 
-/// The sum of the tensors' sizes, without unclear ones.
+/// The bytes of a tensor, unless the size of its type is not known.
+fn sized_bytes(tensor: &Tensor<'_>) -> Option<u64> {
+    tensor.is_sized().then(|| tensor.stored_bytes())
+}
+
+fn total_bytes(tensors: &[Tensor<'_>]) -> u64 {
+    tensors.iter().filter_map(sized_bytes).sum()
+}
+
+/// The sum of the tensors' sizes, without unclear ones and types whose size is not known.
 fn known<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) -> Size {
-    tensors.into_iter().filter(|tensor| !matches!(tensor.kind(), Kind::Unclear(_))).map(Size::of).sum()
+    let is_known = |tensor: &&Tensor<'_>| !matches!(tensor.kind(), Kind::Unclear(_)) && tensor.is_sized();
+    tensors.into_iter().filter(is_known).map(Size::of).sum()
+}
+
+/// Warns of parts of quantized weights that stand alone. Weights beside them are read as plain numbers.
+pub(super) fn warn_of_strays<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) {
+    /// Names in a message.
+    const SHOWN: usize = 4;
+    let strays: Vec<&str> = tensors.into_iter().filter(|tensor| tensor.is_stray()).map(Tensor::name).collect();
+    let more = if strays.len() > SHOWN { ", ..." } else { "" };
+    let shown = strays.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let text = "tensors are named as parts of quantized weights whose other parts are not there";
+    match strays.len() {
+        0 => {}
+        count => warn(&format!("{count} {text}: {shown}{more}")),
+    }
 }
 
 /// Elements, and the bytes that they take in files.
@@ -154,9 +183,10 @@ fn to_json(model: &Model, tensors: &[Tensor<'_>], unclear: &BTreeMap<&str, Error
             "shape": shape(tensor),
             "class": class,
             "format": tensor.kind().to_string(),
-            "bytes": tensor.stored_bytes(),
+            "bytes": sized_bytes(tensor),
             "bits_per_weight": known([tensor]).bits(),
             "stored": tensor.stored(),
+            "stray": tensor.is_stray(),
             "file": tensor.file(),
             "offset": tensor.offset(),
             "error": unclear.get(tensor.name()).map(Error::to_string),
@@ -172,7 +202,7 @@ fn to_json(model: &Model, tensors: &[Tensor<'_>], unclear: &BTreeMap<&str, Error
         "metadata": gguf.chain(plain).collect::<Map<String, Json>>(),
         "tensors": tensors.iter().map(tensor_json).collect::<Vec<_>>(),
         "elements": known.elements,
-        "bytes": tensors.iter().map(Tensor::stored_bytes).sum::<u64>(),
+        "bytes": total_bytes(tensors),
         "bits_per_weight": known.bits(),
     })
 }

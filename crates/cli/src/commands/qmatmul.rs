@@ -25,9 +25,17 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
     let x = read(&args.x, 2..=3)?;
     let model = args.weights.model()?;
     let tensor = args.weights.matrix(&model, &args.known.expected(args.format))?;
-    let &[n, k] = tensor.shape() else {
+    // Its shape is that of one of its parts.
+    if let Kind::Unclear(error) = tensor.kind() {
+        return Err(error.clone().into());
+    }
+    let (&[n, k] | &[1, n, k]) = tensor.shape() else {
         let (name, shape) = (tensor.name(), shape_text(tensor.shape()));
-        let text = format!("{}: {name}: shape {shape}; W is one matrix [N,K]", tensor.file());
+        let hint = match tensor.shape().len() {
+            3 => "; the library multiplies stacks [G,N,K], by `Gemm::grouped`",
+            _ => "",
+        };
+        let text = format!("{}: {name}: shape {shape}; W is one matrix [N,K]{hint}", tensor.file());
         return Err(Failure::Other(text));
     };
     let weights = match tensor.kind() {

@@ -4,8 +4,9 @@ use crate::bench::{Bench, assert_close, numbers};
 use std::collections::BTreeMap;
 use tilewise_core::DType;
 use tilewise_core::convert::decode;
-use tilewise_core::quant::{dequantize, quantize, quantize_to};
+use tilewise_core::quant::{Quantized, dequantize, quantize, quantize_to};
 use tilewise_files::{Kind, Model, Output};
+use tilewise_tests::program::text;
 
 /// The weights of each tensor of floats, with the columns in W's order, and how far quantizing may have
 /// left each from its original. Names are those of layers.
@@ -271,8 +272,23 @@ fn strays_are_kept() {
         "half.safetensors",
         &[("r.scales", &[8, 32], &scales), ("r.biases", &[8, 32], &scales), ("n.weight", &[8, 32], &weights)],
     );
-    let report = bench.succeed("convert half.safetensors out.safetensors --format mxfp8");
-    assert!(report.contains("1 of 3 converted") && report.contains("without the others"), "{report}");
+    let float =
+        [("r.scales", &[8, 32][..], &scales[..]), ("r.biases", &[8, 32], &scales), ("r.weight", &[8, 32], &weights)];
+    bench.safetensors("float.safetensors", &float);
+    for line in ["half.safetensors out.safetensors --format mxfp8", "float.safetensors out.safetensors --format f16"] {
+        let report = bench.succeed(&format!("convert {line}"));
+        assert!(report.contains("1 of 3 converted") && report.contains("without the others"), "{report}");
+    }
+    let told =
+        "2 tensors are named as parts of quantized weights whose other parts are not there: r.biases, r.scales\n";
+    for line in [
+        "inspect float.safetensors",
+        "inspect half.safetensors --json",
+        "convert float.safetensors o.safetensors --format f32",
+    ] {
+        let output = bench.run(line);
+        assert!(output.status.success() && text(&output.stderr).ends_with(told), "{line}: {}", text(&output.stderr));
+    }
     bench.safetensors("stray.safetensors", &[("r.biases", &[8, 32], &scales)]);
     bench.refuses("dequantize stray.safetensors -o w.npy", &["stray.safetensors: no matrix is in it"]);
     // A name of a file cannot end a line of a table.
@@ -297,6 +313,49 @@ fn a_factor_of_the_matrix_counts() {
     assert_close(&bench.read_npy("y.npy").1, &bench.read_npy("z.npy").1, 1e-5);
 }
 
+/// Weights that are infinite or NaN, and those that become so, are counted, and no error is NaN.
+#[test]
+fn weights_without_an_error_are_counted() {
+    let bench = Bench::new();
+    let format = "affine-4bit-g64-f32".parse().unwrap();
+    let scales = |of: [f32; 2]| of.iter().flat_map(|scale| scale.to_le_bytes()).collect::<Vec<_>>();
+    let already = "64 weights of 1 tensors are infinite or NaN already; no error counts them";
+    let beyond = "64 weights of 1 tensors are beyond the range of f16, and became infinite or NaN";
+    for (scale, target, warnings, errors) in [
+        ([0.5, f32::NAN], "f32", &[already][..], ["0.000%", "0.000e0"]),
+        ([0.5, f32::INFINITY], "f16", &[already], ["0.000%", "0.000e0"]),
+        ([1e5, f32::NAN], "f16", &[already, beyond], ["inf%", "inf"]),
+        ([0.5, 1e5], "f16", &[beyond], ["inf%", "inf"]),
+        ([0.5, 0.25], "f16", &[], ["0.000%", "0.000e0"]),
+        ([f32::NAN, f32::NAN], "f32", &["128 weights of 1 tensors are infinite or NaN already"], ["-", "-"]),
+    ] {
+        // All codes are 3.
+        let planes = vec![vec![0x33; 64], scales(scale), scales([0.0; 2])];
+        let weights = Quantized::from_planes(format, 1, 128, planes).unwrap();
+        tilewise_files::write(
+            bench.path("q.safetensors"),
+            vec![Output::quantized("w", &weights)],
+            &BTreeMap::new(),
+            &mut |_, _| {},
+        )
+        .unwrap();
+        let output = bench.run(&format!("convert q.safetensors out.safetensors --format {target}"));
+        let [report, said] = [&output.stdout, &output.stderr].map(|bytes| text(bytes));
+        assert!(warnings.iter().all(|part| said.contains(part)), "{scale:?}: {said}");
+        assert_eq!(said.lines().count(), warnings.len(), "{scale:?}: {said}");
+        let line: Vec<&str> = report.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(line[5..], errors, "{scale:?}: {report}");
+
+        let said = bench.run(&format!("dequantize q.safetensors -o w.safetensors --dtype {target}")).stderr;
+        for warning in warnings {
+            let end = warning.split_once(" of 1 tensors").unwrap().1.split(" already").next().unwrap();
+            let count = warning.split(' ').next().unwrap();
+            assert!(text(&said).contains(&format!("q.safetensors: {count} weights{end}\n")), "{}", text(&said));
+        }
+        assert_eq!(text(&said).lines().count(), warnings.len(), "{scale:?}");
+    }
+}
+
 #[test]
 fn parts_of_a_model() {
     let bench = Bench::new();
@@ -317,13 +376,42 @@ fn parts_of_a_model() {
             .collect();
         assert_eq!(found, converted, "{options}");
         let left_out = options.matches("--skip").count();
-        let said = if left_out == 0 { "the others".to_owned() } else { format!("{left_out} left out, the others") };
-        let counted = format!("tensors  {} of 4 converted, {said} kept", converted.len());
+        let said = if left_out == 0 { String::new() } else { format!(", {left_out} left out") };
+        let counted = format!("tensors  {} of 4 converted{said}, the others kept", converted.len());
         assert!(report.contains(&counted), "{options}: {report}");
         assert_eq!(bench.tensors_of("out.safetensors"), 4 - left_out, "{options}");
     }
     bench.refuses("convert model.safetensors new.safetensors --format mxfp4 --skip .", &["--skip leaves out all"]);
     bench.refuses("convert model.safetensors new.safetensors --format mxfp4 --only norm", &["not selected"]);
+    // Also where the others are in the format already: of this model, all but one.
+    for options in ["--only exact", "--only random --except random", "--only random --skip random", "--skip random"] {
+        let line = format!("convert out.safetensors new.safetensors --format f32 {options}");
+        bench.refuses(&line, &["none of ", " tensors can become f32: "]);
+    }
+    let report = bench.succeed("convert model.safetensors all.safetensors --format mxfp4 --skip norm --skip odd");
+    assert!(report.contains("tensors  2 of 4 converted, 2 left out\n"), "{report}");
+    // The name as the file has it, or as it is listed.
+    ["gguf", "mlx", "gptq-4bit"].iter().for_each(|folder| bench.take(folder));
+    for (file, options, converted) in [
+        ("gguf/all.gguf", "--skip blk.0.q4_0.weight", "14 of 17 converted, 1 left out"),
+        ("gguf/all.gguf", "--skip .weight", "0 of"),
+        ("gguf/all.gguf", "--only q4_0.weight", "2 of 17 converted, the"),
+        ("gguf/all.gguf", "--only blk.0.q4_0", "1 of 17 converted, the"),
+        ("mlx", "--only affine-4bit-g64-f16.weight", "2 of 30 converted, the"),
+        ("mlx", "--skip affine-4bit-g64-f16.weight", "26 of 30 converted, 2 left out"),
+        ("gptq-4bit", "--except q_proj.qweight --only .", "0 of"),
+        ("gptq-4bit", "--only q_proj.qweight", "1 of"),
+        ("gptq-4bit", "--skip q_proj.qweight", "0 of"),
+    ] {
+        let line = format!("convert {file} new.safetensors --format f16 {options}");
+        if converted == "0 of" {
+            bench.fail(1, &line);
+            continue;
+        }
+        let report = bench.succeed(&line);
+        assert!(report.contains(&format!("tensors  {converted}")), "{line}: {report}");
+    }
+    _ = std::fs::remove_file(bench.path("new.safetensors"));
     // Also where a tensor is in the format already.
     for option in ["--only", "--except", "--skip"] {
         let line = format!("convert out.safetensors new.safetensors --format mxfp4 {option} exact {option} typo");

@@ -68,15 +68,40 @@ fn json() {
     assert_eq!(json_of(&bench, "mlx")["metadata"], json!({ "format": "mlx" }));
 }
 
-/// More elements than can be counted, of a type whose size is not known.
+/// Sizes are shown where the type's is known.
 #[test]
-fn elements_are_counted_up_to_the_largest_number() {
+fn types_of_unknown_size() {
     let bench = Bench::new();
     let entry = |name: &str| format!(r#""{name}":{{"dtype":"F2","shape":[{}],"data_offsets":[0,0]}}"#, 1u64 << 63);
-    let header = format!("{{{},{}}}", entry("a"), entry("b"));
-    let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat();
+    let float = r#""c":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}"#;
+    let header = format!("{{{},{},{float}}}", entry("a"), entry("b"));
+    let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 4]].concat();
     std::fs::write(bench.path("m.safetensors"), bytes).unwrap();
-    assert!(bench.succeed("inspect m.safetensors").contains("2 tensors, 0 bytes; 18446744073709551615 elements"));
+    // More elements than can be counted.
+    bench.succeed("convert m.safetensors n.safetensors --format f16");
+    let name = "blk.0.q4_k.weight";
+    // Q8_K, IQ2_XXS and a number that is no type's.
+    for (number, shown, sizes) in
+        [(15, &["Q8_K"][..], ["-", "-"]), (16, &["IQ2_XXS"], ["792", "2.06"]), (99, &["type", "99"], ["-", "-"])]
+    {
+        bench.gguf_with_type("t.gguf", name, number);
+        let table = bench.succeed("inspect t.gguf");
+        assert_eq!(row(&table, name)[2..], [shown, &sizes].concat(), "{table}");
+        let is_unknown = sizes == ["-", "-"];
+        let said = "bits; 1 of a type whose size is not known are not counted\n";
+        assert_eq!(table.contains(said), is_unknown, "{table}");
+        let listed = json_of(&bench, "t.gguf");
+        let tensors = listed["tensors"].as_array().unwrap();
+        let found = tensors.iter().find(|tensor| tensor["name"] == name).unwrap();
+        for key in ["bytes", "bits_per_weight"] {
+            assert_eq!(found[key].is_null(), is_unknown, "{found}");
+        }
+        let sum: u64 = tensors.iter().filter_map(|tensor| tensor["bytes"].as_u64()).sum();
+        assert_eq!(listed["bytes"], sum);
+    }
+    let table = bench.succeed("inspect m.safetensors");
+    assert_eq!(row(&table, "a"), ["a", "[9223372036854775808]", "F2", "-", "-"]);
+    assert!(table.contains("total    3 tensors, 4 bytes; 1 elements of 32.00 bits; 2 of a type"), "{table}");
 }
 
 /// Group sizes that contradict shapes, and formats that are left open, are shown.
@@ -163,9 +188,28 @@ fn options_without_meaning_are_refused() {
             bench.succeed(&line(rest));
             _ = std::fs::remove_file(bench.path("new.safetensors"));
         }
-        for rest in ["mlx --group 0", "mlx --bits 0", "mlx --bits -1"] {
+        for rest in ["mlx --group 0", "mlx --bits -1"] {
             bench.fail(2, &line(rest));
         }
+        for bits in [0, 1, 7, 9] {
+            let said = bench.fail(2, &line(&format!("mlx --bits {bits}")));
+            assert!(said.contains("codes have 2, 3, 4, 5, 6, 8 bits"), "{said}");
+        }
+    }
+}
+
+/// `--format` names a format of the codes, whose type of numbers is something else.
+#[test]
+fn types_of_numbers_are_no_formats() {
+    let bench = Bench::new();
+    for line in [
+        "inspect q.safetensors",
+        "dequantize q.safetensors -o w.npy",
+        "qmatmul x.npy q.safetensors -o y.npy",
+        "quantize w.npy -o q.safetensors",
+    ] {
+        let said = bench.fail(2, &format!("{line} --format f32"));
+        assert!(said.contains("f32 is a type of numbers; `tilewise quantize --list-formats` lists"), "{said}");
     }
 }
 

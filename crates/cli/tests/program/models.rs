@@ -5,6 +5,7 @@ use crate::bench::{Bench, assert_close, every_adapter};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tilewise_core::DType;
+use tilewise_core::quant::quantize;
 use tilewise_files::Output;
 
 /// Multiplies with each matrix of a model that `folder` has an expected product of, and returns how
@@ -20,7 +21,8 @@ fn check(bench: &Bench, model: &str, folder: &str, adapter: &str) -> usize {
         let x = format!("{folder}/expected.safetensors#x.{}", shape.last().unwrap());
         let line = format!("qmatmul {x} {model}#{name} -o y.npy --adapter {adapter} --check");
         if let [2, n, k] = shape[..] {
-            bench.refuses(&line, &[name, &format!("[2,{n},{k}]"), "one matrix"]);
+            let why = "one matrix [N,K]; the library multiplies stacks";
+            bench.refuses(&line, &[name, &format!("[2,{n},{k}]"), why]);
             continue;
         }
         bench.succeed(&line);
@@ -120,6 +122,37 @@ fn what_is_known_decides_where_the_file_does_not() {
     }
     assert!(bench.fail(2, &format!("{line} --mode afine")).contains("affine"));
     assert!(bench.fail(2, &format!("{line} --format mxpf4")).contains("nearest names are mxfp4"));
+}
+
+/// A stack of one is its matrix. Where the format is open, so is the shape.
+#[test]
+fn stacks_of_one_and_of_an_open_format() {
+    let bench = Bench::new();
+    bench.npy("x.npy", &[2, 64], &[1.0; 128]);
+    let weights = quantize(&[1.0; 3 * 64], 3, 64, "affine-8bit-g32-f32".parse().unwrap()).unwrap();
+    let planes = weights.planes();
+    let words: [(&str, DType, usize); 3] =
+        [("w.weight", DType::U32, 16), ("w.scales", DType::F32, 2), ("w.biases", DType::F32, 2)];
+    let put = |rows: &[usize]| {
+        let shapes = words.map(|(.., columns)| [rows, &[columns]].concat());
+        let outputs = words.iter().zip(&shapes).zip(planes);
+        let outputs = outputs.map(|(((name, dtype, _), shape), bytes)| Output::dense(name, *dtype, shape, bytes));
+        tilewise_files::write(bench.path("q.safetensors"), outputs.collect(), &BTreeMap::new(), &mut |_, _| {})
+            .unwrap();
+    };
+    let line = "qmatmul x.npy q.safetensors -o y.npy --adapter cpu";
+    for rows in [&[3][..], &[1, 3]] {
+        put(rows);
+        bench.refuses(line, &["it may be ", "name the format"]);
+        bench.succeed(&format!("{line} --check --bits 8"));
+        assert_close(&bench.read_npy("y.npy").1, &[64.0; 6], 1e-3);
+        std::fs::remove_file(bench.path("y.npy")).unwrap();
+    }
+    put(&[3, 1]);
+    bench.refuses(line, &["it may be affine-4bit-g64-f32 [3, 1, 128] or ", "name the format"]);
+    bench.refuses(&format!("{line} --bits 8"), &["shape [3,1,64]; W is one matrix"]);
+    bench.safetensors("v.safetensors", &[("v", &[64], &[1.0; 64])]);
+    bench.refuses("qmatmul x.npy v.safetensors#v -o y.npy --adapter cpu", &["v: shape [64]; W is one matrix [N,K]\n"]);
 }
 
 #[test]

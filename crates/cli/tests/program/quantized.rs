@@ -98,7 +98,37 @@ fn weights_beyond_the_range() {
             bench.npy("x.npy", &[3, k], &x);
             for adapter in every_adapter() {
                 let line = format!("qmatmul x.npy q.safetensors --format {format} -o y.npy --check");
-                bench.succeed(&format!("{line} --adapter {adapter}"));
+                let report = bench.succeed(&format!("{line} --adapter {adapter}"));
+                // Each weight of the first is infinite.
+                assert!(report.contains(" elements have no bound"), "{format} times {factor}: {report}");
+            }
+        }
+    }
+}
+
+/// What the check says of sums that overflow or are undefined, of the rows of X: it claims no more than it
+/// has compared.
+#[test]
+fn sums_without_a_bound_are_counted() {
+    let bench = Bench::new();
+    bench.npy("w.npy", &[4, 64], &[1.0; 256]);
+    bench.succeed("quantize w.npy -o q.safetensors --format mxfp8");
+    bench.safetensors("w.safetensors", &[("w", &[4, 64], &[1.0; 256])]);
+    let why = "their sums overflow or are undefined";
+    for (rows, expected) in [
+        (&[1.0, 2.0, 3.0][..], "within the bound of the f64 oracle; the largest error is 0.000 of it\n".to_owned()),
+        (&[1.0, f32::NAN, 3e38], format!("of it; 8 of 12 elements have no bound: {why}\n")),
+        (&[f32::INFINITY, 1.0], format!("of it; 4 of 8 elements have no bound: {why}\n")),
+        (&[3e38], format!("check    nothing is compared: all 4 elements have no bound, {why}\n")),
+        (&[], "within the bound of the f64 oracle; the largest error is 0.000 of it\n".to_owned()),
+    ] {
+        let x: Vec<f32> = rows.iter().flat_map(|row| [*row; 64]).collect();
+        bench.npy("x.npy", &[rows.len(), 64], &x);
+        bench.npy("b.npy", &[64, 4], &[1.0; 256]);
+        for line in ["qmatmul x.npy q.safetensors", "qmatmul x.npy w.safetensors", "matmul x.npy b.npy"] {
+            for adapter in adapters() {
+                let report = bench.succeed(&format!("{line} -o y.npy --check --adapter {adapter}"));
+                assert!(report.contains(&expected), "{line} of {rows:?}: {report}");
             }
         }
     }

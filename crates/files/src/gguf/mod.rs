@@ -8,7 +8,7 @@ mod cursor;
 mod types;
 mod value;
 
-pub(crate) use types::read as read_types;
+pub(crate) use types::{is_sized, read as read_types};
 pub use value::{Array, Value};
 
 use crate::error::bad;

@@ -58,6 +58,11 @@ pub(crate) fn read() -> Vec<&'static str> {
     TYPES.iter().filter(is_read).map(|row| row.1).collect()
 }
 
+/// Whether the size of the blocks of a type is known, by its name.
+pub(crate) fn is_sized(name: &str) -> bool {
+    TYPES.iter().any(|row| row.1 == name && row.2 > 0)
+}
+
 impl Type {
     fn row(self) -> Option<&'static (u32, &'static str, u64, u64)> {
         TYPES.iter().find(|row| row.0 == self.0)

@@ -33,7 +33,7 @@ fn an_index_that_lies_is_refused() {
         assert!(text.contains(expected), "{text}");
     };
     refused(index(&[("m", "a.st")]), "tensor \"m\" is said to be in \"a.st\", which does not hold it");
-    refused(index(&[("n", "b.st")]), "b.st: there is no such file");
+    refused(index(&[("n", "b.st")]), "model.safetensors.index.json: it names b.st: b.st: there is no such file");
     for bad in ["../a.st", "/a.st", "..", "", "d\\a.st", "c:a"] {
         refused(index(&[("n", bad)]), "the name of a file beside it is expected");
     }
@@ -58,19 +58,26 @@ fn a_shard_alone_is_a_shard() {
             tensor("v.biases", F16, &[3, 2]),
             tensor("n.weight", F32, &[2]),
             tensor("ids", U32, &[2]),
+            tensor("u.weight", U32, &[3, 16]),
+            tensor("u.scales", F16, &[3, 2]),
         ],
         &format,
     );
-    let second = file(&[tensor("w.scales", F16, &[3, 2]), tensor("w.biases", F16, &[3, 2])], &format);
+    let second = file(
+        &[tensor("w.scales", F16, &[3, 2]), tensor("w.biases", F16, &[3, 2]), tensor("u.biases", F16, &[3, 2])],
+        &format,
+    );
     let shard = open(&[(one, first.clone()), (two, second.clone())]).unwrap();
     assert_eq!((shard.shard(), shard.files().len()), (Some((1, 2)), 1));
     let listed: Vec<_> = shard.tensors().map(|tensor| format!("{} {}", tensor.name(), tensor.kind())).collect();
-    assert_eq!(listed, ["ids u32", "n.weight f32", "p.qweight unclear", "v affine-4bit-g64-f16", "w.weight unclear"]);
+    let split = ["ids u32", "n.weight f32", "p.qweight unclear", "u unclear", "v affine-4bit-g64-f16"];
+    assert_eq!(listed, [&split[..], &["w.weight unclear"]].concat());
     let others = "; this file is shard 1 of 2: open the index, or the folder";
     for (name, why) in [
         ("w.weight", "\"w.weight\": w.weight U32 [3, 16] at byte "),
         ("p.qweight", "scales or other parts of the quantized matrix are missing"),
         ("w", "no tensor is named \"w\""),
+        ("u", "; u.biases is missing; this file"),
         ("w.scales", "no tensor is named \"w.scales\""),
     ] {
         let text = shard.get(name).and_then(|tensor| tensor.planes(&mut |_, _| {})).unwrap_err().to_string();
@@ -122,7 +129,11 @@ fn folders_hold_one_model() {
     put("z.gguf", &part("a", &[]));
     assert!(refused().ends_with("name one: x.safetensors, y.safetensors, z.gguf"));
     put("model.safetensors", &file(&[tensor("n", F32, &[3])], &[]));
-    assert!(refused().ends_with("name one: model.safetensors, z.gguf"));
+    // One of these would be taken, but for the other format.
+    assert!(refused().ends_with("name one: model.safetensors, x.safetensors, y.safetensors, z.gguf"));
+    (0..7).for_each(|i| put(&format!("z{i}.gguf"), &part("a", &[])));
+    assert!(refused().ends_with(", z.gguf, z0.gguf, z1.gguf, z2.gguf, z3.gguf, z4.gguf, z5.gguf and 1 more"));
+    (0..7).for_each(|i| std::fs::remove_file(folder.path().join(format!("z{i}.gguf"))).unwrap());
     std::fs::remove_file(folder.path().join("z.gguf")).unwrap();
     let model = Model::open(folder.path()).unwrap();
     assert_eq!(model.get("n").unwrap().shape(), [3]);

@@ -156,6 +156,16 @@ fn planes_that_do_not_belong_together_are_listed() {
     let mut rough = affine("w", 4, 64, F16, &[3], 128);
     rough[0] = tensor("w.weight", U32, &[3, 15]);
     check(&rough, &["w.weight U32 [3, 15]"]);
+    // A plane that only one of two families has.
+    let lacks = affine("w", 4, 64, F16, &[3], 128)[..2].to_vec();
+    check(
+        &lacks,
+        &["not any quantized format: w.scales F16 [3, 2] at", "w.weight U32 [3, 16] at", "; w.biases is missing"],
+    );
+    let model = open(&[("m.safetensors", file(&lacks, &[]))]).unwrap();
+    let group = Expected { group: Some(32), ..Expected::default() };
+    let text = model.get_as("w", &group).unwrap_err().to_string();
+    assert!(text.contains("no tensor \"w.biases\"") && !text.contains("codes"), "{text}");
     let four = "affine-4bit-g64-f16".parse::<tilewise_core::QuantFormat>().unwrap();
     for (weight, scales, biases) in [
         ((U32, &[1, 3, 16][..]), (F16, &[3, 2][..]), (F16, &[3, 2][..])),
