@@ -214,8 +214,10 @@ pub struct Problem {
     /// What is done to the product before it is stored.
     pub epilogue: Epilogue,
     /// Whether partial sums may be kept in f16 where A is f16 and B is f16 or quantized: a permission,
-    /// used where the device has matrix units that are faster for it, and nowhere else. It costs accuracy, 2⁻¹¹ of a partial sum with each of the K additions instead of 2⁻²⁴, and range: a partial sum beyond 65504 is infinite,
-    /// whatever the type of C. Parts of a split K are added in f32, and the epilogue is computed in f32, as ever.
+    /// used where the device has matrix units that are faster for it, and nowhere else. It costs
+    /// accuracy, 2⁻¹¹ of a partial sum with each of the K additions instead of 2⁻²⁴, and range: a
+    /// partial sum beyond 65504 is infinite, whatever the type of C. Parts of a split K are added in
+    /// f32, and the epilogue is computed in f32, as ever.
     pub allow_f16_accumulation: bool,
 }
 

@@ -70,7 +70,7 @@ fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     numbers.iter().all(|number| number.is_multiple_of(vector))
 }
 
-/// What a packed operand needs to know of the product.
+/// Where an operand is packed, if it is, and what it would cost not to.
 struct Place {
     /// It lies behind so many bytes of others.
     start: u64,
