@@ -180,7 +180,7 @@ fn weight_error_covers_scales_read_as_zero() {
 }
 
 /// A product that overflows may be finite where it is fused with the sum: nothing is promised. Infinities
-/// and NaN of the file are what they are.
+/// and NaN of the file have no error.
 #[test]
 fn weight_error_of_what_overflows() {
     for (name, numbers, infinite) in [
