@@ -80,8 +80,8 @@ impl<'m> Matrix<'m> {
         sorted
     }
 
-    /// Gives the planes of the matrix in another format, some rows at a time. `each` is told the rows, as
-    /// they were and as they are stored.
+    /// Gives the planes of the matrix in another format, some rows at a time. `each` gets the rows
+    /// before and after.
     pub(crate) fn transcode(
         &self,
         target: Target,

@@ -323,8 +323,8 @@ pub struct Kit {
     pub block: Option<&'static str>,
     /// The file instantiated beside loaders of four elements that makes them load eight; none where they do so themselves.
     pub pair: Option<&'static str>,
-    /// The file instantiated beside loaders of eights for a matrix unit, which rounds what they load to
-    /// its type; none where nothing does so.
+    /// The file instantiated beside loaders of eights for a matrix unit, which rounds their numbers
+    /// to its type; none in a language whose mainloops round by themselves.
     pub panels: Option<&'static str>,
     /// The same for the pass that packs.
     pub words: Option<&'static str>,

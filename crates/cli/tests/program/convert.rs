@@ -183,7 +183,7 @@ fn the_entry_of_config_json_is_told() {
         assert_eq!(line.is_some(), entry.is_some(), "{report}");
         if let Some(entry) = entry {
             assert!(line.unwrap().contains(&format!(r#""quantization": {entry} in "#)), "{report}");
-            // With it the file is what it was.
+            // With that entry the file's format is known.
             std::fs::write(bench.path("out/config.json"), format!(r#"{{"quantization": {entry}}}"#)).unwrap();
             assert!(bench.succeed("inspect out").contains(&format!(" {format} ")));
         }
@@ -313,7 +313,7 @@ fn a_factor_of_the_matrix_counts() {
     assert_close(&bench.read_npy("y.npy").1, &bench.read_npy("z.npy").1, 1e-5);
 }
 
-/// Weights that are infinite or NaN, and those that become so, are counted, and no error is NaN.
+/// The program counts infinite and NaN weights, before and after. No error that it prints is NaN.
 #[test]
 fn weights_without_an_error_are_counted() {
     let bench = Bench::new();
@@ -390,7 +390,7 @@ fn parts_of_a_model() {
     }
     let report = bench.succeed("convert model.safetensors all.safetensors --format mxfp4 --skip norm --skip odd");
     assert!(report.contains("tensors  2 of 4 converted, 2 left out\n"), "{report}");
-    // The name as the file has it, or as it is listed.
+    // Names from the file, and names from the list.
     ["gguf", "mlx", "gptq-4bit"].iter().for_each(|folder| bench.take(folder));
     for (file, options, converted) in [
         ("gguf/all.gguf", "--skip blk.0.q4_0.weight", "14 of 17 converted, 1 left out"),

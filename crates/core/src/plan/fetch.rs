@@ -70,7 +70,7 @@ fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     numbers.iter().all(|number| number.is_multiple_of(vector))
 }
 
-/// Where an operand is packed, if it is, and what it would cost not to.
+/// Where a packed operand lies, and the cost of leaving it unpacked.
 struct Place {
     /// It lies behind so many bytes of others.
     start: u64,
@@ -101,7 +101,7 @@ fn fetch(
     if fits && !decodes {
         return Ok(Fetch { loader, packing: None });
     }
-    // What is packed is of the unit's type.
+    // Packed elements have the unit's type.
     let packed = Operand { format: Format::Dense(unit.matrix.operands), ..side.operand };
     let words = find(kit, caps, &packed, |o| o.provides(variant.access))?;
     if !step.is_multiple_of(words.vector) {
