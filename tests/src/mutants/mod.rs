@@ -2,8 +2,10 @@
 //!
 //! A deleted barrier, a weakened guard, a shifted index, an operand in another's place: each is a *mutant*. The cases whose kernels it changes run, WGSL in
 //! the sanitizer, MSL on CPUs under clang's sanitizers, until one fails, which kills the mutant: first those that killed its neighbours in the text, then the
-//! cheapest; of WGSL, of each mainloop in turn. One that survives all of them shows a hole in the suite, or makes no difference; those that make none are listed with the reason in
-//! `tests/mutants/explained*.txt` ([`explained`]), and a survivor that is not listed there fails the check.
+//! cheapest. In WGSL, mainloops take turns.
+//!
+//! A mutant that survives all cases shows a hole in the suite, or makes no difference. The latter are listed with the
+//! reason in `tests/mutants/explained*.txt` ([`explained`]); any other survivor fails the check.
 
 pub mod explained;
 mod msl;
