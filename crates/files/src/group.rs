@@ -52,11 +52,15 @@ pub(crate) enum Factor {
 }
 
 /// Tensors of GPTQ and AWQ that other formats do not have.
-pub(crate) const PACKED: [&str; 3] = ["qweight", "qzeros", "g_idx"];
+pub(crate) const PACKED: [&str; 3] = ["qweight", "qzeros", G_IDX];
+/// The group of each column, in GPTQ.
+pub(crate) const G_IDX: &str = "g_idx";
 /// Where the order of columns is kept.
 pub(crate) const ORDER: &str = "order";
 /// ModelOpt's name of the factor, and ours.
 pub(crate) const FACTOR: &str = "weight_scale_2";
+/// MLX's name of the largest weight.
+pub(crate) const LARGEST: &str = "global_scale";
 
 impl Group {
     /// The numbers of all its tensors.
@@ -94,7 +98,7 @@ pub(crate) fn group(raws: &[Raw]) -> Vec<Group> {
             let order = own(ORDER).filter(|_| matches!(parts, Parts::Planes(_)));
             let factor = match parts {
                 Parts::Packed(_) => None,
-                _ => own(FACTOR).map(Factor::Plain).or(own("global_scale").map(Factor::Largest)),
+                _ => own(FACTOR).map(Factor::Plain).or(own(LARGEST).map(Factor::Largest)),
             };
             let group = Group { name: prefix.to_owned(), parts, order, factor };
             taken.extend(group.members());
@@ -125,7 +129,7 @@ fn longer(name: &str, taken: &HashSet<String>) -> String {
 
 fn packed(own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
     let (qweight, qzeros, scales) = (own("qweight")?, own("qzeros")?, own("scales")?);
-    Some(Parts::Packed(Packed { qweight, qzeros, scales, g_idx: own("g_idx") }))
+    Some(Parts::Packed(Packed { qweight, qzeros, scales, g_idx: own(G_IDX) }))
 }
 
 fn model_opt(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {

@@ -25,6 +25,7 @@ mod names;
 mod opening;
 mod raw;
 mod replace;
+mod shard;
 mod source;
 mod split;
 mod stream;

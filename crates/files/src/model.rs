@@ -1,14 +1,16 @@
 //! A model: its files, and the tensors in them.
 
 use crate::claims::{Claim, Expected};
+use crate::config::Method;
 use crate::error::refused;
 use crate::gguf::Value;
-use crate::group::{Factor, Group, Parts, each, group, is_coded};
+use crate::group::{FACTOR, Factor, G_IDX, Group, LARGEST, ORDER, Packed, Parts, each, group, is_coded};
 use crate::identify::{identify, joined};
-use crate::import::{self, import};
+use crate::import::{self, Import, import};
 use crate::names;
 use crate::opening::{self, Opened};
 use crate::raw::{Element, Raw, elements, unread};
+use crate::shard::{Shard, Unknown};
 use crate::source::Files;
 use crate::tensor::{Entry, Kind, Layout, Tensor, matrix};
 use std::borrow::Cow;
@@ -125,9 +127,11 @@ impl Model {
 
     /// If this is one shard of several, opened by its own name (`model-00001-of-00002.safetensors`): its
     /// number, from 1 on, and how many there are. The tensors of the others are not in the model, and of
-    /// a matrix whose parts lie in several shards the codes are [`Kind::Unclear`].
+    /// a matrix whose parts lie in several shards the codes are [`Kind::Unclear`]. So is a matrix whose
+    /// factor or order of columns lies in another shard by the index beside it; without an index, one of
+    /// a format with a factor, or of GPTQ, that has none here.
     pub fn shard(&self) -> Option<(u64, u64)> {
-        self.opened.shard
+        self.opened.shard.as_ref().map(|shard| (shard.number, shard.count))
     }
 
     /// The version of GGUF, if it is that.
@@ -164,8 +168,8 @@ impl Model {
 
     /// Where else a tensor may be, for errors: the text goes at their end.
     pub(crate) fn others(&self) -> String {
-        let Some((number, count)) = self.shard() else { return String::new() };
-        format!("; this file is shard {number} of {count}: open the index, or the folder")
+        let shard = self.opened.shard.as_ref();
+        shard.map_or_else(String::new, |shard| format!("; this file is {shard}: open the index, or the folder"))
     }
 
     pub(crate) fn file(&self, file: usize) -> &str {
@@ -238,6 +242,9 @@ impl Model {
             let (n, k) = matrix(&shape)?;
             format.sizes(n, k)?;
         }
+        if let (Some(shard), Kind::Quantized(format)) = (&self.opened.shard, &kind) {
+            self.alone(shard, group, &layout, *format)?;
+        }
         if let Some(raw) = group.order {
             let (raw, k) = (self.raw(raw), shape.last().copied().unwrap_or(1));
             if !matches!(raw.element, Element::Dense(DType::U32 | DType::I32)) || raw.shape != [k] {
@@ -246,6 +253,31 @@ impl Model {
         }
         let factor = group.factor.map(|factor| self.factor(factor, &kind)).transpose()?;
         Ok(Entry { kind, shape, layout, members: group.members(), order: group.order, factor })
+    }
+
+    /// An error if tensors that change the values of the weights lie in other shards, or may lie there.
+    fn alone(&self, shard: &Shard, group: &Group, layout: &Layout, format: QuantFormat) -> Result<()> {
+        let has_factor = format.def().factor_of.is_some();
+        let absent: &[&str] = match layout {
+            Layout::Import(Import { method: Method::Gptq, .. }, Packed { g_idx: None, .. }) => &[G_IDX],
+            Layout::Planes(_) if has_factor && group.factor.is_none() => &[ORDER, FACTOR, LARGEST],
+            Layout::Planes(_) => &[ORDER],
+            _ => &[],
+        };
+        let own = &self.raw(group.members()[0]).name;
+        let prefix = own.rsplit_once('.').map_or("", |(prefix, _)| prefix);
+        for leaf in absent.iter().filter(|leaf| **leaf != ORDER || group.order.is_none()) {
+            let name = joined(prefix, leaf);
+            let why = match shard.elsewhere(&name) {
+                Ok(None) => continue,
+                // Only this library writes it, into the file of the weights.
+                Err(Unknown) if *leaf == ORDER => continue,
+                Ok(Some(file)) => format!("{name} lies in {file}"),
+                Err(Unknown) => format!("{name} may lie in another shard, and there is no index that says so or not"),
+            };
+            return Err(Error::Data(format!("{why}{}", self.others())));
+        }
+        Ok(())
     }
 
     fn whole(&self, index: usize, expected: &Expected) -> Result<(Kind, Vec<usize>, Layout)> {

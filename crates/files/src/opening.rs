@@ -4,11 +4,10 @@ use crate::config::Config;
 use crate::error::bad;
 use crate::gguf::{Gguf, MAGIC};
 use crate::header;
-use crate::json::{kind, object};
 use crate::raw::Raw;
+use crate::shard::{INDEX, Shard, is_shard, weight_map};
 use crate::source::{Files, Source};
 use crate::split;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tilewise_core::{Error, Result};
 
@@ -23,8 +22,8 @@ pub(crate) struct Opened {
     /// GGUF files, by the file's number.
     pub(crate) gguf: Vec<Gguf>,
     pub(crate) config: Config,
-    /// The number of a shard that was opened without the others, from 1 on, and the number of shards.
-    pub(crate) shard: Option<(u64, u64)>,
+    /// If one shard was opened without the others.
+    pub(crate) shard: Option<Shard>,
 }
 
 /// Opens the model that the file `entry` holds or names.
@@ -39,16 +38,10 @@ pub(crate) fn open(mut files: Files, entry: &str) -> Result<Opened> {
         opened.add_shards(&mut files, &source)?;
     } else {
         opened.add_safetensors(source)?;
-        opened.shard = shard(entry);
+        opened.shard = Shard::open(&mut files, entry)?;
     }
     opened.config = config(&mut files)?;
     Ok(opened)
-}
-
-/// The number of a shard, from 1 on, and how many there are, if its name says that it is one of several.
-fn shard(name: &str) -> Option<(u64, u64)> {
-    let (_, number, count) = split::parse(name, ".safetensors")?;
-    (count > 1).then_some((number, count))
 }
 
 /// The entries on quantization of a file beside the tensors; none, if no file has any.
@@ -70,7 +63,7 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
     const SHOWN: usize = 10;
     let names = files.names()?;
     let ending = |ending: &str| names.iter().filter(|name| name.ends_with(ending)).cloned().collect::<Vec<_>>();
-    let index = ending(".safetensors.index.json");
+    let index = ending(INDEX);
     let usual = ["model.safetensors.index.json", "model.safetensors"];
     let usual = usual.into_iter().find(|usual| names.iter().any(|name| name == usual));
     let safetensors = [&index[..], &ending(".safetensors")].concat();
@@ -84,7 +77,7 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
     all.extend_from_slice(&gguf);
     let shown = files.shown();
     // A part of a model must not pass for the whole.
-    if let Some(part) = all.iter().find(|name| shard(name).is_some()) {
+    if let Some(part) = all.iter().find(|name| is_shard(name)) {
         let text = format!("{part} is one of several, and the index that says which, *.safetensors.index.json, is not");
         return Err(Error::NotFound(format!("{shown}: {text} there")));
     }
@@ -93,7 +86,7 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
         [] => Err(Error::NotFound(format!("{shown}: no .safetensors or .gguf file is there"))),
         _ => {
             // Shards are of the index.
-            let whole = safetensors.into_iter().filter(|name| shard(name).is_none());
+            let whole = safetensors.into_iter().filter(|name| !is_shard(name));
             let all: Vec<String> = whole.chain(gguf).collect();
             let more = match all.len().saturating_sub(SHOWN) {
                 0 => String::new(),
@@ -116,26 +109,8 @@ impl Opened {
 
     /// The shards that an index names, with the tensors that they hold.
     fn add_shards(&mut self, files: &mut Files, index: &Source) -> Result<()> {
-        let bad = |why: String| bad(&index.name, why);
-        let object = object(index)?;
-        let map = object.get("weight_map").unwrap_or(&Value::Null);
-        let Value::Object(map) = map else {
-            return Err(bad(format!("weight_map is {}, an object is expected", kind(map))));
-        };
-        if map.is_empty() {
-            return Err(bad("weight_map is empty: it names no tensors".to_owned()));
-        }
-        let mut shards = BTreeSet::new();
-        for (tensor, shard) in map {
-            match shard {
-                Value::String(shard) if is_plain(shard) => shards.insert(&**shard),
-                _ => {
-                    return Err(bad(format!(
-                        "tensor {tensor:?} is in {shard}, the name of a file beside it is expected"
-                    )));
-                }
-            };
-        }
+        let map = weight_map(index)?;
+        let shards: BTreeSet<&str> = map.values().map(String::as_str).collect();
         let mut of: HashMap<&str, usize> = HashMap::new();
         for (i, shard) in shards.into_iter().enumerate() {
             of.insert(shard, i);
@@ -151,12 +126,12 @@ impl Opened {
         for raw in &self.raws {
             held.insert((&raw.name, raw.file));
         }
-        let listed = |name: &str| map.get(name).and_then(|shard| of.get(shard.as_str()?).copied());
+        let listed = |name: &str| map.get(name).and_then(|shard| of.get(&**shard).copied());
         if let Some((name, shard)) = map.iter().find(|(name, _)| {
             let file = listed(name);
             file.is_none_or(|file| !held.contains(&(&***name, file)))
         }) {
-            return Err(bad(format!("tensor {name:?} is said to be in {shard}, which does not hold it")));
+            return Err(bad(&index.name, format!("tensor {name:?} is said to be in {shard:?}, which does not hold it")));
         }
         // A tensor that two shards hold is the one that the index says.
         let raws = std::mem::take(&mut self.raws);
@@ -225,9 +200,4 @@ impl Opened {
         }
         Ok(())
     }
-}
-
-/// Whether this is the name of a file, without folders.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\', ':', '\0'])
 }

@@ -1,7 +1,7 @@
 //! Which files make a model.
 
 use crate::support::{file, open, tensor};
-use safetensors::tensor::Dtype::{F16, F32, I32, U32};
+use safetensors::tensor::Dtype::{F8_E4M3, F16, F32, I32, U8, U32};
 use tilewise_files::{Kind, Model};
 
 const INDEX: &str = "model.safetensors.index.json";
@@ -100,6 +100,64 @@ fn a_shard_alone_is_a_shard() {
     put(INDEX, &index(&[("w.weight", one), ("w.scales", two), ("w.biases", two)]));
     let whole = Model::open(folder.path()).unwrap();
     assert_eq!((whole.shard(), whole.get("w").unwrap().shape()), (None, &[3, 128][..]));
+}
+
+/// Numbers that change the weights may lie in another shard than codes and scales.
+#[test]
+fn a_shard_alone_lacks_no_factor_and_no_order() {
+    let (one, two) = ("m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors");
+    let with = |extra: &[(&str, safetensors::tensor::Dtype, &[usize])]| {
+        let tensors = [
+            ("affine.weight", U32, &[2, 10][..]),
+            ("affine.scales", F16, &[2, 1]),
+            ("affine.biases", F16, &[2, 1]),
+            ("nvfp4.weight", U32, &[2, 2]),
+            ("nvfp4.scales", U8, &[2, 1]),
+            ("opt.weight", U8, &[2, 8]),
+            ("opt.weight_scale", F8_E4M3, &[2, 1]),
+            ("opt.weight_scale_2", F32, &[1]),
+            ("gptq.qweight", I32, &[8, 32]),
+            ("gptq.qzeros", I32, &[1, 4]),
+            ("gptq.scales", F16, &[1, 32]),
+            ("awq.qweight", I32, &[64, 4]),
+            ("awq.qzeros", I32, &[1, 4]),
+            ("awq.scales", F16, &[1, 32]),
+        ];
+        let all = tensors.iter().chain(extra).map(|(name, dtype, shape)| tensor(name, *dtype, shape));
+        file(&all.collect::<Vec<_>>(), &[])
+    };
+    let matrices = ["affine", "awq", "gptq", "nvfp4", "opt"];
+    // The shard holds `extra`, the index lists `listed` of the other shard: some matrices are unclear.
+    let unclear = |extra: &[_], listed: Option<&[&str]>| {
+        let listed = listed.map(|names| index(&names.iter().map(|name| (*name, two)).collect::<Vec<_>>()));
+        let index = listed.map(|bytes| ("m.safetensors.index.json", bytes));
+        let files: Vec<_> = [(one, with(extra))].into_iter().chain(index).collect();
+        let model = open(&files).unwrap();
+        let text = |name: &&str| match model.get(name).unwrap().kind() {
+            Kind::Unclear(error) => Some(error.to_string()),
+            kind => {
+                assert!(matches!(kind, Kind::Quantized(_)), "{name}: {kind}");
+                None
+            }
+        };
+        matrices.iter().filter_map(text).collect::<Vec<_>>()
+    };
+    let own = [("gptq.g_idx", I32, &[64][..]), ("nvfp4.global_scale", F32, &[1])];
+    let others = "; this file is shard 1 of 2: open the index, or the folder";
+    assert_eq!(unclear(&own, None), Vec::<String>::new());
+    assert_eq!(unclear(&[], Some(&["n"])), Vec::<String>::new());
+    let texts = unclear(&[], None);
+    assert_eq!(texts.len(), 2);
+    for (text, name) in texts.iter().zip(["gptq.g_idx", "nvfp4.weight_scale_2"]) {
+        assert!(text.contains(&format!("{name} may lie in another shard")) && text.ends_with(others), "{text}");
+    }
+    for name in ["affine.order", "opt.order", "gptq.g_idx", "nvfp4.global_scale", "nvfp4.weight_scale_2"] {
+        let texts = unclear(&[], Some(&[name]));
+        assert!(texts[0].ends_with(&format!("{name} lies in {two}{others}")), "{texts:?}");
+        assert_eq!(texts.len(), 1);
+    }
+    let broken = [(one, with(&[])), ("m.safetensors.index.json", b"{}".to_vec())];
+    assert!(open(&broken).err().unwrap().to_string().contains("weight_map is null"));
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(crate) fn gguf(bytes: &[u8]) -> Read {
 }
 
 /// `config.json`, an index, and two shards with tensors of any shapes, whose headers are true: what
-/// is said of formats, and the imports.
+/// is said of formats, and the imports. If there is an index, the first shard is opened alone too.
 pub(crate) fn config(bytes: &[u8]) -> Read {
     let mut rest = bytes;
     let (config, index) = (text(&mut rest), text(&mut rest));
@@ -27,11 +27,18 @@ pub(crate) fn config(bytes: &[u8]) -> Read {
         files.insert(name.to_owned(), shard);
     }
     if index.is_empty() {
-        examine(&Model::open_in(Files::Memory(files), "a"))
-    } else {
-        files.insert("i.json".to_owned(), index.to_vec());
-        examine(&Model::open_in(Files::Memory(files), "i.json"))
+        return examine(&Model::open_in(Files::Memory(files), "a"));
     }
+    let mut alone = files.clone();
+    let shard = "i-00001-of-00002.safetensors";
+    let first = alone.remove("a").unwrap_or_default();
+    alone.insert(shard.to_owned(), first);
+    for files in [&mut files, &mut alone] {
+        files.insert("i.safetensors.index.json".to_owned(), index.to_vec());
+    }
+    let mut read = examine(&Model::open_in(Files::Memory(files), "i.safetensors.index.json"));
+    read.extend(examine(&Model::open_in(Files::Memory(alone), shard)));
+    read
 }
 
 /// Bytes after their length, as far as there are any.
