@@ -131,7 +131,10 @@ impl Opened {
             let file = listed(name);
             file.is_none_or(|file| !held.contains(&(&***name, file)))
         }) {
-            return Err(bad(&index.name, format!("tensor {name:?} is said to be in {shard:?}, which does not hold it")));
+            return Err(bad(
+                &index.name,
+                format!("tensor {name:?} is said to be in {shard:?}, which does not hold it"),
+            ));
         }
         // A tensor that two shards hold is the one that the index says.
         let raws = std::mem::take(&mut self.raws);
