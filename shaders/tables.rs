@@ -35,6 +35,11 @@ pub static KIT: Kit = Kit {
     finish_threads: 64,
     pack: Some("mainloop/pack.wgsl"),
     pack_tile: [8, 32],
+    scale: Some("mainloop/scale.wgsl"),
+    scale_strips: [4, 32],
+    scale_threads: 256,
+    exponents: Some("operand/exponents.wgsl"),
+    unscaled: Some("operand/unscaled.wgsl"),
 };
 
 fn is_f32(format: Format, _: &Caps) -> bool {

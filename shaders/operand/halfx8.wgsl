@@ -10,7 +10,7 @@ const X_BF16: bool = false; //param
 // Eight elements as they are stored: half the registers while they are on their way.
 alias X_Eight = vec4<u32>;
 
-// n is 0 or 8.
+// n is 0, or 8 at least.
 fn x_load8(i: u32, n: u32) -> X_Eight {
     if n == 0u {
         return vec4<u32>();

@@ -3,6 +3,7 @@
 use crate::runner::problem;
 use crate::{Data, Entries, Place};
 use tilewise::{Activation, Axis, Caps, DType, QuantFormat};
+use tilewise_core::Format;
 use tilewise_core::kernel::Unit;
 use tilewise_core::plan::Forced;
 use tilewise_shaders::LIBRARY;
@@ -94,11 +95,14 @@ impl Case {
         self
     }
 
-    /// On a kernel. One for matrix units gets operands of its type, and permission where its sums are f16.
+    /// On a kernel. One for matrix units gets operands of a type that it takes, and permission where its sums are f16.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
         if let Some(unit) = self.unit() {
-            (self.a.dtype, self.b.dtype) = (unit.matrix.operands, unit.matrix.operands);
+            for place in [&mut self.a, &mut self.b].into_iter().filter(|place| !unit.takes(Format::Dense(place.dtype)))
+            {
+                place.dtype = unit.matrix.operands;
+            }
             self.allow_f16_accumulation = unit.matrix.sums == DType::F16;
         }
         self

@@ -5,7 +5,7 @@
 
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
-use crate::{Case, Data, Entries, Place, quant_families, quant_formats, themes};
+use crate::{Case, Data, Entries, Place, quant_families, quant_formats, scaled, themes};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 use tilewise_core::kernel::SUBGROUP;
 use tilewise_core::{Access, Caps, DeviceClass, KernelDef, Variant};
@@ -370,6 +370,7 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     // So do operands that are packed: of seven of eight lines each, too.
     if let Some(kernel) = kernels.iter().find(|kernel| kernel.variant.unit().is_some()) {
         cases.push(Case::new([55, 9, 5], F32).kernel(&kernel.name));
+        cases.push(Case::new([25, 9, 5], [DType::BF16; 3]).kernel(&kernel.name));
     }
     (caps, cases)
 }
@@ -424,7 +425,9 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .chain(almost_whole(table))
         .chain(bands(table))
         .chain(group_edges(table))
-        .chain(packed(table));
+        .chain(packed(table))
+        .chain(scaled::cases(table))
+        .chain(scaled::specials(table));
     let others = others.filter(|case| of(case, &smallest));
     let split_epilogues =
         epilogues(table).into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));

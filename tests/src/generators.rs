@@ -49,7 +49,7 @@ impl Rng {
 }
 
 /// What an operand holds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Data {
     /// Uniform numbers in ±\[1/64, 1\], rounded to the operand's type.
     Random,
@@ -59,6 +59,18 @@ pub enum Data {
     Identity,
     /// Numbers that somebody else chose, row-major over entries, rows and columns.
     Given(Vec<f32>),
+}
+
+impl std::fmt::Debug for Data {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Data::Random => "Random",
+            Data::Integers => "Integers",
+            Data::Identity => "Identity",
+            // They may be thousands.
+            Data::Given(values) => return write!(f, "{} numbers", values.len()),
+        })
+    }
 }
 
 impl Data {

@@ -32,6 +32,7 @@ pub mod program;
 pub mod random;
 pub mod runner;
 pub mod sanitized;
+pub mod scaled;
 pub mod themes;
 pub mod translated;
 

@@ -424,10 +424,14 @@ impl Suite {
 /// type of A; where the planner chooses, it may choose one.
 fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec<f64> {
     let simdgroups = |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
-    let units = case.a.dtype == DType::F16 && caps.coop.iter().any(|unit| unit.operands == DType::F16);
-    let matrices = match &case.kernel {
-        Some(kernel) => case.unit().is_some() || simdgroups(kernel),
-        None => units || caps.msl_version.is_some(),
+    let (own, half) = ([case.a.dtype], [DType::F16]);
+    let units = caps.coop.iter().any(|unit| unit.operands == DType::F16);
+    let types = match &case.kernel {
+        _ if case.a.dtype == DType::F32 => vec![],
+        Some(kernel) if simdgroups(kernel) => own.to_vec(),
+        Some(_) if case.unit().is_some() => half.to_vec(),
+        Some(_) => vec![],
+        None => [if caps.msl_version.is_some() { &own[..] } else { &[] }, if units { &half } else { &[] }].concat(),
     };
-    if matrices && case.a.dtype != DType::F32 { weights.rounded_error(case.a.dtype) } else { weights.weight_error() }
+    weights.rounded_error(&types)
 }

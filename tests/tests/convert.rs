@@ -175,7 +175,7 @@ fn take(context: &Context, case: &Taking) {
             return;
         }
     }
-    let errors: Vec<f64> = stored.quantized.iter().flat_map(|weights| weights.rounded_error(case.dtype)).collect();
+    let errors: Vec<f64> = stored.quantized.iter().flat_map(|weights| weights.rounded_error(&[case.dtype])).collect();
     let errors: Vec<f64> = places(&stored.table).map(|at| errors[at]).collect();
     let got = convert::decode(case.dtype, after).unwrap();
     for ((got, value), error) in got.iter().zip(&values).zip(case.expected(&errors, f64::NAN)) {

@@ -11,7 +11,7 @@ use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::conversions;
 use tilewise_tests::sanitized::{Shaders, check, options, plans};
-use tilewise_tests::{Case, Kernel, lines};
+use tilewise_tests::{Case, Kernel, lines, scaled};
 
 fn clean(cases: &[Case]) {
     check(&devices(), cases, &options(), false);
@@ -71,6 +71,16 @@ fn padded() {
 #[test]
 fn packed() {
     clean(&cases::packed(WGSL));
+}
+
+#[test]
+fn scaled() {
+    let cases = [scaled::cases(WGSL), scaled::specials(WGSL)].concat();
+    for (case, _, plan) in plans(&devices(), &cases) {
+        let divides = |pass: &Pass| pass.parts.iter().any(|part| Some(part.file) == KIT.scale);
+        assert!(plan.passes.iter().any(divides), "{case:?} divides nothing");
+    }
+    clean(&cases);
 }
 
 /// Every kernel asks one file where the lines of its operands lie.

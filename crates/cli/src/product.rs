@@ -27,9 +27,10 @@ pub(crate) fn open(adapter: Option<&str>) -> Result<Context> {
 pub(crate) fn weight_error(context: &Context, weights: &Quantized, activations: DType) -> Vec<f64> {
     let is_msl = |kernel: &KernelDef| kernel.kit.language == Language::Msl;
     let msl = activations.bytes() == 2 && context.library().kernels.iter().any(is_msl);
-    let units = context.caps().coop.iter().any(|unit| unit.operands == activations);
-    let rounds = !context.is_cpu() && (msl || activations == DType::F16 && units);
-    if rounds { weights.rounded_error(activations) } else { weights.weight_error() }
+    let units = activations.bytes() == 2 && context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
+    let types = [msl.then_some(activations), units.then_some(DType::F16)];
+    let types = types.into_iter().flatten().filter(|_| !context.is_cpu());
+    weights.rounded_error(&types.collect::<Vec<_>>())
 }
 
 /// Adapter, backend and driver, for people.

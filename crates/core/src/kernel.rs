@@ -25,7 +25,8 @@ pub struct Unit {
 
 impl Unit {
     /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other types, its sums are f16 without permission, or K is 0.
-    /// Quantized weights are rounded to f16 on their way to it, where the activations are f16.
+    /// One of f16 takes quantized weights, rounded to f16 on their way to it, and bf16, whose lines
+    /// are brought into f16's range by powers of two.
     pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
         let CoopMatrix { size, operands, sums } = self.matrix;
         if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {
@@ -33,18 +34,35 @@ impl Unit {
                 "no matrix unit for {size}×{size} {operands}→{sums} in subgroups of {SUBGROUP}"
             )));
         }
-        let (a, b, wanted) = (problem.a.format, problem.b.format, Format::Dense(operands));
-        let rounds = operands == DType::F16 && matches!(b, Format::Quantized(_));
-        if a != wanted || (b != wanted && !rounds) {
-            return Err(Reject(format!("multiplies {wanted} by {wanted}, and these are {a} and {b}")));
+        let (a, b) = (problem.a.format, problem.b.format);
+        if !self.takes(a) || !self.takes(b) {
+            return Err(Reject(format!("multiplies {operands} by {operands}, and these are {a} and {b}")));
         }
-        if sums == DType::F16 && !problem.allow_f16_accumulation {
+        if sums == DType::F16 && problem.accumulation() != DType::F16 {
             return Err(Reject("its sums are f16, which only allow_f16_accumulation permits".into()));
         }
         if problem.k == 0 {
             return Err(Reject("K is 0: there are no matrices to multiply".into()));
         }
         Ok(())
+    }
+}
+
+impl Unit {
+    /// Whether it multiplies elements of a format, as they are or made its own type on their way. Sums in
+    /// f16 have no room for lines that fill f16's range.
+    pub fn takes(&self, format: Format) -> bool {
+        let CoopMatrix { operands, sums, .. } = self.matrix;
+        match format {
+            Format::Dense(own) if own == operands => true,
+            Format::Dense(own) => own == DType::BF16 && operands == DType::F16 && sums == DType::F32,
+            Format::Quantized(_) => operands == DType::F16,
+        }
+    }
+
+    /// Whether the lines of an operand must be divided by powers of two before it multiplies them.
+    pub(crate) fn scales(&self, format: Format) -> bool {
+        format == Format::Dense(DType::BF16) && self.matrix.operands != DType::BF16
     }
 }
 
@@ -227,11 +245,13 @@ impl OperandDef {
         }
     }
 
-    /// Whether a mainloop with this access can use it for a format. A matrix unit takes quantized
-    /// weights by eights ([`Kit::panels`]).
+    /// Whether a mainloop with this access can use it for a format. A matrix unit takes elements of
+    /// another type than its own by eights ([`Kit::panels`], [`Kit::scale`]).
     pub fn serves(&self, format: Format, access: Access) -> bool {
-        match (format, access) {
-            (Format::Quantized(_), Access::Words { .. }) => self.provides(Access::Eights { streamed: None }),
+        match access {
+            Access::Words { unit, .. } if format.element() != Some(unit.matrix.operands) => {
+                self.provides(Access::Eights { streamed: None })
+            }
             _ => self.provides(access),
         }
     }
@@ -353,6 +373,17 @@ pub struct Kit {
     pub pack: Option<&'static str>,
     /// Lines of the copy, and units of 16 bytes in each, that one of its workgroups writes.
     pub pack_tile: [u32; 2],
+    /// The pass that packs an operand whose lines must be divided by powers of two.
+    pub scale: Option<&'static str>,
+    /// Rows or columns of a strip, which one of its workgroups takes: of an operand that is stored
+    /// along K, and of another.
+    pub scale_strips: [u32; 2],
+    /// Invocations of one of its workgroups.
+    pub scale_threads: u32,
+    /// The file instantiated for an operand that it packed, which reads the exponents.
+    pub exponents: Option<&'static str>,
+    /// The same for an operand of a matrix unit whose lines were not divided.
+    pub unscaled: Option<&'static str>,
 }
 
 /// The shaders that convert, take and quantize elements, in one language.

@@ -247,6 +247,14 @@ impl Problem {
         if self.allow_f16_accumulation && self.a.format == half && other { DType::F16 } else { DType::F32 }
     }
 
+    /// Whether a kernel may divide the rows of an operand A, or the columns of an operand B, in this
+    /// format by powers of two, to bring them into f16's range: one of bf16, where matrix units of f16
+    /// take the other.
+    pub fn may_scale(&self, format: Format) -> bool {
+        let fits = |format| matches!(format, Format::Dense(DType::F16 | DType::BF16) | Format::Quantized(_));
+        format == Format::Dense(DType::BF16) && fits(self.a.format) && fits(self.b.format)
+    }
+
     /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped product meets one group).
     pub fn flops(&self) -> f64 {
         2.0 * self.m as f64 * self.n as f64 * self.k as f64 * self.batch as f64

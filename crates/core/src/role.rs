@@ -34,11 +34,15 @@ pub enum Role {
     ColumnIndex = 13,
     /// The status of a conversion, a word: 0 if nothing went wrong on the device.
     Status = 14,
+    /// Exponents of the powers of two that the rows of a packed A were divided by, i32.
+    AExponents = 15,
+    /// Those of the columns of a packed B.
+    BExponents = 16,
 }
 
 impl Role {
     /// Number of roles: of bindings that a pass may have.
-    pub const COUNT: usize = Role::Status as usize + 1;
+    pub const COUNT: usize = Role::BExponents as usize + 1;
 
     /// The planes of B, in their order.
     pub const B_PLANES: [Role; 4] = [Role::B, Role::BPlane1, Role::BPlane2, Role::BPlane3];
@@ -47,6 +51,11 @@ impl Role {
     /// quantized.
     pub fn planes(self) -> impl Iterator<Item = Role> {
         std::iter::once(self).chain(if self == Role::B { &Role::B_PLANES[1..] } else { &[] }.iter().copied())
+    }
+
+    /// The exponents that belong to a packed A or B.
+    pub(crate) fn exponents(self) -> Role {
+        if self == Role::A { Role::AExponents } else { Role::BExponents }
     }
 
     /// Which plane of B it is; 0 for any other operand.
@@ -77,6 +86,8 @@ impl Role {
             Role::RowIndex => "row indices",
             Role::ColumnIndex => "column indices",
             Role::Status => "status",
+            Role::AExponents => "a exponents",
+            Role::BExponents => "b exponents",
         }
     }
 }

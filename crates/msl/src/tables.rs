@@ -49,6 +49,11 @@ pub static KIT: Kit = Kit {
     finish_threads: 0,
     pack: None,
     pack_tile: [0; 2],
+    scale: None,
+    scale_strips: [0; 2],
+    scale_threads: 0,
+    exponents: None,
+    unscaled: None,
 };
 
 fn is_f32(format: Format, _: &Caps) -> bool {

@@ -238,7 +238,7 @@ impl Job {
         for binding in pass.bindings.iter().filter(|binding| binding.writable) {
             // A shader with a mistake in it may leave a binding out.
             let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) else { continue };
-            match binding.role {
+            match binding.from {
                 Role::Scratch => written.scratch.clone_from(bytes),
                 Role::Packed => written.packed[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
                 _ => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),

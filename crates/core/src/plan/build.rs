@@ -77,7 +77,7 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
         match fetch {
             Some(Fetch { loader, packing: Some(packing) }) => {
                 builder.part(loader.file, name, vec![("X_BINDING", side.role.binding())]);
-                builder.packed(side.role, false, &packing, loader.element_bytes);
+                builder.packed(side.role, false, [packing.start, packing.copied()], loader.element_bytes);
                 builder.pass.params.relocate(side.role, packing.place());
                 builder.pass.params.k = side.k.next_multiple_of(variant.bk.into()) as u32;
             }
@@ -97,6 +97,9 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
                 builder.part_if_any(kit.panels, name);
             }
             (Access::Words { .. }, _) => {}
+        }
+        if let Access::Words { .. } = variant.access {
+            builder.exponents(side, fetch.and_then(|fetch| fetch.packing).as_ref());
         }
         for file in kernel.operand_files {
             builder.part(file, name, (kernel.operand_constants)(side.along_k, side.operand.transposed));

@@ -51,6 +51,12 @@ impl Fetches {
         sides.filter_map(|(role, fetch)| Some((role, fetch?.packing?.bytes)))
     }
 
+    /// How many operands have exponents.
+    pub(super) fn exponents(&self) -> u64 {
+        let packings = [self.a, self.b].into_iter().filter_map(|fetch| fetch?.packing);
+        packings.filter(|packing| packing.exponents.is_some()).count() as u64
+    }
+
     /// Bytes of the memory for both.
     pub(super) fn packed_bytes(&self) -> u64 {
         [self.a, self.b].into_iter().flatten().map(|fetch| fetch.packed_end()).max().unwrap_or(0)
@@ -94,9 +100,11 @@ fn fetch(
         let loader = find(kit, caps, &side.operand, fits)?;
         return Ok(Fetch { loader, packing: None });
     };
-    let loader = find(kit, caps, &side.operand, provides)?;
+    // Lines are divided while they are packed, so there the loader must fit the storage.
+    let scales = unit.scales(side.operand.format);
+    let loader = find(kit, caps, &side.operand, |o| provides(o) && (!scales || aligned(side, 0, o.vector)))?;
     let bk = variant.bk.into();
-    let fits = aligned(side, step, loader.vector) && side.k.is_multiple_of(bk);
+    let fits = !scales && aligned(side, step, loader.vector) && side.k.is_multiple_of(bk);
     let decodes = !loader.provides(variant.access);
     if fits && !decodes {
         return Ok(Fetch { loader, packing: None });
@@ -107,9 +115,11 @@ fn fetch(
     if !step.is_multiple_of(words.vector) {
         return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
     }
-    let packs = |o: &OperandDef| if decodes { provides(o) } else { o.loads.contains(&Load::Packing) };
-    let packer = find(kit, caps, &side.operand, packs)?;
-    let packing = Packing::new(side, packer, words.vector, bk, start)?;
+    let packer = match decodes {
+        true => loader,
+        false => find(kit, caps, &side.operand, |o| o.loads.contains(&Load::Packing))?,
+    };
+    let packing = Packing::new(side, packer, scales, words.vector, bk, start)?;
     // Each row of tiles decodes weights anew.
     if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0) {
         return Ok(Fetch { loader, packing: None });

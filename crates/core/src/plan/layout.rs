@@ -70,7 +70,8 @@ impl Layout {
         let store = direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
 
         let planes = |present: bool, operand: &Operand| if present { operand.format.planes().len() as u64 } else { 0 };
-        let operands = planes(fetches.a.is_some(), &problem.a) + planes(fetches.b.is_some(), &problem.b);
+        let planes = planes(fetches.a.is_some(), &problem.a) + planes(fetches.b.is_some(), &problem.b);
+        let operands = planes + fetches.exponents();
         let ends = u64::from(bias.is_some()) + u64::from(residual.is_some()) + 1;
         let schedules = grouping.operands().count() as u64;
         let storage_buffers = if two_passes { (operands + 1).max(ends + 1) } else { operands + ends } + schedules;

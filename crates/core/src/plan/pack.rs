@@ -2,17 +2,23 @@
 //!
 //! Mainloops of matrix units load 16 bytes at a time and whole steps along K. With rows 4095 elements apart, or a K of 4095, they would have to load
 //! single elements, several times slower; to read and write the operand once costs a few hundredths of the product's time.
+//!
+//! An operand of a wider range than the unit's type has its rows of A, or columns of B, divided by powers of two on the way
+//! ([`Unit::scales`](crate::kernel::Unit)). Their exponents lie behind the copy.
 
 use super::Pass;
 use super::builder::Builder;
 use super::layout::Layout;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Load, OperandDef, Params, Reject, Role};
+use crate::kernel::{Constant, Kit, Load, OperandDef, Params, Reject, Role};
 use crate::problem::{Operand, Problem};
 
 /// Bytes that mainloops of matrix units load at a time.
 const VECTOR_BYTES: u64 = 16;
+
+/// Exponents are stored in so many together, and those of an entry fill whole vectors.
+const QUAD: u64 = 4;
 
 /// Packed operands start at multiples of so many bytes, which suit every device's bindings.
 const ALIGNMENT: u64 = 256;
@@ -61,7 +67,19 @@ pub(super) struct Packing {
     width: u64,
     /// First byte in the memory for packed operands.
     pub(super) start: u64,
+    /// With the exponents.
     pub(super) bytes: u64,
+    /// Where the exponents begin, in bytes from `start`; none if lines are copied undivided.
+    pub(super) exponents: Option<u64>,
+}
+
+/// How the workgroups of the pass share an entry of the operand.
+struct Work {
+    file: &'static str,
+    constants: Vec<Constant>,
+    tiles: [u64; 2],
+    threads: u32,
+    workgroup_bytes: u32,
 }
 
 impl Packing {
@@ -69,6 +87,7 @@ impl Packing {
     pub(super) fn new(
         side: &Side,
         loader: &'static OperandDef,
+        scales: bool,
         vector: u64,
         bk: u64,
         start: u64,
@@ -77,7 +96,10 @@ impl Packing {
         let k = side.k.next_multiple_of(bk);
         let (lines, width) = if side.along_k { (side.extent, k) } else { (k, side.extent.next_multiple_of(vector)) };
         let elements = u128::from(entries) * u128::from(lines) * u128::from(width);
-        let bytes = elements * u128::from(VECTOR_BYTES / vector);
+        let copied = elements * u128::from(VECTOR_BYTES / vector);
+        let exponents = copied.next_multiple_of(ALIGNMENT.into());
+        let quads = u128::from(entries) * u128::from(side.extent.div_ceil(QUAD));
+        let bytes = if scales { exponents + quads * u128::from(VECTOR_BYTES) } else { copied };
         if bytes > u32::MAX.into() {
             return Err(Reject(format!(
                 "{} packed takes {bytes} bytes, at most {} are addressed",
@@ -86,7 +108,8 @@ impl Packing {
             )));
         }
         let (start, bytes) = (start.next_multiple_of(ALIGNMENT), bytes as u64);
-        Ok(Packing { loader, vector, entries, lines, width, start, bytes })
+        let exponents = scales.then_some(exponents as u64);
+        Ok(Packing { loader, vector, entries, lines, width, start, bytes, exponents })
     }
 
     /// Estimated: it is read, written and read again.
@@ -105,13 +128,48 @@ impl Packing {
         [0, self.width as u32, batch_stride as u32]
     }
 
+    /// Bytes of the copy.
+    pub(super) fn copied(&self) -> u64 {
+        self.entries * self.lines * self.width * VECTOR_BYTES / self.vector
+    }
+
+    /// The exponents in the memory for packed operands: their first byte, and how many bytes they take.
+    pub(super) fn exponents_place(&self) -> Option<[u64; 2]> {
+        self.exponents.map(|exponents| [self.start + exponents, self.bytes - exponents])
+    }
+
+    /// The file that packs, and how its workgroups share the operand.
+    fn work(&self, side: &Side, kit: &Kit) -> Result<Work> {
+        let none = || Error::NoKernel("nothing packs operands".into());
+        if self.exponents.is_some() {
+            let file = kit.scale.ok_or_else(none)?;
+            let [along_k, across] = kit.scale_strips;
+            let (strip, threads) = (if side.along_k { along_k } else { across }, kit.scale_threads);
+            let abreast = if side.along_k { threads / strip } else { strip / self.vector as u32 };
+            let shares = if side.along_k { abreast } else { threads / abreast };
+            let constants = vec![
+                ("STRIP", strip),
+                ("THREADS", threads),
+                ("ABREAST", abreast),
+                ("SHARES", shares),
+                ("X_EXPONENTS", side.role.exponents().binding()),
+            ];
+            let tiles = [side.extent.div_ceil(strip.into()), 1];
+            return Ok(Work { file, constants, tiles, threads, workgroup_bytes: 4 * strip * (shares + 1) });
+        }
+        let file = kit.pack.ok_or_else(none)?;
+        let [lines, units] = kit.pack_tile;
+        let constants = vec![("LINES", lines), ("UNITS", units), ("VECTOR", self.vector as u32)];
+        let tiles = [self.lines.div_ceil(lines.into()), (self.width / self.vector).div_ceil(units.into())];
+        Ok(Work { file, constants, tiles, threads: lines * units, workgroup_bytes: 0 })
+    }
+
     /// The pass that packs; `params` are the problem's.
     pub(super) fn pass(&self, side: &Side, caps: &Caps, params: Params, layout: &Layout) -> Result<Pass> {
         let kit = layout.kit;
-        let file = kit.pack.ok_or_else(|| Error::NoKernel("nothing packs operands".into()))?;
-        let [lines, units] = kit.pack_tile;
-        let tiles = [self.lines.div_ceil(lines.into()), (self.width / self.vector).div_ceil(units.into())];
-        let workgroups = self.entries * tiles[0] * tiles[1];
+        let work = self.work(side, kit)?;
+        let [tiles_m, tiles_n] = work.tiles;
+        let workgroups = self.entries * tiles_m * tiles_n;
         let allowed = u64::from(caps.max_workgroups).pow(2);
         if workgroups > allowed {
             return Err(Error::NoKernel(format!("packing needs {workgroups} workgroups, {allowed} allowed")));
@@ -121,21 +179,25 @@ impl Packing {
             entries: self.entries as u32,
             c_ld: self.width as u32,
             c_batch: (self.lines * self.width) as u32,
-            tiles_m: tiles[0] as u32,
-            tiles_n: tiles[1] as u32,
+            tiles_m: tiles_m as u32,
+            tiles_n: tiles_n as u32,
             ..params
         };
-        let mut builder =
-            Builder::new(format!("pack {}", side.name), params, lines * units, 0, (layout.kit, layout.windows));
+        let label = format!("pack {}", side.name);
+        let mut builder = Builder::new(label, params, work.threads, work.workgroup_bytes, (kit, layout.windows));
         builder.load(side.name, side.role, Some(self.loader), Some(&side.operand));
-        if !self.loader.loads.contains(&Load::Packing) {
+        if self.exponents.is_some() {
+            builder.eights(side.name, self.loader);
+        } else if !self.loader.loads.contains(&Load::Packing) {
             builder.eights(side.name, self.loader);
             builder.part_if_any(kit.words, Some(side.name));
         }
         builder.axes(side);
-        let constants = vec![("LINES", lines), ("UNITS", units), ("VECTOR", self.vector as u32)];
-        builder.part(file, Some(side.name), constants);
-        builder.packed(Role::Packed, true, self, 16);
+        builder.part(work.file, Some(side.name), work.constants);
+        builder.packed(Role::Packed, true, [self.start, self.copied()], 16);
+        if let Some(place) = self.exponents_place() {
+            builder.packed(side.role.exponents(), true, place, VECTOR_BYTES);
+        }
         Ok(builder.finish(workgroups, caps))
     }
 }

@@ -133,15 +133,18 @@ impl Quantized {
         errors
     }
 
-    /// The same for a kernel that rounds weights to the type of the activations, as kernels on matrix
-    /// units do: WGSL's to f16, Apple's to [`staged`](crate::cost::staged). Nothing is promised of a
-    /// weight beyond that type's range: its error is infinite.
-    pub fn rounded_error(&self, to: DType) -> Vec<f64> {
-        let smallest = if to == DType::F16 { 2.0f64.powi(-25) } else { f64::from(f32::MIN_POSITIVE) };
-        let rounding = |w: f32, error: f64| match f64::from(w.abs()) + error {
-            most if most > convert::largest(to) && w.is_finite() => f64::INFINITY,
-            most => error + to.unit_roundoff() * most + smallest,
+    /// The same for a kernel that may round weights to one of these types, as kernels on matrix units do:
+    /// WGSL's to f16, Apple's to [`staged`](crate::cost::staged). Nothing is promised of a weight beyond a
+    /// type's range: its error is infinite.
+    pub fn rounded_error(&self, to: &[DType]) -> Vec<f64> {
+        let rounded = |to: DType, w: f32, error: f64| {
+            let smallest = if to == DType::F16 { 2.0f64.powi(-25) } else { f64::from(f32::MIN_POSITIVE) };
+            match f64::from(w.abs()) + error {
+                most if most > convert::largest(to) && w.is_finite() => f64::INFINITY,
+                most => error + to.unit_roundoff() * most + smallest,
+            }
         };
+        let rounding = |w, error| to.iter().map(|&to| rounded(to, w, error)).fold(error, f64::max);
         dequantize(self).into_iter().zip(self.weight_error()).map(|(w, error)| rounding(w, error)).collect()
     }
 

@@ -11,6 +11,10 @@
 //!
 //! Subnormals: WGSL lets a device read or write zero for any subnormal number (section "Floating point evaluation"), so every one
 //! of them, read, computed or written, may be off by its whole size.
+//!
+//! bf16 on matrix units of f16: a line along K, a row of A or a column of B, is divided by the power of two that brings its largest
+//! finite number between 2¹⁵ and 2¹⁶. Numbers below 2⁻¹⁴ then are subnormal in f16: a device may take them for zero, and else
+//! rounds them to a multiple of 2⁻²⁴ that is not zero. All others stay as they are, since bf16 has fewer digits than f16.
 
 mod epilogue;
 mod product;
@@ -133,8 +137,9 @@ fn product_of(
 ) {
     let epilogue = &problem.epilogue;
     let k = problem.k as usize;
-    let a = Side { values: inputs.a, errors: None, operand: problem.a.t(), entry };
-    let b = Side { values: inputs.b, errors: inputs.b_error, operand: problem.b, entry: b_entry };
+    let [a_scaled, b_scaled] = [problem.a.format, problem.b.format].map(|format| problem.may_scale(format));
+    let a = Side { values: inputs.a, errors: None, operand: problem.a.t(), entry, scaled: a_scaled };
+    let b = Side { values: inputs.b, errors: inputs.b_error, operand: problem.b, entry: b_entry, scaled: b_scaled };
     product::for_each(&a, &b, rows, problem.n, k, |row, col, dot| {
         let index = at(&problem.c, entry, row, col);
         let stored = |values: Option<&[f64]>, operand: &Operand, index: usize| {

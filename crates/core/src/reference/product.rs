@@ -58,6 +58,8 @@ pub(super) struct Side<'a> {
     pub(super) operand: Operand,
     /// Which of its batch entries.
     pub(super) entry: u64,
+    /// Whether a kernel may divide its lines by powers of two ([`Problem::may_scale`](crate::Problem::may_scale)).
+    pub(super) scaled: bool,
 }
 
 /// Lines of one operand, one after the other.
@@ -88,12 +90,36 @@ impl Side<'_> {
                 }
             }
         }
+        if self.scaled {
+            for (line, errors) in values.chunks(k.max(1)).zip(errors.chunks_mut(k.max(1))) {
+                erroneous |= admit_scaling(line, errors);
+            }
+        }
         if !erroneous {
             errors.clear();
         }
         let constant = values.chunks(k.max(1)).map(|line| line.iter().all(|v| v == &line[0])).collect();
         Lines { values, errors, constant }
     }
+}
+
+/// Admits the errors of dividing a line by a power of two and rounding it to f16: whether there are any.
+fn admit_scaling(line: &[f64], errors: &mut [f64]) -> bool {
+    let finite = line.iter().map(|value| value.abs()).filter(|value| value.is_finite());
+    let largest = finite.fold(0.0, f64::max);
+    if largest == 0.0 {
+        return false;
+    }
+    // The numbers that become 1.
+    let exponent = (largest.to_bits() >> 52) as i32 - 1023;
+    let one = 2f64.powi(exponent - 15);
+    let (normal, step) = (one * convert::min_normal(DType::F16), one * 2f64.powi(-24));
+    let mut erroneous = false;
+    for (value, error) in line.iter().zip(errors).filter(|(value, _)| **value != 0.0 && value.abs() < normal) {
+        *error = error.max(value.abs()).max(step);
+        erroneous = true;
+    }
+    erroneous
 }
 
 impl Lines {

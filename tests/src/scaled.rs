@@ -1,0 +1,127 @@
+//! Cases for operands of bf16 on matrix units of f16, whose lines along K are divided by powers of two.
+
+use crate::case::{Groups, LAYOUTS};
+use crate::cases::Table;
+use crate::{Case, Data, Entries, Rng, quant_families};
+use tilewise::DType;
+
+/// The types of A, B and C.
+const BF16: [DType; 3] = [DType::BF16, DType::BF16, DType::F32];
+
+/// Every way to load, in strips along K and across; split, in groups, and of a wide range.
+pub fn cases(table: Table) -> Vec<Case> {
+    let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
+    let cases = units.flat_map(|kernel| {
+        let case = |size, types| Case::new(size, types).kernel(&kernel.name);
+        // In eights, fours and single elements; in strips along K and across.
+        let mixed = [BF16, [DType::BF16, DType::F16, DType::BF16], [DType::F16, DType::BF16, DType::F32]];
+        let sizes = LAYOUTS.into_iter().enumerate().flat_map(|(i, layout)| {
+            let sizes = [[5, 101, 35], [36, 44, 4 * i + 260]];
+            let [odd, even] = sizes.map(|size| case(size, mixed[i % 3]).layout(layout));
+            [odd.batch(2).odd(), even]
+        });
+        let mut cases: Vec<Case> = sizes.collect();
+        let split = case([8, 36, 300], BF16).kernel(format!("{}+k2", kernel.name)).batch(2);
+        cases.push(split.clone());
+        cases.push(Case { a: split.a.entries(Entries::Stride0), beta: 0.5, ..split });
+        let groups = Some(Groups { ends: vec![3, 3, 17, 19], on_device: true });
+        cases.push(Case { groups, ..case([22, 37, 40], BF16) });
+        for format in quant_families(0).into_iter().take(2) {
+            let size = [9, 40, format.block() as usize];
+            cases.push(Case { quantized: Some(format), ..case(size, BF16) });
+        }
+        cases.extend(LAYOUTS.map(|layout| wide(case([13, 38, 70], BF16).layout(layout))));
+        let tiny = LAYOUTS.map(|layout| wide(case([13, 38, 38], BF16).layout(layout)));
+        cases.extend(tiny.map(|case| Case { b_data: Data::Identity, ..case }));
+        cases.extend(LAYOUTS.map(|layout| growing(case([2, 3, 2100], BF16).layout(layout))));
+        // What is too small for f16 is not zero, so that its product with an infinity is infinite.
+        let (a, b) = ([1.0, 2f32.powi(-60)].repeat(5), [[0.0; 6], [f32::INFINITY; 6]].concat());
+        let infinite = Case { a_data: Data::Given(a), b_data: Data::Given(b), exact: true, ..case([5, 6, 2], BF16) };
+        cases.push(infinite);
+        cases.extend(LAYOUTS.into_iter().flat_map(|layout| exact(&case([21, 21, 21], BF16).layout(layout))));
+        cases
+    });
+    cases.collect()
+}
+
+/// Rows of A and columns of B between 2^-133 and 2^120, of zeros too, with numbers down to 2^-45 of
+/// their largest.
+fn wide(case: Case) -> Case {
+    let [m, n, k] = case.size;
+    let mut rng = Rng::new(7);
+    let mut line = |power: i32| -> Vec<f32> {
+        let small = |rng: &mut Rng| if rng.below(3) == 0 { -(rng.below(46) as i32) } else { 0 };
+        (0..k).map(|_| (f64::from(rng.unit()) * 2f64.powi(power + small(&mut rng))) as f32).collect()
+    };
+    let mut lines = |count: usize, powers: [i32; 5]| -> Vec<Vec<f32>> {
+        (0..count).map(|i| if i == 7 { vec![0.0; k] } else { line(powers[i % 5]) }).collect()
+    };
+    let (a, b) = (lines(m, [0, 120, -100, -131, 60]), lines(n, [3, -118, 100, -130, 15]));
+    Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
+}
+
+/// The largest numbers are at the end of lines that are longer than all that is on its way at a time.
+fn growing(case: Case) -> Case {
+    let [m, n, k] = case.size;
+    let mut rng = Rng::new(9);
+    let mut lines = |count: usize| -> Vec<Vec<f32>> {
+        let number = |rng: &mut Rng, i: usize| rng.unit() * 2f32.powi((24 * i / k) as i32);
+        (0..count).map(|_| (0..k).map(|i| number(&mut rng, i)).collect()).collect()
+    };
+    let (a, b) = (lines(m), lines(n));
+    Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
+}
+
+/// Numbers that lose nothing, of one operand and then of the other: C must be that operand. Some are
+/// subnormal in bf16, some in f16.
+fn exact(case: &Case) -> [Case; 2] {
+    let [_, _, k] = case.size;
+    let mut rng = Rng::new(13);
+    let mut number = |power: i32| {
+        let digits = (128 + rng.below(128)) as f64 * if rng.below(2) == 0 { 1.0 } else { -1.0 };
+        (digits * 2f64.powi(power - 7 - rng.below(33) as i32)) as f32
+    };
+    let mut line = |i: usize| -> Vec<f32> {
+        match i % 3 {
+            0 => (0..k).map(|_| number(120 - 5 * i as i32)).collect(),
+            1 => (0..k).map(|_| number(-90 - i as i32 % 5)).collect(),
+            _ => (0..k).map(|j| f32::from_bits((1 + 13 * j as u32 % 127) << 16)).collect(),
+        }
+    };
+    let lines: Vec<Vec<f32>> = (0..k).map(&mut line).collect();
+    let a = Case { a_data: Data::Given(lines.concat()), b_data: Data::Identity, exact: true, ..case.clone() };
+    [a, Case { a_data: Data::Identity, b_data: across(&lines), exact: true, ..case.clone() }]
+}
+
+/// Columns, row by row.
+fn across(columns: &[Vec<f32>]) -> Data {
+    let rows = 0..columns[0].len();
+    Data::Given(rows.flat_map(|i| columns.iter().map(move |column| column[i])).collect())
+}
+
+/// An infinity, a NaN and a subnormal number in every place of an operand: one in each row of A, or
+/// column of B, and in another place in each entry of a batch.
+pub fn specials(table: Table) -> Vec<Case> {
+    const SIZE: [usize; 3] = [17, 17, 33];
+    let [m, n, k] = SIZE;
+    let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
+    let numbers = [f32::INFINITY, f32::NAN, f32::from_bits(0x0003_0000)];
+    let cases = units.flat_map(|kernel| numbers.map(|special| (kernel.name.clone(), special)));
+    let on_both = |(kernel, special): (String, f32)| {
+        let mut rng = Rng::new(11);
+        let mut operand = |rows: usize, cols: usize| {
+            let place = |at: usize| (at / (rows * cols), at / cols % rows, at % cols);
+            let number = |at| match place(at) {
+                (entry, row, col) if (row + col) % k == entry => special,
+                // Some are too small for f16 beside the others.
+                _ => rng.unit() * if rng.below(8) == 0 { 1e-17 } else { 1.0 },
+            };
+            Data::Given((0..k * rows * cols).map(number).collect())
+        };
+        let (a_data, b_data) = (operand(m, k), operand(k, n));
+        let case = Case::new(SIZE, BF16).kernel(kernel).batch(k);
+        let [a, b] = [&case.a, &case.b].map(|place| place.entries(Entries::Stride0));
+        [Case { a_data, b, ..case.clone() }, Case { b_data, a, ..case }]
+    };
+    cases.flat_map(on_both).collect()
+}
