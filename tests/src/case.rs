@@ -49,6 +49,8 @@ pub struct Case {
     pub activation: Activation,
     /// Place of the residual \[M,N\].
     pub residual: Option<Place>,
+    /// Whether A, and a dense B, are prepared.
+    pub prepared: bool,
     /// Whether sums may be kept in f16.
     pub allow_f16_accumulation: bool,
     /// Contents of A.
@@ -79,6 +81,7 @@ impl Case {
             bias: None,
             activation: Activation::None,
             residual: None,
+            prepared: false,
             allow_f16_accumulation: false,
             a_data: Data::Random,
             b_data: Data::Random,

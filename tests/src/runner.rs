@@ -4,7 +4,7 @@ use crate::generators::{poison, rescaled};
 use crate::place::of_buffer;
 use crate::{Adapter, Case, Place, Rng, adapters};
 use std::time::Instant;
-use tilewise::{Axis, Context, DType, Gemm, GroupOffsets, Quantized, QuantizedTensor, Right, Tensor};
+use tilewise::{Axis, Context, DType, Gemm, GroupOffsets, PreparedTensor, Quantized, QuantizedTensor, Right, Tensor};
 use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{Bias, Caps, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
 
@@ -278,6 +278,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
             residual: case.residual.map(|place| place.operand(batch, [m, n])),
         },
         allow_f16_accumulation: case.allow_f16_accumulation,
+        copies: [None; 2],
     }
 }
 
@@ -314,10 +315,15 @@ fn execute(
     };
     let offsets = case.groups.as_ref().map(|groups| offsets(context, groups)).transpose()?;
 
-    let right = weights.as_ref().map_or(Right::Dense(&b_view), Right::Quantized);
+    let prepared = match case.prepared {
+        true => Some((PreparedTensor::left(&a_view)?, PreparedTensor::right(&b_view)?)),
+        false => None,
+    };
+    let (left, b) = prepared.as_ref().map_or((&a_view, &b_view), |(a, b)| (&**a, &**b));
+    let right = weights.as_ref().map_or(Right::Dense(b), Right::Quantized);
     let mut gemm = match &offsets {
-        None => Gemm::new(&a_view, right),
-        Some(offsets) => Gemm::grouped(&a_view, right, offsets),
+        None => Gemm::new(left, right),
+        Some(offsets) => Gemm::grouped(left, right, offsets),
     };
     gemm = gemm.alpha(case.alpha).beta(case.beta).activation(case.activation);
     gemm = gemm.allow_f16_accumulation(case.allow_f16_accumulation);

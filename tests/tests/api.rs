@@ -3,7 +3,11 @@
 use std::future::Future;
 use std::task::{Poll, Waker};
 use tilewise::wgpu::{self, BufferUsages};
-use tilewise::{Activation, Context, ContextOptions, DType, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Tensor};
+use tilewise::{
+    Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, PreparedTensor, QuantFormat,
+    QuantizedTensor, Tensor,
+};
+use tilewise_core::convert;
 use tilewise_tests::{Data, Rng, adapters};
 
 fn random(shape: &[usize], seed: u64) -> Vec<f32> {
@@ -188,6 +192,34 @@ fn outputs() {
         assert!(y.shape() == [2, 8] && read(&y).iter().all(|&y| y >= 0.0));
         let text = Gemm::new(&a, &b).explain().unwrap();
         assert!(text.contains("C[4,3] = A[4,6]·B[6,3]") && text.contains("chosen"), "{text}");
+    }
+}
+
+/// A prepared operand is a tensor like the one that it was made of, but no output.
+#[test]
+fn prepared_operands() {
+    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
+    for context in contexts {
+        for dtype in DType::ALL {
+            let tensor = |shape: &[usize], seed| {
+                let numbers = convert::encode(dtype, &random(shape, seed));
+                Tensor::from_bytes(&context, dtype, &numbers, shape).unwrap()
+            };
+            let (a, b) = (tensor(&[5, 19], 1), tensor(&[19, 6], 2));
+            let [left, right] = [PreparedTensor::left(&a).unwrap(), PreparedTensor::right(&b).unwrap()];
+            let copied = dtype != DType::F32 && context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
+            assert_eq!([left.bytes() > 0, right.bytes() > 0], [copied; 2], "{dtype} on {context:?}");
+            let plain = read(&Gemm::new(&a, &b).run().unwrap());
+            assert_eq!(read(&Gemm::new(&left, &right).run().unwrap()), plain);
+            // On the other side, and as a view, it serves without its copy.
+            let turned = Gemm::new(&right.t(), &left.t()).run().unwrap();
+            assert_eq!(read(&turned.t()), plain);
+            let error = Gemm::new(&a, &b).run_into(&PreparedTensor::left(&tensor(&[5, 6], 3)).unwrap()).unwrap_err();
+            assert!(matches!(error, Error::Value(_)), "{error}");
+        }
+        let [entries, vector] = [[2, 0, 3].as_slice(), &[4]].map(|shape| upload(&context, shape, 1));
+        assert_eq!(PreparedTensor::right(&entries).unwrap().bytes(), 0);
+        assert!(matches!(PreparedTensor::left(&vector), Err(Error::Shape(_))));
     }
 }
 

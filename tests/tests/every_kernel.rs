@@ -8,8 +8,9 @@
 
 use tilewise::DType;
 use tilewise_tests::case::LAYOUTS;
+use tilewise_tests::cases::WGSL;
 use tilewise_tests::kernels::{Kernel, even_sizes, odd_sizes};
-use tilewise_tests::{Adapter, Case, Data, Suite, kernels, one_of_each};
+use tilewise_tests::{Adapter, Case, Data, Suite, kernels, one_of_each, scaled};
 
 #[test]
 fn f32() {
@@ -24,6 +25,22 @@ fn f16() {
 #[test]
 fn bf16() {
     Suite::on_every_adapter(|adapter| all(adapter, 2));
+}
+
+/// bf16 of a wide range, with infinities and NaN: on matrix units, which divide lines by powers of two, every case, prepared
+/// and not; elsewhere some of them, on the planner's kernels.
+#[test]
+fn wide_bf16() {
+    Suite::on_every_adapter(|adapter| {
+        // Devices may take subnormal numbers for zero.
+        let cases = [scaled::cases(WGSL), scaled::specials(WGSL)].concat().into_iter();
+        let cases: Vec<_> = cases.map(|case| Case { exact: false, ..case }).collect();
+        if cases[0].is_for(adapter.context.caps()) {
+            let prepared = cases.iter().map(|case| Case { prepared: true, ..case.clone() });
+            return prepared.chain(cases.clone()).collect();
+        }
+        cases.into_iter().step_by(9).map(|case| Case { kernel: None, ..case }).collect()
+    });
 }
 
 /// With A in the type of this index.

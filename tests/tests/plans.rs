@@ -3,8 +3,11 @@
 use std::fmt::Write;
 use std::path::Path;
 use tilewise_core::caps::RECORDED;
+use tilewise_core::kernel::Role;
+use tilewise_core::plan::prepare;
+use tilewise_core::problem::Dimension;
 use tilewise_core::{
-    Activation, Axis, Bias, DType, Epilogue, Format, Grouping, Operand, Problem, QuantFormat, explain,
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Plan, Problem, QuantFormat, explain, plan,
 };
 
 /// Problems that are met in models, and those at which a planner goes wrong.
@@ -86,6 +89,51 @@ fn recorded_adapters() {
 #[test]
 fn estimates_of_msl_kernels() {
     golden([("msl-estimates.md".to_owned(), tilewise_tests::estimate::report())]);
+}
+
+/// What is packed beforehand, and that products with it pack no more.
+#[test]
+fn prepared_operands() {
+    let (_, h200) = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap();
+    let library = tilewise_shaders::LIBRARY;
+    let copies = |problem: &Problem, caps: &Caps| {
+        let Problem { m, n, k, batch, a, b, .. } = *problem;
+        let sides = [(a, Role::A, [batch, m, k]), (b, Role::B, [problem.entries(), n, k])];
+        sides.map(|(operand, role, sizes)| Some(prepare(operand, role, sizes, caps, &library).unwrap()?.copy))
+    };
+    let square = |dtype, size| Problem::dense(dtype, size, size, size);
+    let format = Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap());
+    let quantized = Problem { b: Operand::packed(format, 1, 4096, 4096).t(), ..square(DType::BF16, 4096) };
+    let some = |problem: &Problem| copies(problem, &h200()).map(|copy| copy.is_some());
+    assert_eq!(some(&square(DType::F16, 4096)), [false; 2]);
+    assert_eq!(some(&square(DType::F32, 4097)), [false; 2]);
+    assert_eq!(some(&quantized), [true, false]);
+    assert_eq!(copies(&square(DType::BF16, 4097), &Caps::webgpu_default()), [None; 2]);
+
+    for problem in [square(DType::F16, 4097), square(DType::BF16, 4096), square(DType::BF16, 4097)] {
+        assert_eq!(some(&problem), [true; 2]);
+        let with = Problem { copies: copies(&problem, &h200()), ..problem };
+        let [before, after] = [problem, with].map(|problem| plan(&problem, &h200(), &library, None).unwrap());
+        let packs = |plan: &Plan| plan.passes.iter().filter(|pass| pass.label.starts_with("pack ")).count();
+        let elements = |plan: &Plan| plan.packed_bytes / 2;
+        assert!(packs(&before) >= 2 && elements(&before) >= 2 * 4096 * 4096);
+        // Edges that are peeled off pack their few rows and columns.
+        assert!(packs(&after) == 0 || !after.edges.is_empty());
+        assert!(elements(&after) < 100_000, "{} bytes are packed", after.packed_bytes);
+        let [before, after] = [before, after].map(|plan| plan.choice.unwrap());
+        assert_eq!((before.kernel, before.variant, before.splits), (after.kernel, after.variant, after.splits));
+        assert!(after.cost < before.cost, "{before:?} {after:?}");
+    }
+
+    // What begins elsewhere, or ends before K does, is another operand.
+    let whole = Problem { copies: copies(&square(DType::BF16, 512), &h200()), ..square(DType::BF16, 512) };
+    let some = |problem: Problem| problem.copies.map(|copy| copy.is_some());
+    assert_eq!(some(whole.range(Dimension::M, 0..64)), [true; 2]);
+    assert_eq!(some(whole.range(Dimension::M, 64..128)), [false, true]);
+    assert_eq!(some(whole.range(Dimension::N, 1..512)), [true, false]);
+    assert_eq!(some(whole.range(Dimension::K, 0..512)), [true; 2]);
+    assert_eq!(some(whole.range(Dimension::K, 0..256)), [false; 2]);
+    assert_eq!(some(whole.range(Dimension::Entries, 1..1)), [false; 2]);
 }
 
 /// Compares texts with the files of those names, or writes these where that is asked for.

@@ -10,7 +10,7 @@ use tilewise_sanitizer::Options;
 use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::conversions;
-use tilewise_tests::sanitized::{Shaders, check, options, plans};
+use tilewise_tests::sanitized::{Job, Shaders, check, options, plans};
 use tilewise_tests::{Case, Kernel, lines, scaled};
 
 fn clean(cases: &[Case]) {
@@ -81,6 +81,23 @@ fn scaled() {
         assert!(plan.passes.iter().any(divides), "{case:?} divides nothing");
     }
     clean(&cases);
+}
+
+/// Operands that are prepared give the same bits.
+#[test]
+fn prepared() {
+    let shaders = Shaders::default();
+    let mut cases = [cases::packed(WGSL), scaled::cases(WGSL)].concat();
+    cases.retain(|case| case.quantized.is_none());
+    for (case, caps, plan) in plans(&devices(), &cases) {
+        let run = |case: &Case| {
+            let job = Job::new(case, caps).unwrap();
+            (job.run_recorded(&shaders, &options()).unwrap(), job.plan.packed_bytes)
+        };
+        let (before, with) = (run(case), run(&Case { prepared: true, ..case.clone() }));
+        assert!(plan.packed_bytes == before.1 && with.1 == 0, "{case:?} packs {} bytes", with.1);
+        assert_eq!(before.0.output(), with.0.output(), "{case:?}");
+    }
 }
 
 /// Every kernel asks one file where the lines of its operands lie.

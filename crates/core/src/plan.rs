@@ -13,6 +13,7 @@ mod layout;
 mod pack;
 mod peel;
 mod piece;
+mod prepare;
 mod quantize;
 mod ranges;
 mod table;
@@ -20,6 +21,7 @@ mod take;
 
 pub use check::check;
 pub use explain::{describe, explain};
+pub use prepare::{Preparation, prepare};
 pub use quantize::{Quantize, quantize};
 pub use ranges::Cut;
 pub use table::Table;

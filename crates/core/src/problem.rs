@@ -192,6 +192,17 @@ impl Default for Epilogue {
     }
 }
 
+/// A copy of A or B, packed beforehand as mainloops of matrix units want it ([`prepare`](crate::plan::prepare)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Copied {
+    /// Entries of the operand; 1 for one that is broadcast.
+    pub entries: u64,
+    /// Its extent along the axis that is not K.
+    pub extent: u64,
+    /// Its extent along K.
+    pub k: u64,
+}
+
 /// One product, complete: everything that [`plan`](crate::plan()) needs to know about it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Problem {
@@ -219,6 +230,8 @@ pub struct Problem {
     /// partial sum beyond 65504 is infinite, whatever the type of C. Parts of a split K are added in
     /// f32, and the epilogue is computed in f32, as ever.
     pub allow_f16_accumulation: bool,
+    /// Copies of A and B that were packed beforehand, where there are some.
+    pub copies: [Option<Copied>; 2],
 }
 
 impl Problem {
@@ -236,6 +249,7 @@ impl Problem {
             grouping: Grouping::Batched,
             epilogue: Epilogue::default(),
             allow_f16_accumulation: false,
+            copies: [None; 2],
         }
     }
 
@@ -273,6 +287,12 @@ impl Problem {
             operand.offset += strides.map(|(_, stride)| range.start * stride).sum::<u64>();
         }
         let extent = range.end - range.start;
+        // A copy has its elements elsewhere: it serves what begins as the whole does, with all of K.
+        let begins = range.start == 0 && (dimension != Dimension::K || extent == self.k);
+        for (copy, own) in part.copies.iter_mut().zip([Dimension::M, Dimension::N]) {
+            let concerned = dimension == own || matches!(dimension, Dimension::K | Dimension::Entries);
+            *copy = copy.filter(|_| begins || !concerned);
+        }
         match dimension {
             Dimension::Entries => part.grouping.cut(&mut part.batch, extent),
             Dimension::M => part.m = extent,

@@ -38,11 +38,15 @@ pub enum Role {
     AExponents = 15,
     /// Those of the columns of a packed B.
     BExponents = 16,
+    /// A copy of A that was packed beforehand; bound as A and its exponents.
+    ACopy = 17,
+    /// The same of B.
+    BCopy = 18,
 }
 
 impl Role {
     /// Number of roles: of bindings that a pass may have.
-    pub const COUNT: usize = Role::BExponents as usize + 1;
+    pub const COUNT: usize = Role::BCopy as usize + 1;
 
     /// The planes of B, in their order.
     pub const B_PLANES: [Role; 4] = [Role::B, Role::BPlane1, Role::BPlane2, Role::BPlane3];
@@ -56,6 +60,11 @@ impl Role {
     /// The exponents that belong to a packed A or B.
     pub(crate) fn exponents(self) -> Role {
         if self == Role::A { Role::AExponents } else { Role::BExponents }
+    }
+
+    /// Where a copy of A or B lies that was packed beforehand.
+    pub fn copy(self) -> Role {
+        if self == Role::A { Role::ACopy } else { Role::BCopy }
     }
 
     /// Which plane of B it is; 0 for any other operand.
@@ -88,6 +97,8 @@ impl Role {
             Role::Status => "status",
             Role::AExponents => "a exponents",
             Role::BExponents => "b exponents",
+            Role::ACopy => "a's copy",
+            Role::BCopy => "b's copy",
         }
     }
 }

@@ -238,6 +238,11 @@ impl<'a> Gemm<'a> {
                 "c() is for run(): an output of your own is itself the C that beta multiplies".into(),
             ));
         }
+        if c.copy.is_some() {
+            return Err(Error::Value(
+                "the output is a prepared tensor, which is constant: its copy would not follow".into(),
+            ));
+        }
         match self.out_dtype {
             Some(dtype) if dtype != c.dtype() => {
                 Err(Error::Value(format!("out_dtype() is {dtype}, the output given is {}", c.dtype())))
@@ -399,6 +404,14 @@ impl<'a> Gemm<'a> {
             }
             None => packed(self.output_kind()?.0, [batch, m, n])?,
         };
+        let b_tensor = if let Right::Dense(b) = self.b { Some(b) } else { None };
+        let sides = [(Role::A, Some(self.a)), (Role::B, b_tensor)];
+        let copies = sides.map(|(role, tensor)| {
+            let copy = tensor?.copy.as_deref().filter(|copy| copy.role == role)?;
+            let (storage, copied) = copy.packed.as_ref()?;
+            buffers[role.copy() as usize] = Some(Bound::whole(storage));
+            Some(*copied)
+        });
         let factor = if let Right::Quantized(w) = self.b { w.factor } else { 1.0 };
         let problem = Problem {
             m: m as u64,
@@ -420,6 +433,7 @@ impl<'a> Gemm<'a> {
                 residual,
             },
             allow_f16_accumulation: self.allow_f16_accumulation,
+            copies,
         };
         Ok(Bundle { problem, buffers })
     }

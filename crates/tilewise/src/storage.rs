@@ -4,6 +4,8 @@ use crate::context::{Backend, Context};
 use crate::gpu::{Places, ROLES, SharedBuffer};
 use crate::memory;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tilewise_core::kernel::Role;
+use tilewise_core::problem::Copied;
 use tilewise_core::{Error, Problem, Result};
 
 /// Where bytes lie.
@@ -165,6 +167,15 @@ impl<'a> Filler<'a> {
         self.done += words.len() as u64;
         Ok(())
     }
+}
+
+/// What a prepared tensor has beside its elements.
+#[derive(Debug)]
+pub(crate) struct PackedCopy {
+    /// The operand that it is prepared to be: A or B.
+    pub(crate) role: Role,
+    /// A copy, packed as kernels on matrix units want it, if they do not take the tensor as it lies.
+    pub(crate) packed: Option<(Storage, Copied)>,
 }
 
 /// Storage, and the byte of its buffer from which it is bound.

@@ -2,8 +2,9 @@
 
 use crate::context::Context;
 use crate::memory;
-use crate::storage::{Bound, Storage};
+use crate::storage::{Bound, PackedCopy, Storage};
 use std::ops::Range;
+use std::sync::Arc;
 use tilewise_core::{DType, Error, Format, Operand, Result};
 
 /// A Rust type that a tensor can hold.
@@ -52,6 +53,8 @@ pub struct Tensor {
     strides: Vec<usize>,
     offset: usize,
     storage: Storage,
+    /// Of a prepared tensor. Views have none: it is of all elements.
+    pub(crate) copy: Option<Arc<PackedCopy>>,
 }
 
 pub(crate) fn count(shape: &[usize]) -> Result<usize> {
@@ -108,7 +111,8 @@ impl Tensor {
 
     /// Of storage that holds all of it, row-major.
     pub(crate) fn packed(context: &Context, dtype: DType, shape: &[usize], storage: Storage) -> Self {
-        Tensor { context: context.clone(), dtype, shape: shape.to_vec(), strides: packed(shape), offset: 0, storage }
+        let (context, shape, strides) = (context.clone(), shape.to_vec(), packed(shape));
+        Tensor { context, dtype, shape, strides, offset: 0, storage, copy: None }
     }
 
     /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to be read back). The first element lies at
@@ -146,6 +150,7 @@ impl Tensor {
             strides: strides.to_vec(),
             offset,
             storage,
+            copy: None,
         };
         // Bindings and copies go by words of 4 bytes.
         let per_word = 4 / dtype.bytes();
@@ -197,12 +202,17 @@ impl Tensor {
 
     /// The transpose: a view with the last two dimensions exchanged. A tensor of fewer dimensions is its own transpose.
     pub fn t(&self) -> Tensor {
-        let mut view = self.clone();
+        let mut view = self.view();
         if let rank @ 2.. = view.shape.len() {
             view.shape.swap(rank - 2, rank - 1);
             view.strides.swap(rank - 2, rank - 1);
         }
         view
+    }
+
+    /// All of it, without its copy.
+    pub(crate) fn view(&self) -> Tensor {
+        Tensor { copy: None, ..self.clone() }
     }
 
     /// The view of a range along each dimension. `Shape` when there are more or fewer ranges than dimensions or one exceeds its dimension.
@@ -212,7 +222,7 @@ impl Tensor {
         if !fits {
             return Err(Error::Shape(format!("slice {ranges:?} of a tensor of shape {:?}", self.shape)));
         }
-        let mut view = self.clone();
+        let mut view = self.view();
         for (axis, range) in ranges.iter().enumerate() {
             view.shape[axis] = range.len();
         }
@@ -235,7 +245,7 @@ impl Tensor {
                 self.shape, self.strides
             )));
         }
-        Ok(Tensor { shape: shape.to_vec(), strides: packed(shape), ..self.clone() })
+        Ok(Tensor { shape: shape.to_vec(), strides: packed(shape), ..self.view() })
     }
 
     /// A new tensor with the same contents. The view must be contiguous.
@@ -474,6 +484,7 @@ impl Tensor {
             strides: vec![1],
             offset: usize::try_from(start / 4).map_err(too_many)?,
             storage,
+            copy: None,
         };
         Ok((view, (first - start) / size))
     }

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tilewise_core::kernel::Role;
-use tilewise_core::plan::{Binding, Forced, Part, Pass};
-use tilewise_core::{Axis, Caps, Plan, convert, plan};
+use tilewise_core::plan::{Binding, Forced, Part, Pass, prepare};
+use tilewise_core::{Axis, Caps, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::assemble_with;
 
@@ -121,7 +121,18 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
         true => tilewise_msl::LIBRARY,
         false => tilewise_shaders::LIBRARY,
     };
-    plan(&problem(case), caps, &library, forced.as_ref()).map_err(refused)
+    let mut problem = problem(case);
+    let mut passes = Vec::new();
+    for (role, own) in [(Role::A, 0), (Role::B, 1)].into_iter().filter(|_| case.prepared) {
+        let Problem { m, n, k, batch, a, b, .. } = problem;
+        let (operand, entries, extent) = if role == Role::A { (a, batch, m) } else { (b, problem.entries(), n) };
+        if let Some(made) = prepare(operand, role, [entries, extent, k], caps, &library).map_err(refused)? {
+            problem.copies[own] = Some(made.copy);
+            passes.push(made.pass);
+        }
+    }
+    let plan = plan(&problem, caps, &library, forced.as_ref()).map_err(refused)?;
+    Ok(Plan { passes: [passes, plan.passes].concat(), ..plan })
 }
 
 /// A case with everything that a run needs.
@@ -139,7 +150,20 @@ pub struct Job {
 pub struct Written {
     pub(crate) c: Vec<u8>,
     pub(crate) scratch: Vec<u8>,
-    packed: Vec<u8>,
+    /// Packed operands, of this product alone or made before, by where they lie.
+    packed: HashMap<Role, Vec<u8>>,
+}
+
+/// Whether packed operands lie there.
+fn is_packed(from: Role) -> bool {
+    matches!(from, Role::Packed | Role::ACopy | Role::BCopy)
+}
+
+impl Record {
+    /// What the output's buffer holds at the end.
+    pub fn output(&self) -> &[u8] {
+        self.written.last().map_or(&[], |written| &written.c)
+    }
 }
 
 /// A run that failed nowhere.
@@ -172,7 +196,12 @@ impl Job {
 
     /// What there is before the first pass.
     pub(crate) fn unwritten(&self) -> Written {
-        let packed = vec![0; self.plan.packed_bytes as usize];
+        let mut packed: HashMap<Role, Vec<u8>> = HashMap::new();
+        let bindings = self.plan.passes.iter().flat_map(|pass| &pass.bindings);
+        for binding in bindings.filter(|binding| is_packed(binding.from)) {
+            let bytes = packed.entry(binding.from).or_default();
+            bytes.resize(bytes.len().max((binding.start + binding.bytes) as usize), 0);
+        }
         Written { c: self.prepared.old.bytes.clone(), scratch: Vec::new(), packed }
     }
 
@@ -240,7 +269,10 @@ impl Job {
             let Some(bytes) = report.buffers.get(&(0, binding.role.binding())) else { continue };
             match binding.from {
                 Role::Scratch => written.scratch.clone_from(bytes),
-                Role::Packed => written.packed[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
+                from if is_packed(from) => {
+                    let packed = written.packed.entry(from).or_default();
+                    packed[binding.start as usize..][..bytes.len()].copy_from_slice(bytes);
+                }
                 _ => written.c[binding.start as usize..][..bytes.len()].copy_from_slice(bytes),
             }
         }
@@ -262,8 +294,8 @@ impl Job {
 
     /// What is bound for a role, as long as the plan says, with its logical range. Of what passes write, C, scratch and packed operands are given.
     fn buffer(&self, pass: &Pass, binding: &Binding, Written { c, scratch, packed }: &Written) -> Buffer {
-        if binding.from == Role::Packed {
-            let bytes = &packed[binding.start as usize..][..binding.bytes as usize];
+        if is_packed(binding.from) {
+            let bytes = &packed[&binding.from][binding.start as usize..][..binding.bytes as usize];
             return match binding.writable {
                 true => Buffer::output(bytes.len()).range(0..binding.bytes).must_write(),
                 false => Buffer::new(bytes).range(0..binding.bytes),

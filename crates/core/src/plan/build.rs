@@ -49,7 +49,8 @@ pub(super) fn build(
             }
         };
         for (side, fetch) in Side::both(&layout.problem).iter().zip([layout.fetches.a, layout.fetches.b]) {
-            if let Some(packing) = fetch.and_then(|fetch| fetch.packing) {
+            if let Some(packing) = fetch.and_then(|fetch| fetch.packing).filter(|packing| packing.from == Role::Packed)
+            {
                 passes.push(packing.pass(side, caps, params(piece, &layout), &layout)?);
             }
         }
@@ -77,7 +78,8 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
         match fetch {
             Some(Fetch { loader, packing: Some(packing) }) => {
                 builder.part(loader.file, name, vec![("X_BINDING", side.role.binding())]);
-                builder.packed(side.role, false, [packing.start, packing.copied()], loader.element_bytes);
+                let place = [packing.start, packing.elements_bytes()];
+                builder.packed(side.role, false, packing.from, place, loader.element_bytes);
                 builder.pass.params.relocate(side.role, packing.place());
                 builder.pass.params.k = side.k.next_multiple_of(variant.bk.into()) as u32;
             }
@@ -155,7 +157,7 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout) -> Resul
 }
 
 /// The numbers of a pass; `ranges` has seen that they fit.
-fn params(piece: &Piece, layout: &Layout) -> Params {
+pub(super) fn params(piece: &Piece, layout: &Layout) -> Params {
     let problem = &layout.problem;
     let none =
         Operand { format: Format::Dense(DType::F32), transposed: false, offset: 0, ld: 0, batch_stride: 0, len: 0 };

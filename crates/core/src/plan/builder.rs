@@ -67,21 +67,29 @@ impl Builder {
     }
 
     /// A packed operand, to be written as `Role::Packed` or read as A or B, or its exponents.
-    pub(super) fn packed(&mut self, role: Role, writable: bool, [start, bytes]: [u64; 2], element_bytes: u64) {
+    pub(super) fn packed(
+        &mut self,
+        role: Role,
+        writable: bool,
+        from: Role,
+        [start, bytes]: [u64; 2],
+        element_bytes: u64,
+    ) {
         let bytes = bytes.max(element_bytes);
-        self.pass.bindings.push(Binding { role, from: Role::Packed, writable, start, bytes, element_bytes });
+        self.pass.bindings.push(Binding { role, from, writable, start, bytes, element_bytes });
     }
 
     /// What A or B was divided by when it was packed, if it was.
     pub(super) fn exponents(&mut self, side: &Side, packing: Option<&Packing>) {
-        let Some(place) = packing.and_then(Packing::exponents_place) else {
+        let place = packing.and_then(|packing| Some((packing.from, packing.exponents_place()?)));
+        let Some((from, place)) = place else {
             return self.part_if_any(self.kit.unscaled, Some(side.name));
         };
         let role = side.role.exponents();
         if let Some(file) = self.kit.exponents {
             self.part(file, Some(side.name), vec![("X_EXPONENTS", role.binding())]);
         }
-        self.packed(role, false, place, WORD);
+        self.packed(role, false, from, place, WORD);
     }
 
     /// A or B by its axes.

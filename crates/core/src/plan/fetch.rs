@@ -1,11 +1,11 @@
 //! How a mainloop fetches its operands: which loader fits the storage, and whether it must be packed first.
 
-use super::pack::{Packing, Side};
+use super::pack::{COPY_STEP, Packing, Side};
 use super::ranges;
 use crate::caps::Caps;
 use crate::cost;
 use crate::kernel::{Access, Kit, Load, OperandDef, Reject, Variant};
-use crate::problem::{Format, Operand, Problem};
+use crate::problem::{DType, Format, Operand, Problem};
 use crate::role::Role;
 
 /// How a mainloop fetches an operand, packed or from where it lies.
@@ -45,10 +45,11 @@ impl Fetches {
         packings.map(|packing| packing.seconds(caps)).sum()
     }
 
-    /// Which operands are packed, and the bytes that each then takes.
+    /// Which operands a pass packs, and the bytes that each then takes.
     pub(super) fn packed(&self) -> impl Iterator<Item = (Role, u64)> {
         let sides = [(Role::A, self.a), (Role::B, self.b)].into_iter();
-        sides.filter_map(|(role, fetch)| Some((role, fetch?.packing?.bytes)))
+        let packings = sides.filter_map(|(role, fetch)| Some((role, fetch?.packing?)));
+        packings.filter(|(_, packing)| packing.from == Role::Packed).map(|(role, packing)| (role, packing.bytes))
     }
 
     /// How many operands have exponents.
@@ -70,7 +71,7 @@ impl Fetch {
 }
 
 /// Whether vectors of so many elements fit the operand and the steps in which tiles start along its storage.
-fn aligned(side: &Side, step: u64, vector: u64) -> bool {
+pub(super) fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     let Side { operand, extent, k, along_k, .. } = *side;
     let numbers = [operand.offset, operand.ld, operand.batch_stride, if along_k { k } else { extent }, step];
     numbers.iter().all(|number| number.is_multiple_of(vector))
@@ -100,31 +101,49 @@ fn fetch(
         let loader = find(kit, caps, &side.operand, fits)?;
         return Ok(Fetch { loader, packing: None });
     };
-    // Lines are divided while they are packed, so there the loader must fit the storage.
-    let scales = unit.scales(side.operand.format);
-    let loader = find(kit, caps, &side.operand, |o| provides(o) && (!scales || aligned(side, 0, o.vector)))?;
-    let bk = variant.bk.into();
-    let fits = !scales && aligned(side, step, loader.vector) && side.k.is_multiple_of(bk);
-    let decodes = !loader.provides(variant.access);
-    if fits && !decodes {
+    if let Some(copy) = side.copy.filter(|_| unit.matrix.operands == DType::F16) {
+        let (loader, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;
+        return Ok(Fetch { loader, packing: Some(packing.made_before(side.role)) });
+    }
+    let (loader, bk) = (find(kit, caps, &side.operand, provides)?, variant.bk.into());
+    let fits = !unit.scales(side.operand.format) && aligned(side, step, loader.vector) && side.k.is_multiple_of(bk);
+    if fits && loader.provides(variant.access) {
         return Ok(Fetch { loader, packing: None });
     }
-    // Packed elements have the unit's type.
-    let packed = Operand { format: Format::Dense(unit.matrix.operands), ..side.operand };
-    let words = find(kit, caps, &packed, |o| o.provides(variant.access))?;
-    if !step.is_multiple_of(words.vector) {
-        return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
-    }
-    let packer = match decodes {
-        true => loader,
-        false => find(kit, caps, &side.operand, |o| o.loads.contains(&Load::Packing))?,
-    };
-    let packing = Packing::new(side, packer, scales, words.vector, bk, start)?;
+    let (words, packing) = packing(kit, caps, variant, side, step, bk, start)?;
     // Each row of tiles decodes weights anew.
     if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0) {
         return Ok(Fetch { loader, packing: None });
     }
     Ok(Fetch { loader: words, packing: Some(packing) })
+}
+
+/// How an operand is packed for a matrix unit, in whole steps of `bk` along K, and the loader of the packed elements.
+pub(super) fn packing(
+    kit: &'static Kit,
+    caps: &Caps,
+    variant: &Variant,
+    side: &Side,
+    step: u64,
+    bk: u64,
+    start: u64,
+) -> Result<(&'static OperandDef, Packing), Reject> {
+    let Access::Words { unit, .. } = variant.access else {
+        return Err(Reject("it takes operands as they lie".into()));
+    };
+    let (own, format) = (unit.matrix.operands, side.operand.format);
+    // Packed elements have the unit's type.
+    let packed = Operand { format: Format::Dense(own), ..side.operand };
+    let words = find(kit, caps, &packed, |o| o.provides(variant.access))?;
+    if !step.is_multiple_of(words.vector) {
+        return Err(Reject(format!("tiles begin anywhere along the storage of {}", side.name)));
+    }
+    let packs = |o: &OperandDef| match format {
+        Format::Dense(dtype) if dtype == own => o.loads.contains(&Load::Packing),
+        _ => o.serves(format, variant.access) && aligned(side, 0, o.vector),
+    };
+    let packer = find(kit, caps, &side.operand, packs)?;
+    Ok((words, Packing::new(side, packer, unit.scales(format), words.vector, bk, start)?))
 }
 
 /// A loader for single elements, as epilogues want them.

@@ -12,7 +12,7 @@ use super::layout::Layout;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, Kit, Load, OperandDef, Params, Reject, Role};
-use crate::problem::{Operand, Problem};
+use crate::problem::{Copied, Operand, Problem};
 
 /// Bytes that mainloops of matrix units load at a time.
 const VECTOR_BYTES: u64 = 16;
@@ -35,13 +35,24 @@ pub(super) struct Side {
     pub(super) entries: u64,
     /// Whether storage runs along K.
     pub(super) along_k: bool,
+    /// Its copy, if it was packed beforehand.
+    pub(super) copy: Option<Copied>,
 }
 
 impl Side {
     pub(super) fn both(problem: &Problem) -> [Side; 2] {
-        let Problem { m, n, k, a, b, .. } = *problem;
+        let Problem { m, n, k, a, b, copies, .. } = *problem;
         [
-            Side { name: "a", role: Role::A, operand: a, extent: m, k, entries: problem.batch, along_k: !a.transposed },
+            Side {
+                name: "a",
+                role: Role::A,
+                operand: a,
+                extent: m,
+                k,
+                entries: problem.batch,
+                along_k: !a.transposed,
+                copy: copies[0],
+            },
             Side {
                 name: "b",
                 role: Role::B,
@@ -50,10 +61,21 @@ impl Side {
                 k,
                 entries: problem.entries(),
                 along_k: b.transposed,
+                copy: copies[1],
             },
         ]
     }
 }
+
+impl Side {
+    /// The operand that a copy was made of.
+    pub(super) fn whole(&self, Copied { entries, extent, k }: Copied) -> Self {
+        Side { extent, k, entries, ..*self }
+    }
+}
+
+/// Copies that are made beforehand have whole steps of so many along K: those of every mainloop.
+pub(super) const COPY_STEP: u64 = 256;
 
 /// Where an operand is packed: lines in the direction of its own storage, one after the other.
 #[derive(Clone, Copy)]
@@ -69,6 +91,8 @@ pub(super) struct Packing {
     pub(super) start: u64,
     /// With the exponents.
     pub(super) bytes: u64,
+    /// Where it lies: `Packed` for what a pass before the mainloop packs.
+    pub(super) from: Role,
     /// Where the exponents begin, in bytes from `start`; none if lines are copied undivided.
     pub(super) exponents: Option<u64>,
 }
@@ -109,17 +133,26 @@ impl Packing {
         }
         let (start, bytes) = (start.next_multiple_of(ALIGNMENT), bytes as u64);
         let exponents = scales.then_some(exponents as u64);
-        Ok(Packing { loader, vector, entries, lines, width, start, bytes, exponents })
+        Ok(Packing { loader, vector, entries, lines, width, start, bytes, from: Role::Packed, exponents })
     }
 
-    /// Estimated: it is read, written and read again.
+    /// The same for a copy of A or B that was made beforehand.
+    pub(super) fn made_before(self, role: Role) -> Self {
+        Packing { from: role.copy(), ..self }
+    }
+
+    /// Estimated: it is read, written and read again. 0 for one that was packed beforehand.
     pub(super) fn seconds(&self, caps: &Caps) -> f64 {
+        if self.from != Role::Packed {
+            return 0.0;
+        }
         let rates = caps.rates();
         2.0 * self.bytes as f64 / rates.bandwidth + rates.dispatch
     }
 
+    /// Bytes of the memory for packed operands up to its end.
     pub(super) fn end(&self) -> u64 {
-        self.start + self.bytes
+        if self.from == Role::Packed { self.start + self.bytes } else { 0 }
     }
 
     /// First element, row stride and batch stride of the packed operand, in what is bound of it.
@@ -128,8 +161,8 @@ impl Packing {
         [0, self.width as u32, batch_stride as u32]
     }
 
-    /// Bytes of the copy.
-    pub(super) fn copied(&self) -> u64 {
+    /// Bytes without the exponents.
+    pub(super) fn elements_bytes(&self) -> u64 {
         self.entries * self.lines * self.width * VECTOR_BYTES / self.vector
     }
 
@@ -194,9 +227,9 @@ impl Packing {
         }
         builder.axes(side);
         builder.part(work.file, Some(side.name), work.constants);
-        builder.packed(Role::Packed, true, [self.start, self.copied()], 16);
+        builder.packed(Role::Packed, true, self.from, [self.start, self.elements_bytes()], 16);
         if let Some(place) = self.exponents_place() {
-            builder.packed(side.role.exponents(), true, place, VECTOR_BYTES);
+            builder.packed(side.role.exponents(), true, self.from, place, VECTOR_BYTES);
         }
         Ok(builder.finish(workgroups, caps))
     }

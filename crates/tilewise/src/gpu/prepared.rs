@@ -5,6 +5,7 @@ use super::pipeline::Pipeline;
 use crate::cache::lock;
 use std::sync::{Arc, Mutex};
 use tilewise_core::plan::{Index, Pass, Quantize, Table, Take};
+use tilewise_core::problem::Copied;
 use tilewise_core::{Activation, Bias, Epilogue, Grouping, Operand, Params, Problem, Result};
 
 /// A plan whose pipelines are compiled.
@@ -63,13 +64,14 @@ pub(crate) struct Asked {
     activation: Activation,
     residual: Option<Operand>,
     allow_f16_accumulation: bool,
+    copies: [Option<Copied>; 2],
     kernel: Option<Arc<str>>,
 }
 
 impl Asked {
     /// Of a problem that [`check`](tilewise_core::plan::check) has passed. How long the storage is that holds an operand concerns that check alone.
     pub(crate) fn new(problem: &Problem, kernel: Option<&Arc<str>>) -> Self {
-        let Problem { m, n, k, batch, a, b, c, grouping, epilogue, allow_f16_accumulation } = *problem;
+        let Problem { m, n, k, batch, a, b, c, grouping, epilogue, allow_f16_accumulation, copies } = *problem;
         let Epilogue { alpha: _, beta, bias, activation, residual } = epilogue;
         let placed = |operand| Operand { len: 0, ..operand };
         Asked {
@@ -81,6 +83,7 @@ impl Asked {
             activation,
             residual: residual.map(placed),
             allow_f16_accumulation,
+            copies,
             kernel: kernel.cloned(),
         }
     }

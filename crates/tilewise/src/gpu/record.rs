@@ -31,7 +31,8 @@ impl Gpu {
         })
     }
 
-    fn compiled(&self, passes: Vec<Pass>, scratch_bytes: u64, packed_bytes: u64) -> Result<Prepared> {
+    /// Passes with their pipelines, compiled if they are new.
+    pub(crate) fn compiled(&self, passes: Vec<Pass>, scratch_bytes: u64, packed_bytes: u64) -> Result<Prepared> {
         #[cfg(not(target_family = "wasm"))]
         self.compile_together(&passes);
         let step = |pass: Pass| Ok(Step { pipeline: self.pipelines.get(&self.device, &pass)?, pass });

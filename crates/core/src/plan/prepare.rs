@@ -1,0 +1,90 @@
+//! Preparing: an operand that serves many products is packed once.
+
+use super::build::params;
+use super::fetch::{aligned, packing};
+use super::layout::Layout;
+use super::pack::{COPY_STEP, Side};
+use super::piece::Step;
+use super::{Pass, check, ranges, variants};
+use crate::caps::Caps;
+use crate::error::Result;
+use crate::kernel::{Library, Unit};
+use crate::problem::{Copied, DType, Format, Operand, Problem};
+use crate::role::Role;
+
+/// How an operand is packed beforehand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preparation {
+    /// The pass that packs, to the storage of [`Role::copy`].
+    pub pass: Pass,
+    /// Bytes of the copy.
+    pub bytes: u64,
+    /// What products are told of it ([`Problem::copies`]).
+    pub copy: Copied,
+}
+
+/// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products on this device; none where kernels take it as
+/// it lies: there are no matrix units for its type, or they load it as it is. `extent` is M or N; `entries` is the
+/// number of matrices.
+///
+/// # Errors
+/// As [`plan`](super::plan()), for the operand.
+pub fn prepare(
+    operand: Operand,
+    role: Role,
+    [entries, extent, k]: [u64; 3],
+    caps: &Caps,
+    library: &Library,
+) -> Result<Option<Preparation>> {
+    let half = Format::Dense(DType::F16);
+    let is_a = role == Role::A;
+    let problem = match is_a {
+        true => Problem { a: operand, batch: entries, ..Problem::dense(DType::F16, extent, 1, k) },
+        false => Problem { b: operand, batch: entries, ..Problem::dense(DType::F16, 1, extent, k) },
+    };
+    let Problem { m, n, batch, .. } = problem;
+    let c = Operand::packed(Format::Dense(DType::F32), batch, m, n);
+    let other = Operand::packed(half, batch, if is_a { k } else { 1 }, if is_a { 1 } else { k });
+    let problem = match is_a {
+        true => Problem { b: other, c, ..problem },
+        false => Problem { a: other, c, ..problem },
+    };
+    let problem = check(&problem)?;
+    // Quantized weights are decoded on their way.
+    let scales = match operand.format {
+        Format::Dense(dtype) => dtype == DType::BF16,
+        Format::Quantized(_) => return Ok(None),
+    };
+    if extent == 0 || k == 0 || entries == 0 {
+        return Ok(None);
+    }
+    let serves = |unit: &Unit| unit.matrix.operands == DType::F16 && unit.serves(&problem, caps).is_ok();
+    let mut all = variants(library, None);
+    let Some((kernel, variant)) = all.find(|(_, variant)| variant.unit().is_some_and(serves)) else {
+        return Ok(None);
+    };
+    let (pieces, _) = ranges::cut(&problem, caps, library, None)?;
+    let piece = &pieces[0];
+    // A product with it is cut too, into pieces that no copy of the whole serves.
+    if pieces.len() > 1 || piece.steps() > 1 {
+        return Ok(None);
+    }
+    let step = Step::new(piece, 0, caps);
+    let copy = Copied { entries: if operand.batch_stride == 0 { 1 } else { entries }, extent, k };
+    let Ok(layout) = Layout::new(piece, &step, caps, kernel.kit, variant, 1) else { return Ok(None) };
+    let [a, b] = Side::both(&layout.problem);
+    let side = if is_a { a } else { b };
+    // Loads of 16 bytes, and whole steps of every mainloop.
+    let Ok((words, packing)) = packing(kernel.kit, caps, variant, &side.whole(copy), 0, COPY_STEP, 0) else {
+        return Ok(None);
+    };
+    if !scales && aligned(&side, 0, words.vector) && k.is_multiple_of(COPY_STEP) {
+        return Ok(None);
+    }
+    if packing.bytes > ranges::binding_limit(caps).0 {
+        return Ok(None);
+    }
+    let packing = packing.made_before(role);
+    let pass = packing.pass(&side, caps, params(piece, &layout), &layout)?;
+    Ok(Some(Preparation { pass, bytes: packing.bytes, copy }))
+}
