@@ -16,6 +16,9 @@ use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Format, Grou
 
 /// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless [f16 is permitted](Self::allow_f16_accumulation).
 ///
+/// On matrix units of f16, numbers in bf16 below 2⁻²⁹ of the largest in their row of A, or column of B, lose digits; all others are
+/// exact.
+///
 /// Operands are any mixture of f32, f16 and bf16. Rows or columns of each must be contiguous, in either order (so transposed views cost nothing).
 /// A batch of 1 is broadcast.
 #[derive(Clone, Debug)]
