@@ -16,7 +16,7 @@ use tilewise_benches::shapes::{self, Shape};
 #[command(name = "bench")]
 pub(crate) struct Args {
     /// Groups (square, odd, layouts, transformer, skinny, batched, deep, floor, half, tiny) and
-    /// shapes (MxNxK[:layout][:dtype][:format][:xBATCH], with the format of quantized weights),
+    /// shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared], with the format of quantized weights),
     /// separated by commas. By default the first seven groups; tiny on a software adapter
     #[arg(long, value_delimiter = ',')]
     pub(crate) shapes: Vec<String>,

@@ -4,7 +4,10 @@ use crate::shapes::Shape;
 use tilewise::tilewise_core::convert;
 use tilewise::tilewise_core::kernel::Language;
 use tilewise::tilewise_core::quant::{Quantized, dequantize};
-use tilewise::{Context, DType, Error, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Result, Right, Tensor, wgpu};
+use tilewise::{
+    Context, DType, Error, Gemm, GroupOffsets, PreparedTensor, QuantFormat, QuantizedTensor, Result, Right, Tensor,
+    wgpu,
+};
 
 /// Elements of each timed product that are compared with an f64 sum.
 const CHECKED: usize = 64;
@@ -117,7 +120,7 @@ pub struct Inputs {
 /// The operands of one shape, and what some elements of the first set's product must be.
 #[derive(Debug)]
 pub struct Operands {
-    sets: Vec<(Tensor, B)>,
+    sets: Vec<(A, B)>,
     c: Tensor,
     offsets: Option<GroupOffsets>,
     allow_f16_accumulation: bool,
@@ -125,8 +128,24 @@ pub struct Operands {
 }
 
 #[derive(Debug)]
+enum A {
+    Dense(Tensor),
+    Prepared(PreparedTensor),
+}
+
+impl A {
+    fn tensor(&self) -> &Tensor {
+        match self {
+            A::Dense(tensor) => tensor,
+            A::Prepared(prepared) => prepared,
+        }
+    }
+}
+
+#[derive(Debug)]
 enum B {
     Dense(Tensor),
+    Prepared(PreparedTensor),
     Quantized(QuantizedTensor),
 }
 
@@ -175,11 +194,16 @@ impl Inputs {
         }
         let pool = |at: usize| self.pools[at].as_ref().expect("it was made");
         let view = |at: usize, set: usize| pool(at).view(set * strides[at], sizes[at], shape.transposed()[at]);
+        let a = |set: usize| match shape.prepared {
+            "prepared" => view(0, set).and_then(|a| PreparedTensor::left(&a)).map(A::Prepared),
+            _ => view(0, set).map(A::Dense),
+        };
         let b = |set: usize| match &quantized {
             Some(weights) => QuantizedTensor::upload_groups(ctx, &weights.entries).map(B::Quantized),
-            None => view(1, set).map(B::Dense),
+            None if shape.prepared.is_empty() => view(1, set).map(B::Dense),
+            None => view(1, set).and_then(|b| PreparedTensor::right(&b)).map(B::Prepared),
         };
-        let sets = (0..sets).map(|set| Ok((view(0, set)?, b(set)?))).collect::<Result<_>>()?;
+        let sets = (0..sets).map(|set| Ok((a(set)?, b(set)?))).collect::<Result<_>>()?;
         let c = if shape.batch == 1 { vec![m, n] } else { vec![shape.batch, m, n] };
         let c = Tensor::zeros(ctx, shape.dtype, &c)?;
         let half = self.allow_f16_accumulation && shape.dtype == DType::F16;
@@ -237,8 +261,10 @@ impl Operands {
     /// The product of one of the sets, by the kernel of this name, or by the planner's choice.
     pub fn product(&self, set: usize, kernel: Option<&str>) -> Gemm<'_> {
         let (a, b) = &self.sets[set % self.sets.len()];
+        let a = a.tensor();
         let b = match b {
             B::Dense(tensor) => Right::from(tensor),
+            B::Prepared(prepared) => Right::from(prepared),
             B::Quantized(weights) => Right::from(weights),
         };
         let gemm = match &self.offsets {
@@ -260,7 +286,7 @@ impl Operands {
     /// A and B of one of the sets. A quantized B is not there.
     pub fn dense(&self, set: usize) -> Option<[&Tensor; 2]> {
         match &self.sets[set % self.sets.len()] {
-            (a, B::Dense(b)) => Some([a, b]),
+            (a, B::Dense(b)) => Some([a.tensor(), b]),
             _ => None,
         }
     }
@@ -331,7 +357,14 @@ mod tests {
     fn what_is_wrong_is_found() {
         let ctx = Context::cpu();
         let mut inputs = Inputs::default();
-        for name in ["5x7x9", "70x3x20:tn:f16", "1x200x33:nt:bf16:x3", "200x1x8:tt:x2", "3x40x128:mxfp4:x2"] {
+        for name in [
+            "5x7x9",
+            "70x3x20:tn:f16",
+            "1x200x33:nt:bf16:x3",
+            "200x1x8:tt:x2",
+            "3x40x128:mxfp4:x2",
+            "9x7x20:bf16:prepared",
+        ] {
             let shape: Shape = name.parse().unwrap();
             let operands = inputs.operands(&ctx, &shape, true).unwrap();
             assert!(matches!(operands.compare(true), Err(Error::Data(_))), "{name}: zeros pass");

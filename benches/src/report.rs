@@ -72,6 +72,9 @@ pub struct Row {
     /// Format of B, where it is quantized; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub weights: String,
+    /// Which operands are prepared, as in [`PREPARED`](crate::shapes::PREPARED); else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prepared: String,
     /// The kernel that ran.
     pub kernel: String,
     /// What it is written in, `WGSL` or `MSL`; empty where that is not known.
@@ -130,6 +133,7 @@ impl Row {
             layout: shape.layout.to_owned(),
             dtype: shape.dtype.name().to_owned(),
             weights: shape.weights().to_owned(),
+            prepared: shape.prepared.to_owned(),
             kernel: measured.kernel.clone(),
             language: measured.language.map_or("", language_name).to_owned(),
             edges: measured.edges.clone(),
@@ -146,7 +150,7 @@ impl Row {
 
     /// What tells shapes apart.
     pub fn key(&self) -> Key<'_> {
-        ([self.batch, self.m, self.n, self.k], [&self.layout, &self.dtype, &self.weights])
+        ([self.batch, self.m, self.n, self.k], [&self.layout, &self.dtype, &self.weights, &self.prepared])
     }
 
     /// Operations per byte, A, B and C counted once.

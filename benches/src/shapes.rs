@@ -1,5 +1,5 @@
 //! Shapes worth measuring, in named groups, and any other as
-//! `MxNxK[:layout][:dtype][:format][:xBATCH]`.
+//! `MxNxK[:layout][:dtype][:format][:xBATCH][:prepared]`.
 
 use std::collections::HashSet;
 use tilewise::tilewise_core::{Format, Operand, Problem};
@@ -22,7 +22,12 @@ pub struct Shape {
     pub quantized: Option<QuantFormat>,
     /// Products of these sizes, one beside the other.
     pub batch: usize,
+    /// Which operands are prepared: a name of [`PREPARED`], or none.
+    pub prepared: &'static str,
 }
+
+/// Which operands are prepared: A and B, or B alone.
+pub const PREPARED: [&str; 2] = ["prepared", "prepared-b"];
 
 /// Shapes that are measured and shown together: `--shapes GROUP`.
 pub struct Group {
@@ -33,8 +38,9 @@ pub struct Group {
     members: fn() -> Vec<String>,
 }
 
-/// What is measured without `--shapes`: some 140 shapes.
-pub const DEFAULT: [&str; 7] = ["square", "odd", "layouts", "transformer", "skinny", "batched", "deep"];
+/// What is measured without `--shapes`: some 180 shapes.
+pub const DEFAULT: [&str; 9] =
+    ["square", "odd", "layouts", "transformer", "skinny", "batched", "deep", "bf16", "quantized"];
 
 /// Every group.
 pub const GROUPS: &[Group] = &[
@@ -71,6 +77,12 @@ pub const GROUPS: &[Group] = &[
             })
         },
     },
+    Group {
+        name: "bf16",
+        about: "the type of models, with operands packed each time and beforehand",
+        members: || owned(BF16),
+    },
+    Group { name: "quantized", about: "quantized weights against 1 to 4096 rows", members: quantized },
     Group { name: "floor", about: "what the records of a kernel's development hold", members: || owned(FLOOR) },
     Group { name: "half", about: "16-bit types beside each other", members: || owned(HALF) },
     Group { name: "tiny", about: "what software adapters are given by default", members: || owned(TINY) },
@@ -90,6 +102,23 @@ const FLOOR: &[&str] = &[
 
 const HALF: &[&str] =
     &["4096x4096x4096:f16", "4096x4096x4096:bf16", "4095x4095x4095:f16", "1x8192x8192:f16", "1x8192x8192:NT:bf16"];
+
+const BF16: &[&str] = &[
+    "4096x4096x4096:bf16",
+    "4096x4096x4096:bf16:prepared-b",
+    "8192x8192x8192:bf16",
+    "8192x8192x8192:bf16:prepared-b",
+    "2048x11008x4096:NT:bf16",
+    "2048x11008x4096:NT:bf16:prepared-b",
+    "1x8192x8192:NT:bf16",
+    "1x8192x8192:NT:bf16:prepared-b",
+    "16x8192x8192:NT:bf16",
+    "16x8192x8192:NT:bf16:prepared-b",
+    "64x8192x8192:NT:bf16",
+    "64x8192x8192:NT:bf16:prepared-b",
+    "512x14336x4096:NT:bf16:affine-4bit-g64-bf16",
+    "4097x4097x4097:f16:prepared",
+];
 
 const TINY: &[&str] = &[
     "64x64x64",
@@ -163,6 +192,19 @@ fn skinny() -> Vec<String> {
     [rows, columns].concat()
 }
 
+/// Affine weights of 4 bits at every number of rows, and other formats at one row and a prompt.
+fn quantized() -> Vec<String> {
+    const WIDE: &str = "128256x4096:f16";
+    let rows = each(&["affine-4bit-g64-f16"], &[1, 2, 4, 8, 16, 32, 64, 512, 4096], |format, m| {
+        format!("{m}x14336x4096:f16:{format}")
+    });
+    let formats = ["affine-8bit-g64-f16", "q4_0", "q8_0", "q4_k", "mxfp4"];
+    let others = each(&formats, &[1, 16, 512], |format, m| format!("{m}x14336x4096:f16:{format}"));
+    let wide = ["affine-4bit-g64-f16", "affine-8bit-g64-f16", "q4_0", "q8_0", "q4_k", "mxfp4"];
+    let wide = wide.map(|format| format!("1x{WIDE}:{format}"));
+    [rows, others, wide.to_vec(), vec!["1x4096x14336:f16:affine-4bit-g64-f16".into()]].concat()
+}
+
 fn batched() -> Vec<String> {
     let attention = [(32, 128), (32, 512), (32, 2048), (64, 1024), (128, 128), (128, 512)];
     let half = |&(heads, tokens): &(usize, usize), depth: &usize| {
@@ -180,18 +222,20 @@ impl std::str::FromStr for Shape {
         let mut fields = text.split(':');
         let sizes: Option<Vec<usize>> = fields.next().unwrap_or("").split('x').map(|size| size.parse().ok()).collect();
         let mnk = sizes.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
-        let mnk = mnk.ok_or_else(|| format!("{text:?}: wanted MxNxK[:layout][:dtype][:format][:xBATCH]"))?;
-        let (mut layouts, mut dtypes, mut formats, mut batches) = (None, None, None, None);
+        let mnk = mnk.ok_or_else(|| format!("{text:?}: wanted MxNxK[:layout][:dtype][:format][:xBATCH][:prepared]"))?;
+        let (mut layouts, mut dtypes, mut formats, mut batches, mut prepareds) = (None, None, None, None, None);
         for field in fields {
             let layout = ["NN", "NT", "TN", "TT"].into_iter().find(|layout| layout.eq_ignore_ascii_case(field));
             let dtype = [DType::F32, DType::F16, DType::BF16].into_iter().find(|dtype| dtype.name() == field);
             let format = field.parse::<QuantFormat>().ok();
             let batch = field.strip_prefix('x').and_then(|batch| batch.parse().ok());
-            let before = match (layout, dtype, format, batch) {
+            let prepared = PREPARED.into_iter().find(|prepared| *prepared == field);
+            let before = match (layout, dtype, format, batch, prepared) {
                 (Some(layout), ..) => layouts.replace(layout).map(|_| "layout"),
                 (_, Some(dtype), ..) => dtypes.replace(dtype).map(|_| "dtype"),
-                (_, _, Some(format), _) => formats.replace(format).map(|_| "format"),
-                (.., Some(batch)) => batches.replace(batch).map(|_| "batch"),
+                (_, _, Some(format), ..) => formats.replace(format).map(|_| "format"),
+                (.., Some(batch), _) => batches.replace(batch).map(|_| "batch"),
+                (.., Some(prepared)) => prepareds.replace(prepared).map(|_| "kind of preparation"),
                 _ => return Err(format!("{text:?}: {}", unknown_field(field))),
             };
             if let Some(what) = before {
@@ -200,7 +244,8 @@ impl std::str::FromStr for Shape {
         }
         let layout = layouts.unwrap_or(if formats.is_some() { "NT" } else { "NN" });
         let (dtype, batch) = (dtypes.unwrap_or(DType::F32), batches.unwrap_or(1));
-        let shape = Shape { name: text.to_owned(), group: "", mnk, layout, dtype, quantized: formats, batch };
+        let (name, prepared) = (text.to_owned(), prepareds.unwrap_or_default());
+        let shape = Shape { name, group: "", mnk, layout, dtype, quantized: formats, batch, prepared };
         if let Some(format) = formats {
             if !shape.transposed()[1] {
                 return Err(format!("{text:?}: quantized weights are stored along K, as in NT and TT"));
@@ -222,8 +267,9 @@ fn unknown_field(field: &str) -> String {
     let formats: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
     format!(
         "{field:?} is neither a layout (NN, NT, TN, TT), nor a dtype (f32, f16, bf16), \
-         nor a format of quantized weights ({}), nor a batch (x8)",
-        formats.join(", ")
+         nor a format of quantized weights ({}), nor a batch (x8), nor what is prepared ({})",
+        formats.join(", "),
+        PREPARED.join(", ")
     )
 }
 
@@ -261,14 +307,14 @@ pub fn about(group: &str) -> &'static str {
     GROUPS.iter().find(|known| known.name == group).map_or("", |known| known.about)
 }
 
-/// What tells shapes apart: batch and sizes, layout, dtype, format of quantized weights.
-pub type Key<'a> = ([usize; 4], [&'a str; 3]);
+/// What tells shapes apart: batch and sizes, layout, dtype, format of quantized weights, prepared operands.
+pub type Key<'a> = ([usize; 4], [&'a str; 4]);
 
 impl Shape {
     /// What tells it apart, however it is written.
     pub fn key(&self) -> Key<'_> {
         let [m, n, k] = self.mnk;
-        ([self.batch, m, n, k], [self.layout, self.dtype.name(), self.weights()])
+        ([self.batch, m, n, k], [self.layout, self.dtype.name(), self.weights(), self.prepared])
     }
 
     /// The format's name of quantized weights; empty for dense ones.
@@ -359,6 +405,8 @@ mod tests {
         // Half a byte each, and a scale and a bias for 64 of them.
         assert_eq!(shape.bytes(), 3.0 * (2.0 * (64.0 + 8.0) + 8.0 * (32.0 + 4.0)));
         assert_ne!(shape.key(), "1x8x64:NT:f16:x3".parse::<Shape>().unwrap().key());
+        let prepared: Shape = "1x8x64:f16:prepared-b:affine-4bit-g64-f16:x3".parse().unwrap();
+        assert!(prepared.prepared == "prepared-b" && prepared.key() != shape.key());
         for (wrong, word) in [
             ("1x8x64:NT:affine-3bit", "affine-4bit-g64-f16, "),
             ("1x8x64:NN:mxfp4", "along K"),
