@@ -2,8 +2,8 @@
 
 use clap::{ArgAction, Parser};
 use std::path::PathBuf;
-use tilewise::ContextOptions;
 use tilewise::tilewise_core::kernel::Language;
+use tilewise::{ContextOptions, Precision};
 use tilewise_benches::ceiling::Given;
 use tilewise_benches::shapes::{self, Shape};
 
@@ -46,9 +46,9 @@ pub(crate) struct Args {
     /// An adapter that is not there is said, and no failure
     #[arg(long)]
     pub(crate) skip_missing: bool,
-    /// Sums of f16 products may be f16
-    #[arg(long)]
-    pub(crate) allow_f16_accumulation: bool,
+    /// How exact products must be: f32, or f16-sums, which permits sums of f16 products in f16
+    #[arg(long, default_value = "f32")]
+    pub(crate) precision: Precision,
     /// Timed runs of each shape; fewer, but three, where they take longer than a second
     #[arg(long, default_value = "9")]
     pub(crate) samples: std::num::NonZeroUsize,
@@ -92,7 +92,7 @@ const NOT_ASKED: [&str; 14] = [
     "compare",
     "html",
     "svg",
-    "allow_f16_accumulation",
+    "precision",
     "regression",
     "peak_tflops",
     "peak_tflops_f16",

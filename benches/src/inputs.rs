@@ -1,12 +1,13 @@
 //! Random operands, made once and used by every shape.
 
 use crate::shapes::Shape;
+use tilewise::tilewise_core::Problem;
 use tilewise::tilewise_core::convert;
 use tilewise::tilewise_core::kernel::Language;
 use tilewise::tilewise_core::quant::{Quantized, dequantize};
 use tilewise::{
-    Context, DType, Error, Gemm, GroupOffsets, PreparedTensor, QuantFormat, QuantizedTensor, Result, Right, Tensor,
-    wgpu,
+    Context, DType, Error, Gemm, GroupOffsets, Precision, PreparedTensor, QuantFormat, QuantizedTensor, Result, Right,
+    Tensor, wgpu,
 };
 
 /// Elements of each timed product that are compared with an f64 sum.
@@ -113,8 +114,8 @@ struct Values {
 #[derive(Debug, Default)]
 pub struct Inputs {
     pools: [Option<Pool>; 2],
-    /// Whether sums of f16 products may be f16.
-    pub allow_f16_accumulation: bool,
+    /// How exact products must be.
+    pub precision: Precision,
 }
 
 /// The operands of one shape, and what some elements of the first set's product must be.
@@ -123,7 +124,7 @@ pub struct Operands {
     sets: Vec<(A, B)>,
     c: Tensor,
     offsets: Option<GroupOffsets>,
-    allow_f16_accumulation: bool,
+    precision: Precision,
     expected: Vec<Expected>,
 }
 
@@ -206,13 +207,13 @@ impl Inputs {
         let sets = (0..sets).map(|set| Ok((a(set)?, b(set)?))).collect::<Result<_>>()?;
         let c = if shape.batch == 1 { vec![m, n] } else { vec![shape.batch, m, n] };
         let c = Tensor::zeros(ctx, shape.dtype, &c)?;
-        let half = self.allow_f16_accumulation && shape.dtype == DType::F16;
-        let sums = if half { DType::F16 } else { DType::F32 };
+        let precision = self.precision;
+        let sums = Problem { precision, ..shape.problem() }.accumulation();
         let dense = || Values { numbers: pool(1).block.clone(), errors: None };
         let b = quantized.map_or_else(dense, |weights| weights.values);
         let expected = expected(shape, ends, sums, &pool(0).block, &b);
         let offsets = if ends.is_empty() { None } else { Some(GroupOffsets::upload(ctx, ends)?) };
-        Ok(Operands { sets, c, offsets, allow_f16_accumulation: half, expected })
+        Ok(Operands { sets, c, offsets, precision, expected })
     }
 }
 
@@ -271,7 +272,7 @@ impl Operands {
             Some(offsets) => Gemm::grouped(a, b, offsets),
             None => Gemm::new(a, b),
         };
-        let gemm = gemm.allow_f16_accumulation(self.allow_f16_accumulation);
+        let gemm = gemm.precision(self.precision);
         match kernel {
             Some(name) => gemm.kernel(name),
             None => gemm,

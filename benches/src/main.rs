@@ -201,7 +201,7 @@ fn measure_all(
 ) -> Result<bool, String> {
     let all = || ways.iter().enumerate().flat_map(|(at, (_, ways))| ways.iter().map(move |way| (at, way)));
     let bar = progress(args, (shapes.len() * all().count()) as u64)?;
-    let bench = |ctx| Bench::new(ctx).allow_f16_accumulation(args.allow_f16_accumulation);
+    let bench = |ctx| Bench::new(ctx).precision(args.precision);
     let mut benches: Vec<_> = ways.iter().map(|(ctx, _)| bench(ctx)).collect();
     let samples = args.samples.get();
     let mut right = true;

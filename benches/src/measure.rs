@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tilewise::tilewise_core::DeviceClass;
 use tilewise::tilewise_core::kernel::Language;
 use tilewise::tilewise_core::plan::Plan;
-use tilewise::{Context, Error, Result, timing, wgpu};
+use tilewise::{Context, Error, Precision, Result, timing, wgpu};
 
 /// Seconds of GPU time before the first sample, and after pauses. An idle chip lowers its clock, and some take long to raise it: an H200 was seen to
 /// run at half speed when the pauses between measurements were longer than the measurements.
@@ -92,9 +92,9 @@ impl Bench {
         self.inputs.ragged(&self.ctx, shape, ends, is_software(&self.ctx))
     }
 
-    /// Whether sums of f16 products may be f16 from now on, and are checked as such.
-    pub fn allow_f16_accumulation(mut self, allow: bool) -> Self {
-        self.inputs.allow_f16_accumulation = allow;
+    /// How exact products must be from now on; they are checked as such.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.inputs.precision = precision;
         self
     }
 

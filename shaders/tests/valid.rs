@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Forced, Index, Pass, Quantize, Table, Take};
 use tilewise_core::{
-    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Params, Problem, QuantFormat,
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Params, Precision, Problem, QuantFormat,
 };
 use tilewise_shaders::{CONVERSIONS, LIBRARY, assemble};
 
@@ -91,7 +91,9 @@ fn texts() -> HashMap<String, (Pass, String)> {
                             continue;
                         }
                         let sums = variant.unit().map(|unit| unit.matrix.sums);
-                        let problem = Problem { allow_f16_accumulation: sums == Some(DType::F16), ..problem };
+                        let half = sums == Some(DType::F16);
+                        let precision = if half { Precision::F16Sums } else { Precision::F32 };
+                        let problem = Problem { precision, ..problem };
                         if variant.unit().is_some_and(|unit| unit.serves(&problem, &caps).is_err()) {
                             continue;
                         }

@@ -2,7 +2,7 @@
 
 use crate::runner::problem;
 use crate::{Data, Entries, Place};
-use tilewise::{Activation, Axis, Caps, DType, QuantFormat};
+use tilewise::{Activation, Axis, Caps, DType, Precision, QuantFormat};
 use tilewise_core::Format;
 use tilewise_core::kernel::Unit;
 use tilewise_core::plan::Forced;
@@ -51,8 +51,8 @@ pub struct Case {
     pub residual: Option<Place>,
     /// Whether A, and a dense B, are prepared.
     pub prepared: bool,
-    /// Whether sums may be kept in f16.
-    pub allow_f16_accumulation: bool,
+    /// How exact the product must be.
+    pub precision: Precision,
     /// Contents of A.
     pub a_data: Data,
     /// Contents of B.
@@ -82,7 +82,7 @@ impl Case {
             activation: Activation::None,
             residual: None,
             prepared: false,
-            allow_f16_accumulation: false,
+            precision: Precision::F32,
             a_data: Data::Random,
             b_data: Data::Random,
             exact: false,
@@ -106,7 +106,7 @@ impl Case {
             {
                 place.dtype = unit.matrix.operands;
             }
-            self.allow_f16_accumulation = unit.matrix.sums == DType::F16;
+            self.precision = if unit.matrix.sums == DType::F16 { Precision::F16Sums } else { Precision::F32 };
         }
         self
     }

@@ -1,6 +1,6 @@
 //! What there is to test, from the library's own tables.
 
-use tilewise_core::{Access, DType, Problem, QuantFormat, Variant};
+use tilewise_core::{Access, DType, Precision, Problem, QuantFormat, Variant};
 
 use crate::Adapter;
 
@@ -31,7 +31,7 @@ pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
             }
             let forced = name.parse().expect("a kernel's name");
             let dtype = variant.unit().map_or(DType::F32, |unit| unit.matrix.operands);
-            let problem = Problem { allow_f16_accumulation: true, ..Problem::dense(dtype, 8, 8, 8) };
+            let problem = Problem { precision: Precision::F16Sums, ..Problem::dense(dtype, 8, 8, 8) };
             match tilewise_core::plan(&problem, adapter.context.caps(), library, Some(&forced)) {
                 Ok(_) => fitting.push(Kernel { name, variant, splits: kernel.splits }),
                 Err(error) => eprintln!("skipped: {name} on {}: {error}", adapter.name()),

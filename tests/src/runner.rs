@@ -277,7 +277,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
             activation: case.activation,
             residual: case.residual.map(|place| place.operand(batch, [m, n])),
         },
-        allow_f16_accumulation: case.allow_f16_accumulation,
+        precision: case.precision,
         copies: [None; 2],
     }
 }
@@ -326,7 +326,7 @@ fn execute(
         Some(offsets) => Gemm::grouped(left, right, offsets),
     };
     gemm = gemm.alpha(case.alpha).beta(case.beta).activation(case.activation);
-    gemm = gemm.allow_f16_accumulation(case.allow_f16_accumulation);
+    gemm = gemm.precision(case.precision);
     if let Some((bias, axis)) = &bias {
         gemm = gemm.bias_along(bias, *axis);
     }

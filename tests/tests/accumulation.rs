@@ -1,7 +1,7 @@
 //! Sums in f16: only by permission, only on matrix units that have them, and otherwise as if there were no such thing.
 
 use std::collections::BTreeSet;
-use tilewise::{Context, DType, Gemm, Tensor};
+use tilewise::{Context, DType, Gemm, Precision, Tensor};
 use tilewise_core::caps::{Caps, RECORDED};
 use tilewise_core::plan::{Choice, choices};
 use tilewise_core::{Error, Format, Operand, Problem, plan};
@@ -19,7 +19,7 @@ fn half_sums() -> BTreeSet<String> {
 
 /// The same problem without permission and with it.
 fn both(problem: Problem) -> [Problem; 2] {
-    [false, true].map(|allow_f16_accumulation| Problem { allow_f16_accumulation, ..problem })
+    Precision::ALL.map(|precision| Problem { precision, ..problem })
 }
 
 fn square(side: u64) -> Problem {
@@ -42,7 +42,7 @@ fn refused_by_name_without_permission() {
         let [refused, taken] =
             both(square(64)).map(|p| plan(&p, &devices()[0], &LIBRARY, Some(&kernel.parse().unwrap())));
         match refused {
-            Err(Error::NoKernel(why)) => assert!(why.contains("allow_f16_accumulation"), "{why}"),
+            Err(Error::NoKernel(why)) => assert!(why.contains("f16-sums"), "{why}"),
             other => panic!("{kernel}: {other:?}"),
         }
         assert_eq!(&name(&taken.unwrap().choice.unwrap()), kernel);
@@ -99,11 +99,9 @@ fn by_the_builder() {
     for context in contexts {
         let values: Vec<f32> = (0..64 * 64).map(|i| ((i * 37 % 101) as f32 - 50.0) / 64.0).collect();
         let a = Tensor::upload(&context, &values, &[64, 64]).unwrap();
-        let [strict, permitted] = [false, true].map(|allow| Gemm::new(&a, &a).allow_f16_accumulation(allow));
-        assert!(!Gemm::new(&a, &a).problem().unwrap().allow_f16_accumulation);
-        assert!(
-            !strict.problem().unwrap().allow_f16_accumulation && permitted.problem().unwrap().allow_f16_accumulation
-        );
+        let [strict, permitted] = Precision::ALL.map(|precision| Gemm::new(&a, &a).precision(precision));
+        assert_eq!(Gemm::new(&a, &a).problem().unwrap().precision, Precision::F32);
+        assert_eq!([&strict, &permitted].map(|gemm| gemm.problem().unwrap().precision), Precision::ALL);
         let [strict, permitted] = [strict, permitted].map(|gemm| gemm.run().unwrap().read_bytes_blocking().unwrap());
         assert_eq!(strict, permitted);
     }

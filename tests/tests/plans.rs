@@ -7,7 +7,8 @@ use tilewise_core::kernel::Role;
 use tilewise_core::plan::prepare;
 use tilewise_core::problem::Dimension;
 use tilewise_core::{
-    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Plan, Problem, QuantFormat, explain, plan,
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Plan, Precision, Problem, QuantFormat,
+    explain, plan,
 };
 
 /// Problems that are met in models, and those at which a planner goes wrong.
@@ -53,7 +54,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("TN", transposed(f32(1024, 1024, 1024), true, false)),
         ("NT, f16", transposed(f16(1024, 1024, 1024), false, true)),
         ("square, f16", f16(4096, 4096, 4096)),
-        ("square, f16, sums may be f16", Problem { allow_f16_accumulation: true, ..f16(4096, 4096, 4096) }),
+        ("square, f16, sums may be f16", Problem { precision: Precision::F16Sums, ..f16(4096, 4096, 4096) }),
         ("bf16 with an odd number of columns", Problem::dense(DType::BF16, 100, 101, 128)),
         ("matrix by vector", f32(8192, 1, 8192)),
         ("vector by matrix", f32(1, 8192, 8192)),

@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::collections::BTreeSet;
 use tilewise_core::QuantFormat;
-use tilewise_core::problem::{Activation, Axis, DType};
+use tilewise_core::problem::{Activation, Axis, DType, Precision};
 use tilewise_files::Expected;
 
 /// Matrix products of arrays and of quantized models on any GPU.
@@ -128,9 +128,10 @@ pub(crate) struct MatmulArgs {
     /// Element type of C [default: that of A, B and C0 where they agree, else f32]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
-    /// Partial sums may be f16 where A and B are: faster on some matrix units, less exact, and infinite beyond 65504
-    #[arg(long)]
-    pub(crate) allow_f16_accumulation: bool,
+    /// How exact the product must be. f16-sums permits partial sums in f16 where A is f16 and B f16 or quantized: faster on some matrix
+    /// units, less exact, and infinite beyond 65504
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    pub(crate) precision: Precision,
     #[command(flatten)]
     pub(crate) execution: Execution,
 }
@@ -338,8 +339,8 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "transpose")]
     pub(crate) format: Option<QuantFormat>,
     /// As for matmul
-    #[arg(long)]
-    pub(crate) allow_f16_accumulation: bool,
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    pub(crate) precision: Precision,
     /// Plan for recorded caps instead of this machine; then neither the environment nor what was tuned plays a part
     #[arg(long, value_name = "NAME", conflicts_with = "adapter")]
     pub(crate) caps: Option<String>,

@@ -9,7 +9,7 @@ use tilewise::timing::{Method, Timing};
 use tilewise::{Context, ContextOptions, Gemm, Tensor};
 use tilewise_core::convert::{decode, decode_f64, encode};
 use tilewise_core::kernel::{KernelDef, Language};
-use tilewise_core::problem::{DType, Problem};
+use tilewise_core::problem::{DType, Precision, Problem};
 use tilewise_core::quant::Quantized;
 use tilewise_core::reference::Inputs;
 
@@ -157,7 +157,7 @@ impl Job<'_> {
         let checked = if self.execution.check { Some(inputs(&|inputs| measured.check(inputs))?) } else { None };
         self.output.write(&measured.array)?;
 
-        let Problem { a, b, k, allow_f16_accumulation, .. } = measured.problem;
+        let Problem { a, b, k, precision, .. } = measured.problem;
         let Array { dtype, shape, .. } = &measured.array;
         let clock = match measured.timing.method {
             Method::Timestamps => "on the GPU",
@@ -166,8 +166,11 @@ impl Job<'_> {
         };
         writeln!(out, "adapter  {}", adapter_text(self.context))?;
         let (layout, c) = (measured.problem.layout(), shape_text(shape));
-        let sums = if allow_f16_accumulation { ", sums may be f16" } else { "" };
-        writeln!(out, "product  {layout}, K = {k}, {} by {} gives {c} {dtype}{sums}", a.format, b.format)?;
+        let permitted = match precision {
+            Precision::F32 => String::new(),
+            less => format!(", precision {}", less.name()),
+        };
+        writeln!(out, "product  {layout}, K = {k}, {} by {} gives {c} {dtype}{permitted}", a.format, b.format)?;
         writeln!(out, "kernel   {}", measured.kernel)?;
         writeln!(out, "time     {} {clock}, {} TFLOP/s", measured.time_text(), measured.rate_text())?;
         if let Some(checked) = checked {

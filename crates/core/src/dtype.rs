@@ -1,7 +1,7 @@
 //! Types of elements.
 
 /// Type of a stored dense element. Products take the floating-point types, and are accumulated in f32 whatever the storage, or in f16 where
-/// [`Problem::allow_f16_accumulation`](crate::Problem::allow_f16_accumulation) permits it; the integers are for custom kernels.
+/// [`Precision::F16Sums`](crate::problem::Precision::F16Sums) permits it; the integers are for custom kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// IEEE 754 binary32.

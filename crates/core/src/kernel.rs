@@ -39,7 +39,7 @@ impl Unit {
             return Err(Reject(format!("multiplies {operands} by {operands}, and these are {a} and {b}")));
         }
         if sums == DType::F16 && problem.accumulation() != DType::F16 {
-            return Err(Reject("its sums are f16, which only allow_f16_accumulation permits".into()));
+            return Err(Reject("its sums are f16, which only the precision f16-sums permits".into()));
         }
         if problem.k == 0 {
             return Err(Reject("K is 0: there are no matrices to multiply".into()));

@@ -22,5 +22,7 @@ pub use error::{Error, Result};
 pub use kernel::{Access, KernelDef, Reject, Variant};
 pub use params::Params;
 pub use plan::{Choice, Cut, Pass, Plan, explain, plan};
-pub use problem::{Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Problem, Segment};
+pub use problem::{
+    Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Precision, Problem, Segment,
+};
 pub use quant::QuantFormat;

@@ -3,6 +3,7 @@
 //! C\[M,N\] = epilogue(alpha · A\[M,K\] · B\[K,N\] + beta · C), once per batch entry or group.
 
 pub use crate::dtype::DType;
+use crate::error::Error;
 pub use crate::grouping::{Grouping, Segment};
 use crate::quant::{Plane, QuantFormat, Stored};
 use crate::role::Role;
@@ -192,6 +193,46 @@ impl Default for Epilogue {
     }
 }
 
+/// How exact a product must be: a permission, not an order. The planner makes use of it where the device has
+/// matrix units that are faster for it, and nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Precision {
+    /// Products of the operands as they are, added up in f32.
+    #[default]
+    F32,
+    /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. It costs accuracy, 2⁻¹¹ of a
+    /// partial sum with each of the K additions instead of 2⁻²⁴, and range: a partial sum beyond 65504 is
+    /// infinite, whatever the type of C and however small alpha is. Parts of a split K are added in f32, and the
+    /// epilogue is computed in f32, as ever.
+    F16Sums,
+}
+
+impl Precision {
+    /// All of them, the most exact first.
+    pub const ALL: [Precision; 2] = [Precision::F32, Precision::F16Sums];
+
+    /// Lower-case name, as the command line writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::F16Sums => "f16-sums",
+        }
+    }
+}
+
+impl std::str::FromStr for Precision {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let named = Precision::ALL.into_iter().find(|precision| precision.name() == text);
+        named.ok_or_else(|| {
+            let names = Precision::ALL.map(Precision::name).join(", ");
+            Error::Value(format!("{text:?} is no precision; {names} are"))
+        })
+    }
+}
+
 /// A copy of A or B, packed beforehand as mainloops of matrix units want it ([`prepare`](crate::plan::prepare)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Copied {
@@ -224,12 +265,8 @@ pub struct Problem {
     pub grouping: Grouping,
     /// What is done to the product before it is stored.
     pub epilogue: Epilogue,
-    /// Whether partial sums may be kept in f16 where A is f16 and B is f16 or quantized: a permission,
-    /// used where the device has matrix units that are faster for it, and nowhere else. It costs
-    /// accuracy, 2⁻¹¹ of a partial sum with each of the K additions instead of 2⁻²⁴, and range: a
-    /// partial sum beyond 65504 is infinite, whatever the type of C. Parts of a split K are added in
-    /// f32, and the epilogue is computed in f32, as ever.
-    pub allow_f16_accumulation: bool,
+    /// How exact it must be.
+    pub precision: Precision,
     /// Copies of A and B that were packed beforehand, where there are some.
     pub copies: [Option<Copied>; 2],
 }
@@ -248,7 +285,7 @@ impl Problem {
             c: Operand::packed(format, 1, m, n),
             grouping: Grouping::Batched,
             epilogue: Epilogue::default(),
-            allow_f16_accumulation: false,
+            precision: Precision::F32,
             copies: [None; 2],
         }
     }
@@ -258,7 +295,7 @@ impl Problem {
     pub fn accumulation(&self) -> DType {
         let half = Format::Dense(DType::F16);
         let other = self.b.format == half || matches!(self.b.format, Format::Quantized(_));
-        if self.allow_f16_accumulation && self.a.format == half && other { DType::F16 } else { DType::F32 }
+        if self.precision == Precision::F16Sums && self.a.format == half && other { DType::F16 } else { DType::F32 }
     }
 
     /// Whether a kernel may divide the rows of an operand A, or the columns of an operand B, in this

@@ -12,9 +12,11 @@ use crate::tensor::Tensor;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Choice, Plan};
-use tilewise_core::{Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Problem, Result};
+use tilewise_core::{
+    Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Precision, Problem, Result,
+};
 
-/// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless [f16 is permitted](Self::allow_f16_accumulation).
+/// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless [less is permitted](Self::precision).
 ///
 /// On matrix units of f16, numbers in bf16 below 2⁻²⁹ of the largest in their row of A, or column of B, lose digits; all others are
 /// exact.
@@ -33,7 +35,7 @@ pub struct Gemm<'a> {
     activation: Activation,
     residual: Option<&'a Tensor>,
     out_dtype: Option<DType>,
-    allow_f16_accumulation: bool,
+    precision: Precision,
     kernel: Option<Arc<str>>,
 }
 
@@ -63,7 +65,7 @@ impl<'a> Gemm<'a> {
             activation: Activation::None,
             residual: None,
             out_dtype: None,
-            allow_f16_accumulation: false,
+            precision: Precision::F32,
             kernel: None,
         }
     }
@@ -123,16 +125,10 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// Permits partial sums in f16 where A is f16 and B is f16 or quantized; not permitted by default,
-    /// and nothing else ever does it. It is no order: the planner takes such a kernel where the device
-    /// has matrix units for it and it is expected to be faster, and sums in f32 everywhere else, as on
-    /// the CPU.
-    ///
-    /// It costs accuracy and range. Each of the K additions may err by 2⁻¹¹ of the partial sum instead of 2⁻²⁴, so that the error grows with K, and a partial
-    /// sum beyond 65504 becomes infinite, whatever the type of C and however small alpha is. The parts of a split K are added in f32, in which the epilogue is
-    /// computed, too.
-    pub fn allow_f16_accumulation(mut self, allow: bool) -> Self {
-        self.allow_f16_accumulation = allow;
+    /// How exact the product must be: [`Precision::F32`] by default, and nothing else ever permits less. It is no order: the planner takes a less
+    /// exact kernel where the device has matrix units for it and it is expected to be faster, and sums in f32 everywhere else, as on the CPU.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
         self
     }
 
@@ -435,7 +431,7 @@ impl<'a> Gemm<'a> {
                 activation: self.activation,
                 residual,
             },
-            allow_f16_accumulation: self.allow_f16_accumulation,
+            precision: self.precision,
             copies,
         };
         Ok(Bundle { problem, buffers })

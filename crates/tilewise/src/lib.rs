@@ -97,7 +97,7 @@ pub use take::Take;
 pub use tensor::{Element, Tensor};
 pub use tilewise_core;
 pub use tilewise_core::quant::Quantized;
-pub use tilewise_core::{Activation, Axis, Caps, DType, Error, Problem, QuantFormat, Result};
+pub use tilewise_core::{Activation, Axis, Caps, DType, Error, Precision, Problem, QuantFormat, Result};
 #[cfg(feature = "files")]
 pub use tilewise_files;
 #[cfg(feature = "custom-kernels")]

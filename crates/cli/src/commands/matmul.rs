@@ -31,7 +31,7 @@ pub(super) fn run(args: &MatmulArgs, out: &mut dyn Write) -> Result<()> {
 
     let mut gemm =
         Gemm::new(&a_tensor, &b_tensor).alpha(args.alpha).activation(args.activation.into()).out_dtype(out_dtype);
-    gemm = gemm.allow_f16_accumulation(args.allow_f16_accumulation);
+    gemm = gemm.precision(args.precision);
     if let (Some(beta), Some(old)) = (args.beta, &old_tensor) {
         gemm = gemm.beta(beta).c(old);
     }

@@ -47,8 +47,7 @@ fn problem(args: &PlanArgs) -> Result<Problem> {
         Some(format) => Operand::packed(Format::Quantized(format), 1, n, k).t(),
         None => operand(args.transpose.b(), k, n),
     };
-    let allow_f16_accumulation = args.allow_f16_accumulation;
-    Ok(Problem { a, b, allow_f16_accumulation, ..Problem::dense(args.dtype.into(), m, n, k) })
+    Ok(Problem { a, b, precision: args.precision, ..Problem::dense(args.dtype.into(), m, n, k) })
 }
 
 fn recorded(name: &str) -> Result<Caps> {

@@ -219,9 +219,9 @@ fn sums_in_f16_may_be_permitted() {
     bench.npy("a.npy", &[m, k], &a);
     bench.npy("b.npy", &[k, n], &b);
     for adapter in adapters() {
-        for flag in ["", "--allow-f16-accumulation"] {
+        for flag in ["", "--precision f16-sums"] {
             let report = bench.succeed(&format!("matmul a.npy b.npy -o c.npy --adapter {adapter} --check {flag}"));
-            assert_eq!(report.contains("sums may be f16"), !flag.is_empty(), "{report}");
+            assert_eq!(report.contains("precision f16-sums"), !flag.is_empty(), "{report}");
             assert_close(&bench.read_npy("c.npy").1, &product(&a, &b, m, n, k), CLOSE);
         }
     }

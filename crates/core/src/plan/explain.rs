@@ -6,7 +6,7 @@ use super::{Candidate, Cut, Forced, Plan, candidates, plan};
 use crate::caps::Caps;
 use crate::error::Result;
 use crate::kernel::Library;
-use crate::problem::{Dimension, Problem};
+use crate::problem::{Dimension, Precision, Problem};
 use std::fmt::Write;
 
 /// The plan of a problem with every candidate's estimate or the reason against it, and the passes with their parts and bindings.
@@ -82,8 +82,8 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
     } else {
         let _ = write!(out, "  {} groups of rows", problem.entries());
     }
-    if problem.allow_f16_accumulation {
-        out.push_str("  sums may be f16");
+    if problem.precision != Precision::F32 {
+        let _ = write!(out, "  precision {}", problem.precision.name());
     }
     let epilogue = &problem.epilogue;
     let _ = write!(out, "\nepilogue alpha {} beta {}", epilogue.alpha, epilogue.beta);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Grouping;
-use crate::problem::{Activation, Bias, Epilogue};
+use crate::problem::{Activation, Bias, Epilogue, Precision};
 
 /// Numbers in [-1, 1), the same in every run (the generator of Knuth's MMIX).
 struct Random(u64);
@@ -334,7 +334,7 @@ fn sums_in_f16() {
     let computed: Vec<f64> = (0..m * n).map(sum).collect();
     let strict =
         Problem { c: Operand::packed(F32, 1, 4, 4), ..Problem::dense(DType::F16, m as u64, n as u64, k as u64) };
-    let permitted = Problem { allow_f16_accumulation: true, ..strict };
+    let permitted = Problem { precision: Precision::F16Sums, ..strict };
     let given = inputs(&a, &b, &[]);
     let worst = reference(&permitted, &given).check(&computed, DType::F32).unwrap();
     assert!(worst > 0.01, "the bound is {} times the error", 1.0 / worst);
@@ -349,21 +349,20 @@ fn sums_in_f16() {
         let problem = Problem { c: Operand::packed(F32, 1, 1, 1), ..Problem::dense(DType::F16, 1, 1, k) };
         let ones = vec![1.0; k as usize];
         let given = inputs(&ones, &ones, &[]);
-        [false, true].map(|allow_f16_accumulation| {
-            reference(&Problem { allow_f16_accumulation, ..problem }, &given).check(&[2048.0], DType::F32).is_ok()
-        })
+        Precision::ALL
+            .map(|precision| reference(&Problem { precision, ..problem }, &given).check(&[2048.0], DType::F32).is_ok())
     };
     assert_eq!((ones(2048), ones(4000)), ([true, true], [false, true]));
 
     // Beyond the range of an f16 sum nothing is promised, whatever alpha makes of it.
-    let square = |x: f64, computed: f64, allow_f16_accumulation| {
-        let mut problem = Problem { allow_f16_accumulation, ..Problem::dense(DType::F16, 1, 1, 1) };
+    let square = |x: f64, computed: f64, precision| {
+        let mut problem = Problem { precision, ..Problem::dense(DType::F16, 1, 1, 1) };
         problem.epilogue.alpha = 1.0 / 256.0;
         reference(&problem, &inputs(&[x], &[x], &[])).check(&[computed], DType::F16).is_ok()
     };
-    assert_eq!([false, true].map(|allow| square(256.0, f64::INFINITY, allow)), [false, true]);
-    assert_eq!([false, true].map(|allow| square(128.0, f64::INFINITY, allow)), [false, false]);
-    assert_eq!([false, true].map(|allow| square(256.0, 256.0, allow)), [true, true]);
+    assert_eq!(Precision::ALL.map(|precision| square(256.0, f64::INFINITY, precision)), [false, true]);
+    assert_eq!(Precision::ALL.map(|precision| square(128.0, f64::INFINITY, precision)), [false, false]);
+    assert_eq!(Precision::ALL.map(|precision| square(256.0, 256.0, precision)), [true, true]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::pipeline::Pipeline;
 use crate::cache::lock;
 use std::sync::{Arc, Mutex};
 use tilewise_core::plan::{Index, Pass, Quantize, Table, Take};
-use tilewise_core::problem::Copied;
+use tilewise_core::problem::{Copied, Precision};
 use tilewise_core::{Activation, Bias, Epilogue, Grouping, Operand, Params, Problem, Result};
 
 /// A plan whose pipelines are compiled.
@@ -63,7 +63,7 @@ pub(crate) struct Asked {
     bias: Option<Bias>,
     activation: Activation,
     residual: Option<Operand>,
-    allow_f16_accumulation: bool,
+    precision: Precision,
     copies: [Option<Copied>; 2],
     kernel: Option<Arc<str>>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Asked {
 impl Asked {
     /// Of a problem that [`check`](tilewise_core::plan::check) has passed. How long the storage is that holds an operand concerns that check alone.
     pub(crate) fn new(problem: &Problem, kernel: Option<&Arc<str>>) -> Self {
-        let Problem { m, n, k, batch, a, b, c, grouping, epilogue, allow_f16_accumulation, copies } = *problem;
+        let Problem { m, n, k, batch, a, b, c, grouping, epilogue, precision, copies } = *problem;
         let Epilogue { alpha: _, beta, bias, activation, residual } = epilogue;
         let placed = |operand| Operand { len: 0, ..operand };
         Asked {
@@ -82,7 +82,7 @@ impl Asked {
             bias: bias.map(|bias| Bias { operand: placed(bias.operand), ..bias }),
             activation,
             residual: residual.map(placed),
-            allow_f16_accumulation,
+            precision,
             copies,
             kernel: kernel.cloned(),
         }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_permission_is_another_question() {
         let strict = Problem::dense(DType::F16, 8, 8, 8);
-        let permitted = Problem { allow_f16_accumulation: true, ..strict };
+        let permitted = Problem { precision: Precision::F16Sums, ..strict };
         assert!(Asked::new(&strict, None) == Asked::new(&strict, None));
         assert!(Asked::new(&strict, None) != Asked::new(&permitted, None));
     }

@@ -63,7 +63,7 @@ fn tiled(size: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewise_core::{Format, Grouping};
+    use tilewise_core::{Format, Grouping, Precision};
 
     fn of(problem: &Problem) -> String {
         class(problem, &Caps::webgpu_default()).unwrap()
@@ -117,7 +117,7 @@ mod tests {
         let coop = Caps { coop: vec![coop], ..Caps::webgpu_default() };
         assert_eq!(class(&problem, &coop).unwrap(), of(&problem) + " coop");
         // A permission that changes nothing is none.
-        let permitted = |dtype| Problem { allow_f16_accumulation: true, ..Problem::dense(dtype, 512, 512, 512) };
+        let permitted = |dtype| Problem { precision: Precision::F16Sums, ..Problem::dense(dtype, 512, 512, 512) };
         assert_eq!(of(&permitted(DType::F32)), of(&problem));
         let half = of(&Problem::dense(DType::F16, 512, 512, 512));
         assert_eq!(of(&permitted(DType::F16)), half.clone() + " f16 sums");
