@@ -5,7 +5,7 @@ use std::path::Path;
 use tilewise_core::caps::RECORDED;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::prepare;
-use tilewise_core::problem::Dimension;
+use tilewise_core::problem::{Copied, Dimension};
 use tilewise_core::{
     Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Plan, Precision, Problem, QuantFormat,
     explain, plan,
@@ -135,6 +135,11 @@ fn prepared_operands() {
     assert_eq!(some(whole.range(Dimension::K, 0..512)), [true; 2]);
     assert_eq!(some(whole.range(Dimension::K, 0..256)), [false; 2]);
     assert_eq!(some(whole.range(Dimension::Entries, 1..1)), [false; 2]);
+    // Exponents of entries lie as far apart as the whole has rows and columns.
+    let several = whole.copies.map(|copy| copy.map(|copy| Copied { entries: 2, ..copy }));
+    let several = Problem { copies: several, batch: 2, ..whole };
+    assert_eq!(some(several.range(Dimension::N, 0..64)), [true, false]);
+    assert_eq!(some(several.range(Dimension::Entries, 0..1)), [true; 2]);
 }
 
 /// Compares texts with the files of those names, or writes these where that is asked for.

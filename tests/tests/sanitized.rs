@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 use tilewise::DType;
-use tilewise_core::kernel::Constant;
+use tilewise_core::kernel::{Constant, Role};
 use tilewise_core::plan::{Part, Pass};
-use tilewise_core::{Format, QuantFormat};
+use tilewise_core::{Caps, Format, QuantFormat};
 use tilewise_sanitizer::Options;
 use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
@@ -98,6 +98,16 @@ fn prepared() {
         assert!(plan.packed_bytes == before.1 && with.1 == 0, "{case:?} packs {} bytes", with.1);
         assert_eq!(before.0.output(), with.0.output(), "{case:?}");
     }
+
+    // C is cut along M, and A's copy serves the first piece.
+    let caps = Caps { max_binding_bytes: 400_000, ..devices()[0].clone() };
+    let types = [DType::BF16, DType::BF16, DType::F32];
+    let case = Case { prepared: true, ..Case::new([600, 300, 64], types).kernel("coop/16x32x128") };
+    let job = Job::new(&case, &caps).unwrap();
+    let binds = |role| move |pass: &&Pass| pass.coop && pass.bindings.iter().any(|binding| binding.from == role);
+    let count = |role| job.plan.passes.iter().filter(binds(role)).count();
+    assert_eq!((count(Role::ACopy), count(Role::BCopy), count(Role::Packed)), (1, 2, 1), "{:?}", job.plan.cuts);
+    job.run(&shaders, &options()).unwrap_or_else(|failure| panic!("{failure}"));
 }
 
 /// Every kernel asks one file where the lines of its operands lie.

@@ -324,11 +324,15 @@ impl Problem {
             operand.offset += strides.map(|(_, stride)| range.start * stride).sum::<u64>();
         }
         let extent = range.end - range.start;
-        // A copy has its elements elsewhere: it serves what begins as the whole does, with all of K.
-        let begins = range.start == 0 && (dimension != Dimension::K || extent == self.k);
+        // A copy has its elements elsewhere: it serves what begins as the whole does, with all of K and, if
+        // there are several entries, all of each.
         for (copy, own) in part.copies.iter_mut().zip([Dimension::M, Dimension::N]) {
-            let concerned = dimension == own || matches!(dimension, Dimension::K | Dimension::Entries);
-            *copy = copy.filter(|_| begins || !concerned);
+            *copy = copy.filter(|copy| match dimension {
+                Dimension::K => range == (0..copy.k),
+                Dimension::Entries => range.start == 0,
+                _ if dimension == own => range.start == 0 && (copy.entries == 1 || extent == copy.extent),
+                _ => true,
+            });
         }
         match dimension {
             Dimension::Entries => part.grouping.cut(&mut part.batch, extent),

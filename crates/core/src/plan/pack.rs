@@ -65,9 +65,7 @@ impl Side {
             },
         ]
     }
-}
 
-impl Side {
     /// The operand that a copy was made of.
     pub(super) fn whole(&self, Copied { entries, extent, k }: Copied) -> Self {
         Side { extent, k, entries, ..*self }
