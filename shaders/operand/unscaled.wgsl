@@ -1,4 +1,4 @@
-// An operand that a matrix unit multiplies as it is: its lines were divided by nothing.
+// The exponents of an operand whose lines were not divided: all are 0.
 // needs: nothing
 // provides: X_SCALED x_exponent
 

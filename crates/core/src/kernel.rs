@@ -49,7 +49,7 @@ impl Unit {
 }
 
 impl Unit {
-    /// Whether it multiplies elements of a format, as they are or made its own type on their way. Sums in
+    /// Whether it multiplies elements of a format, of its own type or converted to it on the way. Sums in
     /// f16 have no room for lines that fill f16's range.
     pub fn takes(&self, format: Format) -> bool {
         let CoopMatrix { operands, sums, .. } = self.matrix;

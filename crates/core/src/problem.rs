@@ -198,7 +198,7 @@ impl Default for Epilogue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Precision {
-    /// Products of the operands as they are, added up in f32.
+    /// Sums in f32.
     #[default]
     F32,
     /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. It costs accuracy, 2⁻¹¹ of a

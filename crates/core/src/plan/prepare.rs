@@ -23,9 +23,9 @@ pub struct Preparation {
     pub copy: Copied,
 }
 
-/// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products on this device; none where kernels take it as
-/// it lies: there are no matrix units for its type, or they load it as it is. `extent` is M or N; `entries` is the
-/// number of matrices.
+/// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products on this device. None, if kernels want no copy:
+/// there are no matrix units for its type, or they load it from its own storage. `extent` is M or N; `entries` is
+/// the number of matrices.
 ///
 /// # Errors
 /// As [`plan`](super::plan()), for the operand.
