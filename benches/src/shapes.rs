@@ -247,6 +247,9 @@ impl std::str::FromStr for Shape {
         let (name, prepared) = (text.to_owned(), prepareds.unwrap_or_default());
         let shape = Shape { name, group: "", mnk, layout, dtype, quantized: formats, batch, prepared };
         if let Some(format) = formats {
+            if !prepared.is_empty() {
+                return Err(format!("{text:?}: quantized weights are not prepared"));
+            }
             if !shape.transposed()[1] {
                 return Err(format!("{text:?}: quantized weights are stored along K, as in NT and TT"));
             }
@@ -405,13 +408,14 @@ mod tests {
         // Half a byte each, and a scale and a bias for 64 of them.
         assert_eq!(shape.bytes(), 3.0 * (2.0 * (64.0 + 8.0) + 8.0 * (32.0 + 4.0)));
         assert_ne!(shape.key(), "1x8x64:NT:f16:x3".parse::<Shape>().unwrap().key());
-        let prepared: Shape = "1x8x64:f16:prepared-b:affine-4bit-g64-f16:x3".parse().unwrap();
-        assert!(prepared.prepared == "prepared-b" && prepared.key() != shape.key());
+        let [plain, prepared]: [Shape; 2] = ["1x8x64:f16", "1x8x64:f16:prepared-b"].map(|name| name.parse().unwrap());
+        assert!(prepared.prepared == "prepared-b" && prepared.key() != plain.key());
         for (wrong, word) in [
             ("1x8x64:NT:affine-3bit", "affine-4bit-g64-f16, "),
             ("1x8x64:NN:mxfp4", "along K"),
             ("1x8x65:NT:mxfp4", "multiple of 32"),
             ("1x8x64:NT:mxfp4:q8_0", "is a second format"),
+            ("1x8x64:NT:mxfp4:prepared-b", "are not prepared"),
         ] {
             let said = wrong.parse::<Shape>().unwrap_err();
             assert!(said.contains(word), "{said}");

@@ -46,10 +46,8 @@ impl Unit {
         }
         Ok(())
     }
-}
 
-impl Unit {
-    /// Whether it multiplies elements of a format, of its own type or converted to it on the way. Sums in
+    /// Whether it takes operands in this format: its own type, or one that kernels convert to it. Sums in
     /// f16 have no room for lines that fill f16's range.
     pub fn takes(&self, format: Format) -> bool {
         let CoopMatrix { operands, sums, .. } = self.matrix;

@@ -273,7 +273,7 @@ impl Model {
                 // Only this library writes it, into the file of the weights.
                 Err(Unknown) if *leaf == ORDER => continue,
                 Ok(Some(file)) => format!("{name} lies in {file}"),
-                Err(Unknown) => format!("{name} may lie in another shard, and there is no index that says so or not"),
+                Err(Unknown) => format!("{name} may lie in another shard, and no index is there to tell"),
             };
             return Err(Error::Data(format!("{why}{}", self.others())));
         }

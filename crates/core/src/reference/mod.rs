@@ -13,8 +13,8 @@
 //! of them, read, computed or written, may be off by its whole size.
 //!
 //! bf16 on matrix units of f16: a line along K, a row of A or a column of B, is divided by the power of two that brings its largest
-//! finite number between 2¹⁵ and 2¹⁶. Numbers below 2⁻¹⁴ then are subnormal in f16: a device may take them for zero, and else
-//! rounds them to a multiple of 2⁻²⁴ that is not zero. All others keep their value, since bf16 has fewer digits than f16.
+//! number between 2¹⁵ and 2¹⁶. (If that is an infinity or a NaN, so are all sums.) Numbers below 2⁻¹⁴ then are subnormal in f16: a
+//! device may take them for zero, and else they are cut to a multiple of 2⁻²⁴ that is not zero. All others keep their value, since bf16 has fewer digits than f16.
 
 mod epilogue;
 mod product;

@@ -365,6 +365,20 @@ fn sums_in_f16() {
     assert_eq!(Precision::ALL.map(|precision| square(256.0, 256.0, precision)), [true, true]);
 }
 
+/// What lies below 2^-29 of its line's largest may be lost in bf16, and nothing else: beside f16 and bf16, not beside f32.
+#[test]
+fn lines_that_are_scaled() {
+    let lost = |small: f64, b: DType| {
+        let problem = Problem { b: Operand::packed(Format::Dense(b), 1, 2, 1), ..Problem::dense(DType::BF16, 1, 1, 2) };
+        let problem = Problem { c: Operand::packed(F32, 1, 1, 1), ..problem };
+        reference(&problem, &inputs(&[1.5, small], &[0.0, 1.0], &[])).check(&[0.0], DType::F32).is_ok()
+    };
+    let (edge, below) = (2f64.powi(-29), 1.9 * 2f64.powi(-30));
+    assert_eq!([DType::BF16, DType::F16, DType::F32].map(|b| lost(below, b)), [true, true, false]);
+    assert_eq!([DType::BF16, DType::F16, DType::F32].map(|b| lost(edge, b)), [false; 3]);
+    assert!(lost(2f64.powi(-60), DType::BF16));
+}
+
 #[test]
 fn missing_and_surplus_elements_are_mismatches() {
     let result = reference(&Problem::dense(DType::F32, 1, 2, 1), &inputs(&[1.0], &[2.0, 3.0], &[]));
