@@ -36,8 +36,8 @@ pub static KIT: Kit = Kit {
     pack: Some("mainloop/pack.wgsl"),
     pack_tile: [8, 32],
     scale: Some("mainloop/scale.wgsl"),
-    scale_strips: [4, 32],
-    scale_threads: 256,
+    scale_strip: 32,
+    scale_threads: [256, 512],
     exponents: Some("operand/exponents.wgsl"),
     unscaled: Some("operand/unscaled.wgsl"),
 };

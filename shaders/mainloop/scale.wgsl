@@ -10,8 +10,8 @@
 // params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides of
 // the copy, and tiles_m counts the strips of an entry.
 // needs: X_Eight X_K_CONTIGUOUS linear_id params x_base x_load8 x_widen8
-// provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP THREADS TOP VECTOR Vector X_EXPONENTS largest
-//        inside line_of loaded magnitude main packed powers scaled significand_of vector_at x_exponents
+// provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP THREADS TOP VECTOR Vector X_EXPONENTS divided
+//        inside largest line_of loaded magnitude main packed powers scaled significand_of vector_at x_exponents
 
 const STRIP: u32 = 4u; //param
 const THREADS: u32 = 256u; //param
@@ -31,8 +31,8 @@ const TOP: i32 = 142;
 const INFINITE: u32 = 0x7f800000u;
 
 @group(0) @binding(10) var<storage, read_write> packed: array<vec4<u32>>;
-// Those of an entry fill whole vectors.
-@group(0) @binding(X_EXPONENTS) var<storage, read_write> x_exponents: array<vec4<i32>>;
+// Those of an entry fill whole fours.
+@group(0) @binding(X_EXPONENTS) var<storage, read_write> x_exponents: array<i32>;
 
 // The largest magnitude that each invocation has found in a row or column, as bits: their order is
 // that of the numbers.
@@ -88,6 +88,26 @@ fn significand_of(magnitude: u32) -> vec2<i32> {
         return vec2<i32>(1 - i32(zeros), i32(magnitude << zeros));
     }
     return vec2<i32>(i32(magnitude >> 23u), i32(0x800000u | (magnitude & 0x7fffffu)));
+}
+
+// Numbers divided by powers of two, as bits of f16.
+fn divided(numbers: vec4<f32>, powers: vec4<i32>) -> vec4<u32> {
+    let bits = bitcast<vec4<u32>>(numbers);
+    let magnitudes = bits & vec4<u32>(0x7fffffffu);
+    let zero = magnitudes == vec4<u32>();
+    // The smallest that is normal in both types.
+    let least = bitcast<vec4<u32>>(max(powers + 113, vec4<i32>(1)) * 0x800000);
+    let moves = (magnitudes >= least) & (magnitudes < vec4<u32>(INFINITE));
+    if all(zero | moves) {
+        let moved = bitcast<vec4<u32>>(bitcast<vec4<i32>>(magnitudes) - (powers + 112) * 0x800000);
+        return ((bits >> vec4<u32>(16u)) & vec4<u32>(0x8000u)) | select(moved >> vec4<u32>(13u), vec4<u32>(), zero);
+    }
+    return vec4<u32>(
+        scaled(numbers.x, powers.x),
+        scaled(numbers.y, powers.y),
+        scaled(numbers.z, powers.z),
+        scaled(numbers.w, powers.w),
+    );
 }
 
 // A number divided by a power of two, as bits of f16.
@@ -147,22 +167,28 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     workgroupBarrier();
 
-    for (var i = 0u; inside(vector_at(strip, thread, i)); i += 1u) {
-        let vector = vector_at(strip, thread, i);
-        let numbers = x_widen8(loaded(base, vector));
-        var words: vec4<u32>;
-        for (var j = 0u; j < 4u; j += 1u) { //unroll
-            let low = scaled(numbers[j / 2u][j % 2u * 2u], powers[line_of(thread, 2u * j)]);
-            let high = scaled(numbers[j / 2u][j % 2u * 2u + 1u], powers[line_of(thread, 2u * j + 1u)]);
-            words[j] = low | (high << 16u);
-        }
-        packed[(entry * params.c_batch + vector.line * params.c_ld + vector.at) / VECTOR] = words;
+    var own: array<vec4<i32>, 2>;
+    for (var j = 0u; j < VECTOR; j += 1u) { //unroll
+        own[j / 4u][j % 4u] = powers[line_of(thread, j)];
     }
-    let fours = (params.m + 3u) / 4u;
-    let four = strip / 4u + thread;
-    if thread < STRIP / 4u && four < fours {
-        let first = thread * 4u;
-        x_exponents[entry * fours + four] =
-            vec4<i32>(powers[first], powers[first + 1u], powers[first + 2u], powers[first + 3u]);
+    for (var i = 0u; inside(vector_at(strip, thread, i)); i += AHEAD) {
+        var vectors: array<X_Eight, AHEAD>;
+        for (var j = 0u; j < AHEAD; j += 1u) { //unroll
+            vectors[j] = loaded(base, vector_at(strip, thread, i + j));
+        }
+        for (var j = 0u; j < AHEAD; j += 1u) { //unroll
+            let vector = vector_at(strip, thread, i + j);
+            if inside(vector) {
+                let numbers = x_widen8(vectors[j]);
+                let low = divided(numbers[0], own[0]);
+                let high = divided(numbers[1], own[1]);
+                packed[(entry * params.c_batch + vector.line * params.c_ld + vector.at) / VECTOR] =
+                    vec4<u32>(low.xz, high.xz) | (vec4<u32>(low.yw, high.yw) << vec4<u32>(16u));
+            }
+        }
+    }
+    let lines = (params.m + 3u) / 4u * 4u;
+    if thread < STRIP && strip + thread < lines {
+        x_exponents[entry * lines + strip + thread] = powers[thread];
     }
 }

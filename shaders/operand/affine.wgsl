@@ -1,7 +1,7 @@
 // Operand in affine codes of 2 to 8 bits, in groups along K (MLX): element = scale · code + bias. A
 // row of codes is one stream of bits, the first code in the lowest; a scale and a bias per group, in
 // f32, f16 or bf16. Rows are whole groups, so the linear index gives word and group.
-// needs: widen
+// needs: counted widen
 // provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_CODES X_Eight X_MASK X_SCALE
 //        X_SHIFTS X_STRADDLES x_biases x_codes x_codes_from x_decode4 x_fetch4 x_four x_load8 x_raw4
 //        x_scale_bias x_scales x_widen8
@@ -52,7 +52,7 @@ fn x_codes_from(i: u32, count: u32) -> u32 {
 
 // The four codes in the lowest bits of a word.
 fn x_four(word: u32) -> vec4<f32> {
-    return vec4<f32>((vec4<u32>(word) >> X_SHIFTS) & vec4<u32>(X_MASK));
+    return counted((vec4<u32>(word) >> X_SHIFTS) & vec4<u32>(X_MASK));
 }
 
 struct x_raw4 {

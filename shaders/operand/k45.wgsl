@@ -1,7 +1,7 @@
 // Operand in Q4_K or Q5_K (GGUF): blocks of 256 along K in sub-blocks of 32. A block is d and dmin in
 // f16, 12 bytes with 8 scales and 8 minima of 6 bits, 32 bytes of fifth bits in Q5_K, and 128 bytes
 // whose low nibbles are a sub-block and whose high ones the next. Rows are whole blocks.
-// needs: nothing
+// needs: counted
 // provides: X_BINDING X_HIGH X_WORDS x_blocks x_decode4 x_fetch4 x_raw4 x_scale
 
 const X_BINDING: u32 = 2u; //param
@@ -42,5 +42,5 @@ fn x_fetch4(i: u32, n: u32) -> x_raw4 {
 
 fn x_decode4(raw: x_raw4) -> vec4<f32> {
     let codes = (vec4<u32>(raw.codes) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu);
-    return raw.scale.x * vec4<f32>(codes) - raw.scale.y;
+    return raw.scale.x * counted(codes) - raw.scale.y;
 }

@@ -373,11 +373,12 @@ pub struct Kit {
     pub pack_tile: [u32; 2],
     /// The pass that packs an operand whose lines must be divided by powers of two.
     pub scale: Option<&'static str>,
-    /// Rows or columns of a strip, which one of its workgroups takes: of an operand that is stored
-    /// along K, and of another.
-    pub scale_strips: [u32; 2],
-    /// Invocations of one of its workgroups.
-    pub scale_threads: u32,
+    /// Columns or rows, side by side in storage, that one of its workgroups takes; and at most so many
+    /// where storage runs along K.
+    pub scale_strip: u32,
+    /// Invocations of one of its workgroups, where storage runs along K and where it does not: powers of
+    /// two. A half or a quarter of them where a device has no more.
+    pub scale_threads: [u32; 2],
     /// The file instantiated for an operand that it packed, which reads the exponents.
     pub exponents: Option<&'static str>,
     /// The same for an operand of a matrix unit whose lines were not divided.

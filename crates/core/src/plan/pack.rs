@@ -170,14 +170,27 @@ impl Packing {
     }
 
     /// The file that packs, and how its workgroups share the operand.
-    fn work(&self, side: &Side, kit: &Kit) -> Result<Work> {
+    fn work(&self, side: &Side, kit: &Kit, caps: &Caps) -> Result<Work> {
         let none = || Error::NoKernel("nothing packs operands".into());
         if self.exponents.is_some() {
             let file = kit.scale.ok_or_else(none)?;
-            let [along_k, across] = kit.scale_strips;
-            let (strip, threads) = (if side.along_k { along_k } else { across }, kit.scale_threads);
-            let abreast = if side.along_k { threads / strip } else { strip / self.vector as u32 };
-            let shares = if side.along_k { abreast } else { threads / abreast };
+            // Invocations side by side along the storage, and those that share a line.
+            let shared = |threads: u32| {
+                // An invocation has a vector of a line, or more.
+                let vectors = side.k.div_ceil(self.vector).next_power_of_two();
+                let lines = u64::from(threads).div_ceil(vectors).min(kit.scale_strip.into()) as u32;
+                let strip = if side.along_k { lines } else { kit.scale_strip };
+                let abreast = if side.along_k { threads / strip } else { strip / self.vector as u32 };
+                let shares = if side.along_k { abreast } else { threads / abreast };
+                (strip, abreast, shares, 4 * strip * (shares + 1))
+            };
+            let most = kit.scale_threads[usize::from(!side.along_k)];
+            let fits = |threads: &u32| {
+                *threads <= caps.max_invocations.min(caps.max_workgroup_size_x)
+                    && shared(*threads).3 <= caps.max_workgroup_bytes
+            };
+            let threads = [most, most / 2, most / 4].into_iter().find(fits).ok_or_else(none)?;
+            let (strip, abreast, shares, workgroup_bytes) = shared(threads);
             let constants = vec![
                 ("STRIP", strip),
                 ("THREADS", threads),
@@ -185,8 +198,8 @@ impl Packing {
                 ("SHARES", shares),
                 ("X_EXPONENTS", side.role.exponents().binding()),
             ];
-            let tiles = [side.extent.div_ceil(strip.into()), 1];
-            return Ok(Work { file, constants, tiles, threads, workgroup_bytes: 4 * strip * (shares + 1) });
+            let tiles = [side.extent.next_multiple_of(QUAD).div_ceil(strip.into()), 1];
+            return Ok(Work { file, constants, tiles, threads, workgroup_bytes });
         }
         let file = kit.pack.ok_or_else(none)?;
         let [lines, units] = kit.pack_tile;
@@ -198,7 +211,7 @@ impl Packing {
     /// The pass that packs; `params` are the problem's.
     pub(super) fn pass(&self, side: &Side, caps: &Caps, params: Params, layout: &Layout) -> Result<Pass> {
         let kit = layout.kit;
-        let work = self.work(side, kit)?;
+        let work = self.work(side, kit, caps)?;
         let [tiles_m, tiles_n] = work.tiles;
         let workgroups = self.entries * tiles_m * tiles_n;
         let allowed = u64::from(caps.max_workgroups).pow(2);
