@@ -11,6 +11,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         name: "naive",
         file: "mainloop/naive.wgsl",
         kit: &KIT,
+        files: &[],
         operand_files: &[],
         operand_constants: |_, _| Vec::new(),
         variants: NAIVE,
@@ -20,9 +21,23 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         admit: |_, _, _| Ok(()),
     },
     KernelDef {
+        name: "dot",
+        file: "mainloop/dot.wgsl",
+        kit: &KIT,
+        files: &["mainloop/stripes.wgsl"],
+        operand_files: &[],
+        operand_constants: |_, _| Vec::new(),
+        variants: DOT,
+        constants: dot_constants,
+        workgroup_bytes: dot_workgroup_bytes,
+        splits: false,
+        admit: dot_admit,
+    },
+    KernelDef {
         name: "gemv",
         file: "mainloop/gemv.wgsl",
         kit: &KIT,
+        files: &["mainloop/stripes.wgsl"],
         operand_files: &["mainloop/strip.wgsl"],
         operand_constants: |along_k, _| vec![("X_ALONG_K", u32::from(along_k))],
         variants: GEMV,
@@ -35,6 +50,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         name: "coop",
         file: "mainloop/coop.wgsl",
         kit: &KIT,
+        files: &[],
         operand_files: &["mainloop/panel.wgsl"],
         operand_constants: |along_k, transposed| {
             vec![("X_ALONG_K", u32::from(along_k)), ("X_ROW_MAJOR", u32::from(!transposed))]
@@ -49,6 +65,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         name: "simt",
         file: "mainloop/simt.wgsl",
         kit: &KIT,
+        files: &[],
         operand_files: &["mainloop/slice.wgsl"],
         operand_constants: |_, _| Vec::new(),
         variants: SIMT,
@@ -139,6 +156,93 @@ fn gemv_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
         return Ok(());
     }
     Err(Reject(format!("M = {m} and N = {n}: not few rows or columns for its tile")))
+}
+
+// Name, [ROWS, COLS], LANES, STRIPES, TURNS.
+const DOT: &[Variant] = &[
+    dot("1x64", [1, 4], 16, 32, 1),
+    dot("1x32", [1, 4], 8, 64, 1),
+    dot("1x128", [1, 4], 8, 32, 4),
+    dot("2x64", [2, 4], 16, 32, 1),
+];
+
+/// `lanes` groups of `stripes` invocations, side by side, have `cols` columns each, and after them as
+/// many others: `turns` times in all.
+const fn dot(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u32, turns: u32) -> Variant {
+    Variant {
+        name,
+        bm: rows,
+        bn: cols * lanes * turns,
+        bk: GROUP,
+        threads: lanes * stripes,
+        workgroup_bytes: staged_bytes(rows, lanes * stripes, turns, SHORTEST),
+        sums: [rows, cols],
+        access: Access::Bytes { stripes },
+        model: Model::Bytes,
+    }
+}
+
+/// Elements of a row of A that share a power of two, and the fewest of a row in workgroup memory at a
+/// time.
+const GROUP: u32 = 32;
+const SHORTEST: u32 = 1024;
+
+/// Bytes of workgroup memory with `chunk` elements of each row: their digits, sums and powers. The
+/// stripes' sums lie where the digits were if these are of no more use.
+const fn staged_bytes(rows: u32, threads: u32, turns: u32, chunk: u32) -> u32 {
+    let groups = rows * chunk / GROUP;
+    let (digits, sums) = (groups * 96, threads * 16);
+    let staged = match turns {
+        1 if digits > sums => digits,
+        1 => sums,
+        _ => digits + sums,
+    };
+    staged + groups * 12
+}
+
+/// Groups of columns side by side, and how often.
+fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
+    let Access::Bytes { stripes } = variant.access else {
+        unreachable!("{}: {:?}", variant.name, variant.access);
+    };
+    let lanes = variant.threads / stripes;
+    [lanes, variant.bn / (variant.sums[1] * lanes)]
+}
+
+/// Elements of each row in workgroup memory at a time: all of them if they fit, rounded up to a power of
+/// two, so that rows of other lengths share the text.
+fn chunk(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
+    let [_, turns] = lanes_and_turns(variant);
+    let fits = |chunk: &u32| staged_bytes(variant.bm, variant.threads, turns, *chunk) <= caps.max_workgroup_bytes;
+    let longest = (SHORTEST..caps.max_workgroup_bytes).step_by(GROUP as usize).take_while(fits).last();
+    let whole = problem.k.next_power_of_two().max(SHORTEST.into());
+    u32::try_from(whole).unwrap_or(u32::MAX).min(longest.unwrap_or(SHORTEST))
+}
+
+fn dot_workgroup_bytes(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
+    let [_, turns] = lanes_and_turns(variant);
+    staged_bytes(variant.bm, variant.threads, turns, chunk(variant, problem, caps))
+}
+
+fn dot_constants(variant: &Variant, problem: &Problem, caps: &Caps) -> Vec<Constant> {
+    let [lanes, turns] = lanes_and_turns(variant);
+    let [rows, cols] = variant.sums;
+    vec![
+        ("ROWS", rows),
+        ("COLS", cols),
+        ("LANES", lanes),
+        ("STRIPES", variant.threads / lanes),
+        ("TURNS", turns),
+        ("CHUNK", chunk(variant, problem, caps)),
+    ]
+}
+
+fn dot_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
+    let Problem { m, .. } = *problem;
+    if m <= 4 * u64::from(variant.bm) {
+        return Ok(());
+    }
+    Err(Reject(format!("M = {m}: not few rows for its tile")))
 }
 
 // Name, [BM, BN, BK], [TM, TN].

@@ -2,9 +2,9 @@
 // each of which sums ROWS×COLS of C along its own stripe; the stripes meet in a tree whose order is fixed.
 // needs: A_EIGHTS A_Eight A_K_CONTIGUOUS A_LOADS B_ALONG_K B_Eight B_K_CONTIGUOUS B_LOADS a_base
 //        a_strip a_strip_part a_whole a_widen8 b_base b_strip b_strip_part b_whole b_widen8
-//        linear_id params schedule store
+//        add_stripes linear_id params schedule store
 // provides: A_TILE BM BN B_TILE COLS DEPTH INNER LANES QUADS ROUND ROWS STEP STRIPES SUMS THREADS
-//        main multiply stripes
+//        main multiply stripe_at stripe_put stripes
 
 const ROWS: u32 = 1u; //param
 // 4 or 8.
@@ -29,6 +29,14 @@ const QUADS: u32 = COLS / 4u;
 const SUMS: u32 = ROWS * QUADS;
 
 var<workgroup> stripes: array<vec4<f32>, THREADS * ROUND>;
+
+fn stripe_at(i: u32) -> vec4<f32> {
+    return stripes[i];
+}
+
+fn stripe_put(i: u32, sums: vec4<f32>) {
+    stripes[i] = sums;
+}
 
 fn multiply(sums: ptr<function, array<vec4<f32>, SUMS>>, rows: array<A_Eight, A_LOADS>, columns: array<B_Eight, B_LOADS>) {
     var wide: array<mat2x4<f32>, B_LOADS>;
@@ -91,27 +99,14 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 
     for (var first = 0u; first < SUMS / ROUND; first += 1u) { //unroll
         for (var i = 0u; i < ROUND; i += 1u) { //unroll
-            stripes[i * THREADS + stripe * LANES + lane] = sums[first * ROUND + i];
+            stripe_put(i * THREADS + stripe * LANES + lane, sums[first * ROUND + i]);
         }
-        for (var parts = STRIPES; parts > 1u;) {
-            workgroupBarrier();
-            let fan = min(parts, 8u);
-            parts /= fan;
-            let width = LANES * parts;
-            for (var i = thread; i < ROUND * width; i += THREADS) {
-                let at = i / width * THREADS + i % width;
-                var sum = stripes[at];
-                for (var other = 1u; other < fan; other += 1u) {
-                    sum += stripes[at + other * width];
-                }
-                stripes[at] = sum;
-            }
-        }
+        add_stripes(thread);
         // Only what this invocation wrote itself is read here.
         for (var i = thread; i < ROUND * LANES; i += THREADS) {
             let quad = first * ROUND + i / LANES;
             let at = i / LANES * THREADS + i % LANES;
-            store(tile, tile.row + quad / QUADS, tile.col + i % LANES * COLS + quad % QUADS * 4u, 4u, stripes[at]);
+            store(tile, tile.row + quad / QUADS, tile.col + i % LANES * COLS + quad % QUADS * 4u, 4u, stripe_at(at));
         }
         workgroupBarrier();
     }

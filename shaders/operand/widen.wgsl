@@ -1,6 +1,6 @@
-// Numbers on their way to f32, exactly.
+// Numbers as they are stored, on their way to f32 or to bytes. Nothing is rounded.
 // needs: nothing
-// provides: counted widen
+// provides: counted e2m1_bytes widen
 
 // Two 16-bit elements of a word, the lower half first.
 fn widen(word: u32, bf16: bool) -> vec2<f32> {
@@ -14,4 +14,19 @@ fn widen(word: u32, bf16: bool) -> vec2<f32> {
 // convert.
 fn counted(numbers: vec4<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(numbers | vec4<u32>(0x4b000000u)) - vec4<f32>(8388608.0);
+}
+
+// Codes of e2m1, one in each byte, as signed bytes with twice their values: 0 1 2 3 4 6 8 12 and the
+// negative ones.
+fn e2m1_bytes(codes: vec4<u32>) -> vec4<u32> {
+    let ones = vec4<u32>(0x01010101u);
+    let low = codes & ones;
+    let middle = (codes >> vec4<u32>(1u)) & ones;
+    let high = (codes >> vec4<u32>(2u)) & ones;
+    let more = (high & low) + 2u * (high & middle) + 2u * (high & middle & low);
+    let magnitudes = (codes & vec4<u32>(0x07070707u)) + more;
+    let negative = ((codes >> vec4<u32>(3u)) & ones) * 255u;
+    // No byte borrows from the next.
+    let moved = vec4<u32>(0x80808080u) + magnitudes - 2u * (magnitudes & negative);
+    return moved ^ vec4<u32>(0x80808080u);
 }

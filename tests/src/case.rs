@@ -4,9 +4,9 @@ use crate::runner::problem;
 use crate::{Data, Entries, Place};
 use tilewise::{Activation, Axis, Caps, DType, Precision, QuantFormat};
 use tilewise_core::Format;
-use tilewise_core::kernel::Unit;
+use tilewise_core::kernel::{Access, Unit, Variant};
 use tilewise_core::plan::Forced;
-use tilewise_shaders::LIBRARY;
+use tilewise_shaders::{KIT, LIBRARY};
 
 /// Group offsets, and whether the library sees them on the host.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,16 +113,32 @@ impl Case {
 
     /// The matrix unit of the kernel that must run it.
     pub fn unit(&self) -> Option<&'static Unit> {
-        let forced: Forced = self.kernel.as_deref()?.parse().ok()?;
-        let kernel = LIBRARY.kernels.iter().find(|kernel| kernel.name == forced.kernel)?;
-        kernel.variants.iter().find(|variant| forced.variant.as_deref() == Some(variant.name))?.unit()
+        self.variant()?.unit()
     }
 
-    /// Whether the kernel that must run it takes such a problem at all on a device with these caps; only kernels for matrix units are choosy. They want the
-    /// unit, something to multiply, and no tiles that begin anywhere along the storage.
+    /// The variant in WGSL that must run it.
+    pub fn variant(&self) -> Option<&'static Variant> {
+        let forced: Forced = self.kernel.as_deref()?.parse().ok()?;
+        let kernel = LIBRARY.kernels.iter().find(|kernel| kernel.name == forced.kernel)?;
+        kernel.variants.iter().find(|variant| forced.variant.as_deref() == Some(variant.name))
+    }
+
+    /// Whether the kernel that must run it takes such a problem at all on a device with these caps. Kernels for matrix units want the
+    /// unit, something to multiply, and no tiles that begin anywhere along the storage; those that take bytes want weights whose loader has
+    /// them, and both operands stored along K.
     pub fn is_for(&self, caps: &Caps) -> bool {
-        let ragged_along_m = self.groups.is_some() && self.a.transposed;
-        self.unit().is_none_or(|unit| unit.serves(&problem(self), caps).is_ok() && !ragged_along_m)
+        match self.variant().map(|variant| variant.access) {
+            Some(Access::Words { unit, .. }) => {
+                let ragged_along_m = self.groups.is_some() && self.a.transposed;
+                unit.serves(&problem(self), caps).is_ok() && !ragged_along_m
+            }
+            Some(access @ Access::Bytes { .. }) => {
+                let Some(format) = self.quantized.map(Format::Quantized) else { return false };
+                let loads = KIT.operands.iter().any(|o| o.provides(access) && (o.accepts)(format, caps));
+                loads && !self.a.transposed && !self.across
+            }
+            _ => true,
+        }
     }
 
     /// With the transposes of A and B.

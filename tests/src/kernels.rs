@@ -1,6 +1,6 @@
 //! What there is to test, from the library's own tables.
 
-use tilewise_core::{Access, DType, Precision, Problem, QuantFormat, Variant};
+use tilewise_core::{Access, DType, Format, Operand, Precision, Problem, QuantFormat, Variant};
 
 use crate::Adapter;
 
@@ -31,7 +31,10 @@ pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
             }
             let forced = name.parse().expect("a kernel's name");
             let dtype = variant.unit().map_or(DType::F32, |unit| unit.matrix.operands);
-            let problem = Problem { precision: Precision::F16Sums, ..Problem::dense(dtype, 8, 8, 8) };
+            let mut problem = Problem { precision: Precision::F16Sums, ..Problem::dense(dtype, 8, 8, 32) };
+            if let Access::Bytes { .. } = variant.access {
+                problem.b = Operand::packed(Format::Quantized(QuantFormat::Q8_0), 1, 8, 32).t();
+            }
             match tilewise_core::plan(&problem, adapter.context.caps(), library, Some(&forced)) {
                 Ok(_) => fitting.push(Kernel { name, variant, splits: kernel.splits }),
                 Err(error) => eprintln!("skipped: {name} on {}: {error}", adapter.name()),

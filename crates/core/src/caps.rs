@@ -47,6 +47,8 @@ pub struct Caps {
     pub subgroup_size: Option<u32>,
     /// What the matrix units compute, as far as shaders may use it; empty without them.
     pub coop: Vec<CoopMatrix>,
+    /// Whether `dot4I8Packed` is an instruction of the device's language, not written out in others.
+    pub packed_products: bool,
     /// Version of Metal's language that the driver compiles, 310 for 3.1; absent where it is not known. It can be
     /// lower than the system's: it follows the SDK that the program is linked against.
     pub msl_version: Option<u32>,
@@ -77,6 +79,7 @@ impl Caps {
             f16: false,
             subgroup_size: None,
             msl_version: None,
+            packed_products: false,
             coop: Vec::new(),
             max_workgroup_bytes: 16 << 10,
             max_invocations: 256,

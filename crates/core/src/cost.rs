@@ -4,6 +4,7 @@
 //! Estimates order the candidates and promise nothing. The numbers here and in the tables were
 //! fitted to measurements on an H200 (benches/record/NOTES.md), unless they say otherwise.
 
+mod bytes;
 mod few;
 mod tiles;
 
@@ -29,6 +30,8 @@ pub enum Model {
         /// A step along K whose matrices do not lie whole in memory takes so many times as long.
         partial: f64,
     },
+    /// Few rows against bytes of codes: bound by reading them once, or by products of bytes.
+    Bytes,
     /// Few rows or columns of C: bound by reading the larger operand once.
     Few {
         /// Factor on the modelled time: 1, or [`BY_HAND`].
@@ -45,6 +48,7 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -
             let arithmetic = shares.arithmetic / tiles::partial_steps(problem, partial);
             tiles::seconds(problem, caps, variant, splits, Shares { arithmetic, ..shares })
         }
+        Model::Bytes => bytes::seconds(problem, caps, variant),
         Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
     }
 }

@@ -122,6 +122,11 @@ pub enum Access {
         /// The operand that it is written for; none if it takes either in any direction.
         streamed: Option<Streamed>,
     },
+    /// A stored along K by eights, and B as bytes of codes, 32 at a time.
+    Bytes {
+        /// Invocations along K that share columns.
+        stripes: u32,
+    },
     /// 16 bytes of the unit's type at a time. Operands of that type are loaded unconverted.
     /// Quantized weights are decoded on their way. Where their storage does not suit such loads, or
     /// K is no multiple of `bk`, operands are packed first.
@@ -161,6 +166,8 @@ pub enum Load {
     Fours,
     /// Eight stored elements (`x_load8`), later decoded to numbers (`x_widen8`).
     Eights,
+    /// 32 codes (`x_raw`), later as signed bytes (`x_bytes`) with a scale and a bias (`x_numbers`).
+    Bytes,
     /// 16 stored bytes, unconverted: `x_words`.
     Words,
     /// 16 bytes gathered from any element on, for the pass that packs an operand: `x_words_part`.
@@ -180,6 +187,8 @@ pub struct KernelDef {
     pub file: &'static str,
     /// What it is composed with.
     pub kit: &'static Kit,
+    /// Files that it shares with others.
+    pub files: &'static [&'static str],
     /// Files instantiated for A and for B beside the loader and its blocks.
     pub operand_files: &'static [&'static str],
     /// Values for the constants of those files, for an operand that is stored along K or not, transposed or not.
@@ -239,17 +248,20 @@ impl OperandDef {
             Access::Elements => elements,
             // `Kit::pair` makes eights of elements.
             Access::Eights { .. } => has(Load::Eights) || elements,
+            Access::Bytes { .. } => has(Load::Bytes),
             Access::Words { .. } => has(Load::Words),
         }
     }
 
     /// Whether a mainloop with this access can use it for a format. A matrix unit takes elements of
-    /// another type than its own by eights ([`Kit::panels`], [`Kit::scale`]).
+    /// another type than its own by eights ([`Kit::panels`], [`Kit::scale`]), and so does a mainloop
+    /// that takes the other operand as bytes.
     pub fn serves(&self, format: Format, access: Access) -> bool {
         match access {
             Access::Words { unit, .. } if format.element() != Some(unit.matrix.operands) => {
                 self.provides(Access::Eights { streamed: None })
             }
+            Access::Bytes { .. } if format.element().is_some() => self.provides(Access::Eights { streamed: None }),
             _ => self.provides(access),
         }
     }

@@ -306,6 +306,12 @@ impl Problem {
         format == Format::Dense(DType::BF16) && fits(self.a.format) && fits(self.b.format)
     }
 
+    /// Whether a kernel may multiply 32 elements of A at a time as whole numbers, which round smaller
+    /// elements to 2⁻²³ of the largest: beside quantized weights.
+    pub fn may_count(&self) -> bool {
+        matches!(self.b.format, Format::Quantized(_))
+    }
+
     /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped product meets one group).
     pub fn flops(&self) -> f64 {
         2.0 * self.m as f64 * self.n as f64 * self.k as f64 * self.batch as f64

@@ -186,6 +186,8 @@ pub(crate) fn caps(
         f16: features.contains(wgpu::Features::SHADER_F16),
         subgroup_size: subgroup_size(info),
         msl_version: None,
+        // naga writes it out where the language has none, as in MSL.
+        packed_products: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12),
         coop: if units { coop } else { Vec::new() },
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_invocations: limits.max_compute_invocations_per_workgroup,

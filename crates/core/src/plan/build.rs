@@ -94,6 +94,10 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
             (Access::Elements, _) => builder.part_if_any(kit.block, name),
             (Access::Eights { .. }, Some(loader)) => builder.eights(side.name, loader),
             (Access::Eights { .. }, None) => builder.part_if_any(kit.pair, name),
+            (Access::Bytes { .. }, Some(loader)) if !loader.provides(variant.access) => {
+                builder.eights(side.name, loader)
+            }
+            (Access::Bytes { .. }, _) => {}
             (Access::Words { .. }, Some(loader)) if !loader.provides(variant.access) => {
                 builder.eights(side.name, loader);
                 builder.part_if_any(kit.panels, name);
@@ -113,6 +117,9 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
     } else {
         builder.epilogue(layout);
         builder.part(kit.direct, None, Vec::new());
+    }
+    for file in kernel.files {
+        builder.part(file, None, Vec::new());
     }
     builder.part(kernel.file, None, (kernel.constants)(variant, problem, caps));
     builder.finish(layout.workgroups, caps)

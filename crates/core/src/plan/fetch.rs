@@ -96,6 +96,9 @@ fn fetch(
     Place { start, decoding }: Place,
 ) -> Result<Fetch, Reject> {
     let provides = |o: &OperandDef| o.serves(side.operand.format, variant.access);
+    if matches!(variant.access, Access::Bytes { .. }) && !side.along_k {
+        return Err(Reject(format!("{} is not stored along K", side.name)));
+    }
     let Access::Words { unit, .. } = variant.access else {
         let fits = |o: &OperandDef| provides(o) && aligned(side, step, o.vector) && (side.along_k || !o.along_k);
         let loader = find(kit, caps, &side.operand, fits)?;

@@ -15,6 +15,12 @@
 //! bf16 on matrix units of f16: a line along K, a row of A or a column of B, is divided by the power of two that brings its largest
 //! number between 2¹⁵ and 2¹⁶. (If that is an infinity or a NaN, so are all sums.) Numbers below 2⁻¹⁴ then are subnormal in f16: a
 //! device may take them for zero, and else they are cut to a multiple of 2⁻²⁴ that is not zero. All others keep their value, since bf16 has fewer digits than f16.
+//!
+//! Quantized weights in few rows: a kernel may take 32 elements of a row of A for whole numbers of 24 bits times a power of two. They
+//! are then off by half of the last bit, 2⁻²³ of the largest of the 32 at most; exact are elements of f16 down to 2⁻¹² of it, and of
+//! bf16 down to 2⁻¹⁵. Their products with codes are whole numbers, and exact, and so are their sums. Three roundings follow: of the
+//! sum as f32, and of its products with the scale and of the elements' sum with the bias, which are those that a weight's own error
+//! admits; adding both is one of the additions along K.
 
 mod epilogue;
 mod product;
@@ -138,8 +144,22 @@ fn product_of(
     let epilogue = &problem.epilogue;
     let k = problem.k as usize;
     let [a_scaled, b_scaled] = [problem.a.format, problem.b.format].map(|format| problem.may_scale(format));
-    let a = Side { values: inputs.a, errors: None, operand: problem.a.t(), entry, scaled: a_scaled };
-    let b = Side { values: inputs.b, errors: inputs.b_error, operand: problem.b, entry: b_entry, scaled: b_scaled };
+    let a = Side {
+        values: inputs.a,
+        errors: None,
+        operand: problem.a.t(),
+        entry,
+        scaled: a_scaled,
+        counted: problem.may_count(),
+    };
+    let b = Side {
+        values: inputs.b,
+        errors: inputs.b_error,
+        operand: problem.b,
+        entry: b_entry,
+        scaled: b_scaled,
+        counted: false,
+    };
     product::for_each(&a, &b, rows, problem.n, k, |row, col, dot| {
         let index = at(&problem.c, entry, row, col);
         let stored = |values: Option<&[f64]>, operand: &Operand, index: usize| {

@@ -60,6 +60,9 @@ pub(super) struct Side<'a> {
     pub(super) entry: u64,
     /// Whether a kernel may divide its lines by powers of two ([`Problem::may_scale`](crate::Problem::may_scale)).
     pub(super) scaled: bool,
+    /// Whether a kernel may multiply its elements as whole numbers
+    /// ([`Problem::may_count`](crate::Problem::may_count)).
+    pub(super) counted: bool,
 }
 
 /// Lines of one operand, one after the other.
@@ -95,6 +98,11 @@ impl Side<'_> {
                 erroneous |= admit_scaling(line, errors);
             }
         }
+        if self.counted {
+            for (line, errors) in values.chunks(k.max(1)).zip(errors.chunks_mut(k.max(1))) {
+                erroneous |= admit_counting(line, errors);
+            }
+        }
         if !erroneous {
             errors.clear();
         }
@@ -118,6 +126,24 @@ fn admit_scaling(line: &[f64], errors: &mut [f64]) -> bool {
     for (value, error) in line.iter().zip(errors).filter(|(value, _)| **value != 0.0 && value.abs() < normal) {
         *error = error.max(value.abs()).max(step);
         erroneous = true;
+    }
+    erroneous
+}
+
+/// Admits the errors of taking a line's elements for whole numbers of 24 bits times a power of two, 32
+/// elements at a time: whether there are any.
+fn admit_counting(line: &[f64], errors: &mut [f64]) -> bool {
+    let mut erroneous = false;
+    for (group, errors) in line.chunks(32).zip(errors.chunks_mut(32)) {
+        let largest = group.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        // As kernels do: three signed bytes hold numbers up to 127·65793.
+        let exponent = ((largest as f32).to_bits() + 0x10101) >> 23;
+        let one = 2f64.powi(exponent as i32 - 149);
+        for (value, error) in group.iter().zip(errors).filter(|(value, _)| value.is_finite()) {
+            let lost = ((value / one).round_ties_even() * one - value).abs();
+            *error += lost;
+            erroneous |= lost > 0.0;
+        }
     }
     erroneous
 }

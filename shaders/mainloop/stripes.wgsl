@@ -1,0 +1,24 @@
+// How invocations that share the sums of a tile, each along its own stripe of K, add them up: in a
+// tree whose order is fixed. They lie ROUND vectors apart by THREADS, and in each of those stripe by
+// stripe.
+// needs: LANES ROUND STRIPES THREADS stripe_at stripe_put
+// provides: add_stripes
+
+// The sums come to lie where the first stripe's were, LANES of them in each round. The invocation
+// that adds them last is the one of that number.
+fn add_stripes(thread: u32) {
+    for (var parts = STRIPES; parts > 1u;) {
+        workgroupBarrier();
+        let fan = min(parts, 8u);
+        parts /= fan;
+        let width = LANES * parts;
+        for (var i = thread; i < ROUND * width; i += THREADS) {
+            let at = i / width * THREADS + i % width;
+            var sum = stripe_at(at);
+            for (var other = 1u; other < fan; other += 1u) {
+                sum += stripe_at(at + other * width);
+            }
+            stripe_put(at, sum);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// Operand in a format of GGUF with blocks of 32 along K and codes of 4 or 8 bits, a block at a time as
+// signed bytes: element = scale · byte + least element. The low nibbles of 16 bytes are elements 0 to
+// 15, the high ones elements 16 to 31.
+// needs: e2m1_bytes
+// provides: X_BINDING X_BINDING_1 X_BITS X_LEAST X_MORE X_PAIRED X_PART X_Raw X_TABLE X_LESS X_VECTORS
+//        x_bytes x_codes x_numbers x_raw x_scales
+
+const X_BINDING: u32 = 2u; //param
+const X_BINDING_1: u32 = 7u; //param
+const X_BITS: u32 = 4u; //param
+const X_LEAST: bool = false; //param
+// The number that codes are less by, as X_LESS: bytes hold it already.
+const X_LESS: u32 = 8u; //param
+// 0 for codes that are numbers, 1 for signed bytes, 3 for e2m1.
+const X_TABLE: u32 = 0u; //param
+
+const X_VECTORS: u32 = X_BITS / 4u;
+const X_PAIRED: bool = false;
+const X_MORE: i32 = 0;
+const X_PART: f32 = 1.0;
+
+@group(0) @binding(X_BINDING) var<storage, read> x_scales: array<u32>;
+@group(0) @binding(X_BINDING_1) var<storage, read> x_codes: array<vec4<u32>>;
+
+struct X_Raw {
+    codes: array<vec4<u32>, X_VECTORS>,
+    // A word with the scale, and its place there.
+    scale: u32,
+    at: u32,
+}
+
+// i is a multiple of 32.
+fn x_raw(i: u32) -> X_Raw {
+    let block = i / 32u;
+    var codes: array<vec4<u32>, X_VECTORS>;
+    for (var j = 0u; j < X_VECTORS; j += 1u) { //unroll
+        codes[j] = x_codes[block * X_VECTORS + j];
+    }
+    // Scales to a word.
+    let count = select(select(2u, 4u, X_TABLE == 3u), 1u, X_LEAST);
+    return X_Raw(codes, x_scales[block / count], block % count);
+}
+
+// Half of the codes.
+fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
+    if X_BITS == 8u {
+        return raw.codes[half % X_VECTORS];
+    }
+    let codes = (raw.codes[0] >> vec4<u32>(half * 4u)) & vec4<u32>(0x0f0f0f0fu);
+    if X_TABLE == 3u {
+        return e2m1_bytes(codes);
+    }
+    // From 0x80 on no byte borrows from the next.
+    let less = vec4<u32>(0x80808080u - X_LESS * 0x01010101u);
+    return (codes + less) ^ vec4<u32>(0x80808080u);
+}
+
+fn x_numbers(raw: X_Raw) -> vec2<f32> {
+    if X_LEAST {
+        return unpack2x16float(raw.scale);
+    }
+    if X_TABLE == 3u {
+        // 2^(byte - 128), or 0 where that is subnormal.
+        let byte = (raw.scale >> (raw.at * 8u)) & 0xffu;
+        return vec2<f32>(bitcast<f32>((max(byte, 1u) - 1u) << 23u), 0.0);
+    }
+    return vec2<f32>(unpack2x16float(raw.scale)[raw.at], 0.0);
+}

@@ -1,0 +1,47 @@
+// Operand in Q4_K (GGUF), a sub-block of 32 at a time as bytes: element = scale · byte - minimum. A
+// block of 256 is d and dmin in f16, 12 bytes with 8 scales and 8 minima of 6 bits, and 128 bytes whose
+// low nibbles are a sub-block and whose high ones the next.
+// needs: nothing
+// provides: X_BINDING X_HIGH X_MORE X_PAIRED X_PART X_Raw x_blocks x_bytes x_numbers x_raw
+
+const X_BINDING: u32 = 2u; //param
+// 1 in Q5_K, which has fifth bits.
+const X_HIGH: u32 = 0u; //param
+
+const X_PAIRED: bool = false;
+const X_MORE: i32 = 0;
+const X_PART: f32 = 1.0;
+
+@group(0) @binding(X_BINDING) var<storage, read> x_blocks: array<vec4<u32>>;
+
+struct X_Raw {
+    codes: array<vec4<u32>, 2>,
+    // d and dmin, scales and minima.
+    head: vec4<u32>,
+    // Which sub-block of the block it is.
+    at: u32,
+}
+
+// i is a multiple of 32.
+fn x_raw(i: u32) -> X_Raw {
+    let first = i / 256u * 9u;
+    let at = i / 32u % 8u;
+    let codes = first + 1u + at / 2u * 2u;
+    return X_Raw(array<vec4<u32>, 2>(x_blocks[codes], x_blocks[codes + 1u]), x_blocks[first], at);
+}
+
+// Half of the codes.
+fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
+    return (raw.codes[half % 2u] >> vec4<u32>(raw.at % 2u * 4u)) & vec4<u32>(0x0f0f0f0fu);
+}
+
+fn x_numbers(raw: X_Raw) -> vec2<f32> {
+    let at = raw.at % 4u * 8u;
+    let low = raw.head.yz >> vec2<u32>(at);
+    var scale = low & vec2<u32>(63u);
+    if raw.at >= 4u {
+        let pair = vec2<u32>(raw.head.w) >> vec2<u32>(at, at + 4u);
+        scale = (pair & vec2<u32>(15u)) | (((low >> vec2<u32>(6u)) & vec2<u32>(3u)) << vec2<u32>(4u));
+    }
+    return unpack2x16float(raw.head.x) * vec2<f32>(1.0, -1.0) * vec2<f32>(scale);
+}

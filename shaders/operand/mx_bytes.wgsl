@@ -1,0 +1,45 @@
+// Operand in mxfp4, a block of 32 along K at a time as signed bytes: element = X_PART · scale ·
+// byte, which is twice the code's value. The even codes of eight come before the odd ones.
+// needs: e2m1_bytes
+// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_E4M3_SCALE X_MORE X_PAIRED X_PART X_Raw x_bytes x_codes
+//        x_numbers x_raw x_scales
+
+const X_BINDING: u32 = 2u; //param
+const X_BINDING_1: u32 = 7u; //param
+const X_BITS: u32 = 4u; //param
+const X_BLOCK: u32 = 32u; //param
+const X_E4M3_SCALE: bool = false; //param
+
+const X_PAIRED: bool = true;
+const X_MORE: i32 = 0;
+const X_PART: f32 = 0.5;
+
+const_assert X_BITS == 4u && X_BLOCK == 32u && !X_E4M3_SCALE;
+
+@group(0) @binding(X_BINDING) var<storage, read> x_codes: array<vec4<u32>>;
+@group(0) @binding(X_BINDING_1) var<storage, read> x_scales: array<u32>;
+
+struct X_Raw {
+    codes: vec4<u32>,
+    // Four exponents, and which of them.
+    scales: u32,
+    at: u32,
+}
+
+// i is a multiple of 32.
+fn x_raw(i: u32) -> X_Raw {
+    let block = i / 32u;
+    return X_Raw(x_codes[block], x_scales[block / 4u], block % 4u);
+}
+
+// Half of the codes.
+fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
+    let words = select(raw.codes.xy, raw.codes.zw, half == 1u);
+    return e2m1_bytes((words.xxyy >> vec4<u32>(0u, 4u, 0u, 4u)) & vec4<u32>(0x0f0f0f0fu));
+}
+
+// 2^(byte - 127), or 0 where that is subnormal.
+fn x_numbers(raw: X_Raw) -> vec2<f32> {
+    let byte = (raw.scales >> (raw.at * 8u)) & 0xffu;
+    return vec2<f32>(bitcast<f32>(byte << 23u), 0.0);
+}
