@@ -158,17 +158,25 @@ fn gemv_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
     Err(Reject(format!("M = {m} and N = {n}: not few rows or columns for its tile")))
 }
 
-// Name, [ROWS, COLS], LANES, STRIPES, TURNS.
+// Name, [ROWS, COLS], LANES, STRIPES, TURNS; and as measured, the share of the bandwidth and the
+// microseconds that a workgroup takes before and after its weights.
 const DOT: &[Variant] = &[
-    dot("1x64", [1, 4], 16, 32, 1),
-    dot("1x32", [1, 4], 8, 64, 1),
-    dot("1x128", [1, 4], 8, 32, 4),
-    dot("2x64", [2, 4], 16, 32, 1),
+    dot("1x32x32", [1, 4], 8, 32, 1, [0.93, 3.4]),
+    dot("1x64x32", [1, 4], 8, 32, 2, [0.80, 1.5]),
+    dot("1x32x64", [1, 4], 8, 64, 1, [0.75, 2.5]),
+    dot("2x64x32", [2, 4], 16, 32, 1, [0.80, 2.5]),
 ];
 
 /// `lanes` groups of `stripes` invocations, side by side, have `cols` columns each, and after them as
 /// many others: `turns` times in all.
-const fn dot(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u32, turns: u32) -> Variant {
+const fn dot(
+    name: &'static str,
+    [rows, cols]: [u32; 2],
+    lanes: u32,
+    stripes: u32,
+    turns: u32,
+    [bandwidth, start]: [f64; 2],
+) -> Variant {
     Variant {
         name,
         bm: rows,
@@ -178,7 +186,7 @@ const fn dot(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u3
         workgroup_bytes: staged_bytes(rows, lanes * stripes, turns, SHORTEST),
         sums: [rows, cols],
         access: Access::Bytes { stripes },
-        model: Model::Bytes,
+        model: Model::Bytes { bandwidth, start: start * 1e-6 },
     }
 }
 
@@ -209,40 +217,51 @@ fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
     [lanes, variant.bn / (variant.sums[1] * lanes)]
 }
 
-/// Elements of each row in workgroup memory at a time: all of them if they fit, rounded up to a power of
-/// two, so that rows of other lengths share the text.
-fn chunk(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
+/// Elements of each row in workgroup memory at a time, and whether that is a whole row, if it is long
+/// and of whole steps. Rows that are not share the texts of powers of two.
+fn chunk(variant: &Variant, problem: &Problem, caps: &Caps) -> (u32, bool) {
+    let Access::Bytes { stripes } = variant.access else { return (SHORTEST, false) };
     let [_, turns] = lanes_and_turns(variant);
     let fits = |chunk: &u32| staged_bytes(variant.bm, variant.threads, turns, *chunk) <= caps.max_workgroup_bytes;
     let longest = (SHORTEST..caps.max_workgroup_bytes).step_by(GROUP as usize).take_while(fits).last();
-    let whole = problem.k.next_power_of_two().max(SHORTEST.into());
-    u32::try_from(whole).unwrap_or(u32::MAX).min(longest.unwrap_or(SHORTEST))
+    let longest = longest.unwrap_or(SHORTEST);
+    match u32::try_from(problem.k).unwrap_or(u32::MAX) {
+        k if k >= SHORTEST && k <= longest && k.is_multiple_of(GROUP * stripes) => (k, true),
+        k => (k.min(longest).next_power_of_two().clamp(SHORTEST, longest), false),
+    }
 }
 
 fn dot_workgroup_bytes(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
     let [_, turns] = lanes_and_turns(variant);
-    staged_bytes(variant.bm, variant.threads, turns, chunk(variant, problem, caps))
+    staged_bytes(variant.bm, variant.threads, turns, chunk(variant, problem, caps).0)
 }
 
 fn dot_constants(variant: &Variant, problem: &Problem, caps: &Caps) -> Vec<Constant> {
     let [lanes, turns] = lanes_and_turns(variant);
     let [rows, cols] = variant.sums;
+    let (chunk, whole) = chunk(variant, problem, caps);
     vec![
         ("ROWS", rows),
         ("COLS", cols),
         ("LANES", lanes),
         ("STRIPES", variant.threads / lanes),
         ("TURNS", turns),
-        ("CHUNK", chunk(variant, problem, caps)),
+        ("CHUNK", chunk),
+        ("WHOLE", u32::from(whole)),
     ]
 }
 
-fn dot_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
-    let Problem { m, .. } = *problem;
-    if m <= 4 * u64::from(variant.bm) {
-        return Ok(());
+fn dot_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> Result<(), Reject> {
+    let Problem { m, k, .. } = *problem;
+    if m > 4 * u64::from(variant.bm) {
+        return Err(Reject(format!("M = {m}: not few rows for its tile")));
     }
-    Err(Reject(format!("M = {m}: not few rows for its tile")))
+    // Each turn would bring all of A to workgroup memory again.
+    let [_, turns] = lanes_and_turns(variant);
+    if turns > 1 && k > chunk(variant, problem, caps).0.into() {
+        return Err(Reject(format!("K = {k}: workgroup memory does not hold a row")));
+    }
+    Ok(())
 }
 
 // Name, [BM, BN, BK], [TM, TN].

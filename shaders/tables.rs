@@ -159,7 +159,7 @@ const fn bytes(file: &'static str, accepts: fn(Format, &Caps) -> bool) -> Operan
         vector: 32,
         loads: &[Load::Bytes],
         along_k: true,
-        element_bytes: 4,
+        element_bytes: 16,
         ..OperandDef::DEFAULT
     }
 }

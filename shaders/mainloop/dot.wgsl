@@ -11,8 +11,8 @@
 // needs: B_MORE B_PAIRED B_PART B_Raw a_base a_line a_load8 a_widen8 add_stripes b_base b_bytes b_line b_numbers
 //        b_raw linear_id params schedule store
 // provides: BM BN CHUNK COLS DIGITS EXACT GROUP GROUPS LANES LEAST MOST QUADS ROUND ROWS STAGED
-//        STRIPES STRIPES_AT SUMS THREADS TURNS by_ones bytes_of digits dots exponent_of main powers
-//        stage staged stripe_at stripe_put totals whole_sum
+//        STRIPES STRIPES_AT SUMS THREADS TURNS WHOLE are_counted by_ones bytes_of digits dots exponent_of main powers
+//        stage staged stripe_at stripe_put totals whole_numbers whole_sum
 
 const ROWS: u32 = 1u; //param
 // A multiple of 4.
@@ -23,6 +23,8 @@ const STRIPES: u32 = 32u; //param
 const TURNS: u32 = 1u; //param
 // A multiple of GROUP.
 const CHUNK: u32 = 1024u; //param
+// Whether a row is a chunk, so that the driver knows how many steps there are.
+const WHOLE: bool = false; //param
 
 const BM: u32 = ROWS;
 const BN: u32 = LANES * COLS * TURNS;
@@ -63,6 +65,11 @@ fn exponent_of(magnitude: u32) -> u32 {
     return (magnitude + 0x10101u) >> 23u;
 }
 
+// Numbers times a power of two, rounded; 0 where that is 0, whatever they are.
+fn whole_numbers(numbers: vec4<f32>, by: f32) -> vec4<i32> {
+    return select(vec4<i32>(), vec4<i32>(round(numbers * by)), by > 0.0);
+}
+
 // Whole numbers as three signed bytes each, the highest first, in the lowest bits.
 fn digits(numbers: vec4<i32>) -> array<vec4<i32>, 3> {
     let high = (numbers + 128) >> vec4<u32>(8u);
@@ -95,29 +102,23 @@ fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
             let exponent = exponent_of(magnitude);
             let fits = magnitude == 0u || (exponent >= LEAST && exponent <= MOST);
             let power = clamp(exponent, LEAST, MOST);
+            let by = select(0.0, bitcast<f32>((276u - power) << 23u), fits);
             var total = 0;
+            var bytes: array<vec4<u32>, 3>;
             for (var i = 0u; i < 2u; i += 1u) { //unroll
-                let by = bitcast<f32>((276u - power) << 23u);
-                var low = vec4<i32>(round(numbers[i][0] * by));
-                var high = vec4<i32>(round(numbers[i][1] * by));
-                if !fits {
-                    low = vec4<i32>();
-                    high = vec4<i32>();
-                }
+                let low = whole_numbers(numbers[i][0], by);
+                let high = whole_numbers(numbers[i][1], by);
                 let sums = low + high;
                 total += sums.x + sums.y + sums.z + sums.w;
-                if B_PAIRED {
-                    let even = vec4<i32>(low.xz, high.xz);
-                    high = vec4<i32>(low.yw, high.yw);
-                    low = even;
-                }
-                let first = digits(low);
-                let second = digits(high);
+                let first = digits(select(low, vec4<i32>(low.xz, high.xz), B_PAIRED));
+                let second = digits(select(high, vec4<i32>(low.yw, high.yw), B_PAIRED));
                 for (var d = 0u; d < 3u; d += 1u) { //unroll
-                    let to = (r * DIGITS + d * 2u + half) * GROUPS + g;
-                    staged[to][2u * i] = bytes_of(first[d]);
-                    staged[to][2u * i + 1u] = bytes_of(second[d]);
+                    bytes[d][2u * i] = bytes_of(first[d]);
+                    bytes[d][2u * i + 1u] = bytes_of(second[d]);
                 }
+            }
+            for (var d = 0u; d < 3u; d += 1u) { //unroll
+                staged[(r * DIGITS + d * 2u + half) * GROUPS + g] = bytes[d];
             }
             totals[unit] = total;
             if half == 0u {
@@ -145,15 +146,23 @@ fn whole_sum(weights: array<vec4<u32>, 2>, group: array<vec4<u32>, DIGITS>, tota
     return fma(f32(high + carry), 65536.0, f32(low - carry * 65536));
 }
 
+// Whether a group's elements are whole numbers and its weights such that no product is infinite.
+fn are_counted(power: f32, numbers: vec2<f32>) -> bool {
+    return power > 0.0 && max(abs(numbers.x), abs(numbers.y)) < EXACT;
+}
+
 // Σ weight · element of a group, whatever they are.
-fn by_ones(weights: array<vec4<u32>, 2>, numbers: vec2<f32>, begin: u32) -> f32 {
+fn by_ones(raw: B_Raw, begin: u32) -> f32 {
+    let numbers = b_numbers(raw);
+    let low = b_bytes(raw, 0u);
+    let high = b_bytes(raw, 1u);
     var sum = 0.0;
     for (var i = 0u; i < GROUP; i += 1u) {
         let eight = a_widen8(a_load8(begin + i / 8u * 8u, 8u));
         // The word and the byte that have code i.
         let word = i / 8u * 2u + select(i / 4u % 2u, i % 2u, B_PAIRED);
         let byte = select(i % 4u, i % 8u / 2u, B_PAIRED);
-        let four = select(weights[0], weights[1], word >= 4u);
+        let four = select(low, high, word >= 4u);
         let code = extractBits(bitcast<i32>(four[word % 4u]), byte * 8u, 8u) + B_MORE;
         sum += eight[i / 4u % 2u][i % 4u] * (numbers.x * (B_PART * f32(code)) + numbers.y);
     }
@@ -170,7 +179,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let stripe = thread % STRIPES;
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
-    let whole = tile.k_end - tile.k <= CHUNK;
+    let once = WHOLE || tile.k_end - tile.k <= CHUNK;
 
     for (var turn = 0u; turn < TURNS; turn += 1u) {
         let first = tile.col + turn * LANES * COLS;
@@ -180,17 +189,21 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             sums[i] = 0.0;
         }
         for (var k = tile.k; k < tile.k_end; k += CHUNK) {
-            if turn == 0u || !whole {
+            if turn == 0u || !once {
                 workgroupBarrier();
                 stage(thread, a, tile.row, tile.row_end, k, tile.k_end);
                 workgroupBarrier();
             }
-            let groups = min(CHUNK, tile.k_end - k) / GROUP;
+            var groups = GROUPS;
+            if !WHOLE {
+                groups = min(CHUNK, tile.k_end - k) / GROUP;
+            }
+            // Without a branch; then what is left.
+            var left = false;
             for (var g = stripe; g < groups; g += STRIPES) {
                 var raw: array<B_Raw, COLS>;
                 for (var c = 0u; c < COLS; c += 1u) { //unroll
-                    let line = b_line(min(col + c, params.n - 1u));
-                    raw[c] = b_raw(b + line * params.b_ld + k + g * GROUP);
+                    raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k + g * GROUP);
                 }
                 for (var r = 0u; r < ROWS; r += 1u) { //unroll
                     var group: array<vec4<u32>, DIGITS>;
@@ -203,17 +216,26 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                     for (var c = 0u; c < COLS; c += 1u) { //unroll
                         let weights = array<vec4<u32>, 2>(b_bytes(raw[c], 0u), b_bytes(raw[c], 1u));
                         let numbers = b_numbers(raw[c]);
-                        var sum: f32;
-                        if power > 0.0 && max(abs(numbers.x), abs(numbers.y)) < EXACT {
-                            let product = whole_sum(weights, group, total) * (power * B_PART);
-                            sum = fma(numbers.x, product, numbers.y * (f32(total) * power));
-                        } else {
-                            let line = a_line(min(tile.row + r, tile.row_end - 1u));
-                            sum = by_ones(weights, numbers, a + line * params.a_ld + k + g * GROUP);
-                        }
-                        sums[r * COLS + c] += sum;
+                        let product = whole_sum(weights, group, total) * (power * B_PART);
+                        let sum = fma(numbers.x, product, numbers.y * (f32(total) * power));
+                        let counts = are_counted(power, numbers);
+                        sums[r * COLS + c] += select(0.0, sum, counts);
+                        left |= !counts;
                     }
                 }
+            }
+            for (var g = stripe; left && g < groups; g += STRIPES) {
+                let at = k + g * GROUP;
+                for (var i = 0u; i < SUMS; i += 1u) { //unroll
+                    let raw = b_raw(b + b_line(min(col + i % COLS, params.n - 1u)) * params.b_ld + at);
+                    if !are_counted(powers[i / COLS * GROUPS + g], b_numbers(raw)) {
+                        let line = a_line(min(tile.row + i / COLS, tile.row_end - 1u));
+                        sums[i] += by_ones(raw, a + line * params.a_ld + at);
+                    }
+                }
+            }
+            if WHOLE {
+                break;
             }
         }
         for (var quad = 0u; quad < SUMS / 4u; quad += 1u) { //unroll

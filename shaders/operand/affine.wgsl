@@ -52,7 +52,7 @@ fn x_codes_from(i: u32, count: u32) -> u32 {
 
 // The four codes in the lowest bits of a word.
 fn x_four(word: u32) -> vec4<f32> {
-    return counted((vec4<u32>(word) >> X_SHIFTS) & vec4<u32>(X_MASK));
+    return vec4<f32>((vec4<u32>(word) >> X_SHIFTS) & vec4<u32>(X_MASK));
 }
 
 struct x_raw4 {
@@ -89,6 +89,15 @@ fn x_load8(i: u32, n: u32) -> X_Eight {
 }
 
 fn x_widen8(eight: X_Eight) -> mat2x4<f32> {
+    if X_BITS == 4u {
+        let even = counted(eight.x & 0x0f0f0f0fu);
+        let odd = counted((eight.x >> 4u) & 0x0f0f0f0fu);
+        let affine = bitcast<vec2<f32>>(eight.zw);
+        return mat2x4<f32>(
+            affine.x * vec4<f32>(even.x, odd.x, even.y, odd.y) + affine.y,
+            affine.x * vec4<f32>(even.z, odd.z, even.w, odd.w) + affine.y,
+        );
+    }
     var high = eight.y;
     if X_BITS <= 4u {
         high = eight.x >> (4u * X_BITS % 32u);

@@ -59,23 +59,23 @@ fn x_nl(codes: vec4<u32>) -> vec4<f32> {
     let high = select(vec4<u32>(0x26190d01u), vec4<u32>(0x71594535u), odd);
     let word = select(low, high, (codes & vec4<u32>(8u)) != vec4<u32>());
     let byte = word >> ((codes & vec4<u32>(3u)) * 8u);
-    return counted((byte & vec4<u32>(0xffu)) ^ vec4<u32>(0x80u)) - 128.0;
+    return vec4<f32>((bitcast<vec4<i32>>(byte) << vec4<u32>(24u)) >> vec4<u32>(24u));
 }
 
 fn x_four(word: u32) -> vec4<f32> {
     let codes = (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu);
     if X_TABLE == 1u {
-        return counted(codes ^ vec4<u32>(0x80u)) - 128.0;
+        return vec4<f32>((vec4<i32>(i32(word)) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u));
     }
     if X_TABLE == 2u {
         return x_nl(codes);
     }
     if X_TABLE == 3u {
         // A table of nibbles has the doubled magnitudes; bit 3 of a code is the sign.
-        let magnitudes = counted((vec4<u32>(0xc8643210u) >> ((codes & vec4<u32>(7u)) * 4u)) & vec4<u32>(15u));
+        let magnitudes = vec4<f32>((vec4<u32>(0xc8643210u) >> ((codes & vec4<u32>(7u)) * 4u)) & vec4<u32>(15u));
         return select(magnitudes, -magnitudes, (codes & vec4<u32>(8u)) != vec4<u32>());
     }
-    return counted(codes) - f32(X_LESS);
+    return counted(word) - f32(X_LESS);
 }
 
 fn x_decode4(raw: x_raw4) -> vec4<f32> {

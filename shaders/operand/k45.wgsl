@@ -41,6 +41,5 @@ fn x_fetch4(i: u32, n: u32) -> x_raw4 {
 }
 
 fn x_decode4(raw: x_raw4) -> vec4<f32> {
-    let codes = (vec4<u32>(raw.codes) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu);
-    return raw.scale.x * counted(codes) - raw.scale.y;
+    return raw.scale.x * counted(raw.codes) - raw.scale.y;
 }

@@ -1,7 +1,7 @@
 // Operand in a microscaling format: codes of e2m1 in 4 bits or of e4m3 in 8, low bits first; a byte
 // per block along K, the exponent of its scale or a scale in e4m3. Rows are whole blocks, so the
 // linear index gives word and scale.
-// needs: counted
+// needs: nothing
 // provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_E4M3_SCALE x_codes x_decode4 x_e2m1 x_e4m3
 //        x_fetch4 x_raw4 x_scale x_scales
 
@@ -17,7 +17,7 @@ const X_E4M3_SCALE: bool = false; //param
 // Values of codes of e2m1. A table of nibbles has twice the magnitudes; bit 3 of a code is the sign.
 fn x_e2m1(codes: vec4<u32>) -> vec4<f32> {
     let twice = (vec4<u32>(0xc8643210u) >> ((codes & vec4<u32>(7u)) * 4u)) & vec4<u32>(15u);
-    let magnitudes = 0.5 * counted(twice);
+    let magnitudes = 0.5 * vec4<f32>(twice);
     return select(magnitudes, -magnitudes, (codes & vec4<u32>(8u)) != vec4<u32>());
 }
 

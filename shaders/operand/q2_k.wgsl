@@ -1,7 +1,7 @@
 // Operand in Q2_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 16 bytes with a scale
 // and a minimum of 4 bits each, 64 bytes of codes, four to a byte that lie 32 elements apart, and d
 // and dmin in f16. Rows are whole blocks.
-// needs: counted
+// needs: nothing
 // provides: X_BINDING x_blocks x_decode4 x_fetch4 x_raw4
 
 const X_BINDING: u32 = 2u; //param
@@ -25,5 +25,5 @@ fn x_fetch4(i: u32, n: u32) -> x_raw4 {
 
 fn x_decode4(raw: x_raw4) -> vec4<f32> {
     let codes = (vec4<u32>(raw.codes) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(3u);
-    return raw.scale.x * counted(codes) - raw.scale.y;
+    return raw.scale.x * vec4<f32>(codes) - raw.scale.y;
 }

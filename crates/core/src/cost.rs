@@ -12,8 +12,8 @@ pub use few::BY_HAND;
 pub use tiles::{AppleShares, Shares, staged};
 
 use crate::caps::Caps;
-use crate::kernel::Variant;
-use crate::problem::{Format, Problem};
+use crate::kernel::{Access, Variant};
+use crate::problem::Problem;
 
 /// The cost model of a variant, with the numbers that belong to that variant alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +31,12 @@ pub enum Model {
         partial: f64,
     },
     /// Few rows against bytes of codes: bound by reading them once, or by products of bytes.
-    Bytes,
+    Bytes {
+        /// Share of the memory's bandwidth.
+        bandwidth: f64,
+        /// Seconds that a workgroup takes before and after its weights.
+        start: f64,
+    },
     /// Few rows or columns of C: bound by reading the larger operand once.
     Few {
         /// Factor on the modelled time: 1, or [`BY_HAND`].
@@ -48,19 +53,19 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -
             let arithmetic = shares.arithmetic / tiles::partial_steps(problem, partial);
             tiles::seconds(problem, caps, variant, splits, Shares { arithmetic, ..shares })
         }
-        Model::Bytes => bytes::seconds(problem, caps, variant),
+        Model::Bytes { bandwidth, start } => bytes::seconds(problem, caps, variant, bandwidth, start),
         Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
     }
 }
 
 /// Operations in f32 that take as long as decoding a quantized weight. On an H200, 0.3 ps of 4-bit
 /// weights in WGSL, in kernels for few rows as on matrix units.
-const DECODE: f64 = 18.0;
+const DECODE: f64 = 12.0;
 
 /// Estimated seconds in which a mainloop in WGSL decodes quantized weights: all of them, for each row
-/// of tiles. 0 for dense ones.
+/// of tiles. 0 for dense ones, and where codes are multiplied as bytes.
 pub(crate) fn decoding(problem: &Problem, caps: &Caps, variant: &Variant) -> f64 {
-    if let Format::Dense(_) = problem.b.format {
+    if problem.b.format.element().is_some() || matches!(variant.access, Access::Bytes { .. }) {
         return 0.0;
     }
     let rates = caps.rates();

@@ -221,7 +221,7 @@ pub struct OperandDef {
     pub along_k: bool,
     /// Values for the file's constants, given the format.
     pub constants: fn(Format) -> Vec<Constant>,
-    /// Bytes of one element of the bound array: the least size of a binding.
+    /// Bytes of one element of the bound array, of codes where it is quantized: the least size of a binding.
     pub element_bytes: u64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,

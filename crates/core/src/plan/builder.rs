@@ -7,12 +7,12 @@ use super::{Binding, Part, Pass, check};
 use crate::caps::Caps;
 use crate::kernel::{Constant, Kit, Language, Load, OperandDef, Params, Role, Unit};
 use crate::problem::{Activation, Axis, DType, Format, Grouping, Operand, Problem};
-use crate::quant::Plane;
+use crate::quant::{Plane, Stored};
 
 /// The constants of a loader that name its bindings, plane by plane.
 const PLANE_BINDINGS: [&str; 4] = ["X_BINDING", "X_BINDING_1", "X_BINDING_2", "X_BINDING_3"];
 
-/// WGSL reads planes beside the first as words.
+/// WGSL reads planes of scales and the like as words.
 const WORD: u64 = 4;
 
 /// A pass under construction.
@@ -141,8 +141,9 @@ impl Builder {
         }
         self.pass.f16 |= loader.f16;
         for (plane_role, plane) in planes() {
+            let codes = plane.of == Stored::Words || operand.format.element().is_some();
             let element_bytes = match kit.language {
-                Language::Wgsl if plane_role == role => loader.element_bytes,
+                Language::Wgsl if codes => loader.element_bytes,
                 Language::Wgsl => WORD,
                 Language::Msl => plane.of.bytes(),
             };
