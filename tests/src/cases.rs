@@ -5,7 +5,7 @@
 
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
-use crate::{Case, Data, Entries, Place, quant_families, quant_formats, scaled, themes};
+use crate::{Case, Data, Entries, Place, counted, quant_families, quant_formats, scaled, themes};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 use tilewise_core::kernel::SUBGROUP;
 use tilewise_core::{Access, Caps, DeviceClass, KernelDef, Variant};
@@ -427,7 +427,8 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .chain(group_edges(table))
         .chain(packed(table))
         .chain(scaled::cases(table))
-        .chain(scaled::specials(table));
+        .chain(scaled::specials(table))
+        .chain(counted::cases(table));
     let others = others.filter(|case| of(case, &smallest));
     let split_epilogues =
         epilogues(table).into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));

@@ -4,6 +4,7 @@
 //! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one is in the suite by itself.
 //! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie. [`generators`]: what they hold.
 //! - [`mod@cases`]: the cases that run on CPUs, for the kernels of either language.
+//! - [`mod@counted`]: cases for quantized weights as bytes.
 //! - [`mod@estimate`]: what the kernels in MSL ask of a GPU, counted from their table lines.
 //! - [`mod@few_texts`]: of those as many as share few shaders, where compiling is what takes time.
 //! - [`lines`](mod@lines): operands with their lines in another order.
@@ -19,6 +20,7 @@ pub mod arithmetic;
 pub mod case;
 pub mod cases;
 pub mod conversions;
+pub mod counted;
 pub mod estimate;
 pub mod few_texts;
 pub mod generators;

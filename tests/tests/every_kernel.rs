@@ -7,10 +7,11 @@
 //! the others have theirs on software adapters by turns.
 
 use tilewise::DType;
+use tilewise_core::caps::DeviceClass;
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::cases::WGSL;
 use tilewise_tests::kernels::{Kernel, even_sizes, odd_sizes};
-use tilewise_tests::{Adapter, Case, Data, Suite, kernels, one_of_each, scaled};
+use tilewise_tests::{Adapter, Case, Data, Suite, counted, kernels, one_of_each, scaled};
 
 #[test]
 fn f32() {
@@ -40,6 +41,17 @@ fn wide_bf16() {
             return prepared.chain(cases.clone()).collect();
         }
         cases.into_iter().step_by(9).map(|case| Case { kernel: None, ..case }).collect()
+    });
+}
+
+/// Quantized weights against elements of every magnitude, with infinities and NaN: on software adapters
+/// some of them.
+#[test]
+fn wide_beside_weights() {
+    Suite::on_every_adapter(|adapter| {
+        let step = if adapter.context.caps().class == DeviceClass::Cpu { 5 } else { 1 };
+        let fits: Vec<_> = kernels(adapter).into_iter().map(|kernel| Some(kernel.name)).collect();
+        counted::cases(WGSL).into_iter().filter(|case| fits.contains(&case.kernel)).step_by(step).collect()
     });
 }
 

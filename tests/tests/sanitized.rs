@@ -11,7 +11,7 @@ use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::conversions;
 use tilewise_tests::sanitized::{Job, Shaders, check, options, plans};
-use tilewise_tests::{Case, Kernel, lines, scaled};
+use tilewise_tests::{Case, Kernel, counted, lines, scaled};
 
 fn clean(cases: &[Case]) {
     check(&devices(), cases, &options(), false);
@@ -66,6 +66,11 @@ fn padded() {
         );
     }
     clean(&cases);
+}
+
+#[test]
+fn counted() {
+    clean(&counted::cases(WGSL));
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! Cases for quantized weights as bytes, against elements of A as whole numbers.
+
+use crate::cases::Table;
+use crate::kernels::Kernel;
+use crate::{Case, Data, Rng};
+use tilewise::{DType, QuantFormat};
+use tilewise_core::Access;
+
+/// The formats, one of each loader and number of bits; their scales are of f32 where that can be.
+const FORMATS: [&str; 7] =
+    ["affine-4bit-g32-f32", "affine-8bit-g64-bf16", "q4_0", "q8_0", "gguf-mxfp4", "q4_k", "mxfp4"];
+
+/// Every format on every variant that takes bytes, with elements of every magnitude; rows beyond the
+/// workgroup's memory, and rows that just fill it.
+pub fn cases(table: Table) -> Vec<Case> {
+    let kernels = table.kernels().into_iter().filter(|kernel| matches!(kernel.variant.access, Access::Bytes { .. }));
+    let of = |(turn, kernel): (usize, Kernel)| {
+        let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
+        let case = |size, a, format: QuantFormat| {
+            Case { quantized: Some(format), ..Case::new(size, [a, DType::F32, DType::F32]) }.kernel(&kernel.name)
+        };
+        let mut cases: Vec<_> = FORMATS.map(|name| name.parse::<QuantFormat>().expect("a format")).to_vec();
+        cases.rotate_left(turn);
+        let mut cases: Vec<Case> = (0..)
+            .zip(cases)
+            .flat_map(|(i, format)| {
+                let block = format.block() as usize;
+                let a = DType::ALL[i % 3];
+                let k = (96 + 32 * turn).next_multiple_of(block);
+                let edges = case([bm + 1, bn + 3, k], a, format);
+                [magnitudes(case([10, 5, 256], DType::F32, format)), edges]
+            })
+            .collect();
+        let format = FORMATS[turn].parse().expect("a format");
+        cases.push(specials(case([64, 3, 64], DType::F32, QuantFormat::Q8_0)));
+        cases.push(specials(case([64, 3, 64], DType::BF16, QuantFormat::MXFP4)));
+        cases.push(case([bm, 6, 14_848], DType::F16, format));
+        cases.push(case([bm, bn + 1, 2048], DType::F16, format));
+        cases.push(Case { exact: true, ..case([bm + 1, bn + 1, 1024], DType::F16, QuantFormat::Q4_0) });
+        cases
+    };
+    kernels.enumerate().flat_map(of).collect()
+}
+
+/// Rows whose groups of 32 reach from subnormal numbers to the largest, and numbers around the largest
+/// that three signed bytes hold.
+fn magnitudes(case: Case) -> Case {
+    let [m, _, k] = case.size;
+    let mut rng = Rng::new(17);
+    let powers = [0, 79, -95, -96, -97, 80, 81, 98, -120, -140, 12, -12];
+    let near = [8_355_711, 8_355_712, 8_355_713, 8_388_607, 8_388_608, 4_177_855, 4_177_857, 65_535, 32_768, 128];
+    let number = |i: usize, rng: &mut Rng| {
+        let (row, group, at) = (i / k, i % k / 32, i % 32);
+        match (row + group) % 13 {
+            12 if group % 2 == 0 => 0.0,
+            12 => near[(at + row) % near.len()] as f32 * if rng.below(2) == 0 { 1.0 } else { -1.0 } * 2f32.powi(-22),
+            i => (f64::from(rng.unit()) * 2f64.powi(powers[i])) as f32,
+        }
+    };
+    let a = (0..m * k).map(|i| number(i, &mut rng)).collect();
+    Case { a_data: Data::Given(a), ..case }
+}
+
+/// An infinity or a NaN in another place of each row; and rows with both infinities.
+fn specials(case: Case) -> Case {
+    let [m, _, k] = case.size;
+    let mut rng = Rng::new(19);
+    let mut a: Vec<f32> = (0..m * k).map(|_| rng.pick(&[-2.0, -1.0, 1.0, 2.0])).collect();
+    for row in 0..m {
+        a[row * k + row % k] = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN][row % 3];
+        if row % 7 == 6 {
+            a[row * k + (row + 1) % k] = f32::INFINITY;
+        }
+    }
+    // No scale is subnormal: a device may take it for zero, and its product with an infinity for NaN.
+    Case { a_data: Data::Given(a), exact: true, ..case }
+}
