@@ -427,7 +427,9 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .chain(group_edges(table))
         .chain(packed(table))
         .chain(scaled::cases(table))
-        .chain(scaled::specials(table));
+        .chain(scaled::specials(table))
+        .chain(scaled::split(table))
+        .chain(scaled::split_specials(table));
     let others = others.filter(|case| of(case, &smallest));
     let split_epilogues =
         epilogues(table).into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));

@@ -55,6 +55,8 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("NT, f16", transposed(f16(1024, 1024, 1024), false, true)),
         ("square, f16", f16(4096, 4096, 4096)),
         ("square, f16, sums may be f16", Problem { precision: Precision::F16Sums, ..f16(4096, 4096, 4096) }),
+        ("square, split in two parts", Problem { precision: Precision::SplitF32, ..f32(4096, 4096, 4096) }),
+        ("square, odd, split fast", Problem { precision: Precision::SplitF32Fast, ..f32(4097, 4097, 4097) }),
         ("bf16 with an odd number of columns", Problem::dense(DType::BF16, 100, 101, 128)),
         ("matrix by vector", f32(8192, 1, 8192)),
         ("vector by matrix", f32(1, 8192, 8192)),

@@ -83,6 +83,16 @@ fn scaled() {
     clean(&cases);
 }
 
+#[test]
+fn split_in_parts() {
+    let cases = [scaled::split(WGSL), scaled::split_specials(WGSL)].concat();
+    for (case, _, plan) in plans(&devices(), &cases) {
+        let splits = |pass: &Pass| pass.parts.iter().any(|part| Some(part.file) == KIT.split);
+        assert!(plan.passes.iter().any(splits), "{case:?} splits nothing");
+    }
+    clean(&cases);
+}
+
 /// Operands that are prepared give the same bits.
 #[test]
 fn prepared() {

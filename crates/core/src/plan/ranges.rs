@@ -131,7 +131,8 @@ impl Cutter<'_> {
     fn scratch(&self, piece: &Piece, first: &Step) -> u64 {
         let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
         let needed = variants(self.library, self.forced).map(|(kernel, variant)| {
-            let parts = parts_of_k(first.problem.k, part_of_k(piece, splits, variant.bk.into()));
+            let k = variant.multiplied(&first.problem).k;
+            let parts = parts_of_k(k, part_of_k(k, splits, variant.bk.into()));
             let direct =
                 parts == 1 && piece.steps() == 1 && tile_store(kernel.kit, self.caps, &first.problem).is_some();
             if direct { 0 } else { scratch_bytes(&first.problem, parts) }
