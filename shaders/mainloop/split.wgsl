@@ -40,9 +40,10 @@ fn shift_of(exponent: i32) -> u32 {
     return u32(clamp(14 - exponent, 13, 25));
 }
 
-// Digits rounded to the nearest f16, of two the even one: the multiple of 2^shift.
+// Digits rounded to so many fewer bits. Between two f16 the choice is free: the low part of a number
+// holds what the high one leaves, on either side.
 fn nearest(digits: u32, shift: u32) -> u32 {
-    return (digits + (1u << (shift - 1u)) - 1u + ((digits >> shift) & 1u)) >> shift;
+    return (digits + (1u << (shift - 1u))) >> shift;
 }
 
 // The bits of an f16 with so many units of its last digit; 2^11 units are the next power of two.
@@ -56,10 +57,10 @@ fn parts_of(number: f32, power: i32) -> vec2<u32> {
     let sign = (bits >> 16u) & 0x8000u;
     let magnitude = bits & 0x7fffffffu;
     if magnitude == 0u {
-        return vec2<u32>(0u, sign);
+        return vec2<u32>();
     }
     if magnitude >= INFINITE {
-        return vec2<u32>(0u, sign | select(0x7c00u, 0x7e00u, magnitude > INFINITE));
+        return vec2<u32>(sign | select(0x7c00u, 0x7e00u, magnitude > INFINITE));
     }
     let own = significand_of(magnitude);
     let digits = u32(own.y);
@@ -72,10 +73,10 @@ fn parts_of(number: f32, power: i32) -> vec2<u32> {
     }
     let rest = i32(digits) - i32(high << shift);
     let left = u32(abs(rest));
-    let zeros = countLeadingZeros(left | 1u) - 8u;
+    let zeros = countLeadingZeros(left) - 8u;
     let low_exponent = exponent - i32(zeros);
     let low = select(f16_of(nearest(left << zeros, shift_of(low_exponent)), low_exponent), 0u, left == 0u);
-    let opposite = select(0u, 0x8000u, rest < 0);
+    let opposite = (bitcast<u32>(rest) >> 16u) & 0x8000u;
     return vec2<u32>((sign ^ opposite) | low, sign | f16_of(high, exponent));
 }
 
@@ -92,24 +93,25 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     for (var i = 0u; inside(vector_at(strip, thread, i)); i += 1u) {
         let vector = vector_at(strip, thread, i);
         let numbers = x_widen8(loaded(base, vector));
+        // Of the small products, and of the last segment.
         var low: vec4<u32>;
         var high: vec4<u32>;
-        // What the first two segments have of words with infinite lines.
-        var kept: vec4<u32>;
+        var last: vec4<u32>;
         for (var j = 0u; j < 4u; j += 1u) { //unroll
             let lines = vec2<u32>(line_of(thread, 2u * j), line_of(thread, 2u * j + 1u));
             let even = parts_of(numbers[j / 2u][j % 2u * 2u], powers[lines.x]);
             let odd = parts_of(numbers[j / 2u][j % 2u * 2u + 1u], powers[lines.y]);
-            low[j] = even.x | (odd.x << 16u);
-            high[j] = even.y | (odd.y << 16u);
-            kept[j] = select(0u, 0xffffu, finite(lines.x)) | select(0u, 0xffff0000u, finite(lines.y));
+            let small = even * u32(finite(lines.x)) | (odd * u32(finite(lines.y))) << vec2<u32>(16u);
+            low[j] = small.x;
+            high[j] = small.y;
+            last[j] = even.y | (odd.y << 16u);
         }
         // The last segment goes on with zeros to whole steps of the mainloop.
         if select(vector.line, vector.at, X_K_CONTIGUOUS) < segment() {
-            packed[place_of(entry, vector)] = kept & select(high, low, LOW_FIRST);
-            packed[place_of(entry, further(vector, segment()))] = kept & select(low, high, LOW_FIRST);
+            packed[place_of(entry, vector)] = select(high, low, LOW_FIRST);
+            packed[place_of(entry, further(vector, segment()))] = select(low, high, LOW_FIRST);
         }
-        packed[place_of(entry, further(vector, before_last()))] = high;
+        packed[place_of(entry, further(vector, before_last()))] = last;
     }
     store_powers(entry, strip, thread);
 }

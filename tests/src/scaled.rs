@@ -59,6 +59,9 @@ pub fn split(table: Table) -> Vec<Case> {
         let halved = Case { kernel: parts(2), ..case([8, 36, 170]).batch(2) };
         cases.push(halved.clone());
         cases.push(Case { a: halved.a.entries(Entries::Stride0), beta: 0.5, ..halved });
+        // Segments that leave no zeros at the end.
+        cases.push(case([3, 9, kernel.variant.bk as usize]));
+        cases.extend(LAYOUTS.map(|layout| some_infinite(case([11, 22, 35]).layout(layout))));
         // 2064 steps want three parts.
         cases.push(Case { kernel: parts(3), precision: Precision::SplitF32, ..case([3, 9, 683]) });
         let groups = Some(Groups { ends: vec![3, 3, 17, 19], on_device: true });
@@ -73,6 +76,15 @@ pub fn split(table: Table) -> Vec<Case> {
         cases
     });
     cases.collect()
+}
+
+/// A product of given rows of A in two parts.
+pub fn split_rows(table: Table, size: [usize; 3]) -> Vec<Case> {
+    let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
+    let mut rng = Rng::new(19);
+    let a: Vec<f32> = (0..size[0] * size[2]).map(|_| rng.unit() * 2f32.powi(-(rng.below(20) as i32))).collect();
+    let case = |name: &str| Case { a_data: Data::Given(a.clone()), ..single(Case::new(size, BF16).kernel(name)) };
+    units.map(|kernel| case(&kernel.name)).collect()
 }
 
 /// With operands of f32, in two parts.
@@ -130,23 +142,37 @@ fn exact(case: &Case) -> [Case; 2] {
     [a, Case { a_data: Data::Identity, b_data: across(&lines), exact: true, ..case.clone() }]
 }
 
-/// Numbers of 23 digits, which two parts hold, down to 2^-16 of the largest, of one operand and then of the
-/// other: C must be that operand. Some are subnormal.
+/// Infinities and NaN in some rows of A and columns of B, beside others that are finite.
+fn some_infinite(case: Case) -> Case {
+    let [m, n, k] = case.size;
+    let mut rng = Rng::new(23);
+    let mut lines = |count: usize, special: f32, first: usize| -> Vec<Vec<f32>> {
+        let mut lines: Vec<Vec<f32>> = (0..count).map(|_| (0..k).map(|_| rng.unit()).collect()).collect();
+        for i in (first..count).step_by(3) {
+            lines[i][i] = special;
+        }
+        lines
+    };
+    let (a, b) = (lines(m, f32::INFINITY, 1), lines(n, f32::NAN, 2));
+    Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
+}
+
+/// Numbers of 23 digits, which two parts hold, down to 2^-16 of the largest, and some of 8 digits, which one
+/// part holds; of one operand and then of the other: C must be that operand. Some are subnormal. The largest
+/// of f32 has 24 digits, but no more than one beside a power of two.
 fn exact_in_parts(case: &Case) -> [Case; 2] {
     let [_, _, k] = case.size;
     let mut rng = Rng::new(17);
     let mut number = |power: i32| {
-        let digits = ((1 << 22) + rng.below(1 << 22)) as f64 * if rng.below(2) == 0 { 1.0 } else { -1.0 };
+        let long = (1 << 22) + rng.below(1 << 22);
+        let digits = if rng.below(4) == 0 { long >> 15 << 15 } else { long };
+        let digits = digits as f64 * if rng.below(2) == 0 { 1.0 } else { -1.0 };
         (digits * 2f64.powi(power - 22 - rng.below(17) as i32)) as f32
     };
     let mut line = |i: usize| -> Vec<f32> {
-        // One has the largest power, whatever the others have.
-        let of = |power: i32, rng: &mut dyn FnMut(i32) -> f32| {
-            (0..k).map(|j| if j == i { 2f32.powi(power) } else { rng(power) }).collect()
-        };
         match i % 3 {
-            0 => of(120, &mut number),
-            1 => of(-90, &mut number),
+            0 => (0..k).map(|j| if j == i { f32::MAX } else { number(127) }).collect(),
+            1 => (0..k).map(|j| if j == i { 2f32.powi(-90) } else { number(-90) }).collect(),
             _ => (0..k).map(|j| f32::from_bits(1 + 399_981 * j as u32 % 0x7fffff)).collect(),
         }
     };

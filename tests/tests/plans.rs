@@ -56,6 +56,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("square, f16", f16(4096, 4096, 4096)),
         ("square, f16, sums may be f16", Problem { precision: Precision::F16Sums, ..f16(4096, 4096, 4096) }),
         ("square, split in two parts", Problem { precision: Precision::SplitF32, ..f32(4096, 4096, 4096) }),
+        ("large, split in two parts", Problem { precision: Precision::SplitF32, ..f32(8192, 8192, 8192) }),
         ("square, odd, split fast", Problem { precision: Precision::SplitF32Fast, ..f32(4097, 4097, 4097) }),
         ("bf16 with an odd number of columns", Problem::dense(DType::BF16, 100, 101, 128)),
         ("matrix by vector", f32(8192, 1, 8192)),
