@@ -62,6 +62,11 @@ pub fn split(table: Table) -> Vec<Case> {
         // Segments that leave no zeros at the end.
         cases.push(case([3, 9, kernel.variant.bk as usize]));
         cases.extend(LAYOUTS.map(|layout| some_infinite(case([11, 22, 35]).layout(layout))));
+        // Lines that are divided by 2, with zeros.
+        let halves = |rng: &mut Rng| (rng.below(3) as f32 - 1.0) * (40_000.0 + rng.unit() * 20_000.0);
+        let mut rng = Rng::new(29);
+        let mut given = |len| Data::Given((0..len).map(|_| halves(&mut rng)).collect());
+        cases.push(Case { a_data: given(5 * 40), b_data: given(40 * 8), ..case([5, 8, 40]) });
         // 2064 steps want three parts.
         cases.push(Case { kernel: parts(3), precision: Precision::SplitF32, ..case([3, 9, 683]) });
         let groups = Some(Groups { ends: vec![3, 3, 17, 19], on_device: true });
