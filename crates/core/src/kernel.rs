@@ -37,7 +37,7 @@ impl Unit {
         let (a, b) = (problem.a.format, problem.b.format);
         let both = |takes: &dyn Fn(Format) -> bool| takes(a) && takes(b);
         let in_parts = both(&|format| self.splits(format));
-        if !both(&|format| self.takes(format)) && !(in_parts && problem.may_split()) {
+        if !(both(&|format| self.takes(format)) || in_parts && problem.may_split()) {
             let permitted = if in_parts { ", which split-f32 permits" } else { "" };
             return Err(Reject(format!("multiplies {operands} by {operands}, and these are {a} and {b}{permitted}")));
         }
