@@ -93,7 +93,7 @@ pub fn split_rows(table: Table, size: [usize; 3]) -> Vec<Case> {
 }
 
 /// With operands of f32, in two parts.
-fn single(case: Case) -> Case {
+pub fn single(case: Case) -> Case {
     let [a, b] = [case.a, case.b].map(|place| Place { dtype: DType::F32, ..place });
     Case { a, b, precision: Precision::SplitF32Fast, ..case }
 }

@@ -237,6 +237,7 @@ fn everything_is_reached() {
         cases::group_edges(WGSL),
         cases::groups(WGSL),
         cases::strides(WGSL),
+        scaled::split_specials(WGSL),
     ]
     .concat();
     let mut seen = BTreeSet::new();
