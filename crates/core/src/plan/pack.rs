@@ -18,7 +18,10 @@ use crate::problem::{Copied, Operand, Problem};
 /// Bytes that mainloops of matrix units load at a time.
 const VECTOR_BYTES: u64 = 16;
 
-/// Exponents are stored in so many together, and those of an entry fill whole vectors.
+/// Bytes of an exponent.
+const EXPONENT_BYTES: u64 = 4;
+
+/// Those of an entry fill whole vectors of so many.
 const QUAD: u64 = 4;
 
 /// Packed operands start at multiples of so many bytes, which suit every device's bindings.
@@ -254,7 +257,7 @@ impl Packing {
         builder.part(work.file, Some(side.name), work.constants);
         builder.packed(Role::Packed, true, self.from, [self.start, self.elements_bytes()], 16);
         if let Some(place) = self.exponents_place() {
-            builder.packed(side.role.exponents(), true, self.from, place, VECTOR_BYTES);
+            builder.packed(side.role.exponents(), true, self.from, place, EXPONENT_BYTES);
         }
         Ok(builder.finish(workgroups, caps))
     }
