@@ -211,12 +211,12 @@ pub enum Precision {
     /// The same in chains as long as the planner likes. In those probes 6.9 u·Σ|ab| at 4096³, 10.6 at 8192³
     /// (f32 2.9), and 56 of data spread over 2^±20 at 4096³.
     ///
-    /// A number a of a row of A is off by at most 2⁻²³·max(|a|, 2⁻¹⁴·the largest of its row), and likewise a
-    /// number of a column of B; beside that, products lose 2⁻²²·|ab|, and the sums round as sums of three times
-    /// as many products do. (Of what is below 2⁻¹⁴ of the largest, all but 2⁻³⁹ of the largest is kept.) So a
-    /// product is as exact as in f32 by the norms of rows and columns, but where the large numbers of a row meet
-    /// zeros or small ones alone, the small ones of that row count with this error. Infinities and NaN are
-    /// where f32 has them.
+    /// A number of a row of A is off by at most 2⁻²³ of itself or, where that is more, 2⁻³⁸ of the largest number
+    /// of its row; so is a number of a column of B. A product a·b loses 2⁻²²·|ab| besides, and the sums round as
+    /// sums of three times as many products do. So the error is that of f32 by the norms of rows and columns.
+    /// Where the large numbers of a row meet nothing but zeros in a column, its small ones make the sum, and
+    /// have few digits or none below 2⁻³⁸ of the largest: such products want [`F32`](Self::F32). Infinities and
+    /// NaN are where f32 has them.
     SplitF32Fast,
     /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. It costs accuracy, 2⁻¹¹ of a
     /// partial sum with each of the K additions instead of 2⁻²⁴, and range: a partial sum beyond 65504 is
