@@ -125,7 +125,9 @@ mod tests {
         assert_eq!(of(&permitted(DType::F32)), of(&problem));
         let half = of(&Problem::dense(DType::F16, 512, 512, 512));
         assert_eq!(of(&permitted(DType::F16)), half.clone() + " f16 sums");
-        assert_eq!(class(&permitted(DType::F16), &coop).unwrap(), half + " f16 sums coop");
+        assert_eq!(class(&permitted(DType::F16), &coop).unwrap(), half.clone() + " f16 sums coop");
+        let split = |dtype| Problem { precision: Precision::SplitF32, ..permitted(dtype) };
+        assert_eq!((of(&split(DType::F32)), of(&split(DType::F16))), (of(&problem) + " split-f32", half));
     }
 
     #[test]
