@@ -36,6 +36,8 @@ pub static KIT: Kit = Kit {
     pack: Some("mainloop/pack.wgsl"),
     pack_tile: [8, 32],
     scale: Some("mainloop/scale.wgsl"),
+    split: Some("mainloop/split.wgsl"),
+    powers: Some("mainloop/powers.wgsl"),
     scale_strip: 32,
     scale_threads: [256, 512],
     exponents: Some("operand/exponents.wgsl"),

@@ -46,7 +46,8 @@ pub(crate) struct Args {
     /// An adapter that is not there is said, and no failure
     #[arg(long)]
     pub(crate) skip_missing: bool,
-    /// How exact products must be: f32, or f16-sums, which permits sums of f16 products in f16
+    /// How exact products must be: f32; split-f32 or split-f32-fast, which permit f32 in two f16 parts; or
+    /// f16-sums, which permits sums of f16 products in f16
     #[arg(long, default_value = "f32")]
     pub(crate) precision: Precision,
     /// Timed runs of each shape; fewer, but three, where they take longer than a second

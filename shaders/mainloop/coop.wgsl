@@ -45,7 +45,7 @@ fn shown_at(at: u32) -> vec4<f32> {
     return vec4<f32>(f32(shown[at / 4u][at % 4u]));
 }
 
-// Numbers times powers of two between 2^-330 and 2^224, in two halves. Those below 2^-252 leave nothing
+// Numbers times powers of two between 2^-330 and 2^228, in two halves. Those below 2^-252 leave nothing
 // of a sum.
 fn times(numbers: vec4<f32>, powers: vec4<i32>) -> vec4<f32> {
     let half = max(powers / 2, vec4<i32>(-126));

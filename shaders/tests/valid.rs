@@ -91,8 +91,10 @@ fn texts() -> HashMap<String, (Pass, String)> {
                             continue;
                         }
                         let sums = variant.unit().map(|unit| unit.matrix.sums);
-                        let half = sums == Some(DType::F16);
-                        let precision = if half { Precision::F16Sums } else { Precision::F32 };
+                        let precision = match sums {
+                            Some(DType::F16) => Precision::F16Sums,
+                            _ => Precision::SplitF32,
+                        };
                         let problem = Problem { precision, ..problem };
                         if variant.unit().is_some_and(|unit| unit.serves(&problem, &caps).is_err()) {
                             continue;

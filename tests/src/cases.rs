@@ -367,10 +367,11 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     if let Some(kernel) = whole.max_by_key(|kernel| kernel.variant.bm * kernel.variant.bn) {
         cases.push(Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32).kernel(format!("{}+k2", kernel.name)));
     }
-    // So do operands that are packed: of seven of eight lines each, too.
+    // So do operands that are packed: of seven strips of 32 lines, too.
     if let Some(kernel) = kernels.iter().find(|kernel| kernel.variant.unit().is_some()) {
         cases.push(Case::new([55, 9, 5], F32).kernel(&kernel.name));
-        cases.push(Case::new([25, 9, 5], [DType::BF16; 3]).kernel(&kernel.name));
+        cases.push(Case::new([220, 9, 5], [DType::BF16; 3]).kernel(&kernel.name));
+        cases.push(scaled::single(Case::new([220, 9, 5], F32).kernel(&kernel.name)));
     }
     (caps, cases)
 }
@@ -428,6 +429,8 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .chain(packed(table))
         .chain(scaled::cases(table))
         .chain(scaled::specials(table))
+        .chain(scaled::split(table))
+        .chain(scaled::split_specials(table))
         .chain(counted::cases(table));
     let others = others.filter(|case| of(case, &smallest));
     let split_epilogues =

@@ -1,9 +1,10 @@
-//! Cases for operands of bf16 on matrix units of f16, whose lines along K are divided by powers of two.
+//! Cases for operands of bf16 on matrix units of f16, whose lines along K are divided by powers of two, and
+//! of f32, which are split in two parts besides.
 
 use crate::case::{Groups, LAYOUTS};
 use crate::cases::Table;
-use crate::{Case, Data, Entries, Rng, quant_families};
-use tilewise::DType;
+use crate::{Case, Data, Entries, Place, Rng, quant_families};
+use tilewise::{DType, Precision};
 
 /// The types of A, B and C.
 const BF16: [DType; 3] = [DType::BF16, DType::BF16, DType::F32];
@@ -42,6 +43,59 @@ pub fn cases(table: Table) -> Vec<Case> {
         cases
     });
     cases.collect()
+}
+
+/// The same for f32 in two parts: in every way to load, split, in groups, and of a wide range.
+pub fn split(table: Table) -> Vec<Case> {
+    let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
+    let cases = units.flat_map(|kernel| {
+        let case = |size| single(Case::new(size, BF16).kernel(&kernel.name));
+        let parts = |parts: usize| Some(format!("{}+k{parts}", kernel.name));
+        let sizes = LAYOUTS.into_iter().enumerate().flat_map(|(i, layout)| {
+            let [odd, even] = [[5, 101, 35], [36, 44, 4 * i + 132]].map(|size| case(size).layout(layout));
+            [odd.batch(2).odd(), even]
+        });
+        let mut cases: Vec<Case> = sizes.collect();
+        let halved = Case { kernel: parts(2), ..case([8, 36, 170]).batch(2) };
+        cases.push(halved.clone());
+        cases.push(Case { a: halved.a.entries(Entries::Stride0), beta: 0.5, ..halved });
+        // Segments that leave no zeros at the end.
+        cases.push(case([3, 9, kernel.variant.bk as usize]));
+        cases.extend(LAYOUTS.map(|layout| some_infinite(case([11, 22, 35]).layout(layout))));
+        // Lines that are divided by 2, with zeros.
+        let halves = |rng: &mut Rng| (rng.below(3) as f32 - 1.0) * (40_000.0 + rng.unit() * 20_000.0);
+        let mut rng = Rng::new(29);
+        let mut given = |len| Data::Given((0..len).map(|_| halves(&mut rng)).collect());
+        cases.push(Case { a_data: given(5 * 40), b_data: given(40 * 8), ..case([5, 8, 40]) });
+        // 2064 steps want three parts.
+        cases.push(Case { kernel: parts(3), precision: Precision::SplitF32, ..case([3, 9, 683]) });
+        let groups = Some(Groups { ends: vec![3, 3, 17, 19], on_device: true });
+        cases.push(Case { groups, ..case([22, 37, 40]) });
+        cases.extend(LAYOUTS.map(|layout| wide(case([13, 38, 70]).layout(layout))));
+        let tiny = LAYOUTS.map(|layout| wide(case([13, 38, 38]).layout(layout)));
+        cases.extend(tiny.map(|case| Case { b_data: Data::Identity, ..case }));
+        cases.extend(LAYOUTS.map(|layout| growing(case([2, 3, 2100]).layout(layout))));
+        let (a, b) = ([1.0, 2f32.powi(-60)].repeat(5), [[0.0; 6], [f32::INFINITY; 6]].concat());
+        cases.push(Case { a_data: Data::Given(a), b_data: Data::Given(b), exact: true, ..case([5, 6, 2]) });
+        cases.extend(LAYOUTS.into_iter().flat_map(|layout| exact_in_parts(&case([21, 21, 21]).layout(layout))));
+        cases
+    });
+    cases.collect()
+}
+
+/// A product of given rows of A in two parts.
+pub fn split_rows(table: Table, size: [usize; 3]) -> Vec<Case> {
+    let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
+    let mut rng = Rng::new(19);
+    let a: Vec<f32> = (0..size[0] * size[2]).map(|_| rng.unit() * 2f32.powi(-(rng.below(20) as i32))).collect();
+    let case = |name: &str| Case { a_data: Data::Given(a.clone()), ..single(Case::new(size, BF16).kernel(name)) };
+    units.map(|kernel| case(&kernel.name)).collect()
+}
+
+/// With operands of f32, in two parts.
+pub fn single(case: Case) -> Case {
+    let [a, b] = [case.a, case.b].map(|place| Place { dtype: DType::F32, ..place });
+    Case { a, b, precision: Precision::SplitF32Fast, ..case }
 }
 
 /// Rows of A and columns of B between 2^-133 and 2^120, of zeros too, with numbers down to 2^-45 of
@@ -93,10 +147,54 @@ fn exact(case: &Case) -> [Case; 2] {
     [a, Case { a_data: Data::Identity, b_data: across(&lines), exact: true, ..case.clone() }]
 }
 
+/// Infinities and NaN in some rows of A and columns of B, beside others that are finite.
+fn some_infinite(case: Case) -> Case {
+    let [m, n, k] = case.size;
+    let mut rng = Rng::new(23);
+    let mut lines = |count: usize, special: f32, first: usize| -> Vec<Vec<f32>> {
+        let mut lines: Vec<Vec<f32>> = (0..count).map(|_| (0..k).map(|_| rng.unit()).collect()).collect();
+        for i in (first..count).step_by(3) {
+            lines[i][i] = special;
+        }
+        lines
+    };
+    let (a, b) = (lines(m, f32::INFINITY, 1), lines(n, f32::NAN, 2));
+    Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
+}
+
+/// Numbers of 23 digits, which two parts hold, down to 2^-16 of the largest, and some of 8 digits, which one
+/// part holds; of one operand and then of the other: C must be that operand. Some are subnormal. The largest
+/// of f32 has 24 digits, but no more than one beside a power of two.
+fn exact_in_parts(case: &Case) -> [Case; 2] {
+    let [_, _, k] = case.size;
+    let mut rng = Rng::new(17);
+    let mut number = |power: i32| {
+        let long = (1 << 22) + rng.below(1 << 22);
+        let digits = if rng.below(4) == 0 { long >> 15 << 15 } else { long };
+        let digits = digits as f64 * if rng.below(2) == 0 { 1.0 } else { -1.0 };
+        (digits * 2f64.powi(power - 22 - rng.below(17) as i32)) as f32
+    };
+    let mut line = |i: usize| -> Vec<f32> {
+        match i % 3 {
+            0 => (0..k).map(|j| if j == i { f32::MAX } else { number(127) }).collect(),
+            1 => (0..k).map(|j| if j == i { 2f32.powi(-90) } else { number(-90) }).collect(),
+            _ => (0..k).map(|j| f32::from_bits(1 + 399_981 * j as u32 % 0x7fffff)).collect(),
+        }
+    };
+    let lines: Vec<Vec<f32>> = (0..k).map(&mut line).collect();
+    let a = Case { a_data: Data::Given(lines.concat()), b_data: Data::Identity, exact: true, ..case.clone() };
+    [a, Case { a_data: Data::Identity, b_data: across(&lines), exact: true, ..case.clone() }]
+}
+
 /// Columns, row by row.
 fn across(columns: &[Vec<f32>]) -> Data {
     let rows = 0..columns[0].len();
     Data::Given(rows.flat_map(|i| columns.iter().map(move |column| column[i])).collect())
+}
+
+/// The cases of [`specials`] for f32 in two parts.
+pub fn split_specials(table: Table) -> Vec<Case> {
+    specials(table).into_iter().map(single).collect()
 }
 
 /// An infinity, a NaN and a subnormal number in every place of an operand: one in each row of A, or

@@ -17,9 +17,12 @@ fn half_sums() -> BTreeSet<String> {
     half.map(|(kernel, variant)| format!("{}/{}", kernel.name, variant.name)).collect()
 }
 
+/// Without permission and with it.
+const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Sums];
+
 /// The same problem without permission and with it.
 fn both(problem: Problem) -> [Problem; 2] {
-    Precision::ALL.map(|precision| Problem { precision, ..problem })
+    PRECISIONS.map(|precision| Problem { precision, ..problem })
 }
 
 fn square(side: u64) -> Problem {
@@ -92,6 +95,40 @@ fn changes_nothing_elsewhere() {
     }
 }
 
+/// Split f32 is for products of f32 by f32 on matrix units, and keeps chains as short as it says; where the
+/// sums of so many parts pass what a binding holds, they are added in several ranges of K.
+#[test]
+fn chains_of_split_f32() {
+    let caps = recorded("nvidia-h200");
+    let of = |precision, [m, n, k]: [u64; 3]| {
+        let problem = Problem { precision, ..Problem::dense(DType::F32, m, n, k) };
+        plan(&problem, &caps, &LIBRARY, None).unwrap()
+    };
+    for size in [[4096; 3], [8192; 3], [4096, 4096, 100_000], [2000, 3000, 1111]] {
+        let longest = |precision| {
+            let plan = of(precision, size);
+            assert!(plan.scratch_bytes <= caps.max_binding_bytes && plan.packed_bytes <= caps.max_buffer_bytes);
+            let chains = plan.passes.iter().filter(|pass| pass.coop).map(|pass| pass.params.k_split);
+            chains.max().unwrap_or(0)
+        };
+        let [strict, short, fast] = [Precision::F32, Precision::SplitF32, Precision::SplitF32Fast].map(longest);
+        assert_eq!(strict, 0, "{size:?}");
+        assert!((1..=Precision::CHAIN as u32).contains(&short), "{size:?}: {short}");
+        assert!(fast > short, "{size:?}: {fast}");
+    }
+    assert!(!of(Precision::SplitF32, [8192; 3]).cuts.is_empty());
+    assert!(of(Precision::SplitF32Fast, [8192; 3]).cuts.is_empty());
+    assert_eq!(of(Precision::SplitF32Fast, [1, 4096, 4096]).choice.unwrap().kernel, "gemv");
+
+    let refused = |problem: Problem, kernel: &str| {
+        let refused = plan(&problem, &caps, &LIBRARY, Some(&kernel.parse().unwrap())).unwrap_err().to_string();
+        assert!(refused.contains("split-f32"), "{refused}");
+    };
+    let square = Problem::dense(DType::F32, 1024, 1024, 1024);
+    refused(square, "coop/128x128x32");
+    refused(Problem { precision: Precision::SplitF32, ..square }, "coop/128x128x32+k2");
+}
+
 /// The builder says it to the planner, and a product that needs no such unit comes out the same to the bit.
 #[test]
 fn by_the_builder() {
@@ -99,9 +136,9 @@ fn by_the_builder() {
     for context in contexts {
         let values: Vec<f32> = (0..64 * 64).map(|i| ((i * 37 % 101) as f32 - 50.0) / 64.0).collect();
         let a = Tensor::upload(&context, &values, &[64, 64]).unwrap();
-        let [strict, permitted] = Precision::ALL.map(|precision| Gemm::new(&a, &a).precision(precision));
+        let [strict, permitted] = PRECISIONS.map(|precision| Gemm::new(&a, &a).precision(precision));
         assert_eq!(Gemm::new(&a, &a).problem().unwrap().precision, Precision::F32);
-        assert_eq!([&strict, &permitted].map(|gemm| gemm.problem().unwrap().precision), Precision::ALL);
+        assert_eq!([&strict, &permitted].map(|gemm| gemm.problem().unwrap().precision), PRECISIONS);
         let [strict, permitted] = [strict, permitted].map(|gemm| gemm.run().unwrap().read_bytes_blocking().unwrap());
         assert_eq!(strict, permitted);
     }

@@ -34,7 +34,8 @@ fn bf16() {
 fn wide_bf16() {
     Suite::on_every_adapter(|adapter| {
         // Devices may take subnormal numbers for zero.
-        let cases = [scaled::cases(WGSL), scaled::specials(WGSL)].concat().into_iter();
+        let split = [scaled::split(WGSL), scaled::split_specials(WGSL)].concat();
+        let cases = [scaled::cases(WGSL), scaled::specials(WGSL), split].concat().into_iter();
         let cases: Vec<_> = cases.map(|case| Case { exact: false, ..case }).collect();
         if cases[0].is_for(adapter.context.caps()) {
             let prepared = cases.iter().map(|case| Case { prepared: true, ..case.clone() });

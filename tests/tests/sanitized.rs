@@ -11,7 +11,7 @@ use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::conversions;
 use tilewise_tests::sanitized::{Job, Shaders, check, options, plans};
-use tilewise_tests::{Case, Kernel, counted, lines, scaled};
+use tilewise_tests::{Case, Data, Kernel, counted, lines, scaled};
 
 fn clean(cases: &[Case]) {
     check(&devices(), cases, &options(), false);
@@ -86,6 +86,35 @@ fn scaled() {
         assert!(plan.passes.iter().any(divides), "{case:?} divides nothing");
     }
     clean(&cases);
+}
+
+#[test]
+fn split_in_parts() {
+    let cases = [scaled::split(WGSL), scaled::split_specials(WGSL)].concat();
+    for (case, _, plan) in plans(&devices(), &cases) {
+        let splits = |pass: &Pass| pass.parts.iter().any(|part| Some(part.file) == KIT.split);
+        assert!(plan.passes.iter().any(splits), "{case:?} splits nothing");
+    }
+    clean(&cases);
+}
+
+/// A row of A that is scaled by a power of two scales that row of C, to the bit.
+#[test]
+fn split_rows_scale() {
+    let shaders = Shaders::default();
+    let [m, n, k] = [17, 9, 33];
+    for (case, caps, _) in plans(&devices(), &scaled::split_rows(WGSL, [m, n, k])) {
+        let c = |case: &Case| {
+            let job = Job::new(case, caps).unwrap();
+            job.run(&shaders, &options()).unwrap_or_else(|failure| panic!("{failure}")).c
+        };
+        let Data::Given(a) = &case.a_data else { panic!("{:?}", case.a_data) };
+        let power = |row: usize| 2f32.powi(11 * (row as i32 % 7) - 30);
+        let rows = a.iter().enumerate().map(|(i, value)| value * power(i / k)).collect();
+        let rows = Case { a_data: Data::Given(rows), ..case.clone() };
+        let wanted = c(case).into_iter().enumerate().map(|(i, value)| value * power(i / n));
+        assert_eq!(c(&rows), wanted.collect::<Vec<_>>(), "{case:?}");
+    }
 }
 
 /// Operands that are prepared give the same bits.
@@ -213,6 +242,7 @@ fn everything_is_reached() {
         cases::group_edges(WGSL),
         cases::groups(WGSL),
         cases::strides(WGSL),
+        scaled::split_specials(WGSL),
     ]
     .concat();
     let mut seen = BTreeSet::new();

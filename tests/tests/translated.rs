@@ -166,4 +166,5 @@ fn everything_is_reached() {
 }
 
 /// Parts of the names of files that only kernels of matrix units have.
-const OF_UNITS: [&str; 8] = ["unit/", "coop", "panel", "pack", "scale", "exponents", "to_words", "f16x8"];
+const OF_UNITS: [&str; 10] =
+    ["unit/", "coop", "panel", "pack", "scale", "split", "powers", "exponents", "to_words", "f16x8"];

@@ -129,7 +129,8 @@ pub(crate) struct MatmulArgs {
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
     /// How exact the product must be. f16-sums permits partial sums in f16 where A is f16 and B f16 or quantized: faster on some matrix
-    /// units, less exact, and infinite beyond 65504
+    /// units, less exact, and infinite beyond 65504. split-f32 permits f32 by f32 on matrix units of f16, each number as the sum of two,
+    /// about as exact as f32 by the norms of rows and columns; split-f32-fast in long chains of additions, less exact
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
     #[command(flatten)]

@@ -6,7 +6,7 @@
 use crate::caps::{Caps, CoopMatrix};
 use crate::cost::Model;
 use crate::dtype::DType;
-use crate::problem::{Format, Grouping, Problem};
+use crate::problem::{Format, Grouping, Operand, Problem};
 pub use crate::role::Role;
 
 pub use crate::params::Params;
@@ -26,7 +26,7 @@ pub struct Unit {
 impl Unit {
     /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other types, its sums are f16 without permission, or K is 0.
     /// One of f16 takes quantized weights, rounded to f16 on their way to it, and bf16, whose lines
-    /// are brought into f16's range by powers of two.
+    /// are brought into f16's range by powers of two; and by permission f32 by f32, each in two parts.
     pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
         let CoopMatrix { size, operands, sums } = self.matrix;
         if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {
@@ -35,8 +35,11 @@ impl Unit {
             )));
         }
         let (a, b) = (problem.a.format, problem.b.format);
-        if !self.takes(a) || !self.takes(b) {
-            return Err(Reject(format!("multiplies {operands} by {operands}, and these are {a} and {b}")));
+        let both = |takes: &dyn Fn(Format) -> bool| takes(a) && takes(b);
+        let in_parts = both(&|format| self.splits(format));
+        if !(both(&|format| self.takes(format)) || in_parts && problem.may_split()) {
+            let permitted = if in_parts { ", which split-f32 permits" } else { "" };
+            return Err(Reject(format!("multiplies {operands} by {operands}, and these are {a} and {b}{permitted}")));
         }
         if sums == DType::F16 && problem.accumulation() != DType::F16 {
             return Err(Reject("its sums are f16, which only the precision f16-sums permits".into()));
@@ -58,14 +61,26 @@ impl Unit {
         }
     }
 
+    /// Whether it takes operands in this format in two parts, if that is permitted
+    /// ([`Problem::may_split`]).
+    pub(crate) fn splits(&self, format: Format) -> bool {
+        let CoopMatrix { operands, sums, .. } = self.matrix;
+        format == Format::Dense(DType::F32) && operands == DType::F16 && sums == DType::F32
+    }
+
     /// Whether the lines of an operand must be divided by powers of two before it multiplies them.
     pub(crate) fn scales(&self, format: Format) -> bool {
-        format == Format::Dense(DType::BF16) && self.matrix.operands != DType::BF16
+        self.splits(format) || format == Format::Dense(DType::BF16) && self.matrix.operands != DType::BF16
     }
 }
 
 /// Invocations of a subgroup, for mainloops of matrix units: all devices that have them take this size.
 pub const SUBGROUP: u32 = 32;
+
+/// Steps along K from one segment of an operand that is split in two parts to the next.
+pub(crate) const fn segment(k: u64) -> u64 {
+    k.next_multiple_of(8)
+}
 
 /// One tile shape (and so on) of a mainloop.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,6 +109,16 @@ impl Variant {
     /// The matrix unit that it computes on.
     pub fn unit(&self) -> Option<&'static Unit> {
         if let Access::Words { unit, .. } = self.access { Some(unit) } else { None }
+    }
+
+    /// What it multiplies for a problem: the same, or what becomes of operands that are split in two
+    /// parts, whose K has three segments of [`segment`] steps.
+    pub(crate) fn multiplied(&self, problem: &Problem) -> Problem {
+        if !(problem.may_split() && self.unit().is_some_and(|unit| unit.splits(problem.a.format))) {
+            return *problem;
+        }
+        let halves = |operand: Operand| Operand { format: Format::Dense(DType::F16), ..operand };
+        Problem { k: 3 * segment(problem.k), a: halves(problem.a), b: halves(problem.b), ..*problem }
     }
 
     /// With so many elements between the lines of a slice, if that can be.
@@ -385,6 +410,10 @@ pub struct Kit {
     pub pack_tile: [u32; 2],
     /// The pass that packs an operand whose lines must be divided by powers of two.
     pub scale: Option<&'static str>,
+    /// The same for an operand that is split in two parts.
+    pub split: Option<&'static str>,
+    /// The file that finds these powers, for both.
+    pub powers: Option<&'static str>,
     /// Columns or rows, side by side in storage, that one of its workgroups takes; and at most so many
     /// where storage runs along K.
     pub scale_strip: u32,

@@ -31,7 +31,7 @@ use crate::caps::Caps;
 use crate::cost;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, KernelDef, Language, Library, Params, Reject, Role, Variant};
-use crate::problem::Problem;
+use crate::problem::{Precision, Problem};
 use layout::Layout;
 use peel::Peeled;
 use piece::{Piece, Step};
@@ -389,12 +389,13 @@ fn split_counts(
     if let Some(splits) = forced.and_then(|f| f.splits) {
         return vec![splits];
     }
-    let mut counts = vec![1];
-    let problem = &piece.step(0);
+    let problem = &variant.multiplied(&piece.step(0));
+    let least = least_parts(&piece.step(0), variant);
+    let mut counts = vec![least];
     if kernel.splits && problem.grouping.may_split_k() {
         let tiles = problem.m.div_ceil(variant.bm.into()) * problem.n.div_ceil(variant.bn.into());
         let wanted = 4 * caps.rates().cores as u64;
-        let mut splits = 2;
+        let mut splits = 2 * least;
         while splits <= 64
             && problem.k / splits >= 2 * u64::from(variant.bk)
             && tiles.saturating_mul(splits / 2) < wanted
@@ -404,6 +405,13 @@ fn split_counts(
         }
     }
     counts
+}
+
+/// The fewest parts of K that are as exact as the precision wants.
+fn least_parts(problem: &Problem, variant: &Variant) -> u64 {
+    let multiplied = variant.multiplied(problem);
+    let split = multiplied.a.format != problem.a.format;
+    if split && problem.precision == Precision::SplitF32 { multiplied.k.div_ceil(Precision::CHAIN) } else { 1 }
 }
 
 /// Lays a candidate out, and says what it costs, or why it does not serve.
@@ -428,6 +436,10 @@ fn lay(
     limit("invocations", variant.threads.into(), caps.max_invocations.min(caps.max_workgroup_size_x).into())?;
     if let Some(unit) = variant.unit() {
         unit.serves(problem, caps)?;
+    }
+    let least = least_parts(problem, variant);
+    if splits < least {
+        return Err(Reject(format!("the precision split-f32 asks for K in {least} parts, which keep sums short")));
     }
     if splits > 1 && !(kernel.splits && problem.grouping.may_split_k()) {
         return Err(Reject(format!("K cannot be split ({splits} parts) under this kernel and grouping")));
@@ -459,7 +471,8 @@ fn lay(
     // Shares of kernels in MSL have it in them.
     let decodes = kernel.kit.language == Language::Wgsl && layout.fetches.b.is_some_and(|b| b.packing.is_none());
     let decode = if decodes { cost::decoding(problem, caps, variant) } else { 0.0 };
-    let step = cost::seconds(problem, caps, variant, splits) + decode + pack / layouts.len() as f64;
+    let step =
+        cost::seconds(&variant.multiplied(problem), caps, variant, splits) + decode + pack / layouts.len() as f64;
     Ok(Laid { cost: piece.steps() as f64 * step + finish, layouts })
 }
 

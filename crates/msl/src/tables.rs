@@ -50,6 +50,8 @@ pub static KIT: Kit = Kit {
     pack: None,
     pack_tile: [0; 2],
     scale: None,
+    split: None,
+    powers: None,
     scale_strip: 0,
     scale_threads: [0; 2],
     exponents: None,

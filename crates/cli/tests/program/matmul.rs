@@ -212,16 +212,18 @@ fn the_report_names_adapter_kernel_time_and_rate() {
 
 /// Software has no matrix units that it would change anything on; what is asked for is said.
 #[test]
-fn sums_in_f16_may_be_permitted() {
+fn less_may_be_permitted() {
     let (m, n, k) = (5, 6, 7);
     let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
     let bench = Bench::new();
     bench.npy("a.npy", &[m, k], &a);
     bench.npy("b.npy", &[k, n], &b);
     for adapter in adapters() {
-        for flag in ["", "--precision f16-sums"] {
+        for name in ["", "f16-sums", "split-f32", "split-f32-fast"] {
+            let flag = if name.is_empty() { String::new() } else { format!("--precision {name}") };
             let report = bench.succeed(&format!("matmul a.npy b.npy -o c.npy --adapter {adapter} --check {flag}"));
-            assert_eq!(report.contains("precision f16-sums"), !flag.is_empty(), "{report}");
+            assert_eq!(report.contains("precision"), !flag.is_empty(), "{report}");
+            assert!(report.contains(&flag[2.min(flag.len())..]), "{report}");
             assert_close(&bench.read_npy("c.npy").1, &product(&a, &b, m, n, k), CLOSE);
         }
     }

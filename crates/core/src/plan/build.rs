@@ -81,7 +81,7 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
                 let place = [packing.start, packing.elements_bytes()];
                 builder.packed(side.role, false, packing.from, place, loader.element_bytes);
                 builder.pass.params.relocate(side.role, packing.place());
-                builder.pass.params.k = side.k.next_multiple_of(variant.bk.into()) as u32;
+                builder.pass.params.k = layout.k as u32;
             }
             fetch => {
                 let loader = fetch.map(|fetch| fetch.loader);

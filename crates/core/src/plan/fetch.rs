@@ -146,7 +146,7 @@ pub(super) fn packing(
         _ => o.serves(format, variant.access) && aligned(side, 0, o.vector),
     };
     let packer = find(kit, caps, &side.operand, packs)?;
-    Ok((words, Packing::new(side, packer, unit.scales(format), words.vector, bk, start)?))
+    Ok((words, Packing::new(side, packer, unit, words.vector, bk, start)?))
 }
 
 /// A loader for single elements, as epilogues want them.

@@ -24,6 +24,8 @@ pub(super) struct Layout {
     pub(super) by_tiles: bool,
     pub(super) tiles_m: u64,
     pub(super) tiles_n: u64,
+    /// Steps along K of packed operands.
+    pub(super) k: u64,
     /// Parts into which this range of K is split, and the elements of K in each but the last.
     pub(super) splits: u64,
     pub(super) k_split: u64,
@@ -53,9 +55,11 @@ impl Layout {
         let schedule = schedule.ok_or_else(|| Reject(format!("no schedule for {grouping:?}")))?;
         let tiles_m = grouping.tiles_m(problem.m, variant.bm.into());
         let tiles_n = problem.n.div_ceil(variant.bn.into());
-        let k_split = part_of_k(piece, splits, variant.bk.into());
-        let splits = parts_of_k(problem.k, k_split);
-        let parts = parts_of_k(piece.step(0).k, k_split);
+        let multiplied = variant.multiplied(problem);
+        let longest = variant.multiplied(&piece.step(0)).k;
+        let k_split = part_of_k(longest, splits, variant.bk.into());
+        let splits = parts_of_k(multiplied.k, k_split);
+        let parts = parts_of_k(longest, k_split);
 
         let fetches = Fetches::new(kit, caps, variant, problem)?;
         let epilogue = &problem.epilogue;
@@ -88,6 +92,7 @@ impl Layout {
             tiles_m,
             tiles_n,
             splits,
+            k: multiplied.k.next_multiple_of(variant.bk.into()),
             k_split,
             step: index,
             parts,

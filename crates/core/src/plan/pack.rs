@@ -4,20 +4,24 @@
 //! single elements, several times slower; to read and write the operand once costs a few hundredths of the product's time.
 //!
 //! An operand of a wider range than the unit's type has its rows of A, or columns of B, divided by powers of two on the way
-//! ([`Unit::scales`](crate::kernel::Unit)). Their exponents lie behind the copy.
+//! ([`Unit::scales`](crate::kernel::Unit)). Their exponents lie behind the copy. One of f32 is split in two parts besides, so that its copy has
+//! three segments along K.
 
 use super::Pass;
 use super::builder::Builder;
 use super::layout::Layout;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Constant, Kit, Load, OperandDef, Params, Reject, Role};
+use crate::kernel::{Constant, Kit, Load, OperandDef, Params, Reject, Role, Unit, segment};
 use crate::problem::{Copied, Operand, Problem};
 
 /// Bytes that mainloops of matrix units load at a time.
 const VECTOR_BYTES: u64 = 16;
 
-/// Exponents are stored in so many together, and those of an entry fill whole vectors.
+/// Bytes of an exponent.
+const EXPONENT_BYTES: u64 = 4;
+
+/// Those of an entry fill whole vectors of so many.
 const QUAD: u64 = 4;
 
 /// Packed operands start at multiples of so many bytes, which suit every device's bindings.
@@ -93,12 +97,16 @@ pub(super) struct Packing {
     pub(super) from: Role,
     /// Where the exponents begin, in bytes from `start`; none if lines are copied undivided.
     pub(super) exponents: Option<u64>,
+    /// Whether elements are split in two parts.
+    splits: bool,
 }
 
 /// How the workgroups of the pass share an entry of the operand.
 struct Work {
     file: &'static str,
     constants: Vec<Constant>,
+    /// The file that finds powers of two, where lines are divided.
+    powers: Option<(&'static str, Vec<Constant>)>,
     tiles: [u64; 2],
     threads: u32,
     workgroup_bytes: u32,
@@ -109,13 +117,14 @@ impl Packing {
     pub(super) fn new(
         side: &Side,
         loader: &'static OperandDef,
-        scales: bool,
+        unit: &Unit,
         vector: u64,
         bk: u64,
         start: u64,
     ) -> Result<Self, Reject> {
         let entries = if side.operand.batch_stride == 0 { 1 } else { side.entries };
-        let k = side.k.next_multiple_of(bk);
+        let (scales, splits) = (unit.scales(side.operand.format), unit.splits(side.operand.format));
+        let k = if splits { 3 * segment(side.k) } else { side.k }.next_multiple_of(bk);
         let (lines, width) = if side.along_k { (side.extent, k) } else { (k, side.extent.next_multiple_of(vector)) };
         let elements = u128::from(entries) * u128::from(lines) * u128::from(width);
         let copied = elements * u128::from(VECTOR_BYTES / vector);
@@ -131,7 +140,7 @@ impl Packing {
         }
         let (start, bytes) = (start.next_multiple_of(ALIGNMENT), bytes as u64);
         let exponents = scales.then_some(exponents as u64);
-        Ok(Packing { loader, vector, entries, lines, width, start, bytes, from: Role::Packed, exponents })
+        Ok(Packing { loader, vector, entries, lines, width, start, bytes, from: Role::Packed, exponents, splits })
     }
 
     /// The same for a copy of A or B that was made beforehand.
@@ -145,7 +154,9 @@ impl Packing {
             return 0.0;
         }
         let rates = caps.rates();
-        2.0 * self.bytes as f64 / rates.bandwidth + rates.dispatch
+        // Four bytes of an element that becomes six are read twice.
+        let read = if self.splits { 4.0 / 3.0 } else { 1.0 };
+        (1.0 + read) * self.bytes as f64 / rates.bandwidth + rates.dispatch
     }
 
     /// Bytes of the memory for packed operands up to its end.
@@ -173,7 +184,7 @@ impl Packing {
     fn work(&self, side: &Side, kit: &Kit, caps: &Caps) -> Result<Work> {
         let none = || Error::NoKernel("nothing packs operands".into());
         if self.exponents.is_some() {
-            let file = kit.scale.ok_or_else(none)?;
+            let file = if self.splits { kit.split } else { kit.scale }.ok_or_else(none)?;
             // Invocations side by side along the storage, and those that share a line.
             let shared = |threads: u32| {
                 // An invocation has a vector of a line, or more.
@@ -191,7 +202,9 @@ impl Packing {
             };
             let threads = [most, most / 2, most / 4].into_iter().find(fits).ok_or_else(none)?;
             let (strip, abreast, shares, workgroup_bytes) = shared(threads);
-            let constants = vec![
+            // A and B meet in products of a low and a high part.
+            let order = self.splits.then_some(("LOW_FIRST", u32::from(side.role == Role::A)));
+            let powers = vec![
                 ("STRIP", strip),
                 ("THREADS", threads),
                 ("ABREAST", abreast),
@@ -199,13 +212,14 @@ impl Packing {
                 ("X_EXPONENTS", side.role.exponents().binding()),
             ];
             let tiles = [side.extent.next_multiple_of(QUAD).div_ceil(strip.into()), 1];
-            return Ok(Work { file, constants, tiles, threads, workgroup_bytes });
+            let powers = Some((kit.powers.ok_or_else(none)?, powers));
+            return Ok(Work { file, constants: order.into_iter().collect(), powers, tiles, threads, workgroup_bytes });
         }
         let file = kit.pack.ok_or_else(none)?;
         let [lines, units] = kit.pack_tile;
         let constants = vec![("LINES", lines), ("UNITS", units), ("VECTOR", self.vector as u32)];
         let tiles = [self.lines.div_ceil(lines.into()), (self.width / self.vector).div_ceil(units.into())];
-        Ok(Work { file, constants, tiles, threads: lines * units, workgroup_bytes: 0 })
+        Ok(Work { file, constants, powers: None, tiles, threads: lines * units, workgroup_bytes: 0 })
     }
 
     /// The pass that packs; `params` are the problem's.
@@ -237,10 +251,13 @@ impl Packing {
             builder.part_if_any(kit.words, Some(side.name));
         }
         builder.axes(side);
+        if let Some((file, constants)) = work.powers {
+            builder.part(file, Some(side.name), constants);
+        }
         builder.part(work.file, Some(side.name), work.constants);
         builder.packed(Role::Packed, true, self.from, [self.start, self.elements_bytes()], 16);
         if let Some(place) = self.exponents_place() {
-            builder.packed(side.role.exponents(), true, self.from, place, VECTOR_BYTES);
+            builder.packed(side.role.exponents(), true, self.from, place, EXPONENT_BYTES);
         }
         Ok(builder.finish(workgroups, caps))
     }

@@ -100,8 +100,8 @@ impl Step {
 }
 
 /// Elements of K in each part, when K is split: whole steps of a variant.
-pub(super) fn part_of_k(piece: &Piece, splits: u64, bk: u64) -> u64 {
-    piece.k_step.div_ceil(splits).next_multiple_of(bk).max(bk)
+pub(super) fn part_of_k(k: u64, splits: u64, bk: u64) -> u64 {
+    k.div_ceil(splits).next_multiple_of(bk).max(bk)
 }
 
 /// Parts of that length in a range of K.

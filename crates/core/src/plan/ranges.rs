@@ -8,10 +8,10 @@ use super::check::{span, title};
 use super::fetch::Fetches;
 use super::layout::tile_store;
 use super::piece::{Piece, Step, Window, part_of_k, parts_of_k, scratch_bytes, window};
-use super::{Forced, variants};
+use super::{Forced, least_parts, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Library, Variant};
+use crate::kernel::{Library, Unit, Variant};
 use crate::problem::{Dimension, Grouping, Problem};
 use crate::role::Role;
 
@@ -123,7 +123,14 @@ impl Cutter<'_> {
         let strides = [(Dimension::Entries, entry), (Dimension::M, row), (Dimension::N, 1)];
         let dimension = longest(&piece.problem, &strides);
         let scratch = Excess { operand: "scratch", bytes, elements: bytes / 4, dimension };
-        if too_large(bytes, bytes / 4) { Some(scratch) } else { self.packing(&steps) }
+        if too_large(bytes, bytes / 4) {
+            return Some(scratch);
+        }
+        let bytes = self.chains(&steps[0]);
+        if too_large(bytes, bytes / 4) && piece.k_step > granule(&piece.problem, Dimension::K) {
+            return Some(Excess { bytes, elements: bytes / 4, dimension: Some(Dimension::K), ..scratch });
+        }
+        self.packing(&steps)
     }
 
     /// Bytes of scratch memory that a piece needs whichever kernel computes it. Every kernel writes
@@ -131,12 +138,22 @@ impl Cutter<'_> {
     fn scratch(&self, piece: &Piece, first: &Step) -> u64 {
         let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
         let needed = variants(self.library, self.forced).map(|(kernel, variant)| {
-            let parts = parts_of_k(first.problem.k, part_of_k(piece, splits, variant.bk.into()));
+            let k = variant.multiplied(&first.problem).k;
+            let parts = parts_of_k(k, part_of_k(k, splits, variant.bk.into()));
             let direct =
                 parts == 1 && piece.steps() == 1 && tile_store(kernel.kit, self.caps, &first.problem).is_some();
             if direct { 0 } else { scratch_bytes(&first.problem, parts) }
         });
         needed.min().unwrap_or(0)
+    }
+
+    /// Bytes of scratch memory for as many parts of K as the precision wants on matrix units.
+    fn chains(&self, first: &Step) -> u64 {
+        let problem = &first.problem;
+        let serves = |unit: &Unit| problem.grouping.may_split_k() && unit.serves(problem, self.caps).is_ok();
+        let serving = variants(self.library, self.forced).filter(|(_, variant)| variant.unit().is_some_and(serves));
+        let parts = serving.map(|(_, variant)| least_parts(problem, variant)).max().unwrap_or(1);
+        if parts > 1 { scratch_bytes(problem, parts) } else { 0 }
     }
 
     /// Matrix units want an operand packed that their loads do not fit. Where all their variants

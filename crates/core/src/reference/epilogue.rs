@@ -47,7 +47,7 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
     let old = if terms.old.is_some() { beta * old } else { 0.0 };
     let x = alpha * dot.sum + old + bias;
     let steps = u8::from(alpha != 1.0) + 2 * u8::from(terms.old.is_some()) + u8::from(terms.bias.is_some());
-    let sum_error = dot.error(problem.k as usize, sums);
+    let sum_error = dot.error(problem);
     let magnitude = alpha.abs() * (dot.sum.abs() + sum_error) + old.abs() + bias.abs();
     let mut error = alpha.abs() * sum_error + beta.abs() * old_error + bias_error;
     error += f64::from(steps) * (U * magnitude + SMALLEST_NORMAL);
@@ -75,7 +75,7 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
     } else {
         // What is finite of an infinite sum may overflow to the other side: then the sum is NaN.
         let finite = Dot { magnitude: dot.finite, input_error: 0.0, ..*dot };
-        let reach = finite.magnitude + finite.error(problem.k as usize, sums);
+        let reach = finite.magnitude + finite.error(problem);
         let others: f64 = [old, bias].into_iter().filter(|term| term.is_finite()).map(f64::abs).sum();
         reach.is_infinite() || dot.sum.is_infinite() && overflows(reach, alpha.abs() * reach + others)
     };

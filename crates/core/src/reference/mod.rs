@@ -21,6 +21,14 @@
 //! bf16 down to 2⁻¹⁵. Their products with codes are whole numbers, and exact, and so are their sums. Three roundings follow: of the
 //! sum as f32, and of its products with the scale and of the elements' sum with the bias, which are those that a weight's own error
 //! admits; adding both is one of the additions along K.
+//!
+//! f32 in two f16 parts, by permission: a line is divided likewise, so that its largest number x lies between 2¹⁴ and 2¹⁵. Then h is the
+//! nearest f16 of x, and l the nearest of x − h. |l| ≤ max(2⁻¹¹·|x|, 2⁻²⁴), and what is left, r = x − h − l, has |r| ≤ max(2⁻²³·|x|, 2⁻²⁵): l
+//! keeps 11 of the at most 13 digits of x − h, or as many as reach 2⁻²⁴. Of x·y = (h + l + r)·(h' + l' + r'), the product l·h' + h·l' + h·h'
+//! lacks r·y + x·r' − r·r' + l·l'. We admit the error e = 2⁻²³·max(|x|, 1) in x and likewise e' in y, which change a product by
+//! e·|y| + |x|·e' + e·e', and 2⁻²²·|x·y| besides. From 2⁻¹³ on, l·l' is within 2⁻²²·|x·y|. If x is smaller, |l·l'| ≤ 2⁻²⁴·max(2⁻¹¹·|y|, 2⁻²⁴), for which
+//! e leaves room, as r takes a quarter of it at most. Three products stand for each; their magnitudes are at most (1 + 2⁻⁹)·|x·y|, but for small
+//! numbers, whose errors hold the difference. This wants units that multiply f16's subnormal numbers; a unit that took them for zero would fail the suite.
 
 mod epilogue;
 mod product;
@@ -32,7 +40,7 @@ pub use epilogue::{silu, tanh_gelu};
 use crate::convert;
 use crate::problem::{Axis, DType, Format, Operand, Problem, Segment};
 use epilogue::Terms;
-use product::Side;
+use product::{Admits, Side};
 
 /// Contents of the operands of a [`Problem`], each indexed by storage index as [`Operand`] documents. A quantized operand is given
 /// dequantized: weights `[n, k]` are n·k numbers, and its `ld` is k.
@@ -143,13 +151,17 @@ fn product_of(
 ) {
     let epilogue = &problem.epilogue;
     let k = problem.k as usize;
-    let [a_scaled, b_scaled] = [problem.a.format, problem.b.format].map(|format| problem.may_scale(format));
+    let [a_admits, b_admits] = [problem.a.format, problem.b.format].map(|format| match format {
+        _ if problem.may_split() => Admits::Splitting,
+        format if problem.may_scale(format) => Admits::Scaling,
+        _ => Admits::Nothing,
+    });
     let a = Side {
         values: inputs.a,
         errors: None,
         operand: problem.a.t(),
         entry,
-        scaled: a_scaled,
+        admits: a_admits,
         counted: problem.may_count(),
     };
     let b = Side {
@@ -157,7 +169,7 @@ fn product_of(
         errors: inputs.b_error,
         operand: problem.b,
         entry: b_entry,
-        scaled: b_scaled,
+        admits: b_admits,
         counted: false,
     };
     product::for_each(&a, &b, rows, problem.n, k, |row, col, dot| {

@@ -2,7 +2,7 @@
 
 use super::{at, flushed};
 use crate::convert;
-use crate::problem::{DType, Operand};
+use crate::problem::{DType, Operand, Problem};
 use std::ops::Range;
 
 /// Numbers of one operand that are gathered at a time, so that a large one is not held twice.
@@ -34,17 +34,25 @@ pub(super) struct Dot {
 }
 
 impl Dot {
-    /// Largest error of this sum of `k` terms in `sums`.
-    pub(super) fn error(&self, k: usize, sums: DType) -> f64 {
+    /// Largest error of this sum of a problem.
+    pub(super) fn error(&self, problem: &Problem) -> f64 {
+        let sums = problem.accumulation();
         let u = sums.unit_roundoff();
-        let k = k as f64;
+        // Three products stand for one, and the product of the low parts is left out.
+        let (products, larger, left_out) =
+            if problem.may_split() { (3, 2f64.powi(-9), 2f64.powi(-22)) } else { (1, 0.0, 0.0) };
+        let k = (products * problem.k) as f64;
         let worst = if k * u < 1.0 { k * u / (1.0 - k * u) } else { f64::INFINITY };
         let likely = (LAMBDA * k.sqrt() * u + k * u * u).exp_m1();
         // A kernel that keeps partial sums apart adds a zero or two more; they are exact, one rounding is allowed for safety.
         let gamma = u + if self.constant { worst } else { worst.min(likely) };
         // Every product and every partial sum may underflow or be flushed.
         let underflow = 2.0 * k * convert::min_normal(sums);
-        if k == 0.0 { 0.0 } else { gamma * self.magnitude + (1.0 + gamma) * self.input_error + underflow }
+        if k == 0.0 {
+            0.0
+        } else {
+            (gamma * (1.0 + larger) + left_out) * self.magnitude + (1.0 + gamma) * self.input_error + underflow
+        }
     }
 }
 
@@ -58,11 +66,21 @@ pub(super) struct Side<'a> {
     pub(super) operand: Operand,
     /// Which of its batch entries.
     pub(super) entry: u64,
-    /// Whether a kernel may divide its lines by powers of two ([`Problem::may_scale`](crate::Problem::may_scale)).
-    pub(super) scaled: bool,
+    /// What a kernel may do to its lines.
+    pub(super) admits: Admits,
     /// Whether a kernel may multiply its elements as whole numbers
     /// ([`Problem::may_count`](crate::Problem::may_count)).
     pub(super) counted: bool,
+}
+
+/// What kernels may do to the lines of an operand, which loses digits.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Admits {
+    Nothing,
+    /// Divide them by powers of two and round them to f16 ([`Problem::may_scale`]).
+    Scaling,
+    /// Split them in two f16 parts as well ([`Problem::may_split`]).
+    Splitting,
 }
 
 /// Lines of one operand, one after the other.
@@ -93,9 +111,9 @@ impl Side<'_> {
                 }
             }
         }
-        if self.scaled {
+        if self.admits != Admits::Nothing {
             for (line, errors) in values.chunks(k.max(1)).zip(errors.chunks_mut(k.max(1))) {
-                erroneous |= admit_scaling(line, errors);
+                erroneous |= admit(self.admits, line, errors);
             }
         }
         if self.counted {
@@ -111,8 +129,9 @@ impl Side<'_> {
     }
 }
 
-/// Admits the errors of dividing a line by a power of two and rounding it to f16: whether there are any.
-fn admit_scaling(line: &[f64], errors: &mut [f64]) -> bool {
+/// Admits the errors of dividing a line by a power of two and rounding it to f16, or to two of them:
+/// whether there are any.
+fn admit(admits: Admits, line: &[f64], errors: &mut [f64]) -> bool {
     let finite = line.iter().map(|value| value.abs()).filter(|value| value.is_finite());
     let largest = finite.fold(0.0, f64::max);
     if largest == 0.0 {
@@ -120,6 +139,13 @@ fn admit_scaling(line: &[f64], errors: &mut [f64]) -> bool {
     }
     // The numbers that become 1.
     let exponent = (largest.to_bits() >> 52) as i32 - 1023;
+    if admits == Admits::Splitting {
+        let one = 2f64.powi(exponent - 14);
+        for (value, error) in line.iter().zip(errors).filter(|(value, _)| **value != 0.0) {
+            *error += 2f64.powi(-23) * value.abs().max(one);
+        }
+        return true;
+    }
     let one = 2f64.powi(exponent - 15);
     let (normal, step) = (one * convert::min_normal(DType::F16), one * 2f64.powi(-24));
     let mut erroneous = false;

@@ -326,6 +326,7 @@ fn ends_of_the_range() {
 /// Sums in f16, one rounding per product: within the bound where they are permitted, outside it elsewhere.
 #[test]
 fn sums_in_f16() {
+    let precisions = [Precision::F32, Precision::F16Sums];
     let (m, n, k) = (4, 4, 300);
     let mut random = Random(5);
     let [a, b] = [m * k, k * n].map(|len| random.vec(DType::F16, len).iter().map(|x| x.abs()).collect::<Vec<_>>());
@@ -349,7 +350,7 @@ fn sums_in_f16() {
         let problem = Problem { c: Operand::packed(F32, 1, 1, 1), ..Problem::dense(DType::F16, 1, 1, k) };
         let ones = vec![1.0; k as usize];
         let given = inputs(&ones, &ones, &[]);
-        Precision::ALL
+        precisions
             .map(|precision| reference(&Problem { precision, ..problem }, &given).check(&[2048.0], DType::F32).is_ok())
     };
     assert_eq!((ones(2048), ones(4000)), ([true, true], [false, true]));
@@ -360,9 +361,31 @@ fn sums_in_f16() {
         problem.epilogue.alpha = 1.0 / 256.0;
         reference(&problem, &inputs(&[x], &[x], &[])).check(&[computed], DType::F16).is_ok()
     };
-    assert_eq!(Precision::ALL.map(|precision| square(256.0, f64::INFINITY, precision)), [false, true]);
-    assert_eq!(Precision::ALL.map(|precision| square(128.0, f64::INFINITY, precision)), [false, false]);
-    assert_eq!(Precision::ALL.map(|precision| square(256.0, 256.0, precision)), [true, true]);
+    assert_eq!(precisions.map(|precision| square(256.0, f64::INFINITY, precision)), [false, true]);
+    assert_eq!(precisions.map(|precision| square(128.0, f64::INFINITY, precision)), [false, false]);
+    assert_eq!(precisions.map(|precision| square(256.0, 256.0, precision)), [true, true]);
+}
+
+/// What two f16 parts lose of an f32 is admitted where that is permitted, and no more: beside its own
+/// digits, multiples of 2^-37 of what its line's largest has as its leading digit.
+#[test]
+fn numbers_in_two_parts() {
+    let problem = Problem { precision: Precision::SplitF32Fast, ..Problem::dense(DType::F32, 1, 1, 2) };
+    let off = |small: f64, by: f64, precision| {
+        let problem = Problem { precision, ..problem };
+        reference(&problem, &inputs(&[1.5, small], &[0.0, 1.0], &[])).check(&[small + by], DType::F32).is_ok()
+    };
+    let (tiny, step) = (2f64.powi(-50), 2f64.powi(-37));
+    assert_eq!([1.0, 0.9].map(|by| off(tiny, by * step, Precision::F32)), [false; 2]);
+    for precision in [Precision::SplitF32, Precision::SplitF32Fast] {
+        assert_eq!([1.1, 0.9].map(|by| off(tiny, by * step, precision)), [false, true]);
+        // 2^-23 of each factor and 2^-22 of the product are 8, and sums of six products 7.
+        assert_eq!([16.0, 14.0].map(|units| off(0.75, 0.75 * units * 2f64.powi(-24), precision)), [false, true]);
+    }
+    let mixed = Problem { b: Operand { format: Format::Dense(DType::F16), ..problem.b }, ..problem };
+    let strict = Problem { precision: Precision::F32, ..mixed };
+    let given = inputs(&[1.5, 0.3], &[0.0, 1.0], &[]);
+    assert_eq!(reference(&mixed, &given), reference(&strict, &given));
 }
 
 /// What lies below 2^-29 of its line's largest may be lost in bf16, and nothing else: beside f16 and bf16, not beside f32.

@@ -12,7 +12,7 @@ use tilewise_core::{Caps, DType, Operand, Problem, Result};
 ///   of at most a quarter, which changes neither the number of waves nor the share of wasted tiles by much. M and N beyond that say whether
 ///   64, which most tiles are multiples of, divides them, or leaves an `edge` of up to 8, which the planner may peel off, or a larger `rest`;
 /// - the number of batch entries or groups, bucketed in the same way;
-/// - whether sums may be f16;
+/// - whether sums may be f16, or f32 operands split in two f16 parts, and in how long chains;
 /// - whether matrix units may be used, because winners found without them say nothing about a context with them.
 ///
 /// The epilogue is left out: it costs every kernel about the same.
@@ -27,7 +27,11 @@ pub(crate) fn class(problem: &Problem, caps: &Caps) -> Result<String> {
     let b = operand(&b, [k, n], entries);
     let c = operand(&c, [m, n], batch);
     let grouping = problem.grouping;
-    let sums = if problem.accumulation() == DType::F16 { " f16 sums" } else { "" };
+    let sums = match problem.precision {
+        less if problem.may_split() => format!(" {}", less.name()),
+        _ if problem.accumulation() == DType::F16 => " f16 sums".to_owned(),
+        _ => String::new(),
+    };
     let coop = if caps.coop.is_empty() { "" } else { " coop" };
     let (layout, k, entries) = (problem.layout(), bucket(k), bucket(entries));
     Ok(format!("{a} {b} {c} {layout} {}x{}x{k} {grouping} {entries}{sums}{coop}", tiled(m), tiled(n)))
@@ -121,7 +125,9 @@ mod tests {
         assert_eq!(of(&permitted(DType::F32)), of(&problem));
         let half = of(&Problem::dense(DType::F16, 512, 512, 512));
         assert_eq!(of(&permitted(DType::F16)), half.clone() + " f16 sums");
-        assert_eq!(class(&permitted(DType::F16), &coop).unwrap(), half + " f16 sums coop");
+        assert_eq!(class(&permitted(DType::F16), &coop).unwrap(), half.clone() + " f16 sums coop");
+        let split = |dtype| Problem { precision: Precision::SplitF32, ..permitted(dtype) };
+        assert_eq!((of(&split(DType::F32)), of(&split(DType::F16))), (of(&problem) + " split-f32", half));
     }
 
     #[test]

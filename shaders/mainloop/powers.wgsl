@@ -1,0 +1,141 @@
+// For passes before a mainloop of matrix units of f16 that copy an operand of a wider range: each row
+// of A, or column of B, is divided by the power of two that brings the exponent of its largest number
+// to TOP. The exponents are stored too: the mainloop multiplies its sums by both powers. All of it is
+// integer arithmetic on the bits of numbers.
+//
+// A workgroup takes a strip of rows or columns twice: first it finds their largest numbers. Here
+// params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides of
+// the copy, and tiles_m counts the strips of an entry.
+// needs: TOP X_Eight X_K_CONTIGUOUS before_last params x_load8 x_widen8
+// provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP THREADS VECTOR Vector X_EXPONENTS find_powers
+//        further inside largest line_of loaded magnitude packed place_of powers significand_of
+//        store_powers vector_at x_exponents
+
+const STRIP: u32 = 4u; //param
+const THREADS: u32 = 256u; //param
+// Invocations side by side along the storage; those of a strip along K share a line.
+const ABREAST: u32 = 64u; //param
+// Invocations that share a row or column.
+const SHARES: u32 = 64u; //param
+const X_EXPONENTS: u32 = 15u; //param
+const DOWN: u32 = THREADS / ABREAST;
+// Vectors that an invocation has on their way at a time.
+const AHEAD: u32 = 4u;
+// Elements in 16 bytes of the copy.
+const VECTOR: u32 = 8u;
+// The bits of an infinity in f32. Those of a NaN are larger.
+const INFINITE: u32 = 0x7f800000u;
+
+@group(0) @binding(10) var<storage, read_write> packed: array<vec4<u32>>;
+// Those of an entry fill whole fours.
+@group(0) @binding(X_EXPONENTS) var<storage, read_write> x_exponents: array<i32>;
+
+// The largest magnitude that each invocation has found in a row or column, as bits: their order is
+// that of the numbers.
+var<workgroup> largest: array<u32, STRIP * SHARES>;
+// What the rows or columns are divided by.
+var<workgroup> powers: array<i32, STRIP>;
+
+// A storage line, and the first of a vector's elements in it.
+struct Vector {
+    line: u32,
+    at: u32,
+}
+
+// The vectors of an invocation run along a line of the strip, or down its columns.
+fn vector_at(strip: u32, thread: u32, i: u32) -> Vector {
+    let abreast = thread % ABREAST;
+    let down = thread / ABREAST;
+    if X_K_CONTIGUOUS {
+        return Vector(strip + down, (i * ABREAST + abreast) * VECTOR);
+    }
+    return Vector(i * DOWN + down, strip + abreast * VECTOR);
+}
+
+// The vector so many steps further along K.
+fn further(vector: Vector, steps: u32) -> Vector {
+    if X_K_CONTIGUOUS {
+        return Vector(vector.line, vector.at + steps);
+    }
+    return Vector(vector.line + steps, vector.at);
+}
+
+// Whether the copy has this vector, in its last segment.
+fn inside(vector: Vector) -> bool {
+    let last = further(vector, before_last());
+    return last.at < params.c_ld && last.line * params.c_ld < params.c_batch;
+}
+
+// Where the copy of an entry has it.
+fn place_of(entry: u32, vector: Vector) -> u32 {
+    return (entry * params.c_batch + vector.line * params.c_ld + vector.at) / VECTOR;
+}
+
+// Which row or column of the strip has element j of an invocation's vectors.
+fn line_of(thread: u32, j: u32) -> u32 {
+    return select(thread % ABREAST * VECTOR + j, thread / ABREAST, X_K_CONTIGUOUS);
+}
+
+// A vector of the operand; zeros beyond its ends.
+fn loaded(base: u32, vector: Vector) -> X_Eight {
+    let lines = select(params.k, params.m, X_K_CONTIGUOUS);
+    let length = select(params.m, params.k, X_K_CONTIGUOUS);
+    if vector.line >= lines || vector.at >= length {
+        return X_Eight();
+    }
+    return x_load8(base + vector.line * params.x_ld + vector.at, length - vector.at);
+}
+
+// The bits of numbers without their signs.
+fn magnitude(numbers: vec4<f32>) -> vec4<u32> {
+    return bitcast<vec4<u32>>(numbers) & vec4<u32>(0x7fffffffu);
+}
+
+// The exponent of a magnitude in f32, below 1 for subnormal numbers, and its 24 digits.
+fn significand_of(magnitude: u32) -> vec2<i32> {
+    if magnitude < 0x800000u {
+        let zeros = countLeadingZeros(magnitude) - 8u;
+        return vec2<i32>(1 - i32(zeros), i32(magnitude << zeros));
+    }
+    return vec2<i32>(i32(magnitude >> 23u), i32(0x800000u | (magnitude & 0x7fffffu)));
+}
+
+// Finds the largest number of every row or column of the strip, and by that its power of two.
+fn find_powers(base: u32, strip: u32, thread: u32) {
+    var most = array<vec4<u32>, 2>();
+    for (var i = 0u; inside(vector_at(strip, thread, i)); i += AHEAD) {
+        var vectors: array<X_Eight, AHEAD>;
+        for (var j = 0u; j < AHEAD; j += 1u) { //unroll
+            vectors[j] = loaded(base, vector_at(strip, thread, i + j));
+        }
+        for (var j = 0u; j < AHEAD; j += 1u) { //unroll
+            let numbers = x_widen8(vectors[j]);
+            most[0] = max(most[0], magnitude(numbers[0]));
+            most[1] = max(most[1], magnitude(numbers[1]));
+        }
+    }
+    if X_K_CONTIGUOUS {
+        let four = max(most[0], most[1]);
+        largest[thread] = max(max(four.x, four.y), max(four.z, four.w));
+    } else {
+        for (var j = 0u; j < VECTOR; j += 1u) { //unroll
+            largest[line_of(thread, j) * SHARES + thread / ABREAST] = most[j / 4u][j % 4u];
+        }
+    }
+    workgroupBarrier();
+    if thread < STRIP {
+        var magnitude = largest[thread * SHARES];
+        for (var i = 1u; i < SHARES; i += 1u) {
+            magnitude = max(magnitude, largest[thread * SHARES + i]);
+        }
+        powers[thread] = significand_of(magnitude).x - TOP;
+    }
+    workgroupBarrier();
+}
+
+fn store_powers(entry: u32, strip: u32, thread: u32) {
+    let lines = (params.m + 3u) / 4u * 4u;
+    if thread < STRIP && strip + thread < lines {
+        x_exponents[entry * lines + strip + thread] = powers[thread];
+    }
+}
