@@ -96,7 +96,8 @@ fn texts() -> HashMap<String, (Pass, String)> {
                             _ => Precision::SplitF32,
                         };
                         let problem = Problem { precision, ..problem };
-                        if variant.unit().is_some_and(|unit| unit.serves(&problem, &caps).is_err()) {
+                        let served = variant.unit().is_none_or(|unit| unit.serves(&problem, &caps).is_ok());
+                        if !served || !kernel.takes(variant, &problem, &caps) {
                             continue;
                         }
                         let plan = plan::plan(&problem, &caps, &LIBRARY, Some(&forced))

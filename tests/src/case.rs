@@ -4,9 +4,9 @@ use crate::runner::problem;
 use crate::{Data, Entries, Place};
 use tilewise::{Activation, Axis, Caps, DType, Precision, QuantFormat};
 use tilewise_core::Format;
-use tilewise_core::kernel::{Access, Unit, Variant};
+use tilewise_core::kernel::{Access, KernelDef, Unit, Variant};
 use tilewise_core::plan::Forced;
-use tilewise_shaders::{KIT, LIBRARY};
+use tilewise_shaders::LIBRARY;
 
 /// Group offsets, and whether the library sees them on the host.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,10 +95,11 @@ impl Case {
         for place in [&mut self.a, &mut self.b, &mut self.c] {
             *place = Place::odd(place.dtype).transposed(place.transposed);
         }
-        self
+        self.of_bytes()
     }
 
-    /// On a kernel. One for matrix units gets operands of a type that it takes, and permission where its sums are f16.
+    /// On a kernel. One for matrix units gets operands of a type that it takes, and permission where its sums are f16; one that takes
+    /// weights as bytes gets weights.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
         if let Some(unit) = self.unit() {
@@ -108,44 +109,48 @@ impl Case {
             }
             self.precision = if unit.matrix.sums == DType::F16 { Precision::F16Sums } else { Precision::F32 };
         }
-        self
+        self.of_bytes()
     }
 
     /// The matrix unit of the kernel that must run it.
     pub fn unit(&self) -> Option<&'static Unit> {
-        self.variant()?.unit()
+        self.forced()?.1.unit()
     }
 
-    /// The variant in WGSL that must run it.
-    pub fn variant(&self) -> Option<&'static Variant> {
+    /// The kernel in WGSL that must run it, and its variant.
+    fn forced(&self) -> Option<(&'static KernelDef, &'static Variant)> {
         let forced: Forced = self.kernel.as_deref()?.parse().ok()?;
         let kernel = LIBRARY.kernels.iter().find(|kernel| kernel.name == forced.kernel)?;
-        kernel.variants.iter().find(|variant| forced.variant.as_deref() == Some(variant.name))
+        let mut variants = kernel.variants.iter();
+        Some((kernel, variants.find(|variant| forced.variant.as_deref() == Some(variant.name))?))
     }
 
     /// Whether the kernel that must run it takes such a problem at all on a device with these caps. Kernels for matrix units want the
-    /// unit, something to multiply, and no tiles that begin anywhere along the storage; those that take bytes want weights whose loader has
-    /// them, and both operands stored along K.
+    /// unit, something to multiply, and no tiles that begin anywhere along the storage; those that take bytes want weights that have them,
+    /// stored along K as A is.
     pub fn is_for(&self, caps: &Caps) -> bool {
-        match self.variant().map(|variant| variant.access) {
-            Some(Access::Words { unit, .. }) => {
-                let ragged_along_m = self.groups.is_some() && self.a.transposed;
-                unit.serves(&problem(self), caps).is_ok() && !ragged_along_m
-            }
-            Some(access @ Access::Bytes { .. }) => {
-                let Some(format) = self.quantized.map(Format::Quantized) else { return false };
-                let loads = KIT.operands.iter().any(|o| o.provides(access) && (o.accepts)(format, caps));
-                loads && !self.a.transposed && !self.across
-            }
-            _ => true,
+        let Some((kernel, variant)) = self.forced() else { return true };
+        let problem = problem(self);
+        let ragged_along_m = self.groups.is_some() && self.a.transposed;
+        let served = variant.unit().is_none_or(|unit| unit.serves(&problem, caps).is_ok() && !ragged_along_m);
+        served && kernel.takes(variant, &problem, caps)
+    }
+
+    /// Changed so that a kernel that takes weights as bytes takes it.
+    fn of_bytes(mut self) -> Self {
+        if self.forced().is_some_and(|(_, variant)| matches!(variant.access, Access::Bytes { .. })) {
+            let format = *self.quantized.get_or_insert(QuantFormat::Q8_0);
+            self.size[2] = self.size[2].next_multiple_of(format.block() as usize);
+            self.a.transposed = false;
         }
+        self
     }
 
     /// With the transposes of A and B.
     pub fn layout(mut self, [a, b]: [bool; 2]) -> Self {
         self.a.transposed = a;
         self.b.transposed = b;
-        self
+        self.of_bytes()
     }
 
     /// With small integers, whose result must be exact.

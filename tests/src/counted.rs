@@ -33,7 +33,7 @@ pub fn cases(table: Table) -> Vec<Case> {
             .collect();
         let format = FORMATS[turn].parse().expect("a format");
         cases.push(specials(case([64, 3, 64], DType::F32, QuantFormat::Q8_0)));
-        cases.push(specials(case([64, 3, 64], DType::BF16, QuantFormat::MXFP4)));
+        cases.push(specials(case([64, 3, 64], DType::BF16, QuantFormat::Q4_0)));
         cases.push(case([bm, 6, 14_848], DType::F16, format));
         cases.push(case([bm, bn + 1, 2048], DType::F16, format));
         cases.push(Case { exact: true, ..case([bm + 1, bn + 1, 1024], DType::F16, QuantFormat::Q4_0) });
@@ -65,13 +65,12 @@ fn magnitudes(case: Case) -> Case {
 fn specials(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(19);
-    let mut a: Vec<f32> = (0..m * k).map(|_| rng.pick(&[-2.0, -1.0, 1.0, 2.0])).collect();
+    let mut a: Vec<f32> = (0..m * k).map(|_| rng.unit()).collect();
     for row in 0..m {
         a[row * k + row % k] = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN][row % 3];
         if row % 7 == 6 {
             a[row * k + (row + 1) % k] = f32::INFINITY;
         }
     }
-    // No scale is subnormal: a device may take it for zero, and its product with an infinity for NaN.
-    Case { a_data: Data::Given(a), exact: true, ..case }
+    Case { a_data: Data::Given(a), ..case }
 }

@@ -7,6 +7,7 @@ use crate::runner::Stored;
 use crate::sanitized::{Failure, Job};
 use crate::{Case, Prepared};
 use tilewise::DType;
+use tilewise_core::quant::Quantized;
 use tilewise_core::{Caps, Operand, Variant};
 
 /// The file in WGSL, for lines that are exchanged in pairs.
@@ -38,7 +39,10 @@ pub fn cases(table: Table) -> Vec<Case> {
 pub fn exchanged(case: &Case, caps: &Caps) -> Result<Job, Failure> {
     let mut job = Job::new(case, caps)?;
     let [m, n, k] = case.size;
-    let Prepared { a, b, .. } = &mut job.prepared;
+    let Prepared { a, b, weights, .. } = &mut job.prepared;
+    for matrix in weights.iter_mut().flatten() {
+        *matrix = exchanged_rows(matrix, case.margin());
+    }
     if !a.operand.transposed {
         exchange(a, m, k);
     }
@@ -46,6 +50,17 @@ pub fn exchanged(case: &Case, caps: &Caps) -> Result<Job, Failure> {
         exchange(b, n, k);
     }
     Ok(job)
+}
+
+/// Weights with their rows exchanged in pairs, from that row on.
+fn exchanged_rows(matrix: &Quantized, first: usize) -> Quantized {
+    let planes = matrix.planes().iter().map(|plane| {
+        let row = plane.len() / matrix.n();
+        let (margin, rows) = plane.split_at(first * row);
+        let pairs = rows.chunks(2 * row).flat_map(|pair| [&pair[pair.len().min(row)..], &pair[..row]].concat());
+        margin.iter().copied().chain(pairs).collect()
+    });
+    Quantized::from_planes(matrix.format(), matrix.n(), matrix.k(), planes.collect()).expect("as many rows")
 }
 
 fn exchange(stored: &mut Stored, lines: usize, k: usize) {

@@ -243,6 +243,7 @@ fn everything_is_reached() {
         cases::groups(WGSL),
         cases::strides(WGSL),
         scaled::split_specials(WGSL),
+        counted::cases(WGSL),
     ]
     .concat();
     let mut seen = BTreeSet::new();
@@ -312,7 +313,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
                 for along_k in [false, true] {
                     // Vectors along the tile fit only where tiles start at multiples of them.
                     let starts = if operand == "a" { kernel.variant.bm } else { kernel.variant.bn };
-                    if !along_k && !u64::from(starts).is_multiple_of(loader.vector) {
+                    if !along_k && (loader.along_k || !u64::from(starts).is_multiple_of(loader.vector)) {
                         continue;
                     }
                     let constants = (loader.constants)(format);

@@ -22,7 +22,7 @@ fn of_units(case: &Case) -> bool {
 }
 
 fn plain(cases: Vec<Case>) -> Vec<Case> {
-    few_texts::sampled(WGSL, cases.into_iter().filter(|case| !of_units(case)).collect())
+    few_texts::sampled(WGSL, cases.into_iter().filter(|case| !of_units(case) && case.is_for(&device())).collect())
 }
 
 #[test]

@@ -231,6 +231,16 @@ pub struct KernelDef {
     pub admit: fn(&Problem, &Variant, &Caps) -> Result<(), Reject>,
 }
 
+impl KernelDef {
+    /// Whether it takes the operands of a problem as they are stored. Mainloops that take weights as bytes
+    /// are choosy: both operands lie along K, and a loader has the weights' bytes.
+    pub fn takes(&self, variant: &Variant, problem: &Problem, caps: &Caps) -> bool {
+        let Access::Bytes { .. } = variant.access else { return true };
+        let loads = |o: &OperandDef| o.provides(variant.access) && (o.accepts)(problem.b.format, caps);
+        problem.k > 0 && !problem.a.transposed && problem.b.transposed && self.kit.operands.iter().any(loads)
+    }
+}
+
 /// How an operand is fetched: one file instantiated for A, B, bias or residual.
 #[derive(Clone, Copy)]
 pub struct OperandDef {

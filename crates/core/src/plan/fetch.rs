@@ -26,7 +26,10 @@ pub(super) struct Fetches {
 impl Fetches {
     pub(super) fn new(kit: &'static Kit, caps: &Caps, variant: &Variant, problem: &Problem) -> Result<Self, Reject> {
         if problem.k == 0 {
-            return Ok(Fetches::default());
+            return match variant.access {
+                Access::Bytes { .. } => Err(Reject("K is 0: there are no bytes".into())),
+                _ => Ok(Fetches::default()),
+            };
         }
         // Where the storage of an operand runs along the tile, vectors must not straddle the tile's start either.
         let row_step = if problem.grouping.has_aligned_rows() { variant.bm.into() } else { 1 };
