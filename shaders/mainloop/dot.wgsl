@@ -67,7 +67,7 @@ fn exponent_of(magnitude: u32) -> u32 {
 
 // Numbers times a power of two, rounded; 0 where that is 0, whatever they are.
 fn whole_numbers(numbers: vec4<f32>, by: f32) -> vec4<i32> {
-    return select(vec4<i32>(), vec4<i32>(round(numbers * by)), by > 0.0);
+    return select(vec4<i32>(), vec4<i32>(round(numbers * by)), vec4<bool>(by > 0.0));
 }
 
 // Whole numbers as three signed bytes each, the highest first, in the lowest bits.
@@ -110,8 +110,12 @@ fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
                 let high = whole_numbers(numbers[i][1], by);
                 let sums = low + high;
                 total += sums.x + sums.y + sums.z + sums.w;
-                let first = digits(select(low, vec4<i32>(low.xz, high.xz), B_PAIRED));
-                let second = digits(select(high, vec4<i32>(low.yw, high.yw), B_PAIRED));
+                var first = digits(low);
+                var second = digits(high);
+                if B_PAIRED {
+                    first = digits(vec4<i32>(low.x, low.z, high.x, high.z));
+                    second = digits(vec4<i32>(low.y, low.w, high.y, high.w));
+                }
                 for (var d = 0u; d < 3u; d += 1u) { //unroll
                     bytes[d][2u * i] = bytes_of(first[d]);
                     bytes[d][2u * i + 1u] = bytes_of(second[d]);
@@ -162,8 +166,8 @@ fn by_ones(raw: B_Raw, begin: u32) -> f32 {
         // The word and the byte that have code i.
         let word = i / 8u * 2u + select(i / 4u % 2u, i % 2u, B_PAIRED);
         let byte = select(i % 4u, i % 8u / 2u, B_PAIRED);
-        let four = select(low, high, word >= 4u);
-        let code = extractBits(bitcast<i32>(four[word % 4u]), byte * 8u, 8u) + B_MORE;
+        let four = select(low, high, vec4<bool>(word >= 4u));
+        let code = (bitcast<i32>(four[word % 4u] << (24u - byte * 8u)) >> 24u) + B_MORE;
         sum += eight[i / 4u % 2u][i % 4u] * (numbers.x * (B_PART * f32(code)) + numbers.y);
     }
     return sum;

@@ -44,8 +44,10 @@ fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
     if X_BITS == 8u {
         return raw.codes[half % X_VECTORS] ^ vec4<u32>(0x80808080u);
     }
-    let words = select(raw.codes[0].xy, raw.codes[0].zw, half == 1u);
-    return (words.xxyy >> vec4<u32>(0u, 4u, 0u, 4u)) & vec4<u32>(0x0f0f0f0fu);
+    let first = select(raw.codes[0].x, raw.codes[0].z, half == 1u);
+    let second = select(raw.codes[0].y, raw.codes[0].w, half == 1u);
+    let words = vec4<u32>(first, first, second, second);
+    return (words >> vec4<u32>(0u, 4u, 0u, 4u)) & vec4<u32>(0x0f0f0f0fu);
 }
 
 fn x_numbers(raw: X_Raw) -> vec2<f32> {

@@ -37,7 +37,7 @@ fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
 
 fn x_numbers(raw: X_Raw) -> vec2<f32> {
     let at = raw.at % 4u * 8u;
-    let low = raw.head.yz >> vec2<u32>(at);
+    let low = vec2<u32>(raw.head.y, raw.head.z) >> vec2<u32>(at);
     var scale = low & vec2<u32>(63u);
     if raw.at >= 4u {
         let pair = vec2<u32>(raw.head.w) >> vec2<u32>(at, at + 4u);

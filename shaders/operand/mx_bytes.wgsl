@@ -34,8 +34,10 @@ fn x_raw(i: u32) -> X_Raw {
 
 // Half of the codes.
 fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
-    let words = select(raw.codes.xy, raw.codes.zw, half == 1u);
-    return e2m1_bytes((words.xxyy >> vec4<u32>(0u, 4u, 0u, 4u)) & vec4<u32>(0x0f0f0f0fu));
+    let first = select(raw.codes.x, raw.codes.z, half == 1u);
+    let second = select(raw.codes.y, raw.codes.w, half == 1u);
+    let words = vec4<u32>(first, first, second, second);
+    return e2m1_bytes((words >> vec4<u32>(0u, 4u, 0u, 4u)) & vec4<u32>(0x0f0f0f0fu));
 }
 
 // 2^(byte - 127), or 0 where that is subnormal.

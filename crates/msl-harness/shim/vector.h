@@ -246,6 +246,12 @@ typedef vec<bfloat, 2> bfloat2;
 typedef vec<bfloat, 3> bfloat3;
 typedef vec<bfloat, 4> bfloat4;
 
+// Four signed bytes.
+struct packed_char4 {
+    char elements[4];
+    char operator[](uint i) const { return elements[i]; }
+};
+
 // The bits of one type as those of another of its size.
 template <class To, class From> To as_type(From value) {
     static_assert(sizeof(To) == sizeof(From), "as_type: the sizes differ");
@@ -261,6 +267,7 @@ template <class To, class T, int First, int Count, int Size> To as_type(swizzle<
 
 // MSL has these names without the namespace as well.
 using metal::as_type;
+using metal::packed_char4;
 using metal::float2;
 using metal::float3;
 using metal::float4;
