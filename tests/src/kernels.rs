@@ -15,8 +15,14 @@ pub struct Kernel {
     pub splits: bool,
 }
 
-/// Every kernel and variant that fits the adapter. Those that do not are printed with the reason.
+/// Every kernel and variant that fits the adapter and takes dense operands.
 pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
+    let dense = |kernel: &Kernel| !matches!(kernel.variant.access, Access::Bytes { .. });
+    all_kernels(adapter).into_iter().filter(dense).collect()
+}
+
+/// Every kernel and variant that fits the adapter. Those that do not are printed with the reason.
+pub fn all_kernels(adapter: &Adapter) -> Vec<Kernel> {
     let mut fitting = Vec::new();
     let library = adapter.context.library();
     if adapter.description.backend == "metal" && !adapter.description.msl {

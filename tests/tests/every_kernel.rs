@@ -11,7 +11,7 @@ use tilewise_core::caps::DeviceClass;
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::cases::WGSL;
 use tilewise_tests::kernels::{Kernel, even_sizes, odd_sizes};
-use tilewise_tests::{Adapter, Case, Data, Suite, counted, kernels, one_of_each, scaled};
+use tilewise_tests::{Adapter, Case, Data, Suite, all_kernels, counted, kernels, one_of_each, scaled};
 
 #[test]
 fn f32() {
@@ -51,7 +51,7 @@ fn wide_bf16() {
 fn wide_beside_weights() {
     Suite::on_every_adapter(|adapter| {
         let step = if adapter.context.caps().class == DeviceClass::Cpu { 5 } else { 1 };
-        let fits: Vec<_> = kernels(adapter).into_iter().map(|kernel| Some(kernel.name)).collect();
+        let fits: Vec<_> = all_kernels(adapter).into_iter().map(|kernel| Some(kernel.name)).collect();
         counted::cases(WGSL).into_iter().filter(|case| fits.contains(&case.kernel)).step_by(step).collect()
     });
 }
