@@ -60,7 +60,7 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -
 
 /// Operations in f32 that take as long as decoding a quantized weight. On an H200, 0.3 ps of 4-bit
 /// weights in WGSL, in kernels for few rows as on matrix units.
-const DECODE: f64 = 12.0;
+const DECODE: f64 = 18.0;
 
 /// Estimated seconds in which a mainloop in WGSL decodes quantized weights: all of them, for each row
 /// of tiles. 0 for dense ones, and where codes are multiplied as bytes.
