@@ -98,8 +98,13 @@ fn fetch(
     step: u64,
     Place { start, decoding }: Place,
 ) -> Result<Fetch, Reject> {
-    let provides = |o: &OperandDef| o.serves(side.operand.format, variant.access);
-    if matches!(variant.access, Access::Bytes { .. }) && !side.along_k {
+    let as_bytes = matches!(variant.access, Access::Bytes { .. });
+    // Of B as bytes nothing else will do.
+    let provides = |o: &OperandDef| match side.role {
+        Role::B if as_bytes => o.provides(variant.access),
+        _ => o.serves(side.operand.format, variant.access),
+    };
+    if as_bytes && !side.along_k {
         return Err(Reject(format!("{} is not stored along K", side.name)));
     }
     let Access::Words { unit, .. } = variant.access else {
