@@ -1,4 +1,4 @@
-// Numbers as they are stored, on their way to f32 or to bytes. Nothing is rounded.
+// Converts stored numbers to f32 or to bytes, exactly.
 // needs: nothing
 // provides: counted e2m1_bytes widen
 

@@ -98,8 +98,8 @@ impl Case {
         self.of_bytes()
     }
 
-    /// On a kernel. One for matrix units gets operands of a type that it takes, and permission where its sums are f16; one that takes
-    /// weights as bytes gets weights.
+    /// On a kernel. One for matrix units gets operands of a type that it takes, and permission where its
+    /// sums are f16. One that takes weights as bytes gets weights.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
         if let Some(unit) = self.unit() {
@@ -125,9 +125,9 @@ impl Case {
         Some((kernel, variants.find(|variant| forced.variant.as_deref() == Some(variant.name))?))
     }
 
-    /// Whether the kernel that must run it takes such a problem at all on a device with these caps. Kernels for matrix units want the
-    /// unit, something to multiply, and no tiles that begin anywhere along the storage; those that take bytes want weights that have them,
-    /// stored along K as A is.
+    /// Whether the kernel that must run it takes such a problem at all on a device with these caps.
+    /// Kernels for matrix units want the unit, something to multiply, and no tiles that begin anywhere
+    /// along the storage. Kernels of bytes want a loader of bytes, and both operands stored along K.
     pub fn is_for(&self, caps: &Caps) -> bool {
         let Some((kernel, variant)) = self.forced() else { return true };
         let problem = problem(self);

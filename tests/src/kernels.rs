@@ -21,7 +21,7 @@ pub fn kernels(adapter: &Adapter) -> Vec<Kernel> {
     all_kernels(adapter).into_iter().filter(dense).collect()
 }
 
-/// Every kernel and variant that fits the adapter. Those that do not are printed with the reason.
+/// Every kernel and variant that fits the adapter. The others are printed with the reason.
 pub fn all_kernels(adapter: &Adapter) -> Vec<Kernel> {
     let mut fitting = Vec::new();
     let library = adapter.context.library();

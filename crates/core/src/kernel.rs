@@ -232,8 +232,8 @@ pub struct KernelDef {
 }
 
 impl KernelDef {
-    /// Whether it takes the operands of a problem as they are stored. Mainloops that take weights as bytes
-    /// are choosy: both operands lie along K, and a loader has the weights' bytes.
+    /// Whether its loaders can read the operands of a problem. A mainloop that reads weights as bytes
+    /// needs both operands stored along K, and a loader of bytes for the format.
     pub fn takes(&self, variant: &Variant, problem: &Problem, caps: &Caps) -> bool {
         let Access::Bytes { .. } = variant.access else { return true };
         let loads = |o: &OperandDef| o.provides(variant.access) && (o.accepts)(problem.b.format, caps);

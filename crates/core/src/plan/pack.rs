@@ -185,7 +185,8 @@ impl Packing {
         let none = || Error::NoKernel("nothing packs operands".into());
         if self.exponents.is_some() {
             let file = if self.splits { kit.split } else { kit.scale }.ok_or_else(none)?;
-            // Invocations side by side along the storage, and those that share a line.
+            // For so many invocations: the strip, how many stand side by side along the storage, how
+            // many share a line, and the bytes of workgroup memory.
             let shared = |threads: u32| {
                 // An invocation has a vector of a line, or more.
                 let vectors = side.k.div_ceil(self.vector).next_power_of_two();

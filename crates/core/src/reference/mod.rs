@@ -16,19 +16,24 @@
 //! number between 2¹⁵ and 2¹⁶. (If that is an infinity or a NaN, so are all sums.) Numbers below 2⁻¹⁴ then are subnormal in f16: a
 //! device may take them for zero, and else they are cut to a multiple of 2⁻²⁴ that is not zero. All others keep their value, since bf16 has fewer digits than f16.
 //!
-//! Quantized weights in few rows: a kernel may take 32 elements of a row of A for whole numbers of 24 bits times a power of two. They
-//! are then off by half of the last bit, 2⁻²³ of the largest of the 32 at most; exact are elements of f16 down to 2⁻¹² of it, and of
-//! bf16 down to 2⁻¹⁵. Their products with codes are whole numbers, and exact, and so are their sums. Three roundings follow: of the
-//! sum as f32, and of its products with the scale and of the elements' sum with the bias, which are those that a weight's own error
-//! admits; adding both is one of the additions along K.
+//! Quantized weights: a kernel may round 32 elements of a row of A to whole numbers of 24 bits times one power of two. An
+//! element is then off by half of the last bit at most, some 2⁻²³ of the largest of the 32. Elements of f16 down to 2⁻¹² of the
+//! largest, and of bf16 down to 2⁻¹⁵, are exact. Products of whole numbers and codes, and their sums, are exact as well. Then the
+//! kernel rounds three times: the sum as f32, the sum times the scale, and the sum of the elements times the bias. The error of
+//! a weight admits these three. The addition of the last two counts as one of the additions along K.
 //!
-//! f32 in two f16 parts, by permission: a line is divided likewise, so that its largest number x lies between 2¹⁴ and 2¹⁵. Then h is the
-//! nearest f16 of x, and l the nearest of x − h. |l| ≤ max(2⁻¹¹·|x|, 2⁻²⁴), and what is left, r = x − h − l, has |r| ≤ max(2⁻²³·|x|, 2⁻²⁵): l
-//! keeps 11 of the at most 13 digits of x − h, or as many as reach 2⁻²⁴. Of x·y = (h + l + r)·(h' + l' + r'), the product l·h' + h·l' + h·h'
-//! lacks r·y + x·r' − r·r' + l·l'. We admit the error e = 2⁻²³·max(|x|, 1) in x and likewise e' in y, which change a product by
-//! e·|y| + |x|·e' + e·e', and 2⁻²²·|x·y| besides. From 2⁻¹³ on, l·l' is within 2⁻²²·|x·y|. If x is smaller, |l·l'| ≤ 2⁻²⁴·max(2⁻¹¹·|y|, 2⁻²⁴), for which
-//! e leaves room, as r takes a quarter of it at most. Three products stand for each; their magnitudes are at most (1 + 2⁻⁹)·|x·y|, but for small
-//! numbers, whose errors hold the difference. This wants units that multiply f16's subnormal numbers; a unit that took them for zero would fail the suite.
+//! f32 in two f16 parts, by permission: each line is divided by a power of two that brings its largest number between 2¹⁴ and
+//! 2¹⁵. For a number x of the line, h is the nearest f16 of x, and l is the nearest f16 of x − h. The rest is r = x − h − l.
+//! - |l| ≤ max(2⁻¹¹·|x|, 2⁻²⁴), and |r| ≤ max(2⁻²³·|x|, 2⁻²⁵): x − h has at most 13 digits, of which l keeps 11, or as many as
+//!   reach 2⁻²⁴.
+//! - The kernel computes l·h' + h·l' + h·h'. Of x·y = (h + l + r)·(h' + l' + r') it leaves out r·y + x·r' − r·r' + l·l'.
+//! - We admit the error e = 2⁻²³·max(|x|, 1) in x, likewise e' in y, and 2⁻²²·|x·y| besides. Both errors change a product by
+//!   e·|y| + |x|·e' + e·e'.
+//! - l·l' is within 2⁻²²·|x·y| where both are at least 2⁻¹³. Where x is smaller, |l·l'| ≤ 2⁻²⁴·max(2⁻¹¹·|y|, 2⁻²⁴). The error e
+//!   has room for that, since r takes a quarter of it at most.
+//! - Three products stand for one. Their magnitudes add up to (1 + 2⁻⁹)·|x·y| at most, but for small numbers, whose errors hold
+//!   the difference.
+//! - The matrix unit must multiply subnormal numbers of f16. The suite fails on one that takes them for zero.
 
 mod epilogue;
 mod product;
