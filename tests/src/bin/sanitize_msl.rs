@@ -40,7 +40,8 @@ fn main() -> ExitCode {
     let ours = if args.texts.is_some() { all(MSL) } else { watched(MSL) };
     let nagas = if args.texts.is_some() { Vec::new() } else { translated(WGSL) };
     let all = [ours, nagas].concat();
-    let cases: Vec<_> = all.into_iter().filter(|case| of(&case.kernel)).collect();
+    let device = device();
+    let cases: Vec<_> = all.into_iter().filter(|case| of(&case.kernel) && case.is_for(&device)).collect();
     if cases.is_empty() {
         eprintln!("error: no kernel's name contains {:?}", args.kernel);
         return ExitCode::FAILURE;
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
             continue;
         }
         for seed in 1..=args.seeds {
-            let tally = run_all(&device(), &cases, Options { mode, lanes, seed, ..PLAIN }, false);
+            let tally = run_all(&device, &cases, Options { mode, lanes, seed, ..PLAIN }, false);
             println!("{name}, order {seed}: {tally}");
             failed |= !tally.failures.is_empty();
         }
