@@ -82,8 +82,12 @@ pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
     instance(gl).enumerate_adapters(gl).await
 }
 
+/// Without wgpu's debug information, which `WGPU_DEBUG=1` brings back: a debug build would write the line
+/// of every expression into the shaders, in time that is quadratic in their length.
 fn instance(backends: wgpu::Backends) -> wgpu::Instance {
-    wgpu::Instance::new(wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() })
+    let flags = wgpu::InstanceFlags::from_build_config().difference(wgpu::InstanceFlags::DEBUG).with_env();
+    let plain = wgpu::InstanceDescriptor::new_without_display_handle();
+    wgpu::Instance::new(wgpu::InstanceDescriptor { backends, flags, ..plain })
 }
 
 /// A browser has one instance behind the scenes, and its handles do not leave their thread.

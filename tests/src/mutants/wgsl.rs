@@ -183,7 +183,7 @@ fn files(passes: &[Pass]) -> HashSet<&'static str> {
 const PAIRS: usize = 6_000;
 
 /// Mutants that are tried one after the other, in the order of the text.
-const NEIGHBOURS: usize = 16;
+const NEIGHBOURS: usize = 64;
 
 /// One thread per run, since mutants run side by side; no loop of these cases is as long as the bound.
 fn quick() -> Options {
