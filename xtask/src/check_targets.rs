@@ -6,7 +6,7 @@ use std::env;
 use std::process::Command;
 
 use crate::debian::{self, Apt};
-use crate::process::{Result, capture, cargo, find_program, run};
+use crate::process::{Beside, Result, capture, cargo, find_program, run};
 
 /// A platform, and the backend of wgpu without which checking it would prove nothing.
 struct Target {
@@ -70,37 +70,41 @@ const RUST_VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
 /// Debian's rustc, cargo and, for building it for any target, the standard library's source.
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 
-/// Whether the targets were checked.
-pub(crate) enum Outcome {
-    Checked,
-    /// They could not be, for this reason.
-    Skipped(String),
-}
-
 /// The command: a skip is printed, and is an error where CI or `TILEWISE_REQUIRE=targets` asks for the check.
 pub(crate) fn main() -> Result {
-    match check_all()? {
-        Outcome::Checked => Ok(()),
-        Outcome::Skipped(why) => {
+    match find_toolchain()? {
+        Ok(toolchain) => check_all(&toolchain),
+        Err(why) => {
             println!("skipped: {why}");
             Ok(())
         }
     }
 }
 
-/// Checks every target, with whichever toolchain can.
-pub(crate) fn check_all() -> Result<Outcome> {
-    let toolchain = match Toolchain::find()? {
-        Ok(toolchain) => toolchain,
-        Err(why) if is_required() => return Err(format!("the targets must be checked here, but {why}")),
-        Err(why) => return Ok(Outcome::Skipped(why)),
-    };
+/// The same beside other steps, once there is a toolchain. The inner error says why there is none.
+pub(crate) fn start() -> Result<std::result::Result<Beside, String>> {
+    if let Err(why) = find_toolchain()? {
+        return Ok(Err(why));
+    }
+    let own = env::current_exe().map_err(|error| format!("this program does not know its path: {error}"))?;
+    Beside::start(&own, &["check-targets"]).map(Ok)
+}
+
+/// The toolchain, or why there is none, which is an error where the check is required.
+fn find_toolchain() -> Result<std::result::Result<Toolchain, String>> {
+    match Toolchain::find()? {
+        Err(why) if is_required() => Err(format!("the targets must be checked here, but {why}")),
+        found => Ok(found),
+    }
+}
+
+fn check_all(toolchain: &Toolchain) -> Result {
     for target in &TARGETS {
         println!("-- {}", target.triple);
         confirm_backend(target)?;
         run(&mut toolchain.check(target))?;
     }
-    Ok(Outcome::Checked)
+    Ok(())
 }
 
 fn is_required() -> bool {

@@ -2,10 +2,10 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
 
 /// What a command of this crate returns: the error is the sentence to print.
 pub(crate) type Result<T = ()> = std::result::Result<T, String>;
@@ -48,14 +48,53 @@ pub(crate) fn tee(command: &mut Command) -> Result<String> {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     // One thread per pipe: a child that fills one while we wait on the other would block for ever.
     let (mut text, errors) = thread::scope(|scope| {
-        let errors = scope.spawn(|| stderr.map(|pipe| copy_lines(pipe, std::io::stderr())).unwrap_or_default());
-        let text = stdout.map(|pipe| copy_lines(pipe, std::io::stdout())).unwrap_or_default();
+        let errors = scope.spawn(|| stderr.map(|pipe| copy_lines(pipe, io::stderr())).unwrap_or_default());
+        let text = stdout.map(|pipe| copy_lines(pipe, io::stdout())).unwrap_or_default();
         (text, errors.join().unwrap_or_default())
     });
     text.push_str(&errors);
     let status = child.wait().map_err(|error| cannot_start(command, &error))?;
     check(command, status)?;
     Ok(text)
+}
+
+/// A command that runs beside others, on the processors that these leave idle. Its output is kept until
+/// its end; whoever drops it breaks the pipe, which ends it at its next line.
+pub(crate) struct Beside {
+    command: Command,
+    child: Child,
+    output: JoinHandle<String>,
+}
+
+impl Beside {
+    pub(crate) fn start(program: &Path, args: &[&str]) -> Result<Self> {
+        let mut command = match find_program("nice") {
+            Some(nice) => {
+                let mut command = Command::new(nice);
+                command.args(["-n", "19"]).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        command.args(args).stdin(Stdio::null());
+        println!("$ {} &", shown(&command));
+        let (reader, writer) = io::pipe().map_err(|error| cannot_start(&command, &error))?;
+        let copy = writer.try_clone().map_err(|error| cannot_start(&command, &error))?;
+        let child = command.stdout(copy).stderr(writer).spawn().map_err(|error| cannot_start(&command, &error))?;
+        // The pipe ends when the child has the last of its writers.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let output = thread::spawn(move || copy_lines(reader, io::sink()));
+        Ok(Beside { command, child, output })
+    }
+
+    /// Waits, and returns what it wrote.
+    pub(crate) fn finish(mut self) -> Result<String> {
+        let status = self.child.wait().map_err(|error| cannot_start(&self.command, &error))?;
+        let output = self.output.join().unwrap_or_default();
+        print!("{output}");
+        check(&self.command, status)?;
+        Ok(output)
+    }
 }
 
 fn copy_lines(from: impl Read, mut to: impl Write) -> String {

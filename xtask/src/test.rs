@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::adapters::{self, Adapters};
-use crate::check_targets::{self, Outcome};
+use crate::check_targets;
 use crate::process::{Result, build_program, cargo, run, tee};
 use crate::{budget, mutate, sanitize_msl, tidy};
 
@@ -32,6 +32,12 @@ pub(crate) struct Options {
 pub(crate) fn main(options: &Options) -> Result {
     let mut report = Report::default();
     let adapters = report.step("adapters", adapters::prepare)?;
+    // Compilers wait for each other on the way through a chain of crates: beside other steps they cost
+    // little time. Its packages are installed after the adapters', and before any other step.
+    let platforms = match options.quick || options.skip_targets {
+        true => None,
+        false => Some(report.step("other platforms, begun", check_targets::start)?),
+    };
     if !options.quick {
         report.step("formatting", formatting)?;
         report.step("clippy", clippy)?;
@@ -44,10 +50,12 @@ pub(crate) fn main(options: &Options) -> Result {
         report.step("mutants", || mutate::main(&[]))?;
         demos(&mut report, &adapters)?;
         report.step("crate budget", budget::main)?;
-        if options.skip_targets {
-            report.skip("other platforms", "--skip-targets");
-        } else if let Outcome::Skipped(why) = report.step("other platforms", check_targets::check_all)? {
-            report.skip("other platforms", &why);
+        match platforms {
+            None => report.skip("other platforms", "--skip-targets"),
+            Some(Err(why)) => report.skip("other platforms", &why),
+            Some(Ok(check)) => {
+                report.step("other platforms", || check.finish())?;
+            }
         }
     }
     report.print(&adapters, &results);

@@ -37,8 +37,6 @@ const LANGUAGE: &[&str] = &[
     "-cl-single-precision-constant",
     "-Xclang",
     "-cl-ext=-cl_khr_fp64",
-    "-include",
-    "builtin.h",
     "-D__METAL_VERSION__=310",
     "-Wall",
     "-Werror",
@@ -52,16 +50,17 @@ const LANGUAGE: &[&str] = &[
 /// Code: as it is written, as texts run for a moment and most of the time is clang's, and as a load whose value is not used is one that the sanitizer must
 /// see; products and sums stay apart, variables begin as NaN or nonsense.
 const CODE: &[&str] = &[
-    "-shared",
+    "-c",
     "-fPIC",
     "-O0",
     "-gline-tables-only",
     "-ffp-contract=off",
     "-ftrivial-auto-var-init=pattern",
     "-fdebug-compilation-dir=.",
-    // The worker has what they call.
-    "-nostdlib",
 ];
+
+/// What Metal's compiler knows without an #include.
+const BUILTIN: &[&str] = &["-include", "builtin.h"];
 
 /// What comes last where time matters more: no lines, no warning an error, all errors told at once,
 /// and nothing inlined that need not be.
@@ -145,24 +144,59 @@ fn make(text: &str, mode: Mode, more: &[&str], work: &Path) -> Result<Signature,
     };
     fs::create_dir_all(work).unwrap_or_else(|it| panic!("{}: {it}", work.display()));
     write("kernel.metal", text);
-    let preprocessed = clang(work, &["-E", "-P", "-DTILEWISE_SIGNATURE", "kernel.metal"])?;
+    let preprocessed = clang(work, &[BUILTIN, &["-E", "-P", "-DTILEWISE_SIGNATURE", "kernel.metal"]])?;
     let signature = signature::parse(&preprocessed)?;
     write("entry.metal", &entry(&signature));
-    let arguments: Vec<&str> =
-        CODE.iter().chain(sanitizer(mode)).chain(more).copied().chain(["entry.metal", "-o", "kernel.so"]).collect();
-    clang(work, &arguments)?;
+    let headers = precompiled(text, mode, more)?;
+    let headers = ["-include-pch", &headers.to_string_lossy()];
+    clang(work, &[&headers, CODE, sanitizer(mode), more, &["entry.metal", "-o", "kernel.o"]])?;
+    link(work)?;
     write("signature.metal", &preprocessed);
     Ok(signature)
 }
 
-/// What clang writes to its standard output.
-fn clang(work: &Path, arguments: &[&str]) -> Result<String, String> {
-    let mut command = Command::new(CLANG);
-    command.current_dir(work).args(["-I", SHIM]).args(LANGUAGE).args(arguments);
-    if cfg!(target_os = "macos") && arguments.contains(&"-shared") {
-        command.args(["-undefined", "dynamic_lookup", "-lSystem"]);
+/// The shim's headers that a text includes, read once for all texts that are compiled as this one is.
+fn precompiled(text: &str, mode: Mode, more: &[&str]) -> Result<PathBuf, String> {
+    let includes = text.lines().filter(|line| line.starts_with("#include <metal"));
+    let prefix: String = includes.flat_map(|line| [line, "\n"]).collect();
+    let place = Path::new(OUT).join("headers").join(name(&prefix, mode, more));
+    let made = place.join("prefix.pch");
+    if made.exists() {
+        return Ok(made);
     }
-    let output = command.output().map_err(|it| format!("{CLANG}: {it}"))?;
+    // Other processes may be making the same: a name of its own, and renamed when it is whole.
+    let unique = format!("prefix.{}.{:?}", std::process::id(), std::thread::current().id());
+    fs::create_dir_all(&place)
+        .and_then(|()| fs::write(place.join("prefix.h"), prefix))
+        .map_err(|it| format!("{}: {it}", place.display()))?;
+    let output = ["-Xclang", "-emit-pch", "prefix.h", "-o", &unique];
+    clang(&place, &[BUILTIN, CODE, sanitizer(mode), more, &output])?;
+    fs::rename(place.join(&unique), &made).map_err(|it| format!("{}: {it}", made.display()))?;
+    Ok(made)
+}
+
+/// A shared library of `kernel.o`. The worker has what it calls. On Linux without clang, which would
+/// be started twice more.
+fn link(work: &Path) -> Result<String, String> {
+    let mut command = if cfg!(target_os = "macos") {
+        let mut command = Command::new(CLANG);
+        command.args(["-shared", "-nostdlib", "-undefined", "dynamic_lookup", "-lSystem"]);
+        command
+    } else {
+        let mut command = Command::new("ld");
+        command.args(["-shared", "--eh-frame-hdr"]);
+        command
+    };
+    output(command.current_dir(work).args(["kernel.o", "-o", "kernel.so"]))
+}
+
+/// What clang writes to its standard output.
+fn clang(work: &Path, arguments: &[&[&str]]) -> Result<String, String> {
+    output(Command::new(CLANG).current_dir(work).args(["-I", SHIM]).args(LANGUAGE).args(arguments.concat()))
+}
+
+fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|it| format!("{}: {it}", command.get_program().to_string_lossy()))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into());
     }
