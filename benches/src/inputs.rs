@@ -195,19 +195,19 @@ impl Inputs {
         }
         let pool = |at: usize| self.pools[at].as_ref().expect("it was made");
         let view = |at: usize, set: usize| pool(at).view(set * strides[at], sizes[at], shape.transposed()[at]);
+        let precision = self.precision;
         let a = |set: usize| match shape.prepared {
-            "prepared" => view(0, set).and_then(|a| PreparedTensor::left(&a)).map(A::Prepared),
+            "prepared" => view(0, set).and_then(|a| PreparedTensor::left_for(&a, precision)).map(A::Prepared),
             _ => view(0, set).map(A::Dense),
         };
         let b = |set: usize| match &quantized {
             Some(weights) => QuantizedTensor::upload_groups(ctx, &weights.entries).map(B::Quantized),
             None if shape.prepared.is_empty() => view(1, set).map(B::Dense),
-            None => view(1, set).and_then(|b| PreparedTensor::right(&b)).map(B::Prepared),
+            None => view(1, set).and_then(|b| PreparedTensor::right_for(&b, precision)).map(B::Prepared),
         };
         let sets = (0..sets).map(|set| Ok((a(set)?, b(set)?))).collect::<Result<_>>()?;
         let c = if shape.batch == 1 { vec![m, n] } else { vec![shape.batch, m, n] };
         let c = Tensor::zeros(ctx, shape.dtype, &c)?;
-        let precision = self.precision;
         let sums = Problem { precision, ..shape.problem() }.accumulation();
         let dense = || Values { numbers: pool(1).block.clone(), errors: None };
         let b = quantized.map_or_else(dense, |weights| weights.values);

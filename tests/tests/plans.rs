@@ -103,7 +103,7 @@ fn prepared_operands() {
     let copies = |problem: &Problem, caps: &Caps| {
         let Problem { m, n, k, batch, a, b, .. } = *problem;
         let sides = [(a, Role::A, [batch, m, k]), (b, Role::B, [problem.entries(), n, k])];
-        sides.map(|(operand, role, sizes)| Some(prepare(operand, role, sizes, caps, &library).unwrap()?.copy))
+        sides.map(|(operand, role, sizes)| Some(prepare(operand, role, sizes, problem.precision, caps, &library).unwrap()?.copy))
     };
     let square = |dtype, size| Problem::dense(dtype, size, size, size);
     let format = Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap());
@@ -112,9 +112,12 @@ fn prepared_operands() {
     assert_eq!(some(&square(DType::F16, 4096)), [false; 2]);
     assert_eq!(some(&square(DType::F32, 4097)), [false; 2]);
     assert_eq!(some(&quantized), [true, false]);
+    let split = Problem { precision: Precision::SplitF32, ..square(DType::F32, 4096) };
+    assert_eq!(some(&split), [true; 2]);
     assert_eq!(copies(&square(DType::BF16, 4097), &Caps::webgpu_default()), [None; 2]);
 
-    for problem in [square(DType::F16, 4097), square(DType::BF16, 4096), square(DType::BF16, 4097)] {
+    let odd = Problem { precision: Precision::SplitF32Fast, ..square(DType::F32, 4097) };
+    for problem in [square(DType::F16, 4097), square(DType::BF16, 4096), square(DType::BF16, 4097), split, odd] {
         assert_eq!(some(&problem), [true; 2]);
         let with = Problem { copies: copies(&problem, &h200()), ..problem };
         let [before, after] = [problem, with].map(|problem| plan(&problem, &h200(), &library, None).unwrap());

@@ -121,7 +121,7 @@ fn split_rows_scale() {
 #[test]
 fn prepared() {
     let shaders = Shaders::default();
-    let mut cases = [cases::packed(WGSL), scaled::cases(WGSL)].concat();
+    let mut cases = [cases::packed(WGSL), scaled::cases(WGSL), scaled::split(WGSL)].concat();
     cases.retain(|case| case.quantized.is_none());
     for (case, caps, plan) in plans(&devices(), &cases) {
         let run = |case: &Case| {

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Preparation, prepare};
 use tilewise_core::problem::Copied;
-use tilewise_core::{Epilogue, Result};
+use tilewise_core::{Epilogue, Precision, Result};
 
 /// A constant operand of many products, such as a layer's weights, with a copy as kernels on matrix units want it. Without one, every product
-/// makes its own: of bf16 always, and of other types whose rows are not multiples of 16 bytes or whose K is no multiple of a kernel's step.
+/// makes its own: of bf16 always, and of other types whose rows are not multiples of 16 bytes or whose K is no multiple of a kernel's step;
+/// of f32 where the product's [`Precision`] lets kernels split it.
 ///
 /// It is a tensor, and goes wherever a tensor goes: [`Gemm`](crate::Gemm) uses the copy where its kernel wants one, on the side that it was
 /// prepared for. The same kernel gives the same bits with and without. Where kernels take the tensor as it lies, as on devices without matrix
@@ -46,7 +47,17 @@ impl PreparedTensor {
     /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a tensor that is no operand; `TooLarge`, `Device` when memory is
     /// spent, `DeviceLost`.
     pub fn left(tensor: &Tensor) -> Result<Self> {
-        Self::new(tensor, Role::A)
+        Self::left_for(tensor, Precision::F32)
+    }
+
+    /// As [`left`](Self::left), for products of this precision. It matters for f32, whose copy in two parts takes one and a half times the
+    /// tensor's bytes: products of [`SplitF32`](Precision::SplitF32) and [`SplitF32Fast`](Precision::SplitF32Fast) use it, whichever of
+    /// them it was made for. Others take the tensor as it lies.
+    ///
+    /// # Errors
+    /// As [`left`](Self::left).
+    pub fn left_for(tensor: &Tensor, precision: Precision) -> Result<Self> {
+        Self::new(tensor, Role::A, precision)
     }
 
     /// A right operand B \[K,N\], \[batch,K,N\] or \[groups,K,N\]; of weights W \[N,K\], `W.t()`. As [`left`](Self::left).
@@ -54,12 +65,20 @@ impl PreparedTensor {
     /// # Errors
     /// As [`left`](Self::left).
     pub fn right(tensor: &Tensor) -> Result<Self> {
-        Self::new(tensor, Role::B)
+        Self::right_for(tensor, Precision::F32)
     }
 
-    fn new(tensor: &Tensor, role: Role) -> Result<Self> {
+    /// As [`right`](Self::right), for products of this precision: see [`left_for`](Self::left_for).
+    ///
+    /// # Errors
+    /// As [`left`](Self::left).
+    pub fn right_for(tensor: &Tensor, precision: Precision) -> Result<Self> {
+        Self::new(tensor, Role::B, precision)
+    }
+
+    fn new(tensor: &Tensor, role: Role, precision: Precision) -> Result<Self> {
         let mut tensor = tensor.view();
-        tensor.copy = Some(Arc::new(PackedCopy { role, packed: copy(&tensor, role)? }));
+        tensor.copy = Some(Arc::new(PackedCopy { role, packed: copy(&tensor, role, precision)? }));
         Ok(PreparedTensor { tensor })
     }
 
@@ -71,12 +90,13 @@ impl PreparedTensor {
 }
 
 /// The copy, if kernels of the context want one.
-fn copy(tensor: &Tensor, role: Role) -> Result<Option<(Storage, Copied)>> {
+fn copy(tensor: &Tensor, role: Role, precision: Precision) -> Result<Option<(Storage, Copied)>> {
     let (context, name) = (tensor.context(), if role == Role::A { "A" } else { "B" });
     let [entries, rows, columns] = tensor.matrix(name)?.map(|extent| extent as u64);
     let (operand, bound) = tensor.operand(name, entries)?;
     let [extent, k] = if role == Role::A { [rows, columns] } else { [columns, rows] };
-    let preparation = prepare(operand, role, [entries, extent, k], context.caps(), context.library())?;
+    let sizes = [entries, extent, k];
+    let preparation = prepare(operand, role, sizes, precision, context.caps(), context.library())?;
     let (Backend::Gpu(gpu), Some(Preparation { pass, bytes, copy })) = (&context.0.backend, preparation) else {
         return Ok(None);
     };

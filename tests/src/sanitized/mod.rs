@@ -126,7 +126,8 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
     for (role, own) in [(Role::A, 0), (Role::B, 1)].into_iter().filter(|_| case.prepared) {
         let Problem { m, n, k, batch, a, b, .. } = problem;
         let (operand, entries, extent) = if role == Role::A { (a, batch, m) } else { (b, problem.entries(), n) };
-        if let Some(made) = prepare(operand, role, [entries, extent, k], caps, &library).map_err(refused)? {
+        let sizes = [entries, extent, k];
+        if let Some(made) = prepare(operand, role, sizes, case.precision, caps, &library).map_err(refused)? {
             problem.copies[own] = Some(made.copy);
             passes.push(made.pass);
         }

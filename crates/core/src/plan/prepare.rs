@@ -9,7 +9,7 @@ use super::{Pass, check, ranges, variants};
 use crate::caps::Caps;
 use crate::error::Result;
 use crate::kernel::{Library, Unit};
-use crate::problem::{Copied, DType, Format, Operand, Problem};
+use crate::problem::{Copied, DType, Format, Operand, Precision, Problem};
 use crate::role::Role;
 
 /// How an operand is packed beforehand.
@@ -23,9 +23,10 @@ pub struct Preparation {
     pub copy: Copied,
 }
 
-/// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products on this device. None, if kernels want no copy:
-/// there are no matrix units for its type, or they load it from its own storage. `extent` is M or N; `entries` is
-/// the number of matrices.
+/// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products of this precision on this device. None, if
+/// kernels want no copy: there are no matrix units for its type, or they load it from its own storage. f32 has
+/// one, in two parts, where the precision lets kernels split it. `extent` is M or N; `entries` is the number of
+/// matrices.
 ///
 /// # Errors
 /// As [`plan`](super::plan()), for the operand.
@@ -33,10 +34,12 @@ pub fn prepare(
     operand: Operand,
     role: Role,
     [entries, extent, k]: [u64; 3],
+    precision: Precision,
     caps: &Caps,
     library: &Library,
 ) -> Result<Option<Preparation>> {
-    let half = Format::Dense(DType::F16);
+    // The other operand is one that goes with this one on matrix units.
+    let other = if operand.format == Format::Dense(DType::F32) { operand.format } else { Format::Dense(DType::F16) };
     let is_a = role == Role::A;
     let problem = match is_a {
         true => Problem { a: operand, batch: entries, ..Problem::dense(DType::F16, extent, 1, k) },
@@ -44,23 +47,24 @@ pub fn prepare(
     };
     let Problem { m, n, batch, .. } = problem;
     let c = Operand::packed(Format::Dense(DType::F32), batch, m, n);
-    let other = Operand::packed(half, batch, if is_a { k } else { 1 }, if is_a { 1 } else { k });
+    let other = Operand::packed(other, batch, if is_a { k } else { 1 }, if is_a { 1 } else { k });
     let problem = match is_a {
-        true => Problem { b: other, c, ..problem },
-        false => Problem { a: other, c, ..problem },
+        true => Problem { b: other, c, precision, ..problem },
+        false => Problem { a: other, c, precision, ..problem },
     };
     let problem = check(&problem)?;
     // Quantized weights are decoded on their way.
-    let scales = match operand.format {
-        Format::Dense(dtype) => dtype == DType::BF16,
-        Format::Quantized(_) => return Ok(None),
-    };
+    if matches!(operand.format, Format::Quantized(_)) {
+        return Ok(None);
+    }
     if extent == 0 || k == 0 || entries == 0 {
         return Ok(None);
     }
-    let serves = |unit: &Unit| unit.matrix.operands == DType::F16 && unit.serves(&problem, caps).is_ok();
+    let serves = |unit: &&'static Unit| unit.matrix.operands == DType::F16 && unit.serves(&problem, caps).is_ok();
     let mut all = variants(library, None);
-    let Some((kernel, variant)) = all.find(|(_, variant)| variant.unit().is_some_and(serves)) else {
+    let Some((kernel, variant, unit)) =
+        all.find_map(|(kernel, variant)| Some((kernel, variant, variant.unit().filter(serves)?)))
+    else {
         return Ok(None);
     };
     let (pieces, _) = ranges::cut(&problem, caps, library, None)?;
@@ -78,7 +82,7 @@ pub fn prepare(
     let Ok((words, packing)) = packing(kernel.kit, caps, variant, &side.whole(copy), 0, COPY_STEP, 0) else {
         return Ok(None);
     };
-    if !scales && aligned(&side, 0, words.vector) && k.is_multiple_of(COPY_STEP) {
+    if !unit.scales(operand.format) && aligned(&side, 0, words.vector) && k.is_multiple_of(COPY_STEP) {
         return Ok(None);
     }
     if packing.bytes > ranges::binding_limit(caps).0 {
