@@ -316,7 +316,10 @@ fn execute(
     let offsets = case.groups.as_ref().map(|groups| offsets(context, groups)).transpose()?;
 
     let prepared = match case.prepared {
-        true => Some((PreparedTensor::left_for(&a_view, case.precision)?, PreparedTensor::right_for(&b_view, case.precision)?)),
+        true => Some((
+            PreparedTensor::left_for(&a_view, case.precision)?,
+            PreparedTensor::right_for(&b_view, case.precision)?,
+        )),
         false => None,
     };
     let (left, b) = prepared.as_ref().map_or((&a_view, &b_view), |(a, b)| (&**a, &**b));

@@ -103,7 +103,9 @@ fn prepared_operands() {
     let copies = |problem: &Problem, caps: &Caps| {
         let Problem { m, n, k, batch, a, b, .. } = *problem;
         let sides = [(a, Role::A, [batch, m, k]), (b, Role::B, [problem.entries(), n, k])];
-        sides.map(|(operand, role, sizes)| Some(prepare(operand, role, sizes, problem.precision, caps, &library).unwrap()?.copy))
+        sides.map(|(operand, role, sizes)| {
+            Some(prepare(operand, role, sizes, problem.precision, caps, &library).unwrap()?.copy)
+        })
     };
     let square = |dtype, size| Problem::dense(dtype, size, size, size);
     let format = Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap());
