@@ -1,6 +1,7 @@
 //! The options that open a context, and the environment that gives their defaults.
 //!
-//! The library reads no other environment variables than these. [`ContextOptions::default`] reads
+//! The library reads no other environment variables than these, and wgpu's own flags for the device
+//! that a context opens (`WGPU_DEBUG`, `WGPU_VALIDATION`). [`ContextOptions::default`] reads
 //! them, once per context. Each has a field there, so that a program needs no environment. One that
 //! is set but empty counts as not set, except for `TILEWISE_CACHE_DIR`.
 //!
