@@ -17,10 +17,13 @@ use crate::process::{Result, capture, cargo, find_program, run};
 /// The package whose test binaries are the suite.
 const PACKAGE: &str = "tilewise-tests";
 /// Test binaries that touch no device, and what they need instead.
-const LEFT_OUT: [(&str, &str); 3] = [
+const LEFT_OUT: [(&str, &str); 6] = [
     ("cpu", "runs the CPU executor"),
+    ("msl", "runs kernels in MSL, on the CPU"),
+    ("msl_fallback", "runs kernels in MSL, on the CPU"),
     ("plans", "compares plans with files of the checkout"),
     ("sanitized", "runs kernels in the sanitizer, on the CPU"),
+    ("translated", "runs kernels in MSL, on the CPU"),
 ];
 /// The program of that package that tests start as processes of their own, and where they look for it before their own build.
 const PROGRAM: (&str, &str) = ("product", "CARGO_BIN_EXE_product");
