@@ -22,6 +22,7 @@ files![
     "operand/affine_bytes.wgsl",
     "operand/axes.wgsl",
     "operand/block.wgsl",
+    "operand/bytes_to_panel.wgsl",
     "operand/decoded.wgsl",
     "operand/every.wgsl",
     "operand/exact.wgsl",

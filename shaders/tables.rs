@@ -22,6 +22,7 @@ pub static KIT: Kit = Kit {
     block: Some("operand/block.wgsl"),
     pair: Some("operand/pair.wgsl"),
     panels: Some("operand/to_panel.wgsl"),
+    byte_panels: Some("operand/bytes_to_panel.wgsl"),
     words: Some("operand/to_words.wgsl"),
     absent: "operand/absent.wgsl",
     direct: "epilogue/direct.wgsl",

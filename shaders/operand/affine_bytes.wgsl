@@ -1,8 +1,8 @@
 // Operand in affine codes of 4 or 8 bits (MLX), 32 at a time as signed bytes: element = scale ·
 // (byte + X_MORE) + bias. Of 4 bits, the even codes of eight come before the odd ones.
 // needs: widen
-// provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_MORE X_PAIRED X_PART X_Raw X_SCALE X_VECTORS
-//        x_biases x_bytes x_codes x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_F16_NUMBERS X_MORE X_PAIRED X_PART
+//        X_Raw X_SCALE X_SIGNED X_VECTORS x_biases x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -16,6 +16,9 @@ const X_VECTORS: u32 = X_BITS / 4u;
 const X_PAIRED: bool = X_BITS == 4u;
 const X_MORE: i32 = select(0, 128, X_BITS == 8u);
 const X_PART: f32 = 1.0;
+const X_SIGNED: bool = X_BITS == 8u;
+// Whether scale and bias are numbers of f16.
+const X_F16_NUMBERS: bool = X_SCALE == 1u;
 
 @group(0) @binding(X_BINDING) var<storage, read> x_codes: array<vec4<u32>>;
 @group(0) @binding(X_BINDING_1) var<storage, read> x_scales: array<u32>;

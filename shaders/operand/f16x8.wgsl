@@ -1,10 +1,13 @@
 // Operand in f16 with the extension, eight elements at a time and as words: offset, strides and the contiguous extent are multiples of 8.
 // needs: nothing
-// provides: X_BINDING X_Unit x_data x_elements x_words
+// provides: X_BINDING X_SPAN X_Unit x_data x_elements x_words
 
 const X_BINDING: u32 = 1u; //param
 
 @group(0) @binding(X_BINDING) var<storage, read> x_data: array<vec4<u32>>;
+
+// Elements that it reads at once for a matrix unit.
+const X_SPAN: u32 = 8u;
 
 alias X_Unit = vec4<u32>;
 

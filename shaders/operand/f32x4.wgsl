@@ -1,6 +1,6 @@
 // Operand in f32, four elements at a time: offset, strides and the contiguous extent are multiples of 4, so that n is 0 or 4.
 // needs: nothing
-// provides: X_BINDING X_Unit x_data x_decode4 x_elements x_fetch4 x_raw4 x_words
+// provides: X_BINDING X_SPAN X_Unit x_data x_decode4 x_elements x_fetch4 x_raw4 x_words
 
 const X_BINDING: u32 = 1u; //param
 
@@ -15,6 +15,9 @@ fn x_fetch4(i: u32, n: u32) -> x_raw4 {
 fn x_decode4(raw: x_raw4) -> vec4<f32> {
     return raw;
 }
+
+// Elements that it reads at once for a matrix unit.
+const X_SPAN: u32 = 4u;
 
 alias X_Unit = vec4<u32>;
 

@@ -2,8 +2,8 @@
 // signed bytes: element = scale · byte + least element. The low nibbles of 16 bytes are elements 0 to
 // 15, the high ones elements 16 to 31.
 // needs: e2m1_bytes
-// provides: X_BINDING X_BINDING_1 X_BITS X_LEAST X_MORE X_PAIRED X_PART X_Raw X_TABLE X_LESS X_VECTORS
-//        x_bytes x_codes x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_F16_NUMBERS X_LEAST X_LESS X_MORE X_PAIRED X_PART X_Raw
+//        X_SIGNED X_TABLE X_VECTORS x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -18,6 +18,9 @@ const X_VECTORS: u32 = X_BITS / 4u;
 const X_PAIRED: bool = false;
 const X_MORE: i32 = 0;
 const X_PART: f32 = 1.0;
+const X_SIGNED: bool = X_BITS == 8u || X_LESS > 0u || X_TABLE > 0u;
+// Whether scale and least element are numbers of f16.
+const X_F16_NUMBERS: bool = X_TABLE != 3u;
 
 @group(0) @binding(X_BINDING) var<storage, read> x_scales: array<u32>;
 @group(0) @binding(X_BINDING_1) var<storage, read> x_codes: array<vec4<u32>>;

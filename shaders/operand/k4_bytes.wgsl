@@ -2,7 +2,7 @@
 // block of 256 is d and dmin in f16, 12 bytes with 8 scales and 8 minima of 6 bits, and 128 bytes whose
 // low nibbles are a sub-block and whose high ones the next.
 // needs: nothing
-// provides: X_BINDING X_HIGH X_MORE X_PAIRED X_PART X_Raw x_blocks x_bytes x_numbers x_raw
+// provides: X_BINDING X_F16_NUMBERS X_HIGH X_MORE X_PAIRED X_PART X_Raw X_SIGNED x_blocks x_bytes x_numbers x_raw
 
 const X_BINDING: u32 = 2u; //param
 // 1 in Q5_K, which has fifth bits.
@@ -11,6 +11,8 @@ const X_HIGH: u32 = 0u; //param
 const X_PAIRED: bool = false;
 const X_MORE: i32 = 0;
 const X_PART: f32 = 1.0;
+const X_SIGNED: bool = false;
+const X_F16_NUMBERS: bool = false;
 
 @group(0) @binding(X_BINDING) var<storage, read> x_blocks: array<vec4<u32>>;
 

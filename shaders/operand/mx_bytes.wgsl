@@ -1,8 +1,8 @@
 // Operand in mxfp4, a block of 32 along K at a time as signed bytes: element = X_PART · scale ·
 // byte, which is twice the code's value. The even codes of eight come before the odd ones.
 // needs: e2m1_bytes
-// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_E4M3_SCALE X_MORE X_PAIRED X_PART X_Raw x_bytes x_codes
-//        x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_E4M3_SCALE X_F16_NUMBERS X_MORE X_PAIRED X_PART
+//        X_Raw X_SIGNED x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -13,6 +13,9 @@ const X_E4M3_SCALE: bool = false; //param
 const X_PAIRED: bool = true;
 const X_MORE: i32 = 0;
 const X_PART: f32 = 0.5;
+const X_SIGNED: bool = true;
+// Scales have the range of f32.
+const X_F16_NUMBERS: bool = false;
 
 const_assert X_BITS == 4u && X_BLOCK == 32u && !X_E4M3_SCALE;
 

@@ -391,6 +391,8 @@ pub struct Kit {
     /// The file instantiated beside loaders of eights for a matrix unit, which rounds their numbers
     /// to its type; none in a language whose mainloops round by themselves.
     pub panels: Option<&'static str>,
+    /// The same beside loaders of bytes.
+    pub byte_panels: Option<&'static str>,
     /// The same for the pass that packs.
     pub words: Option<&'static str>,
     /// The loader of an operand that is not there.

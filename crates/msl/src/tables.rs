@@ -36,6 +36,7 @@ pub static KIT: Kit = Kit {
     block: None,
     pair: None,
     panels: None,
+    byte_panels: None,
     words: None,
     absent: "operand/absent.metal",
     direct: "epilogue/direct.metal",

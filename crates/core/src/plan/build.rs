@@ -8,7 +8,7 @@ use super::piece::{Piece, Step};
 use super::{Candidate, Choice, Laid, Pass};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::Access;
+use crate::kernel::{Access, Load};
 use crate::params::Params;
 use crate::problem::{DType, Format, Grouping, Operand};
 use crate::role::Role;
@@ -98,6 +98,9 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
                 builder.eights(side.name, loader)
             }
             (Access::Bytes { .. }, _) => {}
+            (Access::Words { .. }, Some(loader)) if loader.loads.contains(&Load::Bytes) => {
+                builder.part_if_any(kit.byte_panels, name);
+            }
             (Access::Words { .. }, Some(loader)) if !loader.provides(variant.access) => {
                 builder.eights(side.name, loader);
                 builder.part_if_any(kit.panels, name);

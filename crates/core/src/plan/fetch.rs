@@ -107,7 +107,7 @@ fn fetch(
     if as_bytes && !side.along_k {
         return Err(Reject(format!("{} is not stored along K", side.name)));
     }
-    let Access::Words { unit, .. } = variant.access else {
+    let Access::Words { unit, depth, .. } = variant.access else {
         let fits = |o: &OperandDef| provides(o) && aligned(side, step, o.vector) && (side.along_k || !o.along_k);
         let loader = find(kit, caps, &side.operand, fits)?;
         return Ok(Fetch { loader, packing: None });
@@ -116,7 +116,17 @@ fn fetch(
         let (loader, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;
         return Ok(Fetch { loader, packing: Some(packing.made_before(side.role)) });
     }
-    let (loader, bk) = (find(kit, caps, &side.operand, provides)?, variant.bk.into());
+    // Whole blocks as bytes, if each invocation has as many of them as any other.
+    let as_bytes = |o: &OperandDef| {
+        let tile = if side.role == Role::A { variant.bm } else { variant.bn };
+        let blocks = u64::from(tile * depth) / o.vector;
+        let divided = u64::from(depth).is_multiple_of(o.vector) && blocks.is_multiple_of(variant.threads.into());
+        let fits = side.along_k && divided && aligned(side, step, o.vector);
+        fits && kit.byte_panels.is_some() && o.loads.contains(&Load::Bytes)
+    };
+    let bytes = find(kit, caps, &side.operand, as_bytes);
+    let loader = bytes.or_else(|_| find(kit, caps, &side.operand, provides))?;
+    let bk = variant.bk.into();
     let fits = !unit.scales(side.operand.format) && aligned(side, step, loader.vector) && side.k.is_multiple_of(bk);
     if fits && loader.provides(variant.access) {
         return Ok(Fetch { loader, packing: None });

@@ -1,0 +1,49 @@
+// Elements for a matrix unit of f16, by a loader of bytes: 32 codes are one unit, and each number is
+// rounded to f16 on its way into workgroup memory, once.
+// needs: X_F16_NUMBERS X_MORE X_PAIRED X_PART X_Raw X_SIGNED counted x_bytes x_numbers x_raw
+// provides: X_LESS_BY X_SPAN X_Unit x_elements x_four_of x_words
+
+const X_SPAN: u32 = 32u;
+
+// The codes' numbers are so much less than their bytes, which count from -128 on where they are signed.
+const X_LESS_BY: i32 = select(0, 128, X_SIGNED) - X_MORE;
+
+alias X_Unit = X_Raw;
+
+fn x_words(i: u32) -> X_Unit {
+    return x_raw(i);
+}
+
+// The numbers of four bytes: the even ones, then the odd ones. Scale and bias in f16 make the product
+// and the sum one operation of f16, which rounds once on GPUs that have matrix units.
+fn x_four_of(bytes: u32, numbers: vec2<f32>) -> vec4<f16> {
+    if X_F16_NUMBERS {
+        // f16 has 1024 and each byte.
+        let even = unpack2x16float((bytes & 0x00ff00ffu) | 0x64006400u);
+        let odd = unpack2x16float(((bytes >> 8u) & 0x00ff00ffu) | 0x64006400u);
+        let codes = vec4<f16>(vec2<f16>(even), vec2<f16>(odd)) - f16(1024 + X_LESS_BY);
+        return fma(codes, vec4<f16>(f16(numbers.x * X_PART)), vec4<f16>(f16(numbers.y)));
+    }
+    let codes = counted(bytes) - f32(X_LESS_BY);
+    let four = vec4<f16>(numbers.x * X_PART * codes + numbers.y);
+    return vec4<f16>(four.x, four.z, four.y, four.w);
+}
+
+// Four of 32 elements.
+fn x_elements(unit: X_Unit, part: u32) -> vec4<f16> {
+    var bytes = x_bytes(unit, part / 4u);
+    if X_SIGNED {
+        bytes ^= vec4<u32>(0x80808080u);
+    }
+    let numbers = x_numbers(unit);
+    if !X_PAIRED {
+        let four = x_four_of(bytes[part % 4u], numbers);
+        return vec4<f16>(four.x, four.z, four.y, four.w);
+    }
+    let even = x_four_of(bytes[part % 4u / 2u * 2u], numbers);
+    let odd = x_four_of(bytes[part % 4u / 2u * 2u + 1u], numbers);
+    if part % 2u == 0u {
+        return vec4<f16>(even.x, odd.x, even.z, odd.z);
+    }
+    return vec4<f16>(even.y, odd.y, even.w, odd.w);
+}
