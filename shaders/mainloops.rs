@@ -1,7 +1,7 @@
 //! The table of mainloops: variants with their costs, and where each is of use.
 
 use crate::tables::KIT;
-use tilewise_core::cost::{Model, Shares};
+use tilewise_core::cost::{Model, Shares, Work};
 use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, SUBGROUP, Unit, Variant};
 use tilewise_core::{Caps, CoopMatrix, DType, Problem};
 
@@ -24,7 +24,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         name: "dot",
         file: "mainloop/dot.wgsl",
         kit: &KIT,
-        files: &["mainloop/stripes.wgsl"],
+        files: &["mainloop/stripes.wgsl", "mainloop/by_ones.wgsl"],
         operand_files: &[],
         operand_constants: |_, _| Vec::new(),
         variants: DOT,
@@ -32,6 +32,19 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         workgroup_bytes: dot_workgroup_bytes,
         splits: false,
         admit: dot_admit,
+    },
+    KernelDef {
+        name: "rows",
+        file: "mainloop/rows.wgsl",
+        kit: &KIT,
+        files: &["mainloop/by_ones.wgsl"],
+        operand_files: &[],
+        operand_constants: |_, _| Vec::new(),
+        variants: ROWS,
+        constants: rows_constants,
+        workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
+        splits: false,
+        admit: rows_admit,
     },
     KernelDef {
         name: "gemv",
@@ -167,6 +180,9 @@ const DOT: &[Variant] = &[
     dot("2x64x32", [2, 4], 16, 32, 1, [0.80, 2.5]),
 ];
 
+/// Three bytes of an element are multiplied.
+const BYTES: Work = Work { products: 0.75, row: 0.0, weight: 0.0 };
+
 /// `lanes` groups of `stripes` invocations, side by side, have `cols` columns each, and after them as
 /// many others: `turns` times in all.
 const fn dot(
@@ -186,7 +202,7 @@ const fn dot(
         workgroup_bytes: staged_bytes(rows, lanes * stripes, turns, SHORTEST),
         sums: [rows, cols],
         access: Access::Bytes { stripes },
-        model: Model::Bytes { bandwidth, start: start * 1e-6 },
+        model: Model::Bytes { bandwidth, start: start * 1e-6, work: BYTES },
     }
 }
 
@@ -262,6 +278,62 @@ fn dot_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> Result<(), Re
         return Err(Reject(format!("K = {k}: workgroup memory does not hold a row")));
     }
     Ok(())
+}
+
+// Name, [ROWS, COLS], LANES, STRIPES, TURNS; and as measured, the share of the bandwidth and the
+// microseconds that a workgroup takes before and after its weights.
+const ROWS: &[Variant] = &[
+    rows("1x16x128", [1, 8], 1, 128, 2, [0.80, 1.0]),
+    rows("1x32x32", [1, 8], 4, 32, 1, [0.80, 1.0]),
+    rows("2x32x128", [2, 8], 1, 128, 4, [0.80, 1.0]),
+    rows("4x32x128", [4, 8], 1, 128, 4, [0.80, 1.0]),
+    rows("4x32x32", [4, 8], 4, 32, 1, [0.80, 1.0]),
+];
+
+/// As measured.
+const REGISTERS: Work = Work { products: 0.0, row: 4.5, weight: 9.4 };
+
+/// As of [`dot`].
+const fn rows(
+    name: &'static str,
+    [rows, cols]: [u32; 2],
+    lanes: u32,
+    stripes: u32,
+    turns: u32,
+    [bandwidth, start]: [f64; 2],
+) -> Variant {
+    let threads = lanes * stripes;
+    Variant {
+        name,
+        bm: rows,
+        bn: cols * lanes * turns,
+        bk: GROUP,
+        threads,
+        workgroup_bytes: threads * (rows * cols + 4) * 4,
+        sums: [rows, cols],
+        access: Access::Bytes { stripes },
+        model: Model::Bytes { bandwidth, start: start * 1e-6, work: REGISTERS },
+    }
+}
+
+fn rows_constants(variant: &Variant, problem: &Problem, _: &Caps) -> Vec<Constant> {
+    let [lanes, turns] = lanes_and_turns(variant);
+    let stripes = variant.threads / lanes;
+    vec![
+        ("ROWS", variant.bm),
+        ("COLS", variant.sums[1]),
+        ("LANES", lanes),
+        ("STRIPES", stripes),
+        ("TURNS", turns),
+        ("ONCE", u32::from(problem.k <= u64::from(GROUP * stripes))),
+    ]
+}
+
+fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
+    match problem.m {
+        m if m > 4 * u64::from(variant.bm) => Err(Reject(format!("M = {m}: not few rows for its tile"))),
+        _ => Ok(()),
+    }
 }
 
 // Name, [BM, BN, BK], [TM, TN].

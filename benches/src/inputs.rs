@@ -96,7 +96,7 @@ impl Weights {
             let planes = repeated.planes().iter().zip(format.sizes(n, k)?).map(plane).collect();
             Quantized::from_planes(format, n, k, planes)
         };
-        let errors = [repeated.weight_error(), repeated.rounded_error(&[activations, DType::F16])];
+        let errors = [repeated.summed_error(), repeated.rounded_error(&[activations, DType::F16])];
         let values = Values { numbers: dequantize(&repeated), errors: Some(errors) };
         Ok(Weights { entries: (0..entries).map(entry).collect::<Result<_>>()?, values })
     }

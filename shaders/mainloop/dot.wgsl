@@ -8,10 +8,10 @@
 // TURNS groups of columns one after the other.
 //
 // Numbers too large, too small, infinite or NaN are multiplied one by one.
-// needs: B_MORE B_PAIRED B_PART B_Raw a_base a_line a_load8 a_widen8 add_stripes b_base b_bytes b_line b_numbers
-//        b_raw linear_id params schedule store
-// provides: BM BN CHUNK COLS DIGITS EXACT GROUP GROUPS LANES LEAST MOST QUADS ROUND ROWS STAGED
-//        STRIPES STRIPES_AT SUMS THREADS TURNS WHOLE are_counted by_ones bytes_of digits dots exponent_of main powers
+// needs: B_MORE B_PAIRED B_PART B_Raw GROUP a_base a_line a_load8 a_widen8 add_stripes b_base b_bytes
+//        b_line b_numbers b_raw by_ones linear_id params schedule store
+// provides: BM BN CHUNK COLS DIGITS EXACT GROUPS LANES LEAST MOST QUADS ROUND ROWS STAGED
+//        STRIPES STRIPES_AT SUMS THREADS TURNS WHOLE are_counted bytes_of digits dots exponent_of main powers
 //        stage staged stripe_at stripe_put totals whole_numbers whole_sum
 
 const ROWS: u32 = 1u; //param
@@ -32,8 +32,6 @@ const THREADS: u32 = LANES * STRIPES;
 const SUMS: u32 = ROWS * COLS;
 const QUADS: u32 = COLS / 4u;
 const ROUND: u32 = 1u;
-// Elements that share a power of two.
-const GROUP: u32 = 32u;
 const GROUPS: u32 = CHUNK / GROUP;
 // Vectors of 16 bytes that a group takes: the digits of each value, half by half.
 const DIGITS: u32 = 6u;
@@ -153,24 +151,6 @@ fn whole_sum(weights: array<vec4<u32>, 2>, group: array<vec4<u32>, DIGITS>, tota
 // Whether a group's elements are whole numbers and its weights such that no product is infinite.
 fn are_counted(power: f32, numbers: vec2<f32>) -> bool {
     return power > 0.0 && max(abs(numbers.x), abs(numbers.y)) < EXACT;
-}
-
-// Σ weight · element of a group, whatever they are.
-fn by_ones(raw: B_Raw, begin: u32) -> f32 {
-    let numbers = b_numbers(raw);
-    let low = b_bytes(raw, 0u);
-    let high = b_bytes(raw, 1u);
-    var sum = 0.0;
-    for (var i = 0u; i < GROUP; i += 1u) {
-        let eight = a_widen8(a_load8(begin + i / 8u * 8u, 8u));
-        // The word and the byte that have code i.
-        let word = i / 8u * 2u + select(i / 4u % 2u, i % 2u, B_PAIRED);
-        let byte = select(i % 4u, i % 8u / 2u, B_PAIRED);
-        let four = select(low, high, vec4<bool>(word >= 4u));
-        let code = (bitcast<i32>(four[word % 4u] << (24u - byte * 8u)) >> 24u) + B_MORE;
-        sum += eight[i / 4u % 2u][i % 4u] * (numbers.x * (B_PART * f32(code)) + numbers.y);
-    }
-    return sum;
 }
 
 @compute @workgroup_size(THREADS)

@@ -19,10 +19,10 @@ pub fn cases(table: Table) -> Vec<Case> {
         let case = |size, a, format: QuantFormat| {
             Case { quantized: Some(format), ..Case::new(size, [a, DType::F32, DType::F32]) }.kernel(&kernel.name)
         };
-        let mut cases: Vec<_> = FORMATS.map(|name| name.parse::<QuantFormat>().expect("a format")).to_vec();
-        cases.rotate_left(turn);
+        let mut formats: Vec<_> = FORMATS.map(|name| name.parse::<QuantFormat>().expect("a format")).to_vec();
+        formats.rotate_left(turn % FORMATS.len());
         let mut cases: Vec<Case> = (0..)
-            .zip(cases)
+            .zip(formats)
             .flat_map(|(i, format)| {
                 let block = format.block() as usize;
                 let a = DType::ALL[i % 3];
@@ -31,7 +31,7 @@ pub fn cases(table: Table) -> Vec<Case> {
                 [magnitudes(case([10, 5, 256], DType::F32, format)), edges]
             })
             .collect();
-        let format = FORMATS[turn].parse().expect("a format");
+        let format = FORMATS[turn % FORMATS.len()].parse().expect("a format");
         cases.push(specials(case([64, 3, 64], DType::F32, QuantFormat::Q8_0)));
         cases.push(specials(case([64, 3, 64], DType::BF16, QuantFormat::Q4_0)));
         cases.push(case([bm, 6, 14_848], DType::F16, format));

@@ -51,11 +51,11 @@ pub fn all_kernels(adapter: &Adapter) -> Vec<Kernel> {
     fitting
 }
 
-/// SwiftShader compiles long functions in more than quadratic time: a gemv of 16 sums (ROWS×COLS, each invocation's) in a second, one of 32 in some
-/// fifteen, one of 64 in minutes. Other adapters and the sanitizer meet those variants.
+/// SwiftShader compiles long functions in more than quadratic time: a gemv of 16 sums (ROWS×COLS, each
+/// invocation's) in a second, one of 32 in some fifteen, one of 64 in minutes. Other adapters and the sanitizer meet those variants.
 fn slow_to_compile(adapter: &Adapter, variant: &Variant) -> Option<&'static str> {
     let [rows, cols] = variant.sums;
-    let unrolled = matches!(variant.access, Access::Eights { .. }) && rows * cols > 16;
+    let unrolled = matches!(variant.access, Access::Eights { .. } | Access::Bytes { .. }) && rows * cols > 16;
     (adapter.name().contains("SwiftShader") && unrolled).then_some("it takes too long to compile")
 }
 

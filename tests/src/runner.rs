@@ -430,7 +430,7 @@ impl Suite {
 }
 
 /// How far the kernel of a case may be from the weights. Those on matrix units round them to a 16-bit
-/// type of A; where the planner chooses, it may choose one.
+/// type of A, and `rows` multiplies scales with sums; where the planner chooses, it may choose any.
 fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec<f64> {
     let simdgroups = |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
     let (own, half) = ([case.a.dtype], [DType::F16]);
@@ -442,5 +442,9 @@ fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec<f64> {
         Some(_) => vec![],
         None => [if caps.msl_version.is_some() { &own[..] } else { &[] }, if units { &half } else { &[] }].concat(),
     };
-    weights.rounded_error(&types)
+    let errors = weights.rounded_error(&types);
+    if case.kernel.as_ref().is_some_and(|kernel| !kernel.starts_with("rows")) {
+        return errors;
+    }
+    errors.into_iter().zip(weights.summed_error()).map(|(rounded, summed)| rounded.max(summed)).collect()
 }

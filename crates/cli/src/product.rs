@@ -23,14 +23,15 @@ pub(crate) fn open(adapter: Option<&str>) -> Result<Context> {
 }
 
 /// How far a kernel of the context may be from the weights: those on matrix units may round them to a
-/// 16-bit type of the activations.
+/// 16-bit type of the activations, and those for few rows may multiply scales with sums.
 pub(crate) fn weight_error(context: &Context, weights: &Quantized, activations: DType) -> Vec<f64> {
     let is_msl = |kernel: &KernelDef| kernel.kit.language == Language::Msl;
     let msl = activations.bytes() == 2 && context.library().kernels.iter().any(is_msl);
     let units = activations.bytes() == 2 && context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
     let types = [msl.then_some(activations), units.then_some(DType::F16)];
     let types = types.into_iter().flatten().filter(|_| !context.is_cpu());
-    weights.rounded_error(&types.collect::<Vec<_>>())
+    let errors = weights.rounded_error(&types.collect::<Vec<_>>()).into_iter();
+    errors.zip(weights.summed_error()).map(|(rounded, summed)| rounded.max(summed)).collect()
 }
 
 /// Adapter, backend and driver, for people.

@@ -30,18 +30,31 @@ pub enum Model {
         /// A step along K whose matrices do not lie whole in memory takes so many times as long.
         partial: f64,
     },
-    /// Few rows against bytes of codes: bound by reading them once, or by products of bytes.
+    /// Few rows against bytes of codes: bound by reading them once, or by arithmetic.
     Bytes {
         /// Share of the memory's bandwidth.
         bandwidth: f64,
         /// Seconds that a workgroup takes before and after its weights.
         start: f64,
+        /// Operations of a weight.
+        work: Work,
     },
     /// Few rows or columns of C: bound by reading the larger operand once.
     Few {
         /// Factor on the modelled time: 1, or [`BY_HAND`].
         time: f64,
     },
+}
+
+/// Operations of a weight that is multiplied with few rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Work {
+    /// Products of four bytes by four, for each row.
+    pub products: f64,
+    /// Floating-point operations, for each row.
+    pub row: f64,
+    /// Floating-point operations, once.
+    pub weight: f64,
 }
 
 /// Estimated seconds of one pass over K in `splits` parts, dispatch included.
@@ -53,7 +66,7 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -
             let arithmetic = shares.arithmetic / tiles::partial_steps(problem, partial);
             tiles::seconds(problem, caps, variant, splits, Shares { arithmetic, ..shares })
         }
-        Model::Bytes { bandwidth, start } => bytes::seconds(problem, caps, variant, bandwidth, start),
+        Model::Bytes { bandwidth, start, work } => bytes::seconds(problem, caps, variant, [bandwidth, start], work),
         Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
     }
 }

@@ -1,6 +1,6 @@
-//! The cost of few rows against quantized weights by products of bytes.
+//! The cost of few rows against quantized weights that are read as bytes.
 
-use super::{operand_bytes, tiles};
+use super::{Work, operand_bytes, tiles};
 use crate::caps::Caps;
 use crate::kernel::{Access, Variant};
 use crate::problem::Problem;
@@ -9,9 +9,6 @@ use crate::problem::Problem;
 /// instruction, as measured on an H200; and where it is written out, an assumption.
 const PRODUCT: f64 = 11.5;
 const WRITTEN_OUT: f64 = 24.0;
-
-/// Products of four bytes for a weight and a row of A: three bytes of an element.
-const PRODUCTS: f64 = 0.75;
 
 /// Seconds from a load of weights to their sums.
 const STEP: f64 = 0.9e-6;
@@ -24,7 +21,13 @@ const RESIDENT: f64 = 2048.0;
 
 /// Reading and arithmetic overlap, if there are enough workgroups. Bringing A to workgroup memory, and
 /// adding the stripes, does not.
-pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, bandwidth: f64, start: f64) -> f64 {
+pub(super) fn seconds(
+    problem: &Problem,
+    caps: &Caps,
+    variant: &Variant,
+    [bandwidth, start]: [f64; 2],
+    work: Work,
+) -> f64 {
     let rates = caps.rates();
     let [a, b] = operand_bytes(problem);
     let tiles = tiles(problem, variant);
@@ -32,7 +35,8 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, bandwid
     let stripes = if let Access::Bytes { stripes } = variant.access { f64::from(stripes) } else { 1.0 };
     let product = if caps.packed_products { PRODUCT } else { WRITTEN_OUT };
     let weights = tiles * columns * problem.k as f64;
-    let arithmetic = weights * rows * PRODUCTS * product / (rates.cores * rates.core_flops);
+    let operations = work.weight + rows * (work.row + work.products * product);
+    let arithmetic = weights * operations / (rates.cores * rates.core_flops);
     // Each row of tiles reads all weights.
     let reads = (tiles * columns / problem.n as f64).max(1.0);
     let reading = (a + b * reads) / (rates.bandwidth * bandwidth);

@@ -148,6 +148,13 @@ impl Quantized {
         dequantize(self).into_iter().zip(self.weight_error()).map(|(w, error)| rounding(w, error)).collect()
     }
 
+    /// The same for a kernel that multiplies scale and bias with sums of up to 32 elements of A, and of
+    /// their products with codes. Each term of a sum is rounded as often as the sum has terms, and twice
+    /// more, where [`weight_error`](Self::weight_error) admits at least two roundings of each.
+    pub fn summed_error(&self) -> Vec<f64> {
+        self.weight_error().into_iter().map(|error| error * f64::from(32 + 2) / 2.0).collect()
+    }
+
     /// How far [`quantize`] leaves a weight from its element, at most: a number per block. 0 for formats
     /// that it does not make.
     pub fn steps(&self) -> Vec<f64> {
