@@ -180,9 +180,6 @@ const DOT: &[Variant] = &[
     dot("2x64x32", [2, 4], 16, 32, 1, [0.80, 2.5]),
 ];
 
-/// Three bytes of an element are multiplied.
-const BYTES: Work = Work { products: 0.75, row: 0.0, weight: 0.0 };
-
 /// `lanes` groups of `stripes` invocations, side by side, have `cols` columns each, and after them as
 /// many others: `turns` times in all.
 const fn dot(
@@ -202,7 +199,13 @@ const fn dot(
         workgroup_bytes: staged_bytes(rows, lanes * stripes, turns, SHORTEST),
         sums: [rows, cols],
         access: Access::Bytes { stripes },
-        model: Model::Bytes { bandwidth, start: start * 1e-6, work: BYTES },
+        model: Model::Bytes {
+            bandwidth,
+            start: start * 1e-6,
+            step: 0.9e-6,
+            // Three bytes of an element are multiplied.
+            work: Work { products: 0.75, row: 0.0, decoded: 0.0 },
+        },
     }
 }
 
@@ -280,53 +283,39 @@ fn dot_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> Result<(), Re
     Ok(())
 }
 
-// Name, [ROWS, COLS], LANES, STRIPES, TURNS; and as measured, the share of the bandwidth and the
-// microseconds that a workgroup takes before and after its weights.
+// Name, [ROWS, COLS], LANES, STRIPES.
 const ROWS: &[Variant] = &[
-    rows("1x16x128", [1, 8], 1, 128, 2, [0.80, 1.0]),
-    rows("1x32x32", [1, 8], 4, 32, 1, [0.80, 1.0]),
-    rows("2x32x128", [2, 8], 1, 128, 4, [0.80, 1.0]),
-    rows("4x32x128", [4, 8], 1, 128, 4, [0.80, 1.0]),
-    rows("4x32x32", [4, 8], 4, 32, 1, [0.80, 1.0]),
+    rows("1x8x128", [1, 8], 1, 128),
+    rows("1x16x64", [1, 8], 2, 64),
+    rows("2x8x128", [2, 8], 1, 128),
+    rows("4x8x64", [4, 8], 1, 64),
 ];
 
-/// As measured.
-const REGISTERS: Work = Work { products: 0.0, row: 4.5, weight: 9.4 };
-
-/// As of [`dot`].
-const fn rows(
-    name: &'static str,
-    [rows, cols]: [u32; 2],
-    lanes: u32,
-    stripes: u32,
-    turns: u32,
-    [bandwidth, start]: [f64; 2],
-) -> Variant {
+/// `lanes` groups of `stripes` invocations, side by side, have `cols` columns each.
+const fn rows(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u32) -> Variant {
     let threads = lanes * stripes;
     Variant {
         name,
         bm: rows,
-        bn: cols * lanes * turns,
+        bn: cols * lanes,
         bk: GROUP,
         threads,
         workgroup_bytes: threads * (rows * cols + 4) * 4,
         sums: [rows, cols],
         access: Access::Bytes { stripes },
-        model: Model::Bytes { bandwidth, start: start * 1e-6, work: REGISTERS },
+        model: Model::Bytes {
+            bandwidth: 0.95,
+            start: 1e-6,
+            step: 3.8e-6,
+            work: Work { products: 0.0, row: 5.0, decoded: 0.95 },
+        },
     }
 }
 
-fn rows_constants(variant: &Variant, problem: &Problem, _: &Caps) -> Vec<Constant> {
-    let [lanes, turns] = lanes_and_turns(variant);
+fn rows_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
+    let [lanes, _] = lanes_and_turns(variant);
     let stripes = variant.threads / lanes;
-    vec![
-        ("ROWS", variant.bm),
-        ("COLS", variant.sums[1]),
-        ("LANES", lanes),
-        ("STRIPES", stripes),
-        ("TURNS", turns),
-        ("ONCE", u32::from(problem.k <= u64::from(GROUP * stripes))),
-    ]
+    vec![("ROWS", variant.bm), ("COLS", variant.sums[1]), ("LANES", lanes), ("STRIPES", stripes)]
 }
 
 fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {

@@ -1,25 +1,22 @@
 // Mainloop for few rows against quantized weights, in f32. Each invocation keeps 32 elements of each
-// row of A in registers while columns pass, COLS at a time with 32 codes of each. Scale and bias are
-// multiplied with sums: of element · code, and of elements.
+// row of A in registers while COLS columns pass, with 32 codes of each. Scale and bias are multiplied
+// with sums: of element · code, and of elements.
 //
 // Where such a sum is not finite, its products are added one by one.
 // needs: B_MORE B_PART B_Raw B_SIGNED GROUP a_base a_line a_load8 a_widen8 b_base b_bytes b_line b_numbers
 //        b_raw by_ones code_at counted linear_id params schedule store
-// provides: BM BN COLS LANES LESS_BY ONCE PARTS QUADS ROUND ROWS STRIPES SUMS THREADS TURNS codes_of
-//        is_finite main parts staged
+// provides: BM BN COLS LANES LESS_BY PARTS QUADS ROUND ROWS STRIPES SUMS THREADS codes_of is_finite
+//        main parts staged
 
 const ROWS: u32 = 4u; //param
 // A multiple of 4.
 const COLS: u32 = 8u; //param
-// Groups of columns side by side, invocations along K of each, and groups one after the other.
+// Groups of columns side by side, and invocations along K of each.
 const LANES: u32 = 1u; //param
-const STRIPES: u32 = 128u; //param
-const TURNS: u32 = 4u; //param
-// Whether K is no longer than one step of all stripes: A is loaded once then.
-const ONCE: bool = false; //param
+const STRIPES: u32 = 64u; //param
 
 const BM: u32 = ROWS;
-const BN: u32 = LANES * COLS * TURNS;
+const BN: u32 = LANES * COLS;
 const THREADS: u32 = LANES * STRIPES;
 const SUMS: u32 = ROWS * COLS;
 const QUADS: u32 = COLS / 4u;
@@ -54,91 +51,84 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
 
-    var rows: array<f32, ROWS * GROUP>;
-    var totals: array<f32, ROWS>;
-    for (var turn = 0u; turn < TURNS; turn += 1u) {
-        let first = tile.col + turn * LANES * COLS;
-        let col = first + lane * COLS;
-        var sums: array<f32, SUMS>;
-        for (var i = 0u; i < SUMS; i += 1u) { //unroll
-            sums[i] = 0.0;
+    let col = tile.col + lane * COLS;
+    var sums: array<f32, SUMS>;
+    for (var i = 0u; i < SUMS; i += 1u) { //unroll
+        sums[i] = 0.0;
+    }
+    for (var k = tile.k + stripe * GROUP; k < tile.k_end; k += STRIPES * GROUP) {
+        var raw: array<B_Raw, COLS>;
+        for (var c = 0u; c < COLS; c += 1u) { //unroll
+            raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k);
         }
-        for (var k = tile.k + stripe * GROUP; k < tile.k_end; k += STRIPES * GROUP) {
-            var raw: array<B_Raw, COLS>;
-            for (var c = 0u; c < COLS; c += 1u) { //unroll
-                raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k);
-            }
-            if !ONCE || turn == 0u {
-                for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                    let begin = a + a_line(min(tile.row + r, tile.row_end - 1u)) * params.a_ld + k;
-                    var total = vec4<f32>();
-                    for (var i = 0u; i < 4u; i += 1u) { //unroll
-                        let eight = a_widen8(a_load8(begin + i * 8u, 8u));
-                        for (var j = 0u; j < 8u; j += 1u) { //unroll
-                            rows[r * GROUP + i * 8u + j] = eight[j / 4u][j % 4u];
-                        }
-                        total += eight[0] + eight[1];
-                    }
-                    totals[r] = total.x + total.y + total.z + total.w;
+        var rows: array<f32, ROWS * GROUP>;
+        var totals: array<f32, ROWS>;
+        for (var r = 0u; r < ROWS; r += 1u) { //unroll
+            let begin = a + a_line(min(tile.row + r, tile.row_end - 1u)) * params.a_ld + k;
+            var total = vec4<f32>();
+            for (var i = 0u; i < 4u; i += 1u) { //unroll
+                let eight = a_widen8(a_load8(begin + i * 8u, 8u));
+                for (var j = 0u; j < 8u; j += 1u) { //unroll
+                    rows[r * GROUP + i * 8u + j] = eight[j / 4u][j % 4u];
                 }
+                total += eight[0] + eight[1];
             }
-            // Sums that are not finite, a bit each.
-            var left = 0u;
-            for (var c = 0u; c < COLS; c += 1u) { //unroll
-                var products: array<f32, ROWS>;
-                for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                    products[r] = 0.0;
-                }
-                for (var word = 0u; word < GROUP / 4u; word += 1u) { //unroll
-                    let codes = codes_of(b_bytes(raw[c], word / 4u)[word % 4u]);
-                    for (var byte = 0u; byte < 4u; byte += 1u) { //unroll
-                        let i = word / 4u * 16u + code_at(word % 4u, byte);
-                        for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                            products[r] = fma(rows[r * GROUP + i], codes[byte], products[r]);
-                        }
+            totals[r] = total.x + total.y + total.z + total.w;
+        }
+        // Sums that are not finite, a bit each.
+        var left = 0u;
+        for (var c = 0u; c < COLS; c += 1u) { //unroll
+            var products: array<f32, ROWS>;
+            for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                products[r] = 0.0;
+            }
+            for (var word = 0u; word < GROUP / 4u; word += 1u) { //unroll
+                let codes = codes_of(b_bytes(raw[c], word / 4u)[word % 4u]);
+                for (var byte = 0u; byte < 4u; byte += 1u) { //unroll
+                    let i = word / 4u * 16u + code_at(word % 4u, byte);
+                    for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                        products[r] = fma(rows[r * GROUP + i], codes[byte], products[r]);
                     }
                 }
-                let numbers = b_numbers(raw[c]);
-                for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                    let sum = fma(numbers.x, B_PART * products[r], numbers.y * totals[r]);
-                    let finite = is_finite(sum);
-                    sums[r * COLS + c] += select(0.0, sum, finite);
-                    left |= select(1u << (r * COLS + c), 0u, finite);
-                }
             }
-            for (; left != 0u; left &= left - 1u) {
-                let i = firstTrailingBit(left);
-                let line = b_line(min(col + i % COLS, params.n - 1u));
-                let row = a_line(min(tile.row + i / COLS, tile.row_end - 1u));
-                let sum = by_ones(b_raw(b + line * params.b_ld + k), a + row * params.a_ld + k);
-                for (var j = 0u; j < SUMS; j += 1u) { //unroll
-                    sums[j] += select(0.0, sum, i == j);
-                }
-            }
-            if ONCE {
-                break;
+            let numbers = b_numbers(raw[c]);
+            for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                let sum = fma(numbers.x, B_PART * products[r], numbers.y * totals[r]);
+                let finite = is_finite(sum);
+                sums[r * COLS + c] += select(0.0, sum, finite);
+                left |= select(1u << (r * COLS + c), 0u, finite);
             }
         }
-        // Stripes meet in two steps: a tree of more would wait at more barriers, of each turn.
-        for (var i = 0u; i < ROUND; i += 1u) { //unroll
-            staged[i * THREADS + stripe * LANES + lane] =
-                vec4<f32>(sums[i * 4u], sums[i * 4u + 1u], sums[i * 4u + 2u], sums[i * 4u + 3u]);
-        }
-        workgroupBarrier();
-        var part = vec4<f32>();
-        for (var i = 0u; i < ROUND; i += 1u) { //unroll
-            part += staged[thread / PARTS * THREADS + i * PARTS + thread % PARTS];
-        }
-        parts[thread] = part;
-        workgroupBarrier();
-        if thread < ROUND * LANES {
-            let quad = thread / LANES;
-            var sum = vec4<f32>();
-            for (var i = 0u; i < PARTS / LANES; i += 1u) { //unroll
-                sum += parts[quad * PARTS + i * LANES + thread % LANES];
+        for (; left != 0u; left &= left - 1u) {
+            let i = firstTrailingBit(left);
+            let line = b_line(min(col + i % COLS, params.n - 1u));
+            let row = a_line(min(tile.row + i / COLS, tile.row_end - 1u));
+            let sum = by_ones(b_raw(b + line * params.b_ld + k), a + row * params.a_ld + k);
+            for (var j = 0u; j < SUMS; j += 1u) { //unroll
+                sums[j] += select(0.0, sum, i == j);
             }
-            let to = first + thread % LANES * COLS + quad % QUADS * 4u;
-            store(tile, tile.row + quad / QUADS, to, 4u, sum);
         }
+    }
+
+    // Stripes meet in two steps: a tree of more would wait at more barriers.
+    for (var i = 0u; i < ROUND; i += 1u) { //unroll
+        staged[i * THREADS + stripe * LANES + lane] =
+            vec4<f32>(sums[i * 4u], sums[i * 4u + 1u], sums[i * 4u + 2u], sums[i * 4u + 3u]);
+    }
+    workgroupBarrier();
+    var part = vec4<f32>();
+    for (var i = 0u; i < ROUND; i += 1u) { //unroll
+        part += staged[thread / PARTS * THREADS + i * PARTS + thread % PARTS];
+    }
+    parts[thread] = part;
+    workgroupBarrier();
+    if thread < ROUND * LANES {
+        let quad = thread / LANES;
+        var sum = vec4<f32>();
+        for (var i = 0u; i < PARTS / LANES; i += 1u) { //unroll
+            sum += parts[quad * PARTS + i * LANES + thread % LANES];
+        }
+        let to = tile.col + thread % LANES * COLS + quad % QUADS * 4u;
+        store(tile, tile.row + quad / QUADS, to, 4u, sum);
     }
 }

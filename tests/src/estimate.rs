@@ -58,7 +58,7 @@ fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimat
             let once = bytes(problem.a.format, m * k) + bytes(problem.b.format, k * n) + bytes(problem.c.format, m * n);
             let published = rates.bandwidth / COPIED;
             let least = (problem.flops() / (rates.cores * rates.core_flops)).max(once as f64 / published);
-            least / seconds(problem, &caps, variant, 1)
+            least / seconds(problem, &caps, variant, 1, 0.0)
         }),
     }
 }

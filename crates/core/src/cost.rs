@@ -12,7 +12,7 @@ pub use few::BY_HAND;
 pub use tiles::{AppleShares, Shares, staged};
 
 use crate::caps::Caps;
-use crate::kernel::{Access, Variant};
+use crate::kernel::Variant;
 use crate::problem::Problem;
 
 /// The cost model of a variant, with the numbers that belong to that variant alone.
@@ -36,6 +36,8 @@ pub enum Model {
         bandwidth: f64,
         /// Seconds that a workgroup takes before and after its weights.
         start: f64,
+        /// Seconds from a load of weights to their sums.
+        step: f64,
         /// Operations of a weight.
         work: Work,
     },
@@ -53,37 +55,31 @@ pub struct Work {
     pub products: f64,
     /// Floating-point operations, for each row.
     pub row: f64,
-    /// Floating-point operations, once.
-    pub weight: f64,
+    /// Share of the time in which others decode it.
+    pub decoded: f64,
 }
 
-/// Estimated seconds of one pass over K in `splits` parts, dispatch included.
-pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
-    match variant.model {
+/// Estimated seconds of one pass over K in `splits` parts, dispatch included. Decoding a weight takes as
+/// long as `decode` operations in f32.
+pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, decode: f64) -> f64 {
+    let multiplied = match variant.model {
         Model::Tiles(shares) => tiles::seconds(problem, caps, variant, splits, shares.on(caps)),
         Model::AppleTiles { shares, late_passed, partial } => {
             let shares = shares.on(problem, caps, variant, late_passed);
             let arithmetic = shares.arithmetic / tiles::partial_steps(problem, partial);
             tiles::seconds(problem, caps, variant, splits, Shares { arithmetic, ..shares })
         }
-        Model::Bytes { bandwidth, start, work } => bytes::seconds(problem, caps, variant, [bandwidth, start], work),
+        Model::Bytes { .. } => return bytes::seconds(problem, caps, variant, decode),
         Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
-    }
+    };
+    multiplied + decoding(problem, caps, variant, decode)
 }
 
-/// Operations in f32 that take as long as decoding a quantized weight. On an H200, 0.3 ps of 4-bit
-/// weights in WGSL, in kernels for few rows as on matrix units.
-const DECODE: f64 = 18.0;
-
-/// Estimated seconds in which a mainloop in WGSL decodes quantized weights: all of them, for each row
-/// of tiles. 0 for dense ones, and where codes are multiplied as bytes.
-pub(crate) fn decoding(problem: &Problem, caps: &Caps, variant: &Variant) -> f64 {
-    if problem.b.format.element().is_some() || matches!(variant.access, Access::Bytes { .. }) {
-        return 0.0;
-    }
+/// Estimated seconds in which tiles decode weights: all of them, for each row of tiles.
+pub(crate) fn decoding(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
     let rates = caps.rates();
-    let elements = tiles(problem, variant) * f64::from(variant.bn) * problem.k as f64;
-    elements * DECODE / (rates.cores * rates.core_flops)
+    let weights = tiles(problem, variant) * f64::from(variant.bn) * problem.k as f64;
+    weights * decode / (rates.cores * rates.core_flops)
 }
 
 /// Tiles of C, as far as can be known.

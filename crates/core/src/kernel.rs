@@ -258,6 +258,9 @@ pub struct OperandDef {
     pub constants: fn(Format) -> Vec<Constant>,
     /// Bytes of one element of the bound array, of codes where it is quantized: the least size of a binding.
     pub element_bytes: u64,
+    /// Operations in f32 that take as long as decoding a weight; 0 for elements, and in MSL, where the
+    /// costs of variants have it in them.
+    pub decode: f64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,
 }
@@ -271,6 +274,7 @@ impl OperandDef {
         loads: &[],
         along_k: false,
         element_bytes: 0,
+        decode: 0.0,
         constants: |_| Vec::new(),
         f16: false,
     };

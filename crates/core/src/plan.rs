@@ -468,11 +468,8 @@ fn lay(
         0.0
     };
     let pack = layouts.iter().map(|layout| layout.fetches.packing_seconds(caps)).sum::<f64>();
-    // Shares of kernels in MSL have it in them.
-    let decodes = kernel.kit.language == Language::Wgsl && layout.fetches.b.is_some_and(|b| b.packing.is_none());
-    let decode = if decodes { cost::decoding(problem, caps, variant) } else { 0.0 };
-    let step =
-        cost::seconds(&variant.multiplied(problem), caps, variant, splits) + decode + pack / layouts.len() as f64;
+    let decode = layout.fetches.b.map_or(0.0, |b| b.decode());
+    let step = cost::seconds(&variant.multiplied(problem), caps, variant, splits, decode) + pack / layouts.len() as f64;
     Ok(Laid { cost: piece.steps() as f64 * step + finish, layouts })
 }
 

@@ -1,6 +1,6 @@
 //! The cost of few rows against quantized weights that are read as bytes.
 
-use super::{Work, operand_bytes, tiles};
+use super::{Model, operand_bytes, tiles};
 use crate::caps::Caps;
 use crate::kernel::{Access, Variant};
 use crate::problem::Problem;
@@ -10,9 +10,6 @@ use crate::problem::Problem;
 const PRODUCT: f64 = 11.5;
 const WRITTEN_OUT: f64 = 24.0;
 
-/// Seconds from a load of weights to their sums.
-const STEP: f64 = 0.9e-6;
-
 /// Weights of an invocation in a step.
 const GROUP: f64 = 32.0;
 
@@ -21,21 +18,19 @@ const RESIDENT: f64 = 2048.0;
 
 /// Reading and arithmetic overlap, if there are enough workgroups. Bringing A to workgroup memory, and
 /// adding the stripes, does not.
-pub(super) fn seconds(
-    problem: &Problem,
-    caps: &Caps,
-    variant: &Variant,
-    [bandwidth, start]: [f64; 2],
-    work: Work,
-) -> f64 {
+pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
+    let (Model::Bytes { bandwidth, start, step, work }, Access::Bytes { stripes }) = (variant.model, variant.access)
+    else {
+        unreachable!("{}: {:?}", variant.name, variant.model);
+    };
+    let stripes = f64::from(stripes);
     let rates = caps.rates();
     let [a, b] = operand_bytes(problem);
     let tiles = tiles(problem, variant);
     let [rows, columns, threads] = [variant.bm, variant.bn, variant.threads].map(f64::from);
-    let stripes = if let Access::Bytes { stripes } = variant.access { f64::from(stripes) } else { 1.0 };
     let product = if caps.packed_products { PRODUCT } else { WRITTEN_OUT };
     let weights = tiles * columns * problem.k as f64;
-    let operations = work.weight + rows * (work.row + work.products * product);
+    let operations = work.decoded * decode + rows * (work.row + work.products * product);
     let arithmetic = weights * operations / (rates.cores * rates.core_flops);
     // Each row of tiles reads all weights.
     let reads = (tiles * columns / problem.n as f64).max(1.0);
@@ -43,5 +38,5 @@ pub(super) fn seconds(
     let turns = (tiles / (rates.cores * (RESIDENT / threads).max(1.0))).max(1.0);
     let groups = columns / (threads / stripes * f64::from(variant.sums[1]));
     let steps = turns * groups * (problem.k as f64 / (GROUP * stripes)).ceil();
-    reading.max(arithmetic).max(steps * STEP) + start * turns + rates.dispatch
+    reading.max(arithmetic).max(steps * step) + start * turns + rates.dispatch
 }

@@ -36,7 +36,7 @@ impl Fetches {
         let a_step = if problem.a.transposed { row_step } else { 0 };
         let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
         let [a_side, b_side] = Side::both(problem);
-        let at = |start| Place { start, decoding: cost::decoding(problem, caps, variant) };
+        let at = |start| Place { start, problem };
         let a = fetch(kit, caps, variant, &a_side, a_step, at(0))?;
         let b = fetch(kit, caps, variant, &b_side, b_step, at(a.packed_end()))?;
         Ok(Fetches { a: Some(a), b: Some(b) })
@@ -68,6 +68,11 @@ impl Fetches {
 }
 
 impl Fetch {
+    /// Operations in f32 that take as long as the mainloop's decoding of an element.
+    pub(super) fn decode(&self) -> f64 {
+        if self.packing.is_none() { self.loader.decode } else { 0.0 }
+    }
+
     fn packed_end(&self) -> u64 {
         self.packing.map_or(0, |packing| packing.end())
     }
@@ -80,12 +85,11 @@ pub(super) fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     numbers.iter().all(|number| number.is_multiple_of(vector))
 }
 
-/// Where a packed operand lies, and the cost of leaving it unpacked.
-struct Place {
+/// Where a packed operand lies, and whose it is.
+struct Place<'a> {
     /// It lies behind so many bytes of others.
     start: u64,
-    /// Seconds that its mainloop would take to decode it.
-    decoding: f64,
+    problem: &'a Problem,
 }
 
 /// Through the first loader that reads the format and provides what the variant wants. `step` is
@@ -96,7 +100,7 @@ fn fetch(
     variant: &Variant,
     side: &Side,
     step: u64,
-    Place { start, decoding }: Place,
+    Place { start, problem }: Place<'_>,
 ) -> Result<Fetch, Reject> {
     let as_bytes = matches!(variant.access, Access::Bytes { .. });
     // Of B as bytes nothing else will do.
@@ -133,6 +137,7 @@ fn fetch(
     }
     let (words, packing) = packing(kit, caps, variant, side, step, bk, start)?;
     // Each row of tiles decodes weights anew.
+    let decoding = cost::decoding(problem, caps, variant, loader.decode);
     if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0) {
         return Ok(Fetch { loader, packing: None });
     }
