@@ -141,14 +141,14 @@ const OPERANDS: &[OperandDef] = &[
     fours("operand/q2_k.wgsl", |format, _| format.is_of("q2_k")),
     fours("operand/q3_k.wgsl", |format, _| format.is_of("q3_k")),
     fours("operand/q6_k.wgsl", |format, _| format.is_of("q6_k")),
-    bytes("operand/affine_bytes.wgsl", 8.0, |format, _| {
+    bytes("operand/affine_bytes.wgsl", DECODE, |format, _| {
         is_one_of(format, |name| name.starts_with("affine-4bit") || name.starts_with("affine-8bit"))
     }),
-    bytes("operand/gguf_bytes.wgsl", 8.0, |format, _| {
+    bytes("operand/gguf_bytes.wgsl", DECODE, |format, _| {
         is_one_of(format, |name| ["q4_0", "q8_0", "q4_1", "gguf-mxfp4"].contains(&name))
     }),
-    bytes("operand/k4_bytes.wgsl", 15.0, |format, _| is_one_of(format, |name| name == "q4_k")),
-    bytes("operand/mx_bytes.wgsl", 18.0, |format, _| is_one_of(format, |name| name == "mxfp4")),
+    bytes("operand/k4_bytes.wgsl", 2.0 * DECODE, |format, _| is_one_of(format, |name| name == "q4_k")),
+    bytes("operand/mx_bytes.wgsl", 2.0 * DECODE, |format, _| is_one_of(format, |name| name == "mxfp4")),
 ];
 
 fn is_one_of(format: Format, names: impl Fn(&str) -> bool) -> bool {

@@ -433,7 +433,7 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
         .chain(scaled::split_specials(table))
         .chain(counted::cases(table));
     // The kernel of two rows stands for those of several.
-    let several = [&smallest[..], &["dot/2x64x32"]].concat();
+    let several = [&smallest[..], &["dot/2x64x32", "rows/2x8x128"]].concat();
     let others = others.filter(|case| of(case, &several));
     let split_epilogues =
         epilogues(table).into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));

@@ -1,5 +1,6 @@
 //! Cases for quantized weights as bytes, against elements of A as whole numbers.
 
+use crate::case::Groups;
 use crate::cases::Table;
 use crate::kernels::Kernel;
 use crate::{Case, Data, Rng};
@@ -34,6 +35,9 @@ pub fn cases(table: Table) -> Vec<Case> {
         let format = FORMATS[turn % FORMATS.len()].parse().expect("a format");
         cases.push(specials(case([64, 3, 64], DType::F32, QuantFormat::Q8_0)));
         cases.push(specials(case([64, 3, 64], DType::BF16, QuantFormat::Q4_0)));
+        let groups = Some(Groups { ends: vec![bm as u32, bm as u32 + 1], on_device: true });
+        let case_of_groups = Case { groups, ..case([bm + 1, bn + 1, 160], DType::F32, QuantFormat::Q8_0).odd() };
+        cases.push(overflowing(case_of_groups));
         cases.push(case([bm, 6, 14_848], DType::F16, format));
         cases.push(case([bm, bn + 1, 2048], DType::F16, format));
         cases.push(Case { exact: true, ..case([bm + 1, bn + 1, 1024], DType::F16, QuantFormat::Q4_0) });
@@ -58,6 +62,14 @@ fn magnitudes(case: Case) -> Case {
         }
     };
     let a = (0..m * k).map(|i| number(i, &mut rng)).collect();
+    Case { a_data: Data::Given(a), ..case }
+}
+
+/// Elements whose sums with codes are beyond f32, but not those with weights.
+fn overflowing(case: Case) -> Case {
+    let [m, _, k] = case.size;
+    let mut rng = Rng::new(23);
+    let a = (0..m * k).map(|_| rng.unit() * 2f32.powi(122)).collect();
     Case { a_data: Data::Given(a), ..case }
 }
 
