@@ -184,7 +184,9 @@ pub fn packed(table: Table) -> Vec<Case> {
     let cases = units.iter().flat_map(|kernel| LAYOUTS.map(|layout| wide(kernel, layout)));
     let once = units.iter().map(|kernel| Case::new([70, 9, 261], F32).kernel(&kernel.name).batch(2).odd());
     let once = once.map(|case| Case { a: case.a.entries(Entries::Stride0), ..case });
-    cases.chain(once).collect()
+    // The last elements along K fill whole words of both.
+    let words = units.iter().map(|kernel| Case::new([5, 9, 262], F32).layout(LAYOUTS[1]).kernel(&kernel.name).odd());
+    cases.chain(once).chain(words).collect()
 }
 
 /// Outputs in 16 bits, two to a word: rows that end in every part of four columns and begin at whole words, rows and entries that share words, and

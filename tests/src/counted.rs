@@ -5,7 +5,7 @@ use crate::cases::Table;
 use crate::kernels::Kernel;
 use crate::{Case, Data, Rng};
 use tilewise::{DType, QuantFormat};
-use tilewise_core::Access;
+use tilewise_core::{Access, Variant};
 
 /// The formats, one of each loader and number of bits; their scales are of f32 where that can be.
 const FORMATS: [&str; 8] =
@@ -42,6 +42,25 @@ pub fn cases(table: Table) -> Vec<Case> {
         cases.push(case([bm, bn + 1, 2048], DType::F16, format));
         cases.push(Case { exact: true, ..case([bm + 1, bn + 1, 1024], DType::F16, QuantFormat::Q4_0) });
         cases
+    };
+    kernels.enumerate().flat_map(of).chain(panels(table)).collect()
+}
+
+/// Panels of matrix units whose codes are bytes: every format on the smallest tile, two on others.
+fn panels(table: Table) -> Vec<Case> {
+    let smallest: Vec<_> = table.one_of_each().into_iter().map(|kernel| kernel.name).collect();
+    let kernels = table.kernels().into_iter().filter(|kernel| matches!(kernel.variant.access, Access::Words { .. }));
+    let of = |(turn, kernel): (usize, Kernel)| {
+        let Variant { bm, bn, bk, .. } = *kernel.variant;
+        let [m, n, k] = [bm + 1, bn + 5, 2 * bk.max(128)].map(|size| size as usize);
+        let formats = FORMATS.into_iter().cycle().skip(2 * turn);
+        let formats = formats.take(if smallest.contains(&kernel.name) { FORMATS.len() } else { 2 });
+        let case = |name: &str| {
+            let case =
+                Case { quantized: name.parse().ok(), ..Case::new([m, n, k], [DType::F16, DType::F32, DType::F32]) };
+            case.kernel(&kernel.name)
+        };
+        formats.map(case).collect::<Vec<_>>()
     };
     kernels.enumerate().flat_map(of).collect()
 }
