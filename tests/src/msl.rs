@@ -10,15 +10,15 @@ use crate::sanitized::{self, Conversion, Job, Written};
 use crate::translated::translate;
 use crate::{Case, Prepared};
 use rayon::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::{Binding, Pass};
-use tilewise_core::{Caps, Params};
+use tilewise_core::{Caps, Params, Plan};
 use tilewise_msl::assemble_with;
-use tilewise_msl_harness::{self as harness, Argument, Kernel, Kind, Lanes, Launch, Mode, Space};
+use tilewise_msl_harness::{self as harness, Argument, Kernel, Kind, Lanes, Launch, Mode, Source, Space};
 
 /// Why a case failed.
 #[derive(Clone, Debug)]
@@ -89,11 +89,23 @@ pub struct Options {
 pub const PLAIN: Options =
     Options { mode: Mode::Plain, lanes: Lanes::Fibers, seed: 1, mutant: 0, timeout: Duration::from_secs(60) };
 
+/// A text in MSL, and what it was written in.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Text(Language, String);
+
 /// Kernels by their text, compiled once: of the library's files, or with one of them replaced.
 #[derive(Default)]
 pub struct Kernels {
     replaced: Option<(&'static str, &'static str)>,
-    compiled: Mutex<HashMap<String, Result<Kernel, String>>>,
+    compiled: Mutex<HashMap<Text, Result<Kernel, String>>>,
+}
+
+/// Texts that a process of clang compiles. More save little of what its start takes.
+pub(crate) const TOGETHER: usize = 16;
+
+/// How many of `count` texts to compile together, so that no thread is idle for long.
+pub(crate) fn together(count: usize) -> usize {
+    count.div_ceil(4 * rayon::current_num_threads()).clamp(1, TOGETHER)
 }
 
 impl Kernels {
@@ -102,25 +114,54 @@ impl Kernels {
         Kernels { replaced: Some((path, text)), compiled: Mutex::default() }
     }
 
-    fn get(&self, pass: &Pass, mode: Mode) -> Result<Kernel, Failure> {
+    fn text(&self, pass: &Pass) -> Result<Text, Failure> {
         let other = |path: &str| self.replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text);
-        let text = &match pass.language {
+        let text = match pass.language {
             Language::Msl => assemble_with(pass, other),
             Language::Wgsl => translate(pass),
-        }
-        .map_err(Failure::Invalid)?;
-        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
-        let compiled = known.unwrap_or_else(|| {
-            let compiled = match (pass.language, harness::lint(text)) {
-                (Language::Wgsl, _) => Kernel::compile_foreign(text, mode),
-                (Language::Msl, lacking) if lacking.is_empty() => Kernel::compile(text, mode),
-                (Language::Msl, lacking) => Err(lacking.join("\n")),
-            };
-            self.compiled.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned(), compiled.clone());
-            compiled
-        });
-        compiled.map_err(Failure::Invalid)
+        };
+        text.map(|text| Text(pass.language, text)).map_err(Failure::Invalid)
     }
+
+    /// Compiles the texts of passes, which takes half as long as one after the other. What does not
+    /// compile is told when it runs.
+    pub fn prepare<'a>(&self, passes: impl IntoIterator<Item = &'a Pass>, mode: Mode) {
+        let texts: Vec<Text> = passes.into_iter().filter_map(|pass| self.text(pass).ok()).collect();
+        self.compile(&texts, mode);
+    }
+
+    /// Compiles those that were not, several at a time.
+    fn compile<'a>(&self, texts: impl IntoIterator<Item = &'a Text>, mode: Mode) {
+        let known = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown: HashSet<&Text> = texts.into_iter().collect();
+        unknown.retain(|text| !known().contains_key(*text));
+        let (sound, lacking): (Vec<_>, Vec<_>) =
+            unknown.into_iter().map(|text| (text, lacking(text))).partition(|(_, lacking)| lacking.is_empty());
+        known().extend(lacking.into_iter().map(|(text, lacking)| (text.clone(), Err(lacking.join("\n")))));
+        for (language, source) in [(Language::Msl, Source::Own), (Language::Wgsl, Source::Foreign)] {
+            let texts: Vec<&Text> = sound.iter().map(|(text, _)| *text).filter(|text| text.0 == language).collect();
+            texts.par_chunks(together(texts.len())).for_each(|texts| {
+                let bare: Vec<&str> = texts.iter().map(|text| text.1.as_str()).collect();
+                let compiled = Kernel::compile_all(&bare, mode, source);
+                known().extend(texts.iter().map(|text| (*text).clone()).zip(compiled));
+            });
+        }
+    }
+
+    /// A text's, compiled alone if it was not before.
+    fn get(&self, text: &Text, mode: Mode) -> Result<Kernel, Failure> {
+        let known = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
+        let compiled = known().or_else(|| {
+            self.compile([text], mode);
+            known()
+        });
+        compiled.expect("it is known now").map_err(Failure::Invalid)
+    }
+}
+
+/// What MSL has not and the text has, of our own.
+fn lacking(text: &Text) -> Vec<String> {
+    if text.0 == Language::Msl { harness::lint(&text.1) } else { Vec::new() }
 }
 
 /// Runs the passes of a job in order, each with what those before it left.
@@ -128,9 +169,18 @@ impl Kernels {
 /// # Errors
 /// The first of: no valid text, one that is not as planned, a finding, an output that is not the oracle's.
 pub fn run(job: &Job, kernels: &Kernels, options: Options) -> Result<Outcome, Failure> {
+    let texts = texts(&job.plan.passes, kernels)?;
+    run_texts(job, &texts, kernels, options)
+}
+
+fn texts(passes: &[Pass], kernels: &Kernels) -> Result<Vec<Text>, Failure> {
+    passes.iter().map(|pass| kernels.text(pass)).collect()
+}
+
+fn run_texts(job: &Job, texts: &[Text], kernels: &Kernels, options: Options) -> Result<Outcome, Failure> {
     let mut written = job.unwritten();
-    for pass in &job.plan.passes {
-        let kernel = kernels.get(pass, options.mode)?;
+    for (pass, text) in job.plan.passes.iter().zip(texts) {
+        let kernel = kernels.get(text, options.mode)?;
         as_planned(&kernel, pass)?;
         step(job, pass, &kernel, options, &mut written)?;
     }
@@ -210,7 +260,7 @@ fn launch<'a>(
 pub fn convert(conversion: &Conversion, kernels: &Kernels, options: Options) -> Result<(), Failure> {
     let mut written = conversion.unwritten();
     for pass in &conversion.passes {
-        let kernel = kernels.get(pass, options.mode)?;
+        let kernel = kernels.get(&kernels.text(pass)?, options.mode)?;
         as_planned(&kernel, pass)?;
         let memory = pass.bindings.iter().map(|binding| written.bound(binding)).collect();
         let (_, outputs) = launch(pass, &kernel, memory, options)?;
@@ -299,12 +349,19 @@ impl fmt::Display for Tally {
 pub fn run_all(caps: &Caps, cases: &[Case], options: Options, rounded: bool) -> Tally {
     let start = Instant::now();
     let kernels = Kernels::default();
-    let outcome = |case: &Case| {
+    let planned = |case: &Case| -> Result<_, Failure> {
         let plan = sanitized::planned(case, caps)?;
-        let prepared = Prepared::new(case, caps).map_err(Failure::Refused)?;
-        run(&Job { prepared, plan, rounded }, &kernels, options)
+        let texts = texts(&plan.passes, &kernels)?;
+        Ok((plan, texts))
     };
-    let outcomes: Vec<_> = cases.par_iter().map(outcome).collect();
+    let planned: Vec<_> = cases.par_iter().map(planned).collect();
+    kernels.compile(planned.iter().flatten().flat_map(|(_, texts)| texts), options.mode);
+    let outcome = |(case, planned): (&Case, Result<(Plan, Vec<Text>), Failure>)| {
+        let (plan, texts) = planned?;
+        let prepared = Prepared::new(case, caps).map_err(Failure::Refused)?;
+        run_texts(&Job { prepared, plan, rounded }, &texts, &kernels, options)
+    };
+    let outcomes: Vec<_> = cases.par_iter().zip(planned).map(outcome).collect();
     let mut before: HashMap<_, usize> = HashMap::new();
     let failed = |(case, outcome): (&Case, &Result<Outcome, Failure>)| {
         let failure = outcome.as_ref().err()?;

@@ -76,8 +76,13 @@ fn lines_elsewhere() {
         return;
     }
     let kernels = Kernels::with(KIT.lines, lines::IN_MSL);
-    for case in lines::cases(MSL) {
-        let job = lines::exchanged(&case, &device()).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
+    let job = |case: Case| match lines::exchanged(&case, &device()) {
+        Ok(job) => (job, case),
+        Err(failure) => panic!("{failure}\n    {case:?}"),
+    };
+    let jobs: Vec<_> = lines::cases(MSL).into_iter().map(job).collect();
+    kernels.prepare(jobs.iter().flat_map(|(job, _)| &job.plan.passes), PLAIN.mode);
+    for (job, case) in jobs {
         run(&job, &kernels, PLAIN).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
     }
 }

@@ -95,7 +95,9 @@ fn conversions() {
         return;
     }
     let kernels = Kernels::default();
-    let failures: Vec<_> = few_conversions()
+    let conversions = few_conversions();
+    kernels.prepare(conversions.iter().flat_map(|conversion| &conversion.passes), PLAIN.mode);
+    let failures: Vec<_> = conversions
         .par_iter()
         .filter_map(|conversion| {
             let failure = convert(conversion, &kernels, PLAIN).err()?;

@@ -1,5 +1,6 @@
 //! clang, and what it compiled before.
 
+use std::collections::HashMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -49,15 +50,8 @@ const LANGUAGE: &[&str] = &[
 
 /// Code: as it is written, as texts run for a moment and most of the time is clang's, and as a load whose value is not used is one that the sanitizer must
 /// see; products and sums stay apart, variables begin as NaN or nonsense.
-const CODE: &[&str] = &[
-    "-c",
-    "-fPIC",
-    "-O0",
-    "-gline-tables-only",
-    "-ffp-contract=off",
-    "-ftrivial-auto-var-init=pattern",
-    "-fdebug-compilation-dir=.",
-];
+const CODE: &[&str] =
+    &["-c", "-fPIC", "-O0", "-ffp-contract=off", "-ftrivial-auto-var-init=pattern", "-fdebug-compilation-dir=."];
 
 /// What Metal's compiler knows without an #include.
 const BUILTIN: &[&str] = &["-include", "builtin.h"];
@@ -69,16 +63,20 @@ pub(crate) const QUICK: &[&str] = &["-g0", "-w", "-ferror-limit=0", "-DINLINE=in
 /// What comes last for texts that another compiler wrote.
 pub(crate) const FOREIGN: &[&str] = &["-w", "-fno-sanitize=array-bounds"];
 
+/// For reports, of which there are none where nothing looks on.
+const LINES: &str = "-gline-tables-only";
+
 fn sanitizer(mode: Mode) -> &'static [&'static str] {
     match mode {
         Mode::Plain => &[],
-        Mode::Races => &["-fsanitize=thread"],
+        Mode::Races => &["-fsanitize=thread", LINES],
         // Of undefined behaviour, what kernels can have and AddressSanitizer does not see.
         Mode::Memory => &[
             "-fsanitize=address,alignment,array-bounds,bool,float-cast-overflow,integer-divide-by-zero,signed-integer-overflow,return",
             "-fno-sanitize-recover=all",
             "-fno-sanitize-address-use-after-scope",
             "-fno-omit-frame-pointer",
+            LINES,
         ],
     }
 }
@@ -103,29 +101,30 @@ pub(crate) fn worker(mode: Mode) -> PathBuf {
     [OUT, flavour, "worker"].iter().collect()
 }
 
-/// A shared library with the kernel, and its signature.
-pub(crate) fn compile(text: &str, mode: Mode, more: &[&str]) -> Result<(PathBuf, Signature), String> {
+/// A shared library, and the signature of the kernel in it.
+type Compiled = Result<(PathBuf, Signature), String>;
+
+/// Kernels of different texts, those unknown by one process for as many of them as can be: it takes as
+/// long to start as to compile one.
+pub(crate) fn compile(texts: &[&str], mode: Mode, more: &[&str]) -> Vec<Compiled> {
     if let Some(reason) = missing(mode) {
         panic!("MSL kernels cannot be compiled in {mode:?}: {reason}");
     }
-    let place = Path::new(OUT).join("kernels").join(name(text, mode, more));
-    let read = |directory: &Path| fs::read_to_string(directory.join("signature.metal"));
-    if let Ok(preprocessed) = read(&place) {
-        return Ok((place.join("kernel.so"), signature::parse(&preprocessed)?));
-    }
-    // Made apart and renamed: other processes may be making the same.
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let unique = format!("tmp.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let work = place.with_extension(unique);
-    let signature = make(text, mode, more, &work);
-    if signature.is_ok() && fs::rename(&work, &place).is_ok() {
-        return signature.map(|it| (place.join("kernel.so"), it));
-    }
-    // Either it does not compile, or another process was first.
-    let _ = fs::remove_dir_all(&work);
-    let signature = signature?;
-    read(&place).unwrap_or_else(|it| panic!("{}: {it}", place.display()));
-    Ok((place.join("kernel.so"), signature))
+    let place = |text: &str| Path::new(OUT).join("kernels").join(name(text, mode, more));
+    let mut unknown: Vec<&str> = texts.iter().copied().filter(|text| !place(text).exists()).collect();
+    unknown.sort_by_cached_key(|text| prefix(text));
+    let together = unknown.chunk_by(|a, b| prefix(a) == prefix(b));
+    let refused: HashMap<&str, String> = together.flat_map(|texts| make(texts, mode, more)).collect();
+    let compiled = |text: &&str| {
+        if let Some(complaints) = refused.get(text) {
+            return Err(complaints.clone());
+        }
+        let place = place(text);
+        let signature = fs::read_to_string(place.join("signature.metal"))
+            .unwrap_or_else(|it| panic!("{}/signature.metal: {it}", place.display()));
+        Ok((place.join("kernel.so"), signature::parse(&signature)?))
+    };
+    texts.iter().map(compiled).collect()
 }
 
 fn name(text: &str, mode: Mode, more: &[&str]) -> String {
@@ -138,44 +137,113 @@ fn name(text: &str, mode: Mode, more: &[&str]) -> String {
     format!("{:016x}{:016x}", hash(0), hash(1))
 }
 
-fn make(text: &str, mode: Mode, more: &[&str], work: &Path) -> Result<Signature, String> {
-    let write = |name: &str, text: &str| {
-        fs::write(work.join(name), text).unwrap_or_else(|it| panic!("{}/{name}: {it}", work.display()));
-    };
-    fs::create_dir_all(work).unwrap_or_else(|it| panic!("{}: {it}", work.display()));
-    write("kernel.metal", text);
-    let preprocessed = clang(work, &[BUILTIN, &["-E", "-P", "-DTILEWISE_SIGNATURE", "kernel.metal"]])?;
-    let signature = signature::parse(&preprocessed)?;
-    write("entry.metal", &entry(&signature));
-    let headers = precompiled(text, mode, more)?;
-    let headers = ["-include-pch", &headers.to_string_lossy()];
-    clang(work, &[&headers, CODE, sanitizer(mode), more, &["entry.metal", "-o", "kernel.o"]])?;
-    link(work)?;
-    write("signature.metal", &preprocessed);
-    Ok(signature)
-}
-
-/// The shim's headers that a text includes, read once for all texts that are compiled as this one is.
-fn precompiled(text: &str, mode: Mode, more: &[&str]) -> Result<PathBuf, String> {
-    let includes = text.lines().filter(|line| line.starts_with("#include <metal"));
-    let prefix: String = includes.flat_map(|line| [line, "\n"]).collect();
-    let place = Path::new(OUT).join("headers").join(name(&prefix, mode, more));
-    let made = place.join("prefix.pch");
-    if made.exists() {
-        return Ok(made);
+/// Compiles texts that include the same headers. Gives those that do not compile, and why.
+fn make<'a>(texts: &[&'a str], mode: Mode, more: &[&str]) -> Vec<(&'a str, String)> {
+    // Made apart and renamed: other processes may be making the same.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let unique = format!("tmp.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let work = Path::new(OUT).join("kernels").join(unique);
+    let made = make_in(&work, texts, mode, more);
+    if made.is_ok() {
+        for (index, text) in texts.iter().enumerate() {
+            // Where it fails, another process was first.
+            let _ = fs::rename(work.join(index.to_string()), work.with_file_name(name(text, mode, more)));
+        }
     }
-    // Other processes may be making the same: a name of its own, and renamed when it is whole.
-    let unique = format!("prefix.{}.{:?}", std::process::id(), std::thread::current().id());
-    fs::create_dir_all(&place)
-        .and_then(|()| fs::write(place.join("prefix.h"), prefix))
-        .map_err(|it| format!("{}: {it}", place.display()))?;
-    let output = ["-Xclang", "-emit-pch", "prefix.h", "-o", &unique];
-    clang(&place, &[BUILTIN, CODE, sanitizer(mode), more, &output])?;
-    fs::rename(place.join(&unique), &made).map_err(|it| format!("{}: {it}", made.display()))?;
-    Ok(made)
+    let _ = fs::remove_dir_all(&work);
+    match (made, texts) {
+        (Ok(()), _) => Vec::new(),
+        (Err(complaints), [text]) => vec![(text, complaints)],
+        // Of several texts, the first error ends the work on all.
+        (Err(_), texts) => texts.chunks(1).flat_map(|text| make(text, mode, more)).collect(),
+    }
 }
 
-/// A shared library of `kernel.o`. The worker has what it calls. On Linux without clang, which would
+/// Stands before each text. Places in the text are then called the same, wherever it lies.
+const BEFORE: &str = "#ifdef TILEWISE_SIGNATURE\nTILEWISE_NEXT\n#endif\n#line 1 \"kernel.metal\"\n";
+
+/// Compiles texts in folders of `work` that are called by their numbers.
+fn make_in(work: &Path, texts: &[&str], mode: Mode, more: &[&str]) -> Result<(), String> {
+    let write = |index: usize, name: &str, text: &str| {
+        let path = work.join(index.to_string()).join(name);
+        fs::write(&path, text).unwrap_or_else(|it| panic!("{}: {it}", path.display()));
+    };
+    for (index, text) in texts.iter().enumerate() {
+        let folder = work.join(index.to_string());
+        fs::create_dir_all(&folder).unwrap_or_else(|it| panic!("{}: {it}", folder.display()));
+        write(index, "kernel.metal", &[BEFORE, text].concat());
+    }
+    let files = |name: &str| (0..texts.len()).map(|index| format!("{index}/{name}")).collect::<Vec<_>>();
+    let Frontend { preprocess, compile } = Frontend::of(texts[0], mode, more)?;
+    let preprocessed = run(work, &preprocess, &files("kernel.metal"))?;
+    for (index, preprocessed) in preprocessed.split("TILEWISE_NEXT").skip(1).enumerate() {
+        write(index, "entry.metal", &entry(&signature::parse(preprocessed)?));
+        write(index, "signature.metal", preprocessed);
+    }
+    run(work, &compile, &files("entry.metal"))?;
+    (0..texts.len()).try_for_each(|index| link(&work.join(index.to_string())).map(drop))
+}
+
+/// Lines that include the shim's headers.
+fn prefix(text: &str) -> String {
+    let includes = text.lines().filter(|line| line.starts_with("#include <metal"));
+    includes.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// What clang calls for one text. Called without clang, it takes many.
+struct Frontend {
+    preprocess: Vec<String>,
+    compile: Vec<String>,
+}
+
+impl Frontend {
+    /// Of all texts that include the headers of this one. These are read once, and kept beside the calls.
+    fn of(text: &str, mode: Mode, more: &[&str]) -> Result<Frontend, String> {
+        let prefix = prefix(text);
+        let place = Path::new(OUT).join("headers").join(name(&prefix, mode, more));
+        let read = || fs::read_to_string(place.join("calls")).ok();
+        if read().is_none() {
+            // Other processes may be making the same: names of its own, and renamed when it is whole.
+            let unique = format!("tmp.{}.{:?}", std::process::id(), std::thread::current().id());
+            let headers = place.join(format!("{unique}.pch"));
+            fs::create_dir_all(&place)
+                .and_then(|()| fs::write(place.join("prefix.h"), prefix))
+                .map_err(|it| format!("{}: {it}", place.display()))?;
+            let (headers, code) = (headers.to_string_lossy(), [CODE, sanitizer(mode), more].concat());
+            let output = ["-Xclang", "-emit-pch", "prefix.h", "-o", &headers];
+            output_of(clang(&place).args(BUILTIN).args(&code).args(output))?;
+            let preprocess = called(clang(&place).args(BUILTIN).args(["-E", "-P", "-DTILEWISE_SIGNATURE", "-"]))?;
+            let compile = called(clang(&place).args(["-include-pch", &headers]).args(&code).arg("-"))?;
+            fs::write(place.join(&unique), [preprocess, compile].map(|call| call.join("\n")).join("\n\n"))
+                .and_then(|()| fs::rename(place.join(&unique), place.join("calls")))
+                .map_err(|it| format!("{}/calls: {it}", place.display()))?;
+        }
+        let calls = read().ok_or_else(|| format!("no {}/calls", place.display()))?;
+        let (preprocess, compile) = calls.split_once("\n\n").ok_or("two calls")?;
+        let [preprocess, compile] = [preprocess, compile].map(|call| call.lines().map(str::to_owned).collect());
+        Ok(Frontend { preprocess, compile })
+    }
+}
+
+/// The call that clang makes for its standard input, without what names input and output.
+fn called(command: &mut Command) -> Result<Vec<String>, String> {
+    let output = command.arg("-###").output().map_err(|it| format!("{CLANG}: {it}"))?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let call = said.lines().rfind(|line| line.contains("\"-cc1\"")).ok_or_else(|| said.clone())?;
+    let mut words = call.trim().trim_matches('"').split("\" \"").map(|word| word.replace("\\", ""));
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "-o" | "-main-file-name" => drop(words.next()),
+            // Not freeing what a text took is for the last one.
+            "-" | "-disable-free" => {}
+            _ => kept.push(word),
+        }
+    }
+    Ok(kept)
+}
+
+/// A shared library of `entry.o`. The worker has what it calls. On Linux without clang, which would
 /// be started twice more.
 fn link(work: &Path) -> Result<String, String> {
     let mut command = if cfg!(target_os = "macos") {
@@ -187,15 +255,21 @@ fn link(work: &Path) -> Result<String, String> {
         command.args(["-shared", "--eh-frame-hdr"]);
         command
     };
-    output(command.current_dir(work).args(["kernel.o", "-o", "kernel.so"]))
+    output_of(command.current_dir(work).args(["entry.o", "-o", "kernel.so"]))
 }
 
-/// What clang writes to its standard output.
-fn clang(work: &Path, arguments: &[&[&str]]) -> Result<String, String> {
-    output(Command::new(CLANG).current_dir(work).args(["-I", SHIM]).args(LANGUAGE).args(arguments.concat()))
+fn clang(work: &Path) -> Command {
+    let mut command = Command::new(CLANG);
+    command.current_dir(work).args(["-I", SHIM]).args(LANGUAGE);
+    command
 }
 
-fn output(command: &mut Command) -> Result<String, String> {
+fn run(work: &Path, call: &[String], files: &[String]) -> Result<String, String> {
+    output_of(Command::new(&call[0]).current_dir(work).args(&call[1..]).args(files))
+}
+
+/// What a program writes to its standard output.
+fn output_of(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|it| format!("{}: {it}", command.get_program().to_string_lossy()))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into());

@@ -47,6 +47,17 @@ pub enum Mode {
     Memory,
 }
 
+/// Whose texts are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// As [`Kernel::compile`] takes them.
+    Own,
+    /// As [`Kernel::compile_foreign`] takes them.
+    Foreign,
+    /// As [`Kernel::compile_quickly`] takes them.
+    Changed,
+}
+
 /// How lanes run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Lanes {
@@ -177,7 +188,7 @@ impl Kernel {
     ///
     /// Where nothing is [`available`], or files cannot be written.
     pub fn compile(text: &str, mode: Mode) -> Result<Kernel, String> {
-        Kernel::new(text, mode, false, &[])
+        one(Kernel::compile_all(&[text], mode, Source::Own))
     }
 
     /// As [`compile`](Self::compile), for a text that another compiler wrote, as naga does: nothing
@@ -193,7 +204,7 @@ impl Kernel {
     ///
     /// As [`compile`](Self::compile).
     pub fn compile_foreign(text: &str, mode: Mode) -> Result<Kernel, String> {
-        Kernel::new(text, mode, false, compile::FOREIGN)
+        one(Kernel::compile_all(&[text], mode, Source::Foreign))
     }
 
     /// As [`compile`](Self::compile), in a fraction of its time and to slower code, with nothing refused that is only warned of, and with reports that name no
@@ -207,12 +218,26 @@ impl Kernel {
     ///
     /// As [`compile`](Self::compile).
     pub fn compile_quickly(text: &str, mode: Mode) -> Result<Kernel, String> {
-        Kernel::new(text, mode, true, compile::QUICK)
+        one(Kernel::compile_all(&[text], mode, Source::Changed))
     }
 
-    fn new(text: &str, mode: Mode, quick: bool, more: &[&str]) -> Result<Kernel, String> {
-        let (library, signature) = compile::compile(text, mode, more)?;
-        Ok(Kernel { inner: Arc::new(Inner { mode, quick, library, signature, bytes: OnceLock::new() }) })
+    /// As one call for each text, none of which is there twice, in as little as half of the time: a
+    /// process of clang takes as long to start as to compile one.
+    ///
+    /// # Panics
+    ///
+    /// As [`compile`](Self::compile).
+    pub fn compile_all(texts: &[&str], mode: Mode, source: Source) -> Vec<Result<Kernel, String>> {
+        let quick = source == Source::Changed;
+        let more = match source {
+            Source::Own => &[],
+            Source::Foreign => compile::FOREIGN,
+            Source::Changed => compile::QUICK,
+        };
+        let kernel = |(library, signature)| Kernel {
+            inner: Arc::new(Inner { mode, quick, library, signature, bytes: OnceLock::new() }),
+        };
+        compile::compile(texts, mode, more).into_iter().map(|compiled| compiled.map(kernel)).collect()
     }
 
     /// The entry point's.
@@ -250,4 +275,8 @@ impl Kernel {
         assert!(grid.iter().map(|&it| u64::from(it)).product::<u64>() < 1 << 31, "a grid of {grid:?}");
         worker::run(self.inner.mode, self.inner.quick, &self.inner.library, launch)
     }
+}
+
+fn one(mut compiled: Vec<Result<Kernel, String>>) -> Result<Kernel, String> {
+    compiled.pop().expect("one for each text")
 }

@@ -2,7 +2,7 @@
 
 use super::sites::{Rendered, in_order, render};
 use super::{Bench, Fate, Key, Language, Mutant, files, msl_cases};
-use crate::msl::{Failure, Options, PLAIN, as_planned, step};
+use crate::msl::{Failure, Options, PLAIN, as_planned, step, together};
 use crate::sanitized::{Job, Written};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tilewise_core::plan::Pass;
 use tilewise_msl::{assemble, assemble_with};
-use tilewise_msl_harness::{self as harness, Kernel, Kind, Mode};
+use tilewise_msl_harness::{self as harness, Kernel, Kind, Mode, Source};
 
 /// The cases, prepared once for all mutants.
 pub struct Msl {
@@ -95,6 +95,7 @@ impl Msl {
         let run = |job: Job| Case::new(job, &texts);
         bench.cases = jobs.into_par_iter().map(run).collect::<Result<_, _>>()?;
         bench.cases.sort_by_key(|case| case.work);
+        bench.compile_raced();
         Ok(Some(bench))
     }
 
@@ -110,14 +111,17 @@ impl Msl {
         wanted = (0..apart).flat_map(|start| wanted.iter().skip(start).step_by(apart)).cloned().collect();
         while !wanted.is_empty() {
             let files: HashMap<&str, Rendered> = self.rendered(mutants);
-            let compile = |(original, pass): (String, _)| {
-                let replaced = |path: &str| files.get(path).map(|file| file.text.as_str());
-                let text = assemble_with(pass, replaced).expect("the library's parts");
-                let compiled = Kernel::compile_quickly(&text, WATCHED.mode);
-                (original, pass, compiled.map(|kernel| Text { text, kernel, races: OnceLock::new() }))
-            };
+            let replaced = |path: &str| files.get(path).map(|file| file.text.as_str());
+            let text = |pass: &Pass| assemble_with(pass, replaced).expect("the library's parts");
             let tried: Vec<_> = wanted.drain(..count.min(wanted.len())).collect();
-            let compiled: Vec<_> = tried.into_par_iter().map(compile).collect();
+            let texts_of: Vec<_> = tried.iter().map(|(_, pass)| text(pass)).collect();
+            // The first ones are there to be refused, each for its own reasons.
+            let chunk = if count == FIRST { 1 } else { together(tried.len()) };
+            let kernels: Vec<_> = compile_all(&texts_of, chunk, WATCHED.mode);
+            let kernels = kernels.into_iter().zip(texts_of);
+            let compiled = tried.into_iter().zip(kernels).map(|((original, pass), (kernel, text))| {
+                (original, pass, kernel.map(|kernel| Text { text, kernel, races: OnceLock::new() }))
+            });
             let noted = self.invalid.len() + self.alone.len();
             let mut refused = None;
             for (original, pass, result) in compiled {
@@ -143,6 +147,18 @@ impl Msl {
             }
         }
         Ok(texts)
+    }
+
+    /// Compiles again the texts in which races are looked for.
+    fn compile_raced(&self) {
+        let raced = self.raced();
+        let steps = raced.iter().flat_map(|case| &case.steps);
+        let texts: BTreeMap<&str, &Text> = steps.map(|step| (step.text.text.as_str(), &*step.text)).collect();
+        let bare: Vec<_> = texts.keys().collect();
+        let kernels = compile_all(&bare, together(bare.len()), RACES.mode);
+        for (text, kernel) in texts.values().zip(kernels) {
+            let _ = text.races.set(kernel);
+        }
     }
 
     /// The files with the mutants that nothing speaks against.
@@ -218,6 +234,15 @@ impl Msl {
         let apart = all.len().div_ceil(TEXTS).max(1);
         (0..apart).flat_map(|start| all.iter().skip(start).step_by(apart)).copied().collect()
     }
+}
+
+/// Compiles changed texts, in pieces of so many.
+fn compile_all<T: AsRef<str> + Sync>(texts: &[T], together: usize, mode: Mode) -> Vec<Result<Kernel, String>> {
+    let compile = |texts: &[T]| {
+        let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+        Kernel::compile_all(&texts, mode, Source::Changed)
+    };
+    texts.par_chunks(together).flat_map_iter(compile).collect()
 }
 
 /// Texts that are compiled at first.
