@@ -52,6 +52,8 @@ pub struct Options {
     pub trace: bool,
     /// Distinct findings kept; more are counted and dropped. 100 by default.
     pub max_findings: usize,
+    /// End the run soon after the first finding, which is then the same as in a whole run. Outputs and counters are of a part. Off by default.
+    pub stop_at_first: bool,
     /// Look for findings at all. Off, the shader is only executed, as WGSL defines it for a robust implementation: reads out of bounds give 0,
     /// writes out of bounds do nothing. Endless loops are reported all the same.
     pub checks: bool,
@@ -71,6 +73,7 @@ impl Default for Options {
             costs: Some(CostModel::default()),
             trace: false,
             max_findings: 100,
+            stop_at_first: false,
             checks: true,
             parallel: true,
         }

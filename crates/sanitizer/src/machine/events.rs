@@ -123,6 +123,7 @@ impl Worker<'_> {
                 if !self.findings.again(&key) {
                     let finding = self.tell(site, lane, event);
                     self.findings.insert(key, finding);
+                    self.stopped |= self.options.stop_at_first;
                 }
             }
         }

@@ -24,6 +24,10 @@ impl Findings {
         true
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     pub(super) fn insert(&mut self, key: Key, finding: Finding) {
         self.index.insert(key, self.list.len());
         self.list.push((key, finding));

@@ -65,19 +65,20 @@ pub(crate) fn run(launch: &Launch<'_>, program: &Program) -> Result<Report, Erro
                 .map_init(|| Worker::new(program, &resources, options), |worker, workgroup| worker.run(workgroup))
                 .collect();
             let last = resources.endless.load(Relaxed);
-            (start..)
-                .zip(outcomes)
-                .filter(|(workgroup, _)| *workgroup <= last)
-                .for_each(|(_, outcome)| verdict.take(outcome));
+            (start..).zip(outcomes).filter(|(workgroup, _)| *workgroup <= last).for_each(|(_, outcome)| {
+                if !verdict.is_known() {
+                    verdict.take(outcome);
+                }
+            });
         } else {
             for workgroup in batch {
                 verdict.take(sequential.run(workgroup));
-                if resources.endless.load(Relaxed) <= workgroup {
+                if resources.endless.load(Relaxed) <= workgroup || verdict.is_known() {
                     break;
                 }
             }
         }
-        if resources.endless.load(Relaxed) != u32::MAX {
+        if resources.endless.load(Relaxed) != u32::MAX || verdict.is_known() {
             break;
         }
     }

@@ -38,6 +38,11 @@ impl<'p> Verdict<'p> {
         }
     }
 
+    /// Whether there is a finding, and no other is wanted.
+    pub(super) fn is_known(&self) -> bool {
+        self.options.stop_at_first && !self.findings.is_empty()
+    }
+
     /// Takes in one workgroup, in the order of their numbers.
     pub(super) fn take(&mut self, outcome: Outcome) {
         outcome.tally.add_to(&mut self.counters);
@@ -116,14 +121,16 @@ impl<'p> Verdict<'p> {
     }
 
     pub(super) fn finish(mut self) -> Report {
-        for (key, location, workgroup, finding) in std::mem::take(&mut self.unwritten) {
+        // A run that was stopped had no chance to write everything.
+        let stopped = self.is_known() || self.resources.endless.load(Relaxed) != u32::MAX;
+        let unwritten = if self.is_known() { Vec::new() } else { std::mem::take(&mut self.unwritten) };
+        for (key, location, workgroup, finding) in unwritten {
             // Where another workgroup wrote it, the two race, which is told already.
             if self.writer(key.3, location).is_none_or(|writer| writer.workgroup == workgroup) {
                 self.findings.add(key, finding, self.options.max_findings);
             }
         }
-        // A run that was stopped had no chance to write everything.
-        if self.options.checks && self.resources.endless.load(Relaxed) == u32::MAX {
+        if self.options.checks && !stopped {
             self.never_written();
         }
         let dropped = self.findings.dropped;
@@ -187,5 +194,32 @@ impl<'p> Verdict<'p> {
             .iter()
             .find(|(_, variable)| variable.name.as_deref() == Some(name))
             .and_then(|(handle, _)| variables.get_span(handle).to_range())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Buffer, Kind, Launch, Options, Shader};
+
+    const SHADER: &str = "
+        @group(0) @binding(0) var<storage, read_write> out: array<u32>;
+        @compute @workgroup_size(1) fn main(@builtin(workgroup_id) id: vec3u) {
+            if id.x == 1u { out[id.x + 4u] = 1u; }
+            out[id.x] = 1u / select(1u, 0u, id.x == 2u);
+        }";
+
+    #[test]
+    fn the_first_finding_may_end_a_run() {
+        let shader = Shader::parse("first.wgsl", SHADER).unwrap();
+        for parallel in [false, true] {
+            let run = |stop_at_first| {
+                let options = Options { stop_at_first, parallel, ..Options::default() };
+                let launch = Launch::new(&shader).grid([4, 1, 1]).options(options);
+                launch.bind(0, 0, Buffer::output(16)).run().unwrap().findings
+            };
+            let (whole, part) = (run(false), run(true));
+            assert_eq!(whole.iter().map(|it| it.kind).collect::<Vec<_>>(), [Kind::OutOfBounds, Kind::DivisionByZero]);
+            assert_eq!(part, whole[..1]);
+        }
     }
 }

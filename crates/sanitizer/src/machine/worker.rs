@@ -74,8 +74,8 @@ pub(super) struct Worker<'p> {
     /// Where each invocation returned from the entry point.
     left: Vec<Option<SiteId>>,
     enclosing: Vec<Enclosing>,
-    /// Set when a loop did not end, here or in an earlier workgroup: nothing more is run.
-    stopped: bool,
+    /// Set when a loop did not end, here or in an earlier workgroup, and where the first finding is enough: nothing more is run.
+    pub(super) stopped: bool,
     /// Set when a barrier was not reached by all: what it would have ordered is not reported again.
     pub(super) disordered: bool,
     /// Whether the operation at hand moves a cooperative matrix.
