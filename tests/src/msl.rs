@@ -89,7 +89,7 @@ pub struct Options {
 pub const PLAIN: Options =
     Options { mode: Mode::Plain, lanes: Lanes::Fibers, seed: 1, mutant: 0, timeout: Duration::from_secs(60) };
 
-/// A text in MSL, and what it was written in.
+/// A text in MSL, and the language of its source.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Text(Language, String);
 
@@ -130,7 +130,7 @@ impl Kernels {
         self.compile(&texts, mode);
     }
 
-    /// Compiles those that were not, several at a time.
+    /// Compiles the texts that are not known yet, several at a time.
     fn compile<'a>(&self, texts: impl IntoIterator<Item = &'a Text>, mode: Mode) {
         let known = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unknown: HashSet<&Text> = texts.into_iter().collect();

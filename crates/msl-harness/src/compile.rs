@@ -63,7 +63,7 @@ pub(crate) const QUICK: &[&str] = &["-g0", "-w", "-ferror-limit=0", "-DINLINE=in
 /// What comes last for texts that another compiler wrote.
 pub(crate) const FOREIGN: &[&str] = &["-w", "-fno-sanitize=array-bounds"];
 
-/// For reports, of which there are none where nothing looks on.
+/// Lines for reports. A plain run makes no reports.
 const LINES: &str = "-gline-tables-only";
 
 fn sanitizer(mode: Mode) -> &'static [&'static str] {
@@ -137,7 +137,7 @@ fn name(text: &str, mode: Mode, more: &[&str]) -> String {
     format!("{:016x}{:016x}", hash(0), hash(1))
 }
 
-/// Compiles texts that include the same headers. Gives those that do not compile, and why.
+/// Compiles texts that include the same headers. Returns each text that fails, with the complaints.
 fn make<'a>(texts: &[&'a str], mode: Mode, more: &[&str]) -> Vec<(&'a str, String)> {
     // Made apart and renamed: other processes may be making the same.
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -203,7 +203,7 @@ impl Frontend {
         let place = Path::new(OUT).join("headers").join(name(&prefix, mode, more));
         let read = || fs::read_to_string(place.join("calls")).ok();
         if read().is_none() {
-            // Other processes may be making the same: names of its own, and renamed when it is whole.
+            // Other processes may write the same file: this one has its own name until it is whole.
             let unique = format!("tmp.{}.{:?}", std::process::id(), std::thread::current().id());
             let headers = place.join(format!("{unique}.pch"));
             fs::create_dir_all(&place)
