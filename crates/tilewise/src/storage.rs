@@ -98,9 +98,11 @@ impl Storage {
 }
 
 /// Bytes that may wait for the queue while storage is filled.
+#[cfg(feature = "files")]
 const WAITING: u64 = 64 << 20;
 
 /// Fills storage from its start, piece by piece.
+#[cfg(feature = "files")]
 pub(crate) struct Filler<'a> {
     context: &'a Context,
     storage: &'a Storage,
@@ -112,6 +114,7 @@ pub(crate) struct Filler<'a> {
     waiting: u64,
 }
 
+#[cfg(feature = "files")]
 impl<'a> Filler<'a> {
     pub(crate) fn new(context: &'a Context, storage: &'a Storage) -> Self {
         Filler { context, storage, done: 0, rest: Vec::new(), waiting: 0 }
