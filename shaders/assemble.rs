@@ -3,7 +3,8 @@
 //! 1. Whole files are concatenated; module scope in WGSL has no order.
 //! 2. In a line `const NAME: type = value; //param` the value is replaced.
 //! 3. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by the operand's name.
-//! 4. A loop marked `//unroll` is repeated in blocks with a constant index: see `unroll.rs`.
+//! 4. A loop marked `//unroll` is repeated in blocks with a constant index, where the pass says so: see
+//!    `unroll.rs`.
 //!
 //! Extensions are enabled at the top when a part needs them. Then comes the struct [`Params`].
 
@@ -41,7 +42,7 @@ pub fn assemble_with<'a>(pass: &Pass, replaced: impl Fn(&str) -> Option<&'a str>
         text.push_str(&instantiate(part, file)?);
         text.push('\n');
     }
-    unroll(&text)
+    if pass.unroll { unroll(&text) } else { Ok(text) }
 }
 
 fn instantiate(part: &Part, file: &str) -> Result<String, String> {

@@ -3,6 +3,7 @@
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, Module, ResourceBinding, StorageAccess, TypeInner};
 use std::collections::HashMap;
+use tilewise_core::caps::DeviceClass;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Forced, Index, Pass, Quantize, Table, Take};
 use tilewise_core::{
@@ -10,8 +11,8 @@ use tilewise_core::{
 };
 use tilewise_shaders::{CONVERSIONS, LIBRARY, assemble};
 
-/// Roomy caps, with and without the f16 extension and matrix units.
-fn devices() -> [Caps; 2] {
+/// Roomy caps, with and without the f16 extension and matrix units, and of a software device.
+fn devices() -> [Caps; 3] {
     let device = Caps {
         max_workgroup_bytes: 48 << 10,
         max_invocations: 1024,
@@ -20,7 +21,8 @@ fn devices() -> [Caps; 2] {
     };
     let units = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants).filter_map(|variant| variant.unit());
     let coop = units.map(|unit| unit.matrix).collect();
-    [Caps { f16: true, coop, subgroup_size: Some(32), name: "with f16".into(), ..device.clone() }, device]
+    let software = Caps { f16: true, class: DeviceClass::Cpu, name: "software".into(), ..device.clone() };
+    [Caps { f16: true, coop, subgroup_size: Some(32), name: "with f16".into(), ..device.clone() }, device, software]
 }
 
 /// Problems that together reach every loader, store, schedule and epilogue.

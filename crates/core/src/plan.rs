@@ -101,6 +101,9 @@ pub struct Pass {
     pub f16: bool,
     /// Whether the shader enables cooperative matrices; it uses subgroups, too.
     pub coop: bool,
+    /// Whether loops marked `//unroll` are repeated, which keeps the arrays of GPUs in registers.
+    /// Software devices have none to spare, and take long to compile what is repeated.
+    pub unroll: bool,
     /// Contents of the uniform buffer.
     pub params: Params,
     /// Workgroups along x and y.

@@ -4,7 +4,7 @@ use super::layout::Layout;
 use super::pack::{Packing, Side};
 use super::piece::Window;
 use super::{Binding, Part, Pass, check};
-use crate::caps::Caps;
+use crate::caps::{Caps, DeviceClass};
 use crate::kernel::{Constant, Kit, Language, Load, OperandDef, Params, Role, Unit};
 use crate::problem::{Activation, Axis, DType, Format, Grouping, Operand, Problem};
 use crate::quant::{Plane, Stored};
@@ -37,6 +37,7 @@ impl Builder {
             parts: Vec::new(),
             f16: false,
             coop: false,
+            unroll: true,
             params,
             grid: [0; 2],
             threads,
@@ -206,6 +207,7 @@ impl Builder {
         let x = workgroups.div_ceil(y);
         self.pass.grid = [x as u32, y as u32];
         self.pass.params.grid_x = x as u32;
+        self.pass.unroll = caps.class != DeviceClass::Cpu;
         self.pass.bindings.sort_by_key(|binding| binding.role);
         self.pass
     }
