@@ -80,6 +80,23 @@ pub fn split(table: Table) -> Vec<Case> {
         cases.extend(LAYOUTS.into_iter().flat_map(|layout| exact_in_parts(&case([21, 21, 21]).layout(layout))));
         cases
     });
+    cases.chain(chains(table)).collect()
+}
+
+/// Several chains of additions in a kernel that keeps them short: two and a part of one, where the product
+/// is one of a batch or of a group, and in parts of K.
+fn chains(table: Table) -> Vec<Case> {
+    let chained = table.kernels().into_iter().filter(|kernel| kernel.variant.chain() > 0);
+    let cases = chained.flat_map(|kernel| {
+        let case = |size| Case { precision: Precision::SplitF32, ..single(Case::new(size, BF16).kernel(&kernel.name)) };
+        let k = 2 * kernel.variant.chain() as usize / 3 + 17;
+        let groups = Some(Groups { ends: vec![3, 3, 5], on_device: true });
+        [
+            case([3, 9, k]).batch(2).odd(),
+            Case { groups, ..case([5, 6, k]) },
+            Case { kernel: Some(format!("{}+k2", kernel.name)), ..case([4, 8, k + 340]) },
+        ]
+    });
     cases.collect()
 }
 
