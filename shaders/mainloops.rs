@@ -3,7 +3,7 @@
 use crate::tables::KIT;
 use tilewise_core::cost::{Model, Shares, Work};
 use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, SUBGROUP, Unit, Variant};
-use tilewise_core::{Caps, CoopMatrix, DType, Problem};
+use tilewise_core::{Caps, CoopMatrix, DType, Precision, Problem};
 
 /// Every mainloop.
 pub(crate) static KERNELS: &[KernelDef] = &[
@@ -379,6 +379,8 @@ const COOP: &[Variant] = &[
     coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0]),
     coop("64x64x32", &F16_16, [64, 64, 32], [2, 2, 1], 2, [2.75, 240.0]),
     coop("32x64x64", &F16_16, [32, 64, 64], [1, 2, 2], 4, [3.15, 240.0]),
+    // A second set of sums keeps chains short, for f32 in two parts. It is spilled: the caches hold it.
+    chained(coop("chains-128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [4.65, 256.0])),
     // Fewer subgroups, so that each invocation has 32 codes of quantized weights, which are bytes.
     coop("16x32x128-4", &F16_16, [16, 32, 128], [1, 1, 4], 2, [1.65, 480.0]),
     coop("16x32x128", &F16_16, [16, 32, 128], [1, 1, 8], 2, [1.65, 480.0]),
@@ -415,9 +417,15 @@ const fn coop(
         threads: subgroups * SUBGROUP,
         workgroup_bytes: slices + shown(subgroups, unit),
         sums: [bm / sm, bn / sn],
-        access: Access::Words { unit, depth, pad },
+        access: Access::Words { unit, depth, pad, chain: 0 },
         model: Model::Tiles(Shares::matrices(arithmetic, resident)),
     }
+}
+
+/// The same with chains as short as [`Precision::SplitF32`] wants them.
+const fn chained(variant: Variant) -> Variant {
+    let Access::Words { unit, depth, pad, .. } = variant.access else { return variant };
+    Variant { access: Access::Words { unit, depth, pad, chain: Precision::CHAIN as u32 }, ..variant }
 }
 
 /// Bytes of a slice of an operand. Its lines lie as in storage: along K or across.
@@ -439,7 +447,7 @@ const fn shown(subgroups: u32, unit: &Unit) -> u32 {
 /// The unit, the depth of a slice and the padding of a variant that [`coop`] made.
 fn words(variant: &Variant) -> (&'static Unit, u32, u32) {
     match variant.access {
-        Access::Words { unit, depth, pad } => (unit, depth, pad),
+        Access::Words { unit, depth, pad, .. } => (unit, depth, pad),
         access => unreachable!("{}: {access:?}", variant.name),
     }
 }
@@ -453,6 +461,9 @@ fn coop_workgroup_bytes(variant: &Variant, problem: &Problem, _: &Caps) -> u32 {
 
 fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
     let is_dense = problem.b.format.element().is_some();
+    if variant.chain() > 0 && !(problem.may_split() && problem.precision == Precision::SplitF32) {
+        return Err(Reject("its second set of sums is for f32 that split-f32 permits".into()));
+    }
     match variant.threads / SUBGROUP {
         4 if is_dense && variant.bm == 16 => Err(Reject("its few subgroups are for quantized weights".into())),
         _ => Ok(()),
@@ -472,5 +483,6 @@ fn coop_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
         ("SUBGROUPS_K", threads / SUBGROUP / (along_m * along_n)),
         ("AHEAD", bk / depth),
         ("PAD", pad),
+        ("CHAIN", variant.chain()),
     ]
 }

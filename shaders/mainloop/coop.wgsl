@@ -6,7 +6,7 @@
 // is seen after it (ARCHITECTURE.md, "Matrix units").
 // needs: A_FETCHES A_Matrix A_SCALED A_Unit B_FETCHES B_SCALED B_Unit C_Matrix C_STEP SIZE Sum Tile a_base a_exponent
 //        a_fetch a_matrix a_put b_base b_exponent b_fetch b_matrix b_put linear_id params schedule store
-// provides: AHEAD A_TILE BK BM BN B_TILE DEPTH ELEMENTS MATRICES_M MATRICES_N PAD PARTS SUBGROUP
+// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS MATRICES_M MATRICES_N PAD PARTS SUBGROUP
 //        SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N THREADS main restored shown shown_at times
 
 const BM: u32 = 128u; //param
@@ -20,6 +20,9 @@ const SUBGROUPS_K: u32 = 1u; //param
 const AHEAD: u32 = 1u; //param
 // Elements between the lines of a slice in workgroup memory.
 const PAD: u32 = 8u; //param
+// Steps along K after which sums are added to those of the steps before, and begin anew: matrix units round toward zero, so that the error grows with the
+// length of a chain of additions. 0 where one chain has all of them.
+const CHAIN: u32 = 0u; //param
 
 const SUBGROUP: u32 = 32u;
 const A_TILE: u32 = BM;
@@ -33,6 +36,7 @@ const MATRICES_M: u32 = BM / SUBGROUPS_M / SIZE;
 const MATRICES_N: u32 = BN / SUBGROUPS_N / SIZE;
 // Elements of a matrix.
 const ELEMENTS: u32 = SIZE * SIZE;
+const_assert CHAIN % (AHEAD * BK) == 0u;
 
 // A matrix of sums per subgroup: WGSL gives no access to the elements of one in registers.
 var<workgroup> shown: array<vec4<Sum>, PARTS * SUBGROUPS_K * ELEMENTS / 4u>;
@@ -91,30 +95,51 @@ fn main(
         a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, tile.k + s * BK);
         b_next[s] = b_fetch(thread, b, tile.col, params.n, tile.k + s * BK);
     }
-    for (var k = tile.k; k < tile.k_end; k += AHEAD * BK) {
-        for (var s = 0u; s < AHEAD; s += 1u) { //unroll
-            a_put(thread, a_next[s]);
-            b_put(thread, b_next[s]);
-            workgroupBarrier();
-            // This loop is left to the driver: repeated here, the loop around it is unrolled as well, and its loads are not fetched ahead any more.
-            for (var kk = k_at; kk < k_at + DEPTH; kk += SIZE) {
-                var rows: array<A_Matrix, MATRICES_M>;
-                for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
-                    rows[i] = a_matrix(m_at + i * SIZE, kk);
-                }
-                for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
-                    let columns = b_matrix(n_at + j * SIZE, kk);
+    // The sums before the chain at hand. Of one chain alone nothing of this is left, nor of the loop around its steps.
+    var before: array<C_Matrix, MATRICES_M * MATRICES_N>;
+    var k = tile.k;
+    loop {
+        var end = tile.k_end;
+        if CHAIN > 0u {
+            end = min(k + CHAIN, end);
+            for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
+                before[i] = sums[i];
+                sums[i] = C_Matrix();
+            }
+        }
+        for (; k < end; k += AHEAD * BK) {
+            for (var s = 0u; s < AHEAD; s += 1u) { //unroll
+                a_put(thread, a_next[s]);
+                b_put(thread, b_next[s]);
+                workgroupBarrier();
+                // This loop is left to the driver: repeated here, the loop around it is unrolled as well, and its loads are not fetched ahead any more.
+                for (var kk = k_at; kk < k_at + DEPTH; kk += SIZE) {
+                    var rows: array<A_Matrix, MATRICES_M>;
                     for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
-                        sums[i * MATRICES_N + j] = coopMultiplyAdd(rows[i], columns, sums[i * MATRICES_N + j]);
+                        rows[i] = a_matrix(m_at + i * SIZE, kk);
+                    }
+                    for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
+                        let columns = b_matrix(n_at + j * SIZE, kk);
+                        for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
+                            sums[i * MATRICES_N + j] = coopMultiplyAdd(rows[i], columns, sums[i * MATRICES_N + j]);
+                        }
                     }
                 }
+                // The last slices are fetched once more at the end, for the reason given at x_fetch in
+                // panel.wgsl.
+                let next = min(k + (s + AHEAD) * BK, tile.k_end - (AHEAD - s) * BK);
+                a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, next);
+                b_next[s] = b_fetch(thread, b, tile.col, params.n, next);
+                workgroupBarrier();
             }
-            // The last slices are fetched once more at the end, for the reason given at x_fetch in
-            // panel.wgsl.
-            let next = min(k + (s + AHEAD) * BK, tile.k_end - (AHEAD - s) * BK);
-            a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, next);
-            b_next[s] = b_fetch(thread, b, tile.col, params.n, next);
-            workgroupBarrier();
+        }
+        if CHAIN > 0u {
+            for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
+                sums[i] = before[i] + sums[i];
+            }
+        }
+        if CHAIN == 0u || k >= tile.k_end {
+            break;
         }
     }
 

@@ -80,6 +80,30 @@ pub fn split(table: Table) -> Vec<Case> {
         cases.extend(LAYOUTS.into_iter().flat_map(|layout| exact_in_parts(&case([21, 21, 21]).layout(layout))));
         cases
     });
+    cases.chain(chains(table)).collect()
+}
+
+/// Several chains of additions in a kernel that keeps them short: a chain of ones after a sum that would not
+/// change by one; two and a part of one, where the product is one of a batch or of a group, and in parts of K.
+pub fn chains(table: Table) -> Vec<Case> {
+    let chained = table.kernels().into_iter().filter(|kernel| kernel.variant.chain() > 0);
+    let cases = chained.flat_map(|kernel| {
+        let case = |size, parts: usize| {
+            let case = Case::new(size, BF16).kernel(format!("{}+k{parts}", kernel.name));
+            Case { precision: Precision::SplitF32, ..single(case) }
+        };
+        let chain = kernel.variant.chain() as usize;
+        let k = 2 * chain / 3 + 17;
+        let groups = Some(Groups { ends: vec![3, 3, 5], on_device: true });
+        let after = |first| [vec![first; chain - 1], vec![4096.0], vec![1.0; chain]].concat();
+        let (a, b) = (after(1.0).repeat(64), after(0.0).into_iter().flat_map(|number| [number; 64]).collect());
+        [
+            Case { a_data: Data::Given(a), b_data: Data::Given(b), exact: true, ..case([64, 64, 2 * chain], 1) },
+            case([3, 9, k], 1).batch(2).odd(),
+            Case { groups, ..case([5, 6, k], 1) },
+            case([4, 8, k + 340], 2),
+        ]
+    });
     cases.collect()
 }
 

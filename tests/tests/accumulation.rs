@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use tilewise::{Context, DType, Gemm, Precision, Tensor};
 use tilewise_core::caps::{Caps, RECORDED};
-use tilewise_core::plan::{Choice, choices};
+use tilewise_core::plan::{Choice, Pass, Plan, admits, choices};
 use tilewise_core::{Error, Format, Operand, Problem, plan};
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::adapters;
@@ -95,28 +95,37 @@ fn changes_nothing_elsewhere() {
     }
 }
 
-/// Split f32 is for products of f32 by f32 on matrix units, and keeps chains as short as it says; where the
-/// sums of so many parts pass what a binding holds, they are added in several ranges of K.
+/// Split f32 is for products of f32 by f32 on matrix units, and keeps chains as short as it says: in the kernel, or
+/// by parts of K; where the sums of so many parts pass what a binding holds, they are added in several ranges of K.
 #[test]
 fn chains_of_split_f32() {
     let caps = recorded("nvidia-h200");
-    let of = |precision, [m, n, k]: [u64; 3]| {
+    let by = |kernel: Option<&str>, precision, [m, n, k]: [u64; 3]| {
         let problem = Problem { precision, ..Problem::dense(DType::F32, m, n, k) };
-        plan(&problem, &caps, &LIBRARY, None).unwrap()
+        plan(&problem, &caps, &LIBRARY, kernel.map(|name| name.parse().unwrap()).as_ref()).unwrap()
+    };
+    let of = |precision, size| by(None, precision, size);
+    let chain = |pass: &Pass| {
+        let mut constants = pass.parts.iter().flat_map(|part| &part.constants);
+        let own = constants.find(|(name, _)| *name == "CHAIN").map_or(0, |(_, value)| *value);
+        if own > 0 { own.min(pass.params.k_split) } else { pass.params.k_split }
     };
     for size in [[4096; 3], [8192; 3], [4096, 4096, 100_000], [2000, 3000, 1111]] {
-        let longest = |precision| {
-            let plan = of(precision, size);
+        let longest = |plan: &Plan| {
             assert!(plan.scratch_bytes <= caps.max_binding_bytes && plan.packed_bytes <= caps.max_buffer_bytes);
-            let chains = plan.passes.iter().filter(|pass| pass.coop).map(|pass| pass.params.k_split);
-            chains.max().unwrap_or(0)
+            plan.passes.iter().filter(|pass| pass.coop).map(chain).max().unwrap_or(0)
         };
-        let [strict, short, fast] = [Precision::F32, Precision::SplitF32, Precision::SplitF32Fast].map(longest);
+        let [strict, short, fast] = [Precision::F32, Precision::SplitF32, Precision::SplitF32Fast]
+            .map(|precision| longest(&of(precision, size)));
         assert_eq!(strict, 0, "{size:?}");
-        assert!((1..=Precision::CHAIN as u32).contains(&short), "{size:?}: {short}");
+        let parts = longest(&by(Some("coop/128x128x32"), Precision::SplitF32, size));
+        for short in [short, parts] {
+            assert!((1..=Precision::CHAIN as u32).contains(&short), "{size:?}: {short}");
+        }
         assert!(fast > short, "{size:?}: {fast}");
     }
-    assert!(!of(Precision::SplitF32, [8192; 3]).cuts.is_empty());
+    assert!(of(Precision::SplitF32, [8192; 3]).cuts.is_empty());
+    assert!(!by(Some("coop/128x128x32"), Precision::SplitF32, [8192; 3]).cuts.is_empty());
     assert!(of(Precision::SplitF32Fast, [8192; 3]).cuts.is_empty());
     assert_eq!(of(Precision::SplitF32Fast, [1, 4096, 4096]).choice.unwrap().kernel, "gemv");
 
@@ -126,6 +135,9 @@ fn chains_of_split_f32() {
     };
     let square = Problem::dense(DType::F32, 1024, 1024, 1024);
     refused(square, "coop/128x128x32");
+    let chained = "coop/chains-128x128x32".parse().unwrap();
+    let of_use = |precision| admits(&Problem { precision, ..square }, &caps, &LIBRARY, &chained);
+    assert_eq!(Precision::ALL.map(of_use), [false, true, false, false]);
     refused(Problem { precision: Precision::SplitF32, ..square }, "coop/128x128x32+k2");
 }
 

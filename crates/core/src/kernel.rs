@@ -111,6 +111,11 @@ impl Variant {
         if let Access::Words { unit, .. } = self.access { Some(unit) } else { None }
     }
 
+    /// Steps along K of a chain of additions on the matrix unit, where it keeps them short; else 0.
+    pub fn chain(&self) -> u32 {
+        if let Access::Words { chain, .. } = self.access { chain } else { 0 }
+    }
+
     /// What it multiplies for a problem: the same, or what becomes of operands that are split in two
     /// parts, whose K has three segments of [`segment`] steps.
     pub(crate) fn multiplied(&self, problem: &Problem) -> Problem {
@@ -123,7 +128,7 @@ impl Variant {
 
     /// With so many elements between the lines of a slice, if that can be.
     pub(crate) fn padded(self, pad: u32) -> Result<Self, Reject> {
-        let Access::Words { unit, depth, pad: own } = self.access else {
+        let Access::Words { unit, depth, pad: own, chain } = self.access else {
             return Err(Reject(format!("+pad{pad}: it has no lines to pad, as kernels for matrix units have")));
         };
         // Matrices and vectors are aligned to 16 bytes.
@@ -133,7 +138,7 @@ impl Variant {
                 "+pad{pad}: lines stay aligned for multiples of {vector} only ({own} is its own)"
             )));
         }
-        Ok(Variant { access: Access::Words { unit, depth, pad }, ..self })
+        Ok(Variant { access: Access::Words { unit, depth, pad, chain }, ..self })
     }
 }
 
@@ -162,6 +167,9 @@ pub enum Access {
         depth: u32,
         /// Elements between the lines of a slice.
         pad: u32,
+        /// Steps along K after which its sums are added to others in f32, so that no chain of additions
+        /// is longer on the unit; 0 where one chain has all of them.
+        chain: u32,
     },
 }
 

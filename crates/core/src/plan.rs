@@ -414,7 +414,8 @@ fn split_counts(
 fn least_parts(problem: &Problem, variant: &Variant) -> u64 {
     let multiplied = variant.multiplied(problem);
     let split = multiplied.a.format != problem.a.format;
-    if split && problem.precision == Precision::SplitF32 { multiplied.k.div_ceil(Precision::CHAIN) } else { 1 }
+    let strict = split && problem.precision == Precision::SplitF32;
+    if strict && variant.chain() == 0 { multiplied.k.div_ceil(Precision::CHAIN) } else { 1 }
 }
 
 /// Lays a candidate out, and says what it costs, or why it does not serve.

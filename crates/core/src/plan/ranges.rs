@@ -147,12 +147,13 @@ impl Cutter<'_> {
         needed.min().unwrap_or(0)
     }
 
-    /// Bytes of scratch memory for as many parts of K as the precision wants on matrix units.
+    /// Bytes of scratch memory for as many parts of K as the precision wants on matrix units; none where a
+    /// variant keeps its chains short by itself.
     fn chains(&self, first: &Step) -> u64 {
         let problem = &first.problem;
         let serves = |unit: &Unit| problem.grouping.may_split_k() && unit.serves(problem, self.caps).is_ok();
         let serving = variants(self.library, self.forced).filter(|(_, variant)| variant.unit().is_some_and(serves));
-        let parts = serving.map(|(_, variant)| least_parts(problem, variant)).max().unwrap_or(1);
+        let parts = serving.map(|(_, variant)| least_parts(problem, variant)).min().unwrap_or(1);
         if parts > 1 { scratch_bytes(problem, parts) } else { 0 }
     }
 
