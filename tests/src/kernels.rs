@@ -31,6 +31,10 @@ pub fn all_kernels(adapter: &Adapter) -> Vec<Kernel> {
     for kernel in library.kernels {
         for variant in kernel.variants {
             let name = format!("{}/{}", kernel.name, variant.name);
+            if let Some(reason) = slow_to_compile(adapter, variant) {
+                eprintln!("skipped: {name} on {}: {reason}", adapter.name());
+                continue;
+            }
             let forced = name.parse().expect("a kernel's name");
             let dtype = variant.unit().map_or(DType::F32, |unit| unit.matrix.operands);
             let mut problem = Problem { precision: Precision::F16Sums, ..Problem::dense(dtype, 8, 8, 32) };
@@ -45,6 +49,14 @@ pub fn all_kernels(adapter: &Adapter) -> Vec<Kernel> {
     }
     assert!(!fitting.is_empty(), "{} takes no kernel at all", adapter.name());
     fitting
+}
+
+/// SwiftShader compiles long functions in more than quadratic time: a gemv of 16 sums (ROWS×COLS, each
+/// invocation's) in a second, one of 32 in some fifteen, one of 64 in minutes. Other adapters and the sanitizer meet those variants.
+fn slow_to_compile(adapter: &Adapter, variant: &Variant) -> Option<&'static str> {
+    let [rows, cols] = variant.sums;
+    let unrolled = matches!(variant.access, Access::Eights { .. } | Access::Bytes { .. }) && rows * cols > 16;
+    (adapter.name().contains("SwiftShader") && unrolled).then_some("it takes too long to compile")
 }
 
 /// Of every kernel the variant with the smallest tile, which compiles the fastest: for what does not depend on the tile.

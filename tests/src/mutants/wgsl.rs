@@ -92,14 +92,12 @@ impl Wgsl {
         let run = |(case, caps, rounded): &(crate::Case, tilewise_core::Caps, bool)| {
             let mut job = Job::new(case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
             job.rounded = *rounded;
-            job.plan.passes.iter_mut().for_each(as_written);
             let record = job.run_recorded(&shaders, &options).map_err(|failure| format!("{failure}: {case:?}"))?;
             let (files, operations) = (files(&job.plan.passes), record.operations);
             Ok(Case { work: Work::Product(Box::new(job), record), files, operations })
         };
         let mut jobs = prepared.par_iter().map(run).collect::<Result<Vec<_>, String>>()?;
-        let convert = |mut conversion: Conversion| {
-            conversion.passes.iter_mut().for_each(as_written);
+        let convert = |conversion: Conversion| {
             let ran =
                 conversion.run(&shaders, &options).map_err(|failure| format!("{failure}: {}", conversion.name))?;
             let (files, operations) = (files(&conversion.passes), ran.operations);
@@ -174,12 +172,6 @@ fn take_turns(cases: &mut [Case]) {
         *turn += 1;
         *turn
     });
-}
-
-/// Without repeated loops: they mean the same, a mistake in them stands once, and naga takes long to read
-/// what is repeated.
-fn as_written(pass: &mut Pass) {
-    pass.unroll = false;
 }
 
 /// The files of passes.

@@ -2,7 +2,7 @@
 //! flight allow.
 
 use super::{operand_bytes, tiles};
-use crate::caps::Caps;
+use crate::caps::{Caps, DeviceClass};
 use crate::kernel::Variant;
 use crate::problem::{Format, Problem};
 
@@ -54,6 +54,11 @@ const ARITHMETIC: f64 = 0.5;
 /// Seconds that a workgroup takes to start and to add its stripes.
 const WORKGROUP: f64 = 0.05e-6;
 
+/// Sums per invocation beyond which software adapters take longer to compile, and the seconds more
+/// that lavapipe takes for the largest tile.
+const COMPILED_SUMS: f64 = 16.0;
+const COMPILING: f64 = 1.0;
+
 /// The time of reading and that of arithmetic overlap only partly: they add as the sides of a right
 /// triangle.
 pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64) -> f64 {
@@ -83,7 +88,9 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits:
     let work = 2.0 * tiles * f64::from(variant.bm * variant.bn) * problem.k as f64;
     let loads = (rows + cols) / (rows * cols);
     let arithmetic = work / (rates.cores * rates.core_flops * ARITHMETIC / (1.0 + loads));
-    reading.hypot(arithmetic) + workgroups * WORKGROUP / rates.cores + rates.dispatch
+    let slow = caps.class == DeviceClass::Cpu && rows * cols > COMPILED_SUMS;
+    let compiling = if slow { COMPILING } else { 0.0 };
+    reading.hypot(arithmetic) + workgroups * WORKGROUP / rates.cores + rates.dispatch + compiling
 }
 
 /// Bytes to read of an operand, of which `tile` lines pass through a workgroup and which is read so
