@@ -51,8 +51,8 @@ pub fn all_kernels(adapter: &Adapter) -> Vec<Kernel> {
     fitting
 }
 
-/// SwiftShader compiles long functions in more than quadratic time: a gemv of 16 sums (ROWS×COLS, each
-/// invocation's) in a second, one of 32 in some fifteen, one of 64 in minutes. Other adapters and the sanitizer meet those variants.
+/// Variants with more than 16 sums (ROWS×COLS, each invocation's) take SwiftShader half a second or more
+/// to compile. Other adapters and the sanitizer meet them.
 fn slow_to_compile(adapter: &Adapter, variant: &Variant) -> Option<&'static str> {
     let [rows, cols] = variant.sums;
     let unrolled = matches!(variant.access, Access::Eights { .. } | Access::Bytes { .. }) && rows * cols > 16;

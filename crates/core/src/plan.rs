@@ -101,8 +101,8 @@ pub struct Pass {
     pub f16: bool,
     /// Whether the shader enables cooperative matrices; it uses subgroups, too.
     pub coop: bool,
-    /// Whether loops marked `//unroll` are repeated, which keeps the arrays of GPUs in registers.
-    /// Software devices have none to spare, and take long to compile what is repeated.
+    /// Whether loops marked `//unroll` are repeated. A GPU then keeps arrays in registers. A software
+    /// device gains nothing, and compiles longer.
     pub unroll: bool,
     /// Contents of the uniform buffer.
     pub params: Params,

@@ -147,8 +147,8 @@ impl Cutter<'_> {
         needed.min().unwrap_or(0)
     }
 
-    /// Bytes of scratch memory for as many parts of K as the precision wants on matrix units; none where a
-    /// variant keeps its chains short by itself.
+    /// Bytes of scratch memory for as many parts of K as the precision wants on matrix units. A variant
+    /// that keeps its chains short by itself needs no parts, and no memory.
     fn chains(&self, first: &Step) -> u64 {
         let problem = &first.problem;
         let serves = |unit: &Unit| problem.grouping.may_split_k() && unit.serves(problem, self.caps).is_ok();
