@@ -46,7 +46,7 @@ fn plans_name_a_kernel_and_the_reasons_against_the_others() {
     let single = |flags: &str| bench.succeed(&format!("plan 4096 4096 4096 --caps nvidia-h200 {flags}"));
     let split = single("--precision split-f32");
     assert!(chosen(&single("")).is_some_and(|line| line.contains("simt/")), "{split}");
-    assert!(chosen(&split).is_some_and(|line| line.contains("coop/") && line.contains("+k12")), "{split}");
+    assert!(chosen(&split).is_some_and(|line| line.contains("coop/chains-")), "{split}");
     let weights = bench.succeed("plan 512 4096 4096 --dtype f16 --format q4_0 --caps nvidia-h200");
     assert!(weights.contains("q4_0") && chosen(&weights).is_some_and(|line| line.contains("coop/")), "{weights}");
     assert!(bench.fail(1, "plan 512 4096 4095 --format q4_0 --caps browser").contains("4095"));
