@@ -6,8 +6,8 @@ use tilewise::tilewise_core::convert;
 use tilewise::tilewise_core::kernel::Language;
 use tilewise::tilewise_core::quant::{Quantized, dequantize};
 use tilewise::{
-    Context, DType, Error, Gemm, GroupOffsets, Precision, PreparedTensor, QuantFormat, QuantizedTensor, Result, Right,
-    Tensor, wgpu,
+    Context, DType, Error, Gemm, GroupOffsets, Precision, PreparedQuantizedTensor, PreparedTensor, QuantFormat,
+    QuantizedTensor, Result, Right, Tensor, wgpu,
 };
 
 /// Elements of each timed product that are compared with an f64 sum.
@@ -148,6 +148,7 @@ enum B {
     Dense(Tensor),
     Prepared(PreparedTensor),
     Quantized(QuantizedTensor),
+    PreparedQuantized(PreparedQuantizedTensor),
 }
 
 #[derive(Debug)]
@@ -201,7 +202,13 @@ impl Inputs {
             _ => view(0, set).map(A::Dense),
         };
         let b = |set: usize| match &quantized {
-            Some(weights) => QuantizedTensor::upload_groups(ctx, &weights.entries).map(B::Quantized),
+            Some(weights) => {
+                let weights = QuantizedTensor::upload_groups(ctx, &weights.entries)?;
+                match shape.prepared {
+                    "" => Ok(B::Quantized(weights)),
+                    _ => PreparedQuantizedTensor::new(&weights).map(B::PreparedQuantized),
+                }
+            }
             None if shape.prepared.is_empty() => view(1, set).map(B::Dense),
             None => view(1, set).and_then(|b| PreparedTensor::right_for(&b, precision)).map(B::Prepared),
         };
@@ -267,6 +274,7 @@ impl Operands {
             B::Dense(tensor) => Right::from(tensor),
             B::Prepared(prepared) => Right::from(prepared),
             B::Quantized(weights) => Right::from(weights),
+            B::PreparedQuantized(weights) => Right::from(weights),
         };
         let gemm = match &self.offsets {
             Some(offsets) => Gemm::grouped(a, b, offsets),
@@ -365,6 +373,7 @@ mod tests {
             "200x1x8:tt:x2",
             "3x40x128:mxfp4:x2",
             "9x7x20:bf16:prepared",
+            "3x40x128:f16:mxfp4:prepared-b",
         ] {
             let shape: Shape = name.parse().unwrap();
             let operands = inputs.operands(&ctx, &shape, true).unwrap();

@@ -192,17 +192,18 @@ fn skinny() -> Vec<String> {
     [rows, columns].concat()
 }
 
-/// Affine weights of 4 bits at every number of rows, and other formats at one row and a prompt.
+/// Affine weights of 4 bits at every number of rows, prepared for many, and other formats at one row and a prompt.
 fn quantized() -> Vec<String> {
     const WIDE: &str = "128256x4096:f16";
     let rows = each(&["affine-4bit-g64-f16"], &[1, 2, 4, 8, 16, 32, 64, 512, 4096], |format, m| {
         format!("{m}x14336x4096:f16:{format}")
     });
+    let prepared = [64, 512, 4096].map(|m| format!("{m}x14336x4096:f16:affine-4bit-g64-f16:prepared-b"));
     let formats = ["affine-8bit-g64-f16", "q4_0", "q8_0", "q4_k", "mxfp4"];
     let others = each(&formats, &[1, 16, 512], |format, m| format!("{m}x14336x4096:f16:{format}"));
     let wide = ["affine-4bit-g64-f16", "affine-8bit-g64-f16", "q4_0", "q8_0", "q4_k", "mxfp4"];
     let wide = wide.map(|format| format!("1x{WIDE}:{format}"));
-    [rows, others, wide.to_vec(), vec!["1x4096x14336:f16:affine-4bit-g64-f16".into()]].concat()
+    [rows, prepared.to_vec(), others, wide.to_vec(), vec!["1x4096x14336:f16:affine-4bit-g64-f16".into()]].concat()
 }
 
 fn batched() -> Vec<String> {
@@ -247,9 +248,6 @@ impl std::str::FromStr for Shape {
         let (name, prepared) = (text.to_owned(), prepareds.unwrap_or_default());
         let shape = Shape { name, group: "", mnk, layout, dtype, quantized: formats, batch, prepared };
         if let Some(format) = formats {
-            if !prepared.is_empty() {
-                return Err(format!("{text:?}: quantized weights are not prepared"));
-            }
             if !shape.transposed()[1] {
                 return Err(format!("{text:?}: quantized weights are stored along K, as in NT and TT"));
             }
@@ -408,14 +406,16 @@ mod tests {
         // Half a byte each, and a scale and a bias for 64 of them.
         assert_eq!(shape.bytes(), 3.0 * (2.0 * (64.0 + 8.0) + 8.0 * (32.0 + 4.0)));
         assert_ne!(shape.key(), "1x8x64:NT:f16:x3".parse::<Shape>().unwrap().key());
-        let [plain, prepared]: [Shape; 2] = ["1x8x64:f16", "1x8x64:f16:prepared-b"].map(|name| name.parse().unwrap());
-        assert!(prepared.prepared == "prepared-b" && prepared.key() != plain.key());
+        for weights in ["f16", "mxfp4"] {
+            let [plain, prepared] = ["", ":prepared-b"].map(|end| format!("1x8x64:{weights}{end}"));
+            let [plain, prepared]: [Shape; 2] = [plain, prepared].map(|name| name.parse().unwrap());
+            assert!(prepared.prepared == "prepared-b" && prepared.key() != plain.key());
+        }
         for (wrong, word) in [
             ("1x8x64:NT:affine-3bit", "affine-4bit-g64-f16, "),
             ("1x8x64:NN:mxfp4", "along K"),
             ("1x8x65:NT:mxfp4", "multiple of 32"),
             ("1x8x64:NT:mxfp4:q8_0", "is a second format"),
-            ("1x8x64:NT:mxfp4:prepared-b", "are not prepared"),
         ] {
             let said = wrong.parse::<Shape>().unwrap_err();
             assert!(said.contains(word), "{said}");

@@ -49,7 +49,7 @@ pub struct Case {
     pub activation: Activation,
     /// Place of the residual \[M,N\].
     pub residual: Option<Place>,
-    /// Whether A, and a dense B, are prepared.
+    /// Whether A and B are prepared.
     pub prepared: bool,
     /// How exact the product must be.
     pub precision: Precision,

@@ -4,7 +4,10 @@ use crate::generators::{poison, rescaled};
 use crate::place::of_buffer;
 use crate::{Adapter, Case, Place, Rng, adapters};
 use std::time::Instant;
-use tilewise::{Axis, Context, DType, Gemm, GroupOffsets, PreparedTensor, Quantized, QuantizedTensor, Right, Tensor};
+use tilewise::{
+    Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, Quantized, QuantizedTensor,
+    Right, Tensor,
+};
 use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{Bias, Caps, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
 
@@ -319,11 +322,15 @@ fn execute(
         true => Some((
             PreparedTensor::left_for(&a_view, case.precision)?,
             PreparedTensor::right_for(&b_view, case.precision)?,
+            weights.as_ref().map(PreparedQuantizedTensor::new).transpose()?,
         )),
         false => None,
     };
-    let (left, b) = prepared.as_ref().map_or((&a_view, &b_view), |(a, b)| (&**a, &**b));
-    let right = weights.as_ref().map_or(Right::Dense(b), Right::Quantized);
+    let (left, b, weights) = match &prepared {
+        Some((a, b, weights)) => (&**a, &**b, weights.as_deref()),
+        None => (&a_view, &b_view, weights.as_ref()),
+    };
+    let right = weights.map_or(Right::Dense(b), Right::Quantized);
     let mut gemm = match &offsets {
         None => Gemm::new(left, right),
         Some(offsets) => Gemm::grouped(left, right, offsets),

@@ -262,11 +262,7 @@ impl<'a> Gemm<'a> {
     fn b_matrix(&self) -> Result<[usize; 3]> {
         match self.b {
             Right::Dense(b) => b.matrix("B"),
-            Right::Quantized(w) if w.operand.transposed => Ok([w.entries, w.k, w.n].map(|size| size as usize)),
-            Right::Quantized(w) if w.order.is_some() => Err(Error::Unsupported(
-                "weights whose columns are in another order, as the transpose: X·W would come out in that order".into(),
-            )),
-            Right::Quantized(w) => Ok([w.entries, w.n, w.k].map(|size| size as usize)),
+            Right::Quantized(w) => w.matrix(),
         }
     }
 
@@ -360,12 +356,11 @@ impl<'a> Gemm<'a> {
                 operand
             }
             Right::Quantized(w) => {
-                for (role, plane) in Role::B.planes().zip(&w.planes) {
-                    add(role, "B", &w.context, Bound::whole(plane))?;
+                let (operand, planes) = w.operand();
+                for (role, bound) in planes {
+                    add(role, "B", &w.context, bound)?;
                 }
-                // One matrix serves a whole batch; a group has its own.
-                let batch_stride = if w.entries == 1 { 0 } else { w.operand.batch_stride };
-                Operand { batch_stride, ..w.operand }
+                operand
             }
         };
         let bias = match self.bias {
@@ -403,10 +398,12 @@ impl<'a> Gemm<'a> {
             }
             None => packed(self.output_kind()?.0, [batch, m, n])?,
         };
-        let b_tensor = if let Right::Dense(b) = self.b { Some(b) } else { None };
-        let sides = [(Role::A, Some(self.a)), (Role::B, b_tensor)];
-        let copies = sides.map(|(role, tensor)| {
-            let copy = tensor?.copy.as_deref().filter(|copy| copy.role == role)?;
+        let b_copy = match self.b {
+            Right::Dense(b) => &b.copy,
+            Right::Quantized(w) => &w.copy,
+        };
+        let copies = [(Role::A, &self.a.copy), (Role::B, b_copy)].map(|(role, copy)| {
+            let copy = copy.as_deref().filter(|copy| copy.role == role)?;
             let (storage, copied) = copy.packed.as_ref()?;
             buffers[role.copy() as usize] = Some(Bound::whole(storage));
             Some(*copied)

@@ -89,7 +89,7 @@ pub use kernel::{Call, Check, Constant, Edge, Kernel};
 pub use offsets::GroupOffsets;
 pub use options::ContextOptions;
 pub use parts::Part;
-pub use prepared::PreparedTensor;
+pub use prepared::{PreparedQuantizedTensor, PreparedTensor};
 pub use quantize::Quantize;
 pub use quantized::QuantizedTensor;
 pub use right::Right;

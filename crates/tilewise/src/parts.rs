@@ -65,6 +65,7 @@ impl QuantizedTensor {
             status: None,
             factor: 1.0,
             order: None,
+            copy: None,
         })
     }
 }

@@ -1,7 +1,8 @@
-//! Constant operands that are packed once.
+//! Constant operands that are packed, or decoded, once.
 
-use crate::context::Backend;
+use crate::context::{Backend, Context};
 use crate::gpu::{Factors, ROLES};
+use crate::quantized::QuantizedTensor;
 use crate::right::Right;
 use crate::storage::{Bound, PackedCopy, Storage, on_device};
 use crate::tensor::Tensor;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Preparation, prepare};
 use tilewise_core::problem::Copied;
-use tilewise_core::{Epilogue, Precision, Result};
+use tilewise_core::{Epilogue, Operand, Precision, Result};
 
 /// A constant operand of many products, such as a layer's weights, with a copy as kernels on matrix units want it. Without one, every product
 /// makes its own: of bf16 always, and of other types whose rows are not multiples of 16 bytes or whose K is no multiple of a kernel's step;
@@ -77,23 +78,80 @@ impl PreparedTensor {
     }
 
     fn new(tensor: &Tensor, role: Role, precision: Precision) -> Result<Self> {
+        let name = if role == Role::A { "A" } else { "B" };
+        let matrix = tensor.matrix(name)?;
+        let (operand, bound) = tensor.operand(name, matrix[0] as u64)?;
+        let packed = copy(tensor.context(), operand, matrix, role, [(role, bound)], precision)?;
         let mut tensor = tensor.view();
-        tensor.copy = Some(Arc::new(PackedCopy { role, packed: copy(&tensor, role, precision)? }));
+        tensor.copy = Some(Arc::new(PackedCopy { role, packed }));
         Ok(PreparedTensor { tensor })
     }
 
     /// Bytes of the copy, beside those of the tensor; 0 where there is none.
     pub fn bytes(&self) -> u64 {
-        let packed = self.tensor.copy.as_ref().and_then(|copy| copy.packed.as_ref());
-        packed.map_or(0, |(storage, _)| storage.bytes())
+        self.tensor.copy.as_deref().map_or(0, PackedCopy::bytes)
     }
 }
 
-/// The copy, if kernels of the context want one.
-fn copy(tensor: &Tensor, role: Role, precision: Precision) -> Result<Option<(Storage, Copied)>> {
-    let (context, name) = (tensor.context(), if role == Role::A { "A" } else { "B" });
-    let [entries, rows, columns] = tensor.matrix(name)?.map(|extent| extent as u64);
-    let (operand, bound) = tensor.operand(name, entries)?;
+/// Constant quantized weights of many products, with a copy of them in f16 as kernels on matrix units want it, decoded once. Without
+/// one, every product of many rows decodes them: from about 128 rows on, on the way to a copy of its own.
+///
+/// They are quantized weights, and go wherever those go: [`Gemm`](crate::Gemm) uses the copy where its kernel wants one. Few rows read the
+/// codes, which are fewer bytes. The planner counts what a copy saves, and may choose another kernel with it than without. The same kernel
+/// gives the same bits with and without where it decodes to a copy of its own; where it decodes on its way to workgroup memory, either
+/// result is within the bound of weights that are rounded to f16 once. On devices without matrix units there is no copy, and nothing is
+/// spent.
+///
+/// The weights must not be written from then on: the copy would not follow. [`Quantize`](crate::Quantize) refuses them as its output,
+/// though not the weights that they were made of.
+///
+/// ```
+/// use tilewise::{Context, DType, Gemm, PreparedQuantizedTensor, QuantFormat, QuantizedTensor, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let w: Vec<f32> = (0..64).map(|i| (i % 16) as f32).collect();
+/// let w = QuantizedTensor::quantize(&ctx, &w, [1, 64], QuantFormat::affine(4, 64, DType::F16)?)?;
+/// let w = PreparedQuantizedTensor::new(&w)?;
+/// let x = Tensor::upload(&ctx, &[1.0f32; 64], &[1, 64])?;
+/// assert_eq!(Gemm::new(&x, &w).run()?.read_blocking::<f32>()?, [480.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct PreparedQuantizedTensor {
+    weights: QuantizedTensor,
+}
+
+impl PreparedQuantizedTensor {
+    /// Weights W \[N,K\] or \[groups,N,K\], or the transpose of such ([`QuantizedTensor::t`]), which may be slices. The work is
+    /// submitted, not waited for.
+    ///
+    /// # Errors
+    /// `Overflow`, `Unsupported` for weights that are no operand; `TooLarge`, `Device` when memory is spent, `DeviceLost`.
+    pub fn new(weights: &QuantizedTensor) -> Result<Self> {
+        let (operand, planes) = weights.operand();
+        let packed = copy(&weights.context, operand, weights.matrix()?, Role::B, planes, Precision::F32)?;
+        let copy = Some(Arc::new(PackedCopy { role: Role::B, packed }));
+        Ok(PreparedQuantizedTensor { weights: QuantizedTensor { copy, ..weights.clone() } })
+    }
+
+    /// Bytes of the copy, beside those of the weights; 0 where there is none.
+    pub fn bytes(&self) -> u64 {
+        self.weights.copy.as_deref().map_or(0, PackedCopy::bytes)
+    }
+}
+
+/// The copy of an operand, if kernels of the context want one. `planes` are where it lies.
+fn copy<'a>(
+    context: &Context,
+    operand: Operand,
+    matrix: [usize; 3],
+    role: Role,
+    planes: impl IntoIterator<Item = (Role, Bound<'a>)>,
+    precision: Precision,
+) -> Result<Option<(Storage, Copied)>> {
+    let [entries, rows, columns] = matrix.map(|extent| extent as u64);
     let [extent, k] = if role == Role::A { [rows, columns] } else { [columns, rows] };
     let sizes = [entries, extent, k];
     let preparation = prepare(operand, role, sizes, precision, context.caps(), context.library())?;
@@ -102,7 +160,9 @@ fn copy(tensor: &Tensor, role: Role, precision: Precision) -> Result<Option<(Sto
     };
     let storage = Storage::zeros(context, bytes)?;
     let mut buffers = [None; ROLES];
-    buffers[role as usize] = Some(bound);
+    for (role, bound) in planes {
+        buffers[role as usize] = Some(bound);
+    }
     buffers[role.copy() as usize] = Some(Bound::whole(&storage));
     let prepared = gpu.compiled(vec![pass], 0, 0)?;
     gpu.device.once(|encoder| {
@@ -124,5 +184,19 @@ impl Deref for PreparedTensor {
 impl<'a> From<&'a PreparedTensor> for Right<'a> {
     fn from(prepared: &'a PreparedTensor) -> Self {
         Right::Dense(&prepared.tensor)
+    }
+}
+
+impl Deref for PreparedQuantizedTensor {
+    type Target = QuantizedTensor;
+
+    fn deref(&self) -> &QuantizedTensor {
+        &self.weights
+    }
+}
+
+impl<'a> From<&'a PreparedQuantizedTensor> for Right<'a> {
+    fn from(prepared: &'a PreparedQuantizedTensor) -> Self {
+        Right::Quantized(&prepared.weights)
     }
 }

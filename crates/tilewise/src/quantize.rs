@@ -92,6 +92,10 @@ impl<'a> Quantize<'a> {
             let text = "quantizing into weights that have a factor or an order of columns";
             return Err(Error::Unsupported(text.into()));
         }
+        if out.copy.is_some() {
+            let text = "the output is prepared weights, which are constant: their copy would not follow";
+            return Err(Error::Value(text.into()));
+        }
         if out.table() != quantize.output() {
             let (wanted, got) = (self.weights.shape(), out.shape());
             return Err(Error::Shape(format!(

@@ -2,10 +2,11 @@
 
 use crate::context::Context;
 use crate::parts::sizes;
-use crate::storage::Storage;
+use crate::storage::{Bound, PackedCopy, Storage};
 use crate::tensor::Tensor;
 use std::ops::Range;
 use std::sync::Arc;
+use tilewise_core::kernel::Role;
 use tilewise_core::plan::Table;
 use tilewise_core::quant::{Quantized, quantize};
 use tilewise_core::{Error, Operand, QuantFormat, Result};
@@ -33,6 +34,8 @@ pub struct QuantizedTensor {
     pub(crate) factor: f32,
     /// If the columns are stored in another order than W's.
     pub(crate) order: Option<Arc<Order>>,
+    /// Of prepared weights. Slices and transposes have none: it is of all of them, as they stand for B.
+    pub(crate) copy: Option<Arc<PackedCopy>>,
 }
 
 /// How stored columns and W's columns correspond, in both directions.
@@ -224,7 +227,7 @@ impl QuantizedTensor {
     /// Y = X·W, whose rows X's columns meet. Blocks stay along the rows of W. A product does not take
     /// it if the columns have an [order](Self::with_order).
     pub fn t(&self) -> Self {
-        QuantizedTensor { operand: self.operand.t(), ..self.clone() }
+        QuantizedTensor { operand: self.operand.t(), copy: None, ..self.clone() }
     }
 
     /// Rows `n` and columns `k` of W, or of every matrix, on the same memory.
@@ -248,9 +251,25 @@ impl QuantizedTensor {
             return Err(Error::Unsupported(text));
         }
         let offset = self.operand.offset + n.start as u64 * self.operand.ld + k.start as u64;
-        let mut slice = QuantizedTensor { n: n.len() as u64, k: k.len() as u64, ..self.clone() };
+        let mut slice = QuantizedTensor { n: n.len() as u64, k: k.len() as u64, copy: None, ..self.clone() };
         slice.operand.offset = offset;
         Ok(slice)
+    }
+
+    /// Entries, K and N of the operand B that the weights stand for.
+    pub(crate) fn matrix(&self) -> Result<[usize; 3]> {
+        if self.order.is_some() && !self.operand.transposed {
+            let text = "weights whose columns are in another order, as the transpose: X·W would come out in that order";
+            return Err(Error::Unsupported(text.into()));
+        }
+        let (k, n) = if self.operand.transposed { (self.k, self.n) } else { (self.n, self.k) };
+        Ok([self.entries, k, n].map(|size| size as usize))
+    }
+
+    /// The operand B, and where its planes are bound. One matrix serves a whole batch; a group has its own.
+    pub(crate) fn operand(&self) -> (Operand, impl Iterator<Item = (Role, Bound<'_>)>) {
+        let batch_stride = if self.entries == 1 { 0 } else { self.operand.batch_stride };
+        (Operand { batch_stride, ..self.operand }, Role::B.planes().zip(self.planes.iter().map(Bound::whole)))
     }
 
     /// Shape of the weights: \[N,K\], or \[G,N,K\] of weights that were made as a stack, of one matrix or

@@ -172,13 +172,20 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// What a prepared tensor has beside its elements.
+/// What a prepared operand has beside its elements.
 #[derive(Debug)]
 pub(crate) struct PackedCopy {
     /// The operand that it is prepared to be: A or B.
     pub(crate) role: Role,
-    /// A copy, packed as kernels on matrix units want it, if they do not take the tensor as it lies.
+    /// A copy, packed as kernels on matrix units want it, if they do not take the operand as it lies.
     pub(crate) packed: Option<(Storage, Copied)>,
+}
+
+impl PackedCopy {
+    /// Bytes of the copy; 0 where there is none.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.packed.as_ref().map_or(0, |(storage, _)| storage.bytes())
+    }
 }
 
 /// Storage, and the byte of its buffer from which it is bound.

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::task::{Poll, Waker};
 use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{
-    Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, PreparedTensor, QuantFormat,
-    QuantizedTensor, Tensor,
+    Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Part, PreparedQuantizedTensor,
+    PreparedTensor, QuantFormat, Quantize, QuantizedTensor, Right, Tensor,
 };
 use tilewise_core::convert;
 use tilewise_tests::{Data, Rng, adapters};
@@ -220,6 +220,85 @@ fn prepared_operands() {
         let [entries, vector] = [[2, 0, 3].as_slice(), &[4]].map(|shape| upload(&context, shape, 1));
         assert_eq!(PreparedTensor::right(&entries).unwrap().bytes(), 0);
         assert!(matches!(PreparedTensor::left(&vector), Err(Error::Shape(_))));
+    }
+}
+
+/// Prepared weights are weights like those that they were made of, but no output.
+#[test]
+fn prepared_weights() {
+    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
+    for context in contexts {
+        // Each group has 0 and 15, so that affine codes of 4 bits are these numbers.
+        let [n, k, m] = [24, 128, 5];
+        let numbers: Vec<f32> = (0..n * k).map(|i| ((5 * (i % k) + 7 * (i / k)) % 16) as f32).collect();
+        let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
+        let plain = QuantizedTensor::quantize(&context, &numbers, [n, k], format).unwrap();
+        let prepared = PreparedQuantizedTensor::new(&plain).unwrap();
+        let copied = context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
+        assert_eq!(prepared.bytes() > 0, copied, "{context:?}");
+        assert_eq!((prepared.shape(), prepared.format()), (plain.shape(), format));
+
+        let x = |shape: &[usize]| {
+            let numbers = convert::encode(DType::F16, &random(shape, 1));
+            Tensor::from_bytes(&context, DType::F16, &numbers, shape).unwrap()
+        };
+        let turned = |[rows, columns]: [usize; 2], at: &dyn Fn(usize, usize) -> f32| -> Vec<f32> {
+            (0..rows * columns).map(|i| at(i / columns, i % columns)).collect()
+        };
+        let w = |row: usize, column: usize| numbers[row * k + column];
+        let run = |w: Right<'_>, inner| read(&Gemm::new(&x(&[m, inner]), w).out_dtype(DType::F32).run().unwrap());
+        let of = |b: &[f32], [inner, outer]: [usize; 2]| product(&random(&[m, inner], 1), b, [m, outer, inner]);
+
+        let whole = of(&turned([k, n], &|row, column| w(column, row)), [k, n]);
+        assert_eq!(run(Right::from(&prepared), k), whole);
+        assert_eq!(run(Right::from(&plain), k), whole);
+        // As the transpose and as a slice it serves without its copy, and either may be prepared.
+        let (across, slice) = (prepared.t(), prepared.slice(3..20, 64..128).unwrap());
+        let expected = of(&numbers, [n, k]);
+        let again = PreparedQuantizedTensor::new(&across).unwrap();
+        assert_eq!([run(Right::from(&across), n), run(Right::from(&again), n)], [expected.clone(), expected]);
+        let expected = of(&turned([64, 17], &|row, column| w(3 + column, 64 + row)), [64, 17]);
+        let again = PreparedQuantizedTensor::new(&slice).unwrap();
+        assert_eq!([run(Right::from(&slice), 64), run(Right::from(&again), 64)], [expected.clone(), expected]);
+        assert_eq!([again.bytes() > 0, again.bytes() < prepared.bytes()], [copied; 2]);
+        // Columns in another order, and none.
+        let order: Vec<u32> = (0..k as u32).map(|i| i * 5 % k as u32).collect();
+        let ordered = PreparedQuantizedTensor::new(&plain.clone().with_order(&order).unwrap()).unwrap();
+        let place = |column: usize| order.iter().position(|&own| own as usize == column).unwrap();
+        let expected = of(&turned([k, n], &|row, column| w(column, place(row))), [k, n]);
+        assert_eq!(run(Right::from(&ordered), k), expected);
+        assert!(matches!(PreparedQuantizedTensor::new(&ordered.t()), Err(Error::Unsupported(_))));
+        let none = PreparedQuantizedTensor::new(&plain.slice(4..4, 0..64).unwrap()).unwrap();
+        assert_eq!(none.bytes(), 0);
+
+        // Of another context, and as an output.
+        let elsewhere = Context::cpu();
+        let foreign = Tensor::zeros(&elsewhere, DType::F32, &[m, k]).unwrap();
+        assert!(matches!(Gemm::new(&foreign, &prepared).run(), Err(Error::WrongContext(_))));
+        let target = QuantizedTensor::zeros(&context, format, &[n, k]).unwrap();
+        let target = PreparedQuantizedTensor::new(&target).unwrap();
+        let error = Quantize::new(&upload(&context, &[n, k], 3), format).run_into(&target).unwrap_err();
+        assert!(matches!(error, Error::Value(_)), "{error}");
+        let Some(device) = context.device() else { continue };
+        let planes = plain.read_blocking().unwrap().remove(0);
+        let parts: Vec<_> = planes
+            .planes()
+            .iter()
+            .map(|plane| {
+                let usage = BufferUsages::STORAGE | BufferUsages::COPY_DST;
+                let descriptor = wgpu::BufferDescriptor { label: None, size: 4096, usage, mapped_at_creation: false };
+                let buffer = device.create_buffer(&descriptor);
+                context.queue().unwrap().write_buffer(&buffer, 0, plane);
+                buffer
+            })
+            .collect();
+        let owned: Vec<_> = parts.iter().map(|buffer| Part::Buffer(buffer.clone(), 0)).collect();
+        let weights = QuantizedTensor::from_parts(&context, format, &[n, k], &owned).unwrap();
+        let prepared = PreparedQuantizedTensor::new(&weights).unwrap();
+        assert_eq!(run(Right::from(&prepared), k), whole);
+        let output = Tensor::from_buffer(&context, parts[1].clone(), 2048, DType::F32, &[m, n], &[n, 1]).unwrap();
+        let error = Gemm::new(&x(&[m, k]), &prepared).run_into(&output).unwrap_err();
+        assert!(matches!(error, Error::Aliased { operand: "B" }), "{error}");
     }
 }
 

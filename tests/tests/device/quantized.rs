@@ -1,7 +1,9 @@
 //! Quantized weights under every kernel.
 
 use tilewise::{Context, DType, Gemm, QuantFormat, Quantized, QuantizedTensor, Tensor};
+use tilewise_core::caps::DeviceClass;
 use tilewise_core::quant::Plane;
+use tilewise_tests::case::Groups;
 use tilewise_tests::kernels::smallest;
 use tilewise_tests::{Case, Rng, Suite, adapters, all_kernels, floor, kernels, themes};
 
@@ -46,6 +48,36 @@ fn every_kernel_around_its_edges() {
             }
         }
         cases
+    });
+}
+
+/// Prepared weights beside few rows and many, by the planner's choice and on every kernel for matrix units: one matrix,
+/// a batch, inside larger ones, stored across K, and in groups.
+#[test]
+fn prepared() {
+    Suite::on_every_adapter(|adapter| {
+        let of_units = kernels(adapter).into_iter().filter(|kernel| kernel.variant.unit().is_some());
+        let kernels: Vec<_> = of_units.map(|kernel| Some(kernel.name)).chain([None]).collect();
+        let types = [DType::F16, DType::F16, DType::F32];
+        let cases = |(i, format): (usize, QuantFormat)| {
+            let block = format.block() as usize;
+            let case = |size| Case { quantized: Some(format), prepared: true, ..Case::new(size, types) };
+            let groups = Some(Groups { ends: vec![0, 5, 40, 131], on_device: true });
+            let cases = [
+                case([3, 40, 2 * block]),
+                case([150, 72, block.next_multiple_of(128)]),
+                case([17, 40, block]).batch(2).odd(),
+                Case { across: true, ..case([20, block, 35]) },
+                Case { groups, ..case([140, 24, block]) },
+            ];
+            // A format for each of them on software adapters, which have no copy.
+            let all = adapter.context.caps().class != DeviceClass::Cpu;
+            let turn = i % cases.len();
+            cases.into_iter().enumerate().filter(move |(j, _)| all || *j == turn).map(|(_, case)| case)
+        };
+        let cases = QuantFormat::kinds().into_iter().enumerate().flat_map(cases);
+        let on_all = |case: Case| kernels.iter().map(move |kernel| Case { kernel: kernel.clone(), ..case.clone() });
+        cases.flat_map(on_all).filter(|case| case.is_for(adapter.context.caps())).collect()
     });
 }
 

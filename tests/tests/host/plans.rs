@@ -113,17 +113,17 @@ fn prepared_operands() {
     let some = |problem: &Problem| copies(problem, &h200()).map(|copy| copy.is_some());
     assert_eq!(some(&square(DType::F16, 4096)), [false; 2]);
     assert_eq!(some(&square(DType::F32, 4097)), [false; 2]);
-    assert_eq!(some(&quantized), [true, false]);
+    assert_eq!(some(&quantized), [true; 2]);
     let split = Problem { precision: Precision::SplitF32, ..square(DType::F32, 4096) };
     assert_eq!(some(&split), [true; 2]);
     assert_eq!(copies(&square(DType::BF16, 4097), &Caps::webgpu_default()), [None; 2]);
 
+    let packs = |plan: &Plan| plan.passes.iter().filter(|pass| pass.label.starts_with("pack ")).count();
     let odd = Problem { precision: Precision::SplitF32Fast, ..square(DType::F32, 4097) };
     for problem in [square(DType::F16, 4097), square(DType::BF16, 4096), square(DType::BF16, 4097), split, odd] {
         assert_eq!(some(&problem), [true; 2]);
         let with = Problem { copies: copies(&problem, &h200()), ..problem };
         let [before, after] = [problem, with].map(|problem| plan(&problem, &h200(), &library, None).unwrap());
-        let packs = |plan: &Plan| plan.passes.iter().filter(|pass| pass.label.starts_with("pack ")).count();
         let elements = |plan: &Plan| plan.packed_bytes / 2;
         assert!(packs(&before) >= 2 && elements(&before) >= 2 * 4096 * 4096);
         // Edges that are peeled off pack their few rows and columns.
@@ -132,6 +132,31 @@ fn prepared_operands() {
         let [before, after] = [before, after].map(|plan| plan.choice.unwrap());
         assert_eq!((before.kernel, before.variant, before.splits), (after.kernel, after.variant, after.splits));
         assert!(after.cost < before.cost, "{before:?} {after:?}");
+    }
+
+    // Few rows read the codes of weights all the same. Where they are packed, the copy takes their place.
+    let weights = |m| Problem { b: quantized.b, ..Problem::dense(DType::F16, m, 4096, 4096) };
+    let b = Operand::packed(format, 8, 4096, 4096).t();
+    let experts = Problem { b, grouping: Grouping::RaggedM { groups: 8 }, ..weights(4096) };
+    for (problem, packed, copied) in [
+        (weights(1), false, false),
+        (weights(16), false, false),
+        (weights(512), true, true),
+        (weights(4096), true, true),
+        (experts, true, true),
+    ] {
+        assert_eq!(some(&problem), [false, true]);
+        let with = Problem { copies: copies(&problem, &h200()), ..problem };
+        let [before, after] = [problem, with].map(|problem| plan(&problem, &h200(), &library, None).unwrap());
+        let reads = |plan: &Plan| {
+            let mut bindings = plan.passes.iter().flat_map(|pass| &pass.bindings);
+            bindings.any(|binding| binding.from == Role::BCopy)
+        };
+        assert_eq!([packs(&before), packs(&after)], [usize::from(packed), 0], "{problem:?}");
+        assert_eq!([reads(&before), reads(&after)], [false, copied], "{problem:?}");
+        let [before, after] = [before, after].map(|plan| plan.choice.unwrap());
+        println!("{before} {:e}, {after} {:e}", before.cost, after.cost);
+        assert!(if copied { after.cost < before.cost } else { after == before }, "{before:?} {after:?}");
     }
 
     // What begins elsewhere, or ends before K does, is another operand.

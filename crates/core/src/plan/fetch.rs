@@ -24,7 +24,14 @@ pub(super) struct Fetches {
 }
 
 impl Fetches {
-    pub(super) fn new(kit: &'static Kit, caps: &Caps, variant: &Variant, problem: &Problem) -> Result<Self, Reject> {
+    /// For K in `splits` parts.
+    pub(super) fn new(
+        kit: &'static Kit,
+        caps: &Caps,
+        variant: &Variant,
+        problem: &Problem,
+        splits: u64,
+    ) -> Result<Self, Reject> {
         if problem.k == 0 {
             return match variant.access {
                 Access::Bytes { .. } => Err(Reject("K is 0: there are no bytes".into())),
@@ -36,10 +43,16 @@ impl Fetches {
         let a_step = if problem.a.transposed { row_step } else { 0 };
         let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
         let [a_side, b_side] = Side::both(problem);
-        let at = |start| Place { start, problem };
+        let at = |start| Place { start, problem, splits };
         let a = fetch(kit, caps, variant, &a_side, a_step, at(0))?;
         let b = fetch(kit, caps, variant, &b_side, b_step, at(a.packed_end()))?;
         Ok(Fetches { a: Some(a), b: Some(b) })
+    }
+
+    /// A problem as the mainloop reads it: weights that were packed beforehand are elements of their copy.
+    pub(super) fn read(&self, problem: &Problem) -> Problem {
+        let copied = self.b.and_then(|fetch| fetch.packing).is_some_and(|packing| packing.from != Role::Packed);
+        if copied { of_copy(problem) } else { *problem }
     }
 
     /// Estimated seconds of packing.
@@ -85,11 +98,21 @@ pub(super) fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     numbers.iter().all(|number| number.is_multiple_of(vector))
 }
 
+/// A problem of weights whose copy is read instead.
+fn of_copy(problem: &Problem) -> Problem {
+    match problem.b.format {
+        Format::Dense(_) => *problem,
+        Format::Quantized(_) => Problem { b: Operand { format: Format::Dense(DType::F16), ..problem.b }, ..*problem },
+    }
+}
+
 /// Where a packed operand lies, and whose it is.
 struct Place<'a> {
     /// It lies behind so many bytes of others.
     start: u64,
     problem: &'a Problem,
+    /// Parts of K.
+    splits: u64,
 }
 
 /// Through the first loader that reads the format and provides what the variant wants. `step` is
@@ -100,7 +123,7 @@ fn fetch(
     variant: &Variant,
     side: &Side,
     step: u64,
-    Place { start, problem }: Place<'_>,
+    Place { start, problem, splits }: Place<'_>,
 ) -> Result<Fetch, Reject> {
     let as_bytes = matches!(variant.access, Access::Bytes { .. });
     // Of B as bytes nothing else will do.
@@ -116,10 +139,6 @@ fn fetch(
         let loader = find(kit, caps, &side.operand, fits)?;
         return Ok(Fetch { loader, packing: None });
     };
-    if let Some(copy) = side.copy.filter(|_| unit.matrix.operands == DType::F16) {
-        let (loader, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;
-        return Ok(Fetch { loader, packing: Some(packing.made_before(side.role)) });
-    }
     // Whole blocks as bytes, if each invocation has as many of them as any other.
     let as_bytes = |o: &OperandDef| {
         let tile = if side.role == Role::A { variant.bm } else { variant.bn };
@@ -134,6 +153,15 @@ fn fetch(
     let fits = !unit.scales(side.operand.format) && aligned(side, step, loader.vector) && side.k.is_multiple_of(bk);
     if fits && loader.provides(variant.access) {
         return Ok(Fetch { loader, packing: None });
+    }
+    if let Some(copy) = side.copy.filter(|_| unit.matrix.operands == DType::F16) {
+        let (words, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;
+        // Codes are fewer bytes, and must be decoded.
+        let seconds = |problem: &Problem, decode| cost::seconds(problem, caps, variant, splits, decode);
+        if fits && seconds(problem, loader.decode) <= seconds(&of_copy(problem), 0.0) {
+            return Ok(Fetch { loader, packing: None });
+        }
+        return Ok(Fetch { loader: words, packing: Some(packing.made_before(side.role)) });
     }
     let (words, packing) = packing(kit, caps, variant, side, step, bk, start)?;
     // Each row of tiles decodes weights anew.

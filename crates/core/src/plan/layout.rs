@@ -61,7 +61,7 @@ impl Layout {
         let splits = parts_of_k(multiplied.k, k_split);
         let parts = parts_of_k(longest, k_split);
 
-        let fetches = Fetches::new(kit, caps, variant, problem)?;
+        let fetches = Fetches::new(kit, caps, variant, problem, splits)?;
         let epilogue = &problem.epilogue;
         let bias = epilogue.bias.map(|bias| scalar_loader(kit, caps, &bias.operand)).transpose()?;
         let residual = epilogue.residual.map(|residual| scalar_loader(kit, caps, &residual)).transpose()?;

@@ -25,8 +25,8 @@ pub struct Preparation {
 
 /// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products of this precision on this device. None, if
 /// kernels want no copy: there are no matrix units for its type, or they load it from its own storage. f32 has
-/// one, in two parts, where the precision lets kernels split it. `extent` is M or N; `entries` is the number of
-/// matrices.
+/// one, in two parts, where the precision lets kernels split it. That of quantized weights is decoded: products read
+/// it instead of the codes where that is expected to be faster. `extent` is M or N; `entries` is the number of matrices.
 ///
 /// # Errors
 /// As [`plan`](super::plan()), for the operand.
@@ -53,10 +53,6 @@ pub fn prepare(
         false => Problem { a: other, c, precision, ..problem },
     };
     let problem = check(&problem)?;
-    // Quantized weights are decoded on their way.
-    if matches!(operand.format, Format::Quantized(_)) {
-        return Ok(None);
-    }
     if extent == 0 || k == 0 || entries == 0 {
         return Ok(None);
     }
@@ -82,7 +78,8 @@ pub fn prepare(
     let Ok((words, packing)) = packing(kernel.kit, caps, variant, &side.whole(copy), 0, COPY_STEP, 0) else {
         return Ok(None);
     };
-    if !unit.scales(operand.format) && aligned(&side, 0, words.vector) && k.is_multiple_of(COPY_STEP) {
+    let own = operand.format == Format::Dense(unit.matrix.operands);
+    if own && aligned(&side, 0, words.vector) && k.is_multiple_of(COPY_STEP) {
         return Ok(None);
     }
     if packing.bytes > ranges::binding_limit(caps).0 {

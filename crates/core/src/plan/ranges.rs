@@ -165,7 +165,7 @@ impl Cutter<'_> {
         let mut first = None;
         let serves = |variant: &Variant| variant.unit().is_some_and(|unit| unit.serves(&problem, self.caps).is_ok());
         for (kernel, variant) in variants(self.library, self.forced).filter(|(_, variant)| serves(variant)) {
-            let fetches = steps.iter().map(|step| Fetches::new(kernel.kit, self.caps, variant, &step.problem));
+            let fetches = steps.iter().map(|step| Fetches::new(kernel.kit, self.caps, variant, &step.problem, 1));
             let Ok(fetches) = fetches.collect::<Result<Vec<_>, _>>() else { continue };
             // A variant that needs nothing of the kind serves as it is.
             first = first.or(Some(fetches.iter().find_map(|fetches| unbound(fetches, self.caps))?));
