@@ -94,13 +94,13 @@ impl PreparedTensor {
 }
 
 /// Constant quantized weights of many products, with a copy of them in f16 as kernels on matrix units want it, decoded once. Without
-/// one, every product of many rows decodes them: from about 128 rows on, on the way to a copy of its own.
+/// one, every product on matrix units decodes them, many rows to a copy of its own. They take f16 and bf16 beside weights; f32 never
+/// reads the copy.
 ///
-/// They are quantized weights, and go wherever those go: [`Gemm`](crate::Gemm) uses the copy where its kernel wants one. Few rows read the
-/// codes, which are fewer bytes. The planner counts what a copy saves, and may choose another kernel with it than without. The same kernel
-/// gives the same bits with and without where it decodes to a copy of its own; where it decodes on its way to workgroup memory, either
-/// result is within the bound of weights that are rounded to f16 once. On devices without matrix units there is no copy, and nothing is
-/// spent.
+/// They are quantized weights, and go wherever those go: [`Gemm`](crate::Gemm) reads the copy where that is expected to be faster. One
+/// row, and a few, read the codes, which are fewer bytes. The planner counts what a copy saves, so it may choose a kernel on matrix units
+/// for fewer rows than without. A kernel that makes a copy of its own without gives the same bits with. Any other result is within
+/// the error of a product that rounds weights to f16 once. On devices without matrix units there is no copy, and nothing is spent.
 ///
 /// The weights must not be written from then on: the copy would not follow. [`Quantize`](crate::Quantize) refuses them as its output,
 /// though not the weights that they were made of.

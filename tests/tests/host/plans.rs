@@ -134,13 +134,14 @@ fn prepared_operands() {
         assert!(after.cost < before.cost, "{before:?} {after:?}");
     }
 
-    // Few rows read the codes of weights all the same. Where they are packed, the copy takes their place.
+    // Few rows read the codes of weights all the same. More read the copy, also where they are not packed without it.
     let weights = |m| Problem { b: quantized.b, ..Problem::dense(DType::F16, m, 4096, 4096) };
     let b = Operand::packed(format, 8, 4096, 4096).t();
     let experts = Problem { b, grouping: Grouping::RaggedM { groups: 8 }, ..weights(4096) };
     for (problem, packed, copied) in [
         (weights(1), false, false),
-        (weights(16), false, false),
+        (weights(4), false, false),
+        (weights(16), false, true),
         (weights(512), true, true),
         (weights(4096), true, true),
         (experts, true, true),
@@ -155,8 +156,8 @@ fn prepared_operands() {
         assert_eq!([packs(&before), packs(&after)], [usize::from(packed), 0], "{problem:?}");
         assert_eq!([reads(&before), reads(&after)], [false, copied], "{problem:?}");
         let [before, after] = [before, after].map(|plan| plan.choice.unwrap());
-        println!("{before} {:e}, {after} {:e}", before.cost, after.cost);
         assert!(if copied { after.cost < before.cost } else { after == before }, "{before:?} {after:?}");
+        assert!(!packed || (before.kernel, before.variant) == (after.kernel, after.variant), "{before:?} {after:?}");
     }
 
     // What begins elsewhere, or ends before K does, is another operand.
