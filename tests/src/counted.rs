@@ -8,8 +8,17 @@ use tilewise::{DType, QuantFormat};
 use tilewise_core::{Access, Variant};
 
 /// The formats, one of each loader and number of bits; their scales are of f32 where that can be.
-const FORMATS: [&str; 8] =
-    ["affine-4bit-g32-f32", "affine-8bit-g64-bf16", "q4_0", "q8_0", "q4_1", "gguf-mxfp4", "q4_k", "mxfp4"];
+const FORMATS: [&str; 9] = [
+    "affine-4bit-g32-f32",
+    "affine-4bit-g64-f16",
+    "affine-8bit-g64-bf16",
+    "q4_0",
+    "q8_0",
+    "q4_1",
+    "gguf-mxfp4",
+    "q4_k",
+    "mxfp4",
+];
 
 /// Every format on every variant that takes bytes, with elements of every magnitude; rows beyond the
 /// workgroup's memory, and rows that just fill it.

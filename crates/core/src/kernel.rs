@@ -77,6 +77,9 @@ impl Unit {
 /// Invocations of a subgroup, for mainloops of matrix units: all devices that have them take this size.
 pub const SUBGROUP: u32 = 32;
 
+/// Codes that mainloops take together as bytes.
+const CODES: u32 = 32;
+
 /// Steps along K from one segment of an operand that is split in two parts to the next.
 pub(crate) const fn segment(k: u64) -> u64 {
     k.next_multiple_of(8)
@@ -109,6 +112,15 @@ impl Variant {
     /// The matrix unit that it computes on.
     pub fn unit(&self) -> Option<&'static Unit> {
         if let Access::Words { unit, .. } = self.access { Some(unit) } else { None }
+    }
+
+    /// Groups of 32 codes in a load of weights as bytes: as many as it may take if they are of one block,
+    /// unless K is whole steps of the workgroup with fewer of them alone.
+    pub fn groups(&self, problem: &Problem) -> u32 {
+        let Access::Bytes { stripes, groups } = self.access else { return 1 };
+        let shared = problem.b.format.block().is_multiple_of(u64::from(CODES * groups));
+        let whole = |groups| problem.k.is_multiple_of(u64::from(CODES * groups * stripes));
+        if shared && (whole(groups) || !whole(1)) { groups } else { 1 }
     }
 
     /// Steps along K of a chain of additions on the matrix unit, where it keeps them short; else 0.
@@ -156,6 +168,8 @@ pub enum Access {
     Bytes {
         /// Invocations along K that share columns.
         stripes: u32,
+        /// Groups of 32 codes that a load may take.
+        groups: u32,
     },
     /// 16 bytes of the unit's type at a time. Operands of that type are loaded unconverted.
     /// Quantized weights are decoded on their way. Where their storage does not suit such loads, or
@@ -199,7 +213,8 @@ pub enum Load {
     Fours,
     /// Eight stored elements (`x_load8`), later decoded to numbers (`x_widen8`).
     Eights,
-    /// 32 codes (`x_raw`), later as signed bytes (`x_bytes`) with a scale and a bias (`x_numbers`).
+    /// 32 codes, or as many times that as a block has (`x_raw`), later as signed bytes (`x_bytes`) with a
+    /// scale and a bias (`x_numbers`).
     Bytes,
     /// 16 stored bytes, unconverted: `x_words`.
     Words,
