@@ -175,7 +175,7 @@ fn gemv_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
 // microseconds that a workgroup takes before and after its weights.
 const DOT: &[Variant] = &[
     dot("1x32x32", 1, 8, 32, 1, [0.93, 3.4]),
-    dot("1x64x32", 1, 8, 32, 2, [0.80, 1.5]),
+    dot("1x64x32", 1, 8, 32, 2, [0.89, 2.5]),
     dot("1x32x64", 1, 8, 64, 1, [0.75, 2.5]),
     dot("2x64x32", 2, 16, 32, 1, [0.80, 2.5]),
 ];
@@ -196,15 +196,14 @@ const fn dot(
         bn: turns * lanes * COLUMNS,
         bk: GROUP,
         threads: lanes * stripes,
-        workgroup_bytes: staged_bytes(rows, lanes * stripes, turns, SHORTEST),
+        workgroup_bytes: staged_bytes(rows, lanes * stripes, turns, MOST_BYTES, SHORTEST),
         sums: [rows, COLUMNS],
         access: Access::Bytes { stripes, groups: 2 },
         model: Model::Bytes {
             bandwidth,
             start: start * 1e-6,
             step: 0.9e-6,
-            // Three bytes of an element are multiplied.
-            work: Work { products: 0.75, row: 0.0, decoded: 0.0 },
+            work: Work { products: 0.25, row: 1.5 + 1.5 * rows as f64, decoded: 0.0 },
         },
     }
 }
@@ -217,12 +216,15 @@ const COLUMNS: u32 = 4;
 const GROUP: u32 = 32;
 const SHORTEST: u32 = 1024;
 
-/// Bytes of workgroup memory with `chunk` elements of each row: their digits, sums and powers. The
-/// stripes' sums lie where the digits were.
-const fn staged_bytes(rows: u32, threads: u32, turns: u32, chunk: u32) -> u32 {
+/// Signed bytes of an element of A, at most.
+const MOST_BYTES: u32 = 3;
+
+/// Bytes of workgroup memory with `chunk` elements of each row: their digits, `bytes` of each, sums and
+/// powers. The stripes' sums lie where the digits were.
+const fn staged_bytes(rows: u32, threads: u32, turns: u32, bytes: u32, chunk: u32) -> u32 {
     let groups = rows * chunk / GROUP;
-    let (digits, sums) = (groups * 96, turns * threads * 16);
-    groups * 20 + if digits > sums { digits } else { sums }
+    let (digits, sums) = (groups * GROUP * bytes, turns * threads * 16);
+    groups * 12 + if digits > sums { digits } else { sums }
 }
 
 /// Groups of columns side by side, and how often.
@@ -238,8 +240,7 @@ fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
 /// and of whole steps. Rows that are not share the texts of powers of two.
 fn chunk(variant: &Variant, problem: &Problem, caps: &Caps) -> (u32, bool) {
     let Access::Bytes { stripes, groups } = variant.access else { return (SHORTEST, false) };
-    let [_, turns] = lanes_and_turns(variant);
-    let fits = |chunk: &u32| staged_bytes(variant.bm, variant.threads, turns, *chunk) <= caps.max_workgroup_bytes;
+    let fits = |chunk: &u32| staged(variant, problem, *chunk) <= caps.max_workgroup_bytes;
     let longest = (SHORTEST..caps.max_workgroup_bytes).step_by((groups * GROUP) as usize).take_while(fits).last();
     let longest = longest.unwrap_or(SHORTEST);
     match u32::try_from(problem.k).unwrap_or(u32::MAX) {
@@ -248,9 +249,18 @@ fn chunk(variant: &Variant, problem: &Problem, caps: &Caps) -> (u32, bool) {
     }
 }
 
-fn dot_workgroup_bytes(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
+/// [`staged_bytes`] of a variant for a problem.
+fn staged(variant: &Variant, problem: &Problem, chunk: u32) -> u32 {
     let [_, turns] = lanes_and_turns(variant);
-    staged_bytes(variant.bm, variant.threads, turns, chunk(variant, problem, caps).0)
+    staged_bytes(variant.bm, variant.threads, turns, bytes_of(problem), chunk)
+}
+
+fn bytes_of(problem: &Problem) -> u32 {
+    problem.activation_bytes().unwrap_or(MOST_BYTES)
+}
+
+fn dot_workgroup_bytes(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
+    staged(variant, problem, chunk(variant, problem, caps).0)
 }
 
 fn dot_constants(variant: &Variant, problem: &Problem, caps: &Caps) -> Vec<Constant> {
@@ -261,6 +271,7 @@ fn dot_constants(variant: &Variant, problem: &Problem, caps: &Caps) -> Vec<Const
         ("LANES", lanes),
         ("STRIPES", variant.threads / lanes),
         ("TURNS", turns),
+        ("BYTES", bytes_of(problem)),
         ("CHUNK", chunk),
         ("WHOLE", u32::from(whole)),
     ]

@@ -2,7 +2,7 @@
 // become whole numbers of 24 bits, in three signed bytes each, times a power of two that is theirs;
 // 32 weights are bytes times a scale, plus a bias. Elements of f16 within 2^12 of the largest of their
 // 32 lose nothing, nor do those of bf16 within 2^15. Sums with codes of 4 bits are exact, others are
-// rounded once more.
+// rounded once more. By permission the whole numbers have 16 bits or 8.
 //
 // A subgroup, or several along K, has COLS columns of each of TURNS groups, and each of its invocations
 // SPAN elements of K at a time, of which one load has the codes. A lies in workgroup memory, CHUNK elements
@@ -12,15 +12,17 @@
 // not finite in the end are added anew, product by product.
 // needs: B_GROUPS B_MORE B_PAIRED B_PART B_Raw GROUP a_base a_line a_load8 a_widen8 add_stripes b_base
 //        b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params schedule store
-// provides: BM BN CHUNK COLS DIGITS GROUPS INFINITE LANES LEAST ROUND ROWS SPAN STAGED STRIPES SUMS
-//        THREADS TURNS UNITS WHOLE bytes_of digits dots exponent_of main powers stage staged stripe_at
-//        stripe_put sum_of totals units_from whole_numbers whole_sum
+// provides: BEYOND BM BN BYTES CHUNK COLS DIGITS GROUPS INFINITE LANES LEAST LEAST_TOTAL ROUND ROWS SPAN
+//        STAGED STRIPES SUMS THREADS TURNS UNITS WHOLE bytes_of digits dots exponent_of main powers stage
+//        staged stripe_at stripe_put sum_of total_of totals totals_at units_from whole_numbers whole_sum
 
 const ROWS: u32 = 1u; //param
 // Groups of columns side by side, and invocations along K of each.
 const LANES: u32 = 8u; //param
 const STRIPES: u32 = 32u; //param
 const TURNS: u32 = 1u; //param
+// Signed bytes of an element of A.
+const BYTES: u32 = 3u; //param
 // A multiple of SPAN.
 const CHUNK: u32 = 1024u; //param
 // Whether a row is a chunk, so that the driver knows how many steps there are.
@@ -38,18 +40,22 @@ const SPAN: u32 = GROUP * B_GROUPS;
 const UNITS: u32 = CHUNK / SPAN;
 const GROUPS: u32 = CHUNK / GROUP;
 // Vectors of 16 bytes that a group takes: the digits of each value, half by half.
-const DIGITS: u32 = 6u;
+const DIGITS: u32 = 2u * BYTES;
+// Less than 2^23 by so much are the fractions of f32 that become too large for BYTES when they are rounded:
+// those from 127.5, 127.5 · 256 + 127 and so on.
+const BEYOND: u32 = 0x10101u - 0x10101u % (1u << (24u - 8u * BYTES));
 // Sums meet where A was.
 const STAGED: u32 = max(ROWS * GROUPS * DIGITS, ROUND * THREADS);
 // Exponents of f32 between which the largest element of a group lies.
 const LEAST: u32 = 31u;
 const INFINITE: u32 = 255u;
+const LEAST_TOTAL: i32 = 16 * 32896;
 
 const_assert SUMS * COLS <= 32u;
 
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// The sums of whole numbers and of their highest bytes, of the first half of each group, then of the second.
-var<workgroup> totals: array<vec2<i32>, 2u * ROWS * GROUPS>;
+// The sums of the first half of each group, then of the second.
+var<workgroup> totals: array<i32, 2u * ROWS * GROUPS>;
 // What a group's whole numbers are multiplied by.
 var<workgroup> powers: array<f32, ROWS * GROUPS>;
 
@@ -62,9 +68,9 @@ fn stripe_put(i: u32, sums: vec4<f32>) {
 }
 
 // The exponent of the power of two that makes numbers up to this magnitude, given by its bits, whole
-// numbers that three signed bytes can hold: at most 127·65536 + 127·256 + 127.
+// numbers that BYTES signed bytes can hold: at most 127·65536 + 127·256 + 127 in three.
 fn exponent_of(magnitude: u32) -> u32 {
-    return (magnitude + 0x10101u) >> 23u;
+    return (magnitude + BEYOND) >> 23u;
 }
 
 // Numbers times a power of two, rounded; 0 where that is 0, whatever they are.
@@ -72,10 +78,10 @@ fn whole_numbers(numbers: vec4<f32>, by: f32) -> vec4<i32> {
     return select(vec4<i32>(), vec4<i32>(round(numbers * by)), vec4<bool>(by > 0.0));
 }
 
-// Whole numbers as three signed bytes each, the highest first, in the lowest bits.
+// Whole numbers as three signed bytes each, the lowest first, in the lowest bits.
 fn digits(numbers: vec4<i32>) -> array<vec4<i32>, 3> {
-    let high = (numbers + 128) >> vec4<u32>(8u);
-    return array<vec4<i32>, 3>((high + 128) >> vec4<u32>(8u), high, numbers);
+    let middle = (numbers + 128) >> vec4<u32>(8u);
+    return array<vec4<i32>, 3>(numbers, middle, (middle + 128) >> vec4<u32>(8u));
 }
 
 // The lowest bytes of four numbers, as a word.
@@ -86,6 +92,26 @@ fn bytes_of(numbers: vec4<i32>) -> u32 {
 
 fn sum_of(numbers: vec4<i32>) -> i32 {
     return numbers.x + numbers.y + numbers.z + numbers.w;
+}
+
+// The sum of 16 whole numbers, and that of their third bytes. Offsets of codes want both: 20 bits for
+// what the third bytes leave, from 16 · -32896 to 16 · 32639, and 12 bits for these, up to 16 · 127.
+fn total_of(total: i32, upper: i32) -> i32 {
+    if B_MORE == 0 {
+        return total;
+    }
+    return (upper << 20u) | (total - upper * 65536 + LEAST_TOTAL);
+}
+
+// The sum of a group's third bytes, or 0 where nobody asks, and what these leave of the sum of its numbers.
+fn totals_at(place: u32) -> vec2<i32> {
+    let first = totals[place];
+    let second = totals[ROWS * GROUPS + place];
+    if B_MORE == 0 {
+        return vec2<i32>(0, first + second);
+    }
+    let rest = (first & 0xfffff) + (second & 0xfffff) - 2 * LEAST_TOTAL;
+    return vec2<i32>((first >> 20u) + (second >> 20u), rest);
 }
 
 // Brings the rows' elements from k on, as many as there are, to workgroup memory: half a group at a time.
@@ -109,10 +135,10 @@ fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
             let exponent = exponent_of(magnitude);
             let fits = magnitude == 0u || (exponent >= LEAST && exponent < INFINITE);
             let power = max(exponent, LEAST);
-            let by = select(0.0, bitcast<f32>((276u - power) << 23u), fits);
+            let by = select(0.0, bitcast<f32>((252u + 8u * BYTES - power) << 23u), fits);
             var total = vec4<i32>();
             var upper = vec4<i32>();
-            var bytes: array<vec4<u32>, 3>;
+            var bytes: array<vec4<u32>, BYTES>;
             for (var j = 0u; j < 2u; j += 1u) { //unroll
                 let low = whole_numbers(numbers[j][0], by);
                 let high = whole_numbers(numbers[j][1], by);
@@ -123,19 +149,19 @@ fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
                     second = digits(vec4<i32>(low.y, low.w, high.y, high.w));
                 }
                 total += low + high;
-                upper += first[0] + second[0];
-                for (var d = 0u; d < 3u; d += 1u) { //unroll
+                upper += first[2] + second[2];
+                for (var d = 0u; d < BYTES; d += 1u) { //unroll
                     bytes[d][2u * j] = bytes_of(first[d]);
                     bytes[d][2u * j + 1u] = bytes_of(second[d]);
                 }
             }
             let place = group % B_GROUPS * UNITS + group / B_GROUPS;
-            for (var d = 0u; d < 3u; d += 1u) { //unroll
+            for (var d = 0u; d < BYTES; d += 1u) { //unroll
                 staged[(r * DIGITS + d * 2u + half) * GROUPS + place] = bytes[d];
             }
-            totals[(half * ROWS + r) * GROUPS + place] = vec2<i32>(sum_of(total), sum_of(upper));
+            totals[(half * ROWS + r) * GROUPS + place] = total_of(sum_of(total), sum_of(upper));
             if half == 0u {
-                powers[r * GROUPS + place] = bitcast<f32>(select(INFINITE, power - 22u, fits) << 23u);
+                powers[r * GROUPS + place] = bitcast<f32>(select(INFINITE, power + 2u - 8u * BYTES, fits) << 23u);
             }
         }
     }
@@ -157,13 +183,18 @@ fn dots(number: i32, codes: array<vec4<u32>, 2>, low: vec4<u32>, high: vec4<u32>
         + dot4I8Packed(codes[1].z, high.z) + dot4I8Packed(codes[1].w, high.w);
 }
 
-// Σ (code + B_MORE) · whole number of a group, rounded. `more` is what B_MORE makes of the highest
-// bytes, and of the others.
+// Σ (code + B_MORE) · whole number of a group, rounded. `more` is what B_MORE makes of the third bytes,
+// and of the others.
 fn whole_sum(codes: array<vec4<u32>, 2>, group: array<vec4<u32>, DIGITS>, more: vec2<i32>) -> f32 {
-    let high = dots(more.x, codes, group[0], group[1]);
-    let middle = dots(0, codes, group[2], group[3]);
-    let low = dots(middle * 256 + more.y, codes, group[4], group[5]);
-    return fma(f32(high), 65536.0, f32(low));
+    var low = more.y;
+    if BYTES > 1u {
+        low += dots(0, codes, group[2u % DIGITS], group[3u % DIGITS]) * 256;
+    }
+    let sum = f32(dots(low, codes, group[0], group[1]));
+    if BYTES < 3u {
+        return sum;
+    }
+    return fma(f32(dots(more.x, codes, group[4u % DIGITS], group[5u % DIGITS])), 65536.0, sum);
 }
 
 @compute @workgroup_size(THREADS)
@@ -199,14 +230,13 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                         for (var i = 0u; i < DIGITS; i += 1u) { //unroll
                             group[i] = staged[(r * DIGITS + i) * GROUPS + place];
                         }
-                        let whole = totals[r * GROUPS + place] + totals[(ROWS + r) * GROUPS + place];
-                        let more = B_MORE * vec2<i32>(whole.y, whole.x - whole.y * 65536);
+                        let parts = totals_at(r * GROUPS + place);
                         let power = powers[r * GROUPS + place];
-                        let total = f32(whole.x) * power;
+                        let total = f32(parts.x * 65536 + parts.y) * power;
                         for (var c = 0u; c < COLS; c += 1u) { //unroll
                             let codes = array<vec4<u32>, 2>(b_bytes(raw[c], part * 2u), b_bytes(raw[c], part * 2u + 1u));
                             let numbers = b_numbers(raw[c], part);
-                            let product = whole_sum(codes, group, more) * (power * B_PART);
+                            let product = whole_sum(codes, group, B_MORE * parts) * (power * B_PART);
                             let sum = fma(numbers.y, total, sums[r * TURNS + turn][c]);
                             sums[r * TURNS + turn][c] = fma(numbers.x, product, sum);
                         }

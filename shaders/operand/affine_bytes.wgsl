@@ -1,5 +1,5 @@
-// Operand in affine codes of 4 or 8 bits (MLX), 32 or 64 of a block at a time as signed bytes: element =
-// scale · (byte + X_MORE) + bias. Of 4 bits, the even codes of eight come before the odd ones.
+// Operand in affine codes of 4 or 8 bits (MLX), 32 at a time as signed bytes: element = scale ·
+// (byte + X_MORE) + bias. Of 4 bits, the even codes of eight come before the odd ones.
 // needs: widen
 // provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_F16_NUMBERS X_GROUPS X_MORE X_PAIRED
 //        X_PART X_Raw X_SCALE X_SIGNED X_VECTORS x_biases x_bytes x_codes x_numbers x_raw x_scales
@@ -11,10 +11,9 @@ const X_BITS: u32 = 4u; //param
 const X_BLOCK: u32 = 64u; //param
 // Of scales and biases: 0 for f32, 1 for f16, 2 for bf16.
 const X_SCALE: u32 = 0u; //param
-// Groups of 32 codes in a load.
-const X_GROUPS: u32 = 1u; //param
 
-const X_VECTORS: u32 = X_GROUPS * X_BITS / 4u;
+const X_VECTORS: u32 = X_BITS / 4u;
+const X_GROUPS: u32 = 1u;
 const X_PAIRED: bool = X_BITS == 4u;
 const X_MORE: i32 = select(0, 128, X_BITS == 8u);
 const X_PART: f32 = 1.0;
@@ -33,30 +32,28 @@ struct X_Raw {
     half: u32,
 }
 
-// i is a multiple of what a load has.
+// i is a multiple of 32.
 fn x_raw(i: u32) -> X_Raw {
     var codes: array<vec4<u32>, X_VECTORS>;
     for (var j = 0u; j < X_VECTORS; j += 1u) { //unroll
-        codes[j] = x_codes[i / 32u * X_BITS / 4u + j];
+        codes[j] = x_codes[i / 32u * X_VECTORS + j];
     }
     let group = i / X_BLOCK;
     let word = select(group / 2u, group, X_SCALE == 0u);
     return X_Raw(codes, vec2<u32>(x_scales[word], x_biases[word]), group % 2u);
 }
 
-// Half of a group's codes: of its first group halves 0 and 1.
+// Half of the 32 codes.
 fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
     if X_BITS == 8u {
         return raw.codes[half % X_VECTORS] ^ vec4<u32>(0x80808080u);
     }
-    let codes = raw.codes[half / 2u];
-    let first = select(codes.x, codes.z, half % 2u == 1u);
-    let second = select(codes.y, codes.w, half % 2u == 1u);
+    let first = select(raw.codes[0].x, raw.codes[0].z, half == 1u);
+    let second = select(raw.codes[0].y, raw.codes[0].w, half == 1u);
     let words = vec4<u32>(first, first, second, second);
     return (words >> vec4<u32>(0u, 4u, 0u, 4u)) & vec4<u32>(0x0f0f0f0fu);
 }
 
-// All groups of a load are of one block.
 fn x_numbers(raw: X_Raw, part: u32) -> vec2<f32> {
     if X_SCALE == 0u {
         return bitcast<vec2<f32>>(raw.numbers);

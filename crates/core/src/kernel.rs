@@ -80,6 +80,10 @@ pub const SUBGROUP: u32 = 32;
 /// Codes that mainloops take together as bytes.
 const CODES: u32 = 32;
 
+/// The block of GGUF's K formats, whose groups of 32 lie in the bytes of others. Others share no more than
+/// a scale: two of them in a load were measured slower than one.
+const SHARING: u64 = 256;
+
 /// Steps along K from one segment of an operand that is split in two parts to the next.
 pub(crate) const fn segment(k: u64) -> u64 {
     k.next_multiple_of(8)
@@ -114,12 +118,12 @@ impl Variant {
         if let Access::Words { unit, .. } = self.access { Some(unit) } else { None }
     }
 
-    /// Groups of 32 codes in a load of weights as bytes: as many as it may take if they are of one block,
-    /// unless K is whole steps of the workgroup with fewer of them alone.
+    /// Groups of 32 codes in a load of weights as bytes: as many as it may take if they share bytes with
+    /// each other, unless K is whole steps of the workgroup with one of them alone.
     pub fn groups(&self, problem: &Problem) -> u32 {
         let Access::Bytes { stripes, groups } = self.access else { return 1 };
-        let shared = problem.b.format.block().is_multiple_of(u64::from(CODES * groups));
         let whole = |groups| problem.k.is_multiple_of(u64::from(CODES * groups * stripes));
+        let shared = problem.b.format.block() >= SHARING;
         if shared && (whole(groups) || !whole(1)) { groups } else { 1 }
     }
 
@@ -168,7 +172,7 @@ pub enum Access {
     Bytes {
         /// Invocations along K that share columns.
         stripes: u32,
-        /// Groups of 32 codes that a load may take.
+        /// Groups of 32 codes that a load may take where they share bytes.
         groups: u32,
     },
     /// 16 bytes of the unit's type at a time. Operands of that type are loaded unconverted.
@@ -213,8 +217,8 @@ pub enum Load {
     Fours,
     /// Eight stored elements (`x_load8`), later decoded to numbers (`x_widen8`).
     Eights,
-    /// 32 codes, or as many times that as a block has (`x_raw`), later as signed bytes (`x_bytes`) with a
-    /// scale and a bias (`x_numbers`).
+    /// A group of 32 codes, or several (`x_raw`), later as signed bytes (`x_bytes`), with a scale and a bias
+    /// each (`x_numbers`).
     Bytes,
     /// 16 stored bytes, unconverted: `x_words`.
     Words,

@@ -167,7 +167,7 @@ fn product_of(
         operand: problem.a.t(),
         entry,
         admits: a_admits,
-        counted: problem.may_count(),
+        counted: problem.activation_bytes(),
     };
     let b = Side {
         values: inputs.b,
@@ -175,7 +175,7 @@ fn product_of(
         operand: problem.b,
         entry: b_entry,
         admits: b_admits,
-        counted: false,
+        counted: None,
     };
     product::for_each(&a, &b, rows, problem.n, k, |row, col, dot| {
         let index = at(&problem.c, entry, row, col);
