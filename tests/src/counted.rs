@@ -52,6 +52,9 @@ pub fn cases(table: Table) -> Vec<Case> {
             let format = FORMATS[(turn + 3 * i + 1) % FORMATS.len()].parse().expect("a format");
             cases.push(Case { precision, ..case([bm, bn + 1, 2048], DType::BF16, format) });
         }
+        for precision in [FEWER[0], FEWER[1], Precision::F32] {
+            cases.push(Case { precision, ..ends(case([3, 5, 192], DType::F32, QuantFormat::Q8_0)) });
+        }
         cases.push(Case { exact: true, ..case([bm + 1, bn + 1, 1024], DType::F16, QuantFormat::Q4_0) });
         cases
     };
@@ -98,10 +101,7 @@ fn magnitudes(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(17);
     let powers = [0, 79, -95, -96, -97, 80, 81, 98, -120, -140, 12, -12];
-    let near = [
-        8_355_711, 8_355_712, 8_355_713, 8_355_839, 8_355_840, 8_388_607, 8_388_608, 4_177_855, 4_177_857, 65_535,
-        32_768, 128,
-    ];
+    let near = [8_355_711, 8_355_712, 8_355_713, 8_388_607, 8_388_608, 4_177_855, 4_177_857, 65_535, 32_768, 128];
     let number = |i: usize, rng: &mut Rng| {
         let (row, group, at) = (i / k, i % k / 32, i % 32);
         match (row + group) % 13 {
@@ -111,6 +111,19 @@ fn magnitudes(case: Case) -> Case {
         }
     };
     let a = (0..m * k).map(|i| number(i, &mut rng)).collect();
+    Case { a_data: Data::Given(a), ..case }
+}
+
+/// Groups whose largest element is about the largest that three bytes hold, or two, or one. The others are odd
+/// multiples of the last digit of one of these.
+fn ends(case: Case) -> Case {
+    let largest = [8_355_711.0, 8_355_711.5, 8_355_712.0, 8_355_839.5, 8_355_840.0, 8_388_607.5f32];
+    let [m, _, k] = case.size;
+    let number = |i: usize| match (i / k, i % k / 32, i % 32) {
+        (_, group, 0) => largest[group % largest.len()],
+        (row, _, at) => ((at * 10 % 64 + 1) << (8 * (row % 3))) as f32 * if at % 3 == 0 { -1.0 } else { 1.0 },
+    };
+    let a = (0..m * k).map(|i| number(i) * 2f32.powi(-22)).collect();
     Case { a_data: Data::Given(a), ..case }
 }
 
