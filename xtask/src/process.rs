@@ -120,7 +120,7 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> String {
 /// Builds a program of the workspace and returns its path. With a test beside it, which the tests' own build has made as well: without any, cargo
 /// would leave the features that tests need out of dependencies, and build those and all that stands on them once more.
 pub(crate) fn build_program(name: &str) -> Result<String> {
-    let mut build = cargo(["build", "--workspace", "--all-features", "--bin", name, "--test", "adapters"]);
+    let mut build = cargo(["build", "--workspace", "--all-features", "--bin", name, "--test", "vectors"]);
     let messages = capture(build.args(["--message-format", "json-render-diagnostics"]))?;
     executable(&messages, name).ok_or(format!("cargo build names no executable for the program {name}"))
 }

@@ -16,23 +16,19 @@ use crate::process::{Result, capture, cargo, find_program, run};
 
 /// The package whose test binaries are the suite.
 const PACKAGE: &str = "tilewise-tests";
-/// Test binaries that touch no device, and what they need instead.
-const LEFT_OUT: [(&str, &str); 6] = [
-    ("cpu", "runs the CPU executor"),
-    ("msl", "runs kernels in MSL, on the CPU"),
-    ("msl_fallback", "runs kernels in MSL, on the CPU"),
-    ("plans", "compares plans with files of the checkout"),
-    ("sanitized", "runs kernels in the sanitizer, on the CPU"),
-    ("translated", "runs kernels in MSL, on the CPU"),
-];
+/// Its test binaries that touch a device.
+const ON_DEVICE: [&str; 2] = ["device", "overheads"];
+/// The others, and what they do instead.
+const LEFT_OUT: [(&str, &str); 2] =
+    [("host", "runs on the CPU"), ("msl_fallback", "needs a device that refuses MSL, as software adapters do")];
 /// The program of that package that tests start as processes of their own, and where they look for it before their own build.
 const PROGRAM: (&str, &str) = ("product", "CARGO_BIN_EXE_product");
-/// The test binary that lists the adapters; it runs first.
-const ADAPTERS: &str = "adapters";
+/// The test that lists the adapters; it runs first.
+const LISTING: &str = "adapters::listed";
 /// Where glvnd looks for OpenGL's drivers. Where a process has initialised OpenGL, NVIDIA's driver was seen to hang as threads ended
 /// (benches/record/NOTES.md); the suite does without it, unless the variable is set already.
 const GL_DRIVERS: &str = "__EGL_VENDOR_LIBRARY_FILENAMES";
-/// Lines shown of a binary that failed without saying why.
+/// Lines shown of a group that failed without saying why.
 const SHOWN: usize = 60;
 
 /// What to run, and where it comes from.
@@ -44,7 +40,7 @@ pub(crate) struct Options {
     /// What some adapter must have, as in TILEWISE_REQUIRE: coop, f16, vulkan, ...
     #[arg(long, value_delimiter = ',')]
     require: Vec<String>,
-    /// Write the outcome as text, after every binary
+    /// Write the outcome as text, after every group
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Copy the stripped test binaries and this program into FOLDER instead of running them; there: `./xtask suite --from .`
@@ -53,12 +49,12 @@ pub(crate) struct Options {
     /// Run what `--pack` has left in FOLDER; needs neither cargo nor the checkout
     #[arg(long, value_name = "FOLDER")]
     from: Option<PathBuf>,
-    /// Seconds that one binary may take
+    /// Seconds that one group may take
     #[arg(long, default_value_t = 600)]
     limit: u64,
-    /// Test binaries; all that touch a device by default
+    /// Groups of tests, each a file of the suite; all that touch a device by default
     names: Vec<String>,
-    /// Arguments of each test binary, such as a part of a test's name
+    /// Parts of tests' names, and options of the test binaries in one word each
     #[arg(last = true)]
     args: Vec<String>,
 }
@@ -67,12 +63,6 @@ impl Options {
     /// Whether the tests come from a folder, so that there may be no checkout.
     pub(crate) fn is_packed(&self) -> bool {
         self.from.is_some()
-    }
-
-    /// Whether that test binary is to be built, packed or run.
-    fn wants(&self, name: &str) -> bool {
-        let on_device = !LEFT_OUT.iter().any(|(other, _)| name == *other);
-        on_device && (name == ADAPTERS || self.names.is_empty() || self.names.iter().any(|other| name == other))
     }
 
     /// The variables under which the tests find the adapters that they should.
@@ -97,13 +87,9 @@ impl Options {
 /// The command: fails unless every test passed, and where none has run.
 pub(crate) fn main(options: &Options) -> Result {
     let suite = match &options.from {
-        Some(folder) => Suite::unpack(folder, options)?,
-        None => Suite::build(options)?,
+        Some(folder) => Suite::unpack(folder)?,
+        None => Suite::build()?,
     };
-    let has = |name: &str| suite.binaries.iter().any(|binary| binary_name(binary) == name);
-    if let Some(name) = options.names.iter().find(|name| !has(name)) {
-        return Err(format!("no test binary that touches a device is called {name}"));
-    }
     match &options.pack {
         Some(folder) => suite.pack(folder),
         None => suite.run(options),
@@ -119,14 +105,10 @@ struct Suite {
 
 impl Suite {
     /// Builds the test binaries of the checkout.
-    fn build(options: &Options) -> Result<Suite> {
-        let files = list(Path::new("tests/tests"))?.into_iter();
-        let sources = files.filter(|path| path.extension().is_some_and(|end| end == "rs"));
-        let names = sources.map(|path| binary_name(&path)).filter(|name| options.wants(name));
-        let names: Vec<String> = names.collect();
+    fn build() -> Result<Suite> {
         let mut build =
             cargo(["test", "--workspace", "--all-features", "--no-run", "--message-format", "json-render-diagnostics"]);
-        build.args(names.iter().flat_map(|name| ["--test", name]));
+        build.args(ON_DEVICE.iter().flat_map(|name| ["--test", name]));
         let messages = capture(&mut build)?;
         let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let ours = artifacts.filter(|message| message["package_id"].as_str().is_some_and(|id| id.contains(PACKAGE)));
@@ -173,28 +155,30 @@ impl Suite {
     }
 
     /// What `pack` has left in `folder`.
-    fn unpack(folder: &Path, options: &Options) -> Result<Suite> {
+    fn unpack(folder: &Path) -> Result<Suite> {
         let failed = |error| format!("{} holds no packed suite: {error}", folder.display());
         let folder = fs::canonicalize(folder).map_err(failed)?;
         let commit = fs::read_to_string(folder.join("commit")).map_err(failed)?;
-        let binaries = list(&folder.join("tests"))?.into_iter().filter(|path| options.wants(&binary_name(path)));
+        let binaries = list(&folder.join("tests"))?;
         let program = folder.join(PROGRAM.0).with_extension(std::env::consts::EXE_EXTENSION);
-        Ok(Suite { commit, binaries: binaries.collect(), program })
+        Ok(Suite { commit, binaries, program })
     }
 
-    /// Runs the binaries one after the other, each as a process of its own, and records the outcome.
+    /// Runs the groups one after the other, each as a process of its own, and records the outcome.
     fn run(&self, options: &Options) -> Result {
         let environment = options.environment();
         let limit = Duration::from_secs(options.limit);
-        let run = |binary: &Path, args: &[String]| {
+        let flags: Vec<_> = options.args.iter().filter(|arg| arg.starts_with('-')).collect();
+        let run = |binary: &Path, tests: &[String]| {
             let mut command = Command::new(binary);
-            command.arg("--show-output").args(args).envs(environment.clone()).env(PROGRAM.1, &self.program);
+            command.args(["--show-output", "--exact"]).args(&flags).args(tests);
+            command.envs(environment.clone()).env(PROGRAM.1, &self.program);
             Outcome::of(&mut command, limit)
         };
-        let is_listing = |path: &&PathBuf| binary_name(path) == ADAPTERS;
-        let first = self.binaries.iter().find(is_listing).ok_or("the binary that lists adapters is missing")?;
-        let (listing, output) = run(first, &["listed".to_owned()])?;
-        if !listing.is_ok() {
+        let groups = self.groups(options)?;
+        let device = self.binaries.iter().find(|path| binary_name(path) == ON_DEVICE[0]);
+        let (listing, output) = run(device.ok_or("the tests on devices are missing")?, &[LISTING.to_owned()])?;
+        if !listing.is_ok() || listing.passed == 0 {
             return Err(format!("no adapter is what was asked for:\n{}", listing.shown(&output)));
         }
         let adapters =
@@ -208,14 +192,13 @@ impl Suite {
             outcomes: Vec::new(),
         };
         println!("{}", record.heading());
-        for binary in &self.binaries {
-            let name = binary_name(binary);
-            let (outcome, output) = run(binary, &options.args)?;
-            println!("{name:<16} {outcome}");
+        for group in groups {
+            let (outcome, output) = run(group.binary, &group.tests)?;
+            println!("{:<16} {outcome}", group.name);
             if !outcome.is_ok() {
                 println!("{}", outcome.shown(&output));
             }
-            record.outcomes.push((name, outcome));
+            record.outcomes.push((group.name, outcome));
             if let Some(path) = &options.record {
                 fs::write(path, record.to_string())
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -224,6 +207,42 @@ impl Suite {
         println!("\n{record}");
         record.verdict()
     }
+
+    /// The tests that `options` select.
+    fn groups(&self, options: &Options) -> Result<Vec<Group<'_>>> {
+        let mut groups = Vec::new();
+        for binary in &self.binaries {
+            let mut list = Command::new(binary);
+            let listing = capture(list.args(["--list", "--format", "terse"]).args(&options.args))?;
+            groups.extend(grouped(binary, &listing));
+        }
+        if let Some(name) = options.names.iter().find(|name| groups.iter().all(|group| group.name != **name)) {
+            return Err(format!("no group of tests that touch a device is called {name}"));
+        }
+        groups.retain(|group| options.names.is_empty() || options.names.contains(&group.name));
+        groups.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(groups)
+    }
+}
+
+/// Tests of one file.
+struct Group<'a> {
+    binary: &'a Path,
+    name: String,
+    tests: Vec<String>,
+}
+
+/// The tests that a binary lists, by their file: a module's, or the binary's own.
+fn grouped<'a>(binary: &'a Path, listing: &str) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for test in listing.lines().filter_map(|line| line.strip_suffix(": test")) {
+        let name = test.split_once("::").map_or_else(|| binary_name(binary), |(module, _)| module.to_owned());
+        match groups.iter_mut().find(|group| group.name == name) {
+            Some(group) => group.tests.push(test.to_owned()),
+            None => groups.push(Group { binary, name, tests: vec![test.to_owned()] }),
+        }
+    }
+    groups
 }
 
 /// The entries of a folder, in order.
@@ -234,13 +253,13 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The name of a test binary or of its source: cargo appends a hash to the former.
+/// The name of a test binary: cargo appends a hash.
 fn binary_name(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     stem.split('-').next().unwrap_or_default().to_owned()
 }
 
-/// What became of one test binary.
+/// What became of one group.
 #[derive(Debug, Default)]
 struct Outcome {
     passed: usize,
@@ -253,7 +272,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Runs a test binary, at most for `limit`; also returns what it printed.
+    /// Runs a group, at most for `limit`; also returns what it printed.
     fn of(command: &mut Command, limit: Duration) -> Result<(Outcome, String)> {
         let program = command.get_program().to_string_lossy().into_owned();
         let failed = |error: std::io::Error| format!("cannot run {program}: {error}");
@@ -286,7 +305,7 @@ impl Outcome {
         Ok((Outcome { time, trouble, ..Outcome::read(&output) }, output))
     }
 
-    /// The counts in a test binary's output.
+    /// The counts in a group's output.
     fn read(output: &str) -> Outcome {
         let ending = |end: &str| output.lines().filter(|line| line.starts_with("test ") && line.ends_with(end)).count();
         let skipped = output.lines().map(str::trim).filter(|line| line.starts_with("skipped: "));
@@ -328,14 +347,14 @@ struct Record {
 }
 
 impl Record {
-    /// An error unless every binary is well and some test has run.
+    /// An error unless every group is well and some test has run.
     fn verdict(&self) -> Result {
         let failed = self.outcomes.iter().filter(|(_, outcome)| !outcome.is_ok()).count();
         if failed > 0 {
-            return Err(format!("{failed} test binaries failed"));
+            return Err(format!("{failed} groups failed"));
         }
         if self.outcomes.iter().all(|(_, outcome)| outcome.passed == 0) {
-            return Err(format!("no test ran; arguments of the binaries: {:?}", self.filter));
+            return Err(format!("no test ran; arguments: {:?}", self.filter));
         }
         Ok(())
     }
@@ -400,8 +419,17 @@ mod tests {
 
     #[test]
     fn names_of_binaries() {
-        assert_eq!(binary_name(Path::new("/x/every_kernel-9db094e794bd1300")), "every_kernel");
-        assert_eq!(binary_name(Path::new("tests/tests/api.rs")), "api");
+        assert_eq!(binary_name(Path::new("/x/overheads-9db094e794bd1300")), "overheads");
+        assert_eq!(binary_name(Path::new("tests/overheads")), "overheads");
+    }
+
+    #[test]
+    fn tests_are_grouped_by_file() {
+        let listing = "api::a: test\napi::deep::b: test\nlarge::c: test\nd: test\n\n4 tests, 0 benchmarks\n";
+        let groups = grouped(Path::new("/x/device-9db094e794bd1300"), listing);
+        let named: Vec<_> = groups.iter().map(|group| (group.name.as_str(), group.tests.join(" "))).collect();
+        let expected = [("api", "api::a api::deep::b"), ("large", "large::c"), ("device", "d")];
+        assert_eq!(named, expected.map(|(name, tests)| (name, tests.to_owned())));
     }
 
     #[test]
@@ -423,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_names_every_binary() {
+    fn a_record_names_every_group() {
         let outcome =
             Outcome { passed: 2, trouble: Some("stopped after 5 s".into()), ..Outcome::read("skipped: f16 on B") };
         let record = Record {
@@ -441,7 +469,7 @@ mod tests {
             "2 passed",
             "stopped after 5 s",
             "\nskipped: f16 on B\n",
-            "left out: plans",
+            "left out: host",
         ] {
             assert!(text.contains(part), "{part:?} is missing:\n{text}");
         }

@@ -170,7 +170,7 @@ mod tests {
             assert_eq!(lines_of("shaders/lib.rs", &planted), [1]);
             assert!(lines_of("shaders/lib.rs", &format!("#[cfg(test)]\nmod tests {{\n{planted}}}\n")).is_empty());
             assert!(lines_of("shaders/assemble/tests.rs", &planted).is_empty());
-            assert!(lines_of("tests/tests/kernel.rs", &planted).is_empty());
+            assert!(lines_of("tests/tests/device/kernel.rs", &planted).is_empty());
             assert_eq!(lines_of("tests/src/runner.rs", &planted), [1]);
             assert!(lines_of("shaders/mainloop/naive.wgsl", &planted).is_empty());
             assert!(lines_of("crates/tilewise/src/a.rs", &format!("/// A body without `{word}`.\n")).is_empty());

@@ -92,12 +92,14 @@ impl Wgsl {
         let run = |(case, caps, rounded): &(crate::Case, tilewise_core::Caps, bool)| {
             let mut job = Job::new(case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
             job.rounded = *rounded;
+            as_written(&mut job.plan.passes);
             let record = job.run_recorded(&shaders, &options).map_err(|failure| format!("{failure}: {case:?}"))?;
             let (files, operations) = (files(&job.plan.passes), record.operations);
             Ok(Case { work: Work::Product(Box::new(job), record), files, operations })
         };
         let mut jobs = prepared.par_iter().map(run).collect::<Result<Vec<_>, String>>()?;
-        let convert = |conversion: Conversion| {
+        let convert = |mut conversion: Conversion| {
+            as_written(&mut conversion.passes);
             let ran =
                 conversion.run(&shaders, &options).map_err(|failure| format!("{failure}: {}", conversion.name))?;
             let (files, operations) = (files(&conversion.passes), ran.operations);
@@ -172,6 +174,12 @@ fn take_turns(cases: &mut [Case]) {
         *turn += 1;
         *turn
     });
+}
+
+/// Leaves marked loops as software devices read them. The repeated texts, which GPUs read, are many times
+/// as long for naga, and a mistake in such a loop is one that the sanitizer finds in either.
+fn as_written(passes: &mut [Pass]) {
+    passes.iter_mut().for_each(|pass| pass.unroll = false);
 }
 
 /// The files of passes.

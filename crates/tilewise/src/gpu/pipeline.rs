@@ -102,7 +102,7 @@ impl Pipelines {
             label: Some(&pass.label),
             source: wgpu::ShaderSource::Wgsl(tilewise_shaders::assemble(pass).into()),
         };
-        // SAFETY: the shader is one of ours. Unchecked, it must not leave its bindings, loop forever, or divide by zero: tests/tests/sanitized.rs runs
+        // SAFETY: the shader is one of ours. Unchecked, it must not leave its bindings, loop forever, or divide by zero: tests/tests/host/sanitized.rs runs
         // every kernel and variant in the sanitizer, which finds none of that at sizes around every tile edge (and `cargo xtask mutate` shows that it
         // would); ARCHITECTURE.md ("Unchecked shaders") lists the invariants that carry it to every other size.
         let module = unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) };

@@ -1,0 +1,27 @@
+//! Tests that need a device: each runs on every adapter of the machine. They are one program, since most of a
+//! test program's build is the library that it is linked with. `cargo xtask suite` runs them a module at a time.
+
+mod accumulation;
+mod adapters;
+mod api;
+mod arithmetic;
+mod convert;
+mod errors;
+mod every_kernel;
+mod exact;
+mod grouped;
+mod kernel;
+mod kernel_check;
+mod kernel_errors;
+mod large;
+mod limits;
+mod metamorphic;
+mod property;
+mod quantized;
+mod random;
+mod sanitized_bits;
+mod semantics;
+mod split;
+mod strides;
+mod tuner;
+mod weights;

@@ -1,0 +1,8 @@
+//! Tests that run on the CPU alone: the planner's goldens, the CPU executor, and kernels in the sanitizer or, as
+//! MSL, by clang.
+
+mod cpu;
+mod msl;
+mod plans;
+mod sanitized;
+mod translated;
