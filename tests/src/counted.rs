@@ -52,6 +52,7 @@ pub fn cases(table: Table) -> Vec<Case> {
             let format = FORMATS[(turn + 3 * i + 1) % FORMATS.len()].parse().expect("a format");
             cases.push(Case { precision, ..case([bm, bn + 1, 2048], DType::BF16, format) });
         }
+        cases.push(tiny(case([3, 5, 256], DType::F32, "q4_k".parse().expect("a format"))));
         for precision in [FEWER[0], FEWER[1], Precision::F32] {
             cases.push(Case { precision, ..ends(case([3, 5, 192], DType::F32, QuantFormat::Q8_0)) });
         }
@@ -124,6 +125,14 @@ fn ends(case: Case) -> Case {
         (row, _, at) => ((at * 10 % 64 + 1) << (8 * (row % 3))) as f32 * if at % 3 == 0 { -1.0 } else { 1.0 },
     };
     let a = (0..m * k).map(|i| number(i) * 2f32.powi(-22)).collect();
+    Case { a_data: Data::Given(a), ..case }
+}
+
+/// Elements too small for whole numbers, all of them.
+fn tiny(case: Case) -> Case {
+    let [m, _, k] = case.size;
+    let mut rng = Rng::new(31);
+    let a = (0..m * k).map(|_| rng.unit() * 2f32.powi(-100)).collect();
     Case { a_data: Data::Given(a), ..case }
 }
 

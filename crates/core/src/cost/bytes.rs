@@ -7,8 +7,8 @@ use crate::problem::Problem;
 
 /// Floating-point operations that take as long as a product of four bytes by four: where it is an
 /// instruction, as measured on an H200; and where it is written out, an assumption.
-const PRODUCT: f64 = 9.2;
-const WRITTEN_OUT: f64 = 24.0;
+const PRODUCT: f64 = 6.4;
+const WRITTEN_OUT: f64 = 21.0;
 
 /// Weights of an invocation in a step.
 const GROUP: f64 = 32.0;
