@@ -3,6 +3,8 @@
 //! A shader is a composition of parts along four axes: mainloop × operand loaders × schedule × epilogue. The tables
 //! ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`, next to the files they name.
 
+mod groups;
+
 use crate::caps::{Caps, CoopMatrix};
 use crate::cost::Model;
 use crate::dtype::DType;
@@ -77,13 +79,6 @@ impl Unit {
 /// Invocations of a subgroup, for mainloops of matrix units: all devices that have them take this size.
 pub const SUBGROUP: u32 = 32;
 
-/// Codes that mainloops take together as bytes.
-const CODES: u32 = 32;
-
-/// The block of GGUF's K formats, whose groups of 32 lie in the bytes of others. Others share no more than
-/// a scale: two of them in a load were measured slower than one.
-const SHARING: u64 = 256;
-
 /// Steps along K from one segment of an operand that is split in two parts to the next.
 pub(crate) const fn segment(k: u64) -> u64 {
     k.next_multiple_of(8)
@@ -116,15 +111,6 @@ impl Variant {
     /// The matrix unit that it computes on.
     pub fn unit(&self) -> Option<&'static Unit> {
         if let Access::Words { unit, .. } = self.access { Some(unit) } else { None }
-    }
-
-    /// Groups of 32 codes in a load of weights as bytes: as many as it may take if they share bytes with
-    /// each other, unless K is whole steps of the workgroup with one of them alone.
-    pub fn groups(&self, problem: &Problem) -> u32 {
-        let Access::Bytes { stripes, groups } = self.access else { return 1 };
-        let whole = |groups| problem.k.is_multiple_of(u64::from(CODES * groups * stripes));
-        let shared = problem.b.format.block() >= SHARING;
-        if shared && (whole(groups) || !whole(1)) { groups } else { 1 }
     }
 
     /// Steps along K of a chain of additions on the matrix unit, where it keeps them short; else 0.
