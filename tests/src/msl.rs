@@ -12,7 +12,7 @@ use crate::{Case, Prepared};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::{Binding, Pass};
@@ -97,8 +97,10 @@ struct Text(Language, String);
 #[derive(Default)]
 pub struct Kernels {
     replaced: Option<(&'static str, &'static str)>,
-    compiled: Mutex<HashMap<Text, Result<Kernel, String>>>,
+    compiled: Mutex<HashMap<(Mode, Text), Result<Kernel, String>>>,
 }
+
+static LIBRARY: LazyLock<Kernels> = LazyLock::new(Kernels::default);
 
 /// Texts that a process of clang compiles. More save little of what its start takes.
 pub(crate) const TOGETHER: usize = 16;
@@ -109,6 +111,11 @@ pub(crate) fn together(count: usize) -> usize {
 }
 
 impl Kernels {
+    /// The library's, which all tests of a process share.
+    pub fn of_library() -> &'static Self {
+        &LIBRARY
+    }
+
     /// With another text for the file `path`.
     pub fn with(path: &'static str, text: &'static str) -> Self {
         Kernels { replaced: Some((path, text)), compiled: Mutex::default() }
@@ -134,23 +141,25 @@ impl Kernels {
     fn compile<'a>(&self, texts: impl IntoIterator<Item = &'a Text>, mode: Mode) {
         let known = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unknown: HashSet<&Text> = texts.into_iter().collect();
-        unknown.retain(|text| !known().contains_key(*text));
+        let keyed = |text: &Text| (mode, text.clone());
+        unknown.retain(|text| !known().contains_key(&keyed(text)));
         let (sound, lacking): (Vec<_>, Vec<_>) =
             unknown.into_iter().map(|text| (text, lacking(text))).partition(|(_, lacking)| lacking.is_empty());
-        known().extend(lacking.into_iter().map(|(text, lacking)| (text.clone(), Err(lacking.join("\n")))));
+        known().extend(lacking.into_iter().map(|(text, lacking)| (keyed(text), Err(lacking.join("\n")))));
         for (language, source) in [(Language::Msl, Source::Own), (Language::Wgsl, Source::Foreign)] {
             let texts: Vec<&Text> = sound.iter().map(|(text, _)| *text).filter(|text| text.0 == language).collect();
             texts.par_chunks(together(texts.len())).for_each(|texts| {
                 let bare: Vec<&str> = texts.iter().map(|text| text.1.as_str()).collect();
                 let compiled = Kernel::compile_all(&bare, mode, source);
-                known().extend(texts.iter().map(|text| (*text).clone()).zip(compiled));
+                known().extend(texts.iter().map(|text| keyed(text)).zip(compiled));
             });
         }
     }
 
     /// A text's, compiled alone if it was not before.
     fn get(&self, text: &Text, mode: Mode) -> Result<Kernel, Failure> {
-        let known = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
+        let key = (mode, text.clone());
+        let known = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let compiled = known().or_else(|| {
             self.compile([text], mode);
             known()
@@ -348,18 +357,20 @@ impl fmt::Display for Tally {
 /// Runs cases on a device with these caps, several at a time; if `rounded`, each element must be the oracle's value rounded to nearest even.
 pub fn run_all(caps: &Caps, cases: &[Case], options: Options, rounded: bool) -> Tally {
     let start = Instant::now();
-    let kernels = Kernels::default();
+    let kernels = Kernels::of_library();
     let planned = |case: &Case| -> Result<_, Failure> {
         let plan = sanitized::planned(case, caps)?;
-        let texts = texts(&plan.passes, &kernels)?;
+        let texts = texts(&plan.passes, kernels)?;
         Ok((plan, texts))
     };
     let planned: Vec<_> = cases.par_iter().map(planned).collect();
-    kernels.compile(planned.iter().flatten().flat_map(|(_, texts)| texts), options.mode);
+    let distinct: HashSet<&Text> = planned.iter().flatten().flat_map(|(_, texts)| texts).collect();
+    kernels.compile(distinct.iter().copied(), options.mode);
+    let texts = distinct.len();
     let outcome = |(case, planned): (&Case, Result<(Plan, Vec<Text>), Failure>)| {
         let (plan, texts) = planned?;
         let prepared = Prepared::new(case, caps).map_err(Failure::Refused)?;
-        run_texts(&Job { prepared, plan, rounded }, &texts, &kernels, options)
+        run_texts(&Job { prepared, plan, rounded }, &texts, kernels, options)
     };
     let outcomes: Vec<_> = cases.par_iter().zip(planned).map(outcome).collect();
     let mut before: HashMap<_, usize> = HashMap::new();
@@ -373,7 +384,6 @@ pub fn run_all(caps: &Caps, cases: &[Case], options: Options, rounded: bool) -> 
     let mut failures: Vec<_> = cases.iter().zip(&outcomes).filter_map(failed).collect();
     failures.sort_by_key(|(count, _)| *count);
     let failures = failures.into_iter().map(|(_, what)| what).collect();
-    let texts = kernels.compiled.lock().unwrap_or_else(PoisonError::into_inner).len();
     Tally { ran: cases.len(), texts, worst, failures, seconds: start.elapsed().as_secs_f64() }
 }
 

@@ -14,6 +14,10 @@ use crate::{budget, mutate, sanitize_msl, tidy};
 /// What selects the same build of the dependencies everywhere.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
+/// Test programs whose tests share what is compiled: devices, pipelines, texts in the sanitizer and in clang's
+/// hands. nextest, which starts a process for each test, takes twice the CPU time for them.
+const IN_ONE_PROCESS: [&str; 2] = ["device", "host"];
+
 /// What to run.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -77,12 +81,15 @@ fn docs() -> Result {
 /// Unit tests, suite and doctests; returns the lines in which the runners sum up.
 fn tests(adapters: &Adapters, args: &[String]) -> Result<Vec<String>> {
     let mut output = String::new();
-    if has_nextest() {
-        output += &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(args))?;
+    if has_nextest() && args.is_empty() {
+        let named = IN_ONE_PROCESS.iter().flat_map(|name| ["--test", name]);
+        output += &tee_with(adapters, cargo(["test"]).args(EVERYTHING).args(named))?;
+        let others = IN_ONE_PROCESS.map(|name| format!("not binary({name})")).join(" and ");
+        output += &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(["-E", &others]))?;
         // nextest runs no doctests.
-        if args.is_empty() {
-            output += &tee_with(adapters, cargo(["test", "--doc"]).args(EVERYTHING))?;
-        }
+        output += &tee_with(adapters, cargo(["test", "--doc"]).args(EVERYTHING))?;
+    } else if has_nextest() {
+        output += &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(args))?;
     } else {
         output += &tee_with(adapters, cargo(["test"]).args(EVERYTHING).args(args))?;
     }

@@ -13,7 +13,7 @@ pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
 use naga::AddressSpace;
 use ranges::Elements;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Part, Pass, prepare};
@@ -48,11 +48,20 @@ impl std::fmt::Display for Failure {
 /// A shader, or why there is none.
 type Parsed = Result<Arc<Shader>, Failure>;
 
-/// Shaders by their parts, parsed once. Made of the library's files, or of the same with one of them replaced.
+/// Shaders by their parts and by whether marked loops are repeated, parsed once. Made of the library's files, or of the same with one of them replaced.
 #[derive(Default)]
 pub struct Shaders<'a> {
     replaced: Option<(&'a str, &'a str, &'a Shaders<'a>)>,
-    parsed: Mutex<HashMap<Vec<Part>, Parsed>>,
+    parsed: Mutex<HashMap<(Vec<Part>, bool), Parsed>>,
+}
+
+static LIBRARY: LazyLock<Shaders<'static>> = LazyLock::new(Shaders::default);
+
+impl Shaders<'static> {
+    /// The library's, which all tests of a process share.
+    pub fn of_library() -> &'static Self {
+        &LIBRARY
+    }
 }
 
 impl<'a> Shaders<'a> {
@@ -76,7 +85,8 @@ impl<'a> Shaders<'a> {
             Some((path, text, _)) => Some((path, text)),
             None => None,
         };
-        if let Some(known) = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).get(&pass.parts) {
+        let key = (pass.parts.clone(), pass.unroll);
+        if let Some(known) = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return known.clone();
         }
         let other = |path: &str| replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text);
@@ -85,7 +95,7 @@ impl<'a> Shaders<'a> {
             as_planned(&shader, pass)?;
             Ok(Arc::new(shader))
         });
-        self.parsed.lock().unwrap_or_else(PoisonError::into_inner).insert(pass.parts.clone(), shader.clone());
+        self.parsed.lock().unwrap_or_else(PoisonError::into_inner).insert(key, shader.clone());
         shader
     }
 }
@@ -460,11 +470,11 @@ pub fn plans<'a>(devices: &'a [Caps], cases: &'a [Case]) -> impl Iterator<Item =
 /// When any case failed.
 pub fn check(devices: &[Caps], cases: &[Case], options: &Options, rounded: bool) {
     let start = Instant::now();
-    let shaders = Shaders::default();
+    let shaders = Shaders::of_library();
     let (mut ran, mut worst, mut failures) = (0, 0f64, Vec::new());
     for (case, caps, plan) in plans(devices, cases) {
         let prepared = Prepared::new(case, caps).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
-        let outcome = Job { prepared, plan, rounded }.run(&shaders, options);
+        let outcome = Job { prepared, plan, rounded }.run(shaders, options);
         ran += 1;
         match outcome {
             Ok(outcome) => worst = worst.max(outcome.worst),

@@ -44,7 +44,10 @@ fn only_what_was_asked_for() {
 fn lines_of(only: &str, require: &str) -> Option<Vec<String>> {
     let own = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(own);
-    command.args(["listed", "--exact", "--nocapture"]).env("TILEWISE_ONLY", only).env("TILEWISE_REQUIRE", require);
+    command
+        .args(["adapters::listed", "--exact", "--nocapture"])
+        .env("TILEWISE_ONLY", only)
+        .env("TILEWISE_REQUIRE", require);
     let output = command.output().expect("this program starts");
     let text = String::from_utf8_lossy(&output.stdout);
     let lines = text.lines().filter_map(|line| line.split_once("adapter: ")).map(|(_, line)| line.to_owned()).collect();

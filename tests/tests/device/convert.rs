@@ -17,9 +17,9 @@ use tilewise_tests::{Rng, adapters, generators};
 
 /// Runs them in the sanitizer, and fails with what went wrong in the first few.
 fn clean(conversions: Vec<Conversion>) {
-    let shaders = Shaders::default();
+    let shaders = Shaders::of_library();
     let run = |conversion: &Conversion| {
-        let failure = conversion.run(&shaders, &options()).err()?;
+        let failure = conversion.run(shaders, &options()).err()?;
         Some(format!("{failure}\n    {}", conversion.name))
     };
     let failures: Vec<_> = conversions.par_iter().filter_map(run).collect();

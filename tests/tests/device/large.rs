@@ -248,7 +248,7 @@ fn refused() {
 #[test]
 fn random() {
     let (ran, refused) = (Cell::new(0), Cell::new(0));
-    let shaders = Shaders::default();
+    let shaders = Shaders::of_library();
     property(48, Weights::Any, "proptest-regressions/large.txt", |case| {
         let limit = [512, 1024, 2048, LIMIT, 2 * LIMIT][case.seed as usize % 5];
         let caps = limited(&devices()[case.seed as usize / 5 % 2], limit);
@@ -262,7 +262,7 @@ fn random() {
                 pieces::check(&plan, &caps)?;
                 if plan.passes.len() <= MAX_PASSES {
                     let job = Job { prepared: Prepared::new(&case, &caps)?, plan, rounded: false };
-                    job.run(&shaders, &options()).map_err(|failure| failure.to_string())?;
+                    job.run(shaders, &options()).map_err(|failure| failure.to_string())?;
                     ran.set(ran.get() + 1);
                 }
             }

@@ -37,14 +37,14 @@ fn fuses(adapter: &Adapter) -> bool {
 }
 
 fn same_bits(adapter: &Adapter, cases: &[Case]) {
-    let shaders = Shaders::default();
+    let shaders = Shaders::of_library();
     let fused = fuses(adapter);
     let options = Options { fused, ..options() };
     let mut different: BTreeMap<String, usize> = BTreeMap::new();
     for case in cases {
         let gpu = run(&adapter.context, case).unwrap_or_else(|why| panic!("{}: {why}\n    {case:?}", adapter.name()));
         let job = Job::new(case, adapter.context.caps()).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
-        let ours = job.run(&shaders, &options).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
+        let ours = job.run(shaders, &options).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
         if ours.bytes != gpu.bytes {
             let size = case.c.dtype.bytes() as usize;
             let elements = ours.bytes.chunks(size).zip(gpu.bytes.chunks(size));

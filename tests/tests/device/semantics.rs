@@ -136,7 +136,7 @@ fn fma_is_fused_or_it_is_not() {
 fn subgroups() {
     if std::env::var("LP_NATIVE_VECTOR_WIDTH").is_ok_and(|bits| bits == "64") {
         let mut again = Command::new(std::env::current_exe().unwrap());
-        let again = again.args(["--exact", "subgroups", "--nocapture"]).env("LP_NATIVE_VECTOR_WIDTH", "128");
+        let again = again.args(["--exact", "semantics::subgroups", "--nocapture"]).env("LP_NATIVE_VECTOR_WIDTH", "128");
         let output = again.output().unwrap();
         let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
         assert!(output.status.success() && out.contains("1 passed"), "{out}\n{err}");

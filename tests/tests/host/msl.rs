@@ -147,7 +147,7 @@ fn pieces() {
 
 /// As the WGSL kernels: any shape, stride, type, epilogue and grouping.
 fn random(family: &str) {
-    let kernels = Kernels::default();
+    let kernels = Kernels::of_library();
     let kernel = MSL.one_of_each().into_iter().find(|kernel| kernel.name.split('/').next() == Some(family)).unwrap();
     if !tilewise_msl_harness::available(PLAIN.mode) {
         return;
@@ -156,7 +156,7 @@ fn random(family: &str) {
         let split = if case.groups.is_none() && case.seed.is_multiple_of(4) { "+k3" } else { "" };
         let case = case.kernel(format!("{}{split}", kernel.name));
         let job = Job::new(&case, &device()).map_err(|failure| failure.to_string())?;
-        run(&job, &kernels, PLAIN).map(drop).map_err(|failure| failure.to_string())
+        run(&job, kernels, PLAIN).map(drop).map_err(|failure| failure.to_string())
     });
 }
 
@@ -197,12 +197,12 @@ fn same_bits_in_any_order() {
     if !tilewise_msl_harness::available(PLAIN.mode) {
         return;
     }
-    let kernels = Kernels::default();
+    let kernels = Kernels::of_library();
     for case in one_of_each().into_iter().filter(|case| !case.kernel.as_ref().is_some_and(|name| name.contains("gemv")))
     {
         let case = Case { a_data: Data::Random, b_data: Data::Random, ..case };
         let job = Job::new(&case, &device()).unwrap();
-        let bits = [1, 2, 3].map(|seed| run(&job, &kernels, Options { seed, ..PLAIN }).unwrap().bytes);
+        let bits = [1, 2, 3].map(|seed| run(&job, kernels, Options { seed, ..PLAIN }).unwrap().bytes);
         assert!(bits[0] == bits[1] && bits[0] == bits[2], "{case:?}");
     }
 }

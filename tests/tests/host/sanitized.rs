@@ -101,12 +101,12 @@ fn split_in_parts() {
 /// A row of A that is scaled by a power of two scales that row of C, to the bit.
 #[test]
 fn split_rows_scale() {
-    let shaders = Shaders::default();
+    let shaders = Shaders::of_library();
     let [m, n, k] = [17, 9, 33];
     for (case, caps, _) in plans(&devices(), &scaled::split_rows(WGSL, [m, n, k])) {
         let c = |case: &Case| {
             let job = Job::new(case, caps).unwrap();
-            job.run(&shaders, &options()).unwrap_or_else(|failure| panic!("{failure}")).c
+            job.run(shaders, &options()).unwrap_or_else(|failure| panic!("{failure}")).c
         };
         let Data::Given(a) = &case.a_data else { panic!("{:?}", case.a_data) };
         let power = |row: usize| 2f32.powi(11 * (row as i32 % 7) - 30);
@@ -120,13 +120,13 @@ fn split_rows_scale() {
 /// Operands that are prepared give the same bits.
 #[test]
 fn prepared() {
-    let shaders = Shaders::default();
+    let shaders = Shaders::of_library();
     let mut cases = [cases::packed(WGSL), scaled::cases(WGSL), scaled::split(WGSL)].concat();
     cases.retain(|case| case.quantized.is_none());
     for (case, caps, plan) in plans(&devices(), &cases) {
         let run = |case: &Case| {
             let job = Job::new(case, caps).unwrap();
-            (job.run_recorded(&shaders, &options()).unwrap(), job.plan.packed_bytes)
+            (job.run_recorded(shaders, &options()).unwrap(), job.plan.packed_bytes)
         };
         let (before, with) = (run(case), run(&Case { prepared: true, ..case.clone() }));
         assert!(plan.packed_bytes == before.1 && with.1 == 0, "{case:?} packs {} bytes", with.1);
@@ -141,14 +141,13 @@ fn prepared() {
     let binds = |role| move |pass: &&Pass| pass.coop && pass.bindings.iter().any(|binding| binding.from == role);
     let count = |role| job.plan.passes.iter().filter(binds(role)).count();
     assert_eq!((count(Role::ACopy), count(Role::BCopy), count(Role::Packed)), (1, 2, 1), "{:?}", job.plan.cuts);
-    job.run(&shaders, &options()).unwrap_or_else(|failure| panic!("{failure}"));
+    job.run(shaders, &options()).unwrap_or_else(|failure| panic!("{failure}"));
 }
 
 /// Every kernel asks one file where the lines of its operands lie.
 #[test]
 fn lines_elsewhere() {
-    let library = Shaders::default();
-    let shaders = Shaders::with(KIT.lines, lines::IN_WGSL, &library);
+    let shaders = Shaders::with(KIT.lines, lines::IN_WGSL, Shaders::of_library());
     let cases = lines::cases(WGSL);
     for (case, caps, _) in plans(&devices(), &cases) {
         let outcome = lines::exchanged(case, caps).and_then(|job| job.run(&shaders, &options()));

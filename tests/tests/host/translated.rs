@@ -94,13 +94,13 @@ fn conversions() {
     if !available(PLAIN.mode) {
         return;
     }
-    let kernels = Kernels::default();
+    let kernels = Kernels::of_library();
     let conversions = few_conversions();
     kernels.prepare(conversions.iter().flat_map(|conversion| &conversion.passes), PLAIN.mode);
     let failures: Vec<_> = conversions
         .par_iter()
         .filter_map(|conversion| {
-            let failure = convert(conversion, &kernels, PLAIN).err()?;
+            let failure = convert(conversion, kernels, PLAIN).err()?;
             Some(format!("{failure}\n    {}", conversion.name))
         })
         .collect();
