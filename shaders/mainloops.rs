@@ -171,20 +171,20 @@ fn gemv_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
     Err(Reject(format!("M = {m} and N = {n}: not few rows or columns for its tile")))
 }
 
-// Name, [ROWS, COLS], LANES, STRIPES, TURNS; and as measured, the share of the bandwidth and the
+// Name, ROWS, LANES, STRIPES, TURNS; and as measured, the share of the bandwidth and the
 // microseconds that a workgroup takes before and after its weights.
 const DOT: &[Variant] = &[
-    dot("1x32x32", [1, 4], 8, 32, 1, [0.93, 3.4]),
-    dot("1x64x32", [1, 4], 8, 32, 2, [0.80, 1.5]),
-    dot("1x32x64", [1, 4], 8, 64, 1, [0.75, 2.5]),
-    dot("2x64x32", [2, 4], 16, 32, 1, [0.80, 2.5]),
+    dot("1x32x32", 1, 8, 32, 1, [0.97, 3.4]),
+    dot("1x64x32", 1, 8, 32, 2, [0.90, 1.5]),
+    dot("1x32x64", 1, 8, 64, 1, [0.75, 2.5]),
+    dot("2x64x32", 2, 16, 32, 1, [0.80, 2.5]),
 ];
 
-/// `lanes` groups of `stripes` invocations, side by side, have `cols` columns each, and after them as
+/// `lanes` groups of `stripes` invocations, side by side, have four columns each, and after them as
 /// many others: `turns` times in all.
 const fn dot(
     name: &'static str,
-    [rows, cols]: [u32; 2],
+    rows: u32,
     lanes: u32,
     stripes: u32,
     turns: u32,
@@ -193,43 +193,43 @@ const fn dot(
     Variant {
         name,
         bm: rows,
-        bn: cols * lanes * turns,
+        bn: turns * lanes * COLUMNS,
         bk: GROUP,
         threads: lanes * stripes,
-        workgroup_bytes: staged_bytes(rows, lanes * stripes, turns, SHORTEST),
-        sums: [rows, cols],
-        access: Access::Bytes { stripes },
+        workgroup_bytes: staged_bytes(rows, lanes * stripes, turns, MOST_BYTES, SHORTEST),
+        sums: [rows, COLUMNS],
+        access: Access::Bytes { stripes, groups: 2 },
         model: Model::Bytes {
             bandwidth,
             start: start * 1e-6,
             step: 0.9e-6,
-            // Three bytes of an element are multiplied.
-            work: Work { products: 0.75, row: 0.0, decoded: 0.0 },
+            work: Work { products: 0.25, row: 2.5, decoded: 0.0 },
         },
     }
 }
+
+/// Columns of an invocation in each turn.
+const COLUMNS: u32 = 4;
 
 /// Elements of a row of A that share a power of two, and the fewest of a row in workgroup memory at a
 /// time.
 const GROUP: u32 = 32;
 const SHORTEST: u32 = 1024;
 
-/// Bytes of workgroup memory with `chunk` elements of each row: their digits, sums and powers. The
-/// stripes' sums lie where the digits were if these are of no more use.
-const fn staged_bytes(rows: u32, threads: u32, turns: u32, chunk: u32) -> u32 {
+/// Signed bytes of an element of A, at most.
+const MOST_BYTES: u32 = 3;
+
+/// Bytes of workgroup memory with `chunk` elements of each row: their digits, `bytes` of each, sums and
+/// powers. The stripes' sums lie where the digits were.
+const fn staged_bytes(rows: u32, threads: u32, turns: u32, bytes: u32, chunk: u32) -> u32 {
     let groups = rows * chunk / GROUP;
-    let (digits, sums) = (groups * 96, threads * 16);
-    let staged = match turns {
-        1 if digits > sums => digits,
-        1 => sums,
-        _ => digits + sums,
-    };
-    staged + groups * 12
+    let (digits, sums) = (groups * GROUP * bytes, turns * threads * 16);
+    groups * 12 + if digits > sums { digits } else { sums }
 }
 
 /// Groups of columns side by side, and how often.
 fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
-    let Access::Bytes { stripes } = variant.access else {
+    let Access::Bytes { stripes, .. } = variant.access else {
         unreachable!("{}: {:?}", variant.name, variant.access);
     };
     let lanes = variant.threads / stripes;
@@ -239,48 +239,49 @@ fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
 /// Elements of each row in workgroup memory at a time, and whether that is a whole row, if it is long
 /// and of whole steps. Rows that are not share the texts of powers of two.
 fn chunk(variant: &Variant, problem: &Problem, caps: &Caps) -> (u32, bool) {
-    let Access::Bytes { stripes } = variant.access else { return (SHORTEST, false) };
-    let [_, turns] = lanes_and_turns(variant);
-    let fits = |chunk: &u32| staged_bytes(variant.bm, variant.threads, turns, *chunk) <= caps.max_workgroup_bytes;
-    let longest = (SHORTEST..caps.max_workgroup_bytes).step_by(GROUP as usize).take_while(fits).last();
+    let Access::Bytes { stripes, groups } = variant.access else { return (SHORTEST, false) };
+    let fits = |chunk: &u32| staged(variant, problem, *chunk) <= caps.max_workgroup_bytes;
+    let longest = (SHORTEST..caps.max_workgroup_bytes).step_by((groups * GROUP) as usize).take_while(fits).last();
     let longest = longest.unwrap_or(SHORTEST);
     match u32::try_from(problem.k).unwrap_or(u32::MAX) {
-        k if k >= SHORTEST && k <= longest && k.is_multiple_of(GROUP * stripes) => (k, true),
+        k if k >= SHORTEST && k <= longest && k.is_multiple_of(GROUP * stripes * variant.groups(problem)) => (k, true),
         k => (k.min(longest).next_power_of_two().clamp(SHORTEST, longest), false),
     }
 }
 
-fn dot_workgroup_bytes(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
+/// [`staged_bytes`] of a variant for a problem.
+fn staged(variant: &Variant, problem: &Problem, chunk: u32) -> u32 {
     let [_, turns] = lanes_and_turns(variant);
-    staged_bytes(variant.bm, variant.threads, turns, chunk(variant, problem, caps).0)
+    staged_bytes(variant.bm, variant.threads, turns, bytes_of(problem), chunk)
+}
+
+fn bytes_of(problem: &Problem) -> u32 {
+    problem.activation_bytes().unwrap_or(MOST_BYTES)
+}
+
+fn dot_workgroup_bytes(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
+    staged(variant, problem, chunk(variant, problem, caps).0)
 }
 
 fn dot_constants(variant: &Variant, problem: &Problem, caps: &Caps) -> Vec<Constant> {
     let [lanes, turns] = lanes_and_turns(variant);
-    let [rows, cols] = variant.sums;
     let (chunk, whole) = chunk(variant, problem, caps);
     vec![
-        ("ROWS", rows),
-        ("COLS", cols),
+        ("ROWS", variant.bm),
         ("LANES", lanes),
         ("STRIPES", variant.threads / lanes),
         ("TURNS", turns),
+        ("BYTES", bytes_of(problem)),
         ("CHUNK", chunk),
         ("WHOLE", u32::from(whole)),
     ]
 }
 
-fn dot_admit(problem: &Problem, variant: &Variant, caps: &Caps) -> Result<(), Reject> {
-    let Problem { m, k, .. } = *problem;
-    if m > 4 * u64::from(variant.bm) {
-        return Err(Reject(format!("M = {m}: not few rows for its tile")));
+fn dot_admit(problem: &Problem, _: &Variant, _: &Caps) -> Result<(), Reject> {
+    match problem.m {
+        m if m > 4 => Err(Reject(format!("M = {m}: each two rows would read all weights"))),
+        _ => Ok(()),
     }
-    // Each turn would bring all of A to workgroup memory again.
-    let [_, turns] = lanes_and_turns(variant);
-    if turns > 1 && k > chunk(variant, problem, caps).0.into() {
-        return Err(Reject(format!("K = {k}: workgroup memory does not hold a row")));
-    }
-    Ok(())
 }
 
 // Name, [ROWS, COLS], LANES, STRIPES.
@@ -302,7 +303,7 @@ const fn rows(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u
         threads,
         workgroup_bytes: threads * (rows * cols + 4) * 4,
         sums: [rows, cols],
-        access: Access::Bytes { stripes },
+        access: Access::Bytes { stripes, groups: 1 },
         model: Model::Bytes {
             bandwidth: 0.95,
             start: 1e-6,
@@ -313,9 +314,9 @@ const fn rows(name: &'static str, [rows, cols]: [u32; 2], lanes: u32, stripes: u
 }
 
 fn rows_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
-    let [lanes, _] = lanes_and_turns(variant);
-    let stripes = variant.threads / lanes;
-    vec![("ROWS", variant.bm), ("COLS", variant.sums[1]), ("LANES", lanes), ("STRIPES", stripes)]
+    let [rows, cols] = variant.sums;
+    let lanes = variant.bn / cols;
+    vec![("ROWS", rows), ("COLS", cols), ("LANES", lanes), ("STRIPES", variant.threads / lanes)]
 }
 
 fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {

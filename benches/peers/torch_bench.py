@@ -3,7 +3,9 @@
     python3 torch_bench.py --shapes 4096x4096x4096,1x8192x8192:NT:f16,1024x64x128:x96 --json torch.json
     python3 torch_bench.py --shapes @shapes.txt --json torch.json
 
-A shape is MxNxK[:layout][:dtype][:xBATCH]. In a file they are separated by commas or white space, and # begins a comment.
+A shape is MxNxK[:layout][:dtype][:format][:xBATCH][:prepared]. In a file they are separated by commas or white space, and # begins a comment.
+Of quantized weights PyTorch multiplies those of 4 bits in groups, with bf16 activations whatever the dtype says (`_weight_int4pack_mm`). Its
+operands have one form: `prepared` and `prepared-b` are for the names of the rows alone.
 
 f32 means f32: TF32 is off. Sums of f16 and bf16 are kept in f32. Inputs are random and rotate among sets that together exceed the caches. The
 launches of a sample are replayed as one CUDA graph, so that small products are not timed as the host's launches.
@@ -14,6 +16,7 @@ import datetime
 import json
 import re
 import statistics
+import typing
 
 # `main` imports PyTorch, after it has read the arguments.
 torch = None
@@ -21,6 +24,8 @@ torch = None
 DEVICE = "cuda"
 DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 LAYOUTS = ("NN", "NT", "TN", "TT")
+PREPARED = ("prepared", "prepared-b")
+AFFINE = re.compile(r"affine-4bit-g(32|64|128)-(?:f16|bf16|f32)")
 FLOOR = ("4096x4096x4096,4096x4096x4096:NT,4096x4096x4096:TN,4096x4096x4096:TT,4095x4095x4095,4097x4097x4097,"
          "1x8192x8192,1x8192x8192:NT,8192x1x8192")
 ROTATED_BYTES = 256e6
@@ -29,11 +34,22 @@ MOST_SETS = 256
 WARM_UP = 0.5
 
 
+class Shape(typing.NamedTuple):
+    m: int
+    n: int
+    k: int
+    layout: str
+    dtype: str
+    batch: int
+    weights: str
+    prepared: str
+
+
 def parse(text):
-    """The shape of that name: M, N, K, layout, dtype, batch."""
+    """The shape of that name."""
     sizes, *fields = text.split(":")
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", sizes):
-        raise SystemExit(f"{text!r}: wanted MxNxK[:layout][:dtype][:xBATCH]")
+        raise SystemExit(f"{text!r}: wanted MxNxK[:layout][:dtype][:format][:xBATCH][:prepared]")
     found = {}
     for field in fields:
         if field.upper() in LAYOUTS:
@@ -42,12 +58,22 @@ def parse(text):
             what, value = "dtype", field
         elif re.fullmatch(r"x[1-9]\d*", field):
             what, value = "batch", int(field[1:])
+        elif AFFINE.fullmatch(field):
+            what, value = "weights", field
+        elif field in PREPARED:
+            what, value = "prepared", field
         else:
-            raise SystemExit(f"{text!r}: {field!r} is neither a layout, nor a dtype (f32, f16, bf16), nor a batch (x8)")
+            raise SystemExit(f"{text!r}: {field!r} is neither a layout, nor a dtype (f32, f16, bf16), nor affine weights of 4 bits "
+                             "(affine-4bit-g64-f16), nor a batch (x8), nor what is prepared (prepared, prepared-b)")
         if what in found:
             raise SystemExit(f"{text!r}: {field!r} is a second {what}")
         found[what] = value
-    return *map(int, sizes.split("x")), found.get("layout", "NN"), found.get("dtype", "f32"), found.get("batch", 1)
+    weights = found.get("weights", "")
+    layout = found.get("layout", "NT" if weights else "NN")
+    if weights and (layout != "NT" or found.get("batch", 1) > 1):
+        raise SystemExit(f"{text!r}: quantized weights are one matrix, stored along K (NT)")
+    m, n, k = map(int, sizes.split("x"))
+    return Shape(m, n, k, layout, found.get("dtype", "f32"), found.get("batch", 1), weights, found.get("prepared", ""))
 
 
 def torch_dtype(name):
@@ -121,22 +147,54 @@ def products(operands, out):
     return ways
 
 
+def dense(shape):
+    """The bytes of one product's operands, and the ways to compute it."""
+    m, n, k, batch, layout, dtype = shape.m, shape.n, shape.k, shape.batch, shape.layout, shape.dtype
+    size = batch * (m * k + k * n + m * n) * torch_dtype(dtype).itemsize
+    operands = [
+        (matrices(batch, m, k, layout[0] == "T", dtype), matrices(batch, k, n, layout[1] == "T", dtype))
+        for _ in range(sets(size))
+    ]
+    return size, products(operands, torch.empty((batch, m, n), device=DEVICE, dtype=torch_dtype(dtype)))
+
+
+def quantized(shape):
+    """As `dense`, of weights of 4 bits with a scale and a zero to each group."""
+    m, n, k, group = shape.m, shape.n, shape.k, int(AFFINE.fullmatch(shape.weights)[1])
+    size = (m * k + m * n + n * k // group * 2) * 2 + n * k // 2
+
+    def operand():
+        codes = torch.randint(0, 256, (n, k // 2), device=DEVICE, dtype=torch.uint8)
+        packed = torch._convert_weight_to_int4pack(codes, 8)
+        scales = torch.rand((k // group, n, 2), device=DEVICE).sub_(0.5).to(torch.bfloat16)
+        return matrices(1, m, k, False, "bf16")[0], packed, scales
+
+    operands = [operand() for _ in range(sets(size))]
+
+    def product(i):
+        x, packed, scales = operands[i % len(operands)]
+        return torch._weight_int4pack_mm(x, packed, group, scales)
+
+    return size, {"_weight_int4pack_mm": product}
+
+
+def sets(size):
+    """How many operands of so many bytes exceed the caches."""
+    return max(1, min(MOST_SETS, int(ROTATED_BYTES / size)))
+
+
 def measure(text, count, eager):
     """The row of one shape: the fastest of PyTorch's ways to compute it."""
-    m, n, k, layout, dtype, batch = parse(text)
-    size = batch * (m * k + k * n + m * n) * torch_dtype(dtype).itemsize
-    sets = max(1, min(MOST_SETS, int(ROTATED_BYTES / size)))
-    operands = [
-        (matrices(batch, m, k, layout[0] == "T", dtype), matrices(batch, k, n, layout[1] == "T", dtype)) for _ in range(sets)
-    ]
-    out = torch.empty((batch, m, n), device=DEVICE, dtype=torch_dtype(dtype))
-    timed = {way: samples_of(product, count, eager) for way, product in products(operands, out).items()}
+    shape = parse(text)
+    size, ways = quantized(shape) if shape.weights else dense(shape)
+    timed = {way: samples_of(product, count, eager) for way, product in ways.items()}
     way, times = min(timed.items(), key=lambda item: statistics.median(item[1]))
     middle = statistics.median(times)
+    operations = 2 * shape.batch * shape.m * shape.n * shape.k
     return {
-        "shape": text, "m": m, "n": n, "k": k, "batch": batch, "layout": layout, "dtype": dtype, "kernel": f"torch.{way}",
-        "ms": middle * 1e3, "spread": (times[-1] - times[0]) / middle, "tflops": 2 * batch * m * n * k / middle * 1e-12,
-        "gbs": size / middle * 1e-9, "roofline": 0.0, "method": "events" if eager else "events around a graph",
+        "shape": text, **shape._asdict(), "kernel": f"torch.{way}", "ms": middle * 1e3,
+        "spread": (times[-1] - times[0]) / middle, "tflops": operations / middle * 1e-12, "gbs": size / middle * 1e-9,
+        "roofline": 0.0, "method": "events" if eager else "events around a graph",
     }
 
 
@@ -175,7 +233,7 @@ def main():
     for shape in shapes:
         row = measure(shape, args.samples, args.eager)
         report["rows"].append(row)
-        print(f"{shape:28} {row['kernel']:9} {row['ms']:9.4f} ms {row['tflops']:8.2f} TFLOP/s {row['gbs']:7.0f} GB/s "
+        print(f"{shape:44} {row['kernel']:26} {row['ms']:9.4f} ms {row['tflops']:8.2f} TFLOP/s {row['gbs']:7.0f} GB/s "
               f"±{50 * row['spread']:.1f}%", flush=True)
         if args.json:
             with open(args.json, "w") as file:

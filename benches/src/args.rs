@@ -16,8 +16,8 @@ use tilewise_benches::shapes::{self, Shape};
 #[command(name = "bench")]
 pub(crate) struct Args {
     /// Groups (square, odd, layouts, transformer, skinny, batched, deep, floor, half, tiny) and
-    /// shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared], with the format of quantized weights),
-    /// separated by commas. By default the first seven groups; tiny on a software adapter
+    /// shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of quantized
+    /// weights), separated by commas. By default the first seven groups; tiny on a software adapter
     #[arg(long, value_delimiter = ',')]
     pub(crate) shapes: Vec<String>,
     /// A few of the default shapes of every group
@@ -46,8 +46,9 @@ pub(crate) struct Args {
     /// An adapter that is not there is said, and no failure
     #[arg(long)]
     pub(crate) skip_missing: bool,
-    /// How exact products must be: f32; split-f32 or split-f32-fast, which permit f32 in two f16 parts; or
-    /// f16-sums, which permits sums of f16 products in f16
+    /// How exact products must be: f32; split-f32 or split-f32-fast, which permit f32 in two f16 parts;
+    /// f16-sums, which permits sums of f16 products in f16; int16-activations or int8-activations, which permit
+    /// few rows as whole numbers beside quantized weights. A shape may name its own
     #[arg(long, default_value = "f32")]
     pub(crate) precision: Precision,
     /// Timed runs of each shape; fewer, but three, where they take longer than a second

@@ -114,7 +114,7 @@ struct Values {
 #[derive(Debug, Default)]
 pub struct Inputs {
     pools: [Option<Pool>; 2],
-    /// How exact products must be.
+    /// How exact products must be of shapes that do not say it.
     pub precision: Precision,
 }
 
@@ -196,7 +196,7 @@ impl Inputs {
         }
         let pool = |at: usize| self.pools[at].as_ref().expect("it was made");
         let view = |at: usize, set: usize| pool(at).view(set * strides[at], sizes[at], shape.transposed()[at]);
-        let precision = self.precision;
+        let precision = shape.precision.unwrap_or(self.precision);
         let a = |set: usize| match shape.prepared {
             "prepared" => view(0, set).and_then(|a| PreparedTensor::left_for(&a, precision)).map(A::Prepared),
             _ => view(0, set).map(A::Dense),
@@ -215,10 +215,10 @@ impl Inputs {
         let sets = (0..sets).map(|set| Ok((a(set)?, b(set)?))).collect::<Result<_>>()?;
         let c = if shape.batch == 1 { vec![m, n] } else { vec![shape.batch, m, n] };
         let c = Tensor::zeros(ctx, shape.dtype, &c)?;
-        let sums = Problem { precision, ..shape.problem() }.accumulation();
+        let problem = Problem { precision, ..shape.problem() };
         let dense = || Values { numbers: pool(1).block.clone(), errors: None };
         let b = quantized.map_or_else(dense, |weights| weights.values);
-        let expected = expected(shape, ends, sums, &pool(0).block, &b);
+        let expected = expected(shape, ends, &problem, &pool(0).block, &b);
         let offsets = if ends.is_empty() { None } else { Some(GroupOffsets::upload(ctx, ends)?) };
         Ok(Operands { sets, c, offsets, precision, expected })
     }
@@ -228,10 +228,11 @@ fn serves(pool: &Pool, dtype: DType, elements: usize) -> bool {
     pool.tensor.dtype() == dtype && pool.tensor.elements() >= elements
 }
 
-/// Elements spread over the output, all corners among them, as sums in f64. The bound is that of a sum of K products in the type `sums` and one
-/// rounding, as in the oracle.
-fn expected(shape: &Shape, ends: &[u32], sums: DType, a: &[f32], b: &Values) -> Vec<Expected> {
+/// Elements spread over the output, all corners among them, as sums in f64. The bound is that of a sum of K products in the type of the
+/// problem's sums and one rounding, as in the oracle, and of activations that are taken in bytes.
+fn expected(shape: &Shape, ends: &[u32], problem: &Problem, a: &[f32], b: &Values) -> Vec<Expected> {
     let [m, n, k] = shape.mnk;
+    let (sums, lost) = (problem.accumulation(), problem.activation_error());
     let [a_transposed, b_transposed] = shape.transposed();
     let rows = m.saturating_mul(shape.batch);
     let tried_rows = rows.min((CHECKED / n).max(8));
@@ -248,12 +249,18 @@ fn expected(shape: &Shape, ends: &[u32], sums: DType, a: &[f32], b: &Values) -> 
             let a_at = |l: usize| entry * m * k + if a_transposed { l * m + own } else { own * k + l };
             let b_at = |l: usize| b_entry * k * n + if b_transposed { col * k + l } else { l * n + col };
             let (mut sum, mut size, mut errors) = (0.0, 0.0, [0.0; 2]);
+            let a_of = |l: usize| f64::from(a[a_at(l) % a.len()]);
+            let mut largest = 0.0;
             for l in 0..k {
-                let (a, at) = (f64::from(a[a_at(l) % a.len()]), b_at(l) % period);
+                if lost > 0.0 && l % 32 == 0 {
+                    largest = (l..k.min(l + 32)).map(|l| a_of(l).abs()).fold(0.0, f64::max);
+                }
+                let (a, at) = (a_of(l), b_at(l) % period);
                 let term = a * f64::from(b.numbers[at]);
                 (sum, size) = (sum + term, size + f64::abs(term));
                 if let Some(of) = &b.errors {
-                    errors = [0, 1].map(|which| errors[which] + a.abs() * of[which][at]);
+                    let weight = f64::from(b.numbers[at].abs());
+                    errors = [0, 1].map(|which| errors[which] + a.abs() * of[which][at] + lost * largest * weight);
                 }
             }
             let gamma = (k as f64).min(8.0 * (k as f64).sqrt()) * 2.0 * sums.unit_roundoff();

@@ -92,7 +92,7 @@ impl Bench {
         self.inputs.ragged(&self.ctx, shape, ends, is_software(&self.ctx))
     }
 
-    /// How exact products must be from now on; they are checked as such.
+    /// How exact products must be from now on where their shape does not say it; they are checked as such.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.inputs.precision = precision;
         self

@@ -75,6 +75,9 @@ pub struct Row {
     /// Which operands are prepared, as in [`PREPARED`](crate::shapes::PREPARED); else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prepared: String,
+    /// The precision that its name asks for; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub precision: String,
     /// The kernel that ran.
     pub kernel: String,
     /// What it is written in, `WGSL` or `MSL`; empty where that is not known.
@@ -134,6 +137,7 @@ impl Row {
             dtype: shape.dtype.name().to_owned(),
             weights: shape.weights().to_owned(),
             prepared: shape.prepared.to_owned(),
+            precision: shape.precision().to_owned(),
             kernel: measured.kernel.clone(),
             language: measured.language.map_or("", language_name).to_owned(),
             edges: measured.edges.clone(),
@@ -150,7 +154,8 @@ impl Row {
 
     /// What tells shapes apart.
     pub fn key(&self) -> Key<'_> {
-        ([self.batch, self.m, self.n, self.k], [&self.layout, &self.dtype, &self.weights, &self.prepared])
+        let words = [&self.layout, &self.dtype, &self.weights, &self.prepared, &self.precision];
+        ([self.batch, self.m, self.n, self.k], words.map(String::as_str))
     }
 
     /// Operations per byte, A, B and C counted once.

@@ -1,9 +1,9 @@
 //! Shapes worth measuring, in named groups, and any other as
-//! `MxNxK[:layout][:dtype][:format][:xBATCH][:prepared]`.
+//! `MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]`.
 
 use std::collections::HashSet;
 use tilewise::tilewise_core::{Format, Operand, Problem};
-use tilewise::{DType, QuantFormat};
+use tilewise::{DType, Precision, QuantFormat};
 
 /// A product to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Shape {
     pub batch: usize,
     /// Which operands are prepared: a name of [`PREPARED`], or none.
     pub prepared: &'static str,
+    /// How exact it must be; none if that is for the whole run to say.
+    pub precision: Option<Precision>,
 }
 
 /// Which operands are prepared: A and B, or B alone.
@@ -223,20 +225,26 @@ impl std::str::FromStr for Shape {
         let mut fields = text.split(':');
         let sizes: Option<Vec<usize>> = fields.next().unwrap_or("").split('x').map(|size| size.parse().ok()).collect();
         let mnk = sizes.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
-        let mnk = mnk.ok_or_else(|| format!("{text:?}: wanted MxNxK[:layout][:dtype][:format][:xBATCH][:prepared]"))?;
-        let (mut layouts, mut dtypes, mut formats, mut batches, mut prepareds) = (None, None, None, None, None);
+        let mnk = mnk.ok_or_else(|| {
+            format!("{text:?}: wanted MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]")
+        })?;
+        let (mut layouts, mut dtypes, mut formats, mut batches) = (None, None, None, None);
+        let (mut prepareds, mut precisions) = (None, None);
         for field in fields {
             let layout = ["NN", "NT", "TN", "TT"].into_iter().find(|layout| layout.eq_ignore_ascii_case(field));
             let dtype = [DType::F32, DType::F16, DType::BF16].into_iter().find(|dtype| dtype.name() == field);
             let format = field.parse::<QuantFormat>().ok();
             let batch = field.strip_prefix('x').and_then(|batch| batch.parse().ok());
             let prepared = PREPARED.into_iter().find(|prepared| *prepared == field);
-            let before = match (layout, dtype, format, batch, prepared) {
+            let precision = field.parse::<Precision>().ok();
+            // A type's name stands for the type: f32.
+            let before = match (layout, dtype, format, batch, prepared, precision) {
                 (Some(layout), ..) => layouts.replace(layout).map(|_| "layout"),
                 (_, Some(dtype), ..) => dtypes.replace(dtype).map(|_| "dtype"),
                 (_, _, Some(format), ..) => formats.replace(format).map(|_| "format"),
-                (.., Some(batch), _) => batches.replace(batch).map(|_| "batch"),
-                (.., Some(prepared)) => prepareds.replace(prepared).map(|_| "kind of preparation"),
+                (.., Some(batch), _, _) => batches.replace(batch).map(|_| "batch"),
+                (.., Some(prepared), _) => prepareds.replace(prepared).map(|_| "kind of preparation"),
+                (.., Some(precision)) => precisions.replace(precision).map(|_| "precision"),
                 _ => return Err(format!("{text:?}: {}", unknown_field(field))),
             };
             if let Some(what) = before {
@@ -246,7 +254,8 @@ impl std::str::FromStr for Shape {
         let layout = layouts.unwrap_or(if formats.is_some() { "NT" } else { "NN" });
         let (dtype, batch) = (dtypes.unwrap_or(DType::F32), batches.unwrap_or(1));
         let (name, prepared) = (text.to_owned(), prepareds.unwrap_or_default());
-        let shape = Shape { name, group: "", mnk, layout, dtype, quantized: formats, batch, prepared };
+        let (quantized, precision) = (formats, precisions);
+        let shape = Shape { name, group: "", mnk, layout, dtype, quantized, batch, prepared, precision };
         if let Some(format) = formats {
             if !shape.transposed()[1] {
                 return Err(format!("{text:?}: quantized weights are stored along K, as in NT and TT"));
@@ -266,11 +275,13 @@ impl std::str::FromStr for Shape {
 /// An error: a part of a shape's name is not known.
 fn unknown_field(field: &str) -> String {
     let formats: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
+    let precisions = Precision::ALL.map(Precision::name);
     format!(
         "{field:?} is neither a layout (NN, NT, TN, TT), nor a dtype (f32, f16, bf16), \
-         nor a format of quantized weights ({}), nor a batch (x8), nor what is prepared ({})",
+         nor a format of quantized weights ({}), nor a batch (x8), nor what is prepared ({}), nor a precision ({})",
         formats.join(", "),
-        PREPARED.join(", ")
+        PREPARED.join(", "),
+        precisions[1..].join(", ")
     )
 }
 
@@ -308,14 +319,20 @@ pub fn about(group: &str) -> &'static str {
     GROUPS.iter().find(|known| known.name == group).map_or("", |known| known.about)
 }
 
-/// What tells shapes apart: batch and sizes, layout, dtype, format of quantized weights, prepared operands.
-pub type Key<'a> = ([usize; 4], [&'a str; 4]);
+/// What tells shapes apart: batch and sizes, layout, dtype, format of quantized weights, prepared operands, precision.
+pub type Key<'a> = ([usize; 4], [&'a str; 5]);
 
 impl Shape {
     /// What tells it apart, however it is written.
     pub fn key(&self) -> Key<'_> {
         let [m, n, k] = self.mnk;
-        ([self.batch, m, n, k], [self.layout, self.dtype.name(), self.weights(), self.prepared])
+        let words = [self.layout, self.dtype.name(), self.weights(), self.prepared, self.precision()];
+        ([self.batch, m, n, k], words)
+    }
+
+    /// The name of its precision; empty if it has none of its own.
+    pub fn precision(&self) -> &'static str {
+        self.precision.map_or("", Precision::name)
     }
 
     /// The format's name of quantized weights; empty for dense ones.
@@ -411,11 +428,16 @@ mod tests {
             let [plain, prepared]: [Shape; 2] = [plain, prepared].map(|name| name.parse().unwrap());
             assert!(prepared.prepared == "prepared-b" && prepared.key() != plain.key());
         }
+        let fewer: Shape = "1x8x64:f16:q8_0:int8-activations".parse().unwrap();
+        assert_eq!((fewer.precision, fewer.dtype), (Some(Precision::Int8Activations), DType::F16));
+        assert_ne!(fewer.key(), "1x8x64:f16:q8_0".parse::<Shape>().unwrap().key());
         for (wrong, word) in [
             ("1x8x64:NT:affine-3bit", "affine-4bit-g64-f16, "),
             ("1x8x64:NN:mxfp4", "along K"),
             ("1x8x65:NT:mxfp4", "multiple of 32"),
             ("1x8x64:NT:mxfp4:q8_0", "is a second format"),
+            ("1x8x64:f16-sums:split-f32", "is a second precision"),
+            ("1x8x64:int4-activations", "int8-activations)"),
         ] {
             let said = wrong.parse::<Shape>().unwrap_err();
             assert!(said.contains(word), "{said}");

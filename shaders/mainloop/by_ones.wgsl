@@ -1,21 +1,25 @@
 // Products of a group of 32 weights that a loader of bytes reads, one by one: what mainloops turn to
 // where their own way is not finite.
 // needs: B_MORE B_PAIRED B_PART B_Raw a_load8 a_widen8 b_bytes b_numbers
-// provides: GROUP by_ones code_at
+// provides: GROUP by_ones code_at is_finite
 
 // Weights of a group.
 const GROUP: u32 = 32u;
+
+fn is_finite(number: f32) -> bool {
+    return (bitcast<u32>(number) & 0x7f800000u) != 0x7f800000u;
+}
 
 // Which of 16 codes has a byte of a word.
 fn code_at(word: u32, byte: u32) -> u32 {
     return select(word * 4u + byte, word / 2u * 8u + byte * 2u + word % 2u, B_PAIRED);
 }
 
-// Σ weight · element of a group, whatever they are.
-fn by_ones(raw: B_Raw, begin: u32) -> f32 {
-    let numbers = b_numbers(raw);
-    let low = b_bytes(raw, 0u);
-    let high = b_bytes(raw, 1u);
+// Σ weight · element of a group, whatever they are. `part` is its place in the load.
+fn by_ones(raw: B_Raw, part: u32, begin: u32) -> f32 {
+    let numbers = b_numbers(raw, part);
+    let low = b_bytes(raw, part * 2u);
+    let high = b_bytes(raw, part * 2u + 1u);
     var sum = 0.0;
     for (var at = 0u; at < GROUP; at += 1u) {
         let four = select(low, high, vec4<bool>(at >= 16u));

@@ -1,66 +1,76 @@
 // Mainloop for few rows against quantized weights, by products of bytes. 32 elements of a row of A
 // become whole numbers of 24 bits, in three signed bytes each, times a power of two that is theirs;
-// 32 weights are bytes times a scale, plus a bias. Their sums are whole numbers, and exact. Elements of
-// f16 within 2^12 of the largest of their 32 lose nothing, nor do those of bf16 within 2^15.
+// 32 weights are bytes times a scale, plus a bias. Elements of f16 within 2^12 of the largest of their
+// 32 lose nothing, nor do those of bf16 within 2^15. Sums with codes of 4 bits are exact, others are
+// rounded once more. By permission the whole numbers have 16 bits or 8.
 //
-// A subgroup, or several along K, has COLS columns, and each of its invocations 32 elements of K at a
-// time: 16 bytes of codes are one load. A lies in workgroup memory, CHUNK elements of each row, for
-// TURNS groups of columns one after the other.
+// A subgroup, or several along K, has COLS columns of each of TURNS groups, and each of its invocations
+// SPAN elements of K at a time, of which one load has the codes. A lies in workgroup memory, CHUNK elements
+// of each row.
 //
-// Numbers too large, too small, infinite or NaN are multiplied one by one.
-// needs: B_MORE B_PAIRED B_PART B_Raw GROUP a_base a_line a_load8 a_widen8 add_stripes b_base b_bytes
-//        b_line b_numbers b_raw by_ones linear_id params schedule store
-// provides: BM BN CHUNK COLS DIGITS EXACT GROUPS LANES LEAST MOST QUADS ROUND ROWS STAGED
-//        STRIPES STRIPES_AT SUMS THREADS TURNS WHOLE are_counted bytes_of digits dots exponent_of main powers
-//        stage staged stripe_at stripe_put totals whole_numbers whole_sum
+// A group with an infinity, a NaN or none but very small numbers has an infinite power. Sums that are
+// not finite in the end are added anew, product by product.
+// needs: B_GROUPS B_MORE B_PAIRED B_PART B_Raw GROUP a_base a_line a_load8 a_widen8 add_stripes b_base
+//        b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params schedule store
+// provides: BEYOND BM BN BYTES CHUNK COLS DIGITS GROUPS INFINITE LANES LEAST LEAST_TOTAL ROUND ROWS SPAN
+//        STAGED STRIPES SUMS THREADS TURNS UNITS WHOLE bytes_of digits dots exponent_of main powers stage
+//        staged stripe_at stripe_put sum_of total_of totals totals_at units_from whole_numbers whole_sum
 
 const ROWS: u32 = 1u; //param
-// A multiple of 4.
-const COLS: u32 = 4u; //param
 // Groups of columns side by side, and invocations along K of each.
 const LANES: u32 = 8u; //param
 const STRIPES: u32 = 32u; //param
 const TURNS: u32 = 1u; //param
-// A multiple of GROUP.
+// Signed bytes of an element of A.
+const BYTES: u32 = 3u; //param
+// A multiple of SPAN.
 const CHUNK: u32 = 1024u; //param
 // Whether a row is a chunk, so that the driver knows how many steps there are.
 const WHOLE: bool = false; //param
 
+const COLS: u32 = 4u;
 const BM: u32 = ROWS;
-const BN: u32 = LANES * COLS * TURNS;
+const BN: u32 = TURNS * LANES * COLS;
 const THREADS: u32 = LANES * STRIPES;
-const SUMS: u32 = ROWS * COLS;
-const QUADS: u32 = COLS / 4u;
-const ROUND: u32 = 1u;
+// Vectors of an invocation, and how many of them are added up at a time.
+const SUMS: u32 = ROWS * TURNS;
+const ROUND: u32 = TURNS;
+// Elements of a load, and loads of a chunk.
+const SPAN: u32 = GROUP * B_GROUPS;
+const UNITS: u32 = CHUNK / SPAN;
 const GROUPS: u32 = CHUNK / GROUP;
 // Vectors of 16 bytes that a group takes: the digits of each value, half by half.
-const DIGITS: u32 = 6u;
-// Sums meet where A was, unless A is still of use.
-const STRIPES_AT: u32 = select(0u, ROWS * GROUPS * DIGITS, TURNS > 1u);
-const STAGED: u32 = max(ROWS * GROUPS * DIGITS, STRIPES_AT + THREADS);
-// Exponents of f32 between which the largest element of a group lies, and the end of the weights' numbers.
+const DIGITS: u32 = 2u * BYTES;
+// Less than 2^23 by so much are the fractions of f32 that become too large for BYTES when they are rounded:
+// those from 127.5, 127.5 · 256 + 127 and so on.
+const BEYOND: u32 = 0x10101u - 0x10101u % (1u << (24u - 8u * BYTES));
+// Sums meet where A was.
+const STAGED: u32 = max(ROWS * GROUPS * DIGITS, ROUND * THREADS);
+// Exponents of f32 between which the largest element of a group lies.
 const LEAST: u32 = 31u;
-const MOST: u32 = 207u;
-const EXACT: f32 = 0x1p30;
+const INFINITE: u32 = 255u;
+const LEAST_TOTAL: i32 = 16 * 32896;
+
+const_assert SUMS * COLS <= 32u;
 
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// The sum of each half of a group.
-var<workgroup> totals: array<i32, ROWS * GROUPS * 2u>;
-// What a group's whole numbers are multiplied by; 0 if it has none.
+// The sums of the first half of each group, then of the second.
+var<workgroup> totals: array<i32, 2u * ROWS * GROUPS>;
+// What a group's whole numbers are multiplied by.
 var<workgroup> powers: array<f32, ROWS * GROUPS>;
 
 fn stripe_at(i: u32) -> vec4<f32> {
-    return bitcast<vec4<f32>>(staged[STRIPES_AT + i]);
+    return bitcast<vec4<f32>>(staged[i]);
 }
 
 fn stripe_put(i: u32, sums: vec4<f32>) {
-    staged[STRIPES_AT + i] = bitcast<vec4<u32>>(sums);
+    staged[i] = bitcast<vec4<u32>>(sums);
 }
 
 // The exponent of the power of two that makes numbers up to this magnitude, given by its bits, whole
-// numbers that three signed bytes can hold: at most 127·65536 + 127·256 + 127.
+// numbers that BYTES signed bytes can hold: at most 127·65536 + 127·256 + 127 in three.
 fn exponent_of(magnitude: u32) -> u32 {
-    return (magnitude + 0x10101u) >> 23u;
+    return (magnitude + BEYOND) >> 23u;
 }
 
 // Numbers times a power of two, rounded; 0 where that is 0, whatever they are.
@@ -68,10 +78,10 @@ fn whole_numbers(numbers: vec4<f32>, by: f32) -> vec4<i32> {
     return select(vec4<i32>(), vec4<i32>(round(numbers * by)), vec4<bool>(by > 0.0));
 }
 
-// Whole numbers as three signed bytes each, the highest first, in the lowest bits.
+// Whole numbers as three signed bytes each, the lowest first, in the lowest bits.
 fn digits(numbers: vec4<i32>) -> array<vec4<i32>, 3> {
-    let high = (numbers + 128) >> vec4<u32>(8u);
-    return array<vec4<i32>, 3>((high + 128) >> vec4<u32>(8u), high, numbers);
+    let middle = (numbers + 128) >> vec4<u32>(8u);
+    return array<vec4<i32>, 3>(numbers, middle, (middle + 128) >> vec4<u32>(8u));
 }
 
 // The lowest bytes of four numbers, as a word.
@@ -80,77 +90,111 @@ fn bytes_of(numbers: vec4<i32>) -> u32 {
     return bytes.x | bytes.y | bytes.z | bytes.w;
 }
 
+fn sum_of(numbers: vec4<i32>) -> i32 {
+    return numbers.x + numbers.y + numbers.z + numbers.w;
+}
+
+// The sum of 16 whole numbers, and that of their third bytes. Offsets of codes want both: 20 bits for
+// what the third bytes leave, from 16 · -32896 to 16 · 32639, and 12 bits for these, up to 16 · 127.
+fn total_of(total: i32, upper: i32) -> i32 {
+    if B_MORE == 0 {
+        return total;
+    }
+    return (upper << 20u) | (total - upper * 65536 + LEAST_TOTAL);
+}
+
+// The sum of a group's third bytes, or 0 where nobody asks, and what these leave of the sum of its numbers.
+fn totals_at(place: u32) -> vec2<i32> {
+    let first = totals[place];
+    let second = totals[ROWS * GROUPS + place];
+    if B_MORE == 0 {
+        return vec2<i32>(0, first + second);
+    }
+    let rest = (first & 0xfffff) + (second & 0xfffff) - 2 * LEAST_TOTAL;
+    return vec2<i32>((first >> 20u) + (second >> 20u), rest);
+}
+
 // Brings the rows' elements from k on, as many as there are, to workgroup memory: half a group at a time.
+// Neighbours have neighbouring units, so the first groups of all units come before the second ones.
 fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
-    for (var unit = thread; unit < ROWS * GROUPS * 2u; unit += THREADS) {
-        let half = unit % 2u;
-        let g = unit / 2u % GROUPS;
-        let r = unit / 2u / GROUPS;
-        let at = k + g * GROUP;
+    for (var i = thread; i < ROWS * GROUPS * 2u; i += THREADS) {
+        let half = i % 2u;
+        let group = i / 2u % GROUPS;
+        let r = i / 2u / GROUPS;
+        let at = k + group * GROUP;
         if at < k_end {
             let begin = base + a_line(min(row + r, row_end - 1u)) * params.a_ld + at;
             var numbers: array<mat2x4<f32>, 4>;
             var most = vec4<u32>();
-            for (var i = 0u; i < 4u; i += 1u) { //unroll
-                numbers[i] = a_widen8(a_load8(begin + (half * 2u + i) % 4u * 8u, 8u));
-                most = max(most, bitcast<vec4<u32>>(numbers[i][0]) & vec4<u32>(0x7fffffffu));
-                most = max(most, bitcast<vec4<u32>>(numbers[i][1]) & vec4<u32>(0x7fffffffu));
+            for (var j = 0u; j < 4u; j += 1u) { //unroll
+                numbers[j] = a_widen8(a_load8(begin + (half * 2u + j) % 4u * 8u, 8u));
+                most = max(most, bitcast<vec4<u32>>(numbers[j][0]) & vec4<u32>(0x7fffffffu));
+                most = max(most, bitcast<vec4<u32>>(numbers[j][1]) & vec4<u32>(0x7fffffffu));
             }
             let magnitude = max(max(most.x, most.y), max(most.z, most.w));
             let exponent = exponent_of(magnitude);
-            let fits = magnitude == 0u || (exponent >= LEAST && exponent <= MOST);
-            let power = clamp(exponent, LEAST, MOST);
-            let by = select(0.0, bitcast<f32>((276u - power) << 23u), fits);
-            var total = 0;
-            var bytes: array<vec4<u32>, 3>;
-            for (var i = 0u; i < 2u; i += 1u) { //unroll
-                let low = whole_numbers(numbers[i][0], by);
-                let high = whole_numbers(numbers[i][1], by);
-                let sums = low + high;
-                total += sums.x + sums.y + sums.z + sums.w;
+            let fits = magnitude == 0u || (exponent >= LEAST && exponent < INFINITE);
+            let power = max(exponent, LEAST);
+            let by = select(0.0, bitcast<f32>((252u + 8u * BYTES - power) << 23u), fits);
+            var total = vec4<i32>();
+            var upper = vec4<i32>();
+            var bytes: array<vec4<u32>, BYTES>;
+            for (var j = 0u; j < 2u; j += 1u) { //unroll
+                let low = whole_numbers(numbers[j][0], by);
+                let high = whole_numbers(numbers[j][1], by);
                 var first = digits(low);
                 var second = digits(high);
                 if B_PAIRED {
                     first = digits(vec4<i32>(low.x, low.z, high.x, high.z));
                     second = digits(vec4<i32>(low.y, low.w, high.y, high.w));
                 }
-                for (var d = 0u; d < 3u; d += 1u) { //unroll
-                    bytes[d][2u * i] = bytes_of(first[d]);
-                    bytes[d][2u * i + 1u] = bytes_of(second[d]);
+                total += low + high;
+                upper += first[2] + second[2];
+                for (var d = 0u; d < BYTES; d += 1u) { //unroll
+                    bytes[d][2u * j] = bytes_of(first[d]);
+                    bytes[d][2u * j + 1u] = bytes_of(second[d]);
                 }
             }
-            for (var d = 0u; d < 3u; d += 1u) { //unroll
-                staged[(r * DIGITS + d * 2u + half) * GROUPS + g] = bytes[d];
+            let place = group % B_GROUPS * UNITS + group / B_GROUPS;
+            for (var d = 0u; d < BYTES; d += 1u) { //unroll
+                staged[(r * DIGITS + d * 2u + half) * GROUPS + place] = bytes[d];
             }
-            totals[unit] = total;
+            totals[(half * ROWS + r) * GROUPS + place] = total_of(sum_of(total), sum_of(upper));
             if half == 0u {
-                powers[r * GROUPS + g] = select(0.0, bitcast<f32>((power - 22u) << 23u), fits);
+                powers[r * GROUPS + place] = bitcast<f32>(select(INFINITE, power + 2u - 8u * BYTES, fits) << 23u);
             }
         }
     }
 }
 
-fn dots(a: vec4<u32>, b: vec4<u32>) -> i32 {
-    return dot4I8Packed(a.x, b.x) + dot4I8Packed(a.y, b.y) + dot4I8Packed(a.z, b.z) + dot4I8Packed(a.w, b.w);
-}
-
-// Σ code · whole number of a group, rounded once; `total` is the sum of the whole numbers.
-fn whole_sum(weights: array<vec4<u32>, 2>, group: array<vec4<u32>, DIGITS>, total: i32) -> f32 {
-    var high = dots(weights[0], group[0]) + dots(weights[1], group[1]);
-    let middle = dots(weights[0], group[2]) + dots(weights[1], group[3]);
-    var low = middle * 256 + dots(weights[0], group[4]) + dots(weights[1], group[5]);
-    if B_MORE > 0 {
-        let upper = (total + 32768) >> 16u;
-        high += B_MORE * upper;
-        low += B_MORE * (total - upper * 65536);
+// Loads from k on of a chunk.
+fn units_from(k: u32, k_end: u32) -> u32 {
+    if WHOLE {
+        return UNITS;
     }
-    let carry = (low + 32768) >> 16u;
-    return fma(f32(high + carry), 65536.0, f32(low - carry * 65536));
+    return min(CHUNK, k_end - k) / SPAN;
 }
 
-// Whether a group's elements are whole numbers and its weights such that no product is infinite.
-fn are_counted(power: f32, numbers: vec2<f32>) -> bool {
-    return power > 0.0 && max(abs(numbers.x), abs(numbers.y)) < EXACT;
+// A number, and the products of 32 codes and the bytes of a digit.
+fn dots(number: i32, codes: array<vec4<u32>, 2>, low: vec4<u32>, high: vec4<u32>) -> i32 {
+    let half = number + dot4I8Packed(codes[0].x, low.x) + dot4I8Packed(codes[0].y, low.y)
+        + dot4I8Packed(codes[0].z, low.z) + dot4I8Packed(codes[0].w, low.w);
+    return half + dot4I8Packed(codes[1].x, high.x) + dot4I8Packed(codes[1].y, high.y)
+        + dot4I8Packed(codes[1].z, high.z) + dot4I8Packed(codes[1].w, high.w);
+}
+
+// Σ (code + B_MORE) · whole number of a group, rounded. `more` is what B_MORE makes of the third bytes,
+// and of the others.
+fn whole_sum(codes: array<vec4<u32>, 2>, group: array<vec4<u32>, DIGITS>, more: vec2<i32>) -> f32 {
+    var low = more.y;
+    if BYTES > 1u {
+        low += dots(0, codes, group[2u % DIGITS], group[3u % DIGITS]) * 256;
+    }
+    let sum = f32(dots(low, codes, group[0], group[1]));
+    if BYTES < 3u {
+        return sum;
+    }
+    return fma(f32(dots(more.x, codes, group[4u % DIGITS], group[5u % DIGITS])), 65536.0, sum);
 }
 
 @compute @workgroup_size(THREADS)
@@ -163,76 +207,84 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let stripe = thread % STRIPES;
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
-    let once = WHOLE || tile.k_end - tile.k <= CHUNK;
 
-    for (var turn = 0u; turn < TURNS; turn += 1u) {
-        let first = tile.col + turn * LANES * COLS;
-        let col = first + lane * COLS;
-        var sums: array<f32, SUMS>;
-        for (var i = 0u; i < SUMS; i += 1u) { //unroll
-            sums[i] = 0.0;
-        }
-        for (var k = tile.k; k < tile.k_end; k += CHUNK) {
-            if turn == 0u || !once {
-                workgroupBarrier();
-                stage(thread, a, tile.row, tile.row_end, k, tile.k_end);
-                workgroupBarrier();
-            }
-            var groups = GROUPS;
-            if !WHOLE {
-                groups = min(CHUNK, tile.k_end - k) / GROUP;
-            }
-            // Without a branch; then what is left.
-            var left = false;
-            for (var g = stripe; g < groups; g += STRIPES) {
+    var sums: array<vec4<f32>, SUMS>;
+    for (var i = 0u; i < SUMS; i += 1u) { //unroll
+        sums[i] = vec4<f32>();
+    }
+    for (var k = tile.k; k < tile.k_end; k += CHUNK) {
+        stage(thread, a, tile.row, tile.row_end, k, tile.k_end);
+        workgroupBarrier();
+        let units = units_from(k, tile.k_end);
+        for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+            let col = tile.col + (turn * LANES + lane) * COLS;
+            for (var unit = stripe; unit < units; unit += STRIPES) {
                 var raw: array<B_Raw, COLS>;
                 for (var c = 0u; c < COLS; c += 1u) { //unroll
-                    raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k + g * GROUP);
+                    raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k + unit * SPAN);
                 }
-                for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                    var group: array<vec4<u32>, DIGITS>;
-                    for (var i = 0u; i < DIGITS; i += 1u) { //unroll
-                        group[i] = staged[(r * DIGITS + i) * GROUPS + g];
-                    }
-                    let at = r * GROUPS + g;
-                    let total = totals[at * 2u] + totals[at * 2u + 1u];
-                    let power = powers[at];
-                    for (var c = 0u; c < COLS; c += 1u) { //unroll
-                        let weights = array<vec4<u32>, 2>(b_bytes(raw[c], 0u), b_bytes(raw[c], 1u));
-                        let numbers = b_numbers(raw[c]);
-                        let product = whole_sum(weights, group, total) * (power * B_PART);
-                        let sum = fma(numbers.x, product, numbers.y * (f32(total) * power));
-                        let counts = are_counted(power, numbers);
-                        sums[r * COLS + c] += select(0.0, sum, counts);
-                        left |= !counts;
-                    }
-                }
-            }
-            for (var g = stripe; left && g < groups; g += STRIPES) {
-                let at = k + g * GROUP;
-                for (var i = 0u; i < SUMS; i += 1u) { //unroll
-                    let raw = b_raw(b + b_line(min(col + i % COLS, params.n - 1u)) * params.b_ld + at);
-                    if !are_counted(powers[i / COLS * GROUPS + g], b_numbers(raw)) {
-                        let line = a_line(min(tile.row + i / COLS, tile.row_end - 1u));
-                        sums[i] += by_ones(raw, a + line * params.a_ld + at);
+                for (var part = 0u; part < B_GROUPS; part += 1u) { //unroll
+                    for (var r = 0u; r < ROWS; r += 1u) { //unroll
+                        let place = part * UNITS + unit;
+                        var group: array<vec4<u32>, DIGITS>;
+                        for (var i = 0u; i < DIGITS; i += 1u) { //unroll
+                            group[i] = staged[(r * DIGITS + i) * GROUPS + place];
+                        }
+                        let parts = totals_at(r * GROUPS + place);
+                        let power = powers[r * GROUPS + place];
+                        let total = f32(parts.x * 65536 + parts.y) * power;
+                        for (var c = 0u; c < COLS; c += 1u) { //unroll
+                            let codes = array<vec4<u32>, 2>(b_bytes(raw[c], part * 2u), b_bytes(raw[c], part * 2u + 1u));
+                            let numbers = b_numbers(raw[c], part);
+                            let product = whole_sum(codes, group, B_MORE * parts) * (power * B_PART);
+                            let sum = fma(numbers.y, total, sums[r * TURNS + turn][c]);
+                            sums[r * TURNS + turn][c] = fma(numbers.x, product, sum);
+                        }
                     }
                 }
-            }
-            if WHOLE {
-                break;
             }
         }
-        for (var quad = 0u; quad < SUMS / 4u; quad += 1u) { //unroll
-            workgroupBarrier();
-            stripe_put(
-                stripe * LANES + lane,
-                vec4<f32>(sums[quad * 4u], sums[quad * 4u + 1u], sums[quad * 4u + 2u], sums[quad * 4u + 3u]),
-            );
-            add_stripes(thread);
-            if thread < LANES {
-                let to = first + thread * COLS + quad % QUADS * 4u;
-                store(tile, tile.row + quad / QUADS, to, 4u, stripe_at(thread));
+        workgroupBarrier();
+        if WHOLE {
+            break;
+        }
+    }
+
+    // Sums that are not finite, a bit each.
+    var left = 0u;
+    for (var i = 0u; i < SUMS * COLS; i += 1u) { //unroll
+        left |= select(1u << i, 0u, is_finite(sums[i / COLS][i % COLS]));
+    }
+    for (; left != 0u; left &= left - 1u) {
+        let i = firstTrailingBit(left);
+        let col = tile.col + (i / COLS % TURNS * LANES + lane) * COLS + i % COLS;
+        let column = b + b_line(min(col, params.n - 1u)) * params.b_ld;
+        let row = a + a_line(min(tile.row + i / COLS / TURNS, tile.row_end - 1u)) * params.a_ld;
+        var sum = 0.0;
+        for (var k = tile.k; k < tile.k_end; k += CHUNK) {
+            for (var unit = stripe; unit < units_from(k, tile.k_end); unit += STRIPES) {
+                let at = k + unit * SPAN;
+                let raw = b_raw(column + at);
+                for (var part = 0u; part < B_GROUPS; part += 1u) { //unroll
+                    sum += by_ones(raw, part, row + at + part * GROUP);
+                }
             }
         }
+        for (var j = 0u; j < SUMS * COLS; j += 1u) { //unroll
+            sums[j / COLS][j % COLS] = select(sums[j / COLS][j % COLS], sum, i == j);
+        }
+    }
+
+    for (var r = 0u; r < ROWS; r += 1u) { //unroll
+        for (var i = 0u; i < ROUND; i += 1u) { //unroll
+            stripe_put(i * THREADS + stripe * LANES + lane, sums[r * TURNS + i]);
+        }
+        add_stripes(thread);
+        // Only what this invocation wrote itself is read here.
+        if thread < ROUND * LANES {
+            let at = thread / LANES * THREADS + thread % LANES;
+            store(tile, tile.row + r, tile.col + thread * COLS, 4u, stripe_at(at));
+        }
+        workgroupBarrier();
     }
 }

@@ -4,9 +4,9 @@
 //
 // Where such a sum is not finite, its products are added one by one.
 // needs: B_MORE B_PART B_Raw B_SIGNED GROUP a_base a_line a_load8 a_widen8 b_base b_bytes b_line b_numbers
-//        b_raw by_ones code_at counted linear_id params schedule store
-// provides: BM BN COLS LANES LESS_BY PARTS QUADS ROUND ROWS STRIPES SUMS THREADS codes_of is_finite
-//        main parts staged
+//        b_raw by_ones code_at counted is_finite linear_id params schedule store
+// provides: BM BN COLS LANES LESS_BY PARTS QUADS ROUND ROWS STRIPES SUMS THREADS codes_of main
+//        parts staged
 
 const ROWS: u32 = 4u; //param
 // A multiple of 4.
@@ -34,10 +34,6 @@ var<workgroup> parts: array<vec4<f32>, THREADS>;
 // The numbers of four codes.
 fn codes_of(bytes: u32) -> vec4<f32> {
     return counted(select(bytes, bytes ^ 0x80808080u, B_SIGNED)) - f32(LESS_BY);
-}
-
-fn is_finite(number: f32) -> bool {
-    return (bitcast<u32>(number) & 0x7f800000u) != 0x7f800000u;
 }
 
 @compute @workgroup_size(THREADS)
@@ -91,7 +87,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                     }
                 }
             }
-            let numbers = b_numbers(raw[c]);
+            let numbers = b_numbers(raw[c], 0u);
             for (var r = 0u; r < ROWS; r += 1u) { //unroll
                 let sum = fma(numbers.x, B_PART * products[r], numbers.y * totals[r]);
                 let finite = is_finite(sum);
@@ -103,7 +99,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             let i = firstTrailingBit(left);
             let line = b_line(min(col + i % COLS, params.n - 1u));
             let row = a_line(min(tile.row + i / COLS, tile.row_end - 1u));
-            let sum = by_ones(b_raw(b + line * params.b_ld + k), a + row * params.a_ld + k);
+            let sum = by_ones(b_raw(b + line * params.b_ld + k), 0u, a + row * params.a_ld + k);
             for (var j = 0u; j < SUMS; j += 1u) { //unroll
                 sums[j] += select(0.0, sum, i == j);
             }

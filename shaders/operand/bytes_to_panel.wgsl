@@ -35,7 +35,7 @@ fn x_elements(unit: X_Unit, part: u32) -> vec4<f16> {
     if X_SIGNED {
         bytes ^= vec4<u32>(0x80808080u);
     }
-    let numbers = x_numbers(unit);
+    let numbers = x_numbers(unit, 0u);
     if !X_PAIRED {
         let four = x_four_of(bytes[part % 4u], numbers);
         return vec4<f16>(four.x, four.z, four.y, four.w);

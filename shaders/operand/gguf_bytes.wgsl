@@ -1,24 +1,25 @@
 // Operand in a format of GGUF with blocks of 32 along K and codes of 4 or 8 bits, a block at a time as
-// signed bytes: element = scale · byte + least element. The low nibbles of 16 bytes are elements 0 to
+// signed bytes: element = scale · (byte + X_MORE) + least element. The low nibbles of 16 bytes are elements 0 to
 // 15, the high ones elements 16 to 31.
-// needs: e2m1_bytes
-// provides: X_BINDING X_BINDING_1 X_BITS X_F16_NUMBERS X_LEAST X_LESS X_MORE X_PAIRED X_PART X_Raw
-//        X_SIGNED X_TABLE X_VECTORS x_bytes x_codes x_numbers x_raw x_scales
+// needs: E2M1_MORE e2m1_bytes
+// provides: X_BINDING X_BINDING_1 X_BITS X_F16_NUMBERS X_GROUPS X_LEAST X_LESS X_MORE X_PAIRED X_PART
+//        X_Raw X_SIGNED X_TABLE X_VECTORS x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
 const X_BITS: u32 = 4u; //param
 const X_LEAST: bool = false; //param
-// The number that codes are less by, as X_LESS: bytes hold it already.
+// The number that codes are less by.
 const X_LESS: u32 = 8u; //param
 // 0 for codes that are numbers, 1 for signed bytes, 3 for e2m1.
 const X_TABLE: u32 = 0u; //param
 
 const X_VECTORS: u32 = X_BITS / 4u;
+const X_GROUPS: u32 = 1u;
 const X_PAIRED: bool = false;
-const X_MORE: i32 = 0;
+const X_MORE: i32 = -select(i32(X_LESS), E2M1_MORE, X_TABLE == 3u);
 const X_PART: f32 = 1.0;
-const X_SIGNED: bool = X_BITS == 8u || X_LESS > 0u || X_TABLE > 0u;
+const X_SIGNED: bool = X_BITS == 8u;
 // Whether scale and least element are numbers of f16.
 const X_F16_NUMBERS: bool = X_TABLE != 3u;
 
@@ -49,16 +50,13 @@ fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
     if X_BITS == 8u {
         return raw.codes[half % X_VECTORS];
     }
-    let codes = (raw.codes[0] >> vec4<u32>(half * 4u)) & vec4<u32>(0x0f0f0f0fu);
     if X_TABLE == 3u {
-        return e2m1_bytes(codes);
+        return e2m1_bytes(raw.codes[0], vec4<u32>(half * 4u));
     }
-    // From 0x80 on no byte borrows from the next.
-    let less = vec4<u32>(0x80808080u - X_LESS * 0x01010101u);
-    return (codes + less) ^ vec4<u32>(0x80808080u);
+    return (raw.codes[0] >> vec4<u32>(half * 4u)) & vec4<u32>(0x0f0f0f0fu);
 }
 
-fn x_numbers(raw: X_Raw) -> vec2<f32> {
+fn x_numbers(raw: X_Raw, part: u32) -> vec2<f32> {
     if X_LEAST {
         return unpack2x16float(raw.scale);
     }

@@ -1,12 +1,15 @@
-// Operand in Q4_K (GGUF), a sub-block of 32 at a time as bytes: element = scale · byte - minimum. A
+// Operand in Q4_K (GGUF), one or two sub-blocks of 32 at a time as bytes: element = scale · byte - minimum. A
 // block of 256 is d and dmin in f16, 12 bytes with 8 scales and 8 minima of 6 bits, and 128 bytes whose
 // low nibbles are a sub-block and whose high ones the next.
 // needs: nothing
-// provides: X_BINDING X_F16_NUMBERS X_HIGH X_MORE X_PAIRED X_PART X_Raw X_SIGNED x_blocks x_bytes x_numbers x_raw
+// provides: X_BINDING X_F16_NUMBERS X_GROUPS X_HIGH X_MORE X_PAIRED X_PART X_Raw X_SIGNED x_blocks x_bytes
+//        x_numbers x_raw
 
 const X_BINDING: u32 = 2u; //param
 // 1 in Q5_K, which has fifth bits.
 const X_HIGH: u32 = 0u; //param
+// Sub-blocks in a load.
+const X_GROUPS: u32 = 1u; //param
 
 const X_PAIRED: bool = false;
 const X_MORE: i32 = 0;
@@ -20,11 +23,11 @@ struct X_Raw {
     codes: array<vec4<u32>, 2>,
     // d and dmin, scales and minima.
     head: vec4<u32>,
-    // Which sub-block of the block it is.
+    // Which sub-block of the block is the first.
     at: u32,
 }
 
-// i is a multiple of 32.
+// i is a multiple of what a load has. Two sub-blocks share their codes' bytes.
 fn x_raw(i: u32) -> X_Raw {
     let first = i / 256u * 9u;
     let at = i / 32u % 8u;
@@ -32,16 +35,16 @@ fn x_raw(i: u32) -> X_Raw {
     return X_Raw(array<vec4<u32>, 2>(x_blocks[codes], x_blocks[codes + 1u]), x_blocks[first], at);
 }
 
-// Half of the codes.
+// Half of a sub-block's codes: of the first one halves 0 and 1.
 fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
-    return (raw.codes[half % 2u] >> vec4<u32>(raw.at % 2u * 4u)) & vec4<u32>(0x0f0f0f0fu);
+    return (raw.codes[half % 2u] >> vec4<u32>((raw.at + half / 2u) % 2u * 4u)) & vec4<u32>(0x0f0f0f0fu);
 }
 
-fn x_numbers(raw: X_Raw) -> vec2<f32> {
-    let at = raw.at % 4u * 8u;
+fn x_numbers(raw: X_Raw, part: u32) -> vec2<f32> {
+    let at = (raw.at + part) % 4u * 8u;
     let low = vec2<u32>(raw.head.y, raw.head.z) >> vec2<u32>(at);
     var scale = low & vec2<u32>(63u);
-    if raw.at >= 4u {
+    if raw.at + part >= 4u {
         let pair = vec2<u32>(raw.head.w) >> vec2<u32>(at, at + 4u);
         scale = (pair & vec2<u32>(15u)) | (((low >> vec2<u32>(6u)) & vec2<u32>(3u)) << vec2<u32>(4u));
     }

@@ -1,6 +1,6 @@
 // Converts stored numbers to f32 or to bytes, exactly.
 // needs: nothing
-// provides: counted e2m1_bytes widen
+// provides: E2M1_MORE counted e2m1_bytes widen
 
 // Two 16-bit elements of a word, the lower half first.
 fn widen(word: u32, bf16: bool) -> vec2<f32> {
@@ -18,17 +18,20 @@ fn counted(word: u32) -> vec4<f32> {
     return vec4<f32>(even.x, odd.x, even.y, odd.y) - 1024.0;
 }
 
-// Codes of e2m1, one in each byte, as signed bytes with twice their values: 0 1 2 3 4 6 8 12 and the
-// negative ones.
-fn e2m1_bytes(codes: vec4<u32>) -> vec4<u32> {
-    let ones = vec4<u32>(0x01010101u);
-    let low = codes & ones;
-    let middle = (codes >> vec4<u32>(1u)) & ones;
-    let high = (codes >> vec4<u32>(2u)) & ones;
-    let more = (high & low) + 2u * (high & middle) + 2u * (high & middle & low);
-    let magnitudes = (codes & vec4<u32>(0x07070707u)) + more;
-    let negative = ((codes >> vec4<u32>(3u)) & ones) * 255u;
-    // No byte borrows from the next.
-    let moved = vec4<u32>(0x80808080u) + magnitudes - 2u * (magnitudes & negative);
-    return moved ^ vec4<u32>(0x80808080u);
+// What bytes of e2m1_bytes are more than their codes' values.
+const E2M1_MORE: i32 = 16;
+
+// Codes of e2m1, eight to a word, of which those from a bit on that is 0 or 4: bytes with twice their
+// values, 0 1 2 3 4 6 8 12 and the negative ones, and E2M1_MORE.
+fn e2m1_bytes(words: vec4<u32>, bit: vec4<u32>) -> vec4<u32> {
+    let ones = vec4<u32>(0x11111111u);
+    let high = words >> vec4<u32>(2u);
+    let low = high & words & ones;
+    let middle = high & (words >> vec4<u32>(1u)) & ones;
+    let magnitudes = (words & vec4<u32>(0x77777777u)) + low + 2u * (middle + (middle & words));
+    // 15 less the magnitude is 15 more than the negative number.
+    let negative = ((words >> vec4<u32>(3u)) & ones) * 15u;
+    let nibbles = vec4<u32>(0x0f0f0f0fu);
+    let less = (negative >> bit) & nibbles;
+    return (((magnitudes ^ negative) >> bit) & nibbles) + (vec4<u32>(0x10101010u) - less);
 }

@@ -4,15 +4,18 @@ use crate::case::Groups;
 use crate::cases::Table;
 use crate::kernels::Kernel;
 use crate::{Case, Data, Rng};
-use tilewise::{DType, QuantFormat};
+use tilewise::{DType, Precision, QuantFormat};
 use tilewise_core::{Access, Variant};
 
 /// The formats, one of each loader and number of bits; their scales are of f32 where that can be.
 const FORMATS: [&str; 8] =
     ["affine-4bit-g32-f32", "affine-8bit-g64-bf16", "q4_0", "q8_0", "q4_1", "gguf-mxfp4", "q4_k", "mxfp4"];
 
-/// Every format on every variant that takes bytes, with elements of every magnitude; rows beyond the
-/// workgroup's memory, and rows that just fill it.
+/// Permissions to take fewer bytes of A.
+const FEWER: [Precision; 2] = [Precision::Int8Activations, Precision::Int16Activations];
+
+/// Every format on every variant that takes bytes, with elements of every magnitude, in three bytes and in
+/// fewer; rows beyond the workgroup's memory, and rows that just fill it.
 pub fn cases(table: Table) -> Vec<Case> {
     let kernels = table.kernels().into_iter().filter(|kernel| matches!(kernel.variant.access, Access::Bytes { .. }));
     let of = |(turn, kernel): (usize, Kernel)| {
@@ -29,7 +32,8 @@ pub fn cases(table: Table) -> Vec<Case> {
                 let a = DType::ALL[i % 3];
                 let k = (96 + 32 * turn).next_multiple_of(block);
                 let edges = case([bm + 1, bn + 3, k], a, format);
-                [magnitudes(case([10, 5, 256], DType::F32, format)), edges]
+                let magnitudes = magnitudes(case([10, 5, 256], DType::F32, format));
+                [Case { precision: FEWER[(i + turn) % 2], ..magnitudes.clone() }, magnitudes, edges]
             })
             .collect();
         let format = FORMATS[turn % FORMATS.len()].parse().expect("a format");
@@ -38,12 +42,39 @@ pub fn cases(table: Table) -> Vec<Case> {
         let groups = Some(Groups { ends: vec![bm as u32, bm as u32 + 1], on_device: true });
         let case_of_groups = Case { groups, ..case([bm + 1, bn + 1, 160], DType::F32, QuantFormat::Q8_0).odd() };
         cases.push(overflowing(case_of_groups));
+        // The first stripe's last group, the second one's after which another would come, and the last of all.
+        let long = case([bm + 4, 5, 1056], DType::F32, QuantFormat::Q8_0);
+        cases.push(infinite(long, &[[0, 32], [1, 1], [2, 32], [3, 3]]));
         cases.push(case([bm, 6, 14_848], DType::F16, format));
+        cases.push(infinite(case([1, 3, 14_848], DType::F16, QuantFormat::Q8_0), &[[0, 463]]));
         cases.push(case([bm, bn + 1, 2048], DType::F16, format));
+        for (i, precision) in FEWER.into_iter().enumerate() {
+            let format = FORMATS[(turn + 3 * i + 1) % FORMATS.len()].parse().expect("a format");
+            cases.push(Case { precision, ..case([bm, bn + 1, 2048], DType::BF16, format) });
+        }
+        cases.push(tiny(case([3, 5, 256], DType::F32, "q4_k".parse().expect("a format"))));
+        for precision in [FEWER[0], FEWER[1], Precision::F32] {
+            cases.push(Case { precision, ..ends(case([18, 5, 32], DType::F32, QuantFormat::Q8_0)) });
+        }
         cases.push(Case { exact: true, ..case([bm + 1, bn + 1, 1024], DType::F16, QuantFormat::Q4_0) });
         cases
     };
-    kernels.enumerate().flat_map(of).chain(panels(table)).collect()
+    kernels.enumerate().flat_map(of).chain(panels(table)).chain(turns(table)).collect()
+}
+
+/// Infinities and NaN on variants whose invocations have several groups of columns.
+pub fn turns(table: Table) -> Vec<Case> {
+    let columns = |kernel: &Kernel| match kernel.variant.access {
+        Access::Bytes { stripes, .. } => kernel.variant.bn * stripes / kernel.variant.threads,
+        _ => 0,
+    };
+    let kernels = table.kernels().into_iter().filter(|kernel| columns(kernel) > kernel.variant.sums[1]);
+    let of = |kernel: Kernel| {
+        let size = [5, kernel.variant.bn as usize - 3, 64];
+        let case = Case { quantized: Some(QuantFormat::Q4_0), ..Case::new(size, [DType::F32; 3]) };
+        specials(case.kernel(&kernel.name))
+    };
+    kernels.map(of).collect()
 }
 
 /// Panels of matrix units whose codes are bytes: every format on the smallest tile, two on others.
@@ -84,11 +115,43 @@ fn magnitudes(case: Case) -> Case {
     Case { a_data: Data::Given(a), ..case }
 }
 
+/// Rows of a group whose largest element is about the largest that three bytes hold, or two, or one. The others
+/// are odd multiples of the last digit of one of these, so that nothing is lost where that is right.
+fn ends(case: Case) -> Case {
+    let largest = [8_355_711.0, 8_355_711.5, 8_355_712.0, 8_355_839.5, 8_355_840.0, 8_388_607.5f32];
+    let [m, _, k] = case.size;
+    let number = |i: usize| match (i / k, i % k) {
+        (row, 0) => largest[row / 3 % largest.len()],
+        (row, at) => ((at * 10 % 64 + 1) << (8 * (row % 3))) as f32 * if at % 3 == 0 { -1.0 } else { 1.0 },
+    };
+    let a = (0..m * k).map(|i| number(i) * 2f32.powi(-22)).collect();
+    Case { a_data: Data::Given(a), ..case }
+}
+
+/// Elements too small for whole numbers, all of them.
+fn tiny(case: Case) -> Case {
+    let [m, _, k] = case.size;
+    let mut rng = Rng::new(31);
+    let a = (0..m * k).map(|_| rng.unit() * 2f32.powi(-100)).collect();
+    Case { a_data: Data::Given(a), ..case }
+}
+
 /// Elements whose sums with codes are beyond f32, but not those with weights.
 fn overflowing(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(23);
     let a = (0..m * k).map(|_| rng.unit() * 2f32.powi(122)).collect();
+    Case { a_data: Data::Given(a), ..case }
+}
+
+/// An infinity in each of these rows and groups of 32.
+fn infinite(case: Case, places: &[[usize; 2]]) -> Case {
+    let [m, _, k] = case.size;
+    let mut rng = Rng::new(29);
+    let mut a: Vec<f32> = (0..m * k).map(|_| rng.unit()).collect();
+    for [row, group] in places {
+        a[row * k + group * 32 + row] = f32::INFINITY;
+    }
     Case { a_data: Data::Given(a), ..case }
 }
 

@@ -130,7 +130,9 @@ pub(crate) struct MatmulArgs {
     pub(crate) out_dtype: Option<DTypeArg>,
     /// How exact the product must be. f16-sums permits partial sums in f16 where A is f16 and B f16 or quantized: faster on some matrix
     /// units, less exact, and infinite beyond 65504. split-f32 permits f32 by f32 on matrix units of f16, each number as the sum of two,
-    /// about as exact as f32 by the norms of rows and columns; split-f32-fast in long chains of additions, less exact
+    /// about as exact as f32 by the norms of rows and columns; split-f32-fast in long chains of additions, less exact. int16-activations and
+    /// int8-activations permit few rows of A beside quantized weights as whole numbers, 32 under one power of two, each off by at most
+    /// 1/32639 or 1/127 of their largest
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
     #[command(flatten)]
@@ -266,6 +268,9 @@ pub(crate) struct QmatmulArgs {
     /// Element type of Y [default: that of X]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
+    /// As for matmul
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    pub(crate) precision: Precision,
     #[command(flatten)]
     pub(crate) execution: Execution,
 }

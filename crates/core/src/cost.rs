@@ -51,7 +51,7 @@ pub enum Model {
 /// Operations of a weight that is multiplied with few rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
-    /// Products of four bytes by four, for each row.
+    /// Products of four bytes by four, for each row and each byte of an element of A.
     pub products: f64,
     /// Floating-point operations, for each row.
     pub row: f64,

@@ -3,6 +3,8 @@
 //! A shader is a composition of parts along four axes: mainloop × operand loaders × schedule × epilogue. The tables
 //! ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`, next to the files they name.
 
+mod groups;
+
 use crate::caps::{Caps, CoopMatrix};
 use crate::cost::Model;
 use crate::dtype::DType;
@@ -156,6 +158,8 @@ pub enum Access {
     Bytes {
         /// Invocations along K that share columns.
         stripes: u32,
+        /// Groups of 32 codes that a load may take where they share bytes.
+        groups: u32,
     },
     /// 16 bytes of the unit's type at a time. Operands of that type are loaded unconverted.
     /// Quantized weights are decoded on their way. Where their storage does not suit such loads, or
@@ -199,7 +203,8 @@ pub enum Load {
     Fours,
     /// Eight stored elements (`x_load8`), later decoded to numbers (`x_widen8`).
     Eights,
-    /// 32 codes (`x_raw`), later as signed bytes (`x_bytes`) with a scale and a bias (`x_numbers`).
+    /// A group of 32 codes, or several (`x_raw`), later as signed bytes (`x_bytes`), with a scale and a bias
+    /// each (`x_numbers`).
     Bytes,
     /// 16 stored bytes, unconverted: `x_words`.
     Words,
@@ -269,6 +274,8 @@ pub struct OperandDef {
     /// Operations in f32 that take as long as decoding a weight; 0 for elements, and in MSL, where the
     /// costs of variants have it in them.
     pub decode: f64,
+    /// The same on the way into a panel of a matrix unit, which is decoded in f16 where scales are f16.
+    pub decode_to_panel: f64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,
 }
@@ -283,6 +290,7 @@ impl OperandDef {
         along_k: false,
         element_bytes: 0,
         decode: 0.0,
+        decode_to_panel: 0.0,
         constants: |_| Vec::new(),
         f16: false,
     };

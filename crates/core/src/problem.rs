@@ -193,8 +193,8 @@ impl Default for Epilogue {
     }
 }
 
-/// How exact a product must be: a permission, not an order. The planner makes use of it where the device has
-/// matrix units that are faster for it, and nowhere else.
+/// How exact a product must be: a permission, not an order. The planner makes use of it where a kernel has a
+/// faster way for it, on matrix units or on bytes, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Precision {
@@ -219,16 +219,33 @@ pub enum Precision {
     /// have few digits or none below 2⁻³⁸ of the largest: such products want [`F32`](Self::F32). Infinities and
     /// NaN are where f32 has them.
     SplitF32Fast,
+    /// Elements of A may be taken as whole numbers of 16 bits beside quantized weights, 32 along K under one
+    /// power of two. An element is then off by at most 1/32639 of the largest magnitude of its 32, about 2⁻¹⁵,
+    /// so that a product may lose as much of Σ largest·|b|, where f32 arithmetic loses shares of Σ|ab|: small
+    /// elements beside large ones have few digits or none. Sums are f32 as ever; infinities and NaN are where
+    /// f32 has them. Kernels for few rows beside weights of 4 and 8 bits that are stored along K use it. All
+    /// other products are computed as with [`F32`](Self::F32).
+    Int16Activations,
     /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. It costs accuracy, 2⁻¹¹ of a
     /// partial sum with each of the K additions instead of 2⁻²⁴, and range: a partial sum beyond 65504 is
     /// infinite, whatever the type of C and however small alpha is. Parts of a split K are added in f32, and the
     /// epilogue is computed in f32, as ever.
     F16Sums,
+    /// As [`Int16Activations`](Self::Int16Activations), but whole numbers of 8 bits: an element is off by at
+    /// most 1/127 of the largest magnitude of its 32.
+    Int8Activations,
 }
 
 impl Precision {
     /// All of them, the most exact first.
-    pub const ALL: [Precision; 4] = [Precision::F32, Precision::SplitF32, Precision::SplitF32Fast, Precision::F16Sums];
+    pub const ALL: [Precision; 6] = [
+        Precision::F32,
+        Precision::SplitF32,
+        Precision::SplitF32Fast,
+        Precision::Int16Activations,
+        Precision::F16Sums,
+        Precision::Int8Activations,
+    ];
 
     /// Additions that a matrix unit may do in a chain with [`SplitF32`](Self::SplitF32), of which three are
     /// for each step along K.
@@ -240,7 +257,9 @@ impl Precision {
             Precision::F32 => "f32",
             Precision::SplitF32 => "split-f32",
             Precision::SplitF32Fast => "split-f32-fast",
+            Precision::Int16Activations => "int16-activations",
             Precision::F16Sums => "f16-sums",
+            Precision::Int8Activations => "int8-activations",
         }
     }
 }
@@ -330,10 +349,21 @@ impl Problem {
         format == Format::Dense(DType::BF16) && fits(self.a.format) && fits(self.b.format)
     }
 
-    /// Whether a kernel may multiply 32 elements of A at a time as whole numbers, which round smaller
-    /// elements to 2⁻²³ of the largest: beside quantized weights.
-    pub fn may_count(&self) -> bool {
-        matches!(self.b.format, Format::Quantized(_))
+    /// In how many signed bytes a kernel may take elements of A, 32 at a time as whole numbers under one power
+    /// of two: beside quantized weights three, which round to 2⁻²³ of the largest, and by permission fewer.
+    pub fn activation_bytes(&self) -> Option<u32> {
+        let Format::Quantized(_) = self.b.format else { return None };
+        Some(match self.precision {
+            Precision::Int8Activations => 1,
+            Precision::Int16Activations => 2,
+            _ => 3,
+        })
+    }
+
+    /// By which share of the largest of its 32 an element of A may then be off.
+    pub fn activation_error(&self) -> f64 {
+        let largest = |bytes| (0..bytes).map(|byte| 127.0 * 256f64.powi(byte as i32)).sum::<f64>();
+        self.activation_bytes().map_or(0.0, |bytes| 1.0 / largest(bytes))
     }
 
     /// Whether a kernel may split both operands in two f16 parts: they are f32, and that is permitted.

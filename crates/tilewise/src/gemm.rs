@@ -126,7 +126,7 @@ impl<'a> Gemm<'a> {
     }
 
     /// How exact the product must be: [`Precision::F32`] by default, and nothing else ever permits less. It is no order: the planner takes a less
-    /// exact kernel where the device has matrix units for it and it is expected to be faster, and computes in f32 everywhere else, as on the CPU.
+    /// exact kernel where there is one that is expected to be faster, on matrix units or on bytes, and computes in f32 everywhere else, as on the CPU.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self

@@ -1,4 +1,5 @@
-//! Sums in f16: only by permission, only on matrix units that have them, and otherwise as if there were no such thing.
+//! Less exact products: only by permission, only on kernels that have a way for it, and otherwise as if there were no such
+//! thing.
 
 use std::collections::BTreeSet;
 use tilewise::{Context, DType, Gemm, Precision, Tensor};
@@ -137,8 +138,42 @@ fn chains_of_split_f32() {
     refused(square, "coop/128x128x32");
     let chained = "coop/chains-128x128x32".parse().unwrap();
     let of_use = |precision| admits(&Problem { precision, ..square }, &caps, &LIBRARY, &chained);
-    assert_eq!(Precision::ALL.map(of_use), [false, true, false, false]);
+    assert_eq!(Precision::ALL.map(of_use), [false, true, false, false, false, false]);
     refused(Problem { precision: Precision::SplitF32, ..square }, "coop/128x128x32+k2");
+}
+
+/// Fewer bytes of activations are for few rows of quantized weights, where they are expected to be faster.
+#[test]
+fn bytes_of_activations() {
+    let caps = recorded("nvidia-h200");
+    let planned = |m: u64, format: &str, precision| {
+        let format = format.parse().expect("a format");
+        let b = Operand::packed(Format::Quantized(format), 1, 14_336, 4096).t();
+        let problem = Problem { b, precision, ..Problem::dense(DType::F16, m, 14_336, 4096) };
+        plan(&problem, &caps, &LIBRARY, None).unwrap()
+    };
+    let bytes = |plan: &Plan| {
+        let mut constants = plan.passes.iter().flat_map(|pass| &pass.parts).flat_map(|part| &part.constants);
+        constants.find(|(name, _)| *name == "BYTES").map(|(_, bytes)| *bytes)
+    };
+    let [strict, two, one] = [Precision::F32, Precision::Int16Activations, Precision::Int8Activations];
+    for format in ["affine-4bit-g64-f16", "q4_0", "q4_k", "mxfp4"] {
+        let of = |precision| bytes(&planned(1, format, precision));
+        assert_eq!([strict, two, one].map(of), [Some(3), Some(2), Some(1)], "{format}");
+    }
+    // Four rows are multiplied in f32, but for this permission.
+    let four = [strict, two, one].map(|precision| planned(4, "affine-4bit-g64-f16", precision));
+    assert_eq!([bytes(&four[0]), bytes(&four[2])], [None, Some(1)]);
+    let [strictly, _, cheaply] = four.map(|plan| plan.choice.unwrap().cost);
+    assert!(cheaply < strictly);
+    // Many rows, weights of other formats and dense ones are what they are.
+    for (m, format) in [(512, "affine-4bit-g64-f16"), (1, "affine-3bit-g64-f16"), (1, "q6_k")] {
+        let [strict, one] = [strict, one].map(|precision| planned(m, format, precision));
+        assert_eq!((strict.choice, strict.passes), (one.choice, one.passes), "{m} {format}");
+    }
+    let [strict, one] =
+        [strict, one].map(|precision| plan(&Problem { precision, ..square(1024) }, &caps, &LIBRARY, None).unwrap());
+    assert_eq!((strict.choice, strict.passes), (one.choice, one.passes));
 }
 
 /// The builder says it to the planner, and a product that needs no such unit comes out the same to the bit.

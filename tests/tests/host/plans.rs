@@ -66,6 +66,10 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("linear layer", linear),
         ("attention heads", batched(96, 128, 128, 64)),
         ("4-bit weights, one token", quantized(1, 4096, 4096)),
+        (
+            "4-bit weights, four tokens of 8 bits",
+            Problem { precision: Precision::Int8Activations, ..quantized(4, 4096, 4096) },
+        ),
         ("4-bit weights, a prompt", quantized(512, 4096, 4096)),
         ("eight experts", grouped(8, 1024, 2048, 1024)),
         ("one by one", f32(1, 1, 1)),

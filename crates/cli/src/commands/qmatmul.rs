@@ -58,7 +58,7 @@ pub(super) fn run(args: &QmatmulArgs, out: &mut dyn Write) -> Result<()> {
             Gemm::new(&x_tensor, &quantized)
         }
     };
-    let gemm = gemm.out_dtype(out_dtype);
+    let gemm = gemm.out_dtype(out_dtype).precision(args.precision);
 
     Job { context: &context, gemm, alpha: 1.0, execution: &args.execution, output: &args.output }.run(out, |check| {
         let (b, b_error) = match &weights {

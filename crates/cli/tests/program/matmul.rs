@@ -219,7 +219,7 @@ fn less_may_be_permitted() {
     bench.npy("a.npy", &[m, k], &a);
     bench.npy("b.npy", &[k, n], &b);
     for adapter in adapters() {
-        for name in ["", "f16-sums", "split-f32", "split-f32-fast"] {
+        for name in ["", "f16-sums", "split-f32", "split-f32-fast", "int8-activations"] {
             let flag = if name.is_empty() { String::new() } else { format!("--precision {name}") };
             let report = bench.succeed(&format!("matmul a.npy b.npy -o c.npy --adapter {adapter} --check {flag}"));
             assert_eq!(report.contains("precision"), !flag.is_empty(), "{report}");

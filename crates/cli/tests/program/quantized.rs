@@ -45,6 +45,9 @@ fn arbitrary_weights_lose_little() {
         bench.succeed(&format!(
             "qmatmul x.npy q.safetensors#layers.0.w -o y.npy --adapter {adapter} --check --kernel naive"
         ));
+        let fewer = "-o z.npy --check --precision int8-activations";
+        let report = bench.succeed(&format!("qmatmul x.npy q.safetensors#layers.0.w {fewer} --adapter {adapter}"));
+        assert!(report.contains("precision int8-activations"), "{report}");
         let expected = product(&x, &transposed(&w, n, k), m, n, k);
         let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
         let found = bench.read_npy("y.npy").1;

@@ -51,7 +51,7 @@ fn plans_name_a_kernel_and_the_reasons_against_the_others() {
     assert!(weights.contains("q4_0") && chosen(&weights).is_some_and(|line| line.contains("coop/")), "{weights}");
     assert!(bench.fail(1, "plan 512 4096 4095 --format q4_0 --caps browser").contains("4095"));
     bench.fail(2, "plan 512 4096 4096 --format q4_0 --transpose NT");
-    assert!(bench.fail(2, "plan 8 8 8 --precision f64").contains("f32, split-f32, split-f32-fast, f16-sums are"));
+    assert!(bench.fail(2, "plan 8 8 8 --precision f64").contains("f16-sums, int8-activations are"));
     assert!(bench.fail(1, "plan 9999999999 9999999999 9999999999 --caps browser").contains("9999999999"));
     for adapter in adapters() {
         bench.succeed(&format!("plan 64 64 64 --adapter {adapter}"));

@@ -7,8 +7,8 @@ use crate::problem::Problem;
 
 /// Floating-point operations that take as long as a product of four bytes by four: where it is an
 /// instruction, as measured on an H200; and where it is written out, an assumption.
-const PRODUCT: f64 = 11.5;
-const WRITTEN_OUT: f64 = 24.0;
+const PRODUCT: f64 = 6.4;
+const WRITTEN_OUT: f64 = 21.0;
 
 /// Weights of an invocation in a step.
 const GROUP: f64 = 32.0;
@@ -19,7 +19,8 @@ const RESIDENT: f64 = 2048.0;
 /// Reading and arithmetic overlap, if there are enough workgroups. Bringing A to workgroup memory, and
 /// adding the stripes, does not.
 pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
-    let (Model::Bytes { bandwidth, start, step, work }, Access::Bytes { stripes }) = (variant.model, variant.access)
+    let (Model::Bytes { bandwidth, start, step, work }, Access::Bytes { stripes, .. }) =
+        (variant.model, variant.access)
     else {
         unreachable!("{}: {:?}", variant.name, variant.model);
     };
@@ -30,7 +31,8 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode:
     let [rows, columns, threads] = [variant.bm, variant.bn, variant.threads].map(f64::from);
     let product = if caps.packed_products { PRODUCT } else { WRITTEN_OUT };
     let weights = tiles * columns * problem.k as f64;
-    let operations = work.decoded * decode + rows * (work.row + work.products * product);
+    let products = work.products * f64::from(problem.activation_bytes().unwrap_or_default());
+    let operations = work.decoded * decode + rows * (work.row + products * product);
     let arithmetic = weights * operations / (rates.cores * rates.core_flops);
     // Each row of tiles reads all weights.
     let reads = (tiles * columns / problem.n as f64).max(1.0);

@@ -86,6 +86,10 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
             fetch => {
                 let loader = fetch.map(|fetch| fetch.loader);
                 builder.load(side.name, side.role, loader, Some(&side.operand));
+                let groups = if side.role == Role::B { variant.groups(problem) } else { 1 };
+                if groups > 1 {
+                    builder.constant(("X_GROUPS", groups));
+                }
             }
         }
         builder.part(kit.lines, name, Vec::new());

@@ -62,6 +62,11 @@ impl Builder {
         self.pass.parts.push(Part { file, operand, constants });
     }
 
+    /// A value for another constant of the last file.
+    pub(super) fn constant(&mut self, constant: Constant) {
+        self.pass.parts.last_mut().expect("a file").constants.push(constant);
+    }
+
     pub(super) fn bind(&mut self, role: Role, writable: bool, [start, bytes]: [u64; 2], element_bytes: u64) {
         let bytes = bytes.max(element_bytes).next_multiple_of(4);
         self.pass.bindings.push(Binding { role, from: role, writable, start, bytes, element_bytes });

@@ -81,9 +81,13 @@ impl Fetches {
 }
 
 impl Fetch {
-    /// Operations in f32 that take as long as the mainloop's decoding of an element.
-    pub(super) fn decode(&self) -> f64 {
-        if self.packing.is_none() { self.loader.decode } else { 0.0 }
+    /// Operations in f32 that take as long as decoding an element for this variant.
+    pub(super) fn decode(&self, variant: &Variant) -> f64 {
+        match (self.packing, variant.unit()) {
+            (Some(_), _) => 0.0,
+            (None, Some(_)) => self.loader.decode_to_panel,
+            (None, None) => self.loader.decode,
+        }
     }
 
     fn packed_end(&self) -> u64 {
@@ -158,14 +162,14 @@ fn fetch(
         let (words, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;
         // Codes are fewer bytes, and must be decoded.
         let seconds = |problem: &Problem, decode| cost::seconds(problem, caps, variant, splits, decode);
-        if fits && seconds(problem, loader.decode) <= seconds(&of_copy(problem), 0.0) {
+        if fits && seconds(problem, loader.decode_to_panel) <= seconds(&of_copy(problem), 0.0) {
             return Ok(Fetch { loader, packing: None });
         }
         return Ok(Fetch { loader: words, packing: Some(packing.made_before(side.role)) });
     }
     let (words, packing) = packing(kit, caps, variant, side, step, bk, start)?;
     // Each row of tiles decodes weights anew.
-    let decoding = cost::decoding(problem, caps, variant, loader.decode);
+    let decoding = cost::decoding(problem, caps, variant, loader.decode_to_panel);
     if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0) {
         return Ok(Fetch { loader, packing: None });
     }

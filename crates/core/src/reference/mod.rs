@@ -16,11 +16,16 @@
 //! number between 2¹⁵ and 2¹⁶. (If that is an infinity or a NaN, so are all sums.) Numbers below 2⁻¹⁴ then are subnormal in f16: a
 //! device may take them for zero, and else they are cut to a multiple of 2⁻²⁴ that is not zero. All others keep their value, since bf16 has fewer digits than f16.
 //!
-//! Quantized weights: a kernel may round 32 elements of a row of A to whole numbers of 24 bits times one power of two. An
-//! element is then off by half of the last bit at most, some 2⁻²³ of the largest of the 32. Elements of f16 down to 2⁻¹² of the
-//! largest, and of bf16 down to 2⁻¹⁵, are exact. Products of whole numbers and codes, and their sums, are exact as well. Then the
-//! kernel rounds three times: the sum as f32, the sum times the scale, and the sum of the elements times the bias. The error of
-//! a weight admits these three. The addition of the last two counts as one of the additions along K.
+//! Quantized weights: a kernel may round 32 elements of a row of A to whole numbers of 24 bits times one power of two; of 16 bits
+//! or 8 by permission ([`Problem::activation_bytes`]). An element is then off by half of the last bit at most. The largest of
+//! the 32 is at least 63.75 last bits of 8, 16,319.75 of 16 and 4,177,855.75 of 24, since it would be rounded beyond three signed
+//! bytes, two or one if it were twice that. So half of the last bit is at most 1/127.5 of the largest, 1/32,639.5 and
+//! 1/8,355,711.5, some 2⁻⁷, 2⁻¹⁵ and 2⁻²³. Of 24 bits, elements of f16 down to 2⁻¹² of the largest, and of bf16 down to 2⁻¹⁵, are exact.
+//! - Products of whole numbers and codes, and their sums, are exact integers. The kernel makes f32 of them in two parts, the sum
+//!   with the highest bytes, which is exact, and the rest, which codes of 8 bits round: by 2u of 1.01·Σ|code·number| at most, as the
+//!   rest of a number is at most 1.01 of it. It adds the parts, which rounds by u.
+//! - It rounds the sum of the elements by 2u. Powers of two round nothing. Scale and bias are multiplied and added at once.
+//! - So each term of a sum is off by at most 3.1u, and a group of 32 takes two additions along K. γ has 32 of them.
 //!
 //! f32 in two f16 parts, by permission: each line is divided by a power of two that brings its largest number between 2¹⁴ and
 //! 2¹⁵. For a number x of the line, h is the nearest f16 of x, and l is the nearest f16 of x − h. The rest is r = x − h − l.
@@ -167,7 +172,7 @@ fn product_of(
         operand: problem.a.t(),
         entry,
         admits: a_admits,
-        counted: problem.may_count(),
+        counted: problem.activation_bytes(),
     };
     let b = Side {
         values: inputs.b,
@@ -175,7 +180,7 @@ fn product_of(
         operand: problem.b,
         entry: b_entry,
         admits: b_admits,
-        counted: false,
+        counted: None,
     };
     product::for_each(&a, &b, rows, problem.n, k, |row, col, dot| {
         let index = at(&problem.c, entry, row, col);

@@ -68,9 +68,9 @@ pub(super) struct Side<'a> {
     pub(super) entry: u64,
     /// What a kernel may do to its lines.
     pub(super) admits: Admits,
-    /// Whether a kernel may multiply its elements as whole numbers
-    /// ([`Problem::may_count`](crate::Problem::may_count)).
-    pub(super) counted: bool,
+    /// In how many bytes a kernel may multiply its elements as whole numbers
+    /// ([`Problem::activation_bytes`](crate::Problem::activation_bytes)).
+    pub(super) counted: Option<u32>,
 }
 
 /// What kernels may do to the lines of an operand, which loses digits.
@@ -116,9 +116,9 @@ impl Side<'_> {
                 erroneous |= admit(self.admits, line, errors);
             }
         }
-        if self.counted {
+        if let Some(bytes) = self.counted {
             for (line, errors) in values.chunks(k.max(1)).zip(errors.chunks_mut(k.max(1))) {
-                erroneous |= admit_counting(line, errors);
+                erroneous |= admit_counting(bytes, line, errors);
             }
         }
         if !erroneous {
@@ -156,15 +156,16 @@ fn admit(admits: Admits, line: &[f64], errors: &mut [f64]) -> bool {
     erroneous
 }
 
-/// Admits the errors of taking a line's elements for whole numbers of 24 bits times a power of two, 32
-/// elements at a time: whether there are any.
-fn admit_counting(line: &[f64], errors: &mut [f64]) -> bool {
+/// Admits the errors of taking a line's elements for whole numbers of three signed bytes or fewer times a
+/// power of two, 32 elements at a time: whether there are any.
+pub(super) fn admit_counting(bytes: u32, line: &[f64], errors: &mut [f64]) -> bool {
+    // As kernels do: the fractions of f32 that are rounded to no more than 127, 127·257 and 127·65793.
+    let beyond = [0x10000, 0x10100, 0x10101][bytes as usize - 1];
     let mut erroneous = false;
     for (group, errors) in line.chunks(32).zip(errors.chunks_mut(32)) {
         let largest = group.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        // As kernels do: three signed bytes hold numbers up to 127·65793.
-        let exponent = ((largest as f32).to_bits() + 0x10101) >> 23;
-        let one = 2f64.powi(exponent as i32 - 149);
+        let exponent = ((largest as f32).to_bits() + beyond) >> 23;
+        let one = 2f64.powi(exponent as i32 - 125 - 8 * bytes as i32);
         for (value, error) in group.iter().zip(errors).filter(|(value, _)| value.is_finite()) {
             let lost = ((value / one).round_ties_even() * one - value).abs();
             *error += lost;

@@ -366,6 +366,44 @@ fn sums_in_f16() {
     assert_eq!(precisions.map(|precision| square(256.0, 256.0, precision)), [true, true]);
 }
 
+/// What whole numbers lose of an activation is admitted, of as many bytes as are permitted, and no more. It is
+/// no more than the problem says.
+#[test]
+fn activations_in_bytes() {
+    let format = Format::Quantized(crate::quant::QuantFormat::Q8_0);
+    let problem = Problem { b: Operand::packed(format, 1, 1, 32).t(), ..Problem::dense(DType::F32, 1, 1, 32) };
+    let precisions = [Precision::Int8Activations, Precision::Int16Activations, Precision::F32];
+    let off = |precision, small: f64, by: f64| {
+        let (mut a, mut b) = ([0.0; 32], [0.0; 32]);
+        (a[0], a[1], b[1]) = (1.5, small, 1.0);
+        reference(&Problem { precision, ..problem }, &inputs(&a, &b, &[])).check(&[small + by], DType::F32).is_ok()
+    };
+    for (i, precision) in precisions.into_iter().enumerate() {
+        let bytes = i as i32 + 1;
+        // Half of a step below 2^0, which is lost.
+        let half = 2f64.powi(1 - 8 * bytes);
+        assert_eq!([1.0, 1.1].map(|by| off(precision, half, -by * half)), [true, false], "{precision:?}");
+        assert!(precisions[..i].iter().all(|&fewer| off(fewer, half, -half)), "{precision:?}");
+        assert!(!precisions[i + 1..].iter().any(|&more| off(more, half, -half)), "{precision:?}");
+    }
+    let dense = Problem { precision: Precision::Int8Activations, ..Problem::dense(DType::F32, 1, 1, 2) };
+    let given = inputs(&[1.5, 0.3], &[0.0, 1.0], &[]);
+    assert_eq!(reference(&dense, &given), reference(&Problem { precision: Precision::F32, ..dense }, &given));
+
+    let mut random = Random(7);
+    for precision in precisions {
+        let problem = Problem { precision, ..problem };
+        for _ in 0..1000 {
+            let line = random.vec(DType::F32, 32);
+            let mut errors = [0.0; 32];
+            super::product::admit_counting(problem.activation_bytes().unwrap(), &line, &mut errors);
+            let largest = line.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+            let most = errors.iter().fold(0.0, |most: f64, error| most.max(*error));
+            assert!(most <= largest * problem.activation_error(), "{precision:?}: {most:e} of {largest:e}");
+        }
+    }
+}
+
 /// What two f16 parts lose of an f32 is admitted where that is permitted, and no more: beside its own
 /// digits, multiples of 2^-37 of what its line's largest has as its leading digit.
 #[test]

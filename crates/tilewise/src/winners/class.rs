@@ -12,7 +12,8 @@ use tilewise_core::{Caps, DType, Operand, Problem, Result};
 ///   of at most a quarter, which changes neither the number of waves nor the share of wasted tiles by much. M and N beyond that say whether
 ///   64, which most tiles are multiples of, divides them, or leaves an `edge` of up to 8, which the planner may peel off, or a larger `rest`;
 /// - the number of batch entries or groups, bucketed in the same way;
-/// - whether sums may be f16, or f32 operands split in two f16 parts, and in how long chains;
+/// - whether sums may be f16, or f32 operands split in two f16 parts, and in how long chains, or activations
+///   taken in fewer bytes;
 /// - whether matrix units may be used, because winners found without them say nothing about a context with them.
 ///
 /// The epilogue is left out: it costs every kernel about the same.
@@ -28,7 +29,9 @@ pub(crate) fn class(problem: &Problem, caps: &Caps) -> Result<String> {
     let c = operand(&c, [m, n], batch);
     let grouping = problem.grouping;
     let sums = match problem.precision {
-        less if problem.may_split() => format!(" {}", less.name()),
+        less if problem.may_split() || problem.activation_bytes().is_some_and(|bytes| bytes < 3) => {
+            format!(" {}", less.name())
+        }
         _ if problem.accumulation() == DType::F16 => " f16 sums".to_owned(),
         _ => String::new(),
     };
@@ -128,6 +131,10 @@ mod tests {
         assert_eq!(class(&permitted(DType::F16), &coop).unwrap(), half.clone() + " f16 sums coop");
         let split = |dtype| Problem { precision: Precision::SplitF32, ..permitted(dtype) };
         assert_eq!((of(&split(DType::F32)), of(&split(DType::F16))), (of(&problem) + " split-f32", half));
+        let format = Format::Quantized(tilewise_core::QuantFormat::Q8_0);
+        let weights = Problem { b: Operand::packed(format, 1, 512, 512).t(), ..problem };
+        let fewer = |problem| of(&Problem { precision: Precision::Int8Activations, ..problem });
+        assert_eq!((fewer(weights), fewer(problem)), (of(&weights) + " int8-activations", of(&problem)));
     }
 
     #[test]
