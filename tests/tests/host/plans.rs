@@ -146,7 +146,7 @@ fn prepared_operands() {
         (weights(1), false, false),
         (weights(4), false, false),
         (weights(16), false, true),
-        (weights(512), true, true),
+        (weights(512), false, true),
         (weights(4096), true, true),
         (experts, true, true),
     ] {
