@@ -133,33 +133,47 @@ const OPERANDS: &[OperandDef] = &[
         loads: &[Load::Fours, Load::Eights],
         element_bytes: 4,
         decode: DECODE,
+        decode_to_panel: DECODE,
         ..OperandDef::DEFAULT
     },
-    fours("operand/mx.wgsl", |format, _| format.is_of("mx")),
-    fours("operand/gguf.wgsl", |format, _| format.is_of("gguf")),
-    fours("operand/k45.wgsl", |format, _| format.is_of("k45")),
-    fours("operand/q2_k.wgsl", |format, _| format.is_of("q2_k")),
-    fours("operand/q3_k.wgsl", |format, _| format.is_of("q3_k")),
-    fours("operand/q6_k.wgsl", |format, _| format.is_of("q6_k")),
-    bytes("operand/affine_bytes.wgsl", DECODE, |format, _| {
-        is_one_of(format, |name| name.starts_with("affine-4bit") || name.starts_with("affine-8bit"))
+    fours("operand/mx.wgsl", 45.0, |format, _| format.is_of("mx")),
+    fours("operand/gguf.wgsl", 30.0, |format, _| format.is_of("gguf")),
+    fours("operand/k45.wgsl", 50.0, |format, _| format.is_of("k45")),
+    fours("operand/q2_k.wgsl", 50.0, |format, _| format.is_of("q2_k")),
+    fours("operand/q3_k.wgsl", 50.0, |format, _| format.is_of("q3_k")),
+    fours("operand/q6_k.wgsl", 50.0, |format, _| format.is_of("q6_k")),
+    bytes("operand/affine_bytes.wgsl", [DECODE, 15.5], |format, _| is_one_of(format, is_affine_of_4_bits)),
+    bytes("operand/affine_bytes.wgsl", [DECODE, 27.0], |format, _| is_one_of(format, is_affine_of_8_bits)),
+    bytes("operand/gguf_bytes.wgsl", [DECODE, 12.0], |format, _| {
+        is_one_of(format, |name| ["q4_0", "q4_1", "gguf-mxfp4"].contains(&name))
     }),
-    bytes("operand/gguf_bytes.wgsl", DECODE, |format, _| {
-        is_one_of(format, |name| ["q4_0", "q8_0", "q4_1", "gguf-mxfp4"].contains(&name))
-    }),
-    bytes("operand/k4_bytes.wgsl", 2.0 * DECODE, |format, _| is_one_of(format, |name| name == "q4_k")),
-    bytes("operand/mx_bytes.wgsl", 2.0 * DECODE, |format, _| is_one_of(format, |name| name == "mxfp4")),
+    bytes("operand/gguf_bytes.wgsl", [DECODE, 16.5], |format, _| is_one_of(format, |name| name == "q8_0")),
+    bytes("operand/k4_bytes.wgsl", [2.0 * DECODE, 38.0], |format, _| is_one_of(format, |name| name == "q4_k")),
+    bytes("operand/mx_bytes.wgsl", [2.0 * DECODE, 13.0], |format, _| is_one_of(format, |name| name == "mxfp4")),
 ];
+
+fn is_affine_of_4_bits(name: &str) -> bool {
+    name.starts_with("affine-4bit")
+}
+
+fn is_affine_of_8_bits(name: &str) -> bool {
+    name.starts_with("affine-8bit")
+}
 
 fn is_one_of(format: Format, names: impl Fn(&str) -> bool) -> bool {
     if let Format::Quantized(format) = format { names(format.name()) } else { false }
 }
 
-/// Operations of decoding, as measured on an H200: 0.3 ps of 4-bit weights.
+/// Operations of decoding, as measured on an H200: 0.3 ps of 4-bit weights. On the way into panels, those of
+/// bytes are from 128 to 1,024 rows, those of fours from 16 rows alone.
 const DECODE: f64 = 18.0;
 
-/// A loader of 32 codes at a time, as bytes, and its operations of decoding.
-const fn bytes(file: &'static str, decode: f64, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
+/// A loader of 32 codes at a time, as bytes, and its operations of decoding, in f32 and into panels.
+const fn bytes(
+    file: &'static str,
+    [decode, decode_to_panel]: [f64; 2],
+    accepts: fn(Format, &Caps) -> bool,
+) -> OperandDef {
     OperandDef {
         file,
         accepts,
@@ -168,12 +182,13 @@ const fn bytes(file: &'static str, decode: f64, accepts: fn(Format, &Caps) -> bo
         along_k: true,
         element_bytes: 16,
         decode,
+        decode_to_panel,
         ..OperandDef::DEFAULT
     }
 }
 
-/// A loader of four codes at a time, from blocks of eights.
-const fn fours(file: &'static str, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
+/// A loader of four codes at a time, from blocks of eights, and its operations of decoding into panels.
+const fn fours(file: &'static str, decode_to_panel: f64, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
     OperandDef {
         file,
         accepts,
@@ -181,6 +196,7 @@ const fn fours(file: &'static str, accepts: fn(Format, &Caps) -> bool) -> Operan
         loads: &[Load::Fours],
         element_bytes: 4,
         decode: DECODE,
+        decode_to_panel,
         ..OperandDef::DEFAULT
     }
 }

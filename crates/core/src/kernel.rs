@@ -274,6 +274,8 @@ pub struct OperandDef {
     /// Operations in f32 that take as long as decoding a weight; 0 for elements, and in MSL, where the
     /// costs of variants have it in them.
     pub decode: f64,
+    /// The same on the way into a panel of a matrix unit, which is decoded in f16 where scales are f16.
+    pub decode_to_panel: f64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,
 }
@@ -288,6 +290,7 @@ impl OperandDef {
         along_k: false,
         element_bytes: 0,
         decode: 0.0,
+        decode_to_panel: 0.0,
         constants: |_| Vec::new(),
         f16: false,
     };

@@ -472,7 +472,7 @@ fn lay(
         0.0
     };
     let pack = layouts.iter().map(|layout| layout.fetches.packing_seconds(caps)).sum::<f64>();
-    let decode = layout.fetches.b.map_or(0.0, |b| b.decode());
+    let decode = layout.fetches.b.map_or(0.0, |b| b.decode(variant));
     let step = cost::seconds(&variant.multiplied(problem), caps, variant, splits, decode) + pack / layouts.len() as f64;
     Ok(Laid { cost: piece.steps() as f64 * step + finish, layouts })
 }

@@ -68,9 +68,13 @@ impl Fetches {
 }
 
 impl Fetch {
-    /// Operations in f32 that take as long as the mainloop's decoding of an element.
-    pub(super) fn decode(&self) -> f64 {
-        if self.packing.is_none() { self.loader.decode } else { 0.0 }
+    /// Operations in f32 that take as long as decoding an element for this variant.
+    pub(super) fn decode(&self, variant: &Variant) -> f64 {
+        match (self.packing, variant.unit()) {
+            (Some(_), _) => 0.0,
+            (None, Some(_)) => self.loader.decode_to_panel,
+            (None, None) => self.loader.decode,
+        }
     }
 
     fn packed_end(&self) -> u64 {
@@ -137,7 +141,7 @@ fn fetch(
     }
     let (words, packing) = packing(kit, caps, variant, side, step, bk, start)?;
     // Each row of tiles decodes weights anew.
-    let decoding = cost::decoding(problem, caps, variant, loader.decode);
+    let decoding = cost::decoding(problem, caps, variant, loader.decode_to_panel);
     if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0) {
         return Ok(Fetch { loader, packing: None });
     }
