@@ -53,6 +53,8 @@ pub fn cases(table: Table) -> Vec<Case> {
             cases.push(Case { precision, ..case([bm, bn + 1, 2048], DType::BF16, format) });
         }
         cases.push(tiny(case([3, 5, 256], DType::F32, "q4_k".parse().expect("a format"))));
+        // One group to a load, for whole steps.
+        cases.push(case([bm, 5, 1024], DType::F16, "q4_k".parse().expect("a format")));
         for precision in [FEWER[0], FEWER[1], Precision::F32] {
             cases.push(Case { precision, ..ends(case([18, 5, 32], DType::F32, QuantFormat::Q8_0)) });
         }
