@@ -6,7 +6,8 @@
 //! Without a GPU the same calls run on the CPU.
 //!
 //! - [`Context`] holds an adapter and its device, and everything worth keeping between calls.
-//! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few bits.
+//! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few bits. [`PreparedTensor`] and
+//!   [`PreparedQuantizedTensor`] are the same for constant operands, packed or decoded once.
 //! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it into a command encoder of yours or
 //!   [`record`](Gemm::record) it into a compute pass of yours, and let it [`explain`](Gemm::explain) which kernel it chose.
 //! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights. [`Quantize`] makes quantized weights on the device.

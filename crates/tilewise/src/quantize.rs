@@ -47,7 +47,8 @@ impl<'a> Quantize<'a> {
     /// for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with the weights.
+    /// As [`run`](Self::run); `Aliased` when `out` shares a buffer with the weights, `Value` when it is
+    /// [prepared](crate::PreparedQuantizedTensor).
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
