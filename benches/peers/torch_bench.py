@@ -3,9 +3,10 @@
     python3 torch_bench.py --shapes 4096x4096x4096,1x8192x8192:NT:f16,1024x64x128:x96 --json torch.json
     python3 torch_bench.py --shapes @shapes.txt --json torch.json
 
-A shape is MxNxK[:layout][:dtype][:format][:xBATCH][:prepared]. In a file they are separated by commas or white space, and # begins a comment.
-Of quantized weights PyTorch multiplies those of 4 bits in groups, with bf16 activations whatever the dtype says (`_weight_int4pack_mm`). Its
-operands have one form: `prepared` and `prepared-b` are for the names of the rows alone.
+A shape is MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]. In a file they are separated by commas or white space, and #
+begins a comment. Of quantized weights PyTorch multiplies those of 4 bits in groups, with bf16 activations whatever the dtype says
+(`_weight_int4pack_mm`). Its operands have one form, and its products one precision: `prepared`, `prepared-b` and a precision such as
+`split-f32` are for the names of the rows alone.
 
 f32 means f32: TF32 is off. Sums of f16 and bf16 are kept in f32. Inputs are random and rotate among sets that together exceed the caches. The
 launches of a sample are replayed as one CUDA graph, so that small products are not timed as the host's launches.
@@ -25,6 +26,8 @@ DEVICE = "cuda"
 DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 LAYOUTS = ("NN", "NT", "TN", "TT")
 PREPARED = ("prepared", "prepared-b")
+PRECISIONS = ("split-f32", "split-f32-fast", "int16-activations", "f16-sums", "int8-activations")
+GRAMMAR = "MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]"
 AFFINE = re.compile(r"affine-4bit-g(32|64|128)-(?:f16|bf16|f32)")
 FLOOR = ("4096x4096x4096,4096x4096x4096:NT,4096x4096x4096:TN,4096x4096x4096:TT,4095x4095x4095,4097x4097x4097,"
          "1x8192x8192,1x8192x8192:NT,8192x1x8192")
@@ -43,13 +46,14 @@ class Shape(typing.NamedTuple):
     batch: int
     weights: str
     prepared: str
+    precision: str
 
 
 def parse(text):
     """The shape of that name."""
     sizes, *fields = text.split(":")
     if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", sizes):
-        raise SystemExit(f"{text!r}: wanted MxNxK[:layout][:dtype][:format][:xBATCH][:prepared]")
+        raise SystemExit(f"{text!r}: wanted {GRAMMAR}")
     found = {}
     for field in fields:
         if field.upper() in LAYOUTS:
@@ -62,9 +66,12 @@ def parse(text):
             what, value = "weights", field
         elif field in PREPARED:
             what, value = "prepared", field
+        elif field in PRECISIONS:
+            what, value = "precision", field
         else:
             raise SystemExit(f"{text!r}: {field!r} is neither a layout, nor a dtype (f32, f16, bf16), nor affine weights of 4 bits "
-                             "(affine-4bit-g64-f16), nor a batch (x8), nor what is prepared (prepared, prepared-b)")
+                             f"(affine-4bit-g64-f16), nor a batch (x8), nor what is prepared ({', '.join(PREPARED)}), "
+                             f"nor a precision ({', '.join(PRECISIONS)})")
         if what in found:
             raise SystemExit(f"{text!r}: {field!r} is a second {what}")
         found[what] = value
@@ -73,7 +80,10 @@ def parse(text):
     if weights and (layout != "NT" or found.get("batch", 1) > 1):
         raise SystemExit(f"{text!r}: quantized weights are one matrix, stored along K (NT)")
     m, n, k = map(int, sizes.split("x"))
-    return Shape(m, n, k, layout, found.get("dtype", "f32"), found.get("batch", 1), weights, found.get("prepared", ""))
+    if weights and (k % int(AFFINE.fullmatch(weights)[1]) or k % 16 or n % 8):
+        raise SystemExit(f"{text!r}: K must be whole groups of the weights, and N a multiple of 8")
+    named = [found.get(what, "") for what in ("prepared", "precision")]
+    return Shape(m, n, k, layout, found.get("dtype", "f32"), found.get("batch", 1), weights, *named)
 
 
 def torch_dtype(name):
@@ -84,8 +94,11 @@ def torch_dtype(name):
 def names(text):
     """The shapes of a list, or of the file that @ precedes."""
     if text.startswith("@"):
-        with open(text[1:]) as file:
-            text = "\n".join(line.split("#")[0] for line in file)
+        try:
+            with open(text[1:]) as file:
+                text = "\n".join(line.split("#")[0] for line in file)
+        except (OSError, UnicodeDecodeError) as error:
+            raise SystemExit(f"{text[1:]}: {error}")
     return [name for name in re.split(r"[,\s]+", text) if name]
 
 
@@ -206,10 +219,17 @@ def copy_gbs():
     return 2 * source.nbytes / statistics.median(times) * 1e-9
 
 
+def positive(text):
+    """A count from 1 up."""
+    if not re.fullmatch(r"[1-9]\d*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 up")
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", default=FLOOR, help="shapes separated by commas, or @FILE")
-    parser.add_argument("--samples", type=int, default=9)
+    parser.add_argument("--samples", type=positive, default=9)
     parser.add_argument("--eager", action="store_true", help="launch one by one instead of replaying a CUDA graph")
     parser.add_argument("--commit", default="", help="goes into the JSON")
     parser.add_argument("--json", help="file to write")

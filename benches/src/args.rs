@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tilewise::tilewise_core::kernel::Language;
 use tilewise::{ContextOptions, Precision};
 use tilewise_benches::ceiling::Given;
-use tilewise_benches::shapes::{self, Shape};
+use tilewise_benches::shapes::{self, DEFAULT, GROUPS, Shape};
 
 /// Times matrix products on a device and prints a table; each shape is checked against f64 sums first.
 ///
@@ -15,10 +15,9 @@ use tilewise_benches::shapes::{self, Shape};
 #[derive(Parser)]
 #[command(name = "bench")]
 pub(crate) struct Args {
-    /// Groups (square, odd, layouts, transformer, skinny, batched, deep, floor, half, tiny) and
-    /// shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of quantized
-    /// weights), separated by commas. By default the first seven groups; tiny on a software adapter
-    #[arg(long, value_delimiter = ',')]
+    /// Groups and shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of quantized
+    /// weights), separated by commas
+    #[arg(long, value_delimiter = ',', help = shapes_help())]
     pub(crate) shapes: Vec<String>,
     /// A few of the default shapes of every group
     #[arg(long, conflicts_with = "shapes")]
@@ -129,6 +128,19 @@ impl Args {
             (false, false) => shapes::parse(&shapes::DEFAULT),
         }
     }
+}
+
+/// What `--shapes` takes, with the groups that there are.
+fn shapes_help() -> String {
+    let names = |groups: &[&str]| groups.join(", ");
+    let others: Vec<_> = GROUPS.iter().map(|group| group.name).filter(|name| !DEFAULT.contains(name)).collect();
+    format!(
+        "Groups ({}; {}) and shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of \
+         quantized weights), separated by commas. By default the first {} groups; tiny on a software adapter",
+        names(&DEFAULT),
+        names(&others),
+        DEFAULT.len()
+    )
 }
 
 fn language(text: &str) -> Result<Language, String> {

@@ -114,8 +114,6 @@ struct Values {
 #[derive(Debug, Default)]
 pub struct Inputs {
     pools: [Option<Pool>; 2],
-    /// How exact products must be of shapes that do not say it.
-    pub precision: Precision,
 }
 
 /// The operands of one shape, and what some elements of the first set's product must be.
@@ -196,7 +194,7 @@ impl Inputs {
         }
         let pool = |at: usize| self.pools[at].as_ref().expect("it was made");
         let view = |at: usize, set: usize| pool(at).view(set * strides[at], sizes[at], shape.transposed()[at]);
-        let precision = shape.precision.unwrap_or(self.precision);
+        let precision = shape.precision.unwrap_or_default();
         let a = |set: usize| match shape.prepared {
             "prepared" => view(0, set).and_then(|a| PreparedTensor::left_for(&a, precision)).map(A::Prepared),
             _ => view(0, set).map(A::Dense),

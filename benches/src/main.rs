@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::process::ExitCode;
 use tilewise::tilewise_core::kernel::Language;
-use tilewise::{Context, ContextOptions, Error};
+use tilewise::{Context, ContextOptions, Error, Precision};
 use tilewise_benches::ceiling::Ceiling;
 use tilewise_benches::first_hour::Hour;
 use tilewise_benches::measure::{Bench, is_software};
@@ -113,6 +113,9 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
     if shapes.is_empty() {
         shapes = args.default_shapes(is_software(&ctx))?;
     }
+    for shape in &mut shapes {
+        shape.precision = shape.precision.or((args.precision != Precision::F32).then_some(args.precision));
+    }
     let mut report = Report {
         library: "tilewise".into(),
         adapter: ctx.adapter_name().into(),
@@ -201,8 +204,7 @@ fn measure_all(
 ) -> Result<bool, String> {
     let all = || ways.iter().enumerate().flat_map(|(at, (_, ways))| ways.iter().map(move |way| (at, way)));
     let bar = progress(args, (shapes.len() * all().count()) as u64)?;
-    let bench = |ctx| Bench::new(ctx).precision(args.precision);
-    let mut benches: Vec<_> = ways.iter().map(|(ctx, _)| bench(ctx)).collect();
+    let mut benches: Vec<_> = ways.iter().map(|(ctx, _)| Bench::new(ctx)).collect();
     let samples = args.samples.get();
     let mut right = true;
     for shape in shapes {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tilewise::tilewise_core::DeviceClass;
 use tilewise::tilewise_core::kernel::Language;
 use tilewise::tilewise_core::plan::Plan;
-use tilewise::{Context, Error, Precision, Result, timing, wgpu};
+use tilewise::{Context, Error, Result, timing, wgpu};
 
 /// Seconds of GPU time before the first sample, and after pauses. An idle chip lowers its clock, and some take long to raise it: an H200 was seen to
 /// run at half speed when the pauses between measurements were longer than the measurements.
@@ -90,12 +90,6 @@ impl Bench {
     /// Those of [`Inputs::ragged`].
     pub fn operands(&mut self, shape: &Shape, ends: &[u32]) -> Result<Operands> {
         self.inputs.ragged(&self.ctx, shape, ends, is_software(&self.ctx))
-    }
-
-    /// How exact products must be from now on where their shape does not say it; they are checked as such.
-    pub fn precision(mut self, precision: Precision) -> Self {
-        self.inputs.precision = precision;
-        self
     }
 
     /// Times a shape by the kernel of this name, or by the planner's choice: a check against f64 sums, warm-up, then `samples` compute passes of as many

@@ -75,7 +75,7 @@ pub struct Row {
     /// Which operands are prepared, as in [`PREPARED`](crate::shapes::PREPARED); else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prepared: String,
-    /// The precision that its name asks for; else empty.
+    /// The precision that it was permitted, by its name or for the whole run; empty for f32.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub precision: String,
     /// The kernel that ran.

@@ -24,7 +24,7 @@ pub struct Shape {
     pub batch: usize,
     /// Which operands are prepared: a name of [`PREPARED`], or none.
     pub prepared: &'static str,
-    /// How exact it must be; none if that is for the whole run to say.
+    /// How exact it must be; none if its name does not say it, and then it is f32 unless the run permits less.
     pub precision: Option<Precision>,
 }
 
@@ -41,8 +41,8 @@ pub struct Group {
 }
 
 /// What is measured without `--shapes`: some 180 shapes.
-pub const DEFAULT: [&str; 9] =
-    ["square", "odd", "layouts", "transformer", "skinny", "batched", "deep", "bf16", "quantized"];
+pub const DEFAULT: [&str; 10] =
+    ["square", "odd", "layouts", "transformer", "skinny", "batched", "deep", "bf16", "quantized", "split"];
 
 /// Every group.
 pub const GROUPS: &[Group] = &[
@@ -85,6 +85,16 @@ pub const GROUPS: &[Group] = &[
         members: || owned(BF16),
     },
     Group { name: "quantized", about: "quantized weights against 1 to 4096 rows", members: quantized },
+    Group {
+        name: "split",
+        about: "f32 on matrix units, in two parts of f16, with operands packed each time and beforehand",
+        members: || {
+            each(&["4096x4096x4096", "8192x8192x8192"], &["", ":prepared-b"], |mnk, prepared| {
+                ["split-f32", "split-f32-fast"].map(|precision| format!("{mnk}{prepared}:{precision}"))
+            })
+            .concat()
+        },
+    },
     Group { name: "floor", about: "what the records of a kernel's development hold", members: || owned(FLOOR) },
     Group { name: "half", about: "16-bit types beside each other", members: || owned(HALF) },
     Group { name: "tiny", about: "what software adapters are given by default", members: || owned(TINY) },
@@ -162,7 +172,7 @@ fn owned(names: &[&str]) -> Vec<String> {
 }
 
 /// Every member of `inner` under every member of `outer`.
-fn each<A, B>(outer: &[A], inner: &[B], name: impl Fn(&A, &B) -> String) -> Vec<String> {
+fn each<A, B, C>(outer: &[A], inner: &[B], name: impl Fn(&A, &B) -> C) -> Vec<C> {
     outer.iter().flat_map(|a| inner.iter().map(|b| name(a, b)).collect::<Vec<_>>()).collect()
 }
 

@@ -322,6 +322,9 @@ pub(crate) struct GroupedArgs {
     /// Element type of C [default: that of A and B where they agree, else f32]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
+    /// As for matmul
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    pub(crate) precision: Precision,
     #[command(flatten)]
     pub(crate) execution: Execution,
 }

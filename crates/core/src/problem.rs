@@ -198,7 +198,10 @@ impl Default for Epilogue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Precision {
-    /// Sums in f32.
+    /// Sums in f32. Beside quantized weights an element of A may be taken as a whole number of 24 bits, 32 along K
+    /// under one power of two: it is then off by at most 2⁻²³ of the largest magnitude of its 32, so that small
+    /// elements beside large ones have fewer digits than in f32. Kernels for one or two rows beside weights of 4
+    /// and 8 bits do so.
     #[default]
     F32,
     /// Products of f32 by f32 may be computed on matrix units of f16, each number as the sum of two f16,
@@ -217,13 +220,13 @@ pub enum Precision {
     /// sums of three times as many products do. So the error is that of f32 by the norms of rows and columns.
     /// Where the large numbers of a row meet nothing but zeros in a column, its small ones make the sum, and
     /// have few digits or none below 2⁻³⁸ of the largest: such products want [`F32`](Self::F32). Infinities and
-    /// NaN are where f32 has them.
+    /// NaN among the operands go where f32 takes them.
     SplitF32Fast,
     /// Elements of A may be taken as whole numbers of 16 bits beside quantized weights, 32 along K under one
     /// power of two. An element is then off by at most 1/32639 of the largest magnitude of its 32, about 2⁻¹⁵,
     /// so that a product may lose as much of Σ largest·|b|, where f32 arithmetic loses shares of Σ|ab|: small
-    /// elements beside large ones have few digits or none. Sums are f32 as ever; infinities and NaN are where
-    /// f32 has them. Kernels for few rows beside weights of 4 and 8 bits that are stored along K use it. All
+    /// elements beside large ones have few digits or none. Sums are f32 as ever; infinities and NaN among the
+    /// operands go where f32 takes them. Kernels for few rows beside weights of 4 and 8 bits that are stored along K use it. All
     /// other products are computed as with [`F32`](Self::F32).
     Int16Activations,
     /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. It costs accuracy, 2⁻¹¹ of a

@@ -18,8 +18,8 @@ use tilewise_core::{
 
 /// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless [less is permitted](Self::precision).
 ///
-/// On matrix units of f16, numbers in bf16 below 2⁻²⁹ of the largest in their row of A, or column of B, lose digits; all others are
-/// exact.
+/// On matrix units of f16, numbers in bf16 below 2⁻²⁹ of the largest in their row of A, or column of B, lose digits: they are off by
+/// at most 2⁻³⁹ of that largest, and none becomes 0. All others are exact.
 ///
 /// Operands are any mixture of f32, f16 and bf16. Rows or columns of each must be contiguous, in either order (so transposed views cost nothing).
 /// A batch of 1 is broadcast.
@@ -125,7 +125,7 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// How exact the product must be: [`Precision::F32`] by default, and nothing else ever permits less. It is no order: the planner takes a less
+    /// How exact the product must be: [`Precision::F32`] by default, whose error is said there, and nothing else ever permits less. It is no order: the planner takes a less
     /// exact kernel where there is one that is expected to be faster, on matrix units or on bytes, and computes in f32 everywhere else, as on the CPU.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
@@ -144,8 +144,8 @@ impl<'a> Gemm<'a> {
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`, `GroupOffsets` for operands that cannot be multiplied on
-    /// this device; `Value` when beta is not 0 and there is no [`c`](Self::c); `UnknownKernel`, `NoKernel` for a forced kernel; `WrongContext` for operands of
-    /// different contexts; `Device`, `DeviceLost`.
+    /// this device; `Value` when beta is not 0 and there is no [`c`](Self::c); `UnknownKernel`, `NoKernel` for a forced kernel, `Value` for a name that is
+    /// none; `WrongContext` for operands of different contexts; `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let c = self.output()?;
         self.onto().run_into(&c)?;
@@ -155,7 +155,8 @@ impl<'a> Gemm<'a> {
     /// Computes into `c`, which may be a view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand.
+    /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand; `Value` when `c` is of another type than
+    /// [`out_dtype`](Self::out_dtype), is a [prepared tensor](crate::PreparedTensor), or stands beside [`c`](Self::c).
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
@@ -237,11 +238,7 @@ impl<'a> Gemm<'a> {
                 "c() is for run(): an output of your own is itself the C that beta multiplies".into(),
             ));
         }
-        if c.copy.is_some() {
-            return Err(Error::Value(
-                "the output is a prepared tensor, which is constant: its copy would not follow".into(),
-            ));
-        }
+        c.writable()?;
         match self.out_dtype {
             Some(dtype) if dtype != c.dtype() => {
                 Err(Error::Value(format!("out_dtype() is {dtype}, the output given is {}", c.dtype())))

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Preparation, prepare};
 use tilewise_core::problem::Copied;
-use tilewise_core::{Epilogue, Operand, Precision, Result};
+use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 
 /// A constant operand of many products, such as a layer's weights, with a copy as kernels on matrix units want it. Without one, every product
 /// makes its own: of bf16 always, and of other types whose rows are not multiples of 16 bytes or whose K is no multiple of a kernel's step;
@@ -21,8 +21,8 @@ use tilewise_core::{Epilogue, Operand, Precision, Result};
 /// prepared for. The same kernel gives the same bits with and without. Where kernels take the tensor as it lies, as on devices without matrix
 /// units, there is no copy, and nothing is spent.
 ///
-/// The tensor must not be written from then on: the copy would not follow. Products refuse it as their output, though not the tensor that it
-/// was made of.
+/// Its views, such as `t()` and `slice()`, are plain tensors, without the copy. The tensor must not be written from then on: the copy
+/// would not follow. Products refuse it as their output, though not the tensor that it was made of.
 ///
 /// ```
 /// use tilewise::{Context, Gemm, PreparedTensor, Tensor};
@@ -102,7 +102,8 @@ impl PreparedTensor {
 /// for fewer rows than without. A kernel that makes a copy of its own without gives the same bits with. Any other result is within
 /// the error of a product that rounds weights to f16 once. On devices without matrix units there is no copy, and nothing is spent.
 ///
-/// The weights must not be written from then on: the copy would not follow. [`Quantize`](crate::Quantize) refuses them as its output,
+/// Their transpose and slices are plain weights, without the copy: prepare those that products take. The weights must not be written
+/// from then on: the copy would not follow. [`Quantize`](crate::Quantize) refuses them as its output,
 /// though not the weights that they were made of.
 ///
 /// ```
@@ -171,6 +172,18 @@ fn copy<'a>(
         gpu.record(&mut encoder.begin_compute_pass(&descriptor), &prepared, factors, on_device(&buffers))
     })?;
     Ok(Some((storage, copy)))
+}
+
+impl Tensor {
+    /// `Value` for a prepared tensor, which is no output.
+    pub(crate) fn writable(&self) -> Result<()> {
+        match self.copy {
+            Some(_) => Err(Error::Value(
+                "the output is a prepared tensor, which is constant: its copy would not follow".into(),
+            )),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Deref for PreparedTensor {

@@ -83,7 +83,8 @@ impl<'a> Take<'a> {
     /// Copies into `out`, a contiguous tensor or view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand.
+    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand; `Value` when
+    /// it is a [prepared tensor](crate::PreparedTensor).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
@@ -156,6 +157,7 @@ impl<'a> Take<'a> {
     fn bundle<'s>(&'s self, out: &'s Tensor) -> Result<Bundle<'s>> {
         let (context, shape, dtype) = (self.context(), self.shape()?, self.dtype());
         context.same(out.context(), "the output")?;
+        out.writable()?;
         if out.shape() != shape || out.dtype() != dtype || !out.is_contiguous() {
             let (kind, got, strides) = (out.dtype(), out.shape(), out.strides());
             return Err(Error::Shape(format!(

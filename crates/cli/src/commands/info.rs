@@ -6,11 +6,11 @@ use crate::product::CPU_KERNEL;
 use serde_json::{Value, json};
 use std::io::Write;
 use tilewise::{AdapterDescription, Context, ContextOptions};
-use tilewise_core::Error;
 use tilewise_core::caps::Caps;
 use tilewise_core::kernel::Language;
 use tilewise_core::plan::{Forced, plan};
-use tilewise_core::problem::{DType, Problem};
+use tilewise_core::problem::{DType, Format, Operand, Problem};
+use tilewise_core::{Error, QuantFormat};
 
 pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
     let cpu = Context::cpu();
@@ -62,19 +62,23 @@ fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
     if adapter.backend == "cpu" {
         return vec![Admission { name: CPU_KERNEL.into(), rejected: None }];
     }
-    // Only the limits of the adapter are asked for, so that any problem with work for every kernel does.
-    let problem = Problem::dense(DType::F32, 1024, 1024, 1024);
+    // Only the limits of the adapter are asked for, so that any problems do of which each kernel has work in one.
+    let plain = |dtype| Problem::dense(dtype, 1024, 1024, 1024);
+    let half = plain(DType::F16);
+    let weights = Operand::packed(Format::Quantized(QuantFormat::MXFP4), 1, 1024, 1024).t();
+    let problems = [plain(DType::F32), half, Problem { b: weights, ..half }];
     let library = adapter.library(&ContextOptions::default());
     let variants =
         library.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
     let admission = |(kernel, variant): (&tilewise_core::KernelDef, &tilewise_core::Variant)| {
         let forced = Forced { kernel: kernel.name.into(), variant: Some(variant.name.into()), pad: None, splits: None };
         let name = forced.to_string();
-        let rejected = plan(&problem, &adapter.caps, library, Some(&forced)).err().map(|error| match error {
-            Error::NoKernel(why) => why.strip_prefix(&format!("{name}: ")).unwrap_or(&why).to_owned(),
-            other => other.to_string(),
-        });
-        Admission { name, rejected }
+        let reason = |problem| match plan(problem, &adapter.caps, library, Some(&forced)).err()? {
+            Error::NoKernel(why) => Some(why.strip_prefix(&format!("{name}: ")).unwrap_or(&why).to_owned()),
+            other => Some(other.to_string()),
+        };
+        let reasons: Option<Vec<_>> = problems.iter().map(reason).collect();
+        Admission { rejected: reasons.and_then(|mut reasons| reasons.pop()), name }
     };
     variants.map(admission).collect()
 }

@@ -26,6 +26,12 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
         let _ = writeln!(out, "cut     {}", cut(&plan, &pieces, caps));
     }
     let _ = writeln!(out, "chosen  {choice}  ~{}{first}", time(choice.cost));
+    let exact = Problem { precision: Precision::F32, ..*problem };
+    if problem.precision != exact.precision
+        && self::plan(&exact, caps, library, forced).is_ok_and(|exact| exact.passes == plan.passes)
+    {
+        let _ = writeln!(out, "        as with precision {}: nothing here makes use of less", exact.precision.name());
+    }
     for edge in &plan.edges {
         let _ = writeln!(out, "edge    {edge}  ~{}", time(edge.cost));
     }
