@@ -78,6 +78,7 @@ files![
     "unit/f32_8.wgsl",
     "epilogue/activation.wgsl",
     "epilogue/direct.wgsl",
+    "epilogue/divided.wgsl",
     "epilogue/linear.wgsl",
     "epilogue/partial.wgsl",
     "epilogue/parts.wgsl",
@@ -86,4 +87,5 @@ files![
     "epilogue/store_f32.wgsl",
     "epilogue/store_f32x4.wgsl",
     "epilogue/store_half.wgsl",
+    "epilogue/undivided.wgsl",
 ];

@@ -43,6 +43,8 @@ pub static KIT: Kit = Kit {
     scale_threads: [256, 512],
     exponents: Some("operand/exponents.wgsl"),
     unscaled: Some("operand/unscaled.wgsl"),
+    divided: Some("epilogue/divided.wgsl"),
+    undivided: Some("epilogue/undivided.wgsl"),
 };
 
 fn is_f32(format: Format, _: &Caps) -> bool {

@@ -4,10 +4,10 @@
 //
 // It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what other invocations stored in a panel before a barrier
 // is seen after it (ARCHITECTURE.md, "Matrix units").
-// needs: A_FETCHES A_Matrix A_SCALED A_Unit B_FETCHES B_SCALED B_Unit C_Matrix C_STEP SIZE Sum Tile a_base a_exponent
-//        a_fetch a_matrix a_put b_base b_exponent b_fetch b_matrix b_put linear_id params schedule store
+// needs: A_FETCHES A_Matrix A_Unit B_FETCHES B_Unit C_Matrix C_STEP SIZE Sum a_base a_fetch a_matrix
+//        a_put b_base b_fetch b_matrix b_put linear_id params restored schedule store
 // provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS MATRICES_M MATRICES_N PAD PARTS SUBGROUP
-//        SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N THREADS main restored shown shown_at times
+//        SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N THREADS main shown shown_at
 
 const BM: u32 = 128u; //param
 const BN: u32 = 128u; //param
@@ -47,27 +47,6 @@ fn shown_at(at: u32) -> vec4<f32> {
         return vec4<f32>(shown[at / 4u]);
     }
     return vec4<f32>(f32(shown[at / 4u][at % 4u]));
-}
-
-// Numbers times powers of two between 2^-330 and 2^228, in two halves. Those below 2^-252 leave nothing
-// of a sum.
-fn times(numbers: vec4<f32>, powers: vec4<i32>) -> vec4<f32> {
-    let half = max(powers / 2, vec4<i32>(-126));
-    let other = max(powers - half, vec4<i32>(-126));
-    return numbers * bitcast<vec4<f32>>((half + 127) << vec4<u32>(23u)) * bitcast<vec4<f32>>((other + 127) << vec4<u32>(23u));
-}
-
-// The sums of a row, from a column on, of operands as they were before their lines were divided by
-// powers of two. Exponents fill whole fours, as columns do that are stored together.
-fn restored(tile: Tile, row: u32, col: u32, sums: vec4<f32>) -> vec4<f32> {
-    if !A_SCALED && !B_SCALED {
-        return sums;
-    }
-    var powers = vec4<i32>(a_exponent(tile.batch, row, params.m));
-    for (var i = 0u; i < C_STEP; i += 1u) {
-        powers[i] += b_exponent(tile.group, col + i, params.n);
-    }
-    return times(sums, powers);
 }
 
 @compute @workgroup_size(THREADS)
@@ -161,9 +140,7 @@ fn main(
                 let part_at = at / ELEMENTS;
                 let row = tile.row + (part_at / SUBGROUPS_N * MATRICES_M + i) * SIZE + at % ELEMENTS / SIZE;
                 let col = tile.col + (part_at % SUBGROUPS_N * MATRICES_N + j) * SIZE + at % SIZE;
-                if row < tile.row_end && col < params.n {
-                    store(tile, row, col, C_STEP, restored(tile, row, col, sum));
-                }
+                store(tile, row, col, C_STEP, restored(tile, row, col, sum));
             }
             workgroupBarrier();
         }

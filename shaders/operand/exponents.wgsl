@@ -1,10 +1,9 @@
 // The powers of two that the rows of A, or the columns of B, were divided by when the operand was
 // packed for a matrix unit (mainloop/scale.wgsl).
 // needs: params
-// provides: X_EXPONENTS X_SCALED x_exponent x_exponents
+// provides: X_EXPONENTS x_exponent x_exponents
 
 const X_EXPONENTS: u32 = 15u; //param
-const X_SCALED: bool = true;
 
 @group(0) @binding(X_EXPONENTS) var<storage, read> x_exponents: array<i32>;
 

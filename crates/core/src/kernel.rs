@@ -454,8 +454,12 @@ pub struct Kit {
     pub scale_threads: [u32; 2],
     /// The file instantiated for an operand that it packed, which reads the exponents.
     pub exponents: Option<&'static str>,
-    /// The same for an operand of a matrix unit whose lines were not divided.
+    /// The same for an operand of a matrix unit whose lines were not divided, beside one whose lines were.
     pub unscaled: Option<&'static str>,
+    /// The file that multiplies sums by the powers that lines of an operand of a matrix unit were divided by.
+    pub divided: Option<&'static str>,
+    /// The same where no operand was divided.
+    pub undivided: Option<&'static str>,
 }
 
 /// The shaders that convert, take and quantize elements, in one language.

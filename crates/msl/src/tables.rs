@@ -57,6 +57,8 @@ pub static KIT: Kit = Kit {
     scale_threads: [0; 2],
     exponents: None,
     unscaled: None,
+    divided: None,
+    undivided: None,
 };
 
 fn is_f32(format: Format, _: &Caps) -> bool {

@@ -70,8 +70,10 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
     let mut builder =
         Builder::new(label, params(piece, layout), variant.threads, workgroup_bytes, (layout.kit, layout.windows));
     builder.schedule(layout, whole);
+    let divided = layout.fetches.exponents() > 0;
     if let Some(unit) = variant.unit() {
         builder.unit(unit);
+        builder.part_if_any(if divided { kit.divided } else { kit.undivided }, None);
     }
     for (side, fetch) in Side::both(problem).iter().zip([layout.fetches.a, layout.fetches.b]) {
         let name = Some(side.name);
@@ -111,7 +113,7 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
             }
             (Access::Words { .. }, _) => {}
         }
-        if let Access::Words { .. } = variant.access {
+        if divided {
             builder.exponents(side, fetch.and_then(|fetch| fetch.packing).as_ref());
         }
         for file in kernel.operand_files {
