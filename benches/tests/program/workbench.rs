@@ -52,7 +52,7 @@ pub(crate) fn record(name: &str) -> PathBuf {
 
 /// The product library's record, and that of a peer.
 pub(crate) fn records() -> [PathBuf; 2] {
-    ["2026-11-20-h200-tilewise.json", "2026-11-20-h200-torch.json"].map(record)
+    ["2026-11-25-h200-tilewise.json", "2026-11-25-h200-torch.json"].map(record)
 }
 
 /// Names of the software adapters. The absence of all is printed, and is a failure where `TILEWISE_REQUIRE` lists `vulkan`.

@@ -3,6 +3,7 @@
 //! A shader is a composition of parts along four axes: mainloop × operand loaders × schedule × epilogue. The tables
 //! ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`, next to the files they name.
 
+mod conversions;
 mod groups;
 
 use crate::caps::{Caps, CoopMatrix};
@@ -12,6 +13,7 @@ use crate::problem::{Format, Grouping, Operand, Problem};
 pub use crate::role::Role;
 
 pub use crate::params::Params;
+pub use conversions::{Conversions, EncoderDef};
 
 /// A constant of a WGSL file: the right-hand side of the line `const NAME: ... //param`.
 pub type Constant = (&'static str, u32);
@@ -460,44 +462,4 @@ pub struct Kit {
     pub divided: Option<&'static str>,
     /// The same where no operand was divided.
     pub undivided: Option<&'static str>,
-}
-
-/// The shaders that convert, take and quantize elements, in one language.
-#[derive(Clone, Copy)]
-pub struct Conversions {
-    /// The files that these passes share with products.
-    pub kit: &'static Kit,
-    /// f32 arithmetic on bits.
-    pub float: &'static str,
-    /// The loader of dense elements that gives their bits.
-    pub exact: &'static str,
-    /// The file instantiated beside loaders of quantized elements that gives their bits.
-    pub decoded: &'static str,
-    /// The file instantiated for rows or columns that an index names.
-    pub index: &'static str,
-    /// The file instantiated for rows or columns of which all are taken.
-    pub every: &'static str,
-    /// The output, rounded by integers.
-    pub put: &'static str,
-    /// The mainloop that takes.
-    pub take: &'static str,
-    /// The mainloop that quantizes.
-    pub quantize: &'static str,
-    /// The formats that are quantized to.
-    pub encoders: &'static [EncoderDef],
-}
-
-/// How weights are quantized to a family of formats: one file.
-#[derive(Clone, Copy)]
-pub struct EncoderDef {
-    /// Its file.
-    pub file: &'static str,
-    /// Whether it makes this format.
-    pub serves: fn(crate::QuantFormat) -> bool,
-    /// Planes of numbers that belong to a block, such as scales: one or two, of the same size.
-    pub numbers: &'static [usize],
-    /// The plane of codes, one bit string after the other.
-    pub codes: usize,
-    /// Values for the file's constants, given the format.
-    pub constants: fn(crate::QuantFormat) -> Vec<Constant>,
 }
