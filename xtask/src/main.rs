@@ -4,6 +4,7 @@ mod adapters;
 mod bench;
 mod budget;
 mod check_targets;
+mod circles;
 mod clang;
 mod compile_msl;
 mod debian;

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
+use crate::circles::{Imports, WITHOUT};
 use crate::process::Result;
 
 /// A file longer than this is several files.
@@ -21,9 +22,21 @@ pub(crate) fn main() -> Result {
     collect(Path::new("."), &mut files)?;
     files.sort();
     let mut complaints = Vec::new();
+    let mut imports = WITHOUT.map(|_| Imports::default());
     for path in &files {
         let text = fs::read_to_string(path).map_err(|error| format!("cannot read {path} as text: {error}"))?;
         complaints.extend(examine(path, &text));
+        for (folder, imports) in WITHOUT.iter().zip(&mut imports) {
+            if let Some(inside) = path.strip_prefix(folder).filter(|inside| inside.ends_with(".rs")) {
+                imports.add(inside, &text);
+            }
+        }
+    }
+    for (folder, imports) in WITHOUT.into_iter().zip(imports) {
+        let circles = imports.circles();
+        if !circles.is_empty() {
+            complaints.push(format!("{folder}: these files import each other in a circle: {}", circles.join(", ")));
+        }
     }
     println!("{} files read", files.len());
     if complaints.is_empty() {

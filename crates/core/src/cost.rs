@@ -9,55 +9,12 @@ mod few;
 mod tiles;
 
 pub use few::BY_HAND;
-pub use tiles::{AppleShares, Shares, staged};
+pub use crate::model::{AppleShares, Model, Shares, Work};
+pub use tiles::staged;
 
 use crate::caps::Caps;
 use crate::kernel::Variant;
 use crate::problem::Problem;
-
-/// The cost model of a variant, with the numbers that belong to that variant alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Model {
-    /// Tiles of C: bound by arithmetic, by the way of the operands to it, or by memory.
-    Tiles(Shares),
-    /// The same on simdgroup matrices, written for Apple's chips: the share of the peak depends on
-    /// the chip.
-    AppleTiles {
-        /// Shares of the peak.
-        shares: AppleShares,
-        /// [`Shares::passed`] on chips of the late generation and after it.
-        late_passed: f64,
-        /// A step along K whose matrices do not lie whole in memory takes so many times as long.
-        partial: f64,
-    },
-    /// Few rows against bytes of codes: bound by reading them once, or by arithmetic.
-    Bytes {
-        /// Share of the memory's bandwidth.
-        bandwidth: f64,
-        /// Seconds that a workgroup takes before and after its weights.
-        start: f64,
-        /// Seconds from a load of weights to their sums.
-        step: f64,
-        /// Operations of a weight.
-        work: Work,
-    },
-    /// Few rows or columns of C: bound by reading the larger operand once.
-    Few {
-        /// Factor on the modelled time: 1, or [`BY_HAND`].
-        time: f64,
-    },
-}
-
-/// Operations of a weight that is multiplied with few rows.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Work {
-    /// Products of four bytes by four, for each row and each byte of an element of A.
-    pub products: f64,
-    /// Floating-point operations, for each row.
-    pub row: f64,
-    /// Share of the time in which others decode it.
-    pub decoded: f64,
-}
 
 /// Estimated seconds of one pass over K in `splits` parts, dispatch included. Decoding a weight takes as
 /// long as `decode` operations in f32.

@@ -7,11 +7,12 @@ mod conversions;
 mod groups;
 
 use crate::caps::{Caps, CoopMatrix};
-use crate::cost::Model;
 use crate::dtype::DType;
+use crate::model::Model;
 use crate::problem::{Format, Grouping, Operand, Problem};
 pub use crate::role::Role;
 
+pub use crate::language::Language;
 pub use crate::params::Params;
 pub use conversions::{Conversions, EncoderDef};
 
@@ -373,15 +374,6 @@ pub struct ScheduleDef {
 pub struct Library {
     /// Mainloops, of one language or of several.
     pub kernels: &'static [KernelDef],
-}
-
-/// What a shader is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Language {
-    /// WebGPU's shading language: every device.
-    Wgsl,
-    /// The Metal shading language: Apple's GPUs.
-    Msl,
 }
 
 /// What the mainloops of one language are composed with.

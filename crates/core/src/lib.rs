@@ -10,6 +10,8 @@ mod dtype;
 pub mod error;
 mod grouping;
 pub mod kernel;
+mod language;
+mod model;
 mod params;
 pub mod plan;
 pub mod problem;

@@ -1,7 +1,8 @@
 //! The numbers of a pass, which its kernel receives in a uniform buffer. One table makes the struct
 //! in Rust and the struct in shaders.
 
-use crate::kernel::{Language, Role};
+use crate::language::Language;
+use crate::role::Role;
 
 /// Each field has a doc comment, a name, and its type in shaders.
 macro_rules! params {

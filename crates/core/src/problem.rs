@@ -201,7 +201,9 @@ pub enum Precision {
     /// Sums in f32. Beside quantized weights an element of A may be taken as a whole number of 24 bits, 32 along K
     /// under one power of two: it is then off by at most 2⁻²³ of the largest magnitude of its 32, so that small
     /// elements beside large ones have fewer digits than in f32. Kernels for one or two rows beside weights of 4
-    /// and 8 bits do so.
+    /// and 8 bits do so. Kernels on matrix units round quantized weights to f16, once, beside A in f16 or bf16; a
+    /// weight beyond 65504 is infinite there. They divide lines of bf16 by powers of two: a number below 2⁻²⁹ of
+    /// the largest of its row of A, or column of B, is off by at most 2⁻³⁹ of that.
     #[default]
     F32,
     /// Products of f32 by f32 may be computed on matrix units of f16, each number as the sum of two f16,
@@ -264,6 +266,12 @@ impl Precision {
             Precision::F16Sums => "f16-sums",
             Precision::Int8Activations => "int8-activations",
         }
+    }
+}
+
+impl std::fmt::Display for Precision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
     }
 }
 

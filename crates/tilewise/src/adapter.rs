@@ -115,18 +115,35 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     adapter.features() & (speed | custom | msl | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
 }
 
-/// The leave to use experimental features that wgpu wants beside [`required_features`]: `DeviceDescriptor::experimental_features` for a device that is
-/// to use matrix units.
-pub fn experimental_features() -> wgpu::ExperimentalFeatures {
-    // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only one that `required_features` names is cooperative matrices,
-    // which only the library's own kernels use; ARCHITECTURE.md ("Matrix units") says what they rely on, and how it is tested. (The other feature that asks
-    // for care, PASSTHROUGH_SHADERS, is not among those that wgpu counts as experimental: its leave is the unsafe call itself, in gpu/pipeline.rs.)
-    unsafe { wgpu::ExperimentalFeatures::enabled() }
-}
-
 /// The limits to ask of a device of this adapter: all that it has. The defaults of WebGPU work too, with smaller tiles and operands.
 pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
     adapter.limits()
+}
+
+/// How to ask an adapter for a device with all that tilewise can use: [`required_features`],
+/// [`required_limits`], and the experimental features that they name. Add your own features and limits.
+/// [`Context::from_adapter`](crate::Context::from_adapter) takes the device.
+///
+/// ```no_run
+/// # async fn open(adapter: &tilewise::wgpu::Adapter) -> Result<tilewise::Context, tilewise::wgpu::RequestDeviceError> {
+/// let (device, queue) = adapter.request_device(&tilewise::device_descriptor(adapter)).await?;
+/// let context = tilewise::Context::from_adapter(adapter, device, queue);
+/// # Ok(context)
+/// # }
+/// ```
+pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
+    wgpu::DeviceDescriptor {
+        label: Some("tilewise"),
+        required_features: required_features(adapter),
+        required_limits: required_limits(adapter),
+        // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only one that
+        // `required_features` names is cooperative matrices, which only the library's own kernels use;
+        // docs/safety.md says what they rely on, and how it is tested. (The other feature that asks for care,
+        // PASSTHROUGH_SHADERS, is not among those that wgpu counts as experimental: its leave is the unsafe
+        // call itself, in gpu/pipeline.rs.)
+        experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
+        ..Default::default()
+    }
 }
 
 /// What a device can do that was made with [`required_features`] and [`required_limits`].

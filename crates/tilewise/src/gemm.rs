@@ -24,6 +24,7 @@ use tilewise_core::{
 /// Operands are any mixture of f32, f16 and bf16. Rows or columns of each must be contiguous, in either order (so transposed views cost nothing).
 /// A batch of 1 is broadcast.
 #[derive(Clone, Debug)]
+#[must_use = "a product computes nothing until it is run, encoded or recorded"]
 pub struct Gemm<'a> {
     a: &'a Tensor,
     b: Right<'a>,
@@ -125,8 +126,9 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// How exact the product must be: [`Precision::F32`] by default, whose error is said there, and nothing else ever permits less. It is no order: the planner takes a less
-    /// exact kernel where there is one that is expected to be faster, on matrix units or on bytes, and computes in f32 everywhere else, as on the CPU.
+    /// How exact the product must be: [`Precision::F32`] by default. Nothing else permits less. It is a permission: the
+    /// planner takes a less exact kernel where that is expected to be faster, on matrix units or on bytes. Everywhere
+    /// else, as on the CPU, it computes as with `F32`.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self

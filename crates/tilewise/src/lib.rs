@@ -82,7 +82,7 @@ mod tuner;
 mod weights;
 mod winners;
 
-pub use adapter::{AdapterDescription, adapters, caps_of, experimental_features, required_features, required_limits};
+pub use adapter::{AdapterDescription, adapters, caps_of, device_descriptor, required_features, required_limits};
 pub use context::Context;
 pub use gemm::Gemm;
 #[cfg(feature = "custom-kernels")]

@@ -68,15 +68,8 @@ impl Context {
     }
 
     async fn open(adapter: &wgpu::Adapter, options: &ContextOptions) -> Result<Context> {
-        let descriptor = wgpu::DeviceDescriptor {
-            label: Some("tilewise"),
-            required_features: adapter::required_features(adapter),
-            required_limits: adapter::required_limits(adapter),
-            experimental_features: adapter::experimental_features(),
-            ..Default::default()
-        };
         let (device, queue) = adapter
-            .request_device(&descriptor)
+            .request_device(&adapter::device_descriptor(adapter))
             .await
             .map_err(|error| Error::NoDevice(format!("{}: {error}", adapter.get_info().name)))?;
         let device = Device::new(device, queue);
@@ -85,8 +78,8 @@ impl Context {
         Ok(Self::on_gpu(gpu, adapter::coop_of(adapter), options))
     }
 
-    /// A context on a device and queue of the caller's, made with whatever features and limits; [`required_features`](crate::required_features) and
-    /// [`required_limits`](crate::required_limits) say what is best asked for. The device's error handlers are left as they are, so that a lost device
+    /// A context on a device and queue of the caller's, made with whatever features and limits;
+    /// [`device_descriptor`](crate::device_descriptor) says what is best asked for. The device's error handlers are left as they are, so that a lost device
     /// shows only where it fails an operation. Matrix units, and with them kernels in MSL, stay unused, because a device does not tell of them:
     /// [`from_adapter`](Self::from_adapter) does. Of the environment, what [`ContextOptions`] says of kernels, matrix units and MSL holds here too; files are
     /// neither read nor written.
@@ -95,8 +88,8 @@ impl Context {
     }
 
     /// As [`from_wgpu`](Self::from_wgpu), on a device of this adapter. Its matrix units are used if the device has wgpu's feature
-    /// `EXPERIMENTAL_COOPERATIVE_MATRIX`, which [`required_features`](crate::required_features) names and
-    /// [`experimental_features`](crate::experimental_features) permits; kernels in MSL on Metal if it has `PASSTHROUGH_SHADERS`.
+    /// `EXPERIMENTAL_COOPERATIVE_MATRIX`; kernels in MSL on Metal if it has `PASSTHROUGH_SHADERS`.
+    /// [`device_descriptor`](crate::device_descriptor) asks for both.
     pub fn from_adapter(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Context {
         Self::on_gpu(
             Gpu::new(Device::new(device, queue), None),

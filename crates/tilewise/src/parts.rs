@@ -1,7 +1,7 @@
 //! Quantized weights from planes that are there already, in memory or in buffers of the caller's.
 
 use crate::context::Context;
-use crate::quantized::QuantizedTensor;
+use crate::quantized::{QuantizedTensor, matrices, sizes};
 use crate::storage::Storage;
 use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 
@@ -68,22 +68,6 @@ impl QuantizedTensor {
             copy: None,
         })
     }
-}
-
-/// Matrices, rows and columns of a shape.
-pub(crate) fn matrices(shape: &[usize]) -> Result<[usize; 3]> {
-    match *shape {
-        [n, k] => Ok([1, n, k]),
-        [entries, n, k] => Ok([entries, n, k]),
-        _ => Err(Error::Shape(format!("quantized weights of shape {shape:?}; [N,K] or [G,N,K] is expected"))),
-    }
-}
-
-/// Bytes of each plane of all matrices.
-pub(crate) fn sizes(format: QuantFormat, shape: &[usize]) -> Result<Vec<usize>> {
-    let [entries, n, k] = matrices(shape)?;
-    let rows = entries.checked_mul(n);
-    format.sizes(rows.ok_or_else(|| Error::Overflow(format!("{format} weights of shape {shape:?}")))?, k)
 }
 
 fn in_buffer(context: &Context, buffer: &wgpu::Buffer, start: u64, name: &'static str, size: u64) -> Result<Storage> {

@@ -14,7 +14,7 @@ use tilewise_core::problem::Copied;
 use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 
 /// A constant operand of many products, such as a layer's weights, with a copy as kernels on matrix units want it. Without one, every product
-/// makes its own: of bf16 always, and of other types whose rows are not multiples of 16 bytes or whose K is no multiple of a kernel's step;
+/// makes its own on matrix units: of bf16 always, and of other types whose rows are not multiples of 16 bytes or whose K is no multiple of a kernel's step;
 /// of f32 where the product's [`Precision`] lets kernels split it.
 ///
 /// It is a tensor, and goes wherever a tensor goes: [`Gemm`](crate::Gemm) uses the copy where its kernel wants one, on the side that it was

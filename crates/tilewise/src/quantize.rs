@@ -20,6 +20,7 @@ use tilewise_core::{Error, Operand, QuantFormat, Result, quant};
 /// A GPU cannot refuse weights that are NaN or infinite, or whose range the format does not hold.
 /// [`QuantizedTensor::check`] tells afterwards.
 #[derive(Clone, Debug)]
+#[must_use = "nothing is quantized until it is run, encoded or recorded"]
 pub struct Quantize<'a> {
     weights: &'a Tensor,
     format: QuantFormat,

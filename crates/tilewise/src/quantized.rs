@@ -1,7 +1,6 @@
 //! Weights in few bits, on the device.
 
 use crate::context::Context;
-use crate::parts::sizes;
 use crate::storage::{Bound, PackedCopy, Storage};
 use crate::tensor::Tensor;
 use std::ops::Range;
@@ -283,4 +282,20 @@ impl QuantizedTensor {
     pub fn format(&self) -> QuantFormat {
         self.format
     }
+}
+
+/// Matrices, rows and columns of a shape.
+pub(crate) fn matrices(shape: &[usize]) -> Result<[usize; 3]> {
+    match *shape {
+        [n, k] => Ok([1, n, k]),
+        [entries, n, k] => Ok([entries, n, k]),
+        _ => Err(Error::Shape(format!("quantized weights of shape {shape:?}; [N,K] or [G,N,K] is expected"))),
+    }
+}
+
+/// Bytes of each plane of all matrices.
+pub(crate) fn sizes(format: QuantFormat, shape: &[usize]) -> Result<Vec<usize>> {
+    let [entries, n, k] = matrices(shape)?;
+    let rows = entries.checked_mul(n);
+    format.sizes(rows.ok_or_else(|| Error::Overflow(format!("{format} weights of shape {shape:?}")))?, k)
 }

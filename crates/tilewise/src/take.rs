@@ -35,6 +35,7 @@ use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[must_use = "nothing is copied until it is run, encoded or recorded"]
 pub struct Take<'a> {
     table: Right<'a>,
     rows: Option<&'a Tensor>,

@@ -168,5 +168,5 @@ fn everything_is_reached() {
 }
 
 /// Parts of the names of files that only kernels of matrix units have.
-const OF_UNITS: [&str; 10] =
-    ["unit/", "coop", "panel", "pack", "scale", "split", "powers", "exponents", "to_words", "f16x8"];
+const OF_UNITS: [&str; 11] =
+    ["unit/", "coop", "panel", "pack", "scale", "split", "powers", "exponents", "to_words", "f16x8", "divided"];

@@ -1,28 +1,9 @@
 //! The cost of tiles of C.
 
-use super::{operand_bytes, tiles};
+use super::{AppleShares, Shares, operand_bytes, tiles};
 use crate::caps::{Caps, DeviceClass, Generation};
 use crate::kernel::Variant;
 use crate::problem::{DType, Format, Problem};
-
-/// How much of a device a tiled mainloop uses.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shares {
-    /// Share of a core's f32 operations in a whole tile. It is above 1 on matrix units.
-    pub arithmetic: f64,
-    /// Whether the sums need more registers than chips have that share the host's memory.
-    pub spills: bool,
-    /// Invocations resident on a core that hide its latencies.
-    pub resident: f64,
-    /// With fewer workgroups than that, a core keeps their share of its speed to this power.
-    pub latency: f64,
-    /// Share of the memory's bandwidth.
-    pub bandwidth: f64,
-    /// Starting and storing a tile takes as long as so many steps along K.
-    pub start: f64,
-    /// Bytes per element on its way through caches and workgroup memory.
-    pub passed: f64,
-}
 
 impl Shares {
     /// Sums in registers, `[TM, TN]` per invocation: it reads TM + TN numbers of workgroup memory
@@ -67,23 +48,6 @@ const READS: f64 = 2.2;
 /// Chips that share the host's memory have half the registers of the others: a large register tile
 /// spills, and takes so many times as long. An assumption.
 const SPILLED: f64 = 2.0;
-
-/// Shares of the f32 peak that tiles of simdgroup matrices reach on Apple's chips. Nothing of it
-/// was measured here: they follow MLX's choice of tiles by chip, type and layout. The best of them
-/// is 76%, as published of MLX on the M2 Ultra and of metal-flash-attention on the M1 Max.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AppleShares {
-    /// On small chips of the early generation, with matrices of f32.
-    pub f32: f64,
-    /// On those chips, with matrices of 16-bit elements.
-    pub half: f64,
-    /// On those chips, where A and B are both stored along K.
-    pub along_k: f64,
-    /// On large chips of the early generation.
-    pub large: f64,
-    /// On the late generation, and after it.
-    pub late: f64,
-}
 
 impl AppleShares {
     /// The shares on a device, for the types of a problem.

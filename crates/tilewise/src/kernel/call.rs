@@ -64,6 +64,7 @@ pub(super) enum Template {
 
 /// One use of a [`Kernel`](crate::Kernel): its tensors in the order of the kernel's names, how many invocations, and what its templates stand for.
 #[derive(Clone, Debug)]
+#[must_use = "a call does nothing until a kernel runs it"]
 pub struct Call {
     pub(super) context: Context,
     pub(super) inputs: Vec<Tensor>,

@@ -46,6 +46,7 @@
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[must_use = "a kernel does nothing until it is run, encoded or recorded"]
 pub struct Kernel {
     pub(super) name: String,
     pub(super) inputs: Vec<String>,

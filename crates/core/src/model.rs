@@ -1,0 +1,81 @@
+//! What a variant is expected to cost, as data in its table line. [`cost`](crate::cost) evaluates it.
+
+/// The cost model of a variant, with the numbers that belong to that variant alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Model {
+    /// Tiles of C: bound by arithmetic, by the way of the operands to it, or by memory.
+    Tiles(Shares),
+    /// The same on simdgroup matrices, written for Apple's chips: the share of the peak depends on
+    /// the chip.
+    AppleTiles {
+        /// Shares of the peak.
+        shares: AppleShares,
+        /// [`Shares::passed`] on chips of the late generation and after it.
+        late_passed: f64,
+        /// A step along K whose matrices do not lie whole in memory takes so many times as long.
+        partial: f64,
+    },
+    /// Few rows against bytes of codes: bound by reading them once, or by arithmetic.
+    Bytes {
+        /// Share of the memory's bandwidth.
+        bandwidth: f64,
+        /// Seconds that a workgroup takes before and after its weights.
+        start: f64,
+        /// Seconds from a load of weights to their sums.
+        step: f64,
+        /// Operations of a weight.
+        work: Work,
+    },
+    /// Few rows or columns of C: bound by reading the larger operand once.
+    Few {
+        /// Factor on the modelled time: 1, or [`BY_HAND`](crate::cost::BY_HAND).
+        time: f64,
+    },
+}
+
+/// Operations of a weight that is multiplied with few rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Work {
+    /// Products of four bytes by four, for each row and each byte of an element of A.
+    pub products: f64,
+    /// Floating-point operations, for each row.
+    pub row: f64,
+    /// Share of the time in which others decode it.
+    pub decoded: f64,
+}
+
+/// How much of a device a tiled mainloop uses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    /// Share of a core's f32 operations in a whole tile. It is above 1 on matrix units.
+    pub arithmetic: f64,
+    /// Whether the sums need more registers than chips have that share the host's memory.
+    pub spills: bool,
+    /// Invocations resident on a core that hide its latencies.
+    pub resident: f64,
+    /// With fewer workgroups than that, a core keeps their share of its speed to this power.
+    pub latency: f64,
+    /// Share of the memory's bandwidth.
+    pub bandwidth: f64,
+    /// Starting and storing a tile takes as long as so many steps along K.
+    pub start: f64,
+    /// Bytes per element on its way through caches and workgroup memory.
+    pub passed: f64,
+}
+
+/// Shares of the f32 peak that tiles of simdgroup matrices reach on Apple's chips. Nothing of it
+/// was measured here: they follow MLX's choice of tiles by chip, type and layout. The best of them
+/// is 76%, as published of MLX on the M2 Ultra and of metal-flash-attention on the M1 Max.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AppleShares {
+    /// On small chips of the early generation, with matrices of f32.
+    pub f32: f64,
+    /// On those chips, with matrices of 16-bit elements.
+    pub half: f64,
+    /// On those chips, where A and B are both stored along K.
+    pub along_k: f64,
+    /// On large chips of the early generation.
+    pub large: f64,
+    /// On the late generation, and after it.
+    pub late: f64,
+}
