@@ -8,8 +8,8 @@ mod bytes;
 mod few;
 mod tiles;
 
-pub use few::BY_HAND;
 pub use crate::model::{AppleShares, Model, Shares, Work};
+pub use few::BY_HAND;
 pub use tiles::staged;
 
 use crate::caps::Caps;
