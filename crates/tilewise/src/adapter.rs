@@ -138,9 +138,8 @@ pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'sta
         required_limits: required_limits(adapter),
         // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only one that
         // `required_features` names is cooperative matrices, which only the library's own kernels use;
-        // docs/safety.md says what they rely on, and how it is tested. (The other feature that asks for care,
-        // PASSTHROUGH_SHADERS, is not among those that wgpu counts as experimental: its leave is the unsafe
-        // call itself, in gpu/pipeline.rs.)
+        // docs/safety.md says what they rely on, and how it is tested. (wgpu does not
+        // count PASSTHROUGH_SHADERS as experimental. The unsafe call in gpu/pipeline.rs answers for it.)
         experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
         ..Default::default()
     }

@@ -78,8 +78,8 @@ impl Context {
         Ok(Self::on_gpu(gpu, adapter::coop_of(adapter), options))
     }
 
-    /// A context on a device and queue of the caller's, made with whatever features and limits;
-    /// [`device_descriptor`](crate::device_descriptor) says what is best asked for. The device's error handlers are left as they are, so that a lost device
+    /// A context on a device and queue of the caller's, with any features and limits.
+    /// [`device_descriptor`](crate::device_descriptor) names the best ones. The device's error handlers are left as they are, so that a lost device
     /// shows only where it fails an operation. Matrix units, and with them kernels in MSL, stay unused, because a device does not tell of them:
     /// [`from_adapter`](Self::from_adapter) does. Of the environment, what [`ContextOptions`] says of kernels, matrix units and MSL holds here too; files are
     /// neither read nor written.

@@ -102,7 +102,7 @@ impl PreparedTensor {
 /// for fewer rows than without. A kernel that makes a copy of its own without gives the same bits with. Any other result is within
 /// the error of a product that rounds weights to f16 once. On devices without matrix units there is no copy, and nothing is spent.
 ///
-/// Their transpose and slices are plain weights, without the copy: prepare those that products take. The weights must not be written
+/// Their transpose and slices are plain weights without the copy. Prepare the view that a product takes. The weights must not be written
 /// from then on: the copy would not follow. [`Quantize`](crate::Quantize) refuses them as its output,
 /// though not the weights that they were made of.
 ///
