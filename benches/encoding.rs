@@ -1,5 +1,6 @@
-//! What one product costs on the CPU once it is warm, beside the calls of wgpu that it ends in and the planning that it is spared. On the adapter that
-//! `TILEWISE_ADAPTER` names, else on the first that opens; no product is submitted.
+//! What one product costs on the CPU once it is warm, beside the calls of wgpu that it ends in and
+//! the planning that it is spared. On the adapter that `TILEWISE_ADAPTER` names, else on the first
+//! that opens; no product is submitted.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -15,15 +16,22 @@ const PRODUCTS: u64 = 64;
 fn context() -> Context {
     let named = Context::new().ok().filter(|context| !context.is_cpu());
     let open = |adapter: tilewise::AdapterDescription| {
-        Context::with_options(&ContextOptions::adapter(adapter.name)).ok().filter(|context| !context.is_cpu())
+        Context::with_options(&ContextOptions::adapter(adapter.name))
+            .ok()
+            .filter(|context| !context.is_cpu())
     };
     named
         .or_else(|| pollster::block_on(tilewise::adapters()).into_iter().find_map(open))
         .expect("an adapter: encoding needs one, even if it is a software one")
 }
 
-/// Time of `count` calls of `encode`, so many to an encoder; making and dropping encoders is left out.
-fn encoding(context: &Context, count: u64, mut encode: impl FnMut(&mut CommandEncoder, u64)) -> Duration {
+/// Time of `count` calls of `encode`, so many to an encoder; making and dropping encoders is left
+/// out.
+fn encoding(
+    context: &Context,
+    count: u64,
+    mut encode: impl FnMut(&mut CommandEncoder, u64),
+) -> Duration {
     let device = context.device().expect("a GPU");
     let mut time = Duration::ZERO;
     for first in (0..count).step_by(PRODUCTS as usize) {
@@ -51,7 +59,8 @@ fn raw(device: &wgpu::Device) -> (wgpu::ComputePipeline, wgpu::BindGroup) {
         compilation_options: Default::default(),
         cache: None,
     });
-    let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &[] });
+    let layout = device
+        .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &[] });
     let group = wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &[] };
     (pipeline, device.create_bind_group(&group))
 }
@@ -59,7 +68,8 @@ fn raw(device: &wgpu::Device) -> (wgpu::ComputePipeline, wgpu::BindGroup) {
 fn products(criterion: &mut Criterion) {
     let context = context();
     println!("on {} ({}), {}", context.adapter_name(), context.backend_name(), context.driver());
-    let tensor = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).expect("a small tensor");
+    let tensor =
+        |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).expect("a small tensor");
     let (a, b, bias) = (tensor(&[64, 2048]), tensor(&[2048, 64]), tensor(&[64]));
     // Two outputs in turn, because wgpu skips what is set already.
     let outputs = [tensor(&[64, 64]), tensor(&[64, 64])];
@@ -77,11 +87,14 @@ fn products(criterion: &mut Criterion) {
 
     // Each alpha is met once.
     let mut alpha = 1f32;
-    for (name, product) in [("one GEMM", &gemm), ("one GEMM of two passes", &split), ("the planner's", &planned)] {
+    for (name, product) in
+        [("one GEMM", &gemm), ("one GEMM of two passes", &split), ("the planner's", &planned)]
+    {
         criterion.bench_function(&format!("encode {name}"), |bencher| {
             bencher.iter_custom(|count| {
                 encoding(&context, count, |encoder, products| {
-                    (0..products).for_each(|i| product.encode(encoder, output(i)).expect("a warm product"));
+                    (0..products)
+                        .for_each(|i| product.encode(encoder, output(i)).expect("a warm product"));
                 })
             });
         });
@@ -89,7 +102,8 @@ fn products(criterion: &mut Criterion) {
             bencher.iter_custom(|count| {
                 encoding(&context, count, |encoder, products| {
                     pass(encoder, &mut |pass| {
-                        (0..products).for_each(|i| product.record(pass, output(i)).expect("a warm product"));
+                        (0..products)
+                            .for_each(|i| product.record(pass, output(i)).expect("a warm product"));
                     });
                 })
             });
@@ -100,7 +114,11 @@ fn products(criterion: &mut Criterion) {
                     pass(encoder, &mut |pass| {
                         for i in 0..products {
                             alpha = alpha.next_up();
-                            product.clone().alpha(alpha).record(pass, output(i)).expect("a product");
+                            product
+                                .clone()
+                                .alpha(alpha)
+                                .record(pass, output(i))
+                                .expect("a product");
                         }
                     });
                 })

@@ -1,5 +1,6 @@
-//! What the first product of a process costs over a later one, kernel compilation included: each shape in a process of its own, with every cache of
-//! compiled shaders off. `cargo bench -p tilewise-benches --bench first_call -- MxNxK[:layout][:dtype] …`
+//! What the first product of a process costs over a later one, kernel compilation included: each
+//! shape in a process of its own, with every cache of compiled shaders off. `cargo bench -p
+//! tilewise-benches --bench first_call -- MxNxK[:layout][:dtype] …`
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -11,9 +12,13 @@ use tilewise_benches::shapes::{self, Shape};
 /// Marks the process of one shape.
 const ONE: &str = "--one";
 /// What keeps this library, NVIDIA's driver and Mesa from using shaders of earlier processes.
-const NO_CACHES: [(&str, &str); 3] =
-    [("TILEWISE_CACHE_DIR", ""), ("__GL_SHADER_DISK_CACHE", "0"), ("MESA_SHADER_CACHE_DISABLE", "true")];
-const SHAPES: [&str; 4] = ["512x512x512", "512x512x512:f16", "512x512x512:NT:bf16", "1x4096x4096:NT:f16"];
+const NO_CACHES: [(&str, &str); 3] = [
+    ("TILEWISE_CACHE_DIR", ""),
+    ("__GL_SHADER_DISK_CACHE", "0"),
+    ("MESA_SHADER_CACHE_DISABLE", "true"),
+];
+const SHAPES: [&str; 4] =
+    ["512x512x512", "512x512x512:f16", "512x512x512:NT:bf16", "1x4096x4096:NT:f16"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
@@ -36,7 +41,9 @@ fn all(mut names: Vec<String>) -> Result<(), String> {
         names = SHAPES.map(str::to_owned).to_vec();
     }
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    println!("| shape | kernel | device ms | first ms | later ms | over ms |\n|---|---|--:|--:|--:|--:|");
+    println!(
+        "| shape | kernel | device ms | first ms | later ms | over ms |\n|---|---|--:|--:|--:|--:|"
+    );
     for shape in shapes::parse(&names)? {
         let status = Command::new(&own).args([ONE, &shape.name]).envs(NO_CACHES).status();
         if !status.map_err(|error| error.to_string())?.success() {
@@ -70,7 +77,14 @@ fn timed(shape: &Shape) -> Result<String> {
     let first = call()?;
     let mut later = (0..9).map(|_| call()).collect::<Result<Vec<_>>>()?;
     later.sort();
-    let kernel = product.plan()?.choice.map_or_else(|| "matrixmultiply".to_owned(), |choice| choice.to_string());
+    let kernel = product
+        .plan()?
+        .choice
+        .map_or_else(|| "matrixmultiply".to_owned(), |choice| choice.to_string());
     let [device, first, later] = [device, first, later[4]].map(|time| time.as_secs_f64() * 1e3);
-    Ok(format!("| {} | {kernel} | {device:.1} | {first:.1} | {later:.2} | {:.1} |", shape.name, first - later))
+    Ok(format!(
+        "| {} | {kernel} | {device:.1} | {first:.1} | {later:.2} | {:.1} |",
+        shape.name,
+        first - later
+    ))
 }

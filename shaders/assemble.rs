@@ -1,10 +1,12 @@
-//! From the parts of a pass to the text of one WGSL module. Four rules, and no preprocessor beyond them:
+//! From the parts of a pass to the text of one WGSL module. Four rules, and no preprocessor beyond
+//! them:
 //!
 //! 1. Whole files are concatenated; module scope in WGSL has no order.
 //! 2. In a line `const NAME: type = value; //param` the value is replaced.
-//! 3. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by the operand's name.
-//! 4. A loop marked `//unroll` is repeated in blocks with a constant index, where the pass says so: see
-//!    `unroll.rs`.
+//! 3. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by
+//!    the operand's name.
+//! 4. A loop marked `//unroll` is repeated in blocks with a constant index, where the pass says so:
+//!    see `unroll.rs`.
 //!
 //! Extensions are enabled at the top when a part needs them. Then comes the struct [`Params`].
 
@@ -17,17 +19,22 @@ use tilewise_core::plan::{Part, Pass};
 /// The WGSL module of a pass. Every file named by the tables exists: a test assembles them all.
 ///
 /// # Panics
-/// When a part names a file or a constant that does not exist, which only a mistake in the tables can cause.
+/// When a part names a file or a constant that does not exist, which only a mistake in the tables
+/// can cause.
 pub fn assemble(pass: &Pass) -> String {
     assemble_with(pass, |_| None).unwrap_or_else(|why| panic!("{}: {why}", pass.label))
 }
 
-/// As [`assemble`], with other texts for some of the files: `replaced` gives the text for a path, or nothing for the library's own. It is how the
-/// mutation check runs kernels with a mistake in them.
+/// As [`assemble`], with other texts for some of the files: `replaced` gives the text for a path,
+/// or nothing for the library's own. It is how the mutation check runs kernels with a mistake in
+/// them.
 ///
 /// # Errors
 /// What cannot be put together, in words.
-pub fn assemble_with<'a>(pass: &Pass, replaced: impl Fn(&str) -> Option<&'a str>) -> Result<String, String> {
+pub fn assemble_with<'a>(
+    pass: &Pass,
+    replaced: impl Fn(&str) -> Option<&'a str>,
+) -> Result<String, String> {
     let mut text = String::with_capacity(16 << 10);
     if pass.f16 {
         text.push_str("enable f16;\n");
@@ -38,7 +45,9 @@ pub fn assemble_with<'a>(pass: &Pass, replaced: impl Fn(&str) -> Option<&'a str>
     text.push_str(&Params::declaration(Language::Wgsl));
     for part in &pass.parts {
         let own = || FILES.iter().find(|(path, _)| *path == part.file).map(|(_, text)| *text);
-        let file = replaced(part.file).or_else(own).ok_or_else(|| format!("no shader file {}", part.file))?;
+        let file = replaced(part.file)
+            .or_else(own)
+            .ok_or_else(|| format!("no shader file {}", part.file))?;
         text.push_str(&instantiate(part, file)?);
         text.push('\n');
     }
@@ -50,7 +59,8 @@ fn instantiate(part: &Part, file: &str) -> Result<String, String> {
     let mut text = String::with_capacity(file.len() + 64);
     for line in file.lines() {
         match parameter(line) {
-            Some((name, ty)) => match part.constants.iter().find(|(constant, _)| *constant == name) {
+            Some((name, ty)) => match part.constants.iter().find(|(constant, _)| *constant == name)
+            {
                 Some((_, value)) => {
                     used += 1;
                     text.push_str(&format!("const {name}: {ty} = {};", literal(ty, *value)));
@@ -101,7 +111,10 @@ mod tests {
                 let name = entry.unwrap().file_name().into_string().unwrap();
                 let path = if folder == "." { name.clone() } else { format!("{folder}/{name}") };
                 if name.ends_with(".wgsl") {
-                    assert!(FILES.iter().any(|(file, _)| *file == path), "{path} is not in files.rs");
+                    assert!(
+                        FILES.iter().any(|(file, _)| *file == path),
+                        "{path} is not in files.rs"
+                    );
                 }
             }
         }

@@ -31,7 +31,14 @@ fn affine_constants(format: QuantFormat) -> Vec<Constant> {
 
 /// The type of a microscaling format's scales.
 fn mx_constants(format: QuantFormat) -> Vec<Constant> {
-    let value = |name| format.def().constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
+    let value = |name| {
+        format
+            .def()
+            .constants
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map_or(0, |(_, value)| *value)
+    };
     vec![("E4M3_SCALE", value("X_E4M3_SCALE"))]
 }
 

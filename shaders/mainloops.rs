@@ -211,16 +211,16 @@ const fn dot(
 /// Columns of an invocation in each turn.
 const COLUMNS: u32 = 4;
 
-/// Elements of a row of A that share a power of two, and the fewest of a row in workgroup memory at a
-/// time.
+/// Elements of a row of A that share a power of two, and the fewest of a row in workgroup memory at
+/// a time.
 const GROUP: u32 = 32;
 const SHORTEST: u32 = 1024;
 
 /// Signed bytes of an element of A, at most.
 const MOST_BYTES: u32 = 3;
 
-/// Bytes of workgroup memory with `chunk` elements of each row: their digits, `bytes` of each, sums and
-/// powers. The stripes' sums lie where the digits were.
+/// Bytes of workgroup memory with `chunk` elements of each row: their digits, `bytes` of each, sums
+/// and powers. The stripes' sums lie where the digits were.
 const fn staged_bytes(rows: u32, threads: u32, turns: u32, bytes: u32, chunk: u32) -> u32 {
     let groups = rows * chunk / GROUP;
     let (digits, sums) = (groups * GROUP * bytes, turns * threads * 16);
@@ -236,15 +236,23 @@ fn lanes_and_turns(variant: &Variant) -> [u32; 2] {
     [lanes, variant.bn / (variant.sums[1] * lanes)]
 }
 
-/// Elements of each row in workgroup memory at a time, and whether that is a whole row, if it is long
-/// and of whole steps. Rows that are not share the texts of powers of two.
+/// Elements of each row in workgroup memory at a time, and whether that is a whole row, if it is
+/// long and of whole steps. Rows that are not share the texts of powers of two.
 fn chunk(variant: &Variant, problem: &Problem, caps: &Caps) -> (u32, bool) {
     let Access::Bytes { stripes, groups } = variant.access else { return (SHORTEST, false) };
     let fits = |chunk: &u32| staged(variant, problem, *chunk) <= caps.max_workgroup_bytes;
-    let longest = (SHORTEST..caps.max_workgroup_bytes).step_by((groups * GROUP) as usize).take_while(fits).last();
+    let longest = (SHORTEST..caps.max_workgroup_bytes)
+        .step_by((groups * GROUP) as usize)
+        .take_while(fits)
+        .last();
     let longest = longest.unwrap_or(SHORTEST);
     match u32::try_from(problem.k).unwrap_or(u32::MAX) {
-        k if k >= SHORTEST && k <= longest && k.is_multiple_of(GROUP * stripes * variant.groups(problem)) => (k, true),
+        k if k >= SHORTEST
+            && k <= longest
+            && k.is_multiple_of(GROUP * stripes * variant.groups(problem)) =>
+        {
+            (k, true)
+        }
         k => (k.min(longest).next_power_of_two().clamp(SHORTEST, longest), false),
     }
 }
@@ -321,7 +329,9 @@ fn rows_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
 
 fn rows_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
     match problem.m {
-        m if m > 4 * u64::from(variant.bm) => Err(Reject(format!("M = {m}: not few rows for its tile"))),
+        m if m > 4 * u64::from(variant.bm) => {
+            Err(Reject(format!("M = {m}: not few rows for its tile")))
+        }
         _ => Ok(()),
     }
 }
@@ -358,12 +368,14 @@ fn simt_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
 /// f16 matrices of 16×16, on Vulkan.
 static F16_16: Unit = Unit { file: "unit/f16_16.wgsl", matrix: matrix(16, DType::F16, DType::F32) };
 /// The same with sums in f16.
-static F16_16_F16: Unit = Unit { file: "unit/f16_16_f16.wgsl", matrix: matrix(16, DType::F16, DType::F16) };
-/// f16 matrices of 8×8. No adapter has any of 8×8 for WGSL now: on Metal, naga's text of them does not
-/// compile (ARCHITECTURE.md, "Matrix units").
+static F16_16_F16: Unit =
+    Unit { file: "unit/f16_16_f16.wgsl", matrix: matrix(16, DType::F16, DType::F16) };
+/// f16 matrices of 8×8. No adapter has any of 8×8 for WGSL now: on Metal, naga's text of them does
+/// not compile (ARCHITECTURE.md, "Matrix units").
 static F16_8: Unit = Unit { file: "unit/f16_8.wgsl", matrix: matrix(8, DType::F16, DType::F32) };
 /// The same with sums in f16.
-static F16_8_F16: Unit = Unit { file: "unit/f16_8_f16.wgsl", matrix: matrix(8, DType::F16, DType::F16) };
+static F16_8_F16: Unit =
+    Unit { file: "unit/f16_8_f16.wgsl", matrix: matrix(8, DType::F16, DType::F16) };
 /// f32 matrices of 8×8.
 static F32_8: Unit = Unit { file: "unit/f32_8.wgsl", matrix: matrix(8, DType::F32, DType::F32) };
 
@@ -380,7 +392,8 @@ const COOP: &[Variant] = &[
     coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0]),
     coop("64x64x32", &F16_16, [64, 64, 32], [2, 2, 1], 2, [2.75, 240.0]),
     coop("32x64x64", &F16_16, [32, 64, 64], [1, 2, 2], 4, [3.15, 240.0]),
-    // A second set of sums keeps chains short, for f32 in two parts. It is spilled: the caches hold it.
+    // A second set of sums keeps chains short, for f32 in two parts. It is spilled: the caches hold
+    // it.
     chained(coop("chains-128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [4.65, 256.0])),
     // Fewer subgroups, so that each invocation has 32 codes of quantized weights, which are bytes.
     coop("16x32x128-4", &F16_16, [16, 32, 128], [1, 1, 4], 2, [1.65, 480.0]),
@@ -426,7 +439,10 @@ const fn coop(
 /// The same with chains as short as [`Precision::SplitF32`] wants them.
 const fn chained(variant: Variant) -> Variant {
     let Access::Words { unit, depth, pad, .. } = variant.access else { return variant };
-    Variant { access: Access::Words { unit, depth, pad, chain: Precision::CHAIN as u32 }, ..variant }
+    Variant {
+        access: Access::Words { unit, depth, pad, chain: Precision::CHAIN as u32 },
+        ..variant
+    }
 }
 
 /// Bytes of a slice of an operand. Its lines lie as in storage: along K or across.
@@ -466,7 +482,9 @@ fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reje
         return Err(Reject("its second set of sums is for f32 that split-f32 permits".into()));
     }
     match variant.threads / SUBGROUP {
-        4 if is_dense && variant.bm == 16 => Err(Reject("its few subgroups are for quantized weights".into())),
+        4 if is_dense && variant.bm == 16 => {
+            Err(Reject("its few subgroups are for quantized weights".into()))
+        }
         _ => Ok(()),
     }
 }

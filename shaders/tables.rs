@@ -2,7 +2,9 @@
 //! Mainloops are in `mainloops.rs`.
 
 use crate::mainloops::KERNELS;
-use tilewise_core::kernel::{Constant, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef};
+use tilewise_core::kernel::{
+    Constant, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef,
+};
 use tilewise_core::{Caps, DType, Format, Grouping};
 
 /// Every kernel in WGSL.
@@ -144,14 +146,24 @@ const OPERANDS: &[OperandDef] = &[
     fours("operand/q2_k.wgsl", 50.0, |format, _| format.is_of("q2_k")),
     fours("operand/q3_k.wgsl", 50.0, |format, _| format.is_of("q3_k")),
     fours("operand/q6_k.wgsl", 50.0, |format, _| format.is_of("q6_k")),
-    bytes("operand/affine_bytes.wgsl", [DECODE, 15.5], |format, _| is_one_of(format, is_affine_of_4_bits)),
-    bytes("operand/affine_bytes.wgsl", [DECODE, 27.0], |format, _| is_one_of(format, is_affine_of_8_bits)),
+    bytes("operand/affine_bytes.wgsl", [DECODE, 15.5], |format, _| {
+        is_one_of(format, is_affine_of_4_bits)
+    }),
+    bytes("operand/affine_bytes.wgsl", [DECODE, 27.0], |format, _| {
+        is_one_of(format, is_affine_of_8_bits)
+    }),
     bytes("operand/gguf_bytes.wgsl", [DECODE, 12.0], |format, _| {
         is_one_of(format, |name| ["q4_0", "q4_1", "gguf-mxfp4"].contains(&name))
     }),
-    bytes("operand/gguf_bytes.wgsl", [DECODE, 16.5], |format, _| is_one_of(format, |name| name == "q8_0")),
-    bytes("operand/k4_bytes.wgsl", [2.0 * DECODE, 38.0], |format, _| is_one_of(format, |name| name == "q4_k")),
-    bytes("operand/mx_bytes.wgsl", [2.0 * DECODE, 13.0], |format, _| is_one_of(format, |name| name == "mxfp4")),
+    bytes("operand/gguf_bytes.wgsl", [DECODE, 16.5], |format, _| {
+        is_one_of(format, |name| name == "q8_0")
+    }),
+    bytes("operand/k4_bytes.wgsl", [2.0 * DECODE, 38.0], |format, _| {
+        is_one_of(format, |name| name == "q4_k")
+    }),
+    bytes("operand/mx_bytes.wgsl", [2.0 * DECODE, 13.0], |format, _| {
+        is_one_of(format, |name| name == "mxfp4")
+    }),
 ];
 
 fn is_affine_of_4_bits(name: &str) -> bool {
@@ -166,11 +178,12 @@ fn is_one_of(format: Format, names: impl Fn(&str) -> bool) -> bool {
     if let Format::Quantized(format) = format { names(format.name()) } else { false }
 }
 
-/// Operations of decoding, as measured on an H200: 0.3 ps of 4-bit weights. On the way into panels, those of
-/// bytes are from 128 to 1,024 rows, those of fours from 16 rows alone.
+/// Operations of decoding, as measured on an H200: 0.3 ps of 4-bit weights. On the way into panels,
+/// those of bytes are from 128 to 1,024 rows, those of fours from 16 rows alone.
 const DECODE: f64 = 18.0;
 
-/// A loader of 32 codes at a time, as bytes, and its operations of decoding, in f32 and into panels.
+/// A loader of 32 codes at a time, as bytes, and its operations of decoding, in f32 and into
+/// panels.
 const fn bytes(
     file: &'static str,
     [decode, decode_to_panel]: [f64; 2],
@@ -189,8 +202,13 @@ const fn bytes(
     }
 }
 
-/// A loader of four codes at a time, from blocks of eights, and its operations of decoding into panels.
-const fn fours(file: &'static str, decode_to_panel: f64, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
+/// A loader of four codes at a time, from blocks of eights, and its operations of decoding into
+/// panels.
+const fn fours(
+    file: &'static str,
+    decode_to_panel: f64,
+    accepts: fn(Format, &Caps) -> bool,
+) -> OperandDef {
     OperandDef {
         file,
         accepts,
@@ -228,7 +246,12 @@ const STORES: &[StoreDef] = &[
         element_bytes: 16,
         ..StoreDef::DEFAULT
     },
-    StoreDef { file: "epilogue/store_f32.wgsl", accepts: stores_f32, element_bytes: 4, ..StoreDef::DEFAULT },
+    StoreDef {
+        file: "epilogue/store_f32.wgsl",
+        accepts: stores_f32,
+        element_bytes: 4,
+        ..StoreDef::DEFAULT
+    },
     StoreDef {
         file: "epilogue/store_f16x4.wgsl",
         accepts: stores_native_f16,
@@ -257,6 +280,12 @@ const STORES: &[StoreDef] = &[
 ];
 
 const SCHEDULES: &[ScheduleDef] = &[
-    ScheduleDef { file: "schedule/batched.wgsl", serves: |grouping| matches!(grouping, Grouping::Batched) },
-    ScheduleDef { file: "schedule/ragged.wgsl", serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }) },
+    ScheduleDef {
+        file: "schedule/batched.wgsl",
+        serves: |grouping| matches!(grouping, Grouping::Batched),
+    },
+    ScheduleDef {
+        file: "schedule/ragged.wgsl",
+        serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
+    },
 ];

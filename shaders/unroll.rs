@@ -1,17 +1,21 @@
-//! Rule 4 of the assembly: a loop `for (var i = 0u; i < N; i += 1u) { //unroll` with constant N becomes N blocks that begin with
-//! `const i = 0u;`, `const i = 1u;` and so on, so that indices into register arrays are constants.
+//! Rule 4 of the assembly: a loop `for (var i = 0u; i < N; i += 1u) { //unroll` with constant N
+//! becomes N blocks that begin with `const i = 0u;`, `const i = 1u;` and so on, so that indices
+//! into register arrays are constants.
 //!
-//! Drivers unroll loops only up to some size of function; beyond it an array indexed in a loop goes to memory, at a tenth of the speed.
+//! Drivers unroll loops only up to some size of function; beyond it an array indexed in a loop goes
+//! to memory, at a tenth of the speed.
 
 use std::collections::HashMap;
 
-/// A loop is repeated at most so often: none of ours needs more, and a bound with a mistake in it must not fill the memory.
+/// A loop is repeated at most so often: none of ours needs more, and a bound with a mistake in it
+/// must not fill the memory.
 const MOST_REPETITIONS: u32 = 256;
 
 /// The text with every marked loop repeated.
 ///
 /// # Errors
-/// When a marked loop is not of the form above or its bound is no constant of the module, which a test finds for every shader.
+/// When a marked loop is not of the form above or its bound is no constant of the module, which a
+/// test finds for every shader.
 pub(crate) fn unroll(text: &str) -> Result<String, String> {
     let constants: HashMap<&str, &str> = text.lines().filter_map(constant).collect();
     let lines: Vec<&str> = text.lines().collect();
@@ -82,14 +86,19 @@ fn evaluate(expression: &str, constants: &HashMap<&str, &str>, depth: u32) -> Re
     }
     let mut rest = expression;
     let value = sum(&mut rest, constants, depth)?;
-    if rest.trim().is_empty() { Ok(value) } else { Err(format!("cannot evaluate {expression:?}: stopped at {rest:?}")) }
+    if rest.trim().is_empty() {
+        Ok(value)
+    } else {
+        Err(format!("cannot evaluate {expression:?}: stopped at {rest:?}"))
+    }
 }
 
 fn sum(rest: &mut &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<u32, String> {
     let mut value = product(rest, constants, depth)?;
     while let Some(operator) = operator(rest, "+-") {
         let right = product(rest, constants, depth)?;
-        let result = if operator == '+' { value.checked_add(right) } else { value.checked_sub(right) };
+        let result =
+            if operator == '+' { value.checked_add(right) } else { value.checked_sub(right) };
         value = result.ok_or_else(|| format!("{value} {operator} {right} is no u32"))?;
     }
     Ok(value)
@@ -121,7 +130,8 @@ fn atom(rest: &mut &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<
     if let Some(inner) = trimmed.strip_prefix('(') {
         *rest = inner;
         let value = sum(rest, constants, depth)?;
-        *rest = rest.trim_start().strip_prefix(')').ok_or_else(|| format!("no ) in {trimmed:?}"))?;
+        *rest =
+            rest.trim_start().strip_prefix(')').ok_or_else(|| format!("no ) in {trimmed:?}"))?;
         return Ok(value);
     }
     let end = trimmed.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(trimmed.len());
@@ -130,7 +140,8 @@ fn atom(rest: &mut &str, constants: &HashMap<&str, &str>, depth: u32) -> Result<
     match word.strip_suffix('u').and_then(|digits| digits.parse().ok()) {
         Some(literal) => Ok(literal),
         None => {
-            let expression = constants.get(word).ok_or_else(|| format!("{word:?} is no constant"))?;
+            let expression =
+                constants.get(word).ok_or_else(|| format!("{word:?} is no constant"))?;
             evaluate(expression, constants, depth + 1)
         }
     }
@@ -157,13 +168,17 @@ mod tests {
         assert_eq!(unrolled.matches("const i = ").count(), 2);
         assert_eq!(unrolled.matches("x(i, j);").count(), 2);
         assert!(!unrolled.contains("//unroll"));
-        let both = unroll(&text.replace("j += 1u) {", "j += 1u) { //unroll").replace("i + 1u", "3u")).unwrap();
+        let both =
+            unroll(&text.replace("j += 1u) {", "j += 1u) { //unroll").replace("i + 1u", "3u"))
+                .unwrap();
         assert_eq!(both.matches("x(i, j);").count(), 6);
     }
 
     #[test]
     fn refuses_other_loops() {
-        for (head, why) in [("var i = 1u; i < 4u", "cannot unroll"), ("var i = 0u; i < 1000u", "at most")] {
+        for (head, why) in
+            [("var i = 1u; i < 4u", "cannot unroll"), ("var i = 0u; i < 1000u", "at most")]
+        {
             let refused = unroll(&format!("for ({head}; i += 1u) {{ //unroll\n}}\n")).unwrap_err();
             assert!(refused.contains(why), "{refused}");
         }

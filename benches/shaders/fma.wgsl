@@ -1,5 +1,5 @@
-// Ceiling of f32 arithmetic: sixteen independent chains of fused multiply-adds in each invocation, two operations each,
-// four steps to a round so that the loop costs little.
+// Ceiling of f32 arithmetic: sixteen independent chains of fused multiply-adds in each invocation,
+// two operations each, four steps to a round so that the loop costs little.
 
 const STEPS: u32 = 512u;
 

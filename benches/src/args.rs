@@ -7,16 +7,18 @@ use tilewise::{ContextOptions, Precision};
 use tilewise_benches::ceiling::Given;
 use tilewise_benches::shapes::{self, DEFAULT, GROUPS, Shape};
 
-/// Times matrix products on a device and prints a table; each shape is checked against f64 sums first.
+/// Times matrix products on a device and prints a table; each shape is checked against f64 sums
+/// first.
 ///
-/// The roofline of Apple's chips is their published one, with the most cores of the name, so an upper bound; elsewhere it is measured.
-/// The exit status is 1 if anything is wrong, nothing is measured, or a shape is slower than in an earlier run. A shape that does not fit the device is
+/// The roofline of Apple's chips is their published one, with the most cores of the name, so an
+/// upper bound; elsewhere it is measured. The exit status is 1 if anything is wrong, nothing is
+/// measured, or a shape is slower than in an earlier run. A shape that does not fit the device is
 /// skipped, with a line that says why.
 #[derive(Parser)]
 #[command(name = "bench")]
 pub(crate) struct Args {
-    /// Groups and shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of quantized
-    /// weights), separated by commas
+    /// Groups and shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the
+    /// format of quantized weights), separated by commas
     #[arg(long, value_delimiter = ',', help = shapes_help())]
     pub(crate) shapes: Vec<String>,
     /// A few of the default shapes of every group
@@ -31,7 +33,8 @@ pub(crate) struct Args {
     /// Kernels to force, separated by commas; without it the planner chooses
     #[arg(long, value_delimiter = ',')]
     pub(crate) kernel: Vec<String>,
-    /// Measures each shape by the best kernel in each of these languages: wgsl, msl. Where nothing says what to measure, both on Metal
+    /// Measures each shape by the best kernel in each of these languages: wgsl, msl. Where nothing
+    /// says what to measure, both on Metal
     #[arg(long, value_delimiter = ',', value_parser = language, conflicts_with_all = ["kernel", "choices"])]
     languages: Vec<Language>,
     /// Answers seven questions about kernels in MSL instead, in some ten minutes on a Mac, and
@@ -39,15 +42,17 @@ pub(crate) struct Args {
     /// to send that file
     #[arg(long, conflicts_with_all = NOT_ASKED)]
     pub(crate) first_hour: bool,
-    /// Times every kernel that the planner estimates within this factor of its choice, and reports the regret of that choice
+    /// Times every kernel that the planner estimates within this factor of its choice, and reports
+    /// the regret of that choice
     #[arg(long, conflicts_with = "kernel", value_name = "FACTOR", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
     pub(crate) choices: Option<f64>,
     /// An adapter that is not there is said, and no failure
     #[arg(long)]
     pub(crate) skip_missing: bool,
-    /// How exact products must be: f32; split-f32 or split-f32-fast, which permit f32 in two f16 parts;
-    /// f16-sums, which permits sums of f16 products in f16; int16-activations or int8-activations, which permit
-    /// few rows as whole numbers beside quantized weights. A shape may name its own
+    /// How exact products must be: f32; split-f32 or split-f32-fast, which permit f32 in two f16
+    /// parts; f16-sums, which permits sums of f16 products in f16; int16-activations or
+    /// int8-activations, which permit few rows as whole numbers beside quantized weights. A shape
+    /// may name its own
     #[arg(long, default_value = "f32")]
     pub(crate) precision: Precision,
     /// Timed runs of each shape; fewer, but three, where they take longer than a second
@@ -55,11 +60,13 @@ pub(crate) struct Args {
     pub(crate) samples: std::num::NonZeroUsize,
     #[command(flatten)]
     pub(crate) ceilings: Given,
-    /// Puts another report beside this one; may be given again. A file whose `library` has the same name, tilewise, is an earlier run, against
-    /// which --regression holds, and with which it must share a shape; any other is a peer
+    /// Puts another report beside this one; may be given again. A file whose `library` has the same
+    /// name, tilewise, is an earlier run, against which --regression holds, and with which it must
+    /// share a shape; any other is a peer
     #[arg(long, value_name = "FILE.json", action = ArgAction::Append)]
     pub(crate) compare: Vec<PathBuf>,
-    /// The exit status is 1 if a shape takes this many percent longer than in an earlier run given with --compare
+    /// The exit status is 1 if a shape takes this many percent longer than in an earlier run given
+    /// with --compare
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
     pub(crate) regression: f64,
     /// Shows a recorded report instead of measuring
@@ -101,13 +108,23 @@ const NOT_ASKED: [&str; 14] = [
 ];
 
 /// What a report that is only shown has no use for.
-const MEASURING: [&str; 9] =
-    ["shapes", "quick", "adapter", "backend", "kernel", "languages", "skip_missing", "choices", "commit"];
+const MEASURING: [&str; 9] = [
+    "shapes",
+    "quick",
+    "adapter",
+    "backend",
+    "kernel",
+    "languages",
+    "skip_missing",
+    "choices",
+    "commit",
+];
 
 impl Args {
     /// The languages to measure each shape in; none where the planner, or --kernel, chooses.
     pub(crate) fn languages(&self, metal: bool) -> Vec<Language> {
-        let chosen = !self.languages.is_empty() || !self.kernel.is_empty() || self.choices.is_some();
+        let chosen =
+            !self.languages.is_empty() || !self.kernel.is_empty() || self.choices.is_some();
         if metal && !chosen { vec![Language::Wgsl, Language::Msl] } else { self.languages.clone() }
     }
 
@@ -133,7 +150,8 @@ impl Args {
 /// What `--shapes` takes, with the groups that there are.
 fn shapes_help() -> String {
     let names = |groups: &[&str]| groups.join(", ");
-    let others: Vec<_> = GROUPS.iter().map(|group| group.name).filter(|name| !DEFAULT.contains(name)).collect();
+    let others: Vec<_> =
+        GROUPS.iter().map(|group| group.name).filter(|name| !DEFAULT.contains(name)).collect();
     format!(
         "Groups ({}; {}) and shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of \
          quantized weights), separated by commas. By default the first {} groups; tiny on a software adapter",

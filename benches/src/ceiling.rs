@@ -1,4 +1,5 @@
-//! A device's ceilings: given, looked up by the chip's name, or measured: bandwidth by a copy, f32 arithmetic by chains of fused multiply-adds.
+//! A device's ceilings: given, looked up by the chip's name, or measured: bandwidth by a copy, f32
+//! arithmetic by chains of fused multiply-adds.
 
 use crate::chips::{self, Chip};
 use crate::measure::{WARM_UP, is_software, median};
@@ -33,7 +34,8 @@ pub struct Given {
     /// Ceiling of f16 and bf16 arithmetic in TFLOP/s; by default that of f32
     #[arg(long, value_parser = positive)]
     pub peak_tflops_f16: Option<f64>,
-    /// Ceiling of bandwidth in GB/s, read and written; by default Apple's figure for the chip, or measured
+    /// Ceiling of bandwidth in GB/s, read and written; by default Apple's figure for the chip, or
+    /// measured
     #[arg(long, value_parser = positive)]
     pub peak_gbs: Option<f64>,
 }
@@ -71,10 +73,12 @@ impl Given {
 }
 
 impl Ceiling {
-    /// The ceilings of a device: those given, else those of its name, else measured. The CPU executor has none that are not given.
+    /// The ceilings of a device: those given, else those of its name, else measured. The CPU
+    /// executor has none that are not given.
     ///
     /// # Errors
-    /// Those of the device; `Unsupported` when it is too fast for the host's clock and has no timestamps.
+    /// Those of the device; `Unsupported` when it is too fast for the host's clock and has no
+    /// timestamps.
     pub fn of(ctx: &Context, given: &Given) -> Result<Ceiling> {
         let all_given = given.peak_tflops.is_some() && given.peak_gbs.is_some();
         let mut ceiling = match chips::find(ctx.adapter_name()) {
@@ -87,9 +91,10 @@ impl Ceiling {
                 ),
             },
             None if all_given => Ceiling::default(),
-            None if ctx.is_cpu() => {
-                Ceiling { peaks_from: "unknown: the CPU executor is not measured".into(), ..Ceiling::default() }
-            }
+            None if ctx.is_cpu() => Ceiling {
+                peaks_from: "unknown: the CPU executor is not measured".into(),
+                ..Ceiling::default()
+            },
             None => measure(ctx)?,
         };
         given.replace(&mut ceiling);
@@ -109,12 +114,14 @@ impl Ceiling {
         self.peak_tflops > 0.0 && self.peak_gbs > 0.0
     }
 
-    /// The ceiling of arithmetic for a dtype, 10^12 operations per second: f32's where another is not known.
+    /// The ceiling of arithmetic for a dtype, 10^12 operations per second: f32's where another is
+    /// not known.
     pub fn peak(&self, dtype: &str) -> f64 {
         self.peak_tflops_f16.filter(|_| dtype != "f32").unwrap_or(self.peak_tflops)
     }
 
-    /// Operations per byte from which a dtype's products are bound by arithmetic; 0 when that is unknown.
+    /// Operations per byte from which a dtype's products are bound by arithmetic; 0 when that is
+    /// unknown.
     pub fn ridge(&self, dtype: &str) -> f64 {
         if self.is_known() { 1e3 * self.peak(dtype) / self.peak_gbs } else { 0.0 }
     }
@@ -122,22 +129,33 @@ impl Ceiling {
 
 /// What a GPU reaches.
 fn measure(ctx: &Context) -> Result<Ceiling> {
-    let device = ctx.device().ok_or_else(|| Error::WrongContext("the CPU executor has no measured ceilings".into()))?;
+    let device = ctx
+        .device()
+        .ok_or_else(|| Error::WrongContext("the CPU executor has no measured ceilings".into()))?;
     // Several times any cache.
-    let bytes = (1u64 << 29).min(ctx.caps().max_binding_bytes / 16 * 16).min(ctx.caps().max_buffer_bytes);
+    let bytes =
+        (1u64 << 29).min(ctx.caps().max_binding_bytes / 16 * 16).min(ctx.caps().max_buffer_bytes);
     let software = is_software(ctx);
     let bytes = if software { bytes.min(1 << 26) } else { bytes };
     let buffer = || {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
-        device.create_buffer(&wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false })
+        device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: bytes,
+            usage,
+            mapped_at_creation: false,
+        })
     };
     let (source, target) = (buffer(), buffer());
-    // Neither zeros, which some chips move and multiply faster, nor anything that grows out of range.
-    let noise: Vec<f32> =
-        (0u32..1 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 25) as f32).collect();
+    // Neither zeros, which some chips move and multiply faster, nor anything that grows out of
+    // range.
+    let noise: Vec<f32> = (0u32..1 << 20)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 25) as f32)
+        .collect();
     if let Some(queue) = ctx.queue() {
         for at in (0..bytes).step_by(size_of_val(&noise[..])) {
-            let part = &bytemuck::cast_slice::<f32, u8>(&noise)[..size_of_val(&noise[..]).min((bytes - at) as usize)];
+            let part = &bytemuck::cast_slice::<f32, u8>(&noise)
+                [..size_of_val(&noise[..]).min((bytes - at) as usize)];
             queue.write_buffer(&source, at, part);
         }
     }
@@ -164,7 +182,8 @@ struct Probe {
 impl Probe {
     fn new(device: &wgpu::Device, text: &str, buffers: [&wgpu::Buffer; 2]) -> Self {
         let source = wgpu::ShaderSource::Wgsl(text.into());
-        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+        let module =
+            device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: None,
             layout: None,
@@ -179,8 +198,11 @@ impl Probe {
         };
         let layout = pipeline.get_bind_group_layout(0);
         let entries = [entry(0), entry(1)];
-        let group =
-            device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &entries });
+        let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &layout,
+            entries: &entries,
+        });
         Probe { pipeline, group }
     }
 
@@ -222,14 +244,20 @@ mod tests {
         };
         let cpu = Context::cpu();
         let of = |given: Given| Ceiling::of(&cpu, &given).unwrap();
-        assert!(!of(Given::default()).is_known() && of(Given::default()).peaks_from.contains("unknown"));
+        assert!(
+            !of(Given::default()).is_known() && of(Given::default()).peaks_from.contains("unknown")
+        );
         let half = of(given(Some(10.0), Some(20.0), Some(100.0)));
         assert_eq!(
             (half.ridge("f32"), half.ridge("bf16"), &half.peaks_from[..]),
             (100.0, 200.0, "given: f32, f16, bandwidth")
         );
-        let mut chip =
-            Ceiling { peak_tflops: 2.6, peak_tflops_f16: Some(2.6), peak_gbs: 68.0, peaks_from: "M1".into() };
+        let mut chip = Ceiling {
+            peak_tflops: 2.6,
+            peak_tflops_f16: Some(2.6),
+            peak_gbs: 68.0,
+            peaks_from: "M1".into(),
+        };
         given(Some(2.0), None, None).replace(&mut chip);
         assert_eq!(
             (chip.peak("f32"), chip.peak("f16"), chip.peak_gbs, &chip.peaks_from[..]),

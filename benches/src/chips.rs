@@ -11,7 +11,8 @@ pub struct Chip {
     pub gbs: f64,
 }
 
-/// Apple's chips by generation: the plain one, Pro, Max, each (TFLOP/s, GB/s). Those of M4 are not Apple's own figures, and rounded.
+/// Apple's chips by generation: the plain one, Pro, Max, each (TFLOP/s, GB/s). Those of M4 are not
+/// Apple's own figures, and rounded.
 const APPLE: [(&str, [(f64, f64); 3]); 4] = [
     ("M1", [(2.6, 68.0), (5.3, 200.0), (10.6, 400.0)]),
     ("M2", [(3.6, 100.0), (6.8, 200.0), (13.6, 400.0)]),

@@ -27,13 +27,15 @@ pub fn counterpart<'a>(row: &Row, other: &'a Report) -> Option<&'a Row> {
     same.min_by(|a, b| a.ms.total_cmp(&b.ms))
 }
 
-/// Whether `other` is an earlier run of the same library, and no peer: the names before the version are equal.
+/// Whether `other` is an earlier run of the same library, and no peer: the names before the version
+/// are equal.
 pub fn is_earlier_run(report: &Report, other: &Report) -> bool {
     let name = |report: &Report| report.library.split_whitespace().next().map(str::to_owned);
     name(report) == name(other)
 }
 
-/// Shapes that take more than `percent` longer than in an earlier run. Peers are no measure of that.
+/// Shapes that take more than `percent` longer than in an earlier run. Peers are no measure of
+/// that.
 pub fn regressions(report: &Report, others: &[Report], percent: f64) -> Vec<Regression> {
     let mut found: Vec<Regression> = Vec::new();
     for other in others.iter().filter(|other| is_earlier_run(report, other)) {
@@ -42,8 +44,11 @@ pub fn regressions(report: &Report, others: &[Report], percent: f64) -> Vec<Regr
             let fastest = counterpart(row, report).unwrap_or(row);
             let Some(before) = counterpart(row, other) else { continue };
             if fastest.ms > before.ms * (1.0 + percent / 100.0) {
-                let regression =
-                    Regression { shape: row.shape.clone(), earlier: other.label(), ms: [fastest.ms, before.ms] };
+                let regression = Regression {
+                    shape: row.shape.clone(),
+                    earlier: other.label(),
+                    ms: [fastest.ms, before.ms],
+                };
                 // A shape may stand in two groups.
                 if !found.contains(&regression) {
                     found.push(regression);
@@ -56,8 +61,12 @@ pub fn regressions(report: &Report, others: &[Report], percent: f64) -> Vec<Regr
 
 /// Names of the shapes of `one` that `other` lacks.
 pub fn missing<'a>(one: &'a Report, other: &Report) -> Vec<&'a str> {
-    let mut names: Vec<&str> =
-        one.rows.iter().filter(|row| counterpart(row, other).is_none()).map(|row| row.shape.as_str()).collect();
+    let mut names: Vec<&str> = one
+        .rows
+        .iter()
+        .filter(|row| counterpart(row, other).is_none())
+        .map(|row| row.shape.as_str())
+        .collect();
     names.dedup();
     names
 }
@@ -67,9 +76,20 @@ mod tests {
     use super::*;
 
     fn report(library: &str, times: &[(usize, f64)]) -> Report {
-        let row =
-            |&(m, ms): &(usize, f64)| Row { shape: format!("{m}x1x1"), m, n: 1, k: 1, batch: 1, ms, ..Row::default() };
-        Report { library: library.into(), rows: times.iter().map(row).collect(), ..Report::default() }
+        let row = |&(m, ms): &(usize, f64)| Row {
+            shape: format!("{m}x1x1"),
+            m,
+            n: 1,
+            k: 1,
+            batch: 1,
+            ms,
+            ..Row::default()
+        };
+        Report {
+            library: library.into(),
+            rows: times.iter().map(row).collect(),
+            ..Report::default()
+        }
     }
 
     #[test]
@@ -78,12 +98,18 @@ mod tests {
         let before = report("tilewise 0.1", &[(1, 1.0), (2, 1.0), (3, 1.0), (5, 1.0)]);
         let peer = report("torch 2", &[(1, 0.1)]);
         let found = |percent| {
-            regressions(&now, &[peer.clone(), before.clone()], percent).into_iter().map(|r| r.shape).collect::<Vec<_>>()
+            regressions(&now, &[peer.clone(), before.clone()], percent)
+                .into_iter()
+                .map(|r| r.shape)
+                .collect::<Vec<_>>()
         };
         assert_eq!(found(10.0), ["3x1x1"]);
         assert_eq!(found(5.0), ["2x1x1", "3x1x1"]);
         assert_eq!(found(20.1), [""; 0]);
-        assert_eq!((missing(&now, &before), missing(&before, &now)), (vec!["4x1x1"], vec!["5x1x1"]));
+        assert_eq!(
+            (missing(&now, &before), missing(&before, &now)),
+            (vec!["4x1x1"], vec!["5x1x1"])
+        );
     }
 
     #[test]

@@ -168,9 +168,14 @@ impl Hour {
     pub fn new(context: &Context, commit: &str, date: String) -> Self {
         let software = is_software(context);
         let version = context.caps().msl_version;
-        let sizes = if software { "tiny: a software adapter computes, so the times mean nothing" } else { "full" };
+        let sizes = if software {
+            "tiny: a software adapter computes, so the times mean nothing"
+        } else {
+            "full"
+        };
         Hour {
-            file: "tilewise: the first hour on a Mac; please send it back as CONTRIBUTING.md says".into(),
+            file: "tilewise: the first hour on a Mac; please send it back as CONTRIBUTING.md says"
+                .into(),
             adapter: context.adapter_name().into(),
             backend: context.backend_name().into(),
             driver: context.driver(),
@@ -204,15 +209,18 @@ impl Hour {
         let software = is_software(context);
         let samples = if software { 1 } else { samples };
         let sizes = if software { &questions::TINY } else { &questions::FULL };
-        let asked: Vec<_> = QUESTIONS.iter().map(|question| (question.asks, (question.cases)(sizes))).collect();
+        let asked: Vec<_> =
+            QUESTIONS.iter().map(|question| (question.asks, (question.cases)(sizes))).collect();
         bar.set_length(asked.iter().map(|(_, cases)| cases.len() as u64).sum());
         let mut bench = Bench::new(context);
         for (number, (question, cases)) in (1..).zip(asked) {
             let mut answers = Vec::new();
             for case in cases {
                 bar.set_message(format!("{number}: {}", case.label));
-                let answered = catch_unwind(AssertUnwindSafe(|| answer(&mut bench, &case, samples)));
-                let outcome = answered.unwrap_or_else(|_| Outcome::Reason("the program panicked: see above".into()));
+                let answered =
+                    catch_unwind(AssertUnwindSafe(|| answer(&mut bench, &case, samples)));
+                let outcome = answered
+                    .unwrap_or_else(|_| Outcome::Reason("the program panicked: see above".into()));
                 answers.push(Answer { case: case.label, outcome });
                 if bench.context().wait().is_err()
                     && let Ok(again) = open()
@@ -232,7 +240,11 @@ impl Hour {
     /// Answers that are reasons which begin with this word.
     pub fn reasons(&self, word: &str) -> usize {
         let answers = self.questions.iter().flat_map(|question| &question.answers);
-        answers.filter(|answer| matches!(&answer.outcome, Outcome::Reason(why) if why.starts_with(word))).count()
+        answers
+            .filter(
+                |answer| matches!(&answer.outcome, Outcome::Reason(why) if why.starts_with(word)),
+            )
+            .count()
     }
 }
 
@@ -256,8 +268,12 @@ fn answer(bench: &mut Bench, case: &Case, samples: usize) -> Outcome {
             Err("no kernels in MSL on this adapter".into())
         }
         Kind::Timed { shape, ends, by } => timed(bench, shape, ends, *by, samples).map_err(reason),
-        Kind::Changed { shape, kernel, change } => changed(bench, shape, kernel, *change, samples).map_err(reason),
-        Kind::Odd { kernel, layout } => odd::answer(&context, kernel, layout).map(Outcome::Right).map_err(reason),
+        Kind::Changed { shape, kernel, change } => {
+            changed(bench, shape, kernel, *change, samples).map_err(reason)
+        }
+        Kind::Odd { kernel, layout } => {
+            odd::answer(&context, kernel, layout).map(Outcome::Right).map_err(reason)
+        }
         Kind::Mlx { rows, width } => mlx::answer(*rows, *width).map(Outcome::Measured),
     };
     found.unwrap_or_else(Outcome::Reason)
@@ -302,9 +318,12 @@ fn pipelines(context: &Context) -> Result<Outcome, String> {
     let texts = all.len();
     let own: Vec<&str> = all.iter().map(|text| text.text.as_str()).collect();
     let with = compiler::threads(context, &own)?;
-    let unlimited = |text: &texts::Text| texts::without_limit(text.text.clone()).map_err(|error| error.to_string());
+    let unlimited = |text: &texts::Text| {
+        texts::without_limit(text.text.clone()).map_err(|error| error.to_string())
+    };
     let unlimited: Vec<String> = all.iter().map(unlimited).collect::<Result<_, _>>()?;
-    let without = compiler::threads(context, &unlimited.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let without =
+        compiler::threads(context, &unlimited.iter().map(String::as_str).collect::<Vec<_>>())?;
     let found = all.into_iter().zip(with).zip(without).map(|((text, with), without)| Threads {
         text: text.label,
         launched: text.threads,
@@ -337,7 +356,13 @@ fn timed(bench: &mut Bench, shape: &str, ends: &[u32], by: By, samples: usize) -
 }
 
 /// A product by texts that the library would not assemble.
-fn changed(bench: &mut Bench, shape: &str, kernel: &str, change: Change, samples: usize) -> Result<Outcome> {
+fn changed(
+    bench: &mut Bench,
+    shape: &str,
+    kernel: &str,
+    change: Change,
+    samples: usize,
+) -> Result<Outcome> {
     let shape = parsed(shape)?;
     let context = bench.context().clone();
     let operands = bench.operands(&shape, &[])?;

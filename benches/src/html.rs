@@ -48,7 +48,8 @@ pub fn page(report: &Report, others: &[Report]) -> Result<String, String> {
     Ok(page.into_string())
 }
 
-/// Writes the roofline and each group's bars into a folder, as `roofline-light.svg` and `roofline-dark.svg` and so on, and gives their number.
+/// Writes the roofline and each group's bars into a folder, as `roofline-light.svg` and
+/// `roofline-dark.svg` and so on, and gives their number.
 ///
 /// # Errors
 /// A text that names the file; what the plotting library says.
@@ -62,7 +63,8 @@ pub fn write_pictures(report: &Report, others: &[Report], folder: &Path) -> Resu
         }
         for (name, picture) in pictures {
             let path = folder.join(format!("{name}-{}.svg", theme.name));
-            std::fs::write(&path, picture).map_err(|error| format!("{}: {error}", path.display()))?;
+            std::fs::write(&path, picture)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
             written += 1;
         }
     }
@@ -91,7 +93,13 @@ fn facts(report: &Report) -> Markup {
     }
 }
 
-fn section(report: &Report, others: &[Report], group: &str, rows: &[&Row], bars: &Markup) -> Markup {
+fn section(
+    report: &Report,
+    others: &[Report],
+    group: &str,
+    rows: &[&Row],
+    bars: &Markup,
+) -> Markup {
     html! {
         h2 { (group) }
         p { (shapes::about(group)) }
@@ -127,7 +135,9 @@ fn method(report: &Report) -> Markup {
 
 fn explain(method: &str) -> &str {
     match method {
-        "timestamps" => "Times are between the device's timestamps at the two ends of a compute pass.",
+        "timestamps" => {
+            "Times are between the device's timestamps at the two ends of a compute pass."
+        }
         "difference" => {
             "Times are by the host's clock: the difference between submissions with many and with one repetition."
         }

@@ -6,15 +6,16 @@ use tilewise::tilewise_core::convert;
 use tilewise::tilewise_core::kernel::Language;
 use tilewise::tilewise_core::quant::{Quantized, dequantize};
 use tilewise::{
-    Context, DType, Error, Gemm, GroupOffsets, Precision, PreparedQuantizedTensor, PreparedTensor, QuantFormat,
-    QuantizedTensor, Result, Right, Tensor, wgpu,
+    Context, DType, Error, Gemm, GroupOffsets, Precision, PreparedQuantizedTensor, PreparedTensor,
+    QuantFormat, QuantizedTensor, Result, Right, Tensor, wgpu,
 };
 
 /// Elements of each timed product that are compared with an f64 sum.
 const CHECKED: usize = 64;
 /// Inputs are rotated among sets that together exceed any cache by far.
 const ROTATED_BYTES: f64 = 256e6;
-/// Words of random data. A prime: no stride of a matrix is a multiple of it, so that no two rows are equal.
+/// Words of random data. A prime: no stride of a matrix is a multiple of it, so that no two rows
+/// are equal.
 const BLOCK_WORDS: usize = 1_048_573;
 /// Blocks of random quantized weights. A prime, for the same reason.
 const QUANTIZED_BLOCKS: usize = 16_381;
@@ -56,20 +57,33 @@ impl Pool {
         let source = Tensor::from_bytes(ctx, dtype, &bytes, &[period])?;
         let tensor = Tensor::zeros(ctx, dtype, &[elements])?;
         if let (Some((from, _)), Some((to, _))) = (source.buffer(), tensor.buffer()) {
-            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut encoder =
+                device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             for at in (0..to.size()).step_by(bytes.len()) {
-                encoder.copy_buffer_to_buffer(from, 0, to, at, (to.size() - at).min(bytes.len() as u64));
+                encoder.copy_buffer_to_buffer(
+                    from,
+                    0,
+                    to,
+                    at,
+                    (to.size() - at).min(bytes.len() as u64),
+                );
             }
             queue.submit([encoder.finish()]);
         }
         Ok(Pool { tensor, block })
     }
 
-    fn view(&self, start: usize, [batch, rows, cols]: [usize; 3], transposed: bool) -> Result<Tensor> {
+    fn view(
+        &self,
+        start: usize,
+        [batch, rows, cols]: [usize; 3],
+        transposed: bool,
+    ) -> Result<Tensor> {
         let stored = if transposed { [batch, cols, rows] } else { [batch, rows, cols] };
         let all = start..start + batch * rows * cols;
         let matrix = self.tensor.slice(std::slice::from_ref(&all))?;
-        let matrix = if batch == 1 { matrix.reshape(&stored[1..]) } else { matrix.reshape(&stored) }?;
+        let matrix =
+            if batch == 1 { matrix.reshape(&stored[1..]) } else { matrix.reshape(&stored) }?;
         Ok(if transposed { matrix.t() } else { matrix })
     }
 }
@@ -82,11 +96,17 @@ struct Weights {
 }
 
 impl Weights {
-    fn new(format: QuantFormat, entries: usize, [n, k]: [usize; 2], activations: DType) -> Result<Self> {
+    fn new(
+        format: QuantFormat,
+        entries: usize,
+        [n, k]: [usize; 2],
+        activations: DType,
+    ) -> Result<Self> {
         let period = QUANTIZED_BLOCKS * format.block() as usize;
         let mut words = random(period, 2).into_iter().cycle().map(f32::to_bits);
-        let repeated =
-            Quantized::sample(format, 1, period, || words.next().unwrap_or_default().wrapping_mul(0x9e37_79b1) >> 8)?;
+        let repeated = Quantized::sample(format, 1, period, || {
+            words.next().unwrap_or_default().wrapping_mul(0x9e37_79b1) >> 8
+        })?;
         let blocks = n * k / format.block() as usize;
         let entry = |entry: usize| {
             let plane = |(plane, bytes): (&Vec<u8>, usize)| {
@@ -162,7 +182,8 @@ impl Inputs {
     /// Operands for `shape`, in as many sets as exceed the caches.
     ///
     /// # Errors
-    /// `TooLarge` for the device's buffers, `Overflow`, `Device` when its memory is spent, `DeviceLost`.
+    /// `TooLarge` for the device's buffers, `Overflow`, `Device` when its memory is spent,
+    /// `DeviceLost`.
     pub fn operands(&mut self, ctx: &Context, shape: &Shape, software: bool) -> Result<Operands> {
         self.ragged(ctx, shape, &[], software)
     }
@@ -172,17 +193,28 @@ impl Inputs {
     ///
     /// # Errors
     /// As [`operands`](Self::operands); `GroupOffsets` for ends that decrease.
-    pub fn ragged(&mut self, ctx: &Context, shape: &Shape, ends: &[u32], software: bool) -> Result<Operands> {
+    pub fn ragged(
+        &mut self,
+        ctx: &Context,
+        shape: &Shape,
+        ends: &[u32],
+        software: bool,
+    ) -> Result<Operands> {
         let [m, n, k] = shape.mnk;
         let entries = if ends.is_empty() { shape.batch } else { ends.len() };
         let sizes = [[shape.batch, m, k], [entries, k, n]];
         let strides = sizes.map(|size| size.iter().product::<usize>().next_multiple_of(ALIGNMENT));
-        let most = ctx.caps().max_buffer_bytes / shape.dtype.bytes() / strides[0].max(strides[1]) as u64;
+        let most =
+            ctx.caps().max_buffer_bytes / shape.dtype.bytes() / strides[0].max(strides[1]) as u64;
         let bytes = shape.bytes() + (entries - shape.batch) as f64 * shape.b_bytes();
         let sets = if software { 1 } else { (ROTATED_BYTES / bytes) as usize };
         let sets = sets.clamp(1, 256).min(most.max(1) as usize);
-        let quantized = shape.quantized.map(|format| Weights::new(format, entries, [n, k], shape.dtype)).transpose()?;
-        let needed = [0, 1].map(|at| if at == 1 && quantized.is_some() { 0 } else { strides[at] * sets });
+        let quantized = shape
+            .quantized
+            .map(|format| Weights::new(format, entries, [n, k], shape.dtype))
+            .transpose()?;
+        let needed =
+            [0, 1].map(|at| if at == 1 && quantized.is_some() { 0 } else { strides[at] * sets });
         // What is too small is given back before more is asked for.
         for (pool, needed) in self.pools.iter_mut().zip(needed) {
             pool.take_if(|pool| needed > 0 && !serves(pool, shape.dtype, needed));
@@ -193,10 +225,14 @@ impl Inputs {
             }
         }
         let pool = |at: usize| self.pools[at].as_ref().expect("it was made");
-        let view = |at: usize, set: usize| pool(at).view(set * strides[at], sizes[at], shape.transposed()[at]);
+        let view = |at: usize, set: usize| {
+            pool(at).view(set * strides[at], sizes[at], shape.transposed()[at])
+        };
         let precision = shape.precision.unwrap_or_default();
         let a = |set: usize| match shape.prepared {
-            "prepared" => view(0, set).and_then(|a| PreparedTensor::left_for(&a, precision)).map(A::Prepared),
+            "prepared" => {
+                view(0, set).and_then(|a| PreparedTensor::left_for(&a, precision)).map(A::Prepared)
+            }
             _ => view(0, set).map(A::Dense),
         };
         let b = |set: usize| match &quantized {
@@ -208,7 +244,9 @@ impl Inputs {
                 }
             }
             None if shape.prepared.is_empty() => view(1, set).map(B::Dense),
-            None => view(1, set).and_then(|b| PreparedTensor::right_for(&b, precision)).map(B::Prepared),
+            None => {
+                view(1, set).and_then(|b| PreparedTensor::right_for(&b, precision)).map(B::Prepared)
+            }
         };
         let sets = (0..sets).map(|set| Ok((a(set)?, b(set)?))).collect::<Result<_>>()?;
         let c = if shape.batch == 1 { vec![m, n] } else { vec![shape.batch, m, n] };
@@ -226,26 +264,38 @@ fn serves(pool: &Pool, dtype: DType, elements: usize) -> bool {
     pool.tensor.dtype() == dtype && pool.tensor.elements() >= elements
 }
 
-/// Elements spread over the output, all corners among them, as sums in f64. The bound is that of a sum of K products in the type of the
-/// problem's sums and one rounding, as in the oracle, and of activations that are taken in bytes.
-fn expected(shape: &Shape, ends: &[u32], problem: &Problem, a: &[f32], b: &Values) -> Vec<Expected> {
+/// Elements spread over the output, all corners among them, as sums in f64. The bound is that of a
+/// sum of K products in the type of the problem's sums and one rounding, as in the oracle, and of
+/// activations that are taken in bytes.
+fn expected(
+    shape: &Shape,
+    ends: &[u32],
+    problem: &Problem,
+    a: &[f32],
+    b: &Values,
+) -> Vec<Expected> {
     let [m, n, k] = shape.mnk;
     let (sums, lost) = (problem.accumulation(), problem.activation_error());
     let [a_transposed, b_transposed] = shape.transposed();
     let rows = m.saturating_mul(shape.batch);
     let tried_rows = rows.min((CHECKED / n).max(8));
     let tried_cols = n.min(CHECKED / tried_rows);
-    let spread = |at: usize, tried: usize, len: usize| if tried < 2 { 0 } else { at * (len - 1) / (tried - 1) };
+    let spread = |at: usize, tried: usize, len: usize| {
+        if tried < 2 { 0 } else { at * (len - 1) / (tried - 1) }
+    };
     let period = b.numbers.len();
     let mut expected = Vec::new();
     for i in 0..tried_rows {
         let row = spread(i, tried_rows, rows);
         let (entry, own) = (row / m, row % m);
-        let b_entry = if ends.is_empty() { entry } else { ends.partition_point(|&end| end as usize <= row) };
+        let b_entry =
+            if ends.is_empty() { entry } else { ends.partition_point(|&end| end as usize <= row) };
         for j in 0..tried_cols {
             let col = spread(j, tried_cols, n);
-            let a_at = |l: usize| entry * m * k + if a_transposed { l * m + own } else { own * k + l };
-            let b_at = |l: usize| b_entry * k * n + if b_transposed { col * k + l } else { l * n + col };
+            let a_at =
+                |l: usize| entry * m * k + if a_transposed { l * m + own } else { own * k + l };
+            let b_at =
+                |l: usize| b_entry * k * n + if b_transposed { col * k + l } else { l * n + col };
             let (mut sum, mut size, mut errors) = (0.0, 0.0, [0.0; 2]);
             let a_of = |l: usize| f64::from(a[a_at(l) % a.len()]);
             let mut largest = 0.0;
@@ -258,13 +308,20 @@ fn expected(shape: &Shape, ends: &[u32], problem: &Problem, a: &[f32], b: &Value
                 (sum, size) = (sum + term, size + f64::abs(term));
                 if let Some(of) = &b.errors {
                     let weight = f64::from(b.numbers[at].abs());
-                    errors = [0, 1].map(|which| errors[which] + a.abs() * of[which][at] + lost * largest * weight);
+                    errors = [0, 1].map(|which| {
+                        errors[which] + a.abs() * of[which][at] + lost * largest * weight
+                    });
                 }
             }
             let gamma = (k as f64).min(8.0 * (k as f64).sqrt()) * 2.0 * sums.unit_roundoff();
             let bound = gamma * size + shape.dtype.unit_roundoff() * f64::abs(sum) + 1e-30;
             let grown = 1.0 + shape.dtype.unit_roundoff() + gamma;
-            expected.push(Expected { row, col, sum, bounds: errors.map(|error| bound + grown * error) });
+            expected.push(Expected {
+                row,
+                col,
+                sum,
+                bounds: errors.map(|error| bound + grown * error),
+            });
         }
     }
     expected
@@ -310,7 +367,8 @@ impl Operands {
         &self.c
     }
 
-    /// Computes the first set's product, by the kernel of this name if one is given, and compares elements with sums in f64.
+    /// Computes the first set's product, by the kernel of this name if one is given, and compares
+    /// elements with sums in f64.
     ///
     /// # Errors
     /// `Data` when one is wrong; those of the product and of reading.
@@ -335,8 +393,11 @@ impl Operands {
     /// A kernel that writes nothing must not pass by what another left.
     fn clear(&self) {
         let context = self.c.context();
-        if let (Some(device), Some(queue), Some((c, _))) = (context.device(), context.queue(), self.c.buffer()) {
-            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        if let (Some(device), Some(queue), Some((c, _))) =
+            (context.device(), context.queue(), self.c.buffer())
+        {
+            let mut encoder =
+                device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             encoder.clear_buffer(c, 0, None);
             queue.submit([encoder.finish()]);
         }
@@ -355,7 +416,9 @@ impl Operands {
                 let (got, bound) = (f64::from(computed[col]), bounds[usize::from(rounds)]);
                 let error = (got - sum).abs();
                 if error.is_nan() || error > bound {
-                    return Err(Error::Data(format!("C[{row},{col}] is {got}, expected {sum} within {bound:e}")));
+                    return Err(Error::Data(format!(
+                        "C[{row},{col}] is {got}, expected {sum} within {bound:e}"
+                    )));
                 }
             }
         }
@@ -384,13 +447,15 @@ mod tests {
             let operands = inputs.operands(&ctx, &shape, true).unwrap();
             assert!(matches!(operands.compare(true), Err(Error::Data(_))), "{name}: zeros pass");
             operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let places: Vec<_> = operands.expected.iter().map(|expected| (expected.row, expected.col)).collect();
+            let places: Vec<_> =
+                operands.expected.iter().map(|expected| (expected.row, expected.col)).collect();
             let [last_row, last_col] = [shape.mnk[0] * shape.batch - 1, shape.mnk[1] - 1];
             for corner in [(0, 0), (0, last_col), (last_row, 0), (last_row, last_col)] {
                 assert!(places.contains(&corner), "{name}: {corner:?} is not looked at");
             }
             assert!(
-                places.len() <= CHECKED && places.len() >= CHECKED.min((last_row + 1) * (last_col + 1)) / 2,
+                places.len() <= CHECKED
+                    && places.len() >= CHECKED.min((last_row + 1) * (last_col + 1)) / 2,
                 "{name}: {places:?}"
             );
         }

@@ -30,16 +30,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures or reads a report, shows it, and says whether all is well: nothing wrong was computed, and nothing is slower than before.
+/// Measures or reads a report, shows it, and says whether all is well: nothing wrong was computed,
+/// and nothing is slower than before.
 ///
 /// # Errors
-/// A text: nothing was measured, a name means nothing, there is no such device, or a file cannot be read or written.
+/// A text: nothing was measured, a name means nothing, there is no such device, or a file cannot be
+/// read or written.
 fn run(args: &Args) -> Result<bool, String> {
     if args.first_hour {
         return first_hour(args).map(|()| true);
     }
     // What is wrong with the files and the shapes is said before a device is opened.
-    let others = args.compare.iter().map(|path| Report::load(path)).collect::<Result<Vec<_>, _>>()?;
+    let others =
+        args.compare.iter().map(|path| Report::load(path)).collect::<Result<Vec<_>, _>>()?;
     let shapes = shapes::parse(&args.shapes)?;
     let (mut report, mut right) = match &args.from {
         Some(path) => {
@@ -74,11 +77,19 @@ fn run(args: &Args) -> Result<bool, String> {
     }
     for other in others.iter().filter(|other| compare::is_earlier_run(&report, other)) {
         if !report.rows.iter().any(|row| compare::counterpart(row, other).is_some()) {
-            eprintln!("bench: {} has none of these shapes: there is nothing to compare", other.label());
+            eprintln!(
+                "bench: {} has none of these shapes: there is nothing to compare",
+                other.label()
+            );
             right = false;
         }
         if other.adapter != report.adapter {
-            eprintln!("bench: {} was measured on {}, this on {}", other.label(), other.adapter, report.adapter);
+            eprintln!(
+                "bench: {} was measured on {}, this on {}",
+                other.label(),
+                other.adapter,
+                report.adapter
+            );
         }
     }
     let regressions = compare::regressions(&report, &others, args.regression);
@@ -104,8 +115,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(failed)
 }
 
-/// The report of a run, and whether every product was right; none where there is no such adapter, and that is no failure. Where no shape is named, the
-/// device decides.
+/// The report of a run, and whether every product was right; none where there is no such adapter,
+/// and that is no failure. Where no shape is named, the device decides.
 fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)>, String> {
     let options = args.options();
     let said = |error: Error| error.to_string();
@@ -114,7 +125,8 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
         shapes = args.default_shapes(is_software(&ctx))?;
     }
     for shape in &mut shapes {
-        shape.precision = shape.precision.or((args.precision != Precision::F32).then_some(args.precision));
+        shape.precision =
+            shape.precision.or((args.precision != Precision::F32).then_some(args.precision));
     }
     let mut report = Report {
         library: "tilewise".into(),
@@ -135,7 +147,9 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
     let ways = match (&languages[..], &args.kernel[..]) {
         ([], []) => vec![(ctx, vec![By::Planner])],
         ([], kernels) => vec![(ctx, kernels.iter().map(|name| By::Kernel(name)).collect())],
-        (languages, _) => languages.iter().map(in_language).collect::<Result<_, _>>().map_err(said)?,
+        (languages, _) => {
+            languages.iter().map(in_language).collect::<Result<_, _>>().map_err(said)?
+        }
     };
     let right = measure_all(args, &ways, &shapes, &mut report)?;
     report.name_groups();
@@ -195,24 +209,35 @@ enum By<'a> {
     Language(Language),
 }
 
-/// Adds a row for each shape and way to compute it, or the reason why there is none. A shape of two groups is measured once.
+/// Adds a row for each shape and way to compute it, or the reason why there is none. A shape of two
+/// groups is measured once.
 fn measure_all(
     args: &Args,
     ways: &[(Context, Vec<By<'_>>)],
     shapes: &[Shape],
     report: &mut Report,
 ) -> Result<bool, String> {
-    let all = || ways.iter().enumerate().flat_map(|(at, (_, ways))| ways.iter().map(move |way| (at, way)));
+    let all = || {
+        ways.iter().enumerate().flat_map(|(at, (_, ways))| ways.iter().map(move |way| (at, way)))
+    };
     let bar = progress(args, (shapes.len() * all().count()) as u64)?;
     let mut benches: Vec<_> = ways.iter().map(|(ctx, _)| Bench::new(ctx)).collect();
     let samples = args.samples.get();
     let mut right = true;
     for shape in shapes {
-        let before = report.rows.iter().find(|row| row.key() == shape.key() && args.kernel.is_empty()).cloned();
+        let before = report
+            .rows
+            .iter()
+            .find(|row| row.key() == shape.key() && args.kernel.is_empty())
+            .cloned();
         if let Some(first) = before {
-            let other =
-                report.rows.iter().find(|row| row.key() == first.key() && row.language != first.language).cloned();
-            let renamed = |row| Row { shape: shape.name.clone(), group: shape.group.to_owned(), ..row };
+            let other = report
+                .rows
+                .iter()
+                .find(|row| row.key() == first.key() && row.language != first.language)
+                .cloned();
+            let renamed =
+                |row| Row { shape: shape.name.clone(), group: shape.group.to_owned(), ..row };
             report.rows.extend([first].into_iter().chain(other).map(renamed));
             bar.inc(all().count() as u64);
             continue;
@@ -221,8 +246,11 @@ fn measure_all(
             let bench = &mut benches[at];
             bar.set_message(shape.name.clone());
             let measured = match (by, args.choices) {
-                (By::Planner, Some(factor)) => bench
-                    .measure_choices(shape, samples, factor, |name| bar.set_message(format!("{} {name}", shape.name))),
+                (By::Planner, Some(factor)) => {
+                    bench.measure_choices(shape, samples, factor, |name| {
+                        bar.set_message(format!("{} {name}", shape.name))
+                    })
+                }
                 (By::Planner, None) => bench.measure(shape, None, samples),
                 (By::Kernel(name), _) => bench.measure(shape, Some(name), samples),
                 (By::Language(language), _) => bench.measure_in(*language, shape, samples),
@@ -231,12 +259,16 @@ fn measure_all(
             match measured {
                 Ok(measured) => report.rows.push(Row::new(shape, &measured)),
                 // No shape is at fault, and none would fare better.
-                Err(error @ (Error::UnknownKernel { .. } | Error::Value(_))) => return Err(error.to_string()),
+                Err(error @ (Error::UnknownKernel { .. } | Error::Value(_))) => {
+                    return Err(error.to_string());
+                }
                 Err(error) => {
                     right &= !matches!(error, Error::Data(_) | Error::DeviceLost(_));
                     // The table says it too.
                     let reason = match by {
-                        By::Language(language) => format!("in {}: {error}", language_name(*language)),
+                        By::Language(language) => {
+                            format!("in {}: {error}", language_name(*language))
+                        }
                         _ => error.to_string(),
                     };
                     if args.quiet {

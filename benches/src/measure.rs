@@ -9,16 +9,19 @@ use tilewise::tilewise_core::kernel::Language;
 use tilewise::tilewise_core::plan::Plan;
 use tilewise::{Context, Error, Result, timing, wgpu};
 
-/// Seconds of GPU time before the first sample, and after pauses. An idle chip lowers its clock, and some take long to raise it: an H200 was seen to
-/// run at half speed when the pauses between measurements were longer than the measurements.
+/// Seconds of GPU time before the first sample, and after pauses. An idle chip lowers its clock,
+/// and some take long to raise it: an H200 was seen to run at half speed when the pauses between
+/// measurements were longer than the measurements.
 pub(crate) const WARM_UP: f64 = 0.5;
 /// A pause after which the clock may have fallen.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Seconds of GPU time before the samples of a shape where there was no pause but to compile and to check.
+/// Seconds of GPU time before the samples of a shape where there was no pause but to compile and to
+/// check.
 const SETTLING: f64 = 0.15;
 /// Seconds of one sample: many products where one is shorter.
 const SAMPLE: f64 = 5e-3;
-/// Seconds of GPU time after which a shape of long products has samples enough, if there are [`FEWEST`].
+/// Seconds of GPU time after which a shape of long products has samples enough, if there are
+/// [`FEWEST`].
 const LONGEST: f64 = 1.0;
 const FEWEST: usize = 3;
 
@@ -92,21 +95,35 @@ impl Bench {
         self.inputs.ragged(&self.ctx, shape, ends, is_software(&self.ctx))
     }
 
-    /// Times a shape by the kernel of this name, or by the planner's choice: a check against f64 sums, warm-up, then `samples` compute passes of as many
-    /// products as fill about five milliseconds. Long products are content with fewer samples, three at least.
+    /// Times a shape by the kernel of this name, or by the planner's choice: a check against f64
+    /// sums, warm-up, then `samples` compute passes of as many products as fill about five
+    /// milliseconds. Long products are content with fewer samples, three at least.
     ///
     /// # Errors
-    /// Those of the product; `Data` when a checked element is wrong, `Unsupported` when the product is too short for the host's clock.
-    pub fn measure(&mut self, shape: &Shape, kernel: Option<&str>, samples: usize) -> Result<Measured> {
+    /// Those of the product; `Data` when a checked element is wrong, `Unsupported` when the product
+    /// is too short for the host's clock.
+    pub fn measure(
+        &mut self,
+        shape: &Shape,
+        kernel: Option<&str>,
+        samples: usize,
+    ) -> Result<Measured> {
         let operands = self.operands(shape, &[])?;
         self.measured(&operands, kernel, samples)
     }
 
-    /// As [`measure`](Self::measure), by what the planner would choose if there were no kernels but those in one language.
+    /// As [`measure`](Self::measure), by what the planner would choose if there were no kernels but
+    /// those in one language.
     ///
     /// # Errors
-    /// As [`measure`](Self::measure); `NoKernel` where none in this language serves the shape, or the device compiles none of those that do.
-    pub fn measure_in(&mut self, language: Language, shape: &Shape, samples: usize) -> Result<Measured> {
+    /// As [`measure`](Self::measure); `NoKernel` where none in this language serves the shape, or
+    /// the device compiles none of those that do.
+    pub fn measure_in(
+        &mut self,
+        language: Language,
+        shape: &Shape,
+        samples: usize,
+    ) -> Result<Measured> {
         let operands = self.operands(shape, &[])?;
         self.measured_in(language, &operands, samples)
     }
@@ -115,7 +132,12 @@ impl Bench {
     ///
     /// # Errors
     /// As [`measure_in`](Self::measure_in).
-    pub fn measured_in(&mut self, language: Language, operands: &Operands, samples: usize) -> Result<Measured> {
+    pub fn measured_in(
+        &mut self,
+        language: Language,
+        operands: &Operands,
+        samples: usize,
+    ) -> Result<Measured> {
         let planned = operands.product(0, None);
         if written_in(&planned.plan()?, language) {
             operands.check(None)?;
@@ -124,21 +146,26 @@ impl Bench {
                 return self.measured(operands, None, samples);
             }
         }
-        let kernels = self.ctx.library().kernels.iter().filter(|kernel| kernel.kit.language == language);
+        let kernels =
+            self.ctx.library().kernels.iter().filter(|kernel| kernel.kit.language == language);
         let names: Vec<&str> = kernels.map(|kernel| kernel.name).collect();
         let mut refused = None;
         for choice in planned.choices()?.iter().filter(|choice| names.contains(&choice.kernel)) {
-            let kernel = if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
+            let kernel =
+                if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
             match self.measured(operands, Some(&kernel), samples) {
                 Err(Error::NoKernel(why)) => refused = refused.or(Some(why)),
                 measured => return measured,
             }
         }
-        Err(Error::NoKernel(refused.unwrap_or_else(|| "none in this language serves it here".into())))
+        Err(Error::NoKernel(
+            refused.unwrap_or_else(|| "none in this language serves it here".into()),
+        ))
     }
 
-    /// As [`measure`](Self::measure) by the planner's choice, and then every kernel that the planner estimates within `factor` of its own: three samples each,
-    /// or one where that is twice the best so far.
+    /// As [`measure`](Self::measure) by the planner's choice, and then every kernel that the
+    /// planner estimates within `factor` of its own: three samples each, or one where that is twice
+    /// the best so far.
     ///
     /// # Errors
     /// As [`measure`](Self::measure).
@@ -156,8 +183,10 @@ impl Bench {
         let cheapest = choices.first().map_or(0.0, |choice| choice.cost);
         let mut best = measured.seconds[0];
         for choice in choices.iter().filter(|choice| choice.cost <= factor * cheapest) {
-            let kernel = if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
-            // Without "+k1" the planner would choose the parts. With edges peeled off the planner's own is another product than the kernel alone.
+            let kernel =
+                if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
+            // Without "+k1" the planner would choose the parts. With edges peeled off the planner's
+            // own is another product than the kernel alone.
             if choice.to_string() == measured.kernel && plan.edges.is_empty() {
                 continue;
             }
@@ -165,7 +194,11 @@ impl Bench {
             match self.contender(&operands, &kernel, best) {
                 Ok(seconds) => {
                     best = best.min(seconds);
-                    measured.choices.push(Choice { kernel, ms: seconds * 1e3, estimate_ms: choice.cost * 1e3 });
+                    measured.choices.push(Choice {
+                        kernel,
+                        ms: seconds * 1e3,
+                        estimate_ms: choice.cost * 1e3,
+                    });
                 }
                 Err(wrong @ (Error::Data(_) | Error::DeviceLost(_))) => return Err(wrong),
                 Err(error) => log::warn!("{} by {kernel}: {error}", shape.name),
@@ -184,7 +217,8 @@ impl Bench {
             return measurable(once);
         }
         let more = self.series(&record, repetitions, FEWEST - 1)?;
-        let mut seconds: Vec<f64> = more.iter().map(|timing| timing.seconds / repetitions as f64).collect();
+        let mut seconds: Vec<f64> =
+            more.iter().map(|timing| timing.seconds / repetitions as f64).collect();
         seconds.push(once);
         measurable(median(&mut seconds))
     }
@@ -193,11 +227,17 @@ impl Bench {
     ///
     /// # Errors
     /// As [`measure`](Self::measure).
-    pub fn measured(&mut self, operands: &Operands, kernel: Option<&str>, samples: usize) -> Result<Measured> {
+    pub fn measured(
+        &mut self,
+        operands: &Operands,
+        kernel: Option<&str>,
+        samples: usize,
+    ) -> Result<Measured> {
         operands.check(kernel)?;
         // Only now: what a device does not compile has been replaced.
         let plan = operands.product(0, kernel).plan()?;
-        let choice = plan.choice.as_ref().map_or_else(|| "matrixmultiply".to_owned(), ToString::to_string);
+        let choice =
+            plan.choice.as_ref().map_or_else(|| "matrixmultiply".to_owned(), ToString::to_string);
         let edges = plan.edges.iter().map(ToString::to_string).collect();
         let language = plan.passes.first().map(|pass| pass.language);
         let (seconds, method) = self.timed(&recorded(operands, kernel), samples)?;
@@ -208,7 +248,11 @@ impl Bench {
     ///
     /// # Errors
     /// Those of `record`; `Unsupported` when the product is too short for the host's clock.
-    pub fn timed(&mut self, record: &Record<'_>, samples: usize) -> Result<([f64; 3], timing::Method)> {
+    pub fn timed(
+        &mut self,
+        record: &Record<'_>,
+        samples: usize,
+    ) -> Result<([f64; 3], timing::Method)> {
         let once = self.series(record, 1, 1)?[0];
         let repetitions = repetitions(once.seconds);
         let most = (LONGEST / (once.seconds * repetitions as f64)) as usize;
@@ -217,8 +261,14 @@ impl Bench {
         Ok(([middle, seconds[0], seconds[seconds.len() - 1]], once.method))
     }
 
-    /// Seconds of a product in each of `count` samples, after the device has been busy for as long as its clock takes to come up.
-    fn samples(&mut self, record: &Record<'_>, repetitions: usize, count: usize) -> Result<Vec<f64>> {
+    /// Seconds of a product in each of `count` samples, after the device has been busy for as long
+    /// as its clock takes to come up.
+    fn samples(
+        &mut self,
+        record: &Record<'_>,
+        repetitions: usize,
+        count: usize,
+    ) -> Result<Vec<f64>> {
         let mut warm = 0;
         if !is_software(&self.ctx) {
             let paused = self.busy.is_none_or(|busy| busy.elapsed() > PAUSE);
@@ -232,7 +282,12 @@ impl Bench {
 
     /// Times of `count` compute passes with that many products, the sets in turn, without pauses
     /// between the passes.
-    fn series(&mut self, record: &Record<'_>, repetitions: usize, count: usize) -> Result<Vec<timing::Timing>> {
+    fn series(
+        &mut self,
+        record: &Record<'_>,
+        repetitions: usize,
+        count: usize,
+    ) -> Result<Vec<timing::Timing>> {
         let timings = pollster::block_on(timing::series(&self.ctx, count, |mut pass| {
             (0..repetitions).try_for_each(|set| record(set, pass.as_deref_mut()))
         }))?;
@@ -265,7 +320,9 @@ fn measurable(seconds: f64) -> Result<f64> {
     if seconds > 0.0 {
         return Ok(seconds);
     }
-    Err(Error::Unsupported("too short for the host's clock, and the device has no timestamps".into()))
+    Err(Error::Unsupported(
+        "too short for the host's clock, and the device has no timestamps".into(),
+    ))
 }
 
 /// As many products as fill a sample.

@@ -84,7 +84,12 @@ impl Theme {
 
     /// The colour of a group of shapes, the same in every report.
     fn group(&self, name: &str) -> RGBColor {
-        self.series(shapes::DEFAULT.iter().position(|group| *group == name).unwrap_or(self.series.len() - 1))
+        self.series(
+            shapes::DEFAULT
+                .iter()
+                .position(|group| *group == name)
+                .unwrap_or(self.series.len() - 1),
+        )
     }
 }
 
@@ -98,7 +103,8 @@ fn picture(height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String,
     Ok(text)
 }
 
-/// A point's sign, filled or hollow: a circle for f32, a triangle for f16, a square for anything else.
+/// A point's sign, filled or hollow: a circle for f32, a triangle for f16, a square for anything
+/// else.
 fn mark(area: &Area<'_>, at: (i32, i32), dtype: &str, color: RGBColor, filled: bool) -> Drawn {
     let style = if filled { color.mix(0.85).filled() } else { color.stroke_width(1) };
     let outline = match dtype {
@@ -122,24 +128,33 @@ fn short(number: &f64) -> String {
     }
 }
 
-/// Operations per byte against TFLOP/s, both logarithmic, under the ceilings: `report` filled, `others` hollow.
+/// Operations per byte against TFLOP/s, both logarithmic, under the ceilings: `report` filled,
+/// `others` hollow.
 ///
 /// # Errors
 /// What the plotting library says.
 pub fn roofline(report: &Report, others: &[Report], theme: &Theme) -> Result<String, String> {
     let ours = report.rows.iter().map(|row| (row, row.group.as_str(), true));
     let theirs = others.iter().flat_map(|other| {
-        report.rows.iter().filter_map(|row| Some((counterpart(row, other)?, row.group.as_str(), false)))
+        report
+            .rows
+            .iter()
+            .filter_map(|row| Some((counterpart(row, other)?, row.group.as_str(), false)))
     });
     let points: Vec<(&Row, &str, bool)> = theirs.chain(ours).collect();
     let range = |values: &mut dyn Iterator<Item = f64>| {
-        values.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)))
+        values.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), value| {
+            (low.min(value), high.max(value))
+        })
     };
     let (left, right) = range(&mut points.iter().map(|(row, ..)| row.intensity()));
     let (low, high) = range(&mut points.iter().map(|(row, ..)| row.tflops));
     let (left, right) = if left < right { (left / 1.6, right * 1.6) } else { (0.1, 1e4) };
-    let peaks: Vec<(f64, &str)> =
-        [(report.ceiling.peak_tflops, "f32"), (report.ceiling.peak_tflops_f16.unwrap_or(0.0), "f16")].into();
+    let peaks: Vec<(f64, &str)> = [
+        (report.ceiling.peak_tflops, "f32"),
+        (report.ceiling.peak_tflops_f16.unwrap_or(0.0), "f16"),
+    ]
+    .into();
     let peaks: Vec<_> = peaks.into_iter().filter(|(peak, _)| *peak > 0.0).collect();
     let roof = peaks.iter().map(|(peak, _)| *peak).fold(0.0, f64::max);
     let (low, high) = if low <= high { (low / 1.8, 1.8 * high.max(roof)) } else { (0.01, 100.0) };
@@ -173,17 +188,22 @@ pub fn roofline(report: &Report, others: &[Report], theme: &Theme) -> Result<Str
                 chart.draw_series(LineSeries::new(line, theme.ink.stroke_width(2)))?;
                 let name = format!("{} GB/s", figure(report.ceiling.peak_gbs, 3));
                 let at = ((from * to).sqrt(), (from * to).sqrt() * slope);
-                chart.draw_series([EmptyElement::at(at) + Text::new(name, (-8, -10), theme.label(HPos::Right))])?;
+                chart.draw_series([
+                    EmptyElement::at(at) + Text::new(name, (-8, -10), theme.label(HPos::Right))
+                ])?;
             }
             for (peak, dtype) in &peaks {
                 let from = (peak / slope).max(left);
                 // Two roofs of one height are one.
                 let same = peaks.len() > 1 && peaks.iter().all(|(other, _)| other == peak);
-                let name = format!("{} TFLOP/s {}", figure(*peak, 3), if same { "" } else { dtype });
-                chart.draw_series(LineSeries::new([(from, *peak), (right, *peak)], theme.ink.stroke_width(2)))?;
-                chart.draw_series([
-                    EmptyElement::at((right, *peak)) + Text::new(name, (-4, -12), theme.label(HPos::Right))
-                ])?;
+                let name =
+                    format!("{} TFLOP/s {}", figure(*peak, 3), if same { "" } else { dtype });
+                chart.draw_series(LineSeries::new(
+                    [(from, *peak), (right, *peak)],
+                    theme.ink.stroke_width(2),
+                ))?;
+                chart.draw_series([EmptyElement::at((right, *peak))
+                    + Text::new(name, (-4, -12), theme.label(HPos::Right))])?;
             }
         }
         for (row, group, own) in &points {
@@ -261,7 +281,9 @@ fn panels<'a>(report: &Report, others: &'a [Report], rows: &[&'a Row]) -> Vec<Pa
         let moved = row.intensity() < report.ceiling.ridge(&row.dtype);
         let title = match moved {
             true => format!("{}, bound by bandwidth: GB/s", row.dtype),
-            false if report.ceiling.peak_gbs > 0.0 => format!("{}, bound by arithmetic: TFLOP/s", row.dtype),
+            false if report.ceiling.peak_gbs > 0.0 => {
+                format!("{}, bound by arithmetic: TFLOP/s", row.dtype)
+            }
             false => format!("{}: TFLOP/s", row.dtype),
         };
         let theirs = others.iter().map(|other| counterpart(row, other));
@@ -271,7 +293,8 @@ fn panels<'a>(report: &Report, others: &'a [Report], rows: &[&'a Row]) -> Vec<Pa
         match panels.iter_mut().find(|panel| panel.title == title) {
             Some(panel) => panel.rows.push(bars),
             None => {
-                let peak = if moved { report.ceiling.peak_gbs } else { report.ceiling.peak(&row.dtype) };
+                let peak =
+                    if moved { report.ceiling.peak_gbs } else { report.ceiling.peak(&row.dtype) };
                 let value: fn(&Row) -> f64 = if moved { |row| row.gbs } else { |row| row.tflops };
                 panels.push(Panel { title, peak, rows: vec![bars], value });
             }
@@ -284,7 +307,13 @@ fn panels<'a>(report: &Report, others: &'a [Report], rows: &[&'a Row]) -> Vec<Pa
 ///
 /// # Errors
 /// What the plotting library says.
-pub fn bars(report: &Report, others: &[Report], group: &str, rows: &[&Row], theme: &Theme) -> Result<String, String> {
+pub fn bars(
+    report: &Report,
+    others: &[Report],
+    group: &str,
+    rows: &[&Row],
+    theme: &Theme,
+) -> Result<String, String> {
     let panels = panels(report, others, rows);
     let top = 64;
     let total = top + panels.iter().map(|panel| panel.bottom() + FOOT).sum::<i32>();
@@ -315,7 +344,8 @@ pub fn bars(report: &Report, others: &[Report], group: &str, rows: &[&Row], them
 
 fn draw_panel(area: &Area<'_>, panel: &Panel<'_>, theme: &Theme) -> Drawn {
     area.draw(&Text::new(panel.title.clone(), (14, 14), theme.text(14, theme.ink, HPos::Left)))?;
-    let values = panel.rows.iter().flat_map(|bars| bars.found.iter().map(|(_, row)| (panel.value)(row)));
+    let values =
+        panel.rows.iter().flat_map(|bars| bars.found.iter().map(|(_, row)| (panel.value)(row)));
     let most = values.fold(0.0, f64::max);
     // A ceiling far above everything would only press the bars together.
     let ceiling = Some(panel.peak).filter(|peak| *peak > 0.0 && *peak <= 2.5 * most);
@@ -338,9 +368,16 @@ fn draw_panel(area: &Area<'_>, panel: &Panel<'_>, theme: &Theme) -> Drawn {
             let x = end(value);
             area.draw(&Rectangle::new([(LEFT, y), (x, y + BAR - 1)], theme.series(*at).filled()))?;
             // Inside where there is room, so that figures do not lie on the ceiling's line.
-            let (x, color, anchor) =
-                if x > LEFT + 44 { (x - 5, theme.inside, HPos::Right) } else { (x + 5, theme.muted, HPos::Left) };
-            area.draw(&Text::new(figure(value, 3), (x, y + BAR / 2), theme.text(12, color, anchor)))?;
+            let (x, color, anchor) = if x > LEFT + 44 {
+                (x - 5, theme.inside, HPos::Right)
+            } else {
+                (x + 5, theme.muted, HPos::Left)
+            };
+            area.draw(&Text::new(
+                figure(value, 3),
+                (x, y + BAR / 2),
+                theme.text(12, color, anchor),
+            ))?;
         }
         y += bars.height();
     }

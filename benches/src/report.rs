@@ -11,7 +11,8 @@ use tilewise::tilewise_core::kernel::Language;
 /// The group of shapes that belong to none.
 const OTHER: &str = "other";
 
-/// One run of the bench program on one device, or of a peer's script. Peers may leave out what has a default.
+/// One run of the bench program on one device, or of a peer's script. Peers may leave out what has
+/// a default.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// What ran: `tilewise`, or the peer's name and version.
@@ -29,7 +30,8 @@ pub struct Report {
     /// The ceilings of the device; in a peer's report 0 where it measured none.
     #[serde(flatten)]
     pub ceiling: Ceiling,
-    /// Of the shapes whose other kernels were timed too, the share on which the planner's choice takes at most 10% longer than the best.
+    /// Of the shapes whose other kernels were timed too, the share on which the planner's choice
+    /// takes at most 10% longer than the best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_best: Option<f64>,
     /// The shapes.
@@ -94,12 +96,13 @@ pub struct Row {
     pub tflops: f64,
     /// 10^9 bytes per second, A, B and C counted once.
     pub gbs: f64,
-    /// Fraction of what the ceilings allow, the larger of the two times; 0 when they are unknown. Above 1 where matrix units beat
-    /// the f32 ceiling.
+    /// Fraction of what the ceilings allow, the larger of the two times; 0 when they are unknown.
+    /// Above 1 where matrix units beat the f32 ceiling.
     pub roofline: f64,
     /// How the time was measured.
     pub method: String,
-    /// How much longer the planner's choice takes than the best kernel: time / best time − 1. Absent where no other was timed.
+    /// How much longer the planner's choice takes than the best kernel: time / best time − 1.
+    /// Absent where no other was timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regret: Option<f64>,
     /// The other kernels and their times.
@@ -172,7 +175,9 @@ impl Row {
     /// The fastest of what was timed.
     pub fn best(&self) -> String {
         let fastest = self.choices.iter().min_by(|a, b| a.ms.total_cmp(&b.ms));
-        fastest.filter(|choice| choice.ms < self.ms).map_or_else(|| self.ran(), |choice| choice.kernel.clone())
+        fastest
+            .filter(|choice| choice.ms < self.ms)
+            .map_or_else(|| self.ran(), |choice| choice.kernel.clone())
     }
 }
 
@@ -203,30 +208,43 @@ impl Report {
     pub fn name_groups(&mut self) {
         let known = shapes::parse(&shapes::DEFAULT).unwrap_or_default();
         for row in self.rows.iter_mut().filter(|row| row.group.is_empty()) {
-            row.group =
-                known.iter().find(|shape| shape.key() == row.key()).map_or(OTHER, |shape| shape.group).to_owned();
+            row.group = known
+                .iter()
+                .find(|shape| shape.key() == row.key())
+                .map_or(OTHER, |shape| shape.group)
+                .to_owned();
         }
     }
 
-    /// Says of each row what fraction of the ceilings it reaches, and of all how often the planner's choice is near the best.
+    /// Says of each row what fraction of the ceilings it reaches, and of all how often the
+    /// planner's choice is near the best.
     pub fn conclude(&mut self) {
         for row in self.rows.iter_mut().filter(|_| self.ceiling.is_known()) {
-            row.roofline = (row.tflops / self.ceiling.peak(&row.dtype)).max(row.gbs / self.ceiling.peak_gbs);
+            row.roofline =
+                (row.tflops / self.ceiling.peak(&row.dtype)).max(row.gbs / self.ceiling.peak_gbs);
         }
         let regrets: Vec<f64> = self.rows.iter().filter_map(|row| row.regret).collect();
         let near = regrets.iter().filter(|regret| **regret <= 0.1).count();
         self.near_best = (!regrets.is_empty()).then(|| near as f64 / regrets.len() as f64);
     }
 
-    /// Where shapes were measured in two languages, the report without what they took in WGSL, and that as a report to compare it with.
+    /// Where shapes were measured in two languages, the report without what they took in WGSL, and
+    /// that as a report to compare it with.
     pub fn side_by_side(&self) -> (Report, Option<Report>) {
         let in_msl = |row: &Row| row.language == language_name(Language::Msl);
         let same = |one: &Row, other: &Row| one.key() == other.key() && one.group == other.group;
-        let beside = |row: &&Row| !in_msl(row) && self.rows.iter().any(|other| in_msl(other) && same(row, other));
+        let beside = |row: &&Row| {
+            !in_msl(row) && self.rows.iter().any(|other| in_msl(other) && same(row, other))
+        };
         let (wgsl, rows): (Vec<&Row>, Vec<&Row>) = self.rows.iter().partition(beside);
-        let with = |rows: Vec<&Row>| Report { rows: rows.into_iter().cloned().collect(), ..self.clone() };
-        let labelled =
-            |report| Report { library: "WGSL kernels".into(), commit: String::new(), skipped: Vec::new(), ..report };
+        let with =
+            |rows: Vec<&Row>| Report { rows: rows.into_iter().cloned().collect(), ..self.clone() };
+        let labelled = |report| Report {
+            library: "WGSL kernels".into(),
+            commit: String::new(),
+            skipped: Vec::new(),
+            ..report
+        };
         let wgsl = if wgsl.is_empty() { None } else { Some(labelled(with(wgsl))) };
         (with(rows), wgsl)
     }
@@ -255,8 +273,11 @@ impl Report {
     /// What ran, where, and when.
     pub fn title(&self) -> String {
         let Report { adapter, backend, driver, date, .. } = self;
-        let interface: Vec<_> =
-            [backend, driver].into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
+        let interface: Vec<_> = [backend, driver]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .map(String::as_str)
+            .collect();
         format!("{} on {adapter} ({}), {date}", self.label(), interface.join(", "))
     }
 
@@ -266,11 +287,19 @@ impl Report {
         if !self.ceiling.is_known() {
             return peaks_from.clone();
         }
-        let half = peak_tflops_f16.map_or_else(String::new, |peak| format!(", {} TFLOP/s f16", figure(peak, 3)));
-        let note = match peak_tflops_f16.is_none() && self.rows.iter().any(|row| row.dtype != "f32") {
-            true => "; f16 and bf16 are held against the f32 ceiling, and exceed 100% where matrix units beat it",
+        let half = peak_tflops_f16
+            .map_or_else(String::new, |peak| format!(", {} TFLOP/s f16", figure(peak, 3)));
+        let note = match peak_tflops_f16.is_none() && self.rows.iter().any(|row| row.dtype != "f32")
+        {
+            true => {
+                "; f16 and bf16 are held against the f32 ceiling, and exceed 100% where matrix units beat it"
+            }
             false => "",
         };
-        format!("{} TFLOP/s f32{half}, {} GB/s ({peaks_from}){note}", figure(*peak_tflops, 3), figure(*peak_gbs, 3))
+        format!(
+            "{} TFLOP/s f32{half}, {} GB/s ({peaks_from}){note}",
+            figure(*peak_tflops, 3),
+            figure(*peak_gbs, 3)
+        )
     }
 }

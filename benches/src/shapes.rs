@@ -24,7 +24,8 @@ pub struct Shape {
     pub batch: usize,
     /// Which operands are prepared: a name of [`PREPARED`], or none.
     pub prepared: &'static str,
-    /// How exact it must be; none if its name does not say it, and then it is f32 unless the run permits less.
+    /// How exact it must be; none if its name does not say it, and then it is f32 unless the run
+    /// permits less.
     pub precision: Option<Precision>,
 }
 
@@ -41,8 +42,18 @@ pub struct Group {
 }
 
 /// What is measured without `--shapes`: some 180 shapes.
-pub const DEFAULT: [&str; 10] =
-    ["square", "odd", "layouts", "transformer", "skinny", "batched", "deep", "bf16", "quantized", "split"];
+pub const DEFAULT: [&str; 10] = [
+    "square",
+    "odd",
+    "layouts",
+    "transformer",
+    "skinny",
+    "batched",
+    "deep",
+    "bf16",
+    "quantized",
+    "split",
+];
 
 /// Every group.
 pub const GROUPS: &[Group] = &[
@@ -60,7 +71,9 @@ pub const GROUPS: &[Group] = &[
         name: "layouts",
         about: "4096×4096×4096 with A, B or both transposed",
         members: || {
-            each(&["", ":f16"], &["NN", "NT", "TN", "TT"], |dtype, layout| format!("4096x4096x4096:{layout}{dtype}"))
+            each(&["", ":f16"], &["NN", "NT", "TN", "TT"], |dtype, layout| {
+                format!("4096x4096x4096:{layout}{dtype}")
+            })
         },
     },
     Group {
@@ -68,15 +81,23 @@ pub const GROUPS: &[Group] = &[
         about: "linear layers of Llama-like models of 7B, 8B, 13B and 70B parameters at 1, 16, 512 and 4096 tokens",
         members: transformer,
     },
-    Group { name: "skinny", about: "few rows, or few columns, against 8192×8192", members: skinny },
-    Group { name: "batched", about: "attention: queries × keys, and weights × values", members: batched },
+    Group {
+        name: "skinny", about: "few rows, or few columns, against 8192×8192", members: skinny
+    },
+    Group {
+        name: "batched",
+        about: "attention: queries × keys, and weights × values",
+        members: batched,
+    },
     Group {
         name: "deep",
         about: "K far larger than M and N",
         members: || {
-            each(&["", ":f16"], &["512x512x32768", "256x256x65536", "128x128x131072", "64x64x262144"], |dtype, mnk| {
-                format!("{mnk}{dtype}")
-            })
+            each(
+                &["", ":f16"],
+                &["512x512x32768", "256x256x65536", "128x128x131072", "64x64x262144"],
+                |dtype, mnk| format!("{mnk}{dtype}"),
+            )
         },
     },
     Group {
@@ -84,20 +105,33 @@ pub const GROUPS: &[Group] = &[
         about: "the type of models, with operands packed each time and beforehand",
         members: || owned(BF16),
     },
-    Group { name: "quantized", about: "quantized weights against 1 to 4096 rows", members: quantized },
+    Group {
+        name: "quantized",
+        about: "quantized weights against 1 to 4096 rows",
+        members: quantized,
+    },
     Group {
         name: "split",
         about: "f32 on matrix units, in two parts of f16, with operands packed each time and beforehand",
         members: || {
             each(&["4096x4096x4096", "8192x8192x8192"], &["", ":prepared-b"], |mnk, prepared| {
-                ["split-f32", "split-f32-fast"].map(|precision| format!("{mnk}{prepared}:{precision}"))
+                ["split-f32", "split-f32-fast"]
+                    .map(|precision| format!("{mnk}{prepared}:{precision}"))
             })
             .concat()
         },
     },
-    Group { name: "floor", about: "what the records of a kernel's development hold", members: || owned(FLOOR) },
+    Group {
+        name: "floor",
+        about: "what the records of a kernel's development hold",
+        members: || owned(FLOOR),
+    },
     Group { name: "half", about: "16-bit types beside each other", members: || owned(HALF) },
-    Group { name: "tiny", about: "what software adapters are given by default", members: || owned(TINY) },
+    Group {
+        name: "tiny",
+        about: "what software adapters are given by default",
+        members: || owned(TINY),
+    },
 ];
 
 const FLOOR: &[&str] = &[
@@ -112,8 +146,13 @@ const FLOOR: &[&str] = &[
     "8192x1x8192",
 ];
 
-const HALF: &[&str] =
-    &["4096x4096x4096:f16", "4096x4096x4096:bf16", "4095x4095x4095:f16", "1x8192x8192:f16", "1x8192x8192:NT:bf16"];
+const HALF: &[&str] = &[
+    "4096x4096x4096:f16",
+    "4096x4096x4096:bf16",
+    "4095x4095x4095:f16",
+    "1x8192x8192:f16",
+    "1x8192x8192:NT:bf16",
+];
 
 const BF16: &[&str] = &[
     "4096x4096x4096:bf16",
@@ -180,7 +219,8 @@ fn squares(sides: &[usize]) -> Vec<String> {
     each(&["", ":f16"], sides, |dtype, side| format!("{side}x{side}x{side}{dtype}"))
 }
 
-/// Q, K, V and output projections; gate and up; down. W is stored [N, K], as linear layers store it.
+/// Q, K, V and output projections; gate and up; down. W is stored [N, K], as linear layers store
+/// it.
 fn transformer() -> Vec<String> {
     let models = [(4096, 11_008), (4096, 14_336), (5120, 13_824), (8192, 28_672)];
     let mut names = Vec::new();
@@ -204,18 +244,27 @@ fn skinny() -> Vec<String> {
     [rows, columns].concat()
 }
 
-/// Affine weights of 4 bits at every number of rows, prepared for many, and other formats at one row and a prompt.
+/// Affine weights of 4 bits at every number of rows, prepared for many, and other formats at one
+/// row and a prompt.
 fn quantized() -> Vec<String> {
     const WIDE: &str = "128256x4096:f16";
     let rows = each(&["affine-4bit-g64-f16"], &[1, 2, 4, 8, 16, 32, 64, 512, 4096], |format, m| {
         format!("{m}x14336x4096:f16:{format}")
     });
-    let prepared = [64, 512, 4096].map(|m| format!("{m}x14336x4096:f16:affine-4bit-g64-f16:prepared-b"));
+    let prepared =
+        [64, 512, 4096].map(|m| format!("{m}x14336x4096:f16:affine-4bit-g64-f16:prepared-b"));
     let formats = ["affine-8bit-g64-f16", "q4_0", "q8_0", "q4_k", "mxfp4"];
     let others = each(&formats, &[1, 16, 512], |format, m| format!("{m}x14336x4096:f16:{format}"));
     let wide = ["affine-4bit-g64-f16", "affine-8bit-g64-f16", "q4_0", "q8_0", "q4_k", "mxfp4"];
     let wide = wide.map(|format| format!("1x{WIDE}:{format}"));
-    [rows, prepared.to_vec(), others, wide.to_vec(), vec!["1x4096x14336:f16:affine-4bit-g64-f16".into()]].concat()
+    [
+        rows,
+        prepared.to_vec(),
+        others,
+        wide.to_vec(),
+        vec!["1x4096x14336:f16:affine-4bit-g64-f16".into()],
+    ]
+    .concat()
 }
 
 fn batched() -> Vec<String> {
@@ -233,16 +282,23 @@ impl std::str::FromStr for Shape {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut fields = text.split(':');
-        let sizes: Option<Vec<usize>> = fields.next().unwrap_or("").split('x').map(|size| size.parse().ok()).collect();
+        let sizes: Option<Vec<usize>> =
+            fields.next().unwrap_or("").split('x').map(|size| size.parse().ok()).collect();
         let mnk = sizes.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
         let mnk = mnk.ok_or_else(|| {
-            format!("{text:?}: wanted MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]")
+            format!(
+                "{text:?}: wanted MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]"
+            )
         })?;
         let (mut layouts, mut dtypes, mut formats, mut batches) = (None, None, None, None);
         let (mut prepareds, mut precisions) = (None, None);
         for field in fields {
-            let layout = ["NN", "NT", "TN", "TT"].into_iter().find(|layout| layout.eq_ignore_ascii_case(field));
-            let dtype = [DType::F32, DType::F16, DType::BF16].into_iter().find(|dtype| dtype.name() == field);
+            let layout = ["NN", "NT", "TN", "TT"]
+                .into_iter()
+                .find(|layout| layout.eq_ignore_ascii_case(field));
+            let dtype = [DType::F32, DType::F16, DType::BF16]
+                .into_iter()
+                .find(|dtype| dtype.name() == field);
             let format = field.parse::<QuantFormat>().ok();
             let batch = field.strip_prefix('x').and_then(|batch| batch.parse().ok());
             let prepared = PREPARED.into_iter().find(|prepared| *prepared == field);
@@ -253,7 +309,9 @@ impl std::str::FromStr for Shape {
                 (_, Some(dtype), ..) => dtypes.replace(dtype).map(|_| "dtype"),
                 (_, _, Some(format), ..) => formats.replace(format).map(|_| "format"),
                 (.., Some(batch), _, _) => batches.replace(batch).map(|_| "batch"),
-                (.., Some(prepared), _) => prepareds.replace(prepared).map(|_| "kind of preparation"),
+                (.., Some(prepared), _) => {
+                    prepareds.replace(prepared).map(|_| "kind of preparation")
+                }
                 (.., Some(precision)) => precisions.replace(precision).map(|_| "precision"),
                 _ => return Err(format!("{text:?}: {}", unknown_field(field))),
             };
@@ -265,14 +323,19 @@ impl std::str::FromStr for Shape {
         let (dtype, batch) = (dtypes.unwrap_or(DType::F32), batches.unwrap_or(1));
         let (name, prepared) = (text.to_owned(), prepareds.unwrap_or_default());
         let (quantized, precision) = (formats, precisions);
-        let shape = Shape { name, group: "", mnk, layout, dtype, quantized, batch, prepared, precision };
+        let shape =
+            Shape { name, group: "", mnk, layout, dtype, quantized, batch, prepared, precision };
         if let Some(format) = formats {
             if !shape.transposed()[1] {
-                return Err(format!("{text:?}: quantized weights are stored along K, as in NT and TT"));
+                return Err(format!(
+                    "{text:?}: quantized weights are stored along K, as in NT and TT"
+                ));
             }
             format.sizes(mnk[1], mnk[2]).map_err(|error| format!("{text:?}: {error}"))?;
         }
-        let elements = |rows: usize, cols: usize| rows.checked_mul(cols)?.checked_mul(shape.batch)?.checked_mul(8);
+        let elements = |rows: usize, cols: usize| {
+            rows.checked_mul(cols)?.checked_mul(shape.batch)?.checked_mul(8)
+        };
         let [m, n, k] = mnk;
         match (elements(m, k), elements(k, n), elements(m, n)) {
             (Some(1..), Some(1..), Some(1..)) => Ok(shape),
@@ -311,7 +374,10 @@ pub fn parse(list: &[impl AsRef<str>]) -> Result<Vec<Shape>, String> {
             None if item.contains('x') => shapes.push(item.parse()?),
             None => {
                 let names: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
-                return Err(format!("{item:?} is no shape and no group; groups: {}", names.join(", ")));
+                return Err(format!(
+                    "{item:?} is no shape and no group; groups: {}",
+                    names.join(", ")
+                ));
             }
         }
     }
@@ -329,14 +395,16 @@ pub fn about(group: &str) -> &'static str {
     GROUPS.iter().find(|known| known.name == group).map_or("", |known| known.about)
 }
 
-/// What tells shapes apart: batch and sizes, layout, dtype, format of quantized weights, prepared operands, precision.
+/// What tells shapes apart: batch and sizes, layout, dtype, format of quantized weights, prepared
+/// operands, precision.
 pub type Key<'a> = ([usize; 4], [&'a str; 5]);
 
 impl Shape {
     /// What tells it apart, however it is written.
     pub fn key(&self) -> Key<'_> {
         let [m, n, k] = self.mnk;
-        let words = [self.layout, self.dtype.name(), self.weights(), self.prepared, self.precision()];
+        let words =
+            [self.layout, self.dtype.name(), self.weights(), self.prepared, self.precision()];
         ([self.batch, m, n, k], words)
     }
 
@@ -387,7 +455,8 @@ impl Shape {
             false => Operand::packed(format, batch, rows, cols),
         };
         let [a, b] = self.transposed();
-        let (a, b, c) = (packed(dense, m, k, a), packed(self.b_format(), k, n, b), packed(dense, m, n, false));
+        let (a, b, c) =
+            (packed(dense, m, k, a), packed(self.b_format(), k, n, b), packed(dense, m, n, false));
         Problem { batch, a, b, c, ..Problem::dense(self.dtype, m, n, k) }
     }
 }
@@ -404,20 +473,36 @@ mod tests {
     fn every_named_shape_parses() {
         for group in GROUPS {
             let names: HashSet<String> = (group.members)().into_iter().collect();
-            assert_eq!(named(&[group.name]).len(), names.len(), "{} names a shape twice", group.name);
+            assert_eq!(
+                named(&[group.name]).len(),
+                names.len(),
+                "{} names a shape twice",
+                group.name
+            );
         }
-        let kept: HashSet<String> = quick(named(&DEFAULT)).into_iter().map(|shape| shape.name).collect();
+        let kept: HashSet<String> =
+            quick(named(&DEFAULT)).into_iter().map(|shape| shape.name).collect();
         assert_eq!(kept, owned(QUICK).into_iter().collect());
     }
 
     #[test]
     fn fields_stand_in_any_order() {
         let shape: Shape = "4x5x6:tn:x7:bf16".parse().unwrap();
-        assert_eq!((shape.mnk, shape.layout, shape.dtype, shape.batch), ([4, 5, 6], "TN", DType::BF16, 7));
+        assert_eq!(
+            (shape.mnk, shape.layout, shape.dtype, shape.batch),
+            ([4, 5, 6], "TN", DType::BF16, 7)
+        );
         assert_eq!((shape.flops(), shape.bytes()), (2.0 * 840.0, 7.0 * 2.0 * (24.0 + 30.0 + 20.0)));
-        for wrong in
-            ["4x5", "4x5x0", "4x5x6:zz", "4x5x6:x0", "4x5x6:i32", "4x5xsix", "4294967296x4294967296x1", "4x5x6:"]
-        {
+        for wrong in [
+            "4x5",
+            "4x5x0",
+            "4x5x6:zz",
+            "4x5x6:x0",
+            "4x5x6:i32",
+            "4x5xsix",
+            "4294967296x4294967296x1",
+            "4x5x6:",
+        ] {
             assert!(wrong.parse::<Shape>().is_err(), "{wrong}");
         }
         for (twice, what) in [("NT:nt", "layout"), ("f16:f32", "dtype"), ("x1:f16:x1", "batch")] {
@@ -429,7 +514,10 @@ mod tests {
     #[test]
     fn weights_may_be_quantized() {
         let shape: Shape = "1x8x64:f16:affine-4bit-g64-f16:x3".parse().unwrap();
-        assert_eq!((shape.layout, shape.weights(), shape.flops()), ("NT", "affine-4bit-g64-f16", 3.0 * 1024.0));
+        assert_eq!(
+            (shape.layout, shape.weights(), shape.flops()),
+            ("NT", "affine-4bit-g64-f16", 3.0 * 1024.0)
+        );
         // Half a byte each, and a scale and a bias for 64 of them.
         assert_eq!(shape.bytes(), 3.0 * (2.0 * (64.0 + 8.0) + 8.0 * (32.0 + 4.0)));
         assert_ne!(shape.key(), "1x8x64:NT:f16:x3".parse::<Shape>().unwrap().key());

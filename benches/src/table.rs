@@ -28,13 +28,20 @@ fn columns<'a>(report: &'a Report, others: &'a [Report]) -> Vec<Column<'a>> {
     }
     if report.near_best.is_some() {
         columns.push(column("best kernel", Row::best));
-        columns.push(column("regret", |row| row.regret.map_or_else(String::new, |regret| percent(regret, 1))));
+        columns.push(column("regret", |row| {
+            row.regret.map_or_else(String::new, |regret| percent(regret, 1))
+        }));
     }
     for other in others {
-        let cell =
-            move |row: &Row, show: &dyn Fn(&Row) -> String| counterpart(row, other).map_or_else(String::new, show);
-        columns.push(column(format!("{}: ms", other.label()), move |row| cell(row, &|found| figure(found.ms, 4))));
-        columns.push(column("speedup", move |row| cell(row, &|found| format!("{:.2}×", found.ms / row.ms))));
+        let cell = move |row: &Row, show: &dyn Fn(&Row) -> String| {
+            counterpart(row, other).map_or_else(String::new, show)
+        };
+        columns.push(column(format!("{}: ms", other.label()), move |row| {
+            cell(row, &|found| figure(found.ms, 4))
+        }));
+        columns.push(column("speedup", move |row| {
+            cell(row, &|found| format!("{:.2}×", found.ms / row.ms))
+        }));
     }
     columns
 }
@@ -49,7 +56,8 @@ fn percent(fraction: f64, digits: usize) -> String {
     format!("{:.digits$}%", 100.0 * fraction)
 }
 
-/// The heads of a report's columns beside the reports compared with it. The first two columns are text, the others figures.
+/// The heads of a report's columns beside the reports compared with it. The first two columns are
+/// text, the others figures.
 pub(crate) fn heads(report: &Report, others: &[Report]) -> Vec<String> {
     columns(report, others).into_iter().map(|column| column.head).collect()
 }
@@ -69,7 +77,12 @@ pub(crate) fn notes(report: &Report, others: &[Report]) -> Vec<String> {
             percent(near, 0)
         ));
     }
-    notes.extend(report.skipped.iter().map(|skipped| format!("skipped {}: {}", skipped.shape, skipped.reason)));
+    notes.extend(
+        report
+            .skipped
+            .iter()
+            .map(|skipped| format!("skipped {}: {}", skipped.shape, skipped.reason)),
+    );
     for other in others {
         for (one, another) in [(report, other), (other, report)] {
             let names = missing(one, another);
@@ -81,12 +94,16 @@ pub(crate) fn notes(report: &Report, others: &[Report]) -> Vec<String> {
     notes
 }
 
-/// The report as text: a table in Markdown for each group, each row beside the same shape of `others`.
+/// The report as text: a table in Markdown for each group, each row beside the same shape of
+/// `others`.
 pub fn markdown(report: &Report, others: &[Report]) -> String {
     let mut out = format!("{}\nceilings: {}\n", report.title(), report.ceilings());
     for (group, rows) in report.groups() {
         let mut table = Table::new();
-        table.load_style(ASCII_MARKDOWN).set_header(heads(report, others)).add_rows(cells(report, others, &rows));
+        table
+            .load_style(ASCII_MARKDOWN)
+            .set_header(heads(report, others))
+            .add_rows(cells(report, others, &rows));
         for figures in table.column_iter_mut().skip(2) {
             figures.set_cell_alignment(CellAlignment::Right);
         }

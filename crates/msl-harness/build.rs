@@ -23,7 +23,8 @@ fn main() {
     set("VERSION", &version.as_ref().map_or(String::new(), |it| first_line(&it.stdout)));
     let built = |races| match &version {
         Ok(_) if !tried => {
-            Err("this has been tried on Linux only; TILEWISE_CLANG names a compiler to try it with".into())
+            Err("this has been tried on Linux only; TILEWISE_CLANG names a compiler to try it with"
+                .into())
         }
         Ok(_) => compile(&clang, &out, races),
         Err(error) => Err(format!("{clang}: {error}")),
@@ -36,7 +37,8 @@ fn main() {
         ("MEMORY", &plain, Some("-fsanitize=address,undefined")),
     ] {
         let linked = objects.as_ref().map_err(Clone::clone);
-        let linked = linked.and_then(|it| link(&clang, &out.join(flavour.to_lowercase()), it, sanitizer));
+        let linked =
+            linked.and_then(|it| link(&clang, &out.join(flavour.to_lowercase()), it, sanitizer));
         // Empty: it is there.
         set(flavour, linked.as_ref().err().map_or("", |it| it.as_str()));
         missing |= linked.is_err();
@@ -50,12 +52,18 @@ fn set(name: &str, value: &str) {
     println!("cargo::rustc-env=TILEWISE_MSL_{name}={value}");
 }
 
-/// Looks again when something is installed where clang or its libraries would be, or when it may be elsewhere.
+/// Looks again when something is installed where clang or its libraries would be, or when it may be
+/// elsewhere.
 fn watch(clang: &str) {
     println!("cargo::rerun-if-env-changed=PATH");
-    let libraries = Command::new(clang).arg("-print-resource-dir").output().map(|it| first_line(&it.stdout).into());
-    let folders =
-        libraries.map_or_else(|_| env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect(), |it| vec![it]);
+    let libraries = Command::new(clang)
+        .arg("-print-resource-dir")
+        .output()
+        .map(|it| first_line(&it.stdout).into());
+    let folders = libraries.map_or_else(
+        |_| env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect(),
+        |it| vec![it],
+    );
     for folder in folders.iter().filter(|it: &&PathBuf| it.is_dir()) {
         println!("cargo::rerun-if-changed={}", folder.display());
     }
@@ -65,10 +73,17 @@ fn first_line(text: &[u8]) -> String {
     String::from_utf8_lossy(text).lines().next().unwrap_or_default().into()
 }
 
-/// The engine itself is never instrumented; a sanitizer is linked to it for the kernels that it opens.
+/// The engine itself is never instrumented; a sanitizer is linked to it for the kernels that it
+/// opens.
 fn compile(clang: &str, out: &Path, races: bool) -> Result<Vec<PathBuf>, String> {
     let mut build = cc::Build::new();
-    build.cpp(true).compiler(clang).std("c++20").opt_level(2).cargo_metadata(false).cpp_link_stdlib(None);
+    build
+        .cpp(true)
+        .compiler(clang)
+        .std("c++20")
+        .opt_level(2)
+        .cargo_metadata(false)
+        .cpp_link_stdlib(None);
     build.out_dir(out.join(if races { "annotated" } else { "bare" }));
     // No builtins: a loop made into a call of memcpy would be seen by the sanitizers.
     build.flag("-fno-builtin").flag("-fno-exceptions").flag("-fPIE").extra_warnings(true);
@@ -79,15 +94,26 @@ fn compile(clang: &str, out: &Path, races: bool) -> Result<Vec<PathBuf>, String>
     build.files(&sources);
     // cc's words are a command line, and the compiler's own are nowhere: it says them again.
     let said = |why: cc::Error| {
-        let again = Command::new(clang).args(["-std=c++20", "-fsyntax-only"]).args(&sources).output();
-        let said = again.map_or_else(|error| error.to_string(), |output| first_line(&output.stderr));
-        let why = if said.is_empty() { why.to_string().lines().collect::<Vec<_>>().join(" ") } else { said };
+        let again =
+            Command::new(clang).args(["-std=c++20", "-fsyntax-only"]).args(&sources).output();
+        let said =
+            again.map_or_else(|error| error.to_string(), |output| first_line(&output.stderr));
+        let why = if said.is_empty() {
+            why.to_string().lines().collect::<Vec<_>>().join(" ")
+        } else {
+            said
+        };
         format!("{clang} does not compile the engine: {why}")
     };
     build.try_compile_intermediates().map_err(said)
 }
 
-fn link(clang: &str, out: &Path, objects: &[PathBuf], sanitizer: Option<&str>) -> Result<(), String> {
+fn link(
+    clang: &str,
+    out: &Path,
+    objects: &[PathBuf],
+    sanitizer: Option<&str>,
+) -> Result<(), String> {
     fs::create_dir_all(out).map_err(|it| format!("{}: {it}", out.display()))?;
     let mut link = Command::new(clang);
     link.args(sanitizer).arg("-rdynamic").args(objects).arg("-o").arg(out.join("worker"));

@@ -36,8 +36,8 @@ fn float_rounded(x: u32, n: u32) -> u32 {
     return kept + select(0u, 1u, rest + (kept & 1u) > half);
 }
 
-// The bits of a positive number in a format with so many bits of fraction, whose least normal number
-// is 2^least. Beyond the format's range they are at least the bits of its infinity.
+// The bits of a positive number in a format with so many bits of fraction, whose least normal
+// number is 2^least. Beyond the format's range they are at least the bits of its infinity.
 fn float_pack(parts: Parts, fraction: u32, least: i32) -> u32 {
     let above = u32(max(parts.exponent - least, 0));
     let below = u32(max(least - parts.exponent, 0));
@@ -141,8 +141,8 @@ fn float_finite(x: u32) -> bool {
     return (x & FLOAT_INFINITY) != FLOAT_INFINITY;
 }
 
-// The nearest integer to |x|, where that is below 2^23, and else 0; a tie goes to the even one, or away
-// from 0.
+// The nearest integer to |x|, where that is below 2^23, and else 0; a tie goes to the even one, or
+// away from 0.
 fn float_integer(x: u32, away: bool) -> u32 {
     let magnitude = x & ~FLOAT_SIGN;
     if magnitude < 0x3f000000u || magnitude >= 0x4b000000u { // 0.5 and 2^23

@@ -15,7 +15,8 @@ fn all_parts(batch: u32, row: u32, col: u32) -> vec4<f32> {
     var sum = vec4<f32>();
     for (var part = 0u; part < params.parts; part += AHEAD) {
         var sums: array<vec4<f32>, AHEAD>;
-        // Beyond the last part it is read again, and left out below: a branch would make the loads wait for one another.
+        // Beyond the last part it is read again, and left out below: a branch would make the loads
+        // wait for one another.
         for (var i = 0u; i < AHEAD; i += 1u) { //unroll
             sums[i] = partial_sums[first + min(part + i, params.parts - 1u) * step];
         }

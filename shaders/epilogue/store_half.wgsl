@@ -1,6 +1,5 @@
-// Output in a 16-bit type, f16 or bf16, as halves of words. The invocation that writes a word owns all of it: where only one half is
-// C's, the other is written back as it was.
-// needs: widen
+// Output in a 16-bit type, f16 or bf16, as halves of words. The invocation that writes a word owns
+// all of it: where only one half is C's, the other is written back as it was. needs: widen
 // provides: C_BF16 C_STEP c_data c_load c_store4 c_store_word narrow narrow_bf16 narrow_f16
 
 const C_BF16: bool = false; //param
@@ -14,7 +13,8 @@ fn c_load(i: u32) -> f32 {
     return widen(c_data[i / 2u], C_BF16)[i % 2u];
 }
 
-// Rounds to nearest even. A NaN keeps its upper bits and is made quiet, so that it cannot become an infinity.
+// Rounds to nearest even. A NaN keeps its upper bits and is made quiet, so that it cannot become an
+// infinity.
 fn narrow_bf16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     if (bits & 0x7fffffffu) > 0x7f800000u {
@@ -23,7 +23,8 @@ fn narrow_bf16(x: f32) -> u32 {
     return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
 }
 
-// pack2x16float may do as it likes beyond f16's range and need not round to even; this rounds as the CPU does, on any driver.
+// pack2x16float may do as it likes beyond f16's range and need not round to even; this rounds as
+// the CPU does, on any driver.
 fn narrow_f16(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     let sign = (bits >> 16u) & 0x8000u;

@@ -1,6 +1,7 @@
-// Mainloop for matrix units: a BM×BN tile of C per workgroup, and of it a part per subgroup, as matrices that the whole subgroup holds. Slices of A and
-// B, BK deep, pass through workgroup memory; the next ones are fetched into registers while the current one is multiplied. Where tiles are small, subgroups
-// share the depth of a slice as well, and their sums are added at the end.
+// Mainloop for matrix units: a BM×BN tile of C per workgroup, and of it a part per subgroup, as
+// matrices that the whole subgroup holds. Slices of A and B, BK deep, pass through workgroup
+// memory; the next ones are fetched into registers while the current one is multiplied. Where tiles
+// are small, subgroups share the depth of a slice as well, and their sums are added at the end.
 //
 // It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what other invocations stored in a panel before a barrier
 // is seen after it (ARCHITECTURE.md, "Matrix units").
@@ -16,12 +17,14 @@ const BK: u32 = 32u; //param
 const SUBGROUPS_M: u32 = 2u; //param
 const SUBGROUPS_N: u32 = 2u; //param
 const SUBGROUPS_K: u32 = 1u; //param
-// Slices that are on their way at a time: more for small tiles, whose arithmetic does not last as long as a load. A part of K is a multiple of as many.
+// Slices that are on their way at a time: more for small tiles, whose arithmetic does not last as
+// long as a load. A part of K is a multiple of as many.
 const AHEAD: u32 = 1u; //param
 // Elements between the lines of a slice in workgroup memory.
 const PAD: u32 = 8u; //param
-// Steps along K after which sums are added to those of the steps before, and begin anew: matrix units round toward zero, so that the error grows with the
-// length of a chain of additions. 0 where one chain has all of them.
+// Steps along K after which sums are added to those of the steps before, and begin anew: matrix
+// units round toward zero, so that the error grows with the length of a chain of additions. 0 where
+// one chain has all of them.
 const CHAIN: u32 = 0u; //param
 
 const SUBGROUP: u32 = 32u;
@@ -55,7 +58,8 @@ fn main(
     @builtin(local_invocation_index) thread: u32,
     @builtin(subgroup_id) subgroup: u32,
 ) {
-    // Where there is nothing to do, K and the rows are empty: matrices ask for uniform control flow, which a return would break.
+    // Where there is nothing to do, K and the rows are empty: matrices ask for uniform control
+    // flow, which a return would break.
     let tile = schedule(linear_id(workgroup));
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
@@ -74,7 +78,8 @@ fn main(
         a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, tile.k + s * BK);
         b_next[s] = b_fetch(thread, b, tile.col, params.n, tile.k + s * BK);
     }
-    // The sums before the chain at hand. Of one chain alone nothing of this is left, nor of the loop around its steps.
+    // The sums before the chain at hand. Of one chain alone nothing of this is left, nor of the
+    // loop around its steps.
     var before: array<C_Matrix, MATRICES_M * MATRICES_N>;
     var k = tile.k;
     loop {
@@ -91,7 +96,8 @@ fn main(
                 a_put(thread, a_next[s]);
                 b_put(thread, b_next[s]);
                 workgroupBarrier();
-                // This loop is left to the driver: repeated here, the loop around it is unrolled as well, and its loads are not fetched ahead any more.
+                // This loop is left to the driver: repeated here, the loop around it is unrolled as
+                // well, and its loads are not fetched ahead any more.
                 for (var kk = k_at; kk < k_at + DEPTH; kk += SIZE) {
                     var rows: array<A_Matrix, MATRICES_M>;
                     for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
@@ -104,8 +110,8 @@ fn main(
                         }
                     }
                 }
-                // The last slices are fetched once more at the end, for the reason given at x_fetch in
-                // panel.wgsl.
+                // The last slices are fetched once more at the end, for the reason given at x_fetch
+                // in panel.wgsl.
                 let next = min(k + (s + AHEAD) * BK, tile.k_end - (AHEAD - s) * BK);
                 a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, next);
                 b_next[s] = b_fetch(thread, b, tile.col, params.n, next);

@@ -1,20 +1,21 @@
 // Mainloop for few rows against quantized weights, by products of bytes. 32 elements of a row of A
 // become whole numbers of 24 bits, in three signed bytes each, times a power of two that is theirs;
-// 32 weights are bytes times a scale, plus a bias. Elements of f16 within 2^12 of the largest of their
-// 32 lose nothing, nor do those of bf16 within 2^15. Sums with codes of 4 bits are exact, others are
-// rounded once more. By permission the whole numbers have 16 bits or 8.
+// 32 weights are bytes times a scale, plus a bias. Elements of f16 within 2^12 of the largest of
+// their 32 lose nothing, nor do those of bf16 within 2^15. Sums with codes of 4 bits are exact,
+// others are rounded once more. By permission the whole numbers have 16 bits or 8.
 //
-// A subgroup, or several along K, has COLS columns of each of TURNS groups, and each of its invocations
-// SPAN elements of K at a time, of which one load has the codes. A lies in workgroup memory, CHUNK elements
-// of each row.
+// A subgroup, or several along K, has COLS columns of each of TURNS groups, and each of its
+// invocations SPAN elements of K at a time, of which one load has the codes. A lies in workgroup
+// memory, CHUNK elements of each row.
 //
 // A group with an infinity, a NaN or none but very small numbers has an infinite power. Sums that are
 // not finite in the end are added anew, product by product.
 // needs: B_GROUPS B_MORE B_PAIRED B_PART B_Raw GROUP a_base a_line a_load8 a_widen8 add_stripes b_base
 //        b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params schedule store
 // provides: BEYOND BM BN BYTES CHUNK COLS DIGITS GROUPS INFINITE LANES LEAST LEAST_TOTAL ROUND ROWS SPAN
-//        STAGED STRIPES SUMS THREADS TURNS UNITS WHOLE bytes_of digits dots exponent_of main powers stage
-//        staged stripe_at stripe_put sum_of total_of totals totals_at units_from whole_numbers whole_sum
+//        STAGED STRIPES SUMS THREADS TURNS UNITS WHOLE bytes_of digits dots exponent_of main powers
+//        stage staged stripe_at stripe_put sum_of total_of totals totals_at units_from
+//        whole_numbers whole_sum
 
 const ROWS: u32 = 1u; //param
 // Groups of columns side by side, and invocations along K of each.
@@ -41,8 +42,8 @@ const UNITS: u32 = CHUNK / SPAN;
 const GROUPS: u32 = CHUNK / GROUP;
 // Vectors of 16 bytes that a group takes: the digits of each value, half by half.
 const DIGITS: u32 = 2u * BYTES;
-// Less than 2^23 by so much are the fractions of f32 that become too large for BYTES when they are rounded:
-// those from 127.5, 127.5 · 256 + 127 and so on.
+// Less than 2^23 by so much are the fractions of f32 that become too large for BYTES when they are
+// rounded: those from 127.5, 127.5 · 256 + 127 and so on.
 const BEYOND: u32 = 0x10101u - 0x10101u % (1u << (24u - 8u * BYTES));
 // Sums meet where A was.
 const STAGED: u32 = max(ROWS * GROUPS * DIGITS, ROUND * THREADS);
@@ -67,8 +68,8 @@ fn stripe_put(i: u32, sums: vec4<f32>) {
     staged[i] = bitcast<vec4<u32>>(sums);
 }
 
-// The exponent of the power of two that makes numbers up to this magnitude, given by its bits, whole
-// numbers that BYTES signed bytes can hold: at most 127·65536 + 127·256 + 127 in three.
+// The exponent of the power of two that makes numbers up to this magnitude, given by its bits,
+// whole numbers that BYTES signed bytes can hold: at most 127·65536 + 127·256 + 127 in three.
 fn exponent_of(magnitude: u32) -> u32 {
     return (magnitude + BEYOND) >> 23u;
 }
@@ -94,8 +95,9 @@ fn sum_of(numbers: vec4<i32>) -> i32 {
     return numbers.x + numbers.y + numbers.z + numbers.w;
 }
 
-// The sum of 16 whole numbers, and that of their third bytes. Offsets of codes want both: 20 bits for
-// what the third bytes leave, from 16 · -32896 to 16 · 32639, and 12 bits for these, up to 16 · 127.
+// The sum of 16 whole numbers, and that of their third bytes. Offsets of codes want both: 20 bits
+// for what the third bytes leave, from 16 · -32896 to 16 · 32639, and 12 bits for these, up to 16 ·
+// 127.
 fn total_of(total: i32, upper: i32) -> i32 {
     if B_MORE == 0 {
         return total;
@@ -103,7 +105,8 @@ fn total_of(total: i32, upper: i32) -> i32 {
     return (upper << 20u) | (total - upper * 65536 + LEAST_TOTAL);
 }
 
-// The sum of a group's third bytes, or 0 where nobody asks, and what these leave of the sum of its numbers.
+// The sum of a group's third bytes, or 0 where nobody asks, and what these leave of the sum of its
+// numbers.
 fn totals_at(place: u32) -> vec2<i32> {
     let first = totals[place];
     let second = totals[ROWS * GROUPS + place];
@@ -114,8 +117,9 @@ fn totals_at(place: u32) -> vec2<i32> {
     return vec2<i32>((first >> 20u) + (second >> 20u), rest);
 }
 
-// Brings the rows' elements from k on, as many as there are, to workgroup memory: half a group at a time.
-// Neighbours have neighbouring units, so the first groups of all units come before the second ones.
+// Brings the rows' elements from k on, as many as there are, to workgroup memory: half a group at a
+// time. Neighbours have neighbouring units, so the first groups of all units come before the second
+// ones.
 fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
     for (var i = thread; i < ROWS * GROUPS * 2u; i += THREADS) {
         let half = i % 2u;
@@ -183,8 +187,8 @@ fn dots(number: i32, codes: array<vec4<u32>, 2>, low: vec4<u32>, high: vec4<u32>
         + dot4I8Packed(codes[1].z, high.z) + dot4I8Packed(codes[1].w, high.w);
 }
 
-// Σ (code + B_MORE) · whole number of a group, rounded. `more` is what B_MORE makes of the third bytes,
-// and of the others.
+// Σ (code + B_MORE) · whole number of a group, rounded. `more` is what B_MORE makes of the third
+// bytes, and of the others.
 fn whole_sum(codes: array<vec4<u32>, 2>, group: array<vec4<u32>, DIGITS>, more: vec2<i32>) -> f32 {
     var low = more.y;
     if BYTES > 1u {

@@ -1,7 +1,7 @@
-// Second pass of a product whose output, two elements to a word, cannot be stored by tiles, as rows share words: each invocation owns one word of C,
-// finds the elements in it, adds what the parts of K left for them, and applies the epilogue.
-// needs: all_parts c_entries c_store_word epilogue linear_id owner params
-// provides: BM BN Element THREADS element main
+// Second pass of a product whose output, two elements to a word, cannot be stored by tiles, as rows
+// share words: each invocation owns one word of C, finds the elements in it, adds what the parts of
+// K left for them, and applies the epilogue. needs: all_parts c_entries c_store_word epilogue
+// linear_id owner params provides: BM BN Element THREADS element main
 
 const THREADS: u32 = 64u; //param
 // The schedule speaks of tiles; of it, only `owner` serves here.
@@ -14,8 +14,9 @@ struct Element {
     col: u32,
 }
 
-// The element of C at an index relative to the first; row ends up at or beyond params.m, or column at or beyond params.n, in a gap.
-// A stride of 0 says that there is one entry, or one row. Batch entries may lie between rows (c_batch < c_ld).
+// The element of C at an index relative to the first; row ends up at or beyond params.m, or column
+// at or beyond params.n, in a gap. A stride of 0 says that there is one entry, or one row. Batch
+// entries may lie between rows (c_batch < c_ld).
 fn element(relative: u32) -> Element {
     var rest = relative;
     var at = Element();

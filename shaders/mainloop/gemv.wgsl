@@ -20,7 +20,8 @@ const BN: u32 = COLS * LANES;
 const A_TILE: u32 = ROWS;
 const B_TILE: u32 = COLS;
 const THREADS: u32 = LANES * STRIPES;
-// Neighbouring invocations read neighbouring memory of B: eight side by side along K where it is stored along K.
+// Neighbouring invocations read neighbouring memory of B: eight side by side along K where it is
+// stored along K.
 const INNER: u32 = 1u + 7u * B_ALONG_K;
 // Elements of K in a step of an invocation, and of the workgroup.
 const DEPTH: u32 = 8u;

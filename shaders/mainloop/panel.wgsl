@@ -21,9 +21,9 @@ const_assert X_LINES % 8u == 0u;
 
 var<workgroup> x_panel: array<vec4<Element>, X_LINES * X_LD>;
 
-// Line and first element of a unit. Lines of four units of 16 bytes are met in the order 0 4 1 5 2 6
-// 3 7, so that eight invocations, which write to workgroup memory together, write two lines that lie
-// in different banks.
+// Line and first element of a unit. Lines of four units of 16 bytes are met in the order 0 4 1 5 2
+// 6 3 7, so that eight invocations, which write to workgroup memory together, write two lines that
+// lie in different banks.
 fn x_place(unit: u32) -> vec2<u32> {
     let line = unit / X_UNITS;
     let at = unit % X_UNITS * X_SPAN;
@@ -33,9 +33,10 @@ fn x_place(unit: u32) -> vec2<u32> {
     return vec2<u32>(line, at);
 }
 
-// This invocation's units of the slice that starts at (x, k), which has all its depth. Beyond the end of the tile the last line, or the last vector, is
-// read again: nothing is stored of what it gives, and a branch here would make the driver wait for the loads at its end. (A tile with nothing to do ends
-// before it starts.)
+// This invocation's units of the slice that starts at (x, k), which has all its depth. Beyond the
+// end of the tile the last line, or the last vector, is read again: nothing is stored of what it
+// gives, and a branch here would make the driver wait for the loads at its end. (A tile with
+// nothing to do ends before it starts.)
 fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<X_Unit, X_FETCHES> {
     var fetched = array<X_Unit, X_FETCHES>();
     let last = max(x_end, 1u) - 1u;

@@ -1,7 +1,7 @@
-// For passes before a mainloop of matrix units of f16 that copy an operand of a wider range: each row
-// of A, or column of B, is divided by the power of two that brings the exponent of its largest number
-// to TOP. The exponents are stored too: the mainloop multiplies its sums by both powers. All of it is
-// integer arithmetic on the bits of numbers.
+// For passes before a mainloop of matrix units of f16 that copy an operand of a wider range: each
+// row of A, or column of B, is divided by the power of two that brings the exponent of its largest
+// number to TOP. The exponents are stored too: the mainloop multiplies its sums by both powers. All
+// of it is integer arithmetic on the bits of numbers.
 //
 // A workgroup takes a strip of rows or columns twice: first it finds their largest numbers. Here
 // params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides of

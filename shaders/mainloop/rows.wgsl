@@ -1,6 +1,6 @@
-// Mainloop for few rows against quantized weights, in f32. Each invocation keeps 32 elements of each
-// row of A in registers while COLS columns pass, with 32 codes of each. Scale and bias are multiplied
-// with sums: of element · code, and of elements.
+// Mainloop for few rows against quantized weights, in f32. Each invocation keeps 32 elements of
+// each row of A in registers while COLS columns pass, with 32 codes of each. Scale and bias are
+// multiplied with sums: of element · code, and of elements.
 //
 // Where such a sum is not finite, its products are added one by one.
 // needs: B_MORE B_PART B_Raw B_SIGNED GROUP a_base a_line a_load8 a_widen8 b_base b_bytes b_line b_numbers
@@ -23,7 +23,8 @@ const QUADS: u32 = COLS / 4u;
 // Vectors of sums of an invocation, and invocations that add up each.
 const ROUND: u32 = SUMS / 4u;
 const PARTS: u32 = THREADS / ROUND;
-// The codes' numbers are so much less than their bytes, which count from -128 on where they are signed.
+// The codes' numbers are so much less than their bytes, which count from -128 on where they are
+// signed.
 const LESS_BY: i32 = select(0, 128, B_SIGNED) - B_MORE;
 
 const_assert SUMS <= 32u && PARTS * ROUND == THREADS && PARTS % LANES == 0u;

@@ -11,7 +11,8 @@ const BN: u32 = 64u; //param
 const BK: u32 = 16u; //param
 const TM: u32 = 4u; //param
 const TN: u32 = 4u; //param
-// Invocations that lie side by side along N in a patch of 32: fewer distinct reads of workgroup memory than a row of 32 would make.
+// Invocations that lie side by side along N in a patch of 32: fewer distinct reads of workgroup
+// memory than a row of 32 would make.
 const PATCH_N: u32 = 8u; //param
 
 const A_TILE: u32 = BM;
@@ -31,10 +32,12 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
-    // Where an operand has fewer blocks than there are invocations, those that fetch none of A begin with B.
+    // Where an operand has fewer blocks than there are invocations, those that fetch none of A
+    // begin with B.
     let b_thread = (thread + THREADS - A_BLOCKS % THREADS) % THREADS;
 
-    // Of each quad of rows (and of columns) that this invocation owns, the first lies here, the next THREADS_M (THREADS_N) further on.
+    // Of each quad of rows (and of columns) that this invocation owns, the first lies here, the
+    // next THREADS_M (THREADS_N) further on.
     let m_quad = thread / 32u / PATCHES_N * PATCH_M + thread % 32u / PATCH_N;
     let n_quad = thread / 32u % PATCHES_N * PATCH_N + thread % PATCH_N;
 
@@ -42,7 +45,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     for (var i = 0u; i < TM * TN4; i += 1u) { //unroll
         sums[i] = vec4<f32>();
     }
-    // The first slice takes what K leaves over, so that the others are whole along K and need no test. Parts of K begin at multiples of BK.
+    // The first slice takes what K leaves over, so that the others are whole along K and need no
+    // test. Parts of K begin at multiples of BK.
     var k = tile.k + (tile.k_end + BK - 1u) % BK + 1u;
     if a_has(thread) {
         a_put(thread, a_first(thread, a, tile.row, tile.row_end, tile.k, k));
@@ -55,7 +59,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var a_next: array<a_raw4, 4>;
     var b_next: array<b_raw4, 4>;
     loop {
-        // Loads in a block of their own stay where they are. A driver was seen to sink others to the end of the slice, where they are waited for.
+        // Loads in a block of their own stay where they are. A driver was seen to sink others to
+        // the end of the slice, where they are waited for.
         let more = k < tile.k_end;
         if more {
             if a_has(thread) {
@@ -66,9 +71,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             }
         }
         workgroupBarrier();
-        // These loops are left to the driver: unrolled here, its scheduling gives 37 TFLOP/s instead of 45 (benches/record/NOTES.md).
+        // These loops are left to the driver: unrolled here, its scheduling gives 37 TFLOP/s
+        // instead of 45 (benches/record/NOTES.md).
         for (var kk = 0u; kk < BK; kk += 1u) {
-            // THREADS_M and THREADS_N are multiples of 8: the exchange within groups of eight is the same for all of an invocation's quads.
+            // THREADS_M and THREADS_N are multiples of 8: the exchange within groups of eight is
+            // the same for all of an invocation's quads.
             let m_at = kk * A_QUADS + a_swizzled(m_quad, kk);
             let n_at = kk * B_QUADS + b_swizzled(n_quad, kk);
             var rows: array<vec4<f32>, TM / 4u>;

@@ -11,8 +11,9 @@ const_assert X_BLOCKS <= THREADS;
 
 var<workgroup> x_slice: array<vec4<f32>, X_QUADS * BK>;
 
-// The vector of elements (4 quad .. 4 quad + 3, k) lies at k · X_QUADS + x_swizzled(quad, k). Invocations that are neighbours along K write
-// rows of the slice that lie a multiple of all memory banks apart; exchanging vectors within groups of eight, differently for each block along K,
+// The vector of elements (4 quad .. 4 quad + 3, k) lies at k · X_QUADS + x_swizzled(quad, k).
+// Invocations that are neighbours along K write rows of the slice that lie a multiple of all memory
+// banks apart; exchanging vectors within groups of eight, differently for each block along K,
 // spreads them again.
 fn x_swizzled(quad: u32, k: u32) -> u32 {
     if X_K_CONTIGUOUS {
@@ -21,7 +22,8 @@ fn x_swizzled(quad: u32, k: u32) -> u32 {
     return quad;
 }
 
-// Quad and first k of a block: neighbouring invocations lie along the storage, so that they read neighbouring addresses.
+// Quad and first k of a block: neighbouring invocations lie along the storage, so that they read
+// neighbouring addresses.
 fn x_place(block: u32) -> vec2<u32> {
     if X_K_CONTIGUOUS {
         return vec2<u32>(block / X_DEPTH, block % X_DEPTH * 4u);
@@ -29,18 +31,21 @@ fn x_place(block: u32) -> vec2<u32> {
     return vec2<u32>(block % X_QUADS, block / X_QUADS * 4u);
 }
 
-// Whether an invocation carries a block. A driver need not know that there are no more invocations than THREADS.
+// Whether an invocation carries a block. A driver need not know that there are no more invocations
+// than THREADS.
 fn x_has(block: u32) -> bool {
     return X_BLOCKS == THREADS || block < X_BLOCKS;
 }
 
-// Where the lines of a block lie, in a slice that starts at k = 0, and how many elements of each exist at least.
+// Where the lines of a block lie, in a slice that starts at k = 0, and how many elements of each
+// exist at least.
 struct x_Lines {
     at: vec4<u32>,
     n: u32,
 }
 
-// For a slice that is whole along K. In place of what lies beyond x_end the lines and elements before it are read: their sums belong to no element of C.
+// For a slice that is whole along K. In place of what lies beyond x_end the lines and elements
+// before it are read: their sums belong to no element of C.
 fn x_lines(block: u32, base: u32, x: u32, x_end: u32) -> x_Lines {
     let place = x_place(block);
     let last = x_end - 1u - x;
@@ -52,7 +57,8 @@ fn x_lines(block: u32, base: u32, x: u32, x_end: u32) -> x_Lines {
     return x_Lines(base + first + (place.y + vec4<u32>(0u, 1u, 2u, 3u)) * ld, x_end - first);
 }
 
-// The block's lines in the slice that starts at k, as they are stored: turned into numbers here, they would be waited for.
+// The block's lines in the slice that starts at k, as they are stored: turned into numbers here,
+// they would be waited for.
 fn x_fetch(lines: x_Lines, k: u32) -> array<x_raw4, 4> {
     let at = lines.at + select(k * params.x_ld, k, X_K_CONTIGUOUS);
     return array<x_raw4, 4>(

@@ -1,12 +1,12 @@
-// Pass before a mainloop of matrix units of f16: copies an operand of f32 in two parts of f16, high +
-// low, with each row of A, or column of B, divided by a power of two (powers.wgsl). The product of two
-// numbers is then low·high + high·low + high·high, and the product of low parts that is left out is
-// at most 2^-22 of it. So K becomes three segments, the small products first: low, high, high of one
-// operand meet high, low, high of the other.
+// Pass before a mainloop of matrix units of f16: copies an operand of f32 in two parts of f16, high
+// + low, with each row of A, or column of B, divided by a power of two (powers.wgsl). The product
+// of two numbers is then low·high + high·low + high·high, and the product of low parts that is left
+// out is at most 2^-22 of it. So K becomes three segments, the small products first: low, high,
+// high of one operand meet high, low, high of the other.
 //
-// The high part is the nearest f16, the low part the f16 nearest to what is left. Numbers below 2^-17
-// of the largest lose digits, as their low part is subnormal in f16: all of what two parts leave of a
-// number is below 2^-23 of it or 2^-39 of the largest.
+// The high part is the nearest f16, the low part the f16 nearest to what is left. Numbers below
+// 2^-17 of the largest lose digits, as their low part is subnormal in f16: all of what two parts
+// leave of a number is below 2^-23 of it or 2^-39 of the largest.
 //
 // Where the largest is an infinity or a NaN, so are all sums, and the last segment alone gives them:
 // the others are zero. That holds as a high part is zero only for a zero, so that its product with an
@@ -38,14 +38,14 @@ fn finite(powers: vec4<i32>) -> vec4<u32> {
     return vec4<u32>(powers <= vec4<i32>(254 - TOP));
 }
 
-// By how many bits 24 digits are longer than those of an f16 with this exponent, which is below 1 for
-// subnormal numbers. With 25, none are left.
+// By how many bits 24 digits are longer than those of an f16 with this exponent, which is below 1
+// for subnormal numbers. With 25, none are left.
 fn shift_of(exponent: i32) -> u32 {
     return u32(clamp(14 - exponent, 13, 25));
 }
 
-// Digits rounded to so many fewer bits. Between two f16 the choice is free: the low part of a number
-// holds what the high one leaves, on either side.
+// Digits rounded to so many fewer bits. Between two f16 the choice is free: the low part of a
+// number holds what the high one leaves, on either side.
 fn nearest(digits: u32, shift: u32) -> u32 {
     return (digits + (1u << (shift - 1u))) >> shift;
 }

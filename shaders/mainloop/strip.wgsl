@@ -1,5 +1,5 @@
-// An invocation's part of an operand in one step of gemv: X_TILE elements along the tile, eight along K, as eights along the storage.
-// needs: X_Eight X_K_CONTIGUOUS X_TILE params x_line x_load8
+// An invocation's part of an operand in one step of gemv: X_TILE elements along the tile, eight
+// along K, as eights along the storage. needs: X_Eight X_K_CONTIGUOUS X_TILE params x_line x_load8
 // provides: X_ALONG_K X_EIGHTS X_LOADS X_WIDTH x_strip x_strip_part x_whole
 
 const X_ALONG_K: u32 = 1u; //param
@@ -15,8 +15,8 @@ fn x_whole(x: u32, x_end: u32) -> bool {
     return X_K_CONTIGUOUS || x + X_TILE <= x_end;
 }
 
-// The strip at (x, k), whole along K. Lines from x_end on repeat the last: nothing is stored of what they give, and a branch would make the driver wait
-// for the loads behind it.
+// The strip at (x, k), whole along K. Lines from x_end on repeat the last: nothing is stored of
+// what they give, and a branch would make the driver wait for the loads behind it.
 fn x_strip(base: u32, x: u32, x_end: u32, k: u32) -> array<X_Eight, X_LOADS> {
     var strip = array<X_Eight, X_LOADS>();
     for (var i = 0u; i < X_LOADS; i += 1u) { //unroll

@@ -1,6 +1,6 @@
-// Mainloop: copies elements of a table B [entries, table_rows, k] to a contiguous C [entries, m, n]:
-// all of them, or the rows and columns that indices name. Each invocation owns the four elements of
-// C from a multiple of 4 of its storage on, and with them whole words.
+// Mainloop: copies elements of a table B [entries, table_rows, k] to a contiguous C [entries, m,
+// n]: all of them, or the rows and columns that indices name. Each invocation owns the four
+// elements of C from a multiple of 4 of its storage on, and with them whole words.
 //
 // A pass may have the rows of B from first_row on, bound_rows of them, and leaves the elements of
 // others unchanged. An index beyond the table gives NaN.

@@ -3,8 +3,8 @@
 // f32, f16 or bf16. Rows are whole groups, so the linear index gives word and group.
 // needs: counted widen
 // provides: X_BINDING X_BINDING_1 X_BINDING_2 X_BITS X_BLOCK X_CODES X_Eight X_MASK X_SCALE
-//        X_SHIFTS X_STRADDLES x_biases x_codes x_codes_from x_decode4 x_fetch4 x_four x_load8 x_raw4
-//        x_scale_bias x_scales x_widen8
+//        X_SHIFTS X_STRADDLES x_biases x_codes x_codes_from x_decode4 x_fetch4 x_four x_load8
+//        x_raw4 x_scale_bias x_scales x_widen8
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param

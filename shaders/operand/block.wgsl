@@ -17,7 +17,8 @@ fn x_line4(x: u32, x_end: u32) -> vec4<u32> {
     return vec4<u32>(x_line(own.x), x_line(own.y), x_line(own.z), x_line(own.w));
 }
 
-// Elements (x .. x+3, k .. k+3), a column per k with a component per x. What lies at or beyond x_end or k_end is 0 and never read.
+// Elements (x .. x+3, k .. k+3), a column per k with a component per x. What lies at or beyond
+// x_end or k_end is 0 and never read.
 fn x_block(base: u32, x: u32, x_end: u32, k: u32, k_end: u32) -> mat4x4<f32> {
     let ld = params.x_ld;
     var at = base + (k + vec4<u32>(0u, 1u, 2u, 3u)) * ld + x;

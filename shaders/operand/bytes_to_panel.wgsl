@@ -1,11 +1,12 @@
-// Elements for a matrix unit of f16, by a loader of bytes: 32 codes are one unit, and each number is
-// rounded to f16 on its way into workgroup memory, once.
-// needs: X_F16_NUMBERS X_MORE X_PAIRED X_PART X_Raw X_SIGNED counted x_bytes x_numbers x_raw
-// provides: X_LESS_BY X_SPAN X_Unit x_elements x_four_of x_words
+// Elements for a matrix unit of f16, by a loader of bytes: 32 codes are one unit, and each number
+// is rounded to f16 on its way into workgroup memory, once. needs: X_F16_NUMBERS X_MORE X_PAIRED
+// X_PART X_Raw X_SIGNED counted x_bytes x_numbers x_raw provides: X_LESS_BY X_SPAN X_Unit
+// x_elements x_four_of x_words
 
 const X_SPAN: u32 = 32u;
 
-// The codes' numbers are so much less than their bytes, which count from -128 on where they are signed.
+// The codes' numbers are so much less than their bytes, which count from -128 on where they are
+// signed.
 const X_LESS_BY: i32 = select(0, 128, X_SIGNED) - X_MORE;
 
 alias X_Unit = X_Raw;
@@ -14,8 +15,8 @@ fn x_words(i: u32) -> X_Unit {
     return x_raw(i);
 }
 
-// The numbers of four bytes: the even ones, then the odd ones. Scale and bias in f16 make the product
-// and the sum one operation of f16, which rounds once on GPUs that have matrix units.
+// The numbers of four bytes: the even ones, then the odd ones. Scale and bias in f16 make the
+// product and the sum one operation of f16, which rounds once on GPUs that have matrix units.
 fn x_four_of(bytes: u32, numbers: vec2<f32>) -> vec4<f16> {
     if X_F16_NUMBERS {
         // f16 has 1024 and each byte.

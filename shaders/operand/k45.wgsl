@@ -1,8 +1,7 @@
-// Operand in Q4_K or Q5_K (GGUF): blocks of 256 along K in sub-blocks of 32. A block is d and dmin in
-// f16, 12 bytes with 8 scales and 8 minima of 6 bits, 32 bytes of fifth bits in Q5_K, and 128 bytes
-// whose low nibbles are a sub-block and whose high ones the next. Rows are whole blocks.
-// needs: counted
-// provides: X_BINDING X_HIGH X_WORDS x_blocks x_decode4 x_fetch4 x_raw4 x_scale
+// Operand in Q4_K or Q5_K (GGUF): blocks of 256 along K in sub-blocks of 32. A block is d and dmin
+// in f16, 12 bytes with 8 scales and 8 minima of 6 bits, 32 bytes of fifth bits in Q5_K, and 128
+// bytes whose low nibbles are a sub-block and whose high ones the next. Rows are whole blocks.
+// needs: counted provides: X_BINDING X_HIGH X_WORDS x_blocks x_decode4 x_fetch4 x_raw4 x_scale
 
 const X_BINDING: u32 = 2u; //param
 const X_HIGH: u32 = 0u; //param

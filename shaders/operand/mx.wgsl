@@ -14,7 +14,8 @@ const X_E4M3_SCALE: bool = false; //param
 @group(0) @binding(X_BINDING) var<storage, read> x_codes: array<u32>;
 @group(0) @binding(X_BINDING_1) var<storage, read> x_scales: array<u32>;
 
-// Values of codes of e2m1. A table of nibbles has twice the magnitudes; bit 3 of a code is the sign.
+// Values of codes of e2m1. A table of nibbles has twice the magnitudes; bit 3 of a code is the
+// sign.
 fn x_e2m1(codes: vec4<u32>) -> vec4<f32> {
     let twice = (vec4<u32>(0xc8643210u) >> ((codes & vec4<u32>(7u)) * 4u)) & vec4<u32>(15u);
     let magnitudes = 0.5 * vec4<f32>(twice);

@@ -1,8 +1,7 @@
-// Operand in Q2_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 16 bytes with a scale
-// and a minimum of 4 bits each, 64 bytes of codes, four to a byte that lie 32 elements apart, and d
-// and dmin in f16. Rows are whole blocks.
-// needs: nothing
-// provides: X_BINDING x_blocks x_decode4 x_fetch4 x_raw4
+// Operand in Q2_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 16 bytes with a
+// scale and a minimum of 4 bits each, 64 bytes of codes, four to a byte that lie 32 elements apart,
+// and d and dmin in f16. Rows are whole blocks. needs: nothing provides: X_BINDING x_blocks
+// x_decode4 x_fetch4 x_raw4
 
 const X_BINDING: u32 = 2u; //param
 

@@ -1,8 +1,7 @@
-// Operand in Q3_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 32 bytes of high bits,
-// 64 bytes of pairs of low bits that lie 32 elements apart, 12 bytes with 16 scales of 6 bits; and d
-// in f16, in a separate plane. Rows are whole blocks.
-// needs: nothing
-// provides: X_BINDING X_BINDING_1 x_blocks x_decode4 x_fetch4 x_raw4 x_scale x_scales
+// Operand in Q3_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 32 bytes of high
+// bits, 64 bytes of pairs of low bits that lie 32 elements apart, 12 bytes with 16 scales of 6
+// bits; and d in f16, in a separate plane. Rows are whole blocks. needs: nothing provides:
+// X_BINDING X_BINDING_1 x_blocks x_decode4 x_fetch4 x_raw4 x_scale x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param

@@ -21,8 +21,8 @@ fn counted(word: u32) -> vec4<f32> {
 // What bytes of e2m1_bytes are more than their codes' values.
 const E2M1_MORE: i32 = 16;
 
-// Codes of e2m1, eight to a word, of which those from a bit on that is 0 or 4: bytes with twice their
-// values, 0 1 2 3 4 6 8 12 and the negative ones, and E2M1_MORE.
+// Codes of e2m1, eight to a word, of which those from a bit on that is 0 or 4: bytes with twice
+// their values, 0 1 2 3 4 6 8 12 and the negative ones, and E2M1_MORE.
 fn e2m1_bytes(words: vec4<u32>, bit: vec4<u32>) -> vec4<u32> {
     let ones = vec4<u32>(0x11111111u);
     let high = words >> vec4<u32>(2u);

@@ -1,12 +1,13 @@
 // Schedule: rows of A and C in segments, one per entry of B, with the segments' ends on the device.
 //
-// Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles, which is never too few, since
-// each segment wastes less than one. A workgroup walks the ends until it finds its own; those left over have nothing to do.
-// An end below its start or beyond M is clamped, so that no row outside C is touched whatever the buffer holds.
+// Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles,
+// which is never too few, since each segment wastes less than one. A workgroup walks the ends until
+// it finds its own; those left over have nothing to do. An end below its start or beyond M is
+// clamped, so that no row outside C is touched whatever the buffer holds.
 //
-// A pass may compute a range of the rows and of the groups only; its rows and groups count from there, the ends in the buffer do not.
-// needs: BM BN Tile params
-// provides: Owner c_entries group_end group_ends owner schedule
+// A pass may compute a range of the rows and of the groups only; its rows and groups count from
+// there, the ends in the buffer do not. needs: BM BN Tile params provides: Owner c_entries
+// group_end group_ends owner schedule
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
 
@@ -43,7 +44,8 @@ struct Owner {
     live: bool,
 }
 
-// Which entry of B a row of C belongs to; rows of other groups, and from the last end on, belong to none.
+// Which entry of B a row of C belongs to; rows of other groups, and from the last end on, belong to
+// none.
 fn owner(batch: u32, row: u32) -> Owner {
     var start = 0u;
     for (var group = 0u; group < params.first_group + params.entries; group += 1u) {

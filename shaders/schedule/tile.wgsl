@@ -20,8 +20,9 @@ struct Tile {
     live: bool,
 }
 
-// Tiles are walked in bands of eight rows of tiles, column by column within a band, so that workgroups that run together
-// share rows of A and columns of B in the cache. Each tile is met once: within a band the walk is column-major.
+// Tiles are walked in bands of eight rows of tiles, column by column within a band, so that
+// workgroups that run together share rows of A and columns of B in the cache. Each tile is met
+// once: within a band the walk is column-major.
 fn banded(i: u32, tiles_m: u32) -> vec2<u32> {
     let band_tiles = 8u * params.tiles_n;
     let first = i / band_tiles * 8u;

@@ -1,4 +1,5 @@
-//! Every assembled shader: naga's validation, naga's MSL, HLSL and SPIR-V writers, and reflection against the plan.
+//! Every assembled shader: naga's validation, naga's MSL, HLSL and SPIR-V writers, and reflection
+//! against the plan.
 
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, Module, ResourceBinding, StorageAccess, TypeInner};
@@ -7,7 +8,8 @@ use tilewise_core::caps::DeviceClass;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Forced, Index, Pass, Quantize, Table, Take};
 use tilewise_core::{
-    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Params, Precision, Problem, QuantFormat,
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Params, Precision,
+    Problem, QuantFormat,
 };
 use tilewise_shaders::{CONVERSIONS, LIBRARY, assemble};
 
@@ -19,10 +21,25 @@ fn devices() -> [Caps; 3] {
         max_workgroup_size_x: 1024,
         ..Caps::webgpu_default()
     };
-    let units = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants).filter_map(|variant| variant.unit());
+    let units = LIBRARY
+        .kernels
+        .iter()
+        .flat_map(|kernel| kernel.variants)
+        .filter_map(|variant| variant.unit());
     let coop = units.map(|unit| unit.matrix).collect();
-    let software = Caps { f16: true, class: DeviceClass::Cpu, name: "software".into(), ..device.clone() };
-    [Caps { f16: true, coop, subgroup_size: Some(32), name: "with f16".into(), ..device.clone() }, device, software]
+    let software =
+        Caps { f16: true, class: DeviceClass::Cpu, name: "software".into(), ..device.clone() };
+    [
+        Caps {
+            f16: true,
+            coop,
+            subgroup_size: Some(32),
+            name: "with f16".into(),
+            ..device.clone()
+        },
+        device,
+        software,
+    ]
 }
 
 /// Problems that together reach every loader, store, schedule and epilogue.
@@ -30,7 +47,9 @@ fn problems() -> Vec<Problem> {
     let mut all = Vec::new();
     for dtype in DType::ALL {
         for (m, n, k) in [(64, 64, 128), (65, 63, 127), (5, 7, 0)] {
-            for (a_transposed, b_transposed) in [(false, false), (false, true), (true, false), (true, true)] {
+            for (a_transposed, b_transposed) in
+                [(false, false), (false, true), (true, false), (true, true)]
+            {
                 let mut problem = Problem::dense(dtype, m, n, k);
                 if a_transposed {
                     problem.a = Operand::packed(Format::Dense(dtype), 1, k, m).t();
@@ -46,9 +65,11 @@ fn problems() -> Vec<Problem> {
                 let mut problem = Problem::dense(dtype, m, n, k);
                 let axis = if extra == DType::F16 { Axis::M } else { Axis::N };
                 let length = if axis == Axis::M { m } else { n };
-                let bias = Bias { axis, operand: Operand::packed(Format::Dense(extra), 1, length, 1) };
+                let bias =
+                    Bias { axis, operand: Operand::packed(Format::Dense(extra), 1, length, 1) };
                 let residual = Some(Operand::packed(Format::Dense(extra), 1, m, n));
-                problem.epilogue = Epilogue { alpha: 2.0, beta: 0.5, bias: Some(bias), activation, residual };
+                problem.epilogue =
+                    Epilogue { alpha: 2.0, beta: 0.5, bias: Some(bias), activation, residual };
                 all.push(problem);
             }
         }
@@ -58,10 +79,17 @@ fn problems() -> Vec<Problem> {
         all.push(grouped);
         // Formats of one kind differ in constants, which one type of A shows.
         let kinds = QuantFormat::kinds();
-        for format in QuantFormat::all().filter(|format| dtype == DType::F32 || kinds.contains(format)) {
+        for format in
+            QuantFormat::all().filter(|format| dtype == DType::F32 || kinds.contains(format))
+        {
             let k = 2 * format.block().max(64);
             let quantized = Operand::packed(Format::Quantized(format), 3, 64, k).t();
-            all.push(Problem { a: Operand::packed(Format::Dense(dtype), 1, 96, k), k, b: quantized, ..grouped });
+            all.push(Problem {
+                a: Operand::packed(Format::Dense(dtype), 1, 96, k),
+                k,
+                b: quantized,
+                ..grouped
+            });
             all.push(Problem { b: quantized, ..Problem::dense(dtype, 33, 61, k) });
         }
     }
@@ -76,9 +104,13 @@ fn texts() -> HashMap<String, (Pass, String)> {
             for kernel in LIBRARY.kernels {
                 for variant in kernel.variants {
                     // Variants differ in constants, which one format shows.
-                    let first = Format::Quantized(QuantFormat::all().next().expect("there are formats"));
+                    let first =
+                        Format::Quantized(QuantFormat::all().next().expect("there are formats"));
                     let dense = matches!(problem.b.format, Format::Dense(_));
-                    if !dense && problem.b.format != first && variant.name != kernel.variants[0].name {
+                    if !dense
+                        && problem.b.format != first
+                        && variant.name != kernel.variants[0].name
+                    {
                         continue;
                     }
                     for splits in [1, 2] {
@@ -98,7 +130,8 @@ fn texts() -> HashMap<String, (Pass, String)> {
                             _ => Precision::SplitF32,
                         };
                         let problem = Problem { precision, ..problem };
-                        let served = variant.unit().is_none_or(|unit| unit.serves(&problem, &caps).is_ok());
+                        let served =
+                            variant.unit().is_none_or(|unit| unit.serves(&problem, &caps).is_ok());
                         if !served || !kernel.takes(variant, &problem, &caps) {
                             continue;
                         }
@@ -118,8 +151,8 @@ fn texts() -> HashMap<String, (Pass, String)> {
     texts
 }
 
-/// A format of each kind taken whole, by rows and by columns, to each type; weights quantized to every
-/// format that devices make.
+/// A format of each kind taken whole, by rows and by columns, to each type; weights quantized to
+/// every format that devices make.
 fn conversions() -> Vec<(Pass, String)> {
     let caps = &devices()[0];
     let mut all = Vec::new();
@@ -131,7 +164,10 @@ fn conversions() -> Vec<(Pass, String)> {
             let (rows, columns) = [(None, None), (index, None), (index, index)][i];
             let take = Take { table, rows, columns, dtype, offset: 0, len: 1 << 20 };
             all.extend(
-                plan::take(&take, caps, &CONVERSIONS).unwrap().into_iter().map(|pass| (pass, format!("{take:?}"))),
+                plan::take(&take, caps, &CONVERSIONS)
+                    .unwrap()
+                    .into_iter()
+                    .map(|pass| (pass, format!("{take:?}"))),
             );
         }
     }
@@ -145,8 +181,8 @@ fn conversions() -> Vec<(Pass, String)> {
 }
 
 fn validate(text: &str) -> (Module, ModuleInfo) {
-    let module =
-        naga::front::wgsl::parse_str(text).unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
+    let module = naga::front::wgsl::parse_str(text)
+        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
     let halves = Capabilities::SHADER_FLOAT16 | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     let capabilities = halves | Capabilities::SUBGROUP | Capabilities::COOPERATIVE_MATRIX;
     let info = Validator::new(ValidationFlags::all(), capabilities)
@@ -187,10 +223,14 @@ fn bindings(module: &Module, pass: &Pass, problem: &str) {
         }
     }
     found.sort_unstable();
-    let planned: Vec<_> = pass.bindings.iter().map(|b| (b.role.binding(), b.writable, b.element_bytes)).collect();
+    let planned: Vec<_> =
+        pass.bindings.iter().map(|b| (b.role.binding(), b.writable, b.element_bytes)).collect();
     assert_eq!(found, planned, "{} on {problem}", pass.label);
     for binding in &pass.bindings {
-        assert!(binding.bytes >= binding.element_bytes && binding.bytes.is_multiple_of(4), "{binding:?}");
+        assert!(
+            binding.bytes >= binding.element_bytes && binding.bytes.is_multiple_of(4),
+            "{binding:?}"
+        );
     }
 }
 
@@ -209,7 +249,8 @@ fn workgroup(module: &Module, pass: &Pass) {
 
 /// WGSL lays `Params` out as Rust does: one word after the other.
 fn params(module: &Module) {
-    let (_, ty) = module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some("Params")).expect("Params");
+    let (_, ty) =
+        module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some("Params")).expect("Params");
     let TypeInner::Struct { members, span } = &ty.inner else { panic!("Params is no struct") };
     assert_eq!(*span as usize, size_of::<Params>());
     let offsets = members.iter().map(|member| member.offset as usize);
@@ -218,7 +259,13 @@ fn params(module: &Module) {
 
 fn write_all(module: &Module, info: &ModuleInfo, pass: &Pass) {
     use naga::back::{hlsl, msl, spv};
-    spv::write_vec(module, info, &spv::Options { lang_version: (1, 3), ..Default::default() }, None).expect("SPIR-V");
+    spv::write_vec(
+        module,
+        info,
+        &spv::Options { lang_version: (1, 3), ..Default::default() },
+        None,
+    )
+    .expect("SPIR-V");
 
     let mut slots = msl::BindingMap::default();
     let roles = pass.bindings.iter().map(|b| (b.role, b.writable)).chain([(Role::Params, false)]);
@@ -226,14 +273,16 @@ fn write_all(module: &Module, info: &ModuleInfo, pass: &Pass) {
         let target = msl::BindTarget { buffer: Some(slot as u8), mutable, ..Default::default() };
         slots.insert(ResourceBinding { group: 0, binding: role.binding() }, target);
     }
-    let resources = msl::EntryPointResources { resources: slots, sizes_buffer: Some(30), ..Default::default() };
+    let resources =
+        msl::EntryPointResources { resources: slots, sizes_buffer: Some(30), ..Default::default() };
     let options = msl::Options {
         lang_version: (2, 4),
         per_entry_point_map: [("main".to_owned(), resources)].into(),
         fake_missing_bindings: false,
         ..Default::default()
     };
-    let (_, translation) = msl::write_string(module, info, &options, &Default::default()).expect("MSL");
+    let (_, translation) =
+        msl::write_string(module, info, &options, &Default::default()).expect("MSL");
     translation.entry_point_names.iter().for_each(|name| assert!(name.is_ok(), "{name:?}"));
 
     // HLSL has no cooperative matrices, and wgpu does not offer them on DX12.
@@ -243,6 +292,7 @@ fn write_all(module: &Module, info: &ModuleInfo, pass: &Pass) {
     let options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_2, ..Default::default() };
     let mut text = String::new();
     let pipeline = hlsl::PipelineOptions::default();
-    let written = hlsl::Writer::new(&mut text, &options, &pipeline).write(module, info, None).expect("HLSL");
+    let written =
+        hlsl::Writer::new(&mut text, &options, &pipeline).write(module, info, None).expect("HLSL");
     written.entry_point_names.iter().for_each(|name| assert!(name.is_ok(), "{name:?}"));
 }

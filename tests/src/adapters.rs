@@ -1,15 +1,18 @@
 //! Every adapter of this machine, opened once per process.
 //!
-//! The words of `TILEWISE_REQUIRE`, separated by commas, name what must be there; a missing one fails every test instead of being skipped. Those of
-//! `TILEWISE_ONLY` leave out every adapter that is not all of them, so that none slows down the tests of another.
+//! The words of `TILEWISE_REQUIRE`, separated by commas, name what must be there; a missing one
+//! fails every test instead of being skipped. Those of `TILEWISE_ONLY` leave out every adapter that
+//! is not all of them, so that none slows down the tests of another.
 
 use std::fmt;
 use std::sync::OnceLock;
 use tilewise::{AdapterDescription, Context, ContextOptions, wgpu};
 use tilewise_core::CoopMatrix;
 
-/// What may be required: a backend, hardware rather than software, f16 in shaders, matrix units, one of the software adapters; that MSL runs on CPUs.
-const WORDS: [&str; 9] = ["vulkan", "metal", "dx12", "hardware", "f16", "coop", "lavapipe", "swiftshader", "msl"];
+/// What may be required: a backend, hardware rather than software, f16 in shaders, matrix units,
+/// one of the software adapters; that MSL runs on CPUs.
+const WORDS: [&str; 9] =
+    ["vulkan", "metal", "dx12", "hardware", "f16", "coop", "lavapipe", "swiftshader", "msl"];
 
 /// An adapter and the context that is open on it.
 #[derive(Debug)]
@@ -26,10 +29,11 @@ impl Adapter {
         &self.description.name
     }
 
-    /// Whether a case of this number is its turn. Software adapters, which take long to compile, take
-    /// turns; hardware has them all.
+    /// Whether a case of this number is its turn. Software adapters, which take long to compile,
+    /// take turns; hardware has them all.
     pub fn has_turn(&self, number: usize) -> bool {
-        let software: Vec<_> = adapters().iter().filter(|adapter| !adapter.description.hardware).collect();
+        let software: Vec<_> =
+            adapters().iter().filter(|adapter| !adapter.description.hardware).collect();
         let own = software.iter().position(|adapter| adapter.name() == self.name());
         own.is_none_or(|own| number % software.len() == own)
     }
@@ -39,7 +43,8 @@ impl Adapter {
         open(&self.description.name).unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
-    /// A context by [`Context::from_wgpu`] on a device without features, whose limits `change` may have lowered.
+    /// A context by [`Context::from_wgpu`] on a device without features, whose limits `change` may
+    /// have lowered.
     pub fn with_limits(&self, change: impl FnOnce(&mut wgpu::Limits)) -> Context {
         let (device, queue) = self.device(change);
         Context::from_wgpu(device, queue)
@@ -49,8 +54,10 @@ impl Adapter {
     pub fn device(&self, change: impl FnOnce(&mut wgpu::Limits)) -> (wgpu::Device, wgpu::Queue) {
         let ours = self.context.device().expect("a GPU").adapter_info();
         let backends = wgpu::Backends::from(ours.backend);
-        let descriptor =
-            wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() };
+        let descriptor = wgpu::InstanceDescriptor {
+            backends,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        };
         let all = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
         let same = |adapter: &&wgpu::Adapter| adapter.get_info().name == ours.name;
         let adapter = all.iter().find(same).expect("it was there before");
@@ -67,7 +74,9 @@ impl fmt::Display for Adapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let AdapterDescription { name, backend, driver, caps, .. } = &self.description;
         write!(f, "{name} through {backend}, {driver}")?;
-        for word in ["hardware", "f16", "coop"].into_iter().filter(|word| is(&self.description, word)) {
+        for word in
+            ["hardware", "f16", "coop"].into_iter().filter(|word| is(&self.description, word))
+        {
             write!(f, ", {word}")?;
         }
         for product in &caps.coop {
@@ -103,14 +112,17 @@ pub fn open(name: &str) -> tilewise::Result<Context> {
 
 static OPEN: OnceLock<Vec<Adapter>> = OnceLock::new();
 
-/// What a test has submitted and not waited for: its thread waits when it ends. Where a process ended before, lavapipe, which compiles in a thread of its
-/// own when a dispatch begins, was seen to crash.
+/// What a test has submitted and not waited for: its thread waits when it ends. Where a process
+/// ended before, lavapipe, which compiles in a thread of its own when a dispatch begins, was seen
+/// to crash.
 struct Submitted;
 
 impl Drop for Submitted {
     fn drop(&mut self) {
-        // In a thread whose own variables are still there. Only a lost device has nothing to wait for.
-        let wait = || OPEN.get().into_iter().flatten().for_each(|adapter| drop(adapter.context.wait()));
+        // In a thread whose own variables are still there. Only a lost device has nothing to wait
+        // for.
+        let wait =
+            || OPEN.get().into_iter().flatten().for_each(|adapter| drop(adapter.context.wait()));
         let _ = std::thread::spawn(wait).join();
     }
 }
@@ -122,7 +134,8 @@ thread_local! {
 /// Every adapter that can be opened. Those that cannot are printed with the reason.
 ///
 /// # Panics
-/// When `TILEWISE_REQUIRE` names something that none of them is, or either variable a word that is not known.
+/// When `TILEWISE_REQUIRE` names something that none of them is, or either variable a word that is
+/// not known.
 pub fn adapters() -> &'static [Adapter] {
     SUBMITTED.with(|_| ());
     OPEN.get_or_init(|| {
@@ -131,11 +144,17 @@ pub fn adapters() -> &'static [Adapter] {
         for description in pollster::block_on(tilewise::adapters()) {
             let name = &description.name;
             if let Some(word) = only.iter().find(|word| !is(&description, word)) {
-                eprintln!("skipped: {name} through {}: TILEWISE_ONLY wants {word}", description.backend);
+                eprintln!(
+                    "skipped: {name} through {}: TILEWISE_ONLY wants {word}",
+                    description.backend
+                );
                 continue;
             }
             if found.iter().any(|other| other.description.name == *name) {
-                eprintln!("skipped: {name} through {}: an adapter of that name is open already", description.backend);
+                eprintln!(
+                    "skipped: {name} through {}: an adapter of that name is open already",
+                    description.backend
+                );
                 continue;
             }
             match open(name) {
@@ -163,8 +182,11 @@ pub fn adapters() -> &'static [Adapter] {
 /// The words of an environment variable.
 fn words(variable: &str) -> Vec<String> {
     let value = std::env::var(variable).unwrap_or_default();
-    let words: Vec<String> =
-        value.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<String> = value
+        .split(',')
+        .map(|word| word.trim().to_owned())
+        .filter(|word| !word.is_empty())
+        .collect();
     for word in &words {
         assert!(WORDS.contains(&word.as_str()), "{variable}: {word:?} is none of {WORDS:?}");
     }
@@ -174,7 +196,8 @@ fn words(variable: &str) -> Vec<String> {
 fn require(found: &[Adapter]) {
     // No adapter is `msl`: that is for the harness of MSL kernels, which asks for itself.
     for word in words("TILEWISE_REQUIRE").into_iter().filter(|word| word != "msl") {
-        let names: Vec<_> = found.iter().map(|a| format!("{} ({})", a.name(), a.description.backend)).collect();
+        let names: Vec<_> =
+            found.iter().map(|a| format!("{} ({})", a.name(), a.description.backend)).collect();
         assert!(
             found.iter().any(|adapter| is(&adapter.description, &word)),
             "TILEWISE_REQUIRE wants {word}; there are {names:?}"

@@ -20,19 +20,47 @@ pub fn text() -> &'static str {
 
 /// Numbers at which rounding, range or sign change.
 fn edges() -> Vec<u32> {
-    let mut edges = vec![0, 1, 2, 3, 0x0040_0000, 0x007f_ffff, 0x0080_0000, 0x0080_0001, 0x00ff_ffff, 0x0100_0000];
+    let mut edges = vec![
+        0,
+        1,
+        2,
+        3,
+        0x0040_0000,
+        0x007f_ffff,
+        0x0080_0000,
+        0x0080_0001,
+        0x00ff_ffff,
+        0x0100_0000,
+    ];
     // Ties and their neighbours: of f32's integers, and of f16 and bf16, subnormal ones too.
-    let ties = [0.5f32, 1.5, 2.5, 62.5, 63.5, 8388607.5, 4194304.5, 8388608.0, 8388609.0, 65520.0, 65504.0, 0.25, 1.0];
+    let ties = [
+        0.5f32, 1.5, 2.5, 62.5, 63.5, 8388607.5, 4194304.5, 8388608.0, 8388609.0, 65520.0, 65504.0,
+        0.25, 1.0,
+    ];
     let halves = [1.0 + 1.0 / 2048.0, 1.0 + 3.0 / 2048.0, 1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0];
-    let small = [2f32.powi(-14), 2f32.powi(-24), 2f32.powi(-25), 3.0 * 2f32.powi(-25), 2f32.powi(-26), 2f32.powi(-126)];
-    for value in ties.into_iter().chain(halves).chain(small).chain([f32::MAX, 3.389_531_4e38, 1e-7, 255.0, 127.0]) {
+    let small = [
+        2f32.powi(-14),
+        2f32.powi(-24),
+        2f32.powi(-25),
+        3.0 * 2f32.powi(-25),
+        2f32.powi(-26),
+        2f32.powi(-126),
+    ];
+    for value in ties.into_iter().chain(halves).chain(small).chain([
+        f32::MAX,
+        3.389_531_4e38,
+        1e-7,
+        255.0,
+        127.0,
+    ]) {
         let bits = value.to_bits();
         edges.extend([bits - 1, bits, bits + 1]);
     }
     edges.extend([f32::INFINITY.to_bits(), 0x7f80_0001, 0x7fc0_0000, 0x7fff_ffff]);
     // As f16 and bf16 in their upper halves.
     edges.extend(
-        [0x0001, 0x0002, 0x0200, 0x03ff, 0x0400, 0x7bff, 0x7c00, 0x7c01, 0x7e01, 0x7f81].map(|half| half << 16),
+        [0x0001, 0x0002, 0x0200, 0x03ff, 0x0400, 0x7bff, 0x7c00, 0x7c01, 0x7e01, 0x7f81]
+            .map(|half| half << 16),
     );
     let negative: Vec<u32> = edges.iter().map(|bits| bits | 1 << 31).collect();
     edges.into_iter().chain(negative).collect()
@@ -42,7 +70,8 @@ fn edges() -> Vec<u32> {
 /// any bits, near exponents, few digits, subnormal ones.
 pub fn pairs(count: usize) -> Vec<[u32; 2]> {
     let edges = edges();
-    let mut pairs: Vec<_> = edges.iter().flat_map(|&x| edges.iter().map(move |&y| [x, y])).collect();
+    let mut pairs: Vec<_> =
+        edges.iter().flat_map(|&x| edges.iter().map(move |&y| [x, y])).collect();
     // A product that lies above a tie by its 13th bit alone.
     pairs.push([0x3f81_0040, 0x3f80_0040]);
     let mut rng = Rng::new(25);
@@ -52,14 +81,21 @@ pub fn pairs(count: usize) -> Vec<[u32; 2]> {
         pairs.push(match i % 6 {
             0 => [x, y],
             // Exponents at most 31 apart.
-            1 => [x, (y & 0x807f_ffff) | ((x >> 23 & 0xff).wrapping_add(rng.below(32) as u32) & 0xff) << 23],
+            1 => [
+                x,
+                (y & 0x807f_ffff)
+                    | ((x >> 23 & 0xff).wrapping_add(rng.below(32) as u32) & 0xff) << 23,
+            ],
             // Mantissas of few digits: ties.
             2 => [x & 0xffff_e000, (y & 0x807f_f000) | (x & 0x7f80_0000)],
             // One is subnormal, or both.
             3 => [x & 0x80ff_ffff, y & 0x83ff_ffff],
             // Quotients and products that are subnormal, and integers.
             4 => [(x & 0x01ff_ffff) | sign, 0x3f00_0000 | (y & 0x81ff_ffff)],
-            _ => [0x3f00_0000 | (x & 0x8fff_ffff), (y & 0x8000_0000) | (0x3000_0000 + (y & 0x1fff_ffff))],
+            _ => [
+                0x3f00_0000 | (x & 0x8fff_ffff),
+                (y & 0x8000_0000) | (0x3000_0000 + (y & 0x1fff_ffff)),
+            ],
         });
     }
     pairs
@@ -96,7 +132,10 @@ pub fn complaints(pairs: &[[u32; 2]], results: &[u32]) -> Vec<String> {
     let of = |(pair, got): (&[u32; 2], &[u32])| {
         let wanted = expected(*pair);
         let wrong = wanted.iter().zip(got).position(|(wanted, got)| wanted != got)?;
-        Some(format!("result {wrong} of {pair:08x?} is {:08x}, wanted {:08x}", got[wrong], wanted[wrong]))
+        Some(format!(
+            "result {wrong} of {pair:08x?} is {:08x}, wanted {:08x}",
+            got[wrong], wanted[wrong]
+        ))
     };
     pairs.iter().zip(results.chunks_exact(RESULTS)).filter_map(of).take(8).collect()
 }

@@ -28,8 +28,8 @@ pub struct Case {
     pub batch: Option<usize>,
     /// Place of A \[M,K\].
     pub a: Place,
-    /// Place of B \[K,N\]. Of a quantized one `entries` counts; with a `pad` it lies inside a matrix
-    /// that is larger by a row and a block on every side.
+    /// Place of B \[K,N\]. Of a quantized one `entries` counts; with a `pad` it lies inside a
+    /// matrix that is larger by a row and a block on every side.
     pub b: Place,
     /// Place of C \[M,N\].
     pub c: Place,
@@ -98,16 +98,19 @@ impl Case {
         self.of_bytes()
     }
 
-    /// On a kernel. One for matrix units gets operands of a type that it takes, and permission where its
-    /// sums are f16. One that takes weights as bytes gets weights.
+    /// On a kernel. One for matrix units gets operands of a type that it takes, and permission
+    /// where its sums are f16. One that takes weights as bytes gets weights.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
         if let Some(unit) = self.unit() {
-            for place in [&mut self.a, &mut self.b].into_iter().filter(|place| !unit.takes(Format::Dense(place.dtype)))
+            for place in [&mut self.a, &mut self.b]
+                .into_iter()
+                .filter(|place| !unit.takes(Format::Dense(place.dtype)))
             {
                 place.dtype = unit.matrix.operands;
             }
-            self.precision = if unit.matrix.sums == DType::F16 { Precision::F16Sums } else { Precision::F32 };
+            self.precision =
+                if unit.matrix.sums == DType::F16 { Precision::F16Sums } else { Precision::F32 };
         }
         self.of_bytes()
     }
@@ -126,19 +129,23 @@ impl Case {
     }
 
     /// Whether the kernel that must run it takes such a problem at all on a device with these caps.
-    /// Kernels for matrix units want the unit, something to multiply, and no tiles that begin anywhere
-    /// along the storage. Kernels of bytes want a loader of bytes, and both operands stored along K.
+    /// Kernels for matrix units want the unit, something to multiply, and no tiles that begin
+    /// anywhere along the storage. Kernels of bytes want a loader of bytes, and both operands
+    /// stored along K.
     pub fn is_for(&self, caps: &Caps) -> bool {
         let Some((kernel, variant)) = self.forced() else { return true };
         let problem = problem(self);
         let ragged_along_m = self.groups.is_some() && self.a.transposed;
-        let served = variant.unit().is_none_or(|unit| unit.serves(&problem, caps).is_ok() && !ragged_along_m);
+        let served = variant
+            .unit()
+            .is_none_or(|unit| unit.serves(&problem, caps).is_ok() && !ragged_along_m);
         served && kernel.takes(variant, &problem, caps)
     }
 
     /// Changed so that a kernel that takes weights as bytes takes it.
     fn of_bytes(mut self) -> Self {
-        if self.forced().is_some_and(|(_, variant)| matches!(variant.access, Access::Bytes { .. })) {
+        if self.forced().is_some_and(|(_, variant)| matches!(variant.access, Access::Bytes { .. }))
+        {
             let format = *self.quantized.get_or_insert(QuantFormat::Q8_0);
             self.size[2] = self.size[2].next_multiple_of(format.block() as usize);
             self.a.transposed = false;

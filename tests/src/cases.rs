@@ -1,7 +1,9 @@
-//! The cases that show the library's kernels clean: every variant at sizes around every edge of its tile, in every type, layout, loader and store; and
-//! everything that does not depend on the variant on one of each kernel.
+//! The cases that show the library's kernels clean: every variant at sizes around every edge of its
+//! tile, in every type, layout, loader and store; and everything that does not depend on the
+//! variant on one of each kernel.
 //!
-//! They are smaller than the GPU's, because the interpreter is slower than any driver's code, and more, because nothing has to be compiled.
+//! They are smaller than the GPU's, because the interpreter is slower than any driver's code, and
+//! more, because nothing has to be compiled.
 
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
@@ -24,7 +26,16 @@ pub fn devices() -> [Caps; 2] {
     };
     let coop = LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants).filter_map(Variant::unit);
     let coop = coop.map(|unit| unit.matrix).collect();
-    [Caps { f16: true, coop, subgroup_size: Some(SUBGROUP), name: "with f16".into(), ..device.clone() }, device]
+    [
+        Caps {
+            f16: true,
+            coop,
+            subgroup_size: Some(SUBGROUP),
+            name: "with f16".into(),
+            ..device.clone()
+        },
+        device,
+    ]
 }
 
 /// The kernels of one language.
@@ -55,13 +66,15 @@ impl Table {
         smallest(self.kernels())
     }
 
-    /// The first, which shares the least and compiles the fastest: it meets what does not depend on the kernel.
+    /// The first, which shares the least and compiles the fastest: it meets what does not depend on
+    /// the kernel.
     pub fn floor(self) -> String {
         self.one_of_each().swap_remove(0).name
     }
 }
 
-/// Every variant × layout around the edges of its tile, in vectors and in single elements, with A in the type of this index; B and C take their turns.
+/// Every variant × layout around the edges of its tile, in vectors and in single elements, with A
+/// in the type of this index; B and C take their turns.
 pub fn edges(table: Table, a: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.kernels() {
@@ -99,7 +112,8 @@ pub fn thin(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Whole tiles but for a row, a few columns, or a few steps along K, in vectors and in single elements: a guard that lets too much pass takes them for whole.
+/// Whole tiles but for a row, a few columns, or a few steps along K, in vectors and in single
+/// elements: a guard that lets too much pass takes them for whole.
 pub fn almost_whole(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.one_of_each() {
@@ -124,7 +138,8 @@ pub fn bands(table: Table) -> Vec<Case> {
     table.one_of_each().iter().flat_map(|kernel| [tiles(kernel), tiles(kernel).batch(2)]).collect()
 }
 
-/// Parts of K, on each kernel that takes them: few and many, more than are read at once, parts that are not full, more than there are steps, in a batch, and 16-bit outputs.
+/// Parts of K, on each kernel that takes them: few and many, more than are read at once, parts that
+/// are not full, more than there are steps, in a batch, and 16-bit outputs.
 pub fn splits(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.one_of_each().into_iter().filter(|kernel| kernel.splits) {
@@ -148,7 +163,8 @@ pub fn splits(table: Table) -> Vec<Case> {
         cases.push(Case::new([3, 6, 8 * bk + 1], F32).kernel(format!("{}+k9", kernel.name)));
     }
     for kernel in table.kernels().into_iter().filter(|kernel| kernel.splits) {
-        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn + 4, 2 * kernel.variant.bk + 4].map(|s| s as usize);
+        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn + 4, 2 * kernel.variant.bk + 4]
+            .map(|s| s as usize);
         let case = Case::new([m, n, k], F32).kernel(format!("{}+k3", kernel.name));
         cases.push(Case { beta: 2.0, residual: Some(Place::odd(DType::F16)), ..case });
     }
@@ -166,31 +182,42 @@ pub fn padded(table: Table) -> Vec<Case> {
     for kernel in table.kernels() {
         let Access::Words { unit, pad, .. } = kernel.variant.access else { continue };
         let more = pad + 16 / unit.matrix.operands.bytes() as u32;
-        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn - 3, kernel.variant.bk + 1].map(|size| size as usize);
+        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn - 3, kernel.variant.bk + 1]
+            .map(|size| size as usize);
         for (i, pad) in [0, more, more].into_iter().enumerate() {
             let splits = ["", "", "+k2"][i];
-            cases
-                .push(Case::new([m, n, k], F32).layout(LAYOUTS[i]).kernel(format!("{}+pad{pad}{splits}", kernel.name)));
+            cases.push(
+                Case::new([m, n, k], F32)
+                    .layout(LAYOUTS[i])
+                    .kernel(format!("{}+pad{pad}{splits}", kernel.name)),
+            );
         }
     }
     cases
 }
 
-/// Operands that are packed by several workgroups along their lines and across, and that lie in a batch or serve all of it.
+/// Operands that are packed by several workgroups along their lines and across, and that lie in a
+/// batch or serve all of it.
 pub fn packed(table: Table) -> Vec<Case> {
-    let wide =
-        |kernel: &Kernel, layout| Case::new([5, 301, 35], F32).layout(layout).kernel(&kernel.name).batch(2).odd();
-    let units: Vec<_> = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some()).collect();
+    let wide = |kernel: &Kernel, layout| {
+        Case::new([5, 301, 35], F32).layout(layout).kernel(&kernel.name).batch(2).odd()
+    };
+    let units: Vec<_> =
+        table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some()).collect();
     let cases = units.iter().flat_map(|kernel| LAYOUTS.map(|layout| wide(kernel, layout)));
-    let once = units.iter().map(|kernel| Case::new([70, 9, 261], F32).kernel(&kernel.name).batch(2).odd());
+    let once =
+        units.iter().map(|kernel| Case::new([70, 9, 261], F32).kernel(&kernel.name).batch(2).odd());
     let once = once.map(|case| Case { a: case.a.entries(Entries::Stride0), ..case });
     // The last elements along K fill whole words of both.
-    let words = units.iter().map(|kernel| Case::new([5, 9, 262], F32).layout(LAYOUTS[1]).kernel(&kernel.name).odd());
+    let words = units
+        .iter()
+        .map(|kernel| Case::new([5, 9, 262], F32).layout(LAYOUTS[1]).kernel(&kernel.name).odd());
     cases.chain(once).chain(words).collect()
 }
 
-/// Outputs in 16 bits, two to a word: rows that end in every part of four columns and begin at whole words, rows and entries that share words, and
-/// the last word half full. And numbers of 16 bits that must arrive as they are.
+/// Outputs in 16 bits, two to a word: rows that end in every part of four columns and begin at
+/// whole words, rows and entries that share words, and the last word half full. And numbers of 16
+/// bits that must arrive as they are.
 fn words() -> Vec<Case> {
     let mut cases = Vec::new();
     for (i, out) in [DType::F16, DType::BF16].into_iter().enumerate() {
@@ -216,13 +243,15 @@ pub fn mixed(table: Table) -> Vec<Case> {
     themes::on(&table.one_of_each(), &themes::mixed())
 }
 
-/// Every step of the epilogue, at the end of each mainloop and in a finishing pass, for each output type.
+/// Every step of the epilogue, at the end of each mainloop and in a finishing pass, for each output
+/// type.
 pub fn epilogues(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.one_of_each() {
         for (i, out) in DType::ALL.into_iter().enumerate() {
             let types = [DType::F32, DType::F32, out];
-            let case = |n| Case::new([6, n, kernel.variant.bk as usize + 3], types).kernel(&kernel.name);
+            let case =
+                |n| Case::new([6, n, kernel.variant.bk as usize + 3], types).kernel(&kernel.name);
             cases.extend(themes::epilogues(&case(24), DType::ALL[(i + 1) % 3]));
             let case = case(22);
             cases.extend(themes::epilogues(&case.clone().odd(), DType::ALL[(i + 2) % 3]));
@@ -235,13 +264,20 @@ pub fn epilogues(table: Table) -> Vec<Case> {
     // Where activations are steep, flat, and far beyond the range of the functions inside them.
     for activation in Activation::ALL {
         for alpha in [30.0, 1e3, 1e10, 1e30] {
-            cases.push(Case { alpha, activation, ..Case::new([4, 9, 3], F32).kernel(table.floor()) });
+            cases.push(Case {
+                alpha,
+                activation,
+                ..Case::new([4, 9, 3], F32).kernel(table.floor())
+            });
         }
     }
     // In a batch each entry has its own bias and residual, and C its own old values.
     for (i, entries) in [Entries::Apart(1), Entries::Between].into_iter().enumerate() {
         let place = Place::odd(DType::ALL[i]).entries(entries);
-        let case = Case::new([5, 9, 3], [DType::F32, DType::F16, DType::ALL[i]]).kernel(table.floor()).batch(3).odd();
+        let case = Case::new([5, 9, 3], [DType::F32, DType::F16, DType::ALL[i]])
+            .kernel(table.floor())
+            .batch(3)
+            .odd();
         let case = Case { beta: 0.5, residual: Some(place), c: case.c.entries(entries), ..case };
         for axis in [Axis::M, Axis::N] {
             cases.push(Case { bias: Some((axis, Place::odd(DType::F16))), ..case.clone() });
@@ -263,7 +299,9 @@ pub fn quantized(table: Table) -> Vec<Case> {
         for i in 0..families.len().max(sizes.len()) {
             let (format, [m, n]) = (families[i % families.len()], sizes[i % sizes.len()]);
             let size = [m, n, (1 + i % 2) * format.block() as usize];
-            cases.push(Case { quantized: Some(format), ..Case::new(size, F32) }.kernel(&kernel.name));
+            cases.push(
+                Case { quantized: Some(format), ..Case::new(size, F32) }.kernel(&kernel.name),
+            );
             if i < families.len() && bn % 8 == 0 {
                 let size = [m, (bn + 1).next_multiple_of(format.block() as usize), 3 + 2 * i];
                 let case = Case { quantized: Some(format), across: true, ..Case::new(size, F32) };
@@ -277,13 +315,23 @@ pub fn quantized(table: Table) -> Vec<Case> {
 /// Groups of rows: the suite's ends, right and wrong, on each kernel.
 pub fn groups(table: Table) -> Vec<Case> {
     let mut cases = themes::on(&table.one_of_each(), &themes::grouped(&themes::ends(), true));
-    cases.extend(themes::on(&table.one_of_each()[..1], &themes::grouped(&themes::bad_ends(), true)));
-    cases.extend(themes::on(&table.one_of_each()[1..], &themes::grouped(&themes::bad_ends()[..2], true)));
+    cases
+        .extend(themes::on(&table.one_of_each()[..1], &themes::grouped(&themes::bad_ends(), true)));
+    cases.extend(themes::on(
+        &table.one_of_each()[1..],
+        &themes::grouped(&themes::bad_ends()[..2], true),
+    ));
     // As many tiles as are launched; and biases by group in a finishing pass.
-    for (ends, out) in [(vec![3, 5, 8, 9], DType::F32), (vec![2, 2, 9], DType::F16), (vec![4, 3, 9], DType::BF16)] {
+    for (ends, out) in
+        [(vec![3, 5, 8, 9], DType::F32), (vec![2, 2, 9], DType::F16), (vec![4, 3, 9], DType::BF16)]
+    {
         let case = Case::new([9, 7, 5], [DType::F32, DType::F32, out]).odd();
-        let case = Case { groups: Some(Groups { ends, on_device: true }), residual: Some(case.c), ..case };
-        cases.extend(themes::on(&table.one_of_each(), &[Case { bias: Some((Axis::N, Place::odd(out))), ..case }]));
+        let case =
+            Case { groups: Some(Groups { ends, on_device: true }), residual: Some(case.c), ..case };
+        cases.extend(themes::on(
+            &table.one_of_each(),
+            &[Case { bias: Some((Axis::N, Place::odd(out))), ..case }],
+        ));
     }
     cases
 }
@@ -300,13 +348,19 @@ pub fn group_edges(table: Table) -> Vec<Case> {
             });
             ends.collect::<Vec<_>>()
         };
-        let lengths = [vec![bm, 1, 0, bm + 1], vec![0, bm.max(2) - 1, 2 * bm], vec![1, 1, 1, bm], vec![2 * bm, 0, 0]];
+        let lengths = [
+            vec![bm, 1, 0, bm + 1],
+            vec![0, bm.max(2) - 1, 2 * bm],
+            vec![1, 1, 1, bm],
+            vec![2 * bm, 0, 0],
+        ];
         for (j, (lengths, layout)) in lengths.iter().zip(LAYOUTS).enumerate() {
             let ends = ends(lengths);
             let rows = ends.last().map_or(0, |end| *end as usize);
             let size = [(rows + 3).next_multiple_of(4), kernel.variant.bn as usize + 4, 8 + 4 * j];
             let types = [i + j, j, i].map(|t| DType::ALL[t % 3]);
-            let case = Case { groups: Some(Groups { ends, on_device: true }), ..Case::new(size, types) };
+            let case =
+                Case { groups: Some(Groups { ends, on_device: true }), ..Case::new(size, types) };
             let case = case.layout(layout).kernel(&kernel.name);
             cases.push(if j % 2 == 0 {
                 case
@@ -323,23 +377,59 @@ pub fn empty(table: Table) -> Vec<Case> {
     themes::on(&table.one_of_each(), &themes::empty())
 }
 
-/// Outputs in 16 bits of numbers that f32 holds exactly: ties, the ends of the normal and of the subnormal range, infinities and NaN. Each must come
-/// out rounded to nearest even.
+/// Outputs in 16 bits of numbers that f32 holds exactly: ties, the ends of the normal and of the
+/// subnormal range, infinities and NaN. Each must come out rounded to nearest even.
 pub fn rounding(table: Table) -> Vec<Case> {
     let step = |exponent: i32| 2f32.powi(exponent);
-    let mut numbers =
-        vec![1.0, f32::INFINITY, f32::NAN, f32::MAX, step(-126), 1e30, 65504.0, 65519.99, 65520.0, 65536.0];
-    for (unit, last) in [(1.0, 11), (1.0, 8), (step(-14), 11), (step(-15), 10), (step(-20), 5), (1024.0, 11), (3.0, 8)]
-    {
-        // Half a step above and below, three halves, and the same by a last bit of f32 more and less.
+    let mut numbers = vec![
+        1.0,
+        f32::INFINITY,
+        f32::NAN,
+        f32::MAX,
+        step(-126),
+        1e30,
+        65504.0,
+        65519.99,
+        65520.0,
+        65536.0,
+    ];
+    for (unit, last) in [
+        (1.0, 11),
+        (1.0, 8),
+        (step(-14), 11),
+        (step(-15), 10),
+        (step(-20), 5),
+        (1024.0, 11),
+        (3.0, 8),
+    ] {
+        // Half a step above and below, three halves, and the same by a last bit of f32 more and
+        // less.
         for halves in [-3.0, -1.0, 1.0, 3.0, 5.0] {
             let number: f32 = unit + halves * unit * step(-last);
-            numbers.extend([number, f32::from_bits(number.to_bits() + 1), f32::from_bits(number.to_bits() - 1)]);
+            numbers.extend([
+                number,
+                f32::from_bits(number.to_bits() + 1),
+                f32::from_bits(number.to_bits() - 1),
+            ]);
         }
     }
-    numbers.extend([step(-24), step(-25), step(-25) * 1.001, step(-26), step(-14) * 0.9999, 3.0 * step(-25)]);
-    // The last number that is not rounded to infinity; a NaN whose mantissa would carry into the sign.
-    numbers.extend([f32::from_bits(0x477f_efff), f32::from_bits(0x7fff_ffff), 1.0, 1.0, f32::from_bits(0x7fff_ffff)]);
+    numbers.extend([
+        step(-24),
+        step(-25),
+        step(-25) * 1.001,
+        step(-26),
+        step(-14) * 0.9999,
+        3.0 * step(-25),
+    ]);
+    // The last number that is not rounded to infinity; a NaN whose mantissa would carry into the
+    // sign.
+    numbers.extend([
+        f32::from_bits(0x477f_efff),
+        f32::from_bits(0x7fff_ffff),
+        1.0,
+        1.0,
+        f32::from_bits(0x7fff_ffff),
+    ]);
     numbers.extend(numbers.clone().iter().map(|number| -number));
     let rows = numbers.len();
     let mut cases = Vec::new();
@@ -347,7 +437,11 @@ pub fn rounding(table: Table) -> Vec<Case> {
         for odd in [false, true] {
             let case = Case::new([rows, 1, 1], [DType::F32, DType::F32, out]).kernel(table.floor());
             let case = if odd { case.odd() } else { case };
-            cases.push(Case { a_data: Data::Given(numbers.clone()), b_data: Data::Given(vec![1.0]), ..case });
+            cases.push(Case {
+                a_data: Data::Given(numbers.clone()),
+                b_data: Data::Given(vec![1.0]),
+                ..case
+            });
         }
     }
     cases
@@ -367,7 +461,10 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     let kernels = table.kernels();
     let whole = kernels.iter().filter(|kernel| kernel.splits && kernel.variant.unit().is_none());
     if let Some(kernel) = whole.max_by_key(|kernel| kernel.variant.bm * kernel.variant.bn) {
-        cases.push(Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32).kernel(format!("{}+k2", kernel.name)));
+        cases.push(
+            Case::new([3, 220, 2 * kernel.variant.bk as usize + 1], F32)
+                .kernel(format!("{}+k2", kernel.name)),
+        );
     }
     // So do operands that are packed: of seven strips of 32 lines, too.
     if let Some(kernel) = kernels.iter().find(|kernel| kernel.variant.unit().is_some()) {
@@ -378,7 +475,8 @@ pub fn many_workgroups(table: Table) -> (Caps, Vec<Case>) {
     (caps, cases)
 }
 
-/// A device that binds at most 4 KiB at once, and products that are cut into pieces there, on the cheapest kernel.
+/// A device that binds at most 4 KiB at once, and products that are cut into pieces there, on the
+/// cheapest kernel.
 pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
     let cases = themes::large().into_iter().map(|case| case.kernel(table.floor()));
     (Caps { max_binding_bytes: 4096, ..devices()[0].clone() }, cases.collect())
@@ -387,41 +485,53 @@ pub fn pieces(table: Table) -> (Caps, Vec<Case>) {
 /// A device on which edges are peeled off, and products that have them.
 pub fn peeled() -> (Caps, Vec<Case>) {
     let half = Case::new([129, 257, 64], [DType::F32, DType::F32, DType::F16]).odd();
-    (Caps { class: DeviceClass::Cpu, ..devices()[1].clone() }, vec![Case::new([65, 129, 64], F32), half])
+    (
+        Caps { class: DeviceClass::Cpu, ..devices()[1].clone() },
+        vec![Case::new([65, 129, 64], F32), half],
+    )
 }
 
-/// What the mutation check runs. A survivor meets all of them, so they are few and small: every theme on the kernel that shares nothing, which is the
-/// cheapest; on one of each other kernel what concerns its tile; of the other variants, which differ in numbers only, one case.
+/// What the mutation check runs. A survivor meets all of them, so they are few and small: every
+/// theme on the kernel that shares nothing, which is the cheapest; on one of each other kernel what
+/// concerns its tile; of the other variants, which differ in numbers only, one case.
 pub fn for_mutants(table: Table) -> Vec<Case> {
     let one_of_each = table.one_of_each();
     let smallest: Vec<_> = one_of_each.iter().map(|kernel| kernel.name.as_str()).collect();
     let of = |case: &Case, kernels: &[&str]| {
-        case.kernel.as_ref().is_some_and(|name| kernels.contains(&name.split('+').next().unwrap_or(name)))
+        case.kernel
+            .as_ref()
+            .is_some_and(|name| kernels.contains(&name.split('+').next().unwrap_or(name)))
     };
     let tiles = (0..3)
         .flat_map(|a| edges(table, a))
         .chain(thin(table))
         .filter(|case| of(case, &smallest[1..]) && case.size[2] > 4);
-    let tiles = tiles.enumerate().filter(|(i, case)| i % 3 == 0 || case.size[0] == 1).map(|(_, case)| case);
+    let tiles =
+        tiles.enumerate().filter(|(i, case)| i % 3 == 0 || case.size[0] == 1).map(|(_, case)| case);
     let themes = strides(table)
         .into_iter()
         .chain(epilogues(table))
         .chain(groups(table))
         .chain(quantized(table))
         .chain(thin(table));
-    // The sizes of themes are for larger tiles: of weights, whose decoding takes long, the first edges are enough.
+    // The sizes of themes are for larger tiles: of weights, whose decoding takes long, the first
+    // edges are enough.
     let [bm, bn] = [one_of_each[0].variant.bm, one_of_each[0].variant.bn].map(|size| size as usize);
     let edge = |size: usize, tile: usize| if size > 2 * tile { tile + size % tile } else { size };
     let kinds = QuantFormat::kinds();
     let themes = themes.filter(|case| case.quantized.is_none_or(|format| kinds.contains(&format)));
-    let themes = themes.filter(|case| of(case, &smallest[..1])).map(|case| match (case.quantized, case.size) {
-        (Some(format), [m, n, k]) if format.block() > 64 && case.groups.is_none() && !case.across => {
-            Case { size: [m.min(3), n.min(9), k.min(2 * format.block() as usize)], ..case }
+    let themes = themes.filter(|case| of(case, &smallest[..1])).map(|case| {
+        match (case.quantized, case.size) {
+            (Some(format), [m, n, k])
+                if format.block() > 64 && case.groups.is_none() && !case.across =>
+            {
+                Case { size: [m.min(3), n.min(9), k.min(2 * format.block() as usize)], ..case }
+            }
+            (Some(_), [m, n, k]) if case.groups.is_none() && !case.across => {
+                Case { size: [edge(m, bm), edge(n, bn), k], ..case }
+            }
+            _ => case,
         }
-        (Some(_), [m, n, k]) if case.groups.is_none() && !case.across => {
-            Case { size: [edge(m, bm), edge(n, bn), k], ..case }
-        }
-        _ => case,
     });
     let others = splits(table)
         .into_iter()
@@ -438,60 +548,84 @@ pub fn for_mutants(table: Table) -> Vec<Case> {
     let several = [&smallest[..], &["dot/2x64x32", "rows/2x8x128"]].concat();
     let others = others.filter(|case| of(case, &several)).chain(counted::turns(table));
     let others = others.chain(scaled::chains(table).into_iter().take(1));
-    let split_epilogues =
-        epilogues(table).into_iter().filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));
+    let split_epilogues = epilogues(table)
+        .into_iter()
+        .filter(|case| case.kernel.as_ref().is_some_and(|name| name.contains("gemv/1x4+")));
     // Eights of weights across K, of which the last lines are no whole step.
-    let across =
-        themes::across(table.kernels()).into_iter().filter(|case| of(case, &["gemv/1x8"]) && case.size[1] < 192);
-    let codes = quantized(table).into_iter().filter(|case| of(case, &smallest[1..]) && case.size[2] < 192).step_by(3);
+    let across = themes::across(table.kernels())
+        .into_iter()
+        .filter(|case| of(case, &["gemv/1x8"]) && case.size[1] < 192);
+    let codes = quantized(table)
+        .into_iter()
+        .filter(|case| of(case, &smallest[1..]) && case.size[2] < 192)
+        .step_by(3);
     let others = others.chain(split_epilogues.step_by(2)).chain(codes).chain(across);
     let groups = groups(table).into_iter().rev().take(9).filter(|case| of(case, &smallest[1..]));
     let others = others.chain(groups);
-    let variants = table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));
+    let variants =
+        table.kernels().into_iter().filter(|kernel| !smallest.contains(&kernel.name.as_str()));
     let (eights, variants): (Vec<_>, Vec<_>) =
         variants.partition(|kernel| matches!(kernel.variant.access, Access::Eights { .. }));
     let variants = variants.into_iter().map(|kernel| {
-        let [m, n, k] =
-            [kernel.variant.bm + 1, kernel.variant.bn + 5, 2 * kernel.variant.bk + 1].map(|size| size as usize);
+        let [m, n, k] = [kernel.variant.bm + 1, kernel.variant.bn + 5, 2 * kernel.variant.bk + 1]
+            .map(|size| size as usize);
         Case::new([m, n, k], F32).layout(LAYOUTS[1]).kernel(&kernel.name)
     });
-    // Lanes, several eights side by side and rounds of sums are in none of the smallest: two cases, one in single elements and one in eights. Many rows
-    // are met with few steps.
+    // Lanes, several eights side by side and rounds of sums are in none of the smallest: two cases,
+    // one in single elements and one in eights. Many rows are met with few steps.
     let eights = eights.into_iter().enumerate().flat_map(|(i, kernel)| {
         let Variant { bm, bn, bk, .. } = *kernel.variant;
         let k = if bm > 2 { 16 } else { 2 * bk };
         let [m, n, k] = [bm, bn, k].map(|size| size as usize);
         let half = [DType::BF16, DType::F16, DType::F32];
         let single = Case::new([m + 1, n + 5, k + 1], F32).layout(LAYOUTS[(i + 1) % 4]).odd();
-        let eight = Case::new([m.next_multiple_of(8) + 8, n + 8, k + 8], half).layout(LAYOUTS[(i + 3) % 4]);
+        let eight =
+            Case::new([m.next_multiple_of(8) + 8, n + 8, k + 8], half).layout(LAYOUTS[(i + 3) % 4]);
         [single, eight].map(|case| case.kernel(&kernel.name))
     });
     themes.chain(tiles).chain(others).chain(variants).chain(eights).collect()
 }
 
-/// Of one kernel, a case for each type of A, B and C and each way in and out, whose bits no device is free to choose.
+/// Of one kernel, a case for each type of A, B and C and each way in and out, whose bits no device
+/// is free to choose.
 pub fn for_bits(kernel: &Kernel) -> Vec<Case> {
-    let [bm, bn, bk] = [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
+    let [bm, bn, bk] =
+        [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
     let mut cases = Vec::new();
     for (i, layout) in LAYOUTS.into_iter().enumerate() {
         let types = [i, i + 1, 2 * i].map(|t| DType::ALL[t % 3]);
-        let case = Case::new([bm.min(64) + 4, bn.min(64) + 4, bk + 8], types).layout(layout).kernel(&kernel.name);
+        let case = Case::new([bm.min(64) + 4, bn.min(64) + 4, bk + 8], types)
+            .layout(layout)
+            .kernel(&kernel.name);
         cases.push(if i % 2 == 0 { case } else { case.odd() });
     }
     let case = Case::new([5, 22, bk + 3], F32).kernel(&kernel.name);
-    let (bias, residual) = (Some((Axis::N, Place::packed(DType::F16))), Some(Place::odd(DType::BF16)));
-    // Powers of two: their products are exact, so that it does not matter whether a driver fuses them with the sum that follows.
-    cases.push(Case { alpha: 0.5, beta: -2.0, activation: Activation::Relu, residual, ..case.clone() });
+    let (bias, residual) =
+        (Some((Axis::N, Place::packed(DType::F16))), Some(Place::odd(DType::BF16)));
+    // Powers of two: their products are exact, so that it does not matter whether a driver fuses
+    // them with the sum that follows.
+    cases.push(Case {
+        alpha: 0.5,
+        beta: -2.0,
+        activation: Activation::Relu,
+        residual,
+        ..case.clone()
+    });
     cases.push(Case { alpha: 0.5, bias, residual, ..case });
     let format = quant_formats()[0];
     let size = [3, 9, 2 * format.block() as usize];
     let types = [DType::F32, DType::F32, DType::BF16];
     cases.push(Case { quantized: Some(format), ..Case::new(size, types).kernel(&kernel.name) });
     let groups = Some(Groups { ends: vec![3, 3, 7], on_device: true });
-    cases.push(Case { groups, ..Case::new([9, 22, 12], [DType::BF16, DType::F16, DType::F32]).kernel(&kernel.name) });
+    cases.push(Case {
+        groups,
+        ..Case::new([9, 22, 12], [DType::BF16, DType::F16, DType::F32]).kernel(&kernel.name)
+    });
     if kernel.splits {
         let types = [DType::F32, DType::F32, DType::F16];
-        cases.push(Case::new([5, 22, 2 * bk + 3], types).kernel(format!("{}+k2", kernel.name)).odd());
+        cases.push(
+            Case::new([5, 22, 2 * bk + 3], types).kernel(format!("{}+k2", kernel.name)).odd(),
+        );
     }
     cases
 }

@@ -90,7 +90,8 @@ impl Source {
             offset: (self.margin * (width + block)) as u64,
             ..Operand::packed(self.format, entries as u64, lines as u64, width as u64)
         };
-        let table = Table { operand, entries: entries as u64, rows: rows as u64, columns: columns as u64 };
+        let table =
+            Table { operand, entries: entries as u64, rows: rows as u64, columns: columns as u64 };
         let all = entries * lines * width;
         let dtype = self.format.element().unwrap_or(DType::F32);
         let numbers = match self.data {
@@ -102,7 +103,9 @@ impl Source {
                 let mut bytes = poison(dtype, all);
                 let size = dtype.bytes() as usize;
                 let encoded = convert::encode(dtype, &numbers);
-                places(&table).for_each(|at| bytes[at * size..][..size].copy_from_slice(&encoded[at * size..][..size]));
+                places(&table).for_each(|at| {
+                    bytes[at * size..][..size].copy_from_slice(&encoded[at * size..][..size])
+                });
                 let numbers = convert::decode(dtype, &bytes).expect("whole elements");
                 (vec![bytes], Vec::new(), numbers)
             }
@@ -111,13 +114,16 @@ impl Source {
                     _ if self.data == Data::Bits => any_bits(format, lines, width, rng),
                     _ if self.data == Data::Scales => under_scales(format, lines, width, rng),
                     true => quant::quantize(numbers, lines, width, format).expect("weights fit"),
-                    false => Quantized::sample(format, lines, width, || rng.bits() as u32).expect("whole blocks"),
+                    false => Quantized::sample(format, lines, width, || rng.bits() as u32)
+                        .expect("whole blocks"),
                 };
                 let quantized: Vec<_> = match lines * width {
                     0 => (0..entries).map(|_| matrix(&[])).collect(),
                     size => numbers.chunks(size).map(&mut matrix).collect(),
                 };
-                let plane = |i: usize| quantized.iter().flat_map(|matrix| matrix.planes()[i].clone()).collect();
+                let plane = |i: usize| {
+                    quantized.iter().flat_map(|matrix| matrix.planes()[i].clone()).collect()
+                };
                 let planes = (0..format.planes().len()).map(plane).collect();
                 let numbers = quantized.iter().flat_map(quant::dequantize).collect();
                 (planes, quantized, numbers)
@@ -130,7 +136,12 @@ impl Source {
 
 /// Places of the elements, row-major over entries, rows and columns.
 pub fn places(table: &Table) -> impl Iterator<Item = usize> + use<> {
-    let Table { operand: Operand { transposed, offset, ld, batch_stride, .. }, entries, rows, columns } = *table;
+    let Table {
+        operand: Operand { transposed, offset, ld, batch_stride, .. },
+        entries,
+        rows,
+        columns,
+    } = *table;
     let element = move |entry: u64, row: u64, column: u64| {
         let inner = if transposed { column * ld + row } else { row * ld + column };
         (offset + entry * batch_stride + inner) as usize
@@ -142,7 +153,8 @@ pub fn places(table: &Table) -> impl Iterator<Item = usize> + use<> {
 /// A matrix of a format of which every bit is random.
 fn any_bits(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quantized {
     let sizes = format.sizes(n, k).expect("whole blocks");
-    let planes = sizes.into_iter().map(|size| (0..size).map(|_| rng.bits() as u8).collect()).collect();
+    let planes =
+        sizes.into_iter().map(|size| (0..size).map(|_| rng.bits() as u8).collect()).collect();
     Quantized::from_planes(format, n, k, planes).expect("planes of the right sizes")
 }
 
@@ -159,7 +171,8 @@ fn under_scales(format: QuantFormat, n: usize, k: usize, rng: &mut Rng) -> Quant
 
 fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
     if data == Data::Bits {
-        let bytes: Vec<u8> = (0..count * dtype.bytes() as usize).map(|_| rng.bits() as u8).collect();
+        let bytes: Vec<u8> =
+            (0..count * dtype.bytes() as usize).map(|_| rng.bits() as u8).collect();
         return convert::decode(dtype, &bytes).expect("whole elements");
     }
     // Blocks of every format lie in runs of 16; each has its own range.
@@ -169,7 +182,9 @@ fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
             if i % 16 == 0 {
                 kind = rng.below(9);
                 let exponent = match data {
-                    Data::Below(exponent) if i % 32 == 0 => rng.below((exponent + 149) as usize) as i32 - 149,
+                    Data::Below(exponent) if i % 32 == 0 => {
+                        rng.below((exponent + 149) as usize) as i32 - 149
+                    }
                     Data::Below(exponent) => rng.below(30) as i32 - 30 + exponent.min(10),
                     _ => rng.below(12) as i32 - 6,
                 };
@@ -281,14 +296,22 @@ impl Taking {
     pub fn expected<T: Copy>(&self, values: &[T], beyond: T) -> Vec<T> {
         let [entries, rows, columns] = self.table.shape;
         let every = |index: &Option<Vec<u32>>, all: usize| {
-            index.clone().unwrap_or_else(|| (0..all as u32).collect()).into_iter().map(|index| index as usize)
+            index
+                .clone()
+                .unwrap_or_else(|| (0..all as u32).collect())
+                .into_iter()
+                .map(|index| index as usize)
         };
         let mut out = Vec::new();
         for entry in 0..entries {
             for row in every(&self.indices[0], rows) {
                 for column in every(&self.indices[1], columns) {
                     let inside = row < rows && column < columns;
-                    out.push(if inside { values[(entry * rows + row) * columns + column] } else { beyond });
+                    out.push(if inside {
+                        values[(entry * rows + row) * columns + column]
+                    } else {
+                        beyond
+                    });
                 }
             }
         }
@@ -317,9 +340,12 @@ impl Quantizing {
     /// When the format does not hold the weights.
     pub fn expected(&self, values: &[f32]) -> tilewise_core::Result<Vec<Vec<u8>>> {
         let [_, rows, columns] = self.weights.shape;
-        let matrices = values.chunks(rows * columns).map(|values| quant::quantize(values, rows, columns, self.format));
+        let matrices = values
+            .chunks(rows * columns)
+            .map(|values| quant::quantize(values, rows, columns, self.format));
         let matrices = matrices.collect::<tilewise_core::Result<Vec<_>>>()?;
-        let plane = |i: usize| matrices.iter().flat_map(|matrix| matrix.planes()[i].clone()).collect();
+        let plane =
+            |i: usize| matrices.iter().flat_map(|matrix| matrix.planes()[i].clone()).collect();
         Ok((0..self.format.planes().len()).map(plane).collect())
     }
 }
@@ -333,7 +359,9 @@ pub fn formats() -> Vec<Format> {
 /// Formats that weights are quantized to on devices.
 pub fn made_on_devices() -> Vec<QuantFormat> {
     let encoders = tilewise_shaders::CONVERSIONS.encoders;
-    QuantFormat::all().filter(|format| encoders.iter().any(|encoder| (encoder.serves)(*format))).collect()
+    QuantFormat::all()
+        .filter(|format| encoders.iter().any(|encoder| (encoder.serves)(*format)))
+        .collect()
 }
 
 /// Cases with the plans of a device, of formats one of each kind; those of a device with small
@@ -345,7 +373,8 @@ pub fn planned(caps: &Caps) -> tilewise_core::Result<Vec<Conversion>> {
     let taking = taking().into_iter().map(|case| Conversion::taking(&case, caps));
     let kinds = QuantFormat::kinds();
     // And the longest blocks.
-    let is_wanted = |format: &QuantFormat| kinds.contains(format) || format.planes()[0].bytes >= 128;
+    let is_wanted =
+        |format: &QuantFormat| kinds.contains(format) || format.planes()[0].bytes >= 128;
     let quantizing = quantizing().into_iter().filter(|case| is_wanted(&case.format));
     let quantizing = quantizing.map(|case| Conversion::quantizing(&case, caps));
     taking.chain(quantizing).chain(pieces()).collect()
@@ -361,19 +390,29 @@ pub fn pieces() -> Vec<tilewise_core::Result<Conversion>> {
         Taking::new(Source::new(affine, [3, 66, 96], Data::Weights), DType::BF16).lead(5),
         Taking::new(Source::new(affine, [1, 66, 96], Data::Weights), DType::F32).rows(&rows),
         Taking::new(Source::new(f16, [3, 65, 67], Data::Bits), DType::F16).rows(&rows).lead(1),
-        Taking::new(Source::new(f16, [1, 65, 67], Data::Bits), DType::F16).rows(&rows).columns(&rows),
+        Taking::new(Source::new(f16, [1, 65, 67], Data::Bits), DType::F16)
+            .rows(&rows)
+            .columns(&rows),
     ];
     let quantizing = [
-        Quantizing { weights: Source::new(f16, [2, 256, 32], Data::Weights), format: QuantFormat::MXFP4 },
-        Quantizing { weights: Source::new(f16, [1, 600, 32], Data::Weights), format: QuantFormat::MXFP4 },
+        Quantizing {
+            weights: Source::new(f16, [2, 256, 32], Data::Weights),
+            format: QuantFormat::MXFP4,
+        },
+        Quantizing {
+            weights: Source::new(f16, [1, 600, 32], Data::Weights),
+            format: QuantFormat::MXFP4,
+        },
     ];
     let quantizing_caps = Caps { max_binding_bytes: 16 << 10, ..caps.clone() };
     let taking = taking.iter().map(|case| Conversion::taking(case, &caps));
-    taking.chain(quantizing.iter().map(|case| Conversion::quantizing(case, &quantizing_caps))).collect()
+    taking
+        .chain(quantizing.iter().map(|case| Conversion::quantizing(case, &quantizing_caps)))
+        .collect()
 }
 
-/// The cases that a few shaders run. Together these shaders have every file and every value of every
-/// constant.
+/// The cases that a few shaders run. Together these shaders have every file and every value of
+/// every constant.
 pub fn few_texts<T>(cases: Vec<T>, passes: impl Fn(&T) -> Vec<Pass>) -> Vec<T> {
     let texts = |case: &T| passes(case).into_iter().map(|pass| pass.parts).collect::<HashSet<_>>();
     let values = |texts: &HashSet<Vec<Part>>| {
@@ -381,7 +420,10 @@ pub fn few_texts<T>(cases: Vec<T>, passes: impl Fn(&T) -> Vec<Pass>) -> Vec<T> {
         let files = parts.clone().map(|part| (part.file, part.operand, None));
         let of = |part: &Part| {
             let (file, operand) = (part.file, part.operand);
-            part.constants.iter().map(|constant| (file, operand, Some(*constant))).collect::<Vec<_>>()
+            part.constants
+                .iter()
+                .map(|constant| (file, operand, Some(*constant)))
+                .collect::<Vec<_>>()
         };
         files.chain(parts.flat_map(of)).collect::<HashSet<_>>()
     };
@@ -415,14 +457,21 @@ pub fn taking() -> Vec<Taking> {
             let entries = Source::new(format, shape, data).inside(1);
             cases.push(Taking::new(entries.clone(), dtype));
             cases.push(Taking::new(entries.clone(), dtype).rows(&[4, 0, 5, 2, 2]).lead(4));
-            cases.push(Taking::new(entries, dtype).columns(&[7, 1, block as u32 + 3, 2 * block as u32, 0]).lead(3));
+            cases.push(
+                Taking::new(entries, dtype)
+                    .columns(&[7, 1, block as u32 + 3, 2 * block as u32, 0])
+                    .lead(3),
+            );
             if let Format::Dense(_) = format {
                 // Rows share words.
                 let odd = Source::new(format, [2, 3, 5], data);
                 cases.push(Taking::new(odd.clone(), dtype).lead(1));
-                cases.push(Taking::new(odd.inside(1), dtype).rows(&[2, u32::MAX, 0]).columns(&[4, 1, 5]));
                 cases.push(
-                    Taking::new(Source::new(format, [2, 7, 9], data).inside(2).transposed(), dtype).rows(&[6, 1]),
+                    Taking::new(odd.inside(1), dtype).rows(&[2, u32::MAX, 0]).columns(&[4, 1, 5]),
+                );
+                cases.push(
+                    Taking::new(Source::new(format, [2, 7, 9], data).inside(2).transposed(), dtype)
+                        .rows(&[6, 1]),
                 );
             }
         }
@@ -439,7 +488,10 @@ pub fn taking() -> Vec<Taking> {
             cases.push(Taking::new(Source::new(format, [1, 16, 32 * block], Data::Bits), dtype));
         }
         // More than one workgroup.
-        cases.push(Taking::new(source(70, 2), dtype).rows(&(0..69).map(|i| i * 13 % 71).collect::<Vec<_>>()));
+        cases.push(
+            Taking::new(source(70, 2), dtype)
+                .rows(&(0..69).map(|i| i * 13 % 71).collect::<Vec<_>>()),
+        );
     }
     cases
 }
@@ -459,7 +511,8 @@ pub fn quantizing() -> Vec<Quantizing> {
             _ => 120,
         };
         let is_kind = kinds.contains(&format);
-        for (j, dtype) in DType::ALL.into_iter().enumerate().filter(|(j, _)| is_kind || i % 3 == *j) {
+        for (j, dtype) in DType::ALL.into_iter().enumerate().filter(|(j, _)| is_kind || i % 3 == *j)
+        {
             let dense = Format::Dense(dtype);
             let shape = [1 + (i + j) % 3, 3, 3 * block];
             case(Source::new(dense, shape, Data::Weights).inside(1));

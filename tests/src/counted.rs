@@ -8,22 +8,35 @@ use tilewise::{DType, Precision, QuantFormat};
 use tilewise_core::{Access, Variant};
 
 /// The formats, one of each loader and number of bits; their scales are of f32 where that can be.
-const FORMATS: [&str; 8] =
-    ["affine-4bit-g32-f32", "affine-8bit-g64-bf16", "q4_0", "q8_0", "q4_1", "gguf-mxfp4", "q4_k", "mxfp4"];
+const FORMATS: [&str; 8] = [
+    "affine-4bit-g32-f32",
+    "affine-8bit-g64-bf16",
+    "q4_0",
+    "q8_0",
+    "q4_1",
+    "gguf-mxfp4",
+    "q4_k",
+    "mxfp4",
+];
 
 /// Permissions to take fewer bytes of A.
 const FEWER: [Precision; 2] = [Precision::Int8Activations, Precision::Int16Activations];
 
-/// Every format on every variant that takes bytes, with elements of every magnitude, in three bytes and in
-/// fewer; rows beyond the workgroup's memory, and rows that just fill it.
+/// Every format on every variant that takes bytes, with elements of every magnitude, in three bytes
+/// and in fewer; rows beyond the workgroup's memory, and rows that just fill it.
 pub fn cases(table: Table) -> Vec<Case> {
-    let kernels = table.kernels().into_iter().filter(|kernel| matches!(kernel.variant.access, Access::Bytes { .. }));
+    let kernels = table
+        .kernels()
+        .into_iter()
+        .filter(|kernel| matches!(kernel.variant.access, Access::Bytes { .. }));
     let of = |(turn, kernel): (usize, Kernel)| {
         let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
         let case = |size, a, format: QuantFormat| {
-            Case { quantized: Some(format), ..Case::new(size, [a, DType::F32, DType::F32]) }.kernel(&kernel.name)
+            Case { quantized: Some(format), ..Case::new(size, [a, DType::F32, DType::F32]) }
+                .kernel(&kernel.name)
         };
-        let mut formats: Vec<_> = FORMATS.map(|name| name.parse::<QuantFormat>().expect("a format")).to_vec();
+        let mut formats: Vec<_> =
+            FORMATS.map(|name| name.parse::<QuantFormat>().expect("a format")).to_vec();
         formats.rotate_left(turn % FORMATS.len());
         let mut cases: Vec<Case> = (0..)
             .zip(formats)
@@ -40,9 +53,11 @@ pub fn cases(table: Table) -> Vec<Case> {
         cases.push(specials(case([64, 3, 64], DType::F32, QuantFormat::Q8_0)));
         cases.push(specials(case([64, 3, 64], DType::BF16, QuantFormat::Q4_0)));
         let groups = Some(Groups { ends: vec![bm as u32, bm as u32 + 1], on_device: true });
-        let case_of_groups = Case { groups, ..case([bm + 1, bn + 1, 160], DType::F32, QuantFormat::Q8_0).odd() };
+        let case_of_groups =
+            Case { groups, ..case([bm + 1, bn + 1, 160], DType::F32, QuantFormat::Q8_0).odd() };
         cases.push(overflowing(case_of_groups));
-        // The first stripe's last group, the second one's after which another would come, and the last of all.
+        // The first stripe's last group, the second one's after which another would come, and the
+        // last of all.
         let long = case([bm + 4, 5, 1056], DType::F32, QuantFormat::Q8_0);
         cases.push(infinite(long, &[[0, 32], [1, 1], [2, 32], [3, 3]]));
         cases.push(case([bm, 6, 14_848], DType::F16, format));
@@ -56,9 +71,13 @@ pub fn cases(table: Table) -> Vec<Case> {
         // One group to a load, for whole steps.
         cases.push(case([bm, 5, 1024], DType::F16, "q4_k".parse().expect("a format")));
         for precision in [FEWER[0], FEWER[1], Precision::F32] {
-            cases.push(Case { precision, ..ends(case([18, 5, 32], DType::F32, QuantFormat::Q8_0)) });
+            cases
+                .push(Case { precision, ..ends(case([18, 5, 32], DType::F32, QuantFormat::Q8_0)) });
         }
-        cases.push(Case { exact: true, ..case([bm + 1, bn + 1, 1024], DType::F16, QuantFormat::Q4_0) });
+        cases.push(Case {
+            exact: true,
+            ..case([bm + 1, bn + 1, 1024], DType::F16, QuantFormat::Q4_0)
+        });
         cases
     };
     kernels.enumerate().flat_map(of).chain(panels(table)).chain(turns(table)).collect()
@@ -70,7 +89,8 @@ pub fn turns(table: Table) -> Vec<Case> {
         Access::Bytes { stripes, .. } => kernel.variant.bn * stripes / kernel.variant.threads,
         _ => 0,
     };
-    let kernels = table.kernels().into_iter().filter(|kernel| columns(kernel) > kernel.variant.sums[1]);
+    let kernels =
+        table.kernels().into_iter().filter(|kernel| columns(kernel) > kernel.variant.sums[1]);
     let of = |kernel: Kernel| {
         let size = [5, kernel.variant.bn as usize - 3, 64];
         let case = Case { quantized: Some(QuantFormat::Q4_0), ..Case::new(size, [DType::F32; 3]) };
@@ -82,15 +102,20 @@ pub fn turns(table: Table) -> Vec<Case> {
 /// Panels of matrix units whose codes are bytes: every format on the smallest tile, two on others.
 fn panels(table: Table) -> Vec<Case> {
     let smallest: Vec<_> = table.one_of_each().into_iter().map(|kernel| kernel.name).collect();
-    let kernels = table.kernels().into_iter().filter(|kernel| matches!(kernel.variant.access, Access::Words { .. }));
+    let kernels = table
+        .kernels()
+        .into_iter()
+        .filter(|kernel| matches!(kernel.variant.access, Access::Words { .. }));
     let of = |(turn, kernel): (usize, Kernel)| {
         let Variant { bm, bn, bk, .. } = *kernel.variant;
         let [m, n, k] = [bm + 1, bn + 5, 2 * bk.max(128)].map(|size| size as usize);
         let formats = FORMATS.into_iter().cycle().skip(2 * turn);
         let formats = formats.take(if smallest.contains(&kernel.name) { FORMATS.len() } else { 2 });
         let case = |name: &str| {
-            let case =
-                Case { quantized: name.parse().ok(), ..Case::new([m, n, k], [DType::F16, DType::F32, DType::F32]) };
+            let case = Case {
+                quantized: name.parse().ok(),
+                ..Case::new([m, n, k], [DType::F16, DType::F32, DType::F32])
+            };
             case.kernel(&kernel.name)
         };
         formats.map(case).collect::<Vec<_>>()
@@ -98,18 +123,25 @@ fn panels(table: Table) -> Vec<Case> {
     kernels.enumerate().flat_map(of).collect()
 }
 
-/// Rows whose groups of 32 reach from subnormal numbers to the largest, and numbers around the largest
-/// that three signed bytes hold.
+/// Rows whose groups of 32 reach from subnormal numbers to the largest, and numbers around the
+/// largest that three signed bytes hold.
 fn magnitudes(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(17);
     let powers = [0, 79, -95, -96, -97, 80, 81, 98, -120, -140, 12, -12];
-    let near = [8_355_711, 8_355_712, 8_355_713, 8_388_607, 8_388_608, 4_177_855, 4_177_857, 65_535, 32_768, 128];
+    let near = [
+        8_355_711, 8_355_712, 8_355_713, 8_388_607, 8_388_608, 4_177_855, 4_177_857, 65_535,
+        32_768, 128,
+    ];
     let number = |i: usize, rng: &mut Rng| {
         let (row, group, at) = (i / k, i % k / 32, i % 32);
         match (row + group) % 13 {
             12 if group % 2 == 0 => 0.0,
-            12 => near[(at + row) % near.len()] as f32 * if rng.below(2) == 0 { 1.0 } else { -1.0 } * 2f32.powi(-22),
+            12 => {
+                near[(at + row) % near.len()] as f32
+                    * if rng.below(2) == 0 { 1.0 } else { -1.0 }
+                    * 2f32.powi(-22)
+            }
             i => (f64::from(rng.unit()) * 2f64.powi(powers[i])) as f32,
         }
     };
@@ -117,14 +149,17 @@ fn magnitudes(case: Case) -> Case {
     Case { a_data: Data::Given(a), ..case }
 }
 
-/// Rows of a group whose largest element is about the largest that three bytes hold, or two, or one. The others
-/// are odd multiples of the last digit of one of these, so that nothing is lost where that is right.
+/// Rows of a group whose largest element is about the largest that three bytes hold, or two, or
+/// one. The others are odd multiples of the last digit of one of these, so that nothing is lost
+/// where that is right.
 fn ends(case: Case) -> Case {
     let largest = [8_355_711.0, 8_355_711.5, 8_355_712.0, 8_355_839.5, 8_355_840.0, 8_388_607.5f32];
     let [m, _, k] = case.size;
     let number = |i: usize| match (i / k, i % k) {
         (row, 0) => largest[row / 3 % largest.len()],
-        (row, at) => ((at * 10 % 64 + 1) << (8 * (row % 3))) as f32 * if at % 3 == 0 { -1.0 } else { 1.0 },
+        (row, at) => {
+            ((at * 10 % 64 + 1) << (8 * (row % 3))) as f32 * if at % 3 == 0 { -1.0 } else { 1.0 }
+        }
     };
     let a = (0..m * k).map(|i| number(i) * 2f32.powi(-22)).collect();
     Case { a_data: Data::Given(a), ..case }

@@ -1,5 +1,5 @@
-//! Estimates of the kernels in MSL, counted from their table lines: nothing here was measured, and no
-//! Mac has run it.
+//! Estimates of the kernels in MSL, counted from their table lines: nothing here was measured, and
+//! no Mac has run it.
 
 use std::fmt::Write;
 use tilewise_core::caps::{COPIED, RECORDED};
@@ -36,14 +36,15 @@ fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimat
     let Variant { bm, bn, bk, .. } = *variant;
     let tiles = [m.div_ceil(bm.into()), n.div_ceil(bn.into())];
     let steps = k.div_ceil(bk.into()) * u64::from(bk) / 8;
-    let read = bytes(problem.a.format, m * k) * tiles[1] + bytes(problem.b.format, k * n) * tiles[0];
+    let read =
+        bytes(problem.a.format, m * k) * tiles[1] + bytes(problem.b.format, k * n) * tiles[0];
     let (matrix_products, registers) = match variant.access {
         Access::Eights { streamed: Some(streamed) } => (0, registers(variant, problem, streamed)),
         _ => {
             let [rows, columns] = variant.sums.map(|size| size / 8);
             // A matrix of 64 elements is spread over 32 lanes.
-            let registers =
-                rows * columns * 2 + (rows + columns) * staged(problem, &caps("Apple M4")).bytes() as u32 / 2;
+            let registers = rows * columns * 2
+                + (rows + columns) * staged(problem, &caps("Apple M4")).bytes() as u32 / 2;
             (tiles[0] * tiles[1] * u64::from(bm / 8 * (bn / 8)) * steps, registers)
         }
     };
@@ -55,9 +56,12 @@ fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimat
         roofline: CHIPS.map(|chip| {
             let caps = caps(chip);
             let rates = caps.rates();
-            let once = bytes(problem.a.format, m * k) + bytes(problem.b.format, k * n) + bytes(problem.c.format, m * n);
+            let once = bytes(problem.a.format, m * k)
+                + bytes(problem.b.format, k * n)
+                + bytes(problem.c.format, m * n);
             let published = rates.bandwidth / COPIED;
-            let least = (problem.flops() / (rates.cores * rates.core_flops)).max(once as f64 / published);
+            let least =
+                (problem.flops() / (rates.cores * rates.core_flops)).max(once as f64 / published);
             least / seconds(problem, &caps, variant, 1, 0.0)
         }),
     }
@@ -104,7 +108,13 @@ pub fn report() -> String {
                     continue;
                 }
                 let estimate = estimate(kernel, variant, &problem);
-                let Estimate { device_bytes, matrix_products, threadgroup_bytes, registers, roofline } = estimate;
+                let Estimate {
+                    device_bytes,
+                    matrix_products,
+                    threadgroup_bytes,
+                    registers,
+                    roofline,
+                } = estimate;
                 let shares = roofline.map(|share| format!("{share:.2}")).join(" | ");
                 let _ = writeln!(
                     text,
@@ -122,10 +132,15 @@ fn problems() -> Vec<(String, Problem)> {
     let mut problems = Vec::new();
     for dtype in [DType::F32, DType::F16] {
         let dense = |m, n, k| Problem::dense(dtype, m, n, k);
-        let turned = |m, n, k| Problem { b: Operand::packed(Format::Dense(dtype), 1, n, k).t(), ..dense(m, n, k) };
+        let turned = |m, n, k| Problem {
+            b: Operand::packed(Format::Dense(dtype), 1, n, k).t(),
+            ..dense(m, n, k)
+        };
         let quantized = |m, n, k| Problem {
             b: Operand::packed(
-                Format::Quantized(QuantFormat::affine(4, 64, dtype).expect("it is one of the formats")),
+                Format::Quantized(
+                    QuantFormat::affine(4, 64, dtype).expect("it is one of the formats"),
+                ),
                 1,
                 n,
                 k,
@@ -135,7 +150,10 @@ fn problems() -> Vec<(String, Problem)> {
         };
         let mut name = |what: &str, problem: Problem| {
             let Problem { m, n, k, .. } = problem;
-            problems.push((format!("{m}×{n}×{k} {} {}", problem.layout(), what.replace("D", dtype.name())), problem));
+            problems.push((
+                format!("{m}×{n}×{k} {} {}", problem.layout(), what.replace("D", dtype.name())),
+                problem,
+            ));
         };
         name("D", dense(4096, 4096, 4096));
         for rows in [1, 8] {
@@ -173,7 +191,10 @@ mod tests {
             for kernel in KERNELS {
                 for variant in kernel.variants {
                     let shares = estimate(kernel, variant, &problem).roofline;
-                    assert!(shares.iter().all(|share| (0.0..1.0).contains(share)), "{name} {shares:?}");
+                    assert!(
+                        shares.iter().all(|share| (0.0..1.0).contains(share)),
+                        "{name} {shares:?}"
+                    );
                 }
             }
         }

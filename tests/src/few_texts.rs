@@ -3,26 +3,33 @@
 use crate::Case;
 use crate::case::LAYOUTS;
 use crate::cases::{
-    Table, almost_whole, bands, empty, epilogues, group_edges, groups, mixed, packed, padded, quantized, rounding,
-    splits, strides, thin,
+    Table, almost_whole, bands, empty, epilogues, group_edges, groups, mixed, packed, padded,
+    quantized, rounding, splits, strides, thin,
 };
 use crate::kernels::{Kernel, even_sizes, odd_sizes};
 use std::collections::HashSet;
 use tilewise::DType;
 
-/// Every variant × type × transposes around the edges of its tile: twelve texts each, in which every operand meets every type, vector loads and single ones,
-/// along K and across. A is in the type of this index.
+/// Every variant × type × transposes around the edges of its tile: twelve texts each, in which
+/// every operand meets every type, vector loads and single ones, along K and across. A is in the
+/// type of this index.
 pub fn edges(table: Table, a: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.kernels() {
         for (i, layout) in LAYOUTS.into_iter().enumerate() {
             let vectors = (i + a).is_multiple_of(2);
             let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
-            let mut sizes = if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
-            // Whole tiles beside each other with whole slices and one that is not; and one that ends where a tile turned round would.
-            let [bm, bn, bk] = [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
+            let mut sizes =
+                if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
+            // Whole tiles beside each other with whole slices and one that is not; and one that
+            // ends where a tile turned round would.
+            let [bm, bn, bk] =
+                [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
             let rest = if vectors { 0 } else { bk.min(2) - 1 };
-            sizes.extend([[bm, 2 * bn, 2 * bk - rest], [bm + (bm.max(bn) + bm.min(bn)) / 2 / 8 * 8, 2 * bn, bk]]);
+            sizes.extend([
+                [bm, 2 * bn, 2 * bk - rest],
+                [bm + (bm.max(bn) + bm.min(bn)) / 2 / 8 * 8, 2 * bn, bk],
+            ]);
             for (j, size) in sizes.into_iter().enumerate() {
                 let case = Case { seed: (100 * i + j) as u64, ..Case::new(size, types) };
                 let case = case.kernel(&kernel.name).layout(layout);
@@ -54,22 +61,31 @@ pub fn all(table: Table) -> Vec<Case> {
         empty,
         rounding,
     ];
-    (0..3).flat_map(|a| edges(table, a)).chain(themes.into_iter().flat_map(|theme| theme(table))).collect()
+    (0..3)
+        .flat_map(|a| edges(table, a))
+        .chain(themes.into_iter().flat_map(|theme| theme(table)))
+        .collect()
 }
 
-/// What runs where somebody looks on, which is slow: every kernel in every type and layout around the edges of its smallest tile, the other variants once, and
-/// everything that kernels share.
+/// What runs where somebody looks on, which is slow: every kernel in every type and layout around
+/// the edges of its smallest tile, the other variants once, and everything that kernels share.
 pub fn watched(table: Table) -> Vec<Case> {
     let smallest: Vec<_> = table.one_of_each().into_iter().map(|kernel| kernel.name).collect();
     let is_small = |case: &Case| case.kernel.as_ref().is_some_and(|name| smallest.contains(name));
     let (small, large): (Vec<_>, Vec<_>) = (0..3).flat_map(|a| edges(table, a)).partition(is_small);
     // Whole tiles, and the first beyond.
-    let small = small.into_iter().enumerate().filter(|(i, case)| i % 2 == 1 || case.size[0] == 1).map(|(_, case)| case);
+    let small = small
+        .into_iter()
+        .enumerate()
+        .filter(|(i, case)| i % 2 == 1 || case.size[0] == 1)
+        .map(|(_, case)| case);
     let mut met = HashSet::new();
     let large = large.into_iter().rev().filter(|case| met.insert(case.kernel.clone()));
     let mut cases: Vec<_> = small.chain(large).chain(almost_whole(table)).collect();
     let some = |cases: Vec<Case>, step: usize| cases.into_iter().step_by(step);
-    cases.extend(some(splits(table), 9).chain(some(quantized(table), 7)).chain(some(groups(table), 13)));
+    cases.extend(
+        some(splits(table), 9).chain(some(quantized(table), 7)).chain(some(groups(table), 13)),
+    );
     cases.extend(some(strides(table), 31).chain(some(epilogues(table), 29)));
     cases
 }
@@ -79,7 +95,9 @@ pub fn each_variant(table: Table) -> Vec<Case> {
     let kernels = table.kernels().into_iter().filter(|kernel| kernel.variant.unit().is_none());
     let of = |(i, kernel): (usize, Kernel)| {
         let layouts = |case: &Case| case.seed as usize / 100 % 2 == i / 3 % 2;
-        let own = edges(table, i % 3).into_iter().filter(move |case| case.kernel.as_ref() == Some(&kernel.name));
+        let own = edges(table, i % 3)
+            .into_iter()
+            .filter(move |case| case.kernel.as_ref() == Some(&kernel.name));
         own.filter(layouts).collect::<Vec<_>>()
     };
     kernels.enumerate().flat_map(of).collect()
@@ -88,9 +106,11 @@ pub fn each_variant(table: Table) -> Vec<Case> {
 /// What naga's MSL of WGSL is watched in: each variant once, and some of what kernels share.
 pub fn translated(table: Table) -> Vec<Case> {
     let mut met = HashSet::new();
-    let mut cases: Vec<_> = each_variant(table).into_iter().filter(|case| met.insert(case.kernel.clone())).collect();
+    let mut cases: Vec<_> =
+        each_variant(table).into_iter().filter(|case| met.insert(case.kernel.clone())).collect();
     for theme in [splits, quantized, groups, epilogues] {
-        cases.extend(theme(table).into_iter().filter(|case| met.contains(&case.kernel)).step_by(29));
+        cases
+            .extend(theme(table).into_iter().filter(|case| met.contains(&case.kernel)).step_by(29));
     }
     cases
 }
@@ -107,9 +127,14 @@ pub fn sampled(table: Table, cases: Vec<Case>) -> Vec<Case> {
 /// Quantized weights, sampled, with a case of every kind of format under every mainloop.
 pub fn of_every_kind(table: Table) -> Vec<Case> {
     let kind = |case: &Case| {
-        let mainloop = case.kernel.as_ref().and_then(|name| name.split('/').next()).map(str::to_owned);
+        let mainloop =
+            case.kernel.as_ref().and_then(|name| name.split('/').next()).map(str::to_owned);
         let format = case.quantized.map(|format| {
-            let own = format.def().constants.iter().filter(|(name, _)| !["X_BLOCK", "X_SCALE"].contains(name));
+            let own = format
+                .def()
+                .constants
+                .iter()
+                .filter(|(name, _)| !["X_BLOCK", "X_SCALE"].contains(name));
             (format.def().family, own.collect::<Vec<_>>())
         });
         (mainloop, format)

@@ -3,7 +3,8 @@
 use tilewise_core::quant::Quantized;
 use tilewise_core::{DType, convert};
 
-/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators",
+/// OOPSLA 2014).
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -34,7 +35,8 @@ impl Rng {
 
     /// Uniform in ±\[1/64, 1\]: never zero, so that an element that is left out shows.
     pub fn unit(&mut self) -> f32 {
-        let magnitude = 1.0 / 64.0 + (self.bits() >> 40) as f32 / (1u32 << 24) as f32 * (63.0 / 64.0);
+        let magnitude =
+            1.0 / 64.0 + (self.bits() >> 40) as f32 / (1u32 << 24) as f32 * (63.0 / 64.0);
         if self.bits().is_multiple_of(2) { magnitude } else { -magnitude }
     }
 
@@ -53,7 +55,8 @@ impl Rng {
 pub enum Data {
     /// Uniform numbers in ±\[1/64, 1\], rounded to the operand's type.
     Random,
-    /// ±1 and ±2: sums of products are small integers, which every type and order of summation holds exactly; f16 those of 512 products and fewer.
+    /// ±1 and ±2: sums of products are small integers, which every type and order of summation
+    /// holds exactly; f16 those of 512 products and fewer.
     Integers,
     /// 1 on the diagonal, 0 elsewhere.
     Identity,
@@ -75,12 +78,20 @@ impl std::fmt::Debug for Data {
 
 impl Data {
     /// `entries` matrices of `rows`×`cols`, row-major, rounded to `dtype`.
-    pub fn generate(&self, dtype: DType, entries: usize, [rows, cols]: [usize; 2], rng: &mut Rng) -> Vec<f32> {
+    pub fn generate(
+        &self,
+        dtype: DType,
+        entries: usize,
+        [rows, cols]: [usize; 2],
+        rng: &mut Rng,
+    ) -> Vec<f32> {
         let count = entries * rows * cols;
         match self {
             Data::Random => (0..count).map(|_| convert::round(dtype, rng.unit())).collect(),
             Data::Integers => (0..count).map(|_| rng.pick(&[-2.0, -1.0, 1.0, 2.0])).collect(),
-            Data::Identity => (0..count).map(|i| if i / cols % rows == i % cols { 1.0 } else { 0.0 }).collect(),
+            Data::Identity => {
+                (0..count).map(|i| if i / cols % rows == i % cols { 1.0 } else { 0.0 }).collect()
+            }
             Data::Given(values) => {
                 assert_eq!(values.len(), count, "{entries}×{rows}×{cols} values");
                 values.clone()
@@ -118,5 +129,6 @@ pub fn rescaled(matrix: &Quantized, numbers: impl Fn(usize) -> Option<[f32; 2]>)
         Ok(())
     });
     let planes = planes.expect("every block is stored");
-    Quantized::from_planes(format, matrix.n(), matrix.k(), planes).expect("planes of the same sizes")
+    Quantized::from_planes(format, matrix.n(), matrix.k(), planes)
+        .expect("planes of the same sizes")
 }

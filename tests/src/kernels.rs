@@ -37,7 +37,8 @@ pub fn all_kernels(adapter: &Adapter) -> Vec<Kernel> {
             }
             let forced = name.parse().expect("a kernel's name");
             let dtype = variant.unit().map_or(DType::F32, |unit| unit.matrix.operands);
-            let mut problem = Problem { precision: Precision::F16Sums, ..Problem::dense(dtype, 8, 8, 32) };
+            let mut problem =
+                Problem { precision: Precision::F16Sums, ..Problem::dense(dtype, 8, 8, 32) };
             if let Access::Bytes { .. } = variant.access {
                 problem.b = Operand::packed(Format::Quantized(QuantFormat::Q8_0), 1, 8, 32).t();
             }
@@ -51,15 +52,17 @@ pub fn all_kernels(adapter: &Adapter) -> Vec<Kernel> {
     fitting
 }
 
-/// Variants with more than 16 sums (ROWS×COLS, each invocation's) take SwiftShader half a second or more
-/// to compile. Other adapters and the sanitizer meet them.
+/// Variants with more than 16 sums (ROWS×COLS, each invocation's) take SwiftShader half a second or
+/// more to compile. Other adapters and the sanitizer meet them.
 fn slow_to_compile(adapter: &Adapter, variant: &Variant) -> Option<&'static str> {
     let [rows, cols] = variant.sums;
-    let unrolled = matches!(variant.access, Access::Eights { .. } | Access::Bytes { .. }) && rows * cols > 16;
+    let unrolled =
+        matches!(variant.access, Access::Eights { .. } | Access::Bytes { .. }) && rows * cols > 16;
     (adapter.name().contains("SwiftShader") && unrolled).then_some("it takes too long to compile")
 }
 
-/// Of every kernel the variant with the smallest tile, which compiles the fastest: for what does not depend on the tile.
+/// Of every kernel the variant with the smallest tile, which compiles the fastest: for what does
+/// not depend on the tile.
 pub fn one_of_each(adapter: &Adapter) -> Vec<Kernel> {
     smallest(kernels(adapter))
 }
@@ -79,7 +82,8 @@ pub fn smallest(kernels: Vec<Kernel>) -> Vec<Kernel> {
     smallest
 }
 
-/// The cheapest kernel to compile of all: it shares schedules, loaders, epilogues and stores with every other, and meets all of a theme.
+/// The cheapest kernel to compile of all: it shares schedules, loaders, epilogues and stores with
+/// every other, and meets all of a theme.
 pub fn floor(adapter: &Adapter) -> Kernel {
     kernels(adapter)
         .into_iter()
@@ -104,7 +108,8 @@ pub fn quant_families(turn: usize) -> Vec<QuantFormat> {
     families.iter().map(|formats| formats[turn % formats.len()]).collect()
 }
 
-/// Sizes \[M,N,K\] at which nothing is a multiple of four, around the edges of a tile, and the small and odd ones at which kernels go wrong.
+/// Sizes \[M,N,K\] at which nothing is a multiple of four, around the edges of a tile, and the
+/// small and odd ones at which kernels go wrong.
 pub fn odd_sizes(variant: &Variant) -> Vec<[usize; 3]> {
     let [bm, bn, bk] = [variant.bm, variant.bn, variant.bk].map(|size| size as usize);
     vec![
@@ -118,9 +123,11 @@ pub fn odd_sizes(variant: &Variant) -> Vec<[usize; 3]> {
     ]
 }
 
-/// Sizes \[M,N,K\] that vector loads take: whole tiles, and tiles of which a few rows, columns and steps are missing or too many.
+/// Sizes \[M,N,K\] that vector loads take: whole tiles, and tiles of which a few rows, columns and
+/// steps are missing or too many.
 pub fn even_sizes(variant: &Variant) -> Vec<[usize; 3]> {
-    let [bm, bn, bk] = [variant.bm, variant.bn, variant.bk].map(|size| (size as usize).next_multiple_of(4));
+    let [bm, bn, bk] =
+        [variant.bm, variant.bn, variant.bk].map(|size| (size as usize).next_multiple_of(4));
     vec![
         [bm, bn, bk],
         [bm + 4, bn + 4, bk + 4],

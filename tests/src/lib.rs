@@ -1,8 +1,12 @@
-//! One suite over every kernel, variant, dtype and adapter. A theme per file under `tests/`; what they share is here.
+//! One suite over every kernel, variant, dtype and adapter. A theme per file under `tests/`; what
+//! they share is here.
 //!
-//! - [`mod@adapters`]: every adapter of this machine as an open context, and what `TILEWISE_ONLY` and `TILEWISE_REQUIRE` demand of them.
-//! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one is in the suite by itself.
-//! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie. [`generators`]: what they hold.
+//! - [`mod@adapters`]: every adapter of this machine as an open context, and what `TILEWISE_ONLY`
+//!   and `TILEWISE_REQUIRE` demand of them.
+//! - [`mod@kernels`]: the kernels and formats there are, from the library's own tables: a new one
+//!   is in the suite by itself.
+//! - [`case`](mod@case): a product as a test names it. [`place`]: where its operands lie.
+//!   [`generators`]: what they hold.
 //! - [`mod@cases`]: the cases that run on CPUs, for the kernels of either language.
 //! - [`mod@counted`]: cases for quantized weights as bytes.
 //! - [`mod@estimate`]: what the kernels in MSL ask of a GPU, counted from their table lines.
@@ -10,10 +14,13 @@
 //! - [`lines`](mod@lines): operands with their lines in another order.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
 //! - [`program`](mod@program): a program of the workspace, run from outside.
-//! - [`runner`]: runs a case between guard bands and holds the whole of the output against the oracle.
+//! - [`runner`]: runs a case between guard bands and holds the whole of the output against the
+//!   oracle.
 //! - [`random`](mod@random): cases drawn at random.
-//! - [`mutants`](mod@mutants): plants mistakes in the library's kernels and looks whether the suite notices.
-//! - [`sanitized`](mod@sanitized): runs a case's shaders in the sanitizer, with the logical ranges of all operands declared.
+//! - [`mutants`](mod@mutants): plants mistakes in the library's kernels and looks whether the suite
+//!   notices.
+//! - [`sanitized`](mod@sanitized): runs a case's shaders in the sanitizer, with the logical ranges
+//!   of all operands declared.
 
 pub mod adapters;
 pub mod arithmetic;
@@ -41,7 +48,9 @@ pub mod translated;
 pub use adapters::{Adapter, adapters};
 pub use case::Case;
 pub use generators::{Data, Rng};
-pub use kernels::{Kernel, all_kernels, floor, kernels, one_of_each, quant_families, quant_formats};
+pub use kernels::{
+    Kernel, all_kernels, floor, kernels, one_of_each, quant_families, quant_formats,
+};
 pub use place::{Entries, Place};
 pub use program::Program;
 pub use runner::{Outcome, Prepared, Suite, run};

@@ -57,10 +57,13 @@ fn exchanged_rows(matrix: &Quantized, first: usize) -> Quantized {
     let planes = matrix.planes().iter().map(|plane| {
         let row = plane.len() / matrix.n();
         let (margin, rows) = plane.split_at(first * row);
-        let pairs = rows.chunks(2 * row).flat_map(|pair| [&pair[pair.len().min(row)..], &pair[..row]].concat());
+        let pairs = rows
+            .chunks(2 * row)
+            .flat_map(|pair| [&pair[pair.len().min(row)..], &pair[..row]].concat());
         margin.iter().copied().chain(pairs).collect()
     });
-    Quantized::from_planes(matrix.format(), matrix.n(), matrix.k(), planes.collect()).expect("as many rows")
+    Quantized::from_planes(matrix.format(), matrix.n(), matrix.k(), planes.collect())
+        .expect("as many rows")
 }
 
 fn exchange(stored: &mut Stored, lines: usize, k: usize) {

@@ -1,9 +1,10 @@
-//! A case's MSL on CPUs instead of a Mac's GPU: the same plan, the same assembled text, unchanged, compiled
-//! by clang and run by threads that meet at barriers and in simdgroup operations
+//! A case's MSL on CPUs instead of a Mac's GPU: the same plan, the same assembled text, unchanged,
+//! compiled by clang and run by threads that meet at barriers and in simdgroup operations
 //! (`tilewise-msl-harness`). Of kernels in WGSL it is the text that naga makes of them for Metal.
 //!
-//! Buffers end with the last byte of their operand's logical range, so that AddressSanitizer sees what reaches beyond; before, behind and between an
-//! operand's rows lies NaN, and what must not be written is compared afterwards. Threadgroup memory begins as NaN.
+//! Buffers end with the last byte of their operand's logical range, so that AddressSanitizer sees
+//! what reaches beyond; before, behind and between an operand's rows lies NaN, and what must not be
+//! written is compared afterwards. Threadgroup memory begins as NaN.
 
 use crate::Outcome;
 use crate::sanitized::{self, Conversion, Job, Written};
@@ -18,7 +19,9 @@ use tilewise_core::kernel::{Language, Role};
 use tilewise_core::plan::{Binding, Pass};
 use tilewise_core::{Caps, Params, Plan};
 use tilewise_msl::assemble_with;
-use tilewise_msl_harness::{self as harness, Argument, Kernel, Kind, Lanes, Launch, Mode, Source, Space};
+use tilewise_msl_harness::{
+    self as harness, Argument, Kernel, Kind, Lanes, Launch, Mode, Source, Space,
+};
 
 /// Why a case failed.
 #[derive(Clone, Debug)]
@@ -49,7 +52,9 @@ impl From<sanitized::Failure> for Failure {
         match failure {
             sanitized::Failure::Refused(text) => Failure::Refused(text),
             sanitized::Failure::Invalid(text) => Failure::Invalid(text),
-            sanitized::Failure::Found(_, text) | sanitized::Failure::Wrong(text) => Failure::Wrong(text),
+            sanitized::Failure::Found(_, text) | sanitized::Failure::Wrong(text) => {
+                Failure::Wrong(text)
+            }
         }
     }
 }
@@ -66,7 +71,10 @@ pub fn early_device() -> Caps {
 }
 
 fn recorded(wanted: &str) -> Caps {
-    let (_, caps) = tilewise_core::caps::RECORDED.iter().find(|(name, _)| *name == wanted).expect("it is recorded");
+    let (_, caps) = tilewise_core::caps::RECORDED
+        .iter()
+        .find(|(name, _)| *name == wanted)
+        .expect("it is recorded");
     caps()
 }
 
@@ -86,8 +94,13 @@ pub struct Options {
 }
 
 /// Nothing looks on, and a threadgroup is one thread of the machine's: fast.
-pub const PLAIN: Options =
-    Options { mode: Mode::Plain, lanes: Lanes::Fibers, seed: 1, mutant: 0, timeout: Duration::from_secs(60) };
+pub const PLAIN: Options = Options {
+    mode: Mode::Plain,
+    lanes: Lanes::Fibers,
+    seed: 1,
+    mutant: 0,
+    timeout: Duration::from_secs(60),
+};
 
 /// A text in MSL, and the language of its source.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -122,7 +135,9 @@ impl Kernels {
     }
 
     fn text(&self, pass: &Pass) -> Result<Text, Failure> {
-        let other = |path: &str| self.replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text);
+        let other = |path: &str| {
+            self.replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text)
+        };
         let text = match pass.language {
             Language::Msl => assemble_with(pass, other),
             Language::Wgsl => translate(pass),
@@ -143,11 +158,17 @@ impl Kernels {
         let mut unknown: HashSet<&Text> = texts.into_iter().collect();
         let keyed = |text: &Text| (mode, text.clone());
         unknown.retain(|text| !known().contains_key(&keyed(text)));
-        let (sound, lacking): (Vec<_>, Vec<_>) =
-            unknown.into_iter().map(|text| (text, lacking(text))).partition(|(_, lacking)| lacking.is_empty());
-        known().extend(lacking.into_iter().map(|(text, lacking)| (keyed(text), Err(lacking.join("\n")))));
-        for (language, source) in [(Language::Msl, Source::Own), (Language::Wgsl, Source::Foreign)] {
-            let texts: Vec<&Text> = sound.iter().map(|(text, _)| *text).filter(|text| text.0 == language).collect();
+        let (sound, lacking): (Vec<_>, Vec<_>) = unknown
+            .into_iter()
+            .map(|text| (text, lacking(text)))
+            .partition(|(_, lacking)| lacking.is_empty());
+        known().extend(
+            lacking.into_iter().map(|(text, lacking)| (keyed(text), Err(lacking.join("\n")))),
+        );
+        for (language, source) in [(Language::Msl, Source::Own), (Language::Wgsl, Source::Foreign)]
+        {
+            let texts: Vec<&Text> =
+                sound.iter().map(|(text, _)| *text).filter(|text| text.0 == language).collect();
             texts.par_chunks(together(texts.len())).for_each(|texts| {
                 let bare: Vec<&str> = texts.iter().map(|text| text.1.as_str()).collect();
                 let compiled = Kernel::compile_all(&bare, mode, source);
@@ -159,7 +180,8 @@ impl Kernels {
     /// A text's, compiled alone if it was not before.
     fn get(&self, text: &Text, mode: Mode) -> Result<Kernel, Failure> {
         let key = (mode, text.clone());
-        let known = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let known =
+            || self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let compiled = known().or_else(|| {
             self.compile([text], mode);
             known()
@@ -176,7 +198,8 @@ fn lacking(text: &Text) -> Vec<String> {
 /// Runs the passes of a job in order, each with what those before it left.
 ///
 /// # Errors
-/// The first of: no valid text, one that is not as planned, a finding, an output that is not the oracle's.
+/// The first of: no valid text, one that is not as planned, a finding, an output that is not the
+/// oracle's.
 pub fn run(job: &Job, kernels: &Kernels, options: Options) -> Result<Outcome, Failure> {
     let texts = texts(&job.plan.passes, kernels)?;
     run_texts(job, &texts, kernels, options)
@@ -186,7 +209,12 @@ fn texts(passes: &[Pass], kernels: &Kernels) -> Result<Vec<Text>, Failure> {
     passes.iter().map(|pass| kernels.text(pass)).collect()
 }
 
-fn run_texts(job: &Job, texts: &[Text], kernels: &Kernels, options: Options) -> Result<Outcome, Failure> {
+fn run_texts(
+    job: &Job,
+    texts: &[Text],
+    kernels: &Kernels,
+    options: Options,
+) -> Result<Outcome, Failure> {
     let mut written = job.unwritten();
     for (pass, text) in job.plan.passes.iter().zip(texts) {
         let kernel = kernels.get(text, options.mode)?;
@@ -222,8 +250,8 @@ pub(crate) fn step(
 /// What bindings hold after a pass.
 type Outputs<'a> = Vec<(&'a Binding, Vec<u8>)>;
 
-/// Runs one pass on the memory of its bindings. Gives the changes that its text asked about, and what
-/// it has written.
+/// Runs one pass on the memory of its bindings. Gives the changes that its text asked about, and
+/// what it has written.
 fn launch<'a>(
     pass: &'a Pass,
     kernel: &Kernel,
@@ -240,22 +268,36 @@ fn launch<'a>(
     let memory = memory.into_iter().map(whole);
     let params = bytemuck::bytes_of(&pass.params).to_vec();
     let Options { lanes, seed, mutant, timeout, .. } = options;
-    let mut buffers: Vec<(u32, Vec<u8>)> = (0..).zip(std::iter::once(params).chain(memory)).collect();
+    let mut buffers: Vec<(u32, Vec<u8>)> =
+        (0..).zip(std::iter::once(params).chain(memory)).collect();
     if kernel.signature().arguments.len() > buffers.len() {
         let sizes: Vec<u32> = buffers[1..].iter().map(|(_, bytes)| bytes.len() as u32).collect();
         buffers.push((buffers.len() as u32, bytemuck::cast_slice(&sizes).to_vec()));
     }
-    let launch =
-        Launch { grid: [pass.grid[0], pass.grid[1], 1], threads: pass.threads, buffers, lanes, seed, mutant, timeout };
-    let output = kernel.run(&launch).map_err(|failure| Failure::Found(failure.kind, failure.report))?;
+    let launch = Launch {
+        grid: [pass.grid[0], pass.grid[1], 1],
+        threads: pass.threads,
+        buffers,
+        lanes,
+        seed,
+        mutant,
+        timeout,
+    };
+    let output =
+        kernel.run(&launch).map_err(|failure| Failure::Found(failure.kind, failure.report))?;
     let planned = pass.workgroup_bytes;
     if output.threadgroup_bytes != planned {
         let used = output.threadgroup_bytes;
-        return Err(Failure::Refused(format!("{used} bytes of threadgroup memory, planned {planned}")));
+        return Err(Failure::Refused(format!(
+            "{used} bytes of threadgroup memory, planned {planned}"
+        )));
     }
     let mut outputs = Vec::new();
     for (slot, mut bytes) in output.buffers {
-        let Some(index) = (slot as usize).checked_sub(1).filter(|index| *index < lengths.len()) else { continue };
+        let Some(index) = (slot as usize).checked_sub(1).filter(|index| *index < lengths.len())
+        else {
+            continue;
+        };
         bytes.truncate(lengths[index]);
         outputs.push((&pass.bindings[index], bytes));
     }
@@ -266,7 +308,11 @@ fn launch<'a>(
 ///
 /// # Errors
 /// The first of: no valid text, one that is not as planned, a finding, an output of other bits.
-pub fn convert(conversion: &Conversion, kernels: &Kernels, options: Options) -> Result<(), Failure> {
+pub fn convert(
+    conversion: &Conversion,
+    kernels: &Kernels,
+    options: Options,
+) -> Result<(), Failure> {
     let mut written = conversion.unwritten();
     for pass in &conversion.passes {
         let kernel = kernels.get(&kernels.text(pass)?, options.mode)?;
@@ -279,8 +325,8 @@ pub fn convert(conversion: &Conversion, kernels: &Kernels, options: Options) -> 
 }
 
 /// The limit of threads is that of the launch; in a text of ours, never a single simdgroup. The
-/// signature is the plan's: the parameters in slot 0, then the bindings in their order, each as wide
-/// and as writable as the plan says. naga adds the sizes of the bindings.
+/// signature is the plan's: the parameters in slot 0, then the bindings in their order, each as
+/// wide and as writable as the plan says. naga adds the sizes of the bindings.
 ///
 /// # Errors
 /// `Refused`.
@@ -288,17 +334,25 @@ pub(crate) fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), Failure> {
     let ours = pass.language == Language::Msl;
     let limit = kernel.signature().limit;
     if limit.is_none_or(|limit| limit < if ours { pass.threads.max(64) } else { pass.threads }) {
-        return Err(Failure::Refused(format!("{}: a limit of {limit:?} threads for {}", pass.label, pass.threads)));
+        return Err(Failure::Refused(format!(
+            "{}: a limit of {limit:?} threads for {}",
+            pass.label, pass.threads
+        )));
     }
     let mut arguments: Vec<_> = kernel.signature().arguments.iter().collect();
     arguments.sort_by_key(|argument| argument.slot);
-    let wrong =
-        |what: &str, argument: &dyn fmt::Debug| Err(Failure::Refused(format!("{}: {what}: {argument:?}", pass.label)));
+    let wrong = |what: &str, argument: &dyn fmt::Debug| {
+        Err(Failure::Refused(format!("{}: {what}: {argument:?}", pass.label)))
+    };
     let in_constant = |argument: &Argument, bytes| {
         let found = u64::from(kernel.argument_bytes(argument.slot));
         argument.space == Space::Constant && !argument.writable && found == bytes
     };
-    let sizes = if ours { None } else { arguments.pop_if(|argument| argument.slot as usize > pass.bindings.len()) };
+    let sizes = if ours {
+        None
+    } else {
+        arguments.pop_if(|argument| argument.slot as usize > pass.bindings.len())
+    };
     if let Some(sizes) = sizes.filter(|sizes| !in_constant(sizes, 4 * pass.bindings.len() as u64)) {
         return wrong("no sizes of all bindings", sizes);
     }
@@ -310,7 +364,8 @@ pub(crate) fn as_planned(kernel: &Kernel, pass: &Pass) -> Result<(), Failure> {
         if argument.slot != slot {
             return wrong("a slot is left out, or taken twice", argument);
         }
-        let Some(binding) = (slot as usize).checked_sub(1).map(|index| &pass.bindings[index]) else {
+        let Some(binding) = (slot as usize).checked_sub(1).map(|index| &pass.bindings[index])
+        else {
             if !in_constant(argument, size_of::<Params>() as u64) {
                 return wrong("no Params", argument);
             }
@@ -346,7 +401,10 @@ pub struct Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tally { ran, texts, worst, failures, seconds } = self;
-        write!(f, "{ran} cases, {texts} texts in {seconds:.1} s, worst error {worst:.2} of its bound")?;
+        write!(
+            f,
+            "{ran} cases, {texts} texts in {seconds:.1} s, worst error {worst:.2} of its bound"
+        )?;
         match failures.len() {
             0 => Ok(()),
             failed => write!(f, ", {failed} failed:\n{}", failures[..failed.min(8)].join("\n")),
@@ -354,7 +412,8 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Runs cases on a device with these caps, several at a time; if `rounded`, each element must be the oracle's value rounded to nearest even.
+/// Runs cases on a device with these caps, several at a time; if `rounded`, each element must be
+/// the oracle's value rounded to nearest even.
 pub fn run_all(caps: &Caps, cases: &[Case], options: Options, rounded: bool) -> Tally {
     let start = Instant::now();
     let kernels = Kernels::of_library();
@@ -395,7 +454,8 @@ pub fn check(cases: &[Case]) {
     check_on(&device(), cases, PLAIN, false);
 }
 
-/// As [`check`], on a device with these caps; if `rounded`, each element must be the oracle's value rounded to nearest even.
+/// As [`check`], on a device with these caps; if `rounded`, each element must be the oracle's value
+/// rounded to nearest even.
 ///
 /// # Panics
 /// As [`check`].

@@ -1,4 +1,5 @@
-//! Whether a plan's passes bind no more than a device allows, and together compute every element of C once, over all of K.
+//! Whether a plan's passes bind no more than a device allows, and together compute every element of
+//! C once, over all of K.
 
 use std::collections::HashMap;
 use tilewise_core::kernel::Role;
@@ -13,7 +14,10 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
     let limit = caps.max_binding_bytes.min(caps.max_buffer_bytes);
     let wrong = |what: &str, pass: &Pass| Err(format!("{what}: {pass:?}"));
     if plan.packed_bytes > caps.max_buffer_bytes || plan.scratch_bytes > limit {
-        return Err(format!("{} bytes of packed operands, {} of scratch", plan.packed_bytes, plan.scratch_bytes));
+        return Err(format!(
+            "{} bytes of packed operands, {} of scratch",
+            plan.packed_bytes, plan.scratch_bytes
+        ));
     }
     // Of an operand that is packed, K grows by zeros.
     let (mut summed, mut packed_k) = (0, 0);
@@ -37,19 +41,25 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
             _ if pass.bindings.iter().any(is_packed) => summed += packed_k,
             _ => summed += k,
         }
-        let Some(c) = pass.bindings.iter().find(|binding| binding.role == Role::C) else { continue };
+        let Some(c) = pass.bindings.iter().find(|binding| binding.role == Role::C) else {
+            continue;
+        };
         if std::mem::take(&mut summed) != plan.problem.k {
             return wrong("not all of K", pass);
         }
         let first = c.start / plan.problem.c.format.planes()[0].bytes + u64::from(params.c_offset);
-        // Of a grouped product, each row belongs to one of the groups, and each group must look for it.
-        let grouped =
-            plan.problem.batch != plan.problem.entries() || pass.bindings.iter().any(|b| b.role == Role::Offsets);
+        // Of a grouped product, each row belongs to one of the groups, and each group must look for
+        // it.
+        let grouped = plan.problem.batch != plan.problem.entries()
+            || pass.bindings.iter().any(|b| b.role == Role::Offsets);
         let (copies, times) = if grouped { (1, entries) } else { (entries, 1) };
         for entry in 0..copies {
             for row in 0..m {
                 for col in 0..n {
-                    let at = first + entry * u64::from(params.c_batch) + row * u64::from(params.c_ld) + col;
+                    let at = first
+                        + entry * u64::from(params.c_batch)
+                        + row * u64::from(params.c_ld)
+                        + col;
                     *written.entry(at).or_default() += times;
                 }
             }
@@ -63,15 +73,22 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
                 let at = c.offset + entry * c.batch_stride + row * c.ld + col;
                 let got = written.remove(&at).unwrap_or_default();
                 if got != times && !plan.passes.is_empty() {
-                    return Err(format!("({entry}, {row}, {col}) of C is written {got} times for {times} groups"));
+                    return Err(format!(
+                        "({entry}, {row}, {col}) of C is written {got} times for {times} groups"
+                    ));
                 }
             }
         }
     }
-    if written.is_empty() { Ok(()) } else { Err(format!("written, but not C's: elements {written:?}")) }
+    if written.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("written, but not C's: elements {written:?}"))
+    }
 }
 
-/// Bytes of a dense operand's storage, in whole words and vectors, or of the memory for packed ones.
+/// Bytes of a dense operand's storage, in whole words and vectors, or of the memory for packed
+/// ones.
 fn storage(plan: &Plan, role: Role) -> Option<u64> {
     let problem = &plan.problem;
     let operand = match role {

@@ -3,7 +3,8 @@
 use tilewise::{Context, DType, Result, Tensor};
 use tilewise_core::{Format, Operand};
 
-/// Elements of guard band behind every operand, and at least before it where nothing else is asked for.
+/// Elements of guard band behind every operand, and at least before it where nothing else is asked
+/// for.
 pub const GUARD: usize = 8;
 
 /// How the entries of a batch follow each other.
@@ -85,7 +86,13 @@ impl Place {
     }
 
     /// A view of `flat`, the whole buffer, as an operand: \[rows, cols\] without a batch.
-    pub fn view(&self, context: &Context, flat: &Tensor, batch: Option<usize>, shape: [usize; 2]) -> Result<Tensor> {
+    pub fn view(
+        &self,
+        context: &Context,
+        flat: &Tensor,
+        batch: Option<usize>,
+        shape: [usize; 2],
+    ) -> Result<Tensor> {
         let operand = self.operand(batch.unwrap_or(1), shape);
         let (ld, batch_stride) = (operand.ld as usize, operand.batch_stride as usize);
         let batch = batch.map(|batch| if self.entries == Entries::Single { 1 } else { batch });
@@ -94,7 +101,9 @@ impl Place {
             return self.cut(flat, batch, shape, [batch_stride, ld]);
         }
         let (shape, strides) = match batch {
-            Some(batch) => (vec![batch, shape[0], shape[1]], vec![batch_stride, inner[0], inner[1]]),
+            Some(batch) => {
+                (vec![batch, shape[0], shape[1]], vec![batch_stride, inner[0], inner[1]])
+            }
             None => (shape.to_vec(), inner.to_vec()),
         };
         of_buffer(context, flat, self.lead, &shape, &strides)
@@ -118,7 +127,9 @@ impl Place {
             Some(batch) => {
                 // Every entry is cut from whole rows: see `on_host`.
                 let whole = if batch_stride == 0 { lines } else { batch_stride / ld.max(1) };
-                let all = flat.slice(std::slice::from_ref(&range(batch * whole * ld)))?.reshape(&[batch, whole, ld])?;
+                let all = flat
+                    .slice(std::slice::from_ref(&range(batch * whole * ld)))?
+                    .reshape(&[batch, whole, ld])?;
                 all.slice(&[0..batch, 0..lines, 0..width])?
             }
         };
@@ -136,7 +147,13 @@ impl Place {
 }
 
 /// A view of the buffer of `flat` from element `first` on.
-pub fn of_buffer(context: &Context, flat: &Tensor, first: usize, shape: &[usize], strides: &[usize]) -> Result<Tensor> {
+pub fn of_buffer(
+    context: &Context,
+    flat: &Tensor,
+    first: usize,
+    shape: &[usize],
+    strides: &[usize],
+) -> Result<Tensor> {
     let (buffer, start) = flat.buffer().expect("a tensor on a GPU");
     let first = start + first as u64 * flat.dtype().bytes();
     Tensor::from_buffer(context, buffer.clone(), first, flat.dtype(), shape, strides)

@@ -11,8 +11,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program at a path, such as `env!("CARGO_BIN_EXE_tilewise")`. Compiled pipelines are kept in the folder `kept`, such as
-    /// `env!("CARGO_TARGET_TMPDIR")`, and not in that of whoever runs the tests.
+    /// The program at a path, such as `env!("CARGO_BIN_EXE_tilewise")`. Compiled pipelines are kept
+    /// in the folder `kept`, such as `env!("CARGO_TARGET_TMPDIR")`, and not in that of whoever runs
+    /// the tests.
     pub fn new(executable: &'static str, kept: &'static str) -> Self {
         Program { executable, kept, folder: tempfile::tempdir().expect("a temporary folder") }
     }
@@ -22,10 +23,14 @@ impl Program {
         self.folder.path().join(name)
     }
 
-    /// The program with arguments, `line` split at spaces, and an environment that says nothing about adapters and logs.
+    /// The program with arguments, `line` split at spaces, and an environment that says nothing
+    /// about adapters and logs.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(self.executable);
-        command.args(line.split_whitespace()).current_dir(self.folder.path()).env("TILEWISE_CACHE_DIR", self.kept);
+        command
+            .args(line.split_whitespace())
+            .current_dir(self.folder.path())
+            .env("TILEWISE_CACHE_DIR", self.kept);
         command.env_remove("TILEWISE_ADAPTER").env_remove("RUST_LOG");
         command
     }
@@ -39,7 +44,12 @@ impl Program {
     pub fn succeed(&self, line: &str) -> String {
         let output = self.run(line);
         let [stdout, stderr] = [&output.stdout, &output.stderr].map(|bytes| text(bytes));
-        assert!(output.status.success(), "{} {line}\n{}\n{stdout}{stderr}", self.name(), output.status);
+        assert!(
+            output.status.success(),
+            "{} {line}\n{}\n{stdout}{stderr}",
+            self.name(),
+            output.status
+        );
         stdout
     }
 

@@ -23,13 +23,9 @@ fn place() -> impl Strategy<Value = Place> {
     // Offsets and gaps of zero and of multiples of four let vector loads happen.
     let gap = prop_oneof![3 => Just(0), 2 => Just(4), 3 => 0..9usize];
     let lead = prop_oneof![Just(8), 8..20usize];
-    (dtype(), any::<bool>(), lead, gap, entries()).prop_map(|(dtype, transposed, lead, pad, entries)| Place {
-        dtype,
-        transposed,
-        lead,
-        pad,
-        entries,
-    })
+    (dtype(), any::<bool>(), lead, gap, entries()).prop_map(
+        |(dtype, transposed, lead, pad, entries)| Place { dtype, transposed, lead, pad, entries },
+    )
 }
 
 /// Where something is written: one place for each element.
@@ -83,18 +79,29 @@ fn case(of: Weights) -> impl Strategy<Value = Case> {
         prop::sample::select(Activation::ALL.to_vec()),
         prop::option::weighted(0.3, place()),
     );
-    let base = (shape, places, ends, (any::<bool>(), any::<u64>()), (kind, quantized, any::<bool>()));
+    let base =
+        (shape, places, ends, (any::<bool>(), any::<u64>()), (kind, quantized, any::<bool>()));
     base.prop_flat_map(
-        |(shape, (a, b, c), (factors, bias, activation, residual), (integers, seed), (kind, quantized, across))| {
+        |(
+            shape,
+            (a, b, c),
+            (factors, bias, activation, residual),
+            (integers, seed),
+            (kind, quantized, across),
+        )| {
             let ([m, n, k], batch) = shape;
-            // A batch shows in A or B; weights that serve all entries are one matrix. A product with groups has no batch.
-            let once = |entries| entries == Entries::Single || quantized.is_some() && entries == Entries::Stride0;
+            // A batch shows in A or B; weights that serve all entries are one matrix. A product
+            // with groups has no batch.
+            let once = |entries| {
+                entries == Entries::Single || quantized.is_some() && entries == Entries::Stride0
+            };
             let hidden = a.entries == Entries::Single && once(b.entries);
             let batch = if kind.is_some() || hidden { None } else { batch };
             // There are no weights of no matrix.
             let batch = if quantized.is_some() { batch.map(|batch| batch.max(1)) } else { batch };
             // Blocks lie along K, or along N.
-            let blocks = |size: usize| quantized.map_or(size, |format| size / 16 * format.block() as usize);
+            let blocks =
+                |size: usize| quantized.map_or(size, |format| size / 16 * format.block() as usize);
             let across = across && quantized.is_some();
             let [n, k] = if across { [blocks(n), k] } else { [n, blocks(k)] };
             let data = if integers { Data::Integers } else { Data::Random };
@@ -122,7 +129,9 @@ fn case(of: Weights) -> impl Strategy<Value = Case> {
             let case = Case { a_data: data.clone(), b_data: data, ..case };
             match kind {
                 None => Just(case).boxed(),
-                Some(_) => groups(m).prop_map(move |groups| Case { groups: Some(groups), ..case.clone() }).boxed(),
+                Some(_) => groups(m)
+                    .prop_map(move |groups| Case { groups: Some(groups), ..case.clone() })
+                    .boxed(),
             }
         },
     )
@@ -132,7 +141,12 @@ fn case(of: Weights) -> impl Strategy<Value = Case> {
 ///
 /// # Panics
 /// When a check fails.
-pub fn property(cases: u32, of: Weights, file: &'static str, check: impl Fn(Case) -> Result<(), String>) {
+pub fn property(
+    cases: u32,
+    of: Weights,
+    file: &'static str,
+    check: impl Fn(Case) -> Result<(), String>,
+) {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());
     let config = Config {
         cases: asked.unwrap_or(cases),
@@ -141,7 +155,8 @@ pub fn property(cases: u32, of: Weights, file: &'static str, check: impl Fn(Case
         max_shrink_iters: 300,
         ..Config::default()
     };
-    // The same cases in every run, so that a change is never blamed for what it did not do; others when their number is asked for.
+    // The same cases in every run, so that a change is never blamed for what it did not do; others
+    // when their number is asked for.
     let mut runner = match asked {
         None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
         Some(_) => TestRunner::new(config),

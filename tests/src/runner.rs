@@ -5,8 +5,8 @@ use crate::place::of_buffer;
 use crate::{Adapter, Case, Place, Rng, adapters};
 use std::time::Instant;
 use tilewise::{
-    Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, Quantized, QuantizedTensor,
-    Right, Tensor,
+    Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, Quantized,
+    QuantizedTensor, Right, Tensor,
 };
 use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{Bias, Caps, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
@@ -42,7 +42,9 @@ impl Stored {
         let mut stored = Self::poisoned(place, entries, shape);
         let encoded = convert::encode(place.dtype, values);
         let size = place.dtype.bytes() as usize;
-        for (value, at) in encoded.chunks_exact(size).zip(places(&stored.operand, place.stored(entries), shape)) {
+        for (value, at) in
+            encoded.chunks_exact(size).zip(places(&stored.operand, place.stored(entries), shape))
+        {
             stored.bytes[at * size..(at + 1) * size].copy_from_slice(value);
         }
         stored
@@ -62,13 +64,19 @@ impl Stored {
 }
 
 /// Storage indices of the elements, row-major over entries, rows and columns.
-fn places(operand: &Operand, entries: usize, [rows, cols]: [usize; 2]) -> impl Iterator<Item = usize> {
+fn places(
+    operand: &Operand,
+    entries: usize,
+    [rows, cols]: [usize; 2],
+) -> impl Iterator<Item = usize> {
     let Operand { transposed, offset, ld, batch_stride, .. } = *operand;
     let [offset, ld, batch_stride] = [offset, ld, batch_stride].map(|n| n as usize);
     (0..entries).flat_map(move |entry| {
         (0..rows).flat_map(move |row| {
             (0..cols).map(move |col| {
-                offset + entry * batch_stride + if transposed { col * ld + row } else { row * ld + col }
+                offset
+                    + entry * batch_stride
+                    + if transposed { col * ld + row } else { row * ld + col }
             })
         })
     })
@@ -110,7 +118,9 @@ impl Prepared {
             _ => fill(&case.a_data, &case.c, batch, [m, n]),
         };
         let bias_length = |axis| if axis == Axis::M { m } else { n };
-        let bias = case.bias.map(|(axis, place)| fill(&case.a_data, &place, entries, [bias_length(axis), 1]));
+        let bias = case
+            .bias
+            .map(|(axis, place)| fill(&case.a_data, &place, entries, [bias_length(axis), 1]));
         let residual = case.residual.map(|place| fill(&case.a_data, &place, batch, [m, n]));
         let weights = case.quantized.map(|format| weights(case, format, &mut rng)).transpose()?;
         let problem = problem(case);
@@ -122,7 +132,8 @@ impl Prepared {
                 Some(all.iter().flat_map(|w| weight_error(case, caps, w)).collect::<Vec<_>>()),
             ),
         };
-        let [bias_values, residual_values] = [&bias, &residual].map(|stored| stored.as_ref().map(Stored::values));
+        let [bias_values, residual_values] =
+            [&bias, &residual].map(|stored| stored.as_ref().map(Stored::values));
         let inputs = Inputs {
             a: &a.values(),
             b: &b_values,
@@ -136,7 +147,8 @@ impl Prepared {
         Ok(Prepared { case: case.clone(), problem, a, b, old, bias, residual, weights, expected })
     }
 
-    /// Compares the content of C's buffer with the oracle's: what is not written bit for bit, what is within its bound.
+    /// Compares the content of C's buffer with the oracle's: what is not written bit for bit, what
+    /// is within its bound.
     ///
     /// # Errors
     /// What was wrong, in words.
@@ -148,37 +160,52 @@ impl Prepared {
         let size = dtype.bytes() as usize;
         let at: Vec<_> = places(&problem.c, batch, [m, n]).collect();
         let name = |index: usize| match at.iter().position(|&place| place == index) {
-            Some(i) => format!("element {index} (entry {}, row {}, column {})", i / (m * n), i / n % m, i % n),
+            Some(i) => format!(
+                "element {index} (entry {}, row {}, column {})",
+                i / (m * n),
+                i / n % m,
+                i % n
+            ),
             None => format!("element {index} (outside C)"),
         };
         if bytes.len() != old.len() {
             return Err(format!("{} bytes came back of {}", bytes.len(), old.len()));
         }
-        for (index, (new, old)) in bytes.chunks_exact(size).zip(old.chunks_exact(size)).enumerate() {
+        for (index, (new, old)) in bytes.chunks_exact(size).zip(old.chunks_exact(size)).enumerate()
+        {
             if !expected.written[index] && new != old {
                 return Err(format!("{} must stay {old:x?} and is {new:x?}", name(index)));
             }
         }
         let computed = convert::decode_f64(dtype, &bytes).map_err(|error| error.to_string())?;
         if case.exact {
-            for (index, (&got, &wanted)) in
-                computed.iter().zip(&expected.value).enumerate().filter(|(i, _)| expected.written[*i])
+            for (index, (&got, &wanted)) in computed
+                .iter()
+                .zip(&expected.value)
+                .enumerate()
+                .filter(|(i, _)| expected.written[*i])
             {
                 let representable = f64::from(convert::round(dtype, wanted as f32));
-                assert_eq!(representable, wanted, "a case for exact results must have representable ones: {case:?}");
+                assert_eq!(
+                    representable, wanted,
+                    "a case for exact results must have representable ones: {case:?}"
+                );
                 if got != wanted {
                     return Err(format!("{} is {got}, expected exactly {wanted}", name(index)));
                 }
             }
         }
-        let worst = expected.check(&computed, dtype).map_err(|wrong| format!("{}: {wrong}", name(wrong.index)))?;
+        let worst = expected
+            .check(&computed, dtype)
+            .map_err(|wrong| format!("{}: {wrong}", name(wrong.index)))?;
         let c = at.iter().map(|&i| computed[i] as f32).collect();
         let bound = at.iter().map(|&i| expected.bound[i]).collect();
         Ok(Outcome { bytes, c, bound, worst })
     }
 }
 
-/// Runs `case` and compares the output buffer with the oracle's: what is not written bit for bit, what is within its bound.
+/// Runs `case` and compares the output buffer with the oracle's: what is not written bit for bit,
+/// what is within its bound.
 ///
 /// # Errors
 /// What was wrong, in words.
@@ -186,13 +213,23 @@ pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
     let case = if context.is_cpu() { case.clone().on_host() } else { case.clone() };
     let prepared = Prepared::new(&case, context.caps())?;
     let Prepared { a, b, old, bias, residual, weights, .. } = &prepared;
-    let bytes = execute(context, &case, [a, b, old], [bias.as_ref(), residual.as_ref()], weights.as_deref())
-        .map_err(|error| format!("refused: {error}"))?;
+    let bytes = execute(
+        context,
+        &case,
+        [a, b, old],
+        [bias.as_ref(), residual.as_ref()],
+        weights.as_deref(),
+    )
+    .map_err(|error| format!("refused: {error}"))?;
     prepared.judge(bytes)
 }
 
 /// Quantized weights, one matrix per entry of B; for exact results of integers.
-fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<Vec<Quantized>, String> {
+fn weights(
+    case: &Case,
+    format: tilewise::QuantFormat,
+    rng: &mut Rng,
+) -> Result<Vec<Quantized>, String> {
     let [n, k] = stored_shape(case, format);
     let mut matrix = |_| {
         // Scales of a sample are negative, too.
@@ -203,15 +240,16 @@ fn weights(case: &Case, format: tilewise::QuantFormat, rng: &mut Rng) -> Result<
             return Ok(rescaled(&sampled, |i| small(i).map(|small| [small, -small])));
         }
         if !case.exact {
-            // Blocks of different magnitude, so that their scales differ in every format; and a few of
-            // zeros, which have the least.
+            // Blocks of different magnitude, so that their scales differ in every format; and a few
+            // of zeros, which have the least.
             let block = format.block() as usize;
             let mut magnitude = 1.0;
             let values: Vec<_> = (0..n * k)
                 .map(|i| {
                     if i % block == 0 {
                         let bits = rng.bits() as usize;
-                        magnitude = if bits % 17 == 1 { 0.0 } else { [0.25, 0.5, 1.0, 2.0, 4.0][bits % 5] };
+                        magnitude =
+                            if bits % 17 == 1 { 0.0 } else { [0.25, 0.5, 1.0, 2.0, 4.0][bits % 5] };
                     }
                     magnitude * rng.unit()
                 })
@@ -252,7 +290,10 @@ pub(crate) fn problem(case: &Case) -> Problem {
             let stored = case.b.stored(entries) as u64;
             let [rows, columns] = stored_shape(case, format).map(|size| size as u64);
             let offset = case.margin() as u64 * (columns + format.block());
-            let operand = Operand { offset, ..Operand::packed(Format::Quantized(format), stored, rows, columns) };
+            let operand = Operand {
+                offset,
+                ..Operand::packed(Format::Quantized(format), stored, rows, columns)
+            };
             let operand = if case.across { operand } else { operand.t() };
             Operand { batch_stride: if stored == 1 { 0 } else { operand.batch_stride }, ..operand }
         }
@@ -298,7 +339,8 @@ fn execute(
     let a_view = case.a.view(context, &a.upload(context)?, case.batch, [m, k])?;
     let b_batch = case.groups.as_ref().map_or(case.batch, |groups| Some(groups.ends.len()));
     let b_view = case.b.view(context, &b.upload(context)?, b_batch, [k, n])?;
-    let weights = weights.map(|weights| QuantizedTensor::upload_groups(context, weights)).transpose()?;
+    let weights =
+        weights.map(|weights| QuantizedTensor::upload_groups(context, weights)).transpose()?;
     let inside = |weights: QuantizedTensor| {
         let ([rows, columns], margin) = (weights_shape(case), case.margin());
         let first = margin * weights.format().block() as usize;
@@ -307,13 +349,16 @@ fn execute(
     };
     let weights = weights.map(inside).transpose()?;
     let bias = match (case.bias, bias) {
-        (Some((axis, place)), Some(stored)) => {
-            Some((vector(context, case, &place, stored, if axis == Axis::M { m } else { n })?, axis))
-        }
+        (Some((axis, place)), Some(stored)) => Some((
+            vector(context, case, &place, stored, if axis == Axis::M { m } else { n })?,
+            axis,
+        )),
         _ => None,
     };
     let residual = match (case.residual, residual) {
-        (Some(place), Some(stored)) => Some(place.view(context, &stored.upload(context)?, case.batch, [m, n])?),
+        (Some(place), Some(stored)) => {
+            Some(place.view(context, &stored.upload(context)?, case.batch, [m, n])?)
+        }
         _ => None,
     };
     let offsets = case.groups.as_ref().map(|groups| offsets(context, groups)).transpose()?;
@@ -351,7 +396,13 @@ fn execute(
 }
 
 /// A bias: \[length\], or \[entries, length\] in a batch or with groups.
-fn vector(context: &Context, case: &Case, place: &Place, stored: &Stored, length: usize) -> tilewise::Result<Tensor> {
+fn vector(
+    context: &Context,
+    case: &Case,
+    place: &Place,
+    stored: &Stored,
+    length: usize,
+) -> tilewise::Result<Tensor> {
     let flat = stored.upload(context)?;
     let entries = place.stored(case.entries());
     if context.is_cpu() {
@@ -359,7 +410,8 @@ fn vector(context: &Context, case: &Case, place: &Place, stored: &Stored, length
         let whole = flat.slice(std::slice::from_ref(&range))?;
         return if entries == 1 { Ok(whole) } else { whole.reshape(&[entries, length]) };
     }
-    let [ld, batch_stride] = [stored.operand.ld, stored.operand.batch_stride].map(|stride| stride as usize);
+    let [ld, batch_stride] =
+        [stored.operand.ld, stored.operand.batch_stride].map(|stride| stride as usize);
     match entries {
         1 => of_buffer(context, &flat, place.lead, &[length], &[ld]),
         _ => of_buffer(context, &flat, place.lead, &[entries, length], &[batch_stride, ld]),
@@ -371,7 +423,8 @@ fn offsets(context: &Context, groups: &crate::case::Groups) -> tilewise::Result<
         return GroupOffsets::upload(context, &groups.ends);
     }
     let count = groups.ends.len();
-    let flat = Tensor::from_bytes(context, DType::F32, bytemuck::cast_slice(&groups.ends), &[count])?;
+    let flat =
+        Tensor::from_bytes(context, DType::F32, bytemuck::cast_slice(&groups.ends), &[count])?;
     let (buffer, start) = flat.buffer().expect("a tensor on a GPU");
     GroupOffsets::from_buffer(context, buffer.clone(), start, count as u64)
 }
@@ -405,7 +458,9 @@ impl Suite {
         for (index, case) in cases.iter().enumerate() {
             match run(context, case) {
                 Ok(outcome) => self.worst = self.worst.max(outcome.worst),
-                Err(what) => self.failures.push(format!("{name}, case {index}: {what}\n    {case:?}")),
+                Err(what) => {
+                    self.failures.push(format!("{name}, case {index}: {what}\n    {case:?}"))
+                }
             }
         }
         self.ran += cases.len();
@@ -436,10 +491,12 @@ impl Suite {
     }
 }
 
-/// How far the kernel of a case may be from the weights. Those on matrix units round them to a 16-bit
-/// type of A, and `rows` multiplies scales with sums; where the planner chooses, it may choose any.
+/// How far the kernel of a case may be from the weights. Those on matrix units round them to a
+/// 16-bit type of A, and `rows` multiplies scales with sums; where the planner chooses, it may
+/// choose any.
 fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec<f64> {
-    let simdgroups = |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
+    let simdgroups =
+        |kernel: &String| kernel.starts_with("msl-gemm") || kernel.starts_with("msl-direct");
     let (own, half) = ([case.a.dtype], [DType::F16]);
     let units = caps.coop.iter().any(|unit| unit.operands == DType::F16);
     let types = match &case.kernel {
@@ -447,11 +504,19 @@ fn weight_error(case: &Case, caps: &Caps, weights: &Quantized) -> Vec<f64> {
         Some(kernel) if simdgroups(kernel) => own.to_vec(),
         Some(_) if case.unit().is_some() => half.to_vec(),
         Some(_) => vec![],
-        None => [if caps.msl_version.is_some() { &own[..] } else { &[] }, if units { &half } else { &[] }].concat(),
+        None => [
+            if caps.msl_version.is_some() { &own[..] } else { &[] },
+            if units { &half } else { &[] },
+        ]
+        .concat(),
     };
     let errors = weights.rounded_error(&types);
     if case.kernel.as_ref().is_some_and(|kernel| !kernel.starts_with("rows")) {
         return errors;
     }
-    errors.into_iter().zip(weights.summed_error()).map(|(rounded, summed)| rounded.max(summed)).collect()
+    errors
+        .into_iter()
+        .zip(weights.summed_error())
+        .map(|(rounded, summed)| rounded.max(summed))
+        .collect()
 }

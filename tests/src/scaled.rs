@@ -1,5 +1,5 @@
-//! Cases for operands of bf16 on matrix units of f16, whose lines along K are divided by powers of two, and
-//! of f32, which are split in two parts besides.
+//! Cases for operands of bf16 on matrix units of f16, whose lines along K are divided by powers of
+//! two, and of f32, which are split in two parts besides.
 
 use crate::case::{Groups, LAYOUTS};
 use crate::cases::Table;
@@ -15,7 +15,8 @@ pub fn cases(table: Table) -> Vec<Case> {
     let cases = units.flat_map(|kernel| {
         let case = |size, types| Case::new(size, types).kernel(&kernel.name);
         // In eights, fours and single elements; in strips along K and across.
-        let mixed = [BF16, [DType::BF16, DType::F16, DType::BF16], [DType::F16, DType::BF16, DType::F32]];
+        let mixed =
+            [BF16, [DType::BF16, DType::F16, DType::BF16], [DType::F16, DType::BF16, DType::F32]];
         let sizes = LAYOUTS.into_iter().enumerate().flat_map(|(i, layout)| {
             let sizes = [[5, 101, 35], [36, 44, 4 * i + 260]];
             let [odd, even] = sizes.map(|size| case(size, mixed[i % 3]).layout(layout));
@@ -37,9 +38,16 @@ pub fn cases(table: Table) -> Vec<Case> {
         cases.extend(LAYOUTS.map(|layout| growing(case([2, 3, 2100], BF16).layout(layout))));
         // What is too small for f16 is not zero, so that its product with an infinity is infinite.
         let (a, b) = ([1.0, 2f32.powi(-60)].repeat(5), [[0.0; 6], [f32::INFINITY; 6]].concat());
-        let infinite = Case { a_data: Data::Given(a), b_data: Data::Given(b), exact: true, ..case([5, 6, 2], BF16) };
+        let infinite = Case {
+            a_data: Data::Given(a),
+            b_data: Data::Given(b),
+            exact: true,
+            ..case([5, 6, 2], BF16)
+        };
         cases.push(infinite);
-        cases.extend(LAYOUTS.into_iter().flat_map(|layout| exact(&case([21, 21, 21], BF16).layout(layout))));
+        cases.extend(
+            LAYOUTS.into_iter().flat_map(|layout| exact(&case([21, 21, 21], BF16).layout(layout))),
+        );
         cases
     });
     cases.collect()
@@ -52,7 +60,8 @@ pub fn split(table: Table) -> Vec<Case> {
         let case = |size| single(Case::new(size, BF16).kernel(&kernel.name));
         let parts = |parts: usize| Some(format!("{}+k{parts}", kernel.name));
         let sizes = LAYOUTS.into_iter().enumerate().flat_map(|(i, layout)| {
-            let [odd, even] = [[5, 101, 35], [36, 44, 4 * i + 132]].map(|size| case(size).layout(layout));
+            let [odd, even] =
+                [[5, 101, 35], [36, 44, 4 * i + 132]].map(|size| case(size).layout(layout));
             [odd.batch(2).odd(), even]
         });
         let mut cases: Vec<Case> = sizes.collect();
@@ -63,7 +72,8 @@ pub fn split(table: Table) -> Vec<Case> {
         cases.push(case([3, 9, kernel.variant.bk as usize]));
         cases.extend(LAYOUTS.map(|layout| some_infinite(case([11, 22, 35]).layout(layout))));
         // Lines that are divided by 2, with zeros.
-        let halves = |rng: &mut Rng| (rng.below(3) as f32 - 1.0) * (40_000.0 + rng.unit() * 20_000.0);
+        let halves =
+            |rng: &mut Rng| (rng.below(3) as f32 - 1.0) * (40_000.0 + rng.unit() * 20_000.0);
         let mut rng = Rng::new(29);
         let mut given = |len| Data::Given((0..len).map(|_| halves(&mut rng)).collect());
         cases.push(Case { a_data: given(5 * 40), b_data: given(40 * 8), ..case([5, 8, 40]) });
@@ -76,15 +86,25 @@ pub fn split(table: Table) -> Vec<Case> {
         cases.extend(tiny.map(|case| Case { b_data: Data::Identity, ..case }));
         cases.extend(LAYOUTS.map(|layout| growing(case([2, 3, 2100]).layout(layout))));
         let (a, b) = ([1.0, 2f32.powi(-60)].repeat(5), [[0.0; 6], [f32::INFINITY; 6]].concat());
-        cases.push(Case { a_data: Data::Given(a), b_data: Data::Given(b), exact: true, ..case([5, 6, 2]) });
-        cases.extend(LAYOUTS.into_iter().flat_map(|layout| exact_in_parts(&case([21, 21, 21]).layout(layout))));
+        cases.push(Case {
+            a_data: Data::Given(a),
+            b_data: Data::Given(b),
+            exact: true,
+            ..case([5, 6, 2])
+        });
+        cases.extend(
+            LAYOUTS
+                .into_iter()
+                .flat_map(|layout| exact_in_parts(&case([21, 21, 21]).layout(layout))),
+        );
         cases
     });
     cases.chain(chains(table)).collect()
 }
 
-/// Several chains of additions in a kernel that keeps them short: a chain of ones after a sum that would not
-/// change by one; two and a part of one, where the product is one of a batch or of a group, and in parts of K.
+/// Several chains of additions in a kernel that keeps them short: a chain of ones after a sum that
+/// would not change by one; two and a part of one, where the product is one of a batch or of a
+/// group, and in parts of K.
 pub fn chains(table: Table) -> Vec<Case> {
     let chained = table.kernels().into_iter().filter(|kernel| kernel.variant.chain() > 0);
     let cases = chained.flat_map(|kernel| {
@@ -96,9 +116,17 @@ pub fn chains(table: Table) -> Vec<Case> {
         let k = 2 * chain / 3 + 17;
         let groups = Some(Groups { ends: vec![3, 3, 5], on_device: true });
         let after = |first| [vec![first; chain - 1], vec![4096.0], vec![1.0; chain]].concat();
-        let (a, b) = (after(1.0).repeat(64), after(0.0).into_iter().flat_map(|number| [number; 64]).collect());
+        let (a, b) = (
+            after(1.0).repeat(64),
+            after(0.0).into_iter().flat_map(|number| [number; 64]).collect(),
+        );
         [
-            Case { a_data: Data::Given(a), b_data: Data::Given(b), exact: true, ..case([64, 64, 2 * chain], 1) },
+            Case {
+                a_data: Data::Given(a),
+                b_data: Data::Given(b),
+                exact: true,
+                ..case([64, 64, 2 * chain], 1)
+            },
             case([3, 9, k], 1).batch(2).odd(),
             Case { groups, ..case([5, 6, k], 1) },
             case([4, 8, k + 340], 2),
@@ -111,8 +139,12 @@ pub fn chains(table: Table) -> Vec<Case> {
 pub fn split_rows(table: Table, size: [usize; 3]) -> Vec<Case> {
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     let mut rng = Rng::new(19);
-    let a: Vec<f32> = (0..size[0] * size[2]).map(|_| rng.unit() * 2f32.powi(-(rng.below(20) as i32))).collect();
-    let case = |name: &str| Case { a_data: Data::Given(a.clone()), ..single(Case::new(size, BF16).kernel(name)) };
+    let a: Vec<f32> =
+        (0..size[0] * size[2]).map(|_| rng.unit() * 2f32.powi(-(rng.below(20) as i32))).collect();
+    let case = |name: &str| Case {
+        a_data: Data::Given(a.clone()),
+        ..single(Case::new(size, BF16).kernel(name))
+    };
     units.map(|kernel| case(&kernel.name)).collect()
 }
 
@@ -129,7 +161,9 @@ fn wide(case: Case) -> Case {
     let mut rng = Rng::new(7);
     let mut line = |power: i32| -> Vec<f32> {
         let small = |rng: &mut Rng| if rng.below(3) == 0 { -(rng.below(46) as i32) } else { 0 };
-        (0..k).map(|_| (f64::from(rng.unit()) * 2f64.powi(power + small(&mut rng))) as f32).collect()
+        (0..k)
+            .map(|_| (f64::from(rng.unit()) * 2f64.powi(power + small(&mut rng))) as f32)
+            .collect()
     };
     let mut lines = |count: usize, powers: [i32; 5]| -> Vec<Vec<f32>> {
         (0..count).map(|i| if i == 7 { vec![0.0; k] } else { line(powers[i % 5]) }).collect()
@@ -138,7 +172,8 @@ fn wide(case: Case) -> Case {
     Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
 }
 
-/// The largest numbers are at the end of lines that are longer than all that is on its way at a time.
+/// The largest numbers are at the end of lines that are longer than all that is on its way at a
+/// time.
 fn growing(case: Case) -> Case {
     let [m, n, k] = case.size;
     let mut rng = Rng::new(9);
@@ -150,8 +185,8 @@ fn growing(case: Case) -> Case {
     Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
 }
 
-/// Numbers that lose nothing, of one operand and then of the other: C must be that operand. Some are
-/// subnormal in bf16, some in f16.
+/// Numbers that lose nothing, of one operand and then of the other: C must be that operand. Some
+/// are subnormal in bf16, some in f16.
 fn exact(case: &Case) -> [Case; 2] {
     let [_, _, k] = case.size;
     let mut rng = Rng::new(13);
@@ -167,7 +202,12 @@ fn exact(case: &Case) -> [Case; 2] {
         }
     };
     let lines: Vec<Vec<f32>> = (0..k).map(&mut line).collect();
-    let a = Case { a_data: Data::Given(lines.concat()), b_data: Data::Identity, exact: true, ..case.clone() };
+    let a = Case {
+        a_data: Data::Given(lines.concat()),
+        b_data: Data::Identity,
+        exact: true,
+        ..case.clone()
+    };
     [a, Case { a_data: Data::Identity, b_data: across(&lines), exact: true, ..case.clone() }]
 }
 
@@ -176,7 +216,8 @@ fn some_infinite(case: Case) -> Case {
     let [m, n, k] = case.size;
     let mut rng = Rng::new(23);
     let mut lines = |count: usize, special: f32, first: usize| -> Vec<Vec<f32>> {
-        let mut lines: Vec<Vec<f32>> = (0..count).map(|_| (0..k).map(|_| rng.unit()).collect()).collect();
+        let mut lines: Vec<Vec<f32>> =
+            (0..count).map(|_| (0..k).map(|_| rng.unit()).collect()).collect();
         for i in (first..count).step_by(3) {
             lines[i][i] = special;
         }
@@ -186,9 +227,9 @@ fn some_infinite(case: Case) -> Case {
     Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
 }
 
-/// Numbers of 23 digits, which two parts hold, down to 2^-16 of the largest, and some of 8 digits, which one
-/// part holds; of one operand and then of the other: C must be that operand. Some are subnormal. The largest
-/// of f32 has 24 digits, but no more than one beside a power of two.
+/// Numbers of 23 digits, which two parts hold, down to 2^-16 of the largest, and some of 8 digits,
+/// which one part holds; of one operand and then of the other: C must be that operand. Some are
+/// subnormal. The largest of f32 has 24 digits, but no more than one beside a power of two.
 fn exact_in_parts(case: &Case) -> [Case; 2] {
     let [_, _, k] = case.size;
     let mut rng = Rng::new(17);
@@ -206,7 +247,12 @@ fn exact_in_parts(case: &Case) -> [Case; 2] {
         }
     };
     let lines: Vec<Vec<f32>> = (0..k).map(&mut line).collect();
-    let a = Case { a_data: Data::Given(lines.concat()), b_data: Data::Identity, exact: true, ..case.clone() };
+    let a = Case {
+        a_data: Data::Given(lines.concat()),
+        b_data: Data::Identity,
+        exact: true,
+        ..case.clone()
+    };
     [a, Case { a_data: Data::Identity, b_data: across(&lines), exact: true, ..case.clone() }]
 }
 

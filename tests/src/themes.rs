@@ -1,4 +1,5 @@
-//! Cases by theme, for any kernel: what the GPU's kernels and the CPU executor both have to get right.
+//! Cases by theme, for any kernel: what the GPU's kernels and the CPU executor both have to get
+//! right.
 
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::{Kernel, smallest};
@@ -7,16 +8,22 @@ use tilewise::{Activation, Axis, DType, QuantFormat};
 
 /// Every case on every kernel.
 pub fn on(kernels: &[Kernel], cases: &[Case]) -> Vec<Case> {
-    kernels.iter().flat_map(|kernel| cases.iter().map(|case| case.clone().kernel(&kernel.name))).collect()
+    kernels
+        .iter()
+        .flat_map(|kernel| cases.iter().map(|case| case.clone().kernel(&kernel.name)))
+        .collect()
 }
 
-/// Every case on the kernel that compiles fastest; every `step`th on one variant of each other kernel, on software adapters by turns. Most of
-/// what a theme tests lies in files that all kernels share, and compiling takes far longer than running.
+/// Every case on the kernel that compiles fastest; every `step`th on one variant of each other
+/// kernel, on software adapters by turns. Most of what a theme tests lies in files that all kernels
+/// share, and compiling takes far longer than running.
 pub fn sampled(adapter: &Adapter, cases: &[Case], step: usize) -> Vec<Case> {
     let floor = floor(adapter);
-    let others: Vec<_> = one_of_each(adapter).into_iter().filter(|kernel| kernel.name != floor.name).collect();
+    let others: Vec<_> =
+        one_of_each(adapter).into_iter().filter(|kernel| kernel.name != floor.name).collect();
     let few = |(i, kernel): (usize, Kernel)| {
-        let turn = cases.iter().step_by(step).enumerate().filter(move |(j, _)| adapter.has_turn(i + j));
+        let turn =
+            cases.iter().step_by(step).enumerate().filter(move |(j, _)| adapter.has_turn(i + j));
         turn.map(move |(_, case)| case.clone().kernel(&kernel.name))
     };
     let others = others.into_iter().enumerate().flat_map(few);
@@ -29,13 +36,18 @@ pub fn mixed() -> Vec<Case> {
     for (i, types) in mixtures().into_iter().enumerate() {
         for (j, layout) in LAYOUTS.into_iter().enumerate() {
             let case = Case::new([36, 44, 72], types).layout(layout);
-            cases.push(if (i + j) % 2 == 0 { case } else { Case { size: [35, 43, 71], ..case }.odd() });
+            cases.push(if (i + j) % 2 == 0 {
+                case
+            } else {
+                Case { size: [35, 43, 71], ..case }.odd()
+            });
         }
     }
     cases
 }
 
-/// Every step of the epilogue by itself and all together, on top of `case`, with bias and residual in `dtype`.
+/// Every step of the epilogue by itself and all together, on top of `case`, with bias and residual
+/// in `dtype`.
 pub fn epilogues(case: &Case, dtype: DType) -> Vec<Case> {
     let [packed, odd] = [Place::packed(dtype), Place::odd(dtype)];
     let case = || case.clone();
@@ -55,14 +67,22 @@ pub fn epilogues(case: &Case, dtype: DType) -> Vec<Case> {
 }
 
 fn all_steps(case: Case, [bias, residual]: [(Axis, Place); 2], activation: Activation) -> Case {
-    Case { alpha: 1.25, beta: -0.5, bias: Some(bias), activation, residual: Some(residual.1), ..case }
+    Case {
+        alpha: 1.25,
+        beta: -0.5,
+        bias: Some(bias),
+        activation,
+        residual: Some(residual.1),
+        ..case
+    }
 }
 
-/// Batches with gaps, interleaved, and with one entry for all; rows with gaps; odd offsets. Outputs of 16 bits have words that straddle
-/// rows and entries.
+/// Batches with gaps, interleaved, and with one entry for all; rows with gaps; odd offsets. Outputs
+/// of 16 bits have words that straddle rows and entries.
 pub fn strided() -> Vec<Case> {
     let mut cases = Vec::new();
-    let ways = [Entries::Apart(0), Entries::Apart(5), Entries::Between, Entries::Stride0, Entries::Single];
+    let ways =
+        [Entries::Apart(0), Entries::Apart(5), Entries::Between, Entries::Stride0, Entries::Single];
     for (i, out) in DType::ALL.into_iter().enumerate() {
         let types = [DType::ALL[(i + 1) % 3], DType::ALL[(i + 2) % 3], out];
         for (j, entries) in ways.into_iter().enumerate() {
@@ -77,15 +97,26 @@ pub fn strided() -> Vec<Case> {
                 residual: Some(Place { entries, ..case.a.transposed(false) }),
                 ..case.clone()
             });
-            cases.push(Case { bias: Some((Axis::N, Place { entries, ..Place::odd(types[1]) })), ..case });
+            cases.push(Case {
+                bias: Some((Axis::N, Place { entries, ..Place::odd(types[1]) })),
+                ..case
+            });
         }
         // Packed, but of odd width: every other row of a 16-bit output starts inside a word.
         cases.push(Case::new([4, 7, 8], types).batch(2));
         cases.push(Case::new([4, 8, 8], types).batch(2));
         for lead in 8..12 {
             let case = Case::new([3, 6, 4], types);
-            cases.push(Case { c: Place { lead, ..case.c }, a: Place { lead, ..case.a }, ..case.clone() });
-            cases.push(Case { c: Place { lead, pad: 1, ..case.c }, b: Place { pad: 4, ..case.b }, ..case });
+            cases.push(Case {
+                c: Place { lead, ..case.c },
+                a: Place { lead, ..case.a },
+                ..case.clone()
+            });
+            cases.push(Case {
+                c: Place { lead, pad: 1, ..case.c },
+                b: Place { pad: 4, ..case.b },
+                ..case
+            });
         }
     }
     cases
@@ -129,7 +160,10 @@ pub fn across(kernels: Vec<Kernel>) -> Vec<Case> {
         let case = Case { quantized: Some(format), across: true, ..case };
         match i % 5 {
             0 => case.batch(2).odd(),
-            1 => Case { groups: Some(Groups { ends: vec![1, 1, size[0] as u32], on_device: true }), ..case },
+            1 => Case {
+                groups: Some(Groups { ends: vec![1, 1, size[0] as u32], on_device: true }),
+                ..case
+            },
             2 => Case { bias: Some((Axis::N, Place::odd(DType::F16))), beta: 0.5, ..case },
             _ => case,
         }
@@ -148,10 +182,19 @@ pub fn further_formats() -> Vec<Case> {
     further.map(case).collect()
 }
 
-/// Cumulative ends for 40 rows: empty groups at every place, one group for all, rows that belong to none, as many groups as rows.
+/// Cumulative ends for 40 rows: empty groups at every place, one group for all, rows that belong to
+/// none, as many groups as rows.
 pub fn ends() -> Vec<Vec<u32>> {
     let each = (1..=40).collect();
-    vec![vec![0, 0, 5, 5, 37, 40, 40], vec![40], vec![3, 17, 30], vec![0, 0], vec![1], each, vec![8, 16, 24, 32, 40]]
+    vec![
+        vec![0, 0, 5, 5, 37, 40, 40],
+        vec![40],
+        vec![3, 17, 30],
+        vec![0, 0],
+        vec![1],
+        each,
+        vec![8, 16, 24, 32, 40],
+    ]
 }
 
 /// Ends that only a device can hold: decreasing, beyond the last row, both.
@@ -176,7 +219,12 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
         cases.push(case.clone());
         cases.push(Case { size: [40, 21, 13], ..case.clone() }.odd());
         let bias = Some((Axis::N, Place::odd(types[1])));
-        cases.push(Case { bias, beta: -1.5, residual: Some(Place::odd(DType::F32)), ..case.clone() });
+        cases.push(Case {
+            bias,
+            beta: -1.5,
+            residual: Some(Place::odd(DType::F32)),
+            ..case.clone()
+        });
         // Formats of one kind differ in constants only, which products without groups show.
         for format in QuantFormat::kinds().into_iter().skip(i).step_by(count) {
             let size = [40, 7, format.block() as usize];
@@ -186,33 +234,47 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     cases
 }
 
-/// Whether a format is cut for bindings of so many bytes. A range of a plane starts at a multiple of 256
-/// bytes: with the 34 bytes of a block of q8_0, at one of 4,352.
+/// Whether a format is cut for bindings of so many bytes. A range of a plane starts at a multiple
+/// of 256 bytes: with the 34 bytes of a block of q8_0, at one of 4,352.
 pub fn has_ranges(format: QuantFormat, bytes: u64) -> bool {
     let step = |bytes: u64| 256 >> bytes.trailing_zeros().min(8);
     let steps = format.planes().iter().map(|plane| step(plane.bytes)).max().unwrap_or(1);
     format.planes().iter().all(|plane| steps * plane.bytes <= bytes)
 }
 
-/// Products of which some operand is larger than 4 KiB: every type in every layout, long rows, batches, epilogues, outputs that need two passes, weights,
-/// groups.
+/// Products of which some operand is larger than 4 KiB: every type in every layout, long rows,
+/// batches, epilogues, outputs that need two passes, weights, groups.
 pub fn large() -> Vec<Case> {
     let mut cases = mixed();
     for (i, layout) in LAYOUTS.into_iter().enumerate() {
         let types = [DType::F32, DType::ALL[i % 3], DType::ALL[(i + 1) % 3]];
         cases.push(Case::new([3, 5, 2100], types).layout(layout));
         cases.push(Case::new([70, 61, 3], types).layout(layout));
-        cases.push(Case { beta: 0.5, ..Case::new([9, 10, 11], types).batch(20).layout(layout).odd() });
+        cases.push(Case {
+            beta: 0.5,
+            ..Case::new([9, 10, 11], types).batch(20).layout(layout).odd()
+        });
         let between = |place: Place| place.entries(Entries::Between);
         let case = Case::new([10, 9, 12], types).batch(17).layout(layout);
         let residual = Some(between(Place::odd(DType::F16)));
-        cases.push(Case { a: between(case.a), b: between(case.b), c: between(case.c), residual, ..case });
+        cases.push(Case {
+            a: between(case.a),
+            b: between(case.b),
+            c: between(case.c),
+            residual,
+            ..case
+        });
     }
     let bias = |axis, dtype| Some((axis, Place { pad: 13, ..Place::odd(dtype) }));
     cases.push(Case { bias: bias(Axis::M, DType::F32), ..Case::new([300, 5, 3], [DType::F32; 3]) });
     cases.push(Case { bias: bias(Axis::N, DType::F16), ..Case::new([5, 300, 3], [DType::F16; 3]) });
-    cases.extend(epilogues(&Case::new([40, 44, 30], [DType::F32, DType::F16, DType::BF16]).odd(), DType::F32));
-    for (i, format) in quant_formats().into_iter().filter(|format| has_ranges(*format, 4096)).enumerate() {
+    cases.extend(epilogues(
+        &Case::new([40, 44, 30], [DType::F32, DType::F16, DType::BF16]).odd(),
+        DType::F32,
+    ));
+    for (i, format) in
+        quant_formats().into_iter().filter(|format| has_ranges(*format, 4096)).enumerate()
+    {
         // Rows of A and C beyond one binding, in turns.
         let size = [[2, 5, 17][i % 3], 70, few(format, 2 + i % 3)];
         cases.push(Case { quantized: Some(format), ..Case::new(size, [DType::F32; 3]) });
@@ -228,7 +290,12 @@ pub fn large() -> Vec<Case> {
         let groups = Some(Groups { ends, on_device: true });
         let case = Case { groups, ..Case::new([200, 23, 26], types).layout([i == 1, i == 2]) };
         let bias = Some(([Axis::M, Axis::N][i % 2], Place::odd(DType::F16)));
-        cases.push(Case { bias, residual: Some(Place::odd(DType::F32)), beta: 2.0, ..case.clone().odd() });
+        cases.push(Case {
+            bias,
+            residual: Some(Place::odd(DType::F32)),
+            beta: 2.0,
+            ..case.clone().odd()
+        });
         cases.push(Case { size: [40, 10, 500], ..case });
     }
     // Ranges of K, in each of which the groups are met.
@@ -236,14 +303,16 @@ pub fn large() -> Vec<Case> {
     cases.push(Case { groups, ..Case::new([20, 3, 100], [DType::F32; 3]).layout([true, false]) });
     // Pieces of several groups each.
     for out in [DType::F32, DType::BF16] {
-        let groups = Some(Groups { ends: (1..=24).map(|group| group * 2).collect(), on_device: true });
+        let groups =
+            Some(Groups { ends: (1..=24).map(|group| group * 2).collect(), on_device: true });
         let case = Case { groups, ..Case::new([50, 9, 8], [DType::F32, DType::F32, out]) };
         cases.push(Case { bias: Some((Axis::N, Place::odd(DType::F32))), ..case });
     }
     cases
 }
 
-/// Sizes of nothing: K = 0 leaves beta·C and the rest of the epilogue, the others leave nothing to do.
+/// Sizes of nothing: K = 0 leaves beta·C and the rest of the epilogue, the others leave nothing to
+/// do.
 pub fn empty() -> Vec<Case> {
     let mut cases = Vec::new();
     for out in DType::ALL {
@@ -263,7 +332,10 @@ pub fn empty() -> Vec<Case> {
             cases.push(Case { groups: groups.clone(), ..case([5, 7, 0]) });
             cases.push(Case { groups: groups.clone(), ..case([5, 0, 3]) });
             if groups.is_some_and(|groups| groups.ends.is_empty()) {
-                cases.push(Case { groups: Some(Groups { ends: vec![], on_device: false }), ..case([5, 7, 3]) });
+                cases.push(Case {
+                    groups: Some(Groups { ends: vec![], on_device: false }),
+                    ..case([5, 7, 3])
+                });
             }
         }
     }

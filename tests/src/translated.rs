@@ -36,7 +36,8 @@ fn translate_text(text: &str, pass: &Pass) -> Result<String, String> {
         ..Default::default()
     };
     let no = BoundsCheckPolicy::Unchecked;
-    let unchecked = BoundsCheckPolicies { index: no, buffer: no, image_load: no, binding_array: no };
+    let unchecked =
+        BoundsCheckPolicies { index: no, buffer: no, image_load: no, binding_array: no };
     let options = msl::Options {
         lang_version: (3, 1),
         bounds_check_policies: unchecked,
@@ -49,7 +50,8 @@ fn translate_text(text: &str, pass: &Pass) -> Result<String, String> {
         ..Default::default()
     };
     let stage = naga::ShaderStage::Compute;
-    let pipeline = msl::PipelineOptions { entry_point: Some((stage, "main".into())), ..Default::default() };
+    let pipeline =
+        msl::PipelineOptions { entry_point: Some((stage, "main".into())), ..Default::default() };
     let written = msl::write_string(&module, &info, &options, &pipeline);
     written.map(|(text, _)| text).map_err(|error| error.to_string())
 }

@@ -1,5 +1,6 @@
-//! A device that does not compile MSL: every product comes out right by WGSL kernels, the log says so once, and whoever asks learns what runs. Vulkan's
-//! adapters are such devices where MSL is wanted.
+//! A device that does not compile MSL: every product comes out right by WGSL kernels, the log says
+//! so once, and whoever asks learns what runs. Vulkan's adapters are such devices where MSL is
+//! wanted.
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use tilewise::tilewise_core::convert;
@@ -47,7 +48,8 @@ fn said(work: impl FnOnce()) -> Vec<String> {
 
 /// The adapters that compile no MSL.
 fn refusing() -> Vec<&'static Adapter> {
-    let all: Vec<_> = adapters().iter().filter(|adapter| adapter.description.backend != "metal").collect();
+    let all: Vec<_> =
+        adapters().iter().filter(|adapter| adapter.description.backend != "metal").collect();
     if all.is_empty() {
         eprintln!("skipped: every adapter here may take MSL");
     }
@@ -57,8 +59,13 @@ fn refusing() -> Vec<&'static Adapter> {
 fn open(adapter: &Adapter, msl: Option<bool>, kernel: Option<&str>) -> Context {
     let name = format!("{}:{}", adapter.description.backend, adapter.description.name);
     let kernel = kernel.map(str::to_owned);
-    let options =
-        ContextOptions { msl, kernel, pipeline_cache: None, tuned: None, ..ContextOptions::adapter(name.as_str()) };
+    let options = ContextOptions {
+        msl,
+        kernel,
+        pipeline_cache: None,
+        tuned: None,
+        ..ContextOptions::adapter(name.as_str())
+    };
     Context::with_options(&options).unwrap()
 }
 
@@ -70,7 +77,8 @@ fn tensor(context: &Context, dtype: DType, values: &[f32], shape: &[usize]) -> T
     Tensor::from_bytes(context, dtype, &convert::encode(dtype, values), shape).unwrap()
 }
 
-/// A product of integers with B stored along K or not, its operands in f32 or 16 bits: what it is to be, too.
+/// A product of integers with B stored along K or not, its operands in f32 or 16 bits: what it is
+/// to be, too.
 struct Product {
     a: Tensor,
     b: Tensor,
@@ -81,9 +89,15 @@ impl Product {
     fn new(context: &Context, dtype: DType, [m, n, k]: [usize; 3], transposed: bool) -> Self {
         let a: Vec<f32> = (0..m * k).map(|at| (at % 7) as f32 - 3.0).collect();
         let b: Vec<f32> = (0..n * k).map(|at| (at % 5) as f32 - 2.0).collect();
-        let element = |row: usize, col: usize| if transposed { b[col * k + row] } else { b[row * n + col] };
-        let sum = |row: usize, col: usize| (0..k).map(|at| a[row * k + at] * element(at, col)).sum::<f32>();
-        let wanted = (0..m).flat_map(|row| (0..n).map(move |col| (row, col))).map(|(row, col)| sum(row, col)).collect();
+        let element =
+            |row: usize, col: usize| if transposed { b[col * k + row] } else { b[row * n + col] };
+        let sum = |row: usize, col: usize| {
+            (0..k).map(|at| a[row * k + at] * element(at, col)).sum::<f32>()
+        };
+        let wanted = (0..m)
+            .flat_map(|row| (0..n).map(move |col| (row, col)))
+            .map(|(row, col)| sum(row, col))
+            .collect();
         let a = tensor(context, dtype, &a, &[m, k]);
         let b = tensor(context, dtype, &b, &if transposed { [n, k] } else { [k, n] });
         Product { a, b: if transposed { b.t() } else { b }, wanted }
@@ -115,7 +129,10 @@ fn every_product_comes_out_right_and_the_log_says_it_once() {
     for adapter in refusing() {
         let lines = said(|| {
             let context = open(adapter, Some(true), None);
-            let planned = products(&context).iter().filter(|product| in_msl(&product.gemm().plan().unwrap())).count();
+            let planned = products(&context)
+                .iter()
+                .filter(|product| in_msl(&product.gemm().plan().unwrap()))
+                .count();
             assert!(planned >= 3, "only {planned} of the products would be in MSL");
             std::thread::scope(|scope| {
                 for _ in 0..3 {
@@ -130,7 +147,10 @@ fn every_product_comes_out_right_and_the_log_says_it_once() {
             context.wait().unwrap();
         });
         assert_eq!(lines.len(), 1, "{lines:#?}");
-        assert!(lines[0].contains("the MSL of msl-") && lines[0].contains(adapter.name()), "{lines:?}");
+        assert!(
+            lines[0].contains("the MSL of msl-") && lines[0].contains(adapter.name()),
+            "{lines:?}"
+        );
     }
 }
 
@@ -141,14 +161,25 @@ fn whoever_asks_learns_what_runs() {
             let context = open(adapter, Some(true), None);
             let product = Product::new(&context, DType::F32, [1, 128, 256], true);
             let gemm = product.gemm();
-            let first = |text: String| text.lines().find(|line| line.starts_with("chosen")).unwrap().to_owned();
+            let first = |text: String| {
+                text.lines().find(|line| line.starts_with("chosen")).unwrap().to_owned()
+            };
             let before = gemm.explain().unwrap();
-            assert!(!before.contains("without MSL") && first(before.clone()).contains("msl-"), "{before}");
+            assert!(
+                !before.contains("without MSL") && first(before.clone()).contains("msl-"),
+                "{before}"
+            );
             context.warm_up(&[gemm.problem().unwrap()]).unwrap();
             let after = gemm.explain().unwrap();
-            assert!(!first(after.clone()).contains("msl-") && after.contains("  compiled"), "{after}");
+            assert!(
+                !first(after.clone()).contains("msl-") && after.contains("  compiled"),
+                "{after}"
+            );
             let line = after.lines().find(|line| line.starts_with("without MSL: ")).expect(&after);
-            assert!(line.contains("is refused by") && line.contains(adapter.description.backend), "{line}");
+            assert!(
+                line.contains("is refused by") && line.contains(adapter.description.backend),
+                "{line}"
+            );
             let (chosen, choices) = (gemm.plan().unwrap().choice.unwrap(), gemm.choices().unwrap());
             assert!(choices.iter().any(|choice| choice.to_string() == chosen.to_string()));
             // What was refused is no choice any more.
@@ -172,7 +203,10 @@ fn a_named_kernel_is_an_error() {
                     let refused = matches!(&error, Error::NoKernel(why) if why.contains("the MSL of msl-gemm"));
                     assert!(refused, "{name}: {error}");
                 }
-                assert!(matches!(product.gemm().kernel(name).explain(), Err(Error::NoKernel(_))), "{name}");
+                assert!(
+                    matches!(product.gemm().kernel(name).explain(), Err(Error::NoKernel(_))),
+                    "{name}"
+                );
             }
             let error = product.gemm().kernel("msl-gemm/1x2x3").run().unwrap_err();
             assert!(matches!(error, Error::UnknownKernel { .. }), "{error}");
@@ -215,11 +249,20 @@ fn the_tuner_times_what_runs() {
             let context = open(adapter, Some(true), None);
             let problem = Problem::dense(DType::F32, 1, 64, 128);
             let tuned = context.tune(&problem).unwrap();
-            assert!(!tuned.times.is_empty() && tuned.times.iter().all(|trial| !trial.name.contains("msl-")), "{tuned}");
+            assert!(
+                !tuned.times.is_empty()
+                    && tuned.times.iter().all(|trial| !trial.name.contains("msl-")),
+                "{tuned}"
+            );
             let product = Product::new(&context, DType::F32, [1, 64, 128], false);
             // Only what is hopeless has not been tried.
             let choices = product.gemm().choices().unwrap();
-            assert!(choices.iter().take(tuned.times.len()).all(|choice| !choice.kernel.starts_with("msl-")));
+            assert!(
+                choices
+                    .iter()
+                    .take(tuned.times.len())
+                    .all(|choice| !choice.kernel.starts_with("msl-"))
+            );
             product.assert_right();
         });
         let refused = lines.iter().filter(|line| line.contains("is refused by")).count();
@@ -233,11 +276,24 @@ fn no_kernel_in_msl_is_considered_unasked() {
         let lines = said(|| {
             for msl in [None, Some(false)] {
                 let context = open(adapter, msl, None);
-                assert!(context.library().kernels.iter().all(|kernel| kernel.kit.language == Language::Wgsl));
+                assert!(
+                    context
+                        .library()
+                        .kernels
+                        .iter()
+                        .all(|kernel| kernel.kit.language == Language::Wgsl)
+                );
                 let product = Product::new(&context, DType::F32, [1, 128, 256], true);
                 let text = product.gemm().explain().unwrap();
                 assert!(!text.contains("msl") && !text.contains("MSL"), "{text}");
-                assert!(product.gemm().choices().unwrap().iter().all(|choice| !choice.kernel.starts_with("msl-")));
+                assert!(
+                    product
+                        .gemm()
+                        .choices()
+                        .unwrap()
+                        .iter()
+                        .all(|choice| !choice.kernel.starts_with("msl-"))
+                );
                 let error = product.gemm().kernel("msl-gemm").run().unwrap_err();
                 let how = |why: &str| why.contains("off here") && why.contains("TILEWISE_NO_MSL=0");
                 assert!(matches!(&error, Error::NoKernel(why) if how(why)), "{error}");
@@ -257,8 +313,10 @@ fn a_capture_elsewhere_than_on_metal_is_said_to_have_no_effect() {
     let lines = said(|| {
         for adapter in refusing() {
             let name = format!("{}:{}", adapter.description.backend, adapter.description.name);
-            let options =
-                ContextOptions { metal_capture: Some(path.clone()), ..ContextOptions::adapter(name.as_str()) };
+            let options = ContextOptions {
+                metal_capture: Some(path.clone()),
+                ..ContextOptions::adapter(name.as_str())
+            };
             let context = Context::with_options(&options).unwrap();
             Product::new(&context, DType::F32, [3, 5, 7], false).assert_right();
         }
@@ -266,7 +324,9 @@ fn a_capture_elsewhere_than_on_metal_is_said_to_have_no_effect() {
     // Once in a process, however many contexts ask.
     assert_eq!(lines.len(), usize::from(!refusing().is_empty()), "{lines:?}");
     assert!(
-        lines.iter().all(|line| line.contains("no effect") && line.contains("TILEWISE_METAL_CAPTURE")),
+        lines
+            .iter()
+            .all(|line| line.contains("no effect") && line.contains("TILEWISE_METAL_CAPTURE")),
         "{lines:?}"
     );
     assert!(!path.exists());

@@ -1,11 +1,14 @@
-//! What a product costs beside its work: nothing is allocated once it is warm, what is kept for the next call holds nobody's memory, and what is
-//! compiled in advance is not compiled again.
+//! What a product costs beside its work: nothing is allocated once it is warm, what is kept for the
+//! next call holds nobody's memory, and what is compiled in advance is not compiled again.
 
 use std::cell::Cell;
 use std::sync::{Barrier, Once};
 use std::thread::LocalKey;
 use tilewise::wgpu::{self, BufferUsages};
-use tilewise::{Activation, Context, DType, Error, Gemm, GroupOffsets, Problem, QuantFormat, QuantizedTensor, Tensor};
+use tilewise::{
+    Activation, Context, DType, Error, Gemm, GroupOffsets, Problem, QuantFormat, QuantizedTensor,
+    Tensor,
+};
 use tilewise_tests::{Adapter, adapters};
 
 fn filled(context: &Context, shape: &[usize], value: f32) -> Tensor {
@@ -31,8 +34,12 @@ impl Raw {
     fn new(context: &Context, passes: usize) -> Self {
         let device = context.device().unwrap();
         let source = wgpu::ShaderSource::Wgsl("@compute @workgroup_size(1) fn main() {}".into());
-        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
-        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &[] });
+        let module =
+            device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+            label: None,
+            entries: &[],
+        });
         let pass = |_| {
             let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                 label: None,
@@ -74,14 +81,27 @@ fn allocates_nothing(what: &str, passes: usize, gemm: &Gemm<'_>, c: &Tensor) {
     let (mut ours, mut theirs) = (encoder(context), encoder(context));
     {
         let mut pass = ours.begin_compute_pass(&Default::default());
-        let ours = allocation_counter::measure(|| (0..CALLS).for_each(|_| gemm.record(&mut pass, c).unwrap()));
+        let ours = allocation_counter::measure(|| {
+            (0..CALLS).for_each(|_| gemm.record(&mut pass, c).unwrap())
+        });
         let mut pass = theirs.begin_compute_pass(&Default::default());
         let theirs = allocation_counter::measure(|| (0..CALLS).for_each(|_| raw.record(&mut pass)));
-        assert_eq!(ours.count_total, theirs.count_total, "{what}: record on {}", context.adapter_name());
+        assert_eq!(
+            ours.count_total,
+            theirs.count_total,
+            "{what}: record on {}",
+            context.adapter_name()
+        );
     }
-    let ours = allocation_counter::measure(|| (0..CALLS).for_each(|_| gemm.encode(&mut ours, c).unwrap()));
+    let ours =
+        allocation_counter::measure(|| (0..CALLS).for_each(|_| gemm.encode(&mut ours, c).unwrap()));
     let theirs = allocation_counter::measure(|| (0..CALLS).for_each(|_| raw.encode(&mut theirs)));
-    assert_eq!(ours.count_total, theirs.count_total, "{what}: encode on {}", context.adapter_name());
+    assert_eq!(
+        ours.count_total,
+        theirs.count_total,
+        "{what}: encode on {}",
+        context.adapter_name()
+    );
 }
 
 #[test]
@@ -89,15 +109,19 @@ fn nothing_is_allocated_once_warm() {
     for adapter in adapters() {
         // Other tests outgrow the scratch memory of a context that is theirs too.
         let context = &adapter.another();
-        let (a, b, c) =
-            (filled(context, &[24, 1152], 1.0), filled(context, &[1152, 40], 1.0), zeros(context, &[24, 40]));
+        let (a, b, c) = (
+            filled(context, &[24, 1152], 1.0),
+            filled(context, &[1152, 40], 1.0),
+            zeros(context, &[24, 40]),
+        );
         let plain = Gemm::new(&a, &b).kernel("naive");
         allocates_nothing("plain", 1, &plain, &c);
         let planned = Gemm::new(&a, &b);
         allocates_nothing("planned", planned.plan().unwrap().passes.len(), &planned, &c);
 
         let (bias, residual) = (filled(context, &[40], 1.0), filled(context, &[24, 40], 1.0));
-        let epilogue = plain.bias(&bias).activation(Activation::Gelu).residual(&residual).alpha(2.0).beta(0.5);
+        let epilogue =
+            plain.bias(&bias).activation(Activation::Gelu).residual(&residual).alpha(2.0).beta(0.5);
         allocates_nothing("epilogue", 1, &epilogue, &c);
         allocates_nothing("split", 2, &epilogue.clone().kernel("gemv/1x4+k2"), &c);
 
@@ -105,8 +129,10 @@ fn nothing_is_allocated_once_warm() {
         let w = QuantizedTensor::quantize(context, &[0.5; 40 * 1152], [40, 1152], weights).unwrap();
         allocates_nothing("quantized", 1, &Gemm::new(&a, &w).kernel("naive"), &c);
 
-        let (experts, ends) =
-            (filled(context, &[3, 1152, 40], 1.0), GroupOffsets::upload(context, &[5, 5, 24]).unwrap());
+        let (experts, ends) = (
+            filled(context, &[3, 1152, 40], 1.0),
+            GroupOffsets::upload(context, &[5, 5, 24]).unwrap(),
+        );
         allocates_nothing("grouped", 1, &Gemm::grouped(&a, &experts, &ends).kernel("naive"), &c);
     }
 }
@@ -115,7 +141,14 @@ fn nothing_is_allocated_once_warm() {
 fn held(context: &Context, label: &str) -> Option<u64> {
     context.wait().unwrap();
     let report = context.device().unwrap().generate_allocator_report()?;
-    Some(report.allocations.iter().filter(|buffer| buffer.name == label).map(|buffer| buffer.size).sum())
+    Some(
+        report
+            .allocations
+            .iter()
+            .filter(|buffer| buffer.name == label)
+            .map(|buffer| buffer.size)
+            .sum(),
+    )
 }
 
 /// Runs `test` with a context of its own on every adapter that tells how much memory is in use.
@@ -140,8 +173,11 @@ fn dropped_tensors_free_their_memory() {
         for dropped in 0..4 {
             let mut tensors = [(); 4].map(|()| square());
             {
-                let [Some(a), Some(b), Some(c), Some(residual)] = &tensors else { panic!("all four are there") };
-                let [a, b, c, residual] = [a, b, c, residual].map(|t| t.slice(&[0..16, 0..16]).unwrap());
+                let [Some(a), Some(b), Some(c), Some(residual)] = &tensors else {
+                    panic!("all four are there")
+                };
+                let [a, b, c, residual] =
+                    [a, b, c, residual].map(|t| t.slice(&[0..16, 0..16]).unwrap());
                 for _ in 0..2 {
                     Gemm::new(&a, &b).residual(&residual).run_into(&c).unwrap();
                     Gemm::new(&a, &b.t()).run_into(&c).unwrap();
@@ -159,18 +195,21 @@ fn dropped_tensors_free_their_memory() {
     });
 }
 
-/// A buffer of the caller's is let go with the last tensor on it; one that he destroys is an error and nothing worse.
+/// A buffer of the caller's is let go with the last tensor on it; one that he destroys is an error
+/// and nothing worse.
 #[test]
 fn buffers_of_the_callers_are_let_go() {
     where_memory_is_counted(|adapter, context| {
         let bytes = || held(context, "mine").unwrap() / MIB;
         let buffer = || {
             let (label, usage) = (Some("mine"), BufferUsages::STORAGE | BufferUsages::COPY_SRC);
-            let descriptor = wgpu::BufferDescriptor { label, size: MIB, usage, mapped_at_creation: false };
+            let descriptor =
+                wgpu::BufferDescriptor { label, size: MIB, usage, mapped_at_creation: false };
             context.device().unwrap().create_buffer(&descriptor)
         };
         let tensor = |buffer: &wgpu::Buffer, at| {
-            Tensor::from_buffer(context, buffer.clone(), at, DType::F32, &[64, 64], &[64, 1]).unwrap()
+            Tensor::from_buffer(context, buffer.clone(), at, DType::F32, &[64, 64], &[64, 1])
+                .unwrap()
         };
         let (b, input, output) = (filled(context, &[64, 64], 1.0), buffer(), buffer());
         let (a, again, c) = (tensor(&input, 0), tensor(&input, 4096), tensor(&output, 0));
@@ -187,7 +226,10 @@ fn buffers_of_the_callers_are_let_go() {
         let a = filled(context, &[64, 64], 2.0);
         for _ in 0..2 {
             let error = Gemm::new(&a, &b).run_into(&c).unwrap_err();
-            assert!(matches!(error, Error::Device(_)) && error.to_string().contains("destroyed"), "{error}");
+            assert!(
+                matches!(error, Error::Device(_)) && error.to_string().contains("destroyed"),
+                "{error}"
+            );
         }
         assert_eq!(read(&Gemm::new(&a, &b).run().unwrap()), [128.0; 4096]);
 
@@ -200,7 +242,8 @@ fn buffers_of_the_callers_are_let_go() {
     });
 }
 
-/// Scratch memory that has grown does not stay behind in its smaller sizes, and products that were recorded with those are right afterwards.
+/// Scratch memory that has grown does not stay behind in its smaller sizes, and products that were
+/// recorded with those are right afterwards.
 #[test]
 fn outgrown_scratch_is_let_go() {
     where_memory_is_counted(|adapter, context| {
@@ -213,12 +256,16 @@ fn outgrown_scratch_is_let_go() {
                 assert_eq!(read(&c), vec![2200.0; n * n], "{}", adapter.name());
             }
             let held = held(context, "tilewise scratch").unwrap();
-            assert!((largest..largest + 1024).contains(&held), "{held} bytes, {largest} and some padding are needed");
+            assert!(
+                (largest..largest + 1024).contains(&held),
+                "{held} bytes, {largest} and some padding are needed"
+            );
         }
     });
 }
 
-/// New tensors in the memory of old ones: a bind group of the old is never taken for one of the new.
+/// New tensors in the memory of old ones: a bind group of the old is never taken for one of the
+/// new.
 #[test]
 fn no_bind_group_serves_another_tensor() {
     for adapter in adapters() {
@@ -298,7 +345,11 @@ fn compiled_in_advance() {
         let told = |gemm: &Gemm<'_>, what| {
             let text = gemm.explain().unwrap();
             let passes = gemm.plan().unwrap().passes.len();
-            text.lines().rev().take(passes).filter(|l| l.starts_with("pipeline of pass") && l.contains(what)).count()
+            text.lines()
+                .rev()
+                .take(passes)
+                .filter(|l| l.starts_with("pipeline of pass") && l.contains(what))
+                .count()
                 == passes
         };
         assert!(told(&with_bias, "not compiled yet"), "{}", with_bias.explain().unwrap());
@@ -332,7 +383,10 @@ fn warm_up_refuses() {
         let mut short = fine;
         short.b.len = 34;
         let error = context.warm_up(&[fine, short]).unwrap_err();
-        assert!(matches!(error, Error::BufferTooSmall { operand: "B", needed: 35, len: 34 }), "{error}");
+        assert!(
+            matches!(error, Error::BufferTooSmall { operand: "B", needed: 35, len: 34 }),
+            "{error}"
+        );
         let error = context.warm_up(&[Problem::dense(DType::I32, 3, 5, 7)]).unwrap_err();
         assert!(matches!(error, Error::Unsupported(_)), "{error}");
         // One that fits is no excuse for one that does not.
@@ -372,9 +426,12 @@ fn factors_share_a_plan() {
         let product = Gemm::new(&a, &b);
         let split = product.clone().kernel("gemv/1x4+k2");
         assert_eq!(split.plan().unwrap().passes.len(), 2);
-        for (gemm, reads_c, calls) in
-            [(&product, false, 3000), (&product, true, 300), (&split, false, 300), (&split, true, 300)]
-        {
+        for (gemm, reads_c, calls) in [
+            (&product, false, 3000),
+            (&product, true, 300),
+            (&split, false, 300),
+            (&split, true, 300),
+        ] {
             let factors = |i: usize| (i as f32, if reads_c { 0.5 + (i % 7) as f32 } else { 0.0 });
             let all = filled(context, &[calls, N], 3.0);
             let mut encoder = encoder(context);
@@ -419,7 +476,8 @@ fn threads_meet() {
                 for value in 1..5 {
                     let (context, b, start) = (&context, &b, &start);
                     scope.spawn(move || {
-                        let (a, c) = (filled(context, &[2, 1100], value as f32), zeros(context, &[2, n]));
+                        let (a, c) =
+                            (filled(context, &[2, 1100], value as f32), zeros(context, &[2, n]));
                         start.wait();
                         for kernel in ["gemv/1x4+k2", "naive"] {
                             Gemm::new(&a, b).kernel(kernel).run_into(&c).unwrap();

@@ -1,8 +1,10 @@
-//! `cargo xtask adapters`: finds the Vulkan drivers to test with, and installs the software ones where it may.
+//! `cargo xtask adapters`: finds the Vulkan drivers to test with, and installs the software ones
+//! where it may.
 //!
-//! Two software implementations, because each finds what the other forgives. lavapipe (Mesa) is what
-//! Linux distributions ship: it has shader-f16 and subgroups of 8, here of 2. SwiftShader is what
-//! Chromium ships: it has no f16 and subgroups of 4, so the packed words of 16-bit types run somewhere.
+//! Two software implementations, because each finds what the other forgives. lavapipe (Mesa) is
+//! what Linux distributions ship: it has shader-f16 and subgroups of 8, here of 2. SwiftShader is
+//! what Chromium ships: it has no f16 and subgroups of 4, so the packed words of 16-bit types run
+//! somewhere.
 
 use std::env;
 use std::fs;
@@ -17,13 +19,15 @@ use crate::process::Result;
 const MESA_WITH_F16: &str = "25";
 
 /// Where the Vulkan loader itself looks for drivers.
-const MANIFEST_FOLDERS: [&str; 3] = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+const MANIFEST_FOLDERS: [&str; 3] =
+    ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
 
-/// What a Linux kernel shows of a real GPU: the common interface, NVIDIA's own, and that of Windows' Linux subsystem.
+/// What a Linux kernel shows of a real GPU: the common interface, NVIDIA's own, and that of
+/// Windows' Linux subsystem.
 const GPU_DEVICES: [&str; 3] = ["/dev/dri", "/dev/nvidia0", "/dev/dxg"];
 
-/// Browsers keep their SwiftShader beside their program, where the loader does not look. The library's path in the
-/// manifest is relative to the manifest, so it works from there.
+/// Browsers keep their SwiftShader beside their program, where the loader does not look. The
+/// library's path in the manifest is relative to the manifest, so it works from there.
 const SWIFTSHADER_MANIFESTS: [&str; 3] = [
     "/usr/lib/chromium/vk_swiftshader_icd.json",
     "/opt/google/chrome/vk_swiftshader_icd.json",
@@ -49,13 +53,18 @@ impl Adapters {
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         let mut pairs = vec![("TILEWISE_REQUIRE", self.require.join(","))];
         if !self.drivers.is_empty() {
-            let list = self.drivers.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(":");
+            let list = self
+                .drivers
+                .iter()
+                .map(|path| path.to_string_lossy())
+                .collect::<Vec<_>>()
+                .join(":");
             // Loaders before 1.3.207 (Ubuntu 22.04) know the second name only.
             pairs.push(("VK_DRIVER_FILES", list.clone()));
             pairs.push(("VK_ICD_FILENAMES", list));
-            // lavapipe's narrowest vectors, two invocations each: a kernel compiles in little more than
-            // half the time that it takes with four, and the suite is mostly compiling. Without
-            // optimisation another eighth is saved.
+            // lavapipe's narrowest vectors, two invocations each: a kernel compiles in little more
+            // than half the time that it takes with four, and the suite is mostly compiling.
+            // Without optimisation another eighth is saved.
             pairs.push(("LP_NATIVE_VECTOR_WIDTH", "64".into()));
             pairs.push(("GALLIVM_PERF", "nopt".into()));
         }
@@ -82,8 +91,8 @@ pub(crate) fn main() -> Result {
     Ok(())
 }
 
-/// Finds the adapters of this machine; on Linux, software ones are installed when missing. What the user's own
-/// `TILEWISE_REQUIRE` names is required as well.
+/// Finds the adapters of this machine; on Linux, software ones are installed when missing. What the
+/// user's own `TILEWISE_REQUIRE` names is required as well.
 pub(crate) fn prepare() -> Result<Adapters> {
     let mut adapters = of_this_system()?;
     if clang::prepare() {
@@ -108,7 +117,9 @@ fn of_this_system() -> Result<Adapters> {
             adapters.require("dx12");
         }
         system => {
-            println!("no software adapter is known for {system}: tests run on the adapters that there are");
+            println!(
+                "no software adapter is known for {system}: tests run on the adapters that there are"
+            );
         }
     }
     Ok(adapters)
@@ -137,9 +148,12 @@ fn prepare_linux() -> Result<Adapters> {
             found.drivers.push(manifest);
             found.require("swiftshader");
         }
-        None => println!("no SwiftShader (Debian has it in chromium-common, and Chrome brings it): not required"),
+        None => println!(
+            "no SwiftShader (Debian has it in chromium-common, and Chrome brings it): not required"
+        ),
     }
-    // Naming drivers hides all others, and a real GPU is worth testing: where there is one, name every driver.
+    // Naming drivers hides all others, and a real GPU is worth testing: where there is one, name
+    // every driver.
     if GPU_DEVICES.iter().any(|device| Path::new(device).exists()) {
         let named = env::var_os("VK_DRIVER_FILES").unwrap_or_default();
         for manifest in env::split_paths(&named).chain(system_manifests()) {
@@ -154,7 +168,9 @@ fn prepare_linux() -> Result<Adapters> {
 /// Installs what is missing; `old`: lavapipe is there, but one without shader-f16.
 fn install(apt: &Apt, old: bool) -> Result {
     if old || lavapipe().is_none() {
-        println!("lavapipe (software Vulkan with shader-f16: Mesa {MESA_WITH_F16} or later) is missing");
+        println!(
+            "lavapipe (software Vulkan with shader-f16: Mesa {MESA_WITH_F16} or later) is missing"
+        );
         match apt.suite_with("mesa-vulkan-drivers", MESA_WITH_F16) {
             Ok(suite) => apt.install(&["mesa-vulkan-drivers", "libvulkan1"], suite.as_deref())?,
             Err(why) => {
@@ -164,7 +180,9 @@ fn install(apt: &Apt, old: bool) -> Result {
         }
     }
     if swiftshader().is_none() && apt.is_debian {
-        println!("SwiftShader (software Vulkan without shader-f16) is missing; chromium-common contains it");
+        println!(
+            "SwiftShader (software Vulkan without shader-f16) is missing; chromium-common contains it"
+        );
         apt.install(&["chromium-common"], None)?;
     }
     Ok(())
@@ -178,11 +196,14 @@ fn swiftshader() -> Option<PathBuf> {
     SWIFTSHADER_MANIFESTS.iter().map(PathBuf::from).find(|path| path.is_file())
 }
 
-/// The manifests that the loader would find by itself, in a stable order, without those of foreign architectures:
-/// `lvp_icd.i686.json` may lie beside `lvp_icd.x86_64.json`; newer packages leave the architecture out.
+/// The manifests that the loader would find by itself, in a stable order, without those of foreign
+/// architectures: `lvp_icd.i686.json` may lie beside `lvp_icd.x86_64.json`; newer packages leave
+/// the architecture out.
 fn system_manifests() -> Vec<PathBuf> {
-    let entries = MANIFEST_FOLDERS.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-    let mut manifests: Vec<_> = entries.map(|entry| entry.path()).filter(|path| is_ours(file_name(path))).collect();
+    let entries =
+        MANIFEST_FOLDERS.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let mut manifests: Vec<_> =
+        entries.map(|entry| entry.path()).filter(|path| is_ours(file_name(path))).collect();
     manifests.sort();
     manifests
 }
@@ -210,7 +231,8 @@ mod tests {
 
     #[test]
     fn drivers_are_shown_under_both_names() {
-        let mut adapters = Adapters { drivers: vec!["/a.json".into(), "/b.json".into()], ..Adapters::default() };
+        let mut adapters =
+            Adapters { drivers: vec!["/a.json".into(), "/b.json".into()], ..Adapters::default() };
         ["vulkan", "f16", "vulkan"].iter().for_each(|word| adapters.require(word));
         let expected = [
             ("TILEWISE_REQUIRE", "vulkan,f16"),

@@ -1,11 +1,14 @@
-//! `cargo xtask bench`: the benchmark program in release mode, with the given arguments and reports in `target/bench/`.
+//! `cargo xtask bench`: the benchmark program in release mode, with the given arguments and reports
+//! in `target/bench/`.
 
 use crate::process::{Result, capture, cargo, run};
 use std::process::Command;
 
-/// Runs the `bench` program of benches/ with `args`, tells it the commit for its record, and has it write its reports.
+/// Runs the `bench` program of benches/ with `args`, tells it the commit for its record, and has it
+/// write its reports.
 pub(crate) fn main(args: &[String]) -> Result {
-    let mut command = cargo(["run", "--release", "--package", "tilewise-benches", "--bin", "bench", "--"]);
+    let mut command =
+        cargo(["run", "--release", "--package", "tilewise-benches", "--bin", "bench", "--"]);
     let commit = commit();
     run(command.args(args).args(added(args, &commit)))
 }
@@ -16,7 +19,9 @@ fn added<'a>(args: &[String], commit: &'a str) -> Vec<&'a str> {
     let first_hour = named("--first-hour");
     let json = if first_hour { "target/bench/first-hour.json" } else { "target/bench/report.json" };
     let mut added = Vec::new();
-    for (option, value) in [("--commit", commit), ("--json", json), ("--html", "target/bench/report.html")] {
+    for (option, value) in
+        [("--commit", commit), ("--json", json), ("--html", "target/bench/report.html")]
+    {
         // A report that is only shown has its commit and its JSON already; the first hour writes
         // one file.
         let wanted = if option == "--html" { !first_hour } else { !named("--from") };
@@ -41,13 +46,19 @@ mod tests {
 
     #[test]
     fn reports_are_written_unless_the_arguments_say_where() {
-        let of =
-            |line: &str| added(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), "1a2b3c4").join(" ");
-        let all = "--commit 1a2b3c4 --json target/bench/report.json --html target/bench/report.html";
+        let of = |line: &str| {
+            added(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), "1a2b3c4")
+                .join(" ")
+        };
+        let all =
+            "--commit 1a2b3c4 --json target/bench/report.json --html target/bench/report.html";
         assert_eq!((of("").as_str(), of("--quick --quiet").as_str()), (all, all));
         assert_eq!(of("--json=a.json --html b.html"), "--commit 1a2b3c4");
         assert_eq!(of("--from a.json"), "--html target/bench/report.html");
-        assert_eq!(of("--backend metal --first-hour"), "--commit 1a2b3c4 --json target/bench/first-hour.json");
+        assert_eq!(
+            of("--backend metal --first-hour"),
+            "--commit 1a2b3c4 --json target/bench/first-hour.json"
+        );
         assert_eq!(of("--first-hour --json a.json"), "--commit 1a2b3c4");
     }
 }

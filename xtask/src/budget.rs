@@ -1,4 +1,5 @@
-//! `cargo xtask budget`: counts the crates that come along with the library, because a framework must not.
+//! `cargo xtask budget`: counts the crates that come along with the library, because a framework
+//! must not.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,8 @@ const PRODUCTS: Budget = Budget {
     most: 65,
 };
 
-/// The command: prints the counts, fails over a budget. The check of other platforms compiles without custom kernels.
+/// The command: prints the counts, fails over a budget. The check of other platforms compiles
+/// without custom kernels.
 pub(crate) fn main() -> Result {
     for budget in [DEFAULT, PRODUCTS] {
         budget.keep()?;
@@ -30,7 +32,8 @@ pub(crate) fn main() -> Result {
 impl Budget {
     fn keep(&self) -> Result {
         let Budget { what, features, most } = self;
-        let mut tree = cargo(["tree", "--package", "tilewise", "--edges", "no-dev", "--prefix", "none"]);
+        let mut tree =
+            cargo(["tree", "--package", "tilewise", "--edges", "no-dev", "--prefix", "none"]);
         let count = distinct_crates(&capture(tree.args(*features))?);
         println!("{what} stands on {count} crates, of at most {most}");
         if count <= *most {
@@ -61,7 +64,9 @@ mod tests {
     #[test]
     fn repetitions_are_counted_once() {
         assert_eq!(
-            distinct_crates("a v1.0.0 (/home/a)\nb v2.0.0\nb v2.0.0 (*)\nb v3.0.0\n\nc v0.1.0 (proc-macro)\n"),
+            distinct_crates(
+                "a v1.0.0 (/home/a)\nb v2.0.0\nb v2.0.0 (*)\nb v3.0.0\n\nc v0.1.0 (proc-macro)\n"
+            ),
             4
         );
     }

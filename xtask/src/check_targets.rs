@@ -39,7 +39,11 @@ const TARGETS: [Target; 4] = [
     Target {
         triple: "aarch64-apple-ios",
         // Every other step has custom kernels on.
-        features: &["--no-default-features", "--features", "tilewise/metal,tilewise/msl,tilewise/files"],
+        features: &[
+            "--no-default-features",
+            "--features",
+            "tilewise/metal,tilewise/msl,tilewise/files",
+        ],
         backend: Backend { package: "wgpu-hal", feature: "metal" },
         std: "std,panic_unwind",
         programs: &[],
@@ -70,7 +74,8 @@ const RUST_VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
 /// Debian's rustc, cargo and, for building it for any target, the standard library's source.
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 
-/// The command: a skip is printed, and is an error where CI or `TILEWISE_REQUIRE=targets` asks for the check.
+/// The command: a skip is printed, and is an error where CI or `TILEWISE_REQUIRE=targets` asks for
+/// the check.
 pub(crate) fn main() -> Result {
     match find_toolchain()? {
         Ok(toolchain) => check_all(&toolchain),
@@ -86,7 +91,8 @@ pub(crate) fn start() -> Result<std::result::Result<Beside, String>> {
     if let Err(why) = find_toolchain()? {
         return Ok(Err(why));
     }
-    let own = env::current_exe().map_err(|error| format!("this program does not know its path: {error}"))?;
+    let own = env::current_exe()
+        .map_err(|error| format!("this program does not know its path: {error}"))?;
     Beside::start(&own, &["check-targets"]).map(Ok)
 }
 
@@ -116,7 +122,12 @@ fn is_required() -> bool {
 fn confirm_backend(target: &Target) -> Result {
     let Backend { package, feature } = target.backend;
     let mut tree = cargo(["tree", "--prefix", "none", "--format", "{p}|{f}", "--edges", "no-dev"]);
-    let listing = capture(tree.args(target.features).args(["--package", "tilewise", "--target", target.triple]))?;
+    let listing = capture(tree.args(target.features).args([
+        "--package",
+        "tilewise",
+        "--target",
+        target.triple,
+    ]))?;
     if has_feature(&listing, package, feature) {
         Ok(())
     } else {
@@ -132,7 +143,8 @@ fn confirm_backend(target: &Target) -> Result {
 fn has_feature(listing: &str, package: &str, feature: &str) -> bool {
     listing.lines().filter_map(|line| line.split_once('|')).any(|(name, features)| {
         let features = features.split([',', ' ']);
-        name.split(' ').next() == Some(package) && features.into_iter().any(|found| found == feature)
+        name.split(' ').next() == Some(package)
+            && features.into_iter().any(|found| found == feature)
     })
 }
 
@@ -161,35 +173,50 @@ impl Toolchain {
         };
         for package in DEBIAN_PACKAGES {
             if !apt.offers(package, RUST_VERSION)? {
-                return Ok(Err(format!("apt does not offer {package} {RUST_VERSION} or later; {mend}")));
+                return Ok(Err(format!(
+                    "apt does not offer {package} {RUST_VERSION} or later; {mend}"
+                )));
             }
         }
-        println!("the other platforms are checked with Debian's Rust, which can build their standard libraries");
+        println!(
+            "the other platforms are checked with Debian's Rust, which can build their standard libraries"
+        );
         apt.install(&DEBIAN_PACKAGES, None)?;
         Ok(Ok(Self::Debian))
     }
 
-    /// The check of one target, in a folder of its own: two toolchains sharing one would keep invalidating it.
+    /// The check of one target, in a folder of its own: two toolchains sharing one would keep
+    /// invalidating it.
     fn check(&self, target: &Target) -> Command {
         let mut command = match self {
             Self::Rustup => cargo(["check"]),
             Self::Debian => {
                 let mut command = Command::new("/usr/bin/cargo");
-                // What cargo and rustup have told this process about their own toolchain must not reach another's.
+                // What cargo and rustup have told this process about their own toolchain must not
+                // reach another's.
                 for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTDOC", "LD_LIBRARY_PATH"] {
                     command.env_remove(name);
                 }
-                // -Z needs a nightly compiler, or a stable one told to act as one; ours builds nothing that is shipped.
+                // -Z needs a nightly compiler, or a stable one told to act as one; ours builds
+                // nothing that is shipped.
                 command.env("RUSTC_BOOTSTRAP", "1").env("RUSTC", "/usr/bin/rustc");
-                command.args(["check", &format!("-Zbuild-std={}", target.std), "-Zbuild-std-features=", "-Zwarnings"]);
+                command.args([
+                    "check",
+                    &format!("-Zbuild-std={}", target.std),
+                    "-Zbuild-std-features=",
+                    "-Zwarnings",
+                ]);
                 command.env("CARGO_BUILD_WARNINGS", "deny");
                 // Of the standard library too, only what checking needs.
                 command.env("RUSTFLAGS", "-Zno-codegen");
                 command
             }
         };
-        command.args(["--target", target.triple, "--target-dir", "target/check-targets"]).args(target.features);
-        // The standard library is compiled, not only checked: for this, without optimisation or debug information.
+        command
+            .args(["--target", target.triple, "--target-dir", "target/check-targets"])
+            .args(target.features);
+        // The standard library is compiled, not only checked: for this, without optimisation or
+        // debug information.
         command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
         for package in LIBRARIES.iter().chain(target.programs) {
             command.args(["--package", package]);
@@ -203,7 +230,9 @@ fn rustup_has_all() -> bool {
         return false;
     }
     let output = Command::new("rustup").args(["target", "list", "--installed"]).output();
-    let installed = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let installed = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
     TARGETS.iter().all(|target| installed.lines().any(|line| line.trim() == target.triple))
 }
 
@@ -218,7 +247,8 @@ mod tests {
 
     #[test]
     fn features_are_read_from_the_tree() {
-        let listing = "wgpu v30.0.1|metal,std\nwgpu-hal v30.0.1|gles,metal2\nwgpu-hal v30.0.1|metal (*)\n";
+        let listing =
+            "wgpu v30.0.1|metal,std\nwgpu-hal v30.0.1|gles,metal2\nwgpu-hal v30.0.1|metal (*)\n";
         assert!(has_feature(listing, "wgpu", "metal"));
         assert!(has_feature(listing, "wgpu-hal", "gles"));
         assert!(has_feature(listing, "wgpu-hal", "metal"));

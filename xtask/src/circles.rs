@@ -1,4 +1,5 @@
-//! Files of a crate that import each other in a circle. A file and the folder of its name count as one.
+//! Files of a crate that import each other in a circle. A file and the folder of its name count as
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,14 +19,15 @@ impl Imports {
             return;
         }
         let code = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
-        let code: Vec<&str> = code.map(|line| line.split("//").next().unwrap_or_default()).collect();
+        let code: Vec<&str> =
+            code.map(|line| line.split("//").next().unwrap_or_default()).collect();
         let imported = code.join(" ");
         let imported = imported.split("crate::").skip(1).flat_map(first_names);
         self.0.entry(owner.to_owned()).or_default().extend(imported.filter(|name| name != owner));
     }
 
-    /// The files in circles, and between them: those that are left once all are taken away, again and again,
-    /// that import none of the others or are imported by none.
+    /// The files in circles, and between them: those that are left once all are taken away, again
+    /// and again, that import none of the others or are imported by none.
     pub(crate) fn circles(mut self) -> Vec<String> {
         loop {
             let all: BTreeSet<String> = self.0.keys().cloned().collect();
@@ -42,7 +44,9 @@ impl Imports {
 
 /// The files that stand behind `crate::`: one, or those in braces.
 fn first_names(rest: &str) -> Vec<String> {
-    let word = |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let word = |text: &str| {
+        text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+    };
     let Some(list) = rest.strip_prefix('{') else { return vec![word(rest)] };
     let mut depth = 0;
     let outermost = list.split(';').next().unwrap_or_default().split(|c: char| {
@@ -63,12 +67,22 @@ mod tests {
             files.iter().for_each(|(path, text)| imports.add(path, text));
             imports.circles()
         };
-        let open = [("a.rs", "use crate::b::B;"), ("b/deep.rs", "use crate::c;"), ("c.rs", "// use crate::a;")];
+        let open = [
+            ("a.rs", "use crate::b::B;"),
+            ("b/deep.rs", "use crate::c;"),
+            ("c.rs", "// use crate::a;"),
+        ];
         assert!(circles(&open).is_empty());
         let [a, b, _] = open;
         let above = ("above.rs", "use crate::a::A;");
-        assert_eq!(circles(&[above, a, b, ("c.rs", "use crate::{d::{a, e}, a::A};")]), ["a", "b", "c"]);
+        assert_eq!(
+            circles(&[above, a, b, ("c.rs", "use crate::{d::{a, e}, a::A};")]),
+            ["a", "b", "c"]
+        );
         assert!(circles(&[a, b, ("c.rs", "fn f() {}\n#[cfg(test)]\nuse crate::a::A;")]).is_empty());
-        assert!(circles(&[a, ("b.rs", "use crate::{d::{x, a}};"), ("lib.rs", "pub use crate::a;")]).is_empty());
+        assert!(
+            circles(&[a, ("b.rs", "use crate::{d::{x, a}};"), ("lib.rs", "pub use crate::a;")])
+                .is_empty()
+        );
     }
 }

@@ -1,12 +1,13 @@
-//! clang with its sanitizers, which the harness of MSL kernels compiles with: found, or installed where it may.
+//! clang with its sanitizers, which the harness of MSL kernels compiles with: found, or installed
+//! where it may.
 
 use std::process::{Command, Stdio};
 
 use crate::debian::Apt;
 use crate::process::{Result, build_program};
 
-/// Whether MSL kernels can be run on this machine's CPU, with sanitizers too. That has been tried on Linux only, but for a compiler that
-/// `TILEWISE_CLANG` names.
+/// Whether MSL kernels can be run on this machine's CPU, with sanitizers too. That has been tried
+/// on Linux only, but for a compiler that `TILEWISE_CLANG` names.
 pub(crate) fn prepare() -> bool {
     if named().is_none() && !cfg!(target_os = "linux") {
         return false;
@@ -27,8 +28,9 @@ pub(crate) fn prepare() -> bool {
     }
 }
 
-/// Builds a program that runs MSL kernels, and makes it fail where it cannot run them although there is a clang. Without one it says what it leaves out,
-/// and fails where `TILEWISE_REQUIRE` has `msl`.
+/// Builds a program that runs MSL kernels, and makes it fail where it cannot run them although
+/// there is a clang. Without one it says what it leaves out, and fails where `TILEWISE_REQUIRE` has
+/// `msl`.
 pub(crate) fn program(name: &str) -> Result<Command> {
     // Before the program: the harness in it is built with clang.
     let required = prepare();
@@ -43,11 +45,13 @@ fn named() -> Option<String> {
     std::env::var("TILEWISE_CLANG").ok().filter(|name| !name.is_empty())
 }
 
-/// Debian's clang leaves the sanitizers' runtimes and what names lines in their reports to other packages, by version.
+/// Debian's clang leaves the sanitizers' runtimes and what names lines in their reports to other
+/// packages, by version.
 fn install(apt: &Apt) -> Result {
     println!("clang, which compiles the MSL kernels for the CPU, is missing");
     apt.install(&["clang", "llvm"], None)?;
-    let version = Command::new("clang++").arg("-dumpversion").output().map_err(|error| error.to_string())?;
+    let version =
+        Command::new("clang++").arg("-dumpversion").output().map_err(|error| error.to_string())?;
     let version = String::from_utf8_lossy(&version.stdout);
     let major = version.split('.').next().unwrap_or_default().trim();
     apt.install(&[&format!("libclang-rt-{major}-dev")], None)
@@ -63,5 +67,7 @@ fn works() -> bool {
         std::io::Write::write_all(&mut child.stdin.take()?, b"int main() {}").ok()?;
         Some(child.wait().ok()?.success())
     };
-    ["-fsanitize=thread", "-fsanitize=address,undefined"].into_iter().all(|sanitizer| links(sanitizer) == Some(true))
+    ["-fsanitize=thread", "-fsanitize=address,undefined"]
+        .into_iter()
+        .all(|sanitizer| links(sanitizer) == Some(true))
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask compile-msl`: every MSL text of the suite through Apple's compiler, in every version of
-//! the language. It needs Xcode on a Mac, and no GPU.
+//! `cargo xtask compile-msl`: every MSL text of the suite through Apple's compiler, in every
+//! version of the language. It needs Xcode on a Mac, and no GPU.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,13 @@ use crate::process::{Result, capture};
 use crate::sanitize_msl;
 
 /// Versions, as the compiler's option names them, and whether they have bf16.
-const VERSIONS: [(&str, bool); 5] =
-    [("macos-metal2.4", false), ("metal3.0", false), ("metal3.1", true), ("metal3.2", true), ("metal4.0", true)];
+const VERSIONS: [(&str, bool); 5] = [
+    ("macos-metal2.4", false),
+    ("metal3.0", false),
+    ("metal3.1", true),
+    ("metal3.2", true),
+    ("metal4.0", true),
+];
 
 /// Where the texts are written.
 const FOLDER: &str = "target/msl";
@@ -20,8 +25,8 @@ const FOLDER: &str = "target/msl";
 /// Complaints that are told of one version.
 const TOLD: usize = 20;
 
-/// The command: all versions are tried, and then a text that one of them refuses is an error. A version
-/// that the compiler does not know is said; with `every_version` it is an error.
+/// The command: all versions are tried, and then a text that one of them refuses is an error. A
+/// version that the compiler does not know is said; with `every_version` it is an error.
 pub(crate) fn main(every_version: bool) -> Result {
     let folder = Path::new(FOLDER);
     // Those of an earlier run have other names.
@@ -31,8 +36,10 @@ pub(crate) fn main(every_version: bool) -> Result {
     sanitize_msl::main(&["--texts".to_owned(), FOLDER.to_owned()])?;
     let texts = texts(folder)?;
     let nothing = folder.join("nothing.metal");
-    fs::write(&nothing, "kernel void nothing() {}\n").map_err(|why| format!("{}: {why}", nothing.display()))?;
-    if let Err(why) = capture(Command::new("xcrun").args(["-sdk", "macosx", "metal", "--version"])) {
+    fs::write(&nothing, "kernel void nothing() {}\n")
+        .map_err(|why| format!("{}: {why}", nothing.display()))?;
+    if let Err(why) = capture(Command::new("xcrun").args(["-sdk", "macosx", "metal", "--version"]))
+    {
         return Err(format!("no Metal compiler: it is a part of Xcode on a Mac ({why})"));
     }
     let (mut unknown, mut complaints) = (Vec::new(), Vec::new());
@@ -57,7 +64,8 @@ pub(crate) fn main(every_version: bool) -> Result {
 fn texts(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
     let paths = entries.flatten().map(|entry| entry.path());
-    let mut texts: Vec<_> = paths.filter(|path| path.extension().is_some_and(|it| it == "metal")).collect();
+    let mut texts: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|it| it == "metal")).collect();
     texts.sort();
     Ok(texts)
 }
@@ -72,7 +80,10 @@ fn refused(version: &str, texts: &[&PathBuf]) -> Vec<String> {
     let work = || {
         while let Some(text) = texts.get(next.fetch_add(1, Ordering::Relaxed)) {
             if let Err(why) = compile(version, text) {
-                complaints.lock().expect("nobody panics").push(format!("{version}: {}\n{why}", text.display()));
+                complaints
+                    .lock()
+                    .expect("nobody panics")
+                    .push(format!("{version}: {}\n{why}", text.display()));
             }
         }
     };
@@ -83,7 +94,17 @@ fn refused(version: &str, texts: &[&PathBuf]) -> Vec<String> {
 
 fn compile(version: &str, text: &Path) -> Result {
     let mut command = Command::new("xcrun");
-    command.args(["-sdk", "macosx", "metal", &format!("-std={version}"), "-Werror", "-c"]).arg(text);
-    let output = command.arg("-o").arg(text.with_extension("air")).output().map_err(|why| format!("xcrun: {why}"))?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    command
+        .args(["-sdk", "macosx", "metal", &format!("-std={version}"), "-Werror", "-c"])
+        .arg(text);
+    let output = command
+        .arg("-o")
+        .arg(text.with_extension("air"))
+        .output()
+        .map_err(|why| format!("xcrun: {why}"))?;
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
 }

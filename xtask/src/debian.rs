@@ -38,8 +38,14 @@ impl Apt {
     pub(crate) fn install(&self, packages: &[&str], suite: Option<&str>) -> Result {
         println!("installing {} with apt-get", packages.join(", "));
         let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "-y", "-qq", "--no-install-recommends"]);
-        // What is asked for must not push out what the user has: Debian's rustc-web and rustc exclude each other.
+        command.env("DEBIAN_FRONTEND", "noninteractive").args([
+            "install",
+            "-y",
+            "-qq",
+            "--no-install-recommends",
+        ]);
+        // What is asked for must not push out what the user has: Debian's rustc-web and rustc
+        // exclude each other.
         command.arg("--no-remove");
         if let Some(suite) = suite {
             command.args(["-t", suite]);
@@ -52,9 +58,9 @@ impl Apt {
         Ok(offer(package, least)?.is_some())
     }
 
-    /// The suite that offers `package` in version `least` or later: none named where the usual ones do, else backports,
-    /// which are added to apt's sources on the way. Debian gives backports a low priority, so adding them upgrades
-    /// nothing that is not asked for with `-t`.
+    /// The suite that offers `package` in version `least` or later: none named where the usual ones
+    /// do, else backports, which are added to apt's sources on the way. Debian gives backports a
+    /// low priority, so adding them upgrades nothing that is not asked for with `-t`.
     pub(crate) fn suite_with(&self, package: &str, least: &str) -> Result<Option<String>> {
         let backports = format!("{}-backports", self.codename);
         if let Some(line) = offer(package, least)? {
@@ -67,18 +73,30 @@ impl Apt {
         run(Command::new("apt-get").args(["update", "-qq"]))?;
         match offer(package, least)? {
             Some(_) => Ok(Some(backports)),
-            None => Err(format!("neither {} nor {backports} offers {package} {least} or later", self.codename)),
+            None => Err(format!(
+                "neither {} nor {backports} offers {package} {least} or later",
+                self.codename
+            )),
         }
     }
 
-    /// Adds a suite from the mirror that this machine already uses, because another may be out of its reach.
+    /// Adds a suite from the mirror that this machine already uses, because another may be out of
+    /// its reach.
     fn add_source(&self, suite: &str) -> Result {
         let mut command = Command::new("apt-get");
-        command.args(["indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"]);
+        command.args([
+            "indextargets",
+            "--format",
+            "$(CODENAME) $(COMPONENT) $(REPO_URI)",
+            "Created-By: Packages",
+        ]);
         let targets = capture(&mut command)?;
         let own = format!("{} main ", self.codename);
         let uri = targets.lines().find_map(|line| line.strip_prefix(&own)).ok_or_else(|| {
-            format!("apt's sources have no entry for {} main, whose mirror {suite} could be read from", self.codename)
+            format!(
+                "apt's sources have no entry for {} main, whose mirror {suite} could be read from",
+                self.codename
+            )
         })?;
         let path = Path::new("/etc/apt/sources.list.d").join(format!("{suite}.sources"));
         println!("adding {suite} to apt's sources, in {}", path.display());
@@ -100,7 +118,9 @@ fn offer(package: &str, least: &str) -> Result<Option<String>> {
 
 /// The version of an installed package; none where it is not installed or there is no dpkg.
 pub(crate) fn installed_version(package: &str) -> Option<String> {
-    let output = Command::new("dpkg-query").args(["-W", "-f", "${db:Status-Status} ${Version}", package]).output();
+    let output = Command::new("dpkg-query")
+        .args(["-W", "-f", "${db:Status-Status} ${Version}", package])
+        .output();
     let text = String::from_utf8(output.ok()?.stdout).ok()?;
     text.strip_prefix("installed ").map(str::to_owned)
 }

@@ -35,9 +35,13 @@ pub(crate) struct Options {
 pub(crate) fn main(options: &Options) -> Result {
     let host = host()?;
     // With --target, build scripts and macros are compiled without the flags.
-    let mut build = cargo(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host]);
+    let mut build =
+        cargo(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host]);
     run(build.args(["--target-dir", "target/fuzz/build"]).env("RUSTFLAGS", FLAGS))?;
-    for target in TARGETS.iter().filter(|target| options.target.as_deref().is_none_or(|only| only == **target)) {
+    for target in TARGETS
+        .iter()
+        .filter(|target| options.target.as_deref().is_none_or(|only| only == **target))
+    {
         fuzz(target, &host, options)?;
     }
     Ok(())
@@ -71,7 +75,8 @@ fn minimise(program: &str, found: &str, seeds: &str) -> Result {
     let listed = format!("-merge_control_file={control}");
     run(Command::new(program).args(["-merge=1", &listed, &merged, found, seeds]))?;
     let chosen = choose(&fs::read_to_string(&control).map_err(failed)?);
-    let inputs = chosen.iter().map(fs::read).collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
+    let inputs =
+        chosen.iter().map(fs::read).collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
     fs::remove_dir_all(seeds).map_err(failed)?;
     fs::create_dir_all(seeds).map_err(failed)?;
     for (i, input) in inputs.iter().enumerate() {
@@ -94,15 +99,24 @@ fn choose(control: &str) -> Vec<PathBuf> {
     for line in lines {
         let mut words = line.strip_prefix("FT ").into_iter().flat_map(str::split_whitespace);
         if let Some(file) = words.next().and_then(|word| word.parse().ok()) {
-            reached
-                .push((file, words.filter_map(|word| word.parse::<u32>().ok()).map(|feature| feature / 8).collect()));
+            reached.push((
+                file,
+                words
+                    .filter_map(|word| word.parse::<u32>().ok())
+                    .map(|feature| feature / 8)
+                    .collect(),
+            ));
         }
     }
     let (mut chosen, mut all) = (Vec::new(), BTreeSet::new());
     while chosen.len() < MOST {
         let gain = |(_, places): &&(usize, BTreeSet<u32>)| places.difference(&all).count();
         // Of equals the first, which are the smallest.
-        let Some((file, places)) = reached.iter().rev().max_by_key(gain).filter(|best| gain(best) > 0) else { break };
+        let Some((file, places)) =
+            reached.iter().rev().max_by_key(gain).filter(|best| gain(best) > 0)
+        else {
+            break;
+        };
         chosen.extend(names.get(*file).map(PathBuf::from));
         all.extend(places);
     }
@@ -123,8 +137,7 @@ mod tests {
 
     #[test]
     fn inputs_that_reach_the_most_are_chosen() {
-        let control =
-            "3\n0\na\nb\nc\nSTARTED 0 4\nFT 0 8 9\nCOV 0 1\nSTARTED 1 4\nFT 1 8 16\nSTARTED 2 9\nFT 2 24 25\n";
+        let control = "3\n0\na\nb\nc\nSTARTED 0 4\nFT 0 8 9\nCOV 0 1\nSTARTED 1 4\nFT 1 8 16\nSTARTED 2 9\nFT 2 24 25\n";
         assert_eq!(choose(control), [Path::new("b"), Path::new("c")]);
         assert!(choose("").is_empty());
     }

@@ -33,7 +33,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run everything: formatting, lints, docs, tests on every adapter, demo, crate budget, other platforms.
+    /// Run everything: formatting, lints, docs, tests on every adapter, demo, crate budget, other
+    /// platforms.
     Test(test::Options),
     /// Type-check for macOS, iOS, Windows and the browser.
     CheckTargets,
@@ -58,7 +59,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Run the MSL kernels on the CPU under ThreadSanitizer, AddressSanitizer and UndefinedBehaviorSanitizer.
+    /// Run the MSL kernels on the CPU under ThreadSanitizer, AddressSanitizer and
+    /// UndefinedBehaviorSanitizer.
     #[command(disable_help_flag = true)]
     SanitizeMsl {
         /// Arguments of the program; `--help` lists them.
@@ -71,22 +73,29 @@ enum Task {
         #[arg(long)]
         every_version: bool,
     },
-    /// Run the device tests on this machine's hardware and record the outcome; or pack them for a machine without Rust.
+    /// Run the device tests on this machine's hardware and record the outcome; or pack them for a
+    /// machine without Rust.
     Suite(suite::Options),
     /// Fuzz the readers of model files with inputs guided by coverage.
     Fuzz(fuzz::Options),
-    /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe without argument.
+    /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe
+    /// without argument.
     Tidy,
     /// Count the crates that come along with the library.
     Budget,
-    /// Find or install the Vulkan drivers of the tests, and print the environment that shows them to `cargo test`.
+    /// Find or install the Vulkan drivers of the tests, and print the environment that shows them
+    /// to `cargo test`.
     Adapters,
 }
 
 fn main() -> ExitCode {
     let task = Cli::parse().command;
     // What was packed runs where there is no workspace.
-    let entered = if matches!(&task, Task::Suite(options) if options.is_packed()) { Ok(()) } else { enter_workspace() };
+    let entered = if matches!(&task, Task::Suite(options) if options.is_packed()) {
+        Ok(())
+    } else {
+        enter_workspace()
+    };
     let result = entered.and_then(|()| match &task {
         Task::Test(options) => test::main(options),
         Task::CheckTargets => check_targets::main(),

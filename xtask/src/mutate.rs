@@ -1,4 +1,5 @@
-//! `cargo xtask mutate`: plants one mistake at a time in the library's WGSL and MSL, and fails when the suite notices any of them too little.
+//! `cargo xtask mutate`: plants one mistake at a time in the library's WGSL and MSL, and fails when
+//! the suite notices any of them too little.
 //!
 //! The work is done by the program `mutants` of tests/.
 

@@ -17,7 +17,11 @@ pub(crate) fn shown(command: &Command) -> String {
         Some(format!("{}={:?}", name.to_string_lossy(), value))
     });
     let program = command.get_program();
-    let program = if env::var_os("CARGO").is_some_and(|own| own == program) { OsStr::new("cargo") } else { program };
+    let program = if env::var_os("CARGO").is_some_and(|own| own == program) {
+        OsStr::new("cargo")
+    } else {
+        program
+    };
     let words = std::iter::once(program).chain(command.get_args());
     let words = words.map(|word| match word.to_string_lossy() {
         word if word.is_empty() || word.contains([' ', '$', '|']) => format!("'{word}'"),
@@ -35,7 +39,8 @@ pub(crate) fn run(command: &mut Command) -> Result {
 
 /// Runs `command` quietly and returns what it wrote to stdout.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
-    let output = command.stderr(Stdio::inherit()).output().map_err(|error| cannot_start(command, &error))?;
+    let output =
+        command.stderr(Stdio::inherit()).output().map_err(|error| cannot_start(command, &error))?;
     check(command, output.status)?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -43,12 +48,16 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
 /// Runs `command`, shows its output line by line as it comes, and returns all of it as well.
 pub(crate) fn tee(command: &mut Command) -> Result<String> {
     println!("$ {}", shown(command));
-    let mut child =
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| cannot_start(command, &error))?;
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| cannot_start(command, &error))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     // One thread per pipe: a child that fills one while we wait on the other would block for ever.
     let (mut text, errors) = thread::scope(|scope| {
-        let errors = scope.spawn(|| stderr.map(|pipe| copy_lines(pipe, io::stderr())).unwrap_or_default());
+        let errors =
+            scope.spawn(|| stderr.map(|pipe| copy_lines(pipe, io::stderr())).unwrap_or_default());
         let text = stdout.map(|pipe| copy_lines(pipe, io::stdout())).unwrap_or_default();
         (text, errors.join().unwrap_or_default())
     });
@@ -58,8 +67,8 @@ pub(crate) fn tee(command: &mut Command) -> Result<String> {
     Ok(text)
 }
 
-/// A command that runs beside others, on the processors that these leave idle. Its output is kept until
-/// its end; whoever drops it breaks the pipe, which ends it at its next line.
+/// A command that runs beside others, on the processors that these leave idle. Its output is kept
+/// until its end; whoever drops it breaks the pipe, which ends it at its next line.
 pub(crate) struct Beside {
     command: Command,
     child: Child,
@@ -80,7 +89,11 @@ impl Beside {
         println!("$ {} &", shown(&command));
         let (reader, writer) = io::pipe().map_err(|error| cannot_start(&command, &error))?;
         let copy = writer.try_clone().map_err(|error| cannot_start(&command, &error))?;
-        let child = command.stdout(copy).stderr(writer).spawn().map_err(|error| cannot_start(&command, &error))?;
+        let child = command
+            .stdout(copy)
+            .stderr(writer)
+            .spawn()
+            .map_err(|error| cannot_start(&command, &error))?;
         // The pipe ends when the child has the last of its writers.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let output = thread::spawn(move || copy_lines(reader, io::sink()));
@@ -117,12 +130,15 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> String {
     format!("`{}` cannot be started: {error}", shown(command))
 }
 
-/// Builds a program of the workspace and returns its path. With a test beside it, which the tests' own build has made as well: without any, cargo
-/// would leave the features that tests need out of dependencies, and build those and all that stands on them once more.
+/// Builds a program of the workspace and returns its path. With a test beside it, which the tests'
+/// own build has made as well: without any, cargo would leave the features that tests need out of
+/// dependencies, and build those and all that stands on them once more.
 pub(crate) fn build_program(name: &str) -> Result<String> {
-    let mut build = cargo(["build", "--workspace", "--all-features", "--bin", name, "--test", "vectors"]);
+    let mut build =
+        cargo(["build", "--workspace", "--all-features", "--bin", name, "--test", "vectors"]);
     let messages = capture(build.args(["--message-format", "json-render-diagnostics"]))?;
-    executable(&messages, name).ok_or(format!("cargo build names no executable for the program {name}"))
+    executable(&messages, name)
+        .ok_or(format!("cargo build names no executable for the program {name}"))
 }
 
 /// Where a program is, by cargo's messages.
@@ -130,14 +146,17 @@ fn executable(messages: &str, name: &str) -> Option<String> {
     messages.lines().find_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         let path = message["executable"].as_str()?;
-        (message["target"]["name"] == name && message["target"]["kind"][0] == "bin").then(|| path.to_owned())
+        (message["target"]["name"] == name && message["target"]["kind"][0] == "bin")
+            .then(|| path.to_owned())
     })
 }
 
 /// The first program of that name on PATH.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let file = format!("{name}{}", env::consts::EXE_SUFFIX);
-    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(&file)).find(|path| path.is_file())
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|folder| folder.join(&file))
+        .find(|path| path.is_file())
 }
 
 /// The cargo that runs this program, so that a `+toolchain` given to it holds for its children too.

@@ -1,7 +1,9 @@
-//! `cargo xtask suite`: the tests that need a device, on the hardware of this machine, with an outcome that can be recorded.
+//! `cargo xtask suite`: the tests that need a device, on the hardware of this machine, with an
+//! outcome that can be recorded.
 //!
-//! Software adapters have no matrix units, so the kernels that use them run nowhere else. A machine with a good GPU often has no Rust:
-//! `--pack` makes a folder of programs that need nothing but the driver.
+//! Software adapters have no matrix units, so the kernels that use them run nowhere else. A machine
+//! with a good GPU often has no Rust: `--pack` makes a folder of programs that need nothing but the
+//! driver.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,14 +21,18 @@ const PACKAGE: &str = "tilewise-tests";
 /// Its test binaries that touch a device.
 const ON_DEVICE: [&str; 2] = ["device", "overheads"];
 /// The others, and what they do instead.
-const LEFT_OUT: [(&str, &str); 2] =
-    [("host", "runs on the CPU"), ("msl_fallback", "needs a device that refuses MSL, as software adapters do")];
-/// The program of that package that tests start as processes of their own, and where they look for it before their own build.
+const LEFT_OUT: [(&str, &str); 2] = [
+    ("host", "runs on the CPU"),
+    ("msl_fallback", "needs a device that refuses MSL, as software adapters do"),
+];
+/// The program of that package that tests start as processes of their own, and where they look for
+/// it before their own build.
 const PROGRAM: (&str, &str) = ("product", "CARGO_BIN_EXE_product");
 /// The test that lists the adapters; it runs first.
 const LISTING: &str = "adapters::listed";
-/// Where glvnd looks for OpenGL's drivers. Where a process has initialised OpenGL, NVIDIA's driver was seen to hang as threads ended
-/// (benches/record/NOTES.md); the suite does without it, unless the variable is set already.
+/// Where glvnd looks for OpenGL's drivers. Where a process has initialised OpenGL, NVIDIA's driver
+/// was seen to hang as threads ended (benches/record/NOTES.md); the suite does without it, unless
+/// the variable is set already.
 const GL_DRIVERS: &str = "__EGL_VENDOR_LIBRARY_FILENAMES";
 /// Lines shown of a group that failed without saying why.
 const SHOWN: usize = 60;
@@ -43,7 +49,8 @@ pub(crate) struct Options {
     /// Write the outcome as text, after every group
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Copy the stripped test binaries and this program into FOLDER instead of running them; there: `./xtask suite --from .`
+    /// Copy the stripped test binaries and this program into FOLDER instead of running them; there:
+    /// `./xtask suite --from .`
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["from", "record"])]
     pack: Option<PathBuf>,
     /// Run what `--pack` has left in FOLDER; needs neither cargo nor the checkout
@@ -106,12 +113,22 @@ struct Suite {
 impl Suite {
     /// Builds the test binaries of the checkout.
     fn build() -> Result<Suite> {
-        let mut build =
-            cargo(["test", "--workspace", "--all-features", "--no-run", "--message-format", "json-render-diagnostics"]);
+        let mut build = cargo([
+            "test",
+            "--workspace",
+            "--all-features",
+            "--no-run",
+            "--message-format",
+            "json-render-diagnostics",
+        ]);
         build.args(ON_DEVICE.iter().flat_map(|name| ["--test", name]));
         let messages = capture(&mut build)?;
-        let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-        let ours = artifacts.filter(|message| message["package_id"].as_str().is_some_and(|id| id.contains(PACKAGE)));
+        let artifacts = messages
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let ours = artifacts.filter(|message| {
+            message["package_id"].as_str().is_some_and(|id| id.contains(PACKAGE))
+        });
         let (mut binaries, mut program) = (Vec::new(), None);
         for message in ours {
             let Some(path) = message["executable"].as_str().map(PathBuf::from) else { continue };
@@ -126,7 +143,8 @@ impl Suite {
         Ok(Suite { commit: commit(), binaries, program })
     }
 
-    /// Copies everything into `folder`, without symbols; a folder that holds tests already is refused.
+    /// Copies everything into `folder`, without symbols; a folder that holds tests already is
+    /// refused.
     fn pack(&self, folder: &Path) -> Result {
         let failed = |error| format!("cannot write to {}: {error}", folder.display());
         let tests = folder.join("tests");
@@ -134,7 +152,8 @@ impl Suite {
         fs::create_dir_all(folder).and_then(|()| fs::create_dir(&tests)).map_err(failed)?;
         let own = std::env::current_exe().map_err(failed)?;
         let place = |path: &Path| tests.join(binary_name(path) + std::env::consts::EXE_SUFFIX);
-        let mut copies: Vec<_> = self.binaries.iter().map(|path| (path.clone(), place(path))).collect();
+        let mut copies: Vec<_> =
+            self.binaries.iter().map(|path| (path.clone(), place(path))).collect();
         for program in [&own, &self.program] {
             copies.push((program.clone(), folder.join(program.file_name().unwrap_or_default())));
         }
@@ -177,12 +196,15 @@ impl Suite {
         };
         let groups = self.groups(options)?;
         let device = self.binaries.iter().find(|path| binary_name(path) == ON_DEVICE[0]);
-        let (listing, output) = run(device.ok_or("the tests on devices are missing")?, &[LISTING.to_owned()])?;
+        let (listing, output) =
+            run(device.ok_or("the tests on devices are missing")?, &[LISTING.to_owned()])?;
         if !listing.is_ok() || listing.passed == 0 {
             return Err(format!("no adapter is what was asked for:\n{}", listing.shown(&output)));
         }
-        let adapters =
-            output.lines().filter_map(|line| line.split_once("adapter: ")).map(|(_, adapter)| adapter.to_owned());
+        let adapters = output
+            .lines()
+            .filter_map(|line| line.split_once("adapter: "))
+            .map(|(_, adapter)| adapter.to_owned());
         let date = time::OffsetDateTime::now_utc().date().to_string();
         let mut record = Record {
             commit: self.commit.trim().to_owned(),
@@ -216,7 +238,9 @@ impl Suite {
             let listing = capture(list.args(["--list", "--format", "terse"]).args(&options.args))?;
             groups.extend(grouped(binary, &listing));
         }
-        if let Some(name) = options.names.iter().find(|name| groups.iter().all(|group| group.name != **name)) {
+        if let Some(name) =
+            options.names.iter().find(|name| groups.iter().all(|group| group.name != **name))
+        {
             return Err(format!("no group of tests that touch a device is called {name}"));
         }
         groups.retain(|group| options.names.is_empty() || options.names.contains(&group.name));
@@ -236,7 +260,9 @@ struct Group<'a> {
 fn grouped<'a>(binary: &'a Path, listing: &str) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for test in listing.lines().filter_map(|line| line.strip_suffix(": test")) {
-        let name = test.split_once("::").map_or_else(|| binary_name(binary), |(module, _)| module.to_owned());
+        let name = test
+            .split_once("::")
+            .map_or_else(|| binary_name(binary), |(module, _)| module.to_owned());
         match groups.iter_mut().find(|group| group.name == name) {
             Some(group) => group.tests.push(test.to_owned()),
             None => groups.push(Group { binary, name, tests: vec![test.to_owned()] }),
@@ -247,7 +273,8 @@ fn grouped<'a>(binary: &'a Path, listing: &str) -> Vec<Group<'a>> {
 
 /// The entries of a folder, in order.
 fn list(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    let entries = fs::read_dir(folder)
+        .map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     Ok(paths)
@@ -278,9 +305,11 @@ impl Outcome {
         let failed = |error: std::io::Error| format!("cannot run {program}: {error}");
         // A file takes any amount of output without anybody reading it meanwhile.
         let mut file = tempfile::tempfile().map_err(failed)?;
-        let (stdout, stderr) = (file.try_clone().map_err(failed)?, file.try_clone().map_err(failed)?);
+        let (stdout, stderr) =
+            (file.try_clone().map_err(failed)?, file.try_clone().map_err(failed)?);
         let start = Instant::now();
-        let mut child = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().map_err(failed)?;
+        let mut child =
+            command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().map_err(failed)?;
         let status = loop {
             match child.try_wait().map_err(failed)? {
                 Some(status) => break Some(status),
@@ -307,7 +336,9 @@ impl Outcome {
 
     /// The counts in a group's output.
     fn read(output: &str) -> Outcome {
-        let ending = |end: &str| output.lines().filter(|line| line.starts_with("test ") && line.ends_with(end)).count();
+        let ending = |end: &str| {
+            output.lines().filter(|line| line.starts_with("test ") && line.ends_with(end)).count()
+        };
         let skipped = output.lines().map(str::trim).filter(|line| line.starts_with("skipped: "));
         Outcome {
             passed: ending("... ok"),
@@ -323,7 +354,8 @@ impl Outcome {
 
     /// The part of the output that tells what went wrong.
     fn shown<'a>(&self, output: &'a str) -> &'a str {
-        let tail = || output.trim_end().rmatch_indices('\n').nth(SHOWN - 1).map_or(0, |(at, _)| at + 1);
+        let tail =
+            || output.trim_end().rmatch_indices('\n').nth(SHOWN - 1).map_or(0, |(at, _)| at + 1);
         &output[output.find("\nfailures:\n").unwrap_or_else(tail)..]
     }
 }
@@ -331,7 +363,12 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Outcome { passed, failed, skipped, time, trouble } = self;
-        write!(f, "{passed:>4} passed {failed:>4} failed {:>4} skipped {:>8.1} s", skipped.len(), time.as_secs_f64())?;
+        write!(
+            f,
+            "{passed:>4} passed {failed:>4} failed {:>4} skipped {:>8.1} s",
+            skipped.len(),
+            time.as_secs_f64()
+        )?;
         trouble.as_ref().map_or(Ok(()), |trouble| write!(f, "  {trouble}"))
     }
 }
@@ -362,7 +399,8 @@ impl Record {
     fn heading(&self) -> String {
         let Record { commit, date, filter, adapters, .. } = self;
         let filter = if filter.is_empty() { String::new() } else { format!(", only {filter}") };
-        let adapters = if adapters.is_empty() { "no adapter".to_owned() } else { adapters.join("\n") };
+        let adapters =
+            if adapters.is_empty() { "no adapter".to_owned() } else { adapters.join("\n") };
         format!("cargo xtask suite, commit {commit}, {date}{filter}\n{adapters}\n")
     }
 }
@@ -407,10 +445,15 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn ends_of_a_process() {
-        let sh = |script: &str, limit| Outcome::of(Command::new("sh").args(["-c", script]), limit).unwrap();
+        let sh = |script: &str, limit| {
+            Outcome::of(Command::new("sh").args(["-c", script]), limit).unwrap()
+        };
         let second = Duration::from_secs(1);
         let (outcome, output) = sh("echo test a ... ok; echo skipped: b >&2", 60 * second);
-        assert!(outcome.is_ok() && outcome.passed == 1 && outcome.skipped.len() == 1, "{outcome} {output}");
+        assert!(
+            outcome.is_ok() && outcome.passed == 1 && outcome.skipped.len() == 1,
+            "{outcome} {output}"
+        );
         assert!(sh("exit 3", 60 * second).0.trouble.unwrap().contains('3'));
         let (outcome, output) = sh("echo begun; exec sleep 60", second);
         assert!(outcome.time < 30 * second && output == "begun\n", "{outcome} {output}");
@@ -425,9 +468,11 @@ mod tests {
 
     #[test]
     fn tests_are_grouped_by_file() {
-        let listing = "api::a: test\napi::deep::b: test\nlarge::c: test\nd: test\n\n4 tests, 0 benchmarks\n";
+        let listing =
+            "api::a: test\napi::deep::b: test\nlarge::c: test\nd: test\n\n4 tests, 0 benchmarks\n";
         let groups = grouped(Path::new("/x/device-9db094e794bd1300"), listing);
-        let named: Vec<_> = groups.iter().map(|group| (group.name.as_str(), group.tests.join(" "))).collect();
+        let named: Vec<_> =
+            groups.iter().map(|group| (group.name.as_str(), group.tests.join(" "))).collect();
         let expected = [("api", "api::a api::deep::b"), ("large", "large::c"), ("device", "d")];
         assert_eq!(named, expected.map(|(name, tests)| (name, tests.to_owned())));
     }
@@ -435,7 +480,8 @@ mod tests {
     #[test]
     fn nothing_run_is_a_failure() {
         let verdict = |outputs: &[&str]| {
-            let outcomes = outputs.iter().map(|output| ("api".to_owned(), Outcome::read(output))).collect();
+            let outcomes =
+                outputs.iter().map(|output| ("api".to_owned(), Outcome::read(output))).collect();
             Record {
                 commit: String::new(),
                 date: String::new(),
@@ -452,8 +498,11 @@ mod tests {
 
     #[test]
     fn a_record_names_every_group() {
-        let outcome =
-            Outcome { passed: 2, trouble: Some("stopped after 5 s".into()), ..Outcome::read("skipped: f16 on B") };
+        let outcome = Outcome {
+            passed: 2,
+            trouble: Some("stopped after 5 s".into()),
+            ..Outcome::read("skipped: f16 on B")
+        };
         let record = Record {
             commit: "abc".into(),
             date: "2026-01-02".into(),

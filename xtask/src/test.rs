@@ -1,7 +1,8 @@
-//! `cargo xtask test`: everything that must hold before a change is good, in one command, on any machine.
+//! `cargo xtask test`: everything that must hold before a change is good, in one command, on any
+//! machine.
 //!
-//! Every cargo step names the whole workspace with all features: another selection of either would unify the
-//! dependencies' features differently and so build wgpu once more.
+//! Every cargo step names the whole workspace with all features: another selection of either would
+//! unify the dependencies' features differently and so build wgpu once more.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,8 +15,9 @@ use crate::{budget, mutate, sanitize_msl, tidy};
 /// What selects the same build of the dependencies everywhere.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
-/// Test programs whose tests share what is compiled: devices, pipelines, texts in the sanitizer and in clang's
-/// hands. nextest, which starts a process for each test, takes twice the CPU time for them.
+/// Test programs whose tests share what is compiled: devices, pipelines, texts in the sanitizer and
+/// in clang's hands. nextest, which starts a process for each test, takes twice the CPU time for
+/// them.
 const IN_ONE_PROCESS: [&str; 2] = ["device", "host"];
 
 /// What to run.
@@ -36,8 +38,8 @@ pub(crate) struct Options {
 pub(crate) fn main(options: &Options) -> Result {
     let mut report = Report::default();
     let adapters = report.step("adapters", adapters::prepare)?;
-    // Compilers wait for each other on the way through a chain of crates: beside other steps they cost
-    // little time. Its packages are installed after the adapters', and before any other step.
+    // Compilers wait for each other on the way through a chain of crates: beside other steps they
+    // cost little time. Its packages are installed after the adapters', and before any other step.
     let platforms = match options.quick || options.skip_targets {
         true => None,
         false => Some(report.step("other platforms, begun", check_targets::start)?),
@@ -67,7 +69,8 @@ pub(crate) fn main(options: &Options) -> Result {
 }
 
 fn formatting() -> Result {
-    run(&mut cargo(["fmt", "--all", "--check"])).map_err(|why| format!("{why}; `cargo fmt --all` mends it"))
+    run(&mut cargo(["fmt", "--all", "--check"]))
+        .map_err(|why| format!("{why}; `cargo fmt --all` mends it"))
 }
 
 fn clippy() -> Result {
@@ -85,7 +88,8 @@ fn tests(adapters: &Adapters, args: &[String]) -> Result<Vec<String>> {
         let named = IN_ONE_PROCESS.iter().flat_map(|name| ["--test", name]);
         output += &tee_with(adapters, cargo(["test"]).args(EVERYTHING).args(named))?;
         let others = IN_ONE_PROCESS.map(|name| format!("not binary({name})")).join(" and ");
-        output += &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(["-E", &others]))?;
+        output +=
+            &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(["-E", &others]))?;
         // nextest runs no doctests.
         output += &tee_with(adapters, cargo(["test", "--doc"]).args(EVERYTHING))?;
     } else if has_nextest() {
@@ -98,7 +102,11 @@ fn tests(adapters: &Adapters, args: &[String]) -> Result<Vec<String>> {
 
 fn has_nextest() -> bool {
     let mut version = cargo(["nextest", "--version"]);
-    version.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    version
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 fn tee_with(adapters: &Adapters, command: &mut Command) -> Result<String> {
@@ -109,12 +117,14 @@ fn tee_with(adapters: &Adapters, command: &mut Command) -> Result<String> {
 /// nextest's one line, and those of cargo test that report any test at all.
 fn summaries(output: &str) -> Vec<String> {
     let is_summary = |line: &&str| {
-        line.starts_with("Summary [") || line.starts_with("test result:") && !line.contains(" 0 passed; 0 failed")
+        line.starts_with("Summary [")
+            || line.starts_with("test result:") && !line.contains(" 0 passed; 0 failed")
     };
     output.lines().map(str::trim).filter(is_summary).map(str::to_owned).collect()
 }
 
-/// The program's main job: once on a GPU's driver, once with none, where it must turn to the CPU by itself.
+/// The program's main job: once on a GPU's driver, once with none, where it must turn to the CPU by
+/// itself.
 fn demos(report: &mut Report, adapters: &Adapters) -> Result {
     let program = report.step("program", || build_program("tilewise"))?;
     let demo = || {
@@ -129,14 +139,17 @@ fn demos(report: &mut Report, adapters: &Adapters) -> Result {
         })?;
         report.step("demo with no driver", || {
             let mut command = demo();
-            for hidden in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "__EGL_VENDOR_LIBRARY_FILENAMES"] {
+            for hidden in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "__EGL_VENDOR_LIBRARY_FILENAMES"]
+            {
                 command.env(hidden, "/nonexistent");
             }
             expect_in(&tee(command.env_remove("TILEWISE_ADAPTER"))?, "cpu")
         })
     } else {
         report.step("demo", || run(&mut demo()))?;
-        report.step("demo on the CPU", || expect_in(&tee(demo().env("TILEWISE_ADAPTER", "cpu"))?, "cpu"))
+        report.step("demo on the CPU", || {
+            expect_in(&tee(demo().env("TILEWISE_ADAPTER", "cpu"))?, "cpu")
+        })
     }
 }
 
@@ -186,7 +199,11 @@ impl Report {
         for line in self.lines.iter().chain(results) {
             println!("{line}");
         }
-        let required = if adapters.require.is_empty() { "none".to_owned() } else { adapters.require.join(",") };
+        let required = if adapters.require.is_empty() {
+            "none".to_owned()
+        } else {
+            adapters.require.join(",")
+        };
         println!(
             "xtask test: {} steps passed, {} skipped, in {}; adapters required: {required}",
             self.passed,
@@ -213,7 +230,10 @@ mod tests {
                       test result: ok. 0 passed; 0 failed; 0 ignored\ntest result: ok. 2 passed; 0 failed; 0 ignored\n";
         assert_eq!(
             summaries(output),
-            ["Summary [   1.2s] 3 tests run: 3 passed, 0 skipped", "test result: ok. 2 passed; 0 failed; 0 ignored"]
+            [
+                "Summary [   1.2s] 3 tests run: 3 passed, 0 skipped",
+                "test result: ok. 2 passed; 0 failed; 0 ignored"
+            ]
         );
     }
 
@@ -224,7 +244,10 @@ mod tests {
         assert_eq!(report.step("b", || Ok(2)), Ok(2));
         report.skip("b", "why");
         assert_eq!((report.passed, report.skipped, report.lines.len()), (1, 1, 2));
-        assert_eq!(report.step("c", || Err::<(), _>("broken".to_owned())), Err("c: broken".to_owned()));
+        assert_eq!(
+            report.step("c", || Err::<(), _>("broken".to_owned())),
+            Err("c: broken".to_owned())
+        );
     }
 
     #[test]

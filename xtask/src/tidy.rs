@@ -24,10 +24,12 @@ pub(crate) fn main() -> Result {
     let mut complaints = Vec::new();
     let mut imports = WITHOUT.map(|_| Imports::default());
     for path in &files {
-        let text = fs::read_to_string(path).map_err(|error| format!("cannot read {path} as text: {error}"))?;
+        let text = fs::read_to_string(path)
+            .map_err(|error| format!("cannot read {path} as text: {error}"))?;
         complaints.extend(examine(path, &text));
         for (folder, imports) in WITHOUT.iter().zip(&mut imports) {
-            if let Some(inside) = path.strip_prefix(folder).filter(|inside| inside.ends_with(".rs")) {
+            if let Some(inside) = path.strip_prefix(folder).filter(|inside| inside.ends_with(".rs"))
+            {
                 imports.add(inside, &text);
             }
         }
@@ -35,7 +37,10 @@ pub(crate) fn main() -> Result {
     for (folder, imports) in WITHOUT.into_iter().zip(imports) {
         let circles = imports.circles();
         if !circles.is_empty() {
-            complaints.push(format!("{folder}: these files import each other in a circle: {}", circles.join(", ")));
+            complaints.push(format!(
+                "{folder}: these files import each other in a circle: {}",
+                circles.join(", ")
+            ));
         }
     }
     println!("{} files read", files.len());
@@ -48,7 +53,8 @@ pub(crate) fn main() -> Result {
     Err(format!("{} places are untidy", complaints.len()))
 }
 
-/// Gathers the files that people write, as paths with `/` from the root; hidden folders and build outputs are left out.
+/// Gathers the files that people write, as paths with `/` from the root; hidden folders and build
+/// outputs are left out.
 fn collect(folder: &Path, files: &mut Vec<String>) -> Result {
     let failed = |error| format!("cannot list {}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -77,21 +83,32 @@ fn examine(path: &str, text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let is_rust = path.ends_with(".rs");
     let mut complaints = Vec::new();
-    let mut complain = |line: usize, what: String| complaints.push(format!("{path}:{}: {what}", line + 1));
+    let mut complain =
+        |line: usize, what: String| complaints.push(format!("{path}:{}: {what}", line + 1));
 
     if (is_rust || path.ends_with(".wgsl")) && lines.len() > MOST_LINES {
         complain(
             MOST_LINES,
-            format!("{} lines; nobody holds more than {MOST_LINES} in mind: split the file by its parts", lines.len()),
+            format!(
+                "{} lines; nobody holds more than {MOST_LINES} in mind: split the file by its parts",
+                lines.len()
+            ),
         );
     }
     // A test shows best what it runs.
-    let tests_begin = lines.iter().position(|line| line.trim() == "#[cfg(test)]").unwrap_or(lines.len());
-    let in_tests = path.split('/').any(|part| part == "tests" || part == "tests.rs") && !path.starts_with("tests/src/");
+    let tests_begin =
+        lines.iter().position(|line| line.trim() == "#[cfg(test)]").unwrap_or(lines.len());
+    let in_tests = path.split('/').any(|part| part == "tests" || part == "tests.rs")
+        && !path.starts_with("tests/src/");
     let is_test = |line: usize| in_tests || line > tests_begin;
     for (number, line) in lines.iter().enumerate() {
         if let Some(marker) = MARKERS.iter().find(|marker| line.contains(*marker)) {
-            complain(number, format!("{marker} is read by nobody: do it now, or open an issue and drop the note"));
+            complain(
+                number,
+                format!(
+                    "{marker} is read by nobody: do it now, or open an issue and drop the note"
+                ),
+            );
         }
         if CONFLICT.iter().any(|mark| line.starts_with(mark)) {
             complain(number, "a merge left both sides here: keep one text".to_owned());
@@ -123,8 +140,9 @@ fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with("//")
 }
 
-/// Whether a SAFETY comment stands above the statement that holds line `number`. The statement may have begun on lines
-/// before it; a line that ends another statement or opens a block ends the search.
+/// Whether a SAFETY comment stands above the statement that holds line `number`. The statement may
+/// have begun on lines before it; a line that ends another statement or opens a block ends the
+/// search.
 fn is_justified(lines: &[&str], number: usize) -> bool {
     for line in lines[..number].iter().rev() {
         if is_comment(line) {
@@ -181,12 +199,18 @@ mod tests {
             let planted = format!("const S: &str = \"{word}\";\n");
             assert_eq!(lines_of("crates/tilewise/src/a.rs", &planted), [1]);
             assert_eq!(lines_of("shaders/lib.rs", &planted), [1]);
-            assert!(lines_of("shaders/lib.rs", &format!("#[cfg(test)]\nmod tests {{\n{planted}}}\n")).is_empty());
+            assert!(
+                lines_of("shaders/lib.rs", &format!("#[cfg(test)]\nmod tests {{\n{planted}}}\n"))
+                    .is_empty()
+            );
             assert!(lines_of("shaders/assemble/tests.rs", &planted).is_empty());
             assert!(lines_of("tests/tests/device/kernel.rs", &planted).is_empty());
             assert_eq!(lines_of("tests/src/runner.rs", &planted), [1]);
             assert!(lines_of("shaders/mainloop/naive.wgsl", &planted).is_empty());
-            assert!(lines_of("crates/tilewise/src/a.rs", &format!("/// A body without `{word}`.\n")).is_empty());
+            assert!(
+                lines_of("crates/tilewise/src/a.rs", &format!("/// A body without `{word}`.\n"))
+                    .is_empty()
+            );
         }
     }
 
@@ -199,9 +223,12 @@ mod tests {
             "fn f() {{\n    // SAFETY: g takes no pointer,\n    // and has no state.\n    {block} g() }}\n}}\n"
         );
         assert!(lines_of("a.rs", &argued).is_empty());
-        let broken = format!("fn f() {{\n    // SAFETY: as above.\n    let a =\n        {block} g() }};\n}}\n");
+        let broken = format!(
+            "fn f() {{\n    // SAFETY: as above.\n    let a =\n        {block} g() }};\n}}\n"
+        );
         assert!(lines_of("a.rs", &broken).is_empty());
-        let another = format!("fn f() {{\n    // SAFETY: for h.\n    let b = h();\n    {block} g() }}\n}}\n");
+        let another =
+            format!("fn f() {{\n    // SAFETY: for h.\n    let b = h();\n    {block} g() }}\n}}\n");
         assert_eq!(lines_of("a.rs", &another), [4]);
     }
 }

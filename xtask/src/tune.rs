@@ -4,5 +4,6 @@ use crate::process::{Result, cargo, run};
 
 /// Runs the `tune` program of benches/ with `args`.
 pub(crate) fn main(args: &[String]) -> Result {
-    run(cargo(["run", "--release", "--package", "tilewise-benches", "--bin", "tune", "--"]).args(args))
+    run(cargo(["run", "--release", "--package", "tilewise-benches", "--bin", "tune", "--"])
+        .args(args))
 }

@@ -45,7 +45,8 @@ fn run(args: &Args) -> Result<()> {
     for &side in &args.sides {
         for (data, spread) in [("normal", 0), ("over 2^±20", 20)] {
             let mut random = Random(0x9e37_79b9_7f4a_7c15);
-            let [a, b] = [0, 1].map(|_| (0..side * side).map(|_| random.number(spread)).collect::<Vec<f32>>());
+            let [a, b] = [0, 1]
+                .map(|_| (0..side * side).map(|_| random.number(spread)).collect::<Vec<f32>>());
             let [left, right] = [&a, &b].map(|data| Tensor::upload(&ctx, data, &[side, side]));
             let (left, right) = (left?, right?);
             let exact = Exact::new(&a, &b, side);
@@ -55,9 +56,15 @@ fn run(args: &Args) -> Result<()> {
                     Some(name) if precision == Precision::SplitF32 => gemm.kernel(name.as_str()),
                     _ => gemm,
                 };
-                let kernel = gemm.plan()?.choice.map_or_else(|| "none".to_owned(), |choice| choice.to_string());
+                let kernel = gemm
+                    .plan()?
+                    .choice
+                    .map_or_else(|| "none".to_owned(), |choice| choice.to_string());
                 let [largest, mean] = exact.errors(&gemm.run()?.read_f32_blocking()?);
-                println!("| {side} | {data} | {} | {kernel} | {largest:.2} | {mean:.3} |", precision.name());
+                println!(
+                    "| {side} | {data} | {} | {kernel} | {largest:.2} | {mean:.3} |",
+                    precision.name()
+                );
             }
         }
     }
@@ -92,10 +99,13 @@ impl Exact {
         let [rows, cols] = COMPARED.map(|compared| compared.min(side));
         let mut elements = Vec::new();
         for col in (0..cols).map(|j| j * side / cols) {
-            let column: Vec<f64> = b.iter().skip(col).step_by(side).map(|&b| f64::from(b)).collect();
+            let column: Vec<f64> =
+                b.iter().skip(col).step_by(side).map(|&b| f64::from(b)).collect();
             for row in (0..rows).map(|i| i * side / rows) {
-                let terms = a[row * side..][..side].iter().zip(&column).map(|(&a, b)| f64::from(a) * b);
-                let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
+                let terms =
+                    a[row * side..][..side].iter().zip(&column).map(|(&a, b)| f64::from(a) * b);
+                let (sum, size) =
+                    terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
                 elements.push((row * side + col, sum, size * f64::from(f32::EPSILON) / 2.0));
             }
         }

@@ -1,4 +1,5 @@
-//! `cargo xtask tune`: times every kernel for named shapes on a device, and keeps the fastest where later runs find it.
+//! `cargo xtask tune`: times every kernel for named shapes on a device, and keeps the fastest where
+//! later runs find it.
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -6,7 +7,8 @@ use tilewise::{Context, ContextOptions};
 use tilewise_benches::measure::is_software;
 use tilewise_benches::shapes;
 
-/// Times every kernel that serves a shape, and keeps the fastest for its problem class in the cache folder.
+/// Times every kernel that serves a shape, and keeps the fastest for its problem class in the cache
+/// folder.
 #[derive(Parser)]
 #[command(name = "tune")]
 struct Args {
@@ -49,7 +51,8 @@ fn run(args: &Args) -> Result<(), String> {
     }
     println!("{} ({}, {})", ctx.adapter_name(), ctx.backend_name(), ctx.driver());
     for shape in &shapes {
-        let tuned = ctx.tune(&shape.problem()).map_err(|error| format!("{}: {error}", shape.name))?;
+        let tuned =
+            ctx.tune(&shape.problem()).map_err(|error| format!("{}: {error}", shape.name))?;
         print!("\n{}\n{tuned}", shape.name);
     }
     Ok(())

@@ -23,7 +23,8 @@ pub(super) fn answer(rows: usize, width: usize) -> Result<Figures, String> {
     python(&["-c", "import mlx.core"]).map_err(|why| format!("python3 has no mlx: {why}"))?;
     let [rows_text, width_text] = [rows, width].map(|size| size.to_string());
     let output = python(&["-c", SCRIPT, &rows_text, &width_text])?;
-    let printed = serde_json::from_slice(&output.stdout).map_err(|error| format!("of mlx: {error}"))?;
+    let printed =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("of mlx: {error}"))?;
     let Printed { version, device, seconds: [median, least, greatest] } = printed;
     if median <= 0.0 {
         return Err("mlx's products are too short for its clock".into());
@@ -44,7 +45,8 @@ pub(super) fn answer(rows: usize, width: usize) -> Result<Figures, String> {
 
 /// What Python prints, or the last line of its complaint.
 fn python(args: &[&str]) -> Result<Output, String> {
-    let output = Command::new("python3").args(args).output().map_err(|error| format!("python3: {error}"))?;
+    let output =
+        Command::new("python3").args(args).output().map_err(|error| format!("python3: {error}"))?;
     if output.status.success() {
         return Ok(output);
     }

@@ -39,13 +39,19 @@ pub(super) fn answer(context: &Context, kernel: &str, layout: &str) -> Result<St
 }
 
 /// A matrix inside wider storage, and the numbers of that.
-fn operand(context: &Context, [rows, cols]: [usize; 2], transposed: bool, seed: u64) -> Result<(Tensor, Vec<f64>)> {
+fn operand(
+    context: &Context,
+    [rows, cols]: [usize; 2],
+    transposed: bool,
+    seed: u64,
+) -> Result<(Tensor, Vec<f64>)> {
     let [lines, length] = if transposed { [cols, rows] } else { [rows, cols] };
     // Odd, and room for the first element that is left out.
     let ld = (length + 1) | 1;
     let bytes = convert::encode(DType::F16, &random(lines * ld, seed));
     let numbers = convert::decode_f64(DType::F16, &bytes)?;
-    let view = Tensor::from_bytes(context, DType::F16, &bytes, &[lines, ld])?.slice(&[0..lines, 1..length + 1])?;
+    let view = Tensor::from_bytes(context, DType::F16, &bytes, &[lines, ld])?
+        .slice(&[0..lines, 1..length + 1])?;
     Ok((if transposed { view.t() } else { view }, numbers))
 }
 
@@ -57,8 +63,12 @@ mod tests {
     fn places_are_odd_and_elements_are_checked() {
         let context = Context::cpu();
         for layout in ["NN", "NT", "TN", "TT"] {
-            let said = answer(&context, "simt", layout).unwrap_or_else(|error| panic!("{layout}: {error}"));
-            assert!(said.starts_with("7777 elements") && said.contains("A from element 1 in lines of"), "{said}");
+            let said = answer(&context, "simt", layout)
+                .unwrap_or_else(|error| panic!("{layout}: {error}"));
+            assert!(
+                said.starts_with("7777 elements") && said.contains("A from element 1 in lines of"),
+                "{said}"
+            );
         }
     }
 }

@@ -76,8 +76,14 @@ pub(super) const FULL: Sizes = Sizes {
     grouped: 2048,
 };
 
-pub(super) const TINY: Sizes =
-    Sizes { square: 64, weights: 64, rows: [1, 8, 16], edge: [13, 32], groups: &[5, 12, 7], grouped: 32 };
+pub(super) const TINY: Sizes = Sizes {
+    square: 64,
+    weights: 64,
+    rows: [1, 8, 16],
+    edge: [13, 32],
+    groups: &[5, 12, 7],
+    grouped: 32,
+};
 
 /// The questions.
 pub const QUESTIONS: &[Asked] = &[
@@ -89,7 +95,10 @@ pub const QUESTIONS: &[Asked] = &[
         asks: "How many threads does each pipeline allow, with the thread limit and without?",
         cases: |_| vec![Case { label: "every pipeline".into(), kind: Kind::Pipelines }],
     },
-    Asked { asks: "How fast are the large kernels, with the thread limit and without?", cases: limits },
+    Asked {
+        asks: "How fast are the large kernels, with the thread limit and without?",
+        cases: limits,
+    },
     Asked { asks: "Is msl-direct right where rows and offsets are odd?", cases: odd },
     Asked { asks: "How fast are 4-bit weights, and how fast is MLX?", cases: quantized },
     Asked { asks: "Is bf16 faster widened to f32 or as it is?", cases: widened },
@@ -103,7 +112,10 @@ const DIRECT: &str = "msl-direct/32x32x8+k1";
 const GEMMS: [&str; 2] = ["msl-gemm/64x64x16+k1", "msl-gemm/64x32x32+k1"];
 
 fn texts(_: &Sizes) -> Vec<Case> {
-    let case = |version| Case { label: format!("version {}", language_version(version)), kind: Kind::Compile(version) };
+    let case = |version| Case {
+        label: format!("version {}", language_version(version)),
+        kind: Kind::Compile(version),
+    };
     compiler::VERSIONS.map(case).into()
 }
 
@@ -179,7 +191,8 @@ fn edges(sizes: &Sizes) -> Vec<Case> {
     };
     let ends: Vec<u32> = groups.iter().scan(0, end).collect();
     let rows = ends.last().copied().unwrap_or(0);
-    let mut shapes: Vec<_> = edge.iter().map(|rows| (format!("{rows}x{square}x{square}:NT:f16"), vec![])).collect();
+    let mut shapes: Vec<_> =
+        edge.iter().map(|rows| (format!("{rows}x{square}x{square}:NT:f16"), vec![])).collect();
     shapes.push((format!("{rows}x{grouped}x{grouped}:NT:f16"), ends));
     let mut cases = Vec::new();
     for (shape, ends) in &shapes {
@@ -195,7 +208,8 @@ fn edges(sizes: &Sizes) -> Vec<Case> {
 }
 
 fn timed(shape: &str, ends: &[u32], by: By, word: &str) -> Case {
-    let groups = if ends.is_empty() { String::new() } else { format!(" in groups that end at {ends:?}") };
+    let groups =
+        if ends.is_empty() { String::new() } else { format!(" in groups that end at {ends:?}") };
     let kind = Kind::Timed { shape: shape.into(), ends: ends.into(), by };
     Case { label: format!("{shape}{groups} by {word}"), kind }
 }

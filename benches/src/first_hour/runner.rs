@@ -43,12 +43,14 @@ impl Runner {
         rewrite: impl Fn(String) -> Result<String>,
     ) -> Result<Self> {
         let gpu = context.device().zip(context.queue());
-        let gpu = gpu.ok_or_else(|| Error::Unsupported("there is no GPU to give shaders to".into()))?;
+        let gpu =
+            gpu.ok_or_else(|| Error::Unsupported("there is no GPU to give shaders to".into()))?;
         let mut compiled: Vec<Compiled> = Vec::new();
         let mut sets = Vec::new();
         for set in 0..operands.sets() {
             let dense = operands.dense(set);
-            let [a, b] = dense.ok_or_else(|| Error::Unsupported("quantized weights hide their buffers".into()))?;
+            let [a, b] = dense
+                .ok_or_else(|| Error::Unsupported("quantized weights hide their buffers".into()))?;
             let problem = operands.product(set, None).problem()?;
             let plan = plan(&problem, caps, context.library(), Some(&kernel.parse()?))?;
             let memory = Memory::new(gpu, &plan, [a, b, operands.output()])?;
@@ -56,7 +58,9 @@ impl Runner {
             for pass in &plan.passes {
                 let text = rewrite(assembled(pass))?;
                 let entries: Vec<_> = entries(pass).collect();
-                let known = compiled.iter().position(|known| known.text == text && known.entries == entries);
+                let known = compiled
+                    .iter()
+                    .position(|known| known.text == text && known.entries == entries);
                 let at = match known {
                     Some(at) => at,
                     None => {
@@ -92,8 +96,12 @@ impl Runner {
     pub fn run(&self) -> Result<()> {
         if let (Some(device), Some(queue)) = (self.context.device(), self.context.queue()) {
             attempt(device, || {
-                let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                self.record(0, &mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+                let mut encoder =
+                    device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                self.record(
+                    0,
+                    &mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()),
+                );
                 queue.submit([encoder.finish()]);
             })?;
         }
@@ -118,14 +126,19 @@ fn compile(
 ) -> Result<Compiled> {
     let label = Some(pass.label.as_str());
     let refused = |error| match error {
-        Error::Device(words) => Error::NoKernel(super::compiler::complaint(device, &text).unwrap_or(words)),
+        Error::Device(words) => {
+            Error::NoKernel(super::compiler::complaint(device, &text).unwrap_or(words))
+        }
         other => other,
     };
     let built = attempt(device, || {
         let (module, entry_point) = match pass.language {
             Language::Wgsl => {
                 let source = wgpu::ShaderSource::Wgsl(text.as_str().into());
-                (device.create_shader_module(wgpu::ShaderModuleDescriptor { label, source }), "main")
+                (
+                    device.create_shader_module(wgpu::ShaderModuleDescriptor { label, source }),
+                    "main",
+                )
             }
             Language::Msl => {
                 let entry_points = [wgpu::PassthroughShaderEntryPoint {
@@ -141,10 +154,16 @@ fn compile(
                 // SAFETY: the text is one of the library's but for what `rewrite` changes, which
                 // must leave alone what it reads and writes; the library hands over its own in the
                 // same way, with the same layout (crates/tilewise/src/gpu/pipeline.rs).
-                (unsafe { device.create_shader_module_passthrough(descriptor) }, tilewise_msl::ENTRY)
+                (
+                    unsafe { device.create_shader_module_passthrough(descriptor) },
+                    tilewise_msl::ENTRY,
+                )
             }
         };
-        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
+        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+            label,
+            entries: &entries,
+        });
         let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label,
             bind_group_layouts: &[Some(&layout)],
@@ -172,7 +191,11 @@ fn entries(pass: &Pass) -> impl Iterator<Item = wgpu::BindGroupLayoutEntry> {
     let entry = |role: Role, ty, bytes| wgpu::BindGroupLayoutEntry {
         binding: role.binding(),
         visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: NonZeroU64::new(bytes) },
+        ty: wgpu::BindingType::Buffer {
+            ty,
+            has_dynamic_offset: false,
+            min_binding_size: NonZeroU64::new(bytes),
+        },
         count: None,
     };
     let params = entry(Role::Params, wgpu::BufferBindingType::Uniform, size_of::<Params>() as u64);
@@ -195,7 +218,8 @@ impl<'a> Memory<'a> {
     fn new(gpu: Gpu<'_>, plan: &Plan, [a, b, c]: [&'a Tensor; 3]) -> Result<Self> {
         let buffer = |bytes: u64| {
             let (size, usage) = (bytes.max(4), wgpu::BufferUsages::STORAGE);
-            let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+            let descriptor =
+                wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
             attempt(gpu.0, || gpu.0.create_buffer(&descriptor))
         };
         let place = |tensor: &'a Tensor| tensor.buffer().map(|(buffer, _)| buffer);
@@ -213,17 +237,31 @@ impl<'a> Memory<'a> {
             _ => {
                 let place = self.places.iter().find(|(known, _)| *known == role);
                 let place = place.and_then(|(_, buffer)| *buffer);
-                place.ok_or_else(|| Error::Unsupported(format!("a plain product has no {}", role.name())))
+                place.ok_or_else(|| {
+                    Error::Unsupported(format!("a plain product has no {}", role.name()))
+                })
             }
         }
     }
 
-    fn group(&self, gpu: Gpu<'_>, pass: &Pass, layout: &wgpu::BindGroupLayout) -> Result<wgpu::BindGroup> {
+    fn group(
+        &self,
+        gpu: Gpu<'_>,
+        pass: &Pass,
+        layout: &wgpu::BindGroupLayout,
+    ) -> Result<wgpu::BindGroup> {
         let (device, queue) = gpu;
         let params = Params { alpha: 1f32.to_bits(), beta: 0f32.to_bits(), ..pass.params };
         let resources = pass.bindings.iter().map(|binding| {
             let size = NonZeroU64::new(binding.bytes);
-            Ok((binding.role, wgpu::BufferBinding { buffer: self.buffer(binding.from)?, offset: binding.start, size }))
+            Ok((
+                binding.role,
+                wgpu::BufferBinding {
+                    buffer: self.buffer(binding.from)?,
+                    offset: binding.start,
+                    size,
+                },
+            ))
         });
         let resources: Vec<_> = resources.collect::<Result<_>>()?;
         attempt(device, || {
@@ -234,14 +272,20 @@ impl<'a> Memory<'a> {
                 mapped_at_creation: false,
             });
             queue.write_buffer(&uniform, 0, bytemuck::bytes_of(&params));
-            let mut entries =
-                vec![wgpu::BindGroupEntry { binding: Role::Params.binding(), resource: uniform.as_entire_binding() }];
+            let mut entries = vec![wgpu::BindGroupEntry {
+                binding: Role::Params.binding(),
+                resource: uniform.as_entire_binding(),
+            }];
             entries.extend(resources.into_iter().map(|(role, buffer)| wgpu::BindGroupEntry {
                 binding: role.binding(),
                 resource: wgpu::BindingResource::Buffer(buffer),
             }));
             let label = Some(pass.label.as_str());
-            device.create_bind_group(&wgpu::BindGroupDescriptor { label, layout, entries: &entries })
+            device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label,
+                layout,
+                entries: &entries,
+            })
         })
     }
 }
@@ -250,12 +294,19 @@ type Gpu<'a> = (&'a wgpu::Device, &'a wgpu::Queue);
 
 /// Runs `make`; the driver's words where it had any, in one line.
 fn attempt<T>(device: &wgpu::Device, make: impl FnOnce() -> T) -> Result<T> {
-    let scopes = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
-        .map(|filter| device.push_error_scope(filter));
+    let scopes = [
+        wgpu::ErrorFilter::Validation,
+        wgpu::ErrorFilter::OutOfMemory,
+        wgpu::ErrorFilter::Internal,
+    ]
+    .map(|filter| device.push_error_scope(filter));
     let made = make();
-    let errors: Vec<_> = scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
+    let errors: Vec<_> =
+        scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
     match errors.first() {
         None => Ok(made),
-        Some(error) => Err(Error::Device(error.to_string().split_whitespace().collect::<Vec<_>>().join(" "))),
+        Some(error) => {
+            Err(Error::Device(error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")))
+        }
     }
 }

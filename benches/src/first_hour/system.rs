@@ -10,7 +10,11 @@ pub(super) fn name() -> String {
         _ => printed("uname", &["-sr"]),
     };
     let version = version.map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "));
-    format!("{} {}", std::env::consts::OS, version.unwrap_or_else(|| "of an unknown version".into()))
+    format!(
+        "{} {}",
+        std::env::consts::OS,
+        version.unwrap_or_else(|| "of an unknown version".into())
+    )
 }
 
 /// What macOS tells of the machine, as it prints it; nothing elsewhere.
@@ -23,13 +27,24 @@ pub(super) fn hardware() -> Vec<String> {
         printed("system_profiler", &["SPDisplaysDataType"]),
         printed("pmset", &["-g"]),
     ];
-    let wanted = ["hw.", "machdep.", "Chipset Model:", "Total Number of Cores:", "Metal Support:", "lowpowermode"];
+    let wanted = [
+        "hw.",
+        "machdep.",
+        "Chipset Model:",
+        "Total Number of Cores:",
+        "Metal Support:",
+        "lowpowermode",
+    ];
     let lines = told.iter().flatten().flat_map(|text| text.lines()).map(str::trim);
-    lines.filter(|line| wanted.iter().any(|word| line.starts_with(word))).map(str::to_owned).collect()
+    lines
+        .filter(|line| wanted.iter().any(|word| line.starts_with(word)))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What a program prints, if it is there and succeeds.
 fn printed(program: &str, args: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(args).output().ok().filter(|output| output.status.success())?;
+    let output =
+        Command::new(program).args(args).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }

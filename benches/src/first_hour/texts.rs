@@ -40,7 +40,10 @@ pub fn all(version: Option<u32>) -> Vec<Text> {
             };
             for shape in shapes(variant) {
                 // Without bf16 there is no kernel for it.
-                let Ok(plan) = plan(&shape.problem(), &caps, &tilewise_msl::LIBRARY, Some(&forced)) else { continue };
+                let Ok(plan) = plan(&shape.problem(), &caps, &tilewise_msl::LIBRARY, Some(&forced))
+                else {
+                    continue;
+                };
                 for pass in plan.passes.iter().filter(|pass| pass.language == Language::Msl) {
                     let text = assembled(pass);
                     if known.insert(text.clone()) {
@@ -75,7 +78,8 @@ pub fn as_on(caps: &Caps, chip: &str) -> Caps {
 }
 
 fn variants() -> impl Iterator<Item = (&'static KernelDef, &'static Variant)> {
-    let msl = tilewise_msl::LIBRARY.kernels.iter().filter(|kernel| kernel.kit.language == Language::Msl);
+    let msl =
+        tilewise_msl::LIBRARY.kernels.iter().filter(|kernel| kernel.kit.language == Language::Msl);
     msl.flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)))
 }
 
@@ -104,7 +108,9 @@ const LIMIT: &str = "[[max_total_threads_per_threadgroup(";
 /// # Errors
 /// `Unsupported` where it has none: then it is not the text that this function was written for.
 pub fn without_limit(text: String) -> Result<String> {
-    let wrong = |why: &str| Error::Unsupported(format!("a text in MSL {why} {LIMIT}...)]]: mend without_limit"));
+    let wrong = |why: &str| {
+        Error::Unsupported(format!("a text in MSL {why} {LIMIT}...)]]: mend without_limit"))
+    };
     let mut parts = text.split(LIMIT);
     let mut changed = parts.next().unwrap_or_default().to_owned();
     let mut found = false;
@@ -138,7 +144,8 @@ mod tests {
         let typical = new.iter().filter(|text| text.typical).count();
         eprintln!("{} texts, {} without bf16; {typical} pipelines", new.len(), old.len());
         for text in &new {
-            let changed = without_limit(text.text.clone()).unwrap_or_else(|why| panic!("{}: {why}", text.label));
+            let changed = without_limit(text.text.clone())
+                .unwrap_or_else(|why| panic!("{}: {why}", text.label));
             assert!(!changed.contains("max_total_threads"), "{}", text.label);
             assert_eq!(changed.lines().count(), text.text.lines().count());
             assert!(changed.contains("#define LIMIT \n"), "{changed}");
@@ -151,9 +158,14 @@ mod tests {
         let problem = Shape::problem(&"64x64x64:bf16".parse().unwrap());
         let forced: Forced = "msl-gemm/64x64x16+k1".parse().unwrap();
         for (chip, staged) in GENERATIONS.into_iter().zip([DType::F32, DType::BF16]) {
-            let plan = plan(&problem, &as_on(&documented(), chip), &tilewise_msl::LIBRARY, Some(&forced)).unwrap();
+            let plan =
+                plan(&problem, &as_on(&documented(), chip), &tilewise_msl::LIBRARY, Some(&forced))
+                    .unwrap();
             let line = format!("constexpr constant unsigned int STAGED = {};", staged.number());
-            assert!(assembled(&plan.passes[0]).lines().any(|other| other == line), "{chip}: {line}");
+            assert!(
+                assembled(&plan.passes[0]).lines().any(|other| other == line),
+                "{chip}: {line}"
+            );
         }
     }
 

@@ -14,16 +14,26 @@ fn a_slower_shape_fails_the_comparison_with_an_earlier_run() {
     bench.write("now.json", &now);
     let line = format!("--from now.json --quiet --compare {}", own.display());
     let said = bench.fail(1, &line);
-    let regressions: Vec<&str> = said.lines().filter(|line| line.starts_with("regression: ")).collect();
+    let regressions: Vec<&str> =
+        said.lines().filter(|line| line.starts_with("regression: ")).collect();
     assert!(
-        regressions.len() == 1 && regressions[0].contains("2048x2048x2048") && regressions[0].contains("+20.0%"),
+        regressions.len() == 1
+            && regressions[0].contains("2048x2048x2048")
+            && regressions[0].contains("+20.0%"),
         "{said}"
     );
     bench.succeed(&format!("{line} --regression 21"));
     // A peer may be faster.
     bench.succeed(&format!("--from now.json --quiet --regression 0 --compare {}", peer.display()));
     // The later of two comparisons counts too.
-    bench.fail(1, &format!("--from now.json --quiet --compare {} --compare {}", peer.display(), own.display()));
+    bench.fail(
+        1,
+        &format!(
+            "--from now.json --quiet --compare {} --compare {}",
+            peer.display(),
+            own.display()
+        ),
+    );
 }
 
 #[test]
@@ -79,7 +89,8 @@ fn files_that_are_no_reports_are_named_with_the_reason() {
         ("text.json", "line 1"),
         ("other.json", "missing field"),
     ] {
-        for line in [format!("--from {file}"), format!("--from {} --compare {file}", own.display())] {
+        for line in [format!("--from {file}"), format!("--from {} --compare {file}", own.display())]
+        {
             let said = bench.fail(1, &line);
             assert!(said.contains(file) && said.lines().count() == 1, "{said}");
             assert!(said.contains(reason) || file == "absent.json", "{said}");

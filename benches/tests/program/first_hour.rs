@@ -17,7 +17,10 @@ fn lavapipe() -> Option<&'static str> {
 fn hour(bench: &Workbench, line: &str, (name, value): (&str, &str)) -> Hour {
     let output = bench.command(line).env(name, value).output().unwrap();
     let said = text(&output.stderr);
-    assert!(output.status.success() && said.contains("written: target/bench/first-hour.json"), "{said}");
+    assert!(
+        output.status.success() && said.contains("written: target/bench/first-hour.json"),
+        "{said}"
+    );
     serde_json::from_str(&bench.text("target/bench/first-hour.json")).unwrap()
 }
 
@@ -44,7 +47,9 @@ fn every_question_is_answered() {
         ("vulkan", "1a2b3c4", "none")
     );
     assert!(
-        hour.system.starts_with("linux") && hour.date.starts_with("20") && hour.sizes.starts_with("tiny"),
+        hour.system.starts_with("linux")
+            && hour.date.starts_with("20")
+            && hour.sizes.starts_with("tiny"),
         "{hour:?}"
     );
     assert_eq!((hour.questions.len(), QUESTIONS.len()), (7, 7));
@@ -52,10 +57,14 @@ fn every_question_is_answered() {
         let outcomes = outcomes(&hour, number);
         assert!(!outcomes.is_empty(), "{number}");
         for (case, outcome) in outcomes {
-            let needs_nothing = case.ends_with("by the planner's choice") || case.ends_with("by kernels in WGSL");
+            let needs_nothing =
+                case.ends_with("by the planner's choice") || case.ends_with("by kernels in WGSL");
             match outcome {
                 Outcome::Measured(Figures { ms, language, .. }) => {
-                    assert!(needs_nothing && *ms > 0.0 && language == "WGSL", "{case}: {outcome:?}");
+                    assert!(
+                        needs_nothing && *ms > 0.0 && language == "WGSL",
+                        "{case}: {outcome:?}"
+                    );
                 }
                 Outcome::Reason(why) => {
                     let expected = match (number, case) {
@@ -66,7 +75,10 @@ fn every_question_is_answered() {
                     assert!(!needs_nothing && why.starts_with(expected), "{case}: {why}");
                 }
                 Outcome::Peaks(peaks) => {
-                    assert!(case.starts_with("peak rates") && peaks.is_known(), "{case}: {peaks:?}");
+                    assert!(
+                        case.starts_with("peak rates") && peaks.is_known(),
+                        "{case}: {peaks:?}"
+                    );
                 }
                 other => panic!("{case}: {other:?}"),
             }
@@ -79,7 +91,11 @@ fn every_question_is_answered() {
 fn a_refusal_is_an_answer() {
     let bench = Workbench::new();
     let Some(adapter) = lavapipe() else { return };
-    let hour = hour(&bench, &format!("--first-hour --adapter {adapter} --quiet"), ("TILEWISE_NO_MSL", "0"));
+    let hour = hour(
+        &bench,
+        &format!("--first-hour --adapter {adapter} --quiet"),
+        ("TILEWISE_NO_MSL", "0"),
+    );
     for (number, word) in [(3, ""), (4, "the MSL of msl-direct"), (6, "")] {
         for (case, outcome) in outcomes(&hour, number) {
             if matches!(outcome, Outcome::Peaks(_)) {
@@ -95,7 +111,14 @@ fn a_refusal_is_an_answer() {
 #[test]
 fn the_first_hour_takes_no_shapes() {
     let bench = Workbench::new();
-    for other in ["--shapes tiny", "--kernel simt", "--quick", "--choices", "--languages wgsl", "--peak-gbs 1"] {
+    for other in [
+        "--shapes tiny",
+        "--kernel simt",
+        "--quick",
+        "--choices",
+        "--languages wgsl",
+        "--peak-gbs 1",
+    ] {
         let said = bench.fail(2, &format!("--first-hour {other}"));
         assert!(said.contains("--first-hour") && said.contains("cannot be used with"), "{said}");
     }
@@ -128,7 +151,9 @@ fn the_runner_computes_what_the_library_does() {
         let runner = Runner::new(&context, &operands, kernel, context.caps(), idle);
         let wrong = runner.and_then(|runner| operands.check_after(|| runner.run())).unwrap_err();
         assert!(matches!(wrong, tilewise::Error::Data(_)), "{wrong}");
-        let refused = Runner::new(&context, &operands, kernel, context.caps(), |_| Ok("fn main(".into())).err();
+        let refused =
+            Runner::new(&context, &operands, kernel, context.caps(), |_| Ok("fn main(".into()))
+                .err();
         assert!(matches!(refused, Some(tilewise::Error::NoKernel(_))), "{refused:?}");
     }
 }

@@ -19,7 +19,8 @@ fn what_is_not_compiled_is_skipped_with_the_reason() {
             assert!(row.language == "WGSL" && !row.kernel.starts_with("msl-"), "{row:?}");
             assert_eq!(row.shape, skipped.shape);
             assert!(
-                skipped.reason.starts_with("in MSL: ") && skipped.reason.contains("the MSL of msl-"),
+                skipped.reason.starts_with("in MSL: ")
+                    && skipped.reason.contains("the MSL of msl-"),
                 "{skipped:?}"
             );
             assert!(table.contains(&format!("skipped {}: in MSL: ", skipped.shape)), "{table}");
@@ -29,7 +30,10 @@ fn what_is_not_compiled_is_skipped_with_the_reason() {
             1,
             &format!("--backend vulkan --adapter {word} --languages msl --shapes 32x32x64 --samples 1 --peak-tflops 1 --peak-gbs 1 --quiet"),
         );
-        assert!(said.contains("skipped 32x32x64: in MSL: ") && said.contains("nothing was measured"), "{said}");
+        assert!(
+            said.contains("skipped 32x32x64: in MSL: ") && said.contains("nothing was measured"),
+            "{said}"
+        );
     }
 }
 
@@ -55,18 +59,27 @@ fn both_are_shown_side_by_side() {
     bench.write("both.json", &report);
     let line = "--from both.json --html page.html --svg pictures --json copy.json";
     let table = bench.succeed(line);
-    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ") && line.contains('/')).collect();
-    let (msl, wgsl): (Vec<&str>, Vec<&str>) = rows.iter().partition(|line| line.contains("msl-gemm/64x64x16"));
+    let rows: Vec<&str> =
+        table.lines().filter(|line| line.starts_with("| ") && line.contains('/')).collect();
+    let (msl, wgsl): (Vec<&str>, Vec<&str>) =
+        rows.iter().partition(|line| line.contains("msl-gemm/64x64x16"));
     assert_eq!(msl.len(), faster.len(), "{table}");
-    assert!(table.contains("WGSL kernels: ms") && msl.iter().all(|line| line.contains("2.00×")), "{table}");
-    assert!(wgsl.len() >= shapes - faster.len() && wgsl.iter().all(|line| !line.contains("2.00×")), "{table}");
+    assert!(
+        table.contains("WGSL kernels: ms") && msl.iter().all(|line| line.contains("2.00×")),
+        "{table}"
+    );
+    assert!(
+        wgsl.len() >= shapes - faster.len() && wgsl.iter().all(|line| !line.contains("2.00×")),
+        "{table}"
+    );
     // The file has them all.
     assert_eq!(bench.report("copy.json").rows.len(), report.rows.len());
     assert!(bench.text("page.html").contains("WGSL kernels"));
     // Points of both on the roofline: filled and hollow.
     let roofline = bench.text("pictures/roofline-light.svg");
     assert!(
-        roofline.contains("WGSL kernels") && roofline.matches("fill=\"none\"").count() >= faster.len(),
+        roofline.contains("WGSL kernels")
+            && roofline.matches("fill=\"none\"").count() >= faster.len(),
         "{roofline}"
     );
     // A run of both is compared with an earlier one by the faster of the two.
@@ -76,15 +89,22 @@ fn both_are_shown_side_by_side() {
 #[test]
 fn a_missing_adapter_can_be_no_failure() {
     let bench = Workbench::new();
-    let output = bench.run("--backend metal --adapter nobody --skip-missing --shapes 4x4x4 --json report.json");
+    let output = bench
+        .run("--backend metal --adapter nobody --skip-missing --shapes 4x4x4 --json report.json");
     let said = text(&output.stderr);
     assert!(
-        output.status.success() && said.contains("skipped everything: ") && said.contains("metal:nobody"),
+        output.status.success()
+            && said.contains("skipped everything: ")
+            && said.contains("metal:nobody"),
         "{said}"
     );
     assert!(!bench.path("report.json").exists());
     // What is wrong otherwise stays so.
-    assert!(bench.fail(1, "--adapter cpu --skip-missing --shapes 4x4x4 --kernel bogus").contains("bogus"));
+    assert!(
+        bench
+            .fail(1, "--adapter cpu --skip-missing --shapes 4x4x4 --kernel bogus")
+            .contains("bogus")
+    );
     assert!(bench.fail(2, "--languages hlsl").contains("hlsl"));
     assert!(bench.fail(2, "--languages msl --kernel simt").contains("--kernel"));
 }

@@ -17,8 +17,9 @@ fn near(one: f64, other: f64) -> bool {
 fn every_adapter_measures_the_small_shapes() {
     let bench = Workbench::new();
     for adapter in software().iter().map(|name| first_word(name)).chain(["cpu"]) {
-        let table = bench
-            .succeed(&format!("--adapter {adapter} --samples 2 --json report.json --html page.html --svg pictures"));
+        let table = bench.succeed(&format!(
+            "--adapter {adapter} --samples 2 --json report.json --html page.html --svg pictures"
+        ));
         let report = bench.report("report.json");
         assert!(report.skipped.is_empty(), "{:?}", report.skipped);
         assert!(report.rows.len() >= 8);
@@ -30,7 +31,10 @@ fn every_adapter_measures_the_small_shapes() {
         }
         let batched = report.rows.iter().find(|row| row.batch > 1).expect("a batched shape");
         assert!(
-            (batched.intensity() - 2.0 * 64.0 * 64.0 * 32.0 / (4.0 * (2.0 * 64.0 * 32.0 + 64.0 * 64.0))).abs() < 1e-6
+            (batched.intensity()
+                - 2.0 * 64.0 * 64.0 * 32.0 / (4.0 * (2.0 * 64.0 * 32.0 + 64.0 * 64.0)))
+                .abs()
+                < 1e-6
         );
         assert!(bench.text("page.html").contains(&report.adapter));
         assert!(bench.text("pictures/roofline-dark.svg").contains("</svg>"));
@@ -64,12 +68,18 @@ fn ceilings_are_given_and_regret_is_reported() {
     );
     assert_eq!(bench.succeed(&line), "");
     let report = bench.report("report.json");
-    assert_eq!((report.ceiling.peak("f32"), report.ceiling.peak("f16"), report.ceiling.peak_gbs), (2.0, 4.0, 50.0));
+    assert_eq!(
+        (report.ceiling.peak("f32"), report.ceiling.peak("f16"), report.ceiling.peak_gbs),
+        (2.0, 4.0, 50.0)
+    );
     for row in &report.rows {
         assert!(!row.choices.is_empty());
         let best = row.choices.iter().map(|choice| choice.ms).fold(row.ms, f64::min);
         assert!(near(row.regret.unwrap(), row.ms / best - 1.0), "{row:?}");
-        assert!(near(row.roofline, (row.tflops / report.ceiling.peak(&row.dtype)).max(row.gbs / 50.0)), "{row:?}");
+        assert!(
+            near(row.roofline, (row.tflops / report.ceiling.peak(&row.dtype)).max(row.gbs / 50.0)),
+            "{row:?}"
+        );
     }
     assert!(report.near_best.is_some());
 }
@@ -92,15 +102,28 @@ fn what_does_not_fit_is_skipped_with_the_reason() {
 fn nothing_measured_is_a_failure() {
     let bench = Workbench::new();
     for kernel in ["bogus", "simt/1x2x3", "simt+k0"] {
-        let said = bench.fail(1, &format!("--adapter cpu --shapes 4x4x4,5x5x5 --samples 1 --kernel {kernel}"));
+        let said = bench
+            .fail(1, &format!("--adapter cpu --shapes 4x4x4,5x5x5 --samples 1 --kernel {kernel}"));
         assert!(said.contains(kernel) && said.lines().count() == 1, "{said}");
     }
-    let output = bench.command("--adapter cpu --samples 1").env("TILEWISE_KERNEL", "bogus").output().unwrap();
+    let output = bench
+        .command("--adapter cpu --samples 1")
+        .env("TILEWISE_KERNEL", "bogus")
+        .output()
+        .unwrap();
     let said = text(&output.stderr);
-    assert!(output.status.code() == Some(1) && said.contains("TILEWISE_KERNEL") && said.contains("bogus"), "{said}");
-    // One shape that does not fit is skipped, which is said once; with nothing beside it, there is no report.
+    assert!(
+        output.status.code() == Some(1)
+            && said.contains("TILEWISE_KERNEL")
+            && said.contains("bogus"),
+        "{said}"
+    );
+    // One shape that does not fit is skipped, which is said once; with nothing beside it, there is
+    // no report.
     for (quiet, shapes) in [("", "4x4x4,"), ("--quiet", "4x4x4,"), ("", ""), ("--quiet", "")] {
-        let output = bench.run(&format!("--adapter cpu --samples 1 {quiet} --shapes {shapes}1000000x1000000x1000000"));
+        let output = bench.run(&format!(
+            "--adapter cpu --samples 1 {quiet} --shapes {shapes}1000000x1000000x1000000"
+        ));
         let said = text(&output.stdout) + &text(&output.stderr);
         assert_eq!(said.matches("skipped 1000000x1000000x1000000: ").count(), 1, "{said}");
         assert!(said.contains("no memory for 4000000000000 bytes"), "{said}");
@@ -127,7 +150,9 @@ fn sums_for_which_there_is_no_memory_are_skipped() {
 #[test]
 fn edges_of_their_own_are_named() {
     let bench = Workbench::new();
-    let Some(adapter) = software().into_iter().find(|name| name.contains("llvmpipe")) else { return };
+    let Some(adapter) = software().into_iter().find(|name| name.contains("llvmpipe")) else {
+        return;
+    };
     let adapter = first_word(&adapter);
     let table = bench.succeed(&format!(
         "--adapter {adapter} --shapes 129x129x400,128x128x128 --samples 1 --peak-tflops 1 --peak-gbs 1 --json report.json"
@@ -143,11 +168,19 @@ fn edges_of_their_own_are_named() {
 fn bad_arguments_are_named() {
     let bench = Workbench::new();
     // Shapes before devices.
-    assert!(bench.fail(1, "--adapter nobody --shapes 4x4x4:NT:NT").contains("\"NT\" is a second layout"));
+    assert!(
+        bench
+            .fail(1, "--adapter nobody --shapes 4x4x4:NT:NT")
+            .contains("\"NT\" is a second layout")
+    );
     for (status, line, word) in [
         (1, "--adapter cpu --shapes 4x5", "4x5"),
         (1, "--adapter cpu --shapes cubes", "square"),
-        (1, "--adapter cpu --shapes 4x4x4 --json report.json/inside.json --compare absent.json", "absent.json"),
+        (
+            1,
+            "--adapter cpu --shapes 4x4x4 --json report.json/inside.json --compare absent.json",
+            "absent.json",
+        ),
         (1, "--adapter nobody --shapes 4x4x4", "nobody"),
         (1, "--backend metal --adapter nobody --shapes 4x4x4", "metal:nobody"),
         (2, "--peak-gbs -1", "-1"),

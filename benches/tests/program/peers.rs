@@ -11,7 +11,11 @@ fn torch(bench: &Workbench, arguments: &[&str]) -> Option<Output> {
     // A module of that name that cannot be imported, whether there is a real one or not.
     bench.write_text("torch.py", "raise ImportError('no torch here')");
     let mut command = Command::new("python3");
-    command.arg(script).args(arguments).env("PYTHONPATH", bench.path("")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+        .arg(script)
+        .args(arguments)
+        .env("PYTHONPATH", bench.path(""))
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     command.output().inspect_err(|error| eprintln!("skipped: python3: {error}")).ok()
 }
 
@@ -19,13 +23,27 @@ fn torch(bench: &Workbench, arguments: &[&str]) -> Option<Output> {
 fn torch_is_needed_only_to_measure() {
     let bench = Workbench::new();
     let Some(help) = torch(&bench, &["--help"]) else { return };
-    assert!(help.status.success() && text(&help.stdout).contains("--commit"), "{}", text(&help.stderr));
-    for (shape, said) in [("4x5", "MxNxK"), ("4x4x4:NT:tn", "'tn' is a second layout"), ("4x4x4:f8", "'f8' is neither")]
-    {
+    assert!(
+        help.status.success() && text(&help.stdout).contains("--commit"),
+        "{}",
+        text(&help.stderr)
+    );
+    for (shape, said) in [
+        ("4x5", "MxNxK"),
+        ("4x4x4:NT:tn", "'tn' is a second layout"),
+        ("4x4x4:f8", "'f8' is neither"),
+    ] {
         let output = torch(&bench, &["--shapes", shape]).unwrap();
         let stderr = text(&output.stderr);
-        assert!(!output.status.success() && stderr.contains(said) && stderr.lines().count() == 1, "{stderr}");
+        assert!(
+            !output.status.success() && stderr.contains(said) && stderr.lines().count() == 1,
+            "{stderr}"
+        );
     }
     let output = torch(&bench, &["--shapes", "4x4x4:NT:f16:x2"]).unwrap();
-    assert!(!output.status.success() && text(&output.stderr).contains("no torch here"), "{}", text(&output.stderr));
+    assert!(
+        !output.status.success() && text(&output.stderr).contains("no torch here"),
+        "{}",
+        text(&output.stderr)
+    );
 }

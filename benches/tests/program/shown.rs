@@ -8,19 +8,32 @@ fn a_record_is_shown_beside_a_peer() {
     let bench = Workbench::new();
     let [own, peer] = records();
     let (own_path, peer_path) = (own.display(), peer.display());
-    let table = bench
-        .succeed(&format!("--from {own_path} --compare {peer_path} --json copy.json --html page.html --svg pictures"));
+    let table = bench.succeed(&format!(
+        "--from {own_path} --compare {peer_path} --json copy.json --html page.html --svg pictures"
+    ));
     let [own, peer] = [&own, &peer].map(|path| Report::load(path).unwrap());
-    assert!(table.contains("TFLOP/s f32") && table.contains(&format!("{}: ms", peer.label())), "{table}");
-    let line = table.lines().find(|line| line.starts_with("| 4096x4096x4096:f16 ")).expect("a shape of both");
+    assert!(
+        table.contains("TFLOP/s f32") && table.contains(&format!("{}: ms", peer.label())),
+        "{table}"
+    );
+    let line = table
+        .lines()
+        .find(|line| line.starts_with("| 4096x4096x4096:f16 "))
+        .expect("a shape of both");
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
     assert!(cells.contains(&"0.5035") && cells.contains(&"0.42×"), "{line}");
-    assert!(table.contains(&format!("only in {}: ", own.label())) && table.contains("q4_k"), "{table}");
+    assert!(
+        table.contains(&format!("only in {}: ", own.label())) && table.contains("q4_k"),
+        "{table}"
+    );
 
     let copy = bench.report("copy.json");
     assert_eq!(copy.rows.len(), own.rows.len());
     let groups: Vec<&str> = own.groups().into_iter().map(|(group, _)| group).collect();
-    assert!(groups.contains(&"square") && groups.contains(&"skinny") && groups.contains(&"deep"), "{groups:?}");
+    assert!(
+        groups.contains(&"square") && groups.contains(&"skinny") && groups.contains(&"deep"),
+        "{groups:?}"
+    );
 
     let page = bench.text("page.html");
     for word in ["<script", "href=", "src=", "@import", "url("] {
@@ -28,11 +41,18 @@ fn a_record_is_shown_beside_a_peer() {
     }
     // A roofline and the bars of each group, for light and dark pages.
     assert_eq!(page.matches("<svg").count(), 2 * (1 + groups.len()));
-    assert!(page.contains("prefers-color-scheme") && page.contains(&peer.library) && page.contains(&own.driver));
+    assert!(
+        page.contains("prefers-color-scheme")
+            && page.contains(&peer.library)
+            && page.contains(&own.driver)
+    );
     for group in groups.into_iter().chain(["roofline"]) {
         for theme in ["light", "dark"] {
             let picture = bench.text(&format!("pictures/{group}-{theme}.svg"));
-            assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"), "{picture}");
+            assert!(
+                picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"),
+                "{picture}"
+            );
             assert!(!picture.contains("NaN") && !picture.contains("inf"), "{group}-{theme}");
         }
     }

@@ -14,7 +14,9 @@ fn winners_are_kept() {
     let Some(adapter) = software().into_iter().next() else { return };
     let run = |variables: &[(&str, &str)]| {
         let mut command = tune.command("16x24x32:NT:f16:x3");
-        command.args(["--adapter", &format!("vulkan:{adapter}")]).env("TILEWISE_CACHE_DIR", tune.path("cache"));
+        command
+            .args(["--adapter", &format!("vulkan:{adapter}")])
+            .env("TILEWISE_CACHE_DIR", tune.path("cache"));
         let output = command.envs(variables.iter().copied()).output().expect("the program starts");
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout)
@@ -30,7 +32,10 @@ fn winners_are_kept() {
     let before = files();
     let printed = run(&[]);
     assert!(printed.contains("class   f16/8 f16/8 f16/8 NT 16x24x32 batch 3"), "{printed}");
-    assert!(printed.contains("kept in") && !printed.contains("not kept") && files() > before, "{printed}");
+    assert!(
+        printed.contains("kept in") && !printed.contains("not kept") && files() > before,
+        "{printed}"
+    );
 }
 
 #[test]
@@ -39,7 +44,9 @@ fn what_is_not_kept_is_said_with_the_reason() {
     let Some(adapter) = software().into_iter().next() else { return };
     std::fs::write(tune.path("file"), "").unwrap();
     let mut command = tune.command("16x24x32");
-    command.args(["--adapter", &format!("vulkan:{adapter}")]).env("TILEWISE_CACHE_DIR", tune.path("file"));
+    command
+        .args(["--adapter", &format!("vulkan:{adapter}")])
+        .env("TILEWISE_CACHE_DIR", tune.path("file"));
     let output = command.output().expect("the program starts");
     let printed = text(&output.stdout);
     let (_, reason) = printed.split_once("not kept: ").expect("a reason");

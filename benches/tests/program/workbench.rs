@@ -13,7 +13,9 @@ pub(crate) struct Workbench {
 impl Workbench {
     /// An empty folder.
     pub(crate) fn new() -> Self {
-        Workbench { program: Program::new(env!("CARGO_BIN_EXE_bench"), env!("CARGO_TARGET_TMPDIR")) }
+        Workbench {
+            program: Program::new(env!("CARGO_BIN_EXE_bench"), env!("CARGO_TARGET_TMPDIR")),
+        }
     }
 
     /// Writes a report into the folder.
@@ -55,7 +57,8 @@ pub(crate) fn records() -> [PathBuf; 2] {
     ["2026-11-25-h200-tilewise.json", "2026-11-25-h200-torch.json"].map(record)
 }
 
-/// Names of the software adapters. The absence of all is printed, and is a failure where `TILEWISE_REQUIRE` lists `vulkan`.
+/// Names of the software adapters. The absence of all is printed, and is a failure where
+/// `TILEWISE_REQUIRE` lists `vulkan`.
 pub(crate) fn software() -> Vec<String> {
     let found = pollster::block_on(tilewise::adapters());
     let software = found.into_iter().filter(|adapter| adapter.backend != "gl" && !adapter.hardware);

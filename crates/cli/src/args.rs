@@ -33,17 +33,22 @@ pub(crate) enum Command {
     /// List the tensors of a model: shapes, formats, bytes, bits per weight
     #[command(after_help = "Example: tilewise inspect model.gguf --json")]
     Inspect(InspectArgs),
-    /// Quantize a matrix [N,K] along K, by default to affine 4-bit codes in groups of 64, in MLX's naming
+    /// Quantize a matrix [N,K] along K, by default to affine 4-bit codes in groups of 64, in MLX's
+    /// naming
     #[command(
         override_usage = "tilewise quantize [OPTIONS] <W> --output <Q>\n       tilewise quantize --list-formats",
         after_help = "Example: tilewise quantize W.npy -o Q.safetensors --format mxfp4"
     )]
     Quantize(QuantizeArgs),
     /// Write a quantized matrix as numbers
-    #[command(after_help = "Example: tilewise dequantize model.gguf#blk.0.attn_q -o W.npy --dtype f16")]
+    #[command(
+        after_help = "Example: tilewise dequantize model.gguf#blk.0.attn_q -o W.npy --dtype f16"
+    )]
     Dequantize(DequantizeArgs),
     /// Y = X·Wᵀ with W [N,K] of a model, quantized or not
-    #[command(after_help = "Example: tilewise qmatmul X.npy model.gguf#blk.0.attn_q -o Y.npy --check")]
+    #[command(
+        after_help = "Example: tilewise qmatmul X.npy model.gguf#blk.0.attn_q -o Y.npy --check"
+    )]
     Qmatmul(QmatmulArgs),
     /// Write a whole model with its matrices in another format
     #[command(
@@ -75,7 +80,8 @@ pub(crate) struct InfoArgs {
 /// How a product is run; the same for all of them.
 #[derive(Debug, Args)]
 pub(crate) struct Execution {
-    /// Part of an adapter's name, a backend (vulkan, metal, dx12, gl), or cpu [default: the best GPU, else cpu]
+    /// Part of an adapter's name, a backend (vulkan, metal, dx12, gl), or cpu [default: the best
+    /// GPU, else cpu]
     #[arg(long, value_name = "NAME|cpu")]
     pub(crate) adapter: Option<String>,
     /// Use this kernel whatever the planner would choose (`tilewise info` lists them)
@@ -128,11 +134,13 @@ pub(crate) struct MatmulArgs {
     /// Element type of C [default: that of A, B and C0 where they agree, else f32]
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DTypeArg>,
-    /// How exact the product must be. f16-sums permits partial sums in f16 where A is f16 and B f16 or quantized: faster on some matrix
-    /// units, less exact, and infinite beyond 65504. split-f32 permits f32 by f32 on matrix units of f16, each number as the sum of two,
-    /// about as exact as f32 by the norms of rows and columns; split-f32-fast in long chains of additions, less exact. int16-activations and
-    /// int8-activations permit few rows of A beside quantized weights as whole numbers, 32 under one power of two, each off by at most
-    /// 1/32639 or 1/127 of their largest
+    /// How exact the product must be. f16-sums permits partial sums in f16 where A is f16 and B f16
+    /// or quantized: faster on some matrix units, less exact, and infinite beyond 65504. split-f32
+    /// permits f32 by f32 on matrix units of f16, each number as the sum of two, about as exact as
+    /// f32 by the norms of rows and columns; split-f32-fast in long chains of additions, less
+    /// exact. int16-activations and int8-activations permit few rows of A beside quantized weights
+    /// as whole numbers, 32 under one power of two, each off by at most 1/32639 or 1/127 of their
+    /// largest
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
     #[command(flatten)]
@@ -173,10 +181,12 @@ pub(crate) struct QuantizeArgs {
     /// List all formats, and do nothing else
     #[arg(long)]
     pub(crate) list_formats: bool,
-    /// Tensors are named NAME.weight, NAME.scales and so on [default: the name after # in Q, else the name of W]
+    /// Tensors are named NAME.weight, NAME.scales and so on [default: the name after # in Q, else
+    /// the name of W]
     #[arg(long, value_name = "NAME")]
     pub(crate) prefix: Option<String>,
-    /// Read the codes back, and fail if a weight lies further than one step, and rounding, from its original
+    /// Read the codes back, and fail if a weight lies further than one step, and rounding, from its
+    /// original
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -205,9 +215,9 @@ impl Known {
 /// A quantized format. Types of numbers have names of formats in `convert` alone.
 fn quantized_format(name: &str) -> Result<QuantFormat, String> {
     match name.parse() {
-        Ok(Target::Dense(dtype)) => {
-            Err(format!("{dtype} is a type of numbers; `tilewise quantize --list-formats` lists the quantized formats"))
-        }
+        Ok(Target::Dense(dtype)) => Err(format!(
+            "{dtype} is a type of numbers; `tilewise quantize --list-formats` lists the quantized formats"
+        )),
         _ => name.parse().map_err(|error: tilewise_core::Error| error.to_string()),
     }
 }
@@ -215,7 +225,8 @@ fn quantized_format(name: &str) -> Result<QuantFormat, String> {
 /// Bits of a code that some format has.
 fn known_bits(text: &str) -> Result<u32, String> {
     let bits = text.parse().map_err(|error: std::num::ParseIntError| error.to_string())?;
-    let all: BTreeSet<u32> = QuantFormat::all().filter_map(|format| Expected::in_words(format)?.bits).collect();
+    let all: BTreeSet<u32> =
+        QuantFormat::all().filter_map(|format| Expected::in_words(format)?.bits).collect();
     let shown: Vec<_> = all.iter().map(u32::to_string).collect();
     match all.contains(&bits) {
         true => Ok(bits),
@@ -295,7 +306,8 @@ pub(crate) struct ConvertArgs {
     /// Copy tensors whose name contains this; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(crate) except: Vec<String>,
-    /// Leave out tensors whose name contains this, such as those of a type that is not read; may be repeated
+    /// Leave out tensors whose name contains this, such as those of a type that is not read; may be
+    /// repeated
     #[arg(long, value_name = "TEXT")]
     pub(crate) skip: Vec<String>,
 }
@@ -312,8 +324,8 @@ pub(crate) struct GroupedArgs {
     /// Where each group ends among the rows of A: G numbers that do not decrease, u32, i32 or i64
     #[arg(long, value_name = "OFFS")]
     pub(crate) offsets: Source,
-    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors. Rows from the last
-    /// offset on are zero
+    /// FILE.npy or FILE.safetensors[#TENSOR]; a file that exists is replaced, with all its tensors.
+    /// Rows from the last offset on are zero
     #[arg(short, long, value_name = "C")]
     pub(crate) output: Sink,
     /// B holds transposes: [G,N,K]
@@ -350,7 +362,8 @@ pub(crate) struct PlanArgs {
     /// As for matmul
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
-    /// Plan for recorded caps instead of this machine; then neither the environment nor what was tuned plays a part
+    /// Plan for recorded caps instead of this machine; then neither the environment nor what was
+    /// tuned plays a part
     #[arg(long, value_name = "NAME", conflicts_with = "adapter")]
     pub(crate) caps: Option<String>,
     /// As for matmul

@@ -34,7 +34,8 @@ impl Failure {
     /// The line for stderr. Texts of drivers and planners may span several lines; they are joined.
     pub(crate) fn line(&self) -> Option<String> {
         let (Failure::Usage(text) | Failure::Other(text)) = self else { return None };
-        let parts: Vec<&str> = text.lines().map(str::trim).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> =
+            text.lines().map(str::trim).filter(|part| !part.is_empty()).collect();
         Some(format!("tilewise: {}", parts.join("; ")))
     }
 }
@@ -45,7 +46,8 @@ impl From<tilewise::Error> for Failure {
     }
 }
 
-/// For writes to standard output, the only `?` on an `io::Error`: errors of files are mapped with their path where they occur.
+/// For writes to standard output, the only `?` on an `io::Error`: errors of files are mapped with
+/// their path where they occur.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -55,7 +57,8 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Says something on stderr that is no reason to stop. With stderr closed there is nobody left to tell.
+/// Says something on stderr that is no reason to stop. With stderr closed there is nobody left to
+/// tell.
 pub(crate) fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "tilewise: warning: {text}");
 }

@@ -34,7 +34,9 @@ impl<'m> Matrix<'m> {
     pub(crate) fn of_array(array: Array, source: &Source) -> std::result::Result<Self, Failure> {
         let &[n, k] = array.shape.as_slice() else {
             let shape = shape_text(&array.shape);
-            return Err(Failure::Other(format!("{source}: shape {shape}; weights are a matrix [N,K]")));
+            return Err(Failure::Other(format!(
+                "{source}: shape {shape}; weights are a matrix [N,K]"
+            )));
         };
         Ok(Matrix { weights: Weights::Array(array), shown: source.to_string(), n, k, order: None })
     }
@@ -75,7 +77,10 @@ impl<'m> Matrix<'m> {
         let Some(order) = &self.order else { return stored };
         let mut sorted = vec![0.0; stored.len()];
         for (stored, sorted) in stored.chunks_exact(self.k).zip(sorted.chunks_exact_mut(self.k)) {
-            stored.iter().zip(order).for_each(|(weight, &column)| sorted[column as usize] = *weight);
+            stored
+                .iter()
+                .zip(order)
+                .for_each(|(weight, &column)| sorted[column as usize] = *weight);
         }
         sorted
     }
@@ -93,7 +98,8 @@ impl<'m> Matrix<'m> {
             let (first, count) = (rows.start, rows.len());
             let values = self.rows(rows)?;
             let stored = target.store(&values, count, self.k);
-            let (planes, restored) = stored.map_err(|error| self.located(target, &values, first, error))?;
+            let (planes, restored) =
+                stored.map_err(|error| self.located(target, &values, first, error))?;
             each(Stored { first, values: &values, planes: &planes, restored: &restored })?;
             for (plane, bytes) in planes.iter().enumerate() {
                 sink(Chunk { plane, offset: done[plane], bytes })?;
@@ -103,8 +109,8 @@ impl<'m> Matrix<'m> {
         Ok(())
     }
 
-    /// The error of some rows from `first` on, with the number of the row in the matrix. A row alone has
-    /// the number 0 in its error.
+    /// The error of some rows from `first` on, with the number of the row in the matrix. A row
+    /// alone has the number 0 in its error.
     fn located(&self, target: Target, values: &[f32], first: usize, error: Error) -> Error {
         let refused = |(i, row)| Some((first + i, target.store(row, 1, self.k).err()?));
         match values.chunks_exact(self.k).enumerate().find_map(refused) {
@@ -128,9 +134,13 @@ pub(crate) struct Stored<'a> {
     pub(crate) restored: &'a [f32],
 }
 
-/// Passes on what the arguments say of formats, unless it is true of no tensor and no tensor leaves its
-/// format open: then it was meant for another file.
-pub(crate) fn meant(model: &Model, expected: Expected, source: &Source) -> std::result::Result<Expected, Failure> {
+/// Passes on what the arguments say of formats, unless it is true of no tensor and no tensor leaves
+/// its format open: then it was meant for another file.
+pub(crate) fn meant(
+    model: &Model,
+    expected: Expected,
+    source: &Source,
+) -> std::result::Result<Expected, Failure> {
     let may_be = |tensor: Tensor<'_>| match tensor.kind() {
         Kind::Unclear(_) => true,
         Kind::Quantized(_) => model.get_as(tensor.name(), &expected).is_ok(),
@@ -140,7 +150,10 @@ pub(crate) fn meant(model: &Model, expected: Expected, source: &Source) -> std::
         return Ok(expected);
     }
     let text = "no tensor is that, and none leaves its format open";
-    Err(Failure::Other(format!("{}: the arguments say {expected}; {text}", source.path().display())))
+    Err(Failure::Other(format!(
+        "{}: the arguments say {expected}; {text}",
+        source.path().display()
+    )))
 }
 
 /// X, its columns in the stored order of W's.
@@ -150,7 +163,9 @@ pub(crate) fn activations(order: Option<Vec<u32>>, x: Array) -> Array {
     let size = x.dtype.bytes() as usize;
     let mut bytes = Vec::with_capacity(x.bytes.len());
     for row in x.bytes.chunks_exact((order.len() * size).max(1)) {
-        order.iter().for_each(|&column| bytes.extend_from_slice(&row[column as usize * size..][..size]));
+        order
+            .iter()
+            .for_each(|&column| bytes.extend_from_slice(&row[column as usize * size..][..size]));
     }
     Array { bytes, ..x }
 }
@@ -219,7 +234,8 @@ mod tests {
 
     #[test]
     fn deviations_are_relative_and_infinities_no_surprise() {
-        let none = Deviation::default().and(&[1.0, f32::INFINITY, f32::NAN], &[1.0, f32::INFINITY, f32::NAN]);
+        let none = Deviation::default()
+            .and(&[1.0, f32::INFINITY, f32::NAN], &[1.0, f32::INFINITY, f32::NAN]);
         assert_eq!((none.relative(), none.largest, none.undefined, none.beyond), (0.0, 0.0, 2, 0));
         let some = Deviation::default().and(&[3.0], &[3.0]).and(&[-4.0], &[-3.5]);
         assert_eq!((some.relative(), some.largest), (0.1, 0.5));
@@ -233,7 +249,11 @@ mod tests {
     #[test]
     fn activations_follow_the_columns() {
         let order = || Some(vec![2, 0, 1]);
-        let x = |bytes: &[u8], columns| Array { dtype: DType::F16, shape: vec![1, columns], bytes: bytes.to_vec() };
+        let x = |bytes: &[u8], columns| Array {
+            dtype: DType::F16,
+            shape: vec![1, columns],
+            bytes: bytes.to_vec(),
+        };
         assert_eq!(activations(order(), x(&[0, 1, 2, 3, 4, 5], 3)), x(&[4, 5, 0, 1, 2, 3], 3));
         assert_eq!(activations(order(), x(&[0, 1], 1)), x(&[0, 1], 1));
     }

@@ -1,5 +1,5 @@
-//! Comparison of a computed C with the f64 oracle, one block of rows after the other: progress can be shown, and memory stays
-//! within a block.
+//! Comparison of a computed C with the f64 oracle, one block of rows after the other: progress can
+//! be shown, and memory stays within a block.
 
 use crate::failure::{Failure, Result};
 use crate::progress;
@@ -7,7 +7,8 @@ use std::ops::Range;
 use tilewise_core::problem::{DType, Grouping, Operand, Problem, Segment};
 use tilewise_core::reference::{Inputs, reference};
 
-/// Rows of C that are computed at a time: enough that gathering B once per block costs little beside the sums.
+/// Rows of C that are computed at a time: enough that gathering B once per block costs little
+/// beside the sums.
 const BLOCK_ROWS: u64 = 256;
 
 /// What a comparison has shown.
@@ -17,15 +18,16 @@ pub(crate) struct Checked {
     pub(crate) error: f64,
     /// Elements that the product writes.
     pub(crate) elements: u64,
-    /// How many of them may be any number: the sum, or an intermediate, leaves the range of its type or is
-    /// undefined.
+    /// How many of them may be any number: the sum, or an intermediate, leaves the range of its
+    /// type or is undefined.
     pub(crate) unbounded: u64,
 }
 
 impl std::fmt::Display for Checked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Checked { error, elements, unbounded } = self;
-        let within = format!("within the bound of the f64 oracle; the largest error is {error:.3} of it");
+        let within =
+            format!("within the bound of the f64 oracle; the largest error is {error:.3} of it");
         let why = "their sums overflow or are undefined";
         match unbounded {
             0 => f.write_str(&within),
@@ -62,15 +64,20 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
         checked.error = checked.error.max(error);
         checked.elements += expected.value.len() as u64;
         let has_none = |(value, bound): (&f64, &f64)| !value.is_finite() || !bound.is_finite();
-        checked.unbounded += expected.value.iter().zip(&expected.bound).filter(|pair| has_none(*pair)).count() as u64;
+        checked.unbounded +=
+            expected.value.iter().zip(&expected.bound).filter(|pair| has_none(*pair)).count()
+                as u64;
         covered = first_row + part.m;
         bar.inc(part.m);
     }
-    if let Some(at) =
-        computed[elements(problem, covered..problem.batch * problem.m)].iter().position(|&value| value != 0.0)
+    if let Some(at) = computed[elements(problem, covered..problem.batch * problem.m)]
+        .iter()
+        .position(|&value| value != 0.0)
     {
         let row = covered + at as u64 / problem.n;
-        return Err(Failure::Other(format!("--check: row {row} of C belongs to no group and is not zero")));
+        return Err(Failure::Other(format!(
+            "--check: row {row} of C belongs to no group and is not zero"
+        )));
     }
     bar.finish_and_clear();
     Ok(checked)
@@ -93,7 +100,8 @@ impl Block {
     /// These rows as a problem of their own, whose C begins with the block.
     fn problem(&self, whole: &Problem) -> Problem {
         let mut part = whole.part(self.rows.clone(), 0..whole.n);
-        let entry = |operand: &mut Operand, entry: u64| operand.offset += entry * operand.batch_stride;
+        let entry =
+            |operand: &mut Operand, entry: u64| operand.offset += entry * operand.batch_stride;
         entry(&mut part.a, self.entry);
         entry(&mut part.b, self.b_entry);
         if let Some(bias) = &mut part.epilogue.bias {
@@ -117,7 +125,9 @@ fn blocks(problem: &Problem, offsets: &[u32]) -> Vec<Block> {
             blocks.push(Block { entry, b_entry, rows: start..(start + BLOCK_ROWS).min(rows.end) });
         }
     };
-    for Segment { entry, group, rows } in problem.grouping.segments(problem.m, problem.batch, offsets) {
+    for Segment { entry, group, rows } in
+        problem.grouping.segments(problem.m, problem.batch, offsets)
+    {
         split(entry, group, rows);
     }
     blocks
@@ -146,7 +156,10 @@ mod tests {
             epilogue: Epilogue {
                 alpha: 2.0,
                 beta: 3.0,
-                bias: Some(Bias { axis: Axis::M, operand: Operand { ld: 1, ..Operand::packed(F32, batch, m, 1) } }),
+                bias: Some(Bias {
+                    axis: Axis::M,
+                    operand: Operand { ld: 1, ..Operand::packed(F32, batch, m, 1) },
+                }),
                 activation: Activation::Relu,
                 residual: Some(Operand::packed(F32, batch, m, n)),
             },
@@ -155,8 +168,8 @@ mod tests {
     }
 
     fn agrees_with_the_whole(problem: &Problem, offsets: &[u32]) {
-        let [a, b, c] =
-            [(&problem.a, 1), (&problem.b, 2), (&problem.c, 3)].map(|(operand, seed)| numbers(operand.len, seed));
+        let [a, b, c] = [(&problem.a, 1), (&problem.b, 2), (&problem.c, 3)]
+            .map(|(operand, seed)| numbers(operand.len, seed));
         let bias = problem.epilogue.bias.map(|bias| numbers(bias.operand.len, 4));
         let residual = problem.epilogue.residual.map(|operand| numbers(operand.len, 5));
         let old = if problem.epilogue.beta == 0.0 { &[][..] } else { &c };

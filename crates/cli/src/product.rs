@@ -16,18 +16,20 @@ use tilewise_core::reference::Inputs;
 /// What the CPU executor multiplies with, whatever the kernel asked for.
 pub(crate) const CPU_KERNEL: &str = "matrixmultiply";
 
-/// Opens the adapter that `--adapter` names, else the one that the environment names, else the best GPU, else the CPU executor.
+/// Opens the adapter that `--adapter` names, else the one that the environment names, else the best
+/// GPU, else the CPU executor.
 pub(crate) fn open(adapter: Option<&str>) -> Result<Context> {
     let options = adapter.map_or_else(ContextOptions::default, ContextOptions::adapter);
     Ok(Context::with_options(&options)?)
 }
 
-/// How far a kernel of the context may be from the weights: those on matrix units may round them to a
-/// 16-bit type of the activations, and those for few rows may multiply scales with sums.
+/// How far a kernel of the context may be from the weights: those on matrix units may round them to
+/// a 16-bit type of the activations, and those for few rows may multiply scales with sums.
 pub(crate) fn weight_error(context: &Context, weights: &Quantized, activations: DType) -> Vec<f64> {
     let is_msl = |kernel: &KernelDef| kernel.kit.language == Language::Msl;
     let msl = activations.bytes() == 2 && context.library().kernels.iter().any(is_msl);
-    let units = activations.bytes() == 2 && context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
+    let units = activations.bytes() == 2
+        && context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
     let types = [msl.then_some(activations), units.then_some(DType::F16)];
     let types = types.into_iter().flatten().filter(|_| !context.is_cpu());
     let errors = weights.rounded_error(&types.collect::<Vec<_>>()).into_iter();
@@ -42,7 +44,8 @@ pub(crate) fn adapter_text(context: &Context) -> String {
     format!("{} ({}, {})", context.adapter_name(), context.backend_name(), context.driver())
 }
 
-/// Refuses, before any work is done, an output that cannot be written, or that is one of the inputs.
+/// Refuses, before any work is done, an output that cannot be written, or that is one of the
+/// inputs.
 pub(crate) fn check_output<'a>(
     output: &Sink,
     asked: Option<DTypeArg>,
@@ -55,7 +58,11 @@ pub(crate) fn check_output<'a>(
 }
 
 /// Element type of a result: what was asked for, else the type that the operands share, else f32.
-pub(crate) fn out_dtype(asked: Option<DTypeArg>, operands: &[DType], output: &Sink) -> Result<DType> {
+pub(crate) fn out_dtype(
+    asked: Option<DTypeArg>,
+    operands: &[DType],
+    output: &Sink,
+) -> Result<DType> {
     let shared = operands.iter().all(|dtype| *dtype == operands[0]);
     let dtype = asked.map_or(if shared { operands[0] } else { DType::F32 }, DType::from);
     output.admit(dtype).map_err(Failure::Other)?;
@@ -72,7 +79,8 @@ pub(crate) fn wide(array: &Array) -> Result<Vec<f64>> {
     Ok(decode_f64(array.dtype, &array.bytes)?)
 }
 
-/// An array rounded to another type; with a warning on stderr, that calls it `name`, when this loses digits.
+/// An array rounded to another type; with a warning on stderr, that calls it `name`, when this
+/// loses digits.
 pub(crate) fn converted(array: &Array, dtype: DType, name: &str) -> Result<Array> {
     if array.dtype == dtype {
         return Ok(array.clone());
@@ -81,7 +89,11 @@ pub(crate) fn converted(array: &Array, dtype: DType, name: &str) -> Result<Array
     if dtype != DType::F32 {
         warn(&format!("{name}: {} rounded to {dtype}, the type of C", array.dtype));
     }
-    Ok(Array { dtype, shape: array.shape.clone(), bytes: encode(dtype, &decode(array.dtype, &array.bytes)?) })
+    Ok(Array {
+        dtype,
+        shape: array.shape.clone(),
+        bytes: encode(dtype, &decode(array.dtype, &array.bytes)?),
+    })
 }
 
 /// A product that has been run.
@@ -107,7 +119,8 @@ impl Measured {
             Some(choice) => choice.to_string(),
             None => "none: C has no elements".into(),
         };
-        let array = Array { dtype: c.dtype(), shape: c.shape().to_vec(), bytes: c.read_bytes_blocking()? };
+        let array =
+            Array { dtype: c.dtype(), shape: c.shape().to_vec(), bytes: c.read_bytes_blocking()? };
         Ok(Measured { problem: plan.problem, array, kernel, timing })
     }
 
@@ -145,17 +158,26 @@ pub(crate) struct Job<'a> {
 type Check<'a> = &'a dyn Fn(&Inputs<'_>) -> Result<Checked>;
 
 impl Job<'_> {
-    /// Runs, checks if asked to, writes the result, reports. `inputs` hands the operands to the check.
+    /// Runs, checks if asked to, writes the result, reports. `inputs` hands the operands to the
+    /// check.
     ///
     /// A result that fails the check is not written.
-    pub(crate) fn run(self, out: &mut dyn Write, inputs: impl FnOnce(Check<'_>) -> Result<Checked>) -> Result<()> {
+    pub(crate) fn run(
+        self,
+        out: &mut dyn Write,
+        inputs: impl FnOnce(Check<'_>) -> Result<Checked>,
+    ) -> Result<()> {
         let gemm = match &self.execution.kernel {
             Some(kernel) => self.gemm.kernel(kernel),
             None => self.gemm,
         };
         let mut measured = Measured::run(self.context, &gemm)?;
         measured.problem.epilogue.alpha = self.alpha;
-        let checked = if self.execution.check { Some(inputs(&|inputs| measured.check(inputs))?) } else { None };
+        let checked = if self.execution.check {
+            Some(inputs(&|inputs| measured.check(inputs))?)
+        } else {
+            None
+        };
         self.output.write(&measured.array)?;
 
         let Problem { a, b, k, precision, .. } = measured.problem;
@@ -171,9 +193,18 @@ impl Job<'_> {
             Precision::F32 => String::new(),
             less => format!(", precision {}", less.name()),
         };
-        writeln!(out, "product  {layout}, K = {k}, {} by {} gives {c} {dtype}{permitted}", a.format, b.format)?;
+        writeln!(
+            out,
+            "product  {layout}, K = {k}, {} by {} gives {c} {dtype}{permitted}",
+            a.format, b.format
+        )?;
         writeln!(out, "kernel   {}", measured.kernel)?;
-        writeln!(out, "time     {} {clock}, {} TFLOP/s", measured.time_text(), measured.rate_text())?;
+        writeln!(
+            out,
+            "time     {} {clock}, {} TFLOP/s",
+            measured.time_text(),
+            measured.rate_text()
+        )?;
         if let Some(checked) = checked {
             writeln!(out, "check    {checked}")?;
         }

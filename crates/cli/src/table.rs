@@ -19,7 +19,11 @@ pub(crate) fn table(columns: &[Column], mut rows: Vec<Vec<String>>) -> String {
     table.load_style(NOTHING).set_header(columns.iter().map(|(head, _)| *head)).add_rows(rows);
     for (column, (_, is_number)) in table.column_iter_mut().zip(columns) {
         column.set_padding((0, 2));
-        column.set_cell_alignment(if *is_number { CellAlignment::Right } else { CellAlignment::Left });
+        column.set_cell_alignment(if *is_number {
+            CellAlignment::Right
+        } else {
+            CellAlignment::Left
+        });
     }
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }

@@ -29,8 +29,12 @@ impl std::str::FromStr for Target {
         if let Ok(format) = lower.parse() {
             return Ok(Target::Quantized(format));
         }
-        let names = DENSE.iter().map(|dtype| dtype.name()).chain(QuantFormat::all().map(QuantFormat::name));
-        Err(format!("no format is named {name:?}; the nearest names are {}", nearest(&lower, names).join(", ")))
+        let names =
+            DENSE.iter().map(|dtype| dtype.name()).chain(QuantFormat::all().map(QuantFormat::name));
+        Err(format!(
+            "no format is named {name:?}; the nearest names are {}",
+            nearest(&lower, names).join(", ")
+        ))
     }
 }
 
@@ -104,7 +108,12 @@ impl Target {
     }
 
     /// Planes of some rows, and the weights that they stand for.
-    pub(crate) fn store(self, values: &[f32], n: usize, k: usize) -> tilewise_core::Result<(Vec<Vec<u8>>, Vec<f32>)> {
+    pub(crate) fn store(
+        self,
+        values: &[f32],
+        n: usize,
+        k: usize,
+    ) -> tilewise_core::Result<(Vec<Vec<u8>>, Vec<f32>)> {
         match self {
             Target::Dense(dtype) => {
                 let bytes = encode(dtype, values);

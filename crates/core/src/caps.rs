@@ -1,4 +1,5 @@
-//! What an adapter can do, as plain data: limits that bound the choice, and rough rates that order it.
+//! What an adapter can do, as plain data: limits that bound the choice, and rough rates that order
+//! it.
 
 mod generation;
 mod rates;
@@ -47,10 +48,12 @@ pub struct Caps {
     pub subgroup_size: Option<u32>,
     /// What the matrix units compute, as far as shaders may use it; empty without them.
     pub coop: Vec<CoopMatrix>,
-    /// Whether `dot4I8Packed` is an instruction of the device's language, not written out in others.
+    /// Whether `dot4I8Packed` is an instruction of the device's language, not written out in
+    /// others.
     pub packed_products: bool,
-    /// Version of Metal's language that the driver compiles, 310 for 3.1; absent where it is not known. It can be
-    /// lower than the system's: it follows the SDK that the program is linked against.
+    /// Version of Metal's language that the driver compiles, 310 for 3.1; absent where it is not
+    /// known. It can be lower than the system's: it follows the SDK that the program is linked
+    /// against.
     pub msl_version: Option<u32>,
     /// Bytes of workgroup memory that one workgroup may use.
     pub max_workgroup_bytes: u32,

@@ -1,14 +1,18 @@
-//! Bytes of a [`DType`] from and to numbers. Little-endian, rounded to nearest, ties to even; to integers by dropping the fraction, and at the ends of
-//! their range.
+//! Bytes of a [`DType`] from and to numbers. Little-endian, rounded to nearest, ties to even; to
+//! integers by dropping the fraction, and at the ends of their range.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use half::{bf16, f16};
 
-/// The numbers that `bytes` hold. `Error::Data` when their count is not a multiple of the element size.
+/// The numbers that `bytes` hold. `Error::Data` when their count is not a multiple of the element
+/// size.
 pub fn decode(dtype: DType, bytes: &[u8]) -> Result<Vec<f32>> {
     if !bytes.len().is_multiple_of(dtype.bytes() as usize) {
-        return Err(Error::Data(format!("{} bytes are not a whole number of {dtype} elements", bytes.len())));
+        return Err(Error::Data(format!(
+            "{} bytes are not a whole number of {dtype} elements",
+            bytes.len()
+        )));
     }
     Ok(decode_exact(dtype, bytes))
 }
@@ -18,7 +22,9 @@ pub(crate) fn decode_exact(dtype: DType, bytes: &[u8]) -> Vec<f32> {
     match dtype {
         DType::F32 => bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
         DType::F16 => bytes.as_chunks().0.iter().map(|&b| f16::from_le_bytes(b).to_f32()).collect(),
-        DType::BF16 => bytes.as_chunks().0.iter().map(|&b| bf16::from_le_bytes(b).to_f32()).collect(),
+        DType::BF16 => {
+            bytes.as_chunks().0.iter().map(|&b| bf16::from_le_bytes(b).to_f32()).collect()
+        }
         DType::I32 => bytes.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b) as f32).collect(),
         DType::U32 => bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b) as f32).collect(),
     }
@@ -29,7 +35,8 @@ pub fn decode_f64(dtype: DType, bytes: &[u8]) -> Result<Vec<f64>> {
     Ok(decode(dtype, bytes)?.into_iter().map(f64::from).collect())
 }
 
-/// The bytes of `values`, each rounded once to `dtype`; what exceeds the range of f16 becomes infinite.
+/// The bytes of `values`, each rounded once to `dtype`; what exceeds the range of f16 becomes
+/// infinite.
 pub fn encode(dtype: DType, values: &[f32]) -> Vec<u8> {
     match dtype {
         DType::F32 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
@@ -51,7 +58,8 @@ pub fn round(dtype: DType, value: f32) -> f32 {
     }
 }
 
-/// Smallest positive normal number of `dtype`. A GPU may take or give zero for anything smaller. Integers have no such numbers: 0.
+/// Smallest positive normal number of `dtype`. A GPU may take or give zero for anything smaller.
+/// Integers have no such numbers: 0.
 pub(crate) const fn min_normal(dtype: DType) -> f64 {
     match dtype {
         DType::F32 | DType::BF16 => f32::MIN_POSITIVE as f64,
@@ -105,8 +113,14 @@ mod tests {
 
     #[test]
     fn integers() {
-        assert_eq!(encode(DType::I32, &[-2.5, 3e9]), [(-2i32).to_le_bytes(), i32::MAX.to_le_bytes()].concat());
-        assert_eq!(encode(DType::U32, &[-2.5, 7.0]), [0u32.to_le_bytes(), 7u32.to_le_bytes()].concat());
+        assert_eq!(
+            encode(DType::I32, &[-2.5, 3e9]),
+            [(-2i32).to_le_bytes(), i32::MAX.to_le_bytes()].concat()
+        );
+        assert_eq!(
+            encode(DType::U32, &[-2.5, 7.0]),
+            [0u32.to_le_bytes(), 7u32.to_le_bytes()].concat()
+        );
         assert_eq!(decode(DType::I32, &(-7i32).to_le_bytes()).unwrap(), [-7.0]);
         assert_eq!(decode(DType::U32, &u32::MAX.to_le_bytes()).unwrap(), [4294967296.0]);
         assert_eq!((round(DType::I32, -1.5), round(DType::U32, -1.5)), (-1.0, 0.0));

@@ -16,8 +16,8 @@ use crate::caps::Caps;
 use crate::kernel::Variant;
 use crate::problem::Problem;
 
-/// Estimated seconds of one pass over K in `splits` parts, dispatch included. Decoding a weight takes as
-/// long as `decode` operations in f32.
+/// Estimated seconds of one pass over K in `splits` parts, dispatch included. Decoding a weight
+/// takes as long as `decode` operations in f32.
 pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, decode: f64) -> f64 {
     let multiplied = match variant.model {
         Model::Tiles(shares) => tiles::seconds(problem, caps, variant, splits, shares.on(caps)),

@@ -1,7 +1,9 @@
 //! Types of elements.
 
-/// Type of a stored dense element. Products take the floating-point types, and are accumulated in f32 whatever the storage, or in f16 where
-/// [`Precision::F16Sums`](crate::problem::Precision::F16Sums) permits it; the integers are for custom kernels.
+/// Type of a stored dense element. Products take the floating-point types, and are accumulated in
+/// f32 whatever the storage, or in f16 where
+/// [`Precision::F16Sums`](crate::problem::Precision::F16Sums) permits it; the integers are for
+/// custom kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// IEEE 754 binary32.
@@ -42,7 +44,8 @@ impl DType {
         }
     }
 
-    /// Lower-case name, as the command line and the recorded figures write it: `f32`, `f16`, `bf16`, `i32`, `u32`.
+    /// Lower-case name, as the command line and the recorded figures write it: `f32`, `f16`,
+    /// `bf16`, `i32`, `u32`.
     pub const fn name(self) -> &'static str {
         match self {
             DType::F32 => "f32",
@@ -53,7 +56,8 @@ impl DType {
         }
     }
 
-    /// Half the distance from 1 to the next number: the relative error of one rounding to this type. For integers that is meaningless, and 0.
+    /// Half the distance from 1 to the next number: the relative error of one rounding to this
+    /// type. For integers that is meaningless, and 0.
     pub const fn unit_roundoff(self) -> f64 {
         match self {
             DType::F32 => 1.0 / (1u64 << 24) as f64,

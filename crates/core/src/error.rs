@@ -7,11 +7,14 @@ pub enum Error {
     /// Operand shapes that do not fit together.
     #[error("shape mismatch: {0}")]
     Shape(String),
-    /// A count that does not fit the arithmetic of the kernels (u32 element indices) or of the host.
+    /// A count that does not fit the arithmetic of the kernels (u32 element indices) or of the
+    /// host.
     #[error("overflow: {0}")]
     Overflow(String),
     /// The storage of an operand ends before its shape and strides do.
-    #[error("buffer too small: {operand} needs {needed} elements (offset, strides and shape), its storage holds {len}")]
+    #[error(
+        "buffer too small: {operand} needs {needed} elements (offset, strides and shape), its storage holds {len}"
+    )]
     BufferTooSmall {
         /// Which operand.
         operand: &'static str,
@@ -26,7 +29,8 @@ pub enum Error {
     /// Strides that a kernel cannot follow, or under which elements of C overlap.
     #[error("strides: {0}")]
     Strides(String),
-    /// The output shares a buffer with an input. WebGPU refuses one buffer bound for reading and for writing in one dispatch.
+    /// The output shares a buffer with an input. WebGPU refuses one buffer bound for reading and
+    /// for writing in one dispatch.
     #[error(
         "aliasing: the output and {operand} lie in one buffer; one dispatch cannot bind it for reading and for writing"
     )]
@@ -38,7 +42,9 @@ pub enum Error {
     #[error("unsupported: {0}")]
     Unsupported(String),
     /// An operand that does not fit one binding or one buffer of the device.
-    #[error("too large: {operand} needs {bytes} bytes, the limit of the device is {limit} ({which})")]
+    #[error(
+        "too large: {operand} needs {bytes} bytes, the limit of the device is {limit} ({which})"
+    )]
     TooLarge {
         /// Which operand.
         operand: &'static str,
@@ -72,7 +78,8 @@ pub enum Error {
     /// The device was refused by its adapter.
     #[error("no device: {0}")]
     NoDevice(String),
-    /// The operation needs a GPU and the context is `Context::cpu()`, or the operands belong to different contexts.
+    /// The operation needs a GPU and the context is `Context::cpu()`, or the operands belong to
+    /// different contexts.
     #[error("wrong context: {0}")]
     WrongContext(String),
     /// The device is lost; nothing can be run or read on this context any more.
@@ -81,8 +88,8 @@ pub enum Error {
     /// The driver reported an error (out of memory, pipeline creation).
     #[error("device error: {0}")]
     Device(String),
-    /// A custom kernel that is not valid, does not fit its call or the device, or went wrong when it ran; the text points at the caller's own
-    /// source where there is something to point at.
+    /// A custom kernel that is not valid, does not fit its call or the device, or went wrong when
+    /// it ran; the text points at the caller's own source where there is something to point at.
     #[error("kernel: {0}")]
     Kernel(String),
     /// No file or tensor has the name that was asked for.

@@ -1,5 +1,5 @@
-//! How the rows of A and C are split among the entries of B. A grouping answers for itself: nobody else
-//! asks which one it is, except a schedule, which serves one of them.
+//! How the rows of A and C are split among the entries of B. A grouping answers for itself: nobody
+//! else asks which one it is, except a schedule, which serves one of them.
 
 use crate::role::Role;
 use std::fmt;
@@ -10,8 +10,9 @@ use std::ops::Range;
 pub enum Grouping {
     /// `Problem::batch` independent products, one entry each of A, B and C.
     Batched,
-    /// Rows `ends[g-1] .. ends[g]` of A and C (row 0 on for g = 0) are multiplied by entry g of B. The
-    /// `groups` ends are cumulative, u32, on the device. Rows from the last end on are left untouched.
+    /// Rows `ends[g-1] .. ends[g]` of A and C (row 0 on for g = 0) are multiplied by entry g of B.
+    /// The `groups` ends are cumulative, u32, on the device. Rows from the last end on are left
+    /// untouched.
     RaggedM {
         /// Number of groups.
         groups: u64,
@@ -48,8 +49,8 @@ impl Grouping {
         self.has_entries()
     }
 
-    /// Whether the sums over K may be split among workgroups. Parts of K in scratch memory have a place for
-    /// each row, and a group's rows are known to its own workgroups only.
+    /// Whether the sums over K may be split among workgroups. Parts of K in scratch memory have a
+    /// place for each row, and a group's rows are known to its own workgroups only.
     pub const fn may_split_k(self) -> bool {
         self.has_entries()
     }
@@ -64,7 +65,8 @@ impl Grouping {
         self.has_entries()
     }
 
-    /// Tiles of `bm` rows along the `m` rows of an entry, at most: each group may end in one that is not full.
+    /// Tiles of `bm` rows along the `m` rows of an entry, at most: each group may end in one that
+    /// is not full.
     pub const fn tiles_m(self, m: u64, bm: u64) -> u64 {
         match self {
             Grouping::Batched => m.div_ceil(bm),
@@ -72,8 +74,8 @@ impl Grouping {
         }
     }
 
-    /// Tiles of `bm` rows that have rows, over all entries, as far as can be known: a group ends in half a
-    /// tile on average.
+    /// Tiles of `bm` rows that have rows, over all entries, as far as can be known: a group ends in
+    /// half a tile on average.
     pub fn expected_tiles_m(self, m: u64, batch: u64, bm: u64) -> f64 {
         let rows = m.div_ceil(bm) as f64;
         match self {
@@ -95,7 +97,9 @@ impl Grouping {
     pub fn even_ends(self, m: u64) -> Vec<u32> {
         match self {
             Grouping::Batched => Vec::new(),
-            Grouping::RaggedM { groups } => (1..=groups).map(|group| (group * m / groups) as u32).collect(),
+            Grouping::RaggedM { groups } => {
+                (1..=groups).map(|group| (group * m / groups) as u32).collect()
+            }
         }
     }
 
@@ -107,15 +111,19 @@ impl Grouping {
         }
     }
 
-    /// The segments of `m` rows, in their order. An end below the one before it, or beyond the last row, is
-    /// clamped; a group without an end has no rows.
+    /// The segments of `m` rows, in their order. An end below the one before it, or beyond the last
+    /// row, is clamped; a group without an end has no rows.
     pub fn segments(self, m: u64, batch: u64, ends: &[u32]) -> Vec<Segment> {
         match self {
-            Grouping::Batched => (0..batch).map(|entry| Segment { entry, group: entry, rows: 0..m }).collect(),
+            Grouping::Batched => {
+                (0..batch).map(|entry| Segment { entry, group: entry, rows: 0..m }).collect()
+            }
             Grouping::RaggedM { groups } => {
                 let mut start = 0;
                 let segment = |group: u64| {
-                    let end = ends.get(group as usize).map_or(start, |&end| u64::from(end).clamp(start, m));
+                    let end = ends
+                        .get(group as usize)
+                        .map_or(start, |&end| u64::from(end).clamp(start, m));
                     let rows = start..end;
                     start = end;
                     Segment { entry: 0, group, rows }
@@ -159,8 +167,11 @@ mod tests {
     fn enough_tiles_for_any_ends() {
         let grouping = Grouping::RaggedM { groups: 3 };
         for ends in [[1, 2, 20], [0, 0, 20], [9, 10, 20], [20, 20, 20]] {
-            let needed: u64 =
-                grouping.segments(20, 1, &ends).iter().map(|s| (s.rows.end - s.rows.start).div_ceil(8)).sum();
+            let needed: u64 = grouping
+                .segments(20, 1, &ends)
+                .iter()
+                .map(|s| (s.rows.end - s.rows.start).div_ceil(8))
+                .sum();
             assert!(needed <= grouping.tiles_m(20, 8), "{ends:?}");
         }
     }

@@ -1,7 +1,9 @@
-//! What a kernel is: a mainloop with its variants, and the entries of the other three axes. Data, not code that chooses.
+//! What a kernel is: a mainloop with its variants, and the entries of the other three axes. Data,
+//! not code that chooses.
 //!
-//! A shader is a composition of parts along four axes: mainloop × operand loaders × schedule × epilogue. The tables
-//! ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`, next to the files they name.
+//! A shader is a composition of parts along four axes: mainloop × operand loaders × schedule ×
+//! epilogue. The tables ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`,
+//! next to the files they name.
 
 mod conversions;
 mod groups;
@@ -29,9 +31,10 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other types, its sums are f16 without permission, or K is 0.
-    /// One of f16 takes quantized weights, rounded to f16 on their way to it, and bf16, whose lines
-    /// are brought into f16's range by powers of two; and by permission f32 by f32, each in two parts.
+    /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other
+    /// types, its sums are f16 without permission, or K is 0. One of f16 takes quantized weights,
+    /// rounded to f16 on their way to it, and bf16, whose lines are brought into f16's range by
+    /// powers of two; and by permission f32 by f32, each in two parts.
     pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
         let CoopMatrix { size, operands, sums } = self.matrix;
         if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {
@@ -44,10 +47,14 @@ impl Unit {
         let in_parts = both(&|format| self.splits(format));
         if !(both(&|format| self.takes(format)) || in_parts && problem.may_split()) {
             let permitted = if in_parts { ", which split-f32 permits" } else { "" };
-            return Err(Reject(format!("multiplies {operands} by {operands}, and these are {a} and {b}{permitted}")));
+            return Err(Reject(format!(
+                "multiplies {operands} by {operands}, and these are {a} and {b}{permitted}"
+            )));
         }
         if sums == DType::F16 && problem.accumulation() != DType::F16 {
-            return Err(Reject("its sums are f16, which only the precision f16-sums permits".into()));
+            return Err(Reject(
+                "its sums are f16, which only the precision f16-sums permits".into(),
+            ));
         }
         if problem.k == 0 {
             return Err(Reject("K is 0: there are no matrices to multiply".into()));
@@ -55,13 +62,15 @@ impl Unit {
         Ok(())
     }
 
-    /// Whether it takes operands in this format: its own type, or one that kernels convert to it. Sums in
-    /// f16 have no room for lines that fill f16's range.
+    /// Whether it takes operands in this format: its own type, or one that kernels convert to it.
+    /// Sums in f16 have no room for lines that fill f16's range.
     pub fn takes(&self, format: Format) -> bool {
         let CoopMatrix { operands, sums, .. } = self.matrix;
         match format {
             Format::Dense(own) if own == operands => true,
-            Format::Dense(own) => own == DType::BF16 && operands == DType::F16 && sums == DType::F32,
+            Format::Dense(own) => {
+                own == DType::BF16 && operands == DType::F16 && sums == DType::F32
+            }
             Format::Quantized(_) => operands == DType::F16,
         }
     }
@@ -75,11 +84,13 @@ impl Unit {
 
     /// Whether the lines of an operand must be divided by powers of two before it multiplies them.
     pub(crate) fn scales(&self, format: Format) -> bool {
-        self.splits(format) || format == Format::Dense(DType::BF16) && self.matrix.operands != DType::BF16
+        self.splits(format)
+            || format == Format::Dense(DType::BF16) && self.matrix.operands != DType::BF16
     }
 }
 
-/// Invocations of a subgroup, for mainloops of matrix units: all devices that have them take this size.
+/// Invocations of a subgroup, for mainloops of matrix units: all devices that have them take this
+/// size.
 pub const SUBGROUP: u32 = 32;
 
 /// Steps along K from one segment of an operand that is split in two parts to the next.
@@ -121,20 +132,27 @@ impl Variant {
         if let Access::Words { chain, .. } = self.access { chain } else { 0 }
     }
 
-    /// What it multiplies for a problem: the same, or what becomes of operands that are split in two
-    /// parts, whose K has three segments of [`segment`] steps.
+    /// What it multiplies for a problem: the same, or what becomes of operands that are split in
+    /// two parts, whose K has three segments of [`segment`] steps.
     pub(crate) fn multiplied(&self, problem: &Problem) -> Problem {
         if !(problem.may_split() && self.unit().is_some_and(|unit| unit.splits(problem.a.format))) {
             return *problem;
         }
         let halves = |operand: Operand| Operand { format: Format::Dense(DType::F16), ..operand };
-        Problem { k: 3 * segment(problem.k), a: halves(problem.a), b: halves(problem.b), ..*problem }
+        Problem {
+            k: 3 * segment(problem.k),
+            a: halves(problem.a),
+            b: halves(problem.b),
+            ..*problem
+        }
     }
 
     /// With so many elements between the lines of a slice, if that can be.
     pub(crate) fn padded(self, pad: u32) -> Result<Self, Reject> {
         let Access::Words { unit, depth, pad: own, chain } = self.access else {
-            return Err(Reject(format!("+pad{pad}: it has no lines to pad, as kernels for matrix units have")));
+            return Err(Reject(format!(
+                "+pad{pad}: it has no lines to pad, as kernels for matrix units have"
+            )));
         };
         // Matrices and vectors are aligned to 16 bytes.
         let vector = 16 / unit.matrix.operands.bytes() as u32;
@@ -174,8 +192,8 @@ pub enum Access {
         depth: u32,
         /// Elements between the lines of a slice.
         pad: u32,
-        /// Steps along K after which its sums are added to others in f32, so that no chain of additions
-        /// is longer on the unit; 0 where one chain has all of them.
+        /// Steps along K after which its sums are added to others in f32, so that no chain of
+        /// additions is longer on the unit; 0 where one chain has all of them.
         chain: u32,
     },
 }
@@ -206,8 +224,8 @@ pub enum Load {
     Fours,
     /// Eight stored elements (`x_load8`), later decoded to numbers (`x_widen8`).
     Eights,
-    /// A group of 32 codes, or several (`x_raw`), later as signed bytes (`x_bytes`), with a scale and a bias
-    /// each (`x_numbers`).
+    /// A group of 32 codes, or several (`x_raw`), later as signed bytes (`x_bytes`), with a scale
+    /// and a bias each (`x_numbers`).
     Bytes,
     /// 16 stored bytes, unconverted: `x_words`.
     Words,
@@ -232,7 +250,8 @@ pub struct KernelDef {
     pub files: &'static [&'static str],
     /// Files instantiated for A and for B beside the loader and its blocks.
     pub operand_files: &'static [&'static str],
-    /// Values for the constants of those files, for an operand that is stored along K or not, transposed or not.
+    /// Values for the constants of those files, for an operand that is stored along K or not,
+    /// transposed or not.
     pub operand_constants: fn(along_k: bool, transposed: bool) -> Vec<Constant>,
     /// Its variants, `NAME/VARIANT`.
     pub variants: &'static [Variant],
@@ -242,18 +261,23 @@ pub struct KernelDef {
     pub workgroup_bytes: fn(&Variant, &Problem, &Caps) -> u32,
     /// Whether K may be split over workgroups (two passes).
     pub splits: bool,
-    /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a kernel asked for by name skips this.
-    /// Limits of the device, formats and alignment are checked by the planner, not here.
+    /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a
+    /// kernel asked for by name skips this. Limits of the device, formats and alignment are checked
+    /// by the planner, not here.
     pub admit: fn(&Problem, &Variant, &Caps) -> Result<(), Reject>,
 }
 
 impl KernelDef {
-    /// Whether its loaders can read the operands of a problem. A mainloop that reads weights as bytes
-    /// needs both operands stored along K, and a loader of bytes for the format.
+    /// Whether its loaders can read the operands of a problem. A mainloop that reads weights as
+    /// bytes needs both operands stored along K, and a loader of bytes for the format.
     pub fn takes(&self, variant: &Variant, problem: &Problem, caps: &Caps) -> bool {
         let Access::Bytes { .. } = variant.access else { return true };
-        let loads = |o: &OperandDef| o.provides(variant.access) && (o.accepts)(problem.b.format, caps);
-        problem.k > 0 && !problem.a.transposed && problem.b.transposed && self.kit.operands.iter().any(loads)
+        let loads =
+            |o: &OperandDef| o.provides(variant.access) && (o.accepts)(problem.b.format, caps);
+        problem.k > 0
+            && !problem.a.transposed
+            && problem.b.transposed
+            && self.kit.operands.iter().any(loads)
     }
 }
 
@@ -264,7 +288,8 @@ pub struct OperandDef {
     pub file: &'static str,
     /// Whether it reads this format on this device.
     pub accepts: fn(Format, &Caps) -> bool,
-    /// Elements that are fetched together: offset, strides and the extent along the contiguous axis must be multiples.
+    /// Elements that are fetched together: offset, strides and the extent along the contiguous axis
+    /// must be multiples.
     pub vector: u64,
     /// What it provides.
     pub loads: &'static [Load],
@@ -272,12 +297,14 @@ pub struct OperandDef {
     pub along_k: bool,
     /// Values for the file's constants, given the format.
     pub constants: fn(Format) -> Vec<Constant>,
-    /// Bytes of one element of the bound array, of codes where it is quantized: the least size of a binding.
+    /// Bytes of one element of the bound array, of codes where it is quantized: the least size of a
+    /// binding.
     pub element_bytes: u64,
-    /// Operations in f32 that take as long as decoding a weight; 0 for elements, and in MSL, where the
-    /// costs of variants have it in them.
+    /// Operations in f32 that take as long as decoding a weight; 0 for elements, and in MSL, where
+    /// the costs of variants have it in them.
     pub decode: f64,
-    /// The same on the way into a panel of a matrix unit, which is decoded in f16 where scales are f16.
+    /// The same on the way into a panel of a matrix unit, which is decoded in f16 where scales are
+    /// f16.
     pub decode_to_panel: f64,
     /// Whether it enables the WGSL extension f16.
     pub f16: bool,
@@ -312,14 +339,16 @@ impl OperandDef {
     }
 
     /// Whether a mainloop with this access can use it for a format. A matrix unit takes elements of
-    /// another type than its own by eights ([`Kit::panels`], [`Kit::scale`]), and so does a mainloop
-    /// that takes the other operand as bytes.
+    /// another type than its own by eights ([`Kit::panels`], [`Kit::scale`]), and so does a
+    /// mainloop that takes the other operand as bytes.
     pub fn serves(&self, format: Format, access: Access) -> bool {
         match access {
             Access::Words { unit, .. } if format.element() != Some(unit.matrix.operands) => {
                 self.provides(Access::Eights { streamed: None })
             }
-            Access::Bytes { .. } if format.element().is_some() => self.provides(Access::Eights { streamed: None }),
+            Access::Bytes { .. } if format.element().is_some() => {
+                self.provides(Access::Eights { streamed: None })
+            }
             _ => self.provides(access),
         }
     }
@@ -332,11 +361,13 @@ pub struct StoreDef {
     pub file: &'static str,
     /// Whether it writes this type on this device.
     pub accepts: fn(DType, &Caps) -> bool,
-    /// Elements that one invocation must own together: C's offset and strides must be multiples for a mainloop to store through it.
+    /// Elements that one invocation must own together: C's offset and strides must be multiples for
+    /// a mainloop to store through it.
     pub vector: u64,
     /// Whether the number of columns must be a multiple of `vector` too.
     pub whole: bool,
-    /// Whether it stores words of two elements one by one, too, for finishing passes that have no alignment to ask for.
+    /// Whether it stores words of two elements one by one, too, for finishing passes that have no
+    /// alignment to ask for.
     pub words: bool,
     /// Values for the file's constants.
     pub constants: fn(DType) -> Vec<Constant>,
@@ -389,7 +420,8 @@ pub struct Kit {
     pub schedules: &'static [ScheduleDef],
     /// Files that every mainloop is composed with.
     pub common: &'static [&'static str],
-    /// The file instantiated beside loaders and stores that take elements one by one, which loads four; none where they do so themselves.
+    /// The file instantiated beside loaders and stores that take elements one by one, which loads
+    /// four; none where they do so themselves.
     pub single: Option<&'static str>,
     /// The file instantiated beside loaders of [`Load::Fours`], which loads elements by them; none
     /// if loaders need none.
@@ -398,9 +430,11 @@ pub struct Kit {
     pub axes: &'static str,
     /// The file instantiated for A and B that gives the storage line of a row or column.
     pub lines: &'static str,
-    /// The file instantiated for A and B that turns a loader into 4×4 blocks, where mainloops take those.
+    /// The file instantiated for A and B that turns a loader into 4×4 blocks, where mainloops take
+    /// those.
     pub block: Option<&'static str>,
-    /// The file instantiated beside loaders of four elements that makes them load eight; none where they do so themselves.
+    /// The file instantiated beside loaders of four elements that makes them load eight; none where
+    /// they do so themselves.
     pub pair: Option<&'static str>,
     /// The file instantiated beside loaders of eights for a matrix unit, which rounds their numbers
     /// to its type; none in a language whose mainloops round by themselves.
@@ -423,9 +457,11 @@ pub struct Kit {
     pub parts: &'static str,
     /// The finishing pass.
     pub finish: &'static str,
-    /// Rows and columns of C that one of its workgroups finishes, four columns per invocation: of so few that every device has them.
+    /// Rows and columns of C that one of its workgroups finishes, four columns per invocation: of
+    /// so few that every device has them.
     pub finish_tile: [u32; 2],
-    /// The finishing pass where words are shared between rows of C; none where every store takes elements one by one.
+    /// The finishing pass where words are shared between rows of C; none where every store takes
+    /// elements one by one.
     pub finish_words: Option<&'static str>,
     /// Words that one of its workgroups finishes, one per invocation.
     pub finish_threads: u32,
@@ -440,17 +476,19 @@ pub struct Kit {
     pub split: Option<&'static str>,
     /// The file that finds these powers, for both.
     pub powers: Option<&'static str>,
-    /// Columns or rows, side by side in storage, that one of its workgroups takes; and at most so many
-    /// where storage runs along K.
+    /// Columns or rows, side by side in storage, that one of its workgroups takes; and at most so
+    /// many where storage runs along K.
     pub scale_strip: u32,
-    /// Invocations of one of its workgroups, where storage runs along K and where it does not: powers of
-    /// two. A half or a quarter of them where a device has no more.
+    /// Invocations of one of its workgroups, where storage runs along K and where it does not:
+    /// powers of two. A half or a quarter of them where a device has no more.
     pub scale_threads: [u32; 2],
     /// The file instantiated for an operand that it packed, which reads the exponents.
     pub exponents: Option<&'static str>,
-    /// The same for an operand of a matrix unit whose lines were not divided, beside one whose lines were.
+    /// The same for an operand of a matrix unit whose lines were not divided, beside one whose
+    /// lines were.
     pub unscaled: Option<&'static str>,
-    /// The file that multiplies sums by the powers that lines of an operand of a matrix unit were divided by.
+    /// The file that multiplies sums by the powers that lines of an operand of a matrix unit were
+    /// divided by.
     pub divided: Option<&'static str>,
     /// The same where no operand was divided.
     pub undivided: Option<&'static str>,

@@ -1,7 +1,9 @@
-//! Vocabulary and planner of tilewise: what a product is ([`Problem`]), what an adapter can do ([`Caps`]),
-//! what a kernel is ([`KernelDef`]), and [`plan()`], the pure function that brings the three together.
+//! Vocabulary and planner of tilewise: what a product is ([`Problem`]), what an adapter can do
+//! ([`Caps`]), what a kernel is ([`KernelDef`]), and [`plan()`], the pure function that brings the
+//! three together.
 //!
-//! Nothing here touches a device or a file. Executors (in the crate `tilewise`) run a [`Plan`] and decide nothing.
+//! Nothing here touches a device or a file. Executors (in the crate `tilewise`) run a [`Plan`] and
+//! decide nothing.
 
 pub mod caps;
 pub mod convert;
@@ -25,6 +27,7 @@ pub use kernel::{Access, KernelDef, Reject, Variant};
 pub use params::Params;
 pub use plan::{Choice, Cut, Pass, Plan, explain, plan};
 pub use problem::{
-    Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Precision, Problem, Segment,
+    Activation, Axis, Bias, DType, Dimension, Epilogue, Format, Grouping, Operand, Precision,
+    Problem, Segment,
 };
 pub use quant::QuantFormat;

@@ -129,13 +129,15 @@ mod tests {
     fn structs_in_shaders() {
         let wgsl = Params::declaration(Language::Wgsl);
         assert!(
-            wgsl.starts_with("struct Params {\n    m: u32,\n") && wgsl.ends_with("    bound_rows: u32,\n}\n"),
+            wgsl.starts_with("struct Params {\n    m: u32,\n")
+                && wgsl.ends_with("    bound_rows: u32,\n}\n"),
             "{wgsl}"
         );
         assert!(wgsl.contains("    alpha: f32,\n    beta: f32,\n"), "{wgsl}");
         let msl = Params::declaration(Language::Msl);
         assert!(
-            msl.starts_with("struct Params {\n    unsigned int m;\n") && msl.ends_with("bound_rows;\n};\n"),
+            msl.starts_with("struct Params {\n    unsigned int m;\n")
+                && msl.ends_with("bound_rows;\n};\n"),
             "{msl}"
         );
         assert!(msl.contains("    float alpha;\n    float beta;\n"), "{msl}");

@@ -48,7 +48,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// `text` with the prefix `x_` (`X_`) of identifiers replaced by the operand's name, in the same case; as it is where there is no operand.
+    /// `text` with the prefix `x_` (`X_`) of identifiers replaced by the operand's name, in the
+    /// same case; as it is where there is no operand.
     pub fn instantiate(&self, text: &str) -> String {
         let Some(name) = self.operand else { return text.to_owned() };
         let mut out = String::with_capacity(text.len() + 256);
@@ -78,7 +79,8 @@ pub struct Binding {
     pub role: Role,
     /// Whose storage that is: its own, or `Packed` for an operand that was packed.
     pub from: Role,
-    /// First byte of that storage that is bound; a multiple of `Caps::storage_alignment`. Offsets in `Pass::params` count from there.
+    /// First byte of that storage that is bound; a multiple of `Caps::storage_alignment`. Offsets
+    /// in `Pass::params` count from there.
     pub start: u64,
     /// Whether the shader writes it.
     pub writable: bool,
@@ -101,8 +103,8 @@ pub struct Pass {
     pub f16: bool,
     /// Whether the shader enables cooperative matrices; it uses subgroups, too.
     pub coop: bool,
-    /// Whether loops marked `//unroll` are repeated. A GPU then keeps arrays in registers. A software
-    /// device gains nothing, and compiles longer.
+    /// Whether loops marked `//unroll` are repeated. A GPU then keeps arrays in registers. A
+    /// software device gains nothing, and compiles longer.
     pub unroll: bool,
     /// Contents of the uniform buffer.
     pub params: Params,
@@ -149,7 +151,8 @@ impl std::fmt::Display for Choice {
 pub struct Plan {
     /// The problem, with strides that play no part set to 0.
     pub problem: Problem,
-    /// What was chosen, for the first piece of a product that is cut; none when there is nothing to do.
+    /// What was chosen, for the first piece of a product that is cut; none when there is nothing to
+    /// do.
     pub choice: Option<Choice>,
     /// Why the product was cut into pieces, largest first; empty where it is computed as a whole.
     pub cuts: Vec<Cut>,
@@ -178,7 +181,8 @@ impl Plan {
     }
 }
 
-/// A kernel by name: `simt`, `simt/64x64x16`, `simt/64x64x16+k4`, `coop/64x64x32+pad16` or `coop/64x64x32+pad16+k4`.
+/// A kernel by name: `simt`, `simt/64x64x16`, `simt/64x64x16+k4`, `coop/64x64x32+pad16` or
+/// `coop/64x64x32+pad16+k4`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forced {
     /// The mainloop's name.
@@ -199,7 +203,11 @@ impl Forced {
             Some(name) => kernel.variants.iter().any(|variant| variant.name == name),
             None => true,
         };
-        if library.kernels.iter().find(named).is_some_and(has) { Ok(()) } else { Err(unknown(self, library)) }
+        if library.kernels.iter().find(named).is_some_and(has) {
+            Ok(())
+        } else {
+            Err(unknown(self, library))
+        }
     }
 }
 
@@ -226,16 +234,22 @@ impl std::str::FromStr for Forced {
         for suffix in suffixes {
             let number = |prefix: &str, least: u64, most: u64, taken: bool| {
                 let number = suffix.strip_prefix(prefix)?.parse().ok();
-                Some(number.filter(|number| (least..=most).contains(number) && !taken).ok_or_else(|| {
-                    Error::Value(format!("{text:?}: +{prefix} wants a number from {least} to {most}, once"))
-                }))
+                Some(number.filter(|number| (least..=most).contains(number) && !taken).ok_or_else(
+                    || {
+                        Error::Value(format!(
+                            "{text:?}: +{prefix} wants a number from {least} to {most}, once"
+                        ))
+                    },
+                ))
             };
             if let Some(number) = number("pad", 0, 1024, pad.is_some()) {
                 pad = Some(number? as u32);
             } else if let Some(number) = number("k", 1, 4096, splits.is_some()) {
                 splits = Some(number?);
             } else {
-                return Err(Error::Value(format!("{text:?}: +{suffix} is neither +k nor +pad and a number")));
+                return Err(Error::Value(format!(
+                    "{text:?}: +{suffix} is neither +k nor +pad and a number"
+                )));
             }
         }
         let (kernel, variant) = match name.split_once('/') {
@@ -268,20 +282,35 @@ pub(crate) struct Laid {
 
 impl Candidate {
     fn choice(&self, cost: f64) -> Choice {
-        Choice { kernel: self.kernel.name, variant: self.variant.name, pad: self.pad, splits: self.splits, cost }
+        Choice {
+            kernel: self.kernel.name,
+            variant: self.variant.name,
+            pad: self.pad,
+            splits: self.splits,
+            cost,
+        }
     }
 }
 
-/// Plans a product: checks it, chooses a kernel from `library`, and lays out passes, bindings and parameters.
+/// Plans a product: checks it, chooses a kernel from `library`, and lays out passes, bindings and
+/// parameters.
 ///
-/// Where an operand is larger than a binding can be, the product is cut into pieces that are planned one by one ([`Plan::cuts`]).
+/// Where an operand is larger than a binding can be, the product is cut into pieces that are
+/// planned one by one ([`Plan::cuts`]).
 ///
-/// `forced` names a kernel to use whatever its cost, for the whole product (no edges are peeled off); the adapter's limits are still checked.
+/// `forced` names a kernel to use whatever its cost, for the whole product (no edges are peeled
+/// off); the adapter's limits are still checked.
 ///
 /// # Errors
-/// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a problem that cannot be run; `TooLarge` where not even a piece of it can be bound on
-/// these `caps`; `UnknownKernel` for a forced name that is not in the table; `NoKernel` when every candidate was rejected.
-pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Result<Plan> {
+/// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a problem that cannot be
+/// run; `TooLarge` where not even a piece of it can be bound on these `caps`; `UnknownKernel` for a
+/// forced name that is not in the table; `NoKernel` when every candidate was rejected.
+pub fn plan(
+    problem: &Problem,
+    caps: &Caps,
+    library: &Library,
+    forced: Option<&Forced>,
+) -> Result<Plan> {
     let problem = check(problem)?;
     forced.map_or(Ok(()), |forced| forced.known(library))?;
     let mut plan = Plan::without_passes(problem);
@@ -296,11 +325,16 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
             return Err(Error::NoKernel(explain::rejections(&candidates)));
         };
         let peeled = match forced {
-            None if piece.steps() == 1 => peel::peel(&piece.problem, caps, library, &candidate.variant, laid.cost),
+            None if piece.steps() == 1 => {
+                peel::peel(&piece.problem, caps, library, &candidate.variant, laid.cost)
+            }
             _ => None,
         };
-        let whole = || vec![Peeled { piece: *piece, candidate: candidate.clone(), laid: laid.clone() }];
-        for (index, Peeled { piece, candidate, laid }) in peeled.unwrap_or_else(whole).into_iter().enumerate() {
+        let whole =
+            || vec![Peeled { piece: *piece, candidate: candidate.clone(), laid: laid.clone() }];
+        for (index, Peeled { piece, candidate, laid }) in
+            peeled.unwrap_or_else(whole).into_iter().enumerate()
+        {
             let built = build::build(&piece, problem.grouping, caps, &candidate, &laid)?;
             let choice = built.choice;
             plan.passes.extend(built.passes);
@@ -315,45 +349,61 @@ pub fn plan(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&F
     Ok(plan)
 }
 
-/// Every kernel, variant and number of parts of K that serves the problem (of one that is cut, the first piece), the cheapest by estimate first: what a
-/// tuner or a benchmark tries. Each can be forced by its name, `Choice::to_string()`, to which `+k1` must be added where K is to stay in one part.
+/// Every kernel, variant and number of parts of K that serves the problem (of one that is cut, the
+/// first piece), the cheapest by estimate first: what a tuner or a benchmark tries. Each can be
+/// forced by its name, `Choice::to_string()`, to which `+k1` must be added where K is to stay in
+/// one part.
 ///
 /// # Errors
 /// As [`plan`], but none when there is nothing to choose from.
 pub fn choices(problem: &Problem, caps: &Caps, library: &Library) -> Result<Vec<Choice>> {
     let (pieces, _) = ranges::cut(&check(problem)?, caps, library, None)?;
     let all = candidates(&pieces[0], caps, library, None);
-    let mut accepted: Vec<_> = all.iter().filter_map(|c| Some(c.choice(c.verdict.as_ref().ok()?.cost))).collect();
+    let mut accepted: Vec<_> =
+        all.iter().filter_map(|c| Some(c.choice(c.verdict.as_ref().ok()?.cost))).collect();
     accepted.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     Ok(accepted)
 }
 
-/// Whether a kernel asked for by name takes the problem and is of use for it, as [`plan`] asks of the candidates for its own choice.
+/// Whether a kernel asked for by name takes the problem and is of use for it, as [`plan`] asks of
+/// the candidates for its own choice.
 pub fn admits(problem: &Problem, caps: &Caps, library: &Library, named: &Forced) -> bool {
     let mut kernels = library.kernels.iter().filter(|kernel| kernel.name == named.kernel);
-    let is_named = |variant: &Variant| named.variant.as_deref().is_none_or(|name| name == variant.name);
+    let is_named =
+        |variant: &Variant| named.variant.as_deref().is_none_or(|name| name == variant.name);
     let of_use = |kernel: &KernelDef| {
-        kernel.variants.iter().any(|variant| is_named(variant) && (kernel.admit)(problem, variant, caps).is_ok())
+        kernel
+            .variants
+            .iter()
+            .any(|variant| is_named(variant) && (kernel.admit)(problem, variant, caps).is_ok())
     };
     kernels.any(of_use) && plan(problem, caps, library, Some(named)).is_ok()
 }
 
 /// The cheapest of the accepted candidates.
 fn best(candidates: &[Candidate]) -> Option<(&Candidate, &Laid)> {
-    let accepted = candidates.iter().filter_map(|candidate| Some((candidate, candidate.verdict.as_ref().ok()?)));
+    let accepted = candidates
+        .iter()
+        .filter_map(|candidate| Some((candidate, candidate.verdict.as_ref().ok()?)));
     accepted.min_by(|(_, a), (_, b)| a.cost.total_cmp(&b.cost))
 }
 
 /// Every candidate with its cost or the reason against it.
-fn candidates(piece: &Piece, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Vec<Candidate> {
+fn candidates(
+    piece: &Piece,
+    caps: &Caps,
+    library: &Library,
+    forced: Option<&Forced>,
+) -> Vec<Candidate> {
     let mut all = Vec::new();
     let steps = piece.kinds(caps);
     let pad = forced.and_then(|forced| forced.pad);
     for (kernel, variant) in variants(library, forced) {
         let padded = pad.map_or(Ok(*variant), |pad| variant.padded(pad));
         for splits in split_counts(piece, caps, kernel, variant, forced) {
-            let verdict =
-                padded.clone().and_then(|variant| lay(piece, &steps, caps, kernel, &variant, splits, forced.is_some()));
+            let verdict = padded.clone().and_then(|variant| {
+                lay(piece, &steps, caps, kernel, &variant, splits, forced.is_some())
+            });
             let variant = *padded.as_ref().unwrap_or(variant);
             all.push(Candidate { kernel, variant, pad, splits, verdict });
         }
@@ -366,14 +416,22 @@ fn variants(
     library: &Library,
     forced: Option<&Forced>,
 ) -> impl Iterator<Item = (&'static KernelDef, &'static Variant)> {
-    let all = library.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
+    let all = library
+        .kernels
+        .iter()
+        .flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
     all.filter(move |(kernel, variant)| {
-        forced.is_none_or(|f| f.kernel == kernel.name && f.variant.as_deref().is_none_or(|name| name == variant.name))
+        forced.is_none_or(|f| {
+            f.kernel == kernel.name && f.variant.as_deref().is_none_or(|name| name == variant.name)
+        })
     })
 }
 
 fn unknown(forced: &Forced, library: &Library) -> Error {
-    let names = library.kernels.iter().flat_map(|k| k.variants.iter().map(move |v| format!("{}/{}", k.name, v.name)));
+    let names = library
+        .kernels
+        .iter()
+        .flat_map(|k| k.variants.iter().map(move |v| format!("{}/{}", k.name, v.name)));
     let name = match &forced.variant {
         Some(variant) => format!("{}/{variant}", forced.kernel),
         None => forced.kernel.clone(),
@@ -430,29 +488,46 @@ fn lay(
 ) -> Result<Laid, Reject> {
     let problem = &piece.step(0);
     let limit = |what: &str, needed: u64, allowed: u64| {
-        if needed <= allowed { Ok(()) } else { Err(Reject(format!("{what}: {needed} needed, {allowed} allowed"))) }
+        if needed <= allowed {
+            Ok(())
+        } else {
+            Err(Reject(format!("{what}: {needed} needed, {allowed} allowed")))
+        }
     };
     limit(
         "bytes of workgroup memory",
         (kernel.workgroup_bytes)(variant, problem, caps).into(),
         caps.max_workgroup_bytes.into(),
     )?;
-    limit("invocations", variant.threads.into(), caps.max_invocations.min(caps.max_workgroup_size_x).into())?;
+    limit(
+        "invocations",
+        variant.threads.into(),
+        caps.max_invocations.min(caps.max_workgroup_size_x).into(),
+    )?;
     if let Some(unit) = variant.unit() {
         unit.serves(problem, caps)?;
     }
     let least = least_parts(problem, variant);
     if splits < least {
-        return Err(Reject(format!("the precision split-f32 asks for K in {least} parts, which keep sums short")));
+        return Err(Reject(format!(
+            "the precision split-f32 asks for K in {least} parts, which keep sums short"
+        )));
     }
     if splits > 1 && !(kernel.splits && problem.grouping.may_split_k()) {
-        return Err(Reject(format!("K cannot be split ({splits} parts) under this kernel and grouping")));
+        return Err(Reject(format!(
+            "K cannot be split ({splits} parts) under this kernel and grouping"
+        )));
     }
     // Ranges of K after the first may have to be packed where that one need not.
-    let layouts = steps.iter().map(|step| Layout::new(piece, step, caps, kernel.kit, variant, splits));
+    let layouts =
+        steps.iter().map(|step| Layout::new(piece, step, caps, kernel.kit, variant, splits));
     let layouts = layouts.collect::<Result<Vec<_>, _>>()?;
     let layout = &layouts[0];
-    limit("workgroups", layout.workgroups, u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()))?;
+    limit(
+        "workgroups",
+        layout.workgroups,
+        u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()),
+    )?;
     limit("storage buffers", layout.storage_buffers, caps.max_storage_buffers.into())?;
     limit("bytes of scratch", layout.scratch_bytes, ranges::binding_limit(caps).0)?;
     limit("elements of scratch", layout.scratch_bytes / 4, u32::MAX.into())?;
@@ -486,7 +561,10 @@ mod tests {
     fn operands_rename_prefixes_only() {
         let part = |operand| Part { file: "", operand, constants: Vec::new() };
         let text = "fn x_load(max_x: u32) { params.x_ld + X_K; }";
-        assert_eq!(part(Some("bias")).instantiate(text), "fn bias_load(max_x: u32) { params.bias_ld + BIAS_K; }");
+        assert_eq!(
+            part(Some("bias")).instantiate(text),
+            "fn bias_load(max_x: u32) { params.bias_ld + BIAS_K; }"
+        );
         assert_eq!(part(None).instantiate(text), text);
     }
 }

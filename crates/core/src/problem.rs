@@ -46,7 +46,8 @@ impl Format {
         format.def().constants.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
     }
 
-    /// The buffers that an operand is stored in, each with the bytes of a block: one for a dense operand.
+    /// The buffers that an operand is stored in, each with the bytes of a block: one for a dense
+    /// operand.
     pub const fn planes(self) -> &'static [Plane] {
         const fn elements(dtype: DType) -> Plane {
             Plane { name: "", of: Stored::Numbers(dtype), bytes: dtype.bytes() }
@@ -77,10 +78,11 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// Where the elements of one matrix lie in the storage that holds them. All numbers count elements, not bytes.
+/// Where the elements of one matrix lie in the storage that holds them. All numbers count elements,
+/// not bytes.
 ///
-/// Element (row, col) of batch entry b is at `offset + b·batch_stride + row·ld + col`, or, when `transposed`, at
-/// `offset + b·batch_stride + col·ld + row`.
+/// Element (row, col) of batch entry b is at `offset + b·batch_stride + row·ld + col`, or, when
+/// `transposed`, at `offset + b·batch_stride + col·ld + row`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// Storage format.
@@ -91,16 +93,26 @@ pub struct Operand {
     pub offset: u64,
     /// Row stride of the storage (lda, ldb, ldc).
     pub ld: u64,
-    /// Distance between batch entries (between groups, for the B of a grouped product); 0 broadcasts one entry.
+    /// Distance between batch entries (between groups, for the B of a grouped product); 0
+    /// broadcasts one entry.
     pub batch_stride: u64,
-    /// How many elements the storage holds, from its start. The planner refuses a problem that reaches beyond.
+    /// How many elements the storage holds, from its start. The planner refuses a problem that
+    /// reaches beyond.
     pub len: u64,
 }
 
 impl Operand {
-    /// A packed row-major operand of `batch` entries of `rows`×`cols`, starting at element 0, in storage that just holds it.
+    /// A packed row-major operand of `batch` entries of `rows`×`cols`, starting at element 0, in
+    /// storage that just holds it.
     pub const fn packed(format: Format, batch: u64, rows: u64, cols: u64) -> Self {
-        Operand { format, transposed: false, offset: 0, ld: cols, batch_stride: rows * cols, len: batch * rows * cols }
+        Operand {
+            format,
+            transposed: false,
+            offset: 0,
+            ld: cols,
+            batch_stride: rows * cols,
+            len: batch * rows * cols,
+        }
     }
 
     /// The same storage, read as its transpose.
@@ -118,7 +130,8 @@ pub enum Activation {
     None,
     /// max(x, 0).
     Relu,
-    /// x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))), the tanh form of Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016).
+    /// x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))), the tanh form of Hendrycks and Gimpel, "Gaussian
+    /// Error Linear Units" (2016).
     Gelu,
     /// x / (1 + e^(−x)), also called swish.
     Silu,
@@ -126,7 +139,8 @@ pub enum Activation {
 
 impl Activation {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Activation; 4] = [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu];
+    pub const ALL: [Activation; 4] =
+        [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu];
 
     /// Lower-case name, as the command line writes it.
     pub const fn name(self) -> &'static str {
@@ -153,7 +167,8 @@ pub enum Axis {
 pub struct Bias {
     /// The axis along which it runs.
     pub axis: Axis,
-    /// Where it lies: element i of batch entry (or group) b is at `offset + b·batch_stride + i·ld`. Must be dense.
+    /// Where it lies: element i of batch entry (or group) b is at `offset + b·batch_stride + i·ld`.
+    /// Must be dense.
     pub operand: Operand,
 }
 
@@ -193,51 +208,55 @@ impl Default for Epilogue {
     }
 }
 
-/// How exact a product must be: a permission, not an order. The planner makes use of it where a kernel has a
-/// faster way for it, on matrix units or on bytes, and nowhere else.
+/// How exact a product must be: a permission, not an order. The planner makes use of it where a
+/// kernel has a faster way for it, on matrix units or on bytes, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Precision {
-    /// Sums in f32. Beside quantized weights an element of A may be taken as a whole number of 24 bits, 32 along K
-    /// under one power of two: it is then off by at most 2⁻²³ of the largest magnitude of its 32, so that small
-    /// elements beside large ones have fewer digits than in f32. Kernels for one or two rows beside weights of 4
-    /// and 8 bits do so. Kernels on matrix units round quantized weights to f16, once, beside A in f16 or bf16; a
-    /// weight beyond 65504 is infinite there. They divide lines of bf16 by powers of two: a number below 2⁻²⁹ of
-    /// the largest of its row of A, or column of B, is off by at most 2⁻³⁹ of that.
+    /// Sums in f32. Beside quantized weights an element of A may be taken as a whole number of 24
+    /// bits, 32 along K under one power of two: it is then off by at most 2⁻²³ of the largest
+    /// magnitude of its 32, so that small elements beside large ones have fewer digits than in f32.
+    /// Kernels for one or two rows beside weights of 4 and 8 bits do so. Kernels on matrix units
+    /// round quantized weights to f16, once, beside A in f16 or bf16; a weight beyond 65504 is
+    /// infinite there. They divide lines of bf16 by powers of two: a number below 2⁻²⁹ of the
+    /// largest of its row of A, or column of B, is off by at most 2⁻³⁹ of that.
     #[default]
     F32,
-    /// Products of f32 by f32 may be computed on matrix units of f16, each number as the sum of two f16,
-    /// about as exactly as in f32: with the bound of [`SplitF32Fast`](Self::SplitF32Fast), and in chains of
-    /// at most [`CHAIN`](Self::CHAIN) additions on the matrix unit, which rounds toward zero; their sums are
-    /// added in f32. On an H200 the largest error of 16,384 elements, in u·Σ|ab| with u = 2⁻²⁴, was 2.2 at 4096³
-    /// and 1.7 at 8192³ of normal data, where the f32 kernel had 4.2 and 4.0; and 25 and 26 of data spread over
-    /// 2^±20, where that had 32 and 22. The roots of the mean squares were 0.5 and 0.4 beside 0.5 and 0.5, and 6.0
-    /// and 4.5 beside 2.5 and 2.5.
+    /// Products of f32 by f32 may be computed on matrix units of f16, each number as the sum of two
+    /// f16, about as exactly as in f32: with the bound of [`SplitF32Fast`](Self::SplitF32Fast), and
+    /// in chains of at most [`CHAIN`](Self::CHAIN) additions on the matrix unit, which rounds
+    /// toward zero; their sums are added in f32. On an H200 the largest error of 16,384 elements,
+    /// in u·Σ|ab| with u = 2⁻²⁴, was 2.2 at 4096³ and 1.7 at 8192³ of normal data, where the f32
+    /// kernel had 4.2 and 4.0; and 25 and 26 of data spread over 2^±20, where that had 32 and 22.
+    /// The roots of the mean squares were 0.5 and 0.4 beside 0.5 and 0.5, and 6.0 and 4.5 beside
+    /// 2.5 and 2.5.
     SplitF32,
-    /// The same in chains as long as the planner likes: 9.4 u·Σ|ab| at 4096³ and 14 at 8192³ of normal data, 102 and
-    /// 138 of data spread over 2^±20.
+    /// The same in chains as long as the planner likes: 9.4 u·Σ|ab| at 4096³ and 14 at 8192³ of
+    /// normal data, 102 and 138 of data spread over 2^±20.
     ///
-    /// A number of a row of A is off by at most 2⁻²³ of itself or, where that is more, 2⁻³⁸ of the largest number
-    /// of its row; so is a number of a column of B. A product a·b loses 2⁻²²·|ab| besides, and the sums round as
-    /// sums of three times as many products do. So the error is that of f32 by the norms of rows and columns.
-    /// Where the large numbers of a row meet nothing but zeros in a column, its small ones make the sum, and
-    /// have few digits or none below 2⁻³⁸ of the largest: such products want [`F32`](Self::F32). Infinities and
-    /// NaN among the operands go where f32 takes them.
+    /// A number of a row of A is off by at most 2⁻²³ of itself or, where that is more, 2⁻³⁸ of the
+    /// largest number of its row; so is a number of a column of B. A product a·b loses 2⁻²²·|ab|
+    /// besides, and the sums round as sums of three times as many products do. So the error is that
+    /// of f32 by the norms of rows and columns. Where the large numbers of a row meet nothing but
+    /// zeros in a column, its small ones make the sum, and have few digits or none below 2⁻³⁸ of
+    /// the largest: such products want [`F32`](Self::F32). Infinities and NaN among the operands go
+    /// where f32 takes them.
     SplitF32Fast,
-    /// Elements of A may be taken as whole numbers of 16 bits beside quantized weights, 32 along K under one
-    /// power of two. An element is then off by at most 1/32639 of the largest magnitude of its 32, about 2⁻¹⁵,
-    /// so that a product may lose as much of Σ largest·|b|, where f32 arithmetic loses shares of Σ|ab|: small
-    /// elements beside large ones have few digits or none. Sums are f32 as ever; infinities and NaN among the
-    /// operands go where f32 takes them. Kernels for few rows beside weights of 4 and 8 bits that are stored along K use it. All
-    /// other products are computed as with [`F32`](Self::F32).
+    /// Elements of A may be taken as whole numbers of 16 bits beside quantized weights, 32 along K
+    /// under one power of two. An element is then off by at most 1/32639 of the largest magnitude
+    /// of its 32, about 2⁻¹⁵, so that a product may lose as much of Σ largest·|b|, where f32
+    /// arithmetic loses shares of Σ|ab|: small elements beside large ones have few digits or none.
+    /// Sums are f32 as ever; infinities and NaN among the operands go where f32 takes them. Kernels
+    /// for few rows beside weights of 4 and 8 bits that are stored along K use it. All other
+    /// products are computed as with [`F32`](Self::F32).
     Int16Activations,
-    /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. It costs accuracy, 2⁻¹¹ of a
-    /// partial sum with each of the K additions instead of 2⁻²⁴, and range: a partial sum beyond 65504 is
-    /// infinite, whatever the type of C and however small alpha is. Parts of a split K are added in f32, and the
-    /// epilogue is computed in f32, as ever.
+    /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. It costs accuracy,
+    /// 2⁻¹¹ of a partial sum with each of the K additions instead of 2⁻²⁴, and range: a partial sum
+    /// beyond 65504 is infinite, whatever the type of C and however small alpha is. Parts of a
+    /// split K are added in f32, and the epilogue is computed in f32, as ever.
     F16Sums,
-    /// As [`Int16Activations`](Self::Int16Activations), but whole numbers of 8 bits: an element is off by at
-    /// most 1/127 of the largest magnitude of its 32.
+    /// As [`Int16Activations`](Self::Int16Activations), but whole numbers of 8 bits: an element is
+    /// off by at most 1/127 of the largest magnitude of its 32.
     Int8Activations,
 }
 
@@ -252,8 +271,8 @@ impl Precision {
         Precision::Int8Activations,
     ];
 
-    /// Additions that a matrix unit may do in a chain with [`SplitF32`](Self::SplitF32), of which three are
-    /// for each step along K.
+    /// Additions that a matrix unit may do in a chain with [`SplitF32`](Self::SplitF32), of which
+    /// three are for each step along K.
     pub const CHAIN: u64 = 1024;
 
     /// Lower-case name, as the command line writes it.
@@ -287,7 +306,8 @@ impl std::str::FromStr for Precision {
     }
 }
 
-/// A copy of A or B, packed beforehand as mainloops of matrix units want it ([`prepare`](crate::plan::prepare)).
+/// A copy of A or B, packed beforehand as mainloops of matrix units want it
+/// ([`prepare`](crate::plan::prepare)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Copied {
     /// Entries of the operand; 1 for one that is broadcast.
@@ -344,24 +364,31 @@ impl Problem {
         }
     }
 
-    /// The type with the fewest digits in which partial sums may be kept: f16 where that is permitted, A
-    /// is f16 and B f16 or quantized, else f32.
+    /// The type with the fewest digits in which partial sums may be kept: f16 where that is
+    /// permitted, A is f16 and B f16 or quantized, else f32.
     pub fn accumulation(&self) -> DType {
         let half = Format::Dense(DType::F16);
         let other = self.b.format == half || matches!(self.b.format, Format::Quantized(_));
-        if self.precision == Precision::F16Sums && self.a.format == half && other { DType::F16 } else { DType::F32 }
+        if self.precision == Precision::F16Sums && self.a.format == half && other {
+            DType::F16
+        } else {
+            DType::F32
+        }
     }
 
-    /// Whether a kernel may divide the rows of an operand A, or the columns of an operand B, in this
-    /// format by powers of two, to bring them into f16's range: one of bf16, where matrix units of f16
-    /// take the other.
+    /// Whether a kernel may divide the rows of an operand A, or the columns of an operand B, in
+    /// this format by powers of two, to bring them into f16's range: one of bf16, where matrix
+    /// units of f16 take the other.
     pub fn may_scale(&self, format: Format) -> bool {
-        let fits = |format| matches!(format, Format::Dense(DType::F16 | DType::BF16) | Format::Quantized(_));
+        let fits = |format| {
+            matches!(format, Format::Dense(DType::F16 | DType::BF16) | Format::Quantized(_))
+        };
         format == Format::Dense(DType::BF16) && fits(self.a.format) && fits(self.b.format)
     }
 
-    /// In how many signed bytes a kernel may take elements of A, 32 at a time as whole numbers under one power
-    /// of two: beside quantized weights three, which round to 2⁻²³ of the largest, and by permission fewer.
+    /// In how many signed bytes a kernel may take elements of A, 32 at a time as whole numbers
+    /// under one power of two: beside quantized weights three, which round to 2⁻²³ of the largest,
+    /// and by permission fewer.
     pub fn activation_bytes(&self) -> Option<u32> {
         let Format::Quantized(_) = self.b.format else { return None };
         Some(match self.precision {
@@ -377,24 +404,28 @@ impl Problem {
         self.activation_bytes().map_or(0.0, |bytes| 1.0 / largest(bytes))
     }
 
-    /// Whether a kernel may split both operands in two f16 parts: they are f32, and that is permitted.
+    /// Whether a kernel may split both operands in two f16 parts: they are f32, and that is
+    /// permitted.
     pub fn may_split(&self) -> bool {
         let single = Format::Dense(DType::F32);
         let permitted = matches!(self.precision, Precision::SplitF32 | Precision::SplitF32Fast);
         permitted && self.a.format == single && self.b.format == single
     }
 
-    /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped product meets one group).
+    /// Floating-point operations of the product: 2·M·N·K per batch entry (each row of a grouped
+    /// product meets one group).
     pub fn flops(&self) -> f64 {
         2.0 * self.m as f64 * self.n as f64 * self.k as f64 * self.batch as f64
     }
 
-    /// Some rows and columns of every entry, as a problem on the same storage. A stride that plays no part in the whole plays none in the part.
+    /// Some rows and columns of every entry, as a problem on the same storage. A stride that plays
+    /// no part in the whole plays none in the part.
     pub fn part(&self, rows: Range<u64>, cols: Range<u64>) -> Problem {
         self.range(Dimension::M, rows).range(Dimension::N, cols)
     }
 
-    /// A range of one dimension, as a problem on the same storage; of K, the product of which only a share of the sums comes.
+    /// A range of one dimension, as a problem on the same storage; of K, the product of which only
+    /// a share of the sums comes.
     pub fn range(&self, dimension: Dimension, range: Range<u64>) -> Problem {
         let mut part = *self;
         for (_, operand, strides) in part.operands() {
@@ -402,13 +433,15 @@ impl Problem {
             operand.offset += strides.map(|(_, stride)| range.start * stride).sum::<u64>();
         }
         let extent = range.end - range.start;
-        // A copy has its elements elsewhere: it serves what begins as the whole does, with all of K and, if
-        // there are several entries, all of each.
+        // A copy has its elements elsewhere: it serves what begins as the whole does, with all of K
+        // and, if there are several entries, all of each.
         for (copy, own) in part.copies.iter_mut().zip([Dimension::M, Dimension::N]) {
             *copy = copy.filter(|copy| match dimension {
                 Dimension::K => range == (0..copy.k),
                 Dimension::Entries => range.start == 0,
-                _ if dimension == own => range.start == 0 && (copy.entries == 1 || extent == copy.extent),
+                _ if dimension == own => {
+                    range.start == 0 && (copy.entries == 1 || extent == copy.extent)
+                }
                 _ => true,
             });
         }
@@ -432,7 +465,9 @@ impl Problem {
     }
 
     /// The operands there are, each with its strides: along its entries, rows and columns.
-    pub(crate) fn operands(&mut self) -> impl Iterator<Item = (Role, &mut Operand, [(Dimension, u64); 3])> {
+    pub(crate) fn operands(
+        &mut self,
+    ) -> impl Iterator<Item = (Role, &mut Operand, [(Dimension, u64); 3])> {
         let has_entries = self.grouping.has_entries();
         let matrix = move |role, operand: &Operand, rows, cols| {
             let (row, col) = if operand.transposed { (1, operand.ld) } else { (operand.ld, 1) };
@@ -457,7 +492,8 @@ impl Problem {
                 Axis::M => (Dimension::M, Dimension::N),
                 Axis::N => (Dimension::N, Dimension::M),
             };
-            let strides = [(Dimension::Entries, operand.batch_stride), (along, operand.ld), (across, 0)];
+            let strides =
+                [(Dimension::Entries, operand.batch_stride), (along, operand.ld), (across, 0)];
             (Role::Bias, operand, strides)
         });
         matrices.chain(bias)

@@ -10,7 +10,12 @@ const COLUMNS: [usize; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
 const NIBBLES: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
 
 /// Bits and K.
-pub(crate) fn shape(rows: usize, columns: usize, n: usize, zero_columns: usize) -> Result<(u32, usize), String> {
+pub(crate) fn shape(
+    rows: usize,
+    columns: usize,
+    n: usize,
+    zero_columns: usize,
+) -> Result<(u32, usize), String> {
     if columns.checked_mul(8) != Some(n) || zero_columns != columns {
         let text = format!("N = {n} with {columns} words of codes and {zero_columns} of zeros");
         return Err(format!("{text} is neither GPTQ nor AWQ of 4 bits"));
@@ -33,7 +38,8 @@ pub(crate) fn transpose(qweight: &[u8], n: usize, rows: Range<usize>, out: &mut 
     let words = out.len() / 4 / rows.len();
     for w in 0..words {
         for (eight, first) in rows.clone().step_by(8).enumerate() {
-            let lines: [u32; 8] = std::array::from_fn(|j| word(qweight, (8 * w + j) * (n / 8) + first / 8));
+            let lines: [u32; 8] =
+                std::array::from_fn(|j| word(qweight, (8 * w + j) * (n / 8) + first / 8));
             for (nibble, column) in COLUMNS.into_iter().enumerate() {
                 let code = |j: usize| (lines[j] >> (4 * nibble) & 15) << (4 * j);
                 let made = (0..8).fold(0, |made, j| made | code(j));

@@ -23,10 +23,16 @@ impl From<QuantFormat> for Expected {
 }
 
 impl Expected {
-    /// One of MLX's formats in the words of its `config.json`: bits, group and mode. None for others.
+    /// One of MLX's formats in the words of its `config.json`: bits, group and mode. None for
+    /// others.
     pub fn in_words(format: QuantFormat) -> Option<Self> {
         let (bits, group) = (bits_of(format)?, u32::try_from(format.block()).ok()?);
-        let words = Expected { format: None, bits: Some(bits), group: Some(group), mode: Some(mode_of(format).into()) };
+        let words = Expected {
+            format: None,
+            bits: Some(bits),
+            group: Some(group),
+            mode: Some(mode_of(format).into()),
+        };
         format.gguf().is_none().then_some(words)
     }
 
@@ -86,7 +92,9 @@ pub(crate) struct Claim {
 /// Fails if two claims cannot both be true. The text names the earlier one first.
 pub(crate) fn agree(claims: &[Claim]) -> Result<()> {
     for (i, first) in claims.iter().enumerate() {
-        if let Some(second) = claims[i + 1..].iter().find(|second| first.says.contradicts(&second.says)) {
+        if let Some(second) =
+            claims[i + 1..].iter().find(|second| first.says.contradicts(&second.says))
+        {
             let text = format!("{}: {}; {}: {}", first.by, first.says, second.by, second.says);
             return Err(Error::Unsupported(format!("contradiction: {text}")));
         }

@@ -57,7 +57,9 @@ impl Config {
         let mut take = |key: &str| match object.remove(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(inner)) => Ok(Some(inner)),
-            Some(other) => Err(bad(file, format!("{key} is {}, an object is expected", kind(&other)))),
+            Some(other) => {
+                Err(bad(file, format!("{key} is {}, an object is expected", kind(&other))))
+            }
         };
         let mut mlx = take("quantization")?;
         let other = take("quantization_config")?;
@@ -93,9 +95,10 @@ impl Config {
                 let says = self.expected(own, prefix)?;
                 Ok(Some(Claim { by: format!("{} (quantization of {prefix})", self.file), says }))
             }
-            Some(Value::Bool(false)) => {
-                Err(bad(&self.file, format!("quantization of {prefix:?} is false, the file has its planes")))
-            }
+            Some(Value::Bool(false)) => Err(bad(
+                &self.file,
+                format!("quantization of {prefix:?} is false, the file has its planes"),
+            )),
             _ => Ok(Some(Claim { by, says: self.expected(mlx, "quantization")? })),
         }
     }
@@ -103,9 +106,16 @@ impl Config {
     fn expected(&self, map: &Map<String, Value>, of: &str) -> Result<Expected> {
         let number = |key: &str| match map.get(key) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => value.as_u64().and_then(|value| u32::try_from(value).ok()).map(Some).ok_or_else(|| {
-                bad(&self.file, format!("{key} of {of} is {value}, a whole number from 0 on is expected"))
-            }),
+            Some(value) => value
+                .as_u64()
+                .and_then(|value| u32::try_from(value).ok())
+                .map(Some)
+                .ok_or_else(|| {
+                    bad(
+                        &self.file,
+                        format!("{key} of {of} is {value}, a whole number from 0 on is expected"),
+                    )
+                }),
         };
         let mode = match map.get("mode") {
             // Older files name no mode.
@@ -113,14 +123,20 @@ impl Config {
             Some(Value::String(mode)) => mode.clone(),
             Some(other) => return Err(bad(&self.file, format!("mode of {of} is {}", kind(other)))),
         };
-        Ok(Expected { format: None, bits: number("bits")?, group: number("group_size")?, mode: Some(mode) })
+        Ok(Expected {
+            format: None,
+            bits: number("bits")?,
+            group: number("group_size")?,
+            mode: Some(mode),
+        })
     }
 }
 
 /// A `quantization_config` with a `quant_method`.
 fn read_import(file: &str, map: &Map<String, Value>) -> Result<Import> {
     let unsaid = Import { file: file.to_owned(), ..Import::default() };
-    let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
+    let text =
+        |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
     let method = match &*text("quant_method") {
         "gptq" => Method::Gptq,
         "awq" => Method::Awq,

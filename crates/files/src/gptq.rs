@@ -17,7 +17,9 @@ pub(crate) struct Order {
 pub(crate) fn shape(rows: usize, n: usize, zero_columns: usize) -> Result<(u32, usize), String> {
     let bits = zero_columns as u128 * 32 / n as u128;
     if !matches!(bits, 4 | 8) || n as u128 * bits != zero_columns as u128 * 32 {
-        return Err(format!("N = {n} with {zero_columns} words of zeros is no GPTQ of 4 or 8 bits"));
+        return Err(format!(
+            "N = {n} with {zero_columns} words of zeros is no GPTQ of 4 or 8 bits"
+        ));
     }
     let per = 32 / bits as usize;
     // `g_idx` and the order of columns have numbers of 32 bits.
@@ -34,7 +36,12 @@ pub(crate) fn zero(qzeros: &[u8], at: usize, bits: u32) -> u32 {
 }
 
 /// Sorts the columns by their groups. `None` if they are sorted already.
-pub(crate) fn order(g_idx: &[u8], k: usize, group: usize, groups: usize) -> Result<Option<Order>, String> {
+pub(crate) fn order(
+    g_idx: &[u8],
+    k: usize,
+    group: usize,
+    groups: usize,
+) -> Result<Option<Order>, String> {
     if (0..k).all(|column| word(g_idx, column) as usize == column / group) {
         return Ok(None);
     }
@@ -48,7 +55,9 @@ pub(crate) fn order(g_idx: &[u8], k: usize, group: usize, groups: usize) -> Resu
         }
         if next[own] == end(own) {
             let size = end(own) - own * group;
-            return Err(format!("g_idx: group {own} has more than its {size} columns, at column {column}"));
+            return Err(format!(
+                "g_idx: group {own} has more than its {size} columns, at column {column}"
+            ));
         }
         columns[next[own]] = column as u32;
         next[own] += 1;
@@ -73,7 +82,14 @@ pub(crate) fn transpose(qweight: &[u8], n: usize, rows: Range<usize>, out: &mut 
 }
 
 /// The same, with the columns of W in this order.
-pub(crate) fn gather(qweight: &[u8], n: usize, bits: u32, order: &[u32], rows: Range<usize>, out: &mut [u8]) {
+pub(crate) fn gather(
+    qweight: &[u8],
+    n: usize,
+    bits: u32,
+    order: &[u32],
+    rows: Range<usize>,
+    out: &mut [u8],
+) {
     let per = 32 / bits as usize;
     let words = order.len() / per;
     let mask = (1u32 << bits) - 1;

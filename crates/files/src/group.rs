@@ -107,7 +107,12 @@ pub(crate) fn group(raws: &[Raw]) -> Vec<Group> {
     }
     let prefixes: HashSet<String> = groups.iter().map(|group| group.name.clone()).collect();
     let names: HashSet<&str> = raws.iter().map(|raw| &*raw.name).collect();
-    let whole = |i: usize| Group { name: raws[i].name.clone(), parts: Parts::Whole(i), order: None, factor: None };
+    let whole = |i: usize| Group {
+        name: raws[i].name.clone(),
+        parts: Parts::Whole(i),
+        order: None,
+        factor: None,
+    };
     groups.extend((0..raws.len()).filter(|i| !taken.contains(i)).map(whole));
     // If a dense tensor is named `a`, the quantized `a.weight` keeps its full name.
     for group in &mut groups {
@@ -142,22 +147,28 @@ fn model_opt(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts
 /// The planes under this prefix, if a format has them all. Surplus planes stay, and `identify`
 /// refuses them.
 fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
-    let there: BTreeMap<&'static str, usize> = leaves().iter().filter_map(|leaf| Some((*leaf, own(leaf)?))).collect();
+    let there: BTreeMap<&'static str, usize> =
+        leaves().iter().filter_map(|leaf| Some((*leaf, own(leaf)?))).collect();
     // Other programs put scales beside dense weights, so the type of the codes decides. Of scales,
     // the error names a wrong type.
     let fits = |format: QuantFormat| {
         let words = |plane: &&Plane| plane.of == Stored::Words;
-        let codes = if format.planes().iter().any(|plane| words(&plane)) { words } else { |_: &&Plane| true };
-        let is =
-            |plane: &Plane| there.get(plane.name).is_some_and(|&raw| raws[raw].element.name() == element_of(plane));
+        let codes = if format.planes().iter().any(|plane| words(&plane)) {
+            words
+        } else {
+            |_: &&Plane| true
+        };
+        let is = |plane: &Plane| {
+            there.get(plane.name).is_some_and(|&raw| raws[raw].element.name() == element_of(plane))
+        };
         format.planes().iter().all(|plane| there.contains_key(plane.name))
             && format.planes().iter().filter(codes).all(is)
     };
     QuantFormat::all().any(fits).then_some(Parts::Planes(there))
 }
 
-/// Whether this holds codes of quantized weights, or another part that is no matrix of numbers, by its
-/// name and type.
+/// Whether this holds codes of quantized weights, or another part that is no matrix of numbers, by
+/// its name and type.
 pub(crate) fn is_coded(raw: &Raw) -> bool {
     let leaf = raw.name.rsplit('.').next().unwrap_or_default();
     let is_words = matches!(raw.element, Element::Dense(DType::I32 | DType::U32));
@@ -165,7 +176,8 @@ pub(crate) fn is_coded(raw: &Raw) -> bool {
         let is_number = matches!(plane.of, Stored::Numbers(_));
         !is_number && plane.name == leaf && raw.element.name() == element_of(plane)
     };
-    is_words && PACKED.contains(&leaf) || QuantFormat::all().flat_map(|format| format.planes()).any(holds)
+    is_words && PACKED.contains(&leaf)
+        || QuantFormat::all().flat_map(|format| format.planes()).any(holds)
 }
 
 /// The tensors of GGUF files, in their order: each is one matrix.
@@ -175,6 +187,7 @@ pub(crate) fn each(raws: &[Raw]) -> Vec<Group> {
         (Element::Blocks(_), Some(prefix)) if !names.contains(prefix) => prefix.to_owned(),
         _ => raw.name.clone(),
     };
-    let group = |(i, raw)| Group { name: name(raw), parts: Parts::Whole(i), order: None, factor: None };
+    let group =
+        |(i, raw)| Group { name: name(raw), parts: Parts::Whole(i), order: None, factor: None };
     raws.iter().enumerate().map(group).collect()
 }

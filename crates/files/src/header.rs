@@ -39,10 +39,14 @@ pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
     };
     let declared = u64::from_le_bytes(*prefix);
     if declared > MOST {
-        return Err(bad(format!("a header of {declared} bytes is declared; at most {MOST} are read")));
+        return Err(bad(format!(
+            "a header of {declared} bytes is declared; at most {MOST} are read"
+        )));
     }
     let Some((header, data)) = rest.split_at_checked(declared as usize) else {
-        let text = format!("truncated: a header of {declared} bytes is declared at byte 0 of a file of {length} bytes");
+        let text = format!(
+            "truncated: a header of {declared} bytes is declared at byte 0 of a file of {length} bytes"
+        );
         return Err(bad(text));
     };
     let parsed: Parsed = serde_json::from_slice(header)
@@ -51,26 +55,35 @@ pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
     let tensor = |(name, info): (String, Info)| {
         let element = element(&info.dtype);
         let (from, to) = info.data_offsets;
-        let place = format!("tensor {name:?}, {} {:?}, bytes {from}..{to} from byte {start}", info.dtype, info.shape);
+        let place = format!(
+            "tensor {name:?}, {} {:?}, bytes {from}..{to} from byte {start}",
+            info.dtype, info.shape
+        );
         if from > to || to > data.len() as u64 {
             return Err(bad(format!("{place}: {} bytes of tensors are in the file", data.len())));
         }
-        let needed =
-            elements(&info.shape).ok_or_else(|| bad(format!("{place}: the product of its shape overflows")))?;
+        let needed = elements(&info.shape)
+            .ok_or_else(|| bad(format!("{place}: the product of its shape overflows")))?;
         if let Some(bits) = bits(&info.dtype) {
             let needed = needed as u128 * u128::from(bits);
             if !needed.is_multiple_of(8) {
                 return Err(bad(format!("{place}: its {needed} bits end within a byte")));
             }
             if needed / 8 != u128::from(to - from) {
-                return Err(bad(format!("{place}: {} bytes, its shape needs {}", to - from, needed / 8)));
+                return Err(bad(format!(
+                    "{place}: {} bytes, its shape needs {}",
+                    to - from,
+                    needed / 8
+                )));
             }
         }
         let bytes = start + from as usize..start + to as usize;
         Ok(Raw { name, element, shape: info.shape, file, bytes })
     };
     let mut tensors = parsed.tensors.into_iter().map(tensor).collect::<Result<Vec<Raw>>>()?;
-    tensors.sort_by(|a, b| (a.bytes.start, a.bytes.end, &a.name).cmp(&(b.bytes.start, b.bytes.end, &b.name)));
+    tensors.sort_by(|a, b| {
+        (a.bytes.start, a.bytes.end, &a.name).cmp(&(b.bytes.start, b.bytes.end, &b.name))
+    });
     let (mut end, mut last) = (start, "");
     for tensor in &tensors {
         let (from, to) = (tensor.bytes.start, tensor.bytes.end);
@@ -79,12 +92,17 @@ pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
             return Err(bad(format!("{shown} overlaps tensor {last:?}, which ends at byte {end}")));
         }
         if from > end {
-            return Err(bad(format!("{shown}: nothing is said of the {} bytes before it", from - end)));
+            return Err(bad(format!(
+                "{shown}: nothing is said of the {} bytes before it",
+                from - end
+            )));
         }
         (end, last) = (to, &tensor.name);
     }
     if end != length {
-        return Err(bad(format!("too long: the tensors end at byte {end}, the file at byte {length}")));
+        return Err(bad(format!(
+            "too long: the tensors end at byte {end}, the file at byte {length}"
+        )));
     }
     Ok(Header { metadata: parsed.metadata, tensors })
 }
@@ -106,7 +124,8 @@ pub(crate) fn bits(name: &str) -> Option<u32> {
     Some(match name {
         "F4" => 4,
         "F6_E2M3" | "F6_E3M2" => 6,
-        "BOOL" | "U8" | "I8" | "F8_E5M2" | "F8_E4M3" | "F8_E8M0" | "F8_E4M3FNUZ" | "F8_E5M2FNUZ" => 8,
+        "BOOL" | "U8" | "I8" | "F8_E5M2" | "F8_E4M3" | "F8_E8M0" | "F8_E4M3FNUZ"
+        | "F8_E5M2FNUZ" => 8,
         "U16" | "I16" | "F16" | "BF16" => 16,
         "U32" | "I32" | "F32" => 32,
         "U64" | "I64" | "F64" | "C64" => 64,
@@ -184,7 +203,8 @@ mod tests {
         assert!(refusal(&[0; 7]).contains("f: truncated: 7 bytes"));
         assert!(refusal(&[0xff; 64]).contains("a header of 18446744073709551615 bytes"));
         assert!(
-            refusal(&file("{}", 0)[..9]).contains("a header of 2 bytes is declared at byte 0 of a file of 9 bytes")
+            refusal(&file("{}", 0)[..9])
+                .contains("a header of 2 bytes is declared at byte 0 of a file of 9 bytes")
         );
         assert!(refusal(&file("{", 0)).contains("the header, 1 bytes from byte 8: EOF"));
         assert!(refusal(&file("[]", 0)).contains("an object of tensors"));
@@ -194,13 +214,33 @@ mod tests {
                 7,
                 "bytes 0..8 from byte 62: 7 bytes of tensors",
             ),
-            (r#""a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}"#, 9, "end at byte 70, the file at byte 71"),
-            (r#""a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}"#, 8, "8 bytes, its shape needs 12"),
+            (
+                r#""a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}"#,
+                9,
+                "end at byte 70, the file at byte 71",
+            ),
+            (
+                r#""a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}"#,
+                8,
+                "8 bytes, its shape needs 12",
+            ),
             (r#""a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}"#, 8, "bytes 8..0 from byte"),
-            (r#""a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}"#, 2, "its 12 bits end within a byte"),
-            (r#""a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}"#, 0, "overflows"),
+            (
+                r#""a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}"#,
+                2,
+                "its 12 bits end within a byte",
+            ),
+            (
+                r#""a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}"#,
+                0,
+                "overflows",
+            ),
             (r#""a":{"dtype":"U8","shape":[-1],"data_offsets":[0,0]}"#, 0, "-1"),
-            (r#""a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"more":1,"dtype":"U8"}"#, 0, "duplicate field"),
+            (
+                r#""a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"more":1,"dtype":"U8"}"#,
+                0,
+                "duplicate field",
+            ),
         ] {
             let text = refusal(&file(&format!("{{{entries}}}"), data));
             assert!(text.contains(expected), "{text}");
@@ -210,17 +250,25 @@ mod tests {
     #[test]
     fn two_tensors_share_no_bytes_and_leave_none() {
         let entry = |name: &str, from: usize, to: usize| {
-            format!(r#""{name}":{{"dtype":"U8","shape":[{}],"data_offsets":[{from},{to}]}}"#, to - from)
+            format!(
+                r#""{name}":{{"dtype":"U8","shape":[{}],"data_offsets":[{from},{to}]}}"#,
+                to - from
+            )
         };
         let both = |a: String, b: String| file(&format!("{{{a},{b}}}"), 8);
         assert!(read(0, "f", &both(entry("b", 4, 8), entry("a", 0, 4))).is_ok());
         assert!(
-            refusal(&both(entry("a", 0, 5), entry("b", 4, 8))).contains("overlaps tensor \"a\", which ends at byte")
+            refusal(&both(entry("a", 0, 5), entry("b", 4, 8)))
+                .contains("overlaps tensor \"a\", which ends at byte")
         );
         assert!(
-            refusal(&both(entry("a", 0, 3), entry("b", 4, 8))).contains("nothing is said of the 1 bytes before it")
+            refusal(&both(entry("a", 0, 3), entry("b", 4, 8)))
+                .contains("nothing is said of the 1 bytes before it")
         );
-        assert!(refusal(&both(entry("a", 0, 4), entry("a", 4, 8))).contains("tensor \"a\" is there twice"));
+        assert!(
+            refusal(&both(entry("a", 0, 4), entry("a", 4, 8)))
+                .contains("tensor \"a\" is there twice")
+        );
     }
 
     #[test]

@@ -33,7 +33,9 @@ pub(crate) fn joined(prefix: &str, leaf: &str) -> String {
 /// The names of planes of all formats.
 pub(crate) fn leaves() -> &'static BTreeSet<&'static str> {
     static LEAVES: OnceLock<BTreeSet<&str>> = OnceLock::new();
-    LEAVES.get_or_init(|| QuantFormat::all().flat_map(|format| format.planes()).map(|plane| plane.name).collect())
+    LEAVES.get_or_init(|| {
+        QuantFormat::all().flat_map(|format| format.planes()).map(|plane| plane.name).collect()
+    })
 }
 
 /// Which format these planes of the matrix `prefix` are in.
@@ -48,7 +50,8 @@ pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> R
         let own = format.planes();
         own.len() == planes.len() && own.iter().all(|plane| planes.contains_key(plane.name))
     };
-    let fitting: Vec<Found> = QuantFormat::all().filter(exact).filter_map(|format| fit(format, planes)).collect();
+    let fitting: Vec<Found> =
+        QuantFormat::all().filter(exact).filter_map(|format| fit(format, planes)).collect();
     let wanted = |found: &&Found| claims.iter().all(|claim| claim.says.admits(found.format));
     let chosen: Vec<&Found> = fitting.iter().filter(wanted).collect();
     match chosen[..] {
@@ -59,7 +62,8 @@ pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> R
 }
 
 fn listed(found: &[&Found]) -> String {
-    let names: Vec<_> = found.iter().map(|found| format!("{} {:?}", found.format, found.shape)).collect();
+    let names: Vec<_> =
+        found.iter().map(|found| format!("{} {:?}", found.format, found.shape)).collect();
     names.join(" or ")
 }
 
@@ -73,8 +77,9 @@ fn fit(format: QuantFormat, planes: &Planes<'_>) -> Option<Found> {
         let blocks = row / plane.bytes as usize;
         let k = blocks.checked_mul(format.block() as usize)?;
         let this = [rows, &[k]].concat();
-        let whole =
-            row.is_multiple_of(plane.bytes as usize) && raw.element.name() == element_of(plane) && !rows.is_empty();
+        let whole = row.is_multiple_of(plane.bytes as usize)
+            && raw.element.name() == element_of(plane)
+            && !rows.is_empty();
         if !whole || found.is_some_and(|found| found != this) {
             return None;
         }
@@ -86,9 +91,12 @@ fn fit(format: QuantFormat, planes: &Planes<'_>) -> Option<Found> {
 /// Why nothing fits.
 fn misfit(prefix: &str, claims: &[Claim], planes: &Planes<'_>, fitting: &[Found]) -> String {
     let there: BTreeSet<&str> = planes.keys().copied().collect();
-    let admitted: Vec<QuantFormat> =
-        QuantFormat::all().filter(|format| claims.iter().all(|claim| claim.says.admits(*format))).collect();
-    let is_there = |plane: &&Plane| planes.get(plane.name).is_some_and(|raw| raw.element.name() == element_of(plane));
+    let admitted: Vec<QuantFormat> = QuantFormat::all()
+        .filter(|format| claims.iter().all(|claim| claim.says.admits(*format)))
+        .collect();
+    let is_there = |plane: &&Plane| {
+        planes.get(plane.name).is_some_and(|raw| raw.element.name() == element_of(plane))
+    };
     // Formats whose codes these are; if there are none, of other codes too.
     let codes = |plane: &Plane| plane.of == Stored::Words && there.contains(plane.name);
     let own = |format: &&QuantFormat| format.planes().iter().any(codes);
@@ -96,23 +104,36 @@ fn misfit(prefix: &str, claims: &[Claim], planes: &Planes<'_>, fitting: &[Found]
         true => admitted.iter().filter(own).collect(),
         false => admitted.iter().collect(),
     };
-    let wanted: BTreeSet<&str> = formats.iter().flat_map(|format| format.planes()).map(|plane| plane.name).collect();
+    let wanted: BTreeSet<&str> =
+        formats.iter().flat_map(|format| format.planes()).map(|plane| plane.name).collect();
     // If every format is admitted, list the planes that are there.
-    let names = if there.is_empty() || admitted.len() < QuantFormat::all().count() { &wanted | &there } else { there };
+    let names = if there.is_empty() || admitted.len() < QuantFormat::all().count() {
+        &wanted | &there
+    } else {
+        there
+    };
     let shown = |leaf: &&str| {
-        planes.get(leaf).map_or_else(|| format!("no tensor {:?}", joined(prefix, leaf)), |raw| raw.to_string())
+        planes
+            .get(leaf)
+            .map_or_else(|| format!("no tensor {:?}", joined(prefix, leaf)), |raw| raw.to_string())
     };
     let shown: Vec<_> = names.iter().map(shown).collect();
-    let said: Vec<_> = claims.iter().map(|claim| format!("{} ({})", claim.says, claim.by)).collect();
-    let wanted = if said.is_empty() { "any quantized format".to_owned() } else { said.join(" and ") };
+    let said: Vec<_> =
+        claims.iter().map(|claim| format!("{} ({})", claim.says, claim.by)).collect();
+    let wanted =
+        if said.is_empty() { "any quantized format".to_owned() } else { said.join(" and ") };
     let instead = match fitting {
         [] => String::new(),
         _ => format!("; they fit {}", listed(&fitting.iter().collect::<Vec<_>>())),
     };
     // Of a format that all these are planes of, by their types.
-    let part = |format: &&&QuantFormat| format.planes().iter().filter(is_there).count() == planes.len();
-    let lacks = |format: &&QuantFormat| format.planes().iter().find(|plane| !planes.contains_key(plane.name));
-    let missing = formats.iter().filter(part).find_map(lacks).map(|plane| joined(prefix, plane.name));
+    let part =
+        |format: &&&QuantFormat| format.planes().iter().filter(is_there).count() == planes.len();
+    let lacks = |format: &&QuantFormat| {
+        format.planes().iter().find(|plane| !planes.contains_key(plane.name))
+    };
+    let missing =
+        formats.iter().filter(part).find_map(lacks).map(|plane| joined(prefix, plane.name));
     let missing = missing.map_or_else(String::new, |name| format!("; {name} is missing"));
     format!("these tensors are not {wanted}: {}{instead}{missing}", shown.join(", "))
 }

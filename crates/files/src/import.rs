@@ -48,15 +48,25 @@ pub(crate) struct Data<'a> {
 
 /// Finds out how the tensors are laid out: by their shapes, the file that says something of all
 /// matrices, and the size of groups that the caller expects.
-pub(crate) fn import(parts: Parts<'_>, said: &config::Import, expected_group: Option<u32>) -> Result<Import> {
+pub(crate) fn import(
+    parts: Parts<'_>,
+    said: &config::Import,
+    expected_group: Option<u32>,
+) -> Result<Import> {
     let file = &said.file;
     let shown = [Some(parts.qweight), Some(parts.qzeros), Some(parts.scales), parts.g_idx];
     let shown: Vec<String> = shown.into_iter().flatten().map(Raw::to_string).collect();
     let refuse = |why: String| Error::Data(format!("{why}: {}", shown.join(", ")));
     let is_words = |raw: &Raw| matches!(raw.element, Element::Dense(DType::I32 | DType::U32));
     let is_scale = matches!(parts.scales.element, Element::Dense(dtype) if dtype.is_float());
-    if !is_words(parts.qweight) || !is_words(parts.qzeros) || !is_scale || !parts.g_idx.is_none_or(is_words) {
-        return Err(refuse("qweight, qzeros and g_idx of I32 and scales of F16, BF16 or F32 are expected".into()));
+    if !is_words(parts.qweight)
+        || !is_words(parts.qzeros)
+        || !is_scale
+        || !parts.g_idx.is_none_or(is_words)
+    {
+        return Err(refuse(
+            "qweight, qzeros and g_idx of I32 and scales of F16, BF16 or F32 are expected".into(),
+        ));
     }
     let (&[rows, columns], &[zero_rows, zero_columns], &[groups, n]) =
         (&parts.qweight.shape[..], &parts.qzeros.shape[..], &parts.scales.shape[..])
@@ -95,7 +105,9 @@ pub(crate) fn import(parts: Parts<'_>, said: &config::Import, expected_group: Op
         (None, Some(expected)) => (expected, "the arguments say".to_owned()),
         (None, None) if k.is_multiple_of(groups) => (k / groups, "the shapes say".to_owned()),
         (None, None) => {
-            return Err(refuse(format!("K = {k} is no multiple of the {groups} groups: name the group's size")));
+            return Err(refuse(format!(
+                "K = {k} is no multiple of the {groups} groups: name the group's size"
+            )));
         }
     };
     let counted = if group == 0 { 0 } else { k.div_ceil(group) };
@@ -107,11 +119,17 @@ pub(crate) fn import(parts: Parts<'_>, said: &config::Import, expected_group: Op
         return Err(refuse(format!("g_idx of [{k}] is expected")));
     }
     // A group becomes as many blocks as fill it, with the same scale.
-    let fits = |block: &u32| k > 0 && group.is_multiple_of(*block as usize) && k.is_multiple_of(*block as usize);
-    let format =
-        [128, 64, 32].into_iter().filter(fits).find_map(|block| QuantFormat::affine(bits, block, DType::F32).ok());
+    let fits = |block: &u32| {
+        k > 0 && group.is_multiple_of(*block as usize) && k.is_multiple_of(*block as usize)
+    };
+    let format = [128, 64, 32]
+        .into_iter()
+        .filter(fits)
+        .find_map(|block| QuantFormat::affine(bits, block, DType::F32).ok());
     let Some(format) = format else {
-        return Err(refuse(format!("groups of {group} and K = {k} are no whole number of blocks of 32, 64 or 128")));
+        return Err(refuse(format!(
+            "groups of {group} and K = {k} are no whole number of blocks of 32, 64 or 128"
+        )));
     };
     let short = u32::from(method == Method::Gptq && !said.second_version);
     Ok(Import { method, bits, n, k, group, groups, short, format })
@@ -139,13 +157,24 @@ impl Import {
             match (self.method, order) {
                 (Method::Gptq, None) => gptq::transpose(data.qweight, self.n, range.clone(), codes),
                 (Method::Gptq, Some(order)) => {
-                    gptq::gather(data.qweight, self.n, self.bits, &order.columns, range.clone(), codes);
+                    gptq::gather(
+                        data.qweight,
+                        self.n,
+                        self.bits,
+                        &order.columns,
+                        range.clone(),
+                        codes,
+                    );
                 }
                 (Method::Awq, _) => awq::transpose(data.qweight, self.n, range.clone(), codes),
             }
             let numbers = range.len() * numbers_row;
             self.numbers(data, range, &mut scales[..numbers], &mut biases[..numbers]);
-            let planes = [(codes_row, &*codes), (numbers_row, &scales[..numbers]), (numbers_row, &biases[..numbers])];
+            let planes = [
+                (codes_row, &*codes),
+                (numbers_row, &scales[..numbers]),
+                (numbers_row, &biases[..numbers]),
+            ];
             for (plane, (row, bytes)) in planes.into_iter().enumerate() {
                 let offset = (first - wanted.start) as u64 * row as u64;
                 sink(Chunk { plane, offset, bytes })?;
@@ -179,7 +208,8 @@ impl Import {
 fn room(rows: usize, row: usize) -> Result<Vec<u8>> {
     let mut room = Vec::new();
     let bytes = rows.saturating_mul(row);
-    room.try_reserve_exact(bytes).map_err(|why| Error::Device(format!("no memory for {bytes} bytes: {why}")))?;
+    room.try_reserve_exact(bytes)
+        .map_err(|why| Error::Device(format!("no memory for {bytes} bytes: {why}")))?;
     room.resize(bytes, 0);
     Ok(room)
 }

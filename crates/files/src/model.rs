@@ -4,7 +4,9 @@ use crate::claims::{Claim, Expected};
 use crate::config::Method;
 use crate::error::refused;
 use crate::gguf::Value;
-use crate::group::{FACTOR, Factor, G_IDX, Group, LARGEST, ORDER, Packed, Parts, each, group, is_coded};
+use crate::group::{
+    FACTOR, Factor, G_IDX, Group, LARGEST, ORDER, Packed, Parts, each, group, is_coded,
+};
 use crate::identify::{identify, joined};
 use crate::import::{self, Import, import};
 use crate::names;
@@ -44,8 +46,8 @@ impl Model {
     /// open.
     ///
     /// # Errors
-    /// `File` when a file cannot be opened, `Data` when it is malformed; of a folder `NotFound` when
-    /// no model is in it, or shards without their index, `Unclear` when several are.
+    /// `File` when a file cannot be opened, `Data` when it is malformed; of a folder `NotFound`
+    /// when no model is in it, or shards without their index, `Unclear` when several are.
     pub fn open(path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -54,7 +56,8 @@ impl Model {
             return Self::open_in(files, &entry);
         }
         let name = path.file_name().and_then(|name| name.to_str());
-        let name = name.ok_or_else(|| refused(path, "the name of a file in Unicode is expected"))?;
+        let name =
+            name.ok_or_else(|| refused(path, "the name of a file in Unicode is expected"))?;
         Self::open_in(Files::Folder(path.parent().unwrap_or(Path::new("")).to_owned()), name)
     }
 
@@ -75,7 +78,8 @@ impl Model {
             }
         }
         let mut model = Model { opened, groups, entries: Vec::new(), by_name };
-        model.entries = model.groups.iter().map(|group| model.entry(group, &Expected::default())).collect();
+        model.entries =
+            model.groups.iter().map(|group| model.entry(group, &Expected::default())).collect();
         Ok(model)
     }
 
@@ -125,11 +129,12 @@ impl Model {
         self.opened.sources.iter().map(|source| &*source.name)
     }
 
-    /// If this is one shard of several, opened by its own name (`model-00001-of-00002.safetensors`): its
-    /// number, from 1 on, and how many there are. The tensors of the others are not in the model, and of
-    /// a matrix whose parts lie in several shards the codes are [`Kind::Unclear`]. So is a matrix whose
-    /// factor or order of columns lies in another shard by the index beside it; without an index, one of
-    /// a format with a factor, or of GPTQ, that has none here.
+    /// If this is one shard of several, opened by its own name
+    /// (`model-00001-of-00002.safetensors`): its number, from 1 on, and how many there are. The
+    /// tensors of the others are not in the model, and of a matrix whose parts lie in several
+    /// shards the codes are [`Kind::Unclear`]. So is a matrix whose factor or order of columns lies
+    /// in another shard by the index beside it; without an index, one of a format with a factor, or
+    /// of GPTQ, that has none here.
     pub fn shard(&self) -> Option<(u64, u64)> {
         self.opened.shard.as_ref().map(|shard| (shard.number, shard.count))
     }
@@ -162,14 +167,21 @@ impl Model {
     fn find(&self, name: &str) -> Result<usize> {
         self.by_name.get(name).copied().ok_or_else(|| {
             let names = self.groups.iter().map(|group| &*group.name);
-            Error::NotFound(format!("{}: {}{}", self.file(0), names::unknown(name, names), self.others()))
+            Error::NotFound(format!(
+                "{}: {}{}",
+                self.file(0),
+                names::unknown(name, names),
+                self.others()
+            ))
         })
     }
 
     /// Where else a tensor may be, for errors: the text goes at their end.
     pub(crate) fn others(&self) -> String {
         let shard = self.opened.shard.as_ref();
-        shard.map_or_else(String::new, |shard| format!("; this file is {shard}: open the index, or the folder"))
+        shard.map_or_else(String::new, |shard| {
+            format!("; this file is {shard}: open the index, or the folder")
+        })
     }
 
     pub(crate) fn file(&self, file: usize) -> &str {
@@ -216,11 +228,16 @@ impl Model {
             Parts::Planes(planes) => {
                 let claims = self.claims(group, expected)?;
                 let described = planes.iter().map(|(leaf, raw)| (*leaf, self.raw(*raw))).collect();
-                let found = identify(&group.name, &claims, &described).map_err(|error| match error {
-                    Error::Data(why) => Error::Data(format!("{why}{}", self.others())),
-                    other => other,
-                })?;
-                let raws = found.format.planes().iter().filter_map(|plane| planes.get(plane.name).copied());
+                let found =
+                    identify(&group.name, &claims, &described).map_err(|error| match error {
+                        Error::Data(why) => Error::Data(format!("{why}{}", self.others())),
+                        other => other,
+                    })?;
+                let raws = found
+                    .format
+                    .planes()
+                    .iter()
+                    .filter_map(|plane| planes.get(plane.name).copied());
                 (Kind::Quantized(found.format), found.shape, Layout::Planes(raws.collect()))
             }
             Parts::ModelOpt { weight, scales } => self.model_opt(*weight, *scales, expected)?,
@@ -255,11 +272,20 @@ impl Model {
         Ok(Entry { kind, shape, layout, members: group.members(), order: group.order, factor })
     }
 
-    /// An error if tensors that change the values of the weights lie in other shards, or may lie there.
-    fn alone(&self, shard: &Shard, group: &Group, layout: &Layout, format: QuantFormat) -> Result<()> {
+    /// An error if tensors that change the values of the weights lie in other shards, or may lie
+    /// there.
+    fn alone(
+        &self,
+        shard: &Shard,
+        group: &Group,
+        layout: &Layout,
+        format: QuantFormat,
+    ) -> Result<()> {
         let has_factor = format.def().factor_of.is_some();
         let absent: &[&str] = match layout {
-            Layout::Import(Import { method: Method::Gptq, .. }, Packed { g_idx: None, .. }) => &[G_IDX],
+            Layout::Import(Import { method: Method::Gptq, .. }, Packed { g_idx: None, .. }) => {
+                &[G_IDX]
+            }
             Layout::Planes(_) if has_factor && group.factor.is_none() => &[ORDER, FACTOR, LARGEST],
             Layout::Planes(_) => &[ORDER],
             _ => &[],
@@ -273,7 +299,9 @@ impl Model {
                 // Only this library writes it, into the file of the weights.
                 Err(Unknown) if *leaf == ORDER => continue,
                 Ok(Some(file)) => format!("{name} lies in {file}"),
-                Err(Unknown) => format!("{name} may lie in another shard, and no index is there to tell"),
+                Err(Unknown) => {
+                    format!("{name} may lie in another shard, and no index is there to tell")
+                }
             };
             return Err(Error::Data(format!("{why}{}", self.others())));
         }
@@ -291,8 +319,12 @@ impl Model {
                 admit(expected, *format)?;
                 (Kind::Quantized(*format), Layout::Blocks(index, *format))
             }
-            Element::Other(_) if !expected.is_empty() => return Err(Error::Unsupported(unread(raw, self.is_gguf()))),
-            _ if !expected.is_empty() => return Err(Error::Data(format!("{raw} is not {expected}"))),
+            Element::Other(_) if !expected.is_empty() => {
+                return Err(Error::Unsupported(unread(raw, self.is_gguf())));
+            }
+            _ if !expected.is_empty() => {
+                return Err(Error::Data(format!("{raw} is not {expected}")));
+            }
             Element::Dense(dtype) => (Kind::Dense(*dtype), Layout::Whole(index)),
             Element::Other(name) => (Kind::Other(name.clone().into_owned()), Layout::Whole(index)),
         };
@@ -300,7 +332,12 @@ impl Model {
     }
 
     /// ModelOpt's tensors are the bytes of nvfp4's planes.
-    fn model_opt(&self, weight: usize, scales: usize, expected: &Expected) -> Result<(Kind, Vec<usize>, Layout)> {
+    fn model_opt(
+        &self,
+        weight: usize,
+        scales: usize,
+        expected: &Expected,
+    ) -> Result<(Kind, Vec<usize>, Layout)> {
         let format = QuantFormat::NVFP4;
         admit(expected, format)?;
         let (codes, scale) = (self.raw(weight), self.raw(scales));

@@ -76,8 +76,14 @@ mod tests {
         let expected = "no tensor is named \"model.layers.1.q_porj\"; the nearest of 3 are \"model.layers.1.q_proj\"";
         assert!(text.starts_with(expected), "{text}");
         let text = unknown("q_proj", names.into_iter());
-        assert!(text.ends_with("are \"model.layers.0.q_proj\", \"model.layers.1.q_proj\""), "{text}");
-        assert!(unknown("L.Q4_k", ["l.q4_0", "l.q4_K", "l.q4_1"].into_iter()).ends_with("is \"l.q4_K\""));
+        assert!(
+            text.ends_with("are \"model.layers.0.q_proj\", \"model.layers.1.q_proj\""),
+            "{text}"
+        );
+        assert!(
+            unknown("L.Q4_k", ["l.q4_0", "l.q4_K", "l.q4_1"].into_iter())
+                .ends_with("is \"l.q4_K\"")
+        );
         assert!(unknown("v", ["w"].into_iter()).ends_with("the nearest of 1 is \"w\""));
         assert_eq!(unknown("xyz", [].into_iter()), "no tensor is named \"xyz\"; there are 0");
     }

@@ -62,12 +62,15 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
     /// Names in a message.
     const SHOWN: usize = 10;
     let names = files.names()?;
-    let ending = |ending: &str| names.iter().filter(|name| name.ends_with(ending)).cloned().collect::<Vec<_>>();
+    let ending = |ending: &str| {
+        names.iter().filter(|name| name.ends_with(ending)).cloned().collect::<Vec<_>>()
+    };
     let index = ending(INDEX);
     let usual = ["model.safetensors.index.json", "model.safetensors"];
     let usual = usual.into_iter().find(|usual| names.iter().any(|name| name == usual));
     let safetensors = [&index[..], &ending(".safetensors")].concat();
-    let first = |name: &String| split::parse(name, ".gguf").is_none_or(|(_, number, _)| number == 1);
+    let first =
+        |name: &String| split::parse(name, ".gguf").is_none_or(|(_, number, _)| number == 1);
     let gguf: Vec<String> = ending(".gguf").into_iter().filter(first).collect();
     let mut all = match (usual, &index[..]) {
         (Some(usual), _) => vec![usual.to_owned()],
@@ -78,7 +81,9 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
     let shown = files.shown();
     // A part of a model must not pass for the whole.
     if let Some(part) = all.iter().find(|name| is_shard(name)) {
-        let text = format!("{part} is one of several, and the index that says which, *.safetensors.index.json, is not");
+        let text = format!(
+            "{part} is one of several, and the index that says which, *.safetensors.index.json, is not"
+        );
         return Err(Error::NotFound(format!("{shown}: {text} there")));
     }
     match &all[..] {
@@ -93,7 +98,9 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
                 some => format!(" and {some} more"),
             };
             let names = all[..all.len().min(SHOWN)].join(", ");
-            Err(Error::Unclear(format!("{shown}: several models are there, name one: {names}{more}")))
+            Err(Error::Unclear(format!(
+                "{shown}: several models are there, name one: {names}{more}"
+            )))
         }
     }
 }
@@ -138,14 +145,18 @@ impl Opened {
         }
         // A tensor that two shards hold is the one that the index says.
         let raws = std::mem::take(&mut self.raws);
-        self.raws = raws.into_iter().filter(|raw| listed(&raw.name).is_none_or(|file| file == raw.file)).collect();
+        self.raws = raws
+            .into_iter()
+            .filter(|raw| listed(&raw.name).is_none_or(|file| file == raw.file))
+            .collect();
         self.distinct()
     }
 
     /// The part of a GGUF model that was named, and the others.
     fn add_split(&mut self, files: &mut Files, entry: &str, source: Source) -> Result<()> {
         let first = Gguf::read(0, &source.name, &source.bytes)?;
-        let number = |gguf: &Gguf, source: &Source, key: &str| gguf.value(key, &source.bytes)?.as_u64();
+        let number =
+            |gguf: &Gguf, source: &Source, key: &str| gguf.value(key, &source.bytes)?.as_u64();
         let count = number(&first, &source, "split.count").unwrap_or(1);
         if count <= 1 {
             return self.add_gguf(source);
@@ -154,8 +165,9 @@ impl Opened {
         let (prefix, own) = match split::parse(entry, ".gguf") {
             Some((prefix, own, parts)) if parts == count => (prefix, own),
             _ => {
-                let text =
-                    format!("it is one of {count} files, which are named NAME-00001-of-{count:05}.gguf and so on");
+                let text = format!(
+                    "it is one of {count} files, which are named NAME-00001-of-{count:05}.gguf and so on"
+                );
                 return Err(bad(&source.name, text));
             }
         };
@@ -170,15 +182,21 @@ impl Opened {
             if let (Some(source), Some(gguf)) = (self.sources.last(), self.gguf.last()) {
                 let says = (number(gguf, source, "split.no"), number(gguf, source, "split.count"));
                 if says != (Some(part - 1), Some(count)) {
-                    let (no, of) = (says.0.map_or(-1, |no| no as i64), says.1.map_or(-1, |of| of as i64));
-                    let text =
-                        format!("split.no {no} and split.count {of} (-1: none); {} and {count} are expected", part - 1);
+                    let (no, of) =
+                        (says.0.map_or(-1, |no| no as i64), says.1.map_or(-1, |of| of as i64));
+                    let text = format!(
+                        "split.no {no} and split.count {of} (-1: none); {} and {count} are expected",
+                        part - 1
+                    );
                     return Err(bad(&source.name, text));
                 }
             }
         }
         if let Some(total) = total.filter(|&total| total != self.raws.len() as u64) {
-            let text = format!("split.tensors.count is {total}; the {count} files hold {} tensors", self.raws.len());
+            let text = format!(
+                "split.tensors.count is {total}; the {count} files hold {} tensors",
+                self.raws.len()
+            );
             return Err(bad(&shown, text));
         }
         self.distinct()
@@ -197,7 +215,8 @@ impl Opened {
         let mut known: HashMap<&str, usize> = HashMap::new();
         for raw in &self.raws {
             if let Some(first) = known.insert(&raw.name, raw.file) {
-                let text = format!("tensor {:?} is in {} already", raw.name, self.sources[first].name);
+                let text =
+                    format!("tensor {:?} is in {} already", raw.name, self.sources[first].name);
                 return Err(bad(&self.sources[raw.file].name, text));
             }
         }

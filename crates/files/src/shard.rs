@@ -1,4 +1,5 @@
-//! Shards of safetensors: the index that says which tensors they hold, and a shard without the others.
+//! Shards of safetensors: the index that says which tensors they hold, and a shard without the
+//! others.
 
 use crate::error::bad;
 use crate::json::{kind, object};
@@ -30,10 +31,15 @@ impl Shard {
     pub(crate) fn open(files: &mut Files, file: &str) -> Result<Option<Self>> {
         let Some((prefix, number, count)) = several(file) else { return Ok(None) };
         let index = files.open_optional(&format!("{prefix}{INDEX}"))?;
-        Ok(Some(Shard { number, count, weights: index.map(|index| weight_map(&index)).transpose()? }))
+        Ok(Some(Shard {
+            number,
+            count,
+            weights: index.map(|index| weight_map(&index)).transpose()?,
+        }))
     }
 
-    /// Where a tensor lies that this shard does not hold, if it lies anywhere; an error if that is not known.
+    /// Where a tensor lies that this shard does not hold, if it lies anywhere; an error if that is
+    /// not known.
     pub(crate) fn elsewhere(&self, tensor: &str) -> std::result::Result<Option<&str>, Unknown> {
         let weights = self.weights.as_ref().ok_or(Unknown)?;
         Ok(weights.get(tensor).map(String::as_str))
@@ -50,7 +56,8 @@ impl fmt::Display for Shard {
     }
 }
 
-/// The start of the name, the number and the count of a shard, if its name says that it is one of several.
+/// The start of the name, the number and the count of a shard, if its name says that it is one of
+/// several.
 fn several(file: &str) -> Option<(&str, u64, u64)> {
     split::parse(file, ".safetensors").filter(|(_, _, count)| *count > 1)
 }
@@ -73,7 +80,9 @@ pub(crate) fn weight_map(index: &Source) -> Result<WeightMap> {
     }
     let file = |(tensor, file): (String, Value)| match file {
         Value::String(file) if is_plain(&file) => Ok((tensor, file)),
-        _ => Err(bad(format!("tensor {tensor:?} is in {file}, the name of a file beside it is expected"))),
+        _ => Err(bad(format!(
+            "tensor {tensor:?} is in {file}, the name of a file beside it is expected"
+        ))),
     };
     map.into_iter().map(file).collect()
 }

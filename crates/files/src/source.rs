@@ -54,7 +54,9 @@ fn map(path: &Path) -> Result<Bytes> {
     // SAFETY: the mapping is read-only and private to this process's readers. As with every mapped
     // file, nobody may shorten the file or write to it while it is open. `Model::open` says so.
     let mapped = unsafe { Mmap::map(&file) };
-    mapped.map(Bytes::Mapped).map_err(|why| refused(path, format!("cannot be mapped into memory: {why}")))
+    mapped
+        .map(Bytes::Mapped)
+        .map_err(|why| refused(path, format!("cannot be mapped into memory: {why}")))
 }
 
 impl Files {
@@ -66,8 +68,9 @@ impl Files {
                 Ok(Source { name: path.display().to_string(), bytes: map(&path)? })
             }
             Files::Memory(files) => {
-                let bytes =
-                    files.remove(name).ok_or_else(|| Error::NotFound(format!("{name}: there is no such file")))?;
+                let bytes = files
+                    .remove(name)
+                    .ok_or_else(|| Error::NotFound(format!("{name}: there is no such file")))?;
                 Ok(Source { name: name.to_owned(), bytes: Bytes::Held(bytes) })
             }
         }
@@ -87,8 +90,9 @@ impl Files {
         match self {
             Files::Folder(folder) => {
                 let entries = std::fs::read_dir(folder).map_err(|why| refused(folder, why))?;
-                let mut names: Vec<String> =
-                    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+                let mut names: Vec<String> = entries
+                    .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                    .collect();
                 names.sort();
                 Ok(names)
             }

@@ -36,7 +36,9 @@ pub(crate) fn blocks(format: QuantFormat, bytes: &[u8], sink: &mut Sink<'_>) -> 
     for part in format.planes() {
         let mut plane = Vec::new();
         let room = plane.try_reserve_exact(most * part.bytes as usize);
-        room.map_err(|why| Error::Device(format!("no memory for {most} blocks of {format}: {why}")))?;
+        room.map_err(|why| {
+            Error::Device(format!("no memory for {most} blocks of {format}: {why}"))
+        })?;
         planes.push(plane);
     }
     let mut done = vec![0; planes.len()];
@@ -78,7 +80,9 @@ mod tests {
             let mut expected = vec![Vec::new(); format.planes().len()];
             for i in 0..count {
                 for (p, plane) in format.planes().iter().enumerate() {
-                    let part: Vec<u8> = (0..plane.bytes).map(|j| (i as u64 * 31 + p as u64 * 7 + j) as u8).collect();
+                    let part: Vec<u8> = (0..plane.bytes)
+                        .map(|j| (i as u64 * 31 + p as u64 * 7 + j) as u8)
+                        .collect();
                     bytes.extend_from_slice(&part);
                     expected[p].extend_from_slice(&part);
                 }

@@ -132,11 +132,12 @@ impl<'m> Tensor<'m> {
         }
     }
 
-    /// The name in the file of the tensor that holds its numbers or codes: `X.weight` of a quantized
-    /// matrix `X`, `X.qweight` of one of GPTQ or AWQ.
+    /// The name in the file of the tensor that holds its numbers or codes: `X.weight` of a
+    /// quantized matrix `X`, `X.qweight` of one of GPTQ or AWQ.
     pub fn stored_name(&self) -> &'m str {
         let names = || self.entry.members.iter().map(|&raw| &*self.model.raw(raw).name);
-        let holds_codes = |name: &&str| matches!(name.rsplit('.').next(), Some("weight" | "qweight" | "codes"));
+        let holds_codes =
+            |name: &&str| matches!(name.rsplit('.').next(), Some("weight" | "qweight" | "codes"));
         names().find(holds_codes).unwrap_or(&self.first().name)
     }
 
@@ -171,23 +172,30 @@ impl<'m> Tensor<'m> {
     /// beyond the mapping of the file.
     ///
     /// # Errors
-    /// As [`sizes`](Self::sizes); `Data` when `g_idx` names a group that does not exist, or gives one
-    /// too many columns; every error of `sink`.
+    /// As [`sizes`](Self::sizes); `Data` when `g_idx` names a group that does not exist, or gives
+    /// one too many columns; every error of `sink`.
     pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());
         }
         match &self.entry.layout {
             Layout::Whole(raw) => plain(0, self.model.bytes(*raw), sink),
-            Layout::Planes(raws) => {
-                raws.iter().enumerate().try_for_each(|(plane, raw)| plain(plane, self.model.bytes(*raw), sink))
-            }
+            Layout::Planes(raws) => raws
+                .iter()
+                .enumerate()
+                .try_for_each(|(plane, raw)| plain(plane, self.model.bytes(*raw), sink)),
             Layout::Blocks(raw, format) => blocks(*format, self.model.bytes(*raw), sink),
             Layout::Import(import, packed) => self.imported(import, packed, 0..import.n, sink),
         }
     }
 
-    fn imported(&self, import: &Import, packed: &Packed, rows: Range<usize>, sink: &mut Sink<'_>) -> Result<()> {
+    fn imported(
+        &self,
+        import: &Import,
+        packed: &Packed,
+        rows: Range<usize>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
         let order = self.grouped(import, packed)?;
         let scale_type = match self.model.raw(packed.scales).element {
             crate::raw::Element::Dense(dtype) => dtype,
@@ -212,7 +220,9 @@ impl<'m> Tensor<'m> {
         for size in &sizes {
             let mut plane: Vec<u8> = Vec::new();
             let room = plane.try_reserve_exact(*size);
-            room.map_err(|why| Error::Device(format!("{}: no memory for {size} bytes: {why}", self.name)))?;
+            room.map_err(|why| {
+                Error::Device(format!("{}: no memory for {size} bytes: {why}", self.name))
+            })?;
             planes.push(plane);
         }
         let (mut done, total) = (0, sizes.iter().map(|&size| size as u64).sum());
@@ -251,12 +261,16 @@ impl<'m> Tensor<'m> {
             return Err(Error::Shape(format!("{}: rows {rows:?} of {n}", self.name)));
         }
         // Without rows, there may be any number of columns: the bytes of a row could overflow.
-        let sizes: Vec<usize> = format.sizes(n, k)?.into_iter().map(|size| size / n.max(1)).collect();
+        let sizes: Vec<usize> =
+            format.sizes(n, k)?.into_iter().map(|size| size / n.max(1)).collect();
         let part = |bytes: &'m [u8], row: usize| &bytes[rows.start * row..rows.end * row];
         self.scaled(match &self.entry.layout {
-            Layout::Blocks(raw, _) => {
-                Quantized::from_blocks(format, rows.len(), k, part(self.model.bytes(*raw), sizes.iter().sum()))
-            }
+            Layout::Blocks(raw, _) => Quantized::from_blocks(
+                format,
+                rows.len(),
+                k,
+                part(self.model.bytes(*raw), sizes.iter().sum()),
+            ),
             Layout::Import(import, packed) => {
                 let eights = rows.start / EIGHT * EIGHT..rows.end.next_multiple_of(EIGHT).min(n);
                 let mut planes = vec![Vec::new(); sizes.len()];
@@ -271,8 +285,14 @@ impl<'m> Tensor<'m> {
                 Quantized::from_planes(format, rows.len(), k, planes)
             }
             Layout::Planes(raws) => {
-                let plane = |(raw, row): (&usize, usize)| part(self.model.bytes(*raw), row).to_vec();
-                Quantized::from_planes(format, rows.len(), k, raws.iter().zip(sizes).map(plane).collect())
+                let plane =
+                    |(raw, row): (&usize, usize)| part(self.model.bytes(*raw), row).to_vec();
+                Quantized::from_planes(
+                    format,
+                    rows.len(),
+                    k,
+                    raws.iter().zip(sizes).map(plane).collect(),
+                )
             }
             Layout::Whole(_) => Err(self.not_quantized()),
         }?)
@@ -289,7 +309,11 @@ impl<'m> Tensor<'m> {
         match self.kind() {
             Kind::Unclear(error) => error.clone(),
             Kind::Other(_) => self.unread(),
-            kind => Error::Unsupported(format!("{}: {} is {kind}, not quantized", self.file(), self.name)),
+            kind => Error::Unsupported(format!(
+                "{}: {} is {kind}, not quantized",
+                self.file(),
+                self.name
+            )),
         }
     }
 
@@ -303,15 +327,19 @@ impl<'m> Tensor<'m> {
     /// The bytes of a dense tensor, unchanged.
     ///
     /// # Errors
-    /// `Unsupported` when it is quantized, or of a type that is none of [`DType`]: with the types that are
-    /// read.
+    /// `Unsupported` when it is quantized, or of a type that is none of [`DType`]: with the types
+    /// that are read.
     pub fn dense(&self) -> Result<(DType, &'m [u8])> {
         match (self.kind(), &self.entry.layout) {
             (Kind::Dense(dtype), Layout::Whole(raw)) => Ok((*dtype, self.model.bytes(*raw))),
             (Kind::Unclear(error), _) => Err(error.clone()),
             (Kind::Other(_), _) => Err(self.unread()),
             (kind, _) => {
-                let text = format!("{}: {} is {kind}, not dense of f32, f16, bf16, i32 or u32", self.file(), self.name);
+                let text = format!(
+                    "{}: {} is {kind}, not dense of f32, f16, bf16, i32 or u32",
+                    self.file(),
+                    self.name
+                );
                 Err(Error::Unsupported(text))
             }
         }
@@ -322,8 +350,8 @@ impl<'m> Tensor<'m> {
         self.entry.factor
     }
 
-    /// The order of the stored columns, if it differs from W's: stored column i is column `order[i]`
-    /// of W. A product takes its activations in this order.
+    /// The order of the stored columns, if it differs from W's: stored column i is column
+    /// `order[i]` of W. A product takes its activations in this order.
     ///
     /// # Errors
     /// `Data` when the file gives no order of all columns.
@@ -344,7 +372,9 @@ impl<'m> Tensor<'m> {
                 _ => {
                     let raw = self.model.raw(raw);
                     let (name, at, most) = (&raw.name, raw.bytes.start + 4 * i, order.len());
-                    let text = format!("{name} at byte {at}: column {column} is there twice, or is not below {most}");
+                    let text = format!(
+                        "{name} at byte {at}: column {column} is there twice, or is not below {most}"
+                    );
                     return Err(bad(self.model.file(raw.file), text));
                 }
             }
@@ -355,15 +385,20 @@ impl<'m> Tensor<'m> {
     fn grouped(&self, import: &Import, packed: &Packed) -> Result<Option<gptq::Order>> {
         let Some(g_idx) = packed.g_idx else { return Ok(None) };
         let raw = self.model.raw(g_idx);
-        gptq::order(self.model.bytes(g_idx), import.k, import.group, import.groups)
-            .map_err(|why| bad(self.model.file(raw.file), format!("{} at byte {}: {why}", raw.name, raw.bytes.start)))
+        gptq::order(self.model.bytes(g_idx), import.k, import.group, import.groups).map_err(|why| {
+            bad(
+                self.model.file(raw.file),
+                format!("{} at byte {}: {why}", raw.name, raw.bytes.start),
+            )
+        })
     }
 }
 
 /// Rows and columns, where all dimensions but the last are one.
 pub(crate) fn matrix(shape: &[usize]) -> Result<(usize, usize)> {
     let (k, rows) = shape.split_last().map_or((1, &[][..]), |(&k, rows)| (k, rows));
-    let n = elements(rows).ok_or_else(|| Error::Overflow(format!("the rows of {shape:?} cannot be counted")))?;
+    let n = elements(rows)
+        .ok_or_else(|| Error::Overflow(format!("the rows of {shape:?} cannot be counted")))?;
     Ok((n, k))
 }
 

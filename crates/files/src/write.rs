@@ -49,7 +49,15 @@ impl<'a> Output<'a> {
             (Kind::Quantized(_), &[k]) => vec![1, k],
             _ => shape.to_vec(),
         };
-        Output { name: name.to_owned(), kind, shape, order: None, factor: None, size: None, fill: Box::new(fill) }
+        Output {
+            name: name.to_owned(),
+            kind,
+            shape,
+            order: None,
+            factor: None,
+            size: None,
+            fill: Box::new(fill),
+        }
     }
 
     /// A dense tensor.
@@ -61,19 +69,26 @@ impl<'a> Output<'a> {
     pub fn quantized(prefix: &str, weights: &'a Quantized) -> Self {
         let kind = Kind::Quantized(weights.format());
         let made = Self::streamed(prefix, kind, &[weights.n(), weights.k()], move |sink| {
-            weights.planes().iter().enumerate().try_for_each(|(plane, bytes)| plain(plane, bytes, sink))
+            weights
+                .planes()
+                .iter()
+                .enumerate()
+                .try_for_each(|(plane, bytes)| plain(plane, bytes, sink))
         });
         if weights.factor() == 1.0 { made } else { made.with_factor(weights.factor()) }
     }
 
-    /// A tensor of a model, under its own name, with its factor and the order of its columns. Elements
-    /// of an unknown type are copied from a safetensors file, and refused from GGUF.
+    /// A tensor of a model, under its own name, with its factor and the order of its columns.
+    /// Elements of an unknown type are copied from a safetensors file, and refused from GGUF.
     ///
     /// # Errors
     /// As [`Tensor::order`].
     pub fn tensor(tensor: &Tensor<'a>) -> Result<Self> {
         let own = tensor.clone();
-        let made = Self::streamed(tensor.name(), tensor.kind().clone(), tensor.shape(), move |sink| own.stream(sink));
+        let made =
+            Self::streamed(tensor.name(), tensor.kind().clone(), tensor.shape(), move |sink| {
+                own.stream(sink)
+            });
         let size = (!tensor.model.is_gguf()).then(|| tensor.stored_bytes());
         Ok(Output { order: tensor.order()?, factor: tensor.factor(), size, ..made })
     }
@@ -99,9 +114,17 @@ impl<'a> Output<'a> {
                 let (&k, rows) = self.shape.split_last().ok_or_else(overflow)?;
                 let sizes = format.sizes(elements(rows).ok_or_else(overflow)?, k)?;
                 let plane = |(plane, size): (&Plane, usize)| {
-                    let columns = k / format.block() as usize * (plane.bytes / plane.of.bytes()) as usize;
-                    let (name, shape) = (tensor_name(&self.name, plane), [rows, &[columns]].concat());
-                    Planned::new(name, element_of(plane).into(), shape, size as u64, plane.of.bytes())
+                    let columns =
+                        k / format.block() as usize * (plane.bytes / plane.of.bytes()) as usize;
+                    let (name, shape) =
+                        (tensor_name(&self.name, plane), [rows, &[columns]].concat());
+                    Planned::new(
+                        name,
+                        element_of(plane).into(),
+                        shape,
+                        size as u64,
+                        plane.of.bytes(),
+                    )
                 };
                 Ok(format.planes().iter().zip(sizes).map(plane).collect())
             }
@@ -109,20 +132,38 @@ impl<'a> Output<'a> {
                 let count = elements(&self.shape).ok_or_else(overflow)?;
                 let size = (count as u64).checked_mul(dtype.bytes()).ok_or_else(overflow)?;
                 let element = name_of(*dtype).to_owned();
-                Ok(vec![Planned::new(self.name.clone(), element, self.shape.clone(), size, dtype.bytes())])
+                Ok(vec![Planned::new(
+                    self.name.clone(),
+                    element,
+                    self.shape.clone(),
+                    size,
+                    dtype.bytes(),
+                )])
             }
             Kind::Other(element) => {
                 let count = elements(&self.shape).ok_or_else(overflow)? as u64;
                 let (size, alignment) = match (header::bits(element).map(u64::from), self.size) {
-                    (Some(bits), _) => (count.checked_mul(bits).ok_or_else(overflow)? / 8, bits / 8),
+                    (Some(bits), _) => {
+                        (count.checked_mul(bits).ok_or_else(overflow)? / 8, bits / 8)
+                    }
                     (None, Some(size)) => (size, 1),
                     (None, None) => {
-                        let text = format!("{}: {element} is not read, and safetensors has no such type", self.name);
-                        let hint = "let another program, such as llama-quantize, write it as F16 first";
+                        let text = format!(
+                            "{}: {element} is not read, and safetensors has no such type",
+                            self.name
+                        );
+                        let hint =
+                            "let another program, such as llama-quantize, write it as F16 first";
                         return Err(Error::Unsupported(format!("{text}; {hint}")));
                     }
                 };
-                Ok(vec![Planned::new(self.name.clone(), element.clone(), self.shape.clone(), size, alignment)])
+                Ok(vec![Planned::new(
+                    self.name.clone(),
+                    element.clone(),
+                    self.shape.clone(),
+                    size,
+                    alignment,
+                )])
             }
         }
     }
@@ -131,11 +172,29 @@ impl<'a> Output<'a> {
     fn extras(&self) -> Vec<(Planned, Vec<u8>)> {
         let order = self.order.as_ref().map(|order| {
             let bytes: Vec<u8> = order.iter().flat_map(|column| column.to_le_bytes()).collect();
-            (Planned::new(joined(&self.name, ORDER), "U32".into(), vec![order.len()], bytes.len() as u64, 4), bytes)
+            (
+                Planned::new(
+                    joined(&self.name, ORDER),
+                    "U32".into(),
+                    vec![order.len()],
+                    bytes.len() as u64,
+                    4,
+                ),
+                bytes,
+            )
         });
         let factor = self.factor.map(|factor| {
             let bytes = factor.to_le_bytes().to_vec();
-            (Planned::new(joined(&self.name, FACTOR), "F32".into(), Vec::new(), bytes.len() as u64, 4), bytes)
+            (
+                Planned::new(
+                    joined(&self.name, FACTOR),
+                    "F32".into(),
+                    Vec::new(),
+                    bytes.len() as u64,
+                    4,
+                ),
+                bytes,
+            )
         });
         order.into_iter().chain(factor).collect()
     }
@@ -161,13 +220,13 @@ impl Planned {
     }
 }
 
-/// Writes a file, whole or not at all, as [`replace()`] does. `metadata` is kept in it; the formats of
-/// `outputs` take the place of its entries that name formats. `progress` is told how many bytes are
-/// done, and how many there are.
+/// Writes a file, whole or not at all, as [`replace()`] does. `metadata` is kept in it; the formats
+/// of `outputs` take the place of its entries that name formats. `progress` is told how many bytes
+/// are done, and how many there are.
 ///
 /// # Errors
-/// As [`write_to`]; `File` when the system refuses; `Unsupported` when `config.json` beside the file
-/// names another format of a matrix.
+/// As [`write_to`]; `File` when the system refuses; `Unsupported` when `config.json` beside the
+/// file names another format of a matrix.
 pub fn write(
     path: impl AsRef<Path>,
     outputs: Vec<Output<'_>>,
@@ -179,8 +238,8 @@ pub fn write(
     replace(path, |file| write_to(file, outputs, metadata, progress))
 }
 
-/// Fails if `config.json` beside the file says something else of a matrix: the file could be written,
-/// but not opened.
+/// Fails if `config.json` beside the file says something else of a matrix: the file could be
+/// written, but not opened.
 fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
     let quantized = |output: &Output<'_>| match output.kind {
         Kind::Quantized(format) => Some((output.name.clone(), format)),
@@ -195,7 +254,10 @@ fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
         if let Some(claim) = config.claim(&name)?
             && !claim.says.admits(format)
         {
-            let text = format!("{name:?} becomes {format}, but {} beside it says {}", claim.by, claim.says);
+            let text = format!(
+                "{name:?} becomes {format}, but {} beside it says {}",
+                claim.by, claim.says
+            );
             let shown = path.display();
             return Err(Error::Unsupported(format!("{shown}: {text}: name another folder")));
         }
@@ -206,8 +268,9 @@ fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
 /// Writes the bytes of a file.
 ///
 /// # Errors
-/// `Data` when two tensors have one name, or a stream is not as long as its shape says; `Unsupported`
-/// for a type, a name or a header that safetensors does not have; `Overflow`; every error of a stream.
+/// `Data` when two tensors have one name, or a stream is not as long as its shape says;
+/// `Unsupported` for a type, a name or a header that safetensors does not have; `Overflow`; every
+/// error of a stream.
 pub fn write_to<W: Write + Seek>(
     file: &mut W,
     outputs: Vec<Output<'_>>,
@@ -269,20 +332,23 @@ pub fn write_to<W: Write + Seek>(
     }
 }
 
-/// Adds the format: one entry if all matrices share it, else one per matrix. Older entries that name
-/// formats go: they are of other files.
+/// Adds the format: one entry if all matrices share it, else one per matrix. Older entries that
+/// name formats go: they are of other files.
 fn named(outputs: &[Output<'_>], metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let stale = |key: &str| key.rsplit('.').next() == Some(FORMAT);
     let kept = metadata.iter().filter(|(key, _)| !stale(key));
-    let mut metadata: BTreeMap<String, String> = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let mut metadata: BTreeMap<String, String> =
+        kept.map(|(key, value)| (key.clone(), value.clone())).collect();
     let format = |output: &Output<'_>| match output.kind {
         Kind::Quantized(format) => Some(format),
         _ => None,
     };
-    let formats: BTreeSet<&str> = outputs.iter().filter_map(format).map(QuantFormat::name).collect();
+    let formats: BTreeSet<&str> =
+        outputs.iter().filter_map(format).map(QuantFormat::name).collect();
     for output in outputs {
         if let Some(format) = format(output) {
-            let key = if formats.len() == 1 { FORMAT.to_owned() } else { joined(&output.name, FORMAT) };
+            let key =
+                if formats.len() == 1 { FORMAT.to_owned() } else { joined(&output.name, FORMAT) };
             metadata.insert(key, format.to_string());
         }
     }
@@ -303,9 +369,13 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
         let tensor = &mut planned[i];
         tensor.offset = end;
         let size = tensor.size;
-        end = end.checked_add(size).ok_or_else(|| Error::Overflow(format!("{}: {size} bytes", tensor.name)))?;
+        end = end
+            .checked_add(size)
+            .ok_or_else(|| Error::Overflow(format!("{}: {size} bytes", tensor.name)))?;
         if tensor.name == METADATA {
-            return Err(Error::Unsupported(format!("safetensors has no tensor of the name {METADATA:?}")));
+            return Err(Error::Unsupported(format!(
+                "safetensors has no tensor of the name {METADATA:?}"
+            )));
         }
         let entry = json!({ "dtype": tensor.element, "shape": tensor.shape, "data_offsets": [tensor.offset, end] });
         if header.insert(tensor.name.clone(), entry).is_some() {
@@ -317,11 +387,16 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
     text.resize(text.len().next_multiple_of(ALIGNMENT), b' ');
     if text.len() as u64 > header::MOST {
         let (length, most) = (text.len(), header::MOST);
-        return Err(Error::Unsupported(format!("a header of {length} bytes; safetensors has at most {most}")));
+        return Err(Error::Unsupported(format!(
+            "a header of {length} bytes; safetensors has at most {most}"
+        )));
     }
     let bytes = [&(text.len() as u64).to_le_bytes(), &text[..]].concat();
     if end.checked_add(bytes.len() as u64).is_none() {
-        return Err(Error::Overflow(format!("{end} bytes of tensors after {} of the header", bytes.len())));
+        return Err(Error::Overflow(format!(
+            "{end} bytes of tensors after {} of the header",
+            bytes.len()
+        )));
     }
     for tensor in planned {
         tensor.offset += bytes.len() as u64;

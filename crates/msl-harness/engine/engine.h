@@ -1,5 +1,5 @@
-// One threadgroup at a time: its lanes, where they meet, and what they exchange. This code is never instrumented, and its memory is no kernel's:
-// sanitizers see of it what race.h tells them.
+// One threadgroup at a time: its lanes, where they meet, and what they exchange. This code is never
+// instrumented, and its memory is no kernel's: sanitizers see of it what race.h tells them.
 #pragma once
 
 #include <atomic>
@@ -58,7 +58,8 @@ struct Lane {
     bool ended = false;
     // The thread that ThreadSanitizer takes this lane for.
     void *racer = nullptr;
-    // Which of the kept stacks this lane has: one racer, one stack, as they would be seen to race for it.
+    // Which of the kept stacks this lane has: one racer, one stack, as they would be seen to race
+    // for it.
     uint32_t stack = 0;
     // While it is not running.
     void *stack_pointer = nullptr;
@@ -106,14 +107,16 @@ struct Group {
     std::vector<Array> arrays;
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
-    // What a barrier's flags must name for it to order anything: threadgroup memory where there is any, else device memory.
+    // What a barrier's flags must name for it to order anything: threadgroup memory where there is
+    // any, else device memory.
     uint32_t needed_flag() const { return arrays.empty() ? 1 : 2; }
 };
 extern Group group;
 extern Engine *engine;
 extern thread_local Lane *self;
 
-// Notes an arrival; whoever completes the meeting does its arithmetic. With threads, to be called with `group.busy` held.
+// Notes an arrival; whoever completes the meeting does its arithmetic. With threads, to be called
+// with `group.busy` held.
 Step arrive(Lane &lane, uint64_t place, uint32_t operation);
 // The kernel's code for one lane, from start to end.
 void run_lane(Lane &lane);

@@ -1,4 +1,5 @@
-// All lanes on one thread, switched where they meet. Who goes on, in which order, follows from the seed.
+// All lanes on one thread, switched where they meet. Who goes on, in which order, follows from the
+// seed.
 #include "engine.h"
 #include "race.h"
 #include "stack.h"
@@ -70,7 +71,8 @@ struct Fibers : Engine {
         case Step::GROUP:
             wake_all();
         }
-        // Whoever waits for somebody finds somebody ready: `arrive` and `end_lane` refuse everything else.
+        // Whoever waits for somebody finds somebody ready: `arrive` and `end_lane` refuse
+        // everything else.
         go_on(lane, take());
     }
 

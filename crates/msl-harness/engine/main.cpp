@@ -1,5 +1,5 @@
-// The worker: takes launches from its standard input, and answers on its standard output, in the machine's own numbers. Whatever goes wrong in a kernel
-// ends it, with a report on standard error.
+// The worker: takes launches from its standard input, and answers on its standard output, in the
+// machine's own numbers. Whatever goes wrong in a kernel ends it, with a report on standard error.
 #include "engine.h"
 
 #include <cstdio>

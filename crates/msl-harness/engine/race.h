@@ -1,4 +1,5 @@
-// What ThreadSanitizer is told: which lane runs, and the order that MSL promises. Nothing in the other flavours.
+// What ThreadSanitizer is told: which lane runs, and the order that MSL promises. Nothing in the
+// other flavours.
 #pragma once
 
 #ifdef TILEWISE_RACES

@@ -11,8 +11,8 @@ namespace tilewise {
 // Addresses for the order between the host and lanes.
 static char begins, ends;
 
-// ThreadSanitizer's threads: every lane of every threadgroup another, as far as they go. Beyond, lanes with the same index of threadgroups that are far
-// apart are taken for one thread.
+// ThreadSanitizer's threads: every lane of every threadgroup another, as far as they go. Beyond,
+// lanes with the same index of threadgroups that are far apart are taken for one thread.
 constexpr size_t RACERS = 1024;
 
 static void *racer(uint32_t id) {

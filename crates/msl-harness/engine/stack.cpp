@@ -1,4 +1,5 @@
-// Stacks for lanes, and the switch from one to another, for x86-64 and aarch64 (System V, and Apple's).
+// Stacks for lanes, and the switch from one to another, for x86-64 and aarch64 (System V, and
+// Apple's).
 #include "stack.h"
 #include "race.h"
 

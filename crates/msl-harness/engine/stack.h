@@ -8,7 +8,8 @@ extern "C" void tilewise_switch(void **save, void *load) __asm__("tilewise_switc
 
 namespace tilewise {
 
-// The stack pointer with which `tilewise_switch` begins at `begin`, on stack `index`; stacks are kept for the next threadgroup and launch.
+// The stack pointer with which `tilewise_switch` begins at `begin`, on stack `index`; stacks are
+// kept for the next threadgroup and launch.
 void *fresh_stack(uint32_t index, void (*begin)());
 
 } // namespace tilewise

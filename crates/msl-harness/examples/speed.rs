@@ -1,4 +1,5 @@
-//! Times compilation, a product of 8×8 matrices, a sum over a simdgroup, and a barrier of 128 lanes: `cargo run -p tilewise-msl-harness --example speed`.
+//! Times compilation, a product of 8×8 matrices, a sum over a simdgroup, and a barrier of 128
+//! lanes: `cargo run -p tilewise-msl-harness --example speed`.
 
 use std::time::Instant;
 
@@ -11,7 +12,11 @@ fn main() {
         ("simdgroup_multiply_accumulate", 32, "simdgroup_multiply_accumulate(sums, a, b, sums);"),
         ("simdgroup_load", 32, "simdgroup_load(a, x, 8);"),
         ("simd_sum", 32, "total = simd_sum(total);"),
-        ("threadgroup_barrier of 128 lanes", 128, "threadgroup_barrier(mem_flags::mem_threadgroup);"),
+        (
+            "threadgroup_barrier of 128 lanes",
+            128,
+            "threadgroup_barrier(mem_flags::mem_threadgroup);",
+        ),
     ];
     for mode in [Mode::Plain, Mode::Races, Mode::Memory].into_iter().filter(|&it| available(it)) {
         for (name, threads, operation) in operations {
@@ -29,7 +34,11 @@ fn main() {
             println!("{mode:?}: {name}: compiled in {:.0?}", begun.elapsed());
             for lanes in [Lanes::Fibers, Lanes::Threads] {
                 let time = |steps: u32| {
-                    let buffers = vec![(0, steps.to_ne_bytes().to_vec()), (1, vec![0; 512]), (2, vec![0; 512])];
+                    let buffers = vec![
+                        (0, steps.to_ne_bytes().to_vec()),
+                        (1, vec![0; 512]),
+                        (2, vec![0; 512]),
+                    ];
                     let launch = Launch { threads, lanes, buffers, ..Launch::default() };
                     let once = || {
                         let begun = Instant::now();
@@ -40,7 +49,10 @@ fn main() {
                 };
                 let steps = if lanes == Lanes::Threads { STEPS / 20 } else { STEPS };
                 let (least, all) = (time(0), time(steps));
-                println!("  {lanes:?}: {:.2?} each; a launch {least:.0?}", all.saturating_sub(least) / steps);
+                println!(
+                    "  {lanes:?}: {:.2?} each; a launch {least:.0?}",
+                    all.saturating_sub(least) / steps
+                );
             }
         }
     }

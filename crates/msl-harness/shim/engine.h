@@ -1,4 +1,5 @@
-// What the engine that runs a kernel offers to the shim. The engine is not instrumented: nothing it does is an access to a sanitizer.
+// What the engine that runs a kernel offers to the shim. The engine is not instrumented: nothing it
+// does is an access to a sanitizer.
 #pragma once
 
 // Where in the text a call stands: line and column. As a default argument it is the caller's.
@@ -15,9 +16,11 @@ extern "C" {
 void tilewise_barrier(ulong place, uint scope, uint flags);
 // A meeting of the simdgroup; `operation` as in engine/meeting.h.
 void tilewise_meet(ulong place, uint operation);
-// A meeting in which each lane shows 16 bytes, and which gives the address of all 32 × 16. They stay until the next meeting but one.
+// A meeting in which each lane shows 16 bytes, and which gives the address of all 32 × 16. They
+// stay until the next meeting but one.
 tilewise_address tilewise_exchange(ulong place, uint operation, ulong low, ulong high);
-// The product of 8×8 matrices whose elements `tilewise_element(0)` and `(1)` this lane holds; gives those of the result.
+// The product of 8×8 matrices whose elements `tilewise_element(0)` and `(1)` this lane holds; gives
+// those of the result.
 tilewise_pair tilewise_multiply(ulong place, uint operation, float a0, float a1, float b0, float b1);
 // The sum of all lanes' values.
 float tilewise_sum(ulong place, float value);

@@ -1,4 +1,5 @@
-// half and bfloat: 16-bit types whose every operation rounds to nearest even. They become float by themselves, and come from float only by name.
+// half and bfloat: 16-bit types whose every operation rounds to nearest even. They become float by
+// themselves, and come from float only by name.
 #pragma once
 
 #include "traits.h"

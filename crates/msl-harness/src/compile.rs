@@ -28,7 +28,8 @@ const SHIM_TEXTS: [&str; 10] = [
     include_str!("../shim/metal_simdgroup_matrix"),
 ];
 
-/// C++ for OpenCL, as MSL is neither's subset but nearest to it: no header but the shim's, no type `double`, literals of type `float`.
+/// C++ for OpenCL, as MSL is neither's subset but nearest to it: no header but the shim's, no type
+/// `double`, literals of type `float`.
 const LANGUAGE: &[&str] = &[
     "-x",
     "clcpp",
@@ -41,17 +42,25 @@ const LANGUAGE: &[&str] = &[
     "-D__METAL_VERSION__=310",
     "-Wall",
     "-Werror",
-    // Attributes are read by the signature's parser; indices past an array's end are for the sanitizer to find.
+    // Attributes are read by the signature's parser; indices past an array's end are for the
+    // sanitizer to find.
     "-Wno-unknown-attributes",
     "-Wno-array-bounds",
     // `constexpr if` and the like.
     "-Werror=c++98-c++11-c++14-compat",
 ];
 
-/// Code: as it is written, as texts run for a moment and most of the time is clang's, and as a load whose value is not used is one that the sanitizer must
-/// see; products and sums stay apart, variables begin as NaN or nonsense.
-const CODE: &[&str] =
-    &["-c", "-fPIC", "-O0", "-ffp-contract=off", "-ftrivial-auto-var-init=pattern", "-fdebug-compilation-dir=."];
+/// Code: as it is written, as texts run for a moment and most of the time is clang's, and as a load
+/// whose value is not used is one that the sanitizer must see; products and sums stay apart,
+/// variables begin as NaN or nonsense.
+const CODE: &[&str] = &[
+    "-c",
+    "-fPIC",
+    "-O0",
+    "-ffp-contract=off",
+    "-ftrivial-auto-var-init=pattern",
+    "-fdebug-compilation-dir=.",
+];
 
 /// What Metal's compiler knows without an #include.
 const BUILTIN: &[&str] = &["-include", "builtin.h"];
@@ -104,17 +113,19 @@ pub(crate) fn worker(mode: Mode) -> PathBuf {
 /// A shared library, and the signature of the kernel in it.
 type Compiled = Result<(PathBuf, Signature), String>;
 
-/// Kernels of different texts, those unknown by one process for as many of them as can be: it takes as
-/// long to start as to compile one.
+/// Kernels of different texts, those unknown by one process for as many of them as can be: it takes
+/// as long to start as to compile one.
 pub(crate) fn compile(texts: &[&str], mode: Mode, more: &[&str]) -> Vec<Compiled> {
     if let Some(reason) = missing(mode) {
         panic!("MSL kernels cannot be compiled in {mode:?}: {reason}");
     }
     let place = |text: &str| Path::new(OUT).join("kernels").join(name(text, mode, more));
-    let mut unknown: Vec<&str> = texts.iter().copied().filter(|text| !place(text).exists()).collect();
+    let mut unknown: Vec<&str> =
+        texts.iter().copied().filter(|text| !place(text).exists()).collect();
     unknown.sort_by_cached_key(|text| prefix(text));
     let together = unknown.chunk_by(|a, b| prefix(a) == prefix(b));
-    let refused: HashMap<&str, String> = together.flat_map(|texts| make(texts, mode, more)).collect();
+    let refused: HashMap<&str, String> =
+        together.flat_map(|texts| make(texts, mode, more)).collect();
     let compiled = |text: &&str| {
         if let Some(complaints) = refused.get(text) {
             return Err(complaints.clone());
@@ -130,7 +141,18 @@ pub(crate) fn compile(texts: &[&str], mode: Mode, more: &[&str]) -> Vec<Compiled
 fn name(text: &str, mode: Mode, more: &[&str]) -> String {
     let hash = |salt: u32| {
         let mut hasher = DefaultHasher::new();
-        (salt, text, mode, CLANG, env!("TILEWISE_MSL_VERSION"), SHIM_TEXTS, LANGUAGE, CODE, more, sanitizer(mode))
+        (
+            salt,
+            text,
+            mode,
+            CLANG,
+            env!("TILEWISE_MSL_VERSION"),
+            SHIM_TEXTS,
+            LANGUAGE,
+            CODE,
+            more,
+            sanitizer(mode),
+        )
             .hash(&mut hasher);
         hasher.finish()
     };
@@ -147,7 +169,10 @@ fn make<'a>(texts: &[&'a str], mode: Mode, more: &[&str]) -> Vec<(&'a str, Strin
     if made.is_ok() {
         for (index, text) in texts.iter().enumerate() {
             // Where it fails, another process was first.
-            let _ = fs::rename(work.join(index.to_string()), work.with_file_name(name(text, mode, more)));
+            let _ = fs::rename(
+                work.join(index.to_string()),
+                work.with_file_name(name(text, mode, more)),
+            );
         }
     }
     let _ = fs::remove_dir_all(&work);
@@ -173,7 +198,8 @@ fn make_in(work: &Path, texts: &[&str], mode: Mode, more: &[&str]) -> Result<(),
         fs::create_dir_all(&folder).unwrap_or_else(|it| panic!("{}: {it}", folder.display()));
         write(index, "kernel.metal", &[BEFORE, text].concat());
     }
-    let files = |name: &str| (0..texts.len()).map(|index| format!("{index}/{name}")).collect::<Vec<_>>();
+    let files =
+        |name: &str| (0..texts.len()).map(|index| format!("{index}/{name}")).collect::<Vec<_>>();
     let Frontend { preprocess, compile } = Frontend::of(texts[0], mode, more)?;
     let preprocessed = run(work, &preprocess, &files("kernel.metal"))?;
     for (index, preprocessed) in preprocessed.split("TILEWISE_NEXT").skip(1).enumerate() {
@@ -197,7 +223,8 @@ struct Frontend {
 }
 
 impl Frontend {
-    /// Of all texts that include the headers of this one. These are read once, and kept beside the calls.
+    /// Of all texts that include the headers of this one. These are read once, and kept beside the
+    /// calls.
     fn of(text: &str, mode: Mode, more: &[&str]) -> Result<Frontend, String> {
         let prefix = prefix(text);
         let place = Path::new(OUT).join("headers").join(name(&prefix, mode, more));
@@ -209,18 +236,29 @@ impl Frontend {
             fs::create_dir_all(&place)
                 .and_then(|()| fs::write(place.join("prefix.h"), prefix))
                 .map_err(|it| format!("{}: {it}", place.display()))?;
-            let (headers, code) = (headers.to_string_lossy(), [CODE, sanitizer(mode), more].concat());
+            let (headers, code) =
+                (headers.to_string_lossy(), [CODE, sanitizer(mode), more].concat());
             let output = ["-Xclang", "-emit-pch", "prefix.h", "-o", &headers];
             output_of(clang(&place).args(BUILTIN).args(&code).args(output))?;
-            let preprocess = called(clang(&place).args(BUILTIN).args(["-E", "-P", "-DTILEWISE_SIGNATURE", "-"]))?;
-            let compile = called(clang(&place).args(["-include-pch", &headers]).args(&code).arg("-"))?;
-            fs::write(place.join(&unique), [preprocess, compile].map(|call| call.join("\n")).join("\n\n"))
-                .and_then(|()| fs::rename(place.join(&unique), place.join("calls")))
-                .map_err(|it| format!("{}/calls: {it}", place.display()))?;
+            let preprocess = called(clang(&place).args(BUILTIN).args([
+                "-E",
+                "-P",
+                "-DTILEWISE_SIGNATURE",
+                "-",
+            ]))?;
+            let compile =
+                called(clang(&place).args(["-include-pch", &headers]).args(&code).arg("-"))?;
+            fs::write(
+                place.join(&unique),
+                [preprocess, compile].map(|call| call.join("\n")).join("\n\n"),
+            )
+            .and_then(|()| fs::rename(place.join(&unique), place.join("calls")))
+            .map_err(|it| format!("{}/calls: {it}", place.display()))?;
         }
         let calls = read().ok_or_else(|| format!("no {}/calls", place.display()))?;
         let (preprocess, compile) = calls.split_once("\n\n").ok_or("two calls")?;
-        let [preprocess, compile] = [preprocess, compile].map(|call| call.lines().map(str::to_owned).collect());
+        let [preprocess, compile] =
+            [preprocess, compile].map(|call| call.lines().map(str::to_owned).collect());
         Ok(Frontend { preprocess, compile })
     }
 }
@@ -270,14 +308,17 @@ fn run(work: &Path, call: &[String], files: &[String]) -> Result<String, String>
 
 /// What a program writes to its standard output.
 fn output_of(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|it| format!("{}: {it}", command.get_program().to_string_lossy()))?;
+    let output = command
+        .output()
+        .map_err(|it| format!("{}: {it}", command.get_program().to_string_lossy()))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into())
 }
 
-/// The kernel with a way in: addresses of buffers by slot, and the numbers that `run.cpp` calls builtins.
+/// The kernel with a way in: addresses of buffers by slot, and the numbers that `run.cpp` calls
+/// builtins.
 fn entry(signature: &Signature) -> String {
     let mut arguments = Vec::new();
     let mut sizes = String::new();
@@ -291,7 +332,10 @@ fn entry(signature: &Signature) -> String {
                     Space::Device => "device const",
                     Space::Constant => "constant",
                 };
-                format!("{}reinterpret_cast<{space} {ty} *>(slots[{slot}])", if *reference { "*" } else { "" })
+                format!(
+                    "{}reinterpret_cast<{space} {ty} *>(slots[{slot}])",
+                    if *reference { "*" } else { "" }
+                )
             }
             // Vectors may be named with or without their namespace.
             signature::Parameter::Builtin { value, ty } if ty.ends_with(['2', '3']) => {
@@ -300,7 +344,9 @@ fn entry(signature: &Signature) -> String {
             signature::Parameter::Builtin { value, ty } => format!("{ty}({value})"),
             // Arrays that kernels declare lie by line and column, of which no line is 0.
             signature::Parameter::Threadgroup { index, ty } => {
-                format!("*reinterpret_cast<threadgroup {ty} *>(tilewise_shared({index}, sizeof({ty})))")
+                format!(
+                    "*reinterpret_cast<threadgroup {ty} *>(tilewise_shared({index}, sizeof({ty})))"
+                )
             }
         });
     }

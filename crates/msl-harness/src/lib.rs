@@ -1,4 +1,5 @@
-//! Compiles Metal compute kernels, unchanged, with clang against a strict shim of MSL, and runs them on the CPU.
+//! Compiles Metal compute kernels, unchanged, with clang against a strict shim of MSL, and runs
+//! them on the CPU.
 //!
 //! ```no_run
 //! use tilewise_msl_harness::{Kernel, Launch, Mode, available};
@@ -11,18 +12,22 @@
 //! }
 //! ```
 //!
-//! What it refuses: pointers in another address space than is asked for, implicit conversions to 16-bit types, functions that MSL lacks, reliance
-//! on which lane holds what of a simdgroup matrix; and, by [`lint`], what clang takes and MSL does not.
+//! What it refuses: pointers in another address space than is asked for, implicit conversions to
+//! 16-bit types, functions that MSL lacks, reliance on which lane holds what of a simdgroup matrix;
+//! and, by [`lint`], what clang takes and MSL does not.
 //!
-//! What it finds when a kernel runs: races, also within a simdgroup and between threadgroups ([`Mode::Races`]); accesses outside a buffer or a
-//! threadgroup array, misaligned vectors, undefined arithmetic ([`Mode::Memory`]); lanes that do not meet where all must, and endless loops (in
-//! every mode). Simdgroups have 32 lanes.
+//! What it finds when a kernel runs: races, also within a simdgroup and between threadgroups
+//! ([`Mode::Races`]); accesses outside a buffer or a threadgroup array, misaligned vectors,
+//! undefined arithmetic ([`Mode::Memory`]); lanes that do not meet where all must, and endless
+//! loops (in every mode). Simdgroups have 32 lanes.
 //!
-//! What it does not: a barrier orders all memory or none. Where a kernel has `SHARED` arrays it must name `mem_threadgroup` to order anything, and
-//! orders device memory too; where it has none, it must name `mem_device`. Lanes of one index in threadgroups a multiple of 1024 lanes apart count as
-//! one thread, so that a race between them alone is missed. Loads whose result nobody uses are compiled away. A shift by too much is masked, as MSL
-//! says. Mathematical functions are exact to an ulp, not Metal's fast ones. Stricter than MSL: a `constant` struct cannot be copied whole, 16-bit
-//! types come from others only by name, and there are no literals of type `half`.
+//! What it does not: a barrier orders all memory or none. Where a kernel has `SHARED` arrays it
+//! must name `mem_threadgroup` to order anything, and orders device memory too; where it has none,
+//! it must name `mem_device`. Lanes of one index in threadgroups a multiple of 1024 lanes apart
+//! count as one thread, so that a race between them alone is missed. Loads whose result nobody uses
+//! are compiled away. A shift by too much is masked, as MSL says. Mathematical functions are exact
+//! to an ulp, not Metal's fast ones. Stricter than MSL: a `constant` struct cannot be copied whole,
+//! 16-bit types come from others only by name, and there are no literals of type `half`.
 
 mod compile;
 mod lint;
@@ -43,7 +48,8 @@ pub enum Mode {
     Plain,
     /// ThreadSanitizer, each lane a thread of its own.
     Races,
-    /// AddressSanitizer, each buffer and threadgroup array a heap block of its own, and UndefinedBehaviorSanitizer.
+    /// AddressSanitizer, each buffer and threadgroup array a heap block of its own, and
+    /// UndefinedBehaviorSanitizer.
     Memory,
 }
 
@@ -68,7 +74,8 @@ pub enum Lanes {
     Threads,
 }
 
-/// Whether kernels can be compiled and run in `mode`. Where not, says why, once for each mode, on standard error.
+/// Whether kernels can be compiled and run in `mode`. Where not, says why, once for each mode, on
+/// standard error.
 ///
 /// # Panics
 ///
@@ -116,9 +123,11 @@ pub struct Launch {
     pub buffers: Vec<(u32, Vec<u8>)>,
     /// How lanes run.
     pub lanes: Lanes,
-    /// Decides in what order lanes and threadgroups run, who holds which elements of matrices, and in which order `simd_sum` adds.
+    /// Decides in what order lanes and threadgroups run, who holds which elements of matrices, and
+    /// in which order `simd_sum` adds.
     pub seed: u64,
-    /// `MUTANT(id)` is true where id is this, and `MUTANTS(first, last)` where it is one of those; 0 for none.
+    /// `MUTANT(id)` is true where id is this, and `MUTANTS(first, last)` where it is one of those;
+    /// 0 for none.
     pub mutant: u32,
     /// After this long, the kernel is taken for one that never ends.
     pub timeout: Duration,
@@ -128,7 +137,15 @@ impl Default for Launch {
     /// One threadgroup of 32 threads.
     fn default() -> Launch {
         let (lanes, timeout) = (Lanes::Fibers, Duration::from_secs(60));
-        Launch { grid: [1; 3], threads: 32, buffers: Vec::new(), lanes, seed: 0, mutant: 0, timeout }
+        Launch {
+            grid: [1; 3],
+            threads: 32,
+            buffers: Vec::new(),
+            lanes,
+            seed: 0,
+            mutant: 0,
+            timeout,
+        }
     }
 }
 
@@ -207,8 +224,9 @@ impl Kernel {
         one(Kernel::compile_all(&[text], mode, Source::Foreign))
     }
 
-    /// As [`compile`](Self::compile), in a fraction of its time and to slower code, with nothing refused that is only warned of, and with reports that name no
-    /// lines, for which they take a hundredth of the time: for texts that are changed on purpose.
+    /// As [`compile`](Self::compile), in a fraction of its time and to slower code, with nothing
+    /// refused that is only warned of, and with reports that name no lines, for which they take a
+    /// hundredth of the time: for texts that are changed on purpose.
     ///
     /// # Errors
     ///
@@ -237,7 +255,10 @@ impl Kernel {
         let kernel = |(library, signature)| Kernel {
             inner: Arc::new(Inner { mode, quick, library, signature, bytes: OnceLock::new() }),
         };
-        compile::compile(texts, mode, more).into_iter().map(|compiled| compiled.map(kernel)).collect()
+        compile::compile(texts, mode, more)
+            .into_iter()
+            .map(|compiled| compiled.map(kernel))
+            .collect()
     }
 
     /// The entry point's.
@@ -245,7 +266,8 @@ impl Kernel {
         &self.inner.signature
     }
 
-    /// Bytes of what the argument in `slot` points or refers to: an element of an array, or all of a struct. 0 for a slot without an argument.
+    /// Bytes of what the argument in `slot` points or refers to: an element of an array, or all of
+    /// a struct. 0 for a slot without an argument.
     pub fn argument_bytes(&self, slot: u32) -> u32 {
         let inner = &*self.inner;
         let bytes = inner.bytes.get_or_init(|| {
@@ -271,8 +293,14 @@ impl Kernel {
         asked.sort_unstable();
         assert_eq!(given, asked, "slots of the launch and of {}", self.signature().name);
         let Launch { grid, threads, .. } = *launch;
-        assert!(threads > 0 && threads % 32 == 0 && threads <= 1024, "{threads} threads in a threadgroup");
-        assert!(grid.iter().map(|&it| u64::from(it)).product::<u64>() < 1 << 31, "a grid of {grid:?}");
+        assert!(
+            threads > 0 && threads % 32 == 0 && threads <= 1024,
+            "{threads} threads in a threadgroup"
+        );
+        assert!(
+            grid.iter().map(|&it| u64::from(it)).product::<u64>() < 1 << 31,
+            "a grid of {grid:?}"
+        );
         worker::run(self.inner.mode, self.inner.quick, &self.inner.library, launch)
     }
 }

@@ -21,7 +21,8 @@ const FOREIGN: &[&str] = &[
 ];
 
 /// Words that MSL keeps to itself, and no kernel of ours needs.
-const RESERVED: &[&str] = &["vertex", "fragment", "threadgroup_imageblock", "ray_data", "object_data"];
+const RESERVED: &[&str] =
+    &["vertex", "fragment", "threadgroup_imageblock", "ray_data", "object_data"];
 
 /// Scalar types that live in MSL's namespace, and so need `using namespace metal` in front.
 const SPACED: &[&str] = &["uchar", "ushort", "uint", "ulong"];
@@ -29,14 +30,16 @@ const SPACED: &[&str] = &["uchar", "ushort", "uint", "ulong"];
 const SPACES: &[&str] = &["device", "constant", "threadgroup", "thread"];
 
 /// What may stand around a type's name in a declaration.
-const SPECIFIERS: &[&str] = &["const", "volatile", "static", "inline", "constexpr", "typename", "unsigned", "signed"];
+const SPECIFIERS: &[&str] =
+    &["const", "volatile", "static", "inline", "constexpr", "typename", "unsigned", "signed"];
 
 const SCALARS: &[&str] = &[
-    "void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "size_t", "float", "half",
-    "bfloat", "auto",
+    "void", "bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "size_t",
+    "float", "half", "bfloat", "auto",
 ];
 
-/// Complaints about `text`, each with its line: pointers and references without an address space, and what of C++ MSL lacks.
+/// Complaints about `text`, each with its line: pointers and references without an address space,
+/// and what of C++ MSL lacks.
 pub fn lint(text: &str) -> Vec<String> {
     let text = &blank(text);
     let tokens = tokens(text);
@@ -72,11 +75,13 @@ struct Linter<'a> {
     types: Vec<&'a str>,
 }
 
-/// `text` with spaces for comments, strings, and directives that are no code; every line stays where it is.
+/// `text` with spaces for comments, strings, and directives that are no code; every line stays
+/// where it is.
 fn blank(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    let spaces = |from: &str| from.chars().map(|it| if it == '\n' { '\n' } else { ' ' }).collect::<String>();
+    let spaces =
+        |from: &str| from.chars().map(|it| if it == '\n' { '\n' } else { ' ' }).collect::<String>();
     while let Some(first) = rest.chars().next() {
         let end = |close: &str| rest[2..].find(close).map_or(rest.len(), |it| it + 2);
         let length = match first {
@@ -133,8 +138,9 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 
 /// Names that the text gives to types.
 fn types<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
-    let named =
-        tokens.windows(2).filter(|it| ["struct", "class", "union", "enum", "typename", "using"].contains(&it[0].word));
+    let named = tokens.windows(2).filter(|it| {
+        ["struct", "class", "union", "enum", "typename", "using"].contains(&it[0].word)
+    });
     named.map(|it| it[1].word).filter(|it| !["namespace", "class", "metal"].contains(it)).collect()
 }
 
@@ -151,7 +157,8 @@ impl<'a> Linter<'a> {
             || word.starts_with("simdgroup_") && (word.ends_with("8x8") || word.ends_with("matrix"))
     }
 
-    /// Where the declaration begins whose type ends before token `i`, and whether it names an address space; nothing if no type ends there.
+    /// Where the declaration begins whose type ends before token `i`, and whether it names an
+    /// address space; nothing if no type ends there.
     fn declaration(&self, i: usize) -> Option<(usize, bool)> {
         let mut at = i;
         let (mut spaced, mut typed) = (false, false);
@@ -179,7 +186,9 @@ impl<'a> Linter<'a> {
                 spaced = true;
             } else if self.is_type(word) {
                 typed = true;
-            } else if !(SPECIFIERS.contains(&word) || word == "::" && typed || word == "metal" && self.word(at) == "::")
+            } else if !(SPECIFIERS.contains(&word)
+                || word == "::" && typed
+                || word == "metal" && self.word(at) == "::")
             {
                 break;
             }
@@ -196,11 +205,15 @@ impl<'a> Linter<'a> {
             }
             // `float (&x)[4]`, but not `float(*x)`, which takes a value.
             let wrapped = self.word(i - 1) == "(";
-            let name = usize::from(self.word(i + 1).starts_with(|it: char| it.is_alphabetic() || it == '_'));
+            let name = usize::from(
+                self.word(i + 1).starts_with(|it: char| it.is_alphabetic() || it == '_'),
+            );
             if wrapped && (self.word(i + name + 1) != ")" || self.word(i + name + 2) != "[") {
                 continue;
             }
-            let Some((start, spaced)) = self.declaration(i - usize::from(wrapped)) else { continue };
+            let Some((start, spaced)) = self.declaration(i - usize::from(wrapped)) else {
+                continue;
+            };
             if !spaced {
                 let last = self.tokens[i + name + usize::from(wrapped)];
                 let source = &self.text[self.tokens[start].start..last.start + last.word.len()];
@@ -225,11 +238,18 @@ impl<'a> Linter<'a> {
                 continue;
             }
             let words = self.tokens[first..i].iter().map(|token| token.word);
-            let before: Vec<&str> = words.take_while(|word| !matches!(*word, "=" | "{" | "(")).collect();
-            let value = self.tokens[first..i].get(before.len()).is_some_and(|token| token.word == "=");
-            let begins = before.first().is_some_and(|word| SPECIFIERS.contains(word) || SCALARS.contains(word));
+            let before: Vec<&str> =
+                words.take_while(|word| !matches!(*word, "=" | "{" | "(")).collect();
+            let value =
+                self.tokens[first..i].get(before.len()).is_some_and(|token| token.word == "=");
+            let begins = before
+                .first()
+                .is_some_and(|word| SPECIFIERS.contains(word) || SCALARS.contains(word));
             if value && begins && before[0] != "auto" && !before.contains(&"constant") {
-                found.push((self.tokens[first].line, format!("{} is a variable without `constant`", before.join(" "))));
+                found.push((
+                    self.tokens[first].line,
+                    format!("{} is a variable without `constant`", before.join(" ")),
+                ));
             }
             first = i + 1;
         }
@@ -245,10 +265,13 @@ impl<'a> Linter<'a> {
         let long_long = |i: usize| self.word(i) == "long" && self.word(i + 1) == "long";
         let literal = |i: usize| {
             let word = self.word(i).to_ascii_lowercase();
-            word.starts_with(|it: char| it.is_ascii_digit()) && word.trim_end_matches('u').ends_with("ll")
+            word.starts_with(|it: char| it.is_ascii_digit())
+                && word.trim_end_matches('u').ends_with("ll")
         };
-        let named =
-            self.tokens.windows(3).position(|it| it.iter().map(|it| it.word).eq(["using", "namespace", "metal"]));
+        let named = self
+            .tokens
+            .windows(3)
+            .position(|it| it.iter().map(|it| it.word).eq(["using", "namespace", "metal"]));
         let early = |i: usize| {
             SPACED.contains(&self.word(i).trim_end_matches(['2', '3', '4']))
                 && i < named.unwrap_or(usize::MAX)
@@ -266,8 +289,10 @@ impl<'a> Linter<'a> {
             } else if RESERVED.contains(&word) {
                 found.push((token.line, format!("`{word}` is a word of MSL's own")));
             } else if early(i) {
-                found
-                    .push((token.line, format!("`{word}` is metal::{word}: no `using namespace metal` stands before")));
+                found.push((
+                    token.line,
+                    format!("`{word}` is metal::{word}: no `using namespace metal` stands before"),
+                ));
             }
         }
         found
@@ -299,18 +324,30 @@ impl<'a> Linter<'a> {
                         complain(i, "inheritance: not in MSL".into());
                     }
                 }
-                "static" if scopes.last() == Some(&true) => complain(i, "`static` local: not in MSL".into()),
-                "kernel" if self.word(i + 2) == "main" => complain(i, "an entry point named `main`: not in MSL".into()),
+                "static" if scopes.last() == Some(&true) => {
+                    complain(i, "`static` local: not in MSL".into())
+                }
+                "kernel" if self.word(i + 2) == "main" => {
+                    complain(i, "an entry point named `main`: not in MSL".into())
+                }
                 "{" => {
                     let head = &self.tokens[statement..i];
                     let is = |word: &str| head.iter().any(|it| it.word == word);
                     let inside = scopes.last() == Some(&true);
-                    let parameters =
-                        head.iter().position(|it| it.word == "(").map(|it| it + statement).filter(|&it| it > 0);
-                    let kind =
-                        (is("struct") || is("class") || is("union") || is("enum") || is("namespace")) && !is("(");
+                    let parameters = head
+                        .iter()
+                        .position(|it| it.word == "(")
+                        .map(|it| it + statement)
+                        .filter(|&it| it > 0);
+                    let kind = (is("struct")
+                        || is("class")
+                        || is("union")
+                        || is("enum")
+                        || is("namespace"))
+                        && !is("(");
                     let function = parameters.filter(|_| !inside && !kind);
-                    // Clang takes a method for any address space; MSL up to 4.0 for `thread` alone, and later ones for all.
+                    // Clang takes a method for any address space; MSL up to 4.0 for `thread` alone,
+                    // and later ones for all.
                     let method = function.is_some() && scopes.last() == Some(&false) && structs > 0;
                     if method && !is("static") && !is("friend") && previous != "thread" {
                         complain(i, "a method that does not say `thread`".into());
@@ -334,7 +371,9 @@ impl<'a> Linter<'a> {
                 "SHARED" if scopes.last() == Some(&true) && !in_kernel => {
                     complain(i, "threadgroup memory outside a kernel: not in MSL".into());
                 }
-                "threadgroup" if scopes.last() == Some(&true) && !in_kernel && self.word(i + 3) == "[" => {
+                "threadgroup"
+                    if scopes.last() == Some(&true) && !in_kernel && self.word(i + 3) == "[" =>
+                {
                     complain(i, "threadgroup memory outside a kernel: not in MSL".into());
                 }
                 "}" => {
@@ -353,7 +392,8 @@ impl<'a> Linter<'a> {
         found
     }
 
-    /// Functions that call themselves, by others or at once: of those whose name is given once, as it alone tells who is called.
+    /// Functions that call themselves, by others or at once: of those whose name is given once, as
+    /// it alone tells who is called.
     fn recursion(&self, functions: Vec<Function<'a>>) -> Vec<(usize, String)> {
         let mut definitions: HashMap<&str, usize> = HashMap::new();
         for function in &functions {
@@ -365,8 +405,14 @@ impl<'a> Linter<'a> {
             .iter()
             .map(|caller| {
                 let called = |i: usize| {
-                    let is = |it: &Function<'_>| it.name == self.word(i) && it.parameters == self.arguments(i + 1);
-                    if self.word(i + 1) == "(" { Some((unique.iter().position(is)?, i)) } else { None }
+                    let is = |it: &Function<'_>| {
+                        it.name == self.word(i) && it.parameters == self.arguments(i + 1)
+                    };
+                    if self.word(i + 1) == "(" {
+                        Some((unique.iter().position(is)?, i))
+                    } else {
+                        None
+                    }
                 };
                 caller.body.clone().filter_map(called).collect()
             })
@@ -383,23 +429,29 @@ impl<'a> Linter<'a> {
                     next += 1;
                 }
                 if reached.contains(&function) {
-                    found.push((self.tokens[at].line, format!("`{}` calls itself: not in MSL", unique[function].name)));
+                    found.push((
+                        self.tokens[at].line,
+                        format!("`{}` calls itself: not in MSL", unique[function].name),
+                    ));
                 }
             }
         }
         found
     }
 
-    /// Entry points without a limit of threads, for which registers are shared out as for 1,024; and a
-    /// limit of one simdgroup, for which Apple's compiler was seen to miscompile.
+    /// Entry points without a limit of threads, for which registers are shared out as for 1,024;
+    /// and a limit of one simdgroup, for which Apple's compiler was seen to miscompile.
     fn limits(&self) -> Vec<(usize, String)> {
         const LIMIT: &str = "max_total_threads_per_threadgroup";
         let at = |word| (0..self.tokens.len()).filter(move |&i| self.word(i) == word);
         let one_simdgroup = at(LIMIT).filter(|&i| self.word(i + 2) == "32");
-        let mut found: Vec<_> =
-            one_simdgroup.map(|i| (self.tokens[i].line, format!("`{LIMIT}(32)`: ask for 64"))).collect();
+        let mut found: Vec<_> = one_simdgroup
+            .map(|i| (self.tokens[i].line, format!("`{LIMIT}(32)`: ask for 64")))
+            .collect();
         if at(LIMIT).next().is_none() {
-            found.extend(at("kernel").map(|i| (self.tokens[i].line, format!("a kernel without `{LIMIT}`"))));
+            found.extend(
+                at("kernel").map(|i| (self.tokens[i].line, format!("a kernel without `{LIMIT}`"))),
+            );
         }
         found
     }

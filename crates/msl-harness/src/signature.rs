@@ -58,7 +58,10 @@ pub(crate) enum Parameter {
 
 /// Attributes, and their values of one, two and three components in terms of the engine's numbers.
 const BUILTINS: &[(&str, [&str; 3])] = &[
-    ("threadgroup_position_in_grid", ["numbers[0]", "numbers[0], numbers[1]", "numbers[0], numbers[1], numbers[2]"]),
+    (
+        "threadgroup_position_in_grid",
+        ["numbers[0]", "numbers[0], numbers[1]", "numbers[0], numbers[1], numbers[2]"],
+    ),
     ("thread_index_in_threadgroup", ["numbers[3]", "", ""]),
     ("simdgroup_index_in_threadgroup", ["numbers[4]", "", ""]),
     ("thread_index_in_simdgroup", ["numbers[5]", "", ""]),
@@ -66,7 +69,10 @@ const BUILTINS: &[(&str, [&str; 3])] = &[
     ("threads_per_threadgroup", ["numbers[6]", "numbers[6], 1u", "numbers[6], 1u, 1u"]),
     ("simdgroups_per_threadgroup", ["numbers[7]", "", ""]),
     ("threads_per_simdgroup", ["32u", "", ""]),
-    ("threadgroups_per_grid", ["numbers[8]", "numbers[8], numbers[9]", "numbers[8], numbers[9], numbers[10]"]),
+    (
+        "threadgroups_per_grid",
+        ["numbers[8]", "numbers[8], numbers[9]", "numbers[8], numbers[9], numbers[10]"],
+    ),
     (
         "thread_position_in_grid",
         [
@@ -78,7 +84,8 @@ const BUILTINS: &[(&str, [&str; 3])] = &[
 ];
 
 /// What stands around the name of a parameter's type.
-const NO_TYPE: [&str; 9] = ["device", "constant", "const", "*", "&", "__restrict", "restrict", "metal", ":"];
+const NO_TYPE: [&str; 9] =
+    ["device", "constant", "const", "*", "&", "__restrict", "restrict", "metal", ":"];
 
 /// Words, numbers, and single characters of all else.
 pub(crate) fn tokens(text: &str) -> Vec<&str> {
@@ -86,7 +93,11 @@ pub(crate) fn tokens(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
-        let length = if word(first) { rest.find(|it| !word(it)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let length = if word(first) {
+            rest.find(|it| !word(it)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
         found.push(&rest[..length]);
         rest = rest[length..].trim_start();
     }
@@ -108,7 +119,9 @@ pub(crate) fn parse(text: &str) -> Result<Signature, String> {
         ));
     };
     let limit = match &all[..start] {
-        [.., "[", "[", "max_total_threads_per_threadgroup", "(", limit, ")", "]", "]"] => limit.parse().ok(),
+        [.., "[", "[", "max_total_threads_per_threadgroup", "(", limit, ")", "]", "]"] => {
+            limit.parse().ok()
+        }
         _ => None,
     };
     let mut signature = Signature { name: name.to_string(), limit, ..Signature::default() };
@@ -137,13 +150,16 @@ pub(crate) fn parse(text: &str) -> Result<Signature, String> {
 }
 
 fn take(signature: &mut Signature, parameter: &[&str]) -> Result<(), String> {
-    let fail = |why: &str| Err(format!("{}: parameter `{}`: {why}", signature.name, parameter.join(" ")));
+    let fail =
+        |why: &str| Err(format!("{}: parameter `{}`: {why}", signature.name, parameter.join(" ")));
     if let ["threadgroup", ty, "&", _] = parameter {
         let index = signature.parameters.len();
         signature.parameters.push(Parameter::Threadgroup { index, ty: (*ty).into() });
         return Ok(());
     }
-    let Some(at) = parameter.windows(2).position(|it| it == ["[", "["]) else { return fail("no attribute") };
+    let Some(at) = parameter.windows(2).position(|it| it == ["[", "["]) else {
+        return fail("no attribute");
+    };
     let Some((&name, declared)) = parameter[..at].split_last() else { return fail("no name") };
     let has = |word: &str| declared.contains(&word);
     let ty: Vec<&str> = declared.iter().copied().filter(|it| !NO_TYPE.contains(it)).collect();

@@ -1,5 +1,5 @@
-//! Workers: processes that run kernels, one for each mode, with lines in reports or without, and thread at a time, kept between launches. What goes wrong
-//! in a kernel ends its worker.
+//! Workers: processes that run kernels, one for each mode, with lines in reports or without, and
+//! thread at a time, kept between launches. What goes wrong in a kernel ends its worker.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -34,11 +34,14 @@ impl Worker {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let symbolizer = symbolizer();
         let lines = u32::from(!quick);
-        let common =
-            format!("halt_on_error=1:symbolize={lines}:external_symbolizer_path={symbolizer}:strip_path_prefix=./");
+        let common = format!(
+            "halt_on_error=1:symbolize={lines}:external_symbolizer_path={symbolizer}:strip_path_prefix=./"
+        );
         command.env(
             "TSAN_OPTIONS",
-            format!("{common}:exitcode=66:report_thread_leaks=0:detect_deadlocks=0:atexit_sleep_ms=0"),
+            format!(
+                "{common}:exitcode=66:report_thread_leaks=0:detect_deadlocks=0:atexit_sleep_ms=0"
+            ),
         );
         command.env(
             "ASAN_OPTIONS",
@@ -46,7 +49,8 @@ impl Worker {
         );
         command.env("UBSAN_OPTIONS", format!("{common}:print_stacktrace=1"));
         let mut child = command.spawn().unwrap_or_else(|it| panic!("{}: {it}", program.display()));
-        let (mut output, mut errors) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+        let (mut output, mut errors) =
+            (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
             let mut piece = vec![0; 1 << 16];
@@ -62,7 +66,13 @@ impl Worker {
             let _ = errors.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
-        Worker { input: child.stdin.take(), child, output: receiver, rest: Vec::new(), errors: Some(errors) }
+        Worker {
+            input: child.stdin.take(),
+            child,
+            output: receiver,
+            rest: Vec::new(),
+            errors: Some(errors),
+        }
     }
 
     /// The next `count` bytes of its answer.
@@ -81,7 +91,10 @@ impl Worker {
     }
 
     fn send(&mut self, request: &[u8]) -> Result<(), RecvTimeoutError> {
-        let sent = self.input.as_mut().is_some_and(|it| it.write_all(request).and_then(|()| it.flush()).is_ok());
+        let sent = self
+            .input
+            .as_mut()
+            .is_some_and(|it| it.write_all(request).and_then(|()| it.flush()).is_ok());
         if sent { Ok(()) } else { Err(RecvTimeoutError::Disconnected) }
     }
 
@@ -105,7 +118,11 @@ impl Worker {
             () if has("ERROR: AddressSanitizer") => Kind::Memory,
             () => Kind::Crash,
         };
-        let report = if late { format!("no end within {timeout:?}\n{report}") } else { format!("{report}{status}") };
+        let report = if late {
+            format!("no end within {timeout:?}\n{report}")
+        } else {
+            format!("{report}{status}")
+        };
         Failure { kind, report }
     }
 }
@@ -122,7 +139,9 @@ impl Drop for Worker {
 fn symbolizer() -> &'static str {
     static FOUND: OnceLock<String> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let output = Command::new(env!("TILEWISE_MSL_CLANG")).arg("-print-prog-name=llvm-symbolizer").output();
+        let output = Command::new(env!("TILEWISE_MSL_CLANG"))
+            .arg("-print-prog-name=llvm-symbolizer")
+            .output();
         output.map_or(String::new(), |it| String::from_utf8_lossy(&it.stdout).trim().into())
     })
 }
@@ -135,7 +154,8 @@ fn with<T>(
 ) -> Result<T, Failure> {
     WORKERS.with_borrow_mut(|workers| {
         let worker = workers.entry((mode, quick)).or_insert_with(|| Worker::start(mode, quick));
-        ask(worker).map_err(|why| workers.remove(&(mode, quick)).expect("there above").end(why, timeout))
+        ask(worker)
+            .map_err(|why| workers.remove(&(mode, quick)).expect("there above").end(why, timeout))
     })
 }
 
@@ -161,7 +181,12 @@ pub(crate) fn sizes(mode: Mode, quick: bool, library: &Path) -> Result<[u32; 32]
     })
 }
 
-pub(crate) fn run(mode: Mode, quick: bool, library: &Path, launch: &Launch) -> Result<Output, Failure> {
+pub(crate) fn run(
+    mode: Mode,
+    quick: bool,
+    library: &Path,
+    launch: &Launch,
+) -> Result<Output, Failure> {
     let [x, y, z] = launch.grid;
     let mut request = request(library, &[1, x, y, z, launch.threads, launch.mutant]);
     request.extend(launch.seed.to_ne_bytes());

@@ -17,7 +17,11 @@ fn lanes_exchange() {
         out[256 + thread_index] = float(wide.w) + simd_sum(uint(lane));";
     let text = text("device const float *in [[buffer(0)]], device float *out [[buffer(1)]]", body);
     let input: Vec<f32> = (0..64).map(|it| it as f32).collect();
-    let Some(output) = everywhere(&text, &launch(64, vec![floats(input.clone()), floats([0.0; 320])])) else { return };
+    let Some(output) =
+        everywhere(&text, &launch(64, vec![floats(input.clone()), floats([0.0; 320])]))
+    else {
+        return;
+    };
     let out = to_floats(&output.buffers[1].1);
     for i in 0..64 {
         let base = i / 32 * 32;
@@ -33,7 +37,8 @@ fn lanes_exchange() {
     }
 }
 
-/// C = A·B + C, all 8×8, with both operands transposed or not, through device and threadgroup memory.
+/// C = A·B + C, all 8×8, with both operands transposed or not, through device and threadgroup
+/// memory.
 #[test]
 fn matrices_multiply() {
     let matrix = |i: usize, j: usize, salt: usize| ((i * 7 + j * 3 + salt) % 11) as f32 - 5.0;
@@ -60,15 +65,19 @@ fn matrices_multiply() {
                 "half" => shorts(values.into_iter().map(|it| f16::from_f32(it).to_bits())),
                 _ => shorts(values.into_iter().map(|it| bf16::from_f32(it).to_bits())),
             };
-            let (mut a, mut b, mut c) = (vec![f32::NAN; 3 + 1 + 2 * 9 + 7 * 9 + 8], vec![0.0; 64], vec![0.0; 64]);
+            let (mut a, mut b, mut c) =
+                (vec![f32::NAN; 3 + 1 + 2 * 9 + 7 * 9 + 8], vec![0.0; 64], vec![0.0; 64]);
             let mut expected = vec![0.0; 64];
             for i in 0..8 {
                 for j in 0..8 {
-                    let at = |stride: usize| if transposed { j * stride + i } else { i * stride + j };
+                    let at =
+                        |stride: usize| if transposed { j * stride + i } else { i * stride + j };
                     a[3 + 1 + 2 * 9 + at(9)] = matrix(i, j, 1);
                     b[at(8)] = matrix(i, j, 2);
                     c[i * 8 + j] = matrix(i, j, 3);
-                    expected[at(8)] = (0..8).map(|k| matrix(i, k, 1) * matrix(k, j, 2)).sum::<f32>() + matrix(i, j, 3);
+                    expected[at(8)] =
+                        (0..8).map(|k| matrix(i, k, 1) * matrix(k, j, 2)).sum::<f32>()
+                            + matrix(i, j, 3);
                 }
             }
             let launch = launch(32, vec![elements(a), elements(b), floats(c), vec![0; 256]]);
@@ -104,7 +113,10 @@ fn barriers_separate() {
             threadgroup_barrier(mem_flags::mem_threadgroup);
         }";
     let text = text("device float *x [[buffer(0)]]", body);
-    let Some(output) = everywhere(&text, &launch(128, vec![floats((0..256).map(|it| it as f32))])) else { return };
+    let Some(output) = everywhere(&text, &launch(128, vec![floats((0..256).map(|it| it as f32))]))
+    else {
+        return;
+    };
     let expected: Vec<f32> = (0..256).map(|it| (it % 16 * 16 + it / 16) as f32 + 3.0).collect();
     assert_eq!(to_floats(&output.buffers[0].1), expected);
     assert_eq!(output.threadgroup_bytes, 1024);
@@ -119,7 +131,10 @@ fn barriers_separate_device_memory() {
         threadgroup_barrier(mem_flags::mem_device);
         x[thread_index] = y;";
     let text = text("device float *x [[buffer(0)]]", body);
-    let Some(output) = everywhere(&text, &launch(64, vec![floats((0..64).map(|it| it as f32))])) else { return };
+    let Some(output) = everywhere(&text, &launch(64, vec![floats((0..64).map(|it| it as f32))]))
+    else {
+        return;
+    };
     let expected: Vec<f32> = (0..64).map(|it| (it ^ 33) as f32 + 1.0).collect();
     assert_eq!(to_floats(&output.buffers[0].1), expected);
 }
@@ -138,7 +153,8 @@ fn threadgroups_begin_anew() {
     assert_eq!(output.threadgroup_bytes, 133);
 }
 
-/// Every half and bfloat to float and back, and sums, products and the like of pairs, against the crate `half`.
+/// Every half and bfloat to float and back, and sums, products and the like of pairs, against the
+/// crate `half`.
 #[test]
 fn small_floats_round() {
     for (ty, other) in [("half", "bfloat"), ("bfloat", "half")] {
@@ -157,18 +173,27 @@ fn small_floats_round() {
                 out[393216 + i] = {ty}(foreign);
             }}"
         );
-        let text = text(&format!("device float *wide [[buffer(0)]], device {ty} *out [[buffer(1)]]"), &body);
+        let text = text(
+            &format!("device float *wide [[buffer(0)]], device {ty} *out [[buffer(1)]]"),
+            &body,
+        );
         if !available(Mode::Plain) {
             return;
         }
         let kernel = Kernel::compile(&text, Mode::Plain).unwrap_or_else(|it| panic!("{it}"));
-        let output = kernel.run(&launch(32, vec![vec![0; 4 * 65536], vec![0; 2 * 7 * 65536]])).unwrap();
+        let output =
+            kernel.run(&launch(32, vec![vec![0; 4 * 65536], vec![0; 2 * 7 * 65536]])).unwrap();
         let (wide, out) = (to_floats(&output.buffers[0].1), to_shorts(&output.buffers[1].1));
         let is_half = ty == "half";
-        let widen = |bits: u16| if is_half { f16::from_bits(bits).to_f32() } else { bf16::from_bits(bits).to_f32() };
-        let narrow = |x: f32| if is_half { f16::from_f32(x).to_f32() } else { bf16::from_f32(x).to_f32() };
-        let narrow64 = |x: f64| if is_half { f16::from_f64(x).to_f32() } else { bf16::from_f64(x).to_f32() };
-        let foreign = |x: f32| if is_half { bf16::from_f32(x).to_f32() } else { f16::from_f32(x).to_f32() };
+        let widen = |bits: u16| {
+            if is_half { f16::from_bits(bits).to_f32() } else { bf16::from_bits(bits).to_f32() }
+        };
+        let narrow =
+            |x: f32| if is_half { f16::from_f32(x).to_f32() } else { bf16::from_f32(x).to_f32() };
+        let narrow64 =
+            |x: f64| if is_half { f16::from_f64(x).to_f32() } else { bf16::from_f64(x).to_f32() };
+        let foreign =
+            |x: f32| if is_half { bf16::from_f32(x).to_f32() } else { f16::from_f32(x).to_f32() };
         let same = |found: f32, expected: f32, what: &str, i: u32| {
             assert!(
                 found == expected || found.is_nan() && expected.is_nan(),
@@ -182,7 +207,12 @@ fn small_floats_round() {
             same(found(0), x, "and back", i);
             same(found(1), narrow(x + y), "sum", i);
             same(found(2), narrow(x * y), "product", i);
-            same(found(3), narrow(f32::from_bits(i.wrapping_mul(65537).wrapping_add(12345))), "from float", i);
+            same(
+                found(3),
+                narrow(f32::from_bits(i.wrapping_mul(65537).wrapping_add(12345))),
+                "from float",
+                i,
+            );
             same(found(4), narrow(narrow(x / y) - 1.0), "quotient", i);
             let (exact, third) = (f64::from(x) * f64::from(y), f64::from(i % 7));
             // Where the sum is exact in 64 bits, one rounding is what `narrow64` does.
@@ -221,11 +251,19 @@ fn vectors_compute() {
     .replace("kernel void", "struct Params { uint n; uchar2 shape; };\nkernel void");
     let params = vec![0, 0, 0, 0, 1, 2, 0, 0];
     let input = floats((0..8).map(|it| it as f32));
-    let Some(output) = everywhere(&text, &launch(32, vec![params, input, floats([0.0; 32])])) else { return };
+    let Some(output) = everywhere(&text, &launch(32, vec![params, input, floats([0.0; 32])]))
+    else {
+        return;
+    };
     let found = to_floats(&output.buffers[2].1);
     let expected = [
         [27.0, 9.0, 7.0, 9.0],
-        [(0x79 ^ 2) as f32 * 2.0, (0x57 ^ 2) as f32 * 2.0, (0x35 ^ 2) as f32 * 2.0, (0x13 ^ 2) as f32 * 2.0],
+        [
+            (0x79 ^ 2) as f32 * 2.0,
+            (0x57 ^ 2) as f32 * 2.0,
+            (0x35 ^ 2) as f32 * 2.0,
+            (0x13 ^ 2) as f32 * 2.0,
+        ],
         [-2.0, -2.0, -2.0, 1.0],
         [1.5, 2.5, 3.0, 7.0],
         [16.0, 8.0, 4.0, 4.0],
@@ -269,7 +307,9 @@ fn mutants_are_chosen_and_noted() {
     let body = "x[lane] = MUTANT(17) ? 1 : 2;
         if (x[lane] == 1) { x[lane] = MUTANT(300) ? 3 : 4; }";
     let text = text("device float *x [[buffer(0)]]", body);
-    for (mutant, value, reached) in [(0, 2.0, vec![17]), (17, 4.0, vec![17, 300]), (300, 2.0, vec![17])] {
+    for (mutant, value, reached) in
+        [(0, 2.0, vec![17]), (17, 4.0, vec![17, 300]), (300, 2.0, vec![17])]
+    {
         let launch = Launch { mutant, ..launch(32, vec![vec![0; 128]]) };
         let Some(output) = everywhere(&text, &launch) else { return };
         assert_eq!(to_floats(&output.buffers[0].1), [value; 32]);
@@ -284,9 +324,14 @@ fn seeds_decide() {
         return;
     }
     // Lanes race for the cell: the last wins.
-    let kernel =
-        Kernel::compile(&text("device uint *x [[buffer(0)]]", "simd_sum(1u); x[0] = lane;"), Mode::Plain).unwrap();
-    let winner = |seed| kernel.run(&Launch { seed, ..launch(32, vec![vec![0; 4]]) }).unwrap().buffers[0].1[0];
+    let kernel = Kernel::compile(
+        &text("device uint *x [[buffer(0)]]", "simd_sum(1u); x[0] = lane;"),
+        Mode::Plain,
+    )
+    .unwrap();
+    let winner = |seed| {
+        kernel.run(&Launch { seed, ..launch(32, vec![vec![0; 4]]) }).unwrap().buffers[0].1[0]
+    };
     let winners: Vec<u8> = (0..32).map(winner).collect();
     assert_eq!(winners, (0..32).map(winner).collect::<Vec<_>>());
     assert!(winners.iter().any(|it| *it != winners[0]));
@@ -298,14 +343,17 @@ fn several_threads_compile_and_run_at_once() {
         return;
     }
     // Never compiled before, so that all of them do.
-    let salt = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    let salt =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
     let text = text("device float *x [[buffer(0)]]", &format!("x[lane] += 1; // {salt}"));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 let kernel = Kernel::compile(&text, Mode::Plain).unwrap();
                 for lanes in [Lanes::Fibers, Lanes::Threads] {
-                    let output = kernel.run(&Launch { lanes, ..launch(32, vec![floats([1.0; 32])]) }).unwrap();
+                    let output = kernel
+                        .run(&Launch { lanes, ..launch(32, vec![floats([1.0; 32])]) })
+                        .unwrap();
                     assert_eq!(to_floats(&output.buffers[0].1), [2.0; 32]);
                 }
             });

@@ -13,7 +13,10 @@ const DEVICE: &str = "device float *x [[buffer(0)]]";
 fn wrong_under_some_seed(text: &str, launch: &Launch, expected: &[f32]) {
     if available(Mode::Plain) {
         let kernel = Kernel::compile(text, Mode::Plain).unwrap_or_else(|it| panic!("{it}"));
-        let right = |seed| to_floats(&kernel.run(&Launch { seed, ..launch.clone() }).unwrap().buffers[0].1) == expected;
+        let right = |seed| {
+            to_floats(&kernel.run(&Launch { seed, ..launch.clone() }).unwrap().buffers[0].1)
+                == expected
+        };
         assert!(!(0..8).all(right));
     }
 }
@@ -37,15 +40,20 @@ fn transpose(between: &str) -> String {
 fn transpose_an_argument(between: &str) -> String {
     transpose(between)
         .replace("SHARED(float, tile, 256);", "")
-        .replace("kernel void test(", "struct Tile { float at[256]; }; kernel void test(threadgroup Tile &tile, ")
+        .replace(
+            "kernel void test(",
+            "struct Tile { float at[256]; }; kernel void test(threadgroup Tile &tile, ",
+        )
         .replace("tile[", "tile.at[")
 }
 
 #[test]
 fn a_missing_threadgroup_barrier() {
     let input: Vec<f32> = (0..256).map(|it| it as f32).chain([0.0; 256]).collect();
-    let expected: Vec<f32> =
-        (0..256).map(|it| it as f32).chain((0..256).map(|it| (it % 16 * 16 + it / 16) as f32)).collect();
+    let expected: Vec<f32> = (0..256)
+        .map(|it| it as f32)
+        .chain((0..256).map(|it| (it % 16 * 16 + it / 16) as f32))
+        .collect();
     let launch = launch(128, vec![floats(input)]);
     for between in ["", "simdgroup_barrier(mem_flags::mem_threadgroup)"] {
         wrong_under_some_seed(&transpose(between), &launch, &expected);
@@ -71,7 +79,11 @@ fn a_barrier_for_other_memory() {
     let body = "x[thread_index] += 1;
         threadgroup_barrier(mem_flags::mem_threadgroup);
         x[64 + thread_index] = x[thread_index ^ 33];";
-    races(&text(DEVICE, body), &launch(64, vec![vec![0; 512]]), &["kernel.metal:6", "kernel.metal:8"]);
+    races(
+        &text(DEVICE, body),
+        &launch(64, vec![vec![0; 512]]),
+        &["kernel.metal:6", "kernel.metal:8"],
+    );
 }
 
 /// A simdgroup's lanes run in lock-step, but nothing orders their memory.
@@ -90,7 +102,12 @@ fn a_missing_simdgroup_barrier() {
     let right = text(DEVICE, &body("simdgroup_barrier(mem_flags::mem_threadgroup)"));
     common::everywhere(&right, &launch);
     wrong_under_some_seed(&text(DEVICE, &body("")), &launch, &[4.0; 32]);
-    for between in ["", "simdgroup_barrier(mem_flags::mem_none)", "simd_sum(1.0f)", "simdgroup_store(m, tile, 8)"] {
+    for between in [
+        "",
+        "simdgroup_barrier(mem_flags::mem_none)",
+        "simd_sum(1.0f)",
+        "simdgroup_store(m, tile, 8)",
+    ] {
         races(&text(DEVICE, &body(between)), &launch, &["simdgroup_store", "kernel.metal:10"]);
     }
     // The other way round: written by lanes, read as a matrix.
@@ -115,7 +132,11 @@ fn a_missing_barrier_at_a_loops_end() {
             sum += tile[63 - thread_index];
         }
         x[thread_index] = sum;";
-    races(&text(DEVICE, body), &launch(64, vec![vec![0; 256]]), &["kernel.metal:9", "kernel.metal:11"]);
+    races(
+        &text(DEVICE, body),
+        &launch(64, vec![vec![0; 256]]),
+        &["kernel.metal:9", "kernel.metal:11"],
+    );
 }
 
 #[test]
@@ -127,7 +148,11 @@ fn threadgroups_that_write_one_cell() {
     common::everywhere(&text(DEVICE, "if (lane / 16 == workgroup.x) { x[lane] += 1; }"), &launch);
     // Far from each other in the grid.
     let far = text(DEVICE, "x[workgroup.x % 6 * 128 + thread_index] = 1;");
-    races(&far, &Launch { grid: [7, 1, 1], ..common::launch(128, vec![vec![0; 6 * 512]]) }, &["kernel.metal:6"]);
+    races(
+        &far,
+        &Launch { grid: [7, 1, 1], ..common::launch(128, vec![vec![0; 6 * 512]]) },
+        &["kernel.metal:6"],
+    );
 }
 
 #[test]
@@ -140,8 +165,12 @@ fn accesses_beyond_the_end() {
     memory("uint i = lane;\nif (x[i - 1] == 1) { x[0] = 1; }");
     memory("SHARED(float, few, 31); SHARED(float, more, 64); more[lane] = 0;\nfew[lane] = 1;");
     memory("SHARED(half, few, 33);\nif (few[lane + 2] > half(0)) { x[lane] = 1; }");
-    memory("simdgroup_float8x8 m = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);\nsimdgroup_store(m, x, 5);\n");
-    memory("simdgroup_float8x8 m;\nsimdgroup_load(m, x + 1, 4, ulong2(0, 1)); simdgroup_store(m, x, 4);");
+    memory(
+        "simdgroup_float8x8 m = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);\nsimdgroup_store(m, x, 5);\n",
+    );
+    memory(
+        "simdgroup_float8x8 m;\nsimdgroup_load(m, x + 1, 4, ulong2(0, 1)); simdgroup_store(m, x, 4);",
+    );
     memory("float few[4] = {1, 2, 3, 4};\nx[lane] = few[lane];");
     memory("float4 v = float4(lane);\nx[lane] = v[lane];");
     let launch = launch(32, vec![floats([0.0; 32])]);
@@ -153,7 +182,13 @@ fn accesses_beyond_the_end() {
 #[test]
 fn undefined_arithmetic() {
     let undefined = |body: &str, words: &[&str]| {
-        fails(&text(DEVICE, body), Mode::Memory, &launch(32, vec![floats([0.0; 64])]), Kind::Undefined, words);
+        fails(
+            &text(DEVICE, body),
+            Mode::Memory,
+            &launch(32, vec![floats([0.0; 64])]),
+            Kind::Undefined,
+            words,
+        );
     };
     undefined(
         "float4 v = *reinterpret_cast<device float4 *>(x + lane % 2);\nx[lane] = v.x;",
@@ -172,12 +207,24 @@ fn undefined_arithmetic() {
 fn lanes_that_do_not_meet() {
     let diverges = |body: &str, words: &[&str]| {
         for mode in [Mode::Plain, Mode::Races, Mode::Memory] {
-            fails(&text(DEVICE, body), mode, &launch(64, vec![vec![0; 256]]), Kind::Divergence, words);
+            fails(
+                &text(DEVICE, body),
+                mode,
+                &launch(64, vec![vec![0; 256]]),
+                Kind::Divergence,
+                words,
+            );
         }
     };
     let barrier = "threadgroup_barrier(mem_flags::mem_threadgroup);";
-    diverges(&format!("if (lane == 3) {{\n{barrier} }}\nelse {{\n{barrier} }}"), &["line 7", "line 9"]);
-    diverges(&format!("if (simdgroup == 0) {{\n{barrier} }}\nelse {{\n{barrier} }}"), &["line 7", "line 9"]);
+    diverges(
+        &format!("if (lane == 3) {{\n{barrier} }}\nelse {{\n{barrier} }}"),
+        &["line 7", "line 9"],
+    );
+    diverges(
+        &format!("if (simdgroup == 0) {{\n{barrier} }}\nelse {{\n{barrier} }}"),
+        &["line 7", "line 9"],
+    );
     diverges(
         &format!("simd_sum(x[0]);\nif (lane == 3) {{ return; }}\n{barrier}"),
         &["simd_sum in line 6", "threadgroup_barrier in line 8"],
@@ -217,12 +264,21 @@ fn runs_go_on_after_a_failure() {
     let kernel = Kernel::compile(&text(DEVICE, "x[lane] = 1;"), Mode::Memory).unwrap();
     for _ in 0..2 {
         assert_eq!(kernel.run(&launch(32, vec![vec![0; 124]])).unwrap_err().kind, Kind::Memory);
-        assert_eq!(to_floats(&kernel.run(&launch(32, vec![vec![0; 128]])).unwrap().buffers[0].1), [1.0; 32]);
+        assert_eq!(
+            to_floats(&kernel.run(&launch(32, vec![vec![0; 128]])).unwrap().buffers[0].1),
+            [1.0; 32]
+        );
     }
 }
 
 #[test]
 fn a_crash() {
     let wild = "x[lane] = *reinterpret_cast<device float *>(ulong(lane) + 4096);";
-    fails(&text(DEVICE, wild), Mode::Plain, &launch(32, vec![vec![0; 128]]), Kind::Crash, &["signal"]);
+    fails(
+        &text(DEVICE, wild),
+        Mode::Plain,
+        &launch(32, vec![vec![0; 128]]),
+        Kind::Crash,
+        &["signal"],
+    );
 }

@@ -16,7 +16,8 @@ fn refused(body: &str, words: &str) {
 
 fn accepted(body: &str) {
     if available(Mode::Plain) {
-        Kernel::compile(&text(ARGUMENTS, body), Mode::Plain).unwrap_or_else(|it| panic!("{body}: {it}"));
+        Kernel::compile(&text(ARGUMENTS, body), Mode::Plain)
+            .unwrap_or_else(|it| panic!("{body}: {it}"));
     }
 }
 
@@ -26,9 +27,15 @@ fn address_spaces_are_distinct() {
     refused("device float *p = &x[0]; SHARED(float, s, 4); p = s;", "incompatible");
     refused("float y = 1; device float *p = &y; p[0] = 1;", "cannot initialize");
     refused("device const uint &m = n; x[0] = m;", "address space");
-    refused("device float *p = reinterpret_cast<device float *>(h); p[0] = 1;", "casts away qualifiers");
+    refused(
+        "device float *p = reinterpret_cast<device float *>(h); p[0] = 1;",
+        "casts away qualifiers",
+    );
     refused("n = 3;", "const");
-    refused("SHARED(half, s, 64); simdgroup_half8x8 m; simdgroup_load(m, &s);", "no matching function");
+    refused(
+        "SHARED(half, s, 64); simdgroup_half8x8 m; simdgroup_load(m, &s);",
+        "no matching function",
+    );
     accepted(
         "SHARED(float, s, 4); threadgroup float *p = s; device float *q = x + 1; thread float y = 2; thread float &r = y; q[0] = r + p[0];",
     );
@@ -64,7 +71,10 @@ fn what_metal_lacks() {
         "simdgroup_float8x8 m(0); simdgroup_load(m, x, 8, ulong2(0, 0), x[0] > 0);",
         "transpose must be a constant",
     );
-    refused("simdgroup_half8x8 s(half(0)); simdgroup_float8x8 m(0); simdgroup_multiply(s, m, m);", "operands");
+    refused(
+        "simdgroup_half8x8 s(half(0)); simdgroup_float8x8 m(0); simdgroup_multiply(s, m, m);",
+        "operands",
+    );
     refused("uint unused = n;", "unused");
     refused("if constexpr (true) { x[0] = 1; }", "if");
     refused("int *p = new int; x[0] = *p;", "new");
@@ -84,18 +94,25 @@ fn headers_are_asked_for() {
 #[test]
 fn signatures_are_whole() {
     let error = |parameters: &str| {
-        let text = format!("#include <metal_stdlib>\nusing namespace metal;\nkernel void f({parameters}) {{}}");
+        let text = format!(
+            "#include <metal_stdlib>\nusing namespace metal;\nkernel void f({parameters}) {{}}"
+        );
         Kernel::compile(&text, Mode::Plain).expect_err(parameters)
     };
     if available(Mode::Plain) {
         assert!(error("device float *x").contains("no attribute"));
         assert!(error("device float *x [[buffer(N)]]").contains("a slot is a number"));
-        assert!(error("device float *x [[buffer(1)]], device float *y [[buffer(1)]]").contains("slot is taken"));
+        assert!(
+            error("device float *x [[buffer(1)]], device float *y [[buffer(1)]]")
+                .contains("slot is taken")
+        );
         assert!(error("float *x [[buffer(1)]]").contains("`device` or in `constant`"));
         assert!(error("uint x [[thread_index_in_simdgroups]]").contains("not known"));
         assert!(error("uint3 x [[thread_index_in_simdgroup]]").contains("does not have"));
         assert!(error("float x [[thread_index_in_simdgroup]]").contains("does not have"));
-        assert!(Kernel::compile("void f() {}", Mode::Plain).unwrap_err().contains("no entry point"));
+        assert!(
+            Kernel::compile("void f() {}", Mode::Plain).unwrap_err().contains("no entry point")
+        );
     }
 }
 
@@ -105,14 +122,19 @@ fn complaints(text: &str) -> Vec<String> {
 
 #[test]
 fn types_of_the_namespace() {
-    let early = |text: &str| lint(text).iter().any(|it| it.contains("no `using namespace metal` stands before"));
+    let early = |text: &str| {
+        lint(text).iter().any(|it| it.contains("no `using namespace metal` stands before"))
+    };
     assert!(early("constant uint x = 3;") && early("uint4 f();\nusing namespace metal;"));
-    assert!(!early("constant unsigned int x = 3; metal::uint y(); using namespace metal; uint z();"));
+    assert!(!early(
+        "constant unsigned int x = 3; metal::uint y(); using namespace metal; uint z();"
+    ));
 }
 
 #[test]
 fn variables_without_constant() {
-    for (text, name) in [("float q = 1;", "float q"), ("constexpr uint W = 3;", "constexpr uint W")] {
+    for (text, name) in [("float q = 1;", "float q"), ("constexpr uint W = 3;", "constexpr uint W")]
+    {
         assert_eq!(complaints(text), [format!("line 1: {name} is a variable without `constant`")]);
     }
     assert_eq!(complaints("namespace n { float q = 1; }").len(), 1);
@@ -128,14 +150,26 @@ fn variables_without_constant() {
 
 #[test]
 fn pointers_without_an_address_space() {
-    assert_eq!(complaints("float f(float *x) { return *x; }"), ["line 1: `float *x`: no address space"]);
-    assert_eq!(complaints("\n\nvoid f(device float *x,\n  half4 &y);"), ["line 4: `half4 &y`: no address space"]);
-    assert_eq!(complaints("void f() {\n  const uint *p = 0;\n}"), ["line 2: `const uint *p`: no address space"]);
+    assert_eq!(
+        complaints("float f(float *x) { return *x; }"),
+        ["line 1: `float *x`: no address space"]
+    );
+    assert_eq!(
+        complaints("\n\nvoid f(device float *x,\n  half4 &y);"),
+        ["line 4: `half4 &y`: no address space"]
+    );
+    assert_eq!(
+        complaints("void f() {\n  const uint *p = 0;\n}"),
+        ["line 2: `const uint *p`: no address space"]
+    );
     assert_eq!(
         complaints("void f(vec<half, 4> &v, thread vec<half, 4> &w);"),
         ["line 1: `vec<half, 4> &v`: no address space"]
     );
-    assert_eq!(complaints("template <class T> void f(T &v);"), ["line 1: `T &v`: no address space"]);
+    assert_eq!(
+        complaints("template <class T> void f(T &v);"),
+        ["line 1: `T &v`: no address space"]
+    );
     assert_eq!(complaints("void f(float (&x)[4]);"), ["line 1: `float (&x)`: no address space"]);
     for fine in [
         "void f(device const float *x, constant Params &p, threadgroup half (&t)[4], thread float4 &y, const device uint *z);",
@@ -179,9 +213,18 @@ fn words_that_metal_lacks() {
         ("struct A : B { int x; };", "inheritance"),
         ("struct A final : public B { int x; };", "inheritance"),
         ("void f() {\n static int x; }", "line 2: `static` local"),
-        ("[[max_total_threads_per_threadgroup(64)]] kernel void main(device float *x [[buffer(0)]]) {}", "`main`"),
-        ("\nkernel void f(device float *x [[buffer(0)]]) {}", "line 2: a kernel without `max_total"),
-        ("[[max_total_threads_per_threadgroup(32)]] kernel void f(device float *x [[buffer(0)]]) {}", "ask for 64"),
+        (
+            "[[max_total_threads_per_threadgroup(64)]] kernel void main(device float *x [[buffer(0)]]) {}",
+            "`main`",
+        ),
+        (
+            "\nkernel void f(device float *x [[buffer(0)]]) {}",
+            "line 2: a kernel without `max_total",
+        ),
+        (
+            "[[max_total_threads_per_threadgroup(32)]] kernel void f(device float *x [[buffer(0)]]) {}",
+            "ask for 64",
+        ),
         ("struct A { int x; int f() const { return x; } };", "a method that does not say `thread`"),
         ("void f() { threadgroup float x[4]; }", "threadgroup memory outside a kernel"),
         ("void f() {\n SHARED(float, x, 4); }", "line 2: threadgroup memory outside a kernel"),

@@ -1,7 +1,9 @@
-//! From the parts of a pass to the text of one MSL library. Two rules of those that assemble WGSL serve here as well, and C++ does the rest:
+//! From the parts of a pass to the text of one MSL library. Two rules of those that assemble WGSL
+//! serve here as well, and C++ does the rest:
 //!
 //! 1. Whole files are concatenated, in the order of the parts.
-//! 2. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by the operand's name.
+//! 2. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by
+//!    the operand's name.
 //!
 //! Before them stand the constants of all parts, the number of threads that are launched, the slot
 //! of every buffer as `NAME_SLOT`, and the struct [`Params`].
@@ -18,32 +20,40 @@ pub const ENTRY: &str = "tilewise_main";
 /// The MSL of a pass. Every file named by the tables exists: a test assembles them all.
 ///
 /// # Panics
-/// When a part names a file that does not exist, or two parts give a constant two values, which only a mistake in the tables can cause.
+/// When a part names a file that does not exist, or two parts give a constant two values, which
+/// only a mistake in the tables can cause.
 pub fn assemble(pass: &Pass) -> String {
     assemble_with(pass, |_| None).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// As [`assemble`], with another text for the files that `replaced` knows by their path: for tests of what a change does.
+/// As [`assemble`], with another text for the files that `replaced` knows by their path: for tests
+/// of what a change does.
 ///
 /// # Errors
 /// As [`assemble`] panics, in words.
-pub fn assemble_with<'a>(pass: &Pass, replaced: impl Fn(&str) -> Option<&'a str>) -> Result<String, String> {
+pub fn assemble_with<'a>(
+    pass: &Pass,
+    replaced: impl Fn(&str) -> Option<&'a str>,
+) -> Result<String, String> {
     let mut text = constants(pass)?;
     let _ = writeln!(text, "#define THREADS_LAUNCHED {}", pass.threads);
     let roles = pass.bindings.iter().map(|binding| binding.role);
     for (role, slot) in std::iter::once(Role::Params).chain(roles).zip(0..) {
-        let _ = writeln!(text, "#define {}_SLOT {slot}", role.name().to_uppercase().replace(' ', "_"));
+        let _ =
+            writeln!(text, "#define {}_SLOT {slot}", role.name().to_uppercase().replace(' ', "_"));
     }
     text += &Params::declaration(Language::Msl);
     for part in &pass.parts {
         let own = || FILES.iter().find(|(path, _)| *path == part.file).map(|(_, text)| *text);
-        let file = replaced(part.file).or_else(own).ok_or_else(|| format!("no MSL file {}", part.file))?;
+        let file =
+            replaced(part.file).or_else(own).ok_or_else(|| format!("no MSL file {}", part.file))?;
         let _ = write!(text, "\n{}", part.instantiate(file));
     }
     Ok(text)
 }
 
-/// The constants of all parts, each once. No header has been included yet, so that some systems do not know `uint`.
+/// The constants of all parts, each once. No header has been included yet, so that some systems do
+/// not know `uint`.
 fn constants(pass: &Pass) -> Result<String, String> {
     let mut known: Vec<(String, u32)> = Vec::new();
     for part in &pass.parts {
@@ -56,7 +66,10 @@ fn constants(pass: &Pass) -> Result<String, String> {
             }
         }
     }
-    Ok(known.iter().map(|(name, value)| format!("constexpr constant unsigned int {name} = {value};\n")).collect())
+    Ok(known
+        .iter()
+        .map(|(name, value)| format!("constexpr constant unsigned int {name} = {value};\n"))
+        .collect())
 }
 
 #[cfg(test)]
@@ -69,7 +82,8 @@ mod tests {
     fn text() -> String {
         let forced: Forced = "msl-gemm/32x32x16".parse().unwrap();
         let caps = Caps { max_storage_buffers: 31, ..Caps::webgpu_default() };
-        let plan = plan(&Problem::dense(DType::F16, 40, 40, 40), &caps, &LIBRARY, Some(&forced)).unwrap();
+        let plan =
+            plan(&Problem::dense(DType::F16, 40, 40, 40), &caps, &LIBRARY, Some(&forced)).unwrap();
         assemble(&plan.passes[0])
     }
 
@@ -105,7 +119,10 @@ mod tests {
                 let name = entry.unwrap().file_name().into_string().unwrap();
                 if name.ends_with(".metal") {
                     let path = if folder == "." { name } else { format!("{folder}/{name}") };
-                    assert!(FILES.iter().any(|(file, _)| *file == path), "{path} is not in files.rs");
+                    assert!(
+                        FILES.iter().any(|(file, _)| *file == path),
+                        "{path} is not in files.rs"
+                    );
                     found += 1;
                 }
             }

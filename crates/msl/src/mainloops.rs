@@ -97,7 +97,14 @@ fn gemm_constants(variant: &Variant, problem: &Problem, caps: &Caps) -> Vec<Cons
     let Variant { bm, bn, bk, sums: [rows, cols], .. } = *variant;
     let [m, n] = [bm / rows, bn / cols];
     let staged = staged(problem, caps).number();
-    vec![("BM", bm), ("BN", bn), ("BK", bk), ("SIMDGROUPS_M", m), ("SIMDGROUPS_N", n), ("STAGED", staged)]
+    vec![
+        ("BM", bm),
+        ("BN", bn),
+        ("BK", bk),
+        ("SIMDGROUPS_M", m),
+        ("SIMDGROUPS_N", n),
+        ("STAGED", staged),
+    ]
 }
 
 const DIRECT: &[Variant] = &[Variant {
@@ -204,7 +211,8 @@ fn streamed(variant: &Variant) -> Streamed {
     }
 }
 
-/// A slice of each operand; eight rows of sums per simdgroup come later to the same place, and need less.
+/// A slice of each operand; eight rows of sums per simdgroup come later to the same place, and need
+/// less.
 fn gemm_bytes(variant: &Variant, problem: &Problem, caps: &Caps) -> u32 {
     let Variant { bm, bn, bk, .. } = *variant;
     let staged = staged(problem, caps).bytes() as u32;
@@ -225,10 +233,13 @@ fn direct_admit(problem: &Problem, _: &Variant, caps: &Caps) -> Result<(), Rejec
     if problem.a.format == staged && problem.b.format == staged {
         return Ok(());
     }
-    Err(Reject("its matrices come straight from memory, and these operands have to be converted".into()))
+    Err(Reject(
+        "its matrices come straight from memory, and these operands have to be converted".into(),
+    ))
 }
 
-/// Whether there are few rows, or columns, for the tile, and the other operand is stored as the mainloop wants it.
+/// Whether there are few rows, or columns, for the tile, and the other operand is stored as the
+/// mainloop wants it.
 fn few_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
     let streamed = streamed(variant);
     let (few, tile, lines, many, along_k) = match streamed.role {

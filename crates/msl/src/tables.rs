@@ -2,7 +2,9 @@
 //! and the library of both languages.
 
 use crate::mainloops;
-use tilewise_core::kernel::{Constant, KernelDef, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef};
+use tilewise_core::kernel::{
+    Constant, KernelDef, Kit, Language, Library, Load, OperandDef, ScheduleDef, StoreDef,
+};
 use tilewise_core::quant::{Plane, Stored};
 use tilewise_core::{Caps, DType, Format, Grouping};
 
@@ -16,7 +18,11 @@ static BOTH: [KernelDef; KERNELS.len() + tilewise_shaders::LIBRARY.kernels.len()
     let mut both = [KERNELS[0]; KERNELS.len() + tilewise_shaders::LIBRARY.kernels.len()];
     let mut at = 0;
     while at < both.len() {
-        both[at] = if at < KERNELS.len() { KERNELS[at] } else { tilewise_shaders::LIBRARY.kernels[at - KERNELS.len()] };
+        both[at] = if at < KERNELS.len() {
+            KERNELS[at]
+        } else {
+            tilewise_shaders::LIBRARY.kernels[at - KERNELS.len()]
+        };
         at += 1;
     }
     both
@@ -101,7 +107,9 @@ const OPERANDS: &[OperandDef] = &[
     elements("operand/bf16.metal", is_bf16, 2),
     OperandDef {
         file: "operand/affine.metal",
-        accepts: |format, caps| is_affine(format, caps) && matches!(format.constant("X_BITS"), Some(4 | 8)),
+        accepts: |format, caps| {
+            is_affine(format, caps) && matches!(format.constant("X_BITS"), Some(4 | 8))
+        },
         vector: 16,
         along_k: true,
         loads: &[Load::Elements, Load::Eights],
@@ -123,7 +131,11 @@ const fn vectors(file: &'static str, accepts: fn(Format, &Caps) -> bool, bytes: 
 }
 
 /// A loader of elements one by one.
-const fn elements(file: &'static str, accepts: fn(Format, &Caps) -> bool, bytes: u64) -> OperandDef {
+const fn elements(
+    file: &'static str,
+    accepts: fn(Format, &Caps) -> bool,
+    bytes: u64,
+) -> OperandDef {
     OperandDef {
         file,
         accepts,
@@ -136,13 +148,23 @@ const fn elements(file: &'static str, accepts: fn(Format, &Caps) -> bool, bytes:
 
 /// A loader of codes, eight at a time.
 const fn coded(file: &'static str, accepts: fn(Format, &Caps) -> bool) -> OperandDef {
-    OperandDef { file, accepts, vector: 8, loads: &[Load::Elements, Load::Eights], ..OperandDef::DEFAULT }
+    OperandDef {
+        file,
+        accepts,
+        vector: 8,
+        loads: &[Load::Elements, Load::Eights],
+        ..OperandDef::DEFAULT
+    }
 }
 
 const STORES: &[StoreDef] = &[
     store("epilogue/store_f32.metal", |dtype, _| matches!(dtype, DType::F32), 4),
     store("epilogue/store_f16.metal", |dtype, _| matches!(dtype, DType::F16), 2),
-    store("epilogue/store_bf16.metal", |dtype, caps| matches!(dtype, DType::BF16) && has_bf16(caps), 2),
+    store(
+        "epilogue/store_bf16.metal",
+        |dtype, caps| matches!(dtype, DType::BF16) && has_bf16(caps),
+        2,
+    ),
 ];
 
 /// A store of elements one by one.
@@ -151,6 +173,12 @@ const fn store(file: &'static str, accepts: fn(DType, &Caps) -> bool, bytes: u64
 }
 
 const SCHEDULES: &[ScheduleDef] = &[
-    ScheduleDef { file: "schedule/batched.metal", serves: |grouping| matches!(grouping, Grouping::Batched) },
-    ScheduleDef { file: "schedule/ragged.metal", serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }) },
+    ScheduleDef {
+        file: "schedule/batched.metal",
+        serves: |grouping| matches!(grouping, Grouping::Batched),
+    },
+    ScheduleDef {
+        file: "schedule/ragged.metal",
+        serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
+    },
 ];

@@ -18,18 +18,23 @@ fn lists_are_true() {
 #[test]
 fn functions_are_inlined() {
     for (path, text) in FILES {
-        let code: Vec<_> = logical_lines(text).into_iter().filter(|line| !line.starts_with('#')).collect();
+        let code: Vec<_> =
+            logical_lines(text).into_iter().filter(|line| !line.starts_with('#')).collect();
         let code = code.concat();
         let code = tokens(&code);
         let mut start = 0;
         for (at, token) in code.iter().enumerate() {
             if token.text == "{" {
                 let head: Vec<_> = code[start..at].iter().map(|token| token.text).collect();
-                let is_function =
-                    head.contains(&"(") && (head.ends_with(&[")"]) || head.ends_with(&["const", "thread"]));
-                let is_other = |word: &&str| ["for", "if", "while", "switch", "KERNEL"].contains(word);
+                let is_function = head.contains(&"(")
+                    && (head.ends_with(&[")"]) || head.ends_with(&["const", "thread"]));
+                let is_other =
+                    |word: &&str| ["for", "if", "while", "switch", "KERNEL"].contains(word);
                 let told = head.join(" ");
-                assert!(!is_function || head.iter().any(is_other) || head.contains(&"INLINE"), "{path}: {told}");
+                assert!(
+                    !is_function || head.iter().any(is_other) || head.contains(&"INLINE"),
+                    "{path}: {told}"
+                );
             }
             if matches!(token.text, "{" | "}" | ";") {
                 start = at + 1;
@@ -48,7 +53,8 @@ fn names(text: &str) -> Names<'_> {
         }
     }
     // The header opens a namespace, which the mainloop's kernel closes.
-    let namespace = |at: usize| at + 2 < code.len() && code[at].text == "namespace" && code[at + 2].text == "{";
+    let namespace =
+        |at: usize| at + 2 < code.len() && code[at].text == "namespace" && code[at + 2].text == "{";
     let opened = (0..code.len()).find(|&at| namespace(at));
     if let Some(at) = opened {
         code.drain(at..at + 3);
@@ -94,7 +100,9 @@ fn in_directive<'a>(tokens: &[Token<'a>], names: &mut Names<'a>) {
         [first, rest @ ..] if first.text.starts_with("if") => (Vec::new(), rest),
         _ => return,
     };
-    names.declared.extend(body.windows(2).filter(|pair| pair[1].text == "[[").map(|pair| pair[0].text));
+    names
+        .declared
+        .extend(body.windows(2).filter(|pair| pair[1].text == "[[").map(|pair| pair[0].text));
     names.free.extend(used(body).filter(|word| !known.contains(word)));
 }
 
@@ -103,8 +111,11 @@ fn in_directive<'a>(tokens: &[Token<'a>], names: &mut Names<'a>) {
 fn in_declaration<'a>(tokens: &[Token<'a>], names: &mut Names<'a>) {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let template = text(0) == "template";
-    let head =
-        if template { tokens.iter().position(|token| token.text == ">").map_or(0, |close| close + 1) } else { 0 };
+    let head = if template {
+        tokens.iter().position(|token| token.text == ">").map_or(0, |close| close + 1)
+    } else {
+        0
+    };
     match text(head) {
         "struct" => names.declared.extend([text(head + 1)]),
         "using" if text(head + 1) != "namespace" => names.declared.extend([text(head + 1)]),
@@ -122,7 +133,9 @@ fn in_declaration<'a>(tokens: &[Token<'a>], names: &mut Names<'a>) {
 /// Words, except members, names in another scope, and attributes.
 fn used<'a>(tokens: &[Token<'a>]) -> impl Iterator<Item = &'a str> {
     let member = |at: usize| at > 0 && matches!(tokens[at - 1].text, "." | "->" | "::" | "[[");
-    (0..tokens.len()).filter(move |&at| is_word(tokens[at].text) && !member(at)).map(|at| tokens[at].text)
+    (0..tokens.len())
+        .filter(move |&at| is_word(tokens[at].text) && !member(at))
+        .map(|at| tokens[at].text)
 }
 
 /// Whether a word is declared in this place: a type stands before it, and after it comes what
@@ -140,7 +153,9 @@ fn is_declared(tokens: &[Token<'_>], at: usize) -> bool {
         _ => false,
     };
     let typed = match before(1) {
-        "*" | "&" => !tokens[at].blank && (is_type(before(2)) || before(2) == ">" || before(2) == "("),
+        "*" | "&" => {
+            !tokens[at].blank && (is_type(before(2)) || before(2) == ">" || before(2) == "(")
+        }
         ">" => !tokens[at - 1].blank && tokens[at].blank,
         "," => before(4) == "SHARED",
         word => is_type(word),
@@ -157,8 +172,24 @@ fn names_of_a_text() {
         KERNEL(X_ARGUMENTS Y_ARGUMENTS) {\n    const uint l = lane > g(e) ? Q::m : 0;\n}\n";
     let Names { declared, free } = names(text);
     assert_eq!(Vec::from_iter(declared), ["F", "P", "X_ARGUMENTS", "g", "x_data"]);
-    let others = free.into_iter().filter(|name| name.len() < 3 || name.contains('_') || *name == "lane");
-    let wanted =
-        ["A", "G", "H", "M", "P", "Q", "T", "X_ARGUMENTS", "X_SLOT", "Y_ARGUMENTS", "e", "g", "k", "lane", "x_data"];
+    let others =
+        free.into_iter().filter(|name| name.len() < 3 || name.contains('_') || *name == "lane");
+    let wanted = [
+        "A",
+        "G",
+        "H",
+        "M",
+        "P",
+        "Q",
+        "T",
+        "X_ARGUMENTS",
+        "X_SLOT",
+        "Y_ARGUMENTS",
+        "e",
+        "g",
+        "k",
+        "lane",
+        "x_data",
+    ];
     assert_eq!(Vec::from_iter(others), wanted);
 }

@@ -107,12 +107,20 @@ pub(crate) fn check(puzzle: &Puzzle, body: &str, color: bool) -> Checked {
         checked.text.push_str(&score::table(&scores));
     }
     if !checked.complaints.is_empty() && body.contains(GAP) {
-        let _ = writeln!(checked.text, "\nThe gap marked {GAP} is still there: write your kernel in its place.");
+        let _ = writeln!(
+            checked.text,
+            "\nThe gap marked {GAP} is still there: write your kernel in its place."
+        );
     }
     checked
 }
 
-fn attempts(puzzle: &Puzzle, case: &Case, body: &str, color: bool) -> tilewise::Result<Vec<Attempt>> {
+fn attempts(
+    puzzle: &Puzzle,
+    case: &Case,
+    body: &str,
+    color: bool,
+) -> tilewise::Result<Vec<Attempt>> {
     let attempt = |set| {
         let inputs = numbers::inputs(case, set);
         let run = run::run(puzzle, case, body, &inputs, color)?;
@@ -122,25 +130,47 @@ fn attempts(puzzle: &Puzzle, case: &Case, body: &str, color: bool) -> tilewise::
 }
 
 /// Compares the output with the specification.
-fn numbers(text: &mut String, puzzle: &Puzzle, case: &Case, attempts: &[Attempt]) -> BTreeSet<Complaint> {
-    let wrong = attempts.iter().enumerate().find(|(_, attempt)| attempt.run.output != attempt.expected);
+fn numbers(
+    text: &mut String,
+    puzzle: &Puzzle,
+    case: &Case,
+    attempts: &[Attempt],
+) -> BTreeSet<Complaint> {
+    let wrong =
+        attempts.iter().enumerate().find(|(_, attempt)| attempt.run.output != attempt.expected);
     let Some((set, Attempt { inputs, expected, run })) = wrong else {
-        let _ = writeln!(text, "  out is right, in {SETS} sets of numbers and one drawn from the answer's text");
+        let _ = writeln!(
+            text,
+            "  out is right, in {SETS} sets of numbers and one drawn from the answer's text"
+        );
         return BTreeSet::new();
     };
     let is_own = set as u64 == SETS;
-    let which =
-        if is_own { "the set drawn from the answer's text".to_owned() } else { format!("set {} of {SETS}", set + 1) };
+    let which = if is_own {
+        "the set drawn from the answer's text".to_owned()
+    } else {
+        format!("set {} of {SETS}", set + 1)
+    };
     let _ = writeln!(text, "  out is wrong, in {which}:");
     for (name, input) in puzzle.inputs.iter().zip(inputs) {
         let _ = writeln!(text, "    {name} = {}", literal(input));
     }
-    let wrong: Vec<usize> = (0..expected.len()).filter(|&index| run.output[index] != expected[index]).collect();
+    let wrong: Vec<usize> =
+        (0..expected.len()).filter(|&index| run.output[index] != expected[index]).collect();
     // Of the answer's own set one number is a hint, and all of them would be the answer.
     let told = if is_own { 1 } else { MOST_TOLD };
     for &index in wrong.iter().take(told) {
-        let found = if run.wrote(index) { format!("is {}", run.output[index]) } else { "was never written".to_owned() };
-        let _ = writeln!(text, "    out[{}] {found}, should be {}", position(index, case.output), expected[index]);
+        let found = if run.wrote(index) {
+            format!("is {}", run.output[index])
+        } else {
+            "was never written".to_owned()
+        };
+        let _ = writeln!(
+            text,
+            "    out[{}] {found}, should be {}",
+            position(index, case.output),
+            expected[index]
+        );
     }
     if wrong.len() > told {
         let _ = writeln!(text, "    and so on: {} of {} numbers", wrong.len(), expected.len());
@@ -148,9 +178,15 @@ fn numbers(text: &mut String, puzzle: &Puzzle, case: &Case, attempts: &[Attempt]
     [Complaint::WrongNumbers].into()
 }
 
-/// Tells what the sanitizer found, if it is something new: the same bug is usually found in every case.
-fn findings(text: &mut String, known: &BTreeSet<Complaint>, attempts: &[Attempt]) -> BTreeSet<Complaint> {
-    let Some(Attempt { run, .. }) = attempts.iter().find(|attempt| !attempt.run.report.is_clean()) else {
+/// Tells what the sanitizer found, if it is something new: the same bug is usually found in every
+/// case.
+fn findings(
+    text: &mut String,
+    known: &BTreeSet<Complaint>,
+    attempts: &[Attempt],
+) -> BTreeSet<Complaint> {
+    let Some(Attempt { run, .. }) = attempts.iter().find(|attempt| !attempt.run.report.is_clean())
+    else {
         text.push_str("  the sanitizer finds nothing\n\n");
         return BTreeSet::new();
     };

@@ -35,7 +35,8 @@ enum Command {
         #[arg(value_parser = value_parser!(u8).range(1..=14))]
         puzzle: u8,
     },
-    /// Checks an answer: numbers, sanitizer, score. Exits with 0 when it is solved, 1 when not, 2 when there is nothing to check.
+    /// Checks an answer: numbers, sanitizer, score. Exits with 0 when it is solved, 1 when not, 2
+    /// when there is nothing to check.
     Check {
         /// The puzzle's number, from 1 to 14.
         #[arg(value_parser = value_parser!(u8).range(1..=14))]
@@ -71,7 +72,8 @@ pub(crate) struct Done {
     pub(crate) is_solved: bool,
 }
 
-/// Does what was asked for. The error is a line for people: what could not be read, written or chosen.
+/// Does what was asked for. The error is a line for people: what could not be read, written or
+/// chosen.
 pub(crate) fn run(arguments: &Arguments) -> Result<Done, String> {
     let text = match &arguments.command {
         Command::List => list(),
@@ -79,7 +81,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Done, String> {
         Command::Skeleton { puzzle } => of(*puzzle).skeleton.to_owned(),
         Command::Solution { puzzle } => of(*puzzle).solution.to_owned(),
         Command::Check { puzzle, file, case, svg, wgsl, no_picture } => {
-            let output = Output { case: *case, svg: svg.as_deref(), wgsl: *wgsl, picture: !no_picture };
+            let output =
+                Output { case: *case, svg: svg.as_deref(), wgsl: *wgsl, picture: !no_picture };
             return check(of(*puzzle), &read(file)?, &output);
         }
     };
@@ -106,7 +109,8 @@ fn show(puzzle: &Puzzle) -> String {
     let mut text = puzzle.problem.to_owned();
     text.push('\n');
     for (index, case) in puzzle.cases.iter().enumerate() {
-        let number = if puzzle.cases.len() == 1 { String::new() } else { format!(" {}", index + 1) };
+        let number =
+            if puzzle.cases.len() == 1 { String::new() } else { format!(" {}", index + 1) };
         let _ = writeln!(text, "Case{number}: {case}");
         let _ = writeln!(
             text,
@@ -119,7 +123,8 @@ fn show(puzzle: &Puzzle) -> String {
             extent(case.workgroup)
         );
         let counters = COUNTED.iter().zip(case.target.0).zip(case.least.0);
-        let most: Vec<String> = counters.clone().map(|((counted, most), _)| format!("{counted} {most}")).collect();
+        let most: Vec<String> =
+            counters.clone().map(|((counted, most), _)| format!("{counted} {most}")).collect();
         let least: Vec<String> = counters
             .filter(|(_, least)| *least > 0)
             .map(|((counted, _), least)| format!("{counted} {least}"))
@@ -148,16 +153,21 @@ struct Output<'a> {
 
 fn check(puzzle: &Puzzle, body: &str, output: &Output<'_>) -> Result<Done, String> {
     if let Some(case) = output.case.filter(|case| !(1..=puzzle.cases.len()).contains(case)) {
-        return Err(format!("puzzle {} has no case {case}: it has {}", puzzle.number, puzzle.cases.len()));
+        return Err(format!(
+            "puzzle {} has no case {case}: it has {}",
+            puzzle.number,
+            puzzle.cases.len()
+        ));
     }
-    let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let color = std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let checked = check::check(puzzle, body, color);
     let mut text = format!("Puzzle {}: {}\n\n{}", puzzle.number, puzzle.title(), checked.text);
     let chosen = output.case.map(|case| case - 1).or(checked.first_at_fault).unwrap_or(0);
     if output.wgsl {
         let case = &puzzle.cases[chosen];
-        let generated =
-            run::wgsl(puzzle, case, body, &numbers::inputs(case, 0)).unwrap_or_else(|error| error.to_string());
+        let generated = run::wgsl(puzzle, case, body, &numbers::inputs(case, 0))
+            .unwrap_or_else(|error| error.to_string());
         let _ = writeln!(text, "\nThe whole module ({case}):\n\n{}", generated.trim_end());
     }
     if let Some(picture) = checked.pictures.get(chosen) {

@@ -1,7 +1,7 @@
 //! The program `tilewise-puzzles`: fourteen GPU puzzles, from map to matrix multiplication.
 //!
-//! An answer is the body of a kernel. It runs on the CPU under the sanitizer, so that no GPU is needed, and neither a race nor a look past the end
-//! of an array goes unnoticed.
+//! An answer is the body of a kernel. It runs on the CPU under the sanitizer, so that no GPU is
+//! needed, and neither a race nor a look past the end of an array goes unnoticed.
 
 mod check;
 mod commands;

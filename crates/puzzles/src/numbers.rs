@@ -5,20 +5,22 @@ use crate::puzzle::{Array, Case};
 /// How many sets of inputs each case is run on that are the same for every answer.
 pub(crate) const SETS: u64 = 3;
 
-/// The sets that an answer is run on: the common ones, and one of its own, drawn from its text. Who writes expected numbers down instead of
-/// computing them changes the text, and with it what is expected.
+/// The sets that an answer is run on: the common ones, and one of its own, drawn from its text. Who
+/// writes expected numbers down instead of computing them changes the text, and with it what is
+/// expected.
 pub(crate) fn sets(body: &str) -> impl Iterator<Item = u64> {
     (0..SETS).chain([hash(body)])
 }
 
-/// The Fowler-Noll-Vo hash, FNV-1a in 64 bits: the same on every machine and for every release of the compiler.
+/// The Fowler-Noll-Vo hash, FNV-1a in 64 bits: the same on every machine and for every release of
+/// the compiler.
 fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
     text.bytes().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
-/// Set `set` of the inputs of a case: whole numbers from -9 to 9, so that every sum and product is exact, but never 0, so that no term is missed
-/// without being noticed.
+/// Set `set` of the inputs of a case: whole numbers from -9 to 9, so that every sum and product is
+/// exact, but never 0, so that no term is missed without being noticed.
 pub(crate) fn inputs(case: &Case, set: u64) -> Vec<Array> {
     let mut state = set;
     let array = |shape: &&[usize]| {
@@ -34,7 +36,8 @@ fn number(random: u64) -> f32 {
     if random & 1 == 0 { magnitude } else { -magnitude }
 }
 
-/// Steele, Lea and Flood's SplitMix64, the usual generator for a few good numbers from a small seed.
+/// Steele, Lea and Flood's SplitMix64, the usual generator for a few good numbers from a small
+/// seed.
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -56,7 +59,9 @@ mod tests {
                 seen.extend(array.values);
             }
         }
-        assert!(seen.iter().all(|value| value.fract() == 0.0 && (1.0..=9.0).contains(&value.abs())));
+        assert!(
+            seen.iter().all(|value| value.fract() == 0.0 && (1.0..=9.0).contains(&value.abs()))
+        );
         for expected in (-9..=9).filter(|&value| value != 0) {
             assert!(seen.contains(&(expected as f32)), "{expected} never comes up");
         }
@@ -65,7 +70,10 @@ mod tests {
     #[test]
     fn every_text_has_a_set_of_its_own() {
         // Test vectors of Fowler, Noll and Vo.
-        assert_eq!([hash(""), hash("a"), hash("foobar")], [0xCBF29CE484222325, 0xAF63DC4C8601EC8C, 0x85944171F73967E8]);
+        assert_eq!(
+            [hash(""), hash("a"), hash("foobar")],
+            [0xCBF29CE484222325, 0xAF63DC4C8601EC8C, 0x85944171F73967E8]
+        );
         assert_eq!(sets("a").collect::<Vec<_>>(), [0, 1, 2, 0xAF63DC4C8601EC8C]);
     }
 

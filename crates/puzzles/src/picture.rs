@@ -18,7 +18,8 @@ pub(crate) struct Picture {
     pub(crate) title: String,
     /// Inputs, workgroup memory, output; of each what was written and what was read.
     pub(crate) panels: Vec<Panel>,
-    /// What no cell shows, such as `race: tile, out`: which variables the sanitizer found races and accesses out of bounds in.
+    /// What no cell shows, such as `race: tile, out`: which variables the sanitizer found races and
+    /// accesses out of bounds in.
     pub(crate) faults: Vec<String>,
 }
 
@@ -26,7 +27,8 @@ pub(crate) struct Picture {
 pub(crate) struct Panel {
     /// Such as `a, read` or `tile of workgroup 1, written`.
     pub(crate) title: String,
-    /// Which workgroup's memory it is, by its place in the order of workgroups; none for inputs and output.
+    /// Which workgroup's memory it is, by its place in the order of workgroups; none for inputs and
+    /// output.
     pub(crate) workgroup: Option<u32>,
     /// Cells in a row.
     pub(crate) columns: usize,
@@ -58,7 +60,9 @@ impl Picture {
         // By place in the picture, then by cell and thread: how often.
         let mut panels: BTreeMap<Key, BTreeMap<(usize, u32), usize>> = BTreeMap::new();
         for access in &report.trace {
-            let Some(variable) = layouts.iter().position(|layout| layout.is_of(access)) else { continue };
+            let Some(variable) = layouts.iter().position(|layout| layout.is_of(access)) else {
+                continue;
+            };
             let layout = &layouts[variable];
             let key = Key {
                 memory: layout.memory,
@@ -80,7 +84,8 @@ impl Picture {
                 cells[cell].push(Touch { thread, label: label(thread, times, case) });
             }
             let several = key.workgroup.filter(|_| case.workgroups() != [1, 1, 1]);
-            let of = several.map(|workgroup| format!(" of workgroup {}", name(workgroup, case.workgroups())));
+            let of = several
+                .map(|workgroup| format!(" of workgroup {}", name(workgroup, case.workgroups())));
             let done = if key.read { "read" } else { "written" };
             let title = format!("{}{}, {done}", layout.name, of.unwrap_or_default());
             Panel { title, workgroup: key.workgroup, columns: layout.columns, cells }
@@ -118,7 +123,9 @@ struct Key {
 
 /// `global_id` of the thread that made an access.
 fn global(access: &Access, case: &Case) -> [u32; 3] {
-    std::array::from_fn(|axis| access.place.workgroup[axis] * case.workgroup[axis] + access.place.local[axis])
+    std::array::from_fn(|axis| {
+        access.place.workgroup[axis] * case.workgroup[axis] + access.place.local[axis]
+    })
 }
 
 /// The place of `id` when all are counted along x, then y, then z.
@@ -176,14 +183,27 @@ mod tests {
             access("out", 5, true, 1, 1),
             access("a_shape", 0, false, 1, 1),
         ];
-        let shader = Shader::parse("test", "var<workgroup> tile: array<f32, 4>;").expect("valid WGSL");
+        let shader =
+            Shader::parse("test", "var<workgroup> tile: array<f32, 4>;").expect("valid WGSL");
         let report = Report { trace, ..Report::default() };
         let picture = Picture::new(puzzle, &puzzle.cases[0], &shader, &report);
         let titles: Vec<&str> = picture.panels.iter().map(|panel| panel.title.as_str()).collect();
-        assert_eq!(titles, ["a, read", "tile of workgroup 1, written", "tile of workgroup 1, read", "out, written"]);
+        assert_eq!(
+            titles,
+            [
+                "a, read",
+                "tile of workgroup 1, written",
+                "tile of workgroup 1, read",
+                "out, written"
+            ]
+        );
         let labels = |panel: usize| -> Vec<(usize, &str)> {
             let cells = picture.panels[panel].cells.iter().enumerate();
-            cells.flat_map(|(cell, touches)| touches.iter().map(move |touch| (cell, touch.label.as_str()))).collect()
+            cells
+                .flat_map(|(cell, touches)| {
+                    touches.iter().map(move |touch| (cell, touch.label.as_str()))
+                })
+                .collect()
         };
         assert_eq!(labels(0), [(5, "5")]);
         assert_eq!(labels(1), [(1, "5")]);

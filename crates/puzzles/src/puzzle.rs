@@ -40,7 +40,8 @@ pub(crate) struct Case {
     pub(crate) edge: Edge,
     /// The score to reach: the most that a thread may do.
     pub(crate) target: Score,
-    /// What the busiest thread has to do at least: no zeros but where the puzzle is about that memory.
+    /// What the busiest thread has to do at least: no zeros but where the puzzle is about that
+    /// memory.
     pub(crate) least: Score,
 }
 

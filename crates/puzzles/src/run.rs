@@ -4,7 +4,8 @@ use crate::puzzle::{Array, Case, Puzzle};
 use tilewise::{Call, Context, DType, Kernel, Result, Tensor};
 use tilewise_sanitizer::{Kind, Options, Report, Shader};
 
-/// Turns of a loop after which it counts as endless. No puzzle needs twenty, and every access on the way is kept for the picture.
+/// Turns of a loop after which it counts as endless. No puzzle needs twenty, and every access on
+/// the way is kept for the picture.
 const MOST_TURNS: u64 = 1000;
 
 /// What one run of an answer gave.
@@ -28,7 +29,10 @@ impl Run {
     /// Whether anybody wrote element `index` of `out`.
     pub(crate) fn wrote(&self, index: usize) -> bool {
         let offset = 4 * index as u32;
-        self.report.trace.iter().any(|access| access.variable == "out" && access.write && access.offset == offset)
+        self.report
+            .trace
+            .iter()
+            .any(|access| access.variable == "out" && access.write && access.offset == offset)
     }
 }
 
@@ -36,13 +40,24 @@ impl Run {
 ///
 /// # Errors
 /// Those of [`Kernel::check_with`]: a body that is no WGSL, above all.
-pub(crate) fn run(puzzle: &Puzzle, case: &Case, body: &str, inputs: &[Array], color: bool) -> Result<Run> {
+pub(crate) fn run(
+    puzzle: &Puzzle,
+    case: &Case,
+    body: &str,
+    inputs: &[Array],
+    color: bool,
+) -> Result<Run> {
     let context = Context::cpu();
     let kernel = kernel(puzzle, body);
     let options = Options { trace: true, max_iterations: MOST_TURNS, ..Options::default() };
     let check = kernel.check_with(&call(&context, case, inputs)?, options)?;
     let findings = check.render(color);
-    Ok(Run { output: check.outputs[0].read_f32_blocking()?, report: check.report, findings, shader: check.shader })
+    Ok(Run {
+        output: check.outputs[0].read_f32_blocking()?,
+        report: check.report,
+        findings,
+        shader: check.shader,
+    })
 }
 
 /// The module that is generated for an answer.

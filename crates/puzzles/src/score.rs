@@ -4,9 +4,11 @@ use std::fmt::Write;
 use tilewise_sanitizer::Counters;
 
 /// What is counted, in the order of a [`Score`].
-pub(crate) const COUNTED: [&str; 4] = ["global reads", "global writes", "shared reads", "shared writes"];
+pub(crate) const COUNTED: [&str; 4] =
+    ["global reads", "global writes", "shared reads", "shared writes"];
 
-/// The most that one thread does of everything [`COUNTED`]: loads and stores of storage, loads and stores of workgroup memory.
+/// The most that one thread does of everything [`COUNTED`]: loads and stores of storage, loads and
+/// stores of workgroup memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Score(pub(crate) [u64; 4]);
 
@@ -57,7 +59,8 @@ pub(crate) fn table(columns: &[Column]) -> String {
     for (counter, counted) in COUNTED.iter().enumerate() {
         let mut line = format!("{counted:<15}");
         for Column { name, reached, target, least } in columns {
-            let (reached, target, least) = (reached.0[counter], target.0[counter], least.0[counter]);
+            let (reached, target, least) =
+                (reached.0[counter], target.0[counter], least.0[counter]);
             let verdict = match reached {
                 _ if reached > target => ", over",
                 _ if reached < least => ", under",

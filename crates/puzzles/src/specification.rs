@@ -1,4 +1,5 @@
-//! What each puzzle's `out` has to be: the definition that answers are compared with. Everything is row-major.
+//! What each puzzle's `out` has to be: the definition that answers are compared with. Everything is
+//! row-major.
 
 use crate::puzzle::{Array, Case};
 
@@ -51,7 +52,10 @@ pub(crate) fn matrix_multiply(inputs: &[Array], _: &Case) -> Vec<f32> {
     let element = |row: &[f32], column: usize| {
         row.iter().zip(b.values.iter().skip(column).step_by(columns)).map(|(a, b)| a * b).sum()
     };
-    a.values.chunks(a.shape[1]).flat_map(|row| (0..columns).map(move |column| element(row, column))).collect()
+    a.values
+        .chunks(a.shape[1])
+        .flat_map(|row| (0..columns).map(move |column| element(row, column)))
+        .collect()
 }
 
 /// Σ a\[i\] · b\[i\], over the shorter of the two.
@@ -67,8 +71,10 @@ mod tests {
     /// What puzzle `number` wants in the first of its cases, for inputs of these shapes and values.
     fn specified(number: usize, inputs: &[(&[usize], &[f32])]) -> Vec<f32> {
         let puzzle = &PUZZLES[number - 1];
-        let inputs: Vec<Array> =
-            inputs.iter().map(|&(shape, values)| Array { shape: shape.to_vec(), values: values.to_vec() }).collect();
+        let inputs: Vec<Array> = inputs
+            .iter()
+            .map(|&(shape, values)| Array { shape: shape.to_vec(), values: values.to_vec() })
+            .collect();
         (puzzle.specification)(&inputs, &puzzle.cases[0])
     }
 
@@ -76,10 +82,16 @@ mod tests {
     fn worked_by_hand() {
         assert_eq!(specified(1, &[(&[2], &[1.0, -2.0])]), [11.0, 8.0]);
         assert_eq!(specified(2, &[(&[2], &[1.0, 2.0]), (&[2], &[5.0, -7.0])]), [6.0, -5.0]);
-        assert_eq!(specified(5, &[(&[2, 1], &[1.0, 2.0]), (&[1, 2], &[10.0, 20.0])]), [11.0, 21.0, 12.0, 22.0]);
+        assert_eq!(
+            specified(5, &[(&[2, 1], &[1.0, 2.0]), (&[1, 2], &[10.0, 20.0])]),
+            [11.0, 21.0, 12.0, 22.0]
+        );
         assert_eq!(specified(9, &[(&[5], &[1.0, 2.0, 3.0, 4.0, 5.0])]), [1.0, 3.0, 6.0, 9.0, 12.0]);
         assert_eq!(specified(10, &[(&[2], &[1.0, 2.0]), (&[2], &[3.0, 4.0])]), [11.0]);
-        assert_eq!(specified(11, &[(&[3], &[1.0, 2.0, 3.0]), (&[2], &[10.0, 1.0])]), [12.0, 23.0, 30.0]);
+        assert_eq!(
+            specified(11, &[(&[3], &[1.0, 2.0, 3.0]), (&[2], &[10.0, 1.0])]),
+            [12.0, 23.0, 30.0]
+        );
         let ten: Vec<f32> = (1..=10).map(|i| i as f32).collect();
         assert_eq!(specified(12, &[(&[10], &ten)]), [36.0, 19.0]);
         assert_eq!(specified(13, &[(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]), [6.0, 15.0]);

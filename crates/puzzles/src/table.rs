@@ -1,7 +1,8 @@
 //! The fourteen puzzles, in one table.
 //!
-//! They follow the puzzles of Sasha Rush's GPU-Puzzles and their edition for Metal; texts, kernels and checks are our own. Sizes are those of the
-//! originals or nearby. Matrices are rectangular here, so that rows taken for columns do not go unnoticed.
+//! They follow the puzzles of Sasha Rush's GPU-Puzzles and their edition for Metal; texts, kernels
+//! and checks are our own. Sizes are those of the originals or nearby. Matrices are rectangular
+//! here, so that rows taken for columns do not go unnoticed.
 
 use crate::puzzle::{Case, Puzzle};
 use crate::score::Score;
@@ -32,7 +33,16 @@ const fn case(
     [grid, workgroup]: [[u32; 3]; 2],
     target: [u64; 4],
 ) -> Case {
-    Case { constants, inputs, output, grid, workgroup, edge: Edge::Whole, target: Score(target), least: Score([0; 4]) }
+    Case {
+        constants,
+        inputs,
+        output,
+        grid,
+        workgroup,
+        edge: Edge::Whole,
+        target: Score(target),
+        least: Score([0; 4]),
+    }
 }
 
 /// As it is, but with no thread beyond the grid.
@@ -45,8 +55,9 @@ const fn shared(case: Case) -> Case {
     Case { least: Score([0, 0, 1, 1]), ..case }
 }
 
-/// Every puzzle, in the order of their numbers. A case is: constants, shapes of the inputs, shape of `out`, threads and workgroup, and the most
-/// that a thread may do: global reads and writes, shared reads and writes.
+/// Every puzzle, in the order of their numbers. A case is: constants, shapes of the inputs, shape
+/// of `out`, threads and workgroup, and the most that a thread may do: global reads and writes,
+/// shared reads and writes.
 pub(crate) static PUZZLES: [Puzzle; 14] = [
     puzzle!(
         1,
@@ -128,7 +139,13 @@ pub(crate) static PUZZLES: [Puzzle; 14] = [
         "08_workgroup_memory",
         &["a"],
         specification::plus_10,
-        &[shared(case(&[("SIZE", 9), ("GROUP", 4)], &[&[9]], &[9], [[12, 1, 1], [4, 1, 1]], [1, 1, 1, 1]))]
+        &[shared(case(
+            &[("SIZE", 9), ("GROUP", 4)],
+            &[&[9]],
+            &[9],
+            [[12, 1, 1], [4, 1, 1]],
+            [1, 1, 1, 1]
+        ))]
     ),
     puzzle!(
         9,
@@ -145,8 +162,20 @@ pub(crate) static PUZZLES: [Puzzle; 14] = [
         &["a", "b"],
         specification::dot_product,
         &[
-            case(&[("SIZE", 8), ("GROUP", 8)], &[&[8], &[8]], &[1], [[8, 1, 1], [8, 1, 1]], [2, 1, 8, 4]),
-            case(&[("SIZE", 5), ("GROUP", 8)], &[&[5], &[5]], &[1], [[8, 1, 1], [8, 1, 1]], [2, 1, 8, 4]),
+            case(
+                &[("SIZE", 8), ("GROUP", 8)],
+                &[&[8], &[8]],
+                &[1],
+                [[8, 1, 1], [8, 1, 1]],
+                [2, 1, 8, 4]
+            ),
+            case(
+                &[("SIZE", 5), ("GROUP", 8)],
+                &[&[5], &[5]],
+                &[1],
+                [[8, 1, 1], [8, 1, 1]],
+                [2, 1, 8, 4]
+            ),
         ]
     ),
     puzzle!(
@@ -156,7 +185,13 @@ pub(crate) static PUZZLES: [Puzzle; 14] = [
         &["a", "b"],
         specification::convolution,
         &[
-            case(&[("SIZE", 6), ("CONV", 3), ("GROUP", 8)], &[&[6], &[3]], &[6], [[8, 1, 1], [8, 1, 1]], [2, 1, 6, 2]),
+            case(
+                &[("SIZE", 6), ("CONV", 3), ("GROUP", 8)],
+                &[&[6], &[3]],
+                &[6],
+                [[8, 1, 1], [8, 1, 1]],
+                [2, 1, 6, 2]
+            ),
             case(
                 &[("SIZE", 15), ("CONV", 4), ("GROUP", 8)],
                 &[&[15], &[4]],
@@ -174,7 +209,13 @@ pub(crate) static PUZZLES: [Puzzle; 14] = [
         specification::prefix_sum,
         &[
             case(&[("SIZE", 8), ("GROUP", 8)], &[&[8]], &[1], [[8, 1, 1], [8, 1, 1]], [1, 1, 8, 4]),
-            case(&[("SIZE", 15), ("GROUP", 8)], &[&[15]], &[2], [[16, 1, 1], [8, 1, 1]], [1, 1, 8, 4]),
+            case(
+                &[("SIZE", 15), ("GROUP", 8)],
+                &[&[15]],
+                &[2],
+                [[16, 1, 1], [8, 1, 1]],
+                [1, 1, 8, 4]
+            ),
         ]
     ),
     puzzle!(
@@ -231,7 +272,11 @@ mod tests {
     fn in_the_order_of_their_numbers() {
         for (index, puzzle) in PUZZLES.iter().enumerate() {
             assert_eq!(puzzle.number, index + 1);
-            assert!(puzzle.problem.starts_with(&format!("# Puzzle {}: {}\n", puzzle.number, puzzle.title())));
+            assert!(puzzle.problem.starts_with(&format!(
+                "# Puzzle {}: {}\n",
+                puzzle.number,
+                puzzle.title()
+            )));
         }
     }
 
@@ -241,14 +286,23 @@ mod tests {
             for part in ["**Given.**", "**Score.**", "**Hint.**"] {
                 assert!(puzzle.problem.contains(part), "puzzle {} has no {part}", puzzle.number);
             }
-            let constants = puzzle.cases.iter().flat_map(|case| case.constants).map(|&(name, _)| name.to_owned());
+            let constants = puzzle
+                .cases
+                .iter()
+                .flat_map(|case| case.constants)
+                .map(|&(name, _)| name.to_owned());
             for name in puzzle.inputs.iter().map(|input| format!("`{input}`")).chain(constants) {
-                assert!(puzzle.problem.contains(&name), "puzzle {} does not speak of {name}", puzzle.number);
+                assert!(
+                    puzzle.problem.contains(&name),
+                    "puzzle {} does not speak of {name}",
+                    puzzle.number
+                );
             }
         }
     }
 
-    /// Constants repeat what shapes and workgroups say; here is where they are kept from drifting apart.
+    /// Constants repeat what shapes and workgroups say; here is where they are kept from drifting
+    /// apart.
     #[test]
     fn constants_say_what_shapes_say() {
         for puzzle in &PUZZLES {
@@ -267,7 +321,11 @@ mod tests {
                     };
                     assert_eq!(value as usize, meant, "{name} in puzzle {}", puzzle.number);
                 }
-                assert!((0..3).all(|axis| case.grid[axis] % case.workgroup[axis] == 0), "puzzle {}", puzzle.number);
+                assert!(
+                    (0..3).all(|axis| case.grid[axis] % case.workgroup[axis] == 0),
+                    "puzzle {}",
+                    puzzle.number
+                );
             }
         }
     }
@@ -278,7 +336,12 @@ mod tests {
         for puzzle in &PUZZLES {
             let says_so = puzzle.problem.contains("by way of");
             for case in puzzle.cases {
-                assert_eq!(case.least, if says_so { Score([0, 0, 1, 1]) } else { Score::default() }, "{}", puzzle.name);
+                assert_eq!(
+                    case.least,
+                    if says_so { Score([0, 0, 1, 1]) } else { Score::default() },
+                    "{}",
+                    puzzle.name
+                );
                 assert_eq!(case.target.under(case.least).count(), 0, "{}", puzzle.name);
             }
         }

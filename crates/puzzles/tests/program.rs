@@ -57,7 +57,8 @@ fn check(number: &str, file: &Path) -> (Option<i32>, String) {
 #[test]
 fn solutions_are_right_clean_and_at_target() {
     for (index, folder) in FOLDERS.iter().enumerate() {
-        let (status, text) = check(&number(index), &root().join(format!("solutions/{folder}.wgsl")));
+        let (status, text) =
+            check(&number(index), &root().join(format!("solutions/{folder}.wgsl")));
         assert_eq!(status, Some(0), "{folder}: {text}");
         assert!(text.ends_with("\nSolved: right, clean and at target.\n"), "{folder}: {text}");
     }
@@ -78,18 +79,30 @@ fn skeletons_are_refused_with_a_hint() {
         let output = program(&["check", &number(index), "-"], &written);
         let text = stdout(&output);
         assert_eq!(output.status.code(), Some(1), "{folder}: {text}");
-        assert!(text.contains("\nNot solved: wrong numbers") && text.contains("\nThe gap marked"), "{folder}: {text}");
+        assert!(
+            text.contains("\nNot solved: wrong numbers") && text.contains("\nThe gap marked"),
+            "{folder}: {text}"
+        );
     }
 }
 
-/// Classic mistakes: the file in `wrong/`, exactly what the verdict says, and something that the report says.
+/// Classic mistakes: the file in `wrong/`, exactly what the verdict says, and something that the
+/// report says.
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("01_no_wgsl", "the kernel cannot be run", "map (body):2:17"),
     ("01_plus_one", "wrong numbers", "out[0] is -3, should be 6"),
     ("02_twice_a", "wrong numbers", "out[0] is -8, should be -11"),
-    ("03_guard_one_late", "a finding (out-of-bounds)", "index 4 is out of bounds of `out`\n  --> guard (body):3:5"),
+    (
+        "03_guard_one_late",
+        "a finding (out-of-bounds)",
+        "index 4 is out of bounds of `out`\n  --> guard (body):3:5",
+    ),
     ("03_no_guard", "a finding (out-of-bounds)", "index 4 is out of bounds of `a`"),
-    ("04_columns_unguarded", "a finding (race), a finding (out-of-bounds)", "two invocations touch `out[3]`"),
+    (
+        "04_columns_unguarded",
+        "a finding (race), a finding (out-of-bounds)",
+        "two invocations touch `out[3]`",
+    ),
     ("04_rows_for_columns", "wrong numbers", "out[0, 1] is 19, should be 11"),
     ("05_swapped", "wrong numbers, a finding (out-of-bounds)", "index 2 is out of bounds of `a`"),
     (
@@ -112,7 +125,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     ("09_last_two", "wrong numbers", "out[2] is 0, should be -4"),
     ("09_no_barrier", "a finding (race)", "two invocations touch `tile[0]`"),
-    ("09_no_left_edge", "a finding (out-of-bounds)", "out of bounds of `tile`\n  --> pooling (body):7:10"),
+    (
+        "09_no_left_edge",
+        "a finding (out-of-bounds)",
+        "out of bounds of `tile`\n  --> pooling (body):7:10",
+    ),
     ("09_three_reads", "over target (global reads)", "global reads     3 of 1, over\n"),
     (
         "10_adds_to_nothing",
@@ -125,12 +142,28 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "two invocations touch `out[0]`",
     ),
     ("10_barrier_for_half", "a finding (divergent-barrier)", "dot_product (body):18:9"),
-    ("10_empty_places", "wrong numbers, a finding (uninitialised)", "`tile[5]` is read before anybody wrote it"),
+    (
+        "10_empty_places",
+        "wrong numbers, a finding (uninitialised)",
+        "`tile[5]` is read before anybody wrote it",
+    ),
     ("10_no_barrier_between_steps", "a finding (race)", "two invocations touch `tile[2]`"),
-    ("10_one_does_all", "over target (global reads)", "global reads     16 of 2, over        10 of 2, over\n"),
-    ("10_written_down", "wrong numbers", "  out is wrong, in the set drawn from the answer's text:\n"),
+    (
+        "10_one_does_all",
+        "over target (global reads)",
+        "global reads     16 of 2, over        10 of 2, over\n",
+    ),
+    (
+        "10_written_down",
+        "wrong numbers",
+        "  out is wrong, in the set drawn from the answer's text:\n",
+    ),
     ("11_halo_shifted", "wrong numbers", "SIZE = 6, CONV = 3, GROUP = 8\n  out is right"),
-    ("11_halo_too_short", "wrong numbers, a finding (uninitialised)", "`tile[10]` is read before anybody wrote it"),
+    (
+        "11_halo_too_short",
+        "wrong numbers, a finding (uninitialised)",
+        "`tile[10]` is read before anybody wrote it",
+    ),
     ("11_no_barrier", "a finding (race)", "two invocations touch `kernel[0]`"),
     ("11_no_halo", "wrong numbers", "out[5] is 18, should be -45"),
     (
@@ -140,7 +173,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     ("12_no_barrier_between_steps", "a finding (race)", "two invocations touch `tile[1]`"),
     ("12_never_ends", "a finding (endless-loop)", "  out is not looked at: a loop does not end\n"),
-    ("12_one_does_all", "over target (global reads)", "global reads     8 of 1, over         8 of 1, over\n"),
+    (
+        "12_one_does_all",
+        "over target (global reads)",
+        "global reads     8 of 1, over         8 of 1, over\n",
+    ),
     (
         "12_one_place_for_all",
         "wrong numbers, a finding (race), a finding (never-written)",
@@ -151,10 +188,18 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "wrong numbers, a finding (race), a finding (never-written)",
         "out[1, 0] was never written",
     ),
-    ("13_into_the_next_row", "wrong numbers, a finding (out-of-bounds)", "index 24 is out of bounds of `a`"),
+    (
+        "13_into_the_next_row",
+        "wrong numbers, a finding (out-of-bounds)",
+        "index 24 is out of bounds of `a`",
+    ),
     ("13_one_does_all", "over target (global reads)", "global reads     6 of 1, over\n"),
     ("14_below_b", "a finding (out-of-bounds)", "index 4 is out of bounds of `b`"),
-    ("14_early_return", "wrong numbers, a finding (divergent-barrier)", "matrix_multiply (body):25:5"),
+    (
+        "14_early_return",
+        "wrong numbers, a finding (divergent-barrier)",
+        "matrix_multiply (body):25:5",
+    ),
     ("14_one_barrier", "a finding (race)", "two invocations touch `a_tile[0][0]`"),
     ("14_one_tile", "wrong numbers", "M = 2, N = 2, K = 2, GROUP = 3\n  out is right"),
     (
@@ -171,12 +216,17 @@ fn mistakes_are_refused_for_the_right_reason() {
         let number = name[..2].trim_start_matches('0');
         let (status, text) = check(number, &root().join(format!("tests/wrong/{name}.wgsl")));
         assert_eq!(status, Some(1), "{name}: {text}");
-        assert_eq!(text.lines().last(), Some(format!("Not solved: {verdict}.").as_str()), "{name}: {text}");
+        assert_eq!(
+            text.lines().last(),
+            Some(format!("Not solved: {verdict}.").as_str()),
+            "{name}: {text}"
+        );
         assert!(text.contains(detail), "{name}: no {detail:?} in {text}");
     }
     let folder = std::fs::read_dir(root().join("tests/wrong")).expect("a folder");
-    let mut present: Vec<String> =
-        folder.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    let mut present: Vec<String> = folder
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
     named.sort();
     present.sort();
     assert_eq!(named, present, "every file of wrong/ is a mistake that is looked for");
@@ -186,19 +236,32 @@ fn mistakes_are_refused_for_the_right_reason() {
 fn list_has_a_line_for_each() {
     let text = stdout(&program(&["list"], ""));
     assert_eq!(text.lines().count(), 14);
-    assert!(text.starts_with(" 1  map\n") && text.contains("\n14  matrix multiplication  (3 cases)\n"), "{text}");
+    assert!(
+        text.starts_with(" 1  map\n") && text.contains("\n14  matrix multiplication  (3 cases)\n"),
+        "{text}"
+    );
 }
 
 #[test]
 fn show_has_problem_case_target_and_skeleton() {
     for (index, folder) in FOLDERS.iter().enumerate() {
         let text = stdout(&program(&["show", &number(index)], ""));
-        let read =
-            |name: &str| std::fs::read_to_string(root().join("puzzles").join(folder).join(name)).expect("a file");
-        assert!(text.starts_with(&read("problem.md")) && text.contains(read("skeleton.wgsl").trim_end()), "{text}");
+        let read = |name: &str| {
+            std::fs::read_to_string(root().join("puzzles").join(folder).join(name)).expect("a file")
+        };
+        assert!(
+            text.starts_with(&read("problem.md"))
+                && text.contains(read("skeleton.wgsl").trim_end()),
+            "{text}"
+        );
     }
     let text = stdout(&program(&["show", "11"], ""));
-    assert!(text.contains("Case 2: SIZE = 15, CONV = 4, GROUP = 8\n  16 threads, in 2 workgroups of 8\n"), "{text}");
+    assert!(
+        text.contains(
+            "Case 2: SIZE = 15, CONV = 4, GROUP = 8\n  16 threads, in 2 workgroups of 8\n"
+        ),
+        "{text}"
+    );
     assert!(
         text.contains("  at most per thread: global reads 2, global writes 1, shared reads 8, shared writes 2\n"),
         "{text}"
@@ -208,16 +271,20 @@ fn show_has_problem_case_target_and_skeleton() {
 #[test]
 fn solution_and_skeleton_are_files_to_use() {
     for (index, folder) in FOLDERS.iter().enumerate() {
-        let solution = std::fs::read_to_string(root().join(format!("solutions/{folder}.wgsl"))).expect("a file");
+        let solution = std::fs::read_to_string(root().join(format!("solutions/{folder}.wgsl")))
+            .expect("a file");
         assert_eq!(stdout(&program(&["solution", &number(index)], "")), solution);
-        let skeleton = std::fs::read_to_string(root().join(format!("puzzles/{folder}/skeleton.wgsl"))).expect("a file");
+        let skeleton =
+            std::fs::read_to_string(root().join(format!("puzzles/{folder}/skeleton.wgsl")))
+                .expect("a file");
         assert_eq!(stdout(&program(&["skeleton", &number(index)], "")), skeleton);
     }
 }
 
 #[test]
 fn an_answer_from_standard_input() {
-    let solved = program(&["check", "2", "-"], "out[global_id.x] = a[global_id.x] + b[global_id.x];");
+    let solved =
+        program(&["check", "2", "-"], "out[global_id.x] = a[global_id.x] + b[global_id.x];");
     assert_eq!(solved.status.code(), Some(0), "{}", stdout(&solved));
     let empty = program(&["check", "2", "-"], "");
     assert_eq!(empty.status.code(), Some(1), "{}", stdout(&empty));
@@ -226,18 +293,25 @@ fn an_answer_from_standard_input() {
 #[test]
 fn a_byte_order_mark_is_no_part_of_the_answer() {
     let body = "out[global_id.x] = a[global_id.x] + b[global_id.x];";
-    let [plain, marked] = [body.to_owned(), format!("\u{feff}{body}")].map(|text| program(&["check", "2", "-"], &text));
+    let [plain, marked] = [body.to_owned(), format!("\u{feff}{body}")]
+        .map(|text| program(&["check", "2", "-"], &text));
     assert_eq!((marked.status.code(), stdout(&marked)), (Some(0), stdout(&plain)));
 }
 
-/// An answer that is right only for what the first numbers of the common sets are: of its own set it is told no more than it needs.
+/// An answer that is right only for what the first numbers of the common sets are: of its own set
+/// it is told no more than it needs.
 #[test]
 fn of_the_own_set_one_number_is_told() {
-    let known = "a[0] == -4.0 && a[1] == 1.0 || a[0] == -3.0 && a[1] == -4.0 || a[0] == 3.0 && a[1] == 8.0";
+    let known =
+        "a[0] == -4.0 && a[1] == 1.0 || a[0] == -3.0 && a[1] == -4.0 || a[0] == 3.0 && a[1] == 8.0";
     let body = &format!("out[global_id.x] = select(0.0, a[global_id.x] + 10.0, {known});");
     let text = stdout(&program(&["check", "1", "-"], body));
     let own = text.contains("the set drawn from the answer's text");
-    assert!(own && text.matches(", should be ").count() == 1 && text.contains("and so on: 4 of 4 numbers"), "{text}");
+    assert!(
+        own && text.matches(", should be ").count() == 1
+            && text.contains("and so on: 4 of 4 numbers"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -274,17 +348,31 @@ fn pictures() {
     let folder = tempfile::tempdir().expect("a folder");
     let svg = folder.path().join("picture.svg");
     let answer = root().join("solutions/14_matrix_multiply.wgsl");
-    let arguments =
-        ["check", "14", answer.to_str().expect("UTF-8"), "--case", "3", "--svg", svg.to_str().expect("UTF-8")];
+    let arguments = [
+        "check",
+        "14",
+        answer.to_str().expect("UTF-8"),
+        "--case",
+        "3",
+        "--svg",
+        svg.to_str().expect("UTF-8"),
+    ];
     let text = stdout(&program(&arguments, ""));
-    assert!(text.contains("who touched what (matrix multiplication: M = 5, N = 4, K = 7, GROUP = 3)"), "{text}");
+    assert!(
+        text.contains("who touched what (matrix multiplication: M = 5, N = 4, K = 7, GROUP = 3)"),
+        "{text}"
+    );
     assert!(text.contains("\nThe memory of 2 more workgroups is in the SVG only.\n"), "{text}");
     let written = std::fs::read_to_string(&svg).expect("the SVG");
     let document = roxmltree::Document::parse(&written).expect("well-formed XML");
     let titles: Vec<&str> = document.descendants().filter_map(|node| node.text()).collect();
-    for title in
-        ["a, read", "b, read", "a_tile of workgroup 1,1, written", "b_tile of workgroup 1,1, read", "out, written"]
-    {
+    for title in [
+        "a, read",
+        "b, read",
+        "a_tile of workgroup 1,1, written",
+        "b_tile of workgroup 1,1, read",
+        "out, written",
+    ] {
         assert!(titles.contains(&title), "no {title:?} in {titles:?}");
     }
     // Every number of `out` is written by the one thread of its place.
@@ -300,7 +388,8 @@ fn pictures() {
     let written = std::fs::read_to_string(&svg).expect("the SVG");
     assert!(written.contains(">race: a_tile, b_tile</text>"), "{written}");
 
-    let quiet = stdout(&program(&["check", "14", answer.to_str().expect("UTF-8"), "--no-picture"], ""));
+    let quiet =
+        stdout(&program(&["check", "14", answer.to_str().expect("UTF-8"), "--no-picture"], ""));
     assert!(!quiet.contains("who touched what"), "{quiet}");
 }
 
@@ -315,7 +404,9 @@ fn the_module_on_request() {
 #[test]
 fn the_readme_shows_what_is_printed() {
     let readme = std::fs::read_to_string(root().join("README.md")).expect("a file");
-    let block = |start: &str| readme.split(start).nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let block = |start: &str| {
+        readme.split(start).nth(1).and_then(|rest| rest.split("```").next()).expect("a block")
+    };
     let (_, printed) = check("9", &root().join("solutions/09_pooling.wgsl"));
     assert_eq!(block("-- check 9 mine.wgsl\n"), printed);
     let printed = stdout(&program(&["check", "9", "-", "--no-picture"], block("```wgsl\n")));

@@ -1,4 +1,5 @@
-// A tiled product of 64×64 matrices, as a kernel author would write it first: loads, barriers, an inner loop of multiply-adds.
+// A tiled product of 64×64 matrices, as a kernel author would write it first: loads, barriers, an
+// inner loop of multiply-adds.
 const N: u32 = 64u;
 const TILE: u32 = 16u;
 

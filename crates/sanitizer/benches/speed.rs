@@ -1,7 +1,9 @@
-//! How fast shaders run here, on one core, with every check on: `cargo bench -p tilewise-sanitizer`.
+//! How fast shaders run here, on one core, with every check on: `cargo bench -p
+//! tilewise-sanitizer`.
 //!
-//! criterion's throughput is in scalar operations of the compiled form, as [`Counters::operations`](tilewise_sanitizer::Counters) counts
-//! them. The project asks for 20 million a second.
+//! criterion's throughput is in scalar operations of the compiled form, as
+//! [`Counters::operations`](tilewise_sanitizer::Counters) counts them. The project asks for 20
+//! million a second.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tilewise_sanitizer::{Buffer, Launch, Options, Shader};
@@ -12,7 +14,8 @@ fn numbers(count: usize) -> Vec<u8> {
 
 fn speed(criterion: &mut Criterion) {
     let tiled = Shader::parse("matmul.wgsl", include_str!("matmul.wgsl")).expect("it is valid");
-    let arithmetic = Shader::parse("arithmetic.wgsl", include_str!("arithmetic.wgsl")).expect("it is valid");
+    let arithmetic =
+        Shader::parse("arithmetic.wgsl", include_str!("arithmetic.wgsl")).expect("it is valid");
     let one_core = Options { parallel: false, ..Options::default() };
     let launches = [
         (
@@ -26,7 +29,10 @@ fn speed(criterion: &mut Criterion) {
         ),
         (
             "arithmetic",
-            Launch::new(&arithmetic).grid([4, 1, 1]).bind(0, 0, Buffer::output(4 * 256 * 4)).options(one_core),
+            Launch::new(&arithmetic)
+                .grid([4, 1, 1])
+                .bind(0, 0, Buffer::output(4 * 256 * 4))
+                .options(one_core),
         ),
     ];
     let mut group = criterion.benchmark_group("one core");

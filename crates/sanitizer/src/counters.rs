@@ -11,13 +11,14 @@ pub struct Measure {
     pub max: u64,
 }
 
-/// What a run cost. An access is one load or store of a scalar or a vector, of a `vec4` as well; an atomic operation that both reads and writes
-/// counts as one of each.
+/// What a run cost. An access is one load or store of a scalar or a vector, of a `vec4` as well; an
+/// atomic operation that both reads and writes counts as one of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Invocations run.
     pub invocations: u64,
-    /// Reads of storage memory; those of uniform buffers and immediates are [`uniform_reads`](Self::uniform_reads).
+    /// Reads of storage memory; those of uniform buffers and immediates are
+    /// [`uniform_reads`](Self::uniform_reads).
     pub global_reads: Measure,
     /// Writes of storage memory.
     pub global_writes: Measure,
@@ -35,7 +36,8 @@ pub struct Counters {
     pub shared_read_bytes: Measure,
     /// Bytes of [`shared_writes`](Self::shared_writes).
     pub shared_write_bytes: Measure,
-    /// Atomic operations, on storage and workgroup memory; `atomicLoad` and `atomicStore` among them.
+    /// Atomic operations, on storage and workgroup memory; `atomicLoad` and `atomicStore` among
+    /// them.
     pub atomics: Measure,
     /// Scalar arithmetic: a product of two `vec4` counts four, an `fma` one.
     pub arithmetic: Measure,
@@ -43,12 +45,14 @@ pub struct Counters {
     pub barriers: Measure,
     /// Scalar operations of the compiled form executed, of all kinds.
     pub operations: u64,
-    /// Segments of storage memory that loads touched, per subgroup and instruction. 0 without a cost model.
+    /// Segments of storage memory that loads touched, per subgroup and instruction. 0 without a
+    /// cost model.
     pub read_transactions: u64,
     /// Segments that stores touched.
     pub write_transactions: u64,
-    /// Passes over workgroup memory beyond those that a conflict-free access of the same width takes, because lanes of a subgroup wanted different
-    /// words of one bank in one instruction. A scalar takes one pass for as many lanes as there are banks, a `vec4` one for a quarter of them. An
-    /// atomic operation counts once, although it reads and writes. 0 without a cost model.
+    /// Passes over workgroup memory beyond those that a conflict-free access of the same width
+    /// takes, because lanes of a subgroup wanted different words of one bank in one instruction. A
+    /// scalar takes one pass for as many lanes as there are banks, a `vec4` one for a quarter of
+    /// them. An atomic operation counts once, although it reads and writes. 0 without a cost model.
     pub bank_conflicts: u64,
 }

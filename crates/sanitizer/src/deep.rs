@@ -1,17 +1,20 @@
-//! naga's parser calls itself once per term of an expression: generated text of a few hundred terms would overflow a common stack.
+//! naga's parser calls itself once per term of an expression: generated text of a few hundred terms
+//! would overflow a common stack.
 
 /// Enough for tens of thousands of terms; memory that is not touched costs nothing.
 #[cfg(not(target_family = "wasm"))]
 const STACK_BYTES: usize = 256 << 20;
 
-/// Does the work on a thread with a deep stack, where there are threads: for whoever else hands long WGSL to naga.
+/// Does the work on a thread with a deep stack, where there are threads: for whoever else hands
+/// long WGSL to naga.
 ///
 /// # Errors
 /// The system's, when it has no thread to give.
 #[cfg(not(target_family = "wasm"))]
 pub fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work)?;
+        let thread =
+            std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work)?;
         Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
@@ -34,7 +37,8 @@ mod tests {
              @compute @workgroup_size(1) fn main() {{ o[0] = o[1] {terms}; }}"
         );
         let shader = Shader::parse("long.wgsl", &source).unwrap();
-        let report = Launch::new(&shader).bind(0, 0, Buffer::new([0, 0, 0, 0, 2, 0, 0, 0])).run().unwrap();
+        let report =
+            Launch::new(&shader).bind(0, 0, Buffer::new([0, 0, 0, 0, 2, 0, 0, 0])).run().unwrap();
         assert_eq!(report.buffers[&(0, 0)], [0x62, 0xEA, 0, 0, 2, 0, 0, 0]);
     }
 }

@@ -1,6 +1,7 @@
 //! What keeps a shader from being run at all.
 
-/// Why a shader could not be run. Findings are no errors: they are in the [`Report`](crate::Report).
+/// Why a shader could not be run. Findings are no errors: they are in the
+/// [`Report`](crate::Report).
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -61,7 +62,9 @@ mod tests {
 
     #[test]
     fn a_name_that_was_not_given_is_not_quoted() {
-        let entry = |name: &str| Error::Entry { name: name.to_owned(), why: "there is none".to_owned() }.to_string();
+        let entry = |name: &str| {
+            Error::Entry { name: name.to_owned(), why: "there is none".to_owned() }.to_string()
+        };
         assert_eq!(
             (entry("main"), entry("")),
             ("entry point \"main\": there is none".into(), "entry point: there is none".into())

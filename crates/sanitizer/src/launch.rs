@@ -4,8 +4,8 @@ use crate::{Error, Options, Report, Shader, machine};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// A regular set of elements in a buffer: `counts[i]` steps of `strides[i]` bytes along each axis, from `offset`. Without any axis it is one
-/// element, and with a count of 0 none.
+/// A regular set of elements in a buffer: `counts[i]` steps of `strides[i]` bytes along each axis,
+/// from `offset`. Without any axis it is one element, and with a count of 0 none.
 ///
 /// A matrix of `m` rows and `n` columns of f32 whose rows lie `ld` elements apart is
 /// `Region { offset: 0, counts: vec![m, n], strides: vec![4 * ld, 4], element_bytes: 4 }`.
@@ -38,8 +38,9 @@ impl Buffer {
         Buffer { bytes: bytes.into(), ..Buffer::default() }
     }
 
-    /// An output of `len` bytes: nothing may be read before it is written, and all must be written. The same as
-    /// `Buffer::new(..).poisoned().must_write()` over bytes of 0xFF, which are NaN as floats.
+    /// An output of `len` bytes: nothing may be read before it is written, and all must be written.
+    /// The same as `Buffer::new(..).poisoned().must_write()` over bytes of 0xFF, which are NaN as
+    /// floats.
     pub fn output(len: usize) -> Self {
         Buffer::new(vec![0xFF; len]).poisoned().must_write()
     }
@@ -56,8 +57,9 @@ impl Buffer {
         self
     }
 
-    /// Declares bytes to be part of the operand; several calls add up. Once any part is declared, accesses elsewhere are findings although they
-    /// lie within the buffer. A range that ends before it starts, or behind the buffer, is an error of [`Launch::run`].
+    /// Declares bytes to be part of the operand; several calls add up. Once any part is declared,
+    /// accesses elsewhere are findings although they lie within the buffer. A range that ends
+    /// before it starts, or behind the buffer, is an error of [`Launch::run`].
     pub fn range(mut self, bytes: Range<u64>) -> Self {
         if bytes.end < bytes.start {
             self.reversed.get_or_insert(bytes);
@@ -66,12 +68,18 @@ impl Buffer {
         let len = bytes.end - bytes.start;
         // One element as long as the range; of an empty one, none.
         let counts = if len == 0 { vec![0] } else { vec![1] };
-        self.region(Region { offset: bytes.start, counts, strides: vec![0], element_bytes: len.max(1) })
+        self.region(Region {
+            offset: bytes.start,
+            counts,
+            strides: vec![0],
+            element_bytes: len.max(1),
+        })
     }
 
-    /// Declares a [`Region`] to be part of the operand, as [`range`](Self::range) does. One that ends behind the buffer, of elements of 0 bytes,
-    /// with more counts than strides or the reverse, or of more than 2³² memory locations, counted as often as they are named, is an error of
-    /// [`Launch::run`].
+    /// Declares a [`Region`] to be part of the operand, as [`range`](Self::range) does. One that
+    /// ends behind the buffer, of elements of 0 bytes, with more counts than strides or the
+    /// reverse, or of more than 2³² memory locations, counted as often as they are named, is an
+    /// error of [`Launch::run`].
     pub fn region(mut self, region: Region) -> Self {
         self.regions.push(region);
         self
@@ -143,7 +151,8 @@ impl<'a> Launch<'a> {
     /// Runs it.
     ///
     /// # Errors
-    /// `Entry`, `Override`, `Binding` and `Limit` for what does not fit the shader, `Unsupported` for what this crate does not execute.
+    /// `Entry`, `Override`, `Binding` and `Limit` for what does not fit the shader, `Unsupported`
+    /// for what this crate does not execute.
     pub fn run(&self) -> Result<Report, Error> {
         machine::run(self, &*self.shader.compiled(self)?)
     }

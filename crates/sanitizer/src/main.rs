@@ -1,4 +1,5 @@
-//! The program `tilewise-sanitizer`: runs a WGSL compute shader on the CPU and reports what is wrong with it.
+//! The program `tilewise-sanitizer`: runs a WGSL compute shader on the CPU and reports what is
+//! wrong with it.
 
 mod cli;
 
@@ -10,7 +11,9 @@ use std::process::ExitCode;
 const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
-    match cli::run(&cli::Args::parse()).and_then(|outcome| print(&outcome.text).map(|()| outcome.found)) {
+    match cli::run(&cli::Args::parse())
+        .and_then(|outcome| print(&outcome.text).map(|()| outcome.found))
+    {
         Ok(found) => ExitCode::from(u8::from(found)),
         Err(message) => {
             // With stderr closed there is nobody left to tell.
@@ -20,11 +23,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes to standard output. Whoever closed it (as `head` does) has read enough: that is no failure.
+/// Writes to standard output. Whoever closed it (as `head` does) has read enough: that is no
+/// failure.
 fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(cli::message(format!("standard output: {error}"))),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(cli::message(format!("standard output: {error}")))
+        }
         _ => Ok(()),
     }
 }

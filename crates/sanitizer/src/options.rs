@@ -1,6 +1,7 @@
 //! How a shader is run.
 
-/// Whose memory starts as zeros, as WGSL promises, rather than undefined, as a device leaves it when told not to clear.
+/// Whose memory starts as zeros, as WGSL promises, rather than undefined, as a device leaves it
+/// when told not to clear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZeroInit {
     /// `var<workgroup>`: wgpu's `zero_initialize_workgroup_memory`.
@@ -21,7 +22,8 @@ impl ZeroInit {
 /// The memory system for which transactions and bank conflicts are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostModel {
-    /// Bytes of one device memory transaction, a power of two. 128 by default; NVIDIA's sectors are 32.
+    /// Bytes of one device memory transaction, a power of two. 128 by default; NVIDIA's sectors are
+    /// 32.
     pub segment_bytes: u32,
     /// Banks of workgroup memory, each 4 bytes wide. 32 by default.
     pub banks: u32,
@@ -46,19 +48,23 @@ pub struct Options {
     pub fused: bool,
     /// Report finite f16 arithmetic and conversions that end in infinity. Off by default.
     pub f16_overflow: bool,
-    /// What transactions and bank conflicts are counted for; `None` counts neither, which is faster.
+    /// What transactions and bank conflicts are counted for; `None` counts neither, which is
+    /// faster.
     pub costs: Option<CostModel>,
-    /// Keep every access to storage and workgroup memory in [`Report::trace`](crate::Report::trace). For small grids. Off by default.
+    /// Keep every access to storage and workgroup memory in
+    /// [`Report::trace`](crate::Report::trace). For small grids. Off by default.
     pub trace: bool,
     /// Distinct findings kept; more are counted and dropped. 100 by default.
     pub max_findings: usize,
-    /// End the run soon after the first finding, which is then the same as in a whole run. Outputs and counters are of a part. Off by default.
+    /// End the run soon after the first finding, which is then the same as in a whole run. Outputs
+    /// and counters are of a part. Off by default.
     pub stop_at_first: bool,
-    /// Look for findings at all. Off, the shader is only executed, as WGSL defines it for a robust implementation: reads out of bounds give 0,
-    /// writes out of bounds do nothing. Endless loops are reported all the same.
+    /// Look for findings at all. Off, the shader is only executed, as WGSL defines it for a robust
+    /// implementation: reads out of bounds give 0, writes out of bounds do nothing. Endless loops
+    /// are reported all the same.
     pub checks: bool,
-    /// Run workgroups in parallel on rayon's pool. Findings and results are the same either way, but for shaders that race or whose atomics'
-    /// order matters. On by default.
+    /// Run workgroups in parallel on rayon's pool. Findings and results are the same either way,
+    /// but for shaders that race or whose atomics' order matters. On by default.
     pub parallel: bool,
 }
 

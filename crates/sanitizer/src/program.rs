@@ -1,8 +1,10 @@
 //! The compiled form: scalar operations on registers, in structured blocks.
 //!
-//! A register is a plane: one 32-bit value per invocation of the workgroup. Vectors, matrices, arrays and structs are runs of registers; 64-bit
-//! scalars are two, low word first. f16 values are their 16 bits, i16 and u16 are extended to 32, booleans are 0 or 1. An operation works on
-//! the whole plane at once, which is what makes interpretation cheap: its decoding is paid once per workgroup.
+//! A register is a plane: one 32-bit value per invocation of the workgroup. Vectors, matrices,
+//! arrays and structs are runs of registers; 64-bit scalars are two, low word first. f16 values are
+//! their 16 bits, i16 and u16 are extended to 32, booleans are 0 or 1. An operation works on the
+//! whole plane at once, which is what makes interpretation cheap: its decoding is paid once per
+//! workgroup.
 
 mod functions;
 
@@ -21,7 +23,8 @@ pub(crate) type GlobalId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Len {
     Fixed(u32),
-    /// Of the array without a size at the end of a storage variable: (bytes bound - offset) / stride.
+    /// Of the array without a size at the end of a storage variable: (bytes bound - offset) /
+    /// stride.
     Runtime {
         global: GlobalId,
         offset: u32,
@@ -39,7 +42,8 @@ pub(crate) struct Check {
     pub(crate) what: String,
 }
 
-/// A place in memory: `offset` bytes, plus those in the register `dynamic`, where [`OUTSIDE`] marks an index out of bounds.
+/// A place in memory: `offset` bytes, plus those in the register `dynamic`, where [`OUTSIDE`] marks
+/// an index out of bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pointer {
     pub(crate) global: GlobalId,
@@ -93,7 +97,8 @@ pub(crate) enum Lane {
     QuadSwap(u32),
 }
 
-/// A square or oblong matrix held by a subgroup: element `e` of `rows * columns`, row-major, is in lane `e % size`, register `e / size`.
+/// A square or oblong matrix held by a subgroup: element `e` of `rows * columns`, row-major, is in
+/// lane `e % size`, register `e / size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CoopShape {
     pub(crate) rows: u32,
@@ -173,7 +178,8 @@ pub(crate) enum Op {
         src: Box<[Reg]>,
         slot: Slot,
     },
-    /// The variable starts anew: with its initial value if it has one (a `StoreLocal` follows), or undefined.
+    /// The variable starts anew: with its initial value if it has one (a `StoreLocal` follows), or
+    /// undefined.
     Declare {
         local: u32,
     },
@@ -357,7 +363,8 @@ pub(crate) struct Global {
     /// Bytes; of the part before an array without a size and one of its elements.
     pub(crate) bytes: u32,
     pub(crate) writable: bool,
-    /// log2 of the bytes of the smallest location: 2, but 1 where 16-bit scalars occur and 0 where booleans do.
+    /// log2 of the bytes of the smallest location: 2, but 1 where 16-bit scalars occur and 0 where
+    /// booleans do.
     pub(crate) granule: u32,
 }
 
@@ -406,8 +413,9 @@ pub(crate) struct Program {
 impl Program {
     /// Whether runs of both do the same: they differ at most in where in the source things stand.
     pub(crate) fn is_same(&self, other: &Program) -> bool {
-        let callers =
-            |program: &Program| program.sites.iter().map(|site| (site.span.is_some(), site.caller)).collect::<Vec<_>>();
+        let callers = |program: &Program| {
+            program.sites.iter().map(|site| (site.span.is_some(), site.caller)).collect::<Vec<_>>()
+        };
         self.workgroup_size == other.workgroup_size
             && (self.registers, self.planes) == (other.registers, other.planes)
             && self.constants == other.constants

@@ -22,7 +22,8 @@ pub struct Shader {
     text: Text,
     module: naga::Module,
     info: ModuleInfo,
-    /// What was compiled last, and what it depended on: one shader is mostly run in one way, many times.
+    /// What was compiled last, and what it depended on: one shader is mostly run in one way, many
+    /// times.
     compiled: Mutex<Option<(compile::Key, Arc<Program>)>>,
 }
 
@@ -37,8 +38,9 @@ impl Shader {
         Self::validated(name, source, text, module)
     }
 
-    /// As [`parse`](Self::parse), for a module that a program put together. Each part is a name and the bytes of `source` that hold it: what
-    /// happens within one is reported under that name, with the lines counted from the part's own beginning. The rest is called `generated`.
+    /// As [`parse`](Self::parse), for a module that a program put together. Each part is a name and
+    /// the bytes of `source` that hold it: what happens within one is reported under that name,
+    /// with the lines counted from the part's own beginning. The rest is called `generated`.
     ///
     /// # Errors
     /// `Invalid` for a part that is not a piece of `source`, and as in `parse`.
@@ -66,11 +68,23 @@ impl Shader {
         Self::validated(name, source, Text::new(name, source), module)
     }
 
-    fn validated(name: &str, source: &str, text: Text, module: naga::Module) -> Result<Self, Error> {
+    fn validated(
+        name: &str,
+        source: &str,
+        text: Text,
+        module: naga::Module,
+    ) -> Result<Self, Error> {
         let info = Validator::new(ValidationFlags::all(), Capabilities::all())
             .validate(&module)
             .map_err(|error| invalid(&text, &validation_diagnostic(&error, &text)))?;
-        Ok(Shader { name: name.to_owned(), source: source.to_owned(), text, module, info, compiled: Mutex::default() })
+        Ok(Shader {
+            name: name.to_owned(),
+            source: source.to_owned(),
+            text,
+            module,
+            info,
+            compiled: Mutex::default(),
+        })
     }
 
     /// The name given to [`parse`](Self::parse); `generated` for one of parts.
@@ -83,10 +97,12 @@ impl Shader {
         &self.source
     }
 
-    /// Where these bytes of the source begin, such as `file.wgsl:3:5`: the file or the part, the line, and the column in characters, both from 1.
-    /// `None` where there is no source.
+    /// Where these bytes of the source begin, such as `file.wgsl:3:5`: the file or the part, the
+    /// line, and the column in characters, both from 1. `None` where there is no source.
     pub fn locate(&self, span: Range<usize>) -> Option<String> {
-        self.text.position(span).map(|Position { file, line, column, .. }| format!("{file}:{line}:{column}"))
+        self.text
+            .position(span)
+            .map(|Position { file, line, column, .. }| format!("{file}:{line}:{column}"))
     }
 
     /// naga's module.
@@ -105,13 +121,15 @@ impl Shader {
         self.module.entry_points.iter().filter(compute).map(|entry| entry.name.as_str())
     }
 
-    /// Whether launches of this shader and of `other`, each with one entry point and with these options, do the same, whatever is bound: the two differ
-    /// at most in functions that nobody calls, in branches that a constant closes, and in where things stand. `false` says nothing.
+    /// Whether launches of this shader and of `other`, each with one entry point and with these
+    /// options, do the same, whatever is bound: the two differ at most in functions that nobody
+    /// calls, in branches that a constant closes, and in where things stand. `false` says nothing.
     ///
     /// # Errors
     /// As [`Launch::run`], for what is not executed here.
     pub fn is_same_program(&self, other: &Shader, options: &Options) -> Result<bool, Error> {
-        let program = |shader: &Shader| shader.compiled(&Launch::new(shader).options(options.clone()));
+        let program =
+            |shader: &Shader| shader.compiled(&Launch::new(shader).options(options.clone()));
         Ok(program(self)?.is_same(&*program(other)?))
     }
 
@@ -162,17 +180,23 @@ fn validation_diagnostic(error: &WithSpan<ValidationError>, text: &Text) -> Diag
         notes.push(format!("note: {}", without_numbers(&error.to_string())));
         cause = error.source();
     }
-    Diagnostic::error().with_message(without_numbers(&error.to_string())).with_labels(labels).with_notes(notes)
+    Diagnostic::error()
+        .with_message(without_numbers(&error.to_string()))
+        .with_labels(labels)
+        .with_notes(notes)
 }
 
-/// A message of naga's validator without the numbers of its own tables, such as `Type [4]`, which say nothing about the text.
+/// A message of naga's validator without the numbers of its own tables, such as `Type [4]`, which
+/// say nothing about the text.
 fn without_numbers(message: &str) -> String {
     let message = message.replace(": [", ":[");
     let mut words: Vec<&str> = Vec::new();
     let mut rest = message.split(' ').peekable();
     while let Some(word) = rest.next() {
         let inner = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-        if inner.is_none_or(|number| number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit())) {
+        if inner.is_none_or(|number| {
+            number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit())
+        }) {
             words.push(word);
             continue;
         }
@@ -180,8 +204,8 @@ fn without_numbers(message: &str) -> String {
             // The place of an argument is counted in the text.
             Some("argument") => words.push(word),
             Some(
-                "constant" | "expression" | "function" | "handle" | "override" | "pointer" | "type" | "value"
-                | "variable",
+                "constant" | "expression" | "function" | "handle" | "override" | "pointer" | "type"
+                | "value" | "variable",
             ) => {}
             _ if rest.peek() == Some(&"bounds") => {}
             _ => words.push("this"),
@@ -227,7 +251,9 @@ mod tests {
     fn parts_are_numbered_on_their_own() {
         let (source, parts) = assembled("let a = 1u;\ndata[a] = 2u;");
         let shader = Shader::parse_parts(&source, &parts).unwrap();
-        let at = |piece: &str| shader.locate(source.find(piece).unwrap()..source.find(piece).unwrap() + 1).unwrap();
+        let at = |piece: &str| {
+            shader.locate(source.find(piece).unwrap()..source.find(piece).unwrap() + 1).unwrap()
+        };
         assert_eq!(at("data[a]"), "body.wgsl:2:1");
         assert_eq!(at("@compute"), "generated:2:1");
         assert_eq!(shader.locate(0..source.len()).unwrap(), "generated:1:1");
@@ -264,7 +290,8 @@ mod tests {
         ] {
             assert_eq!(without_numbers(told), shown);
         }
-        let source = "var<private> a: array<u32, 4>;\n@compute @workgroup_size(1) fn main() { a[7] = 1u; }";
+        let source =
+            "var<private> a: array<u32, 4>;\n@compute @workgroup_size(1) fn main() { a[7] = 1u; }";
         let text = refusal(Shader::parse("a.wgsl", source));
         assert!(text.contains("index 7 is out of bounds") && !text.contains(" ["), "{text}");
     }
@@ -281,7 +308,10 @@ mod tests {
     #[test]
     fn a_module_without_source() {
         let module = |body| {
-            naga::front::wgsl::parse_str(&format!("@compute @workgroup_size(1) fn main() {{ {body} }}")).unwrap()
+            naga::front::wgsl::parse_str(&format!(
+                "@compute @workgroup_size(1) fn main() {{ {body} }}"
+            ))
+            .unwrap()
         };
         let shader = Shader::from_module("m", "", module("")).unwrap();
         assert_eq!(shader.locate(3..9), None);

@@ -1,7 +1,8 @@
-//! Runs the corpus: `corpus/KIND/NAME.wgsl` has one planted bug, and `NAME.clean.wgsl` is its twin with the smallest mend. The bug must be found,
-//! nothing else, and nothing in the twin.
+//! Runs the corpus: `corpus/KIND/NAME.wgsl` has one planted bug, and `NAME.clean.wgsl` is its twin
+//! with the smallest mend. The bug must be found, nothing else, and nothing in the twin.
 //!
-//! Lines that begin with `//@ ` say how to run a shader and hold for the twin too, which may override them by stating its own:
+//! Lines that begin with `//@ ` say how to run a shader and hold for the twin too, which may
+//! override them by stating its own:
 //!
 //! ```text
 //! //@ grid: 2,1,1                   workgroups; one by default
@@ -18,7 +19,8 @@
 //! //@ option: f16-overflow
 //! ```
 //!
-//! Lines at fault end in `//~ KIND`, and the first label of every finding must lie on one; other lines that a label must point to end in `//~ also`.
+//! Lines at fault end in `//~ KIND`, and the first label of every finding must lie on one; other
+//! lines that a label must point to end in `//~ also`.
 
 use half::f16;
 use std::collections::BTreeMap;
@@ -26,7 +28,9 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use tilewise_sanitizer::{Buffer, Finding, Kind, Label, Launch, Options, Region, Report, Shader, ZeroInit};
+use tilewise_sanitizer::{
+    Buffer, Finding, Kind, Label, Launch, Options, Region, Report, Shader, ZeroInit,
+};
 
 /// Shapes of bugs that each kind has at least.
 const SHAPES_OF_A_KIND: usize = 4;
@@ -78,7 +82,8 @@ fn never_written() {
     check(Kind::NeverWritten);
 }
 
-/// Every kind is covered, every shader has its twin, and all of them are valid WGSL with directives that are understood.
+/// Every kind is covered, every shader has its twin, and all of them are valid WGSL with directives
+/// that are understood.
 #[test]
 fn complete() {
     let mut folders: Vec<String> = files(&corpus()).iter().map(|path| file_name(path)).collect();
@@ -94,16 +99,25 @@ fn complete() {
         let paths = files(&corpus().join(kind.name()));
         shapes += cases.len();
         assert!(cases.len() >= SHAPES_OF_A_KIND, "{kind}: {} shapes", cases.len());
-        assert_eq!(2 * cases.len(), paths.len(), "{kind}: a twin is missing, or a file is neither shader nor twin");
+        assert_eq!(
+            2 * cases.len(),
+            paths.len(),
+            "{kind}: a twin is missing, or a file is neither shader nor twin"
+        );
         for case in cases {
-            let outcome = Setup::default().read(&case.buggy).and_then(|setup| setup.read(&case.clean)).map(drop);
+            let outcome = Setup::default()
+                .read(&case.buggy)
+                .and_then(|setup| setup.read(&case.clean))
+                .map(drop);
             for result in [outcome, markers(kind, &case.buggy).map(drop), parse(&case).map(drop)] {
                 if let Err(text) = result {
-                    writeln!(faults, "{kind}/{}: {text}", case.name).expect("a string takes all text");
+                    writeln!(faults, "{kind}/{}: {text}", case.name)
+                        .expect("a string takes all text");
                 }
             }
             if case.clean.contains("//~") {
-                writeln!(faults, "{kind}/{}: the twin has a marker", case.name).expect("a string takes all text");
+                writeln!(faults, "{kind}/{}: the twin has a marker", case.name)
+                    .expect("a string takes all text");
             }
         }
     }
@@ -122,7 +136,11 @@ fn faults_are_noticed() {
         message: "by hand".to_owned(),
         labels: lines
             .iter()
-            .map(|&line| Label { span: Some(starts[line - 1]..starts[line - 1] + 5), text: String::new(), place: None })
+            .map(|&line| Label {
+                span: Some(starts[line - 1]..starts[line - 1] + 5),
+                text: String::new(),
+                place: None,
+            })
             .collect(),
         notes: Vec::new(),
         variable: None,
@@ -136,8 +154,16 @@ fn faults_are_noticed() {
     assert_eq!(count(vec![]), 1, "nothing found");
     assert_eq!(count(vec![finding(Kind::Race, &[1])]), 1, "line 2 without a label");
     assert_eq!(count(vec![finding(Kind::Race, &[2, 1])]), 1, "the other side first");
-    assert_eq!(count(vec![finding(Kind::Race, &[1, 2]), finding(Kind::Race, &[3])]), 1, "a line that is not marked");
-    assert_eq!(count(vec![finding(Kind::Race, &[1, 2]), finding(Kind::Uninitialised, &[1])]), 1, "another kind");
+    assert_eq!(
+        count(vec![finding(Kind::Race, &[1, 2]), finding(Kind::Race, &[3])]),
+        1,
+        "a line that is not marked"
+    );
+    assert_eq!(
+        count(vec![finding(Kind::Race, &[1, 2]), finding(Kind::Uninitialised, &[1])]),
+        1,
+        "another kind"
+    );
 }
 
 /// A shader with a bug, and its twin.
@@ -152,8 +178,10 @@ fn corpus() -> PathBuf {
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry of a folder").path()).collect();
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("an entry of a folder").path()).collect();
     paths.sort();
     paths
 }
@@ -163,7 +191,9 @@ fn file_name(path: &Path) -> String {
 }
 
 fn cases(kind: Kind) -> Vec<Case> {
-    let read = |path: &Path| fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let read = |path: &Path| {
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
     let buggy = |path: &PathBuf| !file_name(path).ends_with(".clean.wgsl");
     let case = |path: PathBuf| Case {
         name: file_name(&path.with_extension("")),
@@ -185,10 +215,18 @@ fn check(kind: Kind) {
     let cases = cases(kind);
     let failures: Vec<String> = cases
         .iter()
-        .filter_map(|case| try_case(kind, case).err().map(|text| format!("=== {kind}/{}\n{text}", case.name)))
+        .filter_map(|case| {
+            try_case(kind, case).err().map(|text| format!("=== {kind}/{}\n{text}", case.name))
+        })
         .collect();
     assert!(!cases.is_empty(), "no cases of {kind}");
-    assert!(failures.is_empty(), "{} of {} failed\n{}", failures.len(), cases.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} failed\n{}",
+        failures.len(),
+        cases.len(),
+        failures.join("\n")
+    );
 }
 
 fn try_case(kind: Kind, case: &Case) -> Result<(), String> {
@@ -218,14 +256,25 @@ fn markers(kind: Kind, source: &str) -> Result<BTreeMap<usize, bool>, String> {
             None => {}
             Some("also") => _ = marked.insert(line, false),
             Some(marker) if marker == kind.name() => _ = marked.insert(line, true),
-            Some(marker) => return Err(format!("line {line}: marker {marker:?} among shaders of kind {kind}")),
+            Some(marker) => {
+                return Err(format!("line {line}: marker {marker:?} among shaders of kind {kind}"));
+            }
         }
     }
-    if marked.values().any(|&fault| fault) { Ok(marked) } else { Err(format!("no line is marked {kind}")) }
+    if marked.values().any(|&fault| fault) {
+        Ok(marked)
+    } else {
+        Err(format!("no line is marked {kind}"))
+    }
 }
 
 /// What is wrong with the report of a shader whose bug lies at the marked lines.
-fn faults(kind: Kind, source: &str, markers: &BTreeMap<usize, bool>, report: &Report) -> Vec<String> {
+fn faults(
+    kind: Kind,
+    source: &str,
+    markers: &BTreeMap<usize, bool>,
+    report: &Report,
+) -> Vec<String> {
     let line = |span: &std::ops::Range<usize>| source[..span.start].matches('\n').count() + 1;
     let mut faults = Vec::new();
     if report.is_clean() {
@@ -234,14 +283,19 @@ fn faults(kind: Kind, source: &str, markers: &BTreeMap<usize, bool>, report: &Re
     let mut pointed_at = Vec::new();
     for finding in &report.findings {
         if finding.kind != kind {
-            faults.push(format!("a finding that is not planted: {}: {}", finding.kind, finding.message));
+            faults.push(format!(
+                "a finding that is not planted: {}: {}",
+                finding.kind, finding.message
+            ));
         }
-        let lines: Vec<Option<usize>> = finding.labels.iter().map(|label| label.span.as_ref().map(line)).collect();
+        let lines: Vec<Option<usize>> =
+            finding.labels.iter().map(|label| label.span.as_ref().map(line)).collect();
         match lines.first() {
             Some(Some(line)) if markers.get(line) == Some(&true) => {}
-            first => {
-                faults.push(format!("the first label is at {first:?}, not a line marked {kind}: {}", finding.message))
-            }
+            first => faults.push(format!(
+                "the first label is at {first:?}, not a line marked {kind}: {}",
+                finding.message
+            )),
         }
         pointed_at.extend(lines.into_iter().flatten());
     }
@@ -320,7 +374,8 @@ impl Setup {
             (("rows", binding), _) => {
                 let (rows, rest) = value.split_once(" x ").ok_or("no ` x `")?;
                 let (columns, stride) = rest.split_once(" stride ").ok_or("no ` stride `")?;
-                let (rows, columns, stride): (u64, u64, u64) = (number(rows)?, number(columns)?, number(stride)?);
+                let (rows, columns, stride): (u64, u64, u64) =
+                    (number(rows)?, number(columns)?, number(stride)?);
                 self.declare(binding, |bytes| Region {
                     offset: 0,
                     counts: vec![rows, columns],
@@ -342,7 +397,8 @@ impl Setup {
     }
 
     fn declare(&mut self, binding: &str, region: impl Fn(u64) -> Region) -> Result<(), String> {
-        let (scalar, buffer) = self.bindings.get_mut(&number(binding)?).ok_or("a range before its binding")?;
+        let (scalar, buffer) =
+            self.bindings.get_mut(&number(binding)?).ok_or("a range before its binding")?;
         *buffer = buffer.clone().region(region(scalar.encode(0.0).len() as u64));
         Ok(())
     }
@@ -416,7 +472,8 @@ fn contents(text: &str, seed: u32) -> Result<(Scalar, &str, Vec<u8>), String> {
 
 /// The `i`th of a sequence of numbers that look random (splitmix64 by Steele, Lea and Flood).
 fn random(scalar: Scalar, seed: u32, i: u32) -> f64 {
-    let mut x = (u64::from(seed) << 32 | u64::from(i)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut x =
+        (u64::from(seed) << 32 | u64::from(i)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     let unit = (x >> 11) as f64 / (1u64 << 53) as f64;

@@ -1,6 +1,7 @@
 //! What of WGSL is executed, and what is refused: each test is a shader whose output is known.
 //!
-//! The workspace compares most of the language with real drivers, bit for bit; here is what those lack.
+//! The workspace compares most of the language with real drivers, bit for bit; here is what those
+//! lack.
 
 use tilewise_sanitizer::{Buffer, Error, Launch, Options, Shader, ZeroInit};
 
@@ -10,9 +11,15 @@ fn shader(source: &str) -> Shader {
 
 /// Runs a shader whose `out` is `count` words at binding 0; it must be clean.
 fn words(launch: Launch<'_>, shader: &Shader, count: usize) -> Vec<u32> {
-    let report = launch.bind(0, 0, Buffer::output(4 * count)).run().unwrap_or_else(|error| panic!("{error}"));
+    let report = launch
+        .bind(0, 0, Buffer::output(4 * count))
+        .run()
+        .unwrap_or_else(|error| panic!("{error}"));
     assert!(report.is_clean(), "{}", report.render(shader, false));
-    report.buffers[&(0, 0)].chunks(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+    report.buffers[&(0, 0)]
+        .chunks(4)
+        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+        .collect()
 }
 
 #[test]
@@ -58,7 +65,11 @@ fn floats_of_64_bits() {
     let out = words(Launch::new(&shader), &shader, 4);
     for i in 0..2 {
         let x = i as f64 + 0.1;
-        let expected = x.mul_add(x, -1.0) + x.sqrt() + (x * x + 2.0 * 3.0) + (x + x * 3.0) + f64::from(x as f32);
+        let expected = x.mul_add(x, -1.0)
+            + x.sqrt()
+            + (x * x + 2.0 * 3.0)
+            + (x + x * 3.0)
+            + f64::from(x as f32);
         let found = f64::from_bits(u64::from(out[2 * i]) | u64::from(out[2 * i + 1]) << 32);
         assert!((found - expected).abs() < 1e-12, "{found} {expected}");
     }
@@ -106,11 +117,15 @@ fn cooperative_matrices() {
     let bytes = |x: &[f32]| Buffer::new(x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
     for subgroup_size in [4, 8, 32] {
         let options = Options { subgroup_size, ..Options::default() };
-        let launch = Launch::new(&shader).bind(0, 1, bytes(&a)).bind(0, 2, bytes(&b)).options(options);
+        let launch =
+            Launch::new(&shader).bind(0, 1, bytes(&a)).bind(0, 2, bytes(&b)).options(options);
         // With smaller subgroups, several compute the same: they write the same cells.
         if subgroup_size < 32 {
             let report = launch.bind(0, 0, Buffer::output(256)).run().unwrap();
-            assert!(report.findings.iter().all(|finding| finding.kind.name() == "race") && !report.is_clean());
+            assert!(
+                report.findings.iter().all(|finding| finding.kind.name() == "race")
+                    && !report.is_clean()
+            );
             continue;
         }
         let out = words(launch, &shader, 64);
@@ -139,10 +154,12 @@ fn matrices_of_f16_sums() {
          }",
     );
     let bytes = |x: &[u16]| Buffer::new(x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
-    // 2048 + 1 lies halfway between neighbours and goes back to 2048, seven times over; 7 ones and then 2048 are exact, but for the last addition.
+    // 2048 + 1 lies halfway between neighbours and goes back to 2048, seven times over; 7 ones and
+    // then 2048 are exact, but for the last addition.
     const ONE: u16 = 0x3c00;
     let large_at = |row| if row < 4 { 0 } else { 7 };
-    let a: Vec<u16> = (0..64).map(|i| if i % 8 == large_at(i / 8) { 0x6800 } else { ONE }).collect();
+    let a: Vec<u16> =
+        (0..64).map(|i| if i % 8 == large_at(i / 8) { 0x6800 } else { ONE }).collect();
     let launch = Launch::new(&shader).bind(0, 1, bytes(&a)).bind(0, 2, bytes(&[ONE; 64]));
     let out = words(launch, &shader, 32);
     for (index, word) in out.into_iter().enumerate() {
@@ -185,14 +202,23 @@ fn overrides_and_immediates() {
          }",
     );
     let numbers: Vec<u8> = [3.0f32, 0.0, 9.0, 10.0].iter().flat_map(|x| x.to_le_bytes()).collect();
-    let launch = Launch::new(&shader).immediates(numbers).constant("WIDTH", 4.0).constant("BIAS", 0.5);
+    let launch =
+        Launch::new(&shader).immediates(numbers).constant("WIDTH", 4.0).constant("BIAS", 0.5);
     let out = words(launch.clone().constant("7", 1.0), &shader, 4);
-    assert_eq!(out.iter().map(|&bits| f32::from_bits(bits)).collect::<Vec<_>>(), [110.5, 113.5, 116.5, 119.5]);
+    assert_eq!(
+        out.iter().map(|&bits| f32::from_bits(bits)).collect::<Vec<_>>(),
+        [110.5, 113.5, 116.5, 119.5]
+    );
 
-    let run = |launch: Launch<'_>| launch.bind(0, 0, Buffer::output(16)).run().map(|_| ()).unwrap_err();
+    let run =
+        |launch: Launch<'_>| launch.bind(0, 0, Buffer::output(16)).run().map(|_| ()).unwrap_err();
     assert!(matches!(run(Launch::new(&shader)), Error::Override(why) if why.contains("BIAS")));
-    assert!(matches!(run(launch.clone().constant("HEIGHT", 1.0)), Error::Override(why) if why.contains("HEIGHT")));
-    assert!(matches!(run(launch.clone().immediates([0; 8])), Error::Limit(why) if why.contains("16 bytes")));
+    assert!(
+        matches!(run(launch.clone().constant("HEIGHT", 1.0)), Error::Override(why) if why.contains("HEIGHT"))
+    );
+    assert!(
+        matches!(run(launch.clone().immediates([0; 8])), Error::Limit(why) if why.contains("16 bytes"))
+    );
 }
 
 #[test]
@@ -205,7 +231,9 @@ fn what_is_not_executed_is_refused_by_name() {
     let error = Launch::new(&textures).bind(0, 1, Buffer::output(4)).run().unwrap_err();
     let text = error.to_string();
     assert!(
-        matches!(error, Error::Unsupported { .. }) && text.contains("a texture") && text.contains("test.wgsl:1:"),
+        matches!(error, Error::Unsupported { .. })
+            && text.contains("a texture")
+            && text.contains("test.wgsl:1:"),
         "{text}"
     );
 
@@ -230,9 +258,15 @@ fn entry_points_and_bindings() {
     assert!(run(launch()).contains("first") && run(launch()).contains("second"));
     assert!(run(launch().entry("third")).contains("third"));
     assert_eq!(words(launch().entry("first"), &two, 1), [1]);
-    assert_eq!(run(launch().entry("second")), "binding 1.3 (`scale`): the shader uses it and nothing is bound");
+    assert_eq!(
+        run(launch().entry("second")),
+        "binding 1.3 (`scale`): the shader uses it and nothing is bound"
+    );
     let short = launch().entry("second").bind(1, 3, Buffer::new([1; 12]));
-    assert_eq!(run(short), "binding 1.3 (`scale`): the shader needs at least 16 bytes, 12 are bound");
+    assert_eq!(
+        run(short),
+        "binding 1.3 (`scale`): the shader needs at least 16 bytes, 12 are bound"
+    );
     let idle = launch().bind(1, 3, Buffer::output(16)).entry("first").run().unwrap();
     assert_eq!(idle.findings[0].message, "the output `scale` is never written");
     assert_eq!(idle.buffers[&(1, 3)].len(), 16);
@@ -255,11 +289,13 @@ fn execution_is_robust() {
              out[i * 2u] = sum / (i - i);
          }",
     );
-    let launch = Launch::new(&shader).bind(0, 0, Buffer::new([7; 16])).bind(0, 1, Buffer::new([1, 0, 0, 0]));
+    let launch =
+        Launch::new(&shader).bind(0, 0, Buffer::new([7; 16])).bind(0, 1, Buffer::new([1, 0, 0, 0]));
     let report = launch.clone().options(Options::execute()).run().unwrap();
     assert!(report.is_clean());
     assert_eq!(report.buffers[&(0, 0)], [2, 0, 0, 0, 7, 7, 7, 7, 1, 0, 0, 0, 7, 7, 7, 7]);
-    let found: Vec<&str> = launch.run().unwrap().findings.iter().map(|finding| finding.kind.name()).collect();
+    let found: Vec<&str> =
+        launch.run().unwrap().findings.iter().map(|finding| finding.kind.name()).collect();
     assert_eq!(found, ["uninitialised", "out-of-bounds", "out-of-bounds", "division-by-zero"]);
 }
 
@@ -277,7 +313,8 @@ fn counts() {
              }
          }",
     );
-    let report = Launch::new(&shader).bind(0, 0, Buffer::output(32)).bind(0, 1, Buffer::new([1; 512]));
+    let report =
+        Launch::new(&shader).bind(0, 0, Buffer::output(32)).bind(0, 1, Buffer::new([1; 512]));
     let counters = report.run().unwrap().counters;
     assert_eq!((counters.global_reads.total, counters.global_reads.max), (64, 2));
     assert_eq!(counters.global_read_bytes.max, 8);
@@ -327,23 +364,40 @@ fn found(declaration: &str, body: &str, bytes: usize) -> Vec<(&'static str, Stri
 fn constant_indices_past_the_end() {
     let words = "@group(0) @binding(0) var<storage, read_write> o: array<u32>;";
     let message = |text: &str| vec![("out-of-bounds", text.to_owned())];
-    for body in ["o[9] = 7u;", "let n = o[9];", "let p = &o[9]; *p = 1u;", "const I = 9; o[I] += 1u;"] {
-        assert_eq!(found(words, body, 16)[0], message("index 9 is out of bounds of `o`")[0], "{body}");
+    for body in
+        ["o[9] = 7u;", "let n = o[9];", "let p = &o[9]; *p = 1u;", "const I = 9; o[I] += 1u;"]
+    {
+        assert_eq!(
+            found(words, body, 16)[0],
+            message("index 9 is out of bounds of `o`")[0],
+            "{body}"
+        );
     }
     assert!(found(words, "o[3] = 7u;", 16).is_empty());
     let rows = "struct Row { m: mat2x2<f32>, n: u32 } @group(0) @binding(0) var<storage, read_write> o: array<Row>;";
     assert_eq!(found(rows, "o[1].m[1].y = 1.0;", 24), message("index 1 is out of bounds of `o`"));
     // Some bytes of the element exist, but not all of them.
     assert_eq!(found(rows, "o[1].m[0].x = 1.0;", 36), message("index 1 is out of bounds of `o`"));
-    let tail =
-        "struct Tail { a: vec2u, o: array<atomic<u32>> } @group(0) @binding(0) var<storage, read_write> t: Tail;";
-    assert_eq!(found(tail, "atomicAdd(&t.o[2], 1u);", 16), message("index 2 is out of bounds of `t.o`"));
+    let tail = "struct Tail { a: vec2u, o: array<atomic<u32>> } @group(0) @binding(0) var<storage, read_write> t: Tail;";
+    assert_eq!(
+        found(tail, "atomicAdd(&t.o[2], 1u);", 16),
+        message("index 2 is out of bounds of `t.o`")
+    );
     let sized = "override N: u32 = 2u; var<workgroup> t: array<u32, N>;
                  @group(0) @binding(0) var<storage, read_write> o: array<u32>;";
-    assert_eq!(found(sized, "t[5] = 1u; o[0] = 1u;", 4), message("index 5 is out of bounds of `t`"));
+    assert_eq!(
+        found(sized, "t[5] = 1u; o[0] = 1u;", 4),
+        message("index 5 is out of bounds of `t`")
+    );
     // Executed without checks: nothing is read or written there.
-    let text = shader(&format!("{words} @compute @workgroup_size(1) fn main() {{ o[0] = o[7] + 3u; o[9] = 1u; }}"));
-    let report = Launch::new(&text).bind(0, 0, Buffer::new([9; 8])).options(Options::execute()).run().unwrap();
+    let text = shader(&format!(
+        "{words} @compute @workgroup_size(1) fn main() {{ o[0] = o[7] + 3u; o[9] = 1u; }}"
+    ));
+    let report = Launch::new(&text)
+        .bind(0, 0, Buffer::new([9; 8]))
+        .options(Options::execute())
+        .run()
+        .unwrap();
     assert_eq!(report.buffers[&(0, 0)], [3, 0, 0, 0, 9, 9, 9, 9]);
 }
 
@@ -426,9 +480,14 @@ fn constants_choose_branches() {
              @compute @workgroup_size(1) fn main() {{ out[0] = of_kind(); }}"
         ))
     };
-    for (kind, on, expected) in
-        [("1u", true, 10), ("2u", true, 10), ("2u", false, 11), ("3u", true, 13), ("4u", true, 14), ("5u", true, 15)]
-    {
+    for (kind, on, expected) in [
+        ("1u", true, 10),
+        ("2u", true, 10),
+        ("2u", false, 11),
+        ("3u", true, 13),
+        ("4u", true, 14),
+        ("5u", true, 15),
+    ] {
         let shader = shader(kind, on);
         assert_eq!(words(Launch::new(&shader), &shader, 1), [expected], "{kind} {on}");
     }
@@ -443,8 +502,11 @@ fn a_shader_is_compiled_anew_for_other_options() {
          @compute @workgroup_size(1) fn main() { out[0] = shared_word + 3u * FACTOR; }
          @compute @workgroup_size(1) fn other() { out[0] = 7u; }",
     );
-    let zeroed =
-        || Launch::new(&shader).entry("main").options(Options { zero_init: ZeroInit::ALL, ..Options::default() });
+    let zeroed = || {
+        Launch::new(&shader)
+            .entry("main")
+            .options(Options { zero_init: ZeroInit::ALL, ..Options::default() })
+    };
     assert_eq!(words(zeroed(), &shader, 1), [3]);
     assert_eq!(words(zeroed().constant("FACTOR", 2.0), &shader, 1), [6]);
     assert_eq!(words(zeroed().constant("FACTOR", 4.0), &shader, 1), [12]);

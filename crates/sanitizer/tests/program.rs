@@ -34,7 +34,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(test: &str) -> Self {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sanitizer-program").join(test);
+        let folder =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sanitizer-program").join(test);
         fs::create_dir_all(&folder).unwrap();
         Folder(folder)
     }
@@ -54,7 +55,8 @@ impl Folder {
         self.command(arguments).output().unwrap().into()
     }
 
-    /// The arguments are refused, with a message that says all of this and nothing on standard output.
+    /// The arguments are refused, with a message that says all of this and nothing on standard
+    /// output.
     fn refuses(&self, arguments: &str, expected: &[&str]) {
         let ran = self.run(arguments);
         assert_eq!(ran.status, 2, "{arguments}: {ran:?}");
@@ -85,8 +87,10 @@ impl From<Output> for Ran {
 /// An .npy file of version 1.
 fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let fortran = if fortran { "True" } else { "False" };
-    let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
-    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data].concat()
+    let header =
+        format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
+    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data]
+        .concat()
 }
 
 fn numbers() -> Vec<f32> {
@@ -110,8 +114,14 @@ fn usage() {
         ("double.wgsl --bind 0=u8:256", &["--bind", "\"256\" is no u8"]),
         ("double.wgsl --bind 0=out:f32:99999999999", &["--bind", "more than"]),
         ("double.wgsl --bind 0=zero:f32:4 --bind 0=zero:f32:4", &["--bind 0", "twice"]),
-        ("double.wgsl --bind 0=zero:f32:4 --range 0=2..5", &["--range 0=2..5", "4 elements of f32"]),
-        ("double.wgsl --bind 0=zero:f32:4 --range 1.0=0..1", &["--range 1.0=0..1", "nothing is bound to 1.0"]),
+        (
+            "double.wgsl --bind 0=zero:f32:4 --range 0=2..5",
+            &["--range 0=2..5", "4 elements of f32"],
+        ),
+        (
+            "double.wgsl --bind 0=zero:f32:4 --range 1.0=0..1",
+            &["--range 1.0=0..1", "nothing is bound to 1.0"],
+        ),
         ("double.wgsl --save 3=x.npy", &["--save 3", "nothing is bound to 3"]),
         ("double.wgsl --save 3=x.txt", &["--save", ".npy or .bin"]),
         ("double.wgsl --override EXTRA", &["--override", "equals sign"]),
@@ -135,7 +145,10 @@ fn help_and_version() {
     for piece in ["out:DTYPE:COUNT", "--subgroup-size", "Exit status"] {
         assert!(help.stdout.contains(piece), "{piece}");
     }
-    assert_eq!(folder.run("--version").stdout.trim(), concat!("tilewise-sanitizer ", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        folder.run("--version").stdout.trim(),
+        concat!("tilewise-sanitizer ", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
@@ -144,7 +157,10 @@ fn files_that_cannot_be_used() {
     folder
         .file("double.wgsl", DOUBLE)
         .file("broken.wgsl", "@compute @workgroup_size(1)\nfn main() {\n\tlet x = y;\n}\n")
-        .file("invalid.wgsl", "@compute @workgroup_size(1)\nfn main() {\n\tvar f = 1f;\n\tf = f << 1u;\n}\n")
+        .file(
+            "invalid.wgsl",
+            "@compute @workgroup_size(1)\nfn main() {\n\tvar f = 1f;\n\tf = f << 1u;\n}\n",
+        )
         .file("latin.wgsl", b"// line one\n// caf\xe9\n")
         .file("text.npy", "1 2 3")
         .file("short.npy", npy("<f4", false, "(4,)", &[0; 12]))
@@ -193,7 +209,10 @@ fn overrides_fit_their_types() {
          \tif on { a[i32(i) + BY] = scale; }\n}\n",
     );
     let bound = "shifted.wgsl --bind 0=zero:f32:64";
-    for good in ["--override N=0x10 --override 7=-0x0", "--override N=16 --override 7=2 --override on=false"] {
+    for good in [
+        "--override N=0x10 --override 7=-0x0",
+        "--override N=16 --override 7=2 --override on=false",
+    ] {
         let ran = folder.run(&format!("{bound} {good} --override scale=0.5"));
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{good}: {ran:?}");
         assert!(ran.stdout.starts_with("clean: 1 workgroup of 16 invocations"), "{good}: {ran:?}");
@@ -226,9 +245,15 @@ fn immediates_fit_what_is_declared() {
     );
     let bound = "add.wgsl --bind 0=u32:1";
     assert_eq!(folder.run(&format!("{bound} --immediates u32:2,3")).status, 0);
-    folder.refuses(&format!("{bound} --immediates u32:2,3,4"), &["--immediates", "12 bytes", "declares 8"]);
+    folder.refuses(
+        &format!("{bound} --immediates u32:2,3,4"),
+        &["--immediates", "12 bytes", "declares 8"],
+    );
     folder.refuses(&format!("{bound} --immediates u32:2"), &["`by` needs 8 bytes", "4"]);
-    folder.refuses("double.wgsl --immediates 00000000", &["--immediates", "4 bytes", "no var<immediate>"]);
+    folder.refuses(
+        "double.wgsl --immediates 00000000",
+        &["--immediates", "4 bytes", "no var<immediate>"],
+    );
 }
 
 #[test]
@@ -254,7 +279,10 @@ fn elements_fit_the_scalars_of_the_binding() {
     }
     folder.refuses("sum.wgsl --bind 1=i64.npy", &["--bind 1", "i64", "`packed`", "u32"]);
     folder.refuses("sum.wgsl --bind 3=zero:u64:1", &["--bind 3", "u64", "`count`", "u32"]);
-    folder.refuses("sum.wgsl --bind 1=out:u32:4", &["--bind 1", "`packed`", "as read", "cannot write"]);
+    folder.refuses(
+        "sum.wgsl --bind 1=out:u32:4",
+        &["--bind 1", "`packed`", "as read", "cannot write"],
+    );
 }
 
 #[test]
@@ -278,7 +306,8 @@ fn zeros_everywhere_on_request() {
 fn a_byte_order_mark_is_no_part_of_the_shader() {
     let folder = Folder::new("mark");
     folder.file("racy.wgsl", RACY).file("marked.wgsl", format!("\u{feff}{RACY}"));
-    let [plain, marked] = ["racy", "marked"].map(|name| folder.run(&format!("{name}.wgsl --bind 0=random:u32:64")));
+    let [plain, marked] =
+        ["racy", "marked"].map(|name| folder.run(&format!("{name}.wgsl --bind 0=random:u32:64")));
     assert_eq!((plain.status, marked.status), (1, 1), "{marked:?}");
     assert_eq!(plain.stdout, marked.stdout.replace("marked.wgsl", "racy.wgsl"));
 }
@@ -302,11 +331,20 @@ fn a_clean_run() {
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{ran:?}");
     let mut lines = ran.stdout.lines();
     let first = lines.next().unwrap();
-    assert!(first.starts_with("clean: 4 workgroups of 16 invocations, ") && first.ends_with(" operations"), "{first}");
-    assert!(lines.any(|line| line.split_whitespace().eq(["global", "writes", "64", "1"])), "{}", ran.stdout);
+    assert!(
+        first.starts_with("clean: 4 workgroups of 16 invocations, ")
+            && first.ends_with(" operations"),
+        "{first}"
+    );
+    assert!(
+        lines.any(|line| line.split_whitespace().eq(["global", "writes", "64", "1"])),
+        "{}",
+        ran.stdout
+    );
 
     let saved = fs::read(folder.0.join("b.npy")).unwrap();
-    let expected: Vec<u8> = numbers().iter().flat_map(|value| (2.0 * value + 1.0).to_le_bytes()).collect();
+    let expected: Vec<u8> =
+        numbers().iter().flat_map(|value| (2.0 * value + 1.0).to_le_bytes()).collect();
     assert!(saved.starts_with(b"\x93NUMPY") && saved.ends_with(&expected));
     assert!(String::from_utf8_lossy(&saved).contains("(64,"));
     let raw: Vec<u8> = numbers().iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -316,7 +354,8 @@ fn a_clean_run() {
 #[test]
 fn columns_first_is_put_in_order() {
     let folder = Folder::new("order");
-    let data: Vec<u8> = [0f32, 3.0, 1.0, 4.0, 2.0, 5.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let data: Vec<u8> =
+        [0f32, 3.0, 1.0, 4.0, 2.0, 5.0].iter().flat_map(|value| value.to_le_bytes()).collect();
     folder.file("a.npy", npy("<f4", true, "(2, 3)", &data)).file(
         "copy.wgsl",
         "@group(2) @binding(5) var<storage, read_write> a: array<f32>;\n\
@@ -347,8 +386,12 @@ fn findings() {
     assert_eq!((ran.status, ran.stderr.as_str()), (1, ""), "{ran:?}");
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     let finding = &report["findings"][0];
-    assert_eq!((&finding["kind"], &finding["variable"]), (&Value::from("race"), &Value::from("tile")));
-    let lines: Vec<u64> = [0, 1].map(|side| finding["labels"][side]["line"].as_u64().unwrap()).into();
+    assert_eq!(
+        (&finding["kind"], &finding["variable"]),
+        (&Value::from("race"), &Value::from("tile"))
+    );
+    let lines: Vec<u64> =
+        [0, 1].map(|side| finding["labels"][side]["line"].as_u64().unwrap()).into();
     assert!(lines.contains(&5) && lines.contains(&6), "{report}");
     assert_eq!(report["counters"]["invocations"], 64);
 }
@@ -361,8 +404,12 @@ fn the_kinds_of_values() {
         let ran = folder.run(&format!("double.wgsl --report json {values}"));
         assert_eq!(ran.status, status, "{values}: {ran:?}");
         let report: Value = serde_json::from_str(&ran.stdout).unwrap();
-        let mut kinds: Vec<String> =
-            report["findings"].as_array().unwrap().iter().map(|it| it["kind"].as_str().unwrap().to_owned()).collect();
+        let mut kinds: Vec<String> = report["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["kind"].as_str().unwrap().to_owned())
+            .collect();
         kinds.dedup();
         kinds
     };
@@ -372,8 +419,14 @@ fn the_kinds_of_values() {
     assert_eq!(kinds("--bind 0=random:f32:16 --bind 1=out:f32:32", 1), ["never-written"]);
     assert_eq!(kinds("--bind 0=poison:f32:16 --bind 1=out:f32:16", 1), ["uninitialised"]);
     assert_eq!(kinds("--bind 0=f32:1,2,3 --bind 1=out:f32:16", 1), ["out-of-bounds"]);
-    assert_eq!(kinds("--bind 0=zero:f32:16 --bind 1=zero:f32:16 --range 1=0..8", 1), ["out-of-bounds"]);
-    assert_eq!(kinds("--bind 0=zero:f32:16 --bind 1=zero:f32:16 --range 1=0..8 --range 1=8..16", 0), nothing);
+    assert_eq!(
+        kinds("--bind 0=zero:f32:16 --bind 1=zero:f32:16 --range 1=0..8", 1),
+        ["out-of-bounds"]
+    );
+    assert_eq!(
+        kinds("--bind 0=zero:f32:16 --bind 1=zero:f32:16 --range 1=0..8 --range 1=8..16", 0),
+        nothing
+    );
 }
 
 #[test]
@@ -381,11 +434,20 @@ fn a_reader_that_stops_is_no_failure() {
     let folder = Folder::new("closed");
     folder.file("racy.wgsl", RACY);
     for (arguments, status) in [("racy.wgsl --bind 0=random:u32:64", 1), ("--help", 0)] {
-        let mut child = folder.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = folder
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(child.stdout.take());
         let mut stderr = String::new();
         child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(status), ""), "{arguments}");
+        assert_eq!(
+            (child.wait().unwrap().code(), stderr.as_str()),
+            (Some(status), ""),
+            "{arguments}"
+        );
     }
 }
 

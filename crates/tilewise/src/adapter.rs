@@ -20,7 +20,8 @@ pub struct AdapterDescription {
     pub hardware: bool,
     /// Whether it can time passes by itself.
     pub timestamps: bool,
-    /// Whether it is one that kernels in MSL are for: an Apple GPU with simdgroup matrices, through Metal, with the feature `msl`.
+    /// Whether it is one that kernels in MSL are for: an Apple GPU with simdgroup matrices, through
+    /// Metal, with the feature `msl`.
     pub msl: bool,
 }
 
@@ -46,12 +47,17 @@ impl AdapterDescription {
     /// Whether it is meant by part of an adapter's name, a backend, or both, as `vulkan:llvmpipe`.
     pub(crate) fn bears(&self, name: &str) -> bool {
         let of_name = |part: &str| self.name.to_lowercase().contains(&part.to_lowercase());
-        let of_both = |(backend, part): (&str, &str)| self.backend.eq_ignore_ascii_case(backend) && of_name(part);
-        self.backend.eq_ignore_ascii_case(name) || of_name(name) || name.split_once(':').is_some_and(of_both)
+        let of_both = |(backend, part): (&str, &str)| {
+            self.backend.eq_ignore_ascii_case(backend) && of_name(part)
+        };
+        self.backend.eq_ignore_ascii_case(name)
+            || of_name(name)
+            || name.split_once(':').is_some_and(of_both)
     }
 }
 
-/// Every adapter that wgpu finds on this machine. Does not block; in a browser it finds at most one.
+/// Every adapter that wgpu finds on this machine. Does not block; in a browser it finds at most
+/// one.
 pub async fn adapters() -> Vec<AdapterDescription> {
     let all = find().await.into_iter().chain(find_gl().await);
     let mut found: Vec<_> = all.map(|adapter| AdapterDescription::of(&adapter)).collect();
@@ -59,8 +65,9 @@ pub async fn adapters() -> Vec<AdapterDescription> {
     found
 }
 
-/// The adapters of every backend but OpenGL. One instance serves all contexts of a process, so that what belongs to one device is refused by
-/// another, where between instances it would be a panic inside wgpu.
+/// The adapters of every backend but OpenGL. One instance serves all contexts of a process, so that
+/// what belongs to one device is refused by another, where between instances it would be a panic
+/// inside wgpu.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) async fn find() -> Vec<wgpu::Adapter> {
     static SHARED: std::sync::OnceLock<wgpu::Instance> = std::sync::OnceLock::new();
@@ -71,8 +78,9 @@ pub(crate) async fn find() -> Vec<wgpu::Adapter> {
     SHARED.get_or_init(|| instance(backends)).enumerate_adapters(backends).await
 }
 
-/// The adapters of OpenGL, asked for only where no other will do: initialising it takes time and leaves marks on every thread. The instance is a new
-/// one each time, because everything of an instance shares one GL context, which serves one thread at a time.
+/// The adapters of OpenGL, asked for only where no other will do: initialising it takes time and
+/// leaves marks on every thread. The instance is a new one each time, because everything of an
+/// instance shares one GL context, which serves one thread at a time.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
     let gl = wgpu::Backends::GL;
@@ -82,10 +90,11 @@ pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
     instance(gl).enumerate_adapters(gl).await
 }
 
-/// Without wgpu's debug information, which `WGPU_DEBUG=1` brings back: a debug build would write the line
-/// of every expression into the shaders, in time that is quadratic in their length.
+/// Without wgpu's debug information, which `WGPU_DEBUG=1` brings back: a debug build would write
+/// the line of every expression into the shaders, in time that is quadratic in their length.
 fn instance(backends: wgpu::Backends) -> wgpu::Instance {
-    let flags = wgpu::InstanceFlags::from_build_config().difference(wgpu::InstanceFlags::DEBUG).with_env();
+    let flags =
+        wgpu::InstanceFlags::from_build_config().difference(wgpu::InstanceFlags::DEBUG).with_env();
     let plain = wgpu::InstanceDescriptor::new_without_display_handle();
     wgpu::Instance::new(wgpu::InstanceDescriptor { backends, flags, ..plain })
 }
@@ -94,7 +103,11 @@ fn instance(backends: wgpu::Backends) -> wgpu::Instance {
 #[cfg(target_family = "wasm")]
 pub(crate) async fn find() -> Vec<wgpu::Adapter> {
     let enabled = wgpu::Instance::enabled_backend_features();
-    if enabled.is_empty() { Vec::new() } else { instance(enabled).enumerate_adapters(enabled).await }
+    if enabled.is_empty() {
+        Vec::new()
+    } else {
+        instance(enabled).enumerate_adapters(enabled).await
+    }
 }
 
 /// A browser has no OpenGL besides WebGPU.
@@ -103,10 +116,13 @@ pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
     Vec::new()
 }
 
-/// The features to ask of a device of this adapter for [`Context::from_wgpu`](crate::Context::from_wgpu): those that tilewise can use and the
-/// adapter has. None is indispensable.
+/// The features to ask of a device of this adapter for
+/// [`Context::from_wgpu`](crate::Context::from_wgpu): those that tilewise can use and the adapter
+/// has. None is indispensable.
 pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
-    let speed = wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
+    let speed = wgpu::Features::SHADER_F16
+        | wgpu::Features::TIMESTAMP_QUERY
+        | wgpu::Features::PIPELINE_CACHE;
     let subgroups = wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
     let custom = if cfg!(feature = "custom-kernels") { subgroups } else { wgpu::Features::empty() };
     // Elsewhere than on Metal no kernel is passed through.
@@ -115,14 +131,15 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     adapter.features() & (speed | custom | msl | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
 }
 
-/// The limits to ask of a device of this adapter: all that it has. The defaults of WebGPU work too, with smaller tiles and operands.
+/// The limits to ask of a device of this adapter: all that it has. The defaults of WebGPU work too,
+/// with smaller tiles and operands.
 pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
     adapter.limits()
 }
 
 /// How to ask an adapter for a device with all that tilewise can use: [`required_features`],
-/// [`required_limits`], and the experimental features that they name. Add your own features and limits.
-/// [`Context::from_adapter`](crate::Context::from_adapter) takes the device.
+/// [`required_limits`], and the experimental features that they name. Add your own features and
+/// limits. [`Context::from_adapter`](crate::Context::from_adapter) takes the device.
 ///
 /// ```no_run
 /// # async fn open(adapter: &tilewise::wgpu::Adapter) -> Result<tilewise::Context, tilewise::wgpu::RequestDeviceError> {
@@ -136,10 +153,11 @@ pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'sta
         label: Some("tilewise"),
         required_features: required_features(adapter),
         required_limits: required_limits(adapter),
-        // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only one that
-        // `required_features` names is cooperative matrices, which only the library's own kernels use;
-        // docs/safety.md says what they rely on, and how it is tested. (wgpu does not
-        // count PASSTHROUGH_SHADERS as experimental. The unsafe call in gpu/pipeline.rs answers for it.)
+        // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only one
+        // that `required_features` names is cooperative matrices, which only the library's own
+        // kernels use; docs/safety.md says what they rely on, and how it is tested. (wgpu does not
+        // count PASSTHROUGH_SHADERS as experimental. The unsafe call in gpu/pipeline.rs answers for
+        // it.)
         experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
         ..Default::default()
     }
@@ -161,17 +179,22 @@ pub(crate) fn coop_of(adapter: &wgpu::Adapter) -> Vec<CoopMatrix> {
     let square = |product: wgpu::CooperativeMatrixProperties| {
         let size = product.m_size;
         let (operands, sums) = (dtype(product.ab_type)?, dtype(product.cr_type)?);
-        (product.n_size == size && product.k_size == size).then_some(CoopMatrix { size, operands, sums })
+        (product.n_size == size && product.k_size == size).then_some(CoopMatrix {
+            size,
+            operands,
+            sums,
+        })
     };
     adapter.cooperative_matrix_properties().into_iter().filter_map(square).collect()
 }
 
-/// PCI identifiers of the vendors on whose Vulkan drivers the suite has passed with matrix units: NVIDIA.
+/// PCI identifiers of the vendors on whose Vulkan drivers the suite has passed with matrix units:
+/// NVIDIA.
 const PROVEN: [u32; 1] = [0x10de];
 
-/// Whether matrix units are used where nobody says so. Through Vulkan their kernels rely on more than
-/// SPIR-V promises (ARCHITECTURE.md, "Matrix units"), so that each vendor's driver has to show it
-/// first; no other backend has any for them.
+/// Whether matrix units are used where nobody says so. Through Vulkan their kernels rely on more
+/// than SPIR-V promises (ARCHITECTURE.md, "Matrix units"), so that each vendor's driver has to show
+/// it first; no other backend has any for them.
 pub(crate) fn trusts_matrix_units(backend: wgpu::Backend, vendor: u32) -> bool {
     backend != wgpu::Backend::Vulkan || PROVEN.contains(&vendor)
 }
@@ -193,8 +216,8 @@ pub(crate) fn caps(
 ) -> Caps {
     // naga's MSL loads matrices from vectors as if these were numbers, which Metal refuses. There
     // matrix units are for kernels in MSL alone, which ask the adapter and not these caps.
-    let units =
-        features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) && info.backend != wgpu::Backend::Metal;
+    let units = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+        && info.backend != wgpu::Backend::Metal;
     Caps {
         name: info.name.clone(),
         class: match info.device_type {

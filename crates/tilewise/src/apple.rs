@@ -10,13 +10,15 @@ use std::path::Path;
 /// What the compiler says.
 pub(crate) fn compile(device: &wgpu::Device, text: &str) -> Result<(), String> {
     // SAFETY: the device is only asked for a library, and nothing of it is destroyed.
-    let device = unsafe { device.as_hal::<wgpu::hal::api::Metal>() }.ok_or("the device is not Metal's")?;
-    let library = device.raw_device().newLibraryWithSource_options_error(&NSString::from_str(text), None);
+    let device =
+        unsafe { device.as_hal::<wgpu::hal::api::Metal>() }.ok_or("the device is not Metal's")?;
+    let library =
+        device.raw_device().newLibraryWithSource_options_error(&NSString::from_str(text), None);
     library.map(drop).map_err(|error| said(&error))
 }
 
-/// The version of Metal's language, as `__METAL_VERSION__` gives it. Versions that make no difference
-/// to a kernel are not told apart.
+/// The version of Metal's language, as `__METAL_VERSION__` gives it. Versions that make no
+/// difference to a kernel are not told apart.
 pub(crate) fn language_version(device: &wgpu::Device) -> Option<u32> {
     let reaches = |version: &u32| {
         compile(device, &format!("#if __METAL_VERSION__ < {version}\n#error older\n#endif\nkernel void probe() {{}}\n"))
@@ -25,18 +27,22 @@ pub(crate) fn language_version(device: &wgpu::Device) -> Option<u32> {
     [400, 320, 310, 300, 240, 230].into_iter().find(reaches)
 }
 
-/// Captures what is submitted to the device from now on into a trace document, until wgpu's `stop_graphics_debugger_capture`.
+/// Captures what is submitted to the device from now on into a trace document, until wgpu's
+/// `stop_graphics_debugger_capture`.
 ///
 /// # Errors
-/// Why not: it is not Metal's, the variable MTL_CAPTURE_ENABLED is not 1, another capture runs, the file is there already or cannot be made.
+/// Why not: it is not Metal's, the variable MTL_CAPTURE_ENABLED is not 1, another capture runs, the
+/// file is there already or cannot be made.
 pub(crate) fn start_capture(device: &wgpu::Device, path: &Path) -> Result<(), String> {
     // SAFETY: the device is only named to the capture manager, and nothing of it is destroyed.
-    let device = unsafe { device.as_hal::<wgpu::hal::api::Metal>() }.ok_or("the device is not Metal's")?;
+    let device =
+        unsafe { device.as_hal::<wgpu::hal::api::Metal>() }.ok_or("the device is not Metal's")?;
     if path.exists() {
         return Err("it is there already, and Metal writes over nothing: delete it first".into());
     }
     let path = path.to_str().ok_or("its path is not UTF-8")?;
-    // SAFETY: it has no conditions of its own; it is marked because the object is shared by the whole process, and used here in one call.
+    // SAFETY: it has no conditions of its own; it is marked because the object is shared by the
+    // whole process, and used here in one call.
     let manager = unsafe { MTLCaptureManager::sharedCaptureManager() };
     if !manager.supportsDestination(MTLCaptureDestination::GPUTraceDocument) {
         return Err("Metal writes traces only with MTL_CAPTURE_ENABLED=1 in the environment".into());

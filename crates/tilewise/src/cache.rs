@@ -30,8 +30,9 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         lock(&self.table).made.get(key).cloned()
     }
 
-    /// The value for `key`, made when it is asked for the first time. No lock is held meanwhile: of threads that ask at once each makes one, and all
-    /// get the first. What [`clear`](Self::clear) came between is not kept.
+    /// The value for `key`, made when it is asked for the first time. No lock is held meanwhile: of
+    /// threads that ask at once each makes one, and all get the first. What [`clear`](Self::clear)
+    /// came between is not kept.
     pub(crate) fn get_or_make<Q>(&self, key: &Q, make: impl FnOnce() -> Result<V>) -> Result<V>
     where
         K: Borrow<Q>,
@@ -115,7 +116,9 @@ mod tests {
             cache.get_or_make(&7, make).unwrap()
         };
         let [first, second] = std::thread::scope(|scope| {
-            [1, 2].map(|number| scope.spawn(move || ask(number))).map(|thread| thread.join().unwrap())
+            [1, 2]
+                .map(|number| scope.spawn(move || ask(number)))
+                .map(|thread| thread.join().unwrap())
         });
         assert!(Arc::ptr_eq(&first, &second));
     }

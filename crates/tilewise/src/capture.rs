@@ -1,4 +1,5 @@
-//! Metal's capture of what a context submits, for those who write kernels: `ContextOptions::metal_capture`.
+//! Metal's capture of what a context submits, for those who write kernels:
+//! `ContextOptions::metal_capture`.
 
 use std::path::Path;
 use std::sync::Once;

@@ -21,8 +21,9 @@ struct Planned {
 }
 
 impl Context {
-    /// Plans these problems and compiles the pipelines that they need, so that the first products of their kind wait for nothing. No operand is allocated. On
-    /// the CPU executor the problems are checked, and nothing else is done.
+    /// Plans these problems and compiles the pipelines that they need, so that the first products
+    /// of their kind wait for nothing. No operand is allocated. On the CPU executor the problems
+    /// are checked, and nothing else is done.
     ///
     /// ```
     /// use tilewise::{Activation, Context, DType, Gemm, Problem, Tensor};
@@ -39,8 +40,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported` for the first problem that cannot be run on this device,
-    /// `NoKernel`; `Device`, `DeviceLost`.
+    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`
+    /// for the first problem that cannot be run on this device, `NoKernel`; `Device`, `DeviceLost`.
     pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
         problems.iter().try_for_each(|problem| match &self.0.backend {
             Backend::Gpu(gpu) => self.prepare(gpu, problem, None).map(drop),
@@ -48,11 +49,14 @@ impl Context {
         })
     }
 
-    /// Which kernel a product uses here and why not another, as text; `kernel` is one that the call names ([`Gemm::kernel`](crate::Gemm::kernel)), and counts before those of the
-    /// environment and the tuner, as in a product. At the end, for each pass, whether its pipeline is compiled, and how long that took.
+    /// Which kernel a product uses here and why not another, as text; `kernel` is one that the call
+    /// names ([`Gemm::kernel`](crate::Gemm::kernel)), and counts before those of the environment
+    /// and the tuner, as in a product. At the end, for each pass, whether its pipeline is compiled,
+    /// and how long that took.
     ///
     /// # Errors
-    /// As [`warm_up`](Self::warm_up); `Value` and `UnknownKernel` for a name that is none, `NoKernel` where it does not take the problem.
+    /// As [`warm_up`](Self::warm_up); `Value` and `UnknownKernel` for a name that is none,
+    /// `NoKernel` where it does not take the problem.
     pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
         let forced = self.forced(kernel, problem)?;
         let asked = forced.as_ref().map(|(forced, _)| forced);
@@ -80,8 +84,8 @@ impl Context {
         self.plan_with(problem, forced.as_ref())
     }
 
-    /// The plan of a problem, without the MSL that the device is known to refuse: then it is one of WGSL kernels alone, and an error where the kernel is
-    /// forced.
+    /// The plan of a problem, without the MSL that the device is known to refuse: then it is one of
+    /// WGSL kernels alone, and an error where the kernel is forced.
     fn planned(&self, problem: &Problem, forced: Option<&Forced>) -> Result<Planned> {
         let library = self.0.library;
         let Ok(gpu) = self.gpu() else {
@@ -95,7 +99,9 @@ impl Context {
         match gpu.pipelines.refusal(&with_all.passes) {
             None => Ok(Planned { plan: with_all, library, refused: None }),
             Some(why) if forced.is_some() => Err(Error::NoKernel(why.to_string())),
-            Some(why) => Ok(Planned { plan: plan(msl::WGSL)?, library: msl::WGSL, refused: Some(why) }),
+            Some(why) => {
+                Ok(Planned { plan: plan(msl::WGSL)?, library: msl::WGSL, refused: Some(why) })
+            }
         }
     }
 
@@ -117,8 +123,13 @@ impl Context {
         Ok(choices)
     }
 
-    /// A plan, its pipelines compiled. What of it is in MSL may turn out to be refused, and then `plan` is asked again.
-    pub(crate) fn ready(&self, gpu: &Gpu, plan: impl Fn() -> Result<Plan>) -> Result<(Plan, Prepared)> {
+    /// A plan, its pipelines compiled. What of it is in MSL may turn out to be refused, and then
+    /// `plan` is asked again.
+    pub(crate) fn ready(
+        &self,
+        gpu: &Gpu,
+        plan: impl Fn() -> Result<Plan>,
+    ) -> Result<(Plan, Prepared)> {
         loop {
             let refusals = gpu.pipelines.refusals();
             match plan().and_then(|plan| Ok((plan.clone(), gpu.ready(plan)?))) {
@@ -129,21 +140,33 @@ impl Context {
     }
 
     /// What runs a problem on the GPU: planned and compiled if nothing like it was met before.
-    pub(crate) fn prepare(&self, gpu: &Gpu, problem: &Problem, kernel: Option<&Arc<str>>) -> Result<Arc<Prepared>> {
+    pub(crate) fn prepare(
+        &self,
+        gpu: &Gpu,
+        problem: &Problem,
+        kernel: Option<&Arc<str>>,
+    ) -> Result<Arc<Prepared>> {
         let asked = Asked::new(&tilewise_core::plan::check(problem)?, kernel);
         gpu.plans.get_or_make(&asked, || {
-            let (plan, prepared) = self.ready(gpu, || self.plan(problem, kernel.map(AsRef::as_ref)))?;
+            let (plan, prepared) =
+                self.ready(gpu, || self.plan(problem, kernel.map(AsRef::as_ref)))?;
             let Problem { m, n, k, .. } = plan.problem;
             log::debug!("planned {m}x{n}x{k} in {} passes", plan.passes.len());
             Ok(Arc::new(prepared))
         })
     }
 
-    /// The kernel that a product must use, and who says so; none when the planner is free to choose. `call` is what the caller of the product named.
+    /// The kernel that a product must use, and who says so; none when the planner is free to
+    /// choose. `call` is what the caller of the product named.
     ///
     /// # Errors
-    /// `Value` and `UnknownKernel` for a name that is none, `NoKernel` when the context's kernel does not take the problem.
-    pub(crate) fn forced(&self, call: Option<&str>, problem: &Problem) -> Result<Option<(Forced, &'static str)>> {
+    /// `Value` and `UnknownKernel` for a name that is none, `NoKernel` when the context's kernel
+    /// does not take the problem.
+    pub(crate) fn forced(
+        &self,
+        call: Option<&str>,
+        problem: &Problem,
+    ) -> Result<Option<(Forced, &'static str)>> {
         if let Some(name) = call {
             return Ok(Some((name.parse()?, "the call")));
         }
@@ -155,13 +178,16 @@ impl Context {
                     Err(Error::NoKernel(format!("{name:?} is forced ({KERNEL_SOURCE}): {why}")))
                 }
                 Err(Error::Value(why)) => Err(Error::Value(format!("{KERNEL_SOURCE}: {why}"))),
-                Err(why @ Error::UnknownKernel { .. }) => Err(Error::Value(format!("{KERNEL_SOURCE}: {why}"))),
+                Err(why @ Error::UnknownKernel { .. }) => {
+                    Err(Error::Value(format!("{KERNEL_SOURCE}: {why}")))
+                }
                 Err(other) => Err(other),
             };
         }
         let winner = winners.of(problem, self.caps());
         let winner = winner.filter(|winner| {
-            admits(problem, self.caps(), self.library(), winner) && self.plan_with(problem, Some(winner)).is_ok()
+            admits(problem, self.caps(), self.library(), winner)
+                && self.plan_with(problem, Some(winner)).is_ok()
         });
         Ok(winner.map(|winner| (winner, "the tuner")))
     }
@@ -183,5 +209,10 @@ impl Context {
 /// Just this choice, as it is forced.
 pub(crate) fn named(choice: &Choice) -> Forced {
     let Choice { kernel, variant, pad, splits, .. } = *choice;
-    Forced { kernel: kernel.to_owned(), variant: Some(variant.to_owned()), pad, splits: Some(splits) }
+    Forced {
+        kernel: kernel.to_owned(),
+        variant: Some(variant.to_owned()),
+        pad,
+        splits: Some(splits),
+    }
 }

@@ -15,7 +15,9 @@ impl Clock {
 
     #[cfg(target_family = "wasm")]
     pub(crate) fn start() -> Result<Self> {
-        Err(Error::Unsupported("timing without timestamp queries needs a clock, and there is none here".into()))
+        Err(Error::Unsupported(
+            "timing without timestamp queries needs a clock, and there is none here".into(),
+        ))
     }
 
     #[cfg(not(target_family = "wasm"))]

@@ -30,8 +30,8 @@ pub(crate) struct Preferences {
     pub(crate) winners: Winners,
 }
 
-/// A device, its queue, and what is kept between calls: plans, compiled pipelines, bind groups, uniform and scratch buffers. Cheap to clone; clones are the
-/// same context.
+/// A device, its queue, and what is kept between calls: plans, compiled pipelines, bind groups,
+/// uniform and scratch buffers. Cheap to clone; clones are the same context.
 #[derive(Clone)]
 pub struct Context(pub(crate) Arc<Inner>);
 
@@ -47,8 +47,8 @@ impl Context {
         &self.0.caps
     }
 
-    /// The kernels that the planner chooses from. Those in MSL are among them where they may be used, whether or not the device has refused some
-    /// ([`explain`](Self::explain) tells).
+    /// The kernels that the planner chooses from. Those in MSL are among them where they may be
+    /// used, whether or not the device has refused some ([`explain`](Self::explain) tells).
     pub fn library(&self) -> &'static Library {
         self.0.library
     }
@@ -83,7 +83,8 @@ impl Context {
         self.gpu().ok().map(|gpu| &gpu.device.queue)
     }
 
-    /// Waits until everything submitted so far is done. Does nothing on the CPU executor, whose calls are done when they return.
+    /// Waits until everything submitted so far is done. Does nothing on the CPU executor, whose
+    /// calls are done when they return.
     ///
     /// # Errors
     /// `DeviceLost`.
@@ -98,7 +99,9 @@ impl Context {
     pub(crate) fn gpu(&self) -> Result<&Gpu> {
         match &self.0.backend {
             Backend::Gpu(gpu) => Ok(gpu),
-            Backend::Cpu => Err(Error::WrongContext("this needs a GPU, and the context is the CPU executor".into())),
+            Backend::Cpu => Err(Error::WrongContext(
+                "this needs a GPU, and the context is the CPU executor".into(),
+            )),
         }
     }
 
@@ -107,6 +110,8 @@ impl Context {
         if Arc::ptr_eq(&self.0, &other.0) {
             return Ok(());
         }
-        Err(Error::WrongContext(format!("{operand} was made on another context, {other:?}, than the call's, {self:?}")))
+        Err(Error::WrongContext(format!(
+            "{operand} was made on another context, {other:?}, than the call's, {self:?}"
+        )))
     }
 }

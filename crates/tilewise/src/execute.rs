@@ -1,5 +1,5 @@
-//! The CPU executor: the same problems on the host, for machines without a GPU and for comparison. The multiplications are those of the
-//! crate `matrixmultiply`.
+//! The CPU executor: the same problems on the host, for machines without a GPU and for comparison.
+//! The multiplications are those of the crate `matrixmultiply`.
 
 use crate::memory;
 use crate::storage::{Buffers, Bundle, Storage};
@@ -29,19 +29,22 @@ impl Widened {
 pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let problem = &bundle.problem;
     let Problem { m, n, .. } = *problem;
-    let dtype = problem.c.format.element().ok_or_else(|| Error::Unsupported("a quantized C".into()))?;
+    let dtype =
+        problem.c.format.element().ok_or_else(|| Error::Unsupported("a quantized C".into()))?;
     let a = widen(bundle, Role::A, &problem.a)?;
     let b = widen(bundle, Role::B, &problem.b)?;
     let epilogue = &problem.epilogue;
     let bias = epilogue.bias.map(|bias| widen(bundle, Role::Bias, &bias.operand)).transpose()?;
-    let residual = epilogue.residual.map(|residual| widen(bundle, Role::Residual, &residual)).transpose()?;
+    let residual =
+        epilogue.residual.map(|residual| widen(bundle, Role::Residual, &residual)).transpose()?;
     let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
     let mut sums = memory::filled((m * n) as usize, 0f32)?;
     for Segment { entry, group, rows } in segments(bundle)? {
         product(&a, &b, problem, [entry, group], rows.clone(), &mut sums);
         for row in rows {
             for col in 0..n {
-                let at = problem.c.offset + entry * problem.c.batch_stride + row * problem.c.ld + col;
+                let at =
+                    problem.c.offset + entry * problem.c.batch_stride + row * problem.c.ld + col;
                 let mut y = epilogue.alpha * sums[(row * n + col) as usize];
                 if epilogue.beta != 0.0 {
                     y += epilogue.beta * load(&c, dtype, at);
@@ -87,13 +90,17 @@ fn product(
         return;
     }
     let ((a_row, a_col), (b_row, b_col)) = (a.row_col(), b.row_col());
-    let a_first = (a.operand.offset + entry * a.operand.batch_stride) as usize + rows.start as usize * a_row as usize;
+    let a_first = (a.operand.offset + entry * a.operand.batch_stride) as usize
+        + rows.start as usize * a_row as usize;
     let b_first = (b.operand.offset + group * b.operand.batch_stride) as usize;
-    let last = |rows: usize, cols: usize, row: isize, col: isize| (rows - 1) * row as usize + (cols - 1) * col as usize;
+    let last = |rows: usize, cols: usize, row: isize, col: isize| {
+        (rows - 1) * row as usize + (cols - 1) * col as usize
+    };
     assert!(a_first + last(m, k, a_row, a_col) < a.elements.len());
     assert!(b_first + last(k, n, b_row, b_col) < b.elements.len());
-    // SAFETY: sgemm reads A at a_first + i·a_row + j·a_col for i < m, j < k, and B likewise; strides are not negative, and the largest index of each
-    // was just compared with its length. It writes m·n elements of `out`, row-major, which has just that length and aliases neither.
+    // SAFETY: sgemm reads A at a_first + i·a_row + j·a_col for i < m, j < k, and B likewise;
+    // strides are not negative, and the largest index of each was just compared with its length. It
+    // writes m·n elements of `out`, row-major, which has just that length and aliases neither.
     unsafe {
         matrixmultiply::sgemm(
             m,
@@ -125,13 +132,19 @@ fn widen(bundle: &Bundle<'_>, role: Role, operand: &Operand) -> Result<Widened> 
     let elements = match operand.format {
         Format::Dense(dtype) => {
             let bytes = bytemuck::cast_slice::<u32, u8>(&words);
-            memory::decoded(dtype, &bytes[..bytes.len() / dtype.bytes() as usize * dtype.bytes() as usize])?
+            memory::decoded(
+                dtype,
+                &bytes[..bytes.len() / dtype.bytes() as usize * dtype.bytes() as usize],
+            )?
         }
         Format::Quantized(format) => {
             let others = role.planes().zip(format.planes()).skip(1);
-            let others = others.map(|(role, _)| storage(&bundle.buffers, role)?.host()).collect::<Result<Vec<_>>>()?;
+            let others = others
+                .map(|(role, _)| storage(&bundle.buffers, role)?.host())
+                .collect::<Result<Vec<_>>>()?;
             let planes = std::iter::once(&words).chain(&others);
-            let planes: Vec<&[u8]> = planes.map(|words| bytemuck::cast_slice(words.as_slice())).collect();
+            let planes: Vec<&[u8]> =
+                planes.map(|words| bytemuck::cast_slice(words.as_slice())).collect();
             let mut elements = memory::filled(operand.len as usize, 0f32)?;
             format.decode(&planes, &mut elements);
             elements
@@ -173,7 +186,8 @@ fn activate(activation: Activation, x: f32) -> f32 {
                 x
             }
         }
-        // As in the kernels: far below zero both vanish, and the formulas would meet infinity times zero.
+        // As in the kernels: far below zero both vanish, and the formulas would meet infinity times
+        // zero.
         Activation::Gelu if x < -10.0 => 0.0,
         Activation::Silu if x < -87.0 => 0.0,
         Activation::Gelu => 0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044715 * x * x * x)).tanh()),

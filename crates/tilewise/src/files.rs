@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes a file whole or not at all: to a new file beside it, then by renaming. Its folder is made where there is none.
+/// Writes a file whole or not at all: to a new file beside it, then by renaming. Its folder is made
+/// where there is none.
 pub(crate) fn replace(file: &Path, data: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
@@ -19,7 +20,8 @@ pub(crate) fn replace(file: &Path, data: &[u8]) -> std::io::Result<()> {
     })
 }
 
-/// A new file that nobody else writes: other threads have other numbers, and what a process of the same number elsewhere has made is passed over.
+/// A new file that nobody else writes: other threads have other numbers, and what a process of the
+/// same number elsewhere has made is passed over.
 fn draft(file: &Path) -> std::io::Result<(PathBuf, File)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -42,18 +44,23 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("kept.bin");
         // As a process of the same number leaves them, in another container.
-        let theirs: Vec<_> =
-            (0..40).map(|n| file.with_extension(format!("{}-{n}.draft", std::process::id()))).collect();
+        let theirs: Vec<_> = (0..40)
+            .map(|n| file.with_extension(format!("{}-{n}.draft", std::process::id())))
+            .collect();
         for path in &theirs {
             std::fs::write(path, "theirs").unwrap();
         }
-        let contents: Vec<Vec<u8>> = (0..8u8).map(|writer| vec![writer; 100_000 + usize::from(writer)]).collect();
+        let contents: Vec<Vec<u8>> =
+            (0..8u8).map(|writer| vec![writer; 100_000 + usize::from(writer)]).collect();
         std::thread::scope(|scope| {
             for data in &contents {
                 scope.spawn(|| {
                     for _ in 0..20 {
                         replace(&file, data).unwrap();
-                        assert!(contents.contains(&std::fs::read(&file).unwrap()), "a mixture of two");
+                        assert!(
+                            contents.contains(&std::fs::read(&file).unwrap()),
+                            "a mixture of two"
+                        );
                     }
                 });
             }

@@ -13,16 +13,19 @@ use std::sync::Arc;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Choice, Plan};
 use tilewise_core::{
-    Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Precision, Problem, Result,
+    Activation, Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Precision, Problem,
+    Result,
 };
 
-/// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless [less is permitted](Self::precision).
+/// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless
+/// [less is permitted](Self::precision).
 ///
-/// On matrix units of f16, numbers in bf16 below 2⁻²⁹ of the largest in their row of A, or column of B, lose digits: they are off by
-/// at most 2⁻³⁹ of that largest, and none becomes 0. All others are exact.
+/// On matrix units of f16, numbers in bf16 below 2⁻²⁹ of the largest in their row of A, or column
+/// of B, lose digits: they are off by at most 2⁻³⁹ of that largest, and none becomes 0. All others
+/// are exact.
 ///
-/// Operands are any mixture of f32, f16 and bf16. Rows or columns of each must be contiguous, in either order (so transposed views cost nothing).
-/// A batch of 1 is broadcast.
+/// Operands are any mixture of f32, f16 and bf16. Rows or columns of each must be contiguous, in
+/// either order (so transposed views cost nothing). A batch of 1 is broadcast.
 #[derive(Clone, Debug)]
 #[must_use = "a product computes nothing until it is run, encoded or recorded"]
 pub struct Gemm<'a> {
@@ -41,8 +44,8 @@ pub struct Gemm<'a> {
 }
 
 impl Context {
-    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal or 1; the output has the dtype of A and B, f32 where they
-    /// differ.
+    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal
+    /// or 1; the output has the dtype of A and B, f32 where they differ.
     ///
     /// # Errors
     /// As [`Gemm::run`].
@@ -71,8 +74,9 @@ impl<'a> Gemm<'a> {
         }
     }
 
-    /// A grouped product: the rows of A \[M,K\] in segments, each multiplied by its own entry of B \[groups,K,N\] (or of weights \[groups,N,K\]). Rows from the
-    /// last offset on are left as they are; in an output that [`run`](Self::run) allocates, they are zero.
+    /// A grouped product: the rows of A \[M,K\] in segments, each multiplied by its own entry of B
+    /// \[groups,K,N\] (or of weights \[groups,N,K\]). Rows from the last offset on are left as they
+    /// are; in an output that [`run`](Self::run) allocates, they are zero.
     pub fn grouped(a: &'a Tensor, b: impl Into<Right<'a>>, offsets: &'a GroupOffsets) -> Self {
         Gemm { offsets: Some(offsets), ..Gemm::new(a, b) }
     }
@@ -83,14 +87,16 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// Factor of the output's old content; 0 by default, and then that is never read. Use it with an output of your own, or with [`c`](Self::c).
+    /// Factor of the output's old content; 0 by default, and then that is never read. Use it with
+    /// an output of your own, or with [`c`](Self::c).
     pub fn beta(mut self, beta: f32) -> Self {
         self.beta = beta;
         self
     }
 
-    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c` must be contiguous and of the output's dtype. Without
-    /// [`beta`](Self::beta) it plays no part. With an output of your own it is an error: there, beta multiplies what the output holds.
+    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c`
+    /// must be contiguous and of the output's dtype. Without [`beta`](Self::beta) it plays no part.
+    /// With an output of your own it is an error: there, beta multiplies what the output holds.
     pub fn c(mut self, c: &'a Tensor) -> Self {
         self.c = Some(c);
         self
@@ -119,35 +125,40 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// Type of the output that [`run`](Self::run) allocates. By default that of A and B, f32 if they differ; A's with quantized weights. An output of
-    /// your own must have it.
+    /// Type of the output that [`run`](Self::run) allocates. By default that of A and B, f32 if
+    /// they differ; A's with quantized weights. An output of your own must have it.
     pub fn out_dtype(mut self, dtype: DType) -> Self {
         self.out_dtype = Some(dtype);
         self
     }
 
-    /// How exact the product must be: [`Precision::F32`] by default. Nothing else permits less. It is a permission: the
-    /// planner takes a less exact kernel where that is expected to be faster, on matrix units or on bytes. Everywhere
-    /// else, as on the CPU, it computes as with `F32`.
+    /// How exact the product must be: [`Precision::F32`] by default. Nothing else permits less. It
+    /// is a permission: the planner takes a less exact kernel where that is expected to be faster,
+    /// on matrix units or on bytes. Everywhere else, as on the CPU, it computes as with `F32`.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
     }
 
-    /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts) or `coop/64x64x32+pad16` (16 elements between lines in workgroup
-    /// memory, for kernels that have some); in MSL `msl-gemm/64x64x16`, where the context has such kernels ([`Context::library`]), and an error, `NoKernel`,
-    /// where the driver does not compile it. The CPU executor ignores it once the name is known to exist.
+    /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts) or
+    /// `coop/64x64x32+pad16` (16 elements between lines in workgroup memory, for kernels that have
+    /// some); in MSL `msl-gemm/64x64x16`, where the context has such kernels
+    /// ([`Context::library`]), and an error, `NoKernel`, where the driver does not compile it. The
+    /// CPU executor ignores it once the name is known to exist.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into().into());
         self
     }
 
-    /// Computes into a new tensor of shape \[M,N\], or \[batch,M,N\]. The work is submitted, not waited for.
+    /// Computes into a new tensor of shape \[M,N\], or \[batch,M,N\]. The work is submitted, not
+    /// waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`, `GroupOffsets` for operands that cannot be multiplied on
-    /// this device; `Value` when beta is not 0 and there is no [`c`](Self::c); `UnknownKernel`, `NoKernel` for a forced kernel, `Value` for a name that is
-    /// none; `WrongContext` for operands of different contexts; `Device`, `DeviceLost`.
+    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
+    /// `GroupOffsets` for operands that cannot be multiplied on this device; `Value` when beta is
+    /// not 0 and there is no [`c`](Self::c); `UnknownKernel`, `NoKernel` for a forced kernel,
+    /// `Value` for a name that is none; `WrongContext` for operands of different contexts;
+    /// `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let c = self.output()?;
         self.onto().run_into(&c)?;
@@ -157,8 +168,9 @@ impl<'a> Gemm<'a> {
     /// Computes into `c`, which may be a view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand; `Value` when `c` is of another type than
-    /// [`out_dtype`](Self::out_dtype), is a [prepared tensor](crate::PreparedTensor), or stands beside [`c`](Self::c).
+    /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand; `Value` when
+    /// `c` is of another type than [`out_dtype`](Self::out_dtype), is a [prepared
+    /// tensor](crate::PreparedTensor), or stands beside [`c`](Self::c).
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
@@ -175,16 +187,20 @@ impl<'a> Gemm<'a> {
         }
     }
 
-    /// Adds the product to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    /// Adds the product to a command encoder of the caller's, as one compute pass. Nothing is
+    /// submitted.
     ///
     /// # Errors
-    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the encoder is as good as before.
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
+    /// encoder is as good as before.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, c: &Tensor) -> Result<()> {
-        let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
+        let descriptor =
+            wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), c)
     }
 
-    /// Adds the product to a compute pass of the caller's, so that a whole model can run in few passes. Sets pipeline and bind group 0.
+    /// Adds the product to a compute pass of the caller's, so that a whole model can run in few
+    /// passes. Sets pipeline and bind group 0.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -197,29 +213,36 @@ impl<'a> Gemm<'a> {
             return Gemm { a: &a, b: Right::Quantized(&w), ..self.clone() }.record(pass, c);
         }
         let prepared = self.context().prepare(gpu, &bundle.problem, self.kernel.as_ref())?;
-        gpu.record(pass, &prepared, Factors::of(&bundle.problem.epilogue), on_device(&bundle.buffers))
+        gpu.record(
+            pass,
+            &prepared,
+            Factors::of(&bundle.problem.epilogue),
+            on_device(&bundle.buffers),
+        )
     }
 
-    /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings, parameters. Nothing is allocated. On the CPU
-    /// executor it has no passes. Errors as [`run`](Self::run).
+    /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings,
+    /// parameters. Nothing is allocated. On the CPU executor it has no passes. Errors as
+    /// [`run`](Self::run).
     pub fn plan(&self) -> Result<Plan> {
         self.context().plan(&self.problem()?, self.kernel.as_deref())
     }
 
-    /// Every kernel that would do, the cheapest by estimate first, but for those in MSL that the device was seen to refuse; each name (`Choice::to_string()`)
-    /// may be given to [`kernel`](Self::kernel). Empty on the CPU executor. Errors as [`run`](Self::run).
+    /// Every kernel that would do, the cheapest by estimate first, but for those in MSL that the
+    /// device was seen to refuse; each name (`Choice::to_string()`) may be given to
+    /// [`kernel`](Self::kernel). Empty on the CPU executor. Errors as [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
         self.context().choices(&self.problem()?)
     }
 
-    /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its pipeline is compiled, and how long that took. Errors as
-    /// [`run`](Self::run).
+    /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its
+    /// pipeline is compiled, and how long that took. Errors as [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
         self.context().explain(&self.problem()?, self.kernel.as_deref())
     }
 
-    /// The problem that the planner sees for an output that [`run`](Self::run) would allocate, as [`Context::warm_up`] takes it. Errors as
-    /// [`run`](Self::run).
+    /// The problem that the planner sees for an output that [`run`](Self::run) would allocate, as
+    /// [`Context::warm_up`] takes it. Errors as [`run`](Self::run).
     pub fn problem(&self) -> Result<Problem> {
         Ok(self.bundle(None)?.problem)
     }
@@ -233,18 +256,21 @@ impl<'a> Gemm<'a> {
         Gemm { c: None, ..self.clone() }
     }
 
-    /// `Value` when options speak of an output to allocate, and contradict the one that is there already.
+    /// `Value` when options speak of an output to allocate, and contradict the one that is there
+    /// already.
     fn fits(&self, c: &Tensor) -> Result<()> {
         if self.c.is_some() {
             return Err(Error::Value(
-                "c() is for run(): an output of your own is itself the C that beta multiplies".into(),
+                "c() is for run(): an output of your own is itself the C that beta multiplies"
+                    .into(),
             ));
         }
         c.writable()?;
         match self.out_dtype {
-            Some(dtype) if dtype != c.dtype() => {
-                Err(Error::Value(format!("out_dtype() is {dtype}, the output given is {}", c.dtype())))
-            }
+            Some(dtype) if dtype != c.dtype() => Err(Error::Value(format!(
+                "out_dtype() is {dtype}, the output given is {}",
+                c.dtype()
+            ))),
             _ => Ok(()),
         }
     }
@@ -254,7 +280,11 @@ impl<'a> Gemm<'a> {
         let Right::Quantized(w) = self.b else { return Ok(None) };
         let Some(order) = w.order.as_deref() else { return Ok(None) };
         let a = Tensor::zeros(self.context(), self.a.dtype(), self.a.shape())?;
-        Ok(Some(InOrder { a, w: QuantizedTensor { order: None, ..w.clone() }, columns: &order.columns }))
+        Ok(Some(InOrder {
+            a,
+            w: QuantizedTensor { order: None, ..w.clone() },
+            columns: &order.columns,
+        }))
     }
 
     /// Shape of the right operand as B: entries, K, N.
@@ -279,14 +309,22 @@ impl<'a> Gemm<'a> {
                 )));
             }
             Some(offsets) if b_batch as u64 != offsets.groups => {
-                return Err(Error::Shape(format!("{} group offsets for {b_batch} entries of B", offsets.groups)));
+                return Err(Error::Shape(format!(
+                    "{} group offsets for {b_batch} entries of B",
+                    offsets.groups
+                )));
             }
             Some(_) => 1,
             None if a_batch == b_batch || b_batch == 1 => a_batch,
             None if a_batch == 1 => b_batch,
-            None => return Err(Error::Shape(format!("A has a batch of {a_batch}, B one of {b_batch}"))),
+            None => {
+                return Err(Error::Shape(format!(
+                    "A has a batch of {a_batch}, B one of {b_batch}"
+                )));
+            }
         };
-        if let Some(&last) = self.offsets.and_then(|offsets| offsets.ends.as_deref()).and_then(<[u32]>::last)
+        if let Some(&last) =
+            self.offsets.and_then(|offsets| offsets.ends.as_deref()).and_then(<[u32]>::last)
             && last as usize > m
         {
             return Err(Error::GroupOffsets(format!("the last one is {last}, A has {m} rows")));
@@ -332,7 +370,8 @@ impl<'a> Gemm<'a> {
         c.copy()
     }
 
-    /// The problem and its operands' storage, for the output `c`, or for a packed one that is not there yet.
+    /// The problem and its operands' storage, for the output `c`, or for a packed one that is not
+    /// there yet.
     pub(crate) fn bundle<'s>(&'s self, c: Option<&'s Tensor>) -> Result<Bundle<'s>> {
         let context = self.context();
         let [batch, m, n, k] = self.sizes()?;
@@ -364,7 +403,8 @@ impl<'a> Gemm<'a> {
         };
         let bias = match self.bias {
             Some((bias, axis)) => {
-                let (operand, bound) = bias.vector("bias", entries, if axis == Axis::N { n } else { m } as u64)?;
+                let (operand, bound) =
+                    bias.vector("bias", entries, if axis == Axis::N { n } else { m } as u64)?;
                 add(Role::Bias, "bias", bias.context(), bound)?;
                 Some(Bias { axis, operand })
             }
@@ -389,7 +429,9 @@ impl<'a> Gemm<'a> {
                 let [c_batch, rows, cols] = c.matrix("C")?;
                 same_shape("C", [rows, cols], [m, n])?;
                 if c_batch != batch {
-                    return Err(Error::Shape(format!("C has a batch of {c_batch}, the product one of {batch}")));
+                    return Err(Error::Shape(format!(
+                        "C has a batch of {c_batch}, the product one of {batch}"
+                    )));
                 }
                 let (operand, bound) = c.operand("C", batch as u64)?;
                 buffers[Role::C as usize] = Some(bound);
@@ -452,10 +494,15 @@ fn packed(dtype: DType, [batch, m, n]: [usize; 3]) -> Result<Operand> {
 }
 
 fn same_shape(name: &str, got: [usize; 2], wanted: [usize; 2]) -> Result<()> {
-    if got == wanted { Ok(()) } else { Err(Error::Shape(format!("{name} is {got:?}, the product {wanted:?}"))) }
+    if got == wanted {
+        Ok(())
+    } else {
+        Err(Error::Shape(format!("{name} is {got:?}, the product {wanted:?}")))
+    }
 }
 
-/// C and the residual are walked along their rows. A single column that was taken for a row is turned back.
+/// C and the residual are walked along their rows. A single column that was taken for a row is
+/// turned back.
 fn along_rows(name: &str, mut operand: Operand, m: usize, n: usize) -> Result<Operand> {
     if operand.transposed {
         match (m, n) {

@@ -40,7 +40,8 @@ pub(crate) struct Gpu {
     pub(crate) plans: Cache<Asked, Arc<Prepared>>,
     conversions: Cache<Conversion, Arc<Prepared>>,
     groups: Arc<BindGroups>,
-    /// Shared by all products: dispatches in one queue run one after the other as far as a buffer that both write is concerned.
+    /// Shared by all products: dispatches in one queue run one after the other as far as a buffer
+    /// that both write is concerned.
     scratch: Kept,
     /// Packed operands, likewise.
     packed: Kept,
@@ -50,7 +51,8 @@ impl Gpu {
     /// `folder` is where compiled pipelines are kept between runs.
     pub(crate) fn new(device: Device, folder: Option<&Path>) -> Self {
         let pipelines = Pipelines::new(&device, folder);
-        let (plans, conversions, groups) = (Cache::new(MAX_PLANS), Cache::new(MAX_PLANS), Arc::default());
+        let (plans, conversions, groups) =
+            (Cache::new(MAX_PLANS), Cache::new(MAX_PLANS), Arc::default());
         let (scratch, packed) = Default::default();
         Gpu {
             device,
@@ -73,14 +75,17 @@ impl Gpu {
     pub(crate) fn buffer_with(&self, caps: &Caps, bytes: &[u8]) -> Result<Arc<SharedBuffer>> {
         let buffer = self.create(caps, bytes.len() as u64, true)?;
         if !bytes.is_empty() {
-            let mut view = buffer.get_mapped_range_mut(..).map_err(|error| Error::Device(error.to_string()))?;
+            let mut view = buffer
+                .get_mapped_range_mut(..)
+                .map_err(|error| Error::Device(error.to_string()))?;
             view.slice(..bytes.len()).copy_from_slice(bytes);
         }
         buffer.unmap();
         Ok(self.share(buffer))
     }
 
-    /// The buffer as storage holds it. One that is shared twice counts as two, each with bind groups of its own.
+    /// The buffer as storage holds it. One that is shared twice counts as two, each with bind
+    /// groups of its own.
     pub(crate) fn share(&self, buffer: wgpu::Buffer) -> Arc<SharedBuffer> {
         self.groups.share(buffer)
     }
@@ -91,11 +96,18 @@ impl Gpu {
             return Err(Error::TooLarge { operand, bytes, limit, which });
         }
         self.device.still_alive()?;
-        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+        let usage = wgpu::BufferUsages::STORAGE
+            | wgpu::BufferUsages::COPY_SRC
+            | wgpu::BufferUsages::COPY_DST;
         let size = bytes.next_multiple_of(16).clamp(16, caps.max_buffer_bytes.max(16));
         self.device.catch(|| {
             let label = Some("tilewise tensor");
-            self.device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: mapped })
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label,
+                size,
+                usage,
+                mapped_at_creation: mapped,
+            })
         })
     }
 
@@ -115,14 +127,16 @@ impl Gpu {
                 mapped_at_creation: true,
             })
         })?;
-        let mut view = buffer.get_mapped_range_mut(..).map_err(|error| Error::Device(error.to_string()))?;
+        let mut view =
+            buffer.get_mapped_range_mut(..).map_err(|error| Error::Device(error.to_string()))?;
         view.slice(..).copy_from_slice(contents);
         drop(view);
         buffer.unmap();
         Ok(buffer)
     }
 
-    /// The buffer that is kept there, replaced by a larger one where it has fewer bytes; none for none.
+    /// The buffer that is kept there, replaced by a larger one where it has fewer bytes; none for
+    /// none.
     fn at_least(&self, kept: &Kept, label: &str, bytes: u64) -> Result<Option<Arc<SharedBuffer>>> {
         if bytes == 0 {
             return Ok(None);
@@ -132,7 +146,12 @@ impl Gpu {
             return Ok(Some(buffer.clone()));
         }
         let usage = wgpu::BufferUsages::STORAGE;
-        let descriptor = wgpu::BufferDescriptor { label: Some(label), size: bytes, usage, mapped_at_creation: false };
+        let descriptor = wgpu::BufferDescriptor {
+            label: Some(label),
+            size: bytes,
+            usage,
+            mapped_at_creation: false,
+        };
         let buffer = self.share(self.device.catch(|| self.device.create_buffer(&descriptor))?);
         Ok(Some(kept.insert(buffer).clone()))
     }

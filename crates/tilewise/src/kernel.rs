@@ -1,5 +1,5 @@
-//! Kernels of the caller's own, of which only the body is written: WGSL, with the signature, the bindings and the sizes generated around it. After
-//! `mlx.fast.metal_kernel`.
+//! Kernels of the caller's own, of which only the body is written: WGSL, with the signature, the
+//! bindings and the sizes generated around it. After `mlx.fast.metal_kernel`.
 
 mod built_in;
 mod call;
@@ -24,7 +24,8 @@ use prepare::Prepared;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::{Options, Report, Shader};
 
-/// Iterations of a loop that the CPU executor runs before it gives up, unless the call says how many.
+/// Iterations of a loop that the CPU executor runs before it gives up, unless the call says how
+/// many.
 const MAX_ITERATIONS: u64 = 1 << 24;
 
 /// What the sanitizer found in a call.
@@ -45,20 +46,23 @@ impl Check {
         self.report.is_clean()
     }
 
-    /// The findings for people, pointing into the body and the header; empty when there are none. `color` adds ANSI colours.
+    /// The findings for people, pointing into the body and the header; empty when there are none.
+    /// `color` adds ANSI colours.
     pub fn render(&self, color: bool) -> String {
         self.report.render(&self.shader, color)
     }
 }
 
 impl Kernel {
-    /// Runs the kernel into new tensors, one per output. On a GPU the work is submitted, not waited for.
+    /// Runs the kernel into new tensors, one per output. On a GPU the work is submitted, not waited
+    /// for.
     ///
     /// # Errors
-    /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for names that cannot be, and on the CPU executor for a
-    /// loop without end; `Shape` for more or fewer tensors than
-    /// names; `Value` for a missing grid, a template or an initial value that cannot be written; `Unsupported` and `TooLarge` for what exceeds the
-    /// device; `WrongContext` for inputs of another context; `Overflow`; `Device`, `DeviceLost`.
+    /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for
+    /// names that cannot be, and on the CPU executor for a loop without end; `Shape` for more or
+    /// fewer tensors than names; `Value` for a missing grid, a template or an initial value that
+    /// cannot be written; `Unsupported` and `TooLarge` for what exceeds the device; `WrongContext`
+    /// for inputs of another context; `Overflow`; `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
         match &call.context.0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, call)),
@@ -70,19 +74,27 @@ impl Kernel {
                 let inputs = host::load(self, call)?;
                 let max_iterations = call.max_iterations.unwrap_or(MAX_ITERATIONS);
                 let options = Options { max_iterations, ..Options::execute() };
-                let (report, outputs) = host::launch(self, call, &prepared, &shader, &inputs, options)?;
+                let (report, outputs) =
+                    host::launch(self, call, &prepared, &shader, &inputs, options)?;
                 // Without checks, all that is reported is what could not be run to its end.
-                if report.is_clean() { Ok(outputs) } else { Err(Error::Kernel(report.render(&shader, false))) }
+                if report.is_clean() {
+                    Ok(outputs)
+                } else {
+                    Err(Error::Kernel(report.render(&shader, false)))
+                }
             }
         }
     }
 
-    /// Adds the kernel to a command encoder of the caller's, as one compute pass. Nothing is submitted; the outputs hold results once that is done.
+    /// Adds the kernel to a command encoder of the caller's, as one compute pass. Nothing is
+    /// submitted; the outputs hold results once that is done.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `WrongContext` on the CPU executor. After an error the encoder is as good as before.
+    /// As [`run`](Self::run); `WrongContext` on the CPU executor. After an error the encoder is as
+    /// good as before.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, call: &Call) -> Result<Vec<Tensor>> {
-        let descriptor = wgpu::ComputePassDescriptor { label: Some(&self.name), timestamp_writes: None };
+        let descriptor =
+            wgpu::ComputePassDescriptor { label: Some(&self.name), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), call)
     }
 
@@ -97,10 +109,12 @@ impl Kernel {
         device::record(self, call, &prepared, pass)
     }
 
-    /// The same call under the sanitizer, with its default options: races, accesses out of bounds, reads of what nobody wrote, parts of outputs
-    /// that nobody wrote, barriers that not everybody reaches; and what it costs. Blocks until the inputs are read back.
+    /// The same call under the sanitizer, with its default options: races, accesses out of bounds,
+    /// reads of what nobody wrote, parts of outputs that nobody wrote, barriers that not everybody
+    /// reaches; and what it costs. Blocks until the inputs are read back.
     ///
-    /// Subgroups have 32 invocations ([`Options::subgroup_size`]), whatever the device's have, and kernels with f16 can be checked on devices without.
+    /// Subgroups have 32 invocations ([`Options::subgroup_size`]), whatever the device's have, and
+    /// kernels with f16 can be checked on devices without.
     ///
     /// # Errors
     /// As [`run`](Self::run), but findings are no errors.
@@ -118,7 +132,8 @@ impl Kernel {
         pollster::block_on(self.check_async(call, options))
     }
 
-    /// As [`check_with`](Self::check_with), without waiting for the device. The sanitizer itself runs on the calling thread.
+    /// As [`check_with`](Self::check_with), without waiting for the device. The sanitizer itself
+    /// runs on the calling thread.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -126,7 +141,10 @@ impl Kernel {
         let prepared = Prepared::new(self, call)?;
         let shader = prepared.shader(self, call)?;
         limits::host(call, inputs(call)?)?;
-        let options = Options { max_iterations: call.max_iterations.unwrap_or(options.max_iterations), ..options };
+        let options = Options {
+            max_iterations: call.max_iterations.unwrap_or(options.max_iterations),
+            ..options
+        };
         let mut inputs = Vec::with_capacity(call.inputs.len());
         for tensor in &call.inputs {
             inputs.push(Loaded::new(self, tensor, tensor.extent_bytes().await?)?);
@@ -143,7 +161,8 @@ impl Kernel {
         Ok(Prepared::new(self, call)?.generated.text)
     }
 
-    /// What naga makes of the generated module for Metal, with checks as wgpu asks for them; the numbers of the buffers may differ there.
+    /// What naga makes of the generated module for Metal, with checks as wgpu asks for them; the
+    /// numbers of the buffers may differ there.
     ///
     /// # Errors
     /// As [`run`](Self::run); `Kernel` for what MSL cannot express.
@@ -166,16 +185,22 @@ impl Kernel {
     fn told(&self, call: &Call, prepared: &Prepared, metal: bool) -> Result<String> {
         let mut text = format!("// kernel {} as WGSL\n{}", self.name, prepared.generated.text);
         if metal {
-            text += &format!("// kernel {} as MSL\n{}", self.name, msl::translate(&prepared.shader(self, call)?)?);
+            text += &format!(
+                "// kernel {} as MSL\n{}",
+                self.name,
+                msl::translate(&prepared.shader(self, call)?)?
+            );
         }
         Ok(text)
     }
 }
 
-/// Bytes of the inputs, each from its first element to its last or as a row-major copy, whichever is more.
+/// Bytes of the inputs, each from its first element to its last or as a row-major copy, whichever
+/// is more.
 fn inputs(call: &Call) -> Result<Vec<u64>> {
-    let bytes =
-        |tensor: &Tensor| Ok(tensor.extent()?.max((tensor.elements() as u64).saturating_mul(tensor.dtype().bytes())));
+    let bytes = |tensor: &Tensor| {
+        Ok(tensor.extent()?.max((tensor.elements() as u64).saturating_mul(tensor.dtype().bytes())))
+    };
     call.inputs.iter().map(bytes).collect()
 }
 
@@ -188,15 +213,20 @@ mod tests {
     fn what_a_verbose_kernel_prints() {
         let context = Context::cpu();
         let call = Call::new(&context).output(DType::U32, &[3]).grid([3, 1, 1]);
-        let kernel = Kernel::new("count").outputs(["out"]).source("out[global_id.x] = global_id.x;");
+        let kernel =
+            Kernel::new("count").outputs(["out"]).source("out[global_id.x] = global_id.x;");
         let prepared = Prepared::new(&kernel, &call).unwrap();
         let text = kernel.told(&call, &prepared, false).unwrap();
         assert!(
-            text.starts_with("// kernel count as WGSL\n") && text.contains("out[global_id.x] = global_id.x;"),
+            text.starts_with("// kernel count as WGSL\n")
+                && text.contains("out[global_id.x] = global_id.x;"),
             "{text}"
         );
         assert!(!text.contains("metal"));
         let text = kernel.told(&call, &prepared, true).unwrap();
-        assert!(text.contains("// kernel count as MSL\n") && text.contains("kernel void main_("), "{text}");
+        assert!(
+            text.contains("// kernel count as MSL\n") && text.contains("kernel void main_("),
+            "{text}"
+        );
     }
 }

@@ -6,14 +6,18 @@
 //! Without a GPU the same calls run on the CPU.
 //!
 //! - [`Context`] holds an adapter and its device, and everything worth keeping between calls.
-//! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few bits. [`PreparedTensor`] and
-//!   [`PreparedQuantizedTensor`] are the same for constant operands, packed or decoded once.
-//! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it into a command encoder of yours or
-//!   [`record`](Gemm::record) it into a compute pass of yours, and let it [`explain`](Gemm::explain) which kernel it chose.
-//! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights. [`Quantize`] makes quantized weights on the device.
-//! - [`Context::tune`] times every kernel that would do for a problem, and keeps the fastest for later calls and runs.
-//! - [`Kernel`] is a kernel of your own, of which you write the body in WGSL; [`Call`] is one use of it. It runs where products do, and under a
-//!   sanitizer: [`Kernel::check`].
+//! - [`Tensor`] is a typed, strided view of a buffer; [`QuantizedTensor`] is a weight matrix in few
+//!   bits. [`PreparedTensor`] and [`PreparedQuantizedTensor`] are the same for constant operands,
+//!   packed or decoded once.
+//! - [`Gemm`] is one product: build it, then [`run`](Gemm::run) it, [`encode`](Gemm::encode) it
+//!   into a command encoder of yours or [`record`](Gemm::record) it into a compute pass of yours,
+//!   and let it [`explain`](Gemm::explain) which kernel it chose.
+//! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights.
+//!   [`Quantize`] makes quantized weights on the device.
+//! - [`Context::tune`] times every kernel that would do for a problem, and keeps the fastest for
+//!   later calls and runs.
+//! - [`Kernel`] is a kernel of your own, of which you write the body in WGSL; [`Call`] is one use
+//!   of it. It runs where products do, and under a sanitizer: [`Kernel::check`].
 //!
 //! # Features
 //!
@@ -82,7 +86,9 @@ mod tuner;
 mod weights;
 mod winners;
 
-pub use adapter::{AdapterDescription, adapters, caps_of, device_descriptor, required_features, required_limits};
+pub use adapter::{
+    AdapterDescription, adapters, caps_of, device_descriptor, required_features, required_limits,
+};
 pub use context::Context;
 pub use gemm::Gemm;
 #[cfg(feature = "custom-kernels")]
@@ -98,7 +104,9 @@ pub use take::Take;
 pub use tensor::{Element, Tensor};
 pub use tilewise_core;
 pub use tilewise_core::quant::Quantized;
-pub use tilewise_core::{Activation, Axis, Caps, DType, Error, Precision, Problem, QuantFormat, Result};
+pub use tilewise_core::{
+    Activation, Axis, Caps, DType, Error, Precision, Problem, QuantFormat, Result,
+};
 #[cfg(feature = "files")]
 pub use tilewise_files;
 #[cfg(feature = "custom-kernels")]

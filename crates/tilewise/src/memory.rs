@@ -1,4 +1,5 @@
-//! Memory of the host in sizes that callers choose. Where there is none, that is an error and not the end of the process.
+//! Memory of the host in sizes that callers choose. Where there is none, that is an error and not
+//! the end of the process.
 
 use tilewise_core::{DType, Error, Result, convert};
 
@@ -6,7 +7,8 @@ use tilewise_core::{DType, Error, Result, convert};
 pub(crate) fn room<T>(len: usize) -> Result<Vec<T>> {
     let mut room = Vec::new();
     let bytes = (len as u128) * size_of::<T>() as u128;
-    room.try_reserve_exact(len).map_err(|why| Error::Device(format!("no memory for {bytes} bytes: {why}")))?;
+    room.try_reserve_exact(len)
+        .map_err(|why| Error::Device(format!("no memory for {bytes} bytes: {why}")))?;
     Ok(room)
 }
 

@@ -1,7 +1,8 @@
 //! Which languages a context plans with: WGSL everywhere, and MSL too on GPUs that it is for.
 //!
-//! MSL goes into the same device and encoder, as text that the driver compiles. Whether an Apple GPU's driver does is known only when it has: what it
-//! refuses is remembered (`gpu/pipeline.rs`), and such products are planned again with WGSL kernels alone (`Context::planned`).
+//! MSL goes into the same device and encoder, as text that the driver compiles. Whether an Apple
+//! GPU's driver does is known only when it has: what it refuses is remembered (`gpu/pipeline.rs`),
+//! and such products are planned again with WGSL kernels alone (`Context::planned`).
 
 use tilewise_core::kernel::{Language, Library};
 use tilewise_core::plan::Forced;
@@ -33,13 +34,14 @@ pub(crate) const WGSL: &Library = &tilewise_shaders::LIBRARY;
 /// Kernels in both languages, where the feature `msl` is there.
 pub(crate) const ALL: &Library = &BOTH;
 
-/// The kernels for a device: `wanted` is [`ContextOptions::msl`](crate::ContextOptions::msl), `suits` what [`suits`] says of it.
+/// The kernels for a device: `wanted` is [`ContextOptions::msl`](crate::ContextOptions::msl),
+/// `suits` what [`suits`] says of it.
 pub(crate) fn library(wanted: Option<bool>, suits: bool) -> &'static Library {
     if wanted.unwrap_or(suits) { ALL } else { WGSL }
 }
 
-/// Whether a device is one that MSL kernels are for: through Metal, with wgpu's leave to pass MSL on, and with simdgroup matrices, which AMD's and Intel's GPUs
-/// in Macs have not.
+/// Whether a device is one that MSL kernels are for: through Metal, with wgpu's leave to pass MSL
+/// on, and with simdgroup matrices, which AMD's and Intel's GPUs in Macs have not.
 pub(crate) fn suits(backend: wgpu::Backend, features: wgpu::Features, coop: &[CoopMatrix]) -> bool {
     let matrix = CoopMatrix { size: 8, operands: DType::F32, sums: DType::F32 };
     has_msl(ALL)
@@ -53,17 +55,20 @@ pub(crate) fn has_msl(library: &Library) -> bool {
     library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
 }
 
-/// That a kernel is not one in MSL where those are off, which is another matter than a name that is none.
+/// That a kernel is not one in MSL where those are off, which is another matter than a name that is
+/// none.
 pub(crate) fn on(forced: &Forced, library: &Library) -> Result<()> {
     if forced.known(library).is_err() && forced.known(ALL).is_ok() {
-        let how =
-            "they are for Metal, on GPUs with simdgroup matrices; ContextOptions::msl, TILEWISE_NO_MSL=0: anywhere";
-        return Err(Error::NoKernel(format!("{forced} is in MSL, and kernels in MSL are off here ({how})")));
+        let how = "they are for Metal, on GPUs with simdgroup matrices; ContextOptions::msl, TILEWISE_NO_MSL=0: anywhere";
+        return Err(Error::NoKernel(format!(
+            "{forced} is in MSL, and kernels in MSL are off here ({how})"
+        )));
     }
     Ok(())
 }
 
-/// What the driver's compiler says of a text that it refuses, which wgpu tells the log alone; none where it cannot be asked, or takes the text.
+/// What the driver's compiler says of a text that it refuses, which wgpu tells the log alone; none
+/// where it cannot be asked, or takes the text.
 pub(crate) fn words(device: &wgpu::Device, text: &str) -> Option<String> {
     #[cfg(all(target_vendor = "apple", feature = "metal"))]
     return crate::apple::compile(device, text).err();
@@ -74,15 +79,17 @@ pub(crate) fn words(device: &wgpu::Device, text: &str) -> Option<String> {
     }
 }
 
-/// The version of Metal's language on a device, 310 for 3.1; none elsewhere. wgpu leaves it to Metal,
-/// which goes by the SDK that the program is linked against.
+/// The version of Metal's language on a device, 310 for 3.1; none elsewhere. wgpu leaves it to
+/// Metal, which goes by the SDK that the program is linked against.
 pub(crate) fn version(device: &wgpu::Device) -> Option<u32> {
     #[cfg(all(target_vendor = "apple", feature = "metal"))]
     {
         let version = crate::apple::language_version(device)?;
         log::info!("Metal's language is {}.{}", version / 100, version / 10 % 10);
         if version < 310 {
-            log::info!("kernels in MSL do without bf16, which needs 3.1: link the program against a newer SDK");
+            log::info!(
+                "kernels in MSL do without bf16, which needs 3.1: link the program against a newer SDK"
+            );
         }
         Some(version)
     }
@@ -104,8 +111,9 @@ mod tests {
     #[test]
     fn msl_is_for_metal_with_simdgroup_matrices() {
         let all = Features::all();
-        let with_msl =
-            |wanted, backend, features, coop: &[CoopMatrix]| has_msl(library(wanted, suits(backend, features, coop)));
+        let with_msl = |wanted, backend, features, coop: &[CoopMatrix]| {
+            has_msl(library(wanted, suits(backend, features, coop)))
+        };
         let there = has_msl(ALL);
         assert_eq!(with_msl(None, Backend::Metal, all, &[HALVES, FLOATS]), there);
         for (backend, features, coop) in [

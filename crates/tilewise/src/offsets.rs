@@ -5,7 +5,8 @@ use crate::storage::Storage;
 use std::sync::Arc;
 use tilewise_core::{Error, Result};
 
-/// Cumulative ends of the groups of a grouped product, u32, on the device: rows `ends[g-1] .. ends[g]` belong to group g.
+/// Cumulative ends of the groups of a grouped product, u32, on the device: rows `ends[g-1] ..
+/// ends[g]` belong to group g.
 #[derive(Clone, Debug)]
 pub struct GroupOffsets {
     pub(crate) context: Context,
@@ -19,8 +20,8 @@ impl GroupOffsets {
     /// Uploads ends that must not decrease. Empty groups are legal.
     ///
     /// # Errors
-    /// `GroupOffsets` when an end is smaller than the one before; those of an upload otherwise. That no end exceeds M is checked by the
-    /// product that uses them.
+    /// `GroupOffsets` when an end is smaller than the one before; those of an upload otherwise.
+    /// That no end exceeds M is checked by the product that uses them.
     pub fn upload(context: &Context, ends: &[u32]) -> Result<Self> {
         if let Some(at) = ends.windows(2).position(|pair| pair[1] < pair[0]) {
             return Err(Error::GroupOffsets(format!(
@@ -31,16 +32,28 @@ impl GroupOffsets {
             )));
         }
         let storage = Storage::with_bytes(context, bytemuck::cast_slice(ends))?;
-        Ok(GroupOffsets { context: context.clone(), storage, groups: ends.len() as u64, ends: Some(ends.into()) })
+        Ok(GroupOffsets {
+            context: context.clone(),
+            storage,
+            groups: ends.len() as u64,
+            ends: Some(ends.into()),
+        })
     }
 
-    /// Ends that some shader of the caller's writes: `groups` u32 from `byte_offset` of `buffer` on. Nothing is read back: an end below the one before
-    /// counts as equal to it, one beyond M as M.
+    /// Ends that some shader of the caller's writes: `groups` u32 from `byte_offset` of `buffer`
+    /// on. Nothing is read back: an end below the one before counts as equal to it, one beyond M as
+    /// M.
     ///
     /// # Errors
-    /// `Misaligned` when the offset is not a multiple of the device's storage alignment, `BufferTooSmall`, `Unsupported` when the buffer lacks
-    /// `BufferUsages::STORAGE`, `WrongContext` on the CPU executor.
-    pub fn from_buffer(context: &Context, buffer: wgpu::Buffer, byte_offset: u64, groups: u64) -> Result<Self> {
+    /// `Misaligned` when the offset is not a multiple of the device's storage alignment,
+    /// `BufferTooSmall`, `Unsupported` when the buffer lacks `BufferUsages::STORAGE`,
+    /// `WrongContext` on the CPU executor.
+    pub fn from_buffer(
+        context: &Context,
+        buffer: wgpu::Buffer,
+        byte_offset: u64,
+        groups: u64,
+    ) -> Result<Self> {
         if let Backend::Cpu = context.0.backend {
             context.gpu()?;
         }

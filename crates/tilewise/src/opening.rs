@@ -11,11 +11,12 @@ use std::sync::Arc;
 use tilewise_core::{Caps, CoopMatrix, DeviceClass, Error, Result};
 
 impl Context {
-    /// The adapter that the environment names ([`ContextOptions::default`]), else the best hardware GPU, else the CPU executor, which the log
-    /// then says once. Blocks until the device is there.
+    /// The adapter that the environment names ([`ContextOptions::default`]), else the best hardware
+    /// GPU, else the CPU executor, which the log then says once. Blocks until the device is there.
     ///
     /// # Errors
-    /// `NoAdapter` when the environment names one that is not there, `NoDevice` when its driver refuses.
+    /// `NoAdapter` when the environment names one that is not there, `NoDevice` when its driver
+    /// refuses.
     #[cfg(not(target_family = "wasm"))]
     pub fn new() -> Result<Context> {
         Self::with_options(&ContextOptions::default())
@@ -33,24 +34,30 @@ impl Context {
     /// A context on the adapter that `options` describes. Never blocks.
     ///
     /// # Errors
-    /// `NoAdapter` when a name was given and no adapter bears it (the message lists those that are there), `NoDevice` when the driver refuses.
+    /// `NoAdapter` when a name was given and no adapter bears it (the message lists those that are
+    /// there), `NoDevice` when the driver refuses.
     pub async fn request(options: &ContextOptions) -> Result<Context> {
         match options.adapter.as_deref() {
             Some("") => Err(Error::NoAdapter("an empty name was asked for".into())),
             Some(name) if name.eq_ignore_ascii_case("cpu") => Ok(Self::on_cpu(options)),
             Some(name) => {
-                let matching = |adapter: &&wgpu::Adapter| AdapterDescription::of(adapter).bears(name);
+                let matching =
+                    |adapter: &&wgpu::Adapter| AdapterDescription::of(adapter).bears(name);
                 let mut seen = adapter::find().await;
                 if !seen.iter().any(|adapter| matching(&adapter)) {
                     seen.extend(adapter::find_gl().await);
                 }
                 match seen.iter().filter(matching).max_by_key(|adapter| rank(adapter)) {
                     Some(best) => Self::open(best, options).await,
-                    None => Err(Error::NoAdapter(format!("none matches {name:?}; {}", list(&seen)))),
+                    None => {
+                        Err(Error::NoAdapter(format!("none matches {name:?}; {}", list(&seen))))
+                    }
                 }
             }
             None => {
-                let hardware = |adapter: &&wgpu::Adapter| adapter.get_info().device_type != wgpu::DeviceType::Cpu;
+                let hardware = |adapter: &&wgpu::Adapter| {
+                    adapter.get_info().device_type != wgpu::DeviceType::Cpu
+                };
                 let mut seen = adapter::find().await;
                 if !seen.iter().any(|adapter| hardware(&adapter)) {
                     seen.extend(adapter::find_gl().await);
@@ -59,7 +66,9 @@ impl Context {
                     Some(best) => Self::open(best, options).await,
                     None => {
                         static SAID: std::sync::Once = std::sync::Once::new();
-                        SAID.call_once(|| log::warn!("no hardware GPU found: products run on the CPU executor"));
+                        SAID.call_once(|| {
+                            log::warn!("no hardware GPU found: products run on the CPU executor")
+                        });
                         Ok(Self::on_cpu(options))
                     }
                 }
@@ -79,18 +88,27 @@ impl Context {
     }
 
     /// A context on a device and queue of the caller's, with any features and limits.
-    /// [`device_descriptor`](crate::device_descriptor) names the best ones. The device's error handlers are left as they are, so that a lost device
-    /// shows only where it fails an operation. Matrix units, and with them kernels in MSL, stay unused, because a device does not tell of them:
-    /// [`from_adapter`](Self::from_adapter) does. Of the environment, what [`ContextOptions`] says of kernels, matrix units and MSL holds here too; files are
-    /// neither read nor written.
+    /// [`device_descriptor`](crate::device_descriptor) names the best ones. The device's error
+    /// handlers are left as they are, so that a lost device shows only where it fails an operation.
+    /// Matrix units, and with them kernels in MSL, stay unused, because a device does not tell of
+    /// them: [`from_adapter`](Self::from_adapter) does. Of the environment, what [`ContextOptions`]
+    /// says of kernels, matrix units and MSL holds here too; files are neither read nor written.
     pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Context {
-        Self::on_gpu(Gpu::new(Device::new(device, queue), None), Vec::new(), &ContextOptions::without_files())
+        Self::on_gpu(
+            Gpu::new(Device::new(device, queue), None),
+            Vec::new(),
+            &ContextOptions::without_files(),
+        )
     }
 
-    /// As [`from_wgpu`](Self::from_wgpu), on a device of this adapter. Its matrix units are used if the device has wgpu's feature
-    /// `EXPERIMENTAL_COOPERATIVE_MATRIX`; kernels in MSL on Metal if it has `PASSTHROUGH_SHADERS`.
-    /// [`device_descriptor`](crate::device_descriptor) asks for both.
-    pub fn from_adapter(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Context {
+    /// As [`from_wgpu`](Self::from_wgpu), on a device of this adapter. Its matrix units are used if
+    /// the device has wgpu's feature `EXPERIMENTAL_COOPERATIVE_MATRIX`; kernels in MSL on Metal if
+    /// it has `PASSTHROUGH_SHADERS`. [`device_descriptor`](crate::device_descriptor) asks for both.
+    pub fn from_adapter(
+        adapter: &wgpu::Adapter,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+    ) -> Context {
         Self::on_gpu(
             Gpu::new(Device::new(device, queue), None),
             adapter::coop_of(adapter),
@@ -106,15 +124,27 @@ impl Context {
                 "matrix units stay unused: unproven with this driver (ContextOptions::matrix_units, TILEWISE_NO_COOP=0)"
             );
         }
-        let library = msl::library(options.msl, msl::suits(info.backend, gpu.device.features(), &coop));
+        let library =
+            msl::library(options.msl, msl::suits(info.backend, gpu.device.features(), &coop));
         let coop = if options.matrix_units.unwrap_or(trusted) { coop } else { Vec::new() };
         let caps = adapter::caps(&info, gpu.device.features(), &gpu.device.limits(), coop);
         let msl_version = if msl::has_msl(library) { msl::version(&gpu.device) } else { None };
         let caps = Caps { msl_version, ..caps };
-        let winners = options.tuned.as_deref().map(|folder| Winners::open(folder, &info, library)).unwrap_or_default();
+        let winners = options
+            .tuned
+            .as_deref()
+            .map(|folder| Winners::open(folder, &info, library))
+            .unwrap_or_default();
         let preferences = preferences(options, winners);
-        let _capture = options.metal_capture.as_deref().and_then(|path| Capture::start(&gpu.device, path));
-        Context(Arc::new(Inner { backend: Backend::Gpu(Box::new(gpu)), caps, preferences, library, _capture }))
+        let _capture =
+            options.metal_capture.as_deref().and_then(|path| Capture::start(&gpu.device, path));
+        Context(Arc::new(Inner {
+            backend: Backend::Gpu(Box::new(gpu)),
+            caps,
+            preferences,
+            library,
+            _capture,
+        }))
     }
 
     /// A context that computes on the CPU, with the same results up to rounding.
@@ -135,7 +165,13 @@ impl Context {
             Capture::missing(path);
         }
         // Its one kernel is in no library; what a call may name is in this one.
-        Context(Arc::new(Inner { backend: Backend::Cpu, caps, preferences, library: msl::ALL, _capture: None }))
+        Context(Arc::new(Inner {
+            backend: Backend::Cpu,
+            caps,
+            preferences,
+            library: msl::ALL,
+            _capture: None,
+        }))
     }
 }
 
@@ -148,7 +184,9 @@ fn preferences(options: &ContextOptions, winners: Winners) -> Preferences {
         log::info!("matrix units stay unused (ContextOptions::matrix_units, TILEWISE_NO_COOP)");
     }
     match options.msl {
-        Some(false) => log::info!("kernels in MSL stay unused (ContextOptions::msl, TILEWISE_NO_MSL)"),
+        Some(false) => {
+            log::info!("kernels in MSL stay unused (ContextOptions::msl, TILEWISE_NO_MSL)")
+        }
         Some(true) if !msl::has_msl(msl::ALL) => {
             log::info!("there are no kernels in MSL: built without the feature msl")
         }
@@ -173,6 +211,7 @@ fn list(adapters: &[wgpu::Adapter]) -> String {
         return "no adapter was found, only cpu".into();
     }
     let described = adapters.iter().map(AdapterDescription::of);
-    let names: Vec<_> = described.map(|adapter| format!("{} ({})", adapter.name, adapter.backend)).collect();
+    let names: Vec<_> =
+        described.map(|adapter| format!("{} ({})", adapter.name, adapter.backend)).collect();
     format!("there are {}, and cpu", names.join(", "))
 }

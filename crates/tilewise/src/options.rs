@@ -32,29 +32,34 @@ use std::path::PathBuf;
 /// Which device to take, and how to treat it.
 #[derive(Clone, Debug)]
 pub struct ContextOptions {
-    /// Part of an adapter's name (any case), the name of a backend (`vulkan`, `metal`, `dx12`, `gl`), both (`vulkan:llvmpipe`), or `cpu` for the CPU
-    /// executor. Absent: the best hardware GPU, and the CPU executor when there is none. `TILEWISE_ADAPTER`.
+    /// Part of an adapter's name (any case), the name of a backend (`vulkan`, `metal`, `dx12`,
+    /// `gl`), both (`vulkan:llvmpipe`), or `cpu` for the CPU executor. Absent: the best hardware
+    /// GPU, and the CPU executor when there is none. `TILEWISE_ADAPTER`.
     pub adapter: Option<String>,
-    /// Folder in which compiled pipelines are kept between runs, where the backend can (Vulkan); absent: nowhere. `TILEWISE_CACHE_DIR`, by default
-    /// the user's cache folder; empty: nowhere.
+    /// Folder in which compiled pipelines are kept between runs, where the backend can (Vulkan);
+    /// absent: nowhere. `TILEWISE_CACHE_DIR`, by default the user's cache folder; empty: nowhere.
     pub pipeline_cache: Option<PathBuf>,
-    /// Folder with the file of this adapter's tuned kernels, which is read when the context opens and written by [`Context::tune`](crate::Context::tune); absent: they
-    /// are kept for the life of the context only. As `pipeline_cache`, and absent with `TILEWISE_NO_TUNED=1`.
+    /// Folder with the file of this adapter's tuned kernels, which is read when the context opens
+    /// and written by [`Context::tune`](crate::Context::tune); absent: they are kept for the life
+    /// of the context only. As `pipeline_cache`, and absent with `TILEWISE_NO_TUNED=1`.
     pub tuned: Option<PathBuf>,
-    /// The kernel of every product that does not name its own, as [`Gemm::kernel`](crate::Gemm::kernel) takes it; a product that it cannot compute is an error.
-    /// `TILEWISE_KERNEL`.
+    /// The kernel of every product that does not name its own, as
+    /// [`Gemm::kernel`](crate::Gemm::kernel) takes it; a product that it cannot compute is an
+    /// error. `TILEWISE_KERNEL`.
     pub kernel: Option<String>,
     /// Whether kernels in WGSL may use the matrix units. Absent: through Vulkan with the drivers on
     /// which the suite has passed, NVIDIA's so far. `TILEWISE_NO_COOP=1`: no; `TILEWISE_NO_COOP=0`:
     /// wherever there are some. Never on Metal: there kernels in MSL use them, whatever this says.
     pub matrix_units: Option<bool>,
-    /// Whether kernels in MSL may be used beside those in WGSL. Absent: on Metal, where the GPU has simdgroup matrices. `TILEWISE_NO_MSL=1`: no;
-    /// `TILEWISE_NO_MSL=0`: on every GPU, where what does not compile is computed in WGSL after all, with a warning in the log. Without the feature `msl` there
-    /// are none.
+    /// Whether kernels in MSL may be used beside those in WGSL. Absent: on Metal, where the GPU has
+    /// simdgroup matrices. `TILEWISE_NO_MSL=1`: no; `TILEWISE_NO_MSL=0`: on every GPU, where what
+    /// does not compile is computed in WGSL after all, with a warning in the log. Without the
+    /// feature `msl` there are none.
     pub msl: Option<bool>,
-    /// File `NAME.gputrace` into which Metal captures what the context submits, for Xcode: from its opening to its end, and only for a process that has
-    /// MTL_CAPTURE_ENABLED=1 in its environment. Metal writes over no file, and captures for one context at a time; where it does not, the log says why.
-    /// `TILEWISE_METAL_CAPTURE`.
+    /// File `NAME.gputrace` into which Metal captures what the context submits, for Xcode: from its
+    /// opening to its end, and only for a process that has MTL_CAPTURE_ENABLED=1 in its
+    /// environment. Metal writes over no file, and captures for one context at a time; where it
+    /// does not, the log says why. `TILEWISE_METAL_CAPTURE`.
     pub metal_capture: Option<PathBuf>,
 }
 
@@ -66,14 +71,20 @@ impl ContextOptions {
 
     /// The defaults, without files.
     pub(crate) fn without_files() -> Self {
-        ContextOptions { pipeline_cache: None, tuned: None, metal_capture: None, ..ContextOptions::default() }
+        ContextOptions {
+            pipeline_cache: None,
+            tuned: None,
+            metal_capture: None,
+            ..ContextOptions::default()
+        }
     }
 }
 
 impl Default for ContextOptions {
-    /// What the environment says: `TILEWISE_ADAPTER`, `TILEWISE_CACHE_DIR`, `TILEWISE_NO_TUNED`, `TILEWISE_KERNEL`, `TILEWISE_NO_COOP`,
-    /// `TILEWISE_NO_MSL` and `TILEWISE_METAL_CAPTURE`, each described at the field that it sets. Without them: the best hardware GPU, pipelines and tuned
-    /// kernels kept in the user's cache folder, and kernels as the planner chooses.
+    /// What the environment says: `TILEWISE_ADAPTER`, `TILEWISE_CACHE_DIR`, `TILEWISE_NO_TUNED`,
+    /// `TILEWISE_KERNEL`, `TILEWISE_NO_COOP`, `TILEWISE_NO_MSL` and `TILEWISE_METAL_CAPTURE`, each
+    /// described at the field that it sets. Without them: the best hardware GPU, pipelines and
+    /// tuned kernels kept in the user's cache folder, and kernels as the planner chooses.
     fn default() -> Self {
         let folder = default_folder();
         ContextOptions {
@@ -100,7 +111,8 @@ fn flag(name: &str) -> bool {
 /// Who forces a kernel on all products of a context.
 pub(crate) const KERNEL_SOURCE: &str = "ContextOptions::kernel, TILEWISE_KERNEL";
 
-/// `TILEWISE_CACHE_DIR`, or `tilewise` in the user's cache folder; none when the variable is set and empty, or nothing is known.
+/// `TILEWISE_CACHE_DIR`, or `tilewise` in the user's cache folder; none when the variable is set
+/// and empty, or nothing is known.
 fn default_folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     if let Some(folder) = variable("TILEWISE_CACHE_DIR") {

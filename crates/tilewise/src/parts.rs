@@ -16,30 +16,43 @@ pub enum Part<'a> {
 }
 
 impl QuantizedTensor {
-    /// Weights \[N,K\], or \[G,N,K\], from their planes, in the order of [`QuantFormat::planes`]. A plane
-    /// holds its part of every block, row after row.
+    /// Weights \[N,K\], or \[G,N,K\], from their planes, in the order of [`QuantFormat::planes`]. A
+    /// plane holds its part of every block, row after row.
     ///
     /// # Errors
-    /// `Shape` for another shape, a K that is not a multiple of [`QuantFormat::block`], another number of
-    /// planes or bytes, a buffer that is too short; `Misaligned` for a byte that no binding of the device begins
-    /// at; `Unsupported` for a buffer without `STORAGE`; `WrongContext` for a buffer on the CPU executor;
-    /// `TooLarge`, `Device`, `DeviceLost`.
-    pub fn from_parts(context: &Context, format: QuantFormat, shape: &[usize], parts: &[Part<'_>]) -> Result<Self> {
+    /// `Shape` for another shape, a K that is not a multiple of [`QuantFormat::block`], another
+    /// number of planes or bytes, a buffer that is too short; `Misaligned` for a byte that no
+    /// binding of the device begins at; `Unsupported` for a buffer without `STORAGE`;
+    /// `WrongContext` for a buffer on the CPU executor; `TooLarge`, `Device`, `DeviceLost`.
+    pub fn from_parts(
+        context: &Context,
+        format: QuantFormat,
+        shape: &[usize],
+        parts: &[Part<'_>],
+    ) -> Result<Self> {
         let sizes = sizes(format, shape)?;
         if parts.len() != sizes.len() {
             let names: Vec<_> = format.planes().iter().map(|plane| plane.name).collect();
-            return Err(Error::Shape(format!("{} parts of {format}, which has {}", parts.len(), names.join(", "))));
+            return Err(Error::Shape(format!(
+                "{} parts of {format}, which has {}",
+                parts.len(),
+                names.join(", ")
+            )));
         }
         let mut planes = Vec::with_capacity(parts.len());
         for ((part, plane), size) in parts.iter().zip(format.planes()).zip(sizes) {
             planes.push(match part {
                 Part::Bytes(bytes) if bytes.len() != size => {
                     let (name, held) = (plane.name, bytes.len());
-                    let text = format!("{format} weights {shape:?} take {size} bytes of {name}, there are {held}");
+                    let text = format!(
+                        "{format} weights {shape:?} take {size} bytes of {name}, there are {held}"
+                    );
                     return Err(Error::Shape(text));
                 }
                 Part::Bytes(bytes) => Storage::with_bytes(context, bytes)?,
-                Part::Buffer(buffer, start) => in_buffer(context, buffer, *start, plane.name, size as u64)?,
+                Part::Buffer(buffer, start) => {
+                    in_buffer(context, buffer, *start, plane.name, size as u64)?
+                }
             });
         }
         Self::of_planes(context, format, shape, planes)
@@ -70,7 +83,13 @@ impl QuantizedTensor {
     }
 }
 
-fn in_buffer(context: &Context, buffer: &wgpu::Buffer, start: u64, name: &'static str, size: u64) -> Result<Storage> {
+fn in_buffer(
+    context: &Context,
+    buffer: &wgpu::Buffer,
+    start: u64,
+    name: &'static str,
+    size: u64,
+) -> Result<Storage> {
     let storage = Storage::of_buffer(context, buffer.clone(), start)?;
     let alignment = u64::from(context.caps().storage_alignment);
     if !start.is_multiple_of(alignment) {
@@ -81,7 +100,9 @@ fn in_buffer(context: &Context, buffer: &wgpu::Buffer, start: u64, name: &'stati
     // Kernels read whole words.
     let (needed, held) = (size.next_multiple_of(4), storage.bytes());
     if needed > held {
-        return Err(Error::Shape(format!("{name} takes {needed} bytes; the buffer holds {held} from byte {start} on")));
+        return Err(Error::Shape(format!(
+            "{name} takes {needed} bytes; the buffer holds {held} from byte {start} on"
+        )));
     }
     Ok(storage)
 }

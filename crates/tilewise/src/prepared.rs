@@ -13,16 +13,19 @@ use tilewise_core::plan::{Preparation, prepare};
 use tilewise_core::problem::Copied;
 use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 
-/// A constant operand of many products, such as a layer's weights, with a copy as kernels on matrix units want it. Without one, every product
-/// makes its own on matrix units: of bf16 always, and of other types whose rows are not multiples of 16 bytes or whose K is no multiple of a kernel's step;
-/// of f32 where the product's [`Precision`] lets kernels split it.
+/// A constant operand of many products, such as a layer's weights, with a copy as kernels on matrix
+/// units want it. Without one, every product makes its own on matrix units: of bf16 always, and of
+/// other types whose rows are not multiples of 16 bytes or whose K is no multiple of a kernel's
+/// step; of f32 where the product's [`Precision`] lets kernels split it.
 ///
-/// It is a tensor, and goes wherever a tensor goes: [`Gemm`](crate::Gemm) uses the copy where its kernel wants one, on the side that it was
-/// prepared for. The same kernel gives the same bits with and without. Where kernels take the tensor as it lies, as on devices without matrix
-/// units, there is no copy, and nothing is spent.
+/// It is a tensor, and goes wherever a tensor goes: [`Gemm`](crate::Gemm) uses the copy where its
+/// kernel wants one, on the side that it was prepared for. The same kernel gives the same bits with
+/// and without. Where kernels take the tensor as it lies, as on devices without matrix units, there
+/// is no copy, and nothing is spent.
 ///
-/// Its views, such as `t()` and `slice()`, are plain tensors, without the copy. The tensor must not be written from then on: the copy
-/// would not follow. Products refuse it as their output, though not the tensor that it was made of.
+/// Its views, such as `t()` and `slice()`, are plain tensors, without the copy. The tensor must not
+/// be written from then on: the copy would not follow. Products refuse it as their output, though
+/// not the tensor that it was made of.
 ///
 /// ```
 /// use tilewise::{Context, Gemm, PreparedTensor, Tensor};
@@ -45,15 +48,16 @@ impl PreparedTensor {
     /// A left operand A \[M,K\] or \[batch,M,K\]. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a tensor that is no operand; `TooLarge`, `Device` when memory is
-    /// spent, `DeviceLost`.
+    /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a tensor that is no
+    /// operand; `TooLarge`, `Device` when memory is spent, `DeviceLost`.
     pub fn left(tensor: &Tensor) -> Result<Self> {
         Self::left_for(tensor, Precision::F32)
     }
 
-    /// As [`left`](Self::left), for products of this precision. It matters for f32, whose copy in two parts takes one and a half times the
-    /// tensor's bytes: products of [`SplitF32`](Precision::SplitF32) and [`SplitF32Fast`](Precision::SplitF32Fast) use it, whichever of
-    /// them it was made for. Others take the tensor as it lies.
+    /// As [`left`](Self::left), for products of this precision. It matters for f32, whose copy in
+    /// two parts takes one and a half times the tensor's bytes: products of
+    /// [`SplitF32`](Precision::SplitF32) and [`SplitF32Fast`](Precision::SplitF32Fast) use it,
+    /// whichever of them it was made for. Others take the tensor as it lies.
     ///
     /// # Errors
     /// As [`left`](Self::left).
@@ -61,7 +65,8 @@ impl PreparedTensor {
         Self::new(tensor, Role::A, precision)
     }
 
-    /// A right operand B \[K,N\], \[batch,K,N\] or \[groups,K,N\]; of weights W \[N,K\], `W.t()`. As [`left`](Self::left).
+    /// A right operand B \[K,N\], \[batch,K,N\] or \[groups,K,N\]; of weights W \[N,K\], `W.t()`.
+    /// As [`left`](Self::left).
     ///
     /// # Errors
     /// As [`left`](Self::left).
@@ -93,18 +98,21 @@ impl PreparedTensor {
     }
 }
 
-/// Constant quantized weights of many products, with a copy of them in f16 as kernels on matrix units want it, decoded once. Without
-/// one, every product on matrix units decodes them, many rows to a copy of its own. They take f16 and bf16 beside weights; f32 never
-/// reads the copy.
+/// Constant quantized weights of many products, with a copy of them in f16 as kernels on matrix
+/// units want it, decoded once. Without one, every product on matrix units decodes them, many rows
+/// to a copy of its own. They take f16 and bf16 beside weights; f32 never reads the copy.
 ///
-/// They are quantized weights, and go wherever those go: [`Gemm`](crate::Gemm) reads the copy where that is expected to be faster. One
-/// row, and a few, read the codes, which are fewer bytes. The planner counts what a copy saves, so it may choose a kernel on matrix units
-/// for fewer rows than without. A kernel that makes a copy of its own without gives the same bits with. Any other result is within
-/// the error of a product that rounds weights to f16 once. On devices without matrix units there is no copy, and nothing is spent.
+/// They are quantized weights, and go wherever those go: [`Gemm`](crate::Gemm) reads the copy where
+/// that is expected to be faster. One row, and a few, read the codes, which are fewer bytes. The
+/// planner counts what a copy saves, so it may choose a kernel on matrix units for fewer rows than
+/// without. A kernel that makes a copy of its own without gives the same bits with. Any other
+/// result is within the error of a product that rounds weights to f16 once. On devices without
+/// matrix units there is no copy, and nothing is spent.
 ///
-/// Their transpose and slices are plain weights without the copy. Prepare the view that a product takes. The weights must not be written
-/// from then on: the copy would not follow. [`Quantize`](crate::Quantize) refuses them as its output,
-/// though not the weights that they were made of.
+/// Their transpose and slices are plain weights without the copy. Prepare the view that a product
+/// takes. The weights must not be written from then on: the copy would not follow.
+/// [`Quantize`](crate::Quantize) refuses them as its output, though not the weights that they were
+/// made of.
 ///
 /// ```
 /// use tilewise::{Context, DType, Gemm, PreparedQuantizedTensor, QuantFormat, QuantizedTensor, Tensor};
@@ -125,14 +133,16 @@ pub struct PreparedQuantizedTensor {
 }
 
 impl PreparedQuantizedTensor {
-    /// Weights W \[N,K\] or \[groups,N,K\], or the transpose of such ([`QuantizedTensor::t`]), which may be slices. The work is
-    /// submitted, not waited for.
+    /// Weights W \[N,K\] or \[groups,N,K\], or the transpose of such ([`QuantizedTensor::t`]),
+    /// which may be slices. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Overflow`, `Unsupported` for weights that are no operand; `TooLarge`, `Device` when memory is spent, `DeviceLost`.
+    /// `Overflow`, `Unsupported` for weights that are no operand; `TooLarge`, `Device` when memory
+    /// is spent, `DeviceLost`.
     pub fn new(weights: &QuantizedTensor) -> Result<Self> {
         let (operand, planes) = weights.operand();
-        let packed = copy(&weights.context, operand, weights.matrix()?, Role::B, planes, Precision::F32)?;
+        let packed =
+            copy(&weights.context, operand, weights.matrix()?, Role::B, planes, Precision::F32)?;
         let copy = Some(Arc::new(PackedCopy { role: Role::B, packed }));
         Ok(PreparedQuantizedTensor { weights: QuantizedTensor { copy, ..weights.clone() } })
     }
@@ -156,7 +166,9 @@ fn copy<'a>(
     let [extent, k] = if role == Role::A { [rows, columns] } else { [columns, rows] };
     let sizes = [entries, extent, k];
     let preparation = prepare(operand, role, sizes, precision, context.caps(), context.library())?;
-    let (Backend::Gpu(gpu), Some(Preparation { pass, bytes, copy })) = (&context.0.backend, preparation) else {
+    let (Backend::Gpu(gpu), Some(Preparation { pass, bytes, copy })) =
+        (&context.0.backend, preparation)
+    else {
         return Ok(None);
     };
     let storage = Storage::zeros(context, bytes)?;
@@ -167,9 +179,15 @@ fn copy<'a>(
     buffers[role.copy() as usize] = Some(Bound::whole(&storage));
     let prepared = gpu.compiled(vec![pass], 0, 0)?;
     gpu.device.once(|encoder| {
-        let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise prepare"), timestamp_writes: None };
+        let descriptor =
+            wgpu::ComputePassDescriptor { label: Some("tilewise prepare"), timestamp_writes: None };
         let factors = Factors::of(&Epilogue::default());
-        gpu.record(&mut encoder.begin_compute_pass(&descriptor), &prepared, factors, on_device(&buffers))
+        gpu.record(
+            &mut encoder.begin_compute_pass(&descriptor),
+            &prepared,
+            factors,
+            on_device(&buffers),
+        )
     })?;
     Ok(Some((storage, copy)))
 }
@@ -179,7 +197,8 @@ impl Tensor {
     pub(crate) fn writable(&self) -> Result<()> {
         match self.copy {
             Some(_) => Err(Error::Value(
-                "the output is a prepared tensor, which is constant: its copy would not follow".into(),
+                "the output is a prepared tensor, which is constant: its copy would not follow"
+                    .into(),
             )),
             None => Ok(()),
         }

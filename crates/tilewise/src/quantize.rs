@@ -14,8 +14,8 @@ use tilewise_core::{Error, Operand, QuantFormat, Result, quant};
 /// Quantizes weights \[N,K\] or \[G,N,K\] where they are: to the very bits that
 /// [`quant::quantize`](tilewise_core::quant::quantize()) gives, on every device.
 ///
-/// Devices make affine formats, mxfp4, mxfp8, nvfp4 and Q8_0. The CPU executor makes every format that
-/// [`QuantFormat::quantizes`] names.
+/// Devices make affine formats, mxfp4, mxfp8, nvfp4 and Q8_0. The CPU executor makes every format
+/// that [`QuantFormat::quantizes`] names.
 ///
 /// A GPU cannot refuse weights that are NaN or infinite, or whose range the format does not hold.
 /// [`QuantizedTensor::check`] tells afterwards.
@@ -48,8 +48,8 @@ impl<'a> Quantize<'a> {
     /// for.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Aliased` when `out` shares a buffer with the weights, `Value` when it is
-    /// [prepared](crate::PreparedQuantizedTensor).
+    /// As [`run`](Self::run); `Aliased` when `out` shares a buffer with the weights, `Value` when
+    /// it is [prepared](crate::PreparedQuantizedTensor).
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
@@ -68,12 +68,13 @@ impl<'a> Quantize<'a> {
         if let Some(Storage::Gpu { buffer, start }) = &out.status {
             encoder.clear_buffer(buffer, *start, Some(STATUS_BYTES));
         }
-        let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
+        let descriptor =
+            wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), out)
     }
 
-    /// Adds the work to a compute pass of the caller's. Sets pipeline and bind group 0. A pass cannot
-    /// clear what earlier work has left for [`QuantizedTensor::check`].
+    /// Adds the work to a compute pass of the caller's. Sets pipeline and bind group 0. A pass
+    /// cannot clear what earlier work has left for [`QuantizedTensor::check`].
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -95,7 +96,8 @@ impl<'a> Quantize<'a> {
             return Err(Error::Unsupported(text.into()));
         }
         if out.copy.is_some() {
-            let text = "the output is prepared weights, which are constant: their copy would not follow";
+            let text =
+                "the output is prepared weights, which are constant: their copy would not follow";
             return Err(Error::Value(text.into()));
         }
         if out.table() != quantize.output() {
@@ -106,7 +108,9 @@ impl<'a> Quantize<'a> {
             )));
         }
         let Some(status) = &out.status else {
-            return Err(Error::Value("an output to quantize into is made by QuantizedTensor::zeros".into()));
+            return Err(Error::Value(
+                "an output to quantize into is made by QuantizedTensor::zeros".into(),
+            ));
         };
         let mut buffers = Buffers::default();
         buffers[Role::A as usize] = Some(bound);
@@ -126,7 +130,12 @@ impl<'a> Quantize<'a> {
 
     fn on_host(&self, out: &QuantizedTensor) -> Result<()> {
         let (plan::Quantize { weights, format }, _) = self.bundle(out)?;
-        let Table { operand: Operand { offset, ld, batch_stride, transposed, .. }, entries, rows, columns } = weights;
+        let Table {
+            operand: Operand { offset, ld, batch_stride, transposed, .. },
+            entries,
+            rows,
+            columns,
+        } = weights;
         let dtype = self.weights.dtype();
         let words = self.weights.storage().host()?;
         let mut elements = memory::room((entries * rows * columns) as usize)?;

@@ -33,7 +33,8 @@ pub struct QuantizedTensor {
     pub(crate) factor: f32,
     /// If the columns are stored in another order than W's.
     pub(crate) order: Option<Arc<Order>>,
-    /// Of prepared weights. Slices and transposes have none: it is of all of them, as they stand for B.
+    /// Of prepared weights. Slices and transposes have none: it is of all of them, as they stand
+    /// for B.
     pub(crate) copy: Option<Arc<PackedCopy>>,
 }
 
@@ -68,29 +69,43 @@ impl QuantizedTensor {
         Ok(QuantizedTensor { stacked: false, ..one })
     }
 
-    /// Uploads one matrix per group, all of one shape and format, for a grouped (or batched) product.
+    /// Uploads one matrix per group, all of one shape and format, for a grouped (or batched)
+    /// product.
     ///
     /// # Errors
     /// `Shape` when there is none or they differ, `Unsupported` when their factors
     /// ([`Quantized::factor`]) do; otherwise as [`upload`](Self::upload).
     pub fn upload_groups(context: &Context, weights: &[Quantized]) -> Result<Self> {
-        let first = weights.first().ok_or_else(|| Error::Shape("no quantized matrix given".into()))?;
+        let first =
+            weights.first().ok_or_else(|| Error::Shape("no quantized matrix given".into()))?;
         let kind = |w: &Quantized| (w.format(), w.n(), w.k());
         if let Some(other) = weights.iter().find(|w| kind(w) != kind(first)) {
-            return Err(Error::Shape(format!("quantized matrices differ: {:?} and {:?}", kind(first), kind(other))));
+            return Err(Error::Shape(format!(
+                "quantized matrices differ: {:?} and {:?}",
+                kind(first),
+                kind(other)
+            )));
         }
         if let Some(other) = weights.iter().find(|w| w.factor() != first.factor()) {
             let [a, b] = [first.factor(), other.factor()];
-            return Err(Error::Unsupported(format!("matrices of one tensor with the factors {a} and {b}")));
+            return Err(Error::Unsupported(format!(
+                "matrices of one tensor with the factors {a} and {b}"
+            )));
         }
         let upload = |plane: usize| match weights {
             [only] => Storage::with_bytes(context, &only.planes()[plane]),
-            all => {
-                Storage::with_bytes(context, &all.iter().flat_map(|w| w.planes()[plane].clone()).collect::<Vec<_>>())
-            }
+            all => Storage::with_bytes(
+                context,
+                &all.iter().flat_map(|w| w.planes()[plane].clone()).collect::<Vec<_>>(),
+            ),
         };
         let planes = (0..first.planes().len()).map(upload).collect::<Result<_>>()?;
-        let made = Self::of_planes(context, first.format(), &[weights.len(), first.n(), first.k()], planes)?;
+        let made = Self::of_planes(
+            context,
+            first.format(),
+            &[weights.len(), first.n(), first.k()],
+            planes,
+        )?;
         Ok(QuantizedTensor { factor: first.factor(), ..made })
     }
 
@@ -98,10 +113,11 @@ impl QuantizedTensor {
     /// [`Quantize`](crate::Quantize).
     ///
     /// # Errors
-    /// `Shape` for another shape, or a K that is not a multiple of [`QuantFormat::block`]; `Overflow`,
-    /// `TooLarge`, `Device`, `DeviceLost`.
+    /// `Shape` for another shape, or a K that is not a multiple of [`QuantFormat::block`];
+    /// `Overflow`, `TooLarge`, `Device`, `DeviceLost`.
     pub fn zeros(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<Self> {
-        let planes = sizes(format, shape)?.into_iter().map(|bytes| Storage::zeros(context, bytes as u64));
+        let planes =
+            sizes(format, shape)?.into_iter().map(|bytes| Storage::zeros(context, bytes as u64));
         let weights = Self::of_planes(context, format, shape, planes.collect::<Result<_>>()?)?;
         Ok(QuantizedTensor { status: Some(Storage::zeros(context, STATUS_BYTES)?), ..weights })
     }
@@ -116,7 +132,8 @@ impl QuantizedTensor {
         Ok(QuantizedTensor { factor, ..self })
     }
 
-    /// The order of the columns, a vector of u32, if it is not W's: see [`with_order`](Self::with_order).
+    /// The order of the columns, a vector of u32, if it is not W's: see
+    /// [`with_order`](Self::with_order).
     pub fn order(&self) -> Option<&Tensor> {
         self.order.as_deref().map(|order| &order.columns)
     }
@@ -127,8 +144,8 @@ impl QuantizedTensor {
     }
 
     /// The weights of a W whose columns are stored in another order, as GPTQ's with act-order are:
-    /// stored column i is column `order[i]` of W. An order that was there before is replaced. Products
-    /// take the columns of X in this order first; [`dequantize`](Self::dequantize) and
+    /// stored column i is column `order[i]` of W. An order that was there before is replaced.
+    /// Products take the columns of X in this order first; [`dequantize`](Self::dequantize) and
     /// [`rows`](Self::rows) give the columns of W.
     ///
     /// # Errors
@@ -138,17 +155,27 @@ impl QuantizedTensor {
         for &column in order {
             match seen.get_mut(column as usize) {
                 Some(seen) if !*seen => *seen = true,
-                _ => return Err(Error::Value(format!("column {column} occurs twice, or is not one of {}", self.k))),
+                _ => {
+                    return Err(Error::Value(format!(
+                        "column {column} occurs twice, or is not one of {}",
+                        self.k
+                    )));
+                }
             }
         }
         if order.len() as u64 != self.k {
-            return Err(Error::Value(format!("an order of {} columns, there are {}", order.len(), self.k)));
+            return Err(Error::Value(format!(
+                "an order of {} columns, there are {}",
+                order.len(),
+                self.k
+            )));
         }
         Ok(QuantizedTensor { order: Some(Arc::new(Order::new(&self.context, order)?)), ..self })
     }
 
-    /// Reports weights that [the device could not quantize](crate::Quantize): NaN, infinite, or beyond
-    /// the format's range. Weights from the host were checked when they were made. Never blocks.
+    /// Reports weights that [the device could not quantize](crate::Quantize): NaN, infinite, or
+    /// beyond the format's range. Weights from the host were checked when they were made. Never
+    /// blocks.
     ///
     /// # Errors
     /// `Value` with a row that cannot be stored, the last one, counted over all matrices; `Device`,
@@ -156,10 +183,13 @@ impl QuantizedTensor {
     pub async fn check(&self) -> Result<()> {
         let Some(status) = &self.status else { return Ok(()) };
         let bytes = status.read(&self.context, STATUS_BYTES).await?;
-        let status = bytes.as_chunks().0.first().map_or(0, |&word| u64::from(u32::from_le_bytes(word)));
+        let status =
+            bytes.as_chunks().0.first().map_or(0, |&word| u64::from(u32::from_le_bytes(word)));
         let Some(row) = status.checked_sub(1) else { return Ok(()) };
         let format = self.format;
-        Err(Error::Value(format!("row {row} holds a weight that is NaN or infinite, or beyond the range of {format}")))
+        Err(Error::Value(format!(
+            "row {row} holds a weight that is NaN or infinite, or beyond the range of {format}"
+        )))
     }
 
     /// As [`check`](Self::check), blocking.
@@ -174,16 +204,18 @@ impl QuantizedTensor {
     /// The matrices, read back. Never blocks.
     ///
     /// # Errors
-    /// `Unsupported` for a slice, and for columns in [another order](Self::with_order), which the result
-    /// would not tell; `Device`, `DeviceLost`.
+    /// `Unsupported` for a slice, and for columns in [another order](Self::with_order), which the
+    /// result would not tell; `Device`, `DeviceLost`.
     pub async fn read(&self) -> Result<Vec<Quantized>> {
         if self.order.is_some() {
             let text = "reading weights whose columns are in another order: dequantize them";
             return Err(Error::Unsupported(text.into()));
         }
         let (n, k) = (self.n as usize, self.k as usize);
-        let (sizes, whole) =
-            (self.format.sizes(n, k)?, Table::packed(self.operand.format, self.entries, self.n, self.k));
+        let (sizes, whole) = (
+            self.format.sizes(n, k)?,
+            Table::packed(self.operand.format, self.entries, self.n, self.k),
+        );
         if self.table() != whole {
             return Err(Error::Unsupported("reading a slice of quantized weights".into()));
         }
@@ -192,8 +224,15 @@ impl QuantizedTensor {
             planes.push(plane.read(&self.context, self.entries * *size as u64).await?);
         }
         let matrix = |entry: usize| {
-            let part = |(plane, size): (&Vec<u8>, &usize)| plane[entry * size..(entry + 1) * size].to_vec();
-            let matrix = Quantized::from_planes(self.format, n, k, planes.iter().zip(&sizes).map(part).collect())?;
+            let part = |(plane, size): (&Vec<u8>, &usize)| {
+                plane[entry * size..(entry + 1) * size].to_vec()
+            };
+            let matrix = Quantized::from_planes(
+                self.format,
+                n,
+                k,
+                planes.iter().zip(&sizes).map(part).collect(),
+            )?;
             if self.factor == 1.0 { Ok(matrix) } else { matrix.with_factor(self.factor) }
         };
         (0..self.entries as usize).map(matrix).collect()
@@ -218,13 +257,18 @@ impl QuantizedTensor {
     ///
     /// # Errors
     /// As [`quantize`](tilewise_core::quant::quantize()) and [`upload`](Self::upload).
-    pub fn quantize(context: &Context, weights: &[f32], [n, k]: [usize; 2], format: QuantFormat) -> Result<Self> {
+    pub fn quantize(
+        context: &Context,
+        weights: &[f32],
+        [n, k]: [usize; 2],
+        format: QuantFormat,
+    ) -> Result<Self> {
         Self::upload(context, &quantize(weights, n, k, format)?)
     }
 
     /// The transpose, on the same memory: as the right operand of a product it stands for W itself,
-    /// Y = X·W, whose rows X's columns meet. Blocks stay along the rows of W. A product does not take
-    /// it if the columns have an [order](Self::with_order).
+    /// Y = X·W, whose rows X's columns meet. Blocks stay along the rows of W. A product does not
+    /// take it if the columns have an [order](Self::with_order).
     pub fn t(&self) -> Self {
         QuantizedTensor { operand: self.operand.t(), copy: None, ..self.clone() }
     }
@@ -233,24 +277,31 @@ impl QuantizedTensor {
     ///
     /// # Errors
     /// `Shape` for a range that is not inside the shape, `Misaligned` for columns that do not begin
-    /// and end with whole blocks ([`QuantFormat::block`]), `Unsupported` for some columns of weights with
-    /// an [order](Self::with_order) of columns.
+    /// and end with whole blocks ([`QuantFormat::block`]), `Unsupported` for some columns of
+    /// weights with an [order](Self::with_order) of columns.
     pub fn slice(&self, n: Range<usize>, k: Range<usize>) -> Result<Self> {
-        let inside = |range: &Range<usize>, size: u64| range.start <= range.end && range.end as u64 <= size;
+        let inside =
+            |range: &Range<usize>, size: u64| range.start <= range.end && range.end as u64 <= size;
         if !inside(&n, self.n) || !inside(&k, self.k) {
-            return Err(Error::Shape(format!("{n:?} and {k:?} of quantized weights [{}, {}]", self.n, self.k)));
+            return Err(Error::Shape(format!(
+                "{n:?} and {k:?} of quantized weights [{}, {}]",
+                self.n, self.k
+            )));
         }
         let format = self.format;
         let block = format.block() as usize;
         if let Some(end) = [k.start, k.end].into_iter().find(|end| !end.is_multiple_of(block)) {
-            return Err(Error::Misaligned(format!("K cut at {end}, not a multiple of {block}, the block of {format}")));
+            return Err(Error::Misaligned(format!(
+                "K cut at {end}, not a multiple of {block}, the block of {format}"
+            )));
         }
         if self.order.is_some() && k.len() as u64 != self.k {
             let text = format!("columns {k:?} of weights whose columns are in another order");
             return Err(Error::Unsupported(text));
         }
         let offset = self.operand.offset + n.start as u64 * self.operand.ld + k.start as u64;
-        let mut slice = QuantizedTensor { n: n.len() as u64, k: k.len() as u64, copy: None, ..self.clone() };
+        let mut slice =
+            QuantizedTensor { n: n.len() as u64, k: k.len() as u64, copy: None, ..self.clone() };
         slice.operand.offset = offset;
         Ok(slice)
     }
@@ -265,14 +316,18 @@ impl QuantizedTensor {
         Ok([self.entries, k, n].map(|size| size as usize))
     }
 
-    /// The operand B, and where its planes are bound. One matrix serves a whole batch; a group has its own.
+    /// The operand B, and where its planes are bound. One matrix serves a whole batch; a group has
+    /// its own.
     pub(crate) fn operand(&self) -> (Operand, impl Iterator<Item = (Role, Bound<'_>)>) {
         let batch_stride = if self.entries == 1 { 0 } else { self.operand.batch_stride };
-        (Operand { batch_stride, ..self.operand }, Role::B.planes().zip(self.planes.iter().map(Bound::whole)))
+        (
+            Operand { batch_stride, ..self.operand },
+            Role::B.planes().zip(self.planes.iter().map(Bound::whole)),
+        )
     }
 
-    /// Shape of the weights: \[N,K\], or \[G,N,K\] of weights that were made as a stack, of one matrix or
-    /// several.
+    /// Shape of the weights: \[N,K\], or \[G,N,K\] of weights that were made as a stack, of one
+    /// matrix or several.
     pub fn shape(&self) -> Vec<usize> {
         let shape = [self.entries, self.n, self.k].map(|size| size as usize);
         shape[usize::from(!self.stacked)..].to_vec()
@@ -289,7 +344,9 @@ pub(crate) fn matrices(shape: &[usize]) -> Result<[usize; 3]> {
     match *shape {
         [n, k] => Ok([1, n, k]),
         [entries, n, k] => Ok([entries, n, k]),
-        _ => Err(Error::Shape(format!("quantized weights of shape {shape:?}; [N,K] or [G,N,K] is expected"))),
+        _ => Err(Error::Shape(format!(
+            "quantized weights of shape {shape:?}; [N,K] or [G,N,K] is expected"
+        ))),
     }
 }
 
@@ -297,5 +354,8 @@ pub(crate) fn matrices(shape: &[usize]) -> Result<[usize; 3]> {
 pub(crate) fn sizes(format: QuantFormat, shape: &[usize]) -> Result<Vec<usize>> {
     let [entries, n, k] = matrices(shape)?;
     let rows = entries.checked_mul(n);
-    format.sizes(rows.ok_or_else(|| Error::Overflow(format!("{format} weights of shape {shape:?}")))?, k)
+    format.sizes(
+        rows.ok_or_else(|| Error::Overflow(format!("{format} weights of shape {shape:?}")))?,
+        k,
+    )
 }

@@ -21,7 +21,9 @@ impl Storage {
     /// New storage that holds a copy of `bytes`.
     pub(crate) fn with_bytes(context: &Context, bytes: &[u8]) -> Result<Self> {
         match &context.0.backend {
-            Backend::Gpu(gpu) => Ok(Storage::Gpu { buffer: gpu.buffer_with(context.caps(), bytes)?, start: 0 }),
+            Backend::Gpu(gpu) => {
+                Ok(Storage::Gpu { buffer: gpu.buffer_with(context.caps(), bytes)?, start: 0 })
+            }
             Backend::Cpu => {
                 let mut words = memory::filled(bytes.len().div_ceil(4), 0u32)?;
                 bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
@@ -33,10 +35,13 @@ impl Storage {
     /// New storage of zeros.
     pub(crate) fn zeros(context: &Context, bytes: u64) -> Result<Self> {
         match &context.0.backend {
-            Backend::Gpu(gpu) => Ok(Storage::Gpu { buffer: gpu.buffer(context.caps(), bytes)?, start: 0 }),
+            Backend::Gpu(gpu) => {
+                Ok(Storage::Gpu { buffer: gpu.buffer(context.caps(), bytes)?, start: 0 })
+            }
             Backend::Cpu => {
-                let words = usize::try_from(bytes.div_ceil(4))
-                    .map_err(|_| Error::Overflow(format!("{bytes} bytes do not fit this machine's memory")))?;
+                let words = usize::try_from(bytes.div_ceil(4)).map_err(|_| {
+                    Error::Overflow(format!("{bytes} bytes do not fit this machine's memory"))
+                })?;
                 Ok(Storage::Host { words: Arc::new(RwLock::new(memory::filled(words, 0)?)), bytes })
             }
         }
@@ -46,7 +51,10 @@ impl Storage {
     pub(crate) fn of_buffer(context: &Context, buffer: wgpu::Buffer, start: u64) -> Result<Self> {
         let gpu = context.gpu()?;
         if !buffer.usage().contains(wgpu::BufferUsages::STORAGE) {
-            return Err(Error::Unsupported(format!("a buffer with usages {:?}: STORAGE is needed", buffer.usage())));
+            return Err(Error::Unsupported(format!(
+                "a buffer with usages {:?}: STORAGE is needed",
+                buffer.usage()
+            )));
         }
         Ok(Storage::Gpu { buffer: gpu.share(buffer), start })
     }
@@ -63,7 +71,9 @@ impl Storage {
     pub(crate) async fn read(&self, context: &Context, bytes: u64) -> Result<Vec<u8>> {
         match self {
             _ if bytes == 0 => Ok(Vec::new()),
-            Storage::Gpu { buffer, start } => context.gpu()?.device.read(buffer, *start..*start + bytes).await,
+            Storage::Gpu { buffer, start } => {
+                context.gpu()?.device.read(buffer, *start..*start + bytes).await
+            }
             Storage::Host { words, .. } => {
                 let words = words.read().unwrap_or_else(PoisonError::into_inner);
                 memory::copied(&bytemuck::cast_slice(&words)[..bytes as usize])
@@ -84,15 +94,21 @@ impl Storage {
     pub(crate) fn host(&self) -> Result<RwLockReadGuard<'_, Vec<u32>>> {
         match self {
             Storage::Host { words, .. } => Ok(words.read().unwrap_or_else(PoisonError::into_inner)),
-            Storage::Gpu { .. } => Err(Error::WrongContext("a GPU buffer on the CPU executor".into())),
+            Storage::Gpu { .. } => {
+                Err(Error::WrongContext("a GPU buffer on the CPU executor".into()))
+            }
         }
     }
 
     /// The words of host storage, to be written.
     pub(crate) fn host_mut(&self) -> Result<RwLockWriteGuard<'_, Vec<u32>>> {
         match self {
-            Storage::Host { words, .. } => Ok(words.write().unwrap_or_else(PoisonError::into_inner)),
-            Storage::Gpu { .. } => Err(Error::WrongContext("a GPU buffer on the CPU executor".into())),
+            Storage::Host { words, .. } => {
+                Ok(words.write().unwrap_or_else(PoisonError::into_inner))
+            }
+            Storage::Gpu { .. } => {
+                Err(Error::WrongContext("a GPU buffer on the CPU executor".into()))
+            }
         }
     }
 }
@@ -164,7 +180,8 @@ impl<'a> Filler<'a> {
             Storage::Host { .. } => {
                 let mut host = self.storage.host_mut()?;
                 let first = self.done as usize;
-                bytemuck::cast_slice_mut(&mut host)[first..first + words.len()].copy_from_slice(words);
+                bytemuck::cast_slice_mut(&mut host)[first..first + words.len()]
+                    .copy_from_slice(words);
             }
         }
         self.done += words.len() as u64;
@@ -177,7 +194,8 @@ impl<'a> Filler<'a> {
 pub(crate) struct PackedCopy {
     /// The operand that it is prepared to be: A or B.
     pub(crate) role: Role,
-    /// A copy, packed as kernels on matrix units want it, if they do not take the operand as it lies.
+    /// A copy, packed as kernels on matrix units want it, if they do not take the operand as it
+    /// lies.
     pub(crate) packed: Option<(Storage, Copied)>,
 }
 

@@ -17,10 +17,10 @@ use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
 ///
 /// The table is a tensor or quantized weights, of shape \[rows, columns\] or \[entries, rows,
 /// columns\]; the same indices serve every entry. Indices are u32. Beyond the table they give NaN.
-/// Elements of a tensor keep their bits, except that a NaN of 16 bits becomes quiet; those of another
-/// type are rounded once. Decoded elements may differ from the CPU executor's: by a rounding in affine
-/// formats and under a factor, in other formats only in subnormal numbers and the sign of zero
-/// ([`Codec::error`](tilewise_core::quant::Codec::error)).
+/// Elements of a tensor keep their bits, except that a NaN of 16 bits becomes quiet; those of
+/// another type are rounded once. Decoded elements may differ from the CPU executor's: by a
+/// rounding in affine formats and under a factor, in other formats only in subnormal numbers and
+/// the sign of zero ([`Codec::error`](tilewise_core::quant::Codec::error)).
 ///
 /// ```
 /// use tilewise::{Context, Take, Tensor};
@@ -84,8 +84,8 @@ impl<'a> Take<'a> {
     /// Copies into `out`, a contiguous tensor or view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand; `Value` when
-    /// it is a [prepared tensor](crate::PreparedTensor).
+    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand; `Value`
+    /// when it is a [prepared tensor](crate::PreparedTensor).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
@@ -100,7 +100,8 @@ impl<'a> Take<'a> {
     /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
     /// encoder is as good as before.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
-        let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
+        let descriptor =
+            wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
         self.record(&mut encoder.begin_compute_pass(&descriptor), out)
     }
 
@@ -143,12 +144,18 @@ impl<'a> Take<'a> {
             Right::Quantized(table) => table.shape(),
         };
         let (Some(row), 2..=3) = (shape.len().checked_sub(2), shape.len()) else {
-            return Err(Error::Shape(format!("a table of shape {shape:?}, wanted [rows, columns]")));
+            return Err(Error::Shape(format!(
+                "a table of shape {shape:?}, wanted [rows, columns]"
+            )));
         };
         for (axis, indices) in [(row, self.rows), (row + 1, self.columns)] {
             match indices.map(Tensor::shape) {
                 Some([count]) => shape[axis] = *count,
-                Some(other) => return Err(Error::Shape(format!("indices of shape {other:?}, wanted a vector"))),
+                Some(other) => {
+                    return Err(Error::Shape(format!(
+                        "indices of shape {other:?}, wanted a vector"
+                    )));
+                }
                 None => {}
             }
         }
@@ -179,7 +186,12 @@ impl<'a> Take<'a> {
                 let [entries, rows, columns] = table.matrix("the table")?;
                 let (operand, bound) = table.operand("the table", entries as u64)?;
                 add(Role::B, "the table", table.context(), bound)?;
-                Table { operand, entries: entries as u64, rows: rows as u64, columns: columns as u64 }
+                Table {
+                    operand,
+                    entries: entries as u64,
+                    rows: rows as u64,
+                    columns: columns as u64,
+                }
             }
             Right::Quantized(w) => {
                 for (role, plane) in Role::B.planes().zip(&w.planes) {
@@ -191,7 +203,10 @@ impl<'a> Take<'a> {
         let mut index = |role: Role, name: &'static str, indices: Option<&'s Tensor>| {
             let Some(indices) = indices else { return Ok(None) };
             if indices.dtype() != DType::U32 {
-                return Err(Error::Unsupported(format!("{name} in {}, wanted u32", indices.dtype())));
+                return Err(Error::Unsupported(format!(
+                    "{name} in {}, wanted u32",
+                    indices.dtype()
+                )));
             }
             let count = indices.elements() as u64;
             let (Operand { offset, ld, len, .. }, bound) = indices.vector(name, 1, count)?;
@@ -204,7 +219,9 @@ impl<'a> Take<'a> {
                 let text = "columns by index of weights whose columns are in another order: dequantize them first";
                 return Err(Error::Unsupported(text.into()));
             }
-            (Right::Quantized(QuantizedTensor { order: Some(order), .. }), None) => Some(&order.places),
+            (Right::Quantized(QuantizedTensor { order: Some(order), .. }), None) => {
+                Some(&order.places)
+            }
             (_, columns) => columns,
         };
         let columns = index(Role::ColumnIndex, "the column indices", columns)?;
@@ -260,7 +277,11 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     let storage = |role| execute::storage(buffers, role);
     let Table { operand, rows, columns, .. } = take.table;
     let planes = operand.format.planes();
-    let planes = Role::B.planes().zip(planes).map(|(role, _)| storage(role)?.host()).collect::<Result<Vec<_>>>()?;
+    let planes = Role::B
+        .planes()
+        .zip(planes)
+        .map(|(role, _)| storage(role)?.host())
+        .collect::<Result<Vec<_>>>()?;
     let planes: Vec<&[u32]> = planes.iter().map(|words| words.as_slice()).collect();
     let indices = |role: Role, index: Option<Index>, all: u64| -> Result<Vec<u64>> {
         let Some(Index { offset, step, count, .. }) = index else { return Ok((0..all).collect()) };
@@ -271,7 +292,8 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     let column_indices = indices(Role::ColumnIndex, take.columns, columns)?;
     let mut out = storage(Role::C)?.host_mut()?;
     let out: &mut [u8] = bytemuck::cast_slice_mut(&mut out);
-    let (mut row, mut taken) = (memory::filled(columns as usize, 0f32)?, memory::filled(n as usize, 0f32)?);
+    let (mut row, mut taken) =
+        (memory::filled(columns as usize, 0f32)?, memory::filled(n as usize, 0f32)?);
     let bytes = (n * take.dtype.bytes()) as usize;
     let mut target = (take.offset * take.dtype.bytes()) as usize;
     for entry in 0..entries {
@@ -283,7 +305,8 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
                 }
             }
             for (taken, &column) in taken.iter_mut().zip(&column_indices) {
-                *taken = if index < rows && column < columns { row[column as usize] } else { f32::NAN };
+                *taken =
+                    if index < rows && column < columns { row[column as usize] } else { f32::NAN };
             }
             out[target..target + bytes].copy_from_slice(&convert::encode(take.dtype, &taken));
             target += bytes;
@@ -299,7 +322,8 @@ fn decode(planes: &[&[u32]], operand: &Operand, entry: u64, row: u64, out: &mut 
     match format {
         Format::Quantized(format) => {
             let block = first / format.block();
-            let mut bytes: Vec<&[u8]> = planes.iter().map(|words| bytemuck::cast_slice(words)).collect();
+            let mut bytes: Vec<&[u8]> =
+                planes.iter().map(|words| bytemuck::cast_slice(words)).collect();
             bytes.iter_mut().zip(format.planes()).for_each(|(bytes, plane)| {
                 *bytes = &bytes[(block * plane.bytes) as usize..];
             });
@@ -308,7 +332,9 @@ fn decode(planes: &[&[u32]], operand: &Operand, entry: u64, row: u64, out: &mut 
         Format::Dense(dtype) => {
             let step = if transposed { ld } else { 1 };
             let places = (0..).map(|i| first + i * step);
-            out.iter_mut().zip(places).for_each(|(out, at)| *out = execute::load(planes[0], dtype, at));
+            out.iter_mut()
+                .zip(places)
+                .for_each(|(out, at)| *out = execute::load(planes[0], dtype, at));
         }
     }
 }

@@ -42,9 +42,11 @@ impl Element for u32 {
     const DTYPE: DType = DType::U32;
 }
 
-/// A typed, strided view of storage. Views ([`t`](Tensor::t), [`slice`](Tensor::slice), [`reshape`](Tensor::reshape)) and clones share the storage.
+/// A typed, strided view of storage. Views ([`t`](Tensor::t), [`slice`](Tensor::slice),
+/// [`reshape`](Tensor::reshape)) and clones share the storage.
 ///
-/// Strides and offsets count elements. Products take tensors of two dimensions, or three with the batch first.
+/// Strides and offsets count elements. Products take tensors of two dimensions, or three with the
+/// batch first.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     context: Context,
@@ -80,14 +82,20 @@ impl Tensor {
     /// A new tensor with a copy of `data`, row-major.
     ///
     /// # Errors
-    /// `Shape` when `data` has another length than `shape` says, `Overflow`, `TooLarge` for the device's buffers, `Device` when its memory is
-    /// spent, `DeviceLost`.
+    /// `Shape` when `data` has another length than `shape` says, `Overflow`, `TooLarge` for the
+    /// device's buffers, `Device` when its memory is spent, `DeviceLost`.
     pub fn upload<T: Element>(context: &Context, data: &[T], shape: &[usize]) -> Result<Self> {
         Self::from_bytes(context, T::DTYPE, bytemuck::cast_slice(data), shape)
     }
 
-    /// A new tensor with a copy of `bytes`: elements of `dtype`, little-endian, row-major. Errors as [`upload`](Self::upload).
-    pub fn from_bytes(context: &Context, dtype: DType, bytes: &[u8], shape: &[usize]) -> Result<Self> {
+    /// A new tensor with a copy of `bytes`: elements of `dtype`, little-endian, row-major. Errors
+    /// as [`upload`](Self::upload).
+    pub fn from_bytes(
+        context: &Context,
+        dtype: DType,
+        bytes: &[u8],
+        shape: &[usize],
+    ) -> Result<Self> {
         let elements = count(shape)?;
         if elements.checked_mul(dtype.bytes() as usize) != Some(bytes.len()) {
             return Err(Error::Shape(format!(
@@ -110,17 +118,24 @@ impl Tensor {
     }
 
     /// Of storage that holds all of it, row-major.
-    pub(crate) fn packed(context: &Context, dtype: DType, shape: &[usize], storage: Storage) -> Self {
+    pub(crate) fn packed(
+        context: &Context,
+        dtype: DType,
+        shape: &[usize],
+        storage: Storage,
+    ) -> Self {
         let (context, shape, strides) = (context.clone(), shape.to_vec(), packed(shape));
         Tensor { context, dtype, shape, strides, offset: 0, storage, copy: None }
     }
 
-    /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to be read back). The first element lies at
-    /// `byte_offset`; `strides` count elements, one per dimension. Only whole words of 4 bytes count, which matters to 16-bit elements.
+    /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to
+    /// be read back). The first element lies at `byte_offset`; `strides` count elements, one per
+    /// dimension. Only whole words of 4 bytes count, which matters to 16-bit elements.
     ///
     /// # Errors
-    /// `Shape` when `strides` and `shape` differ in length, `Misaligned` when the offset is not a multiple of the element size, `BufferTooSmall`,
-    /// `Overflow`, `Unsupported` for a buffer without `STORAGE`, `WrongContext` on the CPU executor.
+    /// `Shape` when `strides` and `shape` differ in length, `Misaligned` when the offset is not a
+    /// multiple of the element size, `BufferTooSmall`, `Overflow`, `Unsupported` for a buffer
+    /// without `STORAGE`, `WrongContext` on the CPU executor.
     pub fn from_buffer(
         context: &Context,
         buffer: wgpu::Buffer,
@@ -131,7 +146,9 @@ impl Tensor {
     ) -> Result<Self> {
         context.gpu()?;
         if shape.len() != strides.len() {
-            return Err(Error::Shape(format!("shape {shape:?} and strides {strides:?} differ in length")));
+            return Err(Error::Shape(format!(
+                "shape {shape:?} and strides {strides:?} differ in length"
+            )));
         }
         if !byte_offset.is_multiple_of(dtype.bytes()) {
             return Err(Error::Misaligned(format!(
@@ -189,18 +206,22 @@ impl Tensor {
     /// Whether the elements lie one after the other, row-major.
     pub fn is_contiguous(&self) -> bool {
         let packed = packed(&self.shape);
-        self.elements() == 0 || (0..self.shape.len()).all(|i| self.shape[i] == 1 || self.strides[i] == packed[i])
+        self.elements() == 0
+            || (0..self.shape.len()).all(|i| self.shape[i] == 1 || self.strides[i] == packed[i])
     }
 
     /// The buffer and the byte of it at which the first element lies; none on the CPU executor.
     pub fn buffer(&self) -> Option<(&wgpu::Buffer, u64)> {
         match &self.storage {
-            Storage::Gpu { buffer, start } => Some((buffer, start + self.offset as u64 * self.dtype.bytes())),
+            Storage::Gpu { buffer, start } => {
+                Some((buffer, start + self.offset as u64 * self.dtype.bytes()))
+            }
             Storage::Host { .. } => None,
         }
     }
 
-    /// The transpose: a view with the last two dimensions exchanged. A tensor of fewer dimensions is its own transpose.
+    /// The transpose: a view with the last two dimensions exchanged. A tensor of fewer dimensions
+    /// is its own transpose.
     pub fn t(&self) -> Tensor {
         let mut view = self.view();
         if let rank @ 2.. = view.shape.len() {
@@ -215,26 +236,38 @@ impl Tensor {
         Tensor { copy: None, ..self.clone() }
     }
 
-    /// The view of a range along each dimension. `Shape` when there are more or fewer ranges than dimensions or one exceeds its dimension.
+    /// The view of a range along each dimension. `Shape` when there are more or fewer ranges than
+    /// dimensions or one exceeds its dimension.
     pub fn slice(&self, ranges: &[Range<usize>]) -> Result<Tensor> {
         let fits = ranges.len() == self.shape.len()
-            && ranges.iter().zip(&self.shape).all(|(range, &size)| range.start <= range.end && range.end <= size);
+            && ranges
+                .iter()
+                .zip(&self.shape)
+                .all(|(range, &size)| range.start <= range.end && range.end <= size);
         if !fits {
-            return Err(Error::Shape(format!("slice {ranges:?} of a tensor of shape {:?}", self.shape)));
+            return Err(Error::Shape(format!(
+                "slice {ranges:?} of a tensor of shape {:?}",
+                self.shape
+            )));
         }
         let mut view = self.view();
         for (axis, range) in ranges.iter().enumerate() {
             view.shape[axis] = range.len();
         }
-        // An empty view keeps its offset: nothing of it is ever touched, and the start may lie beyond the storage.
+        // An empty view keeps its offset: nothing of it is ever touched, and the start may lie
+        // beyond the storage.
         if view.elements() > 0 {
-            view.offset += ranges.iter().zip(&self.strides).map(|(range, stride)| range.start * stride).sum::<usize>();
+            view.offset += ranges
+                .iter()
+                .zip(&self.strides)
+                .map(|(range, stride)| range.start * stride)
+                .sum::<usize>();
         }
         Ok(view)
     }
 
-    /// The same elements in row-major order under another shape. `Shape` when the number of elements differs, `Strides` when the view is not
-    /// contiguous (nothing is copied).
+    /// The same elements in row-major order under another shape. `Shape` when the number of
+    /// elements differs, `Strides` when the view is not contiguous (nothing is copied).
     pub fn reshape(&self, shape: &[usize]) -> Result<Tensor> {
         if count(shape)? != self.elements() {
             return Err(Error::Shape(format!("reshape of {:?} to {shape:?}", self.shape)));
@@ -274,8 +307,10 @@ impl Tensor {
             }
             _ => {
                 let words = self.storage.host()?;
-                let source = &bytemuck::cast_slice::<u32, u8>(&words)[first as usize..(first + bytes) as usize];
-                bytemuck::cast_slice_mut(&mut copy.storage.host_mut()?)[..bytes as usize].copy_from_slice(source);
+                let source = &bytemuck::cast_slice::<u32, u8>(&words)
+                    [first as usize..(first + bytes) as usize];
+                bytemuck::cast_slice_mut(&mut copy.storage.host_mut()?)[..bytes as usize]
+                    .copy_from_slice(source);
             }
         }
         Ok(copy)
@@ -284,10 +319,15 @@ impl Tensor {
     /// The elements, row-major in the view's order. Never blocks.
     ///
     /// # Errors
-    /// `Unsupported` when `T` is not the tensor's dtype or a buffer of the caller's lacks `COPY_SRC`, `DeviceLost`, `Device`.
+    /// `Unsupported` when `T` is not the tensor's dtype or a buffer of the caller's lacks
+    /// `COPY_SRC`, `DeviceLost`, `Device`.
     pub async fn read<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {
-            return Err(Error::Unsupported(format!("reading a {} tensor as {}", self.dtype, T::DTYPE)));
+            return Err(Error::Unsupported(format!(
+                "reading a {} tensor as {}",
+                self.dtype,
+                T::DTYPE
+            )));
         }
         let bytes = self.read_bytes().await?;
         let mut elements = memory::filled(bytes.len() / size_of::<T>(), T::zeroed())?;
@@ -300,7 +340,8 @@ impl Tensor {
         memory::decoded(self.dtype, &self.read_bytes().await?)
     }
 
-    /// The elements as little-endian bytes, row-major in the view's order. Errors as [`read`](Self::read).
+    /// The elements as little-endian bytes, row-major in the view's order. Errors as
+    /// [`read`](Self::read).
     pub async fn read_bytes(&self) -> Result<Vec<u8>> {
         let bytes = self.extent_bytes().await?;
         if self.is_contiguous() { Ok(bytes) } else { self.gather(&bytes) }
@@ -322,12 +363,20 @@ impl Tensor {
         let (first, bytes) = (self.offset * self.dtype.bytes() as usize, self.extent()? as usize);
         let words = self.storage.host()?;
         // An empty view may begin beyond the storage.
-        if bytes == 0 { Ok(Vec::new()) } else { memory::copied(&bytemuck::cast_slice(&words)[first..first + bytes]) }
+        if bytes == 0 {
+            Ok(Vec::new())
+        } else {
+            memory::copied(&bytemuck::cast_slice(&words)[first..first + bytes])
+        }
     }
 
     /// Bytes from the view's first element to the end of its last.
     pub(crate) fn extent(&self) -> Result<u64> {
-        Ok(if self.elements() == 0 { 0 } else { (self.end()? - self.offset as u64) * self.dtype.bytes() })
+        Ok(if self.elements() == 0 {
+            0
+        } else {
+            (self.end()? - self.offset as u64) * self.dtype.bytes()
+        })
     }
 
     /// As [`read`](Self::read), blocking.
@@ -354,7 +403,8 @@ impl Tensor {
         let mut out = memory::room(self.elements() * size)?;
         let mut index = vec![0usize; self.shape.len()];
         for _ in 0..self.elements() {
-            let at = index.iter().zip(&self.strides).map(|(i, stride)| i * stride).sum::<usize>() * size;
+            let at =
+                index.iter().zip(&self.strides).map(|(i, stride)| i * stride).sum::<usize>() * size;
             out.extend_from_slice(&bytes[at..at + size]);
             for axis in (0..index.len()).rev() {
                 index[axis] += 1;
@@ -372,11 +422,16 @@ impl Tensor {
         if self.elements() == 0 {
             return Ok(0);
         }
-        let last = self.shape.iter().zip(&self.strides).try_fold(self.offset as u64, |sum, (&size, &stride)| {
-            sum.checked_add((size as u64 - 1).checked_mul(stride as u64)?)
-        });
-        last.and_then(|last| last.checked_add(1))
-            .ok_or_else(|| Error::Overflow(format!("shape {:?} with strides {:?}", self.shape, self.strides)))
+        let last = self
+            .shape
+            .iter()
+            .zip(&self.strides)
+            .try_fold(self.offset as u64, |sum, (&size, &stride)| {
+                sum.checked_add((size as u64 - 1).checked_mul(stride as u64)?)
+            });
+        last.and_then(|last| last.checked_add(1)).ok_or_else(|| {
+            Error::Overflow(format!("shape {:?} with strides {:?}", self.shape, self.strides))
+        })
     }
 
     pub(crate) fn storage(&self) -> &Storage {
@@ -395,14 +450,18 @@ impl Tensor {
         }
     }
 
-    /// The view as an operand whose batch has `entries` entries, and where its storage is bound. One entry serves all.
+    /// The view as an operand whose batch has `entries` entries, and where its storage is bound.
+    /// One entry serves all.
     pub(crate) fn operand(&self, name: &str, entries: u64) -> Result<(Operand, Bound<'_>)> {
         let [own, rows, cols] = self.matrix(name)?;
         if own as u64 != entries && own != 1 {
-            return Err(Error::Shape(format!("{name} has a batch of {own}, the product one of {entries}")));
+            return Err(Error::Shape(format!(
+                "{name} has a batch of {own}, the product one of {entries}"
+            )));
         }
         let [row, col] = [self.strides[self.shape.len() - 2], self.strides[self.shape.len() - 1]];
-        // A single row or column can be read either way; along the longer axis, if that is contiguous, is the better.
+        // A single row or column can be read either way; along the longer axis, if that is
+        // contiguous, is the better.
         let (transposed, ld) = match (row, col) {
             (1, _) if cols <= 1 && rows > 1 => (true, col),
             (_, 1) => (false, row),
@@ -421,10 +480,17 @@ impl Tensor {
     }
 
     /// A vector of `length`, or a matrix \[entries, length\] of them, as an operand.
-    pub(crate) fn vector(&self, name: &str, entries: u64, length: u64) -> Result<(Operand, Bound<'_>)> {
+    pub(crate) fn vector(
+        &self,
+        name: &str,
+        entries: u64,
+        length: u64,
+    ) -> Result<(Operand, Bound<'_>)> {
         let (own, batch_stride) = match self.shape[..] {
             [n] if n as u64 == length => (1, 0),
-            [own, n] if n as u64 == length && (own as u64 == entries || own == 1) => (own, self.strides[0] as u64),
+            [own, n] if n as u64 == length && (own as u64 == entries || own == 1) => {
+                (own, self.strides[0] as u64)
+            }
             _ => {
                 let shape = &self.shape;
                 return Err(Error::Shape(format!(
@@ -436,7 +502,8 @@ impl Tensor {
         Ok(self.bound(false, ld, if own == 1 { 0 } else { batch_stride }))
     }
 
-    /// Bindings start at a multiple of the device's alignment; the operand's offset makes up for the rest.
+    /// Bindings start at a multiple of the device's alignment; the operand's offset makes up for
+    /// the rest.
     fn bound(&self, transposed: bool, ld: u64, batch_stride: u64) -> (Operand, Bound<'_>) {
         let size = self.dtype.bytes();
         let base = match &self.storage {
@@ -463,7 +530,8 @@ impl Tensor {
 /// Views that custom kernels bind.
 #[cfg(feature = "custom-kernels")]
 impl Tensor {
-    /// The words around a view, from where they can be bound to the end of the last element, and the place of the first element in them.
+    /// The words around a view, from where they can be bound to the end of the last element, and
+    /// the place of the first element in them.
     pub(crate) fn words(&self) -> Result<(Tensor, u64)> {
         let size = self.dtype.bytes();
         let (storage, first, alignment) = match &self.storage {

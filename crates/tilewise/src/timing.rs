@@ -12,7 +12,8 @@ use tilewise_core::{Error, Result};
 pub enum Method {
     /// By the adapter's timestamps, from the start to the end of a compute pass.
     Timestamps,
-    /// By the host's clock: the difference between submissions with many and with one repetition, per repetition.
+    /// By the host's clock: the difference between submissions with many and with one repetition,
+    /// per repetition.
     Difference,
     /// By the host's clock, on the CPU executor.
     WallClock,
@@ -31,8 +32,9 @@ pub struct Timing {
 pub(crate) const REPETITIONS: u32 = 5;
 
 impl Gemm<'_> {
-    /// As [`run`](Gemm::run), and the time the product took on the GPU, its kernels already compiled. It is computed more than once. Does not block,
-    /// but on an adapter without timestamps it waits for the GPU between polls.
+    /// As [`run`](Gemm::run), and the time the product took on the GPU, its kernels already
+    /// compiled. It is computed more than once. Does not block, but on an adapter without
+    /// timestamps it waits for the GPU between polls.
     ///
     /// # Errors
     /// As [`run`](Gemm::run).
@@ -59,7 +61,8 @@ impl Gemm<'_> {
     }
 }
 
-/// Times what `work` records into a compute pass; on the CPU executor it is called without one and does the work itself.
+/// Times what `work` records into a compute pass; on the CPU executor it is called without one and
+/// does the work itself.
 ///
 /// # Errors
 /// Those of `work`; `Device`, `DeviceLost`; `Unsupported` in a browser without timestamps.
@@ -81,11 +84,15 @@ pub async fn time(
     }
     let one = submission(device, 1, |pass| work(Some(pass))).await?;
     let many = submission(device, 1 + REPETITIONS, |pass| work(Some(pass))).await?;
-    Ok(Timing { seconds: (many - one).max(0.0) / f64::from(REPETITIONS), method: Method::Difference })
+    Ok(Timing {
+        seconds: (many - one).max(0.0) / f64::from(REPETITIONS),
+        method: Method::Difference,
+    })
 }
 
-/// Times of `count` compute passes, into each of which `work` records, one after the other without pauses, so that the clock of the device stays where
-/// steady work has it. Without timestamps, as [`time`] called so often.
+/// Times of `count` compute passes, into each of which `work` records, one after the other without
+/// pauses, so that the clock of the device stays where steady work has it. Without timestamps, as
+/// [`time`] called so often.
 ///
 /// # Errors
 /// As [`time`].
@@ -123,9 +130,16 @@ async fn timestamps(
 ) -> Result<Vec<f64>> {
     let size = 16 * count as u64;
     let (queries, resolved, staging) = device.catch(|| {
-        let (label, ty, count) = (Some("tilewise timing"), wgpu::QueryType::Timestamp, 2 * count as u32);
-        let buffer =
-            |usage| device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false });
+        let (label, ty, count) =
+            (Some("tilewise timing"), wgpu::QueryType::Timestamp, 2 * count as u32);
+        let buffer = |usage| {
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label,
+                size,
+                usage,
+                mapped_at_creation: false,
+            })
+        };
         (
             device.create_query_set(&wgpu::QuerySetDescriptor { label, ty, count }),
             buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC),
@@ -139,7 +153,8 @@ async fn timestamps(
             beginning_of_pass_write_index: Some(2 * index),
             end_of_pass_write_index: Some(2 * index + 1),
         });
-        let descriptor = wgpu::ComputePassDescriptor { label: Some("tilewise timing"), timestamp_writes };
+        let descriptor =
+            wgpu::ComputePassDescriptor { label: Some("tilewise timing"), timestamp_writes };
         work(&mut encoder.begin_compute_pass(&descriptor))?;
         device.submit(encoder)?;
     }

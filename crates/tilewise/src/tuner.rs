@@ -1,4 +1,5 @@
-//! The tuner: times the kernels that serve a problem on this very device, and keeps the fastest for later calls and later runs.
+//! The tuner: times the kernels that serve a problem on this very device, and keeps the fastest for
+//! later calls and later runs.
 //!
 //! Nothing is ever timed but in [`Context::tune`] and [`Context::tune_async`].
 
@@ -12,20 +13,24 @@ use crate::winners::class;
 use tilewise_core::{Problem, Result};
 
 impl Context {
-    /// Times every kernel that serves the problem and might be fast, on operands of its own, and keeps the fastest: for later products of the same
-    /// class in this context, and in the file of [`ContextOptions::tuned`](crate::ContextOptions::tuned) for contexts that are opened later. Takes
-    /// seconds, and as much memory as the operands or some hundred megabytes. Blocks. Where a winner cannot be used for a product of its class, the
-    /// planner chooses as if nothing had been tuned.
+    /// Times every kernel that serves the problem and might be fast, on operands of its own, and
+    /// keeps the fastest: for later products of the same class in this context, and in the file of
+    /// [`ContextOptions::tuned`](crate::ContextOptions::tuned) for contexts that are opened later.
+    /// Takes seconds, and as much memory as the operands or some hundred megabytes. Blocks. Where a
+    /// winner cannot be used for a product of its class, the planner chooses as if nothing had been
+    /// tuned.
     ///
-    /// A class holds the problems for which about the same is fast: same formats, layout, alignment and kind of grouping, and sizes that differ by
-    /// less than a quarter. The epilogue plays no part. [`Gemm::problem`](crate::Gemm::problem) gives a product's problem.
+    /// A class holds the problems for which about the same is fast: same formats, layout, alignment
+    /// and kind of grouping, and sizes that differ by less than a quarter. The epilogue plays no
+    /// part. [`Gemm::problem`](crate::Gemm::problem) gives a product's problem.
     ///
-    /// The CPU executor has one kernel: nothing is timed or kept there, and [`Tuned::times`] is empty. A file that cannot be written is a warning in
-    /// the log, and [`Tuned::not_kept`] says why.
+    /// The CPU executor has one kernel: nothing is timed or kept there, and [`Tuned::times`] is
+    /// empty. A file that cannot be written is a warning in the log, and [`Tuned::not_kept`] says
+    /// why.
     ///
     /// # Errors
-    /// Those of [`plan`](tilewise_core::plan()) for a problem that cannot be computed here; `Device` when the device has no memory for the operands;
-    /// `DeviceLost`.
+    /// Those of [`plan`](tilewise_core::plan()) for a problem that cannot be computed here;
+    /// `Device` when the device has no memory for the operands; `DeviceLost`.
     #[cfg(not(target_family = "wasm"))]
     pub fn tune(&self, problem: &Problem) -> Result<Tuned> {
         let mut tuned = pollster::block_on(self.tune_async(problem))?;
@@ -38,18 +43,27 @@ impl Context {
         Ok(tuned)
     }
 
-    /// As `tune`, without blocking. The winner is kept in this context and not in the file, whose lock would have to be waited for.
+    /// As `tune`, without blocking. The winner is kept in this context and not in the file, whose
+    /// lock would have to be waited for.
     ///
     /// # Errors
     /// As `tune`; `Unsupported` in a browser without timestamps.
     pub async fn tune_async(&self, problem: &Problem) -> Result<Tuned> {
         let class = class(problem, self.caps())?;
-        let mut tuned = Tuned { class, winner: None, times: Vec::new(), untried: 0, file: None, not_kept: None };
+        let mut tuned = Tuned {
+            class,
+            winner: None,
+            times: Vec::new(),
+            untried: 0,
+            file: None,
+            not_kept: None,
+        };
         if self.is_cpu() {
             return Ok(tuned);
         }
         let measured = measure::measure(self, problem).await?;
-        (tuned.winner, tuned.times, tuned.untried) = (measured.winner, measured.trials, measured.untried);
+        (tuned.winner, tuned.times, tuned.untried) =
+            (measured.winner, measured.trials, measured.untried);
         if !tuned.times.is_empty() {
             self.0.preferences.winners.add(&tuned.class, tuned.winner.clone());
             self.preferences_changed();

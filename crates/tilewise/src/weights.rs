@@ -45,8 +45,8 @@ pub enum Weight {
 }
 
 impl Weights {
-    /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or the first of a split
-    /// one, or a folder that holds one of these ([`Model::open`]).
+    /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or the first of a
+    /// split one, or a folder that holds one of these ([`Model::open`]).
     ///
     /// # Errors
     /// As [`Model::open`].
@@ -78,9 +78,9 @@ impl Weights {
     /// Loads a tensor: by its prefix, or the full name of one of the tensors that hold it.
     ///
     /// # Errors
-    /// `NotFound` when there is none of this name, with the nearest ones; `Data` when it is malformed;
-    /// `Unclear` when several formats fit it, with their names; `Unsupported` for numbers of a type that
-    /// products do not take; `TooLarge`, `Device`, `DeviceLost`.
+    /// `NotFound` when there is none of this name, with the nearest ones; `Data` when it is
+    /// malformed; `Unclear` when several formats fit it, with their names; `Unsupported` for
+    /// numbers of a type that products do not take; `TooLarge`, `Device`, `DeviceLost`.
     pub fn get(&self, name: &str) -> Result<Weight> {
         self.get_with(name, &Expected::default(), &mut |_, _| {})
     }
@@ -90,7 +90,12 @@ impl Weights {
     ///
     /// # Errors
     /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts.
-    pub fn get_with(&self, name: &str, expected: &Expected, progress: &mut dyn FnMut(u64, u64)) -> Result<Weight> {
+    pub fn get_with(
+        &self,
+        name: &str,
+        expected: &Expected,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Weight> {
         Weight::load(&self.context, &self.model.get_as(name, expected)?, progress)
     }
 
@@ -98,8 +103,12 @@ impl Weights {
     fn is_gguf(&self, expected: bool) -> Result<()> {
         let file = self.model.files().next().unwrap_or_default();
         match (self.model.gguf_version(), expected) {
-            (None, true) => Err(Error::Unsupported(format!("{file} is no GGUF file: open it by from_safetensors"))),
-            (Some(_), false) => Err(Error::Unsupported(format!("{file} is a GGUF file: open it by from_gguf"))),
+            (None, true) => Err(Error::Unsupported(format!(
+                "{file} is no GGUF file: open it by from_safetensors"
+            ))),
+            (Some(_), false) => {
+                Err(Error::Unsupported(format!("{file} is a GGUF file: open it by from_gguf")))
+            }
             _ => Ok(()),
         }
     }
@@ -107,7 +116,9 @@ impl Weights {
 
 impl std::fmt::Debug for Weights {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Weights").field("files", &self.model.files().collect::<Vec<_>>()).finish_non_exhaustive()
+        f.debug_struct("Weights")
+            .field("files", &self.model.files().collect::<Vec<_>>())
+            .finish_non_exhaustive()
     }
 }
 
@@ -119,9 +130,10 @@ impl Weight {
     pub fn dense(self) -> Result<Tensor> {
         match self {
             Weight::Dense(tensor) => Ok(tensor),
-            Weight::Quantized(tensor) => {
-                Err(Error::Unsupported(format!("a {} matrix where numbers are expected", tensor.format())))
-            }
+            Weight::Quantized(tensor) => Err(Error::Unsupported(format!(
+                "a {} matrix where numbers are expected",
+                tensor.format()
+            ))),
         }
     }
 
@@ -132,14 +144,15 @@ impl Weight {
     pub fn quantized(self) -> Result<QuantizedTensor> {
         match self {
             Weight::Quantized(tensor) => Ok(tensor),
-            Weight::Dense(tensor) => {
-                Err(Error::Unsupported(format!("a {} tensor where a quantized one is expected", tensor.dtype())))
-            }
+            Weight::Dense(tensor) => Err(Error::Unsupported(format!(
+                "a {} tensor where a quantized one is expected",
+                tensor.dtype()
+            ))),
         }
     }
 
-    /// Loads a tensor of a model that is open. `progress` is told the bytes that are loaded, and those
-    /// in all.
+    /// Loads a tensor of a model that is open. `progress` is told the bytes that are loaded, and
+    /// those in all.
     ///
     /// # Errors
     /// As [`Weights::get`].
@@ -158,7 +171,10 @@ impl Weight {
             Kind::Quantized(format) => *format,
             _ => {
                 let (dtype, _) = tensor.dense()?;
-                let storage = planes.into_iter().next().ok_or_else(|| Error::Data("a tensor without bytes".into()))?;
+                let storage = planes
+                    .into_iter()
+                    .next()
+                    .ok_or_else(|| Error::Data("a tensor without bytes".into()))?;
                 return Ok(Weight::Dense(Tensor::packed(context, dtype, shape, storage)));
             }
         };
@@ -183,7 +199,10 @@ fn load_planes(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<Storage>> {
     let sizes = tensor.sizes()?;
-    let planes = sizes.iter().map(|&size| Storage::zeros(context, size as u64)).collect::<Result<Vec<_>>>()?;
+    let planes = sizes
+        .iter()
+        .map(|&size| Storage::zeros(context, size as u64))
+        .collect::<Result<Vec<_>>>()?;
     let mut fillers: Vec<_> = planes.iter().map(|plane| Filler::new(context, plane)).collect();
     let (mut done, total) = (0, sizes.iter().map(|&size| size as u64).sum());
     tensor.stream(&mut |chunk: Chunk<'_>| {
@@ -197,13 +216,14 @@ fn load_planes(
 }
 
 impl QuantizedTensor {
-    /// Loads a quantized matrix, or a stack of them, from a `.safetensors` file or a sharded model, by its
-    /// prefix. `expected` is the format, as far as the caller knows it (`&QuantFormat::NVFP4.into()`,
-    /// `&Expected::default()`): it decides where the file leaves several open.
+    /// Loads a quantized matrix, or a stack of them, from a `.safetensors` file or a sharded model,
+    /// by its prefix. `expected` is the format, as far as the caller knows it
+    /// (`&QuantFormat::NVFP4.into()`, `&Expected::default()`): it decides where the file leaves
+    /// several open.
     ///
     /// # Errors
-    /// As [`Weights::open`] and [`Weights::get_with`]; `Unsupported` when the tensor is dense, and for a
-    /// GGUF file.
+    /// As [`Weights::open`] and [`Weights::get_with`]; `Unsupported` when the tensor is dense, and
+    /// for a GGUF file.
     pub fn from_safetensors(
         context: &Context,
         path: impl AsRef<Path>,
@@ -218,8 +238,8 @@ impl QuantizedTensor {
     /// Loads a quantized matrix, or a stack of them, from a `.gguf` file, which tells its format.
     ///
     /// # Errors
-    /// As [`Weights::open`] and [`Weights::get`]; `Unsupported` when the tensor is dense, and for a file
-    /// that is not GGUF.
+    /// As [`Weights::open`] and [`Weights::get`]; `Unsupported` when the tensor is dense, and for a
+    /// file that is not GGUF.
     pub fn from_gguf(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
         let weights = Weights::open(context, path)?;
         weights.is_gguf(true)?;

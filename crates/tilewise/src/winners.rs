@@ -7,10 +7,11 @@
 //! checksum<TAB>83ab…
 //! ```
 //!
-//! The first line holds the version of this format, the adapter, its driver, and a hash of the kernels. (A context that uses kernels in MSL has a file of its
-//! own, `tuned-…-msl.txt`.) A file that is not as expected in any of
-//! this is ignored as a whole, with a warning, and replaced by the next winner. It is written by renaming, so that it is always whole, and under a
-//! lock, so that processes that tune at the same time keep each other's winners.
+//! The first line holds the version of this format, the adapter, its driver, and a hash of the
+//! kernels. (A context that uses kernels in MSL has a file of its own, `tuned-…-msl.txt`.) A file
+//! that is not as expected in any of this is ignored as a whole, with a warning, and replaced by
+//! the next winner. It is written by renaming, so that it is always whole, and under a lock, so
+//! that processes that tune at the same time keep each other's winners.
 
 mod class;
 
@@ -37,7 +38,8 @@ const VERSION: &str = "1";
 const PLANNER: &str = "planner";
 const CHECKSUM: &str = "checksum\t";
 #[cfg(not(target_family = "wasm"))]
-const NO_FOLDER: &str = "there is no folder for it (ContextOptions::tuned, TILEWISE_NO_TUNED, TILEWISE_CACHE_DIR)";
+const NO_FOLDER: &str =
+    "there is no folder for it (ContextOptions::tuned, TILEWISE_NO_TUNED, TILEWISE_CACHE_DIR)";
 
 /// What the tuner found on a device, and where that is kept.
 #[derive(Default)]
@@ -74,7 +76,8 @@ impl Winners {
         lock(&self.known).insert(class.to_owned(), winner);
     }
 
-    /// Adds a winner to the file, and gives its path. Else it says why not: there is no file, or it cannot be written, which is a warning too.
+    /// Adds a winner to the file, and gives its path. Else it says why not: there is no file, or it
+    /// cannot be written, which is a warning too.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn save(&self, class: &str, winner: Option<Forced>) -> Result<PathBuf, String> {
         let file = self.file.as_ref().ok_or(NO_FOLDER)?;
@@ -101,7 +104,11 @@ impl Kept {
         let one_line = |text: String| text.replace(char::is_control, " ");
         Kept {
             path,
-            header: [one_line(adapter), one_line(adapter::driver(info)), format!("{:016x}", kernels(library))],
+            header: [
+                one_line(adapter),
+                one_line(adapter::driver(info)),
+                format!("{:016x}", kernels(library)),
+            ],
         }
     }
 
@@ -163,7 +170,10 @@ impl Kept {
             let winner = if winner == PLANNER { None } else { Some(winner.parse().ok()?) };
             Some((class.to_owned(), winner))
         };
-        body.lines().skip(1).map(|line| entry(line).ok_or_else(|| format!("a line of it is {line:?}"))).collect()
+        body.lines()
+            .skip(1)
+            .map(|line| entry(line).ok_or_else(|| format!("a line of it is {line:?}")))
+            .collect()
     }
 }
 
@@ -181,7 +191,14 @@ fn kernels(library: &Library) -> u64 {
             let constants: Vec<_> = kernel.variants.iter().map(of).collect();
             hash.add(&format!(
                 "{:?}",
-                (kernel.name, kernel.file, kernel.operand_files, kernel.variants, constants, kernel.splits)
+                (
+                    kernel.name,
+                    kernel.file,
+                    kernel.operand_files,
+                    kernel.variants,
+                    constants,
+                    kernel.splits
+                )
             ));
         }
         for (path, text) in FILES.iter().chain(if msl { msl::FILES } else { &[] }) {
@@ -220,12 +237,22 @@ mod tests {
     use super::*;
 
     fn kept() -> Kept {
-        Kept { path: "tuned.txt".into(), header: ["vulkan X", "driver 1", "0123456789abcdef"].map(str::to_owned) }
+        Kept {
+            path: "tuned.txt".into(),
+            header: ["vulkan X", "driver 1", "0123456789abcdef"].map(str::to_owned),
+        }
     }
 
     fn entries() -> Entries {
-        let entry = |class: &str, winner: Option<&str>| (class.to_owned(), winner.map(|name| name.parse().unwrap()));
-        [entry("f32/8 NN 1x2x3", Some("simt/64x64x16+k4")), entry("f16/1 NT", None), entry("z", Some("gemv"))].into()
+        let entry = |class: &str, winner: Option<&str>| {
+            (class.to_owned(), winner.map(|name| name.parse().unwrap()))
+        };
+        [
+            entry("f32/8 NN 1x2x3", Some("simt/64x64x16+k4")),
+            entry("f16/1 NT", None),
+            entry("z", Some("gemv")),
+        ]
+        .into()
     }
 
     #[test]
@@ -239,13 +266,17 @@ mod tests {
     #[test]
     fn kernels_in_msl_are_another_file_and_another_hash() {
         let info = |library| {
-            let info = wgpu::AdapterInfo::new(wgpu::DeviceType::IntegratedGpu, wgpu::Backend::Metal);
+            let info =
+                wgpu::AdapterInfo::new(wgpu::DeviceType::IntegratedGpu, wgpu::Backend::Metal);
             Kept::new(Path::new("cache"), &info, library)
         };
         let [wgsl, all] = [msl::WGSL, msl::ALL].map(info);
         assert_ne!(wgsl.header[2], all.header[2]);
         assert_eq!(wgsl.header[2], format!("{:016x}", kernels(msl::WGSL)));
-        assert!(all.path.to_string_lossy().ends_with("-msl.txt") && !wgsl.path.to_string_lossy().ends_with("-msl.txt"));
+        assert!(
+            all.path.to_string_lossy().ends_with("-msl.txt")
+                && !wgsl.path.to_string_lossy().ends_with("-msl.txt")
+        );
     }
 
     #[test]
@@ -292,7 +323,11 @@ mod tests {
     #[test]
     fn another_header_is_refused_with_the_reason() {
         let text = kept().text(&entries());
-        for (at, words) in [(0, "adapter is \"vulkan X\""), (1, "driver is \"driver 1\""), (2, "hash of kernels is")] {
+        for (at, words) in [
+            (0, "adapter is \"vulkan X\""),
+            (1, "driver is \"driver 1\""),
+            (2, "hash of kernels is"),
+        ] {
             let mut other = kept();
             other.header[at] = "another".into();
             let why = other.parse(&text).unwrap_err();

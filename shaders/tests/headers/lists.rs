@@ -62,7 +62,8 @@ pub(crate) fn complaints(
     serves: impl Fn(&str) -> bool,
 ) -> Vec<String> {
     let all: Vec<_> = files.iter().map(|(path, text)| (*path, *text, names(text))).collect();
-    let others = all.iter().filter(|(path, ..)| serves(path)).flat_map(|(.., names)| &names.declared);
+    let others =
+        all.iter().filter(|(path, ..)| serves(path)).flat_map(|(.., names)| &names.declared);
     let mut declared: BTreeSet<String> = others.flat_map(|name| instances(name)).collect();
     // It stands before all files.
     declared.insert("Params".to_owned());
@@ -71,7 +72,9 @@ pub(crate) fn complaints(
         let (needs, others): (BTreeSet<&str>, BTreeSet<&str>) =
             free.difference(own).copied().partition(|name| declared.contains(*name));
         let constants = others.into_iter().filter(|name| is_capital(name)).collect();
-        for (list, wanted) in [("needs", needs), ("provides", own.clone()), ("constants", constants)] {
+        for (list, wanted) in
+            [("needs", needs), ("provides", own.clone()), ("constants", constants)]
+        {
             let listed = listed(text, list);
             if listed.is_none() && list != "constants" {
                 complaints.push(format!("{path}: add the line `// {list}: ...`"));
@@ -108,7 +111,8 @@ fn instances(name: &str) -> Vec<String> {
 /// indented by eight blanks; `nothing` stands for no names.
 fn listed<'a>(text: &'a str, list: &str) -> Option<BTreeSet<&'a str>> {
     let mut head = text.lines().take_while(|line| line.starts_with("//"));
-    let first = head.find_map(|line| line.strip_prefix("// ")?.strip_prefix(list)?.strip_prefix(": "))?;
+    let first =
+        head.find_map(|line| line.strip_prefix("// ")?.strip_prefix(list)?.strip_prefix(": "))?;
     let more = head.map_while(|line| line.strip_prefix("//        "));
     let names = std::iter::once(first).chain(more).flat_map(str::split_whitespace);
     Some(names.filter(|name| *name != "nothing").collect())

@@ -40,7 +40,10 @@ fn names(text: &str) -> Names<'_> {
             "fn" | "struct" | "alias" | "const" | "let" | "var" => {
                 at += 1;
                 if text(at) == "<" {
-                    at += tokens[at..].iter().position(|token| token.text == ">").map_or(0, |close| close + 1);
+                    at += tokens[at..]
+                        .iter()
+                        .position(|token| token.text == ">")
+                        .map_or(0, |close| close + 1);
                 }
                 if blocks.is_empty() {
                     names.declared.insert(text(at));

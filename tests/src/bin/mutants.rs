@@ -16,7 +16,8 @@ struct Options {
     /// Only files whose path contains this.
     #[arg(long, default_value = "")]
     file: String,
-    /// Only changes whose id contains this, such as `:barrier`; each with the case and the report that decided its fate.
+    /// Only changes whose id contains this, such as `:barrier`; each with the case and the report
+    /// that decided its fate.
     #[arg(long)]
     show: Option<String>,
     /// Only every so many-th mutant.
@@ -38,7 +39,8 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    let mut report = "# The mutation check\n\nWritten by `cargo xtask mutate --record`.\n".to_owned();
+    let mut report =
+        "# The mutation check\n\nWritten by `cargo xtask mutate --record`.\n".to_owned();
     let mut failures = Vec::new();
     let mut count = 0;
     for (language, name, explained) in [
@@ -49,7 +51,8 @@ fn run(options: &Options) -> Result<(), String> {
             continue;
         }
         let wanted = |id: &str| options.show.as_ref().is_none_or(|show| id.contains(show));
-        let all = mutants::all(language, &options.file).into_iter().filter(|mutant| wanted(&mutant.id()));
+        let all =
+            mutants::all(language, &options.file).into_iter().filter(|mutant| wanted(&mutant.id()));
         let mutants: Vec<_> = all.step_by(options.every.max(1)).collect();
         count += mutants.len();
         if !mutants.is_empty() {
@@ -93,10 +96,12 @@ fn check(
         return Ok(String::new());
     }
     let start = Instant::now();
-    // A survivor meets all cases, which takes half of the time. Where the reason is known, a few cases
-    // show whether it still holds; a record is made of all.
+    // A survivor meets all cases, which takes half of the time. Where the reason is known, a few
+    // cases show whether it still holds; a record is made of all.
     let thorough = options.record.is_some() || !options.file.is_empty();
-    let step = |mutant: &Mutant| if !thorough && explained.contains(&Change::of(mutant)) { FEW } else { 1 };
+    let step = |mutant: &Mutant| {
+        if !thorough && explained.contains(&Change::of(mutant)) { FEW } else { 1 }
+    };
     let fates = bench.run(mutants, &step);
     let summary = Summary::new(mutants, &fates, &explained);
     let (table, line) = (summary.table(), summary.line());

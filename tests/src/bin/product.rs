@@ -1,4 +1,5 @@
-//! One product as a program of a user's computes it, for tests of what a process finds in its environment. Prints the kernel that computed it.
+//! One product as a program of a user's computes it, for tests of what a process finds in its
+//! environment. Prints the kernel that computed it.
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -41,7 +41,8 @@ fn main() -> ExitCode {
     let nagas = if args.texts.is_some() { Vec::new() } else { translated(WGSL) };
     let all = [ours, nagas].concat();
     let device = device();
-    let cases: Vec<_> = all.into_iter().filter(|case| of(&case.kernel) && case.is_for(&device)).collect();
+    let cases: Vec<_> =
+        all.into_iter().filter(|case| of(&case.kernel) && case.is_for(&device)).collect();
     if cases.is_empty() {
         eprintln!("error: no kernel's name contains {:?}", args.kernel);
         return ExitCode::FAILURE;

@@ -41,7 +41,8 @@ pub(super) const Q8_0_EDGES: &[[f32; 2]] =
     &[[8_319_008.0, 0.0], [8_321_040.0, 0.0], [127.0, 2.5], [-127.0, -4.5], [1e-42, 0.0]];
 
 /// Ranges of 3 and 15 steps that end half-way between two multiples of the step.
-pub(super) const AFFINE_EDGES: &[[f32; 2]] = &[[-3.5, -0.5], [-15.5, -0.5], [-255.5, -0.5], [3.5, 0.5]];
+pub(super) const AFFINE_EDGES: &[[f32; 2]] =
+    &[[-3.5, -0.5], [-15.5, -0.5], [-255.5, -0.5], [3.5, 0.5]];
 
 /// Scales of blocks, each with the second number where a format has two.
 pub(super) const SCALES: [[f32; 2]; 12] = [

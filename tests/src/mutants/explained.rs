@@ -1,6 +1,7 @@
 //! The survivors that make no difference, each with the reason, in a file that people write.
 //!
-//! A block names a file of shaders, then the changes as `- line` and `+ line` by turns, as a patch would, then the reason:
+//! A block names a file of shaders, then the changes as `- line` and `+ line` by turns, as a patch
+//! would, then the reason:
 //!
 //! ```text
 //! operand/block.wgsl
@@ -9,7 +10,8 @@
 //! The last whole block goes the way of those that are not whole, which reads the same elements.
 //! ```
 //!
-//! Blocks are separated by empty lines; lines that begin with `#` are comments. A change applies to every line of that text in the file.
+//! Blocks are separated by empty lines; lines that begin with `#` are comments. A change applies to
+//! every line of that text in the file.
 
 use super::Mutant;
 use std::collections::HashSet;
@@ -28,14 +30,19 @@ pub struct Change {
 impl Change {
     /// The change that a mutant makes.
     pub fn of(mutant: &Mutant) -> Self {
-        Change { file: mutant.file.to_owned(), before: mutant.before.clone(), after: mutant.after.clone() }
+        Change {
+            file: mutant.file.to_owned(),
+            before: mutant.before.clone(),
+            after: mutant.after.clone(),
+        }
     }
 }
 
 /// Reads the blocks of `text`.
 ///
 /// # Errors
-/// A block without changes, or without a reason, or one that is not of the form above; with the number of its first line.
+/// A block without changes, or without a reason, or one that is not of the form above; with the
+/// number of its first line.
 pub fn parse(text: &str) -> Result<HashSet<Change>, String> {
     let mut changes = HashSet::new();
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')).peekable();
@@ -50,8 +57,13 @@ pub fn parse(text: &str) -> Result<HashSet<Change>, String> {
             if let Some(text) = line.strip_prefix("- ") {
                 before = Some(text.trim().to_owned());
             } else if let Some(text) = line.strip_prefix("+ ").or(line.strip_prefix('+')) {
-                let before = before.clone().ok_or_else(|| wrong("a `+` without a `-` before it"))?;
-                changes.insert(Change { file: file.to_owned(), before, after: text.trim().to_owned() });
+                let before =
+                    before.clone().ok_or_else(|| wrong("a `+` without a `-` before it"))?;
+                changes.insert(Change {
+                    file: file.to_owned(),
+                    before,
+                    after: text.trim().to_owned(),
+                });
                 found += 1;
             } else {
                 reason = true;

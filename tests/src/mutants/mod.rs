@@ -1,11 +1,14 @@
-//! The mutation check: plants one mistake at a time in the library's WGSL and MSL, and looks whether the suite notices.
+//! The mutation check: plants one mistake at a time in the library's WGSL and MSL, and looks
+//! whether the suite notices.
 //!
-//! A deleted barrier, a weakened guard, a shifted index, an operand in another's place: each is a *mutant*. The cases whose kernels it changes run, WGSL in
-//! the sanitizer, MSL on CPUs under clang's sanitizers, until one fails, which kills the mutant: first those that killed its neighbours in the text, then the
-//! cheapest. In WGSL, mainloops take turns.
+//! A deleted barrier, a weakened guard, a shifted index, an operand in another's place: each is a
+//! *mutant*. The cases whose kernels it changes run, WGSL in the sanitizer, MSL on CPUs under
+//! clang's sanitizers, until one fails, which kills the mutant: first those that killed its
+//! neighbours in the text, then the cheapest. In WGSL, mainloops take turns.
 //!
-//! A mutant that survives all cases shows a hole in the suite, or makes no difference. The latter are listed with the
-//! reason in `tests/mutants/explained*.txt` ([`explained`]); any other survivor fails the check.
+//! A mutant that survives all cases shows a hole in the suite, or makes no difference. The latter
+//! are listed with the reason in `tests/mutants/explained*.txt` ([`explained`]); any other survivor
+//! fails the check.
 
 pub mod explained;
 mod msl;
@@ -63,7 +66,8 @@ pub trait Bench {
     /// The cases, in words.
     fn size(&self) -> String;
 
-    /// The fates of mutants, in their order. Each is tried on one case in so many as `step` says of it.
+    /// The fates of mutants, in their order. Each is tried on one case in so many as `step` says of
+    /// it.
     fn run(&self, mutants: &[Mutant], step: &Step<'_>) -> Vec<Fate>;
 
     /// The fate of one mutant, and the case and the report that decided it.
@@ -85,8 +89,8 @@ pub struct Mutant {
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
-    /// Kind of the change: `barrier`, `condition`, `compare`, `logic`, `guard`, `select`, `index`, `term`, `bound`, `swap`, `name`,
-    /// `arithmetic`, `constant`.
+    /// Kind of the change: `barrier`, `condition`, `compare`, `logic`, `guard`, `select`, `index`,
+    /// `term`, `bound`, `swap`, `name`, `arithmetic`, `constant`.
     pub operator: &'static str,
     /// Bytes that are replaced.
     range: Range<usize>,
@@ -98,11 +102,21 @@ pub struct Mutant {
 }
 
 impl Mutant {
-    fn new(file: &'static str, text: &str, operator: &'static str, range: Range<usize>, replacement: String) -> Self {
+    fn new(
+        file: &'static str,
+        text: &str,
+        operator: &'static str,
+        range: Range<usize>,
+        replacement: String,
+    ) -> Self {
         let line_start = text[..range.start].rfind('\n').map_or(0, |newline| newline + 1);
-        let line_end = text[range.end..].find('\n').map_or(text.len(), |newline| range.end + newline);
-        let one_line = |text: String| text.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned();
-        let after = [&text[line_start..range.start], &replacement, &text[range.end..line_end]].concat();
+        let line_end =
+            text[range.end..].find('\n').map_or(text.len(), |newline| range.end + newline);
+        let one_line = |text: String| {
+            text.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned()
+        };
+        let after =
+            [&text[line_start..range.start], &replacement, &text[range.end..line_end]].concat();
         Mutant {
             file,
             line: text[..range.start].matches('\n').count() + 1,

@@ -66,7 +66,8 @@ const PATIENCE: Duration = Duration::from_secs(4);
 const RACES: Options = Options { mode: Mode::Races, ..WATCHED };
 
 impl Msl {
-    /// Prepares the cases that these mutants concern. Nothing where there is no clang, which is printed.
+    /// Prepares the cases that these mutants concern. Nothing where there is no clang, which is
+    /// printed.
     ///
     /// # Errors
     /// When one of them fails without any change.
@@ -84,12 +85,19 @@ impl Msl {
         };
         let mut jobs = msl_cases::all().par_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
         jobs.retain(|job| job.plan.passes.iter().any(concerns));
-        let of_file =
-            |(path, text): &(&str, &str)| in_order(text, mutants.iter().filter(|mutant| mutant.file == *path));
+        let of_file = |(path, text): &(&str, &str)| {
+            in_order(text, mutants.iter().filter(|mutant| mutant.file == *path))
+        };
         let ordered: Vec<&Mutant> = files(Language::Msl).iter().flat_map(of_file).collect();
         let numbered: Vec<(u32, &Mutant)> = (1..).zip(ordered).collect();
         let ids = numbered.iter().map(|(id, mutant)| (mutant.key(), *id)).collect();
-        let mut bench = Msl { cases: Vec::new(), texts: 0, ids, invalid: HashSet::new(), alone: HashSet::new() };
+        let mut bench = Msl {
+            cases: Vec::new(),
+            texts: 0,
+            ids,
+            invalid: HashSet::new(),
+            alone: HashSet::new(),
+        };
         let texts = bench.compile(&numbered, &jobs)?;
         bench.texts = texts.len();
         let run = |job: Job| Case::new(job, &texts);
@@ -100,7 +108,11 @@ impl Msl {
     }
 
     /// The texts of all passes, with the mutants that clang takes there; the others are noted.
-    fn compile(&mut self, mutants: &[(u32, &Mutant)], jobs: &[Job]) -> Result<HashMap<String, Arc<Text>>, String> {
+    fn compile(
+        &mut self,
+        mutants: &[(u32, &Mutant)],
+        jobs: &[Job],
+    ) -> Result<HashMap<String, Arc<Text>>, String> {
         let mut texts = HashMap::new();
         let passes = jobs.iter().flat_map(|job| &job.plan.passes);
         let wanted: BTreeMap<String, &Pass> = passes.map(|pass| (assemble(pass), pass)).collect();
@@ -108,7 +120,10 @@ impl Msl {
         // A few first, far apart: of them clang says what concerns most.
         let mut count = FIRST;
         let apart = wanted.len().div_ceil(count).max(1);
-        wanted = (0..apart).flat_map(|start| wanted.iter().skip(start).step_by(apart)).cloned().collect();
+        wanted = (0..apart)
+            .flat_map(|start| wanted.iter().skip(start).step_by(apart))
+            .cloned()
+            .collect();
         while !wanted.is_empty() {
             let files: HashMap<&str, Rendered> = self.rendered(mutants);
             let replaced = |path: &str| files.get(path).map(|file| file.text.as_str());
@@ -119,9 +134,14 @@ impl Msl {
             let chunk = if count == FIRST { 1 } else { together(tried.len()) };
             let kernels: Vec<_> = compile_all(&texts_of, chunk, WATCHED.mode);
             let kernels = kernels.into_iter().zip(texts_of);
-            let compiled = tried.into_iter().zip(kernels).map(|((original, pass), (kernel, text))| {
-                (original, pass, kernel.map(|kernel| Text { text, kernel, races: OnceLock::new() }))
-            });
+            let compiled =
+                tried.into_iter().zip(kernels).map(|((original, pass), (kernel, text))| {
+                    (
+                        original,
+                        pass,
+                        kernel.map(|kernel| Text { text, kernel, races: OnceLock::new() }),
+                    )
+                });
             let noted = self.invalid.len() + self.alone.len();
             let mut refused = None;
             for (original, pass, result) in compiled {
@@ -153,7 +173,8 @@ impl Msl {
     fn compile_raced(&self) {
         let raced = self.raced();
         let steps = raced.iter().flat_map(|case| &case.steps);
-        let texts: BTreeMap<&str, &Text> = steps.map(|step| (step.text.text.as_str(), &*step.text)).collect();
+        let texts: BTreeMap<&str, &Text> =
+            steps.map(|step| (step.text.text.as_str(), &*step.text)).collect();
         let bare: Vec<_> = texts.keys().collect();
         let kernels = compile_all(&bare, together(bare.len()), RACES.mode);
         for (text, kernel) in texts.values().zip(kernels) {
@@ -166,8 +187,11 @@ impl Msl {
         let mut rendered = HashMap::new();
         for (path, text) in files(Language::Msl) {
             let known = |id: &u32| self.invalid.contains(id) || self.alone.contains(id);
-            let own: Vec<_> =
-                mutants.iter().filter(|(id, mutant)| mutant.file == *path && !known(id)).copied().collect();
+            let own: Vec<_> = mutants
+                .iter()
+                .filter(|(id, mutant)| mutant.file == *path && !known(id))
+                .copied()
+                .collect();
             let file = render(path, text, &own);
             let placed: HashSet<u32> = file.mutants().collect();
             self.alone.extend(own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)));
@@ -176,9 +200,12 @@ impl Msl {
         rendered
     }
 
-    /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest to notice the next mistake nearby.
+    /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest
+    /// to notice the next mistake nearby.
     fn try_in(&self, order: &mut [&Case], mutant: &Mutant, step: usize) -> (Fate, String) {
-        let Some(&id) = self.ids.get(&mutant.key()) else { return (Fate::Invalid, "it was not prepared".into()) };
+        let Some(&id) = self.ids.get(&mutant.key()) else {
+            return (Fate::Invalid, "it was not prepared".into());
+        };
         if self.invalid.contains(&id) {
             return (Fate::Invalid, String::new());
         }
@@ -188,18 +215,26 @@ impl Msl {
             None => case.run(id, options),
         };
         let run = |case: &Case, options| match once(case, options) {
-            Err(Failure::Found(Kind::Timeout, _)) => once(case, Options { timeout: PATIENCE, ..options }),
+            Err(Failure::Found(Kind::Timeout, _)) => {
+                once(case, Options { timeout: PATIENCE, ..options })
+            }
             result => result,
         };
-        // Each in a process of its own, as threads have theirs: in one that ran something before, races may go unseen.
+        // Each in a process of its own, as threads have theirs: in one that ran something before,
+        // races may go unseen.
         let race = |case: &Case| {
             std::thread::scope(|scope| {
-                scope.spawn(|| run(case, RACES)).join().expect("a thread that panics panics here too")
+                scope
+                    .spawn(|| run(case, RACES))
+                    .join()
+                    .expect("a thread that panics panics here too")
             })
         };
         let races = || try_each(&mut self.raced(), usize::MAX, step, race);
         let results = |order: &mut [&Case]| match alone {
-            Some(_) => try_each(&mut self.one_of_each_text(mutant.file), TEXTS, step, |case| run(case, WATCHED)),
+            Some(_) => try_each(&mut self.one_of_each_text(mutant.file), TEXTS, step, |case| {
+                run(case, WATCHED)
+            }),
             None => try_each(order, usize::MAX, step, |case| run(case, WATCHED)),
         };
         let survived = |fate: &(Fate, String)| matches!(fate.0, Fate::Survived { .. });
@@ -237,7 +272,11 @@ impl Msl {
 }
 
 /// Compiles changed texts, in pieces of so many.
-fn compile_all<T: AsRef<str> + Sync>(texts: &[T], together: usize, mode: Mode) -> Vec<Result<Kernel, String>> {
+fn compile_all<T: AsRef<str> + Sync>(
+    texts: &[T],
+    together: usize,
+    mode: Mode,
+) -> Vec<Result<Kernel, String>> {
     let compile = |texts: &[T]| {
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
         Kernel::compile_all(&texts, mode, Source::Changed)
@@ -316,7 +355,9 @@ fn blamed(complaints: &str, files: &HashMap<&str, Rendered>) -> Blamed {
         if what.contains("error:") {
             // Of a macro's text, clang first names the place where it is used.
             match found.iter().find(|ids| ids.len() == 1) {
-                Some(ids) if error.contains("incompatible operand types") => blamed.alone.extend(ids),
+                Some(ids) if error.contains("incompatible operand types") => {
+                    blamed.alone.extend(ids)
+                }
                 Some(ids) => blamed.invalid.extend(ids),
                 None => around.extend(found.iter().flatten()),
             }
@@ -340,7 +381,10 @@ struct Alone {
 
 impl Alone {
     fn new(mutant: &Mutant) -> Self {
-        let original = files(Language::Msl).iter().find(|(path, _)| *path == mutant.file).map_or("", |(_, text)| text);
+        let original = files(Language::Msl)
+            .iter()
+            .find(|(path, _)| *path == mutant.file)
+            .map_or("", |(_, text)| text);
         Alone { file: mutant.file, text: mutant.apply(original) }
     }
 }
@@ -366,8 +410,8 @@ impl Case {
         Ok(Case { job, steps, written, work })
     }
 
-    /// Whether C has the bits that it has without the change; nothing where no pass asks about it. Passes that do not ask about it, and find what they found,
-    /// leave what they left.
+    /// Whether C has the bits that it has without the change; nothing where no pass asks about it.
+    /// Passes that do not ask about it, and find what they found, leave what they left.
     fn run(&self, id: u32, options: Options) -> Result<Option<bool>, Failure> {
         if !self.steps.iter().any(|step| step.reached.contains(&id)) {
             return Ok(None);
@@ -392,8 +436,14 @@ impl Case {
                 return Ok(false);
             }
             if !has(pass) {
-                return step(&self.job, pass, self.steps[index].text.kernel(options.mode)?, options, written)
-                    .map(|_| true);
+                return step(
+                    &self.job,
+                    pass,
+                    self.steps[index].text.kernel(options.mode)?,
+                    options,
+                    written,
+                )
+                .map(|_| true);
             }
             let replaced = |path: &str| (path == alone.file).then_some(alone.text.as_str());
             let text = assemble_with(pass, replaced).map_err(Failure::Invalid)?;
@@ -403,7 +453,8 @@ impl Case {
         })
     }
 
-    /// Runs passes in order, with whether everything is still as it was; those that do not run leave what they left.
+    /// Runs passes in order, with whether everything is still as it was; those that do not run
+    /// leave what they left.
     fn each(
         &self,
         run: impl Fn(usize, &Pass, bool, &mut Written) -> Result<bool, Failure>,
@@ -437,7 +488,10 @@ impl Bench for Msl {
     fn run(&self, mutants: &[Mutant], step: &super::Step<'_>) -> Vec<Fate> {
         let fates = |neighbours: &[Mutant]| {
             let mut order: Vec<&Case> = self.cases.iter().collect();
-            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant, step(mutant)).0).collect::<Vec<_>>()
+            neighbours
+                .iter()
+                .map(|mutant| self.try_in(&mut order, mutant, step(mutant)).0)
+                .collect::<Vec<_>>()
         };
         // Each waits for a process, and some of these until their time is up.
         let threads = 2 * rayon::current_num_threads();
@@ -461,16 +515,24 @@ mod tests {
         let all = operators::mutants(Language::Msl, "f.metal", text);
         let numbered: Vec<_> = (1..).zip(in_order(text, all.iter())).collect();
         let rendered = render("f.metal", text, &numbered);
-        let line = |words: &str| 1 + rendered.text.lines().skip(1).position(|line| line.contains(words)).unwrap();
+        let line = |words: &str| {
+            1 + rendered.text.lines().skip(1).position(|line| line.contains(words)).unwrap()
+        };
         let id = |after: &str| numbered.iter().find(|(_, mutant)| mutant.after == after).unwrap().0;
         let (minus, macros) = (line("? (a - c)"), line("? (x)"));
         let files = HashMap::from([("f.metal", rendered.clone())]);
         let of = |text: String| blamed(&text, &files);
         let (wrong, one) = (vec![id("g(a - c);")], Vec::new());
-        assert_eq!(of(format!("f.metal:{minus}:3: error: no")), Blamed { invalid: wrong.clone(), alone: one.clone() });
-        let mixed = format!("f.metal:{minus}:3: error: incompatible operand types\nf.metal:1:1: error: no");
+        assert_eq!(
+            of(format!("f.metal:{minus}:3: error: no")),
+            Blamed { invalid: wrong.clone(), alone: one.clone() }
+        );
+        let mixed =
+            format!("f.metal:{minus}:3: error: incompatible operand types\nf.metal:1:1: error: no");
         assert_eq!(of(mixed), Blamed { invalid: one.clone(), alone: wrong });
-        let used = format!("f.metal:1:1: error: no\nnote\nf.metal:{macros}:9: note: expanded from macro 'H'");
+        let used = format!(
+            "f.metal:1:1: error: no\nnote\nf.metal:{macros}:9: note: expanded from macro 'H'"
+        );
         assert_eq!(of(used), Blamed { invalid: vec![id("#define H(x) (x)")], alone: one });
         // A line of the file itself: all sites there.
         let around = of("f.metal:2:1: error: no".into()).alone;

@@ -1,4 +1,5 @@
-//! What mutants of the MSL are tried on. A text takes far longer to compile than a case to run, so that few texts meet many sizes.
+//! What mutants of the MSL are tried on. A text takes far longer to compile than a case to run, so
+//! that few texts meet many sizes.
 
 use crate::case::{Groups, LAYOUTS};
 use crate::cases::{MSL, almost_whole};
@@ -14,16 +15,30 @@ const F32: [DType; 3] = [DType::F32; 3];
 /// Each case with the device that it is planned for.
 pub(super) fn all() -> Vec<(Case, Caps)> {
     let on = |caps: Caps| move |case: Case| (case, caps.clone());
-    let cases =
-        [tiles(), whole(), lines(), variants(), splits(), groups(), quantized(), epilogues(), numbers(), races()]
-            .concat();
+    let cases = [
+        tiles(),
+        whole(),
+        lines(),
+        variants(),
+        splits(),
+        groups(),
+        quantized(),
+        epilogues(),
+        numbers(),
+        races(),
+    ]
+    .concat();
     let small = Caps { max_binding_bytes: 4096, ..device() };
     let narrow = Caps { max_workgroups: 5, ..device() };
     let little = cases.into_iter().map(on(device()));
-    little.chain(pieces().into_iter().map(on(small))).chain(wide().into_iter().map(on(narrow))).collect()
+    little
+        .chain(pieces().into_iter().map(on(small)))
+        .chain(wide().into_iter().map(on(narrow)))
+        .collect()
 }
 
-/// Whether races are looked for in a case, which takes another text of clang's and more time: a few in which every line runs.
+/// Whether races are looked for in a case, which takes another text of clang's and more time: a few
+/// in which every line runs.
 pub(super) fn is_raced(case: &Case) -> bool {
     RACED.contains(&case.seed)
 }
@@ -31,10 +46,13 @@ pub(super) fn is_raced(case: &Case) -> bool {
 /// Seeds of the cases in which races are looked for.
 const RACED: std::ops::Range<u64> = 1000..2000;
 
-/// Two tiles of every mainloop beside each other, as few as show a race, several steps along K, in vectors and in single elements, and in two passes.
+/// Two tiles of every mainloop beside each other, as few as show a race, several steps along K, in
+/// vectors and in single elements, and in two passes.
 fn races() -> Vec<Case> {
     let half = [DType::F16, DType::F16, DType::F16];
-    let case = |name: &str, size, types: [DType; 3]| Case::new(size, types).layout(layout(name)).kernel(name);
+    let case = |name: &str, size, types: [DType; 3]| {
+        Case::new(size, types).layout(layout(name)).kernel(name)
+    };
     let cases = vec![
         case(GEMM, [16, 40, 40], half),
         case(GEMM, [33, 9, 35], F32).odd(),
@@ -47,7 +65,13 @@ fn races() -> Vec<Case> {
 }
 
 /// Each size on one text: in vectors where they take whole ones, else in single elements.
-fn sized(kernel: &str, sizes: &[[usize; 3]], types: [DType; 3], layout: [bool; 2], odd: bool) -> Vec<Case> {
+fn sized(
+    kernel: &str,
+    sizes: &[[usize; 3]],
+    types: [DType; 3],
+    layout: [bool; 2],
+    odd: bool,
+) -> Vec<Case> {
     let case = |(i, size): (usize, &[usize; 3])| {
         let case = Case { seed: i as u64, ..Case::new(*size, types) }.layout(layout).kernel(kernel);
         if odd { case.odd() } else { case }
@@ -67,7 +91,8 @@ fn variant(name: &str) -> &'static Variant {
     MSL.kernels().into_iter().find(|kernel| kernel.name == name).expect("a variant").variant
 }
 
-/// The kernels of tiles: layouts in vectors and in single elements, of types that agree and that do not.
+/// The kernels of tiles: layouts in vectors and in single elements, of types that agree and that do
+/// not.
 fn tiles() -> Vec<Case> {
     let half = [DType::F16, DType::F16, DType::F32];
     let bfloat = [DType::BF16, DType::BF16, DType::F16];
@@ -91,8 +116,8 @@ fn tiles() -> Vec<Case> {
     cases
 }
 
-/// Whole tiles beside each other, with whole slices of K and one that is not, and with parts of it; and what is left of a tile where one that is turned round
-/// would be whole.
+/// Whole tiles beside each other, with whole slices of K and one that is not, and with parts of it;
+/// and what is left of a tile where one that is turned round would be whole.
 fn whole() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, rest) in [(GEMM, 15), (DIRECT, 7), (DIRECT, 1)] {
@@ -101,11 +126,15 @@ fn whole() -> Vec<Case> {
         cases.push(Case::new([m, n, k], F32).kernel(name).odd());
         cases.push(Case::new([m, n, 4 * k], F32).kernel(format!("{name}+k2")).odd());
     }
-    let tiled = |case: &Case| case.kernel.as_deref().is_some_and(|name| [GEMM, DIRECT].contains(&name));
+    let tiled =
+        |case: &Case| case.kernel.as_deref().is_some_and(|name| [GEMM, DIRECT].contains(&name));
     cases.extend(almost_whole(MSL).into_iter().filter(tiled));
     cases.push(Case::new([104, 64, 64], F32).kernel("msl-gemm/64x32x32").odd());
-    // Rows of sums that are not whole vectors, of every length, in more parts than are read at once.
-    cases.extend([21, 22, 23].map(|n| Case::new([5, n, 150], F32).kernel(format!("{GEMM}+k9")).odd()));
+    // Rows of sums that are not whole vectors, of every length, in more parts than are read at
+    // once.
+    cases.extend(
+        [21, 22, 23].map(|n| Case::new([5, n, 150], F32).kernel(format!("{GEMM}+k9")).odd()),
+    );
     cases
 }
 
@@ -121,8 +150,10 @@ fn layout(name: &str) -> [bool; 2] {
 /// The kernels of few rows, or few columns.
 fn lines() -> Vec<Case> {
     let half = [DType::F16, DType::F32, DType::F32];
-    // More rows of tiles than a band has; and operands in the other direction, which are read all the same.
-    let mut cases = vec![Case::new([10, 40, 5], F32).layout(LAYOUTS[1]).kernel("msl-gemv/1x32").odd()];
+    // More rows of tiles than a band has; and operands in the other direction, which are read all
+    // the same.
+    let mut cases =
+        vec![Case::new([10, 40, 5], F32).layout(LAYOUTS[1]).kernel("msl-gemv/1x32").odd()];
     cases.extend(sized("msl-gemv/4x32", &[[4, 36, 300], [4, 36, 1]], F32, LAYOUTS[2], false));
     cases.push(Case::new([3, 70, 300], F32).layout(LAYOUTS[1]).kernel("msl-gevm/4x64").odd());
     // A lane whose eighth line lies beyond the edge, and beyond the buffer in the last step.
@@ -130,7 +161,13 @@ fn lines() -> Vec<Case> {
     for name in ["msl-gemv/4x32", "msl-gemv/32x4", "msl-gevm/4x64", "msl-gevm/64x4"] {
         let Variant { bm, bn, bk, .. } = *variant(name);
         let [m, n, k] = [bm, bn, bk].map(|size| size as usize);
-        cases.extend(sized(name, &[[m, n, 8], [m, n + 8, 16], [2 * m, n, k + 8]], F32, layout(name), false));
+        cases.extend(sized(
+            name,
+            &[[m, n, 8], [m, n + 8, 16], [2 * m, n, k + 8]],
+            F32,
+            layout(name),
+            false,
+        ));
         cases.extend(sized(
             name,
             &[[m, 2 * n, k + 8], [m, 32, 24]],
@@ -156,7 +193,9 @@ fn variants() -> Vec<Case> {
         let Variant { bm, bn, bk, access, .. } = *kernel.variant;
         let k = if matches!(access, Access::Eights { .. }) { 41 } else { 2 * bk + 1 };
         let [m, n, k] = [bm + 1, bn + 5, k].map(|size| size as usize);
-        cases.push(Case::new([m, n, k], F32).layout(layout(&kernel.name)).kernel(&kernel.name).odd());
+        cases.push(
+            Case::new([m, n, k], F32).layout(layout(&kernel.name)).kernel(&kernel.name).odd(),
+        );
     }
     cases
 }
@@ -174,8 +213,16 @@ fn splits() -> Vec<Case> {
     }
     for name in [DIRECT, "msl-gemv/1x32", "msl-gevm/1x64"] {
         let k = 2 * variant(name).bk as usize + 5;
-        let case = Case::new([1, 66, k], F32).kernel(format!("{name}+k3")).layout(layout(name)).batch(2).odd();
-        cases.push(Case { a: case.a.entries(Entries::Apart(3)), b: case.b.entries(Entries::Apart(1)), ..case });
+        let case = Case::new([1, 66, k], F32)
+            .kernel(format!("{name}+k3"))
+            .layout(layout(name))
+            .batch(2)
+            .odd();
+        cases.push(Case {
+            a: case.a.entries(Entries::Apart(3)),
+            b: case.b.entries(Entries::Apart(1)),
+            ..case
+        });
     }
     let name = "msl-gemv/32x1";
     let k = 2 * variant(name).bk as usize + 5;
@@ -187,7 +234,8 @@ fn ragged(ends: &[u32]) -> Option<Groups> {
     Some(Groups { ends: ends.to_vec(), on_device: true })
 }
 
-/// Groups: none, empty ones at every place, more than one tile of each, wrong ends; with biases of their own.
+/// Groups: none, empty ones at every place, more than one tile of each, wrong ends; with biases of
+/// their own.
 fn groups() -> Vec<Case> {
     let mut cases = Vec::new();
     let all: [&[u32]; 8] = [
@@ -202,22 +250,30 @@ fn groups() -> Vec<Case> {
     ];
     for ends in all {
         let types = [DType::F32, DType::F16, DType::F32];
-        let case = Case { groups: ragged(ends), ..Case::new([80, 70, 12], types) }.kernel(GEMM).odd();
+        let case =
+            Case { groups: ragged(ends), ..Case::new([80, 70, 12], types) }.kernel(GEMM).odd();
         let bias = Some((Axis::N, Place::odd(DType::F32)));
         cases.push(Case { bias, beta: -1.5, residual: Some(Place::odd(DType::F32)), ..case });
     }
-    for (name, layout) in [(DIRECT, [true, false]), ("msl-gemv/4x32", [false, true]), ("msl-gevm/4x64", [false, false])]
-    {
+    for (name, layout) in [
+        (DIRECT, [true, false]),
+        ("msl-gemv/4x32", [false, true]),
+        ("msl-gevm/4x64", [false, false]),
+    ] {
         let case = |rows| Case::new([rows, 39, 20], F32).layout(layout).kernel(name).odd();
         cases.push(Case { groups: ragged(&[0, 3, 3, 9, 14]), ..case(15) });
         cases.push(Case { groups: ragged(&[3, 39]), ..case(40) });
-        // Fewer rows than a tile has, after a group of none: a tile of the empty group would end before it begins.
+        // Fewer rows than a tile has, after a group of none: a tile of the empty group would end
+        // before it begins.
         cases.push(Case { groups: ragged(&[0, 3]), ..case(3) });
     }
-    // Each group begins a tile; so many that the tiles that are started are no more than those that are needed.
+    // Each group begins a tile; so many that the tiles that are started are no more than those that
+    // are needed.
     let ends: Vec<u32> = (1..=12).map(|group| 3 * group).collect();
     cases.push(
-        Case { groups: ragged(&ends), ..Case::new([36, 9, 20], F32).layout(LAYOUTS[1]) }.kernel("msl-gemv/4x32").odd(),
+        Case { groups: ragged(&ends), ..Case::new([36, 9, 20], F32).layout(LAYOUTS[1]) }
+            .kernel("msl-gemv/4x32")
+            .odd(),
     );
     cases
 }
@@ -252,7 +308,8 @@ fn quantized() -> Vec<Case> {
 fn epilogues() -> Vec<Case> {
     let mut cases = Vec::new();
     for (i, out) in DType::ALL.into_iter().enumerate() {
-        let case = || Case::new([6, 22, 5], [DType::F32, DType::F32, out]).kernel(GEMM).batch(3).odd();
+        let case =
+            || Case::new([6, 22, 5], [DType::F32, DType::F32, out]).kernel(GEMM).batch(3).odd();
         let place = |entries| Place::odd(DType::ALL[(i + 1) % 3]).entries(entries);
         let activation = Activation::ALL[1 + i];
         for entries in [Entries::Apart(5), Entries::Between] {
@@ -284,7 +341,12 @@ fn numbers() -> Vec<Case> {
     for activation in Activation::ALL {
         let given = vec![f32::NAN, f32::INFINITY, -f32::INFINITY, -0.0, 1.0, -1.0];
         let case = Case::new([6, 1, 1], F32).kernel(GEMM).odd();
-        cases.push(Case { a_data: Data::Given(given), b_data: Data::Given(vec![1.0]), activation, ..case });
+        cases.push(Case {
+            a_data: Data::Given(given),
+            b_data: Data::Given(vec![1.0]),
+            activation,
+            ..case
+        });
     }
     cases
 }
@@ -294,7 +356,8 @@ fn pieces() -> Vec<Case> {
     let cases = themes::large().into_iter().filter(|case| case.quantized.is_none());
     let (groups, others): (Vec<_>, Vec<_>) = cases.partition(|case| case.groups.is_some());
     // Those of a long K take seconds.
-    let short = groups.into_iter().chain(others.into_iter().step_by(8)).filter(|case| case.size[2] < 200);
+    let short =
+        groups.into_iter().chain(others.into_iter().step_by(8)).filter(|case| case.size[2] < 200);
     short.map(|case| case.kernel(GEMM)).collect()
 }
 

@@ -8,12 +8,14 @@ use std::collections::HashSet;
 use std::ops::Range;
 use tilewise_core::kernel::Language;
 
-/// Every mutant of a file, in the order of the text; two operators that come to the same text are one mutant.
+/// Every mutant of a file, in the order of the text; two operators that come to the same text are
+/// one mutant.
 pub(super) fn mutants(language: Language, file: &'static str, text: &str) -> Vec<Mutant> {
     let tokens = tokens(text);
     let places = places(language, text, &tokens);
     let msl = language == Language::Msl;
-    let mut planter = Planter { msl, file, text, tokens, places, found: Vec::new(), known: HashSet::new() };
+    let mut planter =
+        Planter { msl, file, text, tokens, places, found: Vec::new(), known: HashSet::new() };
     for index in 0..planter.tokens.len() {
         match planter.places[index] {
             Place::Code => planter.at(index),
@@ -73,14 +75,18 @@ impl<'a> Planter<'a> {
         }
         match text {
             "workgroupBarrier" | "storageBarrier" | "threadgroup_barrier" | "simdgroup_barrier" => {
-                let end =
-                    self.tokens[index..].iter().position(|token| token.text == ";").map_or(index, |at| index + at);
+                let end = self.tokens[index..]
+                    .iter()
+                    .position(|token| token.text == ";")
+                    .map_or(index, |at| index + at);
                 self.plant("barrier", &(index..end + 1), String::new());
                 if text == "threadgroup_barrier" {
                     self.plant("barrier", &(index..index + 1), "simdgroup_barrier".to_owned());
                 }
             }
-            "mem_threadgroup" | "mem_device" => self.plant("barrier", &(index..index + 1), "mem_none".to_owned()),
+            "mem_threadgroup" | "mem_device" => {
+                self.plant("barrier", &(index..index + 1), "mem_none".to_owned())
+            }
             "if" => {
                 let end = self.tokens[index..].iter().position(|token| token.text == "{");
                 let end = end.map_or(index, |at| index + at);
@@ -98,7 +104,11 @@ impl<'a> Planter<'a> {
                 }
             }
             "true" | "false" => {
-                self.plant("constant", &(index..index + 1), if text == "true" { "false" } else { "true" }.to_owned());
+                self.plant(
+                    "constant",
+                    &(index..index + 1),
+                    if text == "true" { "false" } else { "true" }.to_owned(),
+                );
             }
             _ => {
                 let member = matches!(before, "." | "->");
@@ -109,7 +119,8 @@ impl<'a> Planter<'a> {
                 }
             }
         }
-        let initializer = self.msl && next == "{" && self.tokens[index + 1].start == self.tokens[index].end();
+        let initializer =
+            self.msl && next == "{" && self.tokens[index + 1].start == self.tokens[index].end();
         if (next == "(" || initializer) && !matches!(text, "if" | "for" | "switch") {
             self.call(index);
         }
@@ -137,7 +148,8 @@ impl<'a> Planter<'a> {
         let arguments = arguments(&self.tokens, index + 1);
         let Some(close) = closing(&self.tokens, index + 1) else { return };
         let whole = index..close + 1;
-        let parts: Vec<String> = arguments.iter().map(|range| self.span(range).to_owned()).collect();
+        let parts: Vec<String> =
+            arguments.iter().map(|range| self.span(range).to_owned()).collect();
         match (self.tokens[index].text, parts.as_slice()) {
             ("min" | "max", [a, b]) => {
                 self.plant("guard", &whole, format!("({a})"));
@@ -160,8 +172,8 @@ impl<'a> Planter<'a> {
         }
     }
 
-    /// Whether a name is one of this file's, or of what another operand's instance of a file may bring. Others would only give mutants that are not
-    /// valid.
+    /// Whether a name is one of this file's, or of what another operand's instance of a file may
+    /// bring. Others would only give mutants that are not valid.
     fn exists(&self, name: &str) -> bool {
         ["a_", "b_"].iter().any(|operand| name.starts_with(operand))
             || self.tokens.iter().any(|token| token.text == name)
@@ -238,7 +250,9 @@ impl<'a> Planter<'a> {
         if text == "+" {
             self.plant("index", &own, "+ 1u +".to_owned());
         }
-        if let ("-" | "/" | "%" | "<<" | ">>", Some([left, right])) = (text, operands(&self.tokens, index)) {
+        if let ("-" | "/" | "%" | "<<" | ">>", Some([left, right])) =
+            (text, operands(&self.tokens, index))
+        {
             let swapped = format!("{} {text} {}", self.grouped(&right), self.grouped(&left));
             self.plant("swap", &(left.start..right.end), swapped);
         }
@@ -256,7 +270,8 @@ impl<'a> Planter<'a> {
         self.plant("index", &inside, format!("{grouped} - 1u"));
     }
 
-    /// What MSL has and WGSL has not, and a term or factor left out: of what groups to the left the last, and the first.
+    /// What MSL has and WGSL has not, and a term or factor left out: of what groups to the left the
+    /// last, and the first.
     fn terms(&mut self, index: usize) {
         let text = self.tokens[index].text;
         match text {
@@ -321,8 +336,9 @@ mod tests {
 
     /// What the one line `text` becomes, by operator.
     fn lines(operator: &str, text: &str) -> Vec<String> {
-        let of_operator =
-            mutants(Language::Wgsl, "f.wgsl", text).into_iter().filter(|mutant| mutant.operator == operator);
+        let of_operator = mutants(Language::Wgsl, "f.wgsl", text)
+            .into_iter()
+            .filter(|mutant| mutant.operator == operator);
         of_operator.map(|mutant| mutant.apply(text)).collect()
     }
 
@@ -331,8 +347,14 @@ mod tests {
         assert_eq!(lines("compare", "if i <= n { }"), ["if i < n { }", "if i <= 1u + n { }"]);
         assert_eq!(lines("logic", "if a && c { }"), ["if a || c { }"]);
         assert_eq!(lines("condition", "if i < n { }"), ["if true { }", "if false { }"]);
-        assert_eq!(lines("guard", "let e = min(q + 1u, p);"), ["let e = (q + 1u);", "let e = (p);"]);
-        assert_eq!(lines("select", "p(select(0u, q, r))"), ["p((0u))", "p((q))", "p(select(q, 0u, r))"]);
+        assert_eq!(
+            lines("guard", "let e = min(q + 1u, p);"),
+            ["let e = (q + 1u);", "let e = (p);"]
+        );
+        assert_eq!(
+            lines("select", "p(select(0u, q, r))"),
+            ["p((0u))", "p((q))", "p(select(q, 0u, r))"]
+        );
         assert_eq!(lines("compare", "var<workgroup> v: array<vec4<f32>, 4>;"), [""; 0]);
     }
 
@@ -360,7 +382,11 @@ mod tests {
         );
         assert_eq!(
             lines("name", "v.x = THREADS_M + THREADS_N;"),
-            ["v.y = THREADS_M + THREADS_N;", "v.x = THREADS_N + THREADS_N;", "v.x = THREADS_M + THREADS_M;"]
+            [
+                "v.y = THREADS_M + THREADS_N;",
+                "v.x = THREADS_N + THREADS_N;",
+                "v.x = THREADS_M + THREADS_M;"
+            ]
         );
         assert_eq!(lines("name", "v = THREADS_M;"), [""; 0]);
         assert_eq!(lines("name", "let row = p;"), [""; 0]);
@@ -369,14 +395,20 @@ mod tests {
     #[test]
     fn unrolled_loops_keep_their_form() {
         let text = "for (var i = 0u; i < TM * TN4; i += 1u) { //unroll";
-        let all: Vec<_> = mutants(Language::Wgsl, "f.wgsl", text).iter().map(|mutant| mutant.apply(text)).collect();
+        let all: Vec<_> = mutants(Language::Wgsl, "f.wgsl", text)
+            .iter()
+            .map(|mutant| mutant.apply(text))
+            .collect();
         let with = |bound| format!("for (var i = 0u; i < TM * TN4 {bound}; i += 1u) {{ //unroll");
         assert_eq!(all, [with("- 1u"), with("+ 1u")]);
     }
 
     #[test]
     fn declarations_stay() {
-        for text in ["@group(0) @binding(3) var<storage, read> v: array<u32>;", "const BM: u32 = 64u; //param"] {
+        for text in [
+            "@group(0) @binding(3) var<storage, read> v: array<u32>;",
+            "const BM: u32 = 64u; //param",
+        ] {
             assert!(mutants(Language::Wgsl, "f.wgsl", text).is_empty(), "{text}");
         }
     }
@@ -384,15 +416,22 @@ mod tests {
     /// As [`lines`], of MSL.
     fn in_msl(operator: &str, text: &str) -> Vec<String> {
         let text = format!("void f() {{ {text} }}");
-        let of_operator = mutants(Language::Msl, "f.metal", &text).into_iter().filter(|it| it.operator == operator);
-        of_operator.map(|mutant| mutant.apply(&text)[11..].strip_suffix(" }").unwrap().to_owned()).collect()
+        let of_operator = mutants(Language::Msl, "f.metal", &text)
+            .into_iter()
+            .filter(|it| it.operator == operator);
+        of_operator
+            .map(|mutant| mutant.apply(&text)[11..].strip_suffix(" }").unwrap().to_owned())
+            .collect()
     }
 
     #[test]
     fn barriers_of_msl() {
         let text = "threadgroup_barrier(mem_flags::mem_threadgroup);";
-        let weaker =
-            ["", "simdgroup_barrier(mem_flags::mem_threadgroup);", "threadgroup_barrier(mem_flags::mem_none);"];
+        let weaker = [
+            "",
+            "simdgroup_barrier(mem_flags::mem_threadgroup);",
+            "threadgroup_barrier(mem_flags::mem_none);",
+        ];
         assert_eq!(in_msl("barrier", text), weaker);
     }
 
@@ -406,7 +445,10 @@ mod tests {
 
     #[test]
     fn terms() {
-        assert_eq!(in_msl("term", "x = p + q * r;"), ["x = p;", "x = q * r;", "x = p + q;", "x = p + r;"]);
+        assert_eq!(
+            in_msl("term", "x = p + q * r;"),
+            ["x = p;", "x = q * r;", "x = p + q;", "x = p + r;"]
+        );
         assert_eq!(in_msl("term", "x = p + q - r;"), ["x = p - r;", "x = q - r;", "x = p + q;"]);
         assert_eq!(in_msl("term", "x = p % q;"), ["x = p;"]);
         assert_eq!(lines("term", "x = p + q;"), [""; 0]);
@@ -415,7 +457,10 @@ mod tests {
     #[test]
     fn declarations_of_msl_stay() {
         assert_eq!(in_msl("name", "uint row = p; const T *col = p;"), [""; 0]);
-        assert_eq!(in_msl("name", "uint row = p; uint col = row;"), ["uint row = p; uint col = col;"]);
+        assert_eq!(
+            in_msl("name", "uint row = p; uint col = row;"),
+            ["uint row = p; uint col = col;"]
+        );
         assert_eq!(in_msl("bound", "float v[N] = {};"), ["float v[N - 1u] = {};"]);
         assert_eq!(in_msl("constant", "i += 1;"), ["i += 2;"]);
     }

@@ -24,7 +24,8 @@ pub(super) fn places(language: Language, text: &str, tokens: &[Token<'_>]) -> Ve
     }
 }
 
-/// Lines tell: bindings, attributes, the members of structs, and constants are marked. An assertion only refuses texts that do not occur.
+/// Lines tell: bindings, attributes, the members of structs, and constants are marked. An assertion
+/// only refuses texts that do not occur.
 fn in_wgsl(line: &str) -> Place {
     match line {
         _ if line.ends_with("//unroll") => Place::Unrolled,
@@ -38,7 +39,10 @@ fn in_wgsl(line: &str) -> Place {
 fn in_msl(text: &str, tokens: &[Token<'_>]) -> Vec<Place> {
     let mut places = bodies(tokens);
     let end = |from: usize, what: &str| {
-        tokens[from..].iter().position(|token| token.text == what).map_or(tokens.len(), |at| from + at)
+        tokens[from..]
+            .iter()
+            .position(|token| token.text == what)
+            .map_or(tokens.len(), |at| from + at)
     };
     for index in 0..tokens.len() {
         let inside = |tokens| index + 1..closing(tokens, index).unwrap_or(index + 1);
@@ -56,7 +60,9 @@ fn in_msl(text: &str, tokens: &[Token<'_>]) -> Vec<Place> {
                     places[size.clone()].fill(Place::Constant);
                 }
             }
-            "<" if tokens[index].kind == Kind::Open => places[inside(tokens)].fill(Place::Declaration),
+            "<" if tokens[index].kind == Kind::Open => {
+                places[inside(tokens)].fill(Place::Declaration)
+            }
             "[" if declares_array(tokens, index) => places[inside(tokens)].fill(Place::Constant),
             _ => {}
         }
@@ -95,7 +101,8 @@ fn bodies(tokens: &[Token<'_>]) -> Vec<Place> {
     places
 }
 
-/// Whether the bracket at `open` holds the size of an array that is declared there: a type, a name, and perhaps other sizes stand before it.
+/// Whether the bracket at `open` holds the size of an array that is declared there: a type, a name,
+/// and perhaps other sizes stand before it.
 pub(super) fn declares_array(tokens: &[Token<'_>], open: usize) -> bool {
     let mut name = open;
     while name > 0 && tokens[name - 1].text == "]" {
@@ -118,7 +125,8 @@ pub(super) fn is_type(token: &Token<'_>) -> bool {
 
 /// The bytes of each directive, with the lines that continue it.
 fn directives(text: &str) -> Vec<Range<usize>> {
-    let (mut found, mut at, mut continued): (Vec<Range<usize>>, usize, bool) = (Vec::new(), 0, false);
+    let (mut found, mut at, mut continued): (Vec<Range<usize>>, usize, bool) =
+        (Vec::new(), 0, false);
     for line in text.split_inclusive('\n') {
         let next = at + line.len();
         match found.last_mut() {
@@ -140,7 +148,8 @@ fn macro_body(directive: &[Token<'_>]) -> Option<usize> {
     if define.text != "define" || declares || !one_line {
         return None;
     }
-    let parameters = rest.first().is_some_and(|token| token.text == "(" && token.start == name.end());
+    let parameters =
+        rest.first().is_some_and(|token| token.text == "(" && token.start == name.end());
     Some(if parameters { closing(directive, 3)? + 1 } else { 3 })
 }
 
@@ -153,7 +162,12 @@ mod tests {
     fn of(place: Place, text: &str) -> Vec<&str> {
         let tokens = tokens(text);
         let places = places(Language::Msl, text, &tokens);
-        tokens.iter().zip(places).filter(|(_, other)| *other == place).map(|(token, _)| token.text).collect()
+        tokens
+            .iter()
+            .zip(places)
+            .filter(|(_, other)| *other == place)
+            .map(|(token, _)| token.text)
+            .collect()
     }
 
     #[test]
@@ -164,19 +178,28 @@ mod tests {
 
     #[test]
     fn macros_of_one_line() {
-        assert_eq!(of(Place::Code, "#define F(a) (a) * 2\n#if G\n#define H \\\n    1\n"), ["(", "a", ")", "*", "2"]);
+        assert_eq!(
+            of(Place::Code, "#define F(a) (a) * 2\n#if G\n#define H \\\n    1\n"),
+            ["(", "a", ")", "*", "2"]
+        );
         assert_eq!(of(Place::Code, "#define X_ARGUMENTS , device half *x\n"), [""; 0]);
     }
 
     #[test]
     fn constants() {
         assert_eq!(of(Place::Constant, "constexpr constant uint A = B + 1;"), ["B", "+", "1"]);
-        assert_eq!(of(Place::Constant, "void f() { float a[M][N] = {}; a[i][j] = 0; }"), ["M", "N"]);
+        assert_eq!(
+            of(Place::Constant, "void f() { float a[M][N] = {}; a[i][j] = 0; }"),
+            ["M", "N"]
+        );
         assert_eq!(of(Place::Constant, "void f() { SHARED(float, a, 2 * N); }"), ["2", "*", "N"]);
     }
 
     #[test]
     fn templates_are_declarations() {
-        assert_eq!(of(Place::Code, "void f() { g<h, 8>(1); }"), ["g", "<", ">", "(", "1", ")", ";", "}"]);
+        assert_eq!(
+            of(Place::Code, "void f() { g<h, 8>(1); }"),
+            ["g", "<", ">", "(", "1", ")", ";", "}"]
+        );
     }
 }

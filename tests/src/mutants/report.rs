@@ -19,7 +19,9 @@ impl<'a> Summary<'a> {
 
     fn survivors(&self) -> impl Iterator<Item = (&'a Mutant, bool, bool)> + '_ {
         self.fates.iter().filter_map(|(mutant, fate)| match fate {
-            Fate::Survived { same_bits } => Some((*mutant, *same_bits, self.explained.contains(&Change::of(mutant)))),
+            Fate::Survived { same_bits } => {
+                Some((*mutant, *same_bits, self.explained.contains(&Change::of(mutant))))
+            }
             _ => None,
         })
     }
@@ -29,15 +31,24 @@ impl<'a> Summary<'a> {
         let open = self.survivors().filter(|(_, _, explained)| !explained);
         open.map(|(mutant, same_bits, _)| {
             let bits = if same_bits { "same bits" } else { "other bits, within the bound" };
-            format!("{}\n- {}\n+ {}\n({}: {bits})\n", mutant.file, mutant.before, mutant.after, mutant.id())
+            format!(
+                "{}\n- {}\n+ {}\n({}: {bits})\n",
+                mutant.file,
+                mutant.before,
+                mutant.after,
+                mutant.id()
+            )
         })
         .collect()
     }
 
-    /// Explanations of what does not survive, or does not exist. Only of use when all mutants were run.
+    /// Explanations of what does not survive, or does not exist. Only of use when all mutants were
+    /// run.
     pub fn stale(&self) -> Vec<&'a Change> {
-        let alive: HashSet<Change> = self.survivors().map(|(mutant, _, _)| Change::of(mutant)).collect();
-        let mut stale: Vec<_> = self.explained.iter().filter(|change| !alive.contains(*change)).collect();
+        let alive: HashSet<Change> =
+            self.survivors().map(|(mutant, _, _)| Change::of(mutant)).collect();
+        let mut stale: Vec<_> =
+            self.explained.iter().filter(|change| !alive.contains(*change)).collect();
         stale.sort_by(|a, b| (&a.file, &a.before, &a.after).cmp(&(&b.file, &b.before, &b.after)));
         stale
     }
@@ -45,7 +56,8 @@ impl<'a> Summary<'a> {
     /// A Markdown table: files down, fates across.
     pub fn table(&self) -> String {
         let killed = FINDINGS.into_iter().map(Fate::Found).chain([Fate::Wrong, Fate::Refused]);
-        let columns: Vec<Fate> = killed.filter(|fate| self.fates.iter().any(|(_, other)| other == fate)).collect();
+        let columns: Vec<Fate> =
+            killed.filter(|fate| self.fates.iter().any(|(_, other)| other == fate)).collect();
         let mut rows: BTreeMap<&str, Vec<Fate>> = BTreeMap::new();
         for (mutant, fate) in &self.fates {
             rows.entry(mutant.file).or_default().push(*fate);
@@ -59,8 +71,14 @@ impl<'a> Summary<'a> {
         text += &"--:|".repeat(columns.len() + 1);
         text.push('\n');
         for (file, fates) in rows.into_iter().chain([("all", all)]) {
-            let count = |wanted: &dyn Fn(&Fate) -> bool| fates.iter().filter(|fate| wanted(fate)).count();
-            let _ = write!(text, "| {file} | {} | {} |", fates.len(), count(&|fate| *fate == Fate::Invalid));
+            let count =
+                |wanted: &dyn Fn(&Fate) -> bool| fates.iter().filter(|fate| wanted(fate)).count();
+            let _ = write!(
+                text,
+                "| {file} | {} | {} |",
+                fates.len(),
+                count(&|fate| *fate == Fate::Invalid)
+            );
             for column in &columns {
                 let _ = write!(text, " {} |", count(&|fate| fate == column));
             }
@@ -71,7 +89,8 @@ impl<'a> Summary<'a> {
 
     /// Numbers in one line.
     pub fn line(&self) -> String {
-        let count = |wanted: fn(&Fate) -> bool| self.fates.iter().filter(|(_, fate)| wanted(fate)).count();
+        let count =
+            |wanted: fn(&Fate) -> bool| self.fates.iter().filter(|(_, fate)| wanted(fate)).count();
         let (all, invalid) = (self.fates.len(), count(|fate| *fate == Fate::Invalid));
         let survived = count(|fate| matches!(fate, Fate::Survived { .. }));
         let found = count(|fate| matches!(fate, Fate::Found(_)));

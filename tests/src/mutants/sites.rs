@@ -1,8 +1,10 @@
-//! Many mutants in one text, so that it is compiled once: what surrounds a change asks at run time whether the change is wanted.
+//! Many mutants in one text, so that it is compiled once: what surrounds a change asks at run time
+//! whether the change is wanted.
 //!
-//! The *site* of changes is an expression, `(!MUTANTS(7, 7) ? (unchanged) : (MUTANT(7) ? (changed) : ..))`, or a statement, `if (MUTANT(7)) changed; else
-//! unchanged;`. Sites nest: what is unchanged has sites of its own. Each changed text stands on lines of its own, so that the lines of clang's complaints name
-//! mutants.
+//! The *site* of changes is an expression, `(!MUTANTS(7, 7) ? (unchanged) : (MUTANT(7) ? (changed)
+//! : ..))`, or a statement, `if (MUTANT(7)) changed; else unchanged;`. Sites nest: what is
+//! unchanged has sites of its own. Each changed text stands on lines of its own, so that the lines
+//! of clang's complaints name mutants.
 
 use super::Mutant;
 use super::place::{Place, places};
@@ -32,14 +34,18 @@ struct Line {
 }
 
 impl Rendered {
-    /// The mutants that a complaint about a line, from 1, may be about: that of the changed text there, or all of the sites around.
+    /// The mutants that a complaint about a line, from 1, may be about: that of the changed text
+    /// there, or all of the sites around.
     pub(super) fn at(&self, line: usize) -> Vec<u32> {
         match self.lines.get(line.wrapping_sub(1)) {
             None => Vec::new(),
             Some(Line { mutant: Some(id), .. }) => vec![*id],
-            Some(Line { original, .. }) => {
-                self.sites.iter().filter(|(_, lines)| lines.contains(original)).map(|(id, _)| *id).collect()
-            }
+            Some(Line { original, .. }) => self
+                .sites
+                .iter()
+                .filter(|(_, lines)| lines.contains(original))
+                .map(|(id, _)| *id)
+                .collect(),
         }
     }
 
@@ -66,13 +72,18 @@ impl Rendered {
     }
 }
 
-/// The mutants of an MSL file in the order of their sites, those without one at the end: numbered so, the mutants of a site follow each other.
-pub(super) fn in_order<'a>(text: &str, mutants: impl Iterator<Item = &'a Mutant>) -> Vec<&'a Mutant> {
+/// The mutants of an MSL file in the order of their sites, those without one at the end: numbered
+/// so, the mutants of a site follow each other.
+pub(super) fn in_order<'a>(
+    text: &str,
+    mutants: impl Iterator<Item = &'a Mutant>,
+) -> Vec<&'a Mutant> {
     let tokens = tokens(text);
     let places = places(Language::Msl, text, &tokens);
     let grower = Grower { tokens: &tokens, places: &places };
-    let site =
-        |mutant: &Mutant| grower.site(mutant).map_or((usize::MAX, Reverse(0)), |site| (site.start, Reverse(site.end)));
+    let site = |mutant: &Mutant| {
+        grower.site(mutant).map_or((usize::MAX, Reverse(0)), |site| (site.start, Reverse(site.end)))
+    };
     let mut mutants: Vec<_> = mutants.collect();
     mutants.sort_by_cached_key(|mutant| site(mutant));
     mutants
@@ -93,7 +104,8 @@ pub(super) fn render(file: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Rend
     // Complaints are about lines from here on.
     let _ = writeln!(rendered.text, "#line 1 \"{file}\"");
     rendered.lines.push(Line { original: 0, mutant: None });
-    let sites: Vec<_> = sites.into_iter().map(|((start, Reverse(end)), mutants)| (start..end, mutants)).collect();
+    let sites: Vec<_> =
+        sites.into_iter().map(|((start, Reverse(end)), mutants)| (start..end, mutants)).collect();
     Renderer { text, sites: &sites, rendered: &mut rendered }.range(0..text.len(), 0);
     rendered
 }
@@ -113,7 +125,9 @@ impl Renderer<'_, '_> {
     /// A range of the file; its sites are those from `next` on. Gives the first that is beyond.
     fn range(&mut self, range: Range<usize>, mut next: usize) -> usize {
         let mut at = range.start;
-        while let Some((site, mutants)) = self.sites.get(next).filter(|(site, _)| site.start < range.end) {
+        while let Some((site, mutants)) =
+            self.sites.get(next).filter(|(site, _)| site.start < range.end)
+        {
             self.verbatim(at..site.start);
             at = site.end;
             next = self.site(site, mutants, next + 1);
@@ -126,11 +140,17 @@ impl Renderer<'_, '_> {
         let first = self.line(site.start);
         let lines = first..self.line(site.end - 1) + 1;
         self.rendered.sites.extend(mutants.iter().map(|(id, _)| (*id, lines.clone())));
-        let in_macro = self.text[..site.start].rsplit('\n').next().is_some_and(|line| line.starts_with('#'));
+        let in_macro =
+            self.text[..site.start].rsplit('\n').next().is_some_and(|line| line.starts_with('#'));
         let newline = if in_macro { "\\\n" } else { "\n" };
         let text = self.text;
         let changed = |mutant: &Mutant| {
-            [&text[site.start..mutant.range.start], &mutant.replacement, &text[mutant.range.end..site.end]].concat()
+            [
+                &text[site.start..mutant.range.start],
+                &mutant.replacement,
+                &text[mutant.range.end..site.end],
+            ]
+            .concat()
         };
         if text[site.clone()].ends_with(';') {
             for (id, mutant) in mutants {
@@ -142,8 +162,12 @@ impl Renderer<'_, '_> {
         }
         // All are asked about at once, so that it is one question where none is wanted.
         let ids = mutants.iter().map(|(id, _)| *id);
-        let _ =
-            write!(self.rendered.text, "(!MUTANTS({}, {}) ? (", ids.clone().min().unwrap_or(0), ids.max().unwrap_or(0));
+        let _ = write!(
+            self.rendered.text,
+            "(!MUTANTS({}, {}) ? (",
+            ids.clone().min().unwrap_or(0),
+            ids.max().unwrap_or(0)
+        );
         let next = self.range(site.clone(), next);
         self.rendered.text += ") : ";
         for (id, mutant) in mutants {
@@ -179,7 +203,8 @@ impl Grower<'_> {
         if self.places[first..=last].contains(&Place::Constant) {
             return None;
         }
-        // What is given in another's place may be of another type, which matters less to a whole statement.
+        // What is given in another's place may be of another type, which matters less to a whole
+        // statement.
         let member = first > 0 && matches!(self.tokens[first - 1].text, "." | "->");
         let whole = mutant.operator == "swap" || mutant.operator == "name" && !member;
         let tokens = match self.tokens[last].text {
@@ -190,7 +215,8 @@ impl Grower<'_> {
         Some(self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end())
     }
 
-    /// The expression around some tokens: up to the nearest brackets, commas, choices and assignments; or the outermost.
+    /// The expression around some tokens: up to the nearest brackets, commas, choices and
+    /// assignments; or the outermost.
     fn expression(&self, mut range: Range<usize>, outermost: bool) -> Option<Range<usize>> {
         loop {
             range = self.grown(range)?;
@@ -200,8 +226,12 @@ impl Grower<'_> {
             }
             match self.enclosing(range.start) {
                 // Values of some types have no common one.
-                Some(open) if self.tokens[open].text == "{" && self.is_expression(open) => return None,
-                Some(open) if self.is_expression(open) => range = open..closing(self.tokens, open)? + 1,
+                Some(open) if self.tokens[open].text == "{" && self.is_expression(open) => {
+                    return None;
+                }
+                Some(open) if self.is_expression(open) => {
+                    range = open..closing(self.tokens, open)? + 1
+                }
                 _ if commas => return None,
                 // What is assigned to may be a constant in another's place.
                 _ if self.tokens.get(range.end).is_some_and(|next| is_assignment(next.text)) => {
@@ -305,7 +335,9 @@ impl Grower<'_> {
 /// Whether a statement begins with a type and a name.
 fn declares(statement: &[Token<'_>]) -> bool {
     statement.first().is_some_and(|first| first.kind == Kind::Word)
-        && statement.get(1).is_some_and(|second| second.kind == Kind::Word || matches!(second.text, "*" | "&"))
+        && statement
+            .get(1)
+            .is_some_and(|second| second.kind == Kind::Word || matches!(second.text, "*" | "&"))
 }
 
 fn is_assignment(operator: &str) -> bool {
@@ -334,7 +366,8 @@ mod tests {
             "? (p - v[q + r])",
             ": (p + v[q + r]))); }",
         ];
-        let expected = expected.map(|line| line.replace("p + (!", "p + v[(!").replace("r)))) :", "r)))]) :"));
+        let expected =
+            expected.map(|line| line.replace("p + (!", "p + v[(!").replace("r)))) :", "r)))]) :"));
         assert_eq!(lines("arithmetic", "void f() { x = p + v[q + r]; }"), expected);
     }
 
@@ -342,11 +375,15 @@ mod tests {
     fn statements() {
         let expected = ["void f() { if (MUTANT(1)) {", "", "} else simdgroup_barrier(x); }"];
         assert_eq!(lines("barrier", "void f() { simdgroup_barrier(x); }"), expected);
-        let expected = ["void f() { if (MUTANT(1)) {", "return g(q, p);", "} else return g(p, q); }"];
+        let expected =
+            ["void f() { if (MUTANT(1)) {", "return g(q, p);", "} else return g(p, q); }"];
         assert_eq!(lines("swap", "void f() { return g(p, q); }"), expected);
         // What is changed is declared for what follows.
-        let expected =
-            ["void f() { uint x = (!MUTANTS(1, 1) ? (g(p, q)) : (MUTANT(1)", "? (g(q, p))", ": (g(p, q)))); }"];
+        let expected = [
+            "void f() { uint x = (!MUTANTS(1, 1) ? (g(p, q)) : (MUTANT(1)",
+            "? (g(q, p))",
+            ": (g(p, q)))); }",
+        ];
         assert_eq!(lines("swap", "void f() { uint x = g(p, q); }"), expected);
     }
 
@@ -363,7 +400,11 @@ mod tests {
 
     #[test]
     fn macros_stay_one() {
-        let expected = ["#define F(a) g((!MUTANTS(1, 1) ? (a - 1) : (MUTANT(1)\\", "? (a + 1)\\", ": (a - 1))))"];
+        let expected = [
+            "#define F(a) g((!MUTANTS(1, 1) ? (a - 1) : (MUTANT(1)\\",
+            "? (a + 1)\\",
+            ": (a - 1))))",
+        ];
         assert_eq!(lines("arithmetic", "#define F(a) g(a - 1)\n"), expected);
     }
 

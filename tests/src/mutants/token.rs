@@ -1,4 +1,5 @@
-//! As much of the grammar of WGSL and MSL as it takes to plant mistakes: words, numbers and operators, brackets that match, and what an operator joins.
+//! As much of the grammar of WGSL and MSL as it takes to plant mistakes: words, numbers and
+//! operators, brackets that match, and what an operator joins.
 
 use std::ops::Range;
 
@@ -33,11 +34,12 @@ impl Token<'_> {
 
 /// Longer ones first.
 const OPERATORS: [&str; 21] = [
-    "<<=", ">>=", "->", "::", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
-    "^=", "++",
+    "<<=", ">>=", "->", "::", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=",
+    "/=", "%=", "&=", "|=", "^=", "++",
 ];
 
-/// The tokens of a file, without comments. Brackets of templates are told from comparisons by the blanks that stand around those.
+/// The tokens of a file, without comments. Brackets of templates are told from comparisons by the
+/// blanks that stand around those.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let bytes = text.as_bytes();
@@ -65,7 +67,9 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
                 let operator = OPERATORS.iter().find(|operator| rest.starts_with(**operator));
                 (
                     Kind::Operator,
-                    operator.map_or(rest.chars().next().map_or(1, char::len_utf8), |operator| operator.len()),
+                    operator.map_or(rest.chars().next().map_or(1, char::len_utf8), |operator| {
+                        operator.len()
+                    }),
                 )
             }
         };
@@ -130,7 +134,8 @@ pub(super) fn arguments(tokens: &[Token<'_>], open: usize) -> Vec<Range<usize>> 
     found
 }
 
-/// How tightly a binary operator binds, in C++ (WGSL has parentheses where it differs); `None` for what ends an operand.
+/// How tightly a binary operator binds, in C++ (WGSL has parentheses where it differs); `None` for
+/// what ends an operand.
 fn precedence(operator: &str) -> Option<u8> {
     Some(match operator {
         "||" => 1,
@@ -153,7 +158,8 @@ pub(super) fn line_at(text: &str, at: usize) -> &str {
     text[start..].lines().next().unwrap_or("").trim()
 }
 
-/// Whether the token at `index` is an operator between two operands: such have blanks on both sides, others do not.
+/// Whether the token at `index` is an operator between two operands: such have blanks on both
+/// sides, others do not.
 pub(super) fn is_binary(tokens: &[Token<'_>], index: usize) -> bool {
     let operand_before = index > 0
         && match tokens[index - 1].kind {
@@ -162,7 +168,10 @@ pub(super) fn is_binary(tokens: &[Token<'_>], index: usize) -> bool {
             Kind::Operator | Kind::Open => false,
         };
     let blank_after = tokens.get(index + 1).is_some_and(|next| next.start > tokens[index].end());
-    tokens[index].kind == Kind::Operator && precedence(tokens[index].text).is_some() && operand_before && blank_after
+    tokens[index].kind == Kind::Operator
+        && precedence(tokens[index].text).is_some()
+        && operand_before
+        && blank_after
 }
 
 /// Whether an operator makes a member's name, or a qualified one.
@@ -175,10 +184,12 @@ fn is_prefix(tokens: &[Token<'_>], index: usize) -> bool {
     matches!(tokens[index].text, "-" | "!" | "~" | "*" | "&") && !is_binary(tokens, index)
 }
 
-/// The operands of the binary operator at `index`, as ranges of tokens. All operators group to the left.
+/// The operands of the binary operator at `index`, as ranges of tokens. All operators group to the
+/// left.
 pub(super) fn operands(tokens: &[Token<'_>], index: usize) -> Option<[Range<usize>; 2]> {
     let own = precedence(tokens[index].text)?;
-    let [left, right] = [operand_before(tokens, index, own)?, operand_after(tokens, index + 1, own)?];
+    let [left, right] =
+        [operand_before(tokens, index, own)?, operand_after(tokens, index + 1, own)?];
     (!left.is_empty() && !right.is_empty()).then_some([left, right])
 }
 
@@ -213,7 +224,11 @@ fn operand_before(tokens: &[Token<'_>], end: usize, own: u8) -> Option<Range<usi
             Kind::Word if !matches!(before.text, "return" | "if") => start -= 1,
             Kind::Number => start -= 1,
             Kind::Operator if is_member(before.text) => start -= 1,
-            Kind::Operator if is_binary(tokens, start - 1) && precedence(before.text) >= Some(own) => start -= 1,
+            Kind::Operator
+                if is_binary(tokens, start - 1) && precedence(before.text) >= Some(own) =>
+            {
+                start -= 1
+            }
             Kind::Operator if is_prefix(tokens, start - 1) => start -= 1,
             _ => break,
         }
@@ -230,7 +245,9 @@ fn operand_after(tokens: &[Token<'_>], start: usize, own: u8) -> Option<Range<us
             Kind::Open if next.text != "{" => end = closing(tokens, end)? + 1,
             Kind::Word | Kind::Number => end += 1,
             Kind::Operator if is_member(next.text) => end += 1,
-            Kind::Operator if is_binary(tokens, end) && precedence(next.text) > Some(own) => end += 1,
+            Kind::Operator if is_binary(tokens, end) && precedence(next.text) > Some(own) => {
+                end += 1
+            }
             Kind::Operator if is_prefix(tokens, end) => end += 1,
             _ => break,
         }
@@ -250,7 +267,8 @@ mod tests {
     fn templates_and_comparisons() {
         let text = "var v: array<vec4<f32>, A * 2u>; // a < b\nif a >> 2u <= b { x += 1.5; }";
         let tokens = tokens(text);
-        let operators: Vec<_> = tokens.iter().filter(|t| t.kind == Kind::Operator).map(|t| t.text).collect();
+        let operators: Vec<_> =
+            tokens.iter().filter(|t| t.kind == Kind::Operator).map(|t| t.text).collect();
         assert_eq!(operators, [":", ",", "*", ";", ">>", "<=", "+=", ";"]);
         let open = tokens.iter().position(|t| t.text == "<").unwrap();
         assert_eq!(arguments(&tokens, open).len(), 2);
@@ -264,7 +282,9 @@ mod tests {
     fn joined(text: &str, operator: &str) -> [String; 2] {
         let tokens = tokens(text);
         let index = tokens.iter().position(|t| t.text == operator).unwrap();
-        operands(&tokens, index).unwrap().map(|range| tokens[range].iter().map(|t| t.text).collect())
+        operands(&tokens, index)
+            .unwrap()
+            .map(|range| tokens[range].iter().map(|t| t.text).collect())
     }
 
     #[test]
@@ -275,13 +295,17 @@ mod tests {
         assert_eq!(joined("return x / (1.0 + exp(-y));", "/"), ["x", "(1.0+exp(-y))"]);
         assert_eq!(joined("f(a, b - c, d)", "-"), ["b", "c"]);
         assert_eq!(joined("if a && b < c + 1u { }", "<"), ["b", "c+1u"]);
-        assert_eq!(joined("return vec2<f32>(a) >> vec2<u32>(0u, 4u);", ">>"), ["vec2<f32>(a)", "vec2<u32>(0u,4u)"]);
+        assert_eq!(
+            joined("return vec2<f32>(a) >> vec2<u32>(0u, 4u);", ">>"),
+            ["vec2<f32>(a)", "vec2<u32>(0u,4u)"]
+        );
     }
 
     #[test]
     fn pointers_are_not_binary() {
         let tokens = tokens("void f(S &s) { p->a *q = r::b * 2; }");
-        let binary: Vec<_> = (0..tokens.len()).filter(|&i| is_binary(&tokens, i)).map(|i| tokens[i].text).collect();
+        let binary: Vec<_> =
+            (0..tokens.len()).filter(|&i| is_binary(&tokens, i)).map(|i| tokens[i].text).collect();
         assert_eq!(binary, ["*"]);
         assert_eq!(joined("x = p->a * r::b;", "*"), ["p->a", "r::b"]);
     }
@@ -291,7 +315,9 @@ mod tests {
         let parts = |text: &str, at: usize| {
             let tokens = tokens(text);
             let index = tokens.iter().enumerate().filter(|(_, t)| t.text == "?").nth(at).unwrap().0;
-            choice(&tokens, index).unwrap().map(|range| tokens[range].iter().map(|t| t.text).collect::<String>())
+            choice(&tokens, index)
+                .unwrap()
+                .map(|range| tokens[range].iter().map(|t| t.text).collect::<String>())
         };
         assert_eq!(parts("f(a && b < c ? d + e : g, h)", 0), ["a&&b<c", "d+e", "g"]);
         assert_eq!(parts("x = a ? b : c ? d : e;", 0), ["a", "b", "c?d:e"]);
@@ -301,8 +327,10 @@ mod tests {
     #[test]
     fn signs_are_not_binary() {
         let tokens = tokens("return -a - -b;");
-        let minus: Vec<_> =
-            (0..tokens.len()).filter(|&i| tokens[i].text == "-").map(|i| is_binary(&tokens, i)).collect();
+        let minus: Vec<_> = (0..tokens.len())
+            .filter(|&i| tokens[i].text == "-")
+            .map(|i| is_binary(&tokens, i))
+            .collect();
         assert_eq!(minus, [false, true, false]);
     }
 }

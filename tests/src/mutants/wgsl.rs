@@ -33,7 +33,12 @@ enum Work {
 }
 
 impl Work {
-    fn run_changed(&self, mutant: &Mutant, shaders: &Shaders<'_>, text: &str) -> Result<bool, Failure> {
+    fn run_changed(
+        &self,
+        mutant: &Mutant,
+        shaders: &Shaders<'_>,
+        text: &str,
+    ) -> Result<bool, Failure> {
         let options = quick();
         match self {
             Work::Product(job, record) => job.run_changed(record, shaders, &options),
@@ -76,10 +81,11 @@ impl Wgsl {
             (pieces, &little, false),
         ] {
             for case in list.into_iter().filter(|case| case.is_for(caps)) {
-                let plan = planned(&case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
+                let plan =
+                    planned(&case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
                 // Without the extension there are other loaders and stores; one kernel shows them.
-                let other =
-                    planned(&case, &without).is_ok_and(|other| other.passes != plan.passes && plan.passes.len() < 2);
+                let other = planned(&case, &without)
+                    .is_ok_and(|other| other.passes != plan.passes && plan.passes.len() < 2);
                 let naive = case.kernel.as_ref().is_some_and(|name| name.starts_with("naive"));
                 if !plan.passes.is_empty() {
                     prepared.push((case.clone(), caps.clone(), rounded));
@@ -93,35 +99,42 @@ impl Wgsl {
             let mut job = Job::new(case, caps).map_err(|failure| format!("{failure}: {case:?}"))?;
             job.rounded = *rounded;
             as_written(&mut job.plan.passes);
-            let record = job.run_recorded(&shaders, &options).map_err(|failure| format!("{failure}: {case:?}"))?;
+            let record = job
+                .run_recorded(&shaders, &options)
+                .map_err(|failure| format!("{failure}: {case:?}"))?;
             let (files, operations) = (files(&job.plan.passes), record.operations);
             Ok(Case { work: Work::Product(Box::new(job), record), files, operations })
         };
         let mut jobs = prepared.par_iter().map(run).collect::<Result<Vec<_>, String>>()?;
         let convert = |mut conversion: Conversion| {
             as_written(&mut conversion.passes);
-            let ran =
-                conversion.run(&shaders, &options).map_err(|failure| format!("{failure}: {}", conversion.name))?;
+            let ran = conversion
+                .run(&shaders, &options)
+                .map_err(|failure| format!("{failure}: {}", conversion.name))?;
             let (files, operations) = (files(&conversion.passes), ran.operations);
             Ok(Case { work: Work::Conversion(conversion, ran), files, operations })
         };
         let conversions = conversions::planned(&with_f16).map_err(|error| error.to_string())?;
         jobs.extend(conversions.into_par_iter().map(convert).collect::<Result<Vec<_>, String>>()?);
         let pairs = arithmetic::pairs(PAIRS);
-        crate::sanitized::arithmetic(arithmetic::text(), &pairs, &options).map_err(|failure| failure.to_string())?;
+        crate::sanitized::arithmetic(arithmetic::text(), &pairs, &options)
+            .map_err(|failure| failure.to_string())?;
         let files = [arithmetic::FILE].into();
         jobs.push(Case { work: Work::Arithmetic(pairs), files, operations: 0 });
         take_turns(&mut jobs);
         Ok(Wgsl { jobs, shaders })
     }
 
-    /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest to notice the next mistake nearby.
+    /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest
+    /// to notice the next mistake nearby.
     fn try_in(&self, order: &mut [&Case], mutant: &Mutant, step: usize) -> (Fate, String) {
-        let original = FILES.iter().find(|(path, _)| *path == mutant.file).map_or("", |(_, text)| text);
+        let original =
+            FILES.iter().find(|(path, _)| *path == mutant.file).map_or("", |(_, text)| text);
         let text = mutant.apply(original);
         let shaders = Shaders::with(mutant.file, &text, &self.shaders);
         let mut same_bits = true;
-        let concerned = order.iter().enumerate().filter(|(_, case)| case.files.contains(mutant.file));
+        let concerned =
+            order.iter().enumerate().filter(|(_, case)| case.files.contains(mutant.file));
         for (at, case) in concerned.step_by(step) {
             let failure = match case.work.run_changed(mutant, &shaders, &text) {
                 Ok(same) => {
@@ -153,7 +166,10 @@ impl Bench for Wgsl {
     fn run(&self, mutants: &[Mutant], step: &Step<'_>) -> Vec<Fate> {
         let fates = |neighbours: &[Mutant]| {
             let mut order: Vec<&Case> = self.jobs.iter().collect();
-            neighbours.iter().map(|mutant| self.try_in(&mut order, mutant, step(mutant)).0).collect::<Vec<_>>()
+            neighbours
+                .iter()
+                .map(|mutant| self.try_in(&mut order, mutant, step(mutant)).0)
+                .collect::<Vec<_>>()
         };
         mutants.par_chunks(NEIGHBOURS).flat_map_iter(fates).collect()
     }
@@ -176,8 +192,8 @@ fn take_turns(cases: &mut [Case]) {
     });
 }
 
-/// Leaves marked loops as software devices read them. The repeated texts, which GPUs read, are many times
-/// as long for naga, and a mistake in such a loop is one that the sanitizer finds in either.
+/// Leaves marked loops as software devices read them. The repeated texts, which GPUs read, are many
+/// times as long for naga, and a mistake in such a loop is one that the sanitizer finds in either.
 fn as_written(passes: &mut [Pass]) {
     passes.iter_mut().for_each(|pass| pass.unroll = false);
 }
@@ -193,7 +209,14 @@ const PAIRS: usize = 6_000;
 /// Mutants that are tried one after the other, in the order of the text.
 const NEIGHBOURS: usize = 64;
 
-/// One thread per run, since mutants run side by side; no loop of these cases is as long as the bound.
+/// One thread per run, since mutants run side by side; no loop of these cases is as long as the
+/// bound.
 fn quick() -> Options {
-    Options { parallel: false, max_iterations: 1100, max_findings: 1, stop_at_first: true, ..options() }
+    Options {
+        parallel: false,
+        max_iterations: 1100,
+        max_findings: 1,
+        stop_at_first: true,
+        ..options()
+    }
 }

@@ -66,11 +66,17 @@ impl Conversion {
         let stored = case.table.store(&mut Rng::new(7));
         let take = case.problem(stored.table);
         let output = Table {
-            operand: tilewise_core::Operand { offset: take.offset, len: take.len, ..packed(case).operand },
+            operand: tilewise_core::Operand {
+                offset: take.offset,
+                len: take.len,
+                ..packed(case).operand
+            },
             ..packed(case)
         };
         let mut held = planes(&stored, Role::B);
-        for (role, index) in [(Role::RowIndex, &case.indices[0]), (Role::ColumnIndex, &case.indices[1])] {
+        for (role, index) in
+            [(Role::RowIndex, &case.indices[0]), (Role::ColumnIndex, &case.indices[1])]
+        {
             if let Some(index) = index {
                 let bytes = bytemuck::cast_slice(&Taking::words(index)).to_vec();
                 held.insert(role, Held { bytes, elements: None });
@@ -90,7 +96,13 @@ impl Conversion {
         let mut passes = plan::take(&take, caps, &CONVERSIONS)?;
         passes.iter_mut().for_each(|pass| pass.params.alpha = factor.to_bits());
         let decoded = matches!(case.table.format, Format::Quantized(_)).then_some(case.dtype);
-        Ok(Conversion { name: format!("{case:?}"), passes, held, expected: [(Role::C, after)].into(), decoded })
+        Ok(Conversion {
+            name: format!("{case:?}"),
+            passes,
+            held,
+            expected: [(Role::C, after)].into(),
+            decoded,
+        })
     }
 
     /// Plans a case of quantizing for a device with these caps.
@@ -105,8 +117,12 @@ impl Conversion {
         let [entries, rows, columns] = case.weights.shape;
         let answer = case.expected(&stored.values);
         for (i, (role, plane)) in Role::B.planes().zip(case.format.planes()).enumerate() {
-            let bytes = plane.bytes_of(case.format.block(), (entries * rows * columns) as u64) as usize;
-            held.insert(role, Held { bytes: vec![0xff; bytes.next_multiple_of(4)], elements: None });
+            let bytes =
+                plane.bytes_of(case.format.block(), (entries * rows * columns) as u64) as usize;
+            held.insert(
+                role,
+                Held { bytes: vec![0xff; bytes.next_multiple_of(4)], elements: None },
+            );
             if let Ok(planes) = &answer {
                 let mut bytes = planes[i].clone();
                 bytes.resize(bytes.len().next_multiple_of(4), 0);
@@ -154,7 +170,10 @@ impl Conversion {
             }
             if let Some(at) = expected.iter().zip(got).position(|(expected, got)| expected != got) {
                 let (got, expected) = (got[at], expected[at]);
-                return Err(Failure::Wrong(format!("byte {at} of {} is {got:#x}, wanted {expected:#x}", role.name())));
+                return Err(Failure::Wrong(format!(
+                    "byte {at} of {} is {got:#x}, wanted {expected:#x}",
+                    role.name()
+                )));
             }
         }
         Ok(())
@@ -165,7 +184,12 @@ impl Conversion {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn run_changed(&self, before: &Ran, shaders: &Shaders<'_>, options: &Options) -> Result<bool, Failure> {
+    pub fn run_changed(
+        &self,
+        before: &Ran,
+        shaders: &Shaders<'_>,
+        options: &Options,
+    ) -> Result<bool, Failure> {
         if !self.passes.iter().any(|pass| shaders.changed(pass, options)) {
             return Ok(true);
         }
@@ -211,7 +235,8 @@ impl Conversion {
             let fresh = whole && binding.writable && binding.role != Role::Status;
             return if fresh { bytes.must_write().poisoned() } else { bytes };
         };
-        let elements = Elements::new(table.operand, *plane, table.entries, [table.rows, table.columns]);
+        let elements =
+            Elements::new(table.operand, *plane, table.entries, [table.rows, table.columns]);
         let bound = binding.start..binding.start + binding.bytes;
         let buffer = elements.declare(bytes, binding.element_bytes == 4, &bound);
         match whole && binding.writable {
@@ -238,7 +263,11 @@ fn packed(case: &Taking) -> Table {
 /// The planes of a source.
 fn planes(stored: &Memory, first: Role) -> BTreeMap<Role, Held> {
     let roles = first.planes().zip(&stored.planes).enumerate();
-    roles.map(|(i, (role, bytes))| (role, Held { bytes: bytes.clone(), elements: Some((stored.table, i)) })).collect()
+    roles
+        .map(|(i, (role, bytes))| {
+            (role, Held { bytes: bytes.clone(), elements: Some((stored.table, i)) })
+        })
+        .collect()
 }
 
 /// The arithmetic on bits with these numbers, in the sanitizer; `functions` is the text of the file
@@ -249,13 +278,21 @@ fn planes(stored: &Memory, first: Role) -> BTreeMap<Role, Held> {
 pub fn arithmetic(functions: &str, pairs: &[[u32; 2]], options: &Options) -> Result<(), Failure> {
     let around = include_str!("arithmetic.wgsl").replace("// BODY", crate::arithmetic::BODY);
     let text = format!("{functions}\n{around}");
-    let shader = Shader::parse("arithmetic", &text).map_err(|error| Failure::Invalid(error.to_string()))?;
+    let shader =
+        Shader::parse("arithmetic", &text).map_err(|error| Failure::Invalid(error.to_string()))?;
     let bytes = 4 * crate::arithmetic::RESULTS * pairs.len();
-    let launch = Launch::new(&shader).grid([(pairs.len() as u32).div_ceil(64), 1, 1]).options(options.clone());
+    let launch = Launch::new(&shader)
+        .grid([(pairs.len() as u32).div_ceil(64), 1, 1])
+        .options(options.clone());
     let input = Buffer::new(bytemuck::cast_slice(pairs));
-    let report = super::launched(launch.bind(0, 0, input).bind(0, 1, Buffer::output(bytes)).run(), &shader)?;
-    let results: Vec<u32> =
-        report.buffers[&(0, 1)].as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let report =
+        super::launched(launch.bind(0, 0, input).bind(0, 1, Buffer::output(bytes)).run(), &shader)?;
+    let results: Vec<u32> = report.buffers[&(0, 1)]
+        .as_chunks()
+        .0
+        .iter()
+        .map(|word| u32::from_le_bytes(*word))
+        .collect();
     match crate::arithmetic::complaints(pairs, &results).first() {
         None => Ok(()),
         Some(complaint) => Err(Failure::Wrong(complaint.clone())),

@@ -1,8 +1,11 @@
-//! A case's shaders in the sanitizer instead of on a GPU: the same plan, the same assembled text, buffers of the sizes that the plan binds.
+//! A case's shaders in the sanitizer instead of on a GPU: the same plan, the same assembled text,
+//! buffers of the sizes that the plan binds.
 //!
-//! Of every operand exactly the logical range is declared: what lies before, behind and between its rows is NaN, and touching it is a finding. Memory
-//! of workgroups and variables starts undefined, as the library's pipelines run without zeroing. With beta = 0 the output is poisoned, and every
-//! element of it must be written. So a clean run shows what the library's unchecked shaders stand on.
+//! Of every operand exactly the logical range is declared: what lies before, behind and between its
+//! rows is NaN, and touching it is a finding. Memory of workgroups and variables starts undefined,
+//! as the library's pipelines run without zeroing. With beta = 0 the output is poisoned, and every
+//! element of it must be written. So a clean run shows what the library's unchecked shaders stand
+//! on.
 
 mod conversions;
 mod ranges;
@@ -48,7 +51,8 @@ impl std::fmt::Display for Failure {
 /// A shader, or why there is none.
 type Parsed = Result<Arc<Shader>, Failure>;
 
-/// Shaders by their parts and by whether marked loops are repeated, parsed once. Made of the library's files, or of the same with one of them replaced.
+/// Shaders by their parts and by whether marked loops are repeated, parsed once. Made of the
+/// library's files, or of the same with one of them replaced.
 #[derive(Default)]
 pub struct Shaders<'a> {
     replaced: Option<(&'a str, &'a str, &'a Shaders<'a>)>,
@@ -73,15 +77,18 @@ impl<'a> Shaders<'a> {
     /// Whether a pass's shader may do other than the library's.
     fn changed(&self, pass: &Pass, options: &Options) -> bool {
         let Some((path, _, library)) = self.replaced else { return false };
-        let same =
-            |(own, known): (Arc<Shader>, Arc<Shader>)| own.is_same_program(&known, options).is_ok_and(|same| same);
+        let same = |(own, known): (Arc<Shader>, Arc<Shader>)| {
+            own.is_same_program(&known, options).is_ok_and(|same| same)
+        };
         pass.parts.iter().any(|part| part.file == path)
             && !self.get(pass).ok().zip(library.get(pass).ok()).is_some_and(same)
     }
 
     fn get(&self, pass: &Pass) -> Parsed {
         let replaced = match self.replaced {
-            Some((path, _, library)) if pass.parts.iter().all(|part| part.file != path) => return library.get(pass),
+            Some((path, _, library)) if pass.parts.iter().all(|part| part.file != path) => {
+                return library.get(pass);
+            }
             Some((path, text, _)) => Some((path, text)),
             None => None,
         };
@@ -89,9 +96,11 @@ impl<'a> Shaders<'a> {
         if let Some(known) = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return known.clone();
         }
-        let other = |path: &str| replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text);
+        let other =
+            |path: &str| replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text);
         let shader = assemble_with(pass, other).map_err(Failure::Invalid).and_then(|text| {
-            let shader = Shader::parse(&pass.label, &text).map_err(|error| Failure::Invalid(error.to_string()))?;
+            let shader = Shader::parse(&pass.label, &text)
+                .map_err(|error| Failure::Invalid(error.to_string()))?;
             as_planned(&shader, pass)?;
             Ok(Arc::new(shader))
         });
@@ -104,14 +113,20 @@ impl<'a> Shaders<'a> {
 fn as_planned(shader: &Shader, pass: &Pass) -> Result<(), Failure> {
     let module = shader.module();
     let sizes = module.entry_points.iter().map(|entry| entry.workgroup_size);
-    let variables = module.global_variables.iter().filter(|(_, variable)| variable.space == AddressSpace::WorkGroup);
-    let bytes: u32 = variables.map(|(_, variable)| module.types[variable.ty].inner.size(module.to_ctx())).sum();
+    let variables = module
+        .global_variables
+        .iter()
+        .filter(|(_, variable)| variable.space == AddressSpace::WorkGroup);
+    let bytes: u32 =
+        variables.map(|(_, variable)| module.types[variable.ty].inner.size(module.to_ctx())).sum();
     let sizes: Vec<_> = sizes.collect();
     if sizes == [[pass.threads, 1, 1]] && bytes == pass.workgroup_bytes {
         return Ok(());
     }
     let planned = (pass.threads, pass.workgroup_bytes);
-    Err(Failure::Refused(format!("invocations {sizes:?} and {bytes} bytes of workgroup memory, planned {planned:?}")))
+    Err(Failure::Refused(format!(
+        "invocations {sizes:?} and {bytes} bytes of workgroup memory, planned {planned:?}"
+    )))
 }
 
 /// As the library's pipelines run, without counting costs.
@@ -125,8 +140,10 @@ pub fn options() -> Options {
 /// `Refused`, with the planner's reason.
 pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
     let refused = |error: tilewise_core::Error| Failure::Refused(error.to_string());
-    let forced: Option<Forced> = case.kernel.as_deref().map(str::parse).transpose().map_err(refused)?;
-    let in_msl = |forced: &Forced| tilewise_msl::KERNELS.iter().any(|kernel| kernel.name == forced.kernel);
+    let forced: Option<Forced> =
+        case.kernel.as_deref().map(str::parse).transpose().map_err(refused)?;
+    let in_msl =
+        |forced: &Forced| tilewise_msl::KERNELS.iter().any(|kernel| kernel.name == forced.kernel);
     let library = match forced.as_ref().is_some_and(in_msl) {
         true => tilewise_msl::LIBRARY,
         false => tilewise_shaders::LIBRARY,
@@ -135,9 +152,12 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
     let mut passes = Vec::new();
     for (role, own) in [(Role::A, 0), (Role::B, 1)].into_iter().filter(|_| case.prepared) {
         let Problem { m, n, k, batch, a, b, .. } = problem;
-        let (operand, entries, extent) = if role == Role::A { (a, batch, m) } else { (b, problem.entries(), n) };
+        let (operand, entries, extent) =
+            if role == Role::A { (a, batch, m) } else { (b, problem.entries(), n) };
         let sizes = [entries, extent, k];
-        if let Some(made) = prepare(operand, role, sizes, case.precision, caps, &library).map_err(refused)? {
+        if let Some(made) =
+            prepare(operand, role, sizes, case.precision, caps, &library).map_err(refused)?
+        {
             problem.copies[own] = Some(made.copy);
             passes.push(made.pass);
         }
@@ -152,7 +172,8 @@ pub struct Job {
     pub prepared: Prepared,
     /// How it is computed.
     pub plan: Plan,
-    /// Whether each element must be the oracle's value rounded to nearest even. The case must be such that f32 holds it exactly.
+    /// Whether each element must be the oracle's value rounded to nearest even. The case must be
+    /// such that f32 holds it exactly.
     pub rounded: bool,
 }
 
@@ -220,7 +241,11 @@ impl Job {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn run_recorded(&self, shaders: &Shaders<'_>, options: &Options) -> Result<Record, Failure> {
+    pub fn run_recorded(
+        &self,
+        shaders: &Shaders<'_>,
+        options: &Options,
+    ) -> Result<Record, Failure> {
         let mut written = vec![self.unwritten()];
         let mut operations = 0;
         for (index, pass) in self.plan.passes.iter().enumerate() {
@@ -232,12 +257,18 @@ impl Job {
         Ok(Record { outcome, written, operations })
     }
 
-    /// As [`run`](Self::run), with one file replaced of those that were run for the record: passes that do what they did then, and find what they found,
-    /// leave what they left, and are not run again. Returns whether C has the bits that it had then.
+    /// As [`run`](Self::run), with one file replaced of those that were run for the record: passes
+    /// that do what they did then, and find what they found, leave what they left, and are not run
+    /// again. Returns whether C has the bits that it had then.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn run_changed(&self, record: &Record, shaders: &Shaders<'_>, options: &Options) -> Result<bool, Failure> {
+    pub fn run_changed(
+        &self,
+        record: &Record,
+        shaders: &Shaders<'_>,
+        options: &Options,
+    ) -> Result<bool, Failure> {
         let (first, last) = (&record.written[0], &record.written[self.plan.passes.len()]);
         let mut written = first.clone();
         for (pass, known) in self.plan.passes.iter().zip(record.written.windows(2)) {
@@ -266,7 +297,8 @@ impl Job {
         Ok(outcome)
     }
 
-    /// Runs one pass on what those before it left, and returns the number of operations that it took.
+    /// Runs one pass on what those before it left, and returns the number of operations that it
+    /// took.
     fn pass(
         &self,
         pass: &Pass,
@@ -290,7 +322,13 @@ impl Job {
         Ok(report.counters.operations)
     }
 
-    fn launch(&self, pass: &Pass, shader: &Shader, options: &Options, written: &Written) -> Result<Report, Failure> {
+    fn launch(
+        &self,
+        pass: &Pass,
+        shader: &Shader,
+        options: &Options,
+        written: &Written,
+    ) -> Result<Report, Failure> {
         let params = Buffer::new(bytemuck::bytes_of(&pass.params));
         let mut launch = Launch::new(shader)
             .grid([pass.grid[0], pass.grid[1], 1])
@@ -303,8 +341,14 @@ impl Job {
         launched(launch.run(), shader)
     }
 
-    /// What is bound for a role, as long as the plan says, with its logical range. Of what passes write, C, scratch and packed operands are given.
-    fn buffer(&self, pass: &Pass, binding: &Binding, Written { c, scratch, packed }: &Written) -> Buffer {
+    /// What is bound for a role, as long as the plan says, with its logical range. Of what passes
+    /// write, C, scratch and packed operands are given.
+    fn buffer(
+        &self,
+        pass: &Pass,
+        binding: &Binding,
+        Written { c, scratch, packed }: &Written,
+    ) -> Buffer {
         if is_packed(binding.from) {
             let bytes = &packed[&binding.from][binding.start as usize..][..binding.bytes as usize];
             return match binding.writable {
@@ -330,7 +374,8 @@ impl Job {
                 if whole && unread { buffer.poisoned() } else { buffer }
             }
             Role::Scratch => {
-                let [m, n, copies] = [pass.params.m, pass.params.n, pass.params.entries].map(u64::from);
+                let [m, n, copies] =
+                    [pass.params.m, pass.params.n, pass.params.entries].map(u64::from);
                 let row = 4 * n.next_multiple_of(4);
                 let batched = problem.grouping.has_entries();
                 let part = m * row * if batched { copies } else { 1 };
@@ -345,12 +390,13 @@ impl Job {
                 }
             }
             Role::Offsets => {
-                let ends = self.prepared.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
+                let ends =
+                    self.prepared.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
                 cut(bytemuck::cast_slice(ends)).range(0..4 * ends.len() as u64)
             }
             role => {
-                // Packing does not know where the groups end, and copies all rows. On matrix units, a
-                // tile with nothing to do reads the first one.
+                // Packing does not know where the groups end, and copies all rows. On matrix units,
+                // a tile with nothing to do reads the first one.
                 let packing = pass.bindings.iter().any(|binding| binding.role == Role::Packed);
                 let rows = if packing { problem.m } else { rows.max(u64::from(pass.coop)) };
                 self.elements(role, rows).declare(cut(&self.stored(role)), words, &bound)
@@ -358,13 +404,15 @@ impl Job {
         }
     }
 
-    /// What is bound for a role, to the last byte that a kernel may touch which takes elements one by one; no kernel does so that packs operands.
+    /// What is bound for a role, to the last byte that a kernel may touch which takes elements one
+    /// by one; no kernel does so that packs operands.
     pub(crate) fn memory(&self, binding: &Binding, written: &Written) -> Vec<u8> {
         let rows = self.rows();
         let (bytes, end) = match binding.role {
             Role::Scratch => (&written.scratch[..], binding.bytes),
             Role::Offsets => {
-                let ends = self.prepared.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
+                let ends =
+                    self.prepared.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
                 (bytemuck::cast_slice(ends), 4 * ends.len() as u64)
             }
             Role::C => (&written.c[..], self.elements(Role::C, rows).end()),
@@ -376,14 +424,19 @@ impl Job {
     /// The bytes of an operand that nobody writes.
     fn stored(&self, role: Role) -> Vec<u8> {
         let Prepared { a, b, bias, residual, weights, .. } = &self.prepared;
-        let of = |stored: &Option<Stored>| stored.as_ref().map_or(Vec::new(), |stored| stored.bytes.clone());
+        let of = |stored: &Option<Stored>| {
+            stored.as_ref().map_or(Vec::new(), |stored| stored.bytes.clone())
+        };
         match role {
             Role::A => a.bytes.clone(),
             Role::Bias => of(bias),
             Role::Residual => of(residual),
             _ => match weights {
                 None => b.bytes.clone(),
-                Some(weights) => weights.iter().flat_map(|matrix| matrix.planes()[role.plane()].clone()).collect(),
+                Some(weights) => weights
+                    .iter()
+                    .flat_map(|matrix| matrix.planes()[role.plane()].clone())
+                    .collect(),
             },
         }
     }
@@ -400,11 +453,14 @@ impl Job {
     fn elements(&self, role: Role, rows: u64) -> Elements {
         let problem = &self.plan.problem;
         let (n, k, batch, entries) = (problem.n, problem.k, problem.batch, problem.entries());
-        let elements = |operand, entries, shape| Elements::new(operand, role.plane(), entries, shape);
+        let elements =
+            |operand, entries, shape| Elements::new(operand, role.plane(), entries, shape);
         match role {
             Role::A => elements(problem.a, batch, [rows, k]),
             Role::C => elements(problem.c, batch, [rows, n]),
-            Role::Residual => elements(problem.epilogue.residual.unwrap_or(problem.c), batch, [rows, n]),
+            Role::Residual => {
+                elements(problem.epilogue.residual.unwrap_or(problem.c), batch, [rows, n])
+            }
             Role::Bias => {
                 let bias = problem.epilogue.bias.expect("a bias is bound only where there is one");
                 let length = if bias.axis == Axis::M { rows } else { n };
@@ -420,8 +476,13 @@ impl Job {
         let expected = &self.prepared.expected;
         for (index, (got, &value)) in computed.iter().zip(&expected.value).enumerate() {
             let wanted = convert::round(dtype, value as f32);
-            if expected.written[index] && got.to_bits() != wanted.to_bits() && !(got.is_nan() && wanted.is_nan()) {
-                return Err(format!("element {index} is {got:e}, and {value:e} rounds to {wanted:e}"));
+            if expected.written[index]
+                && got.to_bits() != wanted.to_bits()
+                && !(got.is_nan() && wanted.is_nan())
+            {
+                return Err(format!(
+                    "element {index} is {got:e}, and {value:e} rounds to {wanted:e}"
+                ));
             }
         }
         Ok(())
@@ -440,7 +501,8 @@ pub(crate) fn launched(report: Result<Report, Error>, shader: &Shader) -> Result
     }
 }
 
-/// The `len` of `bytes` that are bound from `start` on; what is missing at the end is NaN in every type.
+/// The `len` of `bytes` that are bound from `start` on; what is missing at the end is NaN in every
+/// type.
 fn cut(bytes: &[u8], start: u64, len: u64) -> Vec<u8> {
     let bytes = &bytes[bytes.len().min(start as usize)..];
     let mut bytes = bytes[..bytes.len().min(len as usize)].to_vec();
@@ -452,11 +514,15 @@ fn cut(bytes: &[u8], start: u64, len: u64) -> Vec<u8> {
 ///
 /// # Panics
 /// When a case has no plan.
-pub fn plans<'a>(devices: &'a [Caps], cases: &'a [Case]) -> impl Iterator<Item = (&'a Case, &'a Caps, Plan)> {
+pub fn plans<'a>(
+    devices: &'a [Caps],
+    cases: &'a [Case],
+) -> impl Iterator<Item = (&'a Case, &'a Caps, Plan)> {
     cases.iter().flat_map(move |case| {
         let mut known: Vec<Plan> = Vec::new();
         devices.iter().filter(|caps| case.is_for(caps)).filter_map(move |caps| {
-            let plan = planned(case, caps).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
+            let plan =
+                planned(case, caps).unwrap_or_else(|failure| panic!("{failure}\n    {case:?}"));
             let new = !known.contains(&plan);
             known.push(plan.clone());
             new.then_some((case, caps, plan))
@@ -473,7 +539,8 @@ pub fn check(devices: &[Caps], cases: &[Case], options: &Options, rounded: bool)
     let shaders = Shaders::of_library();
     let (mut ran, mut worst, mut failures) = (0, 0f64, Vec::new());
     for (case, caps, plan) in plans(devices, cases) {
-        let prepared = Prepared::new(case, caps).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
+        let prepared =
+            Prepared::new(case, caps).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
         let outcome = Job { prepared, plan, rounded }.run(shaders, options);
         ran += 1;
         match outcome {
@@ -482,7 +549,10 @@ pub fn check(devices: &[Caps], cases: &[Case], options: &Options, rounded: bool)
         }
     }
     let seconds = start.elapsed().as_secs_f64();
-    println!("{ran} runs of {} cases in {seconds:.1} s, worst error {worst:.2} of its bound", cases.len());
+    println!(
+        "{ran} runs of {} cases in {seconds:.1} s, worst error {worst:.2} of its bound",
+        cases.len()
+    );
     let shown = failures.iter().take(4).cloned().collect::<Vec<_>>().join("\n");
     assert!(failures.is_empty(), "{} of {ran} failed:\n{shown}", failures.len());
 }

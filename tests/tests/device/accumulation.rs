@@ -1,5 +1,5 @@
-//! Less exact products: only by permission, only on kernels that have a way for it, and otherwise as if there were no such
-//! thing.
+//! Less exact products: only by permission, only on kernels that have a way for it, and otherwise
+//! as if there were no such thing.
 
 use std::collections::BTreeSet;
 use tilewise::{Context, DType, Gemm, Precision, Tensor};
@@ -12,9 +12,12 @@ use tilewise_tests::cases::devices;
 
 /// Names of the variants whose sums are f16.
 fn half_sums() -> BTreeSet<String> {
-    let variants =
-        LIBRARY.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
-    let half = variants.filter(|(_, variant)| variant.unit().is_some_and(|unit| unit.matrix.sums == DType::F16));
+    let variants = LIBRARY
+        .kernels
+        .iter()
+        .flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
+    let half = variants
+        .filter(|(_, variant)| variant.unit().is_some_and(|unit| unit.matrix.sums == DType::F16));
     half.map(|(kernel, variant)| format!("{}/{}", kernel.name, variant.name)).collect()
 }
 
@@ -43,8 +46,8 @@ fn refused_by_name_without_permission() {
     let names = half_sums();
     assert!(names.len() >= 2, "{names:?}");
     for kernel in &names {
-        let [refused, taken] =
-            both(square(64)).map(|p| plan(&p, &devices()[0], &LIBRARY, Some(&kernel.parse().unwrap())));
+        let [refused, taken] = both(square(64))
+            .map(|p| plan(&p, &devices()[0], &LIBRARY, Some(&kernel.parse().unwrap())));
         match refused {
             Err(Error::NoKernel(why)) => assert!(why.contains("f16-sums"), "{why}"),
             other => panic!("{kernel}: {other:?}"),
@@ -67,12 +70,20 @@ fn chosen_only_with_permission() {
             choices.iter().map(name).collect::<BTreeSet<_>>()
         });
         let added: BTreeSet<_> = with.difference(&without).cloned().collect();
-        assert!(without.is_subset(&with) && !added.is_empty() && added.is_subset(&half_sums()), "{side}: {added:?}");
+        assert!(
+            without.is_subset(&with) && !added.is_empty() && added.is_subset(&half_sums()),
+            "{side}: {added:?}"
+        );
     }
     for side in [2048, 4096, 8192] {
-        let planned = |problem| plan(&problem, &recorded("nvidia-h200"), &LIBRARY, None).unwrap().choice.unwrap();
+        let planned = |problem| {
+            plan(&problem, &recorded("nvidia-h200"), &LIBRARY, None).unwrap().choice.unwrap()
+        };
         let [without, with] = both(square(side)).map(planned);
-        assert!(half_sums().contains(&name(&with)) && with.cost < without.cost, "{side}: {with} {without}");
+        assert!(
+            half_sums().contains(&name(&with)) && with.cost < without.cost,
+            "{side}: {with} {without}"
+        );
     }
 }
 
@@ -83,21 +94,34 @@ fn changes_nothing_elsewhere() {
     f32_sums.coop.retain(|matrix| matrix.sums == DType::F32);
     let wide = Operand::packed(Format::Dense(DType::F32), 1, 1024, 1024);
     let problems = [
-        (square(1024), vec![f32_sums, recorded("browser"), recorded("lavapipe"), recorded("apple-m4-max")]),
+        (
+            square(1024),
+            vec![f32_sums, recorded("browser"), recorded("lavapipe"), recorded("apple-m4-max")],
+        ),
         (Problem { a: wide, ..square(1024) }, vec![recorded("nvidia-h200")]),
         (Problem { b: wide, ..square(1024) }, vec![recorded("nvidia-h200")]),
-        (Problem::dense(DType::BF16, 1024, 1024, 1024), vec![recorded("nvidia-h200"), recorded("apple-m1")]),
+        (
+            Problem::dense(DType::BF16, 1024, 1024, 1024),
+            vec![recorded("nvidia-h200"), recorded("apple-m1")],
+        ),
     ];
     for (problem, devices) in problems {
         for caps in devices {
-            let [without, with] = both(problem).map(|problem| plan(&problem, &caps, &LIBRARY, None).unwrap());
-            assert_eq!((without.choice, without.passes), (with.choice, with.passes), "{}", caps.name);
+            let [without, with] =
+                both(problem).map(|problem| plan(&problem, &caps, &LIBRARY, None).unwrap());
+            assert_eq!(
+                (without.choice, without.passes),
+                (with.choice, with.passes),
+                "{}",
+                caps.name
+            );
         }
     }
 }
 
-/// Split f32 is for products of f32 by f32 on matrix units, and keeps chains as short as it says: in the kernel, or
-/// by parts of K; where the sums of so many parts pass what a binding holds, they are added in several ranges of K.
+/// Split f32 is for products of f32 by f32 on matrix units, and keeps chains as short as it says:
+/// in the kernel, or by parts of K; where the sums of so many parts pass what a binding holds, they
+/// are added in several ranges of K.
 #[test]
 fn chains_of_split_f32() {
     let caps = recorded("nvidia-h200");
@@ -113,7 +137,10 @@ fn chains_of_split_f32() {
     };
     for size in [[4096; 3], [8192; 3], [4096, 4096, 100_000], [2000, 3000, 1111]] {
         let longest = |plan: &Plan| {
-            assert!(plan.scratch_bytes <= caps.max_binding_bytes && plan.packed_bytes <= caps.max_buffer_bytes);
+            assert!(
+                plan.scratch_bytes <= caps.max_binding_bytes
+                    && plan.packed_bytes <= caps.max_buffer_bytes
+            );
             plan.passes.iter().filter(|pass| pass.coop).map(chain).max().unwrap_or(0)
         };
         let [strict, short, fast] = [Precision::F32, Precision::SplitF32, Precision::SplitF32Fast]
@@ -131,7 +158,9 @@ fn chains_of_split_f32() {
     assert_eq!(of(Precision::SplitF32Fast, [1, 4096, 4096]).choice.unwrap().kernel, "gemv");
 
     let refused = |problem: Problem, kernel: &str| {
-        let refused = plan(&problem, &caps, &LIBRARY, Some(&kernel.parse().unwrap())).unwrap_err().to_string();
+        let refused = plan(&problem, &caps, &LIBRARY, Some(&kernel.parse().unwrap()))
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("split-f32"), "{refused}");
     };
     let square = Problem::dense(DType::F32, 1024, 1024, 1024);
@@ -142,7 +171,8 @@ fn chains_of_split_f32() {
     refused(Problem { precision: Precision::SplitF32, ..square }, "coop/128x128x32+k2");
 }
 
-/// Fewer bytes of activations are for few rows of quantized weights, where they are expected to be faster.
+/// Fewer bytes of activations are for few rows of quantized weights, where they are expected to be
+/// faster.
 #[test]
 fn bytes_of_activations() {
     let caps = recorded("nvidia-h200");
@@ -153,10 +183,12 @@ fn bytes_of_activations() {
         plan(&problem, &caps, &LIBRARY, None).unwrap()
     };
     let bytes = |plan: &Plan| {
-        let mut constants = plan.passes.iter().flat_map(|pass| &pass.parts).flat_map(|part| &part.constants);
+        let mut constants =
+            plan.passes.iter().flat_map(|pass| &pass.parts).flat_map(|part| &part.constants);
         constants.find(|(name, _)| *name == "BYTES").map(|(_, bytes)| *bytes)
     };
-    let [strict, two, one] = [Precision::F32, Precision::Int16Activations, Precision::Int8Activations];
+    let [strict, two, one] =
+        [Precision::F32, Precision::Int16Activations, Precision::Int8Activations];
     for format in ["affine-4bit-g64-f16", "q4_0", "q4_k", "mxfp4"] {
         let of = |precision| bytes(&planned(1, format, precision));
         assert_eq!([strict, two, one].map(of), [Some(3), Some(2), Some(1)], "{format}");
@@ -171,22 +203,27 @@ fn bytes_of_activations() {
         let [strict, one] = [strict, one].map(|precision| planned(m, format, precision));
         assert_eq!((strict.choice, strict.passes), (one.choice, one.passes), "{m} {format}");
     }
-    let [strict, one] =
-        [strict, one].map(|precision| plan(&Problem { precision, ..square(1024) }, &caps, &LIBRARY, None).unwrap());
+    let [strict, one] = [strict, one].map(|precision| {
+        plan(&Problem { precision, ..square(1024) }, &caps, &LIBRARY, None).unwrap()
+    });
     assert_eq!((strict.choice, strict.passes), (one.choice, one.passes));
 }
 
-/// The builder says it to the planner, and a product that needs no such unit comes out the same to the bit.
+/// The builder says it to the planner, and a product that needs no such unit comes out the same to
+/// the bit.
 #[test]
 fn by_the_builder() {
     let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
     for context in contexts {
-        let values: Vec<f32> = (0..64 * 64).map(|i| ((i * 37 % 101) as f32 - 50.0) / 64.0).collect();
+        let values: Vec<f32> =
+            (0..64 * 64).map(|i| ((i * 37 % 101) as f32 - 50.0) / 64.0).collect();
         let a = Tensor::upload(&context, &values, &[64, 64]).unwrap();
-        let [strict, permitted] = PRECISIONS.map(|precision| Gemm::new(&a, &a).precision(precision));
+        let [strict, permitted] =
+            PRECISIONS.map(|precision| Gemm::new(&a, &a).precision(precision));
         assert_eq!(Gemm::new(&a, &a).problem().unwrap().precision, Precision::F32);
         assert_eq!([&strict, &permitted].map(|gemm| gemm.problem().unwrap().precision), PRECISIONS);
-        let [strict, permitted] = [strict, permitted].map(|gemm| gemm.run().unwrap().read_bytes_blocking().unwrap());
+        let [strict, permitted] =
+            [strict, permitted].map(|gemm| gemm.run().unwrap().read_bytes_blocking().unwrap());
         assert_eq!(strict, permitted);
     }
 }

@@ -1,4 +1,5 @@
-//! Which adapters the suite runs on. `cargo xtask suite` records the lines that begin with `adapter: `.
+//! Which adapters the suite runs on. `cargo xtask suite` records the lines that begin with
+//! `adapter: `.
 
 use std::process::Command;
 use tilewise_tests::adapters;
@@ -16,16 +17,20 @@ fn listed() {
 fn found_by_name() {
     for adapter in adapters() {
         let backend = adapter.context.backend_name();
-        let found = open(&format!("{}:{}", backend.to_uppercase(), adapter.name())).expect("it is there");
+        let found =
+            open(&format!("{}:{}", backend.to_uppercase(), adapter.name())).expect("it is there");
         assert_eq!((found.adapter_name(), found.backend_name()), (adapter.name(), backend));
         assert_eq!(open(backend).expect("it is there").backend_name(), backend);
-        for other in [format!("no{backend}:{}", adapter.name()), format!("{backend}:no such adapter")] {
+        for other in
+            [format!("no{backend}:{}", adapter.name()), format!("{backend}:no such adapter")]
+        {
             assert!(open(&other).is_err_and(|error| error.to_string().contains(&other)));
         }
     }
 }
 
-/// A process that is told to use some adapters only lists those, and one that requires what is not among them fails.
+/// A process that is told to use some adapters only lists those, and one that requires what is not
+/// among them fails.
 #[test]
 fn only_what_was_asked_for() {
     let all = lines_of("", "").expect("nothing is required");
@@ -36,7 +41,10 @@ fn only_what_was_asked_for() {
         assert_eq!(lines_of(word, word).is_some(), !some.is_empty(), "{word}: {some:?}");
     }
     let software = lines_of("lavapipe", "").expect("nothing is required");
-    assert!(software.iter().all(|line| line.contains("llvmpipe") && !line.contains("hardware")), "{software:?}");
+    assert!(
+        software.iter().all(|line| line.contains("llvmpipe") && !line.contains("hardware")),
+        "{software:?}"
+    );
     assert_eq!(lines_of("", "nonsense"), None);
 }
 
@@ -50,6 +58,10 @@ fn lines_of(only: &str, require: &str) -> Option<Vec<String>> {
         .env("TILEWISE_REQUIRE", require);
     let output = command.output().expect("this program starts");
     let text = String::from_utf8_lossy(&output.stdout);
-    let lines = text.lines().filter_map(|line| line.split_once("adapter: ")).map(|(_, line)| line.to_owned()).collect();
+    let lines = text
+        .lines()
+        .filter_map(|line| line.split_once("adapter: "))
+        .map(|(_, line)| line.to_owned())
+        .collect();
     output.status.success().then_some(lines)
 }

@@ -1,11 +1,12 @@
-//! The public crate as a program uses it: commands of its own, buffers of its own, views, reading back, contexts, the pipeline cache.
+//! The public crate as a program uses it: commands of its own, buffers of its own, views, reading
+//! back, contexts, the pipeline cache.
 
 use std::future::Future;
 use std::task::{Poll, Waker};
 use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{
-    Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Part, PreparedQuantizedTensor,
-    PreparedTensor, QuantFormat, Quantize, QuantizedTensor, Right, Tensor,
+    Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Part,
+    PreparedQuantizedTensor, PreparedTensor, QuantFormat, Quantize, QuantizedTensor, Right, Tensor,
 };
 use tilewise_core::convert;
 use tilewise_tests::{Data, Rng, adapters};
@@ -28,14 +29,16 @@ fn read(tensor: &Tensor) -> Vec<f32> {
     tensor.read_f32_blocking().unwrap()
 }
 
-/// A chain of dependent products in one compute pass of one encoder, and independent ones in the same submission.
+/// A chain of dependent products in one compute pass of one encoder, and independent ones in the
+/// same submission.
 #[test]
 fn many_products_in_one_submission() {
     for adapter in adapters() {
         let context = &adapter.context;
         let shape = [24, 24];
         let [a, b, c] = [1, 2, 3].map(|seed| upload(context, &shape, seed));
-        let [ab, abc, other] = [(); 3].map(|()| Tensor::zeros(context, DType::F32, &shape).unwrap());
+        let [ab, abc, other] =
+            [(); 3].map(|()| Tensor::zeros(context, DType::F32, &shape).unwrap());
         let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
         {
             let mut pass = encoder.begin_compute_pass(&Default::default());
@@ -53,13 +56,17 @@ fn many_products_in_one_submission() {
         assert_eq!(read(&ab), first, "{}", adapter.name());
         let second = product(&first, &c, size);
         assert_eq!(read(&abc), second);
-        let sum: Vec<_> =
-            product(&second, &a, size).iter().zip(product(&c, &c, size)).map(|(x, y)| x + 2.0 * y).collect();
+        let sum: Vec<_> = product(&second, &a, size)
+            .iter()
+            .zip(product(&c, &c, size))
+            .map(|(x, y)| x + 2.0 * y)
+            .collect();
         assert_eq!(read(&other), sum);
     }
 }
 
-/// Scratch memory is shared by split products of different sizes, small before large and large before small, in one encoder.
+/// Scratch memory is shared by split products of different sizes, small before large and large
+/// before small, in one encoder.
 #[test]
 fn scratch_is_shared() {
     for adapter in adapters() {
@@ -94,8 +101,9 @@ fn many_submissions() {
         let context = &adapter.context;
         let a = upload(context, &[6, 6], 1);
         let b = upload(context, &[6, 6], 2);
-        let results: Vec<_> =
-            (0..200).map(|i| Gemm::new(&a, &b).alpha(i as f32).kernel("naive").run().unwrap()).collect();
+        let results: Vec<_> = (0..200)
+            .map(|i| Gemm::new(&a, &b).alpha(i as f32).kernel("naive").run().unwrap())
+            .collect();
         let expected = product(&random(&[6, 6], 1), &random(&[6, 6], 2), [6, 6, 6]);
         for (i, result) in results.iter().enumerate().step_by(37) {
             assert_eq!(read(result), expected.iter().map(|x| x * i as f32).collect::<Vec<_>>());
@@ -103,14 +111,20 @@ fn many_submissions() {
     }
 }
 
-/// Buffers of the caller's: operands and output at offsets of one another's neighbours, with only the usages that are needed.
+/// Buffers of the caller's: operands and output at offsets of one another's neighbours, with only
+/// the usages that are needed.
 #[test]
 fn buffers_of_the_callers() {
     for adapter in adapters() {
         let context = &adapter.context;
         let (device, queue) = (context.device().unwrap(), context.queue().unwrap());
         let buffer = |usage| {
-            device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 4096, usage, mapped_at_creation: false })
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size: 4096,
+                usage,
+                mapped_at_creation: false,
+            })
         };
         let inputs = buffer(BufferUsages::STORAGE | BufferUsages::COPY_DST);
         let output = buffer(BufferUsages::STORAGE | BufferUsages::COPY_SRC);
@@ -130,11 +144,15 @@ fn buffers_of_the_callers() {
         assert_eq!(vc.buffer().unwrap().1, 2052);
         let whole = read(&view(&output, 0, &[1024], &[1]));
         let outside = (0..1024).filter(|i| *i < 513 || (i - 513) % 9 >= 7 || (i - 513) / 9 >= 5);
-        assert!(outside.into_iter().all(|i| whole[i] == 0.0), "something was written outside the view");
+        assert!(
+            outside.into_iter().all(|i| whole[i] == 0.0),
+            "something was written outside the view"
+        );
     }
 }
 
-/// Views give the elements they say, and products of views those of their elements: on every adapter and on the CPU.
+/// Views give the elements they say, and products of views those of their elements: on every
+/// adapter and on the CPU.
 #[test]
 fn views() {
     let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
@@ -159,7 +177,8 @@ fn views() {
         assert_eq!(read(&odd), (5..15).map(|i| i as f32).collect::<Vec<_>>());
         assert_eq!(odd.read_blocking::<half::f16>().unwrap()[9].to_f32(), 14.0);
 
-        let [left, right] = [cube.slice(&[0..1, 0..4, 1..3]).unwrap(), cube.slice(&[2..3, 1..4, 0..2]).unwrap()];
+        let [left, right] =
+            [cube.slice(&[0..1, 0..4, 1..3]).unwrap(), cube.slice(&[2..3, 1..4, 0..2]).unwrap()];
         let c = context.matmul(&left, &right.t()).unwrap();
         let expected = product(&read(&left), &read(&right.t()), [4, 3, 2]);
         assert_eq!(c.shape(), [1, 4, 3]);
@@ -178,7 +197,8 @@ fn outputs() {
         let start = upload(&context, &[4, 3], 9);
         let sum = Gemm::new(&a, &b).beta(3.0).c(&start).run().unwrap();
         let plain = product(&random(&[4, 6], 1), &random(&[6, 3], 2), [4, 3, 6]);
-        let expected: Vec<_> = plain.iter().zip(random(&[4, 3], 9)).map(|(x, y)| x + 3.0 * y).collect();
+        let expected: Vec<_> =
+            plain.iter().zip(random(&[4, 3], 9)).map(|(x, y)| x + 3.0 * y).collect();
         assert_eq!(read(&sum), expected);
         assert_eq!(read(&start), random(&[4, 3], 9));
         let batch = context.matmul(&upload(&context, &[5, 4, 6], 3), &b).unwrap();
@@ -187,8 +207,12 @@ fn outputs() {
         let grouped = Gemm::grouped(&a, &upload(&context, &[2, 6, 3], 4), &ends).run().unwrap();
         assert_eq!(read(&grouped)[6..], [0.0; 6], "rows of no group are zero in a new output");
         let format = QuantFormat::affine(4, 64, DType::F32).unwrap();
-        let weights = QuantizedTensor::quantize(&context, &random(&[8, 64], 5), [8, 64], format).unwrap();
-        let y = Gemm::new(&upload(&context, &[2, 64], 6), &weights).activation(Activation::Relu).run().unwrap();
+        let weights =
+            QuantizedTensor::quantize(&context, &random(&[8, 64], 5), [8, 64], format).unwrap();
+        let y = Gemm::new(&upload(&context, &[2, 64], 6), &weights)
+            .activation(Activation::Relu)
+            .run()
+            .unwrap();
         assert!(y.shape() == [2, 8] && read(&y).iter().all(|&y| y >= 0.0));
         let text = Gemm::new(&a, &b).explain().unwrap();
         assert!(text.contains("C[4,3] = A[4,6]·B[6,3]") && text.contains("chosen"), "{text}");
@@ -206,18 +230,27 @@ fn prepared_operands() {
                 Tensor::from_bytes(&context, dtype, &numbers, shape).unwrap()
             };
             let (a, b) = (tensor(&[5, 19], 1), tensor(&[19, 6], 2));
-            let [left, right] = [PreparedTensor::left(&a).unwrap(), PreparedTensor::right(&b).unwrap()];
-            let copied = dtype != DType::F32 && context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
-            assert_eq!([left.bytes() > 0, right.bytes() > 0], [copied; 2], "{dtype} on {context:?}");
+            let [left, right] =
+                [PreparedTensor::left(&a).unwrap(), PreparedTensor::right(&b).unwrap()];
+            let copied = dtype != DType::F32
+                && context.caps().coop.iter().any(|unit| unit.operands == DType::F16);
+            assert_eq!(
+                [left.bytes() > 0, right.bytes() > 0],
+                [copied; 2],
+                "{dtype} on {context:?}"
+            );
             let plain = read(&Gemm::new(&a, &b).run().unwrap());
             assert_eq!(read(&Gemm::new(&left, &right).run().unwrap()), plain);
             // On the other side, and as a view, it serves without its copy.
             let turned = Gemm::new(&right.t(), &left.t()).run().unwrap();
             assert_eq!(read(&turned.t()), plain);
-            let error = Gemm::new(&a, &b).run_into(&PreparedTensor::left(&tensor(&[5, 6], 3)).unwrap()).unwrap_err();
+            let error = Gemm::new(&a, &b)
+                .run_into(&PreparedTensor::left(&tensor(&[5, 6], 3)).unwrap())
+                .unwrap_err();
             assert!(matches!(error, Error::Value(_)), "{error}");
         }
-        let [entries, vector] = [[2, 0, 3].as_slice(), &[4]].map(|shape| upload(&context, shape, 1));
+        let [entries, vector] =
+            [[2, 0, 3].as_slice(), &[4]].map(|shape| upload(&context, shape, 1));
         assert_eq!(PreparedTensor::right(&entries).unwrap().bytes(), 0);
         assert!(matches!(PreparedTensor::left(&vector), Err(Error::Shape(_))));
     }
@@ -230,7 +263,8 @@ fn prepared_weights() {
     for context in contexts {
         // Each group has 0 and 15, so that affine codes of 4 bits are these numbers.
         let [n, k, m] = [24, 128, 5];
-        let numbers: Vec<f32> = (0..n * k).map(|i| ((5 * (i % k) + 7 * (i / k)) % 16) as f32).collect();
+        let numbers: Vec<f32> =
+            (0..n * k).map(|i| ((5 * (i % k) + 7 * (i / k)) % 16) as f32).collect();
         let format = QuantFormat::affine(4, 64, DType::F16).unwrap();
         let plain = QuantizedTensor::quantize(&context, &numbers, [n, k], format).unwrap();
         let prepared = PreparedQuantizedTensor::new(&plain).unwrap();
@@ -246,8 +280,12 @@ fn prepared_weights() {
             (0..rows * columns).map(|i| at(i / columns, i % columns)).collect()
         };
         let w = |row: usize, column: usize| numbers[row * k + column];
-        let run = |w: Right<'_>, inner| read(&Gemm::new(&x(&[m, inner]), w).out_dtype(DType::F32).run().unwrap());
-        let of = |b: &[f32], [inner, outer]: [usize; 2]| product(&random(&[m, inner], 1), b, [m, outer, inner]);
+        let run = |w: Right<'_>, inner| {
+            read(&Gemm::new(&x(&[m, inner]), w).out_dtype(DType::F32).run().unwrap())
+        };
+        let of = |b: &[f32], [inner, outer]: [usize; 2]| {
+            product(&random(&[m, inner], 1), b, [m, outer, inner])
+        };
 
         let whole = of(&turned([k, n], &|row, column| w(column, row)), [k, n]);
         assert_eq!(run(Right::from(&prepared), k), whole);
@@ -256,14 +294,21 @@ fn prepared_weights() {
         let (across, slice) = (prepared.t(), prepared.slice(3..20, 64..128).unwrap());
         let expected = of(&numbers, [n, k]);
         let again = PreparedQuantizedTensor::new(&across).unwrap();
-        assert_eq!([run(Right::from(&across), n), run(Right::from(&again), n)], [expected.clone(), expected]);
+        assert_eq!(
+            [run(Right::from(&across), n), run(Right::from(&again), n)],
+            [expected.clone(), expected]
+        );
         let expected = of(&turned([64, 17], &|row, column| w(3 + column, 64 + row)), [64, 17]);
         let again = PreparedQuantizedTensor::new(&slice).unwrap();
-        assert_eq!([run(Right::from(&slice), 64), run(Right::from(&again), 64)], [expected.clone(), expected]);
+        assert_eq!(
+            [run(Right::from(&slice), 64), run(Right::from(&again), 64)],
+            [expected.clone(), expected]
+        );
         assert_eq!([again.bytes() > 0, again.bytes() < prepared.bytes()], [copied; 2]);
         // Columns in another order, and none.
         let order: Vec<u32> = (0..k as u32).map(|i| i * 5 % k as u32).collect();
-        let ordered = PreparedQuantizedTensor::new(&plain.clone().with_order(&order).unwrap()).unwrap();
+        let ordered =
+            PreparedQuantizedTensor::new(&plain.clone().with_order(&order).unwrap()).unwrap();
         let place = |column: usize| order.iter().position(|&own| own as usize == column).unwrap();
         let expected = of(&turned([k, n], &|row, column| w(column, place(row))), [k, n]);
         assert_eq!(run(Right::from(&ordered), k), expected);
@@ -277,7 +322,8 @@ fn prepared_weights() {
         assert!(matches!(Gemm::new(&foreign, &prepared).run(), Err(Error::WrongContext(_))));
         let target = QuantizedTensor::zeros(&context, format, &[n, k]).unwrap();
         let target = PreparedQuantizedTensor::new(&target).unwrap();
-        let error = Quantize::new(&upload(&context, &[n, k], 3), format).run_into(&target).unwrap_err();
+        let error =
+            Quantize::new(&upload(&context, &[n, k], 3), format).run_into(&target).unwrap_err();
         assert!(matches!(error, Error::Value(_)), "{error}");
         let Some(device) = context.device() else { continue };
         let planes = plain.read_blocking().unwrap().remove(0);
@@ -286,7 +332,12 @@ fn prepared_weights() {
             .iter()
             .map(|plane| {
                 let usage = BufferUsages::STORAGE | BufferUsages::COPY_DST;
-                let descriptor = wgpu::BufferDescriptor { label: None, size: 4096, usage, mapped_at_creation: false };
+                let descriptor = wgpu::BufferDescriptor {
+                    label: None,
+                    size: 4096,
+                    usage,
+                    mapped_at_creation: false,
+                };
                 let buffer = device.create_buffer(&descriptor);
                 context.queue().unwrap().write_buffer(&buffer, 0, plane);
                 buffer
@@ -296,7 +347,9 @@ fn prepared_weights() {
         let weights = QuantizedTensor::from_parts(&context, format, &[n, k], &owned).unwrap();
         let prepared = PreparedQuantizedTensor::new(&weights).unwrap();
         assert_eq!(run(Right::from(&prepared), k), whole);
-        let output = Tensor::from_buffer(&context, parts[1].clone(), 2048, DType::F32, &[m, n], &[n, 1]).unwrap();
+        let output =
+            Tensor::from_buffer(&context, parts[1].clone(), 2048, DType::F32, &[m, n], &[n, 1])
+                .unwrap();
         let error = Gemm::new(&x(&[m, k]), &prepared).run_into(&output).unwrap_err();
         assert!(matches!(error, Error::Aliased { operand: "B" }), "{error}");
     }
@@ -342,7 +395,10 @@ fn threads() {
                         let (a, b) = (upload(context, &[m, k], 1), upload(context, &[k, n], 2));
                         let kernel = ["naive", "gemv/1x4+k2"][i % 2];
                         let c = Gemm::new(&a, &b).kernel(kernel).run().unwrap();
-                        assert_eq!(read(&c), product(&random(&[m, k], 1), &random(&[k, n], 2), [m, n, k]));
+                        assert_eq!(
+                            read(&c),
+                            product(&random(&[m, k], 1), &random(&[k, n], 2), [m, n, k])
+                        );
                     }
                 });
             }
@@ -350,22 +406,33 @@ fn threads() {
     }
 }
 
-/// The pipelines kept on disk: written whole, read again, ignored when they are not what they should be.
+/// The pipelines kept on disk: written whole, read again, ignored when they are not what they
+/// should be.
 #[test]
 fn pipeline_cache() {
     for (number, adapter) in adapters().iter().enumerate() {
         let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("pipelines-{number}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        let options =
-            ContextOptions { pipeline_cache: Some(folder.clone()), ..ContextOptions::adapter(adapter.name()) };
+        let options = ContextOptions {
+            pipeline_cache: Some(folder.clone()),
+            ..ContextOptions::adapter(adapter.name())
+        };
         let use_once = || {
             let context = Context::with_options(&options).unwrap();
             let a = upload(&context, &[8, 8], 1);
             let c = Gemm::new(&a, &a).kernel("naive").run().unwrap();
-            assert_eq!(read(&c), product(&random(&[8, 8], 1), &random(&[8, 8], 1), [8, 8, 8]), "{}", adapter.name());
+            assert_eq!(
+                read(&c),
+                product(&random(&[8, 8], 1), &random(&[8, 8], 1), [8, 8, 8]),
+                "{}",
+                adapter.name()
+            );
         };
-        let files = || std::fs::read_dir(&folder).map_or(vec![], |all| all.map(|file| file.unwrap().path()).collect());
+        let files = || {
+            std::fs::read_dir(&folder)
+                .map_or(vec![], |all| all.map(|file| file.unwrap().path()).collect())
+        };
         use_once();
         let context = Context::with_options(&options).unwrap();
         if !context.device().unwrap().features().contains(wgpu::Features::PIPELINE_CACHE) {
@@ -399,8 +466,10 @@ fn pipeline_cache() {
     // A folder that cannot be made is no reason to fail.
     if let Some(adapter) = adapters().first() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-        let options =
-            ContextOptions { pipeline_cache: Some(file.join("below")), ..ContextOptions::adapter(adapter.name()) };
+        let options = ContextOptions {
+            pipeline_cache: Some(file.join("below")),
+            ..ContextOptions::adapter(adapter.name())
+        };
         let context = Context::with_options(&options).unwrap();
         context.matmul(&upload(&context, &[2, 2], 1), &upload(&context, &[2, 2], 1)).unwrap();
     }
@@ -411,11 +480,19 @@ fn pipeline_cache() {
 fn choosing_a_context() {
     let open = tilewise_tests::adapters::open;
     let cpu = open("CPU").unwrap();
-    assert!(cpu.is_cpu() && cpu.device().is_none() && cpu.queue().is_none() && cpu.backend_name() == "cpu");
+    assert!(
+        cpu.is_cpu()
+            && cpu.device().is_none()
+            && cpu.queue().is_none()
+            && cpu.backend_name() == "cpu"
+    );
     cpu.wait().unwrap();
     for adapter in adapters() {
         assert_eq!(open(&adapter.name().to_uppercase()).unwrap().adapter_name(), adapter.name());
-        assert_eq!(open(adapter.description.backend).unwrap().backend_name(), adapter.description.backend);
+        assert_eq!(
+            open(adapter.description.backend).unwrap().backend_name(),
+            adapter.description.backend
+        );
         assert_eq!(adapter.context.caps(), &adapter.description.caps);
         assert!(!adapter.context.is_cpu());
     }

@@ -9,10 +9,18 @@ fn check(context: &Context, pairs: &[[u32; 2]]) {
         arithmetic::RESULTS,
         arithmetic::BODY
     );
-    let kernel = Kernel::new("float").inputs(["pairs"]).outputs(["out"]).header(arithmetic::text()).source(source);
-    let input = Tensor::upload(context, bytemuck::cast_slice::<_, u32>(pairs), &[2 * pairs.len()]).unwrap();
-    let call = Call::new(context).input(&input).output(DType::U32, &[arithmetic::RESULTS * pairs.len()]);
-    let results = kernel.run(&call.grid([pairs.len() as u32, 1, 1])).unwrap_or_else(|error| panic!("{error}"));
+    let kernel = Kernel::new("float")
+        .inputs(["pairs"])
+        .outputs(["out"])
+        .header(arithmetic::text())
+        .source(source);
+    let input =
+        Tensor::upload(context, bytemuck::cast_slice::<_, u32>(pairs), &[2 * pairs.len()]).unwrap();
+    let call =
+        Call::new(context).input(&input).output(DType::U32, &[arithmetic::RESULTS * pairs.len()]);
+    let results = kernel
+        .run(&call.grid([pairs.len() as u32, 1, 1]))
+        .unwrap_or_else(|error| panic!("{error}"));
     let complaints = arithmetic::complaints(pairs, &results[0].read_blocking::<u32>().unwrap());
     assert!(complaints.is_empty(), "{}: {}", context.adapter_name(), complaints.join("\n"));
 }

@@ -38,7 +38,9 @@ fn taking_sanitized() {
 
 #[test]
 fn quantizing_sanitized() {
-    clean(quantizing().iter().map(|case| Conversion::quantizing(case, &device()).unwrap()).collect());
+    clean(
+        quantizing().iter().map(|case| Conversion::quantizing(case, &device()).unwrap()).collect(),
+    );
 }
 
 /// What a binding does not hold comes in several passes.
@@ -55,7 +57,8 @@ fn pieces_sanitized() {
 #[test]
 fn stacks_are_cut_at_aligned_entries() {
     let binding = |bytes| Caps { max_binding_bytes: bytes, ..Caps::webgpu_default() };
-    // Blocks of an entry are a multiple of 128, of 8 and of 2: as many entries as make 256 stay together.
+    // Blocks of an entry are a multiple of 128, of 8 and of 2: as many entries as make 256 stay
+    // together.
     for (shape, limit, wanted) in [
         ([32, 2880, 2880], 128 << 20, Some(vec![8; 4])),
         ([40, 8, 32], 18_000, Some(vec![32, 8])),
@@ -67,8 +70,12 @@ fn stacks_are_cut_at_aligned_entries() {
         let passes = plan::quantize(&plan::Quantize { weights, format }, &caps, &CONVERSIONS);
         let Some(wanted) = wanted else {
             let bytes = entries * rows * columns * 2;
-            let refused =
-                Error::TooLarge { operand: "the weights", bytes, limit, which: "max_storage_buffer_binding_size" };
+            let refused = Error::TooLarge {
+                operand: "the weights",
+                bytes,
+                limit,
+                which: "max_storage_buffer_binding_size",
+            };
             assert_eq!(passes.unwrap_err(), refused);
             continue;
         };
@@ -83,7 +90,11 @@ fn stacks_are_cut_at_aligned_entries() {
                 _ => columns / format.block() * format.planes()[role.plane()].bytes,
             };
             for binding in pass.bindings.iter().filter(|binding| binding.role != Role::Status) {
-                assert_eq!(binding.start, first * rows * row(binding.role), "{binding:?} of {shape:?}");
+                assert_eq!(
+                    binding.start,
+                    first * rows * row(binding.role),
+                    "{binding:?} of {shape:?}"
+                );
                 let aligned = binding.start.is_multiple_of(caps.storage_alignment.into());
                 assert!(aligned && binding.bytes <= limit, "{binding:?} of {shape:?}");
             }
@@ -113,14 +124,20 @@ impl Uploaded {
         let margin = source.margin;
         match source.format {
             Format::Dense(dtype) => {
-                let all = Tensor::from_bytes(context, dtype, &stored.planes[0], &[entries, lines, width]).unwrap();
-                let inside = all.slice(&[0..entries, margin..lines - margin, margin..width - margin]).unwrap();
+                let all =
+                    Tensor::from_bytes(context, dtype, &stored.planes[0], &[entries, lines, width])
+                        .unwrap();
+                let inside = all
+                    .slice(&[0..entries, margin..lines - margin, margin..width - margin])
+                    .unwrap();
                 Uploaded::Dense(if source.transposed { inside.t() } else { inside })
             }
             Format::Quantized(format) => {
                 let columns = margin * format.block() as usize;
                 let all = QuantizedTensor::upload_groups(context, &stored.quantized).unwrap();
-                Uploaded::Quantized(all.slice(margin..lines - margin, columns..width - columns).unwrap())
+                Uploaded::Quantized(
+                    all.slice(margin..lines - margin, columns..width - columns).unwrap(),
+                )
             }
         }
     }
@@ -175,12 +192,16 @@ fn take(context: &Context, case: &Taking) {
             return;
         }
     }
-    let errors: Vec<f64> = stored.quantized.iter().flat_map(|weights| weights.rounded_error(&[case.dtype])).collect();
+    let errors: Vec<f64> =
+        stored.quantized.iter().flat_map(|weights| weights.rounded_error(&[case.dtype])).collect();
     let errors: Vec<f64> = places(&stored.table).map(|at| errors[at]).collect();
     let got = convert::decode(case.dtype, after).unwrap();
     for ((got, value), error) in got.iter().zip(&values).zip(case.expected(&errors, f64::NAN)) {
         let near = f64::from((got - value).abs()) <= error;
-        assert!(near || got.is_nan() && value.is_nan(), "{got} for {value} within {error}: {case:?} on {context:?}");
+        assert!(
+            near || got.is_nan() && value.is_nan(),
+            "{got} for {value} within {error}: {case:?} on {context:?}"
+        );
     }
 }
 
@@ -210,7 +231,10 @@ fn factors() {
         assert_eq!(table.read_blocking().unwrap(), std::slice::from_ref(&quantized));
         let got = table.dequantize(DType::F32).unwrap().read_blocking::<f32>().unwrap();
         for ((got, value), error) in got.iter().zip(&values).zip(&errors) {
-            assert!(f64::from((got - value).abs()) <= *error, "{got} for {value} within {error} on {context:?}");
+            assert!(
+                f64::from((got - value).abs()) <= *error,
+                "{got} for {value} within {error} on {context:?}"
+            );
         }
     }
 }
@@ -226,17 +250,22 @@ fn quantizing_on_devices() {
         println!("{} cases on {context:?}", cases.len());
         for case in cases {
             let stored = case.weights.store(&mut Rng::new(8));
-            let Uploaded::Dense(weights) = Uploaded::new(&context, &case.weights, &stored) else { unreachable!() };
+            let Uploaded::Dense(weights) = Uploaded::new(&context, &case.weights, &stored) else {
+                unreachable!()
+            };
             match (case.expected(&stored.values), weights.quantize_blocking(case.format)) {
                 (Ok(planes), Ok(quantized)) => {
                     let matrices = quantized.read_blocking().unwrap();
                     for (i, plane) in planes.iter().enumerate() {
-                        let got: Vec<u8> = matrices.iter().flat_map(|matrix| matrix.planes()[i].clone()).collect();
+                        let got: Vec<u8> =
+                            matrices.iter().flat_map(|matrix| matrix.planes()[i].clone()).collect();
                         assert!(got == *plane, "plane {i} of {case:?} on {context:?}");
                     }
                 }
                 (Err(Error::Value(_)), Err(Error::Value(_))) => {}
-                (wanted, got) => panic!("{:?} for {:?}: {case:?}", got.map(|_| ()), wanted.map(|_| ())),
+                (wanted, got) => {
+                    panic!("{:?} for {:?}: {case:?}", got.map(|_| ()), wanted.map(|_| ()))
+                }
             }
         }
     }
@@ -251,13 +280,17 @@ fn many_rows_in_one_pass() {
     let wanted = quantize(&weights, rows, columns, QuantFormat::MXFP8).unwrap();
     let indices: Vec<u32> = (0..rows as u32).map(|i| i * 7 % rows as u32).collect();
     let values = dequantize(&wanted);
-    let looked_up: Vec<f32> =
-        indices.iter().flat_map(|&row| &values[row as usize * columns..][..columns]).copied().collect();
+    let looked_up: Vec<f32> = indices
+        .iter()
+        .flat_map(|&row| &values[row as usize * columns..][..columns])
+        .copied()
+        .collect();
     for adapter in adapters() {
         let context = &adapter.context;
         let w = Tensor::upload(context, &weights, &[rows, columns]).unwrap();
         let tokens = Tensor::upload(context, &indices, &[rows]).unwrap();
-        let quantized = QuantizedTensor::zeros(context, QuantFormat::MXFP8, &[rows, columns]).unwrap();
+        let quantized =
+            QuantizedTensor::zeros(context, QuantFormat::MXFP8, &[rows, columns]).unwrap();
         let x = Tensor::zeros(context, DType::F32, &[rows, columns]).unwrap();
         let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
         {
@@ -267,7 +300,11 @@ fn many_rows_in_one_pass() {
         }
         context.queue().unwrap().submit([encoder.finish()]);
         quantized.check_blocking().unwrap();
-        assert!(quantized.read_blocking().unwrap() == std::slice::from_ref(&wanted), "{}", adapter.name());
+        assert!(
+            quantized.read_blocking().unwrap() == std::slice::from_ref(&wanted),
+            "{}",
+            adapter.name()
+        );
         assert!(x.read_blocking::<f32>().unwrap() == looked_up, "{}", adapter.name());
     }
 }
@@ -278,12 +315,20 @@ fn what_does_not_fit_is_an_error() {
         let table = Tensor::upload(&context, &[1.0f32; 96], &[3, 32]).unwrap();
         let floats = Tensor::upload(&context, &[1.0f32], &[1]).unwrap();
         let indices = Tensor::upload(&context, &[1u32, 2], &[2]).unwrap();
-        assert!(matches!(table.rows(&floats), Err(Error::Unsupported(text)) if text.contains("f32, wanted u32")));
+        assert!(
+            matches!(table.rows(&floats), Err(Error::Unsupported(text)) if text.contains("f32, wanted u32"))
+        );
         let square = indices.reshape(&[1, 2]).unwrap();
-        assert!(matches!(table.rows(&square), Err(Error::Shape(text)) if text.contains("[1, 2], wanted a vector")));
-        assert!(matches!(floats.rows(&indices), Err(Error::Shape(text)) if text.contains("a table of shape [1]")));
+        assert!(
+            matches!(table.rows(&square), Err(Error::Shape(text)) if text.contains("[1, 2], wanted a vector"))
+        );
+        assert!(
+            matches!(floats.rows(&indices), Err(Error::Shape(text)) if text.contains("a table of shape [1]"))
+        );
         let take = Take::new(&table).rows(&indices);
-        assert!(matches!(take.run_into(&table), Err(Error::Shape(text)) if text.contains("f32 [2, 32]")));
+        assert!(
+            matches!(take.run_into(&table), Err(Error::Shape(text)) if text.contains("f32 [2, 32]"))
+        );
         let view = table.slice(&[0..2, 0..32]).unwrap();
         assert!(matches!(take.run_into(&view), Err(Error::Aliased { operand: "the table" })));
         let integers = Tensor::upload(&context, &[1i32; 4], &[2, 2]).unwrap();
@@ -292,7 +337,9 @@ fn what_does_not_fit_is_an_error() {
         assert!(matches!(table.rows(&other), Err(Error::WrongContext(_))));
 
         let narrow = table.slice(&[0..3, 0..31]).unwrap();
-        assert!(matches!(narrow.quantize(QuantFormat::MXFP8), Err(Error::Shape(text)) if text.contains("31")));
+        assert!(
+            matches!(narrow.quantize(QuantFormat::MXFP8), Err(Error::Shape(text)) if text.contains("31"))
+        );
         assert!(integers.quantize(QuantFormat::MXFP8).is_err());
         let uploaded = quantize(&[1.0; 96], 3, 32, QuantFormat::MXFP8).unwrap();
         let uploaded = QuantizedTensor::upload(&context, &uploaded).unwrap();
@@ -311,7 +358,9 @@ fn what_does_not_fit_is_an_error() {
             (QuantFormat::MXFP8, zeros(QuantFormat::MXFP8).with_order(&reversed)),
         ] {
             let refused = Quantize::new(&table, format).run_into(&out.unwrap());
-            assert!(matches!(&refused, Err(Error::Unsupported(text)) if text.contains("a factor or an order")));
+            assert!(
+                matches!(&refused, Err(Error::Unsupported(text)) if text.contains("a factor or an order"))
+            );
         }
     }
 }
@@ -331,12 +380,18 @@ fn weights_that_cannot_be_stored() {
         };
         for _ in 0..2 {
             let refused = quantize(&bad).unwrap_err();
-            assert!(matches!(&refused, Error::Value(text) if text.contains("row 4")), "{refused} on {context:?}");
+            assert!(
+                matches!(&refused, Error::Value(text) if text.contains("row 4")),
+                "{refused} on {context:?}"
+            );
             quantize(&good).unwrap_or_else(|error| panic!("{error} on {context:?}"));
             let alone = good.quantize(QuantFormat::MXFP8).unwrap();
             assert_eq!(out.read_blocking().unwrap(), alone.read_blocking().unwrap());
         }
         let refused = bad.quantize_blocking(QuantFormat::MXFP8).unwrap_err();
-        assert!(matches!(&refused, Error::Value(text) if text.contains("row 4")), "{refused} on {context:?}");
+        assert!(
+            matches!(&refused, Error::Value(text) if text.contains("row 4")),
+            "{refused} on {context:?}"
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! Bad input: each kind gives its own error, with the numbers. None panics, reaches the driver, or gives a result.
+//! Bad input: each kind gives its own error, with the numbers. None panics, reaches the driver, or
+//! gives a result.
 
 use tilewise::wgpu::BufferUsages;
 use tilewise::{
-    Axis, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, Quantized, QuantizedTensor, Tensor, wgpu,
+    Axis, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, Quantized, QuantizedTensor,
+    Tensor, wgpu,
 };
 use tilewise_core::plan::Forced;
 use tilewise_core::quant::{quantize, quantize_to};
@@ -42,17 +44,33 @@ fn dimensions_that_do_not_fit() {
         let [a, b] = [tensor(&[4, 5]), tensor(&[6, 7])];
         refused(context.matmul(&a, &b), kind!(Shape), &["4×5", "6×7"]);
         refused(context.matmul(&tensor(&[5]), &b), kind!(Shape), &["[5]"]);
-        refused(context.matmul(&tensor(&[2, 4, 6]), &tensor(&[3, 6, 7])), kind!(Shape), &["batch", "2", "3"]);
+        refused(
+            context.matmul(&tensor(&[2, 4, 6]), &tensor(&[3, 6, 7])),
+            kind!(Shape),
+            &["batch", "2", "3"],
+        );
         let [a, b] = [tensor(&[4, 6]), tensor(&[6, 7])];
         let plain = Gemm::new(&a, &b);
         refused(plain.run_into(&tensor(&[4, 8])), kind!(Shape), &["C", "[4, 8]", "[4, 7]"]);
         refused(plain.run_into(&tensor(&[2, 4, 7])), kind!(Shape), &["C", "2"]);
         refused(plain.clone().bias(&tensor(&[4])).run(), kind!(Shape), &["bias", "[4]", "[7]"]);
-        refused(plain.clone().bias_along(&tensor(&[7]), Axis::M).run(), kind!(Shape), &["bias", "[7]", "[4]"]);
-        refused(plain.clone().residual(&tensor(&[7, 4])).run(), kind!(Shape), &["residual", "[7, 4]", "[4, 7]"]);
+        refused(
+            plain.clone().bias_along(&tensor(&[7]), Axis::M).run(),
+            kind!(Shape),
+            &["bias", "[7]", "[4]"],
+        );
+        refused(
+            plain.clone().residual(&tensor(&[7, 4])).run(),
+            kind!(Shape),
+            &["residual", "[7, 4]", "[4, 7]"],
+        );
         refused(plain.clone().c(&tensor(&[4, 6])).run(), kind!(Shape), &["[4, 6]", "[4, 7]"]);
         refused(plain.clone().beta(2.0).run(), kind!(Value), &["beta is 2"]);
-        refused(Tensor::upload(&context, &[1.0f32; 5], &[2, 3]), kind!(Shape), &["[2, 3]", "6 elements", "20 bytes"]);
+        refused(
+            Tensor::upload(&context, &[1.0f32; 5], &[2, 3]),
+            kind!(Shape),
+            &["[2, 3]", "6 elements", "20 bytes"],
+        );
         refused(a.slice(&[0..5, 0..6]), kind!(Shape), &["0..5", "[4, 6]"]);
         refused(a.slice(std::slice::from_ref(&(0..4))), kind!(Shape), &["[4, 6]"]);
         refused(a.reshape(&[5, 5]), kind!(Shape), &["[4, 6]", "[5, 5]"]);
@@ -70,13 +88,18 @@ fn numbers_that_overflow() {
         refused(Tensor::zeros(&context, DType::F32, &[huge, 3]), kind!(Overflow), &["shape"]);
         refused(Tensor::zeros(&context, DType::F32, &[usize::MAX / 3]), kind!(Overflow), &["f32"]);
     }
-    let caps = Caps { max_buffer_bytes: u64::MAX, max_binding_bytes: u64::MAX, ..Caps::webgpu_default() };
+    let caps =
+        Caps { max_buffer_bytes: u64::MAX, max_binding_bytes: u64::MAX, ..Caps::webgpu_default() };
     let planned = |problem: &Problem| plan(problem, &caps, &LIBRARY, None);
     // M·K beyond 64 bits, and dimensions beyond what tiles can count.
     let mut problem = Problem::dense(DType::F16, 4, 4, 4);
     problem.a = Operand { ld: u64::MAX / 2, len: u64::MAX, ..problem.a };
     refused(planned(&problem), kind!(Overflow), &["A", "2^58"]);
-    refused(planned(&Problem::dense(DType::F32, (1 << 31) + 1, 0, 0)), kind!(Overflow), &["M", "2147483649"]);
+    refused(
+        planned(&Problem::dense(DType::F32, (1 << 31) + 1, 0, 0)),
+        kind!(Overflow),
+        &["M", "2147483649"],
+    );
     refused(
         planned(&Problem { batch: 1 << 40, ..Problem::dense(DType::F32, 1, 1, 1) }),
         kind!(Overflow),
@@ -88,7 +111,8 @@ fn numbers_that_overflow() {
 fn storage_that_is_too_small_or_too_large() {
     for adapter in adapters() {
         let context = &adapter.context;
-        let (buffer, _) = zeros(context, &[100]).buffer().map(|(buffer, at)| (buffer.clone(), at)).unwrap();
+        let (buffer, _) =
+            zeros(context, &[100]).buffer().map(|(buffer, at)| (buffer.clone(), at)).unwrap();
         let len = (buffer.size() / 4).to_string();
         let view = |offset, shape: &[usize], strides: &[usize]| {
             Tensor::from_buffer(context, buffer.clone(), offset, DType::F32, shape, strides)
@@ -104,7 +128,11 @@ fn storage_that_is_too_small_or_too_large() {
             kind!(Misaligned),
             &["3", "bf16"],
         );
-        refused(GroupOffsets::from_buffer(context, buffer.clone(), 0, 4000), kind!(BufferTooSmall), &["4000", &len]);
+        refused(
+            GroupOffsets::from_buffer(context, buffer.clone(), 0, 4000),
+            kind!(BufferTooSmall),
+            &["4000", &len],
+        );
         let align = context.caps().storage_alignment;
         let off = u64::from(align) / 2;
         refused(
@@ -122,14 +150,22 @@ fn storage_that_is_too_small_or_too_large() {
             &[&needed, &limit.to_string(), "max_buffer_size"],
         );
 
-        // A device whose bindings are smaller than its buffers: what a product binds is cut, group ends are not.
+        // A device whose bindings are smaller than its buffers: what a product binds is cut, group
+        // ends are not.
         let small = adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = 1 << 10);
         let [a, b] = [zeros(&small, &[4, 8]), zeros(&small, &[300, 8, 4])];
         let ends = GroupOffsets::upload(&small, &[4; 300]).unwrap();
         let grouped = Gemm::grouped(&a, &b, &ends).run();
-        refused(grouped, kind!(TooLarge), &["offsets", "1200", "1024", "max_storage_buffer_binding_size"]);
+        refused(
+            grouped,
+            kind!(TooLarge),
+            &["offsets", "1200", "1024", "max_storage_buffer_binding_size"],
+        );
         let words = [1.0f32; 100];
-        assert_eq!(Tensor::upload(&small, &words, &[100]).unwrap().read_blocking::<f32>().unwrap(), words);
+        assert_eq!(
+            Tensor::upload(&small, &words, &[100]).unwrap().read_blocking::<f32>().unwrap(),
+            words
+        );
     }
     let mut problem = Problem::dense(DType::F32, 4, 5, 6);
     problem.b.len -= 1;
@@ -150,7 +186,11 @@ fn strides_that_no_kernel_follows() {
         refused(context.matmul(&view(&[4, 6], &[60, 2]), &b), kind!(Strides), &["A", "[60, 2]"]);
         let a = zeros(context, &[4, 6]);
         let gemm = Gemm::new(&a, &b);
-        refused(gemm.run_into(&view(&[4, 7], &[6, 1])), kind!(Strides), &["C", "6 apart", "7 columns"]);
+        refused(
+            gemm.run_into(&view(&[4, 7], &[6, 1])),
+            kind!(Strides),
+            &["C", "6 apart", "7 columns"],
+        );
         refused(gemm.run_into(&view(&[4, 7], &[1, 4])), kind!(Strides), &["C"]);
         let batch = zeros(context, &[3, 4, 6]);
         refused(
@@ -172,7 +212,11 @@ fn outputs_that_alias() {
         refused(Gemm::new(&other, &square).run_into(&square.t()), kind!(Aliased), &["B"]);
         // WebGPU counts buffers, not ranges.
         refused(Gemm::new(&top, &other).run_into(&bottom), kind!(Aliased), &["A"]);
-        refused(Gemm::new(&other, &other).residual(&square).run_into(&square), kind!(Aliased), &["residual"]);
+        refused(
+            Gemm::new(&other, &other).residual(&square).run_into(&square),
+            kind!(Aliased),
+            &["residual"],
+        );
         let bias = square.slice(&[0..1, 0..8]).unwrap().reshape(&[8]).unwrap();
         refused(Gemm::new(&other, &other).bias(&bias).run_into(&square), kind!(Aliased), &["bias"]);
         // Inputs may share.
@@ -207,7 +251,10 @@ fn formats_that_are_not_supported() {
         kind!(Unsupported),
         &["affine-9bit-g64-f16", "affine-4bit-g64-f16"],
     );
-    let short = Problem { b: Operand::packed(quantized, 1, 8, 60).t(), ..Problem::dense(DType::F32, 8, 8, 60) };
+    let short = Problem {
+        b: Operand::packed(quantized, 1, 8, 60).t(),
+        ..Problem::dense(DType::F32, 8, 8, 60)
+    };
     refused(planned(&short), kind!(Shape), &["60", "64"]);
     let shifted = Operand { offset: 8, len: 520, ..Operand::packed(quantized, 1, 8, 64).t() };
     refused(planned(&Problem { b: shifted, ..problem }), kind!(Misaligned), &["offset", "8", "64"]);
@@ -224,7 +271,9 @@ fn formats_that_are_not_supported() {
         let columns = whole.slice(0..2, 0..64).unwrap();
         refused(columns.read_blocking(), kind!(Unsupported), &["slice"]);
 
-        let nvfp4 = |n, factor| quantize_to(&[0.5; 64][..n * 32], n, 32, QuantFormat::NVFP4, factor).unwrap();
+        let nvfp4 = |n, factor| {
+            quantize_to(&[0.5; 64][..n * 32], n, 32, QuantFormat::NVFP4, factor).unwrap()
+        };
         let groups = |weights: &[Quantized]| QuantizedTensor::upload_groups(&context, weights);
         refused(groups(&[]), kind!(Shape), &["no quantized matrix"]);
         refused(groups(&[nvfp4(2, 1.0), nvfp4(1, 1.0)]), kind!(Shape), &["2, 32", "1, 32"]);
@@ -236,24 +285,45 @@ fn formats_that_are_not_supported() {
         refused(uploaded().with_factor(f32::NAN), kind!(Value), &["NaN"]);
         refused(uploaded().with_factor(f32::INFINITY), kind!(Value), &["inf"]);
     }
-    for (largest, word) in [(0.0, "0"), (f32::NAN, "NaN"), (f32::INFINITY, "inf"), (-1.0, "-1"), (1e-40, "too small")] {
-        refused(quantize_to(&[0.5; 32], 1, 32, QuantFormat::NVFP4, largest), kind!(Value), &["largest", word]);
+    for (largest, word) in
+        [(0.0, "0"), (f32::NAN, "NaN"), (f32::INFINITY, "inf"), (-1.0, "-1"), (1e-40, "too small")]
+    {
+        refused(
+            quantize_to(&[0.5; 32], 1, 32, QuantFormat::NVFP4, largest),
+            kind!(Value),
+            &["largest", word],
+        );
     }
-    refused(quantize_to(&[0.5; 32], 1, 32, QuantFormat::MXFP4, 1.0), kind!(Unsupported), &["mxfp4", "factor"]);
+    refused(
+        quantize_to(&[0.5; 32], 1, 32, QuantFormat::MXFP4, 1.0),
+        kind!(Unsupported),
+        &["mxfp4", "factor"],
+    );
 }
 
 #[test]
 fn group_offsets() {
     for context in contexts() {
-        refused(GroupOffsets::upload(&context, &[3, 7, 5]), kind!(GroupOffsets), &["number 2", "5", "7"]);
+        refused(
+            GroupOffsets::upload(&context, &[3, 7, 5]),
+            kind!(GroupOffsets),
+            &["number 2", "5", "7"],
+        );
         let (a, b) = (zeros(&context, &[10, 6]), zeros(&context, &[2, 6, 7]));
         let ends = |ends: &[u32]| GroupOffsets::upload(&context, ends).unwrap();
         refused(Gemm::grouped(&a, &b, &ends(&[3, 11])).run(), kind!(GroupOffsets), &["11", "10"]);
         refused(Gemm::grouped(&a, &b, &ends(&[3, 5, 10])).run(), kind!(Shape), &["3", "2"]);
-        refused(Gemm::grouped(&zeros(&context, &[2, 10, 6]), &b, &ends(&[3, 5])).run(), kind!(Shape), &["batch of 2"]);
+        refused(
+            Gemm::grouped(&zeros(&context, &[2, 10, 6]), &b, &ends(&[3, 5])).run(),
+            kind!(Shape),
+            &["batch of 2"],
+        );
     }
-    let problem =
-        Problem { batch: 2, grouping: Grouping::RaggedM { groups: 2 }, ..Problem::dense(DType::F32, 4, 4, 4) };
+    let problem = Problem {
+        batch: 2,
+        grouping: Grouping::RaggedM { groups: 2 },
+        ..Problem::dense(DType::F32, 4, 4, 4)
+    };
     refused(plan(&problem, &Caps::webgpu_default(), &LIBRARY, None), kind!(Shape), &["batch", "2"]);
 }
 
@@ -272,7 +342,11 @@ fn kernels_by_name() {
         }
         refused(gemm("simt+q8"), kind!(Value), &["+q8", "+k", "+pad"]);
         if !context.is_cpu() {
-            refused(gemm("simt/64x64x16+pad8"), kind!(NoKernel), &["simt/64x64x16", "no lines to pad"]);
+            refused(
+                gemm("simt/64x64x16+pad8"),
+                kind!(NoKernel),
+                &["simt/64x64x16", "no lines to pad"],
+            );
         }
         // The CPU executor has no kernels, and takes every name that is known.
         match context.is_cpu() {
@@ -290,11 +364,28 @@ fn kernels_by_name() {
 fn padding_by_name() {
     let with_units = &devices()[0];
     let planned = |dtype, name: &str| {
-        plan(&Problem::dense(dtype, 64, 64, 256), with_units, &LIBRARY, Some(&name.parse().unwrap()))
+        plan(
+            &Problem::dense(dtype, 64, 64, 256),
+            with_units,
+            &LIBRARY,
+            Some(&name.parse().unwrap()),
+        )
     };
-    refused(planned(DType::F16, "coop/64x64x32+pad12"), kind!(NoKernel), &["+pad12", "multiples of 8", "8 is its own"]);
-    refused(planned(DType::F32, "coop/single-64x64x16+pad2"), kind!(NoKernel), &["+pad2", "multiples of 4"]);
-    refused(planned(DType::F16, "coop/64x64x32+pad1024"), kind!(NoKernel), &["workgroup memory", "allowed"]);
+    refused(
+        planned(DType::F16, "coop/64x64x32+pad12"),
+        kind!(NoKernel),
+        &["+pad12", "multiples of 8", "8 is its own"],
+    );
+    refused(
+        planned(DType::F32, "coop/single-64x64x16+pad2"),
+        kind!(NoKernel),
+        &["+pad2", "multiples of 4"],
+    );
+    refused(
+        planned(DType::F16, "coop/64x64x32+pad1024"),
+        kind!(NoKernel),
+        &["workgroup memory", "allowed"],
+    );
     // Of all variants, one that it suits.
     assert!(planned(DType::F32, "coop+pad12").is_ok());
     for name in ["coop/64x64x32+pad0", "coop/64x64x32+pad16+k2", "coop/64x64x32+k2+pad16"] {
@@ -318,15 +409,36 @@ fn contexts_that_differ() {
         refused(cpu.matmul(&here, &there), kind!(WrongContext), &["B", adapter.name()]);
         refused(adapter.context.matmul(&here, &there), kind!(WrongContext), &["A"]);
         refused(Gemm::new(&there, &there).run_into(&here), kind!(WrongContext), &["C"]);
-        refused(Gemm::new(&there, &there).bias(&zeros(&cpu, &[4])).run(), kind!(WrongContext), &["bias"]);
-        refused(Gemm::new(&there, &there).residual(&here).run(), kind!(WrongContext), &["residual"]);
+        refused(
+            Gemm::new(&there, &there).bias(&zeros(&cpu, &[4])).run(),
+            kind!(WrongContext),
+            &["bias"],
+        );
+        refused(
+            Gemm::new(&there, &there).residual(&here).run(),
+            kind!(WrongContext),
+            &["residual"],
+        );
         refused(Gemm::new(&there, &there).c(&here).run(), kind!(WrongContext), &["C"]);
         let (buffer, _) = there.buffer().unwrap();
-        refused(Tensor::from_buffer(&cpu, buffer.clone(), 0, DType::F32, &[1], &[1]), kind!(WrongContext), &["CPU"]);
-        let mut encoder = adapter.context.device().unwrap().create_command_encoder(&Default::default());
-        refused(Gemm::new(&here, &here).encode(&mut encoder, &zeros(&cpu, &[4, 4])), kind!(WrongContext), &["GPU"]);
+        refused(
+            Tensor::from_buffer(&cpu, buffer.clone(), 0, DType::F32, &[1], &[1]),
+            kind!(WrongContext),
+            &["CPU"],
+        );
+        let mut encoder =
+            adapter.context.device().unwrap().create_command_encoder(&Default::default());
+        refused(
+            Gemm::new(&here, &here).encode(&mut encoder, &zeros(&cpu, &[4, 4])),
+            kind!(WrongContext),
+            &["GPU"],
+        );
     }
-    refused(tilewise_tests::adapters::open("no such adapter"), kind!(NoAdapter), &["no such adapter", "cpu"]);
+    refused(
+        tilewise_tests::adapters::open("no such adapter"),
+        kind!(NoAdapter),
+        &["no such adapter", "cpu"],
+    );
 }
 
 #[test]
@@ -334,9 +446,15 @@ fn buffers_without_the_usages() {
     for adapter in adapters() {
         let device = adapter.context.device().unwrap();
         let buffer = |usage| {
-            device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 64, usage, mapped_at_creation: false })
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size: 64,
+                usage,
+                mapped_at_creation: false,
+            })
         };
-        let view = |buffer| Tensor::from_buffer(&adapter.context, buffer, 0, DType::F32, &[4, 4], &[4, 1]);
+        let view =
+            |buffer| Tensor::from_buffer(&adapter.context, buffer, 0, DType::F32, &[4, 4], &[4, 1]);
         refused(view(buffer(BufferUsages::COPY_SRC)), kind!(Unsupported), &["STORAGE"]);
         let unreadable = view(buffer(BufferUsages::STORAGE)).unwrap();
         refused(unreadable.read_blocking::<f32>(), kind!(Unsupported), &["COPY_SRC"]);
@@ -367,14 +485,22 @@ fn lost_device() {
             refused(Gemm::new(&a, &b).run_into(&c), kind!(DeviceLost), &[]);
         }
         // Another context on the same adapter is none the worse.
-        adapter.context.matmul(&zeros(&adapter.context, &[2, 2]), &zeros(&adapter.context, &[2, 2])).unwrap();
+        adapter
+            .context
+            .matmul(&zeros(&adapter.context, &[2, 2]), &zeros(&adapter.context, &[2, 2]))
+            .unwrap();
 
-        // A device of the caller's has the caller's handlers, so that only what comes back tells of the loss.
+        // A device of the caller's has the caller's handlers, so that only what comes back tells of
+        // the loss.
         let (device, queue) = adapter.device(|_| {});
         let context = Context::from_wgpu(device.clone(), queue);
         let a = zeros(&context, &[8, 8]);
         device.destroy();
         let _ = context.matmul(&a, &a);
-        refused(a.read_blocking::<f32>(), |error| matches!(error, Error::DeviceLost(_) | Error::Device(_)), &[]);
+        refused(
+            a.read_blocking::<f32>(),
+            |error| matches!(error, Error::DeviceLost(_) | Error::Device(_)),
+            &[],
+        );
     }
 }

@@ -1,17 +1,21 @@
-//! Every kernel and variant × type × transposes, forced past the planner, around every edge of its tile: small integers first, which
-//! must come out exact, then random numbers within the oracle's bound.
+//! Every kernel and variant × type × transposes, forced past the planner, around every edge of its
+//! tile: small integers first, which must come out exact, then random numbers within the oracle's
+//! bound.
 //!
-//! Compiling takes far longer than running, so each pipeline meets all sizes and contents before the next one is made. There are twelve
-//! for each variant: in them each operand meets every type, vector loads and single ones, contiguous and not. Epilogues do not depend on
-//! the variant, and are tested elsewhere. Variants differ in numbers only: one of each kernel has its twelve pipelines on every adapter,
-//! the others have theirs on software adapters by turns.
+//! Compiling takes far longer than running, so each pipeline meets all sizes and contents before
+//! the next one is made. There are twelve for each variant: in them each operand meets every type,
+//! vector loads and single ones, contiguous and not. Epilogues do not depend on the variant, and
+//! are tested elsewhere. Variants differ in numbers only: one of each kernel has its twelve
+//! pipelines on every adapter, the others have theirs on software adapters by turns.
 
 use tilewise::DType;
 use tilewise_core::caps::DeviceClass;
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::cases::WGSL;
 use tilewise_tests::kernels::{Kernel, even_sizes, odd_sizes};
-use tilewise_tests::{Adapter, Case, Data, Suite, all_kernels, counted, kernels, one_of_each, scaled};
+use tilewise_tests::{
+    Adapter, Case, Data, Suite, all_kernels, counted, kernels, one_of_each, scaled,
+};
 
 #[test]
 fn f32() {
@@ -28,8 +32,8 @@ fn bf16() {
     Suite::on_every_adapter(|adapter| all(adapter, 2));
 }
 
-/// bf16 of a wide range, with infinities and NaN: on matrix units, which divide lines by powers of two, every case, prepared
-/// and not; elsewhere some of them, on the planner's kernels.
+/// bf16 of a wide range, with infinities and NaN: on matrix units, which divide lines by powers of
+/// two, every case, prepared and not; elsewhere some of them, on the planner's kernels.
 #[test]
 fn wide_bf16() {
     Suite::on_every_adapter(|adapter| {
@@ -45,14 +49,19 @@ fn wide_bf16() {
     });
 }
 
-/// Quantized weights against elements of every magnitude, with infinities and NaN: on software adapters
-/// some of them.
+/// Quantized weights against elements of every magnitude, with infinities and NaN: on software
+/// adapters some of them.
 #[test]
 fn wide_beside_weights() {
     Suite::on_every_adapter(|adapter| {
         let step = if adapter.context.caps().class == DeviceClass::Cpu { 5 } else { 1 };
-        let fits: Vec<_> = all_kernels(adapter).into_iter().map(|kernel| Some(kernel.name)).collect();
-        counted::cases(WGSL).into_iter().filter(|case| fits.contains(&case.kernel)).step_by(step).collect()
+        let fits: Vec<_> =
+            all_kernels(adapter).into_iter().map(|kernel| Some(kernel.name)).collect();
+        counted::cases(WGSL)
+            .into_iter()
+            .filter(|case| fits.contains(&case.kernel))
+            .step_by(step)
+            .collect()
     });
 }
 

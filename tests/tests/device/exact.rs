@@ -1,4 +1,5 @@
-//! Where results must have equal bits: small integers in mixtures of types, identity matrices, and epilogues of integers.
+//! Where results must have equal bits: small integers in mixtures of types, identity matrices, and
+//! epilogues of integers.
 
 use tilewise::{Activation, Axis, DType};
 use tilewise_tests::case::{LAYOUTS, mixtures};
@@ -11,8 +12,12 @@ fn integers_of_mixed_types() {
         let mut cases = Vec::new();
         for kernel in one_of_each(adapter) {
             for (i, types) in mixtures().into_iter().enumerate() {
-                let case = Case::new([36, 68, 40], types).kernel(&kernel.name).layout(LAYOUTS[i % 4]).integers();
-                let case = if i % 2 == 0 { case } else { Case { size: [35, 67, 41], ..case }.odd() };
+                let case = Case::new([36, 68, 40], types)
+                    .kernel(&kernel.name)
+                    .layout(LAYOUTS[i % 4])
+                    .integers();
+                let case =
+                    if i % 2 == 0 { case } else { Case { size: [35, 67, 41], ..case }.odd() };
                 cases.push(case);
             }
         }
@@ -53,7 +58,9 @@ fn integer_epilogues() {
                     bias: Some((axis, Place::odd(dtype))),
                     activation: Activation::Relu,
                     residual: Some(Place::odd(dtype)),
-                    ..Case::new([19, 38, 12], [DType::F32, DType::F32, dtype]).kernel(&kernel.name).integers()
+                    ..Case::new([19, 38, 12], [DType::F32, DType::F32, dtype])
+                        .kernel(&kernel.name)
+                        .integers()
                 });
             }
         }

@@ -1,4 +1,5 @@
-//! Grouped products: ragged segments of rows, dense and quantized, with ends that are right and ends that are not.
+//! Grouped products: ragged segments of rows, dense and quantized, with ends that are right and
+//! ends that are not.
 
 use tilewise::DType;
 use tilewise_tests::case::Groups;
@@ -13,10 +14,13 @@ fn segments() {
     });
 }
 
-/// Ends that a faulty shader left on the device: rows outside their clamped segments stay as they are, whatever the ends.
+/// Ends that a faulty shader left on the device: rows outside their clamped segments stay as they
+/// are, whatever the ends.
 #[test]
 fn bad_ends_on_the_device() {
-    Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::grouped(&themes::bad_ends(), true), 3));
+    Suite::on_every_adapter(|adapter| {
+        themes::sampled(adapter, &themes::grouped(&themes::bad_ends(), true), 3)
+    });
 }
 
 /// Segments that begin and end around the edges of every kernel's tile.
@@ -37,7 +41,10 @@ fn every_kernel_around_its_edges() {
                 })
                 .collect();
             let size = [ends[5] as usize + 3, kernel.variant.bn as usize + 4, 20];
-            let case = Case { groups: Some(Groups { ends, on_device: true }), ..Case::new(size, [DType::F32; 3]) };
+            let case = Case {
+                groups: Some(Groups { ends, on_device: true }),
+                ..Case::new(size, [DType::F32; 3])
+            };
             cases.push(case.clone().kernel(&kernel.name));
             cases.push(case.integers().kernel(&kernel.name));
         }

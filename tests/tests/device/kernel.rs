@@ -38,8 +38,12 @@ fn headers_templates_and_types() {
             .header("fn twice(x: f32) -> f32 { return x + x; }");
         let a = Tensor::upload(&context, &[1.0f32, -2.5, 3.0], &[3]).unwrap();
         let call = |dtype| {
-            let call = Call::new(&context).input(&a).output(dtype, &[3]).grid([3, 1, 1]).dtype("T", dtype);
-            call.constant("N", 7u32).constant("SHIFT", i32::MIN / 2).constant("SCALE", 1e-1f32).constant("FLIP", true)
+            let call =
+                Call::new(&context).input(&a).output(dtype, &[3]).grid([3, 1, 1]).dtype("T", dtype);
+            call.constant("N", 7u32)
+                .constant("SHIFT", i32::MIN / 2)
+                .constant("SCALE", 1e-1f32)
+                .constant("FLIP", true)
         };
         let shift = 1 << 30;
         assert_eq!(run::<i32>(&kernel, &call(DType::I32)), [shift + 7, shift + 7, shift + 7]);
@@ -48,7 +52,10 @@ fn headers_templates_and_types() {
             .header("fn twice(x: f32) -> f32 { return x + x; }");
         assert_eq!(run::<f32>(&floats, &small(DType::F32)), [1.0, -2.5, 3.0]);
         if has_f16(&context) {
-            assert_eq!(run::<f16>(&floats, &small(DType::F16)), [1.0, -2.5, 3.0].map(f16::from_f32));
+            assert_eq!(
+                run::<f16>(&floats, &small(DType::F16)),
+                [1.0, -2.5, 3.0].map(f16::from_f32)
+            );
         } else {
             let error = floats.run(&small(DType::F16)).unwrap_err();
             assert!(
@@ -71,11 +78,16 @@ fn integers_and_directives() {
             .inputs(["i", "u"])
             .outputs(["difference", "sum"])
             .header("// a comment\ndiagnostic(off, derivative_uniformity);\nfn add(x: u32) -> u32 { return x + 1u; }");
-        let kernel =
-            kernel.source("let at = global_id.x;\ndifference[at] = i[at] - i32(u[at]);\nsum[at] = add(u[at]);");
+        let kernel = kernel.source(
+            "let at = global_id.x;\ndifference[at] = i[at] - i32(u[at]);\nsum[at] = add(u[at]);",
+        );
         let i = Tensor::upload(&context, &[-5i32, i32::MAX], &[2]).unwrap();
         let u = Tensor::upload(&context, &[3u32, 7], &[2]).unwrap();
-        let call = Call::new(&context).input(&i).input(&u).output(DType::I32, &[2]).output(DType::U32, &[2]);
+        let call = Call::new(&context)
+            .input(&i)
+            .input(&u)
+            .output(DType::I32, &[2])
+            .output(DType::U32, &[2]);
         let outputs = kernel.run(&call.grid([2, 1, 1])).unwrap();
         assert_eq!(outputs[0].read_blocking::<i32>().unwrap(), [-8, i32::MAX - 7]);
         assert_eq!(outputs[1].read_blocking::<u32>().unwrap(), [4, 8]);
@@ -89,15 +101,21 @@ fn what_derives_from_tensors() {
         let a = Tensor::upload(&context, &ramp(24), &[2, 3, 4]).unwrap().t();
         let body = "for (var d = 0u; d < a_ndim; d++) { out[2u * d] = a_shape[d]; out[2u * d + 1u] = a_strides[d]; }
             out[6] = out_shape[0] * 100u + out_ndim * 10u + out_strides[0];";
-        let call = |shape: &[usize]| Call::new(&context).input(&a).output(DType::U32, shape).grid([1, 1, 1]);
+        let call = |shape: &[usize]| {
+            Call::new(&context).input(&a).output(DType::U32, shape).grid([1, 1, 1])
+        };
         let kernel = from_a(body);
         assert_eq!(run::<u32>(&kernel, &call(&[7])), [2, 12, 4, 3, 3, 1, 711]);
-        assert_eq!(run::<u32>(&kernel.ensure_contiguous(false), &call(&[7])), [2, 12, 4, 1, 3, 4, 711]);
+        assert_eq!(
+            run::<u32>(&kernel.ensure_contiguous(false), &call(&[7])),
+            [2, 12, 4, 1, 3, 4, 711]
+        );
         // Without `a` itself, nothing is bound for it.
         assert_eq!(run::<u32>(&from_a("out[0] = a_shape[2];"), &call(&[])), [3]);
 
         let scalar = Tensor::upload(&context, &[5.0f32], &[]).unwrap();
-        let kernel = from_a("out[0] = u32(a[0]) * 1000u + a_ndim * 100u + a_shape[0] * 10u + a_strides[0];");
+        let kernel =
+            from_a("out[0] = u32(a[0]) * 1000u + a_ndim * 100u + a_shape[0] * 10u + a_strides[0];");
         let call = Call::new(&context).input(&scalar).output(DType::U32, &[]).grid([1, 1, 1]);
         assert_eq!(run::<u32>(&kernel, &call), [5011]);
     }
@@ -112,7 +130,9 @@ fn built_ins() {
             |i: [u32; 3], _: [u32; 3]| i,
             |i: [u32; 3], _: [u32; 3]| [i[0] % 2, i[1] % 3, i[2] % 2],
             |i: [u32; 3], _: [u32; 3]| [i[0] / 2, i[1] / 3, i[2] / 2],
-            |_: [u32; 3], grid: [u32; 3]| [grid[0].div_ceil(2), grid[1].div_ceil(3), grid[2].div_ceil(2)],
+            |_: [u32; 3], grid: [u32; 3]| {
+                [grid[0].div_ceil(2), grid[1].div_ceil(3), grid[2].div_ceil(2)]
+            },
             |_: [u32; 3], grid: [u32; 3]| grid,
         ]) {
             let kernel = from_a(&format!(
@@ -121,17 +141,27 @@ fn built_ins() {
             ));
             let grid = [3u32, 4, 5];
             let a = Tensor::zeros(&context, DType::F32, &[1]).unwrap();
-            let call = Call::new(&context).input(&a).output(DType::U32, &[5, 4, 3, 3]).grid(grid).workgroup([2, 3, 2]);
+            let call = Call::new(&context)
+                .input(&a)
+                .output(DType::U32, &[5, 4, 3, 3])
+                .grid(grid)
+                .workgroup([2, 3, 2]);
             let got = run::<u32>(&kernel, &call);
             let mut want = Vec::new();
-            for (z, y, x) in (0..5).flat_map(|z| (0..4).flat_map(move |y| (0..3).map(move |x| (z, y, x)))) {
+            for (z, y, x) in
+                (0..5).flat_map(|z| (0..4).flat_map(move |y| (0..3).map(move |x| (z, y, x))))
+            {
                 want.extend(expected([x, y, z], grid));
             }
             assert_eq!(got, want, "{term} on {context:?}");
         }
         let a = Tensor::zeros(&context, DType::F32, &[1]).unwrap();
         let kernel = from_a("out[global_id.x + 4u * global_id.y] = local_index;");
-        let call = Call::new(&context).input(&a).output(DType::U32, &[2, 4]).grid([4, 2, 1]).workgroup([4, 2, 1]);
+        let call = Call::new(&context)
+            .input(&a)
+            .output(DType::U32, &[2, 4])
+            .grid([4, 2, 1])
+            .workgroup([4, 2, 1]);
         assert_eq!(run::<u32>(&kernel, &call), [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 }
@@ -140,15 +170,18 @@ fn built_ins() {
 #[test]
 fn edges() {
     for context in contexts() {
-        let kernel = from_a("atomicAdd(&out[select(0u, 1u, any(global_id >= SIZE))], 1u);").atomic_outputs(true);
+        let kernel = from_a("atomicAdd(&out[select(0u, 1u, any(global_id >= SIZE))], 1u);")
+            .atomic_outputs(true);
         let kernel = kernel.header("const SIZE = vec3<u32>(5u, 3u, 2u);");
         let a = Tensor::zeros(&context, DType::F32, &[1]).unwrap();
         let call = Call::new(&context).input(&a).output(DType::U32, &[2]).init_value(0u32);
         let call = call.grid([5, 3, 2]).workgroup([4, 2, 2]);
         assert_eq!(run::<u32>(&kernel, &call), [30, 0]);
         assert_eq!(run::<u32>(&kernel, &call.clone().edge(Edge::Whole)), [30, 64 - 30]);
-        let guarded = from_a("if all(global_id < grid) { atomicAdd(&out[0], 1); }").atomic_outputs(true);
-        let call = Call::new(&context).input(&a).output(DType::I32, &[1]).init_value(-10).grid([5, 3, 2]);
+        let guarded =
+            from_a("if all(global_id < grid) { atomicAdd(&out[0], 1); }").atomic_outputs(true);
+        let call =
+            Call::new(&context).input(&a).output(DType::I32, &[1]).init_value(-10).grid([5, 3, 2]);
         assert_eq!(run::<i32>(&guarded, &call.edge(Edge::Whole)), [20]);
     }
 }
@@ -161,16 +194,28 @@ fn initial_values() {
         assert_eq!(run::<f32>(&kernel, &call(DType::F32).init_value(2.5f32)), [2.5; 3]);
         assert_eq!(run::<u32>(&kernel, &call(DType::U32).init_value(u32::MAX)), [u32::MAX; 3]);
         assert_eq!(run::<i32>(&kernel, &call(DType::I32).init_value(-7)), [-7; 3]);
-        assert_eq!(run::<bf16>(&kernel, &call(DType::BF16).init_value(1.5f32)), [bf16::from_f32(1.5); 3]);
+        assert_eq!(
+            run::<bf16>(&kernel, &call(DType::BF16).init_value(1.5f32)),
+            [bf16::from_f32(1.5); 3]
+        );
         assert!(run::<f32>(&kernel, &call(DType::F32).init_value(f32::NAN))[2].is_nan());
         if has_f16(&context) {
-            assert_eq!(run::<f16>(&kernel, &call(DType::F16).init_value(f32::INFINITY)), [f16::INFINITY; 3]);
+            assert_eq!(
+                run::<f16>(&kernel, &call(DType::F16).init_value(f32::INFINITY)),
+                [f16::INFINITY; 3]
+            );
         }
-        for (dtype, value) in
-            [(DType::I32, 0.5), (DType::U32, -1.0), (DType::U32, 4294967296.0), (DType::I32, f64::NAN)]
-        {
+        for (dtype, value) in [
+            (DType::I32, 0.5),
+            (DType::U32, -1.0),
+            (DType::U32, 4294967296.0),
+            (DType::I32, f64::NAN),
+        ] {
             let error = kernel.run(&call(dtype).init_value(value)).unwrap_err();
-            assert!(matches!(&error, Error::Value(text) if text.contains(&value.to_string())), "{error}");
+            assert!(
+                matches!(&error, Error::Value(text) if text.contains(&value.to_string())),
+                "{error}"
+            );
         }
     }
 }
@@ -190,12 +235,14 @@ fn workgroup_memory() {
         let a = Tensor::upload(&context, &ramp(75), &[75]).unwrap();
         let call = Call::new(&context).input(&a).output(DType::F32, &[75]);
         let call = call.grid([75, 1, 1]).workgroup([32, 1, 1]).edge(Edge::Whole);
-        let want: Vec<f32> = ramp(75).chunks(32).flat_map(|chunk| chunk.iter().rev().copied()).collect();
+        let want: Vec<f32> =
+            ramp(75).chunks(32).flat_map(|chunk| chunk.iter().rev().copied()).collect();
         assert_eq!(run::<f32>(&kernel, &call), want);
     }
 }
 
-/// Views of every kind come as row-major arrays: transposed, sliced where no binding can start, in elements of 4 and of 2 bytes.
+/// Views of every kind come as row-major arrays: transposed, sliced where no binding can start, in
+/// elements of 4 and of 2 bytes.
 #[test]
 fn views() {
     for context in contexts() {
@@ -208,29 +255,53 @@ fn views() {
         let cut = |tensor: &Tensor| {
             let slice = tensor.slice(&[1..6, 3..8]).unwrap();
             let row = tensor.slice(&[2..3, 1..8]).unwrap();
-            [tensor.clone(), tensor.t(), slice.clone(), slice.t(), row, tensor.slice(&[5..7, 0..columns]).unwrap()]
+            [
+                tensor.clone(),
+                tensor.t(),
+                slice.clone(),
+                slice.t(),
+                row,
+                tensor.slice(&[5..7, 0..columns]).unwrap(),
+            ]
         };
         for (view, half) in cut(&floats).into_iter().zip(cut(&halves)) {
             let n = view.elements();
-            let call = Call::new(&context).input(&view).output(DType::F32, &[n]).grid([n as u32, 1, 1]);
+            let call =
+                Call::new(&context).input(&view).output(DType::F32, &[n]).grid([n as u32, 1, 1]);
             let want = view.read_blocking::<f32>().unwrap();
             assert_eq!(run::<f32>(&copy, &call), want, "{view:?}");
-            let call = Call::new(&context).input(&half).output(DType::BF16, &[n]).grid([n.div_ceil(2) as u32, 1, 1]);
-            assert_eq!(run::<bf16>(&copy, &call), half.read_blocking::<bf16>().unwrap(), "{half:?}");
+            let call = Call::new(&context).input(&half).output(DType::BF16, &[n]).grid([
+                n.div_ceil(2) as u32,
+                1,
+                1,
+            ]);
+            assert_eq!(
+                run::<bf16>(&copy, &call),
+                half.read_blocking::<bf16>().unwrap(),
+                "{half:?}"
+            );
 
             // The same elements by their strides, whether or not the start had to be moved.
             let by_strides = from_a(
                 "let i = global_id.x / a_shape[1]; let j = global_id.x % a_shape[1]; out[global_id.x] = a[i * a_strides[0] + j * a_strides[1]];",
             );
-            let call = Call::new(&context).input(&view).output(DType::F32, &[n]).grid([n as u32, 1, 1]);
+            let call =
+                Call::new(&context).input(&view).output(DType::F32, &[n]).grid([n as u32, 1, 1]);
             assert_eq!(run::<f32>(&by_strides.ensure_contiguous(false), &call), want, "{view:?}");
         }
         if has_f16(&context) {
             let halves: Vec<f16> = whole.iter().map(|&x| f16::from_f32(x)).collect();
             for view in cut(&Tensor::upload(&context, &halves, &[rows, columns]).unwrap()) {
                 let n = view.elements();
-                let call = Call::new(&context).input(&view).output(DType::F16, &[n]).grid([n as u32, 1, 1]);
-                assert_eq!(run::<f16>(&copy, &call), view.read_blocking::<f16>().unwrap(), "{view:?}");
+                let call = Call::new(&context)
+                    .input(&view)
+                    .output(DType::F16, &[n])
+                    .grid([n as u32, 1, 1]);
+                assert_eq!(
+                    run::<f16>(&copy, &call),
+                    view.read_blocking::<f16>().unwrap(),
+                    "{view:?}"
+                );
             }
         }
     }
@@ -243,9 +314,16 @@ fn large_views() {
         let context = adapter.with_limits(|limits| limits.max_compute_workgroups_per_dimension = 3);
         let [rows, columns] = [50, 30];
         let a = Tensor::upload(&context, &ramp(rows * columns), &[rows, columns]).unwrap().t();
-        let kernel = from_a("for (var i = global_id.x; i < out_shape[0]; i += grid.x) { out[i] = a[i]; }");
-        let call = Call::new(&context).input(&a).output(DType::F32, &[rows * columns]).grid([192, 1, 1]);
-        assert_eq!(run::<f32>(&kernel, &call), a.read_blocking::<f32>().unwrap(), "{}", adapter.name());
+        let kernel =
+            from_a("for (var i = global_id.x; i < out_shape[0]; i += grid.x) { out[i] = a[i]; }");
+        let call =
+            Call::new(&context).input(&a).output(DType::F32, &[rows * columns]).grid([192, 1, 1]);
+        assert_eq!(
+            run::<f32>(&kernel, &call),
+            a.read_blocking::<f32>().unwrap(),
+            "{}",
+            adapter.name()
+        );
     }
 }
 
@@ -256,7 +334,10 @@ fn nothing_to_do() {
         let kernel = from_a("out[global_id.x] = a[0];");
         let a = Tensor::upload(&context, &[1.0f32], &[1]).unwrap();
         let call = Call::new(&context).input(&a);
-        assert!(run::<f32>(&kernel, &call.clone().output(DType::F32, &[0, 3]).grid([4, 1, 1])).is_empty());
+        assert!(
+            run::<f32>(&kernel, &call.clone().output(DType::F32, &[0, 3]).grid([4, 1, 1]))
+                .is_empty()
+        );
         let filled = call.output(DType::F32, &[2]).init_value(4.0f32);
         for grid in [[0, 1, 1], [5, 0, 1], [0, 0, 0]] {
             assert_eq!(run::<f32>(&kernel, &filled.clone().grid(grid)), [4.0; 2]);
@@ -264,8 +345,13 @@ fn nothing_to_do() {
         // An empty input beside outputs that are not, and an empty output beside another.
         let empty = Tensor::zeros(&context, DType::F32, &[0]).unwrap();
         let kernel = Kernel::new("test").inputs(["a"]).outputs(["out", "none"]);
-        let kernel = kernel.source("if a_shape[0] > 0u { none[0] = a[0]; } out[global_id.x] = 3.0;");
-        let call = Call::new(&context).input(&empty).output(DType::F32, &[2]).output(DType::F32, &[0]).grid([2, 1, 1]);
+        let kernel =
+            kernel.source("if a_shape[0] > 0u { none[0] = a[0]; } out[global_id.x] = 3.0;");
+        let call = Call::new(&context)
+            .input(&empty)
+            .output(DType::F32, &[2])
+            .output(DType::F32, &[0])
+            .grid([2, 1, 1]);
         let outputs = kernel.run(&call).unwrap();
         assert_eq!(outputs[0].read_blocking::<f32>().unwrap(), [3.0; 2]);
         assert!(outputs[1].read_blocking::<f32>().unwrap().is_empty());
@@ -290,7 +376,8 @@ fn calls_in_a_row() {
     }
 }
 
-/// In encoders and passes of the caller's, one after the other, with a copy of a view before one of them.
+/// In encoders and passes of the caller's, one after the other, with a copy of a view before one of
+/// them.
 #[test]
 fn in_commands_of_the_callers() {
     for adapter in adapters() {
@@ -299,7 +386,8 @@ fn in_commands_of_the_callers() {
         let kernel = from_a("out[global_id.x] = a[global_id.x] + 1.0;");
         let a = Tensor::upload(context, &ramp(6), &[2, 3]).unwrap();
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let call = |x: &Tensor| Call::new(context).input(x).output(DType::F32, &[3, 2]).grid([6, 1, 1]);
+        let call =
+            |x: &Tensor| Call::new(context).input(x).output(DType::F32, &[3, 2]).grid([6, 1, 1]);
         let b = kernel.encode(&mut encoder, &call(&a.t())).unwrap().remove(0);
         let c = {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -316,12 +404,17 @@ fn in_commands_of_the_callers() {
     for adapter in adapters() {
         let device = adapter.context.device().unwrap();
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let error = Kernel::new("k").outputs(["out"]).source("out[0] = 1.0;").encode(&mut encoder, &call).unwrap_err();
+        let error = Kernel::new("k")
+            .outputs(["out"])
+            .source("out[0] = 1.0;")
+            .encode(&mut encoder, &call)
+            .unwrap_err();
         assert!(matches!(error, Error::WrongContext(_)), "{error}");
     }
 }
 
-/// Subgroups, where the device has them: their sizes add up to the workgroup's. Elsewhere the refusal says so.
+/// Subgroups, where the device has them: their sizes add up to the workgroup's. Elsewhere the
+/// refusal says so.
 #[test]
 fn subgroups() {
     let without_features = adapters().iter().map(|adapter| adapter.with_limits(|_| ()));
@@ -330,8 +423,14 @@ fn subgroups() {
             "out[local_index] = subgroup_size * 0u + subgroupAdd(1u) + 0u * (subgroup_id + subgroup_invocation_id);",
         );
         let a = Tensor::zeros(&context, DType::F32, &[1]).unwrap();
-        let call = Call::new(&context).input(&a).output(DType::U32, &[64]).grid([64, 1, 1]).workgroup([64, 1, 1]);
-        let has = context.device().is_none_or(|device| device.features().contains(wgpu::Features::SUBGROUP));
+        let call = Call::new(&context)
+            .input(&a)
+            .output(DType::U32, &[64])
+            .grid([64, 1, 1])
+            .workgroup([64, 1, 1]);
+        let has = context
+            .device()
+            .is_none_or(|device| device.features().contains(wgpu::Features::SUBGROUP));
         match kernel.run(&call.edge(Edge::Whole)) {
             Ok(outputs) => {
                 assert!(has);
@@ -339,7 +438,9 @@ fn subgroups() {
                 let subgroups: f64 = sizes.iter().map(|&size| 1.0 / f64::from(size)).sum();
                 assert_eq!(subgroups.fract(), 0.0, "{sizes:?}");
             }
-            Err(Error::Unsupported(text)) => assert!(!has && text.contains("kernel test"), "{text}"),
+            Err(Error::Unsupported(text)) => {
+                assert!(!has && text.contains("kernel test"), "{text}")
+            }
             Err(error) => panic!("{context:?}: {error}"),
         }
     }
@@ -349,14 +450,19 @@ fn subgroups() {
 #[test]
 fn the_generated_module() {
     let context = Context::cpu();
-    let kernel = Kernel::new("sum").inputs(["a", "b", "unused"]).outputs(["out"]).header("fn f() -> u32 { return N; }");
+    let kernel = Kernel::new("sum")
+        .inputs(["a", "b", "unused"])
+        .outputs(["out"])
+        .header("fn f() -> u32 { return N; }");
     let kernel = kernel.source(
         "let i = global_id.x;\nvar<workgroup> t: f32;\nout[i] = T(a[i] + f32(b[i])) + T(a_shape[1] * f()) * t;",
     );
     let a = Tensor::zeros(&context, DType::F32, &[2, 3]).unwrap();
     let b = Tensor::zeros(&context, DType::F16, &[6]).unwrap();
-    let call = Call::new(&context).input(&a).input(&b).input(&a).output(DType::F32, &[6]).grid([6, 1, 1]);
-    let call = call.workgroup([8, 4, 1]).dtype("T", DType::F32).constant("N", 2u32).constant("M", 3u32);
+    let call =
+        Call::new(&context).input(&a).input(&b).input(&a).output(DType::F32, &[6]).grid([6, 1, 1]);
+    let call =
+        call.workgroup([8, 4, 1]).dtype("T", DType::F32).constant("N", 2u32).constant("M", 3u32);
     let expected = "\
 enable f16;
 struct tilewise_Call {
@@ -382,7 +488,10 @@ let i = global_id.x;
 ";
     let text = kernel.wgsl(&call).unwrap();
     assert!(text.starts_with(expected), "{text}");
-    assert!(text.ends_with("\nout[i] = T(a[i] + f32(b[i])) + T(a_shape[1] * f()) * t;\n}\n"), "{text}");
+    assert!(
+        text.ends_with("\nout[i] = T(a[i] + f32(b[i])) + T(a_shape[1] * f()) * t;\n}\n"),
+        "{text}"
+    );
 
     let metal = kernel.msl(&call).unwrap();
     assert!(metal.contains("kernel void main_") && metal.contains("threadgroup"), "{metal}");

@@ -1,5 +1,5 @@
-//! Custom kernels under the sanitizer, from every kind of context: what is wrong is found and placed in the user's text, what is right is clean and gives
-//! what running gives.
+//! Custom kernels under the sanitizer, from every kind of context: what is wrong is found and
+//! placed in the user's text, what is right is clean and gives what running gives.
 
 use half::bf16;
 use tilewise::tilewise_sanitizer::{Kind, Options};
@@ -17,7 +17,11 @@ fn kernel(body: &str) -> Kernel {
 fn call(context: &Context, n: usize) -> Call {
     let data: Vec<f32> = (0..n).map(|i| i as f32).collect();
     let a = Tensor::upload(context, &data, &[n]).unwrap();
-    Call::new(context).input(&a).output(DType::F32, &[n]).grid([n as u32, 1, 1]).workgroup([32, 1, 1])
+    Call::new(context)
+        .input(&a)
+        .output(DType::F32, &[n])
+        .grid([n as u32, 1, 1])
+        .workgroup([32, 1, 1])
 }
 
 /// The kinds found, without repetition; what is rendered names a place in the body.
@@ -46,14 +50,20 @@ fn findings() {
     for context in contexts() {
         let whole = call(&context, 64).edge(Edge::Whole);
         let clean: &[Kind] = &[];
-        assert_eq!(found(&kernel(&REVERSE.replace("BARRIER", "workgroupBarrier();")), &whole), clean);
+        assert_eq!(
+            found(&kernel(&REVERSE.replace("BARRIER", "workgroupBarrier();")), &whole),
+            clean
+        );
         assert_eq!(found(&kernel(&REVERSE.replace("BARRIER", "")), &whole), [Kind::Race]);
 
         let call = call(&context, 40);
         let copy = kernel("out[global_id.x] = a[global_id.x];");
         assert_eq!(found(&copy, &call), clean);
         assert_eq!(found(&copy, &call.clone().edge(Edge::Whole)), [Kind::OutOfBounds]);
-        assert_eq!(found(&kernel("out[global_id.x] = a[global_id.x + 1u];"), &call), [Kind::OutOfBounds]);
+        assert_eq!(
+            found(&kernel("out[global_id.x] = a[global_id.x + 1u];"), &call),
+            [Kind::OutOfBounds]
+        );
         let half = "if global_id.x % 2u == 0u { out[global_id.x] = a[global_id.x]; }";
         assert_eq!(found(&kernel(half), &call), [Kind::NeverWritten]);
         assert_eq!(found(&kernel(half), &call.clone().init_value(f32::NAN)), clean);
@@ -61,7 +71,10 @@ fn findings() {
         assert_eq!(found(&kernel(add), &call), [Kind::Uninitialised]);
         assert_eq!(found(&kernel(add), &call.clone().init_value(1.0)), clean);
         assert_eq!(
-            found(&kernel("out[global_id.x] = f32(global_id.x / a_shape[0] / (a_shape[0] - 40u));"), &call),
+            found(
+                &kernel("out[global_id.x] = f32(global_id.x / a_shape[0] / (a_shape[0] - 40u));"),
+                &call
+            ),
             [Kind::DivisionByZero]
         );
     }
@@ -74,17 +87,27 @@ fn views_are_what_is_declared() {
         let data: Vec<f32> = (0..48).map(|i| i as f32).collect();
         let all = Tensor::upload(&context, &data, &[6, 8]).unwrap();
         let view = all.slice(&[1..5, 2..5]).unwrap();
-        let call = Call::new(&context).input(&view).output(DType::F32, &[4, 3]).grid([3, 4, 1]).workgroup([4, 4, 1]);
+        let call = Call::new(&context)
+            .input(&view)
+            .output(DType::F32, &[4, 3])
+            .grid([3, 4, 1])
+            .workgroup([4, 4, 1]);
         let body = "out[global_id.y * 3u + global_id.x] = a[(global_id.y) * a_strides[0] + global_id.x + STEP];";
         let kernel = kernel(body).ensure_contiguous(false);
         let clean = kernel.check(&call.clone().constant("STEP", 0u32)).unwrap();
         assert!(clean.is_clean(), "{}", clean.render(false));
-        assert_eq!(clean.outputs[0].read_blocking::<f32>().unwrap(), view.read_blocking::<f32>().unwrap());
+        assert_eq!(
+            clean.outputs[0].read_blocking::<f32>().unwrap(),
+            view.read_blocking::<f32>().unwrap()
+        );
         assert_eq!(clean.outputs[0].shape(), [4, 3]);
         assert_eq!(found(&kernel, &call.constant("STEP", 1u32)), [Kind::OutOfBounds]);
         // As a row-major copy the view is an array without gaps.
         let packed = Call::new(&context).input(&view).output(DType::F32, &[12]).grid([12, 1, 1]);
-        let kernel = Kernel::new("mine").inputs(["a"]).outputs(["out"]).source("out[global_id.x] = a[global_id.x];");
+        let kernel = Kernel::new("mine")
+            .inputs(["a"])
+            .outputs(["out"])
+            .source("out[global_id.x] = a[global_id.x];");
         assert_eq!(found(&kernel, &packed), []);
     }
 }
@@ -94,23 +117,37 @@ fn views_are_what_is_declared() {
 fn outputs_and_counters() {
     for context in contexts() {
         let call = call(&context, 40);
-        let kernel = kernel("let x = a[global_id.x]; out[global_id.x] = fma(x, 0.1, sqrt(x + 2.0)) * x;");
-        let check = kernel.check_with(&call, Options { trace: true, ..Options::default() }).unwrap();
+        let kernel =
+            kernel("let x = a[global_id.x]; out[global_id.x] = fma(x, 0.1, sqrt(x + 2.0)) * x;");
+        let check =
+            kernel.check_with(&call, Options { trace: true, ..Options::default() }).unwrap();
         let (checked, run) = (&check.outputs[0], &kernel.run(&call).unwrap()[0]);
-        let (checked, run) = (checked.read_blocking::<f32>().unwrap(), run.read_blocking::<f32>().unwrap());
+        let (checked, run) =
+            (checked.read_blocking::<f32>().unwrap(), run.read_blocking::<f32>().unwrap());
         for (checked, run) in checked.iter().zip(&run) {
             assert!((checked - run).abs() <= 1e-5 * run.abs(), "{checked} and {run}");
         }
         let counters = &check.report.counters;
         assert_eq!((counters.global_reads.total, counters.global_reads.max), (40, 1));
         assert_eq!((counters.global_writes.total, counters.global_writes.max), (40, 1));
-        assert_eq!(check.report.trace.iter().filter(|access| access.write && access.variable == "out").count(), 40);
+        assert_eq!(
+            check
+                .report
+                .trace
+                .iter()
+                .filter(|access| access.write && access.variable == "out")
+                .count(),
+            40
+        );
 
         // Three elements of bf16 in two words.
         let data = [1.0f32, 2.0, 3.0].map(bf16::from_f32);
         let a = Tensor::upload(&context, &data, &[3]).unwrap();
         let call = Call::new(&context).input(&a).output(DType::BF16, &[3]).grid([2, 1, 1]);
-        let kernel = Kernel::new("mine").inputs(["a"]).outputs(["out"]).source("out[global_id.x] = a[global_id.x];");
+        let kernel = Kernel::new("mine")
+            .inputs(["a"])
+            .outputs(["out"])
+            .source("out[global_id.x] = a[global_id.x];");
         let check = kernel.check(&call).unwrap();
         assert!(check.is_clean(), "{}", check.render(false));
         assert_eq!(check.outputs[0].read_blocking::<bf16>().unwrap(), data);
@@ -140,14 +177,25 @@ fn nothing_to_check() {
         assert_eq!(check.outputs[0].read_blocking::<f32>().unwrap(), [2.0]);
 
         // Nobody writes what is not filled and has elements.
-        let empty = self::call(&context, 3).output(DType::F32, &[0]).output(DType::F32, &[1]).grid([0, 1, 1]);
-        let kernel = kernel.outputs(["out", "none", "more"]).source("out[0] = a[0]; none[0] = a[0]; more[0] = a[0];");
+        let empty = self::call(&context, 3)
+            .output(DType::F32, &[0])
+            .output(DType::F32, &[1])
+            .grid([0, 1, 1]);
+        let kernel = kernel
+            .outputs(["out", "none", "more"])
+            .source("out[0] = a[0]; none[0] = a[0]; more[0] = a[0];");
         let check = kernel.check(&empty).unwrap();
-        let found: Vec<_> = check.report.findings.iter().map(|f| (f.kind, f.variable.as_deref())).collect();
+        let found: Vec<_> =
+            check.report.findings.iter().map(|f| (f.kind, f.variable.as_deref())).collect();
         assert_eq!(found, [(Kind::NeverWritten, Some("out")), (Kind::NeverWritten, Some("more"))]);
         assert!(check.render(false).contains("the output `more` is never written"));
         kernel.run(&empty).unwrap();
-        assert!(kernel.check_with(&empty, Options { checks: false, ..Options::default() }).unwrap().is_clean());
+        assert!(
+            kernel
+                .check_with(&empty, Options { checks: false, ..Options::default() })
+                .unwrap()
+                .is_clean()
+        );
     }
 }
 
@@ -155,7 +203,9 @@ fn nothing_to_check() {
 #[test]
 fn what_is_never_written_points_nowhere() {
     for context in contexts() {
-        for body in ["if global_id.x > 3u { out[global_id.x] = a[0]; }", "let p = &out; let x = a[0];"] {
+        for body in
+            ["if global_id.x > 3u { out[global_id.x] = a[0]; }", "let p = &out; let x = a[0];"]
+        {
             let check = kernel(body).check(&call(&context, 40)).unwrap();
             let text = check.render(false);
             assert!(text.contains("`out`") && text.contains("never written"), "{text}");
@@ -168,10 +218,16 @@ fn what_is_never_written_points_nowhere() {
 #[test]
 fn outputs_that_are_only_filled() {
     for context in contexts() {
-        let kernel =
-            Kernel::new("mine").inputs(["a"]).outputs(["unused", "out"]).source("out[global_id.x] = a[0] + 1.0;");
+        let kernel = Kernel::new("mine")
+            .inputs(["a"])
+            .outputs(["unused", "out"])
+            .source("out[global_id.x] = a[0] + 1.0;");
         let a = Tensor::upload(&context, &[1.0f32], &[1]).unwrap();
-        let call = Call::new(&context).input(&a).output(DType::I32, &[3]).output(DType::F32, &[2]).grid([2, 1, 1]);
+        let call = Call::new(&context)
+            .input(&a)
+            .output(DType::I32, &[3])
+            .output(DType::F32, &[2])
+            .grid([2, 1, 1]);
         let filled = call.clone().init_value(7.0);
         let check = kernel.check(&filled).unwrap();
         assert!(check.is_clean(), "{}", check.render(false));

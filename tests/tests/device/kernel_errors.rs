@@ -1,5 +1,5 @@
-//! Custom kernels that cannot run: each kind gives its own error, the same on every device, with line and column of the user's own text or with the
-//! numbers. None panics or reaches the driver.
+//! Custom kernels that cannot run: each kind gives its own error, the same on every device, with
+//! line and column of the user's own text or with the numbers. None panics or reaches the driver.
 
 use tilewise::{Call, Context, DType, Edge, Error, Kernel, Tensor, wgpu};
 use tilewise_tests::adapters;
@@ -37,7 +37,8 @@ macro_rules! kind {
     };
 }
 
-/// Whatever is wrong with the text points into the part that the user wrote, by its own lines and columns.
+/// Whatever is wrong with the text points into the part that the user wrote, by its own lines and
+/// columns.
 #[test]
 fn places_in_the_text() {
     for context in contexts() {
@@ -64,38 +65,89 @@ fn places_in_the_text() {
             refused(&kernel(body), &call, kind!(Kernel), &[place]);
         }
         let header = |text: &str| kernel(FINE).header(text);
-        refused(&header("// first\nfn f() -> f32 { return 1u; }"), &call, kind!(Kernel), &["mine (header):2:"]);
-        refused(&header("enable f16;\nenable nothing;"), &call, kind!(Kernel), &["mine (header):2:8"]);
+        refused(
+            &header("// first\nfn f() -> f32 { return 1u; }"),
+            &call,
+            kind!(Kernel),
+            &["mine (header):2:"],
+        );
+        refused(
+            &header("enable f16;\nenable nothing;"),
+            &call,
+            kind!(Kernel),
+            &["mine (header):2:8"],
+        );
         refused(&header("fn f() {"), &call, kind!(Kernel), &["mine (header):1:8"]);
-        refused(&header("fn f() -> u32 { return a_shape[0]; }"), &call, kind!(Kernel), &["mine (header):1:24"]);
+        refused(
+            &header("fn f() -> u32 { return a_shape[0]; }"),
+            &call,
+            kind!(Kernel),
+            &["mine (header):1:24"],
+        );
         refused(&header("fn main() {}"), &call, kind!(Kernel), &["mine (header):1:4", "main"]);
-        refused(&header("\n /*"), &call, kind!(Kernel), &["mine (header):2:2: this comment has no end"]);
+        refused(
+            &header("\n /*"),
+            &call,
+            kind!(Kernel),
+            &["mine (header):2:2: this comment has no end"],
+        );
         let reach = "var<private> p: array<u32, 4>; fn f() { p[7] = 1u; }";
-        refused(&header(reach), &call, kind!(Kernel), &["mine (header):1:", "index 7 is out of bounds"]);
+        refused(
+            &header(reach),
+            &call,
+            kind!(Kernel),
+            &["mine (header):1:", "index 7 is out of bounds"],
+        );
     }
 }
 
-/// At module scope nothing may change what the generated text says; elsewhere names are the user's own.
+/// At module scope nothing may change what the generated text says; elsewhere names are the user's
+/// own.
 #[test]
 fn names_that_the_generated_text_uses() {
     for context in contexts() {
         let call = call(&context).dtype("T", DType::F32);
-        for name in
-            ["any", "u32", "vec3", "array", "f32", "a", "out", "T", "grid", "global_id", "a_strides", "tilewise_call"]
-        {
-            for declaration in
-                [format!("const {name} = 1;"), format!("alias {name} = i32;"), format!("fn {name}() {{}}")]
-            {
+        for name in [
+            "any",
+            "u32",
+            "vec3",
+            "array",
+            "f32",
+            "a",
+            "out",
+            "T",
+            "grid",
+            "global_id",
+            "a_strides",
+            "tilewise_call",
+        ] {
+            for declaration in [
+                format!("const {name} = 1;"),
+                format!("alias {name} = i32;"),
+                format!("fn {name}() {{}}"),
+            ] {
                 let words = ["mine (header):2:", &format!("`{name}` cannot be declared here")];
-                refused(&kernel(FINE).header(format!("\n{declaration}")), &call, kind!(Kernel), &words);
+                refused(
+                    &kernel(FINE).header(format!("\n{declaration}")),
+                    &call,
+                    kind!(Kernel),
+                    &words,
+                );
             }
             let body = format!("{FINE}\nconst {name} = 1;");
-            refused(&kernel(&body), &call, kind!(Kernel), &["mine (body):2:7", &format!("`{name}`")]);
+            refused(
+                &kernel(&body),
+                &call,
+                kind!(Kernel),
+                &["mine (body):2:7", &format!("`{name}`")],
+            );
         }
         let fine = kernel(&format!("{{ let any = 1u; let u32 = any; let grid = u32; }} {FINE}"));
-        fine.header("const step = 2; fn f(a: f32, any: f32) -> f32 { let vec3 = a; return vec3 + any; }")
-            .run(&call)
-            .unwrap();
+        fine.header(
+            "const step = 2; fn f(a: f32, any: f32) -> f32 { let vec3 = a; return vec3 + any; }",
+        )
+        .run(&call)
+        .unwrap();
     }
 }
 
@@ -125,7 +177,10 @@ fn numbers_that_wgsl_does_not_have() {
         let device = adapter.context.device().unwrap();
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let error = wide.encode(&mut encoder, &call).unwrap_err();
-        assert!(matches!(&error, Error::Unsupported(text) if text.contains("mine (body):1:14")), "{error}");
+        assert!(
+            matches!(&error, Error::Unsupported(text) if text.contains("mine (body):1:14")),
+            "{error}"
+        );
         encoder.finish();
     }
 }
@@ -136,7 +191,10 @@ fn barriers_and_clipping() {
     for context in contexts() {
         let call = call(&context);
         for (body, place) in [
-            ("out[0] = 1.0;\n workgroupBarrier();", "mine (body):2:2: not all invocations reach this workgroupBarrier"),
+            (
+                "out[0] = 1.0;\n workgroupBarrier();",
+                "mine (body):2:2: not all invocations reach this workgroupBarrier",
+            ),
             ("storageBarrier(); out[0] = 1.0;", "mine (body):1:1"),
             ("var<workgroup> n: u32; out[0] = f32(workgroupUniformLoad(&n));", "mine (body):1:37"),
         ] {
@@ -147,13 +205,19 @@ fn barriers_and_clipping() {
         refused(&header, &call, kind!(Kernel), &["mine (header):1:10"]);
         kernel("out[0] = 1.0; // workgroupBarrier()").run(&call).unwrap();
         // Where the grid ends with a workgroup nothing is clipped; along every axis.
-        let barrier = kernel("workgroupBarrier(); if all(global_id == vec3<u32>()) { out[0] = 1.0; }");
+        let barrier =
+            kernel("workgroupBarrier(); if all(global_id == vec3<u32>()) { out[0] = 1.0; }");
         let call = call.grid([8, 6, 3]);
-        for (workgroup, aligned) in [([4, 3, 1], true), ([8, 6, 3], true), ([3, 3, 1], false), ([4, 4, 1], false)] {
+        for (workgroup, aligned) in
+            [([4, 3, 1], true), ([8, 6, 3], true), ([3, 3, 1], false), ([4, 4, 1], false)]
+        {
             let call = call.clone().workgroup(workgroup);
             match barrier.run(&call) {
                 Ok(_) => assert!(aligned, "{workgroup:?}"),
-                Err(error) => assert!(!aligned && error.to_string().contains("multiple of the workgroup"), "{error}"),
+                Err(error) => assert!(
+                    !aligned && error.to_string().contains("multiple of the workgroup"),
+                    "{error}"
+                ),
             }
         }
         refused(&barrier, &call.clone().workgroup([8, 6, 2]), kind!(Kernel), &["mine (body):1:1"]);
@@ -164,7 +228,9 @@ fn barriers_and_clipping() {
 fn names_and_numbers_of_tensors() {
     for context in contexts() {
         let call = call(&context);
-        let named = |input: &str, output: &str| Kernel::new("mine").inputs([input]).outputs([output]).source(FINE);
+        let named = |input: &str, output: &str| {
+            Kernel::new("mine").inputs([input]).outputs([output]).source(FINE)
+        };
         refused(&named("a b", "out"), &call, kind!(Kernel), &["\"a b\"", "identifier"]);
         refused(&named("while", "out"), &call, kind!(Kernel), &["\"while\"", "keyword"]);
         refused(&named("array", "out"), &call, kind!(Kernel), &["\"array\""]);
@@ -172,13 +238,28 @@ fn names_and_numbers_of_tensors() {
         refused(&named("a", "a"), &call, kind!(Kernel), &["\"a\" of an output", "an input has it"]);
         refused(&named("a", "a_shape"), &call, kind!(Kernel), &["\"a_shape\""]);
         refused(&kernel(FINE), &call.clone().constant("out", 1u32), kind!(Kernel), &["\"out\""]);
-        refused(&kernel(FINE), &call.clone().constant("N", 1u32).dtype("N", DType::F32), kind!(Kernel), &["\"N\""]);
+        refused(
+            &kernel(FINE),
+            &call.clone().constant("N", 1u32).dtype("N", DType::F32),
+            kind!(Kernel),
+            &["\"N\""],
+        );
         refused(&kernel(FINE).inputs(["a", "b"]), &call, kind!(Shape), &["\"b\"", "1"]);
         refused(&kernel(FINE).outputs(["out", "o2", "o3"]), &call, kind!(Shape), &["\"o3\"", "1"]);
         let none = Kernel::new("mine").inputs(["a"]).source("let x = a[0];");
         let a = Tensor::zeros(&context, DType::F32, &[1]).unwrap();
-        refused(&none, &Call::new(&context).input(&a).grid([1, 1, 1]), kind!(Shape), &["no outputs"]);
-        refused(&kernel("let x = a[0];"), &call, kind!(Kernel), &["nothing writes the output \"out\""]);
+        refused(
+            &none,
+            &Call::new(&context).input(&a).grid([1, 1, 1]),
+            kind!(Shape),
+            &["no outputs"],
+        );
+        refused(
+            &kernel("let x = a[0];"),
+            &call,
+            kind!(Kernel),
+            &["nothing writes the output \"out\""],
+        );
         refused(&kernel("let x = a[0]; // out"), &call, kind!(Kernel), &["\"out\""]);
         for name in ["", "a\nb", "\u{1b}[31m"] {
             let kernel = Kernel::new(name).inputs(["a"]).outputs(["out"]).source(FINE);
@@ -195,11 +276,21 @@ fn templates_and_types() {
         refused(&t, &call.clone().dtype("T", DType::BF16), kind!(Unsupported), &["T = bf16"]);
         for value in [f32::NAN, f32::INFINITY] {
             let words = ["N = ", &value.to_string()];
-            refused(&kernel("out[0] = N;"), &call.clone().constant("N", value), kind!(Value), &words);
+            refused(
+                &kernel("out[0] = N;"),
+                &call.clone().constant("N", value),
+                kind!(Value),
+                &words,
+            );
         }
         let atomic = kernel("atomicAdd(&out[0], 1);").atomic_outputs(true);
         refused(&atomic, &call, kind!(Unsupported), &["\"out\" is f32", "i32 or u32"]);
-        refused(&kernel(FINE), &call.clone().init_value(1.0).output(DType::F32, &[1]), kind!(Shape), &["2"]);
+        refused(
+            &kernel(FINE),
+            &call.clone().init_value(1.0).output(DType::F32, &[1]),
+            kind!(Shape),
+            &["2"],
+        );
     }
 }
 
@@ -222,22 +313,40 @@ fn grids_and_workgroups() {
     for context in contexts() {
         let (call, fine) = (call(&context), kernel(FINE));
         let a = Tensor::zeros(&context, DType::F32, &[1]).unwrap();
-        refused(&fine, &Call::new(&context).input(&a).output(DType::F32, &[1]), kind!(Value), &["no grid"]);
+        refused(
+            &fine,
+            &Call::new(&context).input(&a).output(DType::F32, &[1]),
+            kind!(Value),
+            &["no grid"],
+        );
         refused(&fine, &call.clone().workgroup([4, 0, 1]), kind!(Value), &["[4, 0, 1]"]);
         let limits = context.device().map_or_else(wgpu::Limits::defaults, wgpu::Device::limits);
         let most = limits.max_compute_workgroups_per_dimension;
-        for (axis, grid) in [("x", [most * 8 + 1, 1, 1]), ("y", [1, most + 1, 1]), ("z", [1, 1, u32::MAX])] {
+        for (axis, grid) in
+            [("x", [most * 8 + 1, 1, 1]), ("y", [1, most + 1, 1]), ("z", [1, 1, u32::MAX])]
+        {
             let needed = [grid[0].div_ceil(8), grid[1], grid[2]].into_iter().max().unwrap();
             let words = [&format!("along {axis}") as &str, &needed.to_string(), &most.to_string()];
-            refused(&fine, &call.clone().grid(grid).workgroup([8, 1, 1]), kind!(Unsupported), &words);
+            refused(
+                &fine,
+                &call.clone().grid(grid).workgroup([8, 1, 1]),
+                kind!(Unsupported),
+                &words,
+            );
         }
         let x = limits.max_compute_workgroup_size_x;
         let words = [&(x + 1).to_string() as &str, &x.to_string(), "max_compute_workgroup_size_x"];
         refused(&fine, &call.clone().workgroup([x + 1, 1, 1]), kind!(Unsupported), &words);
         let z = limits.max_compute_workgroup_size_z;
-        refused(&fine, &call.clone().workgroup([1, 1, z + 1]), kind!(Unsupported), &["max_compute_workgroup_size_z"]);
+        refused(
+            &fine,
+            &call.clone().workgroup([1, 1, z + 1]),
+            kind!(Unsupported),
+            &["max_compute_workgroup_size_z"],
+        );
         let invocations = limits.max_compute_invocations_per_workgroup;
-        let words = [&(invocations * 2).to_string() as &str, &invocations.to_string(), "invocations"];
+        let words =
+            [&(invocations * 2).to_string() as &str, &invocations.to_string(), "invocations"];
         let workgroup = [limits.max_compute_workgroup_size_x.min(invocations), 2, 1];
         refused(&fine, &call.clone().workgroup(workgroup), kind!(Unsupported), &words);
     }
@@ -249,10 +358,18 @@ fn memory_and_bindings() {
         let call = call(&context);
         let limits = context.device().map_or_else(wgpu::Limits::defaults, wgpu::Device::limits);
         let bytes = limits.max_compute_workgroup_storage_size;
-        let tile =
-            |bytes: u32| kernel(&format!("var<workgroup> t: array<f32, {}>; t[0] = a[0]; out[0] = t[0];", bytes / 4));
+        let tile = |bytes: u32| {
+            kernel(&format!(
+                "var<workgroup> t: array<f32, {}>; t[0] = a[0]; out[0] = t[0];",
+                bytes / 4
+            ))
+        };
         tile(bytes).run(&call).unwrap();
-        let words = [&(bytes + 16).to_string() as &str, &bytes.to_string(), "max_compute_workgroup_storage_size"];
+        let words = [
+            &(bytes + 16).to_string() as &str,
+            &bytes.to_string(),
+            "max_compute_workgroup_storage_size",
+        ];
         refused(&tile(bytes + 4), &call, kind!(Unsupported), &words);
 
         let most = limits.max_storage_buffers_per_shader_stage;
@@ -262,7 +379,10 @@ fn memory_and_bindings() {
         refused_bindings(&context, most);
     }
     for adapter in adapters() {
-        refused_bindings(&adapter.with_limits(|limits| limits.max_storage_buffers_per_shader_stage = 8), 8);
+        refused_bindings(
+            &adapter.with_limits(|limits| limits.max_storage_buffers_per_shader_stage = 8),
+            8,
+        );
     }
 }
 
@@ -273,19 +393,30 @@ fn refused_bindings(context: &Context, most: u32) {
         let terms: Vec<_> = names.iter().map(|name| format!("{name}[0]")).collect();
         let call = names.iter().fold(Call::new(context), |call, _| call.input(&a));
         let call = call.output(DType::F32, &[1]).grid([1, 1, 1]);
-        (Kernel::new("mine").inputs(names).outputs(["out"]).source(format!("out[0] = {};", terms.join(" + "))), call)
+        (
+            Kernel::new("mine")
+                .inputs(names)
+                .outputs(["out"])
+                .source(format!("out[0] = {};", terms.join(" + "))),
+            call,
+        )
     };
     let (kernel, call) = sum(most - 1);
     kernel.run(&call).unwrap();
     let (kernel, call) = sum(most);
-    let words = [&(most + 1).to_string() as &str, &most.to_string(), "max_storage_buffers_per_shader_stage"];
+    let words = [
+        &(most + 1).to_string() as &str,
+        &most.to_string(),
+        "max_storage_buffers_per_shader_stage",
+    ];
     refused(&kernel, &call, kind!(Unsupported), &words);
 }
 
 #[test]
 fn outputs_beyond_the_device() {
     for adapter in adapters() {
-        let context = adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = 1 << 16);
+        let context =
+            adapter.with_limits(|limits| limits.max_storage_buffer_binding_size = 1 << 16);
         let a = Tensor::zeros(&context, DType::F32, &[1 << 15]).unwrap();
         let b = Tensor::zeros(&context, DType::F32, &[4]).unwrap();
         let large = Call::new(&context).input(&b).output(DType::F32, &[1 << 15]).grid([1, 1, 1]);
@@ -312,7 +443,12 @@ fn other_contexts() {
         let a = Tensor::zeros(&other, DType::F32, &[4]).unwrap();
         for context in [context.clone(), Context::cpu()] {
             let call = Call::new(&context).input(&a).output(DType::F32, &[4]).grid([4, 1, 1]);
-            refused(&kernel(FINE), &call, kind!(WrongContext), &["a was made on", "than the call's"]);
+            refused(
+                &kernel(FINE),
+                &call,
+                kind!(WrongContext),
+                &["a was made on", "than the call's"],
+            );
         }
     }
 }
@@ -329,7 +465,9 @@ fn endless_loops_on_the_cpu() {
 #[test]
 fn long_loops_on_the_cpu() {
     let context = Context::cpu();
-    let kernel = kernel("var n = 0u; for (var i = 0u; i < 1500000u; i++) { n += 1u; } out[global_id.x] = f32(n);");
+    let kernel = kernel(
+        "var n = 0u; for (var i = 0u; i < 1500000u; i++) { n += 1u; } out[global_id.x] = f32(n);",
+    );
     let call = call(&context).grid([1, 1, 1]).init_value(0.0).workgroup([1, 1, 1]);
     assert_eq!(kernel.run(&call).unwrap()[0].read_blocking::<f32>().unwrap()[0], 1.5e6);
     assert!(!kernel.check(&call).unwrap().is_clean());
@@ -339,7 +477,10 @@ fn long_loops_on_the_cpu() {
     let short = call.max_iterations(1000);
     let error = kernel.run(&short).unwrap_err();
     let told = "still running after 1000 iterations";
-    assert!(matches!(&error, Error::Kernel(text) if text.replace(',', "").contains(told)), "{error}");
+    assert!(
+        matches!(&error, Error::Kernel(text) if text.replace(',', "").contains(told)),
+        "{error}"
+    );
     let check = kernel.check(&short).unwrap();
     assert!(check.render(false).replace(',', "").contains(told), "{}", check.render(false));
 }
@@ -351,8 +492,10 @@ fn beyond_the_addresses_of_the_cpu() {
     for init in [None, Some(1.0)] {
         let call = call(&context).output(DType::F32, &[1 << 30]);
         let call = init.iter().fold(call, |call, &value: &f64| call.init_value(value));
-        let kernel =
-            Kernel::new("mine").inputs(["a"]).outputs(["small", "out"]).source("small[0] = 1.0; out[0] = a[0];");
+        let kernel = Kernel::new("mine")
+            .inputs(["a"])
+            .outputs(["small", "out"])
+            .source("small[0] = 1.0; out[0] = a[0];");
         match kernel.run(&call) {
             Err(error @ Error::TooLarge { bytes: 0x1_0000_0000, limit: 0xFFFF_FFFC, .. }) => {
                 assert_eq!(kernel.check(&call).expect_err("nor can it be checked"), error);
@@ -371,7 +514,11 @@ fn long_expressions_on_a_small_stack() {
             let a = Tensor::upload(&context, &[1.0f32, 2.0], &[2]).unwrap();
             let call = Call::new(&context).input(&a).output(DType::F32, &[2]).grid([2, 1, 1]);
             let outputs = kernel(&body).run(&call).unwrap();
-            assert_eq!(outputs[0].read_blocking::<f32>().unwrap(), [6001.0, 12001.0], "{context:?}");
+            assert_eq!(
+                outputs[0].read_blocking::<f32>().unwrap(),
+                [6001.0, 12001.0],
+                "{context:?}"
+            );
             assert!(kernel(&body).msl(&call).unwrap().contains("kernel void main_"));
         };
         std::thread::scope(|scope| {
@@ -402,11 +549,17 @@ fn integers_in_products() {
                     let words = [operand, dtype.name(), "f32, f16 and bf16"];
                     let text = error.to_string();
                     assert!(matches!(error, Error::Unsupported(_)), "{text}");
-                    assert!(words.iter().all(|word| text.contains(word)), "{text:?} lacks one of {words:?}");
+                    assert!(
+                        words.iter().all(|word| text.contains(word)),
+                        "{text:?} lacks one of {words:?}"
+                    );
                 }
             }
             let error = QuantFormat::affine(4, 64, dtype).unwrap_err();
-            assert!(matches!(&error, Error::Unsupported(text) if text.contains(dtype.name())), "{error}");
+            assert!(
+                matches!(&error, Error::Unsupported(text) if text.contains(dtype.name())),
+                "{error}"
+            );
             assert!(matches!(integer.read_blocking::<f32>(), Err(Error::Unsupported(_))));
         }
         let i = Tensor::upload(&context, &[-3i32, i32::MAX], &[2]).unwrap();

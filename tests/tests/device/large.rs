@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use tilewise::{DType, QuantFormat};
 use tilewise_core::caps::RECORDED;
-use tilewise_core::{Axis, Bias, Caps, Dimension, Error, Format, Grouping, Operand, Plan, Problem, explain, plan};
+use tilewise_core::{
+    Axis, Bias, Caps, Dimension, Error, Format, Grouping, Operand, Plan, Problem, explain, plan,
+};
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::random::{Weights, property};
@@ -20,15 +22,20 @@ fn limited(caps: &Caps, max_binding_bytes: u64) -> Caps {
     Caps { max_binding_bytes, ..caps.clone() }
 }
 
-/// Every case of the theme under limits that are smaller and smaller: what is planned is whole and fits.
+/// Every case of the theme under limits that are smaller and smaller: what is planned is whole and
+/// fits.
 #[test]
 fn pieces_fit_and_cover() {
     let mut cut = 0;
-    for case in themes::large().into_iter().chain(themes::large().into_iter().map(|case| case.kernel("naive"))) {
+    for case in themes::large()
+        .into_iter()
+        .chain(themes::large().into_iter().map(|case| case.kernel("naive")))
+    {
         for caps in devices() {
             for limit in [1 << 16, LIMIT + 4, LIMIT] {
                 let caps = limited(&caps, limit);
-                let plan = planned(&case, &caps).unwrap_or_else(|failure| panic!("{failure} at {limit}\n    {case:?}"));
+                let plan = planned(&case, &caps)
+                    .unwrap_or_else(|failure| panic!("{failure} at {limit}\n    {case:?}"));
                 pieces::check(&plan, &caps).unwrap_or_else(|wrong| panic!("{wrong}\n    {case:?}"));
                 cut += usize::from(!plan.cuts.is_empty());
             }
@@ -37,7 +44,8 @@ fn pieces_fit_and_cover() {
     assert!(cut > 500, "{cut}");
 }
 
-/// On devices made with a small limit, by the kernel that compiles fastest, samples of the others, and as the planner likes.
+/// On devices made with a small limit, by the kernel that compiles fastest, samples of the others,
+/// and as the planner likes.
 #[test]
 fn on_devices() {
     for adapter in adapters() {
@@ -47,7 +55,9 @@ fn on_devices() {
         let some: Vec<_> = themes::large().into_iter().step_by(3).collect();
         let mut cases = themes::sampled(adapter, &some, 9);
         cases.extend(some.into_iter().step_by(4));
-        cases.retain(|case| planned(case, context.caps()).is_ok_and(|plan| plan.passes.len() <= MAX_PASSES));
+        cases.retain(|case| {
+            planned(case, context.caps()).is_ok_and(|plan| plan.passes.len() <= MAX_PASSES)
+        });
         cases.extend(splits(adapter));
         let mut suite = Suite::default();
         suite.run(adapter.name(), &context, &cases);
@@ -57,15 +67,23 @@ fn on_devices() {
 
 /// Parts of K on a kernel that splits it, in pieces of rows and in pieces of K.
 fn splits(adapter: &Adapter) -> Vec<Case> {
-    let kernel = one_of_each(adapter).into_iter().find(|kernel| kernel.splits).expect("a kernel that splits K");
+    let kernel = one_of_each(adapter)
+        .into_iter()
+        .find(|kernel| kernel.splits)
+        .expect("a kernel that splits K");
     let case = |size| Case::new(size, [DType::F32; 3]).kernel(format!("{}+k3", kernel.name));
-    vec![case([9, 18, 2500]), case([40, 50, 100]).layout([true, false]), case([7, 6, 1500]).batch(3).odd()]
+    vec![
+        case([9, 18, 2500]),
+        case([40, 50, 100]).layout([true, false]),
+        case([7, 6, 1500]).batch(3).odd(),
+    ]
 }
 
 /// Formats that are not cut for bindings of that size are for others.
 #[test]
 fn blocks_of_odd_sizes() {
-    let formats = QuantFormat::kinds().into_iter().filter(|format| !themes::has_ranges(*format, LIMIT));
+    let formats =
+        QuantFormat::kinds().into_iter().filter(|format| !themes::has_ranges(*format, LIMIT));
     let mut count = 0;
     for format in formats {
         let mut limit = 2 * LIMIT;
@@ -75,7 +93,10 @@ fn blocks_of_odd_sizes() {
         let caps = limited(&devices()[0], limit);
         let case = Case::new([2, 40, 8 * format.block() as usize], [DType::F32; 3]).kernel("naive");
         let case = Case { quantized: Some(format), ..case };
-        assert!(planned(&case, &caps).is_ok_and(|plan| !plan.cuts.is_empty()), "{case:?} at {limit}");
+        assert!(
+            planned(&case, &caps).is_ok_and(|plan| !plan.cuts.is_empty()),
+            "{case:?} at {limit}"
+        );
         check(&[caps], &[case], &options(), false);
         count += 1;
     }
@@ -91,13 +112,15 @@ fn in_the_sanitizer() {
     check(&[with_f16], &others, &options(), false);
 }
 
-/// Quantized weights that are decoded once where a binding holds them so, in ranges where it holds some,
-/// and by each row of tiles where they need no packing.
+/// Quantized weights that are decoded once where a binding holds them so, in ranges where it holds
+/// some, and by each row of tiles where they need no packing.
 #[test]
 fn decoded_weights() {
     let size = |k| Case::new([3, 600, k], [DType::F32; 3]).kernel("coop/16x32x128");
     let [_, format, ..] = QuantFormat::kinds()[..] else { panic!("formats") };
-    for (k, limit, [packs, cuts]) in [(96, 1 << 20, [1, 0]), (96, 1 << 18, [2, 1]), (256, 1 << 18, [0, 0])] {
+    for (k, limit, [packs, cuts]) in
+        [(96, 1 << 20, [1, 0]), (96, 1 << 18, [2, 1]), (256, 1 << 18, [0, 0])]
+    {
         let case = Case { quantized: Some(format), ..size(k) };
         let caps = limited(&devices()[0], limit);
         let plan = planned(&case, &caps).unwrap();
@@ -109,7 +132,8 @@ fn decoded_weights() {
 
 fn planned_at(problem: &Problem, limit: u64) -> Plan {
     let caps = limited(&devices()[0], limit);
-    let plan = plan(problem, &caps, &LIBRARY, None).unwrap_or_else(|error| panic!("{error} at {limit}"));
+    let plan =
+        plan(problem, &caps, &LIBRARY, None).unwrap_or_else(|error| panic!("{error} at {limit}"));
     pieces::check(&plan, &caps).unwrap_or_else(|wrong| panic!("{wrong} at {limit}"));
     plan
 }
@@ -127,7 +151,10 @@ fn at_the_limit() {
             assert_eq!(planned_at(&problem, limit).cuts, []);
         }
         let cuts = planned_at(&problem, (32 << 10) - 4).cuts;
-        assert_eq!((cuts[0].operand, cuts[0].dimension, cuts[0].bytes), (operand, dimension, 32 << 10));
+        assert_eq!(
+            (cuts[0].operand, cuts[0].dimension, cuts[0].bytes),
+            (operand, dimension, 32 << 10)
+        );
     }
     // An offset counts from the aligned start of the binding.
     let mut problem = dense(256, 16, 32);
@@ -146,18 +173,32 @@ fn cuts_follow_layouts() {
         cuts.iter().map(|cut| (cut.operand, cut.dimension)).collect::<Vec<_>>()
     };
     let plain = Problem::dense(DType::F32, 16, 16, 1024);
-    assert_eq!(along(&Problem { b: packed(16, 1024).t(), ..plain }), [("A", Dimension::M), ("B", Dimension::N)]);
+    assert_eq!(
+        along(&Problem { b: packed(16, 1024).t(), ..plain }),
+        [("A", Dimension::M), ("B", Dimension::N)]
+    );
     assert_eq!(along(&Problem { a: packed(1024, 16).t(), ..plain }), [("A", Dimension::K)]);
     let columns = Problem::dense(DType::F32, 1, 8192, 2);
     assert_eq!(along(&columns)[0], ("B", Dimension::K));
     assert_eq!(along(&columns)[1], ("B", Dimension::N));
-    let batched = Problem { batch: 8, a: Operand::packed(Format::Dense(DType::F32), 8, 16, 64), ..plain };
     let batched =
-        Problem { c: Operand::packed(Format::Dense(DType::F32), 8, 16, 16), k: 64, b: packed(64, 16), ..batched };
-    assert_eq!(along(&Problem { b: Operand { batch_stride: 0, ..batched.b }, ..batched }), [("A", Dimension::Entries)]);
-    // 16-bit rows of an odd length end inside words: two passes, and it is the sums between them that are too large.
-    let half =
-        Problem { c: Operand::packed(Format::Dense(DType::F16), 1, 101, 51), ..Problem::dense(DType::F32, 101, 51, 8) };
+        Problem { batch: 8, a: Operand::packed(Format::Dense(DType::F32), 8, 16, 64), ..plain };
+    let batched = Problem {
+        c: Operand::packed(Format::Dense(DType::F32), 8, 16, 16),
+        k: 64,
+        b: packed(64, 16),
+        ..batched
+    };
+    assert_eq!(
+        along(&Problem { b: Operand { batch_stride: 0, ..batched.b }, ..batched }),
+        [("A", Dimension::Entries)]
+    );
+    // 16-bit rows of an odd length end inside words: two passes, and it is the sums between them
+    // that are too large.
+    let half = Problem {
+        c: Operand::packed(Format::Dense(DType::F16), 1, 101, 51),
+        ..Problem::dense(DType::F32, 101, 51, 8)
+    };
     let caps = Caps { f16: false, ..limited(&devices()[0], 1 << 14) };
     assert_eq!(plan(&half, &caps, &LIBRARY, None).unwrap().cuts[0].operand, "scratch");
 }
@@ -168,40 +209,65 @@ fn beyond_32_bits() {
     let h200 = RECORDED.iter().find(|(name, _)| *name == "nvidia-h200").unwrap().1();
     let wide = Caps { max_binding_bytes: u64::MAX, max_buffer_bytes: u64::MAX, ..h200.clone() };
     let dense = Problem::dense(DType::F16, 1 << 17, 64, 1 << 16);
-    let quantized =
-        Operand::packed(Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()), 1, 1 << 20, 1 << 13).t();
+    let quantized = Operand::packed(
+        Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()),
+        1,
+        1 << 20,
+        1 << 13,
+    )
+    .t();
     let quantized = Problem { b: quantized, ..Problem::dense(DType::F32, 1, 1 << 20, 1 << 13) };
     let mut strided = Problem::dense(DType::F32, 2, 64, 64);
     strided.a = Operand { ld: 1 << 34, len: 1 << 40, ..strided.a };
-    let mut experts =
-        Problem { grouping: Grouping::RaggedM { groups: 256 }, ..Problem::dense(DType::F16, 1024, 4096, 8192) };
+    let mut experts = Problem {
+        grouping: Grouping::RaggedM { groups: 256 },
+        ..Problem::dense(DType::F16, 1024, 4096, 8192)
+    };
     experts.b = Operand::packed(Format::Dense(DType::F16), 256, 8192, 4096);
     let bias = Operand::packed(Format::Dense(DType::F32), 256, 4096, 1);
     experts.epilogue.bias = Some(Bias { axis: Axis::N, operand: bias });
     for problem in [dense, quantized, strided, experts] {
         for caps in [&h200, &wide, &Caps::webgpu_default()] {
-            let plan = plan(&problem, caps, &LIBRARY, None).unwrap_or_else(|error| panic!("{error}: {problem:?}"));
+            let plan = plan(&problem, caps, &LIBRARY, None)
+                .unwrap_or_else(|error| panic!("{error}: {problem:?}"));
             assert!(!plan.cuts.is_empty(), "{problem:?}");
             let limit = caps.max_binding_bytes;
             let bindings = plan.passes.iter().flat_map(|pass| &pass.bindings);
-            assert!(bindings.into_iter().all(|b| b.bytes <= limit && b.start % u64::from(caps.storage_alignment) == 0));
+            assert!(
+                bindings
+                    .into_iter()
+                    .all(|b| b.bytes <= limit && b.start % u64::from(caps.storage_alignment) == 0)
+            );
         }
     }
-    let text =
-        explain(&Problem::dense(DType::F32, 1 << 15, 64, 1 << 12), &Caps::webgpu_default(), &LIBRARY, None).unwrap();
-    let line = "cut     into 4 ranges: of rows because A has 512 MiB; a binding holds at most 128 MiB\n";
+    let text = explain(
+        &Problem::dense(DType::F32, 1 << 15, 64, 1 << 12),
+        &Caps::webgpu_default(),
+        &LIBRARY,
+        None,
+    )
+    .unwrap();
+    let line =
+        "cut     into 4 ranges: of rows because A has 512 MiB; a binding holds at most 128 MiB\n";
     assert!(text.contains(line), "{text}");
     // Neither what is packed nor what is peeled off is a range.
-    let text = explain(&Problem::dense(DType::F16, 262_143, 4096, 4097), &h200, &LIBRARY, None).unwrap();
-    assert!(text.contains("cut     into 2 ranges: of rows") && text.contains(" ms for the first piece\n"), "{text}");
+    let text =
+        explain(&Problem::dense(DType::F16, 262_143, 4096, 4097), &h200, &LIBRARY, None).unwrap();
+    assert!(
+        text.contains("cut     into 2 ranges: of rows")
+            && text.contains(" ms for the first piece\n"),
+        "{text}"
+    );
 }
 
-/// Odd sizes whose packed operands fit a binding each, or one by one, stay on matrix units; and none asks for a larger buffer than there is.
+/// Odd sizes whose packed operands fit a binding each, or one by one, stay on matrix units; and
+/// none asks for a larger buffer than there is.
 #[test]
 fn packed_operands_fit() {
     let caps = |name: &str| RECORDED.iter().find(|(known, _)| *known == name).unwrap().1();
     for [m, n, k] in [[24_001; 3], [32_768, 32_768, 32_767], [40_001; 3]] {
-        let plan = plan(&Problem::dense(DType::F16, m, n, k), &caps("nvidia-h200"), &LIBRARY, None).unwrap();
+        let plan = plan(&Problem::dense(DType::F16, m, n, k), &caps("nvidia-h200"), &LIBRARY, None)
+            .unwrap();
         assert_eq!(plan.choice.unwrap().kernel, "coop", "{m}×{n}×{k}");
     }
     // Only the last range of K is odd.
@@ -213,7 +279,10 @@ fn packed_operands_fit() {
         let plan = plan(&problem, &caps, &LIBRARY, None).unwrap();
         assert!(plan.packed_bytes <= caps.max_buffer_bytes, "{name}: {}", plan.packed_bytes);
         let bindings = plan.passes.iter().flat_map(|pass| &pass.bindings);
-        assert!(bindings.into_iter().all(|binding| binding.bytes <= caps.max_binding_bytes), "{name}");
+        assert!(
+            bindings.into_iter().all(|binding| binding.bytes <= caps.max_binding_bytes),
+            "{name}"
+        );
     }
 }
 
@@ -224,13 +293,21 @@ fn ranges_of_k_share_their_sums() {
         let problem = Problem::dense(DType::F32, size, size, size);
         plan(&problem, &Caps::webgpu_default(), &LIBRARY, None).unwrap().passes.len()
     };
-    assert!(passes(16_384) <= 200 && passes(65_536) <= 20_000, "{} {}", passes(16_384), passes(65_536));
+    assert!(
+        passes(16_384) <= 200 && passes(65_536) <= 20_000,
+        "{} {}",
+        passes(16_384),
+        passes(65_536)
+    );
 }
 
-/// What cannot be cut is an error with its numbers: group ends, and anything where a binding is nothing.
+/// What cannot be cut is an error with its numbers: group ends, and anything where a binding is
+/// nothing.
 #[test]
 fn refused() {
-    let refused = |problem: &Problem, limit| plan(problem, &limited(&devices()[0], limit), &LIBRARY, None).unwrap_err();
+    let refused = |problem: &Problem, limit| {
+        plan(problem, &limited(&devices()[0], limit), &LIBRARY, None).unwrap_err()
+    };
     let which = "max_storage_buffer_binding_size";
     let dense = Problem::dense(DType::F32, 8, 8, 8);
     assert_eq!(refused(&dense, 2), Error::TooLarge { operand: "A", bytes: 4, limit: 2, which });
@@ -239,9 +316,14 @@ fn refused() {
         b: Operand::packed(Format::Dense(DType::F32), 2000, 8, 8),
         ..dense
     };
-    assert_eq!(refused(&grouped, LIMIT), Error::TooLarge { operand: "offsets", bytes: 8000, limit: LIMIT, which });
+    assert_eq!(
+        refused(&grouped, LIMIT),
+        Error::TooLarge { operand: "offsets", bytes: 8000, limit: LIMIT, which }
+    );
     let huge = Problem::dense(DType::F32, 1 << 31, 1 << 25, 1);
-    assert!(matches!(refused(&huge, LIMIT), Error::Overflow(text) if text.contains("65536 passes")));
+    assert!(
+        matches!(refused(&huge, LIMIT), Error::Overflow(text) if text.contains("65536 passes"))
+    );
 }
 
 /// A plan for a random product under a random limit is right, or it is refused with the limit.
@@ -254,7 +336,9 @@ fn random() {
         let caps = limited(&devices()[case.seed as usize / 5 % 2], limit);
         let case = if case.seed % 3 == 0 { case } else { case.kernel("naive") };
         match planned(&case, &caps) {
-            Err(Failure::Refused(text)) if text.starts_with("too large") || text.contains("65536 passes") => {
+            Err(Failure::Refused(text))
+                if text.starts_with("too large") || text.contains("65536 passes") =>
+            {
                 refused.set(refused.get() + 1)
             }
             Err(other) => return Err(other.to_string()),

@@ -17,13 +17,17 @@ fn nothing() {
 #[test]
 fn many_rows_and_columns() {
     Suite::on_every_adapter(|adapter| {
-        let wide =
-            [Case::new([40_000, 3, 5], F32).odd(), Case::new([3, 40_000, 5], F32), Case::new([3, 4, 40_001], F32)];
+        let wide = [
+            Case::new([40_000, 3, 5], F32).odd(),
+            Case::new([3, 40_000, 5], F32),
+            Case::new([3, 4, 40_001], F32),
+        ];
         themes::sampled(adapter, &wide, 3)
     });
 }
 
-/// More workgroups than one dimension of a dispatch holds: by rows, by columns, by the batch. (In a finishing pass: `tests/sanitized.rs`.)
+/// More workgroups than one dimension of a dispatch holds: by rows, by columns, by the batch. (In a
+/// finishing pass: `tests/sanitized.rs`.)
 #[test]
 fn many_workgroups() {
     Suite::on_every_adapter(|_| {
@@ -31,7 +35,9 @@ fn many_workgroups() {
             Case::new([524_300, 1, 2], F32).kernel("naive"),
             Case::new([3, 2_097_200, 1], F32).kernel("naive").layout([true, true]),
             Case::new([1, 1, 2], F32).batch(65_540).kernel("naive"),
-            Case::new([1, 3, 2], [DType::F32, DType::F16, DType::BF16]).batch(65_540).kernel("naive"),
+            Case::new([1, 3, 2], [DType::F32, DType::F16, DType::BF16])
+                .batch(65_540)
+                .kernel("naive"),
         ];
         for case in &cases {
             let grid = grid(case);
@@ -47,21 +53,26 @@ fn grid(case: &Case) -> [u32; 2] {
     let batch = case.batch.unwrap_or(1) as u64;
     let mut problem = Problem::dense(DType::F32, m, n, k);
     problem.batch = batch;
-    for (operand, [rows, cols]) in [(&mut problem.a, [m, k]), (&mut problem.b, [k, n]), (&mut problem.c, [m, n])] {
+    for (operand, [rows, cols]) in
+        [(&mut problem.a, [m, k]), (&mut problem.b, [k, n]), (&mut problem.c, [m, n])]
+    {
         *operand = tilewise_core::Operand::packed(operand.format, batch, rows, cols);
     }
     let forced = case.kernel.as_deref().map(|name| name.parse().unwrap());
-    let caps = Caps { max_buffer_bytes: 1 << 40, max_binding_bytes: 1 << 40, ..Caps::webgpu_default() };
+    let caps =
+        Caps { max_buffer_bytes: 1 << 40, max_binding_bytes: 1 << 40, ..Caps::webgpu_default() };
     let plan = plan(&problem, &caps, &LIBRARY, forced.as_ref()).unwrap();
     plan.passes.iter().map(|pass| pass.grid).max_by_key(|grid| grid[1]).unwrap()
 }
 
-/// Devices made with little: five workgroups along a dimension, or WebGPU's defaults without features.
+/// Devices made with little: five workgroups along a dimension, or WebGPU's defaults without
+/// features.
 #[test]
 fn small_devices() {
     for adapter in adapters() {
         let mut suite = Suite::default();
-        let few = |limits: &mut tilewise::wgpu::Limits| limits.max_compute_workgroups_per_dimension = 5;
+        let few =
+            |limits: &mut tilewise::wgpu::Limits| limits.max_compute_workgroups_per_dimension = 5;
         let context = adapter.with_limits(few);
         assert_eq!(context.caps().max_workgroups, 5);
         let case = Case::new([40, 160, 7], F32);
@@ -78,7 +89,8 @@ fn small_devices() {
         assert!(!context.caps().f16);
         // Where there is no f16 anyway, other tests run them.
         if adapter.context.caps().f16 {
-            let cases: Vec<_> = themes::mixed().into_iter().map(|case| case.kernel("naive")).collect();
+            let cases: Vec<_> =
+                themes::mixed().into_iter().map(|case| case.kernel("naive")).collect();
             suite.run("default limits", &context, &cases);
         }
         suite.run("default limits", &context, &themes::mixed()[..4]);
@@ -110,13 +122,22 @@ fn plans_within_small_limits() {
     assert!(
         matches!(refused(Caps { max_invocations: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("invocations"))
     );
-    for caps in [Caps { max_binding_bytes: 1 << 19, ..small.clone() }, Caps { max_buffer_bytes: 1 << 19, ..small }] {
+    for caps in [
+        Caps { max_binding_bytes: 1 << 19, ..small.clone() },
+        Caps { max_buffer_bytes: 1 << 19, ..small },
+    ] {
         let plan = plan(&problem, &caps, &LIBRARY, None).unwrap();
-        assert!(plan.passes.iter().flat_map(|pass| &pass.bindings).all(|binding| binding.bytes <= 1 << 19));
+        assert!(
+            plan.passes
+                .iter()
+                .flat_map(|pass| &pass.bindings)
+                .all(|binding| binding.bytes <= 1 << 19)
+        );
     }
 }
 
-/// A few rows and columns beyond whole tiles, which the planner gives to other kernels: the parts meet without a gap, in every epilogue.
+/// A few rows and columns beyond whole tiles, which the planner gives to other kernels: the parts
+/// meet without a gap, in every epilogue.
 #[test]
 fn tiles_and_edges() {
     use tilewise::{Activation, Axis};
@@ -125,7 +146,8 @@ fn tiles_and_edges() {
     for adapter in adapters() {
         let mut cases = Vec::new();
         for (i, out) in DType::ALL.into_iter().enumerate() {
-            let case = Case::new([513, 514, 33], [DType::F32, DType::F32, out]).layout([i == 1, i == 2]);
+            let case =
+                Case::new([513, 514, 33], [DType::F32, DType::F32, out]).layout([i == 1, i == 2]);
             cases.push(case.clone().integers());
             let axis = [Axis::M, Axis::N][i % 2];
             cases.push(Case {
@@ -138,7 +160,13 @@ fn tiles_and_edges() {
         }
         for case in &cases {
             let [m, n, k] = case.size.map(|size| size as u64);
-            let text = explain(&Problem::dense(DType::F32, m, n, k), adapter.context.caps(), &LIBRARY, None).unwrap();
+            let text = explain(
+                &Problem::dense(DType::F32, m, n, k),
+                adapter.context.caps(),
+                &LIBRARY,
+                None,
+            )
+            .unwrap();
             parts += usize::from(text.contains("\nedge "));
         }
         let mut suite = Suite::default();
@@ -146,6 +174,7 @@ fn tiles_and_edges() {
         suite.finish(adapter.name());
     }
     // On a large GPU these sizes are too small for edges to be worth a dispatch.
-    let software = adapters().iter().any(|adapter| adapter.context.caps().class == DeviceClass::Cpu);
+    let software =
+        adapters().iter().any(|adapter| adapter.context.caps().class == DeviceClass::Cpu);
     assert!(!software || parts > 0, "no product here has an edge of its own");
 }

@@ -1,22 +1,30 @@
-//! Products drawn at random, on devices and on the CPU executor. A case that fails is minimised and kept in `proptest-regressions/`, which every later
-//! run tries first. `PROPTEST_CASES` asks for so many others.
+//! Products drawn at random, on devices and on the CPU executor. A case that fails is minimised and
+//! kept in `proptest-regressions/`, which every later run tries first. `PROPTEST_CASES` asks for so
+//! many others.
 
 use tilewise::Context;
 use tilewise_tests::random::{Weights, property};
 use tilewise_tests::{Case, adapters, one_of_each, run};
 
-/// A case on every adapter that has such a kernel and on which it takes such a product; one for matrix units gets operands of its type.
+/// A case on every adapter that has such a kernel and on which it takes such a product; one for
+/// matrix units gets operands of its type.
 fn on_adapters(family: &str, case: &Case) -> Result<(), String> {
     for adapter in adapters() {
         let kernels = one_of_each(adapter);
-        let Some(kernel) = kernels.iter().find(|kernel| kernel.name.split('/').next() == Some(family)) else {
+        let Some(kernel) =
+            kernels.iter().find(|kernel| kernel.name.split('/').next() == Some(family))
+        else {
             continue;
         };
         // Narrower tiles take no eights of weights along N.
         if case.across && !kernel.variant.bn.is_multiple_of(8) {
             continue;
         }
-        let split = if kernel.splits && case.groups.is_none() && case.seed.is_multiple_of(4) { "+k3" } else { "" };
+        let split = if kernel.splits && case.groups.is_none() && case.seed.is_multiple_of(4) {
+            "+k3"
+        } else {
+            ""
+        };
         let case = case.clone().kernel(format!("{}{split}", kernel.name));
         if case.is_for(adapter.context.caps()) {
             run(&adapter.context, &case).map_err(|what| format!("{}: {what}", adapter.name()))?;
@@ -33,7 +41,9 @@ fn naive() {
 /// On the kernel that compiles fastest.
 #[test]
 fn quantized() {
-    property(16, Weights::Quantized, "proptest-regressions/gpu.txt", |case| on_adapters("naive", &case));
+    property(16, Weights::Quantized, "proptest-regressions/gpu.txt", |case| {
+        on_adapters("naive", &case)
+    });
 }
 
 #[test]

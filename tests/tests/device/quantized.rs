@@ -15,7 +15,8 @@ fn types_and_batches() {
         let across = themes::across(kernels(adapter)).into_iter().step_by(4).collect();
         // As many rows of weights as a vocabulary has words.
         let rows = Case::new([2, 33_000, 256], [DType::F32; 3]);
-        let rows = ["q6_k", "affine-4bit-g64-f16"].map(|name| Case { quantized: name.parse().ok(), ..rows.clone() });
+        let rows = ["q6_k", "affine-4bit-g64-f16"]
+            .map(|name| Case { quantized: name.parse().ok(), ..rows.clone() });
         assert!(rows.iter().all(|case| case.quantized.is_some()));
         let rows = themes::on(&[floor(adapter)], &rows);
         [themes::sampled(adapter, &themes::quantized(), 6), further, across, rows].concat()
@@ -27,9 +28,11 @@ fn every_kernel_around_its_edges() {
     Suite::on_every_adapter(|adapter| {
         let mut cases = Vec::new();
         let kernels = all_kernels(adapter);
-        let smallest: Vec<_> = smallest(kernels.clone()).into_iter().map(|kernel| kernel.name).collect();
+        let smallest: Vec<_> =
+            smallest(kernels.clone()).into_iter().map(|kernel| kernel.name).collect();
         for (turn, kernel) in kernels.into_iter().enumerate() {
-            // Variants differ in numbers only: one of each mainloop meets every kind, the others the first.
+            // Variants differ in numbers only: one of each mainloop meets every kind, the others
+            // the first.
             let kinds = match smallest.contains(&kernel.name) {
                 true => QuantFormat::kinds(),
                 false if adapter.has_turn(turn) => QuantFormat::kinds()[..1].to_vec(),
@@ -37,7 +40,9 @@ fn every_kernel_around_its_edges() {
             };
             for format in kinds {
                 let [bm, bn] = [kernel.variant.bm, kernel.variant.bn].map(|size| size as usize);
-                for (blocks, [m, n]) in [(1, [bm, bn]), (2, [bm + 1, bn + 1]), (9, [1, bn - 1]), (3, [2 * bm + 1, 2])] {
+                for (blocks, [m, n]) in
+                    [(1, [bm, bn]), (2, [bm + 1, bn + 1]), (9, [1, bn - 1]), (3, [2 * bm + 1, 2])]
+                {
                     let size = [m, n, blocks * format.block() as usize];
                     let case = Case { quantized: Some(format), ..Case::new(size, [DType::F32; 3]) };
                     let case = case.kernel(&kernel.name);
@@ -51,17 +56,19 @@ fn every_kernel_around_its_edges() {
     });
 }
 
-/// Prepared weights beside few rows and many, by the planner's choice and on every kernel for matrix units: one matrix,
-/// a batch, inside larger ones, stored across K, and in groups.
+/// Prepared weights beside few rows and many, by the planner's choice and on every kernel for
+/// matrix units: one matrix, a batch, inside larger ones, stored across K, and in groups.
 #[test]
 fn prepared() {
     Suite::on_every_adapter(|adapter| {
-        let of_units = kernels(adapter).into_iter().filter(|kernel| kernel.variant.unit().is_some());
+        let of_units =
+            kernels(adapter).into_iter().filter(|kernel| kernel.variant.unit().is_some());
         let kernels: Vec<_> = of_units.map(|kernel| Some(kernel.name)).chain([None]).collect();
         let types = [DType::F16, DType::F16, DType::F32];
         let cases = |(i, format): (usize, QuantFormat)| {
             let block = format.block() as usize;
-            let case = |size| Case { quantized: Some(format), prepared: true, ..Case::new(size, types) };
+            let case =
+                |size| Case { quantized: Some(format), prepared: true, ..Case::new(size, types) };
             let groups = Some(Groups { ends: vec![0, 5, 40, 131], on_device: true });
             let cases = [
                 case([3, 40, 2 * block]),
@@ -75,13 +82,15 @@ fn prepared() {
             cases.into_iter().enumerate().filter(move |(j, _)| all || *j == i).map(|(_, case)| case)
         };
         let cases = QuantFormat::kinds().into_iter().enumerate().flat_map(cases);
-        let on_all = |case: Case| kernels.iter().map(move |kernel| Case { kernel: kernel.clone(), ..case.clone() });
+        let on_all = |case: Case| {
+            kernels.iter().map(move |kernel| Case { kernel: kernel.clone(), ..case.clone() })
+        };
         cases.flat_map(on_all).filter(|case| case.is_for(adapter.context.caps())).collect()
     });
 }
 
-/// Rows and whole blocks of columns, far inside the memory of the weights, give the bits of those rows
-/// and blocks alone.
+/// Rows and whole blocks of columns, far inside the memory of the weights, give the bits of those
+/// rows and blocks alone.
 #[test]
 fn slices() {
     let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
@@ -93,7 +102,8 @@ fn slices() {
             let mut rng = Rng::new(9);
             let weights = Quantized::sample(format, n, k, || rng.bits() as u32).unwrap();
             let cut = |(plane, bytes): (&Plane, &Vec<u8>)| -> Vec<u8> {
-                let [row, from, to] = [k, columns.start, columns.end].map(|k| k / block * plane.bytes as usize);
+                let [row, from, to] =
+                    [k, columns.start, columns.end].map(|k| k / block * plane.bytes as usize);
                 rows.clone().flat_map(|n| bytes[n * row + from..n * row + to].to_vec()).collect()
             };
             let planes = format.planes().iter().zip(weights.planes()).map(cut).collect();
@@ -104,7 +114,8 @@ fn slices() {
             assert_eq!(slice.shape(), alone.shape());
             let values: Vec<f32> = (0..3 * columns.len()).map(|_| rng.unit()).collect();
             let x = Tensor::upload(&context, &values, &[3, columns.len()]).unwrap();
-            let product = |w| Gemm::new(&x, w).kernel("naive").run().unwrap().read_blocking::<f32>().unwrap();
+            let product =
+                |w| Gemm::new(&x, w).kernel("naive").run().unwrap().read_blocking::<f32>().unwrap();
             assert_eq!(product(&slice), product(&alone), "{format} on {context:?}");
         }
     }

@@ -1,4 +1,5 @@
-//! Random numbers against the oracle's bound: mixtures of types, layouts, epilogues, whatever the planner would choose.
+//! Random numbers against the oracle's bound: mixtures of types, layouts, epilogues, whatever the
+//! planner would choose.
 
 use tilewise::{Activation, DType};
 use tilewise_tests::case::LAYOUTS;
@@ -10,18 +11,20 @@ fn mixtures_in_every_layout() {
     Suite::on_every_adapter(|adapter| themes::sampled(adapter, &themes::mixed(), 3));
 }
 
-/// Every step of the epilogue by itself and all together, for each output type: at the end of a mainloop and in a finishing pass.
+/// Every step of the epilogue by itself and all together, for each output type: at the end of a
+/// mainloop and in a finishing pass.
 #[test]
 fn epilogues() {
     Suite::on_every_adapter(|adapter| {
         let mut cases = Vec::new();
         for kernel in one_of_each(adapter) {
             for (i, out) in DType::ALL.into_iter().enumerate() {
-                // The same files end every mainloop: the one that compiles fastest meets all of them, the others the finishing pass.
+                // The same files end every mainloop: the one that compiles fastest meets all of
+                // them, the others the finishing pass.
                 let split = if kernel.splits { "+k2" } else { "" };
                 let k = 2 * kernel.variant.bk as usize + 3;
-                let case =
-                    Case::new([13, 22, k], [DType::F32, DType::F32, out]).kernel(format!("{}{split}", kernel.name));
+                let case = Case::new([13, 22, k], [DType::F32, DType::F32, out])
+                    .kernel(format!("{}{split}", kernel.name));
                 cases.extend(themes::epilogues(&case, DType::ALL[(i + 1) % 3]));
                 if !kernel.splits {
                     cases.extend(themes::epilogues(&case.odd(), DType::ALL[(i + 2) % 3]));
@@ -40,14 +43,18 @@ fn wide_activations() {
         for activation in Activation::ALL {
             for alpha in [1.0, 30.0, 1e3, 1e10, 1e30, 1e-30] {
                 for out in [DType::F32, DType::BF16] {
-                    let case = Case::new([16, 16, 3], [DType::F32, DType::F32, out]).kernel("naive");
+                    let case =
+                        Case::new([16, 16, 3], [DType::F32, DType::F32, out]).kernel("naive");
                     cases.push(Case { alpha, activation, ..case });
                 }
             }
         }
         // Beyond the range of f16 results become infinite, below it subnormal or zero.
         for alpha in [1e5, 1e4, 1e-4, 1e-6, 1e-9] {
-            cases.push(Case { alpha, ..Case::new([16, 16, 3], [DType::F32, DType::F32, DType::F16]).kernel("naive") });
+            cases.push(Case {
+                alpha,
+                ..Case::new([16, 16, 3], [DType::F32, DType::F32, DType::F16]).kernel("naive")
+            });
         }
         cases
     });
@@ -57,9 +64,18 @@ fn wide_activations() {
 #[test]
 fn chosen_by_the_planner() {
     Suite::on_every_adapter(|_| {
-        let sizes = [[257, 131, 263], [1, 1031, 509], [769, 1, 521], [128, 256, 192], [3, 5, 4099], [515, 3, 130]];
-        let case =
-            |(i, size)| Case::new(size, [DType::F32, DType::ALL[i % 3], DType::ALL[i / 2]]).layout(LAYOUTS[i % 4]);
+        let sizes = [
+            [257, 131, 263],
+            [1, 1031, 509],
+            [769, 1, 521],
+            [128, 256, 192],
+            [3, 5, 4099],
+            [515, 3, 130],
+        ];
+        let case = |(i, size)| {
+            Case::new(size, [DType::F32, DType::ALL[i % 3], DType::ALL[i / 2]])
+                .layout(LAYOUTS[i % 4])
+        };
         sizes.into_iter().enumerate().map(case).collect()
     });
 }

@@ -1,16 +1,21 @@
-//! The sanitizer's arithmetic is the GPUs': the same plan of every kernel and variant gives the same bits on each adapter and in the sanitizer, but for
-//! one difference that WGSL leaves to the device.
+//! The sanitizer's arithmetic is the GPUs': the same plan of every kernel and variant gives the
+//! same bits on each adapter and in the sanitizer, but for one difference that WGSL leaves to the
+//! device.
 //!
-//! `fma(a, b, c)` has the accuracy of `a * b + c`, so that one rounding and two are both right. The sanitizer rounds once, as all GPUs do. Software
-//! adapters round twice: Mesa's llvmpipe lowers the operation to a product and a sum (`lower_ffma32` among its NIR options), and SwiftShader, too, takes
-//! the machine's fma only where it is told to. So each adapter is asked first, and for those that round twice the sanitizer does so, too
-//! (`Options::fused`).
+//! `fma(a, b, c)` has the accuracy of `a * b + c`, so that one rounding and two are both right. The
+//! sanitizer rounds once, as all GPUs do. Software adapters round twice: Mesa's llvmpipe lowers the
+//! operation to a product and a sum (`lower_ffma32` among its NIR options), and SwiftShader, too,
+//! takes the machine's fma only where it is told to. So each adapter is asked first, and for those
+//! that round twice the sanitizer does so, too (`Options::fused`).
 //!
-//! What has no fixed bits on any device stays out: matrix units, which add in an order and with roundings of their own; tanh and exp (WGSL bounds their errors, no more); subnormal numbers, which SwiftShader flushes;
-//! and sums that a driver may order otherwise, since WGSL lets it. Mesa does so in one place: its NIR rule "Reassociate add chains for more
-//! MAD/FMA-friendly code" turns (a·b + c·d) + e into (a·b + e) + c·d, which is alpha·x + beta·C + bias; with that order in the sanitizer the bits were
-//! the same there, too. NVIDIA's driver fuses alpha·x + bias where the shader has a product and a sum; alpha and beta are powers of two here, whose
-//! products need no rounding.
+//! What has no fixed bits on any device stays out: matrix units, which add in an order and with
+//! roundings of their own; tanh and exp (WGSL bounds their errors, no more); subnormal numbers,
+//! which SwiftShader flushes; and sums that a driver may order otherwise, since WGSL lets it. Mesa
+//! does so in one place: its NIR rule "Reassociate add chains for more MAD/FMA-friendly code" turns
+//! (a·b + c·d) + e into (a·b + e) + c·d, which is alpha·x + beta·C + bias; with that order in the
+//! sanitizer the bits were the same there, too. NVIDIA's driver fuses alpha·x + bias where the
+//! shader has a product and a sum; alpha and beta are powers of two here, whose products need no
+//! rounding.
 
 use std::collections::BTreeMap;
 use tilewise::DType;
@@ -26,7 +31,8 @@ fn fuses(adapter: &Adapter) -> bool {
     // −(1 + 2⁻¹¹) + (1 + 2⁻¹²)² is 2⁻²⁴, and nothing once the square has been rounded.
     let case = Case::new([1, 1, 2], [DType::F32; 3]).kernel("naive");
     let (a, b) = (vec![-(1.0 + e11), 1.0 + e12], vec![1.0, 1.0 + e12]);
-    let outcome = run(&adapter.context, &Case { a_data: Data::Given(a), b_data: Data::Given(b), ..case });
+    let outcome =
+        run(&adapter.context, &Case { a_data: Data::Given(a), b_data: Data::Given(b), ..case });
     match outcome.expect("a product of two numbers").c[0] {
         0.0 => false,
         sum => {
@@ -42,21 +48,36 @@ fn same_bits(adapter: &Adapter, cases: &[Case]) {
     let options = Options { fused, ..options() };
     let mut different: BTreeMap<String, usize> = BTreeMap::new();
     for case in cases {
-        let gpu = run(&adapter.context, case).unwrap_or_else(|why| panic!("{}: {why}\n    {case:?}", adapter.name()));
-        let job = Job::new(case, adapter.context.caps()).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
+        let gpu = run(&adapter.context, case)
+            .unwrap_or_else(|why| panic!("{}: {why}\n    {case:?}", adapter.name()));
+        let job = Job::new(case, adapter.context.caps())
+            .unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
         let ours = job.run(shaders, &options).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
         if ours.bytes != gpu.bytes {
             let size = case.c.dtype.bytes() as usize;
             let elements = ours.bytes.chunks(size).zip(gpu.bytes.chunks(size));
-            different.insert(format!("{case:?}"), elements.filter(|(ours, gpu)| ours != gpu).count());
+            different
+                .insert(format!("{case:?}"), elements.filter(|(ours, gpu)| ours != gpu).count());
         }
     }
-    println!("{}: {} cases, fma rounds {}", adapter.name(), cases.len(), if fused { "once" } else { "twice" });
+    println!(
+        "{}: {} cases, fma rounds {}",
+        adapter.name(),
+        cases.len(),
+        if fused { "once" } else { "twice" }
+    );
     let first = different.iter().next();
-    assert!(different.is_empty(), "{}: {} of {} cases differ: {first:?}", adapter.name(), different.len(), cases.len());
+    assert!(
+        different.is_empty(),
+        "{}: {} of {} cases differ: {first:?}",
+        adapter.name(),
+        different.len(),
+        cases.len()
+    );
 }
 
-/// All cases on the variant of each kernel that compiles the fastest, one on each other: a driver compiles far longer than it runs.
+/// All cases on the variant of each kernel that compiles the fastest, one on each other: a driver
+/// compiles far longer than it runs.
 fn cases(adapter: &Adapter) -> Vec<Case> {
     let fastest: Vec<_> = one_of_each(adapter).into_iter().map(|kernel| kernel.name).collect();
     let of = |kernel: &Kernel| {

@@ -1,7 +1,9 @@
-//! WGSL means the same to the sanitizer's executor and to every adapter: each file in `semantics/` is a kernel's body that stores what it
-//! computes by `put`, and every word of it must be the same bits everywhere.
+//! WGSL means the same to the sanitizer's executor and to every adapter: each file in `semantics/`
+//! is a kernel's body that stores what it computes by `put`, and every word of it must be the same
+//! bits everywhere.
 //!
-//! What devices may round as they like (division, square roots, transcendental functions) is not in these files.
+//! What devices may round as they like (division, square roots, transcendental functions) is not in
+//! these files.
 
 use std::process::Command;
 use tilewise::{Call, Context, DType, Edge, Kernel, Tensor};
@@ -21,7 +23,8 @@ fn random() -> impl Iterator<Item = u32> {
     .skip(1)
 }
 
-/// Normal floats of all sizes up to 2^16, with a few that are special, and no NaN: its bits are not WGSL's business.
+/// Normal floats of all sizes up to 2^16, with a few that are special, and no NaN: its bits are not
+/// WGSL's business.
 fn some_floats() -> Vec<f32> {
     let special = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 65504.0, -65536.0, 0.333_333_34, 1e-7];
     let plain = |bits: u32| f32::from_bits(bits & 0x807F_FFFF | (110 + (bits >> 23) % 33) << 23);
@@ -39,7 +42,8 @@ fn kernel_of(name: &str, body: &str, header: &str) -> Kernel {
          fn put_f(word: u32, value: f32) {{ written[word] = bitcast<u32>(value); }}\n\
          var<private> written: array<u32, {WORDS}> = array<u32, {WORDS}>();\n"
     );
-    let kernel = Kernel::new(name).inputs(["f", "u"]).outputs(["out"]).header(format!("{put}{header}"));
+    let kernel =
+        Kernel::new(name).inputs(["f", "u"]).outputs(["out"]).header(format!("{put}{header}"));
     kernel.source(format!(
         "{body}\nfor (var word = 0u; word < {WORDS}u; word += 1u) {{ out[global_id.x * {WORDS}u + word] = written[word]; }}"
     ))
@@ -65,7 +69,11 @@ fn run(name: &str, body: &str, header: &str, context: &Context) -> Vec<u32> {
     let out = kernel.run(&call).unwrap_or_else(|error| panic!("{name}: {error}"));
     let words = out[0].read_blocking().unwrap();
     if context.is_cpu() {
-        assert_eq!(checked(name, &kernel, &call, Options::default()), words, "{name}: executed and checked");
+        assert_eq!(
+            checked(name, &kernel, &call, Options::default()),
+            words,
+            "{name}: executed and checked"
+        );
     }
     words
 }
@@ -77,7 +85,10 @@ fn same_everywhere(name: &str, body: &str, header: &str, can: impl Fn(&Context) 
     assert!(distinct.len() > 8, "{name} computes too little to compare");
     for adapter in adapters() {
         if !can(&adapter.context) {
-            eprintln!("skipped: {name} on {}: it lacks a feature that the file needs", adapter.name());
+            eprintln!(
+                "skipped: {name} on {}: it lacks a feature that the file needs",
+                adapter.name()
+            );
             continue;
         }
         let theirs = run(name, body, header, &adapter.context);
@@ -85,11 +96,20 @@ fn same_everywhere(name: &str, body: &str, header: &str, can: impl Fn(&Context) 
             .filter(|&at| ours[at] != theirs[at])
             .map(|at| {
                 let (invocation, word) = (at / WORDS, at % WORDS);
-                format!("invocation {invocation}, word {word}: {:#010x}, there {:#010x}", ours[at], theirs[at])
+                format!(
+                    "invocation {invocation}, word {word}: {:#010x}, there {:#010x}",
+                    ours[at], theirs[at]
+                )
             })
             .collect();
         let shown = &different[..different.len().min(20)];
-        assert!(different.is_empty(), "{name} on {}: {} differ\n{}", adapter.name(), different.len(), shown.join("\n"));
+        assert!(
+            different.is_empty(),
+            "{name} on {}: {} differ\n{}",
+            adapter.name(),
+            different.len(),
+            shown.join("\n")
+        );
     }
 }
 
@@ -115,7 +135,8 @@ same!(control, include_str!("semantics/control_header.wgsl"), |_| true);
 same!(memory, include_str!("semantics/memory_header.wgsl"), |_| true);
 same!(halves, "", |context: &Context| context.caps().f16);
 
-/// WGSL lets a device round `fma` once or twice; each adapter does one or the other throughout, and the sanitizer can do both.
+/// WGSL lets a device round `fma` once or twice; each adapter does one or the other throughout, and
+/// the sanitizer can do both.
 #[test]
 fn fma_is_fused_or_it_is_not() {
     let body = "put_f(0u, fma(f[global_id.x], f[global_id.x + 256u], f[global_id.x + 512u])); put(1u, u[0]);";
@@ -131,14 +152,18 @@ fn fma_is_fused_or_it_is_not() {
 }
 
 /// Subgroup operations, for the size that the adapter has. A quad needs four invocations, and
-/// `cargo xtask test` tells lavapipe to take two. The test then runs again, in a new process with four.
+/// `cargo xtask test` tells lavapipe to take two. The test then runs again, in a new process with
+/// four.
 #[test]
 fn subgroups() {
     if std::env::var("LP_NATIVE_VECTOR_WIDTH").is_ok_and(|bits| bits == "64") {
         let mut again = Command::new(std::env::current_exe().unwrap());
-        let again = again.args(["--exact", "semantics::subgroups", "--nocapture"]).env("LP_NATIVE_VECTOR_WIDTH", "128");
+        let again = again
+            .args(["--exact", "semantics::subgroups", "--nocapture"])
+            .env("LP_NATIVE_VECTOR_WIDTH", "128");
         let output = again.output().unwrap();
-        let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        let [out, err] =
+            [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
         assert!(output.status.success() && out.contains("1 passed"), "{out}\n{err}");
         eprint!("{err}");
         return;
@@ -151,12 +176,20 @@ fn subgroups() {
         let info = device.adapter_info();
         let (least, most) = (info.subgroup_min_size, info.subgroup_max_size);
         if !device.features().contains(tilewise::wgpu::Features::SUBGROUP) || least != most {
-            eprintln!("skipped: subgroups on {}: sizes {least} to {most}, or no such feature", adapter.name());
+            eprintln!(
+                "skipped: subgroups on {}: sizes {least} to {most}, or no such feature",
+                adapter.name()
+            );
             continue;
         }
         let options = Options { subgroup_size: least, ..Options::default() };
         let ours = checked("subgroups", &kernel, &call_on(&Context::cpu()), options);
-        assert_eq!(run("subgroups", body, "", &adapter.context), ours, "{} with {least}", adapter.name());
+        assert_eq!(
+            run("subgroups", body, "", &adapter.context),
+            ours,
+            "{} with {least}",
+            adapter.name()
+        );
         compared += 1;
     }
     assert!(compared > 0 || adapters().is_empty(), "no adapter has subgroups of a known size");

@@ -33,8 +33,11 @@ fn every_kernel() {
         let mut cases = Vec::new();
         for kernel in kernels(adapter).into_iter().filter(|kernel| kernel.splits) {
             let [m, n, k] =
-                [kernel.variant.bm + 1, kernel.variant.bn + 4, 2 * kernel.variant.bk + 4].map(|s| s as usize);
-            let case = Case::new([m, n, k], [DType::F32; 3]).kernel(format!("{}+k3", kernel.name)).integers();
+                [kernel.variant.bm + 1, kernel.variant.bn + 4, 2 * kernel.variant.bk + 4]
+                    .map(|s| s as usize);
+            let case = Case::new([m, n, k], [DType::F32; 3])
+                .kernel(format!("{}+k3", kernel.name))
+                .integers();
             cases.push(Case { beta: 2.0, residual: Some(Place::odd(DType::F16)), ..case });
         }
         cases

@@ -1,8 +1,11 @@
-//! The tuner and what else overrides the planner: winners in later calls, contexts and processes, damaged files, the environment.
+//! The tuner and what else overrides the planner: winners in later calls, contexts and processes,
+//! damaged files, the environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use tilewise::{Activation, Axis, Context, ContextOptions, DType, Error, Gemm, QuantFormat, Tensor};
+use tilewise::{
+    Activation, Axis, Context, ContextOptions, DType, Error, Gemm, QuantFormat, Tensor,
+};
 use tilewise_core::{Bias, Epilogue, Format, Grouping, Operand, Problem};
 use tilewise_tests::{Adapter, adapters};
 
@@ -11,15 +14,19 @@ const SIZE: [usize; 3] = [60, 64, 48];
 
 /// An empty folder of a test's own.
 fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tuner-{name}-{}", std::process::id()));
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tuner-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     folder
 }
 
 /// A context that keeps its winners in the folder.
 fn open(adapter: &Adapter, folder: &Path) -> Context {
-    let options =
-        ContextOptions { tuned: Some(folder.into()), pipeline_cache: None, ..ContextOptions::adapter(adapter.name()) };
+    let options = ContextOptions {
+        tuned: Some(folder.into()),
+        pipeline_cache: None,
+        ..ContextOptions::adapter(adapter.name())
+    };
     Context::with_options(&options).unwrap()
 }
 
@@ -59,12 +66,14 @@ fn file(folder: &Path) -> PathBuf {
 /// A file with the header of `text`, these lines, and the right checksum: FNV-1a.
 fn forged(text: &str, lines: &str) -> String {
     let body = format!("{}\n{lines}", text.lines().next().unwrap());
-    let sum =
-        body.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let sum = body.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
     format!("{body}checksum\t{sum:016x}\n")
 }
 
-/// The winner is used by the next call, by a context that is opened later, and for the rest of its class; not by contexts without the file.
+/// The winner is used by the next call, by a context that is opened later, and for the rest of its
+/// class; not by contexts without the file.
 #[test]
 fn winners_are_used() {
     if let Some(adapter) = any() {
@@ -73,8 +82,15 @@ fn winners_are_used() {
         let (own, _) = chosen(&context, SIZE);
         let tuned = context.tune(&dense(60, 64, 48)).unwrap();
         assert_eq!(tuned.file, Some(file(&folder)));
-        assert!(tuned.times.len() > 1 && tuned.times.is_sorted_by_key(|trial| trial.seconds), "{tuned}");
-        assert_eq!(tuned.times.iter().filter(|trial| trial.name == format!("planner: {own}")).count(), 1, "{tuned}");
+        assert!(
+            tuned.times.len() > 1 && tuned.times.is_sorted_by_key(|trial| trial.seconds),
+            "{tuned}"
+        );
+        assert_eq!(
+            tuned.times.iter().filter(|trial| trial.name == format!("planner: {own}")).count(),
+            1,
+            "{tuned}"
+        );
         let winner = tuned.winner.map_or(own.clone(), |winner| winner.to_string());
         // The plan writes one part of K as none.
         let name = |kernel: &str| kernel.trim_end_matches("+k1").to_owned();
@@ -84,14 +100,18 @@ fn winners_are_used() {
         // Whatever won, it might have been this.
         let text = std::fs::read_to_string(file(&folder)).unwrap();
         let other = if own.starts_with("naive") { "simt/32x32x32+k1" } else { "naive/8x32+k1" };
-        std::fs::write(file(&folder), forged(&text, &format!("{}\t{other}\n", tuned.class))).unwrap();
+        std::fs::write(file(&folder), forged(&text, &format!("{}\t{other}\n", tuned.class)))
+            .unwrap();
         let context = open(adapter, &folder);
         let (kernel, explained) = chosen(&context, SIZE);
         assert_eq!(kernel, name(other), "{}", adapter.name());
         assert!(explained.contains("forced by the tuner"), "{explained}");
         assert_eq!(chosen(&context, [58, 64, 48]).0, name(other), "one class");
         let (kernel, explained) = chosen(&context, [60, 66, 48]);
-        assert!(kernel != name(other) && !explained.contains("forced"), "another class: {explained}");
+        assert!(
+            kernel != name(other) && !explained.contains("forced"),
+            "another class: {explained}"
+        );
         assert_eq!(chosen(&adapter.context, SIZE).0, own);
         // What the caller names comes first.
         let a = Tensor::zeros(&context, DType::F32, &[64, 64]).unwrap();
@@ -101,7 +121,8 @@ fn winners_are_used() {
     }
 }
 
-/// A winner that does not admit a problem of its class, or does not exist, leaves the choice to the planner.
+/// A winner that does not admit a problem of its class, or does not exist, leaves the choice to the
+/// planner.
 #[test]
 fn winners_that_do_not_fit() {
     let Some(adapter) = any() else { return };
@@ -118,15 +139,27 @@ fn winners_that_do_not_fit() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Every kind of product is timed, on operands that are not the caller's. On a device that takes small tiles only, which compile fast.
+/// Every kind of product is timed, on operands that are not the caller's. On a device that takes
+/// small tiles only, which compile fast.
 #[test]
 fn every_kind_of_product() {
     let Some(adapter) = any() else { return };
     let context = adapter.with_limits(|limits| limits.max_compute_invocations_per_workgroup = 64);
-    let packed = |dtype, entries, rows, cols| Operand::packed(Format::Dense(dtype), entries, rows, cols);
+    let packed =
+        |dtype, entries, rows, cols| Operand::packed(Format::Dense(dtype), entries, rows, cols);
     let half = |dtype| Problem::dense(dtype, 31, 40, 64);
-    let quantized = Operand::packed(Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()), 1, 40, 64).t();
-    let far = |operand: Operand| Operand { offset: 1 << 20 | 4, len: (1 << 20) + 4 + operand.len, ..operand };
+    let quantized = Operand::packed(
+        Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()),
+        1,
+        40,
+        64,
+    )
+    .t();
+    let far = |operand: Operand| Operand {
+        offset: 1 << 20 | 4,
+        len: (1 << 20) + 4 + operand.len,
+        ..operand
+    };
     let epilogue = Epilogue {
         alpha: 1e30,
         beta: 2.0,
@@ -142,8 +175,11 @@ fn every_kind_of_product() {
         c: packed(DType::F32, 3, 31, 40),
         ..half(DType::F32)
     };
-    let grouped =
-        Problem { grouping: Grouping::RaggedM { groups: 3 }, b: packed(DType::F16, 3, 64, 40), ..half(DType::F16) };
+    let grouped = Problem {
+        grouping: Grouping::RaggedM { groups: 3 },
+        b: packed(DType::F16, 3, 64, 40),
+        ..half(DType::F16)
+    };
     let problems = [
         half(DType::F16),
         half(DType::BF16),
@@ -157,9 +193,14 @@ fn every_kind_of_product() {
     ];
     for problem in problems {
         let tuned = context.tune(&problem).unwrap_or_else(|error| panic!("{problem:?}: {error}"));
-        let whole = tuned.times.iter().all(|trial| trial.seconds.is_finite() && trial.seconds >= 0.0);
+        let whole =
+            tuned.times.iter().all(|trial| trial.seconds.is_finite() && trial.seconds >= 0.0);
         assert!(tuned.times.len() > 1 && whole && tuned.file.is_none(), "{problem:?}\n{tuned}");
-        assert_eq!(tuned.times.iter().filter(|trial| trial.name.starts_with("planner: ")).count(), 1, "{tuned}");
+        assert_eq!(
+            tuned.times.iter().filter(|trial| trial.name.starts_with("planner: ")).count(),
+            1,
+            "{tuned}"
+        );
     }
 }
 
@@ -179,7 +220,8 @@ fn nothing_to_tune() {
 /// The program `product` in a process of its own.
 fn product(adapter: &Adapter, folder: &Path, args: &[&str]) -> Command {
     // A packed suite lies elsewhere than where it was built.
-    let program = std::env::var_os("CARGO_BIN_EXE_product").unwrap_or_else(|| env!("CARGO_BIN_EXE_product").into());
+    let program = std::env::var_os("CARGO_BIN_EXE_product")
+        .unwrap_or_else(|| env!("CARGO_BIN_EXE_product").into());
     let mut command = Command::new(program);
     command.args(args).env("TILEWISE_ADAPTER", adapter.name()).env("TILEWISE_CACHE_DIR", folder);
     command.env("RUST_LOG", "tilewise=debug").stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -200,7 +242,8 @@ fn run(command: &mut Command) -> (bool, String, String) {
     finish(command.spawn().unwrap())
 }
 
-/// A file that is not as it should be is ignored, with one warning that names it and the reason, and replaced by the next winner.
+/// A file that is not as it should be is ignored, with one warning that names it and the reason,
+/// and replaced by the next winner.
 #[test]
 fn unusable_files() {
     let Some(adapter) = any() else { return };
@@ -235,7 +278,8 @@ fn unusable_files() {
         std::fs::write(&path, contents).unwrap();
         let (ok, printed, log) = run(&mut product(adapter, &folder, &args));
         assert!(ok && !printed.contains("naive"), "{reason}: {printed}{log}");
-        let warnings: Vec<_> = log.lines().filter(|line| line.contains("WARN") && line.contains("ignored")).collect();
+        let warnings: Vec<_> =
+            log.lines().filter(|line| line.contains("WARN") && line.contains("ignored")).collect();
         let named = path.file_name().unwrap().to_string_lossy();
         assert!(
             warnings.len() == 1 && warnings[0].contains(&*named) && warnings[0].contains(reason),
@@ -250,7 +294,8 @@ fn unusable_files() {
         let (ok, printed, log) = run(product(adapter, &folder, &args).env(name, value));
         assert!(ok && !printed.contains("naive"), "{name}: {printed}{log}");
     }
-    let (_, printed, _) = run(product(adapter, &folder, &args).env("TILEWISE_NO_TUNED", "1").arg("--tune"));
+    let (_, printed, _) =
+        run(product(adapter, &folder, &args).env("TILEWISE_NO_TUNED", "1").arg("--tune"));
     assert!(!printed.contains("kept in"), "{printed}");
     std::fs::write(&path, "damaged").unwrap();
     run(product(adapter, &folder, &args).arg("--tune"));
@@ -264,16 +309,20 @@ fn many_processes() {
     let Some(adapter) = any() else { return };
     let folder = folder("many");
     let shapes = ["36", "44", "52", "64"];
-    let children: Vec<_> =
-        shapes.map(|size| product(adapter, &folder, &[size, "64", "40", "--tune"]).spawn().unwrap()).into();
+    let children: Vec<_> = shapes
+        .map(|size| product(adapter, &folder, &[size, "64", "40", "--tune"]).spawn().unwrap())
+        .into();
     let mut classes = Vec::new();
     for child in children {
         let (ok, printed, log) = finish(child);
         assert!(ok && !log.contains("WARN"), "{printed}{log}");
-        classes.push(printed.lines().find_map(|line| line.strip_prefix("class   ")).unwrap().to_owned());
+        classes.push(
+            printed.lines().find_map(|line| line.strip_prefix("class   ")).unwrap().to_owned(),
+        );
     }
     let text = std::fs::read_to_string(file(&folder)).unwrap();
-    let mut kept: Vec<_> = text.lines().skip(1).map(|line| line.split('\t').next().unwrap().to_owned()).collect();
+    let mut kept: Vec<_> =
+        text.lines().skip(1).map(|line| line.split('\t').next().unwrap().to_owned()).collect();
     assert_eq!(kept.pop().as_deref(), Some("checksum"));
     classes.sort();
     assert_eq!(kept, classes);
@@ -282,7 +331,8 @@ fn many_processes() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Without being asked to, nothing is timed, no kernel but the planner's is compiled, and no file is written.
+/// Without being asked to, nothing is timed, no kernel but the planner's is compiled, and no file
+/// is written.
 #[test]
 fn no_tuning_unasked() {
     let Some(adapter) = any() else { return };
@@ -291,7 +341,10 @@ fn no_tuning_unasked() {
     let (ok, printed, log) = run(&mut product(adapter, &folder, &["60", "64", "48"]));
     assert!(ok && compiled(&log) == 1 && !log.contains("tuned on"), "{printed}{log}");
     let files = std::fs::read_dir(&folder).map_or(0, |all| {
-        all.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("tuned")).count()
+        all.filter(|entry| {
+            entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("tuned")
+        })
+        .count()
     });
     assert_eq!(files, 0);
     let (_, _, log) = run(product(adapter, &folder, &["60", "64", "48"]).arg("--tune"));
@@ -299,7 +352,8 @@ fn no_tuning_unasked() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// The environment forces kernels, on a device of the caller's too; what cannot be is an error that names the variable.
+/// The environment forces kernels, on a device of the caller's too; what cannot be is an error that
+/// names the variable.
 #[test]
 fn environment() {
     let Some(adapter) = any() else { return };
@@ -308,9 +362,11 @@ fn environment() {
     let forced = |kernel: &str, arg: Option<&str>| {
         run(product(adapter, &folder, &args).args(arg).env("TILEWISE_KERNEL", kernel))
     };
-    for (kernel, ran) in
-        [("naive", "naive/8x32"), ("simt/32x32x32", "simt/32x32x32"), ("simt/64x64x16+k4", "simt/64x64x16+k4")]
-    {
+    for (kernel, ran) in [
+        ("naive", "naive/8x32"),
+        ("simt/32x32x32", "simt/32x32x32"),
+        ("simt/64x64x16+k4", "simt/64x64x16+k4"),
+    ] {
         for arg in [None, Some("--own-device")] {
             let (ok, printed, log) = forced(kernel, arg);
             assert!(ok && printed.contains(&format!("kernel {ran}")), "{kernel}: {printed}{log}");
@@ -331,7 +387,9 @@ fn environment() {
     let (ok, printed, _) = forced("", None);
     assert!(ok && printed.contains("kernel "), "an empty value is none: {printed}");
     let cpu = |kernel: &str| {
-        run(product(adapter, &folder, &args).env("TILEWISE_ADAPTER", "cpu").env("TILEWISE_KERNEL", kernel))
+        run(product(adapter, &folder, &args)
+            .env("TILEWISE_ADAPTER", "cpu")
+            .env("TILEWISE_KERNEL", kernel))
     };
     assert!(cpu("simt").0 && !cpu("nonesuch").0);
     let (ok, _, log) = run(product(adapter, &folder, &args).env("TILEWISE_NO_COOP", "1"));
@@ -355,6 +413,9 @@ fn options() {
         let context = Context::with_options(&options).unwrap();
         assert!(context.caps().coop.is_empty());
         let (kernel, explained) = chosen(&context, [64, 64, 64]);
-        assert!(kernel == "naive/8x32" && explained.contains("forced by ContextOptions::kernel"), "{explained}");
+        assert!(
+            kernel == "naive/8x32" && explained.contains("forced by ContextOptions::kernel"),
+            "{explained}"
+        );
     }
 }

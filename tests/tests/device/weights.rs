@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use tilewise::tilewise_files::{self, Chunk, Expected, Kind, Model, Output, Sink};
 use tilewise::wgpu::{BufferDescriptor, BufferUsages};
 use tilewise::{
-    Context, DType, Error, Gemm, GroupOffsets, Part, QuantFormat, Quantized, QuantizedTensor, Take, Tensor, Weights,
+    Context, DType, Error, Gemm, GroupOffsets, Part, QuantFormat, Quantized, QuantizedTensor, Take,
+    Tensor, Weights,
 };
 use tilewise_core::quant::{dequantize, quantize};
 use tilewise_tests::{Rng, adapters};
@@ -22,7 +23,9 @@ fn expected(model: &Model, name: &str) -> Option<(Vec<usize>, Vec<f64>)> {
     let tensor = model.get(name).ok()?;
     let bytes = tensor.planes(&mut |_, _| {}).unwrap().swap_remove(0);
     let numbers = match tensor.kind() {
-        Kind::Dense(DType::F32) => bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b).into()).collect(),
+        Kind::Dense(DType::F32) => {
+            bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b).into()).collect()
+        }
         _ => bytes.as_chunks().0.iter().map(|&b| f64::from_le_bytes(b)).collect(),
     };
     Some((tensor.shape().to_vec(), numbers))
@@ -33,7 +36,9 @@ fn products(context: &Context, model: &str, beside: &str, most: usize) -> usize 
     let weights = Weights::open(context, data().join(model)).unwrap();
     let answers = Model::open(data().join(beside).join("expected.safetensors")).unwrap();
     let mut count = 0;
-    for tensor in weights.model().tensors().filter(|tensor| matches!(tensor.kind(), Kind::Quantized(_))) {
+    for tensor in
+        weights.model().tensors().filter(|tensor| matches!(tensor.kind(), Kind::Quantized(_)))
+    {
         let name = tensor.name();
         let stem = name.strip_suffix(".weight").unwrap_or(name);
         let Some((_, y)) = expected(&answers, &format!("{stem}.y")) else { continue };
@@ -46,13 +51,17 @@ fn products(context: &Context, model: &str, beside: &str, most: usize) -> usize 
         let (shape, x) = expected(&answers, &format!("x.{k}")).unwrap();
         let x: Vec<f32> = x.into_iter().map(|x| x as f32).collect();
         let input = Tensor::upload(context, &x, &shape).unwrap();
-        let found = Gemm::new(&input, &w).kernel("naive").run().unwrap().read_blocking::<f32>().unwrap();
+        let found =
+            Gemm::new(&input, &w).kernel("naive").run().unwrap().read_blocking::<f32>().unwrap();
         let numbers = w.dequantize(DType::F32).unwrap().read_blocking::<f32>().unwrap();
         for (i, (found, y)) in found.iter().zip(&y).enumerate() {
             let (row, column) = (i / n * k, i % n * k);
             let terms = x[row..row + k].iter().zip(&numbers[column..column + k]);
             let size: f64 = terms.map(|(x, w)| f64::from((x * w).abs())).sum();
-            assert!((f64::from(*found) - y).abs() <= 1e-5 * size, "{model} {name} on {context:?}: {found} for {y}");
+            assert!(
+                (f64::from(*found) - y).abs() <= 1e-5 * size,
+                "{model} {name} on {context:?}: {found} for {y}"
+            );
         }
     }
     count
@@ -60,15 +69,27 @@ fn products(context: &Context, model: &str, beside: &str, most: usize) -> usize 
 
 #[test]
 fn models_of_others() {
-    let gptq = |folder: &Path| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("gptq-"));
-    let mut folders: Vec<_> = std::fs::read_dir(data()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let gptq = |folder: &Path| {
+        folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("gptq-"))
+    };
+    let mut folders: Vec<_> =
+        std::fs::read_dir(data()).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.retain(|folder| gptq(folder));
     assert!(folders.len() >= 8, "{folders:?}");
-    let imports: Vec<_> = folders.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap()).collect();
+    let imports: Vec<_> =
+        folders.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap()).collect();
     let cpu = Context::cpu();
-    let all = [("mlx", "mlx", 25), ("mlx-sharded", "mlx", 25), ("gguf/all.gguf", "gguf", 12), ("awq", "awq", 1)];
-    let some =
-        [("gguf/v2.gguf", "gguf", 1), ("gguf/aligned.gguf", "gguf", 1), ("gguf/split-00001-of-00002.gguf", "gguf", 2)];
+    let all = [
+        ("mlx", "mlx", 25),
+        ("mlx-sharded", "mlx", 25),
+        ("gguf/all.gguf", "gguf", 12),
+        ("awq", "awq", 1),
+    ];
+    let some = [
+        ("gguf/v2.gguf", "gguf", 1),
+        ("gguf/aligned.gguf", "gguf", 1),
+        ("gguf/split-00001-of-00002.gguf", "gguf", 2),
+    ];
     for (model, beside, least) in all.into_iter().chain(some) {
         let count = products(&cpu, model, beside, usize::MAX);
         assert!(count >= least, "{count} matrices in {model}");
@@ -89,12 +110,18 @@ fn tensors_by_name() {
     let weights = Weights::open(&context, data().join("mlx")).unwrap();
     let names: Vec<_> = weights.names().map(str::to_owned).collect();
     assert_eq!(
-        weights.iter().map(|(name, weight)| weight.map(|_| name.to_owned()).unwrap()).collect::<Vec<_>>(),
+        weights
+            .iter()
+            .map(|(name, weight)| weight.map(|_| name.to_owned()).unwrap())
+            .collect::<Vec<_>>(),
         names
     );
     let matrix = names.iter().find(|name| name.ends_with("affine-4bit-g64-f16")).unwrap();
     let full = format!("{matrix}.scales");
-    assert!(weights.get(&full).unwrap().quantized().is_ok(), "the name of a part is a name of the whole");
+    assert!(
+        weights.get(&full).unwrap().quantized().is_ok(),
+        "the name of a part is a name of the whole"
+    );
     assert!(matches!(weights.get(matrix).unwrap().dense(), Err(Error::Unsupported(_))));
     let typo = matrix.replace("4bit-g64", "4bit-g46");
     assert!(matches!(weights.get(&typo), Err(Error::NotFound(text)) if text.contains(&**matrix)));
@@ -105,24 +132,45 @@ fn tensors_by_name() {
     assert!(last.0 == last.1 && last.0 > 0, "{last:?}");
     let path = data().join("mlx/model.safetensors");
     let any = Expected::default();
-    let named = |expected: &Expected| QuantizedTensor::from_safetensors(&context, &path, matrix, expected);
+    let named =
+        |expected: &Expected| QuantizedTensor::from_safetensors(&context, &path, matrix, expected);
     assert!(named(&any).is_ok());
-    assert!(matches!(named(&QuantFormat::MXFP4.into()), Err(Error::Unsupported(text)) if text.contains("mxfp4")));
+    assert!(
+        matches!(named(&QuantFormat::MXFP4.into()), Err(Error::Unsupported(text)) if text.contains("mxfp4"))
+    );
     // A file that leaves the format open.
     let open = data().join("mlx.safetensors");
-    let said = |expected: &Expected| QuantizedTensor::from_safetensors(&context, &open, "f16", expected);
+    let said =
+        |expected: &Expected| QuantizedTensor::from_safetensors(&context, &open, "f16", expected);
     assert!(matches!(said(&any), Err(Error::Unclear(_))));
     assert_eq!(said(&Expected { bits: Some(4), ..any.clone() }).unwrap().shape(), [5, 192]);
-    assert_eq!(said(&QuantFormat::affine(8, 32, DType::F16).unwrap().into()).unwrap().shape(), [5, 96]);
+    assert_eq!(
+        said(&QuantFormat::affine(8, 32, DType::F16).unwrap().into()).unwrap().shape(),
+        [5, 96]
+    );
     let gguf = data().join("gguf/all.gguf");
-    assert_eq!(QuantizedTensor::from_gguf(&context, &gguf, "blk.0.q4_k").unwrap().shape(), [6, 512]);
+    assert_eq!(
+        QuantizedTensor::from_gguf(&context, &gguf, "blk.0.q4_k").unwrap().shape(),
+        [6, 512]
+    );
     for (refused, word) in [
         (QuantizedTensor::from_gguf(&context, &path, matrix), "model.safetensors is no GGUF file"),
-        (QuantizedTensor::from_safetensors(&context, &gguf, "blk.0.q4_k", &any), "all.gguf is a GGUF file"),
+        (
+            QuantizedTensor::from_safetensors(&context, &gguf, "blk.0.q4_k", &any),
+            "all.gguf is a GGUF file",
+        ),
     ] {
-        assert!(matches!(&refused, Err(Error::Unsupported(text)) if text.contains(word)), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(Error::Unsupported(text)) if text.contains(word)),
+            "{refused:?}"
+        );
     }
-    let dense = weights.model().tensors().find(|tensor| matches!(tensor.kind(), Kind::Dense(_))).unwrap().name();
+    let dense = weights
+        .model()
+        .tensors()
+        .find(|tensor| matches!(tensor.kind(), Kind::Dense(_)))
+        .unwrap()
+        .name();
     let refused = QuantizedTensor::from_safetensors(&context, &path, dense, &any);
     assert!(matches!(refused, Err(Error::Unsupported(_))));
     assert!(
@@ -130,7 +178,8 @@ fn tensors_by_name() {
     );
 }
 
-/// A stack of one matrix stays a stack: quantized, from parts and from a file, dequantized, multiplied.
+/// A stack of one matrix stays a stack: quantized, from parts and from a file, dequantized,
+/// multiplied.
 #[test]
 fn a_stack_of_one_matrix_keeps_its_shape() {
     let folder = tempfile::tempdir().unwrap();
@@ -155,14 +204,21 @@ fn a_stack_of_one_matrix_keeps_its_shape() {
             ("file", QuantizedTensor::from_safetensors(&context, &path, "w", &Expected::default())),
         ] {
             let w = w.unwrap();
-            assert_eq!((w.shape(), w.slice(0..4, 0..k).unwrap().shape()), (vec![1, n, k], vec![1, 4, k]), "{name}");
+            assert_eq!(
+                (w.shape(), w.slice(0..4, 0..k).unwrap().shape()),
+                (vec![1, n, k], vec![1, 4, k]),
+                "{name}"
+            );
             assert_eq!(w.dequantize(DType::F32).unwrap().shape(), [1, n, k], "{name}");
             // As with dense weights of that shape.
             assert_eq!(Gemm::new(&x, &w).run().unwrap().shape(), [1, 3, n], "{name}");
             assert_eq!(Gemm::new(&x, &dense.t()).run().unwrap().shape(), [1, 3, n]);
         }
         let one = QuantizedTensor::upload(&context, &host).unwrap();
-        assert_eq!((one.shape(), Gemm::new(&x, &one).run().unwrap().shape()), (vec![n, k], &[3, n][..]));
+        assert_eq!(
+            (one.shape(), Gemm::new(&x, &one).run().unwrap().shape()),
+            (vec![n, k], &[3, n][..])
+        );
     }
 }
 
@@ -176,16 +232,23 @@ fn rows(count: usize, k: usize) -> Vec<f32> {
     (0..count * k).map(|i| ((i * 7) % 11) as f32 - 5.0).collect()
 }
 
-/// Fails unless a product [rows, n] is that of rows of X with weights: `wanted` gives one by row and
-/// column of the product and by its place along K.
+/// Fails unless a product [rows, n] is that of rows of X with weights: `wanted` gives one by row
+/// and column of the product and by its place along K.
 #[track_caller]
-fn same_product(product: &Tensor, x: &[f32], k: usize, wanted: impl Fn(usize, usize, usize) -> f32) {
+fn same_product(
+    product: &Tensor,
+    x: &[f32],
+    k: usize,
+    wanted: impl Fn(usize, usize, usize) -> f32,
+) {
     let found = product.read_blocking::<f32>().unwrap();
     let n = found.len() * k / x.len();
     for (i, found) in found.iter().enumerate() {
         let (row, column) = (i / n, i % n);
-        let terms = (0..k).map(|at| f64::from(x[row * k + at]) * f64::from(wanted(row, column, at)));
-        let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
+        let terms =
+            (0..k).map(|at| f64::from(x[row * k + at]) * f64::from(wanted(row, column, at)));
+        let (sum, size) =
+            terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
         let near = (f64::from(*found) - sum).abs() <= 1e-5 * size;
         assert!(near, "row {row}, column {column} on {:?}: {found}, {sum}", product.context());
     }
@@ -203,20 +266,23 @@ fn parts_and_views() {
             let numbers = dequantize(&host);
             let bytes: Vec<_> = host.planes().iter().map(|plane| Part::Bytes(plane)).collect();
             let w = QuantizedTensor::from_parts(&context, format, &[n, k], &bytes).unwrap();
-            let check = |w: &QuantizedTensor, [n, k]: [usize; 2], wanted: &dyn Fn(usize, usize) -> f32| {
-                let x = rows(3, k);
-                let input = Tensor::upload(&context, &x, &[3, k]).unwrap();
-                let product = Gemm::new(&input, w).kernel("naive").run().unwrap();
-                assert_eq!(product.shape(), [3, n]);
-                same_product(&product, &x, k, |_, column, at| wanted(column, at));
-            };
+            let check =
+                |w: &QuantizedTensor, [n, k]: [usize; 2], wanted: &dyn Fn(usize, usize) -> f32| {
+                    let x = rows(3, k);
+                    let input = Tensor::upload(&context, &x, &[3, k]).unwrap();
+                    let product = Gemm::new(&input, w).kernel("naive").run().unwrap();
+                    assert_eq!(product.shape(), [3, n]);
+                    same_product(&product, &x, k, |_, column, at| wanted(column, at));
+                };
             check(&w, [n, k], &|row, column| numbers[row * k + column]);
             check(&w.t(), [k, n], &|row, column| numbers[column * k + row]);
             let slice = w.slice(8..40, 32..96).unwrap();
             check(&slice.t(), [64, 32], &|row, column| numbers[(column + 8) * k + row + 32]);
             let factor = w.clone().with_factor(-0.375);
             match format.def().factor_of {
-                Some(_) => check(&factor.unwrap(), [n, k], &|row, column| -0.375 * numbers[row * k + column]),
+                Some(_) => check(&factor.unwrap(), [n, k], &|row, column| {
+                    -0.375 * numbers[row * k + column]
+                }),
                 None => assert!(matches!(factor, Err(Error::Unsupported(_)))),
             }
             let Some(device) = context.device() else { continue };
@@ -224,7 +290,8 @@ fn parts_and_views() {
             let in_buffer = |plane: &Vec<u8>| {
                 let size = start + plane.len().next_multiple_of(4) as u64;
                 let usage = BufferUsages::STORAGE | BufferUsages::COPY_DST;
-                let descriptor = BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+                let descriptor =
+                    BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
                 let buffer = device.create_buffer(&descriptor);
                 context.queue().unwrap().write_buffer(&buffer, start, plane);
                 Part::Buffer(buffer, start)
@@ -240,22 +307,28 @@ fn parts_and_views() {
             assert!(refused(&bytes, &[n, k - 1]).contains(&format!("K = {}", k - 1)));
             assert!(refused(&bytes, &[n]).contains("[N,K]"));
             let Part::Buffer(buffer, _) = &buffers[0] else { unreachable!("made above") };
-            assert!(refused(&[Part::Buffer(buffer.clone(), 4), buffers[1].clone()], &[n, k]).contains("byte 4"));
+            assert!(
+                refused(&[Part::Buffer(buffer.clone(), 4), buffers[1].clone()], &[n, k])
+                    .contains("byte 4")
+            );
         }
     }
 }
 
-/// Columns that are stored in another order: of all matrices, of some rows, by every kind of product and
-/// of look-up.
+/// Columns that are stored in another order: of all matrices, of some rows, by every kind of
+/// product and of look-up.
 #[test]
 fn columns_in_another_order() {
     let [n, k] = [64, 96];
     // Its inverse is another order.
     let order: Vec<u32> = (0..k as u32).map(|i| (i * 7 + 5) % k as u32).collect();
     let formats = [QuantFormat::NVFP4, QuantFormat::Q8_0];
-    for (context, format) in contexts().flat_map(|context| formats.map(|format| (context.clone(), format))) {
+    for (context, format) in
+        contexts().flat_map(|context| formats.map(|format| (context.clone(), format)))
+    {
         let mut rng = Rng::new(6);
-        let stored = [(); 2].map(|()| Quantized::sample(format, n, k, || rng.bits() as u32).unwrap());
+        let stored =
+            [(); 2].map(|()| Quantized::sample(format, n, k, || rng.bits() as u32).unwrap());
         let numbers = stored.each_ref().map(|matrix| {
             let stored = dequantize(matrix);
             let mut numbers = vec![0.0; n * k];
@@ -266,7 +339,8 @@ fn columns_in_another_order() {
         });
         let unordered = QuantizedTensor::upload(&context, &stored[0]).unwrap();
         let w = unordered.clone().with_order(&order).unwrap();
-        let both = QuantizedTensor::upload_groups(&context, &stored).unwrap().with_order(&order).unwrap();
+        let both =
+            QuantizedTensor::upload_groups(&context, &stored).unwrap().with_order(&order).unwrap();
         let of_first = |_: usize, column: usize, at: usize| numbers[0][column * k + at];
         let x = rows(6, k);
         let input = Tensor::upload(&context, &x, &[6, k]).unwrap();
@@ -282,12 +356,16 @@ fn columns_in_another_order() {
         same_product(&product, &x, k, of_first);
         let ends = GroupOffsets::upload(&context, &[2, 6]).unwrap();
         let product = Gemm::grouped(&input, &both, &ends).kernel("naive").run().unwrap();
-        same_product(&product, &x, k, |row, column, at| numbers[usize::from(row >= 2)][column * k + at]);
+        same_product(&product, &x, k, |row, column, at| {
+            numbers[usize::from(row >= 2)][column * k + at]
+        });
         // By the kernel that the planner takes.
         if let Some(device) = context.device() {
             let c = Tensor::zeros(&context, DType::F32, &[6, n]).unwrap();
             let mut encoder = device.create_command_encoder(&Default::default());
-            Gemm::new(&input, &w).record(&mut encoder.begin_compute_pass(&Default::default()), &c).unwrap();
+            Gemm::new(&input, &w)
+                .record(&mut encoder.begin_compute_pass(&Default::default()), &c)
+                .unwrap();
             context.queue().unwrap().submit([encoder.finish()]);
             same_product(&c, &x, k, of_first);
         }
@@ -309,9 +387,15 @@ fn columns_in_another_order() {
         assert!(unsupported(across.run()) && unsupported(across.run_into(&wide)));
         assert!(unsupported(across.plan()) && unsupported(across.explain()));
         assert!(unsupported(across.problem()) && unsupported(across.choices()));
-        assert!(unsupported(Take::new(&w).columns(&indices).run()) && unsupported(w.slice(0..n, 0..32)));
+        assert!(
+            unsupported(Take::new(&w).columns(&indices).run()) && unsupported(w.slice(0..n, 0..32))
+        );
         assert!(unsupported(w.read_blocking()));
-        let no_orders = [(&order[1..], "of 95 columns"), (&[0; 96], "occurs twice"), (&[96; 96], "not one of 96")];
+        let no_orders = [
+            (&order[1..], "of 95 columns"),
+            (&[0; 96], "occurs twice"),
+            (&[96; 96], "not one of 96"),
+        ];
         for (order, word) in no_orders {
             let refused = unordered.clone().with_order(order).unwrap_err();
             assert!(matches!(&refused, Error::Value(text) if text.contains(word)), "{refused}");

@@ -18,7 +18,8 @@ fn exact() {
         let case = Case::new([36, 68, 40], types).layout(LAYOUTS[i % 4]).integers();
         cases.extend([case.clone(), case.odd()]);
         if types[0] == types[1] && types[0] == types[2] {
-            let case = Case { exact: true, ..Case::new([37, 53, 53], types).layout(LAYOUTS[i % 4]) };
+            let case =
+                Case { exact: true, ..Case::new([37, 53, 53], types).layout(LAYOUTS[i % 4]) };
             cases.push(Case { b_data: Data::Identity, ..case });
         }
     }
@@ -30,10 +31,14 @@ fn random() {
     let mut cases = themes::mixed();
     for out in DType::ALL {
         for dtype in DType::ALL {
-            cases.extend(themes::epilogues(&Case::new([13, 22, 31], [DType::F32, DType::F16, out]), dtype));
+            cases.extend(themes::epilogues(
+                &Case::new([13, 22, 31], [DType::F32, DType::F16, out]),
+                dtype,
+            ));
         }
     }
-    for size in [[1, 1, 1], [2, 3, 5], [33, 29, 31], [1, 300, 200], [300, 1, 200], [257, 131, 263]] {
+    for size in [[1, 1, 1], [2, 3, 5], [33, 29, 31], [1, 300, 200], [300, 1, 200], [257, 131, 263]]
+    {
         cases.push(Case::new(size, [DType::F32; 3]));
     }
     check(cases);

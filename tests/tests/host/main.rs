@@ -1,5 +1,5 @@
-//! Tests that run on the CPU alone: the planner's goldens, the CPU executor, and kernels in the sanitizer or, as
-//! MSL, by clang.
+//! Tests that run on the CPU alone: the planner's goldens, the CPU executor, and kernels in the
+//! sanitizer or, as MSL, by clang.
 
 mod cpu;
 mod msl;

@@ -1,5 +1,7 @@
-//! Every MSL kernel on CPUs, by the cases of the WGSL kernels: the oracle's results, nothing touched outside the operands' logical ranges, signatures and
-//! sizes as planned. `cargo xtask sanitize-msl` runs what `sanitized_msl.rs` has, with ThreadSanitizer and AddressSanitizer looking on.
+//! Every MSL kernel on CPUs, by the cases of the WGSL kernels: the oracle's results, nothing
+//! touched outside the operands' logical ranges, signatures and sizes as planned. `cargo xtask
+//! sanitize-msl` runs what `sanitized_msl.rs` has, with ThreadSanitizer and AddressSanitizer
+//! looking on.
 
 use tilewise::DType;
 use tilewise_core::{Caps, Format, QuantFormat};
@@ -40,7 +42,8 @@ fn edges_of_widened_bf16() {
 fn thin() {
     let mut cases = Vec::new();
     for (i, kernel) in MSL.kernels().into_iter().enumerate() {
-        let [bm, bn, bk] = [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
+        let [bm, bn, bk] =
+            [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
         for k in [0, 1, bk - 1, bk, bk + 1, 2 * bk + 3] {
             let sizes = [[3, 6, k], [1, bn + 1, k], [bm + 1, 1, k]];
             for (j, size) in sizes.into_iter().enumerate().filter(|(j, _)| k > 0 || *j == 0) {
@@ -148,7 +151,11 @@ fn pieces() {
 /// As the WGSL kernels: any shape, stride, type, epilogue and grouping.
 fn random(family: &str) {
     let kernels = Kernels::of_library();
-    let kernel = MSL.one_of_each().into_iter().find(|kernel| kernel.name.split('/').next() == Some(family)).unwrap();
+    let kernel = MSL
+        .one_of_each()
+        .into_iter()
+        .find(|kernel| kernel.name.split('/').next() == Some(family))
+        .unwrap();
     if !tilewise_msl_harness::available(PLAIN.mode) {
         return;
     }
@@ -182,8 +189,13 @@ fn random_gevm() {
 
 /// Each kernel once, with a thread of the machine's own for every lane.
 fn one_of_each() -> Vec<Case> {
-    let case = |name: &str, k: usize| Case::new([33, 34, k], [DType::F16, DType::F16, DType::F32]).kernel(name);
-    MSL.one_of_each().iter().map(|kernel| case(&kernel.name, kernel.variant.bk as usize + 1)).collect()
+    let case = |name: &str, k: usize| {
+        Case::new([33, 34, k], [DType::F16, DType::F16, DType::F32]).kernel(name)
+    };
+    MSL.one_of_each()
+        .iter()
+        .map(|kernel| case(&kernel.name, kernel.variant.bk as usize + 1))
+        .collect()
 }
 
 #[test]
@@ -191,18 +203,22 @@ fn on_threads() {
     check_on(&device(), &one_of_each(), Options { lanes: Lanes::Threads, ..PLAIN }, false);
 }
 
-/// The same bits, whoever goes first: sums have one order. (That of `simd_sum` is the hardware's, and here another each time.)
+/// The same bits, whoever goes first: sums have one order. (That of `simd_sum` is the hardware's,
+/// and here another each time.)
 #[test]
 fn same_bits_in_any_order() {
     if !tilewise_msl_harness::available(PLAIN.mode) {
         return;
     }
     let kernels = Kernels::of_library();
-    for case in one_of_each().into_iter().filter(|case| !case.kernel.as_ref().is_some_and(|name| name.contains("gemv")))
+    for case in one_of_each()
+        .into_iter()
+        .filter(|case| !case.kernel.as_ref().is_some_and(|name| name.contains("gemv")))
     {
         let case = Case { a_data: Data::Random, b_data: Data::Random, ..case };
         let job = Job::new(&case, &device()).unwrap();
-        let bits = [1, 2, 3].map(|seed| run(&job, kernels, Options { seed, ..PLAIN }).unwrap().bytes);
+        let bits =
+            [1, 2, 3].map(|seed| run(&job, kernels, Options { seed, ..PLAIN }).unwrap().bytes);
         assert!(bits[0] == bits[1] && bits[0] == bits[2], "{case:?}");
     }
 }
@@ -247,7 +263,12 @@ fn everything_is_reached() {
         for pass in planned(&case, &device()).unwrap().passes {
             files.extend(pass.parts.iter().map(|part| part.file));
             for part in &pass.parts {
-                met.insert((pass.label.clone(), part.file, part.operand, part.constants.first().copied()));
+                met.insert((
+                    pass.label.clone(),
+                    part.file,
+                    part.operand,
+                    part.constants.first().copied(),
+                ));
                 if part.operand == Some("b") {
                     loaded.insert((pass.label.clone(), part.file, part.constants.clone()));
                 }
@@ -267,7 +288,9 @@ fn everything_is_reached() {
         };
         for operand in ["a", "b"] {
             let tile = if operand == "a" { kernel.variant.bm } else { kernel.variant.bn };
-            for (file, wide) in [("operand/f32.metal", 4), ("operand/f16.metal", 8), ("operand/bf16.metal", 8)] {
+            for (file, wide) in
+                [("operand/f32.metal", 4), ("operand/f16.metal", 8), ("operand/bf16.metal", 8)]
+            {
                 wanted(file, Some(operand), Some(("X_WIDTH", 1)));
                 // Of few rows or columns, vectors fit only along K.
                 if tile >= wide {
@@ -281,9 +304,16 @@ fn everything_is_reached() {
         // One variant of its mainloop is enough for a kind.
         let mainloop = |label: &str| label.split('/').next().map(str::to_owned);
         for format in QuantFormat::kinds() {
-            let loader = KIT.operands.iter().find(|loader| (loader.accepts)(Format::Quantized(format), &device()));
+            let loader = KIT
+                .operands
+                .iter()
+                .find(|loader| (loader.accepts)(Format::Quantized(format), &device()));
             let file = loader.expect("a loader").file;
-            let kind = format.def().constants.iter().filter(|(name, _)| !["X_BLOCK", "X_SCALE"].contains(name));
+            let kind = format
+                .def()
+                .constants
+                .iter()
+                .filter(|(name, _)| !["X_BLOCK", "X_SCALE"].contains(name));
             let met = loaded.iter().any(|(label, own, constants)| {
                 mainloop(label) == mainloop(&kernel.name)
                     && *own == file

@@ -7,8 +7,8 @@ use tilewise_core::kernel::Role;
 use tilewise_core::plan::prepare;
 use tilewise_core::problem::{Copied, Dimension};
 use tilewise_core::{
-    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Plan, Precision, Problem, QuantFormat,
-    explain, plan,
+    Activation, Axis, Bias, Caps, DType, Epilogue, Format, Grouping, Operand, Plan, Precision,
+    Problem, QuantFormat, explain, plan,
 };
 
 /// Problems that are met in models, and those at which a planner goes wrong.
@@ -24,12 +24,18 @@ fn problems() -> Vec<(&'static str, Problem)> {
         Problem { a: turn(problem.a, m, k, a), b: turn(problem.b, k, n, b), ..problem }
     };
     let batched = |batch, m, n, k| {
-        let [a, b, c] =
-            [[m, k], [k, n], [m, n]].map(|[rows, cols]| Operand::packed(Format::Dense(DType::F16), batch, rows, cols));
+        let [a, b, c] = [[m, k], [k, n], [m, n]]
+            .map(|[rows, cols]| Operand::packed(Format::Dense(DType::F16), batch, rows, cols));
         Problem { batch, a, b, c, ..f16(m, n, k) }
     };
     let quantized = |m, n, k| Problem {
-        b: Operand::packed(Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()), 1, n, k).t(),
+        b: Operand::packed(
+            Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()),
+            1,
+            n,
+            k,
+        )
+        .t(),
         ..f16(m, n, k)
     };
     let grouped = |groups, m, n, k| Problem {
@@ -54,10 +60,22 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("TN", transposed(f32(1024, 1024, 1024), true, false)),
         ("NT, f16", transposed(f16(1024, 1024, 1024), false, true)),
         ("square, f16", f16(4096, 4096, 4096)),
-        ("square, f16, sums may be f16", Problem { precision: Precision::F16Sums, ..f16(4096, 4096, 4096) }),
-        ("square, split in two parts", Problem { precision: Precision::SplitF32, ..f32(4096, 4096, 4096) }),
-        ("large, split in two parts", Problem { precision: Precision::SplitF32, ..f32(8192, 8192, 8192) }),
-        ("square, odd, split fast", Problem { precision: Precision::SplitF32Fast, ..f32(4097, 4097, 4097) }),
+        (
+            "square, f16, sums may be f16",
+            Problem { precision: Precision::F16Sums, ..f16(4096, 4096, 4096) },
+        ),
+        (
+            "square, split in two parts",
+            Problem { precision: Precision::SplitF32, ..f32(4096, 4096, 4096) },
+        ),
+        (
+            "large, split in two parts",
+            Problem { precision: Precision::SplitF32, ..f32(8192, 8192, 8192) },
+        ),
+        (
+            "square, odd, split fast",
+            Problem { precision: Precision::SplitF32Fast, ..f32(4097, 4097, 4097) },
+        ),
         ("bf16 with an odd number of columns", Problem::dense(DType::BF16, 100, 101, 128)),
         ("matrix by vector", f32(8192, 1, 8192)),
         ("vector by matrix", f32(1, 8192, 8192)),
@@ -82,10 +100,15 @@ fn problems() -> Vec<(&'static str, Problem)> {
 fn recorded_adapters() {
     let texts = RECORDED.iter().map(|(name, caps)| {
         // As a context on such a device chooses.
-        let library = if name.starts_with("apple-") { tilewise_msl::LIBRARY } else { tilewise_shaders::LIBRARY };
+        let library = if name.starts_with("apple-") {
+            tilewise_msl::LIBRARY
+        } else {
+            tilewise_shaders::LIBRARY
+        };
         let mut text = String::new();
         for (title, problem) in problems() {
-            let plan = explain(&problem, &caps(), &library, None).unwrap_or_else(|error| format!("error: {error}\n"));
+            let plan = explain(&problem, &caps(), &library, None)
+                .unwrap_or_else(|error| format!("error: {error}\n"));
             writeln!(text, "== {title}\n{plan}").unwrap();
         }
         (format!("{name}.txt"), text)
@@ -113,7 +136,8 @@ fn prepared_operands() {
     };
     let square = |dtype, size| Problem::dense(dtype, size, size, size);
     let format = Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap());
-    let quantized = Problem { b: Operand::packed(format, 1, 4096, 4096).t(), ..square(DType::BF16, 4096) };
+    let quantized =
+        Problem { b: Operand::packed(format, 1, 4096, 4096).t(), ..square(DType::BF16, 4096) };
     let some = |problem: &Problem| copies(problem, &h200()).map(|copy| copy.is_some());
     assert_eq!(some(&square(DType::F16, 4096)), [false; 2]);
     assert_eq!(some(&square(DType::F32, 4097)), [false; 2]);
@@ -122,23 +146,31 @@ fn prepared_operands() {
     assert_eq!(some(&split), [true; 2]);
     assert_eq!(copies(&square(DType::BF16, 4097), &Caps::webgpu_default()), [None; 2]);
 
-    let packs = |plan: &Plan| plan.passes.iter().filter(|pass| pass.label.starts_with("pack ")).count();
+    let packs =
+        |plan: &Plan| plan.passes.iter().filter(|pass| pass.label.starts_with("pack ")).count();
     let odd = Problem { precision: Precision::SplitF32Fast, ..square(DType::F32, 4097) };
-    for problem in [square(DType::F16, 4097), square(DType::BF16, 4096), square(DType::BF16, 4097), split, odd] {
+    for problem in
+        [square(DType::F16, 4097), square(DType::BF16, 4096), square(DType::BF16, 4097), split, odd]
+    {
         assert_eq!(some(&problem), [true; 2]);
         let with = Problem { copies: copies(&problem, &h200()), ..problem };
-        let [before, after] = [problem, with].map(|problem| plan(&problem, &h200(), &library, None).unwrap());
+        let [before, after] =
+            [problem, with].map(|problem| plan(&problem, &h200(), &library, None).unwrap());
         let elements = |plan: &Plan| plan.packed_bytes / 2;
         assert!(packs(&before) >= 2 && elements(&before) >= 2 * 4096 * 4096);
         // Edges that are peeled off pack their few rows and columns.
         assert!(packs(&after) == 0 || !after.edges.is_empty());
         assert!(elements(&after) < 100_000, "{} bytes are packed", after.packed_bytes);
         let [before, after] = [before, after].map(|plan| plan.choice.unwrap());
-        assert_eq!((before.kernel, before.variant, before.splits), (after.kernel, after.variant, after.splits));
+        assert_eq!(
+            (before.kernel, before.variant, before.splits),
+            (after.kernel, after.variant, after.splits)
+        );
         assert!(after.cost < before.cost, "{before:?} {after:?}");
     }
 
-    // Few rows read the codes of weights all the same. More read the copy, also where they are not packed without it.
+    // Few rows read the codes of weights all the same. More read the copy, also where they are not
+    // packed without it.
     let weights = |m| Problem { b: quantized.b, ..Problem::dense(DType::F16, m, 4096, 4096) };
     let b = Operand::packed(format, 8, 4096, 4096).t();
     let experts = Problem { b, grouping: Grouping::RaggedM { groups: 8 }, ..weights(4096) };
@@ -152,7 +184,8 @@ fn prepared_operands() {
     ] {
         assert_eq!(some(&problem), [false, true]);
         let with = Problem { copies: copies(&problem, &h200()), ..problem };
-        let [before, after] = [problem, with].map(|problem| plan(&problem, &h200(), &library, None).unwrap());
+        let [before, after] =
+            [problem, with].map(|problem| plan(&problem, &h200(), &library, None).unwrap());
         let reads = |plan: &Plan| {
             let mut bindings = plan.passes.iter().flat_map(|pass| &pass.bindings);
             bindings.any(|binding| binding.from == Role::BCopy)
@@ -160,12 +193,19 @@ fn prepared_operands() {
         assert_eq!([packs(&before), packs(&after)], [usize::from(packed), 0], "{problem:?}");
         assert_eq!([reads(&before), reads(&after)], [false, copied], "{problem:?}");
         let [before, after] = [before, after].map(|plan| plan.choice.unwrap());
-        assert!(if copied { after.cost < before.cost } else { after == before }, "{before:?} {after:?}");
-        assert!(!packed || (before.kernel, before.variant) == (after.kernel, after.variant), "{before:?} {after:?}");
+        assert!(
+            if copied { after.cost < before.cost } else { after == before },
+            "{before:?} {after:?}"
+        );
+        assert!(
+            !packed || (before.kernel, before.variant) == (after.kernel, after.variant),
+            "{before:?} {after:?}"
+        );
     }
 
     // What begins elsewhere, or ends before K does, is another operand.
-    let whole = Problem { copies: copies(&square(DType::BF16, 512), &h200()), ..square(DType::BF16, 512) };
+    let whole =
+        Problem { copies: copies(&square(DType::BF16, 512), &h200()), ..square(DType::BF16, 512) };
     let some = |problem: Problem| problem.copies.map(|copy| copy.is_some());
     assert_eq!(some(whole.range(Dimension::M, 0..64)), [true; 2]);
     assert_eq!(some(whole.range(Dimension::M, 64..128)), [false, true]);
@@ -194,7 +234,8 @@ fn golden(texts: impl IntoIterator<Item = (String, String)>) {
         if golden != text {
             let line = golden.lines().zip(text.lines()).position(|(old, new)| old != new);
             let line = line.unwrap_or(golden.lines().count().min(text.lines().count()));
-            let [old, new] = [&golden, &text].map(|text| text.lines().nth(line).unwrap_or("(end)").to_owned());
+            let [old, new] =
+                [&golden, &text].map(|text| text.lines().nth(line).unwrap_or("(end)").to_owned());
             changed.push(format!("goldens/{name}:{}\n  was {old}\n  is  {new}", line + 1));
         }
     }

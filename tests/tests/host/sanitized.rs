@@ -1,5 +1,6 @@
-//! Every kernel of the library in the sanitizer, with the logical ranges of all operands declared and nothing zeroed: no finding, and the oracle's
-//! results. This is the proof by which the library's shaders run without checks (ARCHITECTURE.md, "Unchecked shaders").
+//! Every kernel of the library in the sanitizer, with the logical ranges of all operands declared
+//! and nothing zeroed: no finding, and the oracle's results. This is the proof by which the
+//! library's shaders run without checks (ARCHITECTURE.md, "Unchecked shaders").
 
 use std::collections::BTreeSet;
 use tilewise::DType;
@@ -57,11 +58,14 @@ fn splits() {
 fn padded() {
     let cases = cases::padded(WGSL);
     for (case, _, plan) in plans(&devices(), &cases) {
-        let mut constants = plan.passes.iter().flat_map(|pass| &pass.parts).flat_map(|part| &part.constants);
-        let pad = constants.find(|(name, _)| *name == "PAD").map(|(_, value)| format!("+pad{value}"));
+        let mut constants =
+            plan.passes.iter().flat_map(|pass| &pass.parts).flat_map(|part| &part.constants);
+        let pad =
+            constants.find(|(name, _)| *name == "PAD").map(|(_, value)| format!("+pad{value}"));
         let name = case.kernel.as_deref().unwrap_or_default();
         assert!(
-            pad.as_ref().is_some_and(|pad| name.ends_with(pad) || name.contains(&format!("{pad}+"))),
+            pad.as_ref()
+                .is_some_and(|pad| name.ends_with(pad) || name.contains(&format!("{pad}+"))),
             "{name} {pad:?}"
         );
     }
@@ -117,8 +121,8 @@ fn split_rows_scale() {
     }
 }
 
-/// Operands that are prepared give the same bits as those that the same kernel packs. So do quantized weights; where it
-/// decodes these on its way, and reads their copy, the result is right.
+/// Operands that are prepared give the same bits as those that the same kernel packs. So do
+/// quantized weights; where it decodes these on its way, and reads their copy, the result is right.
 #[test]
 fn prepared() {
     let shaders = Shaders::of_library();
@@ -132,15 +136,27 @@ fn prepared() {
             (job.run_recorded(shaders, &options()).unwrap(), job.plan)
         };
         let (before, with) = (run(case), run(&Case { prepared: true, ..case.clone() }));
-        assert!(plan.packed_bytes == before.1.packed_bytes && with.1.packed_bytes == 0, "{case:?} {:?}", with.1);
+        assert!(
+            plan.packed_bytes == before.1.packed_bytes && with.1.packed_bytes == 0,
+            "{case:?} {:?}",
+            with.1
+        );
         let packs = plan.passes.iter().any(|pass| pass.label == "pack b");
-        let copied = |pass: &Pass| pass.coop && pass.bindings.iter().any(|binding| binding.from == Role::BCopy);
+        let copied = |pass: &Pass| {
+            pass.coop && pass.bindings.iter().any(|binding| binding.from == Role::BCopy)
+        };
         if case.quantized.is_none() || packs {
             assert_eq!(before.0.output(), with.0.output(), "{case:?}");
         } else {
             assert!(with.1.passes.iter().any(copied), "{case:?} reads codes");
         }
-        met.insert((case.quantized.is_some(), packs, case.groups.is_some(), case.across, case.batch.is_some()));
+        met.insert((
+            case.quantized.is_some(),
+            packs,
+            case.groups.is_some(),
+            case.across,
+            case.batch.is_some(),
+        ));
     }
     for (packs, groups, across) in
         [(false, false, false), (true, false, false), (true, true, false), (true, false, true)]
@@ -153,9 +169,16 @@ fn prepared() {
     let types = [DType::BF16, DType::BF16, DType::F32];
     let case = Case { prepared: true, ..Case::new([600, 300, 64], types).kernel("coop/16x32x128") };
     let job = Job::new(&case, &caps).unwrap();
-    let binds = |role| move |pass: &&Pass| pass.coop && pass.bindings.iter().any(|binding| binding.from == role);
+    let binds = |role| {
+        move |pass: &&Pass| pass.coop && pass.bindings.iter().any(|binding| binding.from == role)
+    };
     let count = |role| job.plan.passes.iter().filter(binds(role)).count();
-    assert_eq!((count(Role::ACopy), count(Role::BCopy), count(Role::Packed)), (1, 2, 1), "{:?}", job.plan.cuts);
+    assert_eq!(
+        (count(Role::ACopy), count(Role::BCopy), count(Role::Packed)),
+        (1, 2, 1),
+        "{:?}",
+        job.plan.cuts
+    );
     job.run(shaders, &options()).unwrap_or_else(|failure| panic!("{failure}"));
 }
 
@@ -243,8 +266,8 @@ fn small_subgroups() {
     }
 }
 
-/// What of the library the cases above reach: every file, and under every variant every loader in every type and direction, every way to end, and every
-/// schedule.
+/// What of the library the cases above reach: every file, and under every variant every loader in
+/// every type and direction, every way to end, and every schedule.
 #[test]
 fn everything_is_reached() {
     let all: Vec<Case> = [
@@ -269,7 +292,11 @@ fn everything_is_reached() {
     let mut files: BTreeSet<_> = seen.iter().map(|key| key.file).collect();
     let conversions = conversions::planned(&devices()[0]).unwrap();
     files.extend(
-        conversions.iter().flat_map(|conversion| &conversion.passes).flat_map(|pass| &pass.parts).map(|part| part.file),
+        conversions
+            .iter()
+            .flat_map(|conversion| &conversion.passes)
+            .flat_map(|pass| &pass.parts)
+            .map(|part| part.file),
     );
     for (file, _) in FILES {
         assert!(files.contains(file), "{file} is in no case");
@@ -297,7 +324,8 @@ struct Use {
 }
 
 fn key(label: &str, part: &Part, pass: &Pass) -> Use {
-    let axes = pass.parts.iter().find(|other| other.file == KIT.axes && other.operand == part.operand);
+    let axes =
+        pass.parts.iter().find(|other| other.file == KIT.axes && other.operand == part.operand);
     let along_k = axes.and_then(|axes| axes.constants.first()).map(|(_, value)| *value != 0);
     // Which binding, and which format of a family, is met elsewhere.
     let aside = |name: &str| {
@@ -319,25 +347,41 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
             for &format in &formats {
                 let quantized = matches!(format, Format::Quantized(..));
                 let takes = devices().iter().any(|caps| (loader.accepts)(format, caps));
-                let multiplied = kernel.variant.unit().map(|unit| Format::Dense(unit.matrix.operands));
-                let fetched = loader.provides(kernel.variant.access) && multiplied.is_none_or(|own| format == own);
+                let multiplied =
+                    kernel.variant.unit().map(|unit| Format::Dense(unit.matrix.operands));
+                let fetched = loader.provides(kernel.variant.access)
+                    && multiplied.is_none_or(|own| format == own);
                 if !takes || !fetched || quantized && operand == "a" {
                     continue;
                 }
                 for along_k in [false, true] {
                     // Vectors along the tile fit only where tiles start at multiples of them.
                     let starts = if operand == "a" { kernel.variant.bm } else { kernel.variant.bn };
-                    if !along_k && (loader.along_k || !u64::from(starts).is_multiple_of(loader.vector)) {
+                    if !along_k
+                        && (loader.along_k || !u64::from(starts).is_multiple_of(loader.vector))
+                    {
                         continue;
                     }
                     let constants = (loader.constants)(format);
                     let (label, operand) = (label.to_owned(), Some(operand));
-                    wanted.push(Use { label, file: loader.file, operand, constants, along_k: Some(along_k) });
+                    wanted.push(Use {
+                        label,
+                        file: loader.file,
+                        operand,
+                        constants,
+                        along_k: Some(along_k),
+                    });
                 }
             }
         }
     }
-    let plain = |file| Use { label: label.to_owned(), file, operand: None, constants: Vec::new(), along_k: None };
+    let plain = |file| Use {
+        label: label.to_owned(),
+        file,
+        operand: None,
+        constants: Vec::new(),
+        along_k: None,
+    };
     wanted.extend(KIT.schedules.iter().map(|schedule| plain(schedule.file)));
     // That ranges of K add up is met by pieces.
     wanted.extend([plain(KIT.direct), Use { constants: vec![("ADD", 0)], ..plain(KIT.partial) }]);

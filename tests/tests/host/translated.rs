@@ -22,7 +22,10 @@ fn of_units(case: &Case) -> bool {
 }
 
 fn plain(cases: Vec<Case>) -> Vec<Case> {
-    few_texts::sampled(WGSL, cases.into_iter().filter(|case| !of_units(case) && case.is_for(&device())).collect())
+    few_texts::sampled(
+        WGSL,
+        cases.into_iter().filter(|case| !of_units(case) && case.is_for(&device())).collect(),
+    )
 }
 
 #[test]
@@ -111,9 +114,9 @@ fn few_conversions() -> Vec<Conversion> {
     few_texts_of(planned_conversions(&device()).unwrap(), |conversion| conversion.passes.clone())
 }
 
-/// naga loads a matrix through a pointer to vectors as if it were one to numbers, which no compiler of
-/// MSL takes. That is why Metal's caps have no matrix units. If naga learns it, this test fails, and
-/// the caps may have them.
+/// naga loads a matrix through a pointer to vectors as if it were one to numbers, which no compiler
+/// of MSL takes. That is why Metal's caps have no matrix units. If naga learns it, this test fails,
+/// and the caps may have them.
 #[test]
 fn matrix_units_do_not_compile() {
     if !available(PLAIN.mode) {
@@ -121,7 +124,8 @@ fn matrix_units_do_not_compile() {
     }
     let [with_f16, _] = devices();
     let kernels = WGSL.kernels().into_iter();
-    let small = kernels.filter(|kernel| kernel.variant.unit().is_some_and(|unit| unit.matrix.size == 8));
+    let small =
+        kernels.filter(|kernel| kernel.variant.unit().is_some_and(|unit| unit.matrix.size == 8));
     let mut tried = 0;
     for kernel in small {
         for dtype in [DType::F16, DType::F32] {
@@ -143,7 +147,8 @@ fn matrix_units_do_not_compile() {
 #[test]
 fn everything_is_reached() {
     let groups: Vec<_> = ragged();
-    let shared = [cases::splits, cases::mixed, cases::quantized].map(|theme| plain(theme(WGSL))).concat();
+    let shared =
+        [cases::splits, cases::mixed, cases::quantized].map(|theme| plain(theme(WGSL))).concat();
     let without_f16 = Caps { f16: false, ..device() };
     let (mut files, mut labels) = (BTreeSet::new(), BTreeSet::new());
     for case in few_texts::each_variant(WGSL).iter().chain(&groups).chain(&shared) {
@@ -157,16 +162,33 @@ fn everything_is_reached() {
     let conversions = few_conversions();
     let passes = conversions.iter().flat_map(|conversion| &conversion.passes);
     files.extend(passes.flat_map(|pass| &pass.parts).map(|part| part.file));
-    for (file, _) in FILES.iter().filter(|(file, _)| !OF_UNITS.iter().any(|name| file.contains(name))) {
+    for (file, _) in
+        FILES.iter().filter(|(file, _)| !OF_UNITS.iter().any(|name| file.contains(name)))
+    {
         assert!(files.contains(file), "{file} is in no text");
     }
     for kernel in WGSL.kernels().into_iter().filter(|kernel| kernel.variant.unit().is_none()) {
         for grouped in [false, true] {
-            assert!(labels.contains(&(kernel.name.clone(), grouped)), "{}, grouped: {grouped}", kernel.name);
+            assert!(
+                labels.contains(&(kernel.name.clone(), grouped)),
+                "{}, grouped: {grouped}",
+                kernel.name
+            );
         }
     }
 }
 
 /// Parts of the names of files that only kernels of matrix units have.
-const OF_UNITS: [&str; 11] =
-    ["unit/", "coop", "panel", "pack", "scale", "split", "powers", "exponents", "to_words", "f16x8", "divided"];
+const OF_UNITS: [&str; 11] = [
+    "unit/",
+    "coop",
+    "panel",
+    "pack",
+    "scale",
+    "split",
+    "powers",
+    "exponents",
+    "to_words",
+    "f16x8",
+    "divided",
+];

@@ -1,4 +1,5 @@
-//! Times the shapes of `cargo xtask bench` with burn on wgpu (Vulkan, SPIR-V) and writes the same JSON.
+//! Times the shapes of `cargo xtask bench` with burn on wgpu (Vulkan, SPIR-V) and writes the same
+//! JSON.
 
 mod measure;
 mod shape;
@@ -11,7 +12,8 @@ use shape::Shape;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Times matrix products with burn on Vulkan: autotune, warm-up, then the median of several runs, each shape checked against f64 sums first.
+/// Times matrix products with burn on Vulkan: autotune, warm-up, then the median of several runs,
+/// each shape checked against f64 sums first.
 #[derive(Parser)]
 #[command(name = "burn-bench")]
 struct Args {

@@ -20,7 +20,8 @@ const MOST_REPETITIONS: usize = 256;
 /// A and B of one set, [batch, rows, columns], transposed ones as views.
 type Operands = (Tensor<3>, Tensor<3>);
 
-/// The row of one shape: the median of `samples` runs of as many products as fill about five milliseconds.
+/// The row of one shape: the median of `samples` runs of as many products as fill about five
+/// milliseconds.
 ///
 /// # Errors
 /// What burn says, and a checked element that is wrong.
@@ -103,8 +104,8 @@ fn by_device(device: &Device, work: impl FnOnce() + Send) -> Result<f64, String>
     Ok(ticks.duration().as_secs_f64())
 }
 
-/// Compares elements spread over the output, the corners among them, with sums in f64. The bound is that of the benches: a sum of K products in f32 and
-/// one rounding.
+/// Compares elements spread over the output, the corners among them, with sums in f64. The bound is
+/// that of the benches: a sum of K products in f32 and one rounding.
 fn check((a, b): &Operands, c: Tensor<3>, shape: &Shape) -> Result<(), String> {
     let [m, n, k] = shape.mnk;
     let host = |tensor: Tensor<3>| tensor.try_into_vec_as::<f32>().map_err(|error| error.to_string());

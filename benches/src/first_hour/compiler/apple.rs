@@ -6,7 +6,9 @@ use objc2::rc::{Retained, autoreleasepool};
 use objc2::runtime::ProtocolObject;
 use objc2::{available, msg_send};
 use objc2_foundation::{NSError, NSString};
-use objc2_metal::{MTLCompileOptions, MTLComputePipelineState, MTLDevice, MTLLanguageVersion, MTLLibrary};
+use objc2_metal::{
+    MTLCompileOptions, MTLComputePipelineState, MTLDevice, MTLLanguageVersion, MTLLibrary,
+};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -31,19 +33,29 @@ pub(super) fn language(version: u32) -> Result<MTLLanguageVersion, String> {
 }
 
 /// As [`super::verdicts`].
-pub(super) fn verdicts(context: &Context, version: u32, texts: &[&str]) -> Result<Vec<Verdict>, String> {
+pub(super) fn verdicts(
+    context: &Context,
+    version: u32,
+    texts: &[&str],
+) -> Result<Vec<Verdict>, String> {
     let (language, device) = (language(version)?, device(context)?);
     Ok(each(texts, |text| compile(&device, text, Some(language)).map(|(_, warnings)| warnings)))
 }
 
 /// As [`super::threads`].
-pub(super) fn threads(context: &Context, texts: &[&str]) -> Result<Vec<Result<u64, String>>, String> {
+pub(super) fn threads(
+    context: &Context,
+    texts: &[&str],
+) -> Result<Vec<Result<u64, String>>, String> {
     let device = device(context)?;
     Ok(each(texts, |text| {
         let (library, _) = compile(&device, text, None)?;
         let name = NSString::from_str(tilewise_msl::ENTRY);
-        let function = library.newFunctionWithName(&name).ok_or("the library has no such function")?;
-        let state = device.newComputePipelineStateWithFunction_error(&function).map_err(|error| said(&error))?;
+        let function =
+            library.newFunctionWithName(&name).ok_or("the library has no such function")?;
+        let state = device
+            .newComputePipelineStateWithFunction_error(&function)
+            .map_err(|error| said(&error))?;
         Ok(state.maxTotalThreadsPerThreadgroup() as u64)
     }))
 }
@@ -59,7 +71,8 @@ fn device(context: &Context) -> Result<Retained<Device>, String> {
 
 fn raw(device: &wgpu::Device) -> Result<Retained<Device>, String> {
     // SAFETY: the device is only asked for libraries and pipelines, and nothing of it is destroyed.
-    let device = unsafe { device.as_hal::<wgpu::hal::api::Metal>() }.ok_or("the device is not Metal's")?;
+    let device =
+        unsafe { device.as_hal::<wgpu::hal::api::Metal>() }.ok_or("the device is not Metal's")?;
     Ok(device.raw_device().clone())
 }
 
@@ -99,8 +112,9 @@ fn compile(
     // objc2-metal's own method drops the error where there is a library too: then it holds the
     // warnings. SAFETY: the method takes a string, options or nil, and a place for an error, and
     // gives a new library or nil.
-    let library: Option<Library> =
-        unsafe { msg_send![device, newLibraryWithSource: &*text, options: options.as_deref(), error: &mut error] };
+    let library: Option<Library> = unsafe {
+        msg_send![device, newLibraryWithSource: &*text, options: options.as_deref(), error: &mut error]
+    };
     let words = error.map(|error| said(&error));
     match library {
         Some(library) => Ok((library, words)),

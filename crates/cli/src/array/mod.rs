@@ -85,26 +85,38 @@ impl Raw {
                 let (narrowed, overflowed) = narrow(&bytes);
                 let lost = match overflowed {
                     0 => String::new(),
-                    count => format!("; {count} finite elements exceed its range and became infinite"),
+                    count => {
+                        format!("; {count} finite elements exceed its range and became infinite")
+                    }
                 };
                 warn(&format!("{name}: f64 narrowed to f32{lost}"));
                 Ok(Array { dtype: DType::F32, shape, bytes: narrowed })
             }
-            other => {
-                Err(Failure::other(format!("{name}: elements are {}; a matrix is f32, f16, bf16 or f64", other.name())))
-            }
+            other => Err(Failure::other(format!(
+                "{name}: elements are {}; a matrix is f32, f16, bf16 or f64",
+                other.name()
+            ))),
         }
     }
 
     /// Cumulative ends of the groups: a vector of u32, i32 or i64.
     fn into_offsets(self, name: &str) -> Result<Vec<u32>> {
         if self.shape.len() != 1 {
-            return Err(Failure::other(format!("{name}: shape {}; offsets are a vector", shape_text(&self.shape))));
+            return Err(Failure::other(format!(
+                "{name}: shape {}; offsets are a vector",
+                shape_text(&self.shape)
+            )));
         }
         let wide: Vec<i64> = match self.scalar {
-            Scalar::U32 => self.bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b).into()).collect(),
-            Scalar::I32 => self.bytes.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b).into()).collect(),
-            Scalar::I64 => self.bytes.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b)).collect(),
+            Scalar::U32 => {
+                self.bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b).into()).collect()
+            }
+            Scalar::I32 => {
+                self.bytes.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b).into()).collect()
+            }
+            Scalar::I64 => {
+                self.bytes.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b)).collect()
+            }
             other => {
                 return Err(Failure::other(format!(
                     "{name}: elements are {}; offsets are u32, i32 or i64",
@@ -114,14 +126,18 @@ impl Raw {
         };
         let narrow = |(index, &end): (usize, &i64)| {
             u32::try_from(end).map_err(|_| {
-                Failure::other(format!("{name}: offset {index} is {end}; it must lie in 0..={}", u32::MAX))
+                Failure::other(format!(
+                    "{name}: offset {index} is {end}; it must lie in 0..={}",
+                    u32::MAX
+                ))
             })
         };
         wide.iter().enumerate().map(narrow).collect()
     }
 }
 
-/// The next `count` bytes, which the file is known to hold; in pieces, so that a progress bar moves.
+/// The next `count` bytes, which the file is known to hold; in pieces, so that a progress bar
+/// moves.
 fn read_bytes(mut file: impl Read, count: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; count];
     bytes.chunks_mut(PIECE).try_for_each(|piece| file.read_exact(piece))?;

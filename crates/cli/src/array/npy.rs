@@ -1,8 +1,8 @@
-//! The `.npy` format, versions 1 to 3, as `numpy.lib.format` documents it: magic, version, length of a header, the header
-//! (a Python dictionary of exactly three entries), the elements.
+//! The `.npy` format, versions 1 to 3, as `numpy.lib.format` documents it: magic, version, length
+//! of a header, the header (a Python dictionary of exactly three entries), the elements.
 //!
-//! The header is read by hand: it is three entries, and a parser of general Python literals would recurse as deep as the file
-//! likes.
+//! The header is read by hand: it is three entries, and a parser of general Python literals would
+//! recurse as deep as the file likes.
 
 use super::{Raw, Scalar, read_bytes, shape_text};
 use std::io::{self, Read};
@@ -23,10 +23,13 @@ struct Header {
 pub(super) fn read(mut file: impl Read, len: u64) -> Result<Raw, String> {
     let (header, header_len) = read_header(&mut file, len)?;
     let held = len - header_len;
-    let declared = header.scalar.bytes_of(&header.shape).filter(|&bytes| isize::try_from(bytes).is_ok());
+    let declared =
+        header.scalar.bytes_of(&header.shape).filter(|&bytes| isize::try_from(bytes).is_ok());
     let Some(declared) = declared else {
         let (shape, name) = (shape_text(&header.shape), header.scalar.name());
-        return Err(format!("the header declares shape {shape} of {name}, more bytes than can be addressed"));
+        return Err(format!(
+            "the header declares shape {shape} of {name}, more bytes than can be addressed"
+        ));
     };
     if declared as u64 != held {
         let (shape, name) = (shape_text(&header.shape), header.scalar.name());
@@ -35,8 +38,8 @@ pub(super) fn read(mut file: impl Read, len: u64) -> Result<Raw, String> {
             "{verb}: the header declares shape {shape} of {name}, {declared} bytes; {held} bytes follow it"
         ));
     }
-    let mut bytes =
-        read_bytes(&mut file, declared).map_err(|error| format!("reading {declared} bytes of elements: {error}"))?;
+    let mut bytes = read_bytes(&mut file, declared)
+        .map_err(|error| format!("reading {declared} bytes of elements: {error}"))?;
     let size = header.scalar.bytes();
     if header.big_endian {
         bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
@@ -47,7 +50,8 @@ pub(super) fn read(mut file: impl Read, len: u64) -> Result<Raw, String> {
     Ok(Raw { scalar: header.scalar, shape: header.shape, bytes })
 }
 
-/// The bytes that precede the elements of a row-major array. `None` for a type that numpy has not (bf16).
+/// The bytes that precede the elements of a row-major array. `None` for a type that numpy has not
+/// (bf16).
 pub(super) fn header(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
     let descr = match dtype {
         DType::F32 => "<f4",
@@ -57,7 +61,10 @@ pub(super) fn header(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
         DType::BF16 => return None,
     };
     let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
-    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", extents.trim_end());
+    let mut text = format!(
+        "{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}",
+        extents.trim_end()
+    );
     // The elements start at a multiple of 64 bytes; a newline ends the padding.
     let unpadded = MAGIC.len() + 4 + text.len() + 1;
     text.extend(std::iter::repeat_n(' ', unpadded.next_multiple_of(64) - unpadded));
@@ -88,14 +95,22 @@ fn read_header(file: &mut impl Read, len: u64) -> Result<(Header, u64), String> 
             file.read_exact(&mut field).map_err(short)?;
             (u64::from(u32::from_le_bytes(field)), 12)
         }
-        _ => return Err(format!("version {}.{} of the .npy format; known are 1.0, 2.0 and 3.0", start[6], start[7])),
+        _ => {
+            return Err(format!(
+                "version {}.{} of the .npy format; known are 1.0, 2.0 and 3.0",
+                start[6], start[7]
+            ));
+        }
     };
     if prefix_len + text_len > len {
-        return Err(format!("truncated: a header of {text_len} bytes is declared in a file of {len} bytes"));
+        return Err(format!(
+            "truncated: a header of {text_len} bytes is declared in a file of {len} bytes"
+        ));
     }
     let mut text = Vec::new();
     file.take(text_len).read_to_end(&mut text).map_err(short)?;
-    let text = std::str::from_utf8(&text).map_err(|error| format!("the header is not text: {error}"))?;
+    let text =
+        std::str::from_utf8(&text).map_err(|error| format!("the header is not text: {error}"))?;
     Ok((parse(text)?, prefix_len + text_len))
 }
 
@@ -178,7 +193,10 @@ impl<'a> Scanner<'a> {
         if quote == '\'' && !self.accept("'") {
             return Err(self.unexpected("a quoted name"));
         }
-        let (content, rest) = self.rest.split_once(quote).ok_or_else(|| self.unexpected("the end of a quoted name"))?;
+        let (content, rest) = self
+            .rest
+            .split_once(quote)
+            .ok_or_else(|| self.unexpected("the end of a quoted name"))?;
         self.rest = rest;
         Ok(content)
     }
@@ -207,7 +225,9 @@ impl<'a> Scanner<'a> {
             return Err(self.unexpected("an extent"));
         }
         self.rest = rest;
-        digits.parse().map_err(|_| format!("an extent of {digits} does not fit {} bits", usize::BITS))
+        digits
+            .parse()
+            .map_err(|_| format!("an extent of {digits} does not fit {} bits", usize::BITS))
     }
 
     fn end(&self) -> Result<(), String> {
@@ -288,10 +308,16 @@ mod tests {
     #[test]
     fn all_versions_byte_orders_and_entry_orders() {
         for version in [1, 2, 3] {
-            let bytes =
-                file(version, "{\"shape\": (2L,), 'fortran_order':False,'descr':'>i4'}\n", &[0, 0, 0, 1, 0, 0, 2, 0]);
+            let bytes = file(
+                version,
+                "{\"shape\": (2L,), 'fortran_order':False,'descr':'>i4'}\n",
+                &[0, 0, 0, 1, 0, 0, 2, 0],
+            );
             let raw = parsed(&bytes).unwrap();
-            assert_eq!(raw, Raw { scalar: Scalar::I32, shape: vec![2], bytes: vec![1, 0, 0, 0, 0, 2, 0, 0] });
+            assert_eq!(
+                raw,
+                Raw { scalar: Scalar::I32, shape: vec![2], bytes: vec![1, 0, 0, 0, 0, 2, 0, 0] }
+            );
         }
         assert!(parsed(&file(4, "{}", &[])).unwrap_err().contains("version 4.0"));
     }
@@ -300,12 +326,14 @@ mod tests {
     fn fortran_order_is_undone() {
         // Element (i, j, k) of shape [2, 3, 2] holds its row-major rank.
         let mut column_major = vec![0u8; 24];
-        for (rank, (i, j, k)) in
-            (0..2).flat_map(|i| (0..3).flat_map(move |j| (0..2).map(move |k| (i, j, k)))).enumerate()
+        for (rank, (i, j, k)) in (0..2)
+            .flat_map(|i| (0..3).flat_map(move |j| (0..2).map(move |k| (i, j, k))))
+            .enumerate()
         {
             column_major[2 * (i + 2 * j + 6 * k)] = rank as u8;
         }
-        let bytes = file(1, "{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3, 2), }", &column_major);
+        let bytes =
+            file(1, "{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3, 2), }", &column_major);
         let expected: Vec<u8> = (0..12).flat_map(|rank| [rank, 0]).collect();
         assert_eq!(parsed(&bytes).unwrap().bytes, expected);
         let empty = file(1, "{'descr': '<f2', 'fortran_order': True, 'shape': (2, 0), }", &[]);
@@ -315,14 +343,20 @@ mod tests {
     #[test]
     fn lies_are_refused_with_their_numbers() {
         let with = |shape: &str, len| {
-            parsed(&file(1, &format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}"), &vec![0; len]))
-                .unwrap_err()
+            parsed(&file(
+                1,
+                &format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}"),
+                &vec![0; len],
+            ))
+            .unwrap_err()
         };
         let truncated = with("(3, 4)", 47);
         assert!(truncated.contains("[3,4] of f32, 48 bytes; 47 bytes"), "{truncated}");
         assert!(with("(3, 4)", 49).contains("too long"));
         assert!(with("(4611686018427387904, 4)", 0).contains("more bytes than can be addressed"));
-        assert!(with("(4294967296, 4294967296, 0)", 4).contains("more bytes than can be addressed"));
+        assert!(
+            with("(4294967296, 4294967296, 0)", 4).contains("more bytes than can be addressed")
+        );
         assert!(with("(99999999999999999999999,)", 4).contains("does not fit"));
         assert!(with("(-1, 4)", 4).contains("an extent expected at \"-1"));
         assert!(with(&"(".repeat(9000), 4).contains("an extent expected"));
@@ -348,7 +382,11 @@ mod tests {
         }
         let mut lying = file(2, "{}", &[]);
         lying[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert!(parsed(&lying).unwrap_err().contains("header of 4294967295 bytes is declared in a file of 14 bytes"));
+        assert!(
+            parsed(&lying)
+                .unwrap_err()
+                .contains("header of 4294967295 bytes is declared in a file of 14 bytes")
+        );
         for len in 0..12 {
             assert!(parsed(&lying[..len]).is_err());
         }

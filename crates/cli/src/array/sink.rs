@@ -30,7 +30,8 @@ pub(crate) struct Sink {
 impl std::str::FromStr for Sink {
     type Err = String;
 
-    /// `FILE.npy`, `FILE.safetensors` or `FILE.safetensors#TENSOR`; a tensor without a name is called `c`.
+    /// `FILE.npy`, `FILE.safetensors` or `FILE.safetensors#TENSOR`; a tensor without a name is
+    /// called `c`.
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         Self::of_kinds(text, &[("npy", Kind::Npy), ("safetensors", Kind::Safetensors)])
     }
@@ -80,15 +81,16 @@ impl Sink {
         Ok(())
     }
 
-    /// Fails, before any work is done, if the file cannot be written. It must not replace a file that
-    /// an input is read from.
+    /// Fails, before any work is done, if the file cannot be written. It must not replace a file
+    /// that an input is read from.
     pub(crate) fn probe<'a>(&self, inputs: impl IntoIterator<Item = &'a Source>) -> Result<()> {
         self.writable()?;
         let Ok(own) = std::fs::canonicalize(&self.path) else { return Ok(()) };
         match inputs.into_iter().find(|input| input.holds(&own)) {
-            Some(input) => {
-                Err(Failure::Other(format!("{}: {input} is read from it; name another output", self.path.display())))
-            }
+            Some(input) => Err(Failure::Other(format!(
+                "{}: {input} is read from it; name another output",
+                self.path.display()
+            ))),
             None => Ok(()),
         }
     }
@@ -103,14 +105,18 @@ impl Sink {
         // Replacing a device or a pipe by a file is never what was meant.
         match std::fs::metadata(&self.path) {
             Ok(metadata) if metadata.is_dir() => refuse("is a folder".into()),
-            Ok(metadata) if !metadata.is_file() => refuse("exists and is not a regular file".into()),
+            Ok(metadata) if !metadata.is_file() => {
+                refuse("exists and is not a regular file".into())
+            }
             _ => Ok(()),
         }
     }
 
     /// Writes an array.
     pub(crate) fn write(&self, array: &Array) -> Result<()> {
-        let whole = |sink: &mut tilewise_files::Sink<'_>| sink(Chunk { plane: 0, offset: 0, bytes: &array.bytes });
+        let whole = |sink: &mut tilewise_files::Sink<'_>| {
+            sink(Chunk { plane: 0, offset: 0, bytes: &array.bytes })
+        };
         self.stream(array.dtype, &array.shape, whole)
     }
 
@@ -130,7 +136,9 @@ impl Sink {
                     Failure::Other(format!("{text}; name a .safetensors file"))
                 })?;
                 Ok(tilewise_files::replace(&self.path, |file| {
-                    let mut put = |bytes: &[u8]| file.write_all(bytes).map_err(|why| Error::File(why.to_string()));
+                    let mut put = |bytes: &[u8]| {
+                        file.write_all(bytes).map_err(|why| Error::File(why.to_string()))
+                    };
                     put(&header)?;
                     fill(&mut |chunk: Chunk<'_>| put(chunk.bytes))
                 })?)
@@ -138,7 +146,12 @@ impl Sink {
             Kind::Safetensors => {
                 let name = self.tensor().unwrap_or(UNNAMED);
                 let output = Output::streamed(name, Tensors::Dense(dtype), shape, fill);
-                Ok(tilewise_files::write(&self.path, vec![output], &BTreeMap::new(), &mut |_, _| {})?)
+                Ok(tilewise_files::write(
+                    &self.path,
+                    vec![output],
+                    &BTreeMap::new(),
+                    &mut |_, _| {},
+                )?)
             }
         }
     }
@@ -175,7 +188,11 @@ mod tests {
         assert!(sink("c.npy").write(&array(DType::BF16)).is_err());
         assert!(sink("none/c.npy").write(&array(DType::F32)).is_err());
         let deep = Array { shape: vec![1; 30_000], ..array(DType::F16) };
-        assert!(sink("c.npy").write(&deep).is_err_and(|why| why.line().unwrap().contains("c.npy: 30000 dimensions")));
+        assert!(
+            sink("c.npy")
+                .write(&deep)
+                .is_err_and(|why| why.line().unwrap().contains("c.npy: 30000 dimensions"))
+        );
         assert_eq!(entries(folder.path()), 0);
         std::fs::create_dir(folder.path().join("d.npy")).unwrap();
         assert!(sink("d.npy").write(&array(DType::F32)).is_err());

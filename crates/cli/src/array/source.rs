@@ -44,8 +44,8 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
-    /// Whether a file that exists, by its canonical path, is this one, or lies among the files of this
-    /// model of several.
+    /// Whether a file that exists, by its canonical path, is this one, or lies among the files of
+    /// this model of several.
     pub(super) fn holds(&self, file: &Path) -> bool {
         let is_file = |path: &Path| std::fs::canonicalize(path).is_ok_and(|path| path == file);
         let others: &[&str] = match extension(&self.path) {
@@ -57,13 +57,18 @@ impl Source {
         };
         let folder = if self.path.is_dir() { &*self.path } else { folder(&self.path) };
         // Files may be links that lead anywhere, such as those in Hugging Face's cache.
-        let beside = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-        is_file(&self.path) || beside.filter(|path| others.contains(&extension(path))).any(|path| is_file(&path))
+        let beside = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()));
+        is_file(&self.path)
+            || beside.filter(|path| others.contains(&extension(path))).any(|path| is_file(&path))
     }
 
     /// The parts of a name whose `#` follows an extension. A `#` elsewhere belongs to the file.
     pub(super) fn by_extension(text: &str) -> Self {
-        let marks = MODELS.iter().filter_map(|end| Some(text.find(&format!(".{end}#"))? + 1 + end.len()));
+        let marks =
+            MODELS.iter().filter_map(|end| Some(text.find(&format!(".{end}#"))? + 1 + end.len()));
         match marks.min() {
             Some(at) => Self::split(text, at),
             None => Source { path: text.into(), tensor: None },
@@ -96,7 +101,9 @@ impl Source {
 
     /// A name for what is made of it: the tensor's, else the file's without extension and folders.
     pub(crate) fn stem(&self) -> String {
-        self.tensor.clone().unwrap_or_else(|| self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
+        self.tensor.clone().unwrap_or_else(|| {
+            self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+        })
     }
 
     /// Opens the model that the file or folder holds.
@@ -115,7 +122,8 @@ impl Source {
         if let Some(name) = &self.tensor {
             return Ok(model.get_as(name, expected)?);
         }
-        let of = |wanted: fn(&Tensor<'_>) -> bool| model.tensors().filter(wanted).collect::<Vec<_>>();
+        let of =
+            |wanted: fn(&Tensor<'_>) -> bool| model.tensors().filter(wanted).collect::<Vec<_>>();
         let quantized = of(|tensor| matches!(tensor.kind(), Kind::Quantized(_) | Kind::Unclear(_)));
         let only = match quantized.is_empty() {
             true => self.only(of(|tensor| {
@@ -135,13 +143,15 @@ impl Source {
         let names: Vec<&str> = tensors.iter().map(Tensor::name).take(SHOWN).collect();
         match tensors.as_slice() {
             [only] => Ok(only.clone()),
-            [] => {
-                Err(Failure::Other(format!("{file}: no matrix is in it; `tilewise inspect {file}` lists its tensors")))
-            }
+            [] => Err(Failure::Other(format!(
+                "{file}: no matrix is in it; `tilewise inspect {file}` lists its tensors"
+            ))),
             _ => {
                 let more = if tensors.len() > SHOWN { ", ..." } else { "" };
                 let (count, names) = (tensors.len(), names.join(", "));
-                Err(Failure::Other(format!("{file}: {count} tensors; name one as {file}#NAME: {names}{more}")))
+                Err(Failure::Other(format!(
+                    "{file}: {count} tensors; name one as {file}#NAME: {names}{more}"
+                )))
             }
         }
     }
@@ -153,7 +163,8 @@ impl Source {
                 return Err(failed(format!("one array, without names; no tensor {tensor:?}")));
             }
             let (file, len) = open(&self.path)?;
-            return npy::read(progress::of_reading(len, &self.path).wrap_read(file), len).map_err(failed);
+            return npy::read(progress::of_reading(len, &self.path).wrap_read(file), len)
+                .map_err(failed);
         }
         let model = self.model()?;
         let tensor = match &self.tensor {
@@ -169,9 +180,13 @@ impl Source {
             Kind::Unclear(error) => return Err(error.clone().into()),
             Kind::Quantized(format) => {
                 let hint = "`convert` writes another format, `qmatmul` and `dequantize` read it";
-                return Err(Failure::Other(format!("{self}: quantized to {format} already; {hint}")));
+                return Err(Failure::Other(format!(
+                    "{self}: quantized to {format} already; {hint}"
+                )));
             }
-            other => return Err(Failure::Other(format!("{self}: elements of {other} are not read"))),
+            other => {
+                return Err(Failure::Other(format!("{self}: elements of {other} are not read")));
+            }
         };
         let bar = progress::of_reading(tensor.stored_bytes(), &self.path);
         let mut planes = tensor.planes(&mut |done, _| bar.set_position(done))?;

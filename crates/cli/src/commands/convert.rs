@@ -16,10 +16,15 @@ use tilewise_files::{Error, Expected, Kind, Model, Output, Sink, Tensor, Value, 
 pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     if args.output.tensor().is_some() {
         let path = args.output.path().display();
-        return Err(Failure::Usage(format!("{path}: a whole model is written as FILE.safetensors, without #")));
+        return Err(Failure::Usage(format!(
+            "{path}: a whole model is written as FILE.safetensors, without #"
+        )));
     }
     if let Some(name) = args.model.name() {
-        return Err(Failure::Usage(format!("{}: whole files are converted; --only {name} takes a part", args.model)));
+        return Err(Failure::Usage(format!(
+            "{}: whole files are converted; --only {name} takes a part",
+            args.model
+        )));
     }
     args.format.admit()?;
     args.output.probe([&args.model])?;
@@ -38,7 +43,8 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     let steps = steps(&model, args)?;
     // A model that is in the format already is copied, unless the options leave out what is not.
     let is_in_it = |step: &Step<'_>| args.format.is(step.tensor.kind());
-    let copied = steps.iter().any(is_in_it) && !model.tensors().any(|tensor| args.format.refusal(&tensor).is_none());
+    let copied = steps.iter().any(is_in_it)
+        && !model.tensors().any(|tensor| args.format.refusal(&tensor).is_none());
     if !copied && steps.iter().all(|step| step.kept.is_some()) {
         return Err(Failure::Other(nothing(args, &steps)));
     }
@@ -56,9 +62,13 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
     done.map_err(|error| match error {
         // The writer names tensors, not the file that they come from.
         Error::Unsupported(why) => {
-            let other = steps.iter().map(|step| &step.tensor).filter(|tensor| matches!(tensor.kind(), Kind::Other(_)));
+            let other = steps
+                .iter()
+                .map(|step| &step.tensor)
+                .filter(|tensor| matches!(tensor.kind(), Kind::Other(_)));
             let named = other.map(Tensor::name).find(|name| why.starts_with(&format!("{name}: ")));
-            let hint = named.map_or_else(String::new, |name| format!(", or leave it out: --skip {name}"));
+            let hint =
+                named.map_or_else(String::new, |name| format!(", or leave it out: --skip {name}"));
             Failure::Other(format!("{}: {why}{hint}", args.model.path().display()))
         }
         other => other.into(),
@@ -78,8 +88,8 @@ struct Step<'m> {
     deviation: Cell<Deviation>,
 }
 
-/// Whether the name of a tensor contains a text: the one that `inspect` shows, or that of its numbers or
-/// codes in the file.
+/// Whether the name of a tensor contains a text: the one that `inspect` shows, or that of its
+/// numbers or codes in the file.
 fn is_named(tensor: &Tensor<'_>, text: &str) -> bool {
     tensor.name().contains(text) || tensor.stored_name().contains(text)
 }
@@ -87,11 +97,14 @@ fn is_named(tensor: &Tensor<'_>, text: &str) -> bool {
 /// A step for each tensor that is not left out.
 fn steps<'m>(model: &'m Model, args: &ConvertArgs) -> Result<Vec<Step<'m>>> {
     let expected = meant(model, args.known.expected(None), &args.model)?;
-    let named = |tensor: &Tensor<'m>, texts: &[String]| texts.iter().any(|text| is_named(tensor, text));
+    let named =
+        |tensor: &Tensor<'m>, texts: &[String]| texts.iter().any(|text| is_named(tensor, text));
     let step = |tensor: Tensor<'m>| {
         let tensor = known(model, tensor, &expected)?;
-        let excluded = !args.only.is_empty() && !named(&tensor, &args.only) || named(&tensor, &args.except);
-        let kept = if excluded { Some("not selected".to_owned()) } else { args.format.refusal(&tensor) };
+        let excluded =
+            !args.only.is_empty() && !named(&tensor, &args.only) || named(&tensor, &args.except);
+        let kept =
+            if excluded { Some("not selected".to_owned()) } else { args.format.refusal(&tensor) };
         Ok(Step { tensor, kept, deviation: Cell::default() })
     };
     model.tensors().filter(|tensor| !named(tensor, &args.skip)).map(step).collect()
@@ -111,15 +124,24 @@ fn nothing(args: &ConvertArgs, steps: &[Step<'_>]) -> String {
     /// Reasons in the message.
     const SHOWN: usize = 3;
     // Matrices first: that a vector is none is no news.
-    let (matrices, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.tensor.shape().len() == 2);
+    let (matrices, others): (Vec<_>, Vec<_>) =
+        steps.iter().partition(|step| step.tensor.shape().len() == 2);
     let reason = |step: &Step<'_>| Some(format!("{}: {}", step.tensor.name(), step.kept.as_ref()?));
-    let shown: Vec<String> = matrices.into_iter().chain(others).filter_map(reason).take(SHOWN).collect();
-    let more = if steps.len() > SHOWN { format!("; and {} more", steps.len() - SHOWN) } else { String::new() };
+    let shown: Vec<String> =
+        matrices.into_iter().chain(others).filter_map(reason).take(SHOWN).collect();
+    let more = if steps.len() > SHOWN {
+        format!("; and {} more", steps.len() - SHOWN)
+    } else {
+        String::new()
+    };
     let (path, format) = (args.model.path().display(), args.format);
     match steps.len() {
         0 if args.skip.is_empty() => format!("{path}: no tensors are in it"),
         0 => format!("{path}: --skip leaves out all tensors"),
-        count => format!("{path}: none of {count} tensors can become {format}: {}{more}", shown.join("; ")),
+        count => format!(
+            "{path}: none of {count} tensors can become {format}: {}{more}",
+            shown.join("; ")
+        ),
     }
 }
 
@@ -155,7 +177,8 @@ impl<'m> Step<'m> {
     }
 }
 
-/// The old file's metadata; of GGUF's, no arrays: how many are left out. The writer drops its formats.
+/// The old file's metadata; of GGUF's, no arrays: how many are left out. The writer drops its
+/// formats.
 fn metadata(model: &Model) -> (BTreeMap<String, String>, usize) {
     let plain = model.metadata().map(|(key, value)| (key.to_owned(), value.to_owned()));
     let mut kept: BTreeMap<String, String> = plain.collect();
@@ -183,7 +206,9 @@ fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
     }
     let (weights, tensors) = counted(|deviation| deviation.undefined);
     if weights > 0 {
-        warn(&format!("{weights} weights of {tensors} tensors are infinite or NaN already; no error counts them"));
+        warn(&format!(
+            "{weights} weights of {tensors} tensors are infinite or NaN already; no error counts them"
+        ));
     }
     let mut private = 0;
     for step in steps.iter().filter(|step| step.kept.is_some()) {
@@ -198,22 +223,33 @@ fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
 }
 
 /// `count` tensors are in the model.
-fn report(steps: &[Step<'_>], count: usize, args: &ConvertArgs, written: u64, out: &mut dyn Write) -> Result<()> {
+fn report(
+    steps: &[Step<'_>],
+    count: usize,
+    args: &ConvertArgs,
+    written: u64,
+    out: &mut dyn Write,
+) -> Result<()> {
     warn_of_losses(steps, args)?;
     warn_of_strays(steps.iter().map(|step| &step.tensor));
     let (mut rows, mut before, mut after) = (Vec::new(), Size::default(), Size::default());
     for step in steps {
         let (tensor, size) = (&step.tensor, step.size_after(args.format)?);
         let deviation = step.deviation.get();
-        let start = [tensor.name().to_owned(), shape_text(tensor.shape()), tensor.kind().to_string()];
+        let start =
+            [tensor.name().to_owned(), shape_text(tensor.shape()), tensor.kind().to_string()];
         let end = match &step.kept {
-            Some(why) => ["kept".to_owned(), size.to_string(), String::new(), String::new(), why.clone()],
+            Some(why) => {
+                ["kept".to_owned(), size.to_string(), String::new(), String::new(), why.clone()]
+            }
             None => {
                 let old = Size::of(tensor);
                 before = [before, old].into_iter().sum();
                 after = [after, Size { bytes: size, ..old }].into_iter().sum();
-                let (mut relative, mut largest) =
-                    (format!("{:.3}%", 100.0 * deviation.relative()), format!("{:.3e}", deviation.largest));
+                let (mut relative, mut largest) = (
+                    format!("{:.3}%", 100.0 * deviation.relative()),
+                    format!("{:.3e}", deviation.largest),
+                );
                 // Nothing is left to compare.
                 if deviation.undefined > 0 && deviation.undefined == deviation.weights {
                     (relative, largest) = ("-".to_owned(), "-".to_owned());
@@ -243,14 +279,24 @@ fn report(steps: &[Step<'_>], count: usize, args: &ConvertArgs, written: u64, ou
     let kept = if converted < steps.len() { ", the others kept" } else { "" };
     writeln!(out, "tensors  {converted} of {count} converted{left_out}{kept}")?;
     writeln!(out, "size     {written} bytes, {} before", all.bytes)?;
-    writeln!(out, "bits     {} per converted weight, {} before", after.bits_text(), before.bits_text())?;
+    writeln!(
+        out,
+        "bits     {} per converted weight, {} before",
+        after.bits_text(),
+        before.bits_text()
+    )?;
     writeln!(out, "written  {}", args.output.path().display())?;
     if let Target::Quantized(format) = args.format
         && let Some(Expected { bits: Some(bits), group: Some(group), mode: Some(mode), .. }) =
             Expected::in_words(format)
     {
-        let entry = format!(r#""quantization": {{"group_size": {group}, "bits": {bits}, "mode": "{mode}"}}"#);
-        writeln!(out, "config   MLX expects {entry} in a config.json beside it, which is not written")?;
+        let entry = format!(
+            r#""quantization": {{"group_size": {group}, "bits": {bits}, "mode": "{mode}"}}"#
+        );
+        writeln!(
+            out,
+            "config   MLX expects {entry} in a config.json beside it, which is not written"
+        )?;
     }
     Ok(())
 }

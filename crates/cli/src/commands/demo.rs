@@ -1,4 +1,5 @@
-//! `tilewise demo`: a layer of all-MiniLM-L6-v2, multiplied in three ways. `demo/` holds the data and where it comes from.
+//! `tilewise demo`: a layer of all-MiniLM-L6-v2, multiplied in three ways. `demo/` holds the data
+//! and where it comes from.
 
 use crate::args::DemoArgs;
 use crate::array::shape_text;
@@ -39,7 +40,8 @@ impl Layer {
         let shape = |name| Ok::<_, Failure>(model.get(name)?.matrix()?);
         let ((n, k), (m, _)) = (shape("weight")?, shape("tokens")?);
         let (weight, bias, tokens) = (bytes("weight")?, bytes("bias")?, bytes("tokens")?);
-        let ends = bytes("offsets")?.as_chunks().0.iter().map(|&end| u32::from_le_bytes(end)).collect();
+        let ends =
+            bytes("offsets")?.as_chunks().0.iter().map(|&end| u32::from_le_bytes(end)).collect();
         Ok(Layer { weight, n, k, bias, tokens, m, ends })
     }
 }
@@ -53,12 +55,26 @@ pub(super) fn run(args: &DemoArgs, out: &mut dyn Write) -> Result<()> {
     let layer = Layer::load()?;
     let context = open(args.adapter.as_deref())?;
     let Layer { m, n, k, .. } = layer;
-    writeln!(out, "layer    all-MiniLM-L6-v2, feed-forward of layer 0: W {} f16", shape_text(&[n, k]))?;
-    writeln!(out, "input    {m} tokens of {} sentences: X {} f16", layer.ends.len(), shape_text(&[m, k]))?;
-    let chosen = args.adapter.is_some() || std::env::var_os("TILEWISE_ADAPTER").is_some_and(|name| !name.is_empty());
+    writeln!(
+        out,
+        "layer    all-MiniLM-L6-v2, feed-forward of layer 0: W {} f16",
+        shape_text(&[n, k])
+    )?;
+    writeln!(
+        out,
+        "input    {m} tokens of {} sentences: X {} f16",
+        layer.ends.len(),
+        shape_text(&[m, k])
+    )?;
+    let chosen = args.adapter.is_some()
+        || std::env::var_os("TILEWISE_ADAPTER").is_some_and(|name| !name.is_empty());
     let found = if context.is_cpu() && !chosen { ", because no GPU was found" } else { "" };
     writeln!(out, "adapter  {}{found}", adapter_text(&context))?;
-    writeln!(out, "\n{:38}  {:22}  {:>10}  {:>7}  {:>11}", "product", "kernel", "time", "TFLOP/s", "error/bound")?;
+    writeln!(
+        out,
+        "\n{:38}  {:22}  {:>10}  {:>7}  {:>11}",
+        "product", "kernel", "time", "TFLOP/s", "error/bound"
+    )?;
 
     let dense = dense(&context, &layer)?;
     row(out, "dense:   Y = gelu(X·Wᵀ + bias)", &dense)?;
@@ -68,7 +84,11 @@ pub(super) fn run(args: &DemoArgs, out: &mut dyn Write) -> Result<()> {
     row(out, "grouped: sentence i · (part i of W)ᵀ", &grouped)?;
 
     writeln!(out, "\nsentences of {} tokens", lengths(&layer.ends))?;
-    writeln!(out, "4-bit weights change Y by {:.2}% of its norm", 100.0 * difference(&quantized.0, &dense.0)?)?;
+    writeln!(
+        out,
+        "4-bit weights change Y by {:.2}% of its norm",
+        100.0 * difference(&quantized.0, &dense.0)?
+    )?;
     writeln!(out, "every element lies within its error bound of the oracle, computed in f64")?;
     Ok(())
 }
@@ -84,13 +104,20 @@ fn dense(context: &Context, layer: &Layer) -> Result<Checked> {
     let gemm = Gemm::new(&x, &w).bias(&bias).activation(Activation::Gelu).out_dtype(DType::F32);
     let measured = Measured::run(context, &gemm)?;
     let (a, b, bias) = (stored(&layer.tokens)?, stored(&layer.weight)?, stored(&layer.bias)?);
-    let error = measured.check(&Inputs { a: &a, b: &b, bias: Some(&bias), ..Inputs::default() })?.error;
+    let error =
+        measured.check(&Inputs { a: &a, b: &b, bias: Some(&bias), ..Inputs::default() })?.error;
     Ok((measured, error))
 }
 
-/// The same with quantized weights. The oracle computes with what the codes stand for: this is the error of the product alone.
+/// The same with quantized weights. The oracle computes with what the codes stand for: this is the
+/// error of the product alone.
 fn quantized(context: &Context, layer: &Layer) -> Result<Checked> {
-    let weights = quantize(&decode(STORED, &layer.weight)?, layer.n, layer.k, QuantFormat::affine(4, 64, STORED)?)?;
+    let weights = quantize(
+        &decode(STORED, &layer.weight)?,
+        layer.n,
+        layer.k,
+        QuantFormat::affine(4, 64, STORED)?,
+    )?;
     let x = Tensor::from_bytes(context, STORED, &layer.tokens, &[layer.m, layer.k])?;
     let w = QuantizedTensor::upload(context, &weights)?;
     let bias = Tensor::from_bytes(context, STORED, &layer.bias, &[layer.n])?;
@@ -99,20 +126,25 @@ fn quantized(context: &Context, layer: &Layer) -> Result<Checked> {
     let b: Vec<f64> = dequantize(&weights).into_iter().map(f64::from).collect();
     let (a, bias) = (stored(&layer.tokens)?, stored(&layer.bias)?);
     let b_error = weight_error(context, &weights, STORED);
-    let inputs = Inputs { a: &a, b: &b, b_error: Some(&b_error), bias: Some(&bias), ..Inputs::default() };
+    let inputs =
+        Inputs { a: &a, b: &b, b_error: Some(&b_error), bias: Some(&bias), ..Inputs::default() };
     let error = measured.check(&inputs)?.error;
     Ok((measured, error))
 }
 
-/// The rows of W cut into as many parts as there are sentences, as for a mixture of experts that sends each sentence to an expert.
+/// The rows of W cut into as many parts as there are sentences, as for a mixture of experts that
+/// sends each sentence to an expert.
 fn grouped(context: &Context, layer: &Layer) -> Result<Checked> {
     let groups = layer.ends.len();
     let x = Tensor::from_bytes(context, STORED, &layer.tokens, &[layer.m, layer.k])?;
-    let w = Tensor::from_bytes(context, STORED, &layer.weight, &[groups, layer.n / groups, layer.k])?.t();
+    let w =
+        Tensor::from_bytes(context, STORED, &layer.weight, &[groups, layer.n / groups, layer.k])?
+            .t();
     let ends = GroupOffsets::upload(context, &layer.ends)?;
     let measured = Measured::run(context, &Gemm::grouped(&x, &w, &ends).out_dtype(DType::F32))?;
     let (a, b) = (stored(&layer.tokens)?, stored(&layer.weight)?);
-    let error = measured.check(&Inputs { a: &a, b: &b, offsets: &layer.ends, ..Inputs::default() })?.error;
+    let error =
+        measured.check(&Inputs { a: &a, b: &b, offsets: &layer.ends, ..Inputs::default() })?.error;
     Ok((measured, error))
 }
 
@@ -126,13 +158,15 @@ fn row(out: &mut dyn Write, name: &str, (measured, error): &Checked) -> Result<(
 fn difference(y: &Measured, reference: &Measured) -> Result<f64> {
     let (y, reference) = (wide(&y.array)?, wide(&reference.array)?);
     let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
-    Ok(norm(&mut y.iter().zip(&reference).map(|(y, r)| y - r)) / norm(&mut reference.iter().copied()))
+    Ok(norm(&mut y.iter().zip(&reference).map(|(y, r)| y - r))
+        / norm(&mut reference.iter().copied()))
 }
 
 /// How many tokens each sentence has: `3, 7 and 12`.
 fn lengths(ends: &[u32]) -> String {
     let starts = std::iter::once(&0).chain(ends);
-    let lengths: Vec<String> = starts.zip(ends).map(|(start, end)| (end - start).to_string()).collect();
+    let lengths: Vec<String> =
+        starts.zip(ends).map(|(start, end)| (end - start).to_string()).collect();
     match lengths.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),

@@ -18,9 +18,16 @@ pub(super) fn run(args: &GroupedArgs, out: &mut dyn Write) -> Result<()> {
     let (a_tensor, b_tensor) = (product::upload(&context, &a)?, product::upload(&context, &b)?);
     let b_tensor = if args.transpose_b { b_tensor.t() } else { b_tensor };
     let ends = GroupOffsets::upload(&context, &offsets)?;
-    let gemm = Gemm::grouped(&a_tensor, &b_tensor, &ends).out_dtype(out_dtype).precision(args.precision);
+    let gemm =
+        Gemm::grouped(&a_tensor, &b_tensor, &ends).out_dtype(out_dtype).precision(args.precision);
 
-    Job { context: &context, gemm, alpha: 1.0, execution: &args.execution, output: &args.output }.run(out, |check| {
-        check(&Inputs { a: &product::wide(&a)?, b: &product::wide(&b)?, offsets: &offsets, ..Inputs::default() })
-    })
+    Job { context: &context, gemm, alpha: 1.0, execution: &args.execution, output: &args.output }
+        .run(out, |check| {
+            check(&Inputs {
+                a: &product::wide(&a)?,
+                b: &product::wide(&b)?,
+                offsets: &offsets,
+                ..Inputs::default()
+            })
+        })
 }

@@ -26,7 +26,11 @@ pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
     let adapters = [pollster::block_on(tilewise::adapters()), vec![executor]].concat();
     if args.json {
         let adapters: Vec<Value> = adapters.iter().map(to_json).collect();
-        writeln!(out, "{:#}", json!({ "version": env!("CARGO_PKG_VERSION"), "adapters": adapters }))?;
+        writeln!(
+            out,
+            "{:#}",
+            json!({ "version": env!("CARGO_PKG_VERSION"), "adapters": adapters })
+        )?;
         return Ok(());
     }
     for (index, adapter) in adapters.iter().enumerate() {
@@ -41,13 +45,16 @@ pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
 /// Whether products are planned with kernels in MSL too.
 fn has_msl(adapter: &AdapterDescription) -> bool {
     let library = adapter.library(&ContextOptions::default());
-    adapter.backend != "cpu" && library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
+    adapter.backend != "cpu"
+        && library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
 }
 
 /// The version of Metal's language, which only a device tells.
 fn msl_version(adapter: &AdapterDescription) -> Option<u32> {
-    let options = ContextOptions { adapter: Some(adapter.name.clone()), ..ContextOptions::default() };
-    let context = has_msl(adapter).then(|| pollster::block_on(Context::request(&options)).ok())??;
+    let options =
+        ContextOptions { adapter: Some(adapter.name.clone()), ..ContextOptions::default() };
+    let context =
+        has_msl(adapter).then(|| pollster::block_on(Context::request(&options)).ok())??;
     context.caps().msl_version
 }
 
@@ -62,19 +69,29 @@ fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
     if adapter.backend == "cpu" {
         return vec![Admission { name: CPU_KERNEL.into(), rejected: None }];
     }
-    // Only the limits of the adapter are asked for, so that any problems do of which each kernel has work in one.
+    // Only the limits of the adapter are asked for, so that any problems do of which each kernel
+    // has work in one.
     let plain = |dtype| Problem::dense(dtype, 1024, 1024, 1024);
     let half = plain(DType::F16);
     let weights = Operand::packed(Format::Quantized(QuantFormat::MXFP4), 1, 1024, 1024).t();
     let problems = [plain(DType::F32), half, Problem { b: weights, ..half }];
     let library = adapter.library(&ContextOptions::default());
-    let variants =
-        library.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
+    let variants = library
+        .kernels
+        .iter()
+        .flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
     let admission = |(kernel, variant): (&tilewise_core::KernelDef, &tilewise_core::Variant)| {
-        let forced = Forced { kernel: kernel.name.into(), variant: Some(variant.name.into()), pad: None, splits: None };
+        let forced = Forced {
+            kernel: kernel.name.into(),
+            variant: Some(variant.name.into()),
+            pad: None,
+            splits: None,
+        };
         let name = forced.to_string();
         let reason = |problem| match plan(problem, &adapter.caps, library, Some(&forced)).err()? {
-            Error::NoKernel(why) => Some(why.strip_prefix(&format!("{name}: ")).unwrap_or(&why).to_owned()),
+            Error::NoKernel(why) => {
+                Some(why.strip_prefix(&format!("{name}: ")).unwrap_or(&why).to_owned())
+            }
             other => Some(other.to_string()),
         };
         let reasons: Option<Vec<_>> = problems.iter().map(reason).collect();
@@ -140,7 +157,8 @@ fn print(adapter: &AdapterDescription, out: &mut dyn Write) -> Result<()> {
         }
     }
     let admissions = admissions(adapter);
-    let admitted: Vec<&str> = admissions.iter().filter(|a| a.rejected.is_none()).map(|a| a.name.as_str()).collect();
+    let admitted: Vec<&str> =
+        admissions.iter().filter(|a| a.rejected.is_none()).map(|a| a.name.as_str()).collect();
     writeln!(out, "  kernels  {}", admitted.join(" "))?;
     for Admission { name, rejected } in &admissions {
         if let Some(reason) = rejected {

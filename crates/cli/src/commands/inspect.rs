@@ -41,7 +41,9 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "shard    {number} of {count}; the tensors of the others are not shown")?;
     }
     if let Some(version) = model.gguf_version() {
-        let value = |key| model.gguf_value(key).map_or_else(|| "none".to_owned(), |value| value.to_string());
+        let value = |key| {
+            model.gguf_value(key).map_or_else(|| "none".to_owned(), |value| value.to_string())
+        };
         let (architecture, name) = (value("general.architecture"), value("general.name"));
         writeln!(out, "gguf     version {version}, architecture {architecture}, name {name}")?;
     }
@@ -61,7 +63,10 @@ pub(super) fn run(args: &InspectArgs, out: &mut dyn Write) -> Result<()> {
         some => format!("; {some} of a type whose size is not known are not counted"),
     };
     let count = tensors.len();
-    writeln!(out, "total    {count} tensors, {bytes} bytes; {elements} elements of {bits} bits{unsized_too}")?;
+    writeln!(
+        out,
+        "total    {count} tensors, {bytes} bytes; {elements} elements of {bits} bits{unsized_too}"
+    )?;
     for error in tensors.iter().filter_map(|tensor| unclear.get(tensor.name())) {
         writeln!(out, "unclear  {error}")?;
     }
@@ -76,17 +81,25 @@ fn warn_of_unclear(unclear: &BTreeMap<&str, Error>, count: usize) {
     let open = unclear.values().filter(|error| matches!(error, Error::Unclear(_))).count();
     let hint = match open {
         0 => String::new(),
-        _ => format!("; the formats of {open} are left open: name them by --format, or --bits, --group and --mode"),
+        _ => format!(
+            "; the formats of {open} are left open: name them by --format, or --bits, --group and --mode"
+        ),
     };
     warn(&format!("{} of {count} tensors are unclear{hint}", unclear.len()));
 }
 
 fn tensor_table(tensors: &[Tensor<'_>], with_files: bool) -> String {
-    let mut columns: Vec<Column> =
-        vec![("tensor", TEXT), ("shape", TEXT), ("format", TEXT), ("bytes", NUMBER), ("bits/weight", NUMBER)];
+    let mut columns: Vec<Column> = vec![
+        ("tensor", TEXT),
+        ("shape", TEXT),
+        ("format", TEXT),
+        ("bytes", NUMBER),
+        ("bits/weight", NUMBER),
+    ];
     columns.extend(with_files.then_some(("file", TEXT)));
     let row = |tensor: &Tensor<'_>| {
-        let name = Path::new(tensor.file()).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name =
+            Path::new(tensor.file()).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let shape = shape(tensor).map_or_else(|| "-".to_owned(), shape_text);
         let format = tensor.kind().to_string();
         let mut row = vec![
@@ -118,15 +131,18 @@ fn total_bytes(tensors: &[Tensor<'_>]) -> u64 {
 
 /// The sum of the tensors' sizes, without unclear ones and types whose size is not known.
 fn known<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) -> Size {
-    let is_known = |tensor: &&Tensor<'_>| !matches!(tensor.kind(), Kind::Unclear(_)) && tensor.is_sized();
+    let is_known =
+        |tensor: &&Tensor<'_>| !matches!(tensor.kind(), Kind::Unclear(_)) && tensor.is_sized();
     tensors.into_iter().filter(is_known).map(Size::of).sum()
 }
 
-/// Warns of parts of quantized weights that stand alone. Weights beside them are read as plain numbers.
+/// Warns of parts of quantized weights that stand alone. Weights beside them are read as plain
+/// numbers.
 pub(super) fn warn_of_strays<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) {
     /// Names in a message.
     const SHOWN: usize = 4;
-    let strays: Vec<&str> = tensors.into_iter().filter(|tensor| tensor.is_stray()).map(Tensor::name).collect();
+    let strays: Vec<&str> =
+        tensors.into_iter().filter(|tensor| tensor.is_stray()).map(Tensor::name).collect();
     let more = if strays.len() > SHOWN { ", ..." } else { "" };
     let shown = strays.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let text = "tensors are named as parts of quantized weights whose other parts are not there";
@@ -146,7 +162,10 @@ pub(super) struct Size {
 impl Size {
     pub(super) fn of(tensor: &Tensor<'_>) -> Self {
         // With an extent of 0, the others may be as large as they like.
-        let elements = tensor.shape().iter().fold(1u64, |product, &extent| product.saturating_mul(extent as u64));
+        let elements = tensor
+            .shape()
+            .iter()
+            .fold(1u64, |product, &extent| product.saturating_mul(extent as u64));
         Size { elements, bytes: tensor.stored_bytes() }
     }
 

@@ -15,7 +15,11 @@ pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
         Some(name) => {
             let forced: Option<Forced> = kernel.map(str::parse).transpose()?;
             // Apple's recorded adapters take MSL, as their devices do.
-            let library = if name.starts_with("apple-") { tilewise_msl::LIBRARY } else { tilewise_shaders::LIBRARY };
+            let library = if name.starts_with("apple-") {
+                tilewise_msl::LIBRARY
+            } else {
+                tilewise_shaders::LIBRARY
+            };
             explain(&problem, &recorded(name)?, &library, forced.as_ref())?
         }
         None => {
@@ -40,7 +44,11 @@ fn problem(args: &PlanArgs) -> Result<Problem> {
     }
     let format = Format::Dense(args.dtype.into());
     let operand = |transposed, rows, cols| {
-        if transposed { Operand::packed(format, 1, cols, rows).t() } else { Operand::packed(format, 1, rows, cols) }
+        if transposed {
+            Operand::packed(format, 1, cols, rows).t()
+        } else {
+            Operand::packed(format, 1, rows, cols)
+        }
     };
     let a = operand(args.transpose.a(), m, k);
     let b = match args.format {

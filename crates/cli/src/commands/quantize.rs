@@ -20,8 +20,13 @@ pub(super) fn run(args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
 
 /// All formats.
 fn formats() -> String {
-    let columns =
-        [("format", TEXT), ("bits/weight", NUMBER), ("block", NUMBER), ("origin", TEXT), ("quantize makes it", TEXT)];
+    let columns = [
+        ("format", TEXT),
+        ("bits/weight", NUMBER),
+        ("block", NUMBER),
+        ("origin", TEXT),
+        ("quantize makes it", TEXT),
+    ];
     let row = |format: QuantFormat| {
         let origin = if format.gguf().is_some() { "GGUF" } else { "MLX" };
         let made = if format.quantizes() { "yes" } else { "no, it is only read" };
@@ -34,7 +39,9 @@ fn formats() -> String {
 fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Write) -> Result<()> {
     let layer = match (&args.prefix, output.tensor()) {
         (Some(prefix), Some(tensor)) if prefix != tensor => {
-            return Err(Failure::Usage(format!("two names for the weights: {prefix:?} and {tensor:?}")));
+            return Err(Failure::Usage(format!(
+                "two names for the weights: {prefix:?} and {tensor:?}"
+            )));
         }
         (Some(prefix), _) => prefix.clone(),
         (None, Some(tensor)) => tensor.into(),
@@ -56,7 +63,10 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
             if args.check { check(&stored, format, k) } else { Ok(()) }
         })
     });
-    let done = tilewise_files::write(output.path(), vec![made], &BTreeMap::new(), &mut |_, total| written = total);
+    let done =
+        tilewise_files::write(output.path(), vec![made], &BTreeMap::new(), &mut |_, total| {
+            written = total
+        });
     done.map_err(|error| match error {
         Error::Value(why) => Failure::Other(why),
         other => other.into(),
@@ -105,12 +115,16 @@ mod tests {
             let quantized = quantize(&values, 1, block, format).unwrap();
             let mut restored = dequantize(&quantized);
             let checked = |restored: &[f32]| {
-                let stored = Stored { first: 7, values: &values, planes: quantized.planes(), restored };
+                let stored =
+                    Stored { first: 7, values: &values, planes: quantized.planes(), restored };
                 check(&stored, format, block)
             };
             assert!(checked(&restored).is_ok(), "{format}");
             restored[9] += 2.5 * quantized.steps()[0] as f32;
-            assert!(checked(&restored).unwrap_err().to_string().contains("in row 7, column 9 became"), "{format}");
+            assert!(
+                checked(&restored).unwrap_err().to_string().contains("in row 7, column 9 became"),
+                "{format}"
+            );
         }
     }
 }

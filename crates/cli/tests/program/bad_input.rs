@@ -14,7 +14,10 @@ fn bench() -> Bench {
 fn truncated_and_lying_npy_files() {
     let bench = bench();
     bench.npy_bytes("short.npy", "<f4", &[4, 6], &[0; 95]);
-    bench.refuses("matmul short.npy b.npy -o c.npy", &["short.npy", "truncated", "96 bytes", "95 bytes"]);
+    bench.refuses(
+        "matmul short.npy b.npy -o c.npy",
+        &["short.npy", "truncated", "96 bytes", "95 bytes"],
+    );
     bench.npy_bytes("long.npy", "<f4", &[4, 6], &[0; 100]);
     bench.refuses("matmul long.npy b.npy -o c.npy", &["too long", "96 bytes", "100 bytes"]);
     bench.npy_bytes("huge.npy", "<f4", &[1 << 62, 6], &[0; 4]);
@@ -50,9 +53,13 @@ fn truncated_and_lying_safetensors_files() {
         bench.refuses("matmul bad.safetensors#c b.npy -o c.npy", &["bad.safetensors", why]);
     }
     std::fs::write(bench.path("bad.safetensors"), [0xff; 100]).unwrap();
-    bench.refuses("matmul bad.safetensors#c b.npy -o c.npy", &["header of 18446744073709551615 bytes"]);
+    bench.refuses(
+        "matmul bad.safetensors#c b.npy -o c.npy",
+        &["header of 18446744073709551615 bytes"],
+    );
     bench.refuses("matmul good.safetensors#w b.npy -o c.npy", &["no tensor is named \"w\"", "c"]);
-    bench.refuses("matmul good.safetensors#w.npy b.npy -o c.npy", &["no tensor is named \"w.npy\""]);
+    bench
+        .refuses("matmul good.safetensors#w.npy b.npy -o c.npy", &["no tensor is named \"w.npy\""]);
 }
 
 #[test]
@@ -94,7 +101,8 @@ fn choices_that_do_not_exist() {
     let bench = bench();
     bench.refuses("matmul a.npy b.npy -o c.npy --adapter no-such-adapter", &["no-such-adapter"]);
     for adapter in adapters() {
-        let line = format!("matmul a.npy b.npy -o c.npy --adapter {adapter} --kernel no-such-kernel");
+        let line =
+            format!("matmul a.npy b.npy -o c.npy --adapter {adapter} --kernel no-such-kernel");
         bench.refuses(&line, &["no-such-kernel"]);
     }
     bench.refuses("plan 4 5 6 --caps no-such-caps", &["no-such-caps", "nvidia-h200"]);
@@ -103,11 +111,15 @@ fn choices_that_do_not_exist() {
 #[test]
 fn bf16_needs_safetensors() {
     let bench = bench();
-    // Asked for in so many words, it is a usage error; by way of the operands' type, it is found when they are read.
+    // Asked for in so many words, it is a usage error; by way of the operands' type, it is found
+    // when they are read.
     assert!(bench.fail(2, "matmul a.npy b.npy -o c.npy --out-dtype bf16").contains("bf16"));
     bench.succeed("matmul a.npy b.npy -o brain.safetensors --out-dtype bf16 --adapter cpu");
     let line = "matmul brain.safetensors brain.safetensors --transpose-b -o c.npy";
-    bench.refuses(&format!("{line} --adapter cpu"), &["bf16", ".safetensors", "another element type"]);
+    bench.refuses(
+        &format!("{line} --adapter cpu"),
+        &["bf16", ".safetensors", "another element type"],
+    );
     bench.succeed(&format!("{line} --adapter cpu --out-dtype f32 --check"));
 }
 
@@ -156,7 +168,10 @@ fn an_input_is_not_overwritten() {
     let model = "gptq-4bit/model.safetensors";
     bench.refuses(&format!("dequantize gptq-4bit -o {model}"), &[model, "is read from it"]);
     bench.refuses(&format!("convert {model} {model} --format f16"), &[model, "is read from it"]);
-    bench.refuses("convert mlx mlx/model.safetensors --format f16", &["mlx/model.safetensors", "is read from it"]);
+    bench.refuses(
+        "convert mlx mlx/model.safetensors --format f16",
+        &["mlx/model.safetensors", "is read from it"],
+    );
     bench.npy("x.npy", &[1, 64], &[1.0; 64]);
     bench.refuses("qmatmul x.npy gptq-4bit -o x.npy --adapter cpu", &["x.npy", "is read from it"]);
 }
@@ -181,7 +196,10 @@ fn an_input_behind_links_is_not_overwritten() {
         "snap/i.safetensors.index.json snap/model.safetensors",
         "gguf/split-00001-of-00002.gguf part.safetensors",
     ] {
-        bench.refuses(&format!("convert {line} --format f16"), &["is read from it; name another output"]);
+        bench.refuses(
+            &format!("convert {line} --format f16"),
+            &["is read from it; name another output"],
+        );
     }
     // Beside a whole file, others are no part of it.
     bench.succeed("convert gguf/all.gguf gguf/old.safetensors --format f16");

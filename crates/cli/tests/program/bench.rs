@@ -30,9 +30,14 @@ impl Bench {
     /// Writes a `.npy` file, right or lying.
     pub(crate) fn npy_bytes(&self, name: &str, descr: &str, shape: &[usize], bytes: &[u8]) {
         let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
-        let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}), }}\n");
+        let header =
+            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}), }}\n");
         let len = (header.len() as u16).to_le_bytes();
-        std::fs::write(self.path(name), [b"\x93NUMPY\x01\x00", &len[..], header.as_bytes(), bytes].concat()).unwrap();
+        std::fs::write(
+            self.path(name),
+            [b"\x93NUMPY\x01\x00", &len[..], header.as_bytes(), bytes].concat(),
+        )
+        .unwrap();
     }
 
     /// Reads a `.npy` file of f32 or f16 as the program writes it: its shape and elements.
@@ -42,24 +47,39 @@ impl Bench {
         let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
         let header = std::str::from_utf8(&bytes[10..start]).unwrap();
         let inside = header.split_once("'shape': (").unwrap().1.split_once(')').unwrap().0;
-        let shape = inside.split(',').map(str::trim).filter(|e| !e.is_empty()).map(|e| e.parse().unwrap()).collect();
+        let shape = inside
+            .split(',')
+            .map(str::trim)
+            .filter(|e| !e.is_empty())
+            .map(|e| e.parse().unwrap())
+            .collect();
         let elements = &bytes[start..];
         let values = if header.contains("'<f4'") {
-            elements.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()).into()).collect()
+            elements
+                .chunks_exact(4)
+                .map(|b| f32::from_le_bytes(b.try_into().unwrap()).into())
+                .collect()
         } else {
             assert!(header.contains("'<f2'"), "{header}");
-            elements.chunks_exact(2).map(|b| half::f16::from_le_bytes(b.try_into().unwrap()).into()).collect()
+            elements
+                .chunks_exact(2)
+                .map(|b| half::f16::from_le_bytes(b.try_into().unwrap()).into())
+                .collect()
         };
         (shape, values)
     }
 
     /// Writes a `.safetensors` file of f32.
     pub(crate) fn safetensors(&self, name: &str, tensors: &[(&str, &[usize], &[f32])]) {
-        let bytes = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
-        let held: Vec<_> = tensors.iter().map(|(name, shape, values)| (*name, *shape, bytes(values))).collect();
-        let outputs = held.iter().map(|(name, shape, bytes)| Output::dense(name, DType::F32, shape, bytes));
+        let bytes =
+            |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        let held: Vec<_> =
+            tensors.iter().map(|(name, shape, values)| (*name, *shape, bytes(values))).collect();
+        let outputs =
+            held.iter().map(|(name, shape, bytes)| Output::dense(name, DType::F32, shape, bytes));
         let metadata = BTreeMap::from([("format".to_owned(), "pt".to_owned())]);
-        tilewise_files::write(self.path(name), outputs.collect(), &metadata, &mut |_, _| {}).unwrap();
+        tilewise_files::write(self.path(name), outputs.collect(), &metadata, &mut |_, _| {})
+            .unwrap();
     }
 
     /// Copies a file or a folder kept beside the tests into the folder.
@@ -73,12 +93,13 @@ impl Bench {
         }
     }
 
-    /// Writes `gguf/all.gguf` under a name, with another type of one of its matrices, whose blocks must not be
-    /// longer than the old type's.
+    /// Writes `gguf/all.gguf` under a name, with another type of one of its matrices, whose blocks
+    /// must not be longer than the old type's.
     pub(crate) fn gguf_with_type(&self, file: &str, tensor: &str, number: u32) {
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gguf/all.gguf");
         let mut bytes = std::fs::read(kept).unwrap();
-        let name = bytes.windows(tensor.len()).position(|bytes| bytes == tensor.as_bytes()).unwrap();
+        let name =
+            bytes.windows(tensor.len()).position(|bytes| bytes == tensor.as_bytes()).unwrap();
         // After the name: how many dimensions, and two of them.
         bytes[name + tensor.len() + 4 + 16..][..4].copy_from_slice(&number.to_le_bytes());
         std::fs::write(self.path(file), bytes).unwrap();
@@ -103,16 +124,30 @@ impl Bench {
             let data = view.data();
             match view.dtype() {
                 Dtype::F64 => data.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
-                Dtype::F32 => data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b).into()).collect(),
-                Dtype::F16 => data.as_chunks().0.iter().map(|b| half::f16::from_le_bytes(*b).into()).collect(),
-                Dtype::BF16 => data.as_chunks().0.iter().map(|b| half::bf16::from_le_bytes(*b).into()).collect(),
+                Dtype::F32 => {
+                    data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b).into()).collect()
+                }
+                Dtype::F16 => {
+                    data.as_chunks().0.iter().map(|b| half::f16::from_le_bytes(*b).into()).collect()
+                }
+                Dtype::BF16 => data
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|b| half::bf16::from_le_bytes(*b).into())
+                    .collect(),
                 other => panic!("{name}: {other}"),
             }
         };
-        SafeTensors::deserialize(&bytes).unwrap().iter().map(|(name, view)| (name.to_owned(), wide(view))).collect()
+        SafeTensors::deserialize(&bytes)
+            .unwrap()
+            .iter()
+            .map(|(name, view)| (name.to_owned(), wide(view)))
+            .collect()
     }
 
-    /// Runs a line that must fail with status 1, mention all of `parts`, and leave the folder as it was.
+    /// Runs a line that must fail with status 1, mention all of `parts`, and leave the folder as it
+    /// was.
     pub(crate) fn refuses(&self, line: &str, parts: &[&str]) {
         let before = self.files();
         let message = self.fail(1, line);
@@ -122,7 +157,8 @@ impl Bench {
         assert_eq!(self.files(), before, "{line}");
     }
 
-    /// Runs the program and expects the exit status `status` and, for 1, one line on stderr; gives what it says there.
+    /// Runs the program and expects the exit status `status` and, for 1, one line on stderr; gives
+    /// what it says there.
     pub(crate) fn fail(&self, status: i32, line: &str) -> String {
         let stderr = self.program.fail(status, line);
         if status == 1 {
@@ -143,7 +179,8 @@ impl Deref for Bench {
 /// The names of a folder's files.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> =
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -160,12 +197,19 @@ pub(crate) fn every_adapter() -> Vec<String> {
     all
 }
 
-/// Every Vulkan adapter: the first word of its name. Their absence is printed. It is a failure where
-/// `TILEWISE_REQUIRE` lists `vulkan`, or one of the software adapters.
+/// Every Vulkan adapter: the first word of its name. Their absence is printed. It is a failure
+/// where `TILEWISE_REQUIRE` lists `vulkan`, or one of the software adapters.
 fn gpus() -> Vec<String> {
-    let info: serde_json::Value = serde_json::from_str(&Bench::new().succeed("info --json")).expect("JSON");
-    let vulkan = info["adapters"].as_array().expect("a list").iter().filter(|adapter| adapter["backend"] == "vulkan");
-    let word = |adapter: &serde_json::Value| adapter["name"].as_str()?.split_whitespace().next().map(str::to_owned);
+    let info: serde_json::Value =
+        serde_json::from_str(&Bench::new().succeed("info --json")).expect("JSON");
+    let vulkan = info["adapters"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|adapter| adapter["backend"] == "vulkan");
+    let word = |adapter: &serde_json::Value| {
+        adapter["name"].as_str()?.split_whitespace().next().map(str::to_owned)
+    };
     let found: Vec<String> = vulkan.filter_map(word).map(|name| format!("vulkan:{name}")).collect();
     let required = std::env::var("TILEWISE_REQUIRE").unwrap_or_default();
     for (word, part) in [("vulkan", ""), ("lavapipe", "llvmpipe"), ("swiftshader", "SwiftShader")] {
@@ -193,7 +237,9 @@ pub(crate) fn numbers(len: usize, seed: u32) -> Vec<f32> {
 
 /// `a` \[m,k\] times `b` \[k,n\] in f64.
 pub(crate) fn product(a: &[f32], b: &[f32], m: usize, n: usize, k: usize) -> Vec<f64> {
-    let dot = |i: usize, j: usize| (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum();
+    let dot = |i: usize, j: usize| {
+        (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum()
+    };
     (0..m * n).map(|at| dot(at / n, at % n)).collect()
 }
 
@@ -206,6 +252,9 @@ pub(crate) fn transposed(values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
 pub(crate) fn assert_close(found: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len());
     for (index, (f, e)) in found.iter().zip(expected).enumerate() {
-        assert!((f - e).abs() <= tolerance, "element {index} is {f}, expected {e} within {tolerance}");
+        assert!(
+            (f - e).abs() <= tolerance,
+            "element {index} is {f}, expected {e} within {tolerance}"
+        );
     }
 }

@@ -8,8 +8,8 @@ use tilewise_core::quant::{Quantized, dequantize, quantize, quantize_to};
 use tilewise_files::{Kind, Model, Output};
 use tilewise_tests::program::text;
 
-/// The weights of each tensor of floats, with the columns in W's order, and how far quantizing may have
-/// left each from its original. Names are those of layers.
+/// The weights of each tensor of floats, with the columns in W's order, and how far quantizing may
+/// have left each from its original. Names are those of layers.
 fn weights(bench: &Bench, model: &str) -> BTreeMap<String, (Vec<f32>, Vec<f64>)> {
     let model = Model::open(bench.path(model)).unwrap();
     let mut all = BTreeMap::new();
@@ -25,7 +25,8 @@ fn weights(bench: &Bench, model: &str) -> BTreeMap<String, (Vec<f32>, Vec<f64>)>
                 let (dtype, bytes) = tensor.dense().unwrap();
                 let values = decode(dtype, bytes).unwrap();
                 // Half a step of the type, or of its smallest numbers.
-                let step = |value: &f32| f64::from(value.abs()) * dtype.unit_roundoff() + 2f64.powi(-25);
+                let step =
+                    |value: &f32| f64::from(value.abs()) * dtype.unit_roundoff() + 2f64.powi(-25);
                 let steps = values.iter().map(step).collect();
                 (values, steps)
             }
@@ -33,14 +34,17 @@ fn weights(bench: &Bench, model: &str) -> BTreeMap<String, (Vec<f32>, Vec<f64>)>
         let mut sorted = read.clone();
         if let Some(order) = tensor.order().unwrap() {
             let k = order.len();
-            read.iter().enumerate().for_each(|(i, w)| sorted[i / k * k + order[i % k] as usize] = *w);
+            read.iter()
+                .enumerate()
+                .for_each(|(i, w)| sorted[i / k * k + order[i % k] as usize] = *w);
         }
         all.insert(tensor.name().trim_end_matches(".weight").to_owned(), (sorted, steps));
     }
     all
 }
 
-/// Converts, and holds each weight against its original, and the table against both. Returns the report.
+/// Converts, and holds each weight against its original, and the table against both. Returns the
+/// report.
 fn converts(bench: &Bench, model: &str, format: &str) -> String {
     let report = bench.succeed(&format!("convert {model} out.safetensors --format {format}"));
     let (before, after) = (weights(bench, model), weights(bench, "out.safetensors"));
@@ -52,15 +56,23 @@ fn converts(bench: &Bench, model: &str, format: &str) -> String {
         let differences: Vec<f64> =
             before.iter().zip(after).map(|(b, a)| (f64::from(*b) - f64::from(*a)).abs()).collect();
         for (i, (difference, step)) in differences.iter().zip(steps).enumerate() {
-            assert!(difference <= step, "{name} in {format}, weight {i}: {difference} is more than {step}");
+            assert!(
+                difference <= step,
+                "{name} in {format}, weight {i}: {difference} is more than {step}"
+            );
         }
-        let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+        let norm =
+            |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
         let size = norm(&mut before.iter().map(|b| f64::from(*b)));
         let relative = 100.0 * norm(&mut differences.iter().copied()) / size;
         let largest = differences.iter().copied().fold(0.0, f64::max);
         match cells[3] {
             "kept" => assert_eq!(before, after, "{line}"),
-            _ => assert_eq!(cells[5..], [format!("{relative:.3}%"), format!("{largest:.3e}")], "{line}"),
+            _ => assert_eq!(
+                cells[5..],
+                [format!("{relative:.3}%"), format!("{largest:.3e}")],
+                "{line}"
+            ),
         }
     }
     report
@@ -69,7 +81,8 @@ fn converts(bench: &Bench, model: &str, format: &str) -> String {
 #[test]
 fn whole_models() {
     let bench = Bench::new();
-    let folders = ["mlx", "mlx-sharded", "gguf", "awq", "gptq-4bit-act-order", "gptq-8bit-v2-act-order"];
+    let folders =
+        ["mlx", "mlx-sharded", "gguf", "awq", "gptq-4bit-act-order", "gptq-8bit-v2-act-order"];
     folders.iter().for_each(|folder| bench.take(folder));
     for (model, format, tensors) in [
         ("mlx", "mxfp8", "28 of 30"),
@@ -84,13 +97,17 @@ fn whole_models() {
         ("gptq-4bit-act-order", "affine-8bit-g64-f32", "1 of 3"),
     ] {
         let report = converts(&bench, model, format);
-        assert!(report.contains(&format!("tensors  {tensors} converted")), "{model} to {format}:\n{report}");
+        assert!(
+            report.contains(&format!("tensors  {tensors} converted")),
+            "{model} to {format}:\n{report}"
+        );
     }
     // The weights of GPTQ are numbers of f32, in W's order.
     for model in ["gptq-4bit-act-order", "gptq-8bit-v2-act-order"] {
         assert!(converts(&bench, model, "f32").contains("0.000%  0.000e0"));
         let name = "model.layers.0.self_attn.q_proj";
-        let expected = &bench.tensors(&format!("{model}/expected.safetensors"))[&format!("{name}.dequantized")];
+        let expected = &bench.tensors(&format!("{model}/expected.safetensors"))
+            [&format!("{name}.dequantized")];
         assert_eq!(&bench.tensors("out.safetensors")[&format!("{name}.weight")], expected);
     }
     // In its own format a matrix is copied, with the order of its columns.
@@ -101,10 +118,11 @@ fn whole_models() {
     assert_close(&bench.read_npy("y.npy").1, y, 1e-5);
 }
 
-/// A model: a matrix of numbers that 4 bits hold exactly, one whose K is no whole number of blocks, a
-/// vector, and a matrix of random numbers.
+/// A model: a matrix of numbers that 4 bits hold exactly, one whose K is no whole number of blocks,
+/// a vector, and a matrix of random numbers.
 fn model(bench: &Bench) {
-    let exact: Vec<f32> = (0..5 * 128).map(|at| (at * 7 % 16) as f32 * [0.25, 1.0, 4.0][at / 64 % 3]).collect();
+    let exact: Vec<f32> =
+        (0..5 * 128).map(|at| (at * 7 % 16) as f32 * [0.25, 1.0, 4.0][at / 64 % 3]).collect();
     let tensors: [(&str, &[usize], &[f32]); 4] = [
         ("layers.0.exact.weight", &[5, 128], &exact),
         ("layers.0.odd.weight", &[4, 100], &numbers(400, 1)),
@@ -120,29 +138,43 @@ fn there_and_back() {
     model(&bench);
     let before = bench.tensors("model.safetensors");
     let report = converts(&bench, "model.safetensors", "affine-4bit-g64-f32");
-    assert!(report.contains("K = 100 is not a multiple of 64, the block of affine-4bit-g64-f32"), "{report}");
+    assert!(
+        report.contains("K = 100 is not a multiple of 64, the block of affine-4bit-g64-f32"),
+        "{report}"
+    );
     assert!(report.contains("shape [128], not [N,K]"), "{report}");
     assert!(report.contains("bits     5.00 per converted weight, 32.00 before"), "{report}");
     std::fs::rename(bench.path("out.safetensors"), bench.path("q.safetensors")).unwrap();
     converts(&bench, "q.safetensors", "f32");
     let after = bench.tensors("out.safetensors");
-    let names = ["layers.0.exact.weight", "layers.0.odd.weight", "layers.0.random.weight", "norm.weight"];
+    let names =
+        ["layers.0.exact.weight", "layers.0.odd.weight", "layers.0.random.weight", "norm.weight"];
     assert_eq!(after.keys().collect::<Vec<_>>(), names);
     for name in ["layers.0.exact.weight", "layers.0.odd.weight", "norm.weight"] {
         assert_eq!(after[name], before[name], "{name}");
     }
     assert_ne!(after["layers.0.random.weight"], before["layers.0.random"]);
     // The metadata is kept, without the format that is no more.
-    for (file, expected) in [("q.safetensors", Some("affine-4bit-g64-f32")), ("out.safetensors", None)] {
+    for (file, expected) in
+        [("q.safetensors", Some("affine-4bit-g64-f32")), ("out.safetensors", None)]
+    {
         let model = Model::open(bench.path(file)).unwrap();
         let metadata: BTreeMap<&str, &str> = model.metadata().collect();
-        assert_eq!((metadata.get("format"), metadata.get("quantization").copied()), (Some(&"pt"), expected), "{file}");
+        assert_eq!(
+            (metadata.get("format"), metadata.get("quantization").copied()),
+            (Some(&"pt"), expected),
+            "{file}"
+        );
     }
     converts(&bench, "model.safetensors", "bf16");
     assert!(bench.tensors("out.safetensors").keys().eq(before.keys()), "numbers keep their names");
     let q = std::fs::read(bench.path("q.safetensors")).unwrap();
     bench.succeed("convert q.safetensors again.safetensors --format affine-4bit-g64-f32");
-    assert_eq!(std::fs::read(bench.path("again.safetensors")).unwrap(), q, "what is in the format is copied");
+    assert_eq!(
+        std::fs::read(bench.path("again.safetensors")).unwrap(),
+        q,
+        "what is in the format is copied"
+    );
 }
 
 /// A shard is no whole model, though it may be inspected and its matrices multiplied with.
@@ -150,18 +182,28 @@ fn there_and_back() {
 fn one_shard_of_several() {
     let bench = Bench::new();
     bench.take("mlx-sharded");
-    let (shard, split) = ("mlx-sharded/model-00001-of-00002.safetensors", "model.layers.0.affine-5bit-g32-f16");
+    let (shard, split) =
+        ("mlx-sharded/model-00001-of-00002.safetensors", "model.layers.0.affine-5bit-g32-f16");
     let others = "this file is shard 1 of 2: open the index, or the folder";
-    bench.refuses(&format!("convert {shard} o.safetensors --format f16"), &[shard, "shard 1 of 2; whole models"]);
+    bench.refuses(
+        &format!("convert {shard} o.safetensors --format f16"),
+        &[shard, "shard 1 of 2; whole models"],
+    );
     let missing = format!("{split}.weight U32");
-    bench.refuses(&format!("dequantize {shard}#{split}.weight -o o.npy"), &[&missing, "are missing", others]);
+    bench.refuses(
+        &format!("dequantize {shard}#{split}.weight -o o.npy"),
+        &[&missing, "are missing", others],
+    );
     bench.refuses(&format!("dequantize {shard}#{split} -o o.npy"), &["no tensor is named", others]);
     bench.succeed(&format!("dequantize {shard}#model.layers.0.affine-4bit-g64-f16 -o o.npy"));
     assert!(bench.succeed(&format!("inspect {shard}")).contains("\nshard    1 of 2; "));
     assert!(bench.succeed(&format!("inspect {shard} --json")).contains("\"number\": 1"));
     assert!(!bench.succeed("inspect mlx-sharded").contains("shard    "));
     std::fs::remove_file(bench.path("mlx-sharded/model.safetensors.index.json")).unwrap();
-    bench.refuses("convert mlx-sharded p.safetensors --format f16", &["model-00001-of-00002.safetensors", "the index"]);
+    bench.refuses(
+        "convert mlx-sharded p.safetensors --format f16",
+        &["model-00001-of-00002.safetensors", "the index"],
+    );
 }
 
 /// The entry of `config.json` by which MLX opens the file.
@@ -178,13 +220,18 @@ fn the_entry_of_config_json_is_told() {
         ("bf16", None),
     ] {
         std::fs::create_dir(bench.path("out")).unwrap();
-        let report = bench.succeed(&format!("convert model.safetensors out/model.safetensors --format {format}"));
+        let report = bench
+            .succeed(&format!("convert model.safetensors out/model.safetensors --format {format}"));
         let line = report.lines().find(|line| line.starts_with("config   "));
         assert_eq!(line.is_some(), entry.is_some(), "{report}");
         if let Some(entry) = entry {
             assert!(line.unwrap().contains(&format!(r#""quantization": {entry} in "#)), "{report}");
             // With that entry the file's format is known.
-            std::fs::write(bench.path("out/config.json"), format!(r#"{{"quantization": {entry}}}"#)).unwrap();
+            std::fs::write(
+                bench.path("out/config.json"),
+                format!(r#"{{"quantization": {entry}}}"#),
+            )
+            .unwrap();
             assert!(bench.succeed("inspect out").contains(&format!(" {format} ")));
         }
         std::fs::remove_dir_all(bench.path("out")).unwrap();
@@ -201,7 +248,8 @@ fn a_matrix_of_several_parts() {
     std::fs::rename(bench.path("out.safetensors"), bench.path("q.safetensors")).unwrap();
     converts(&bench, "q.safetensors", "f32");
 
-    // An error has the row's number in the matrix. nvfp4 without a factor holds no weights so large.
+    // An error has the row's number in the matrix. nvfp4 without a factor holds no weights so
+    // large.
     let mut weights = vec![1.0; n * k];
     (weights[1027 * k + 20], weights[1028 * k + 7]) = (1e9, f32::NAN);
     bench.safetensors("bad.safetensors", &[("w.weight", &[n, k], &weights)]);
@@ -209,7 +257,10 @@ fn a_matrix_of_several_parts() {
         ("mxfp8", "bad value: bad.safetensors: w.weight: weight 7 (row 1028, column 7) is NaN"),
         ("nvfp4", "bad value: bad.safetensors: w.weight: the block at row 1027, column 16: "),
     ] {
-        bench.refuses(&format!("convert bad.safetensors new.safetensors --format {format}"), &[part]);
+        bench.refuses(
+            &format!("convert bad.safetensors new.safetensors --format {format}"),
+            &[part],
+        );
     }
 }
 
@@ -218,9 +269,16 @@ fn a_matrix_of_several_parts() {
 fn matrices_without_columns() {
     let bench = Bench::new();
     let format = "affine-4bit-g64-f16".parse().unwrap();
-    let ordered = Output::streamed("a", Kind::Quantized(format), &[3, 0], |_| Ok(())).with_order(Vec::new());
+    let ordered =
+        Output::streamed("a", Kind::Quantized(format), &[3, 0], |_| Ok(())).with_order(Vec::new());
     let long = Output::dense("b", DType::F32, &[1 << 62, 0], &[]);
-    tilewise_files::write(bench.path("q.safetensors"), vec![ordered, long], &BTreeMap::new(), &mut |_, _| {}).unwrap();
+    tilewise_files::write(
+        bench.path("q.safetensors"),
+        vec![ordered, long],
+        &BTreeMap::new(),
+        &mut |_, _| {},
+    )
+    .unwrap();
     bench.succeed("convert q.safetensors out.safetensors --format f16");
     let model = Model::open(bench.path("out.safetensors")).unwrap();
     let shapes: Vec<_> = model.tensors().map(|tensor| format!("{tensor:?}")).collect();
@@ -233,7 +291,8 @@ fn bare_planes() {
     let bench = Bench::new();
     let quantized = quantize(&numbers(128, 1), 2, 64, "mxfp4".parse().unwrap()).unwrap();
     let outputs = vec![Output::quantized("", &quantized)];
-    tilewise_files::write(bench.path("q.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+    tilewise_files::write(bench.path("q.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {})
+        .unwrap();
     bench.succeed("convert q.safetensors converted.safetensors --format f32");
     bench.succeed("dequantize q.safetensors -o dequantized.safetensors");
     for file in ["converted.safetensors", "dequantized.safetensors"] {
@@ -247,7 +306,13 @@ fn vectors_become_rows() {
     let bench = Bench::new();
     let row = quantize(&numbers(64, 1), 1, 64, "q8_0".parse().unwrap()).unwrap();
     let mut bytes = b"GGUF\x03\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
-    bytes.extend(1u64.to_le_bytes().iter().chain(b"v").chain(&1u32.to_le_bytes()).chain(&64u64.to_le_bytes()));
+    bytes.extend(
+        1u64.to_le_bytes()
+            .iter()
+            .chain(b"v")
+            .chain(&1u32.to_le_bytes())
+            .chain(&64u64.to_le_bytes()),
+    );
     bytes.extend(8u32.to_le_bytes().iter().chain(&0u64.to_le_bytes()));
     bytes.resize(bytes.len().next_multiple_of(32), 0);
     bytes.extend(row.to_blocks().unwrap());
@@ -270,27 +335,46 @@ fn strays_are_kept() {
     let (scales, weights) = (numbers(8 * 32, 1), numbers(8 * 32, 2));
     bench.safetensors(
         "half.safetensors",
-        &[("r.scales", &[8, 32], &scales), ("r.biases", &[8, 32], &scales), ("n.weight", &[8, 32], &weights)],
+        &[
+            ("r.scales", &[8, 32], &scales),
+            ("r.biases", &[8, 32], &scales),
+            ("n.weight", &[8, 32], &weights),
+        ],
     );
-    let float =
-        [("r.scales", &[8, 32][..], &scales[..]), ("r.biases", &[8, 32], &scales), ("r.weight", &[8, 32], &weights)];
+    let float = [
+        ("r.scales", &[8, 32][..], &scales[..]),
+        ("r.biases", &[8, 32], &scales),
+        ("r.weight", &[8, 32], &weights),
+    ];
     bench.safetensors("float.safetensors", &float);
-    for line in ["half.safetensors out.safetensors --format mxfp8", "float.safetensors out.safetensors --format f16"] {
+    for line in [
+        "half.safetensors out.safetensors --format mxfp8",
+        "float.safetensors out.safetensors --format f16",
+    ] {
         let report = bench.succeed(&format!("convert {line}"));
-        assert!(report.contains("1 of 3 converted") && report.contains("without the others"), "{report}");
+        assert!(
+            report.contains("1 of 3 converted") && report.contains("without the others"),
+            "{report}"
+        );
     }
-    let told =
-        "2 tensors are named as parts of quantized weights whose other parts are not there: r.biases, r.scales\n";
+    let told = "2 tensors are named as parts of quantized weights whose other parts are not there: r.biases, r.scales\n";
     for line in [
         "inspect float.safetensors",
         "inspect half.safetensors --json",
         "convert float.safetensors o.safetensors --format f32",
     ] {
         let output = bench.run(line);
-        assert!(output.status.success() && text(&output.stderr).ends_with(told), "{line}: {}", text(&output.stderr));
+        assert!(
+            output.status.success() && text(&output.stderr).ends_with(told),
+            "{line}: {}",
+            text(&output.stderr)
+        );
     }
     bench.safetensors("stray.safetensors", &[("r.biases", &[8, 32], &scales)]);
-    bench.refuses("dequantize stray.safetensors -o w.npy", &["stray.safetensors: no matrix is in it"]);
+    bench.refuses(
+        "dequantize stray.safetensors -o w.npy",
+        &["stray.safetensors: no matrix is in it"],
+    );
     // A name of a file cannot end a line of a table.
     bench.safetensors("lines.safetensors", &[("x\ny", &[2], &[1.0; 2])]);
     assert!(bench.succeed("inspect lines.safetensors").contains("x\\ny"));
@@ -303,7 +387,8 @@ fn a_factor_of_the_matrix_counts() {
     let (weights, format) = (numbers(6 * 64, 1), "nvfp4".parse().unwrap());
     let quantized = quantize_to(&weights, 6, 64, format, 1000.0).unwrap();
     let outputs = vec![Output::quantized("a", &quantized)];
-    tilewise_files::write(bench.path("q.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+    tilewise_files::write(bench.path("q.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {})
+        .unwrap();
     converts(&bench, "q.safetensors", "f32");
     let expected: Vec<f64> = dequantize(&quantized).into_iter().map(f64::from).collect();
     assert_eq!(bench.tensors("out.safetensors")["a.weight"], expected);
@@ -327,7 +412,12 @@ fn weights_without_an_error_are_counted() {
         ([1e5, f32::NAN], "f16", &[already, beyond], ["inf%", "inf"]),
         ([0.5, 1e5], "f16", &[beyond], ["inf%", "inf"]),
         ([0.5, 0.25], "f16", &[], ["0.000%", "0.000e0"]),
-        ([f32::NAN, f32::NAN], "f32", &["128 weights of 1 tensors are infinite or NaN already"], ["-", "-"]),
+        (
+            [f32::NAN, f32::NAN],
+            "f32",
+            &["128 weights of 1 tensors are infinite or NaN already"],
+            ["-", "-"],
+        ),
     ] {
         // All codes are 3.
         let planes = vec![vec![0x33; 64], scales(scale), scales([0.0; 2])];
@@ -346,11 +436,18 @@ fn weights_without_an_error_are_counted() {
         let line: Vec<&str> = report.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(line[5..], errors, "{scale:?}: {report}");
 
-        let said = bench.run(&format!("dequantize q.safetensors -o w.safetensors --dtype {target}")).stderr;
+        let said = bench
+            .run(&format!("dequantize q.safetensors -o w.safetensors --dtype {target}"))
+            .stderr;
         for warning in warnings {
-            let end = warning.split_once(" of 1 tensors").unwrap().1.split(" already").next().unwrap();
+            let end =
+                warning.split_once(" of 1 tensors").unwrap().1.split(" already").next().unwrap();
             let count = warning.split(' ').next().unwrap();
-            assert!(text(&said).contains(&format!("q.safetensors: {count} weights{end}\n")), "{}", text(&said));
+            assert!(
+                text(&said).contains(&format!("q.safetensors: {count} weights{end}\n")),
+                "{}",
+                text(&said)
+            );
         }
         assert_eq!(text(&said).lines().count(), warnings.len(), "{scale:?}");
     }
@@ -368,7 +465,9 @@ fn parts_of_a_model() {
         ("--only layers --skip exact", &["layers.0.random"]),
         ("--except exact", &["layers.0.random"]),
     ] {
-        let report = bench.succeed(&format!("convert model.safetensors out.safetensors --format mxfp4 {options}"));
+        let report = bench.succeed(&format!(
+            "convert model.safetensors out.safetensors --format mxfp4 {options}"
+        ));
         let found: Vec<&str> = report
             .lines()
             .filter(|line| line.contains(" mxfp4 "))
@@ -381,14 +480,26 @@ fn parts_of_a_model() {
         assert!(report.contains(&counted), "{options}: {report}");
         assert_eq!(bench.tensors_of("out.safetensors"), 4 - left_out, "{options}");
     }
-    bench.refuses("convert model.safetensors new.safetensors --format mxfp4 --skip .", &["--skip leaves out all"]);
-    bench.refuses("convert model.safetensors new.safetensors --format mxfp4 --only norm", &["not selected"]);
+    bench.refuses(
+        "convert model.safetensors new.safetensors --format mxfp4 --skip .",
+        &["--skip leaves out all"],
+    );
+    bench.refuses(
+        "convert model.safetensors new.safetensors --format mxfp4 --only norm",
+        &["not selected"],
+    );
     // Also where the others are in the format already: of this model, all but one.
-    for options in ["--only exact", "--only random --except random", "--only random --skip random", "--skip random"] {
+    for options in [
+        "--only exact",
+        "--only random --except random",
+        "--only random --skip random",
+        "--skip random",
+    ] {
         let line = format!("convert out.safetensors new.safetensors --format f32 {options}");
         bench.refuses(&line, &["none of ", " tensors can become f32: "]);
     }
-    let report = bench.succeed("convert model.safetensors all.safetensors --format mxfp4 --skip norm --skip odd");
+    let report = bench
+        .succeed("convert model.safetensors all.safetensors --format mxfp4 --skip norm --skip odd");
     assert!(report.contains("tensors  2 of 4 converted, 2 left out\n"), "{report}");
     // Names from the file, and names from the list.
     ["gguf", "mlx", "gptq-4bit"].iter().for_each(|folder| bench.take(folder));
@@ -414,8 +525,12 @@ fn parts_of_a_model() {
     _ = std::fs::remove_file(bench.path("new.safetensors"));
     // Also where a tensor is in the format already.
     for option in ["--only", "--except", "--skip"] {
-        let line = format!("convert out.safetensors new.safetensors --format mxfp4 {option} exact {option} typo");
-        assert!(bench.fail(2, &line).contains(&format!("{option} typo: no tensor's name contains it")));
+        let line = format!(
+            "convert out.safetensors new.safetensors --format mxfp4 {option} exact {option} typo"
+        );
+        assert!(
+            bench.fail(2, &line).contains(&format!("{option} typo: no tensor's name contains it"))
+        );
     }
     assert!(!bench.path("new.safetensors").exists());
 }
@@ -425,10 +540,16 @@ fn what_cannot_be_converted_is_not_written() {
     let bench = Bench::new();
     model(&bench);
     ["gguf", "mlx", "mlx.safetensors"].iter().for_each(|name| bench.take(name));
-    bench.safetensors("odd.safetensors", &[("odd.weight", &[4, 100], &numbers(400, 1)), ("v", &[3], &[1.0; 3])]);
+    bench.safetensors(
+        "odd.safetensors",
+        &[("odd.weight", &[4, 100], &numbers(400, 1)), ("v", &[3], &[1.0; 3])],
+    );
     let mut weights = numbers(256, 1);
     weights[200] = f32::NAN;
-    bench.safetensors("nan.safetensors", &[("a.weight", &[2, 128], &[1.0; 256]), ("b.weight", &[2, 128], &weights)]);
+    bench.safetensors(
+        "nan.safetensors",
+        &[("a.weight", &[2, 128], &[1.0; 256]), ("b.weight", &[2, 128], &weights)],
+    );
     let gguf = std::fs::read(bench.path("gguf/all.gguf")).unwrap();
     std::fs::write(bench.path("short.gguf"), &gguf[..gguf.len() - 300]).unwrap();
     std::fs::write(bench.path("header.gguf"), &gguf[..100]).unwrap();
@@ -442,17 +563,29 @@ fn what_cannot_be_converted_is_not_written() {
             "odd.safetensors old.safetensors --format mxfp4",
             &["odd.safetensors", "2 tensors", "odd.weight: K = 100 is not a multiple of 32"][..],
         ),
-        ("nan.safetensors old.safetensors --format mxfp4", &["nan.safetensors", "b.weight", "row 1, column 72", "NaN"]),
+        (
+            "nan.safetensors old.safetensors --format mxfp4",
+            &["nan.safetensors", "b.weight", "row 1, column 72", "NaN"],
+        ),
         ("short.gguf old.safetensors --format f16", &["short.gguf", "truncated", "28532 bytes"]),
         ("header.gguf old.safetensors --format f16", &["header.gguf", "truncated"]),
         ("empty old.safetensors --format f16", &["empty", "no .safetensors or .gguf file"]),
         ("none.gguf old.safetensors --format f16", &["none.gguf"]),
-        ("none.safetensors old.safetensors --format f16", &["none.safetensors: no tensors are in it"]),
-        ("mlx mlx/out.safetensors --format mxfp8", &["mlx/out.safetensors", "mxfp8", "mlx/config.json (quantization"]),
+        (
+            "none.safetensors old.safetensors --format f16",
+            &["none.safetensors: no tensors are in it"],
+        ),
+        (
+            "mlx mlx/out.safetensors --format mxfp8",
+            &["mlx/out.safetensors", "mxfp8", "mlx/config.json (quantization"],
+        ),
         ("model.safetensors none/out.safetensors --format f16", &["no folder none"]),
         ("model.safetensors empty.safetensors/out.safetensors --format f16", &["no folder"]),
         ("model.safetensors old.safetensors --format q4_k", &["q4_k", "not quantized to it"]),
-        ("mlx.safetensors old.safetensors --format f16", &["mlx.safetensors", "bf16", "name the format"]),
+        (
+            "mlx.safetensors old.safetensors --format f16",
+            &["mlx.safetensors", "bf16", "name the format"],
+        ),
         ("mlx.safetensors old.safetensors --format f16 --bits 3", &["bf16", "3 bits"]),
     ] {
         bench.refuses(&format!("convert {line}"), parts);
@@ -460,7 +593,11 @@ fn what_cannot_be_converted_is_not_written() {
     }
     assert!(!bench.path("mlx/out.safetensors").exists());
     // Integers are kept, whatever they are.
-    assert!(bench.succeed("convert other.gguf other.safetensors --format f32").contains("elements of I16"));
+    assert!(
+        bench
+            .succeed("convert other.gguf other.safetensors --format f32")
+            .contains("elements of I16")
+    );
     // A type that safetensors does not have is left out, if that is said.
     bench.gguf_with_type("iq2.gguf", "blk.0.q4_k.weight", 16);
     let why = "iq2.gguf: blk.0.q4_k.weight: IQ2_XXS is not read";

@@ -26,7 +26,13 @@ fn ragged_groups() {
     let mut start = 0;
     for (entry, &end) in entries.iter().zip(&ENDS) {
         let (end, rows) = (end as usize, end as usize - start);
-        expected[start * N..end * N].copy_from_slice(&product(&a[start * K..end * K], entry, rows, N, K));
+        expected[start * N..end * N].copy_from_slice(&product(
+            &a[start * K..end * K],
+            entry,
+            rows,
+            N,
+            K,
+        ));
         start = end;
     }
     let flipped: Vec<f32> = entries.iter().flat_map(|entry| transposed(entry, K, N)).collect();
@@ -57,7 +63,8 @@ fn bad_offsets() {
     bench.npy("b.npy", &[2, 4, 3], &numbers(24, 2));
     let fail = |ends: &[u32], file: &str| {
         offset_files(&bench, ends);
-        let message = bench.fail(1, &format!("grouped a.npy b.npy --offsets {file}.npy -o c.npy --adapter cpu"));
+        let message = bench
+            .fail(1, &format!("grouped a.npy b.npy --offsets {file}.npy -o c.npy --adapter cpu"));
         assert!(!bench.files().contains(&"c.npy".to_string()));
         message
     };

@@ -12,20 +12,35 @@ fn json_of(bench: &Bench, model: &str) -> Value {
 /// The cells of the line that begins with a name.
 fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
     let found = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    found.into_iter().find(|cells| cells.first() == Some(&name)).unwrap_or_else(|| panic!("no {name} in\n{table}"))
+    found
+        .into_iter()
+        .find(|cells| cells.first() == Some(&name))
+        .unwrap_or_else(|| panic!("no {name} in\n{table}"))
 }
 
 #[test]
 fn tables() {
     let bench = Bench::new();
-    ["mlx", "mlx-sharded", "gguf", "gptq-8bit-act-order"].iter().for_each(|folder| bench.take(folder));
+    ["mlx", "mlx-sharded", "gguf", "gptq-8bit-act-order"]
+        .iter()
+        .for_each(|folder| bench.take(folder));
     let gguf = bench.succeed("inspect gguf/all.gguf");
     assert!(gguf.contains("version 3, architecture \"llama\", name \"vectors\""), "{gguf}");
     assert_eq!(row(&gguf, "blk.0.q6_k"), ["blk.0.q6_k", "[6,512]", "q6_k", "2520", "6.56"]);
-    assert_eq!(row(&gguf, "output_norm.weight"), ["output_norm.weight", "[64]", "f32", "256", "32.00"]);
-    assert!(gguf.contains("total    17 tensors, 27136 bytes; 38848 elements of 5.59 bits"), "{gguf}");
+    assert_eq!(
+        row(&gguf, "output_norm.weight"),
+        ["output_norm.weight", "[64]", "f32", "256", "32.00"]
+    );
+    assert!(
+        gguf.contains("total    17 tensors, 27136 bytes; 38848 elements of 5.59 bits"),
+        "{gguf}"
+    );
     assert!(!gguf.contains("vectors.nested"));
-    assert!(bench.succeed("inspect gguf/all.gguf --metadata").contains("vectors.nested = [[1, 2], [3]]"));
+    assert!(
+        bench
+            .succeed("inspect gguf/all.gguf --metadata")
+            .contains("vectors.nested = [[1, 2], [3]]")
+    );
 
     let name = "model.layers.0.affine-3bit-g64-f16";
     let cells = [name, "[6,128]", "affine-3bit-g64-f16", "336", "3.50"];
@@ -43,11 +58,19 @@ fn json() {
     let bench = Bench::new();
     ["mlx", "gguf", "awq"].iter().for_each(|folder| bench.take(folder));
     let gguf = json_of(&bench, "gguf/all.gguf");
-    assert_eq!((&gguf["gguf_version"], &gguf["metadata"]["general.architecture"]), (&json!(3), &json!("llama")));
+    assert_eq!(
+        (&gguf["gguf_version"], &gguf["metadata"]["general.architecture"]),
+        (&json!(3), &json!("llama"))
+    );
     assert_eq!(gguf["metadata"]["vectors.nested"], json!([[1, 2], [3]]));
     assert_eq!(gguf["metadata"]["tokenizer.ggml.scores"], json!([0.0, -1.0, -2.5]));
     assert_eq!(gguf["files"], json!(["gguf/all.gguf"]));
-    let found = gguf["tensors"].as_array().unwrap().iter().find(|tensor| tensor["name"] == "blk.0.q4_k").unwrap();
+    let found = gguf["tensors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|tensor| tensor["name"] == "blk.0.q4_k")
+        .unwrap();
     for (key, value) in [
         ("shape", json!([6, 512])),
         ("class", json!("quantized")),
@@ -72,7 +95,9 @@ fn json() {
 #[test]
 fn types_of_unknown_size() {
     let bench = Bench::new();
-    let entry = |name: &str| format!(r#""{name}":{{"dtype":"F2","shape":[{}],"data_offsets":[0,0]}}"#, 1u64 << 63);
+    let entry = |name: &str| {
+        format!(r#""{name}":{{"dtype":"F2","shape":[{}],"data_offsets":[0,0]}}"#, 1u64 << 63)
+    };
     let float = r#""c":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}"#;
     let header = format!("{{{},{},{float}}}", entry("a"), entry("b"));
     let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 4]].concat();
@@ -81,9 +106,11 @@ fn types_of_unknown_size() {
     bench.succeed("convert m.safetensors n.safetensors --format f16");
     let name = "blk.0.q4_k.weight";
     // Q8_K, IQ2_XXS and a number that is no type's.
-    for (number, shown, sizes) in
-        [(15, &["Q8_K"][..], ["-", "-"]), (16, &["IQ2_XXS"], ["792", "2.06"]), (99, &["type", "99"], ["-", "-"])]
-    {
+    for (number, shown, sizes) in [
+        (15, &["Q8_K"][..], ["-", "-"]),
+        (16, &["IQ2_XXS"], ["792", "2.06"]),
+        (99, &["type", "99"], ["-", "-"]),
+    ] {
         bench.gguf_with_type("t.gguf", name, number);
         let table = bench.succeed("inspect t.gguf");
         assert_eq!(row(&table, name)[2..], [shown, &sizes].concat(), "{table}");
@@ -101,7 +128,10 @@ fn types_of_unknown_size() {
     }
     let table = bench.succeed("inspect m.safetensors");
     assert_eq!(row(&table, "a"), ["a", "[9223372036854775808]", "F2", "-", "-"]);
-    assert!(table.contains("total    3 tensors, 4 bytes; 1 elements of 32.00 bits; 2 of a type"), "{table}");
+    assert!(
+        table.contains("total    3 tensors, 4 bytes; 1 elements of 32.00 bits; 2 of a type"),
+        "{table}"
+    );
 }
 
 /// Group sizes that contradict shapes, and formats that are left open, are shown.
@@ -120,21 +150,37 @@ fn unclear_tensors_are_shown_with_their_errors() {
     // The arguments that do not fit are in the error.
     let wrong = bench.succeed("inspect mlx.safetensors#f16 --bits 3");
     assert!(
-        wrong.contains("these tensors are not 3 bits (the arguments): ") && !wrong.contains("it may be"),
+        wrong.contains("these tensors are not 3 bits (the arguments): ")
+            && !wrong.contains("it may be"),
         "{wrong}"
     );
     let wrong = json_of(&bench, "mlx.safetensors#f16 --bits 3");
-    assert!(wrong["tensors"][0]["error"].as_str().unwrap().contains("3 bits (the arguments)"), "{wrong}");
+    assert!(
+        wrong["tensors"][0]["error"].as_str().unwrap().contains("3 bits (the arguments)"),
+        "{wrong}"
+    );
 
     let config = std::fs::read_to_string(bench.path("gptq-4bit/config.json")).unwrap();
-    std::fs::write(bench.path("gptq-4bit/config.json"), config.replace("\"group_size\": 32", "\"group_size\": 16"))
-        .unwrap();
+    std::fs::write(
+        bench.path("gptq-4bit/config.json"),
+        config.replace("\"group_size\": 32", "\"group_size\": 16"),
+    )
+    .unwrap();
     let why = "config.json says groups of 16, K = 64 has 4 of them, the file 2";
     let shown = json_of(&bench, "gptq-4bit");
-    let wrong = shown["tensors"].as_array().unwrap().iter().find(|tensor| tensor["class"] == "unclear").unwrap();
+    let wrong = shown["tensors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|tensor| tensor["class"] == "unclear")
+        .unwrap();
     assert!(wrong["error"].as_str().unwrap().contains(why), "{wrong}");
     let config = std::fs::read_to_string(bench.path("mlx/config.json")).unwrap();
-    std::fs::write(bench.path("mlx/config.json"), config.replace("\"group_size\": 16", "\"group_size\": 32")).unwrap();
+    std::fs::write(
+        bench.path("mlx/config.json"),
+        config.replace("\"group_size\": 16", "\"group_size\": 32"),
+    )
+    .unwrap();
     assert!(bench.succeed("inspect mlx").contains("groups of 32, mode nvfp4"));
     // Nothing is computed with them, and nothing written.
     bench.npy("x.npy", &[1, 64], &[1.0; 64]);
@@ -143,7 +189,10 @@ fn unclear_tensors_are_shown_with_their_errors() {
         "dequantize gptq-4bit -o y.npy",
         "convert gptq-4bit y.safetensors --format f16",
     ] {
-        bench.refuses(line, &["gptq-4bit/model.safetensors", "model.layers.0.self_attn.q_proj", why]);
+        bench.refuses(
+            line,
+            &["gptq-4bit/model.safetensors", "model.layers.0.self_attn.q_proj", why],
+        );
     }
 }
 
@@ -152,14 +201,18 @@ fn unclear_tensors_are_shown_with_their_errors() {
 fn unclear_tensors_are_counted() {
     let bench = Bench::new();
     ["mlx.safetensors", "mlx", "mlx-sharded"].iter().for_each(|name| bench.take(name));
-    let formats = "; the formats of 3 are left open: name them by --format, or --bits, --group and --mode";
+    let formats =
+        "; the formats of 3 are left open: name them by --format, or --bits, --group and --mode";
     for (line, expected) in [
         ("mlx.safetensors", format!("3 of 3 tensors are unclear{formats}\n")),
         ("mlx.safetensors --json", format!("3 of 3 tensors are unclear{formats}\n")),
         ("mlx.safetensors --bits 4", String::new()),
         ("mlx.safetensors --bits 3", "3 of 3 tensors are unclear\n".to_owned()),
         ("mlx", String::new()),
-        ("mlx-sharded/model-00001-of-00002.safetensors", "1 of 10 tensors are unclear\n".to_owned()),
+        (
+            "mlx-sharded/model-00001-of-00002.safetensors",
+            "1 of 10 tensors are unclear\n".to_owned(),
+        ),
     ] {
         let output = bench.run(&format!("inspect {line}"));
         let said = text(&output.stderr);
@@ -176,7 +229,10 @@ fn options_without_meaning_are_refused() {
     for command in ["inspect {}", "convert {} new.safetensors --format f16"] {
         let line = |rest: &str| command.replace("{}", rest);
         for (rest, said) in [
-            ("gguf/all.gguf --group 16", "gguf/all.gguf: the arguments say groups of 16; no tensor is that, and none"),
+            (
+                "gguf/all.gguf --group 16",
+                "gguf/all.gguf: the arguments say groups of 16; no tensor is that, and none",
+            ),
             ("gguf/all.gguf --bits 4", "say 4 bits;"),
             ("gguf/all.gguf --mode affine --bits 4", "say 4 bits, mode affine;"),
             ("mlx --group 512", "mlx: the arguments say groups of 512;"),
@@ -209,7 +265,10 @@ fn types_of_numbers_are_no_formats() {
         "quantize w.npy -o q.safetensors",
     ] {
         let said = bench.fail(2, &format!("{line} --format f32"));
-        assert!(said.contains("f32 is a type of numbers; `tilewise quantize --list-formats` lists"), "{said}");
+        assert!(
+            said.contains("f32 is a type of numbers; `tilewise quantize --list-formats` lists"),
+            "{said}"
+        );
     }
 }
 
@@ -219,13 +278,27 @@ fn every_format_is_listed() {
     let list = bench.succeed("quantize --list-formats");
     assert_eq!(list.lines().count(), 1 + QuantFormat::all().count());
     assert_eq!(row(&list, "nvfp4"), ["nvfp4", "4.5000", "16", "MLX", "yes"]);
-    assert_eq!(row(&list, "q6_k"), ["q6_k", "6.5625", "256", "GGUF", "no,", "it", "is", "only", "read"]);
+    assert_eq!(
+        row(&list, "q6_k"),
+        ["q6_k", "6.5625", "256", "GGUF", "no,", "it", "is", "only", "read"]
+    );
     assert!(bench.fail(2, "quantize -o q.safetensors").contains("<W>"));
-    for command in
-        ["inspect", "quantize", "dequantize", "qmatmul", "convert", "matmul", "grouped", "plan", "info", "demo"]
-    {
+    for command in [
+        "inspect",
+        "quantize",
+        "dequantize",
+        "qmatmul",
+        "convert",
+        "matmul",
+        "grouped",
+        "plan",
+        "info",
+        "demo",
+    ] {
         assert!(
-            bench.succeed(&format!("{command} --help")).contains(&format!("Example: tilewise {command} ")),
+            bench
+                .succeed(&format!("{command} --help"))
+                .contains(&format!("Example: tilewise {command} ")),
             "{command}"
         );
     }

@@ -1,4 +1,5 @@
-//! Runs the program `tilewise` on files, on the CPU executor and on Vulkan where there is an adapter.
+//! Runs the program `tilewise` on files, on the CPU executor and on Vulkan where there is an
+//! adapter.
 
 mod bad_input;
 mod bench;

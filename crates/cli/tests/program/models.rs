@@ -1,5 +1,5 @@
-//! Models that MLX, gguf and others wrote, through `tilewise qmatmul --check`, against products of the
-//! weights as those packages dequantize them.
+//! Models that MLX, gguf and others wrote, through `tilewise qmatmul --check`, against products of
+//! the weights as those packages dequantize them.
 
 use crate::bench::{Bench, assert_close, every_adapter};
 use serde_json::Value;
@@ -12,12 +12,16 @@ use tilewise_files::Output;
 /// many there were. A stack of matrices is refused.
 fn check(bench: &Bench, model: &str, folder: &str, adapter: &str) -> usize {
     let expected = bench.tensors(&format!("{folder}/expected.safetensors"));
-    let listed: Value = serde_json::from_str(&bench.succeed(&format!("inspect {model} --json"))).unwrap();
+    let listed: Value =
+        serde_json::from_str(&bench.succeed(&format!("inspect {model} --json"))).unwrap();
     let mut checked = 0;
     for tensor in listed["tensors"].as_array().unwrap() {
         let name = tensor["name"].as_str().unwrap();
-        let Some(y) = expected.get(&format!("{}.y", name.trim_end_matches(".weight"))) else { continue };
-        let shape: Vec<u64> = tensor["shape"].as_array().unwrap().iter().map(|e| e.as_u64().unwrap()).collect();
+        let Some(y) = expected.get(&format!("{}.y", name.trim_end_matches(".weight"))) else {
+            continue;
+        };
+        let shape: Vec<u64> =
+            tensor["shape"].as_array().unwrap().iter().map(|e| e.as_u64().unwrap()).collect();
         let x = format!("{folder}/expected.safetensors#x.{}", shape.last().unwrap());
         let line = format!("qmatmul {x} {model}#{name} -o y.npy --adapter {adapter} --check");
         if let [2, n, k] = shape[..] {
@@ -99,9 +103,13 @@ fn dense_tensors_of_models_are_operands_and_weights() {
     ] {
         let x = format!("{folder}/expected.safetensors#x.{k}");
         let y = &bench.tensors(&format!("{folder}/expected.safetensors"))[&format!("{name}.y")];
-        bench.succeed(&format!("matmul {x} {model}#{name}.weight --transpose-b -o y.npy --adapter cpu --check"));
+        bench.succeed(&format!(
+            "matmul {x} {model}#{name}.weight --transpose-b -o y.npy --adapter cpu --check"
+        ));
         assert_close(&bench.read_npy("y.npy").1, y, 1e-4);
-        bench.succeed(&format!("quantize {model}#{name}.weight -o q.safetensors --format affine-8bit-g32-f32"));
+        bench.succeed(&format!(
+            "quantize {model}#{name}.weight -o q.safetensors --format affine-8bit-g32-f32"
+        ));
         assert!(bench.succeed("inspect q.safetensors").contains(&format!("\n{name} ")), "{name}");
     }
 }
@@ -111,10 +119,18 @@ fn what_is_known_decides_where_the_file_does_not() {
     let bench = Bench::new();
     ["mlx.safetensors", "mlx_expected.safetensors"].iter().for_each(|name| bench.take(name));
     let line = "qmatmul mlx_expected.safetensors#f16.x mlx.safetensors#f16 -o y.npy --adapter cpu";
-    bench.refuses(line, &["affine-4bit-g64-f16 [5, 192]", "affine-8bit-g32-f16 [5, 96]", "name the format"]);
+    bench.refuses(
+        line,
+        &["affine-4bit-g64-f16 [5, 192]", "affine-8bit-g32-f16 [5, 96]", "name the format"],
+    );
     bench.refuses(&format!("{line} --bits 3"), &["3 bits", "f16.weight U32 [5, 24]"]);
     bench.refuses(&format!("{line} --format mxfp4"), &["mxfp4", "f16.weight"]);
-    for known in ["--bits 4", "--group 64", "--bits 4 --group 64 --mode affine", "--format affine-4bit-g64-f16"] {
+    for known in [
+        "--bits 4",
+        "--group 64",
+        "--bits 4 --group 64 --mode affine",
+        "--format affine-4bit-g64-f16",
+    ] {
         bench.succeed(&format!("{line} --check {known}"));
         let y = &bench.tensors("mlx_expected.safetensors")["f16.y"];
         assert_close(&bench.read_npy("y.npy").1, y, 1e-4);
@@ -136,9 +152,15 @@ fn stacks_of_one_and_of_an_open_format() {
     let put = |rows: &[usize]| {
         let shapes = words.map(|(.., columns)| [rows, &[columns]].concat());
         let outputs = words.iter().zip(&shapes).zip(planes);
-        let outputs = outputs.map(|(((name, dtype, _), shape), bytes)| Output::dense(name, *dtype, shape, bytes));
-        tilewise_files::write(bench.path("q.safetensors"), outputs.collect(), &BTreeMap::new(), &mut |_, _| {})
-            .unwrap();
+        let outputs = outputs
+            .map(|(((name, dtype, _), shape), bytes)| Output::dense(name, *dtype, shape, bytes));
+        tilewise_files::write(
+            bench.path("q.safetensors"),
+            outputs.collect(),
+            &BTreeMap::new(),
+            &mut |_, _| {},
+        )
+        .unwrap();
     };
     let line = "qmatmul x.npy q.safetensors -o y.npy --adapter cpu";
     for rows in [&[3][..], &[1, 3]] {
@@ -152,7 +174,10 @@ fn stacks_of_one_and_of_an_open_format() {
     bench.refuses(line, &["it may be affine-4bit-g64-f32 [3, 1, 128] or ", "name the format"]);
     bench.refuses(&format!("{line} --bits 8"), &["shape [3,1,64]; W is one matrix"]);
     bench.safetensors("v.safetensors", &[("v", &[64], &[1.0; 64])]);
-    bench.refuses("qmatmul x.npy v.safetensors#v -o y.npy --adapter cpu", &["v: shape [64]; W is one matrix [N,K]\n"]);
+    bench.refuses(
+        "qmatmul x.npy v.safetensors#v -o y.npy --adapter cpu",
+        &["v: shape [64]; W is one matrix [N,K]\n"],
+    );
 }
 
 #[test]
@@ -163,18 +188,29 @@ fn dequantized_weights() {
     bench.succeed("dequantize gptq-4bit-act-order -o w.npy");
     let expected = bench.tensors("gptq-4bit-act-order/expected.safetensors");
     let (shape, weights) = bench.read_npy("w.npy");
-    assert_eq!((&shape[..], &weights), (&[32, 64][..], &expected["model.layers.0.self_attn.q_proj.dequantized"]));
+    assert_eq!(
+        (&shape[..], &weights),
+        (&[32, 64][..], &expected["model.layers.0.self_attn.q_proj.dequantized"])
+    );
     bench.succeed("dequantize gguf/all.gguf#blk.0.q4_k -o w.safetensors --dtype bf16");
     bench.succeed("dequantize gguf/all.gguf#blk.0.q4_k -o f32.safetensors#w");
-    let (rounded, exact) =
-        (&bench.tensors("w.safetensors")["blk.0.q4_k.weight"], &bench.tensors("f32.safetensors")["w"]);
+    let (rounded, exact) = (
+        &bench.tensors("w.safetensors")["blk.0.q4_k.weight"],
+        &bench.tensors("f32.safetensors")["w"],
+    );
     assert_eq!(rounded.len(), 6 * 512);
     assert!(rounded.iter().zip(exact).all(|(r, e)| (r - e).abs() <= e.abs() / 256.0));
     bench.succeed("dequantize mlx#model.layers.1.switch_mlp.affine-4bit-g64-f16 -o stack.npy");
     assert_eq!(bench.read_npy("stack.npy").0, [2, 6, 128]);
     let before = bench.files();
-    bench.refuses("dequantize gguf/all.gguf -o v.npy", &["gguf/all.gguf", "13 tensors", "blk.0.q4_0, blk.0.q4_1"]);
-    bench.refuses("dequantize gguf/all.gguf#blk.0.q4k -o v.npy", &["gguf/all.gguf", "are \"blk.0.q4_k\", "]);
+    bench.refuses(
+        "dequantize gguf/all.gguf -o v.npy",
+        &["gguf/all.gguf", "13 tensors", "blk.0.q4_0, blk.0.q4_1"],
+    );
+    bench.refuses(
+        "dequantize gguf/all.gguf#blk.0.q4k -o v.npy",
+        &["gguf/all.gguf", "are \"blk.0.q4_k\", "],
+    );
     let why = "q4_0 is GGUF's; 4 bits can be said of MLX's formats alone";
     bench.refuses("dequantize gguf/all.gguf#blk.0.q4_0 -o v.npy --bits 4", &[why]);
     bench.gguf_with_type("iq2.gguf", "blk.0.q4_k.weight", 16);
@@ -189,15 +225,22 @@ fn dequantized_weights() {
     ["iq2.gguf", "x.npy"].iter().for_each(|name| std::fs::remove_file(bench.path(name)).unwrap());
     let why = "quantized to q4_0 already; `convert` writes another format";
     bench.refuses("quantize gguf/all.gguf#blk.0.q4_0 -o v.safetensors", &[why]);
-    assert!(bench.fail(2, "dequantize gguf/all.gguf#blk.0.q4_k -o v.npy --dtype bf16").contains("bf16"));
+    assert!(
+        bench.fail(2, "dequantize gguf/all.gguf#blk.0.q4_k -o v.npy --dtype bf16").contains("bf16")
+    );
     assert_eq!(bench.files(), before);
     // Integers are no weights.
     let weights: Vec<u8> = [1f32, 2.0].iter().flat_map(|weight| weight.to_le_bytes()).collect();
     let outputs = ["ids", "w"].into_iter().zip([DType::I32, DType::F32]);
-    let outputs = outputs.map(|(name, dtype)| Output::dense(name, dtype, &[1, 2], &weights)).collect();
-    tilewise_files::write(bench.path("m.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+    let outputs =
+        outputs.map(|(name, dtype)| Output::dense(name, dtype, &[1, 2], &weights)).collect();
+    tilewise_files::write(bench.path("m.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {})
+        .unwrap();
     bench.succeed("dequantize m.safetensors -o v.npy");
     assert_eq!(bench.read_npy("v.npy"), (vec![1, 2], vec![1.0, 2.0]));
     bench.safetensors("v.safetensors", &[("v", &[3], &[1.0; 3])]);
-    bench.refuses("dequantize v.safetensors -o w.npy", &["v.safetensors: no matrix is in it; `tilewise inspect v.saf"]);
+    bench.refuses(
+        "dequantize v.safetensors -o w.npy",
+        &["v.safetensors: no matrix is in it; `tilewise inspect v.saf"],
+    );
 }

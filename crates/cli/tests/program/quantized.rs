@@ -6,7 +6,8 @@ use tilewise_core::quant::{Quantized, dequantize, quantize};
 use tilewise_core::{DType, QuantFormat};
 use tilewise_files::{Model, Output};
 
-/// Weights that 4 bits represent exactly: in each group of 64, the numbers 0..15 times a power of two.
+/// Weights that 4 bits represent exactly: in each group of 64, the numbers 0..15 times a power of
+/// two.
 fn exact_weights(n: usize, k: usize) -> Vec<f32> {
     (0..n * k).map(|at| (at * 7 % 16) as f32 * [0.25, 1.0, 4.0][at / 64 % 3]).collect()
 }
@@ -24,7 +25,9 @@ fn representable_weights_survive() {
             assert!(report.contains("error    0.00%"), "{report}");
             let expected = product(&x, &transposed(&w, n, k), m, n, k);
             for weights in ["q.safetensors", "q.safetensors#w"] {
-                bench.succeed(&format!("qmatmul x.npy {weights} -o y.npy --adapter {adapter} --check"));
+                bench.succeed(&format!(
+                    "qmatmul x.npy {weights} -o y.npy --adapter {adapter} --check"
+                ));
                 let (shape, values) = bench.read_npy("y.npy");
                 assert_eq!(shape, [m, n]);
                 assert_close(&values, &expected, 1e-2);
@@ -46,12 +49,16 @@ fn arbitrary_weights_lose_little() {
             "qmatmul x.npy q.safetensors#layers.0.w -o y.npy --adapter {adapter} --check --kernel naive"
         ));
         let fewer = "-o z.npy --check --precision int8-activations";
-        let report = bench.succeed(&format!("qmatmul x.npy q.safetensors#layers.0.w {fewer} --adapter {adapter}"));
+        let report = bench.succeed(&format!(
+            "qmatmul x.npy q.safetensors#layers.0.w {fewer} --adapter {adapter}"
+        ));
         assert!(report.contains("precision int8-activations"), "{report}");
         let expected = product(&x, &transposed(&w, n, k), m, n, k);
-        let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+        let norm =
+            |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
         let found = bench.read_npy("y.npy").1;
-        let error = norm(&mut found.iter().zip(&expected).map(|(f, e)| f - e)) / norm(&mut expected.iter().copied());
+        let error = norm(&mut found.iter().zip(&expected).map(|(f, e)| f - e))
+            / norm(&mut expected.iter().copied());
         assert!((0.001..0.1).contains(&error), "relative error {error}");
     }
 }
@@ -68,25 +75,36 @@ fn a_matrix_of_several_parts() {
     let model = Model::open(bench.path("q.safetensors")).unwrap();
     assert!(model.get("w").unwrap().quantized().unwrap() == whole);
     bench.succeed("dequantize q.safetensors -o d.npy");
-    assert!(bench.read_npy("d.npy").1.iter().zip(dequantize(&whole)).all(|(d, w)| *d == f64::from(w)));
+    assert!(
+        bench.read_npy("d.npy").1.iter().zip(dequantize(&whole)).all(|(d, w)| *d == f64::from(w))
+    );
     // An error has the row's number in the matrix.
     weights[1028 * k + 7] = f32::NAN;
     bench.npy("w.npy", &[n, k], &weights);
-    bench.refuses("quantize w.npy -o n.safetensors --format mxfp4", &["w.npy: weight 7 (row 1028, column 7) is NaN"]);
+    bench.refuses(
+        "quantize w.npy -o n.safetensors --format mxfp4",
+        &["w.npy: weight 7 (row 1028, column 7) is NaN"],
+    );
 }
 
-/// Weights of a file that are infinite in f32, and sums that are: the check knows what is undefined then.
+/// Weights of a file that are infinite in f32, and sums that are: the check knows what is undefined
+/// then.
 #[test]
 fn weights_beyond_the_range() {
     let bench = Bench::new();
     let (n, k) = (8, 128);
-    let random: Vec<u32> = (0..1024u32).map(|i| i.wrapping_mul(2_654_435_761).rotate_left(13)).collect();
-    let words = |count: usize| random[..count].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
-    let scales = |of: &dyn Fn(usize) -> f32| (0..16).flat_map(|i| of(i).to_le_bytes()).collect::<Vec<_>>();
+    let random: Vec<u32> =
+        (0..1024u32).map(|i| i.wrapping_mul(2_654_435_761).rotate_left(13)).collect();
+    let words = |count: usize| {
+        random[..count].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>()
+    };
+    let scales =
+        |of: &dyn Fn(usize) -> f32| (0..16).flat_map(|i| of(i).to_le_bytes()).collect::<Vec<_>>();
     let some = |i: usize| if random[i].is_multiple_of(2) { 1e38 } else { 1e-3 };
     let affine = QuantFormat::affine(4, 64, DType::F32).unwrap();
     let exponents = random[..32].iter().map(|word| (250 + word % 5) as u8).collect();
-    // The product of a scale and a code overflows, and the weight may not, where it is fused with the bias.
+    // The product of a scale and a code overflows, and the weight may not, where it is fused with
+    // the bias.
     for (format, planes) in [
         (affine, vec![words(128), scales(&|_| 1e38), scales(&|_| -3e38)]),
         (affine, vec![words(128), scales(&|i| some(i)), scales(&|i| -3.0 * some(i))]),
@@ -95,22 +113,32 @@ fn weights_beyond_the_range() {
         let weights = Quantized::from_planes(format, n, k, planes).unwrap();
         assert!(dequantize(&weights).iter().any(|weight| weight.is_infinite()), "{format}");
         let outputs = vec![Output::quantized("w", &weights)];
-        tilewise_files::write(bench.path("q.safetensors"), outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
+        tilewise_files::write(
+            bench.path("q.safetensors"),
+            outputs,
+            &BTreeMap::new(),
+            &mut |_, _| {},
+        )
+        .unwrap();
         for factor in [1.0, 1e-6, 0.0] {
             let x: Vec<f32> = numbers(3 * k, 3).iter().map(|x| x * factor).collect();
             bench.npy("x.npy", &[3, k], &x);
             for adapter in every_adapter() {
-                let line = format!("qmatmul x.npy q.safetensors --format {format} -o y.npy --check");
+                let line =
+                    format!("qmatmul x.npy q.safetensors --format {format} -o y.npy --check");
                 let report = bench.succeed(&format!("{line} --adapter {adapter}"));
                 // Each weight of the first is infinite.
-                assert!(report.contains(" elements have no bound"), "{format} times {factor}: {report}");
+                assert!(
+                    report.contains(" elements have no bound"),
+                    "{format} times {factor}: {report}"
+                );
             }
         }
     }
 }
 
-/// What the check says of sums that overflow or are undefined, of the rows of X: it claims no more than it
-/// has compared.
+/// What the check says of sums that overflow or are undefined, of the rows of X: it claims no more
+/// than it has compared.
 #[test]
 fn sums_without_a_bound_are_counted() {
     let bench = Bench::new();
@@ -119,7 +147,10 @@ fn sums_without_a_bound_are_counted() {
     bench.safetensors("w.safetensors", &[("w", &[4, 64], &[1.0; 256])]);
     let why = "their sums overflow or are undefined";
     for (rows, expected) in [
-        (&[1.0, 2.0, 3.0][..], "within the bound of the f64 oracle; the largest error is 0.000 of it\n".to_owned()),
+        (
+            &[1.0, 2.0, 3.0][..],
+            "within the bound of the f64 oracle; the largest error is 0.000 of it\n".to_owned(),
+        ),
         (&[1.0, f32::NAN, 3e38], format!("of it; 8 of 12 elements have no bound: {why}\n")),
         (&[f32::INFINITY, 1.0], format!("of it; 4 of 8 elements have no bound: {why}\n")),
         (&[3e38], format!("check    nothing is compared: all 4 elements have no bound, {why}\n")),
@@ -128,7 +159,9 @@ fn sums_without_a_bound_are_counted() {
         let x: Vec<f32> = rows.iter().flat_map(|row| [*row; 64]).collect();
         bench.npy("x.npy", &[rows.len(), 64], &x);
         bench.npy("b.npy", &[64, 4], &[1.0; 256]);
-        for line in ["qmatmul x.npy q.safetensors", "qmatmul x.npy w.safetensors", "matmul x.npy b.npy"] {
+        for line in
+            ["qmatmul x.npy q.safetensors", "qmatmul x.npy w.safetensors", "matmul x.npy b.npy"]
+        {
             for adapter in adapters() {
                 let report = bench.succeed(&format!("{line} -o y.npy --check --adapter {adapter}"));
                 assert!(report.contains(&expected), "{line} of {rows:?}: {report}");
@@ -147,7 +180,9 @@ fn bad_weights() {
     assert!(bench.fail(1, "quantize w.npy -o q.safetensors").contains("[128]"));
     bench.npy("w.npy", &[1, 64], &[f32::NAN; 64]);
     assert!(bench.fail(1, "quantize w.npy -o q.safetensors").contains("NaN"));
-    assert!(bench.fail(2, "quantize w.npy -o q.npy").contains("the extension must be .safetensors\n"));
+    assert!(
+        bench.fail(2, "quantize w.npy -o q.npy").contains("the extension must be .safetensors\n")
+    );
     assert!(bench.fail(2, "quantize w.npy -o q.safetensors#u --prefix v").contains("\"u\""));
     assert_eq!(bench.files(), ["w.npy", "x.npy"]);
     bench.npy("w.npy", &[2, 128], &numbers(256, 2));

@@ -15,7 +15,8 @@ fn info_lists_the_cpu_executor_and_every_adapter() {
         }
         let kernels = adapter["kernels"].as_array().unwrap();
         assert!(!kernels.is_empty(), "{adapter}");
-        let in_msl = kernels.iter().any(|kernel| kernel["name"].as_str().unwrap().starts_with("msl-"));
+        let in_msl =
+            kernels.iter().any(|kernel| kernel["name"].as_str().unwrap().starts_with("msl-"));
         assert_eq!(adapter["msl"], in_msl, "{adapter}");
         assert!(!in_msl || adapter["backend"] == "metal", "{adapter}");
     }
@@ -35,24 +36,40 @@ fn plans_name_a_kernel_and_the_reasons_against_the_others() {
             assert!(plan.lines().count() > 2, "{plan}");
         }
     }
-    let (small, large) =
-        (bench.succeed("plan 1 8192 8192 --caps nvidia-h200"), bench.succeed("plan 4096 4096 4096 --caps nvidia-h200"));
+    let (small, large) = (
+        bench.succeed("plan 1 8192 8192 --caps nvidia-h200"),
+        bench.succeed("plan 4096 4096 4096 --caps nvidia-h200"),
+    );
     assert_ne!(small, large);
-    let half = |flags: &str| bench.succeed(&format!("plan 4096 4096 4096 --dtype f16 --caps nvidia-h200 {flags}"));
+    let half = |flags: &str| {
+        bench.succeed(&format!("plan 4096 4096 4096 --dtype f16 --caps nvidia-h200 {flags}"))
+    };
     let (strict, permitted) = (half(""), half("--precision f16-sums"));
-    assert!(!strict.contains("  precision ") && permitted.contains("  precision f16-sums"), "{permitted}");
-    let chosen = |plan: &str| plan.lines().find(|line| line.starts_with("chosen")).map(str::to_owned);
+    assert!(
+        !strict.contains("  precision ") && permitted.contains("  precision f16-sums"),
+        "{permitted}"
+    );
+    let chosen =
+        |plan: &str| plan.lines().find(|line| line.starts_with("chosen")).map(str::to_owned);
     assert_ne!(chosen(&strict), chosen(&permitted));
-    let single = |flags: &str| bench.succeed(&format!("plan 4096 4096 4096 --caps nvidia-h200 {flags}"));
+    let single =
+        |flags: &str| bench.succeed(&format!("plan 4096 4096 4096 --caps nvidia-h200 {flags}"));
     let split = single("--precision split-f32");
     assert!(chosen(&single("")).is_some_and(|line| line.contains("simt/")), "{split}");
     assert!(chosen(&split).is_some_and(|line| line.contains("coop/chains-")), "{split}");
     let weights = bench.succeed("plan 512 4096 4096 --dtype f16 --format q4_0 --caps nvidia-h200");
-    assert!(weights.contains("q4_0") && chosen(&weights).is_some_and(|line| line.contains("coop/")), "{weights}");
+    assert!(
+        weights.contains("q4_0") && chosen(&weights).is_some_and(|line| line.contains("coop/")),
+        "{weights}"
+    );
     assert!(bench.fail(1, "plan 512 4096 4095 --format q4_0 --caps browser").contains("4095"));
     bench.fail(2, "plan 512 4096 4096 --format q4_0 --transpose NT");
     assert!(bench.fail(2, "plan 8 8 8 --precision f64").contains("f16-sums, int8-activations are"));
-    assert!(bench.fail(1, "plan 9999999999 9999999999 9999999999 --caps browser").contains("9999999999"));
+    assert!(
+        bench
+            .fail(1, "plan 9999999999 9999999999 9999999999 --caps browser")
+            .contains("9999999999")
+    );
     for adapter in adapters() {
         bench.succeed(&format!("plan 64 64 64 --adapter {adapter}"));
     }
@@ -61,7 +78,9 @@ fn plans_name_a_kernel_and_the_reasons_against_the_others() {
 #[test]
 fn apples_adapters_are_planned_for_in_both_languages() {
     let bench = Bench::new();
-    for (caps, in_msl) in [("apple-m1", true), ("apple-m4-max", true), ("nvidia-h200", false), ("browser", false)] {
+    for (caps, in_msl) in
+        [("apple-m1", true), ("apple-m4-max", true), ("nvidia-h200", false), ("browser", false)]
+    {
         let plan = bench.succeed(&format!("plan 512 384 1536 --caps {caps}"));
         assert!(plan.contains("  simt/") && plan.contains("  msl-gemm/") == in_msl, "{plan}");
     }
@@ -70,14 +89,19 @@ fn apples_adapters_are_planned_for_in_both_languages() {
     assert!(bench.fail(1, "plan 5 6 7 --caps nvidia-h200 --kernel msl-gemm").contains("msl-gemm"));
 }
 
-/// `TILEWISE_NO_MSL`: what does not compile is said, the report names what has run, and `info` lists what is tried.
+/// `TILEWISE_NO_MSL`: what does not compile is said, the report names what has run, and `info`
+/// lists what is tried.
 #[test]
 fn msl_where_it_does_not_compile() {
     let bench = Bench::new();
     if adapters().iter().any(|adapter| *adapter != "cpu") {
         for (value, tried) in [("0", true), ("1", false)] {
             let output = bench.command("info").env("TILEWISE_NO_MSL", value).output().unwrap();
-            assert_eq!(text(&output.stdout).contains(" msl-gemm/64x64x16"), tried, "TILEWISE_NO_MSL={value}");
+            assert_eq!(
+                text(&output.stdout).contains(" msl-gemm/64x64x16"),
+                tried,
+                "TILEWISE_NO_MSL={value}"
+            );
         }
     }
     bench.npy("a.npy", &[1, 256], &[1.0; 256]);
@@ -92,10 +116,16 @@ fn msl_where_it_does_not_compile() {
                 .unwrap();
             let [report, said] = [&output.stdout, &output.stderr].map(|bytes| text(bytes));
             assert!(
-                output.status.success() && report.contains("\nkernel   ") && !report.contains("msl-"),
+                output.status.success()
+                    && report.contains("\nkernel   ")
+                    && !report.contains("msl-"),
                 "{report}{said}"
             );
-            assert_eq!(said.matches("is refused by").count(), refused, "TILEWISE_NO_MSL={value}: {said}");
+            assert_eq!(
+                said.matches("is refused by").count(),
+                refused,
+                "TILEWISE_NO_MSL={value}: {said}"
+            );
             assert_eq!(bench.read_npy("c.npy"), (vec![1, 128], vec![512.0; 128]));
         }
     }

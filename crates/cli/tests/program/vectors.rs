@@ -39,16 +39,23 @@ fn mlx_files() {
             let x = format!("mlx_expected.safetensors#{dtype}.x");
             // MLX's files do not tell the format, and the shapes alone leave it open.
             let format = format!("--format affine-4bit-g64-{dtype}");
-            bench
-                .succeed(&format!("qmatmul {x} mlx.safetensors#{dtype} {format} -o y.npy --adapter {adapter} --check"));
+            bench.succeed(&format!(
+                "qmatmul {x} mlx.safetensors#{dtype} {format} -o y.npy --adapter {adapter} --check"
+            ));
             let product = expected.tensor(&format!("{dtype}.y")).unwrap();
-            let product: Vec<f64> =
-                product.data().chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
+            let product: Vec<f64> = product
+                .data()
+                .chunks_exact(8)
+                .map(|b| f64::from_le_bytes(b.try_into().unwrap()))
+                .collect();
             let (shape, values) = bench.read_npy("y.npy");
             assert_eq!(shape, [3, 5]);
             assert_close(&values, &product, 1e-4);
         }
-        let message = bench.fail(1, "qmatmul mlx_expected.safetensors#f32.x mlx.safetensors -o y.npy --adapter cpu");
+        let message = bench.fail(
+            1,
+            "qmatmul mlx_expected.safetensors#f32.x mlx.safetensors -o y.npy --adapter cpu",
+        );
         assert!(message.contains("bf16, f16, f32"), "{message}");
     }
 }

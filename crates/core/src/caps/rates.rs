@@ -1,5 +1,5 @@
-//! Rough rates of devices, which order candidates: known for some by name, guessed by class for the others. WebGPU reports neither the number of cores
-//! nor clocks.
+//! Rough rates of devices, which order candidates: known for some by name, guessed by class for the
+//! others. WebGPU reports neither the number of cores nor clocks.
 
 use super::{Caps, DeviceClass};
 
@@ -16,16 +16,17 @@ pub struct Rates {
     pub dispatch: f64,
 }
 
-/// Of the published bandwidth of memory, what a copy moves: as measured on an H200, 4.0 of 4.8 TB/s.
+/// Of the published bandwidth of memory, what a copy moves: as measured on an H200, 4.0 of 4.8
+/// TB/s.
 pub const COPIED: f64 = 0.83;
 
 /// A known chip: part of its name, cores, f32 TFLOP/s of all of them, GB/s that a copy moves.
 type Known = (&'static str, f64, f64, f64);
 
-/// The H200's figures are measured (benches/record/). Apple's are those of the largest chip of a name,
-/// published by Apple or derived from its clock; an Ultra is two of Max. A core of the M5 counts as one
-/// of the M4, because Apple published no rate for it. The first name that fits counts, so longer names
-/// come first.
+/// The H200's figures are measured (benches/record/). Apple's are those of the largest chip of a
+/// name, published by Apple or derived from its clock; an Ultra is two of Max. A core of the M5
+/// counts as one of the M4, because Apple published no rate for it. The first name that fits
+/// counts, so longer names come first.
 #[rustfmt::skip]
 const KNOWN: &[Known] = &[
     ("NVIDIA H200", 132.0, 57.0, 4000.0),
@@ -50,14 +51,19 @@ const KNOWN: &[Known] = &[
 ];
 
 impl Caps {
-    /// The rates of the chip if it is known, else a guess in the middle of what devices of its class reach.
+    /// The rates of the chip if it is known, else a guess in the middle of what devices of its
+    /// class reach.
     pub fn rates(&self) -> Rates {
         let guess = match self.class {
-            DeviceClass::Discrete => Rates { cores: 100.0, core_flops: 0.4e12, bandwidth: 1.5e12, dispatch: 4e-6 },
+            DeviceClass::Discrete => {
+                Rates { cores: 100.0, core_flops: 0.4e12, bandwidth: 1.5e12, dispatch: 4e-6 }
+            }
             DeviceClass::Integrated | DeviceClass::Unknown => {
                 Rates { cores: 16.0, core_flops: 0.3e12, bandwidth: 1.5e11, dispatch: 6e-6 }
             }
-            DeviceClass::Cpu => Rates { cores: 4.0, core_flops: 1e10, bandwidth: 1e10, dispatch: 2e-5 },
+            DeviceClass::Cpu => {
+                Rates { cores: 4.0, core_flops: 1e10, bandwidth: 1e10, dispatch: 2e-5 }
+            }
         };
         // An M10 is no M1.
         let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
@@ -79,7 +85,10 @@ mod tests {
     fn names_are_read_to_their_end() {
         let cores = |name: &str| Caps { name: name.into(), ..Caps::webgpu_default() }.rates().cores;
         let guess = cores("another");
-        assert_eq!((cores("Apple M1"), cores("Apple M1 Pro"), cores("Apple M1 Ultra")), (8.0, 16.0, 64.0));
+        assert_eq!(
+            (cores("Apple M1"), cores("Apple M1 Pro"), cores("Apple M1 Ultra")),
+            (8.0, 16.0, 64.0)
+        );
         assert_eq!((cores("Apple M4 Max (40 cores)"), cores("NVIDIA H200 NVL")), (40.0, 132.0));
         assert_eq!((cores("Apple M10"), cores("Apple M5")), (guess, 10.0));
     }

@@ -1,4 +1,5 @@
-//! Caps of known adapters, for planning without a device: `tilewise plan --caps NAME` and the golden plans.
+//! Caps of known adapters, for planning without a device: `tilewise plan --caps NAME` and the
+//! golden plans.
 
 use super::{Caps, CoopMatrix, DeviceClass};
 use crate::dtype::DType;
@@ -16,7 +17,8 @@ pub const RECORDED: &[Recorded] = &[
     ("browser", Caps::webgpu_default),
 ];
 
-/// From documentation (Apple's "Metal Feature Set Tables", family Apple7, and wgpu's Metal backend), not from a device.
+/// From documentation (Apple's "Metal Feature Set Tables", family Apple7, and wgpu's Metal
+/// backend), not from a device.
 fn apple_m1() -> Caps {
     Caps {
         name: "Apple M1 (from documentation)".into(),
@@ -38,9 +40,14 @@ fn apple_m1() -> Caps {
     }
 }
 
-/// From documentation (Apple's "Metal Feature Set Tables", family Apple9, and wgpu's Metal backend), not from a device.
+/// From documentation (Apple's "Metal Feature Set Tables", family Apple9, and wgpu's Metal
+/// backend), not from a device.
 fn apple_m4_max() -> Caps {
-    Caps { name: "Apple M4 Max (from documentation)".into(), max_buffer_bytes: 8 << 30, ..apple_m1() }
+    Caps {
+        name: "Apple M4 Max (from documentation)".into(),
+        max_buffer_bytes: 8 << 30,
+        ..apple_m1()
+    }
 }
 
 /// As wgpu 30 reports it through Vulkan, driver 580.159.
@@ -52,7 +59,9 @@ fn nvidia_h200() -> Caps {
         subgroup_size: Some(32),
         msl_version: None,
         packed_products: true,
-        coop: [DType::F16, DType::F32].map(|sums| CoopMatrix { size: 16, operands: DType::F16, sums }).to_vec(),
+        coop: [DType::F16, DType::F32]
+            .map(|sums| CoopMatrix { size: 16, operands: DType::F16, sums })
+            .to_vec(),
         max_workgroup_bytes: 48 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,

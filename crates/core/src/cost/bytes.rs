@@ -16,8 +16,8 @@ const GROUP: f64 = 32.0;
 /// Invocations that a core holds.
 const RESIDENT: f64 = 2048.0;
 
-/// Reading and arithmetic overlap, if there are enough workgroups. Bringing A to workgroup memory, and
-/// adding the stripes, does not.
+/// Reading and arithmetic overlap, if there are enough workgroups. Bringing A to workgroup memory,
+/// and adding the stripes, does not.
 pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, decode: f64) -> f64 {
     let (Model::Bytes { bandwidth, start, step, work }, Access::Bytes { stripes, .. }) =
         (variant.model, variant.access)

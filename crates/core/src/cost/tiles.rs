@@ -28,7 +28,15 @@ impl Shares {
     /// Sums in matrices, with what was measured of the variant: its share of the arithmetic and its
     /// resident invocations.
     pub const fn matrices(arithmetic: f64, resident: f64) -> Shares {
-        Shares { arithmetic, spills: false, resident, latency: 1.0, bandwidth: 0.95, start: 30.0, passed: 0.6 }
+        Shares {
+            arithmetic,
+            spills: false,
+            resident,
+            latency: 1.0,
+            bandwidth: 0.95,
+            start: 30.0,
+            passed: 0.6,
+        }
     }
 
     /// The shares on a device.
@@ -51,22 +59,32 @@ const SPILLED: f64 = 2.0;
 
 impl AppleShares {
     /// The shares on a device, for the types of a problem.
-    pub(super) fn on(self, problem: &Problem, caps: &Caps, variant: &Variant, late_passed: f64) -> Shares {
+    pub(super) fn on(
+        self,
+        problem: &Problem,
+        caps: &Caps,
+        variant: &Variant,
+        late_passed: f64,
+    ) -> Shares {
         let quantized = matches!(problem.b.format, Format::Quantized(_));
         let short = if quantized && variant.bk < 32 { SHORT } else { 1.0 };
         let shares = |arithmetic: f64| Shares::matrices(arithmetic * short, APPLE_RESIDENT);
         match Generation::of(caps) {
-            Generation::Late | Generation::Neural => Shares { passed: late_passed, ..shares(self.late) },
+            Generation::Late | Generation::Neural => {
+                Shares { passed: late_passed, ..shares(self.late) }
+            }
             Generation::Early if caps.rates().cores > SMALL_CHIP => shares(self.large),
-            Generation::Early if !problem.a.transposed && problem.b.transposed => shares(self.along_k),
+            Generation::Early if !problem.a.transposed && problem.b.transposed => {
+                shares(self.along_k)
+            }
             Generation::Early if staged(problem, caps) == DType::F32 => shares(self.f32),
             Generation::Early => shares(self.half),
         }
     }
 }
 
-/// A slice of fewer than 32 steps reads quantized weights in pieces of less than 16 bytes, and takes
-/// so much of its speed. An assumption.
+/// A slice of fewer than 32 steps reads quantized weights in pieces of less than 16 bytes, and
+/// takes so much of its speed. An assumption.
 const SHORT: f64 = 0.9;
 
 /// The type of an element of Apple's simdgroup matrices for a problem: the operands' own if they
@@ -79,7 +97,11 @@ pub fn staged(problem: &Problem, caps: &Caps) -> DType {
         (Some(a), Some(b)) if a != b => DType::F32,
         (a, b) => a.or(b).unwrap_or(DType::F32),
     };
-    if common == DType::BF16 && Generation::of(caps) == Generation::Early { DType::F32 } else { common }
+    if common == DType::BF16 && Generation::of(caps) == Generation::Early {
+        DType::F32
+    } else {
+        common
+    }
 }
 
 /// How many times as long all steps along K take, if one whose matrices do not lie whole in memory
@@ -112,7 +134,13 @@ const SEEN: f64 = 0.8;
 const BOOST: f64 = 1.15;
 
 /// The time of the core that has most tiles, or of the memory.
-pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, shares: Shares) -> f64 {
+pub(super) fn seconds(
+    problem: &Problem,
+    caps: &Caps,
+    variant: &Variant,
+    splits: u64,
+    shares: Shares,
+) -> f64 {
     let rates = caps.rates();
     let [bm, bn] = [variant.bm, variant.bn].map(f64::from);
     let k = problem.k as f64;
@@ -175,7 +203,8 @@ mod tests {
         assert_eq!(of("Apple M1 Max", &dense(DType::F16), 16), (0.3, 0.6));
         assert_eq!(of("Apple M3 Ultra", &dense(DType::F32), 16), (0.4, 0.2));
         assert_eq!(of("Apple M5", &dense(DType::F32), 16), (0.4, 0.2));
-        let turned = |format| Problem { b: Operand::packed(format, 1, 8, 64).t(), ..dense(DType::F16) };
+        let turned =
+            |format| Problem { b: Operand::packed(format, 1, 8, 64).t(), ..dense(DType::F16) };
         assert_eq!(of("Apple M2", &turned(Format::Dense(DType::F16)), 16), (0.5, 0.6));
         let codes = turned(Format::Quantized(QuantFormat::all().next().unwrap()));
         assert_eq!([16, 32].map(|bk| of("Apple M4", &codes, bk).0), [0.4 * SHORT, 0.4]);

@@ -26,7 +26,8 @@ pub(super) struct Built {
     pub(super) packed_bytes: u64,
 }
 
-/// The passes of one kernel. `layouts` are those of [`Piece::kinds`]; `whole` is the grouping of the whole product.
+/// The passes of one kernel. `layouts` are those of [`Piece::kinds`]; `whole` is the grouping of
+/// the whole product.
 pub(super) fn build(
     piece: &Piece,
     whole: Grouping,
@@ -48,8 +49,11 @@ pub(super) fn build(
                     .map_err(|reject| Error::NoKernel(reject.0))?
             }
         };
-        for (side, fetch) in Side::both(&layout.problem).iter().zip([layout.fetches.a, layout.fetches.b]) {
-            if let Some(packing) = fetch.and_then(|fetch| fetch.packing).filter(|packing| packing.from == Role::Packed)
+        for (side, fetch) in
+            Side::both(&layout.problem).iter().zip([layout.fetches.a, layout.fetches.b])
+        {
+            if let Some(packing) =
+                fetch.and_then(|fetch| fetch.packing).filter(|packing| packing.from == Role::Packed)
             {
                 passes.push(packing.pass(side, caps, params(piece, &layout), &layout)?);
             }
@@ -63,12 +67,24 @@ pub(super) fn build(
     Ok(Built { choice, passes, scratch_bytes: first.scratch_bytes, packed_bytes })
 }
 
-fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candidate: &Candidate) -> Pass {
-    let (kernel, variant, problem, kit) = (candidate.kernel, &candidate.variant, &layout.problem, layout.kit);
+fn mainloop(
+    piece: &Piece,
+    whole: Grouping,
+    caps: &Caps,
+    layout: &Layout,
+    candidate: &Candidate,
+) -> Pass {
+    let (kernel, variant, problem, kit) =
+        (candidate.kernel, &candidate.variant, &layout.problem, layout.kit);
     let label = format!("{}/{}", kernel.name, variant.name);
     let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem, caps);
-    let mut builder =
-        Builder::new(label, params(piece, layout), variant.threads, workgroup_bytes, (layout.kit, layout.windows));
+    let mut builder = Builder::new(
+        label,
+        params(piece, layout),
+        variant.threads,
+        workgroup_bytes,
+        (layout.kit, layout.windows),
+    );
     builder.schedule(layout, whole);
     let divided = layout.fetches.exponents() > 0;
     if let Some(unit) = variant.unit() {
@@ -117,7 +133,11 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
             builder.exponents(side, fetch.and_then(|fetch| fetch.packing).as_ref());
         }
         for file in kernel.operand_files {
-            builder.part(file, name, (kernel.operand_constants)(side.along_k, side.operand.transposed));
+            builder.part(
+                file,
+                name,
+                (kernel.operand_constants)(side.along_k, side.operand.transposed),
+            );
         }
     }
     if layout.two_passes {
@@ -134,7 +154,8 @@ fn mainloop(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout, candid
     builder.finish(layout.workgroups, caps)
 }
 
-/// The pass that adds up the parts of K: by tiles as mainloops have them, or by words where rows of C share them.
+/// The pass that adds up the parts of K: by tiles as mainloops have them, or by words where rows of
+/// C share them.
 fn finish(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout) -> Result<Pass> {
     let (problem, kit) = (&layout.problem, layout.kit);
     let [bm, bn] = kit.finish_tile;
@@ -149,8 +170,14 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout) -> Resul
         units: words as u32,
         ..params(piece, layout)
     };
-    let (file, constants, threads, workgroups) = match kit.finish_words.filter(|_| !layout.by_tiles) {
-        None => (kit.finish, vec![("BM", bm), ("BN", bn)], bm * bn / 4, tiles_m * tiles_n * problem.batch),
+    let (file, constants, threads, workgroups) = match kit.finish_words.filter(|_| !layout.by_tiles)
+    {
+        None => (
+            kit.finish,
+            vec![("BM", bm), ("BN", bn)],
+            bm * bn / 4,
+            tiles_m * tiles_n * problem.batch,
+        ),
         Some(file) => {
             let threads = kit.finish_threads;
             (file, vec![("THREADS", threads)], threads, words.div_ceil(threads.into()))
@@ -158,11 +185,17 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout) -> Resul
     };
     let allowed = u64::from(caps.max_workgroups).pow(2);
     if workgroups > allowed {
-        return Err(Error::NoKernel(format!("the finishing pass needs {workgroups} workgroups, {allowed} allowed")));
+        return Err(Error::NoKernel(format!(
+            "the finishing pass needs {workgroups} workgroups, {allowed} allowed"
+        )));
     }
     let mut builder = Builder::new(FINISH.into(), params, threads, 0, (layout.kit, layout.windows));
     builder.schedule(layout, whole);
-    builder.part(kit.parts, None, vec![("AHEAD", layout.parts.next_power_of_two().min(MAX_AHEAD) as u32)]);
+    builder.part(
+        kit.parts,
+        None,
+        vec![("AHEAD", layout.parts.next_power_of_two().min(MAX_AHEAD) as u32)],
+    );
     builder.bind(Role::Scratch, false, [0, layout.scratch_bytes], 16);
     builder.epilogue(layout);
     if layout.by_tiles {
@@ -175,8 +208,14 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout) -> Resul
 /// The numbers of a pass; `ranges` has seen that they fit.
 pub(super) fn params(piece: &Piece, layout: &Layout) -> Params {
     let problem = &layout.problem;
-    let none =
-        Operand { format: Format::Dense(DType::F32), transposed: false, offset: 0, ld: 0, batch_stride: 0, len: 0 };
+    let none = Operand {
+        format: Format::Dense(DType::F32),
+        transposed: false,
+        offset: 0,
+        ld: 0,
+        batch_stride: 0,
+        len: 0,
+    };
     let (a, b, c) = (&problem.a, &problem.b, &problem.c);
     let bias = problem.epilogue.bias.map_or(none, |bias| bias.operand);
     let residual = problem.epilogue.residual.unwrap_or(none);

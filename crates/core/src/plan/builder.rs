@@ -52,13 +52,22 @@ impl Builder {
     }
 
     /// A file that not every language has.
-    pub(super) fn part_if_any(&mut self, file: Option<&'static str>, operand: Option<&'static str>) {
+    pub(super) fn part_if_any(
+        &mut self,
+        file: Option<&'static str>,
+        operand: Option<&'static str>,
+    ) {
         if let Some(file) = file {
             self.part(file, operand, Vec::new());
         }
     }
 
-    pub(super) fn part(&mut self, file: &'static str, operand: Option<&'static str>, constants: Vec<Constant>) {
+    pub(super) fn part(
+        &mut self,
+        file: &'static str,
+        operand: Option<&'static str>,
+        constants: Vec<Constant>,
+    ) {
         self.pass.parts.push(Part { file, operand, constants });
     }
 
@@ -67,9 +76,22 @@ impl Builder {
         self.pass.parts.last_mut().expect("a file").constants.push(constant);
     }
 
-    pub(super) fn bind(&mut self, role: Role, writable: bool, [start, bytes]: [u64; 2], element_bytes: u64) {
+    pub(super) fn bind(
+        &mut self,
+        role: Role,
+        writable: bool,
+        [start, bytes]: [u64; 2],
+        element_bytes: u64,
+    ) {
         let bytes = bytes.max(element_bytes).next_multiple_of(4);
-        self.pass.bindings.push(Binding { role, from: role, writable, start, bytes, element_bytes });
+        self.pass.bindings.push(Binding {
+            role,
+            from: role,
+            writable,
+            start,
+            bytes,
+            element_bytes,
+        });
     }
 
     /// A packed operand, to be written as `Role::Packed` or read as A or B, or its exponents.
@@ -100,7 +122,11 @@ impl Builder {
 
     /// A or B by its axes.
     pub(super) fn axes(&mut self, side: &Side) {
-        self.part(self.kit.axes, Some(side.name), vec![("X_K_CONTIGUOUS", u32::from(side.along_k))]);
+        self.part(
+            self.kit.axes,
+            Some(side.name),
+            vec![("X_K_CONTIGUOUS", u32::from(side.along_k))],
+        );
     }
 
     /// The names of a matrix unit.
@@ -136,7 +162,12 @@ impl Builder {
         let planes = || role.planes().zip(operand.format.planes());
         // Shaders in MSL find their buffers by the order of the bindings.
         if kit.language == Language::Wgsl {
-            constants.extend(PLANE_BINDINGS.into_iter().zip(planes()).map(|(name, (role, _))| (name, role.binding())));
+            constants.extend(
+                PLANE_BINDINGS
+                    .into_iter()
+                    .zip(planes())
+                    .map(|(name, (role, _))| (name, role.binding())),
+            );
         }
         self.part(loader.file, Some(name), constants);
         if loader.vector == 1 {
@@ -195,7 +226,12 @@ impl Builder {
             ],
         );
         self.pass.f16 |= layout.store.f16;
-        self.bind(Role::C, true, self.window(Role::C, c.format, &c.format.planes()[0]), layout.store.element_bytes);
+        self.bind(
+            Role::C,
+            true,
+            self.window(Role::C, c.format, &c.format.planes()[0]),
+            layout.store.element_bytes,
+        );
     }
 
     /// The schedule, which reads the buffers of the whole product's grouping.

@@ -1,4 +1,5 @@
-//! Is this a product that can be computed here at all? Everything that does not depend on the kernel.
+//! Is this a product that can be computed here at all? Everything that does not depend on the
+//! kernel.
 
 use crate::error::{Error, Result};
 use crate::kernel::Role;
@@ -8,16 +9,21 @@ use crate::quant::QuantFormat;
 /// Largest M, N, K or batch: tile arithmetic in u32 must not wrap.
 pub(super) const MAX_DIMENSION: u64 = 1 << 31;
 
-/// Checks everything about a product that depends neither on the kernel nor on the device. Gives the problem with strides that play no part set to 0,
-/// so that nobody asks whether they are aligned.
+/// Checks everything about a product that depends neither on the kernel nor on the device. Gives
+/// the problem with strides that play no part set to 0, so that nobody asks whether they are
+/// aligned.
 ///
 /// # Errors
 /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `Unsupported`, with the numbers.
 pub fn check(problem: &Problem) -> Result<Problem> {
     let Problem { m, n, k, batch, .. } = *problem;
-    for (name, size) in
-        [("M", m), ("N", n), ("K", k), ("the batch", batch), ("the number of groups", problem.entries())]
-    {
+    for (name, size) in [
+        ("M", m),
+        ("N", n),
+        ("K", k),
+        ("the batch", batch),
+        ("the number of groups", problem.entries()),
+    ] {
         if size > MAX_DIMENSION {
             return Err(Error::Overflow(format!("{name} is {size}, at most {MAX_DIMENSION}")));
         }
@@ -37,7 +43,9 @@ pub fn check(problem: &Problem) -> Result<Problem> {
         }
     }
     if problem.c.transposed {
-        return Err(Error::Strides("C must run along N; compute the transpose instead, Cᵀ = Bᵀ·Aᵀ".into()));
+        return Err(Error::Strides(
+            "C must run along N; compute the transpose instead, Cᵀ = Bᵀ·Aᵀ".into(),
+        ));
     }
     if problem.epilogue.residual.is_some_and(|residual| residual.transposed) {
         return Err(Error::Strides("the residual must run along N, as C does".into()));
@@ -63,7 +71,9 @@ pub(super) fn title(role: Role) -> &'static str {
 fn dense(name: &str, operand: &Operand) -> Result<()> {
     match operand.format {
         Format::Dense(_) => Ok(()),
-        Format::Quantized(format) => Err(Error::Unsupported(format!("{name} in {format}; only B may be quantized"))),
+        Format::Quantized(format) => {
+            Err(Error::Unsupported(format!("{name} in {format}; only B may be quantized")))
+        }
     }
 }
 
@@ -72,8 +82,13 @@ pub(super) fn dense_type(operand: &Operand) -> DType {
     operand.format.element().unwrap_or(DType::F32)
 }
 
-/// Elements from the start of the storage to the end of the operand; none where their bits pass 2^64.
-pub(super) fn span(problem: &Problem, operand: &Operand, strides: &[(Dimension, u64); 3]) -> Option<u64> {
+/// Elements from the start of the storage to the end of the operand; none where their bits pass
+/// 2^64.
+pub(super) fn span(
+    problem: &Problem,
+    operand: &Operand,
+    strides: &[(Dimension, u64); 3],
+) -> Option<u64> {
     let mut last = operand.offset;
     for &(dimension, stride) in strides {
         let Some(steps) = problem.extent(dimension).checked_sub(1) else { return Some(0) };
@@ -84,16 +99,22 @@ pub(super) fn span(problem: &Problem, operand: &Operand, strides: &[(Dimension, 
 
 fn storage(name: &'static str, operand: &Operand, span: Option<u64>) -> Result<()> {
     if operand.format.element().is_some_and(|dtype| !dtype.is_float()) {
-        return Err(Error::Unsupported(format!("{name} in {}; products take f32, f16 and bf16", operand.format)));
+        return Err(Error::Unsupported(format!(
+            "{name} in {}; products take f32, f16 and bf16",
+            operand.format
+        )));
     }
-    let needed = span.ok_or_else(|| Error::Overflow(format!("{name} with these strides passes 2^58 elements")))?;
+    let needed = span.ok_or_else(|| {
+        Error::Overflow(format!("{name} with these strides passes 2^58 elements"))
+    })?;
     if needed > operand.len {
         return Err(Error::BufferTooSmall { operand: name, needed, len: operand.len });
     }
     Ok(())
 }
 
-/// The problem with strides that play no part set to 0. A vector whose elements follow each other runs along K, whichever way its matrix is written.
+/// The problem with strides that play no part set to 0. A vector whose elements follow each other
+/// runs along K, whichever way its matrix is written.
 pub(super) fn normal(problem: &Problem) -> Problem {
     let mut normal = *problem;
     if problem.m == 1 && problem.a.ld == 1 {
@@ -118,9 +139,13 @@ fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
     let block = format.block();
     let (axis, length) = if b.transposed { ("K", k) } else { ("N", n) };
     if !length.is_multiple_of(block) {
-        return Err(Error::Shape(format!("{axis} = {length} is not a multiple of {block}, the block of {format}")));
+        return Err(Error::Shape(format!(
+            "{axis} = {length} is not a multiple of {block}, the block of {format}"
+        )));
     }
-    for (name, value) in [("offset", b.offset), ("row stride", b.ld), ("batch stride", b.batch_stride)] {
+    for (name, value) in
+        [("offset", b.offset), ("row stride", b.ld), ("batch stride", b.batch_stride)]
+    {
         if !value.is_multiple_of(block) {
             return Err(Error::Misaligned(format!(
                 "the {name} of a quantized B is {value}, not a multiple of {block}, the block of {format}"
@@ -130,16 +155,19 @@ fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
     Ok(())
 }
 
-/// No two elements of C share a place: rows apart by at least N and entries by at least a matrix, or the other way round.
+/// No two elements of C share a place: rows apart by at least N and entries by at least a matrix,
+/// or the other way round.
 fn no_overlap(problem: &Problem) -> Result<()> {
     let Problem { m, n, batch, c, .. } = *problem;
     if m == 0 || n == 0 || batch == 0 {
         return Ok(());
     }
     let rows_apart = m == 1 || c.ld >= n;
-    let entries_outside = batch == 1 || c.batch_stride >= (m - 1).saturating_mul(c.ld).saturating_add(n);
+    let entries_outside =
+        batch == 1 || c.batch_stride >= (m - 1).saturating_mul(c.ld).saturating_add(n);
     let entries_apart = batch == 1 || c.batch_stride >= n;
-    let rows_outside = m == 1 || c.ld >= (batch - 1).saturating_mul(c.batch_stride).saturating_add(n);
+    let rows_outside =
+        m == 1 || c.ld >= (batch - 1).saturating_mul(c.batch_stride).saturating_add(n);
     if (rows_apart && entries_outside) || (entries_apart && rows_outside) {
         return Ok(());
     }

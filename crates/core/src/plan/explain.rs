@@ -9,11 +9,17 @@ use crate::kernel::Library;
 use crate::problem::{Dimension, Precision, Problem};
 use std::fmt::Write;
 
-/// The plan of a problem with every candidate's estimate or the reason against it, and the passes with their parts and bindings.
+/// The plan of a problem with every candidate's estimate or the reason against it, and the passes
+/// with their parts and bindings.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option<&Forced>) -> Result<String> {
+pub fn explain(
+    problem: &Problem,
+    caps: &Caps,
+    library: &Library,
+    forced: Option<&Forced>,
+) -> Result<String> {
     let plan = plan(problem, caps, library, forced)?;
     let mut out = describe(&plan.problem, caps);
     let Some(choice) = &plan.choice else {
@@ -30,7 +36,11 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
     if problem.precision != exact.precision
         && self::plan(&exact, caps, library, forced).is_ok_and(|exact| exact.passes == plan.passes)
     {
-        let _ = writeln!(out, "        as with precision {}: nothing here makes use of less", exact.precision.name());
+        let _ = writeln!(
+            out,
+            "        as with precision {}: nothing here makes use of less",
+            exact.precision.name()
+        );
     }
     for edge in &plan.edges {
         let _ = writeln!(out, "edge    {edge}  ~{}", time(edge.cost));
@@ -64,7 +74,8 @@ pub fn explain(problem: &Problem, caps: &Caps, library: &Library, forced: Option
         let _ = writeln!(out, "scratch {} bytes", plan.scratch_bytes);
     }
     let all = candidates(&pieces[0], caps, library, forced);
-    let mut accepted: Vec<_> = all.iter().filter_map(|c| c.verdict.as_ref().ok().map(|laid| (c, laid.cost))).collect();
+    let mut accepted: Vec<_> =
+        all.iter().filter_map(|c| c.verdict.as_ref().ok().map(|laid| (c, laid.cost))).collect();
     accepted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let _ = writeln!(out, "candidates{first}, by estimate");
     for (candidate, cost) in accepted {
@@ -81,7 +92,11 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
     let mut out = String::new();
     let Problem { m, n, k, batch, .. } = *problem;
     let (a, b, c) = (problem.a.format, problem.b.format, problem.c.format);
-    let _ = write!(out, "problem C[{m},{n}] = A[{m},{k}]·B[{k},{n}]  {}  {a}·{b}→{c}", problem.layout());
+    let _ = write!(
+        out,
+        "problem C[{m},{n}] = A[{m},{k}]·B[{k},{n}]  {}  {a}·{b}→{c}",
+        problem.layout()
+    );
     if problem.grouping.has_entries() {
         let batch = if batch == 1 { String::new() } else { format!("  batch {batch}") };
         out.push_str(&batch);
@@ -115,7 +130,9 @@ fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
         Dimension::N => "columns",
         Dimension::K => "K",
     };
-    let reason = |cut: &Cut| format!("{} because {} has {}", along(cut.dimension), cut.operand, size(cut.bytes));
+    let reason = |cut: &Cut| {
+        format!("{} because {} has {}", along(cut.dimension), cut.operand, size(cut.bytes))
+    };
     let reasons: Vec<_> = plan.cuts.iter().map(reason).collect();
     let ranges: u64 = pieces.iter().map(Piece::steps).sum();
     let limit = size(ranges::binding_limit(caps).0);
@@ -125,8 +142,12 @@ fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
 /// Bytes in the largest unit of which they are a whole number.
 fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let unit = units.into_iter().find(|(shift, _)| bytes >> shift > 0 && bytes.trailing_zeros() >= *shift);
-    unit.map_or_else(|| format!("{bytes} bytes"), |(shift, name)| format!("{} {name}", bytes >> shift))
+    let unit =
+        units.into_iter().find(|(shift, _)| bytes >> shift > 0 && bytes.trailing_zeros() >= *shift);
+    unit.map_or_else(
+        || format!("{bytes} bytes"),
+        |(shift, name)| format!("{} {name}", bytes >> shift),
+    )
 }
 
 /// Milliseconds with three significant digits: an estimate has no more.

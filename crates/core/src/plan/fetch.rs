@@ -1,4 +1,5 @@
-//! How a mainloop fetches its operands: which loader fits the storage, and whether it must be packed first.
+//! How a mainloop fetches its operands: which loader fits the storage, and whether it must be
+//! packed first.
 
 use super::pack::{COPY_STEP, Packing, Side};
 use super::ranges;
@@ -38,7 +39,8 @@ impl Fetches {
                 _ => Ok(Fetches::default()),
             };
         }
-        // Where the storage of an operand runs along the tile, vectors must not straddle the tile's start either.
+        // Where the storage of an operand runs along the tile, vectors must not straddle the tile's
+        // start either.
         let row_step = if problem.grouping.has_aligned_rows() { variant.bm.into() } else { 1 };
         let a_step = if problem.a.transposed { row_step } else { 0 };
         let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
@@ -49,9 +51,13 @@ impl Fetches {
         Ok(Fetches { a: Some(a), b: Some(b) })
     }
 
-    /// A problem as the mainloop reads it: weights that were packed beforehand are elements of their copy.
+    /// A problem as the mainloop reads it: weights that were packed beforehand are elements of
+    /// their copy.
     pub(super) fn read(&self, problem: &Problem) -> Problem {
-        let copied = self.b.and_then(|fetch| fetch.packing).is_some_and(|packing| packing.from != Role::Packed);
+        let copied = self
+            .b
+            .and_then(|fetch| fetch.packing)
+            .is_some_and(|packing| packing.from != Role::Packed);
         if copied { of_copy(problem) } else { *problem }
     }
 
@@ -65,7 +71,9 @@ impl Fetches {
     pub(super) fn packed(&self) -> impl Iterator<Item = (Role, u64)> {
         let sides = [(Role::A, self.a), (Role::B, self.b)].into_iter();
         let packings = sides.filter_map(|(role, fetch)| Some((role, fetch?.packing?)));
-        packings.filter(|(_, packing)| packing.from == Role::Packed).map(|(role, packing)| (role, packing.bytes))
+        packings
+            .filter(|(_, packing)| packing.from == Role::Packed)
+            .map(|(role, packing)| (role, packing.bytes))
     }
 
     /// How many operands have exponents.
@@ -95,10 +103,12 @@ impl Fetch {
     }
 }
 
-/// Whether vectors of so many elements fit the operand and the steps in which tiles start along its storage.
+/// Whether vectors of so many elements fit the operand and the steps in which tiles start along its
+/// storage.
 pub(super) fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     let Side { operand, extent, k, along_k, .. } = *side;
-    let numbers = [operand.offset, operand.ld, operand.batch_stride, if along_k { k } else { extent }, step];
+    let numbers =
+        [operand.offset, operand.ld, operand.batch_stride, if along_k { k } else { extent }, step];
     numbers.iter().all(|number| number.is_multiple_of(vector))
 }
 
@@ -106,7 +116,9 @@ pub(super) fn aligned(side: &Side, step: u64, vector: u64) -> bool {
 fn of_copy(problem: &Problem) -> Problem {
     match problem.b.format {
         Format::Dense(_) => *problem,
-        Format::Quantized(_) => Problem { b: Operand { format: Format::Dense(DType::F16), ..problem.b }, ..*problem },
+        Format::Quantized(_) => {
+            Problem { b: Operand { format: Format::Dense(DType::F16), ..problem.b }, ..*problem }
+        }
     }
 }
 
@@ -139,7 +151,9 @@ fn fetch(
         return Err(Reject(format!("{} is not stored along K", side.name)));
     }
     let Access::Words { unit, depth, .. } = variant.access else {
-        let fits = |o: &OperandDef| provides(o) && aligned(side, step, o.vector) && (side.along_k || !o.along_k);
+        let fits = |o: &OperandDef| {
+            provides(o) && aligned(side, step, o.vector) && (side.along_k || !o.along_k)
+        };
         let loader = find(kit, caps, &side.operand, fits)?;
         return Ok(Fetch { loader, packing: None });
     };
@@ -147,21 +161,25 @@ fn fetch(
     let as_bytes = |o: &OperandDef| {
         let tile = if side.role == Role::A { variant.bm } else { variant.bn };
         let blocks = u64::from(tile * depth) / o.vector;
-        let divided = u64::from(depth).is_multiple_of(o.vector) && blocks.is_multiple_of(variant.threads.into());
+        let divided = u64::from(depth).is_multiple_of(o.vector)
+            && blocks.is_multiple_of(variant.threads.into());
         let fits = side.along_k && divided && aligned(side, step, o.vector);
         fits && kit.byte_panels.is_some() && o.loads.contains(&Load::Bytes)
     };
     let bytes = find(kit, caps, &side.operand, as_bytes);
     let loader = bytes.or_else(|_| find(kit, caps, &side.operand, provides))?;
     let bk = variant.bk.into();
-    let fits = !unit.scales(side.operand.format) && aligned(side, step, loader.vector) && side.k.is_multiple_of(bk);
+    let fits = !unit.scales(side.operand.format)
+        && aligned(side, step, loader.vector)
+        && side.k.is_multiple_of(bk);
     if fits && loader.provides(variant.access) {
         return Ok(Fetch { loader, packing: None });
     }
     if let Some(copy) = side.copy.filter(|_| unit.matrix.operands == DType::F16) {
         let (words, packing) = packing(kit, caps, variant, &side.whole(copy), step, COPY_STEP, 0)?;
         // Codes are fewer bytes, and must be decoded.
-        let seconds = |problem: &Problem, decode| cost::seconds(problem, caps, variant, splits, decode);
+        let seconds =
+            |problem: &Problem, decode| cost::seconds(problem, caps, variant, splits, decode);
         if fits && seconds(problem, loader.decode_to_panel) <= seconds(&of_copy(problem), 0.0) {
             return Ok(Fetch { loader, packing: None });
         }
@@ -170,13 +188,15 @@ fn fetch(
     let (words, packing) = packing(kit, caps, variant, side, step, bk, start)?;
     // Each row of tiles decodes weights anew.
     let decoding = cost::decoding(problem, caps, variant, loader.decode_to_panel);
-    if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0) {
+    if fits && (decoding <= packing.seconds(caps) || packing.bytes > ranges::binding_limit(caps).0)
+    {
         return Ok(Fetch { loader, packing: None });
     }
     Ok(Fetch { loader: words, packing: Some(packing) })
 }
 
-/// How an operand is packed for a matrix unit, in whole steps of `bk` along K, and the loader of the packed elements.
+/// How an operand is packed for a matrix unit, in whole steps of `bk` along K, and the loader of
+/// the packed elements.
 pub(super) fn packing(
     kit: &'static Kit,
     caps: &Caps,
@@ -205,7 +225,11 @@ pub(super) fn packing(
 }
 
 /// A loader for single elements, as epilogues want them.
-pub(super) fn scalar_loader(kit: &'static Kit, caps: &Caps, operand: &Operand) -> Result<&'static OperandDef, Reject> {
+pub(super) fn scalar_loader(
+    kit: &'static Kit,
+    caps: &Caps,
+    operand: &Operand,
+) -> Result<&'static OperandDef, Reject> {
     find(kit, caps, operand, |o| o.provides(Access::Elements) && o.vector == 1)
 }
 

@@ -1,5 +1,5 @@
-//! What a candidate needs for one pass over K: loaders, store, tiles, memory. Laid out once; the verdict on the
-//! candidate and its passes are made of it.
+//! What a candidate needs for one pass over K: loaders, store, tiles, memory. Laid out once; the
+//! verdict on the candidate and its passes are made of it.
 
 use super::check;
 use super::fetch::{Fetches, scalar_loader};
@@ -64,22 +64,29 @@ impl Layout {
         let fetches = Fetches::new(kit, caps, variant, problem, splits)?;
         let epilogue = &problem.epilogue;
         let bias = epilogue.bias.map(|bias| scalar_loader(kit, caps, &bias.operand)).transpose()?;
-        let residual = epilogue.residual.map(|residual| scalar_loader(kit, caps, &residual)).transpose()?;
+        let residual =
+            epilogue.residual.map(|residual| scalar_loader(kit, caps, &residual)).transpose()?;
 
         let dtype = check::dense_type(&problem.c);
         let direct = tile_store(kit, caps, problem);
         let by_tiles = direct.is_some();
         let two_passes = parts > 1 || piece.steps() > 1 || !by_tiles;
         let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
-        let store = direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
+        let store =
+            direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
 
-        let planes = |present: bool, operand: &Operand| if present { operand.format.planes().len() as u64 } else { 0 };
-        let planes = planes(fetches.a.is_some(), &problem.a) + planes(fetches.b.is_some(), &problem.b);
+        let planes = |present: bool, operand: &Operand| {
+            if present { operand.format.planes().len() as u64 } else { 0 }
+        };
+        let planes =
+            planes(fetches.a.is_some(), &problem.a) + planes(fetches.b.is_some(), &problem.b);
         let operands = planes + fetches.exponents();
         let ends = u64::from(bias.is_some()) + u64::from(residual.is_some()) + 1;
         let schedules = grouping.operands().count() as u64;
-        let storage_buffers = if two_passes { (operands + 1).max(ends + 1) } else { operands + ends } + schedules;
-        let workgroups = tiles_m.saturating_mul(tiles_n).saturating_mul(problem.batch).saturating_mul(splits);
+        let storage_buffers =
+            if two_passes { (operands + 1).max(ends + 1) } else { operands + ends } + schedules;
+        let workgroups =
+            tiles_m.saturating_mul(tiles_n).saturating_mul(problem.batch).saturating_mul(splits);
         Ok(Layout {
             problem: *problem,
             kit,
@@ -106,12 +113,17 @@ impl Layout {
 }
 
 /// The store through which mainloops store C by tiles, if there is one for it.
-pub(super) fn tile_store(kit: &'static Kit, caps: &Caps, problem: &Problem) -> Option<&'static StoreDef> {
+pub(super) fn tile_store(
+    kit: &'static Kit,
+    caps: &Caps,
+    problem: &Problem,
+) -> Option<&'static StoreDef> {
     let dtype = check::dense_type(&problem.c);
     kit.stores.iter().find(|store| (store.accepts)(dtype, caps) && stores_tiles(store, problem))
 }
 
-/// Whether four neighbouring columns of any row may be stored by one invocation without touching a word of another's.
+/// Whether four neighbouring columns of any row may be stored by one invocation without touching a
+/// word of another's.
 fn stores_tiles(store: &StoreDef, problem: &Problem) -> bool {
     let c = &problem.c;
     [c.offset, c.ld, c.batch_stride].iter().all(|number| number.is_multiple_of(store.vector))

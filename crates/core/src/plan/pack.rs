@@ -1,11 +1,13 @@
-//! Packing: an operand whose storage wide loads do not fit is copied to where they do, in a pass before the product.
+//! Packing: an operand whose storage wide loads do not fit is copied to where they do, in a pass
+//! before the product.
 //!
-//! Mainloops of matrix units load 16 bytes at a time and whole steps along K. With rows 4095 elements apart, or a K of 4095, they would have to load
-//! single elements, several times slower; to read and write the operand once costs a few hundredths of the product's time.
+//! Mainloops of matrix units load 16 bytes at a time and whole steps along K. With rows 4095
+//! elements apart, or a K of 4095, they would have to load single elements, several times slower;
+//! to read and write the operand once costs a few hundredths of the product's time.
 //!
-//! An operand of a wider range than the unit's type has its rows of A, or columns of B, divided by powers of two on the way
-//! ([`Unit::scales`](crate::kernel::Unit)). Their exponents lie behind the copy. One of f32 is split in two parts besides, so that its copy has
-//! three segments along K.
+//! An operand of a wider range than the unit's type has its rows of A, or columns of B, divided by
+//! powers of two on the way ([`Unit::scales`](crate::kernel::Unit)). Their exponents lie behind the
+//! copy. One of f32 is split in two parts besides, so that its copy has three segments along K.
 
 use super::Pass;
 use super::builder::Builder;
@@ -113,7 +115,8 @@ struct Work {
 }
 
 impl Packing {
-    /// For loads of `vector` elements and steps of `bk` along K, behind the `start` bytes of others.
+    /// For loads of `vector` elements and steps of `bk` along K, behind the `start` bytes of
+    /// others.
     pub(super) fn new(
         side: &Side,
         loader: &'static OperandDef,
@@ -125,7 +128,8 @@ impl Packing {
         let entries = if side.operand.batch_stride == 0 { 1 } else { side.entries };
         let (scales, splits) = (unit.scales(side.operand.format), unit.splits(side.operand.format));
         let k = if splits { 3 * segment(side.k) } else { side.k }.next_multiple_of(bk);
-        let (lines, width) = if side.along_k { (side.extent, k) } else { (k, side.extent.next_multiple_of(vector)) };
+        let (lines, width) =
+            if side.along_k { (side.extent, k) } else { (k, side.extent.next_multiple_of(vector)) };
         let elements = u128::from(entries) * u128::from(lines) * u128::from(width);
         let copied = elements * u128::from(VECTOR_BYTES / vector);
         let exponents = copied.next_multiple_of(ALIGNMENT.into());
@@ -140,7 +144,18 @@ impl Packing {
         }
         let (start, bytes) = (start.next_multiple_of(ALIGNMENT), bytes as u64);
         let exponents = scales.then_some(exponents as u64);
-        Ok(Packing { loader, vector, entries, lines, width, start, bytes, from: Role::Packed, exponents, splits })
+        Ok(Packing {
+            loader,
+            vector,
+            entries,
+            lines,
+            width,
+            start,
+            bytes,
+            from: Role::Packed,
+            exponents,
+            splits,
+        })
     }
 
     /// The same for a copy of A or B that was made beforehand.
@@ -175,7 +190,8 @@ impl Packing {
         self.entries * self.lines * self.width * VECTOR_BYTES / self.vector
     }
 
-    /// The exponents in the memory for packed operands: their first byte, and how many bytes they take.
+    /// The exponents in the memory for packed operands: their first byte, and how many bytes they
+    /// take.
     pub(super) fn exponents_place(&self) -> Option<[u64; 2]> {
         self.exponents.map(|exponents| [self.start + exponents, self.bytes - exponents])
     }
@@ -185,14 +201,15 @@ impl Packing {
         let none = || Error::NoKernel("nothing packs operands".into());
         if self.exponents.is_some() {
             let file = if self.splits { kit.split } else { kit.scale }.ok_or_else(none)?;
-            // For so many invocations: the strip, how many stand side by side along the storage, how
-            // many share a line, and the bytes of workgroup memory.
+            // For so many invocations: the strip, how many stand side by side along the storage,
+            // how many share a line, and the bytes of workgroup memory.
             let shared = |threads: u32| {
                 // An invocation has a vector of a line, or more.
                 let vectors = side.k.div_ceil(self.vector).next_power_of_two();
                 let lines = u64::from(threads).div_ceil(vectors).min(kit.scale_strip.into()) as u32;
                 let strip = if side.along_k { lines } else { kit.scale_strip };
-                let abreast = if side.along_k { threads / strip } else { strip / self.vector as u32 };
+                let abreast =
+                    if side.along_k { threads / strip } else { strip / self.vector as u32 };
                 let shares = if side.along_k { abreast } else { threads / abreast };
                 (strip, abreast, shares, 4 * strip * (shares + 1))
             };
@@ -214,24 +231,47 @@ impl Packing {
             ];
             let tiles = [side.extent.next_multiple_of(QUAD).div_ceil(strip.into()), 1];
             let powers = Some((kit.powers.ok_or_else(none)?, powers));
-            return Ok(Work { file, constants: order.into_iter().collect(), powers, tiles, threads, workgroup_bytes });
+            return Ok(Work {
+                file,
+                constants: order.into_iter().collect(),
+                powers,
+                tiles,
+                threads,
+                workgroup_bytes,
+            });
         }
         let file = kit.pack.ok_or_else(none)?;
         let [lines, units] = kit.pack_tile;
         let constants = vec![("LINES", lines), ("UNITS", units), ("VECTOR", self.vector as u32)];
-        let tiles = [self.lines.div_ceil(lines.into()), (self.width / self.vector).div_ceil(units.into())];
-        Ok(Work { file, constants, powers: None, tiles, threads: lines * units, workgroup_bytes: 0 })
+        let tiles =
+            [self.lines.div_ceil(lines.into()), (self.width / self.vector).div_ceil(units.into())];
+        Ok(Work {
+            file,
+            constants,
+            powers: None,
+            tiles,
+            threads: lines * units,
+            workgroup_bytes: 0,
+        })
     }
 
     /// The pass that packs; `params` are the problem's.
-    pub(super) fn pass(&self, side: &Side, caps: &Caps, params: Params, layout: &Layout) -> Result<Pass> {
+    pub(super) fn pass(
+        &self,
+        side: &Side,
+        caps: &Caps,
+        params: Params,
+        layout: &Layout,
+    ) -> Result<Pass> {
         let kit = layout.kit;
         let work = self.work(side, kit, caps)?;
         let [tiles_m, tiles_n] = work.tiles;
         let workgroups = self.entries * tiles_m * tiles_n;
         let allowed = u64::from(caps.max_workgroups).pow(2);
         if workgroups > allowed {
-            return Err(Error::NoKernel(format!("packing needs {workgroups} workgroups, {allowed} allowed")));
+            return Err(Error::NoKernel(format!(
+                "packing needs {workgroups} workgroups, {allowed} allowed"
+            )));
         }
         let params = Params {
             m: side.extent as u32,
@@ -243,7 +283,8 @@ impl Packing {
             ..params
         };
         let label = format!("pack {}", side.name);
-        let mut builder = Builder::new(label, params, work.threads, work.workgroup_bytes, (kit, layout.windows));
+        let mut builder =
+            Builder::new(label, params, work.threads, work.workgroup_bytes, (kit, layout.windows));
         builder.load(side.name, side.role, Some(self.loader), Some(&side.operand));
         if self.exponents.is_some() {
             builder.eights(side.name, self.loader);

@@ -1,7 +1,9 @@
-//! Peeling: a product a few rows or columns larger than a whole number of tiles is planned as its tiles and its edges.
+//! Peeling: a product a few rows or columns larger than a whole number of tiles is planned as its
+//! tiles and its edges.
 //!
-//! One row too many costs a whole row of tiles, and on a full device often a whole wave: 4097³ ran at 74% of the rate of 4096³. The edges are
-//! products with few rows or columns, which other kernels do in the time it takes to read an operand once.
+//! One row too many costs a whole row of tiles, and on a full device often a whole wave: 4097³ ran
+//! at 74% of the rate of 4096³. The edges are products with few rows or columns, which other
+//! kernels do in the time it takes to read an operand once.
 
 use super::piece::Piece;
 use super::{Candidate, Laid, best, candidates};
@@ -19,7 +21,8 @@ pub(super) struct Peeled {
     pub(super) laid: Laid,
 }
 
-/// The tiles and edges of a product whose best single kernel is `variant`, when together they are cheaper than `cost`.
+/// The tiles and edges of a product whose best single kernel is `variant`, when together they are
+/// cheaper than `cost`.
 pub(super) fn peel(
     problem: &Problem,
     caps: &Caps,

@@ -66,8 +66,10 @@ pub(super) struct Window {
 /// What to bind of an operand that ends at an element.
 pub(super) fn window(operand: &Operand, end: u64, caps: &Caps) -> Window {
     let alignment = u64::from(caps.storage_alignment).next_multiple_of(16);
-    // All planes start with the same block, each at a multiple of the alignment, which is a power of two.
-    let blocks = operand.format.planes().iter().map(|plane| alignment >> plane.bytes.trailing_zeros());
+    // All planes start with the same block, each at a multiple of the alignment, which is a power
+    // of two.
+    let blocks =
+        operand.format.planes().iter().map(|plane| alignment >> plane.bytes.trailing_zeros());
     let step = operand.format.block() * blocks.map(|blocks| blocks.max(1)).max().unwrap_or(1);
     let start = operand.offset / step * step;
     Window { start, elements: end.saturating_sub(start) }
@@ -78,8 +80,8 @@ pub(super) fn window(operand: &Operand, end: u64, caps: &Caps) -> Window {
 pub(super) struct Step {
     /// Which range of K it is.
     pub(super) index: u64,
-    /// Its product, with offsets from where its bindings start. Strides that play no part in it are 0: they must
-    /// not keep a piece from vector loads, nor be too long for 32 bits.
+    /// Its product, with offsets from where its bindings start. Strides that play no part in it are
+    /// 0: they must not keep a piece from vector loads, nor be too long for 32 bits.
     pub(super) problem: Problem,
     /// By role.
     pub(super) windows: [Window; Role::COUNT],
@@ -109,9 +111,11 @@ pub(super) fn parts_of_k(k: u64, part: u64) -> u64 {
     k.div_ceil(part).max(1)
 }
 
-/// Bytes of f32 sums that `parts` parts of K leave to a finishing pass: rows of whole vectors of four.
+/// Bytes of f32 sums that `parts` parts of K leave to a finishing pass: rows of whole vectors of
+/// four.
 pub(super) fn scratch_bytes(problem: &Problem, parts: u64) -> u64 {
     let row = problem.n.next_multiple_of(4);
-    let elements = u128::from(parts) * u128::from(problem.batch) * u128::from(problem.m) * u128::from(row);
+    let elements =
+        u128::from(parts) * u128::from(problem.batch) * u128::from(problem.m) * u128::from(row);
     u64::try_from(elements * 4).unwrap_or(u64::MAX)
 }

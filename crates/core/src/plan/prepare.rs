@@ -23,10 +23,11 @@ pub struct Preparation {
     pub copy: Copied,
 }
 
-/// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products of this precision on this device. None, if
-/// kernels want no copy: there are no matrix units for its type, or they load it from its own storage. f32 has
-/// one, in two parts, where the precision lets kernels split it. That of quantized weights is decoded: products read
-/// it instead of the codes where that is expected to be faster. `extent` is M or N; `entries` is the number of matrices.
+/// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products of this precision on this
+/// device. None, if kernels want no copy: there are no matrix units for its type, or they load it
+/// from its own storage. f32 has one, in two parts, where the precision lets kernels split it. That
+/// of quantized weights is decoded: products read it instead of the codes where that is expected to
+/// be faster. `extent` is M or N; `entries` is the number of matrices.
 ///
 /// # Errors
 /// As [`plan`](super::plan()), for the operand.
@@ -39,7 +40,11 @@ pub fn prepare(
     library: &Library,
 ) -> Result<Option<Preparation>> {
     // The other operand is one that goes with this one on matrix units.
-    let other = if operand.format == Format::Dense(DType::F32) { operand.format } else { Format::Dense(DType::F16) };
+    let other = if operand.format == Format::Dense(DType::F32) {
+        operand.format
+    } else {
+        Format::Dense(DType::F16)
+    };
     let is_a = role == Role::A;
     let problem = match is_a {
         true => Problem { a: operand, batch: entries, ..Problem::dense(DType::F16, extent, 1, k) },
@@ -56,7 +61,9 @@ pub fn prepare(
     if extent == 0 || k == 0 || entries == 0 {
         return Ok(None);
     }
-    let serves = |unit: &&'static Unit| unit.matrix.operands == DType::F16 && unit.serves(&problem, caps).is_ok();
+    let serves = |unit: &&'static Unit| {
+        unit.matrix.operands == DType::F16 && unit.serves(&problem, caps).is_ok()
+    };
     let mut all = variants(library, None);
     let Some((kernel, variant, unit)) =
         all.find_map(|(kernel, variant)| Some((kernel, variant, variant.unit().filter(serves)?)))
@@ -71,11 +78,15 @@ pub fn prepare(
     }
     let step = Step::new(piece, 0, caps);
     let copy = Copied { entries: if operand.batch_stride == 0 { 1 } else { entries }, extent, k };
-    let Ok(layout) = Layout::new(piece, &step, caps, kernel.kit, variant, 1) else { return Ok(None) };
+    let Ok(layout) = Layout::new(piece, &step, caps, kernel.kit, variant, 1) else {
+        return Ok(None);
+    };
     let [a, b] = Side::both(&layout.problem);
     let side = if is_a { a } else { b };
     // Loads of 16 bytes, and whole steps of every mainloop.
-    let Ok((words, packing)) = packing(kernel.kit, caps, variant, &side.whole(copy), 0, COPY_STEP, 0) else {
+    let Ok((words, packing)) =
+        packing(kernel.kit, caps, variant, &side.whole(copy), 0, COPY_STEP, 0)
+    else {
         return Ok(None);
     };
     let own = operand.format == Format::Dense(unit.matrix.operands);

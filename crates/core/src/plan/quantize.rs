@@ -52,7 +52,9 @@ impl Quantize {
         let Quantize { weights, format } = *self;
         let (columns, block) = (weights.columns, format.block());
         if !columns.is_multiple_of(block) {
-            return Err(Error::Shape(format!("K = {columns} is not a multiple of {block}, the block of {format}")));
+            return Err(Error::Shape(format!(
+                "K = {columns} is not a multiple of {block}, the block of {format}"
+            )));
         }
         if let Format::Quantized(other) = weights.operand.format {
             return Err(Error::Unsupported(format!("weights in {other}, wanted f32, f16 or bf16")));
@@ -109,7 +111,11 @@ impl Piece {
             let half = (entries / 2).next_multiple_of(step);
             let part = |range: Range<u64>| {
                 let first = first + range.start * rows;
-                Piece { weights: weights.entries_in(range.clone()), output: output.entries_in(range), first }
+                Piece {
+                    weights: weights.entries_in(range.clone()),
+                    output: output.entries_in(range),
+                    first,
+                }
             };
             return (half < entries).then(|| [part(0..half), part(half..entries)]);
         }
@@ -131,7 +137,13 @@ fn cut(piece: Piece, caps: &Caps, each: &mut impl FnMut(&Piece) -> Result<()>) -
     piece.halves().ok_or(error)?.into_iter().try_for_each(|half| cut(half, caps, each))
 }
 
-fn pass(piece: &Piece, encoder: &EncoderDef, format: QuantFormat, caps: &Caps, tools: &Conversions) -> Result<Pass> {
+fn pass(
+    piece: &Piece,
+    encoder: &EncoderDef,
+    format: QuantFormat,
+    caps: &Caps,
+    tools: &Conversions,
+) -> Result<Pass> {
     let Piece { weights, output, first } = *piece;
     let Table { entries, rows, columns, .. } = weights;
     let (source, operand) = weights.bound(caps);
@@ -154,10 +166,15 @@ fn pass(piece: &Piece, encoder: &EncoderDef, format: QuantFormat, caps: &Caps, t
         first_row: first as u32,
         ..Params::default()
     };
-    let mut builder = Builder::new(format!("quantize {format}"), params, THREADS, 0, (tools.kit, windows));
+    let mut builder =
+        Builder::new(format!("quantize {format}"), params, THREADS, 0, (tools.kit, windows));
     builder.part(tools.float, None, Vec::new());
     source_bits(&mut builder, "a", Role::A, &operand, tools, caps)?;
-    builder.part(tools.kit.axes, Some("a"), vec![("X_K_CONTIGUOUS", u32::from(!operand.transposed))]);
+    builder.part(
+        tools.kit.axes,
+        Some("a"),
+        vec![("X_K_CONTIGUOUS", u32::from(!operand.transposed))],
+    );
     builder.part(encoder.file, None, (encoder.constants)(format));
     builder.part(
         tools.quantize,

@@ -1,8 +1,11 @@
-//! Cutting: a product with an operand that no binding of the device holds is computed in pieces, each of which binds ranges that fit.
+//! Cutting: a product with an operand that no binding of the device holds is computed in pieces,
+//! each of which binds ranges that fit.
 //!
-//! An operand spans its strides times its extents, so that only a cut along the dimension with the largest of these products makes it much shorter:
-//! rows for a row-major A, but K for a transposed one. Pieces along entries, rows and columns are products of their own. Ranges of K are passes
-//! that add to partial sums, which a split K leaves too, so that the epilogue and the rounding to C's type happen once.
+//! An operand spans its strides times its extents, so that only a cut along the dimension with the
+//! largest of these products makes it much shorter: rows for a row-major A, but K for a transposed
+//! one. Pieces along entries, rows and columns are products of their own. Ranges of K are passes
+//! that add to partial sums, which a split K leaves too, so that the epilogue and the rounding to
+//! C's type happen once.
 
 use super::check::{span, title};
 use super::fetch::Fetches;
@@ -18,8 +21,8 @@ use crate::role::Role;
 /// Passes beyond which a plan is of no use to anybody.
 const MAX_PASSES: u64 = 1 << 16;
 
-/// Rows, columns or steps along K that the largest tiles have: cuts lie at multiples of it where they can, and of 4 for the sake of vector loads where
-/// less is left.
+/// Rows, columns or steps along K that the largest tiles have: cuts lie at multiples of it where
+/// they can, and of 4 for the sake of vector loads where less is left.
 const TILE: u64 = 256;
 
 /// Why a product was cut along a dimension.
@@ -40,8 +43,15 @@ pub(super) fn cut(
     library: &Library,
     forced: Option<&Forced>,
 ) -> Result<(Vec<Piece>, Vec<Cut>)> {
-    let mut cutter =
-        Cutter { caps, library, forced, whole: problem.grouping, passes: 0, pieces: Vec::new(), cuts: Vec::new() };
+    let mut cutter = Cutter {
+        caps,
+        library,
+        forced,
+        whole: problem.grouping,
+        passes: 0,
+        pieces: Vec::new(),
+        cuts: Vec::new(),
+    };
     cutter.cut(Piece::whole(problem))?;
     Ok((cutter.pieces, cutter.cuts))
 }
@@ -68,19 +78,26 @@ struct Cutter<'a> {
 impl Cutter<'_> {
     fn cut(&mut self, piece: Piece) -> Result<()> {
         if self.passes.saturating_add(piece.steps()) > MAX_PASSES {
-            return Err(Error::Overflow(format!("more than {MAX_PASSES} passes, each over what the device can bind")));
+            return Err(Error::Overflow(format!(
+                "more than {MAX_PASSES} passes, each over what the device can bind"
+            )));
         }
         let Some(excess) = self.excess(&piece) else {
             self.passes += piece.steps();
             self.pieces.push(piece);
             return Ok(());
         };
-        let Excess { operand, bytes, dimension: Some(dimension), .. } = excess else { return Err(self.error(&excess)) };
+        let Excess { operand, bytes, dimension: Some(dimension), .. } = excess else {
+            return Err(self.error(&excess));
+        };
         if !self.cuts.iter().any(|cut| (cut.dimension, cut.operand) == (dimension, operand)) {
             self.cuts.push(Cut { dimension, operand, bytes });
         }
         if dimension == Dimension::K {
-            return self.cut(Piece { k_step: half(piece.k_step, granule(&piece.problem, dimension)), ..piece });
+            return self.cut(Piece {
+                k_step: half(piece.k_step, granule(&piece.problem, dimension)),
+                ..piece
+            });
         }
         let extent = piece.problem.extent(dimension);
         let middle = half(extent, granule(&piece.problem, dimension));
@@ -106,7 +123,8 @@ impl Cutter<'_> {
                 let end = span(&problem, operand, &strides).unwrap_or(u64::MAX);
                 let Window { elements, .. } = window(operand, end, self.caps);
                 let block = operand.format.block();
-                let planes = operand.format.planes().iter().map(|plane| plane.bytes_of(block, elements));
+                let planes =
+                    operand.format.planes().iter().map(|plane| plane.bytes_of(block, elements));
                 let bytes = planes.max().unwrap_or(0);
                 if too_large(bytes, elements) {
                     let dimension = longest(&problem, &strides);
@@ -128,7 +146,12 @@ impl Cutter<'_> {
         }
         let bytes = self.chains(&steps[0]);
         if too_large(bytes, bytes / 4) && piece.k_step > granule(&piece.problem, Dimension::K) {
-            return Some(Excess { bytes, elements: bytes / 4, dimension: Some(Dimension::K), ..scratch });
+            return Some(Excess {
+                bytes,
+                elements: bytes / 4,
+                dimension: Some(Dimension::K),
+                ..scratch
+            });
         }
         self.packing(&steps)
     }
@@ -140,19 +163,22 @@ impl Cutter<'_> {
         let needed = variants(self.library, self.forced).map(|(kernel, variant)| {
             let k = variant.multiplied(&first.problem).k;
             let parts = parts_of_k(k, part_of_k(k, splits, variant.bk.into()));
-            let direct =
-                parts == 1 && piece.steps() == 1 && tile_store(kernel.kit, self.caps, &first.problem).is_some();
+            let direct = parts == 1
+                && piece.steps() == 1
+                && tile_store(kernel.kit, self.caps, &first.problem).is_some();
             if direct { 0 } else { scratch_bytes(&first.problem, parts) }
         });
         needed.min().unwrap_or(0)
     }
 
-    /// Bytes of scratch memory for as many parts of K as the precision wants on matrix units. A variant
-    /// that keeps its chains short by itself needs no parts, and no memory.
+    /// Bytes of scratch memory for as many parts of K as the precision wants on matrix units. A
+    /// variant that keeps its chains short by itself needs no parts, and no memory.
     fn chains(&self, first: &Step) -> u64 {
         let problem = &first.problem;
-        let serves = |unit: &Unit| problem.grouping.may_split_k() && unit.serves(problem, self.caps).is_ok();
-        let serving = variants(self.library, self.forced).filter(|(_, variant)| variant.unit().is_some_and(serves));
+        let serves =
+            |unit: &Unit| problem.grouping.may_split_k() && unit.serves(problem, self.caps).is_ok();
+        let serving = variants(self.library, self.forced)
+            .filter(|(_, variant)| variant.unit().is_some_and(serves));
         let parts = serving.map(|(_, variant)| least_parts(problem, variant)).min().unwrap_or(1);
         if parts > 1 { scratch_bytes(problem, parts) } else { 0 }
     }
@@ -163,9 +189,15 @@ impl Cutter<'_> {
     fn packing(&self, steps: &[Step]) -> Option<Excess> {
         let problem = steps[0].problem;
         let mut first = None;
-        let serves = |variant: &Variant| variant.unit().is_some_and(|unit| unit.serves(&problem, self.caps).is_ok());
-        for (kernel, variant) in variants(self.library, self.forced).filter(|(_, variant)| serves(variant)) {
-            let fetches = steps.iter().map(|step| Fetches::new(kernel.kit, self.caps, variant, &step.problem, 1));
+        let serves = |variant: &Variant| {
+            variant.unit().is_some_and(|unit| unit.serves(&problem, self.caps).is_ok())
+        };
+        for (kernel, variant) in
+            variants(self.library, self.forced).filter(|(_, variant)| serves(variant))
+        {
+            let fetches = steps
+                .iter()
+                .map(|step| Fetches::new(kernel.kit, self.caps, variant, &step.problem, 1));
             let Ok(fetches) = fetches.collect::<Result<Vec<_>, _>>() else { continue };
             // A variant that needs nothing of the kind serves as it is.
             first = first.or(Some(fetches.iter().find_map(|fetches| unbound(fetches, self.caps))?));
@@ -173,7 +205,9 @@ impl Cutter<'_> {
         let (role, bytes, _) = first?;
         let Problem { m, n, k, .. } = problem;
         let strides = match role {
-            Role::B => [(Dimension::Entries, k.saturating_mul(n)), (Dimension::N, k), (Dimension::K, 1)],
+            Role::B => {
+                [(Dimension::Entries, k.saturating_mul(n)), (Dimension::N, k), (Dimension::K, 1)]
+            }
             _ => [(Dimension::Entries, m.saturating_mul(k)), (Dimension::M, k), (Dimension::K, 1)],
         };
         let dimension = longest(&problem, &strides)?;
@@ -188,15 +222,21 @@ impl Cutter<'_> {
         if bytes > limit {
             return Error::TooLarge { operand, bytes, limit, which };
         }
-        Error::Overflow(format!("{operand} spans {elements} elements, kernels index at most {}", u32::MAX))
+        Error::Overflow(format!(
+            "{operand} spans {elements} elements, kernels index at most {}",
+            u32::MAX
+        ))
     }
 }
 
-/// The operand whose packing asks for more than a binding holds, or, the larger of two, for more than the buffer holds that is for both; what is asked for, and
-/// what there is.
+/// The operand whose packing asks for more than a binding holds, or, the larger of two, for more
+/// than the buffer holds that is for both; what is asked for, and what there is.
 pub(super) fn unbound(fetches: &Fetches, caps: &Caps) -> Option<(Role, u64, u64)> {
     let limit = binding_limit(caps).0;
-    let alone = fetches.packed().find(|&(_, bytes)| bytes > limit).map(|(role, bytes)| (role, bytes, limit));
+    let alone = fetches
+        .packed()
+        .find(|&(_, bytes)| bytes > limit)
+        .map(|(role, bytes)| (role, bytes, limit));
     let (total, most) = (fetches.packed_bytes(), caps.max_buffer_bytes);
     let larger = || fetches.packed().max_by_key(|&(_, bytes)| bytes).filter(|_| total > most);
     alone.or_else(|| larger().map(|(role, _)| (role, total, most)))
@@ -208,7 +248,8 @@ pub(super) fn binding_limit(caps: &Caps) -> (u64, &'static str) {
     binding.min((caps.max_buffer_bytes, "max_buffer_size"))
 }
 
-/// The dimension along which an operand with these strides reaches farthest, among those that can be halved.
+/// The dimension along which an operand with these strides reaches farthest, among those that can
+/// be halved.
 fn longest(problem: &Problem, strides: &[(Dimension, u64); 3]) -> Option<Dimension> {
     let reach = |&(dimension, stride): &(Dimension, u64)| {
         let extent = problem.extent(dimension);
@@ -248,7 +289,10 @@ mod tests {
         }
         for groups in 2..100 {
             let middle = half(64 * groups, 64);
-            assert!((64..64 * groups).contains(&middle) && middle.is_multiple_of(64), "{groups} groups at {middle}");
+            assert!(
+                (64..64 * groups).contains(&middle) && middle.is_multiple_of(64),
+                "{groups} groups at {middle}"
+            );
         }
     }
 }

@@ -39,12 +39,21 @@ impl Table {
 
     /// Elements from the start of the storage to the last; `None` if their bits pass 2^64.
     pub(super) fn end(&self) -> Option<u64> {
-        let Table { operand: Operand { offset, ld, batch_stride, transposed, .. }, entries, rows, columns } = *self;
+        let Table {
+            operand: Operand { offset, ld, batch_stride, transposed, .. },
+            entries,
+            rows,
+            columns,
+        } = *self;
         let (lines, width) = if transposed { (columns, rows) } else { (rows, columns) };
-        let [Some(entry), Some(line), Some(last)] = [entries, lines, width].map(|size| size.checked_sub(1)) else {
+        let [Some(entry), Some(line), Some(last)] =
+            [entries, lines, width].map(|size| size.checked_sub(1))
+        else {
             return Some(0);
         };
-        let end = offset.checked_add(entry.checked_mul(batch_stride)?)?.checked_add(line.checked_mul(ld)?)?;
+        let end = offset
+            .checked_add(entry.checked_mul(batch_stride)?)?
+            .checked_add(line.checked_mul(ld)?)?;
         end.checked_add(last + 1).filter(|end| end.checked_mul(u64::BITS.into()).is_some())
     }
 
@@ -54,9 +63,12 @@ impl Table {
     /// `Overflow`, `BufferTooSmall`; `Unsupported` for integers; `Shape` and `Misaligned` for
     /// blocks that are cut.
     pub(super) fn checked(mut self, name: &'static str) -> Result<Self> {
-        let Table { operand: Operand { format, transposed, len, .. }, entries, rows, columns } = self;
+        let Table { operand: Operand { format, transposed, len, .. }, entries, rows, columns } =
+            self;
         if format.element().is_some_and(|dtype| !dtype.is_float()) {
-            return Err(Error::Unsupported(format!("{name} in {format}; this takes f32, f16 and bf16")));
+            return Err(Error::Unsupported(format!(
+                "{name} in {format}; this takes f32, f16 and bf16"
+            )));
         }
         for (what, size) in [("entries", entries), ("rows", rows), ("columns", columns)] {
             if size > check::MAX_DIMENSION {
@@ -70,16 +82,24 @@ impl Table {
         if entries <= 1 {
             self.operand.batch_stride = 0;
         }
-        let needed = self.end().ok_or_else(|| Error::Overflow(format!("{name} passes 2^58 elements")))?;
+        let needed =
+            self.end().ok_or_else(|| Error::Overflow(format!("{name} passes 2^58 elements")))?;
         if needed > len {
             return Err(Error::BufferTooSmall { operand: name, needed, len });
         }
         let Operand { offset, ld, batch_stride, .. } = self.operand;
         let block = format.block();
-        let blocks = [("offset", offset), ("row stride", ld), ("batch stride", batch_stride), ("columns", columns)];
+        let blocks = [
+            ("offset", offset),
+            ("row stride", ld),
+            ("batch stride", batch_stride),
+            ("columns", columns),
+        ];
         for (what, value) in blocks {
             if !value.is_multiple_of(block) {
-                return Err(Error::Misaligned(format!("the {what} of {name}: {value} is no multiple of {block}")));
+                return Err(Error::Misaligned(format!(
+                    "the {what} of {name}: {value} is no multiple of {block}"
+                )));
             }
         }
         Ok(self)
@@ -115,14 +135,23 @@ impl Table {
 }
 
 /// Why one binding does not hold so many elements, if that is so.
-pub(super) fn excess(operand: &'static str, format: Format, elements: u64, caps: &Caps) -> Option<Error> {
+pub(super) fn excess(
+    operand: &'static str,
+    format: Format,
+    elements: u64,
+    caps: &Caps,
+) -> Option<Error> {
     let planes = format.planes().iter().map(|plane| plane.bytes_of(format.block(), elements));
     let (bytes, (limit, which)) = (planes.max().unwrap_or(0), binding_limit(caps));
     if bytes > limit {
         return Some(Error::TooLarge { operand, bytes, limit, which });
     }
     let most = u32::MAX;
-    let overflow = || Error::Overflow(format!("{operand} spans {elements} elements, kernels index at most {most}"));
+    let overflow = || {
+        Error::Overflow(format!(
+            "{operand} spans {elements} elements, kernels index at most {most}"
+        ))
+    };
     (elements > most.into()).then(overflow)
 }
 

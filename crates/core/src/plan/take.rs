@@ -68,18 +68,29 @@ impl Take {
         let mut checked = *self;
         checked.table = self.table.checked("the table")?;
         let output = self.output();
-        output.elements().ok_or_else(|| Error::Overflow(format!("an output of {:?} elements", self.shape())))?;
+        output
+            .elements()
+            .ok_or_else(|| Error::Overflow(format!("an output of {:?} elements", self.shape())))?;
         output.checked("the output")?;
-        for (name, index) in [("row indices", &mut checked.rows), ("column indices", &mut checked.columns)] {
+        for (name, index) in
+            [("row indices", &mut checked.rows), ("column indices", &mut checked.columns)]
+        {
             let Some(index) = index else { continue };
             if index.count <= 1 {
                 index.step = 0;
             }
             let last = index.count.saturating_sub(1).checked_mul(index.step);
-            let last = last.and_then(|last| last.checked_add(index.offset)).filter(|last| *last < check::MAX_DIMENSION);
-            let last = last.ok_or_else(|| Error::Overflow(format!("{name} pass {}", check::MAX_DIMENSION)))?;
+            let last = last
+                .and_then(|last| last.checked_add(index.offset))
+                .filter(|last| *last < check::MAX_DIMENSION);
+            let last = last
+                .ok_or_else(|| Error::Overflow(format!("{name} pass {}", check::MAX_DIMENSION)))?;
             if index.count > 0 && last >= index.len {
-                return Err(Error::BufferTooSmall { operand: name, needed: last + 1, len: index.len });
+                return Err(Error::BufferTooSmall {
+                    operand: name,
+                    needed: last + 1,
+                    len: index.len,
+                });
             }
         }
         Ok(checked)
@@ -124,13 +135,20 @@ impl Piece {
         if half > 0 {
             return Some([0..half, half..entries].map(|range| {
                 let offset = take.offset + range.start * rows * columns;
-                Piece { take: Take { table: take.table.entries_in(range), offset, ..take }, ..*self }
+                Piece {
+                    take: Take { table: take.table.entries_in(range), offset, ..take },
+                    ..*self
+                }
             }));
         }
         match take.rows {
             Some(_) if !of_output => {
                 let half = Some(bound / 2).filter(|half| *half > 0)?;
-                Some([(first, half), (first + half, bound - half)].map(|(first, bound)| Piece { take, first, bound }))
+                Some([(first, half), (first + half, bound - half)].map(|(first, bound)| Piece {
+                    take,
+                    first,
+                    bound,
+                }))
             }
             index => {
                 let half = Some(rows / 2).filter(|half| *half > 0)?;
@@ -139,7 +157,11 @@ impl Piece {
                     let offset = take.offset + range.start * columns;
                     match index {
                         Some(index) => {
-                            let index = Index { offset: index.offset + range.start * index.step, count, ..index };
+                            let index = Index {
+                                offset: index.offset + range.start * index.step,
+                                count,
+                                ..index
+                            };
                             Piece { take: Take { rows: Some(index), offset, ..take }, ..*self }
                         }
                         None => {
@@ -155,11 +177,17 @@ impl Piece {
 
 /// Calls `each` with pieces that fit the device's bindings, in their order.
 fn cut(piece: Piece, caps: &Caps, each: &mut impl FnMut(&Piece) -> Result<()>) -> Result<()> {
-    let (table, output) = (piece.table().excess("the table", caps), piece.take.output().excess("the output", caps));
+    let (table, output) =
+        (piece.table().excess("the table", caps), piece.take.output().excess("the output", caps));
     let indices = [("row indices", piece.take.rows), ("column indices", piece.take.columns)];
     let index = indices.into_iter().find_map(|(name, index)| {
         let index = index?;
-        excess(name, Format::Dense(DType::U32), index.offset + index.count.saturating_sub(1) * index.step + 1, caps)
+        excess(
+            name,
+            Format::Dense(DType::U32),
+            index.offset + index.count.saturating_sub(1) * index.step + 1,
+            caps,
+        )
     });
     if let Some(error) = index {
         return Err(error);
@@ -179,8 +207,11 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
     (windows[Role::B as usize], windows[Role::C as usize]) = (source, target);
     let units = (c.offset + entries * m * n).div_ceil(4) - c.offset / 4;
     let workgroups = workgroups(units, THREADS, caps)?;
-    let step = |index: Option<Index>| index.map_or([0; 2], |index| [index.offset as u32, index.step as u32]);
-    let ([row_offset, row_step], [column_offset, column_step]) = (step(take.rows), step(take.columns));
+    let step = |index: Option<Index>| {
+        index.map_or([0; 2], |index| [index.offset as u32, index.step as u32])
+    };
+    let ([row_offset, row_step], [column_offset, column_step]) =
+        (step(take.rows), step(take.columns));
     let params = Params {
         m: m as u32,
         n: n as u32,
@@ -204,8 +235,14 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
     let mut builder = Builder::new("take".into(), params, THREADS, 0, (tools.kit, windows));
     builder.part(tools.float, None, Vec::new());
     source_bits(&mut builder, "b", Role::B, &operand, tools, caps)?;
-    builder.part(tools.kit.axes, Some("b"), vec![("X_K_CONTIGUOUS", u32::from(!operand.transposed))]);
-    for (name, role, index) in [("row", Role::RowIndex, take.rows), ("column", Role::ColumnIndex, take.columns)] {
+    builder.part(
+        tools.kit.axes,
+        Some("b"),
+        vec![("X_K_CONTIGUOUS", u32::from(!operand.transposed))],
+    );
+    for (name, role, index) in
+        [("row", Role::RowIndex, take.rows), ("column", Role::ColumnIndex, take.columns)]
+    {
         let Some(Index { offset, step, count, .. }) = index else {
             builder.part(tools.every, Some(name), Vec::new());
             continue;
@@ -234,7 +271,11 @@ pub(super) fn source_bits(
 ) -> Result<()> {
     let format = match operand.format {
         Format::Dense(dtype) => {
-            builder.part(tools.exact, Some(name), vec![("X_BINDING", role.binding()), ("X_TYPE", dtype.number())]);
+            builder.part(
+                tools.exact,
+                Some(name),
+                vec![("X_BINDING", role.binding()), ("X_TYPE", dtype.number())],
+            );
             let window = builder.window(role, operand.format, &operand.format.planes()[0]);
             builder.bind(role, false, window, DType::U32.bytes());
             return Ok(());
@@ -245,6 +286,10 @@ pub(super) fn source_bits(
     let loader = tools.kit.operands.iter().find(loads);
     let loader = loader.ok_or_else(|| Error::NoKernel(format!("no loader for {format}")))?;
     builder.load(name, role, Some(loader), Some(operand));
-    builder.part(tools.decoded, Some(name), vec![("X_FACTOR", u32::from(format.def().factor_of.is_some()))]);
+    builder.part(
+        tools.decoded,
+        Some(name),
+        vec![("X_FACTOR", u32::from(format.def().factor_of.is_some()))],
+    );
     Ok(())
 }

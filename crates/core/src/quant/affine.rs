@@ -34,7 +34,11 @@ macro_rules! row {
                 scale_plane("scales", DType::$scales),
                 scale_plane("biases", DType::$scales),
             ],
-            constants: &[("X_BITS", $bits), ("X_BLOCK", $group), ("X_SCALE", DType::$scales.number())],
+            constants: &[
+                ("X_BITS", $bits),
+                ("X_BLOCK", $group),
+                ("X_SCALE", DType::$scales.number()),
+            ],
             codec: &Affine { bits: $bits, scales: DType::$scales },
             encoder: Some(&Affine { bits: $bits, scales: DType::$scales }),
             factor_of: None,
@@ -63,8 +67,8 @@ const fn scale_plane(name: &'static str, dtype: DType) -> Plane {
 }
 
 impl QuantFormat {
-    /// The affine format of these numbers: bits of a code, elements of a group, type of the scales and
-    /// biases.
+    /// The affine format of these numbers: bits of a code, elements of a group, type of the scales
+    /// and biases.
     ///
     /// # Errors
     /// `Unsupported` for a combination that is not implemented; the message lists the formats.
@@ -89,8 +93,8 @@ impl Affine {
     }
 
     /// Scale and bias of a group. The end of its range that lies farther from zero is represented
-    /// exactly, and so is zero when it lies inside the range; the scale is negative when that end is the
-    /// positive one.
+    /// exactly, and so is zero when it lies inside the range; the scale is negative when that end
+    /// is the positive one.
     fn fit(&self, group: &[f32]) -> [f32; 2] {
         let min = group.iter().copied().fold(f32::INFINITY, f32::min);
         let max = group.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -120,10 +124,11 @@ impl Codec for Affine {
                 *out = f64::INFINITY;
                 continue;
             }
-            // One rounding of the product and two of the sum, one on either side; the sum is at most
-            // product + |bias|. Scale, bias and product may be subnormal.
+            // One rounding of the product and two of the sum, one on either side; the sum is at
+            // most product + |bias|. Scale, bias and product may be subnormal.
             let rounded = u * (3.0 * (scale * code).abs() + 2.0 * bias.abs());
-            let flushed = code * flushed(scale) + flushed(bias) + 2.0 * f64::from(f32::MIN_POSITIVE);
+            let flushed =
+                code * flushed(scale) + flushed(bias) + 2.0 * f64::from(f32::MIN_POSITIVE);
             *out = of_finite(rounded + flushed);
         }
     }
@@ -138,8 +143,8 @@ impl Codec for Affine {
         let count = block[0].len() * 8 / self.bits as usize;
         let codes: Vec<u32> = (0..count).map(|_| random() & ((1 << self.bits) - 1)).collect();
         // Of either sign, and from half to all of the range.
-        let scale =
-            (1.0 + (random() % 64) as f32 / 64.0) / self.most() * if random().is_multiple_of(2) { 1.0 } else { -1.0 };
+        let scale = (1.0 + (random() % 64) as f32 / 64.0) / self.most()
+            * if random().is_multiple_of(2) { 1.0 } else { -1.0 };
         let bias = -scale * self.most() * (0.25 + (random() % 32) as f32 / 64.0);
         self.put(codes.into_iter(), [scale, bias], block);
     }
@@ -155,7 +160,10 @@ impl Encoder for Affine {
     fn encode(&self, weights: &[f32], block: &mut [&mut [u8]]) -> std::result::Result<(), String> {
         let [scale, bias] = self.fit(weights);
         if ![scale, bias].iter().all(|&x| convert::round(self.scales, x).is_finite()) {
-            return Err(format!("its scale {scale:e} and bias {bias:e} are beyond the range of {}", self.scales));
+            return Err(format!(
+                "its scale {scale:e} and bias {bias:e} are beyond the range of {}",
+                self.scales
+            ));
         }
         // The codes are fitted to the scale and bias before these are rounded to their stored type.
         let code = |&w: &f32| ((w - bias) / scale).round_ties_even().clamp(0.0, self.most()) as u32;
@@ -163,9 +171,9 @@ impl Encoder for Affine {
         Ok(())
     }
 
-    /// Codes round to half a step, but making zero and the far end of a group exact may shrink its scale, so
-    /// that the near end lies up to a whole step beyond the last code. To this comes the rounding of scale and
-    /// bias, relative and, where they are subnormal, absolute.
+    /// Codes round to half a step, but making zero and the far end of a group exact may shrink its
+    /// scale, so that the near end lies up to a whole step beyond the last code. To this comes the
+    /// rounding of scale and bias, relative and, where they are subnormal, absolute.
     fn step(&self, block: &[&[u8]]) -> f64 {
         let u = self.scales.unit_roundoff().max(f64::from(f32::EPSILON));
         let subnormal = convert::min_normal(self.scales) * 2.0 * self.scales.unit_roundoff();

@@ -8,8 +8,8 @@ use std::hash::{Hash, Hasher};
 
 /// The definition of a format: everything that the library knows about it outside its loaders.
 ///
-/// Weights `[n, k]` are stored row after row, each row as k / `block` blocks. A plane holds its part
-/// of every block, in the same order.
+/// Weights `[n, k]` are stored row after row, each row as k / `block` blocks. A plane holds its
+/// part of every block, in the same order.
 pub struct FormatDef {
     /// Name in lower case: unique, and the same everywhere.
     pub name: &'static str,
@@ -72,7 +72,8 @@ impl Stored {
     }
 }
 
-/// [`Codec::error`] of an element, from terms that are not finite where the block's numbers are not.
+/// [`Codec::error`] of an element, from terms that are not finite where the block's numbers are
+/// not.
 pub(super) fn of_finite(error: f64) -> f64 {
     if error.is_finite() { error } else { 0.0 }
 }
@@ -95,15 +96,15 @@ pub trait Codec: Sync {
     /// numbers are infinite or NaN: these are so in any order.
     fn error(&self, block: &[&[u8]], out: &mut [f64]);
 
-    /// Stores a block of -1, 0 and 1, drawn from the numbers that `random` gives: products with them
-    /// are exact.
+    /// Stores a block of -1, 0 and 1, drawn from the numbers that `random` gives: products with
+    /// them are exact.
     fn integers(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]);
 
     /// Stores a block of random codes with scales that keep its elements about as large as 1.
     fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]);
 
-    /// Replaces the block's scale and, where it has one, its second number: a bias, a least element or
-    /// the scale of what is subtracted. Each is rounded to the type that it is stored in.
+    /// Replaces the block's scale and, where it has one, its second number: a bias, a least element
+    /// or the scale of what is subtracted. Each is rounded to the type that it is stored in.
     fn rescale(&self, numbers: [f32; 2], block: &mut [&mut [u8]]);
 }
 
@@ -119,7 +120,12 @@ pub trait Encoder: Sync {
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
-    fn encode_by(&self, unit: f32, weights: &[f32], block: &mut [&mut [u8]]) -> std::result::Result<(), String> {
+    fn encode_by(
+        &self,
+        unit: f32,
+        weights: &[f32],
+        block: &mut [&mut [u8]],
+    ) -> std::result::Result<(), String> {
         let _ = unit;
         self.encode(weights, block)
     }
@@ -130,10 +136,10 @@ pub trait Encoder: Sync {
 
 /// A way of storing weights in a few bits each: one of those in [`FAMILIES`].
 ///
-/// Every format is reached by its name, which parsing takes (`"q4_k".parse()`), and by [`all`](Self::all);
-/// affine formats also by their numbers ([`affine`](Self::affine)). Constants are there for formats that
-/// programs quantize to most: [`MXFP4`](Self::MXFP4), [`MXFP8`](Self::MXFP8), [`NVFP4`](Self::NVFP4),
-/// [`Q4_0`](Self::Q4_0), [`Q8_0`](Self::Q8_0).
+/// Every format is reached by its name, which parsing takes (`"q4_k".parse()`), and by
+/// [`all`](Self::all); affine formats also by their numbers ([`affine`](Self::affine)). Constants
+/// are there for formats that programs quantize to most: [`MXFP4`](Self::MXFP4),
+/// [`MXFP8`](Self::MXFP8), [`NVFP4`](Self::NVFP4), [`Q4_0`](Self::Q4_0), [`Q8_0`](Self::Q8_0).
 ///
 /// ```
 /// use tilewise_core::{DType, QuantFormat};
@@ -155,11 +161,15 @@ impl QuantFormat {
         FAMILIES.iter().copied().flatten().map(QuantFormat)
     }
 
-    /// One format of each kind: formats of a kind differ only in groups and the type of scales. Tests
-    /// that are too slow for all formats use these. Groups and types take turns.
+    /// One format of each kind: formats of a kind differ only in groups and the type of scales.
+    /// Tests that are too slow for all formats use these. Groups and types take turns.
     pub fn kinds() -> Vec<QuantFormat> {
         let kind = |format: &QuantFormat| {
-            let constants = format.def().constants.iter().filter(|(name, _)| !["X_BLOCK", "X_SCALE"].contains(name));
+            let constants = format
+                .def()
+                .constants
+                .iter()
+                .filter(|(name, _)| !["X_BLOCK", "X_SCALE"].contains(name));
             (format.def().family, constants.copied().collect::<Vec<_>>())
         };
         let mut kinds: Vec<(_, Vec<QuantFormat>)> = Vec::new();
@@ -169,7 +179,11 @@ impl QuantFormat {
                 None => kinds.push((kind(&format), vec![format])),
             }
         }
-        kinds.iter().enumerate().map(|(i, (_, formats))| formats[(i * 4 + 1) % formats.len()]).collect()
+        kinds
+            .iter()
+            .enumerate()
+            .map(|(i, (_, formats))| formats[(i * 4 + 1) % formats.len()])
+            .collect()
     }
 
     pub(super) const fn new(def: &'static FormatDef) -> Self {
@@ -224,15 +238,20 @@ impl QuantFormat {
     /// Bytes of each plane of a matrix `[n, k]`.
     ///
     /// # Errors
-    /// `Shape` when k is no multiple of [`block`](Self::block), `Overflow` when a count does not fit.
+    /// `Shape` when k is no multiple of [`block`](Self::block), `Overflow` when a count does not
+    /// fit.
     pub fn sizes(self, n: usize, k: usize) -> Result<Vec<usize>> {
         let block = self.block() as usize;
         if !k.is_multiple_of(block) {
-            return Err(Error::Shape(format!("K = {k} is not a multiple of {block}, the block of {self}")));
+            return Err(Error::Shape(format!(
+                "K = {k} is not a multiple of {block}, the block of {self}"
+            )));
         }
         let overflow = || Error::Overflow(format!("a {self} matrix of {n} by {k} elements"));
         let elements = n.checked_mul(k).ok_or_else(overflow)?;
-        let bytes = |plane: &Plane| (elements / block).checked_mul(plane.bytes as usize).ok_or_else(overflow);
+        let bytes = |plane: &Plane| {
+            (elements / block).checked_mul(plane.bytes as usize).ok_or_else(overflow)
+        };
         self.planes().iter().map(bytes).collect()
     }
 }
@@ -271,7 +290,9 @@ impl std::str::FromStr for QuantFormat {
     fn from_str(name: &str) -> Result<Self> {
         Self::all().find(|format| format.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
             let nearest = nearest(&name.to_lowercase(), Self::all().map(Self::name)).join(", ");
-            Error::Unsupported(format!("no format is named {name:?}; the nearest names are {nearest}"))
+            Error::Unsupported(format!(
+                "no format is named {name:?}; the nearest names are {nearest}"
+            ))
         })
     }
 }
@@ -289,8 +310,8 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<
     all.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// Characters that are put in, taken out or changed to make one word of the other (V. I. Levenshtein,
-/// 1965).
+/// Characters that are put in, taken out or changed to make one word of the other (V. I.
+/// Levenshtein, 1965).
 fn edits(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.chars().count()).collect();
     for (i, a) in from.chars().enumerate() {

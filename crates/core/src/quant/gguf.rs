@@ -1,5 +1,5 @@
-//! GGUF's formats of 32 elements to a block: a scale, perhaps a least element, and codes of 4, 5 or 8
-//! bits that are numbers or stand for them in a table. Encoding follows the Python package gguf,
+//! GGUF's formats of 32 elements to a block: a scale, perhaps a least element, and codes of 4, 5 or
+//! 8 bits that are numbers or stand for them in a table. Encoding follows the Python package gguf,
 //! version 0.19, bit for bit.
 //!
 //! The low nibbles of 16 bytes are elements 0 to 15, the high ones elements 16 to 31. The fifth bit
@@ -125,14 +125,19 @@ impl Block {
     fn numbers(&self, block: &[&[u8]]) -> Numbers {
         let mut whole = [0; 34];
         let mut rest = Self::joined(block, &mut whole);
-        let mut take = |bytes: usize| rest.split_off(..bytes).expect("a block is as long as its parts");
+        let mut take =
+            |bytes: usize| rest.split_off(..bytes).expect("a block is as long as its parts");
         let half = |bytes: &[u8]| f16::from_le_bytes([bytes[0], bytes[1]]).to_f32();
         let scale = match self.scale {
             Scale::F16 => half(take(2)),
             Scale::E8M0 => exponent(take(1)[0]),
         };
         let least = if self.least { half(take(2)) } else { 0.0 };
-        let high = if self.bits == 5 { u32::from_le_bytes(take(4).try_into().expect("four bytes")) } else { 0 };
+        let high = if self.bits == 5 {
+            u32::from_le_bytes(take(4).try_into().expect("four bytes"))
+        } else {
+            0
+        };
         let codes = std::array::from_fn(|j| match self.bits {
             8 => rest[j],
             _ => rest[j % 16] >> (j / 16 * 4) & 15 | ((high >> j & 1) as u8) << 4,
@@ -169,7 +174,9 @@ impl Block {
         }
         let mut rest = &bytes[..];
         for part in block {
-            part.copy_from_slice(rest.split_off(..part.len()).expect("a block is as long as its parts"));
+            part.copy_from_slice(
+                rest.split_off(..part.len()).expect("a block is as long as its parts"),
+            );
         }
     }
 
@@ -179,11 +186,15 @@ impl Block {
         let (scale, least, shift) = match self.value {
             Value::Less(by) if !self.least => {
                 // The first of equal magnitudes counts, with its sign, even if it is a zero.
-                let largest = weights.iter().copied().reduce(|most, w| if w.abs() > most.abs() { w } else { most });
+                let largest = weights
+                    .iter()
+                    .copied()
+                    .reduce(|most, w| if w.abs() > most.abs() { w } else { most });
                 (largest.unwrap_or(0.0) / -f32::from(by), 0.0, f32::from(by) + 0.5)
             }
             _ => {
-                let end = |pick: fn(f32, f32) -> f32| weights.iter().copied().reduce(pick).unwrap_or(0.0);
+                let end =
+                    |pick: fn(f32, f32) -> f32| weights.iter().copied().reduce(pick).unwrap_or(0.0);
                 let least = end(|a, b| if b < a { b } else { a });
                 ((end(|a, b| if b > a { b } else { a }) - least) / most, least, 0.5)
             }
@@ -207,11 +218,12 @@ impl Block {
         Numbers { scale, least: 0.0, codes }
     }
 
-    /// The scale that takes the largest weight to 8 or more and below 16; and the nearest values, of
-    /// equally near ones the first in the table.
+    /// The scale that takes the largest weight to 8 or more and below 16; and the nearest values,
+    /// of equally near ones the first in the table.
     fn fit_table(weights: &[f32], values: &[i8; 16]) -> Numbers {
         let largest = weights.iter().fold(0f32, |most, w| most.max(w.abs()));
-        // The logarithm is rounded to f32 before its floor, as in numpy: just below 2^n it may be n.
+        // The logarithm is rounded to f32 before its floor, as in numpy: just below 2^n it may be
+        // n.
         let exponent_of = |x: f32| (f64::from(x).log2() as f32).floor();
         let byte = if largest > 0.0 { (exponent_of(largest) - 2.0 + 127.0) as u8 } else { 0 };
         let scale = exponent(byte);
@@ -228,7 +240,11 @@ impl Block {
 /// The scale of a byte: 2^(byte - 128).
 fn exponent(byte: u8) -> f32 {
     // The two smallest are subnormal.
-    if byte < 2 { f32::from_bits(0x0020_0000 << byte) } else { f32::from_bits(u32::from(byte - 1) << 23) }
+    if byte < 2 {
+        f32::from_bits(0x0020_0000 << byte)
+    } else {
+        f32::from_bits(u32::from(byte - 1) << 23)
+    }
 }
 
 /// The byte of such a scale; of another number, that of the power of two below its magnitude.
@@ -263,9 +279,14 @@ impl Codec for Block {
         for (code, out) in numbers.codes.into_iter().zip(out) {
             let value = f64::from(self.value(code)).abs();
             // The product is rounded nowhere: 11 bits times 8. The sum is, once on either side.
-            let sum =
-                if self.least { 2.0 * DType::F32.unit_roundoff() * (value * scale.abs() + least.abs()) } else { 0.0 };
-            *out = of_finite(sum + value * flushed(scale) + flushed(least) + f64::from(f32::MIN_POSITIVE));
+            let sum = if self.least {
+                2.0 * DType::F32.unit_roundoff() * (value * scale.abs() + least.abs())
+            } else {
+                0.0
+            };
+            *out = of_finite(
+                sum + value * flushed(scale) + flushed(least) + f64::from(f32::MIN_POSITIVE),
+            );
         }
     }
 
@@ -290,7 +311,9 @@ impl Codec for Block {
     }
 
     fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
-        let most = (0..=((1u32 << self.bits) - 1) as u8).map(|code| self.value(code).abs()).fold(0f32, f32::max);
+        let most = (0..=((1u32 << self.bits) - 1) as u8)
+            .map(|code| self.value(code).abs())
+            .fold(0f32, f32::max);
         let factor = 0.5 + (random() % 32) as f32 / 64.0;
         let scale = match self.scale {
             Scale::F16 => factor * if random().is_multiple_of(2) { 1.0 } else { -1.0 } / most,
@@ -319,7 +342,11 @@ impl Encoder for Block {
         // Codes are fitted to the scale and the least element before these are rounded.
         let beyond = |x: f32| self.scale == Scale::F16 && !f16::from_f32(x).is_finite();
         if beyond(numbers.scale) || beyond(numbers.least) {
-            let least = if self.least { format!(" or its least element {:e}", numbers.least) } else { String::new() };
+            let least = if self.least {
+                format!(" or its least element {:e}", numbers.least)
+            } else {
+                String::new()
+            };
             return Err(format!("its scale {:e}{least} is beyond the range of f16", numbers.scale));
         }
         self.put(&numbers, block);
@@ -335,7 +362,11 @@ impl Encoder for Block {
         match self.value {
             // The largest code is 12; the largest weight lies below 16.
             Value::Table(_) => 4.0 * scale,
-            _ => scale * (1.001 + (most + 1.0) / 2048.0) + least / 2048.0 + (most + 2.0) / f64::from(1 << 25),
+            _ => {
+                scale * (1.001 + (most + 1.0) / 2048.0)
+                    + least / 2048.0
+                    + (most + 2.0) / f64::from(1 << 25)
+            }
         }
     }
 }

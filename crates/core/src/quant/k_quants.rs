@@ -1,6 +1,6 @@
-//! GGUF's K-quants: 256 elements to a block, in sub-blocks of 16 or 32 with scales of a few bits each,
-//! under one scale in f16. Where minima are subtracted, a second one in f16 is theirs. They are read
-//! and multiplied with, not made.
+//! GGUF's K-quants: 256 elements to a block, in sub-blocks of 16 or 32 with scales of a few bits
+//! each, under one scale in f16. Where minima are subtracted, a second one in f16 is theirs. They
+//! are read and multiplied with, not made.
 
 use super::format::{Codec, FormatDef, Plane, Stored, of_finite};
 use crate::convert;
@@ -45,8 +45,8 @@ const fn row(
     }
 }
 
-/// An element as d · `scale` · `code` - dmin · `less`. All three are integers, and the first product is
-/// exact in f32: 11 bits times 7 times 5 at most.
+/// An element as d · `scale` · `code` - dmin · `less`. All three are integers, and the first
+/// product is exact in f32: 11 bits times 7 times 5 at most.
 struct Element {
     scale: i32,
     code: i32,
@@ -63,8 +63,8 @@ trait Layout: Sync {
     /// Stores d and dmin.
     fn put_scales(&self, scales: [f32; 2], block: &mut [&mut [u8]]);
 
-    /// Stores codes and sub-scales that give element i the value `picked(i)` of -1, 0 and 1, under d
-    /// and dmin of 1.
+    /// Stores codes and sub-scales that give element i the value `picked(i)` of -1, 0 and 1, under
+    /// d and dmin of 1.
     fn put_integers(&self, picked: &mut dyn FnMut() -> i32, block: &mut [&mut [u8]]);
 
     /// The largest magnitudes of `scale` · `code` and of `less`.
@@ -93,7 +93,8 @@ impl<L: Layout> Codec for L {
             let [product, less] = [scale * code, less].map(|x| f64::from(x).abs());
             // The difference is rounded, once on either side.
             let rounded = if subtracts { product * d.abs() + less * dmin.abs() } else { 0.0 };
-            let flushed = product * flushed(d) + less * flushed(dmin) + f64::from(f32::MIN_POSITIVE);
+            let flushed =
+                product * flushed(d) + less * flushed(dmin) + f64::from(f32::MIN_POSITIVE);
             *out = of_finite(2.0 * DType::F32.unit_roundoff() * rounded + flushed);
         }
     }

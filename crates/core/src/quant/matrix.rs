@@ -22,10 +22,19 @@ impl Quantized {
     ///
     /// # Errors
     /// As [`QuantFormat::sizes`]; `Shape` for another number of planes, or one of another length.
-    pub fn from_planes(format: QuantFormat, n: usize, k: usize, planes: Vec<Vec<u8>>) -> Result<Self> {
+    pub fn from_planes(
+        format: QuantFormat,
+        n: usize,
+        k: usize,
+        planes: Vec<Vec<u8>>,
+    ) -> Result<Self> {
         let sizes = format.sizes(n, k)?;
         if planes.len() != sizes.len() {
-            return Err(Error::Shape(format!("{format} has {} planes, there are {}", sizes.len(), planes.len())));
+            return Err(Error::Shape(format!(
+                "{format} has {} planes, there are {}",
+                sizes.len(),
+                planes.len()
+            )));
         }
         for ((plane, held), needed) in format.planes().iter().zip(&planes).zip(sizes) {
             if held.len() != needed {
@@ -57,14 +66,17 @@ impl Quantized {
     /// Weights `[n, k]` from the blocks of a GGUF file, row after row.
     ///
     /// # Errors
-    /// As [`QuantFormat::sizes`]; `Shape` for another number of bytes; `Unsupported` for a format that
-    /// GGUF does not have.
+    /// As [`QuantFormat::sizes`]; `Shape` for another number of bytes; `Unsupported` for a format
+    /// that GGUF does not have.
     pub fn from_blocks(format: QuantFormat, n: usize, k: usize, blocks: &[u8]) -> Result<Self> {
         let needed = format.sizes(n, k)?.into_iter().try_fold(0usize, usize::checked_add);
-        let needed = needed.ok_or_else(|| Error::Overflow(format!("{format} weights of {n} by {k}")))?;
+        let needed =
+            needed.ok_or_else(|| Error::Overflow(format!("{format} weights of {n} by {k}")))?;
         if blocks.len() != needed {
             let held = blocks.len();
-            return Err(Error::Shape(format!("{format} weights of {n} by {k} take {needed} bytes, there are {held}")));
+            return Err(Error::Shape(format!(
+                "{format} weights of {n} by {k} take {needed} bytes, there are {held}"
+            )));
         }
         let mut planes = vec![Vec::new(); format.planes().len()];
         format.split_blocks(blocks, &mut planes)?;
@@ -83,12 +95,17 @@ impl Quantized {
         Ok(blocks)
     }
 
-    /// Random codes `[n, k]`, with scales that keep the weights about as large as 1; as `random` gives
-    /// them, which is called for 32 bits at a time.
+    /// Random codes `[n, k]`, with scales that keep the weights about as large as 1; as `random`
+    /// gives them, which is called for 32 bits at a time.
     ///
     /// # Errors
     /// As [`QuantFormat::sizes`].
-    pub fn sample(format: QuantFormat, n: usize, k: usize, mut random: impl FnMut() -> u32) -> Result<Self> {
+    pub fn sample(
+        format: QuantFormat,
+        n: usize,
+        k: usize,
+        mut random: impl FnMut() -> u32,
+    ) -> Result<Self> {
         format.sizes(n, k)?;
         let planes = format.encode_blocks(n * k / format.block() as usize, |_, block| {
             format.def().codec.sample(&mut random, block);
@@ -117,49 +134,61 @@ impl Quantized {
         &self.planes
     }
 
-    /// How far a kernel's dequantized weight may lie from [`dequantize`]'s, element by element. Infinite
-    /// where a number on the way is beyond f32 in one order of the arithmetic and not in another.
+    /// How far a kernel's dequantized weight may lie from [`dequantize`]'s, element by element.
+    /// Infinite where a number on the way is beyond f32 in one order of the arithmetic and not in
+    /// another.
     pub fn weight_error(&self) -> Vec<f64> {
         let mut errors = vec![0.0; self.n * self.k];
-        self.format.each_block(&self.slices(), &mut errors, |block, out| self.format.def().codec.error(block, out));
+        self.format.each_block(&self.slices(), &mut errors, |block, out| {
+            self.format.def().codec.error(block, out)
+        });
         if self.factor != 1.0 {
             // Of the factor two roundings more, here and in a kernel's alpha.
             let u = 4.0 * DType::F32.unit_roundoff();
             let weights = dequantize(self);
             errors.iter_mut().zip(weights).for_each(|(error, w)| {
-                *error = *error * f64::from(self.factor.abs()) + u * f64::from(w.abs()) + f64::from(f32::MIN_POSITIVE);
+                *error = *error * f64::from(self.factor.abs())
+                    + u * f64::from(w.abs())
+                    + f64::from(f32::MIN_POSITIVE);
             });
         }
         errors
     }
 
-    /// The same for a kernel that may round weights to one of these types, as kernels on matrix units do:
-    /// WGSL's to f16, Apple's to [`staged`](crate::cost::staged). Nothing is promised of a weight beyond a
-    /// type's range: its error is infinite.
+    /// The same for a kernel that may round weights to one of these types, as kernels on matrix
+    /// units do: WGSL's to f16, Apple's to [`staged`](crate::cost::staged). Nothing is promised of
+    /// a weight beyond a type's range: its error is infinite.
     pub fn rounded_error(&self, to: &[DType]) -> Vec<f64> {
         let rounded = |to: DType, w: f32, error: f64| {
-            let smallest = if to == DType::F16 { 2.0f64.powi(-25) } else { f64::from(f32::MIN_POSITIVE) };
+            let smallest =
+                if to == DType::F16 { 2.0f64.powi(-25) } else { f64::from(f32::MIN_POSITIVE) };
             match f64::from(w.abs()) + error {
                 most if most > convert::largest(to) && w.is_finite() => f64::INFINITY,
                 most => error + to.unit_roundoff() * most + smallest,
             }
         };
         let rounding = |w, error| to.iter().map(|&to| rounded(to, w, error)).fold(error, f64::max);
-        dequantize(self).into_iter().zip(self.weight_error()).map(|(w, error)| rounding(w, error)).collect()
+        dequantize(self)
+            .into_iter()
+            .zip(self.weight_error())
+            .map(|(w, error)| rounding(w, error))
+            .collect()
     }
 
-    /// The same for a kernel that multiplies scale and bias with sums of up to 32 elements of A, and of
-    /// their products with codes. Each term of a sum is rounded as often as the sum has terms, and twice
-    /// more, where [`weight_error`](Self::weight_error) admits at least two roundings of each.
+    /// The same for a kernel that multiplies scale and bias with sums of up to 32 elements of A,
+    /// and of their products with codes. Each term of a sum is rounded as often as the sum has
+    /// terms, and twice more, where [`weight_error`](Self::weight_error) admits at least two
+    /// roundings of each.
     pub fn summed_error(&self) -> Vec<f64> {
         self.weight_error().into_iter().map(|error| error * f64::from(32 + 2) / 2.0).collect()
     }
 
-    /// How far [`quantize`] leaves a weight from its element, at most: a number per block. 0 for formats
-    /// that it does not make.
+    /// How far [`quantize`] leaves a weight from its element, at most: a number per block. 0 for
+    /// formats that it does not make.
     pub fn steps(&self) -> Vec<f64> {
         let mut errors = vec![0.0; self.n * self.k];
-        let step = |block: &[&[u8]]| self.format.def().encoder.map_or(0.0, |encoder| encoder.step(block));
+        let step =
+            |block: &[&[u8]]| self.format.def().encoder.map_or(0.0, |encoder| encoder.step(block));
         self.format.each_block(&self.slices(), &mut errors, |block, out| out[0] = step(block));
         let factor = f64::from(self.factor.abs());
         errors.into_iter().step_by(self.format.block() as usize).map(|step| step * factor).collect()
@@ -182,17 +211,24 @@ impl QuantFormat {
     /// Appends the parts of `blocks`, whole blocks of a GGUF file, to `planes`.
     ///
     /// # Errors
-    /// `Unsupported` for a format that GGUF does not have; `Shape` where the last block is not whole.
+    /// `Unsupported` for a format that GGUF does not have; `Shape` where the last block is not
+    /// whole.
     pub fn split_blocks(self, blocks: &[u8], planes: &mut [Vec<u8>]) -> Result<()> {
         self.in_gguf()?;
         let size = self.block_bytes() as usize;
         if !blocks.len().is_multiple_of(size) {
             let bytes = blocks.len();
-            return Err(Error::Shape(format!("{bytes} bytes are not whole blocks of {self}, {size} bytes each")));
+            return Err(Error::Shape(format!(
+                "{bytes} bytes are not whole blocks of {self}, {size} bytes each"
+            )));
         }
         for mut block in blocks.chunks_exact(size) {
             for (plane, bytes) in self.planes().iter().zip(planes.iter_mut()) {
-                bytes.extend(block.split_off(..plane.bytes as usize).expect("a block is as long as its parts"));
+                bytes.extend(
+                    block
+                        .split_off(..plane.bytes as usize)
+                        .expect("a block is as long as its parts"),
+                );
             }
         }
         Ok(())
@@ -213,7 +249,9 @@ impl QuantFormat {
     }
 
     fn in_gguf(self) -> Result<()> {
-        self.gguf().map(drop).ok_or_else(|| Error::Unsupported(format!("{self} is no format of GGUF")))
+        self.gguf()
+            .map(drop)
+            .ok_or_else(|| Error::Unsupported(format!("{self} is no format of GGUF")))
     }
 
     /// Calls `f` with the bytes of every block and its part of `out`.
@@ -238,7 +276,8 @@ impl QuantFormat {
         blocks: usize,
         mut f: impl FnMut(usize, &mut [&mut [u8]]) -> Result<()>,
     ) -> Result<Vec<Vec<u8>>> {
-        let mut planes: Vec<_> = self.planes().iter().map(|plane| vec![0; blocks * plane.bytes as usize]).collect();
+        let mut planes: Vec<_> =
+            self.planes().iter().map(|plane| vec![0; blocks * plane.bytes as usize]).collect();
         for i in 0..blocks {
             let mut block: Vec<&mut [u8]> = Vec::with_capacity(planes.len());
             for (plane, bytes) in self.planes().iter().zip(&mut planes) {
@@ -254,8 +293,8 @@ impl QuantFormat {
 ///
 /// # Errors
 /// As [`QuantFormat::sizes`]; `Unsupported` for a format that is only read
-/// ([`QuantFormat::quantizes`]); `Shape` when there are not n·k weights; `Value` for a weight that is
-/// NaN or infinite, and for a block whose range the format does not hold.
+/// ([`QuantFormat::quantizes`]); `Shape` when there are not n·k weights; `Value` for a weight that
+/// is NaN or infinite, and for a block whose range the format does not hold.
 pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Result<Quantized> {
     encoded(weights, n, k, format, |encoder, own, block| encoder.encode(own, block))
 }
@@ -264,9 +303,15 @@ pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Res
 /// largest weight, the largest that the format holds. It is MLX's `quantize` with a `global_scale`.
 ///
 /// # Errors
-/// As [`quantize`]; `Unsupported` for a format without such a factor, `Value` for a `largest` that is
-/// not positive and finite.
-pub fn quantize_to(weights: &[f32], n: usize, k: usize, format: QuantFormat, largest: f32) -> Result<Quantized> {
+/// As [`quantize`]; `Unsupported` for a format without such a factor, `Value` for a `largest` that
+/// is not positive and finite.
+pub fn quantize_to(
+    weights: &[f32],
+    n: usize,
+    k: usize,
+    format: QuantFormat,
+    largest: f32,
+) -> Result<Quantized> {
     let Some(most) = format.def().factor_of else {
         return Err(Error::Unsupported(format!("{format} has no factor for a whole matrix")));
     };
@@ -275,7 +320,9 @@ pub fn quantize_to(weights: &[f32], n: usize, k: usize, format: QuantFormat, lar
     }
     let unit = most / largest;
     if !unit.is_finite() {
-        return Err(Error::Value(format!("the largest weight is {largest:e}, too small for a factor")));
+        return Err(Error::Value(format!(
+            "the largest weight is {largest:e}, too small for a factor"
+        )));
     }
     encoded(weights, n, k, format, |encoder, own, block| encoder.encode_by(unit, own, block))?
         .with_factor(largest / most)
@@ -290,13 +337,24 @@ fn encoded(
 ) -> Result<Quantized> {
     format.sizes(n, k)?;
     let encoder = format.def().encoder.ok_or_else(|| {
-        Error::Unsupported(format!("{format} is a format to read and multiply with; weights are not quantized to it"))
+        Error::Unsupported(format!(
+            "{format} is a format to read and multiply with; weights are not quantized to it"
+        ))
     })?;
     if weights.len() != n * k {
-        return Err(Error::Shape(format!("weights of {n} by {k} are {} elements, there are {}", n * k, weights.len())));
+        return Err(Error::Shape(format!(
+            "weights of {n} by {k} are {} elements, there are {}",
+            n * k,
+            weights.len()
+        )));
     }
     if let Some(i) = weights.iter().position(|w| !w.is_finite()) {
-        return Err(Error::Value(format!("weight {i} (row {}, column {}) is {}", i / k, i % k, weights[i])));
+        return Err(Error::Value(format!(
+            "weight {i} (row {}, column {}) is {}",
+            i / k,
+            i % k,
+            weights[i]
+        )));
     }
     let size = format.block() as usize;
     let planes = format.encode_blocks(weights.len() / size, |i, block| {

@@ -1,5 +1,5 @@
-//! Quantized formats as data: [`FAMILIES`] lists a [`FormatDef`] for each; a file per family defines
-//! their numbers. `Quantized` is a matrix of any of them.
+//! Quantized formats as data: [`FAMILIES`] lists a [`FormatDef`] for each; a file per family
+//! defines their numbers. `Quantized` is a matrix of any of them.
 
 pub mod affine;
 mod bits;
@@ -15,4 +15,5 @@ pub use format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, nearest}
 pub use matrix::{Quantized, dequantize, quantize, quantize_to};
 
 /// Every format.
-pub static FAMILIES: &[&[FormatDef]] = &[affine::FORMATS, mx::FORMATS, gguf::FORMATS, k_quants::FORMATS];
+pub static FAMILIES: &[&[FormatDef]] =
+    &[affine::FORMATS, mx::FORMATS, gguf::FORMATS, k_quants::FORMATS];

@@ -1,7 +1,7 @@
-//! The microscaling formats: codes that are small floating-point numbers, in blocks with a scale of 8
-//! bits. mxfp4 and mxfp8 have codes of e2m1 and e4m3 under a power of two (e8m0); nvfp4 has codes of
-//! e2m1 under a scale in e4m3, and may have a factor for the whole matrix. Encoding follows MLX's CPU
-//! implementation, version 0.32, bit for bit.
+//! The microscaling formats: codes that are small floating-point numbers, in blocks with a scale of
+//! 8 bits. mxfp4 and mxfp8 have codes of e2m1 and e4m3 under a power of two (e8m0); nvfp4 has codes
+//! of e2m1 under a scale in e4m3, and may have a factor for the whole matrix. Encoding follows
+//! MLX's CPU implementation, version 0.32, bit for bit.
 
 use super::bits::{read_codes, write_codes};
 use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored};
@@ -9,7 +9,8 @@ use crate::convert;
 use crate::dtype::DType;
 
 /// Values of e2m1; bit 3 is the sign.
-const E2M1: [f32; 16] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0];
+const E2M1: [f32; 16] =
+    [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0];
 
 /// The ends of the ranges that round to each magnitude of e2m1: a tie goes to the smaller one.
 const ENDS: [f32; 7] = [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0];
@@ -96,8 +97,8 @@ impl Small {
         }
     }
 
-    /// The nearest code. Ties go to the smaller magnitude in e2m1, where no zero is negative, and to
-    /// the even code in e4m3. What lies beyond the largest becomes the largest.
+    /// The nearest code. Ties go to the smaller magnitude in e2m1, where no zero is negative, and
+    /// to the even code in e4m3. What lies beyond the largest becomes the largest.
     fn encode(self, x: f32) -> u8 {
         match self {
             Small::E2M1 => {
@@ -149,12 +150,15 @@ impl Mx {
         let wanted = largest / most * unit;
         let beyond = match self.scale {
             Small::E4M3 => wanted > BEYOND_E4M3,
-            // Such a weight rounds to a code that is infinite under the scale: 4 · 2^126 or 256 · 2^120.
+            // Such a weight rounds to a code that is infinite under the scale: 4 · 2^126 or 256 ·
+            // 2^120.
             _ if self.codes == Small::E2M1 => largest > 3.5 * power(126),
             _ => largest >= 248.0 * power(120),
         };
         if beyond {
-            return Err(format!("its largest weight is {largest:e}, beyond the range of the format"));
+            return Err(format!(
+                "its largest weight is {largest:e}, beyond the range of the format"
+            ));
         }
         let byte = self.scale.encode(wanted);
         let scale = self.scale.decode(byte);
@@ -185,14 +189,17 @@ impl Codec for Mx {
         // Products are exact. Scales and weights may be subnormal, and taken for zero.
         let flushed = convert::flushed(DType::F32, f64::from(self.scale.decode(block[1][0])));
         for (value, out) in self.codes(block).zip(out) {
-            *out = f64::from(f32::MIN_POSITIVE) + if flushed > 0.0 { f64::from(value.abs()) * flushed } else { 0.0 };
+            *out = f64::from(f32::MIN_POSITIVE)
+                + if flushed > 0.0 { f64::from(value.abs()) * flushed } else { 0.0 };
         }
     }
 
     fn integers(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
         // In e4m3 a power of two may be subnormal, under a scale that makes it 1.
         let (one, scale) = match self.codes {
-            Small::E4M3 => [(1.0, 1.0), (1.0 / 512.0, 512.0), (1.0 / 128.0, 128.0)][random() as usize % 3],
+            Small::E4M3 => {
+                [(1.0, 1.0), (1.0 / 512.0, 512.0), (1.0 / 128.0, 128.0)][random() as usize % 3]
+            }
             _ => (1.0, 1.0),
         };
         let values = [0.0, one, -one].map(|value| u32::from(self.codes.encode(value)));
@@ -237,12 +244,13 @@ impl Encoder for Mx {
         self.fit(weights, unit, block)
     }
 
-    /// Half the gap below the largest code, or twice that beyond it; of nvfp4 also the rounding of a
-    /// scale that is subnormal in e4m3.
+    /// Half the gap below the largest code, or twice that beyond it; of nvfp4 also the rounding of
+    /// a scale that is subnormal in e4m3.
     fn step(&self, block: &[&[u8]]) -> f64 {
         let scale = f64::from(self.scale.decode(block[1][0]));
         let half_gap = if self.codes == Small::E4M3 { 16.0 } else { 1.0 };
-        let scale_step = if self.scale == Small::E4M3 { f64::from(LARGEST_E2M1) / 1024.0 } else { 0.0 };
+        let scale_step =
+            if self.scale == Small::E4M3 { f64::from(LARGEST_E2M1) / 1024.0 } else { 0.0 };
         2.0 * half_gap * scale + scale_step
     }
 }

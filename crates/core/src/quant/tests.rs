@@ -31,11 +31,17 @@ fn every_row_is_complete() {
         assert_eq!(name.parse::<QuantFormat>().as_ref(), Ok(&format));
         assert!((1..=4).contains(&planes.len()), "{name} has {} planes", planes.len());
         for plane in *planes {
-            assert!(plane.bytes > 0 && plane.bytes.is_multiple_of(plane.of.bytes()), "{name}: {plane:?}");
+            assert!(
+                plane.bytes > 0 && plane.bytes.is_multiple_of(plane.of.bytes()),
+                "{name}: {plane:?}"
+            );
         }
         let [n, k] = [3, 2 * *block as usize];
         let sizes = format.sizes(n, k).unwrap();
-        assert!(sizes.iter().zip(*planes).all(|(size, plane)| *size as u64 == 6 * plane.bytes), "{name}");
+        assert!(
+            sizes.iter().zip(*planes).all(|(size, plane)| *size as u64 == 6 * plane.bytes),
+            "{name}"
+        );
 
         // Integers are -1, 0 or 1, and both signs occur.
         let mut random = random();
@@ -56,13 +62,19 @@ fn every_row_is_complete() {
         let most = values.iter().fold(0f32, |most, v| most.max(v.abs()));
         assert!((0.25..=4.0).contains(&most), "{name}: {most}");
         for (w, error) in values.iter().zip(samples.weight_error()) {
-            assert!(error >= 0.0 && error <= 1e-6 * f64::from(w.abs()).max(1.0), "{name}: {w} within {error}");
+            assert!(
+                error >= 0.0 && error <= 1e-6 * f64::from(w.abs()).max(1.0),
+                "{name}: {w} within {error}"
+            );
         }
         let [again, blocks] = [samples.to_blocks(), samples.to_blocks()];
         match format.gguf() {
             Some(number) => {
                 assert_eq!(QuantFormat::from_gguf(number), Some(format));
-                assert_eq!(Quantized::from_blocks(format, n, k, &blocks.unwrap()).unwrap(), samples);
+                assert_eq!(
+                    Quantized::from_blocks(format, n, k, &blocks.unwrap()).unwrap(),
+                    samples
+                );
             }
             None => assert!(matches!(again, Err(Error::Unsupported(_)))),
         }
@@ -72,7 +84,8 @@ fn every_row_is_complete() {
             continue;
         }
 
-        // A weight differs from its code by at most the step of its block, and no step is too large.
+        // A weight differs from its code by at most the step of its block, and no step is too
+        // large.
         let weights = waves(n * k);
         let quantized = quantize(&weights, n, k, format).unwrap();
         let restored = dequantize(&quantized);
@@ -82,12 +95,18 @@ fn every_row_is_complete() {
         let steps = quantized.steps();
         for (i, (w, r)) in weights.iter().zip(&restored).enumerate() {
             let step = steps[i / *block as usize];
-            assert!(f64::from((w - r).abs()) <= step && step < 0.6 * f64::from(most), "{name}: {w} became {r}");
+            assert!(
+                f64::from((w - r).abs()) <= step && step < 0.6 * f64::from(most),
+                "{name}: {w} became {r}"
+            );
         }
 
         // Errors are small and cover a value's own rounding.
         for (w, error) in restored.iter().zip(quantized.weight_error()) {
-            assert!(error >= 0.0 && error <= 1e-6 * f64::from(w.abs()).max(1.0), "{name}: {w} within {error}");
+            assert!(
+                error >= 0.0 && error <= 1e-6 * f64::from(w.abs()).max(1.0),
+                "{name}: {w} within {error}"
+            );
         }
     }
 }
@@ -98,19 +117,28 @@ fn every_format_refuses_what_does_not_fit() {
         let block = format.block() as usize;
         let refuse = |weights: &[f32], n, k| quantize(weights, n, k, format).unwrap_err();
         let short = refuse(&vec![0.0; block - 1], 1, block - 1).to_string();
-        assert!(short.contains(&format!("K = {} is not a multiple of {block}", block - 1)), "{short}");
+        assert!(
+            short.contains(&format!("K = {} is not a multiple of {block}", block - 1)),
+            "{short}"
+        );
         assert!(matches!(refuse(&vec![0.0; block], 2, block), Error::Shape(_)));
         assert!(matches!(refuse(&[], usize::MAX, block), Error::Overflow(_)));
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut weights = vec![0.0; 3 * block];
             weights[block + 6] = bad;
             let place = format!("{} (row 1, column 6)", block + 6);
-            assert!(matches!(refuse(&weights, 3, block), Error::Value(text) if text.contains(&place)));
+            assert!(
+                matches!(refuse(&weights, 3, block), Error::Value(text) if text.contains(&place))
+            );
         }
-        let planes: Vec<_> = format.planes().iter().map(|plane| vec![0; 4 * plane.bytes as usize]).collect();
+        let planes: Vec<_> =
+            format.planes().iter().map(|plane| vec![0; 4 * plane.bytes as usize]).collect();
         assert!(Quantized::from_planes(format, 2, 2 * block, planes.clone()).is_ok());
         let without = planes[1..].to_vec();
-        assert!(matches!(Quantized::from_planes(format, 2, 2 * block, without), Err(Error::Shape(_))));
+        assert!(matches!(
+            Quantized::from_planes(format, 2, 2 * block, without),
+            Err(Error::Shape(_))
+        ));
         for (i, plane) in format.planes().iter().enumerate() {
             let mut planes = planes.clone();
             planes[i].pop();
@@ -139,7 +167,10 @@ fn a_ramp_is_exact_with_a_negative_scale() {
     let ramp: Vec<f32> = (0..64).map(|i| (i % 16) as f32).collect();
     let q = quantize(&ramp, 1, 64, affine(DType::F32)).unwrap();
     assert_eq!(q.planes()[0][..4], 0x89ab_cdef_u32.to_le_bytes());
-    assert_eq!((&q.planes()[1][..], &q.planes()[2][..]), (&(-1f32).to_le_bytes()[..], &15f32.to_le_bytes()[..]));
+    assert_eq!(
+        (&q.planes()[1][..], &q.planes()[2][..]),
+        (&(-1f32).to_le_bytes()[..], &15f32.to_le_bytes()[..])
+    );
     assert_eq!(dequantize(&q), ramp);
 }
 
@@ -149,7 +180,8 @@ fn weight_error_covers_fused_and_exact_arithmetic() {
     let numbers = |plane: usize| convert::decode_exact(DType::F32, &q.planes()[plane]);
     let (scales, biases) = (numbers(1), numbers(2));
     let codes = bits::read_codes(&q.planes()[0], 4).enumerate();
-    let fused: Vec<f32> = codes.map(|(i, code)| scales[i / 64].mul_add(code as f32, biases[i / 64])).collect();
+    let fused: Vec<f32> =
+        codes.map(|(i, code)| scales[i / 64].mul_add(code as f32, biases[i / 64])).collect();
     let unfused = dequantize(&q);
     assert_ne!(fused, unfused);
     for ((f, u), error) in fused.iter().zip(&unfused).zip(q.weight_error()) {
@@ -179,8 +211,8 @@ fn weight_error_covers_scales_read_as_zero() {
     }
 }
 
-/// A product that overflows may be finite where it is fused with the sum: nothing is promised. Infinities
-/// and NaN of the file have no error.
+/// A product that overflows may be finite where it is fused with the sum: nothing is promised.
+/// Infinities and NaN of the file have no error.
 #[test]
 fn weight_error_of_what_overflows() {
     for (name, numbers, infinite) in [
@@ -201,7 +233,8 @@ fn weight_error_of_what_overflows() {
             format.def().codec.rescale(numbers, block);
             Ok(())
         });
-        let q = Quantized::from_planes(format, 1, format.block() as usize, planes.unwrap()).unwrap();
+        let q =
+            Quantized::from_planes(format, 1, format.block() as usize, planes.unwrap()).unwrap();
         let errors = q.weight_error();
         assert_eq!(errors.iter().any(|error| error.is_infinite()), infinite, "{name} {numbers:?}");
         assert!(errors.iter().all(|error| *error >= 0.0), "{name} {numbers:?}: {errors:?}");

@@ -37,16 +37,21 @@ fn logistic(x: f64) -> f64 {
 
 /// The result before its rounding to C's type, and the bound of the stored number.
 pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
-    let (epilogue, sums, output) =
-        (&problem.epilogue, problem.accumulation(), problem.c.format.element().unwrap_or(DType::F32));
+    let (epilogue, sums, output) = (
+        &problem.epilogue,
+        problem.accumulation(),
+        problem.c.format.element().unwrap_or(DType::F32),
+    );
     let (alpha, beta) = (f64::from(epilogue.alpha), f64::from(epilogue.beta));
     let (old, old_error) = terms.old.unwrap_or_default();
     let (bias, bias_error) = terms.bias.unwrap_or_default();
 
-    // x = alpha·Σ + beta·C + bias. No term meets more roundings than there are steps, in any order, fused or not.
+    // x = alpha·Σ + beta·C + bias. No term meets more roundings than there are steps, in any order,
+    // fused or not.
     let old = if terms.old.is_some() { beta * old } else { 0.0 };
     let x = alpha * dot.sum + old + bias;
-    let steps = u8::from(alpha != 1.0) + 2 * u8::from(terms.old.is_some()) + u8::from(terms.bias.is_some());
+    let steps =
+        u8::from(alpha != 1.0) + 2 * u8::from(terms.old.is_some()) + u8::from(terms.bias.is_some());
     let sum_error = dot.error(problem);
     let magnitude = alpha.abs() * (dot.sum.abs() + sum_error) + old.abs() + bias.abs();
     let mut error = alpha.abs() * sum_error + beta.abs() * old_error + bias_error;
@@ -69,15 +74,19 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
         error += half_ulp(output, reach);
     }
 
-    let overflows = |sum: f64, total: f64| sum >= convert::largest(sums) || total >= convert::largest(DType::F32);
+    let overflows = |sum: f64, total: f64| {
+        sum >= convert::largest(sums) || total >= convert::largest(DType::F32)
+    };
     let overflow = if dot.magnitude.is_finite() {
         overflows(dot.magnitude + sum_error, magnitude)
     } else {
         // What is finite of an infinite sum may overflow to the other side: then the sum is NaN.
         let finite = Dot { magnitude: dot.finite, input_error: 0.0, ..*dot };
         let reach = finite.magnitude + finite.error(problem);
-        let others: f64 = [old, bias].into_iter().filter(|term| term.is_finite()).map(f64::abs).sum();
-        reach.is_infinite() || dot.sum.is_infinite() && overflows(reach, alpha.abs() * reach + others)
+        let others: f64 =
+            [old, bias].into_iter().filter(|term| term.is_finite()).map(f64::abs).sum();
+        reach.is_infinite()
+            || dot.sum.is_infinite() && overflows(reach, alpha.abs() * reach + others)
     };
     // max(NaN, 0) may be 0, and the formulas of the others meet ∞/∞ or 0·∞.
     let undefined = match epilogue.activation {
@@ -94,8 +103,9 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
     }
 }
 
-/// Activation of x, its Lipschitz constant, and the error of evaluating it in f32 with the accuracies of the WGSL specification
-/// (section "Accuracy of Concrete Floating Point Expressions"): division 2.5 ulp, exp(x) 3 + 2|x| ulp, tanh 1e-5 absolute.
+/// Activation of x, its Lipschitz constant, and the error of evaluating it in f32 with the
+/// accuracies of the WGSL specification (section "Accuracy of Concrete Floating Point
+/// Expressions"): division 2.5 ulp, exp(x) 3 + 2|x| ulp, tanh 1e-5 absolute.
 fn activate(activation: Activation, x: f64) -> (f64, f64, f64) {
     const ULP: f64 = 2.0 * U;
     match activation {
@@ -103,14 +113,16 @@ fn activate(activation: Activation, x: f64) -> (f64, f64, f64) {
         Activation::Relu => (if x < 0.0 { 0.0 } else { x }, 1.0, 0.0),
         Activation::Gelu => {
             let y = tanh_gelu(x);
-            // By tanh: t carries seven roundings, which tanh turns into 7u·|t|·sech²(t) < 4u; then one sum and two products. The
-            // form x·σ(2t) errs less. The device's tanh may be (e^t − e^−t)/(e^t + e^−t), which overflows: 1e-5 holds for |t| up
-            // to about 15, where a kernel has to clamp t.
+            // By tanh: t carries seven roundings, which tanh turns into 7u·|t|·sech²(t) < 4u; then
+            // one sum and two products. The form x·σ(2t) errs less. The device's tanh may be (e^t −
+            // e^−t)/(e^t + e^−t), which overflows: 1e-5 holds for |t| up to about 15, where a
+            // kernel has to clamp t.
             (y, 1.13, x.abs() / 2.0 * (1e-5 + 4.0 * U) + 2.0 * ULP * y.abs() + SMALLEST_NORMAL)
         }
         Activation::Silu => {
             let (y, sigma) = (silu(x), logistic(x));
-            // dσ = σ(1 − σ)·(relative error of the exponential); then a sum, a division and perhaps a product.
+            // dσ = σ(1 − σ)·(relative error of the exponential); then a sum, a division and perhaps
+            // a product.
             let exponential = x.abs() * sigma * (1.0 - sigma) * (3.0 + 2.0 * x.abs()) * ULP;
             // Beyond 87, e^(−x) nears the end of f32's range, where the quotient may be zero.
             let vanishing = if x < -87.0 { y.abs() } else { 0.0 };
@@ -119,9 +131,11 @@ fn activate(activation: Activation, x: f64) -> (f64, f64, f64) {
     }
 }
 
-/// Half the distance between neighbours in `dtype` at `magnitude`: the error of rounding to nearest.
+/// Half the distance between neighbours in `dtype` at `magnitude`: the error of rounding to
+/// nearest.
 pub(super) fn half_ulp(dtype: DType, magnitude: f64) -> f64 {
     const EXPONENT: u64 = 0x7ff << 52;
-    let power_of_two = f64::from_bits(magnitude.max(convert::min_normal(dtype)).to_bits() & EXPONENT);
+    let power_of_two =
+        f64::from_bits(magnitude.max(convert::min_normal(dtype)).to_bits() & EXPONENT);
     power_of_two * dtype.unit_roundoff()
 }

@@ -1,44 +1,58 @@
 //! The oracle: what a [`Problem`] gives in f64, and how far a correct kernel may lie from it.
 //!
-//! The bound of each element follows the kernel's arithmetic from the product to the stored number, whatever its order:
-//! the sum over K in `product`, the steps after it in `epilogue`.
+//! The bound of each element follows the kernel's arithmetic from the product to the stored number,
+//! whatever its order: the sum over K in `product`, the steps after it in `epilogue`.
 //!
-//! Summed dimension: an f32 sum of K products in any order errs by at most γ·Σ|a·b|, where γ ≈ K·u in the worst case and
-//! γ ≈ λ·√K·u with a probability of at least 1 − 2K·exp(−λ²/2) when the rounding errors are independent with mean zero
-//! (N. J. Higham and T. Mary, "A new approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019). We take
-//! the smaller of the two, with λ = 8. Sums of equal terms are the known exception: their rounding errors all point the same way,
-//! so they get the worst case. Where a problem permits sums in f16, all this holds with f16's u.
+//! Summed dimension: an f32 sum of K products in any order errs by at most γ·Σ|a·b|, where γ ≈ K·u
+//! in the worst case and γ ≈ λ·√K·u with a probability of at least 1 − 2K·exp(−λ²/2) when the
+//! rounding errors are independent with mean zero (N. J. Higham and T. Mary, "A new approach to
+//! probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019). We take the smaller
+//! of the two, with λ = 8. Sums of equal terms are the known exception: their rounding errors all
+//! point the same way, so they get the worst case. Where a problem permits sums in f16, all this
+//! holds with f16's u.
 //!
-//! Subnormals: WGSL lets a device read or write zero for any subnormal number (section "Floating point evaluation"), so every one
-//! of them, read, computed or written, may be off by its whole size.
+//! Subnormals: WGSL lets a device read or write zero for any subnormal number (section "Floating
+//! point evaluation"), so every one of them, read, computed or written, may be off by its whole
+//! size.
 //!
-//! bf16 on matrix units of f16: a line along K, a row of A or a column of B, is divided by the power of two that brings its largest
-//! number between 2¹⁵ and 2¹⁶. (If that is an infinity or a NaN, so are all sums.) Numbers below 2⁻¹⁴ then are subnormal in f16: a
-//! device may take them for zero, and else they are cut to a multiple of 2⁻²⁴ that is not zero. All others keep their value, since bf16 has fewer digits than f16.
+//! bf16 on matrix units of f16: a line along K, a row of A or a column of B, is divided by the
+//! power of two that brings its largest number between 2¹⁵ and 2¹⁶. (If that is an infinity or a
+//! NaN, so are all sums.) Numbers below 2⁻¹⁴ then are subnormal in f16: a device may take them for
+//! zero, and else they are cut to a multiple of 2⁻²⁴ that is not zero. All others keep their value,
+//! since bf16 has fewer digits than f16.
 //!
-//! Quantized weights: a kernel may round 32 elements of a row of A to whole numbers of 24 bits times one power of two; of 16 bits
-//! or 8 by permission ([`Problem::activation_bytes`]). An element is then off by half of the last bit at most. The largest of
-//! the 32 is at least 63.75 last bits of 8, 16,319.75 of 16 and 4,177,855.75 of 24, since it would be rounded beyond three signed
-//! bytes, two or one if it were twice that. So half of the last bit is at most 1/127.5 of the largest, 1/32,639.5 and
-//! 1/8,355,711.5, some 2⁻⁷, 2⁻¹⁵ and 2⁻²³. Of 24 bits, elements of f16 down to 2⁻¹² of the largest, and of bf16 down to 2⁻¹⁵, are exact.
-//! - Products of whole numbers and codes, and their sums, are exact integers. The kernel makes f32 of them in two parts, the sum
-//!   with the highest bytes, which is exact, and the rest, which codes of 8 bits round: by 2u of 1.01·Σ|code·number| at most, as the
-//!   rest of a number is at most 1.01 of it. It adds the parts, which rounds by u.
-//! - It rounds the sum of the elements by 2u. Powers of two round nothing. Scale and bias are multiplied and added at once.
-//! - So each term of a sum is off by at most 3.1u, and a group of 32 takes two additions along K. γ has 32 of them.
+//! Quantized weights: a kernel may round 32 elements of a row of A to whole numbers of 24 bits
+//! times one power of two; of 16 bits or 8 by permission ([`Problem::activation_bytes`]). An
+//! element is then off by half of the last bit at most. The largest of the 32 is at least 63.75
+//! last bits of 8, 16,319.75 of 16 and 4,177,855.75 of 24, since it would be rounded beyond three
+//! signed bytes, two or one if it were twice that. So half of the last bit is at most 1/127.5 of
+//! the largest, 1/32,639.5 and 1/8,355,711.5, some 2⁻⁷, 2⁻¹⁵ and 2⁻²³. Of 24 bits, elements of f16
+//! down to 2⁻¹² of the largest, and of bf16 down to 2⁻¹⁵, are exact.
+//! - Products of whole numbers and codes, and their sums, are exact integers. The kernel makes f32
+//!   of them in two parts, the sum with the highest bytes, which is exact, and the rest, which
+//!   codes of 8 bits round: by 2u of 1.01·Σ|code·number| at most, as the rest of a number is at
+//!   most 1.01 of it. It adds the parts, which rounds by u.
+//! - It rounds the sum of the elements by 2u. Powers of two round nothing. Scale and bias are
+//!   multiplied and added at once.
+//! - So each term of a sum is off by at most 3.1u, and a group of 32 takes two additions along K. γ
+//!   has 32 of them.
 //!
-//! f32 in two f16 parts, by permission: each line is divided by a power of two that brings its largest number between 2¹⁴ and
-//! 2¹⁵. For a number x of the line, h is the nearest f16 of x, and l is the nearest f16 of x − h. The rest is r = x − h − l.
-//! - |l| ≤ max(2⁻¹¹·|x|, 2⁻²⁴), and |r| ≤ max(2⁻²³·|x|, 2⁻²⁵): x − h has at most 13 digits, of which l keeps 11, or as many as
-//!   reach 2⁻²⁴.
-//! - The kernel computes l·h' + h·l' + h·h'. Of x·y = (h + l + r)·(h' + l' + r') it leaves out r·y + x·r' − r·r' + l·l'.
-//! - We admit the error e = 2⁻²³·max(|x|, 1) in x, likewise e' in y, and 2⁻²²·|x·y| besides. Both errors change a product by
-//!   e·|y| + |x|·e' + e·e'.
-//! - l·l' is within 2⁻²²·|x·y| where both are at least 2⁻¹³. Where x is smaller, |l·l'| ≤ 2⁻²⁴·max(2⁻¹¹·|y|, 2⁻²⁴). The error e
-//!   has room for that, since r takes a quarter of it at most.
-//! - Three products stand for one. Their magnitudes add up to (1 + 2⁻⁹)·|x·y| at most, but for small numbers, whose errors hold
-//!   the difference.
-//! - The matrix unit must multiply subnormal numbers of f16. The suite fails on one that takes them for zero.
+//! f32 in two f16 parts, by permission: each line is divided by a power of two that brings its
+//! largest number between 2¹⁴ and 2¹⁵. For a number x of the line, h is the nearest f16 of x, and l
+//! is the nearest f16 of x − h. The rest is r = x − h − l.
+//! - |l| ≤ max(2⁻¹¹·|x|, 2⁻²⁴), and |r| ≤ max(2⁻²³·|x|, 2⁻²⁵): x − h has at most 13 digits, of
+//!   which l keeps 11, or as many as reach 2⁻²⁴.
+//! - The kernel computes l·h' + h·l' + h·h'. Of x·y = (h + l + r)·(h' + l' + r') it leaves out r·y
+//!   + x·r' − r·r' + l·l'.
+//! - We admit the error e = 2⁻²³·max(|x|, 1) in x, likewise e' in y, and 2⁻²²·|x·y| besides. Both
+//!   errors change a product by e·|y| + |x|·e' + e·e'.
+//! - l·l' is within 2⁻²²·|x·y| where both are at least 2⁻¹³. Where x is smaller, |l·l'| ≤
+//!   2⁻²⁴·max(2⁻¹¹·|y|, 2⁻²⁴). The error e has room for that, since r takes a quarter of it at
+//!   most.
+//! - Three products stand for one. Their magnitudes add up to (1 + 2⁻⁹)·|x·y| at most, but for
+//!   small numbers, whose errors hold the difference.
+//! - The matrix unit must multiply subnormal numbers of f16. The suite fails on one that takes them
+//!   for zero.
 
 mod epilogue;
 mod product;
@@ -52,15 +66,17 @@ use crate::problem::{Axis, DType, Format, Operand, Problem, Segment};
 use epilogue::Terms;
 use product::{Admits, Side};
 
-/// Contents of the operands of a [`Problem`], each indexed by storage index as [`Operand`] documents. A quantized operand is given
-/// dequantized: weights `[n, k]` are n·k numbers, and its `ld` is k.
+/// Contents of the operands of a [`Problem`], each indexed by storage index as [`Operand`]
+/// documents. A quantized operand is given dequantized: weights `[n, k]` are n·k numbers, and its
+/// `ld` is k.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inputs<'a> {
     /// A.
     pub a: &'a [f64],
     /// B.
     pub b: &'a [f64],
-    /// Absolute error admitted in each element of B, as from [`Quantized::weight_error`](crate::quant::Quantized::weight_error).
+    /// Absolute error admitted in each element of B, as from
+    /// [`Quantized::weight_error`](crate::quant::Quantized::weight_error).
     pub b_error: Option<&'a [f64]>,
     /// Old content of C's storage. What is missing at its end counts as zero.
     pub c: &'a [f64],
@@ -68,7 +84,8 @@ pub struct Inputs<'a> {
     pub bias: Option<&'a [f64]>,
     /// The residual; needed when the epilogue has one.
     pub residual: Option<&'a [f64]>,
-    /// Cumulative ends of the groups of a ragged product, `groups` of them. Each is clamped into what the group before left of M.
+    /// Cumulative ends of the groups of a ragged product, `groups` of them. Each is clamped into
+    /// what the group before left of M.
     pub offsets: &'a [u32],
 }
 
@@ -77,8 +94,9 @@ pub struct Inputs<'a> {
 pub struct Reference {
     /// The exact result, not rounded to C's type; the old content where nothing is written.
     pub value: Vec<f64>,
-    /// Largest |computed − value| of a correct kernel, the rounding to C's type included; 0 where nothing is written.
-    /// Infinite where an intermediate may leave the range of its type, f32 or where permitted f16, so that nothing can be promised.
+    /// Largest |computed − value| of a correct kernel, the rounding to C's type included; 0 where
+    /// nothing is written. Infinite where an intermediate may leave the range of its type, f32 or
+    /// where permitted f16, so that nothing can be promised.
     pub bound: Vec<f64>,
     /// Whether the product writes the element.
     pub written: Vec<bool>,
@@ -99,10 +117,12 @@ pub struct Mismatch {
 }
 
 impl Reference {
-    /// Compares the content of C's storage, stored as `dtype`, with the oracle. Gives the largest error as a fraction of its bound.
+    /// Compares the content of C's storage, stored as `dtype`, with the oracle. Gives the largest
+    /// error as a fraction of its bound.
     ///
-    /// An element that is not written must keep its value (any NaN equals any other). A NaN must be a NaN, an infinity that
-    /// infinity. A result that rounds to nothing finite in `dtype` may become the infinity or the largest number of its sign.
+    /// An element that is not written must keep its value (any NaN equals any other). A NaN must be
+    /// a NaN, an infinity that infinity. A result that rounds to nothing finite in `dtype` may
+    /// become the infinity or the largest number of its sign.
     pub fn check(&self, computed: &[f64], dtype: DType) -> Result<f64, Mismatch> {
         let mut worst = 0f64;
         for index in 0..self.value.len().max(computed.len()) {
@@ -125,26 +145,34 @@ impl Reference {
     }
 }
 
-/// Whether `got` is what a finite `expected` becomes when it lies too near the end of `dtype`'s range.
+/// Whether `got` is what a finite `expected` becomes when it lies too near the end of `dtype`'s
+/// range.
 fn overflows(dtype: DType, got: f64, expected: f64, bound: f64) -> bool {
     let largest = convert::largest(dtype);
-    // Numbers from half a step beyond the largest on round to infinity. The bound holds one such half step already.
+    // Numbers from half a step beyond the largest on round to infinity. The bound holds one such
+    // half step already.
     let half_step = epilogue::half_ulp(dtype, largest);
     let reach = expected.abs() + bound - if dtype == DType::F32 { 0.0 } else { half_step };
-    expected.is_finite() && reach >= largest + half_step && got.signum() == expected.signum() && got.abs() >= largest
+    expected.is_finite()
+        && reach >= largest + half_step
+        && got.signum() == expected.signum()
+        && got.abs() >= largest
 }
 
 /// Computes `problem` in f64, with the bound of each element.
 ///
 /// # Panics
 ///
-/// When an input is shorter than its operand reaches, or missing: [`plan`](crate::plan()) the problem first, and hold what it says.
+/// When an input is shorter than its operand reaches, or missing: [`plan`](crate::plan()) the
+/// problem first, and hold what it says.
 pub fn reference(problem: &Problem, inputs: &Inputs<'_>) -> Reference {
     let len = problem.c.len as usize;
     let mut value = inputs.c.to_vec();
     value.resize(len, 0.0);
     let mut result = Reference { value, bound: vec![0.0; len], written: vec![false; len] };
-    for Segment { entry, group, rows } in problem.grouping.segments(problem.m, problem.batch, inputs.offsets) {
+    for Segment { entry, group, rows } in
+        problem.grouping.segments(problem.m, problem.batch, inputs.offsets)
+    {
         product_of(problem, inputs, entry, group, rows, &mut result);
     }
     result
@@ -189,13 +217,20 @@ fn product_of(
             (value, flushed(operand.format, value))
         };
         let terms = Terms {
-            old: if epilogue.beta == 0.0 { None } else { Some(stored(Some(&result.value), &problem.c, index)) },
+            old: if epilogue.beta == 0.0 {
+                None
+            } else {
+                Some(stored(Some(&result.value), &problem.c, index))
+            },
             bias: epilogue.bias.map(|bias| {
                 let i = if bias.axis == Axis::M { row } else { col };
-                let place = bias.operand.offset + b_entry * bias.operand.batch_stride + i * bias.operand.ld;
+                let place =
+                    bias.operand.offset + b_entry * bias.operand.batch_stride + i * bias.operand.ld;
                 stored(inputs.bias, &bias.operand, place as usize)
             }),
-            residual: epilogue.residual.map(|operand| stored(inputs.residual, &operand, at(&operand, entry, row, col))),
+            residual: epilogue
+                .residual
+                .map(|operand| stored(inputs.residual, &operand, at(&operand, entry, row, col))),
         };
         let (value, bound) = epilogue::apply(problem, &dot, &terms);
         result.value[index] = value;

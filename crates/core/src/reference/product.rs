@@ -26,8 +26,8 @@ pub(super) struct Dot {
     pub(super) magnitude: f64,
     /// How much the sum may change by errors admitted in the elements themselves.
     pub(super) input_error: f64,
-    /// Where the sum or its errors are not finite: Σ |a·b| of the products that are, with their admitted
-    /// errors. Infinite where an error is admitted that is. Otherwise 0.
+    /// Where the sum or its errors are not finite: Σ |a·b| of the products that are, with their
+    /// admitted errors. Infinite where an error is admitted that is. Otherwise 0.
     pub(super) finite: f64,
     /// Whether a and b are both constant along K: the rounding errors of such a sum do not cancel.
     pub(super) constant: bool,
@@ -44,14 +44,17 @@ impl Dot {
         let k = (products * problem.k) as f64;
         let worst = if k * u < 1.0 { k * u / (1.0 - k * u) } else { f64::INFINITY };
         let likely = (LAMBDA * k.sqrt() * u + k * u * u).exp_m1();
-        // A kernel that keeps partial sums apart adds a zero or two more; they are exact, one rounding is allowed for safety.
+        // A kernel that keeps partial sums apart adds a zero or two more; they are exact, one
+        // rounding is allowed for safety.
         let gamma = u + if self.constant { worst } else { worst.min(likely) };
         // Every product and every partial sum may underflow or be flushed.
         let underflow = 2.0 * k * convert::min_normal(sums);
         if k == 0.0 {
             0.0
         } else {
-            (gamma * (1.0 + larger) + left_out) * self.magnitude + (1.0 + gamma) * self.input_error + underflow
+            (gamma * (1.0 + larger) + left_out) * self.magnitude
+                + (1.0 + gamma) * self.input_error
+                + underflow
         }
     }
 }
@@ -97,13 +100,15 @@ impl Side<'_> {
         let len = (lines.end - lines.start) as usize * k;
         let (mut values, mut errors) = (vec![0.0; len], vec![0.0; len]);
         let mut erroneous = false;
-        // Eight elements of every line in turn: whichever way the storage runs, both sides are touched in whole cache lines.
+        // Eight elements of every line in turn: whichever way the storage runs, both sides are
+        // touched in whole cache lines.
         for eight in blocks(0..k as u64, 8) {
             for (first, line) in (0..).step_by(k).zip(lines.clone()) {
                 for i in eight.clone() {
                     let (from, to) = (at(&self.operand, self.entry, i, line), first + i as usize);
                     values[to] = self.values[from];
-                    let error = self.errors.map_or(0.0, |e| e[from]) + flushed(self.operand.format, values[to]);
+                    let error = self.errors.map_or(0.0, |e| e[from])
+                        + flushed(self.operand.format, values[to]);
                     if error != 0.0 {
                         errors[to] = error;
                         erroneous = true;
@@ -124,13 +129,14 @@ impl Side<'_> {
         if !erroneous {
             errors.clear();
         }
-        let constant = values.chunks(k.max(1)).map(|line| line.iter().all(|v| v == &line[0])).collect();
+        let constant =
+            values.chunks(k.max(1)).map(|line| line.iter().all(|v| v == &line[0])).collect();
         Lines { values, errors, constant }
     }
 }
 
-/// Admits the errors of dividing a line by a power of two and rounding it to f16, or to two of them:
-/// whether there are any.
+/// Admits the errors of dividing a line by a power of two and rounding it to f16, or to two of
+/// them: whether there are any.
 fn admit(admits: Admits, line: &[f64], errors: &mut [f64]) -> bool {
     let finite = line.iter().map(|value| value.abs()).filter(|value| value.is_finite());
     let largest = finite.fold(0.0, f64::max);
@@ -149,17 +155,20 @@ fn admit(admits: Admits, line: &[f64], errors: &mut [f64]) -> bool {
     let one = 2f64.powi(exponent - 15);
     let (normal, step) = (one * convert::min_normal(DType::F16), one * 2f64.powi(-24));
     let mut erroneous = false;
-    for (value, error) in line.iter().zip(errors).filter(|(value, _)| **value != 0.0 && value.abs() < normal) {
+    for (value, error) in
+        line.iter().zip(errors).filter(|(value, _)| **value != 0.0 && value.abs() < normal)
+    {
         *error = error.max(value.abs()).max(step);
         erroneous = true;
     }
     erroneous
 }
 
-/// Admits the errors of taking a line's elements for whole numbers of three signed bytes or fewer times a
-/// power of two, 32 elements at a time: whether there are any.
+/// Admits the errors of taking a line's elements for whole numbers of three signed bytes or fewer
+/// times a power of two, 32 elements at a time: whether there are any.
 pub(super) fn admit_counting(bytes: u32, line: &[f64], errors: &mut [f64]) -> bool {
-    // As kernels do: the fractions of f32 that are rounded to no more than 127, 127·257 and 127·65793.
+    // As kernels do: the fractions of f32 that are rounded to no more than 127, 127·257 and
+    // 127·65793.
     let beyond = [0x10000, 0x10100, 0x10101][bytes as usize - 1];
     let mut erroneous = false;
     for (group, errors) in line.chunks(32).zip(errors.chunks_mut(32)) {
@@ -250,7 +259,8 @@ fn multiply(rows: &Lines, columns: &Lines, k: usize, width: usize, dots: &mut [D
 
 fn dot(rows: &Lines, i: usize, columns: &Lines, j: usize, k: usize) -> Dot {
     let (a, b) = (rows.line(i, k), columns.line(j, k));
-    // Independent partial sums, so that the compiler may use vectors and the additions do not wait for each other.
+    // Independent partial sums, so that the compiler may use vectors and the additions do not wait
+    // for each other.
     let (mut sums, mut magnitudes) = ([0.0; 4], [0.0; 4]);
     let (a4, b4) = (a.as_chunks::<4>(), b.as_chunks::<4>());
     for (a, b) in a4.0.iter().zip(b4.0) {
@@ -270,17 +280,26 @@ fn dot(rows: &Lines, i: usize, columns: &Lines, j: usize, k: usize) -> Dot {
         (None, Some(eb)) => a.iter().zip(eb).map(|(a, eb)| a.abs() * eb).sum(),
         (Some(ea), Some(eb)) => {
             let errors = ea.iter().zip(eb);
-            a.iter().zip(b).zip(errors).map(|((a, b), (ea, eb))| a.abs() * eb + ea * b.abs() + ea * eb).sum()
+            a.iter()
+                .zip(b)
+                .zip(errors)
+                .map(|((a, b), (ea, eb))| a.abs() * eb + ea * b.abs() + ea * eb)
+                .sum()
         }
     };
     let magnitude: f64 = magnitudes.iter().sum();
     let errors = [rows.errors(i, k), columns.errors(j, k)];
-    let finite = if magnitude.is_finite() && input_error.is_finite() { 0.0 } else { finite_part(a, b, errors) };
+    let finite = if magnitude.is_finite() && input_error.is_finite() {
+        0.0
+    } else {
+        finite_part(a, b, errors)
+    };
     let constant = k > 0 && rows.constant[i] && columns.constant[j];
     Dot { sum: sums.iter().sum(), magnitude, input_error, finite, constant }
 }
 
-/// [`Dot::finite`]. Errors that an infinite number is multiplied with are left out: the product is infinite.
+/// [`Dot::finite`]. Errors that an infinite number is multiplied with are left out: the product is
+/// infinite.
 fn finite_part(a: &[f64], b: &[f64], errors: [Option<&[f64]>; 2]) -> f64 {
     let mut sum = 0.0;
     for (l, (a, b)) in a.iter().zip(b).enumerate() {

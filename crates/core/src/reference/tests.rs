@@ -42,7 +42,8 @@ fn all_four_layouts() {
         if transpose_b {
             problem.b = Operand::packed(F32, 1, 2, 3).t();
         }
-        let given = inputs(if transpose_a { &at } else { &a }, if transpose_b { &bt } else { &b }, &[]);
+        let given =
+            inputs(if transpose_a { &at } else { &a }, if transpose_b { &bt } else { &b }, &[]);
         let result = reference(&problem, &given);
         assert_eq!(result.value, product, "{}", problem.layout());
         assert_eq!(result.check(&product, DType::F32), Ok(0.0));
@@ -64,7 +65,9 @@ fn offsets_strides_batches_and_broadcast() {
     let expected = [-1.0, -2.0, 70.0, 100.0, -5.0, -6.0, 150.0, 220.0, x];
     assert_eq!(result.check(&expected, DType::F32), Ok(0.0));
     assert_eq!(result.written, [false, false, true, true, false, false, true, true, false]);
-    assert!(result.written.iter().zip(&result.bound).all(|(&written, &bound)| written == (bound > 0.0)));
+    assert!(
+        result.written.iter().zip(&result.bound).all(|(&written, &bound)| written == (bound > 0.0))
+    );
 
     for (index, wrong) in [(0, -1.5), (8, 0.0), (2, 70.1), (3, x), (6, f64::INFINITY)] {
         let mut computed = expected;
@@ -89,7 +92,8 @@ fn ragged_rows_meet_their_group() {
         ([9, 9, 9], [10.5, 20.5, 30.5, 40.5, 50.5]),
         ([0, 0, 0], old),
     ] {
-        let given = Inputs { offsets: &offsets, bias: Some(&[0.5, 0.125, 0.25]), ..inputs(&a, &b, &old) };
+        let given =
+            Inputs { offsets: &offsets, bias: Some(&[0.5, 0.125, 0.25]), ..inputs(&a, &b, &old) };
         let result = reference(&problem, &given);
         assert_eq!(result.value, expected, "{offsets:?}");
         assert_eq!(result.written, expected.map(|v| v != -1.0), "{offsets:?}");
@@ -100,7 +104,9 @@ fn ragged_rows_meet_their_group() {
 fn epilogue_in_its_order() {
     let mut problem = Problem::dense(DType::F32, 2, 2, 1);
     let residual = Operand { ld: 2, ..Operand::packed(F32, 1, 2, 2).t() };
-    let bias = |axis| Some(Bias { axis, operand: Operand { offset: 1, ld: 2, ..Operand::packed(F32, 1, 1, 4) } });
+    let bias = |axis| {
+        Some(Bias { axis, operand: Operand { offset: 1, ld: 2, ..Operand::packed(F32, 1, 1, 4) } })
+    };
     problem.epilogue = Epilogue {
         alpha: 2.0,
         beta: -3.0,
@@ -128,7 +134,13 @@ fn beta_zero_never_reads_c_and_k_zero_gives_zero() {
     let result = reference(&problem, &inputs(&[], &[], &nan));
     assert_eq!(result.value, [0.0; 2]);
     assert_eq!(result.check(&[0.0; 2], DType::F16), Ok(0.0));
-    assert_eq!(result.check(&[0.0, f64::from(half::f16::MIN_POSITIVE_SUBNORMAL)], DType::F16).unwrap_err().index, 1);
+    assert_eq!(
+        result
+            .check(&[0.0, f64::from(half::f16::MIN_POSITIVE_SUBNORMAL)], DType::F16)
+            .unwrap_err()
+            .index,
+        1
+    );
     problem.epilogue.beta = 0.5;
     assert_eq!(reference(&problem, &inputs(&[], &[], &[3.0, 5.0])).value, [1.5, 2.5]);
     assert!(reference(&problem, &inputs(&[], &[], &nan)).value.iter().all(|v| v.is_nan()));
@@ -144,7 +156,10 @@ fn activations_and_their_slopes() {
     assert!((silu(-1.0) + 0.268_941_421_369_995_1).abs() < 1e-15);
     assert!((tanh_gelu(1.0) - 0.841_191_990_608_276_8).abs() < 1e-15);
     assert!((tanh_gelu(-1.0) + 0.158_808_009_391_723_24).abs() < 1e-15);
-    assert_eq!((tanh_gelu(1e30), tanh_gelu(-1e30), silu(-1e30), silu(1e30)), (1e30, 0.0, 0.0, 1e30));
+    assert_eq!(
+        (tanh_gelu(1e30), tanh_gelu(-1e30), silu(-1e30), silu(1e30)),
+        (1e30, 0.0, 0.0, 1e30)
+    );
     for (f, lipschitz) in [(silu as fn(f64) -> f64, 1.1), (tanh_gelu, 1.13)] {
         let slope = |i: i32| (f(f64::from(i + 1) / 1e3) - f(f64::from(i) / 1e3)).abs() * 1e3;
         let steepest = (-20_000..20_000).map(slope).fold(0.0, f64::max);
@@ -161,8 +176,11 @@ fn the_bound_admits_activations_in_f32() {
     };
     let gelu_logistic = |x: f32| x / (1.0 + (-1.595_769_2 * (x + 0.044_715 * x * x * x)).exp());
     let silu = |x: f32| x / (1.0 + (-x).exp());
-    let forms =
-        [(Activation::Gelu, gelu_tanh as fn(f32) -> f32), (Activation::Gelu, gelu_logistic), (Activation::Silu, silu)];
+    let forms = [
+        (Activation::Gelu, gelu_tanh as fn(f32) -> f32),
+        (Activation::Gelu, gelu_logistic),
+        (Activation::Silu, silu),
+    ];
     let xs: Vec<f64> = (-1200..1200).map(|i| f64::from(i as f32 / 10.0)).collect();
     for (activation, form) in forms {
         let mut problem = Problem::dense(DType::F32, xs.len() as u64, 1, 1);
@@ -180,7 +198,9 @@ fn the_bound_admits_activations_in_f32() {
 #[test]
 fn the_bound_admits_f32_sums_and_catches_a_dropped_term() {
     let mut random = Random(1);
-    for (dtype, k) in [1, 2, 3, 7, 33, 64, 65, 200, 512].into_iter().flat_map(|k| DType::ALL.map(|d| (d, k))) {
+    for (dtype, k) in
+        [1, 2, 3, 7, 33, 64, 65, 200, 512].into_iter().flat_map(|k| DType::ALL.map(|d| (d, k)))
+    {
         let (m, n) = (3, 5);
         let mut problem = Problem::dense(dtype, m as u64, n as u64, k as u64);
         problem.b = Operand::packed(Format::Dense(dtype), 1, n as u64, k as u64).t();
@@ -188,10 +208,12 @@ fn the_bound_admits_f32_sums_and_catches_a_dropped_term() {
         let result = reference(&problem, &inputs(&a, &b, &[]));
         let line = |values: &[f64], i: usize| values[i * k..(i + 1) * k].to_vec();
         let stored = |x: f32| f64::from(convert::round(dtype, x));
-        let kernel: Vec<f64> = (0..m * n).map(|i| stored(f32_dot(&line(&a, i / n), &line(&b, i % n)))).collect();
+        let kernel: Vec<f64> =
+            (0..m * n).map(|i| stored(f32_dot(&line(&a, i / n), &line(&b, i % n)))).collect();
         result.check(&kernel, dtype).unwrap_or_else(|e| panic!("{dtype} K = {k}: {e}"));
 
-        // Every term that is not small beside the rounding to the output's type must be missed when it is dropped.
+        // Every term that is not small beside the rounding to the output's type must be missed when
+        // it is dropped.
         let threshold = if dtype == DType::BF16 { 0.3 } else { 0.1 };
         let mut caught = 0;
         for (i, dropped) in (0..m * n).flat_map(|i| (0..k).map(move |j| (i, j))) {
@@ -202,7 +224,11 @@ fn the_bound_admits_f32_sums_and_catches_a_dropped_term() {
             y[dropped] = 0.0;
             let mut wrong = kernel.clone();
             wrong[i] = stored(f32_dot(&x, &y));
-            assert_eq!(result.check(&wrong, dtype).unwrap_err().index, i, "{dtype} K = {k}, term {dropped}");
+            assert_eq!(
+                result.check(&wrong, dtype).unwrap_err().index,
+                i,
+                "{dtype} K = {k}, term {dropped}"
+            );
             caught += 1;
         }
         assert!(caught > 0 || k < 7, "{dtype} K = {k}");
@@ -221,11 +247,17 @@ fn the_bound_admits_long_sums_in_any_order() {
             (vec![f64::from(0.1f32); k], vec![f64::from(0.1f32); k]),
             (vec![f64::from(0.7f32); k], vec![1.0; k]),
         ] {
-            let result = reference(&Problem::dense(DType::F32, 1, 1, k as u64), &inputs(&a, &b, &[]));
+            let result =
+                reference(&Problem::dense(DType::F32, 1, 1, k as u64), &inputs(&a, &b, &[]));
             let halves = |(x, y): (f32, f32)| x + y;
             let (a0, b0) = (&a[..k / 2], &b[..k / 2]);
-            let fused = a.iter().zip(&b).fold(0f32, |sum, (a, b)| (*a as f32).mul_add(*b as f32, sum));
-            for computed in [f32_dot(&a, &b), fused, halves((f32_dot(a0, b0), f32_dot(&a[k / 2..], &b[k / 2..])))] {
+            let fused =
+                a.iter().zip(&b).fold(0f32, |sum, (a, b)| (*a as f32).mul_add(*b as f32, sum));
+            for computed in [
+                f32_dot(&a, &b),
+                fused,
+                halves((f32_dot(a0, b0), f32_dot(&a[k / 2..], &b[k / 2..]))),
+            ] {
                 result.check(&[f64::from(computed)], DType::F32).unwrap();
             }
         }
@@ -237,7 +269,8 @@ fn large_products_are_shared_among_threads_and_tiles() {
     let (m, n, k) = (67, 131, 257);
     let a: Vec<f64> = (0..m * k).map(|i| (i % 13) as f64 - 6.0).collect();
     let b: Vec<f64> = (0..k * n).map(|i| (i % 11) as f64 - 5.0).collect();
-    let result = reference(&Problem::dense(DType::F32, m as u64, n as u64, k as u64), &inputs(&a, &b, &[]));
+    let result =
+        reference(&Problem::dense(DType::F32, m as u64, n as u64, k as u64), &inputs(&a, &b, &[]));
     for i in 0..m * n {
         let expected: f64 = (0..k).map(|j| a[i / n * k + j] * b[j * n + i % n]).sum();
         assert_eq!(result.value[i], expected, "element {i}");
@@ -253,8 +286,8 @@ fn admitted_errors_of_b_widen_the_bound() {
     assert!((widened - (2.0 * 0.25 + 3.0 * 0.125)).abs() < 1e-5, "{widened}");
 }
 
-/// An infinite product decides the sum, unless the finite ones overflow to the other side, or an error is
-/// admitted that is infinite.
+/// An infinite product decides the sum, unless the finite ones overflow to the other side, or an
+/// error is admitted that is infinite.
 #[test]
 fn infinite_products() {
     const INF: f64 = f64::INFINITY;
@@ -273,7 +306,8 @@ fn infinite_products() {
         ([1.0; 4], [-INF, INF, 2e38, 2e38], 0.0, &[NAN], &[-INF, INF, 0.0]),
         ([INF, 1.0, 1.0, 1.0], [1.0; 4], 0.5, &[INF], &[NAN, -INF, 1e30]),
     ] {
-        let result = reference(&problem, &Inputs { b_error: Some(&[error; 4]), ..inputs(&a, &b, &[]) });
+        let result =
+            reference(&problem, &Inputs { b_error: Some(&[error; 4]), ..inputs(&a, &b, &[]) });
         let admits = |computed: f64| result.check(&[computed], DType::F32).is_ok();
         assert!(right.iter().all(|&computed| admits(computed)), "{a:?} {b:?} {error}: {right:?}");
         assert!(!wrong.iter().any(|&computed| admits(computed)), "{a:?} {b:?} {error}: {wrong:?}");
@@ -290,9 +324,14 @@ fn subnormals_may_be_flushed() {
     result.check(&[0.9], DType::F16).unwrap_err();
     // The same number is a normal f32.
     problem.a.format = F32;
-    reference(&problem, &inputs(&[small, 1.0], &[4096.0, 1.0], &[])).check(&[1.0], DType::F16).unwrap_err();
+    reference(&problem, &inputs(&[small, 1.0], &[4096.0, 1.0], &[]))
+        .check(&[1.0], DType::F16)
+        .unwrap_err();
     // A result that is subnormal in the output's type.
-    let result = reference(&Problem::dense(DType::F16, 1, 1, 1), &inputs(&[2f64.powi(-10)], &[2f64.powi(-10)], &[]));
+    let result = reference(
+        &Problem::dense(DType::F16, 1, 1, 1),
+        &inputs(&[2f64.powi(-10)], &[2f64.powi(-10)], &[]),
+    );
     result.check(&[0.0], DType::F16).unwrap();
     result.check(&[2f64.powi(-13)], DType::F16).unwrap_err();
 }
@@ -300,7 +339,8 @@ fn subnormals_may_be_flushed() {
 #[test]
 fn ends_of_the_range() {
     let check = |dtype, a: f64, b: f64, computed: f64| {
-        reference(&Problem::dense(dtype, 1, 1, 1), &inputs(&[a], &[b], &[])).check(&[computed], dtype)
+        reference(&Problem::dense(dtype, 1, 1, 1), &inputs(&[a], &[b], &[]))
+            .check(&[computed], dtype)
     };
     let infinity = f64::INFINITY;
     for (sign, infinity) in [(1.0, infinity), (-1.0, -infinity)] {
@@ -323,18 +363,23 @@ fn ends_of_the_range() {
     assert!(check(DType::F32, 1.0, 3.0, 4.0).unwrap_err().to_string().contains("expected 3e0"));
 }
 
-/// Sums in f16, one rounding per product: within the bound where they are permitted, outside it elsewhere.
+/// Sums in f16, one rounding per product: within the bound where they are permitted, outside it
+/// elsewhere.
 #[test]
 fn sums_in_f16() {
     let precisions = [Precision::F32, Precision::F16Sums];
     let (m, n, k) = (4, 4, 300);
     let mut random = Random(5);
-    let [a, b] = [m * k, k * n].map(|len| random.vec(DType::F16, len).iter().map(|x| x.abs()).collect::<Vec<_>>());
+    let [a, b] = [m * k, k * n]
+        .map(|len| random.vec(DType::F16, len).iter().map(|x| x.abs()).collect::<Vec<_>>());
     let half = |value: f64| half::f16::from_f64(value).to_f64();
-    let sum = |i: usize| (0..k).fold(0.0, |sum, l| half(sum + half(a[i / n * k + l] * b[l * n + i % n])));
+    let sum =
+        |i: usize| (0..k).fold(0.0, |sum, l| half(sum + half(a[i / n * k + l] * b[l * n + i % n])));
     let computed: Vec<f64> = (0..m * n).map(sum).collect();
-    let strict =
-        Problem { c: Operand::packed(F32, 1, 4, 4), ..Problem::dense(DType::F16, m as u64, n as u64, k as u64) };
+    let strict = Problem {
+        c: Operand::packed(F32, 1, 4, 4),
+        ..Problem::dense(DType::F16, m as u64, n as u64, k as u64)
+    };
     let permitted = Problem { precision: Precision::F16Sums, ..strict };
     let given = inputs(&a, &b, &[]);
     let worst = reference(&permitted, &given).check(&computed, DType::F32).unwrap();
@@ -347,11 +392,15 @@ fn sums_in_f16() {
 
     // Equal terms: from 2048 on, a one more is rounded away.
     let ones = |k: u64| {
-        let problem = Problem { c: Operand::packed(F32, 1, 1, 1), ..Problem::dense(DType::F16, 1, 1, k) };
+        let problem =
+            Problem { c: Operand::packed(F32, 1, 1, 1), ..Problem::dense(DType::F16, 1, 1, k) };
         let ones = vec![1.0; k as usize];
         let given = inputs(&ones, &ones, &[]);
-        precisions
-            .map(|precision| reference(&Problem { precision, ..problem }, &given).check(&[2048.0], DType::F32).is_ok())
+        precisions.map(|precision| {
+            reference(&Problem { precision, ..problem }, &given)
+                .check(&[2048.0], DType::F32)
+                .is_ok()
+        })
     };
     assert_eq!((ones(2048), ones(4000)), ([true, true], [false, true]));
 
@@ -366,29 +415,42 @@ fn sums_in_f16() {
     assert_eq!(precisions.map(|precision| square(256.0, 256.0, precision)), [true, true]);
 }
 
-/// What whole numbers lose of an activation is admitted, of as many bytes as are permitted, and no more. It is
-/// no more than the problem says.
+/// What whole numbers lose of an activation is admitted, of as many bytes as are permitted, and no
+/// more. It is no more than the problem says.
 #[test]
 fn activations_in_bytes() {
     let format = Format::Quantized(crate::quant::QuantFormat::Q8_0);
-    let problem = Problem { b: Operand::packed(format, 1, 1, 32).t(), ..Problem::dense(DType::F32, 1, 1, 32) };
+    let problem = Problem {
+        b: Operand::packed(format, 1, 1, 32).t(),
+        ..Problem::dense(DType::F32, 1, 1, 32)
+    };
     let precisions = [Precision::Int8Activations, Precision::Int16Activations, Precision::F32];
     let off = |precision, small: f64, by: f64| {
         let (mut a, mut b) = ([0.0; 32], [0.0; 32]);
         (a[0], a[1], b[1]) = (1.5, small, 1.0);
-        reference(&Problem { precision, ..problem }, &inputs(&a, &b, &[])).check(&[small + by], DType::F32).is_ok()
+        reference(&Problem { precision, ..problem }, &inputs(&a, &b, &[]))
+            .check(&[small + by], DType::F32)
+            .is_ok()
     };
     for (i, precision) in precisions.into_iter().enumerate() {
         let bytes = i as i32 + 1;
         // Half of a step below 2^0, which is lost.
         let half = 2f64.powi(1 - 8 * bytes);
-        assert_eq!([1.0, 1.1].map(|by| off(precision, half, -by * half)), [true, false], "{precision:?}");
+        assert_eq!(
+            [1.0, 1.1].map(|by| off(precision, half, -by * half)),
+            [true, false],
+            "{precision:?}"
+        );
         assert!(precisions[..i].iter().all(|&fewer| off(fewer, half, -half)), "{precision:?}");
         assert!(!precisions[i + 1..].iter().any(|&more| off(more, half, -half)), "{precision:?}");
     }
-    let dense = Problem { precision: Precision::Int8Activations, ..Problem::dense(DType::F32, 1, 1, 2) };
+    let dense =
+        Problem { precision: Precision::Int8Activations, ..Problem::dense(DType::F32, 1, 1, 2) };
     let given = inputs(&[1.5, 0.3], &[0.0, 1.0], &[]);
-    assert_eq!(reference(&dense, &given), reference(&Problem { precision: Precision::F32, ..dense }, &given));
+    assert_eq!(
+        reference(&dense, &given),
+        reference(&Problem { precision: Precision::F32, ..dense }, &given)
+    );
 
     let mut random = Random(7);
     for precision in precisions {
@@ -399,40 +461,56 @@ fn activations_in_bytes() {
             super::product::admit_counting(problem.activation_bytes().unwrap(), &line, &mut errors);
             let largest = line.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
             let most = errors.iter().fold(0.0, |most: f64, error| most.max(*error));
-            assert!(most <= largest * problem.activation_error(), "{precision:?}: {most:e} of {largest:e}");
+            assert!(
+                most <= largest * problem.activation_error(),
+                "{precision:?}: {most:e} of {largest:e}"
+            );
         }
     }
 }
 
-/// What two f16 parts lose of an f32 is admitted where that is permitted, and no more: beside its own
-/// digits, multiples of 2^-37 of what its line's largest has as its leading digit.
+/// What two f16 parts lose of an f32 is admitted where that is permitted, and no more: beside its
+/// own digits, multiples of 2^-37 of what its line's largest has as its leading digit.
 #[test]
 fn numbers_in_two_parts() {
-    let problem = Problem { precision: Precision::SplitF32Fast, ..Problem::dense(DType::F32, 1, 1, 2) };
+    let problem =
+        Problem { precision: Precision::SplitF32Fast, ..Problem::dense(DType::F32, 1, 1, 2) };
     let off = |small: f64, by: f64, precision| {
         let problem = Problem { precision, ..problem };
-        reference(&problem, &inputs(&[1.5, small], &[0.0, 1.0], &[])).check(&[small + by], DType::F32).is_ok()
+        reference(&problem, &inputs(&[1.5, small], &[0.0, 1.0], &[]))
+            .check(&[small + by], DType::F32)
+            .is_ok()
     };
     let (tiny, step) = (2f64.powi(-50), 2f64.powi(-37));
     assert_eq!([1.0, 0.9].map(|by| off(tiny, by * step, Precision::F32)), [false; 2]);
     for precision in [Precision::SplitF32, Precision::SplitF32Fast] {
         assert_eq!([1.1, 0.9].map(|by| off(tiny, by * step, precision)), [false, true]);
         // 2^-23 of each factor and 2^-22 of the product are 8, and sums of six products 7.
-        assert_eq!([16.0, 14.0].map(|units| off(0.75, 0.75 * units * 2f64.powi(-24), precision)), [false, true]);
+        assert_eq!(
+            [16.0, 14.0].map(|units| off(0.75, 0.75 * units * 2f64.powi(-24), precision)),
+            [false, true]
+        );
     }
-    let mixed = Problem { b: Operand { format: Format::Dense(DType::F16), ..problem.b }, ..problem };
+    let mixed =
+        Problem { b: Operand { format: Format::Dense(DType::F16), ..problem.b }, ..problem };
     let strict = Problem { precision: Precision::F32, ..mixed };
     let given = inputs(&[1.5, 0.3], &[0.0, 1.0], &[]);
     assert_eq!(reference(&mixed, &given), reference(&strict, &given));
 }
 
-/// What lies below 2^-29 of its line's largest may be lost in bf16, and nothing else: beside f16 and bf16, not beside f32.
+/// What lies below 2^-29 of its line's largest may be lost in bf16, and nothing else: beside f16
+/// and bf16, not beside f32.
 #[test]
 fn lines_that_are_scaled() {
     let lost = |small: f64, b: DType| {
-        let problem = Problem { b: Operand::packed(Format::Dense(b), 1, 2, 1), ..Problem::dense(DType::BF16, 1, 1, 2) };
+        let problem = Problem {
+            b: Operand::packed(Format::Dense(b), 1, 2, 1),
+            ..Problem::dense(DType::BF16, 1, 1, 2)
+        };
         let problem = Problem { c: Operand::packed(F32, 1, 1, 1), ..problem };
-        reference(&problem, &inputs(&[1.5, small], &[0.0, 1.0], &[])).check(&[0.0], DType::F32).is_ok()
+        reference(&problem, &inputs(&[1.5, small], &[0.0, 1.0], &[]))
+            .check(&[0.0], DType::F32)
+            .is_ok()
     };
     let (edge, below) = (2f64.powi(-29), 1.9 * 2f64.powi(-30));
     assert_eq!([DType::BF16, DType::F16, DType::F32].map(|b| lost(below, b)), [true, true, false]);

@@ -25,9 +25,14 @@ impl<'a> Cursor<'a> {
     /// The next bytes.
     pub(super) fn take(&mut self, count: u64) -> Result<&'a [u8], String> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let taken = usize::try_from(count).ok().and_then(|count| rest.get(..count)).ok_or_else(|| {
-            format!("truncated: {count} bytes are expected at byte {}, the file has {}", self.at, self.bytes.len())
-        })?;
+        let taken =
+            usize::try_from(count).ok().and_then(|count| rest.get(..count)).ok_or_else(|| {
+                format!(
+                    "truncated: {count} bytes are expected at byte {}, the file has {}",
+                    self.at,
+                    self.bytes.len()
+                )
+            })?;
         self.at += taken.len();
         Ok(taken)
     }
@@ -67,9 +72,13 @@ impl<'a> Cursor<'a> {
         let at = self.at;
         let bytes = self.string()?;
         if bytes.len() as u64 > most {
-            return Err(format!("{what} at byte {at}: {} bytes; at most {most} are read", bytes.len()));
+            return Err(format!(
+                "{what} at byte {at}: {} bytes; at most {most} are read",
+                bytes.len()
+            ));
         }
-        let text = std::str::from_utf8(bytes).map_err(|why| format!("{what} at byte {at}: {why}"))?;
+        let text =
+            std::str::from_utf8(bytes).map_err(|why| format!("{what} at byte {at}: {why}"))?;
         Ok(text.to_owned())
     }
 }

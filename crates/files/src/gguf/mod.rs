@@ -71,7 +71,9 @@ impl Gguf {
         let version = cursor.u32()?;
         match version {
             2 | 3 => {}
-            _ if matches!(version.swap_bytes(), 1..=3) => return Err("big-endian; only little-endian is read".into()),
+            _ if matches!(version.swap_bytes(), 1..=3) => {
+                return Err("big-endian; only little-endian is read".into());
+            }
             _ => return Err(format!("version {version} at byte 4; versions 2 and 3 are read")),
         }
         let tensors = cursor.count("tensors", MOST)?;
@@ -92,7 +94,10 @@ impl Gguf {
     }
 
     /// All metadata, in the file's order.
-    pub(crate) fn values<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = (&'a str, Value<'a>)> {
+    pub(crate) fn values<'a>(
+        &'a self,
+        bytes: &'a [u8],
+    ) -> impl Iterator<Item = (&'a str, Value<'a>)> {
         let read = |place: &Place| place.kind.read(&mut Cursor::new(bytes, place.at), 0).ok();
         self.entries.iter().filter_map(move |(key, place)| Some((&**key, read(place)?)))
     }
@@ -101,7 +106,9 @@ impl Gguf {
         match self.value("general.alignment", bytes) {
             None => Ok(ALIGNMENT),
             Some(Value::U32(alignment)) if alignment.is_power_of_two() => Ok(u64::from(alignment)),
-            Some(other) => Err(format!("general.alignment is {other}; a power of two of type u32 is expected")),
+            Some(other) => {
+                Err(format!("general.alignment is {other}; a power of two of type u32 is expected"))
+            }
         }
     }
 }
@@ -117,7 +124,10 @@ fn read_entries(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<(String, Plac
         kind.read(cursor, 0).map_err(|why| format!("value of {key:?}: {why}"))?;
         match known.entry(key.clone()) {
             Entry::Occupied(first) => {
-                return Err(format!("key {key:?} at byte {begin} is there already, at byte {}", first.get()));
+                return Err(format!(
+                    "key {key:?} at byte {begin} is there already, at byte {}",
+                    first.get()
+                ));
             }
             Entry::Vacant(free) => free.insert(begin),
         };
@@ -134,7 +144,9 @@ fn read_rows(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<Row>, String> {
         let name = cursor.name("name of a tensor", MOST_NAME)?;
         let dimensions = cursor.u32()?;
         if dimensions > MOST_DIMENSIONS {
-            let text = format!("tensor {name:?} at byte {at}: {dimensions} dimensions; at most {MOST_DIMENSIONS}");
+            let text = format!(
+                "tensor {name:?} at byte {at}: {dimensions} dimensions; at most {MOST_DIMENSIONS}"
+            );
             return Err(text);
         }
         let mut shape = Vec::new();
@@ -149,7 +161,10 @@ fn read_rows(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<Row>, String> {
         let offset = cursor.u64()?;
         match known.entry(name.clone()) {
             Entry::Occupied(first) => {
-                return Err(format!("tensor {name:?} at byte {at} is there already, at byte {}", first.get()));
+                return Err(format!(
+                    "tensor {name:?} at byte {at} is there already, at byte {}",
+                    first.get()
+                ));
             }
             Entry::Vacant(free) => free.insert(at),
         };
@@ -159,25 +174,39 @@ fn read_rows(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<Row>, String> {
 }
 
 /// Finds the bytes of the tensors. They are aligned, in the file, and apart.
-fn place(file: usize, rows: Vec<Row>, start: u64, alignment: u64, length: u64) -> Result<Vec<Raw>, String> {
+fn place(
+    file: usize,
+    rows: Vec<Row>,
+    start: u64,
+    alignment: u64,
+    length: u64,
+) -> Result<Vec<Raw>, String> {
     let mut spans: Vec<Option<(u64, u64)>> = Vec::new();
     for row in &rows {
         let Row { name, shape, kind, offset, at } = row;
         let shown = format!("tensor {name:?} at byte {at}, {} {shape:?}", kind.name());
         if !offset.is_multiple_of(alignment) {
-            return Err(format!("{shown}: its offset {offset} is no multiple of the alignment {alignment}"));
+            return Err(format!(
+                "{shown}: its offset {offset} is no multiple of the alignment {alignment}"
+            ));
         }
-        let count = elements(shape).ok_or_else(|| format!("{shown}: the product of its dimensions overflows"))? as u64;
+        let count = elements(shape)
+            .ok_or_else(|| format!("{shown}: the product of its dimensions overflows"))?
+            as u64;
         let Some((block, block_bytes)) = kind.block() else {
             spans.push(None);
             continue;
         };
         let k = shape.last().map_or(1, |&k| k as u64);
         if !k.is_multiple_of(block) {
-            return Err(format!("{shown}: K = {k} is no multiple of {block}, the block of {}", kind.name()));
+            return Err(format!(
+                "{shown}: K = {k} is no multiple of {block}, the block of {}",
+                kind.name()
+            ));
         }
         let begin = start.checked_add(*offset);
-        let end = (count / block).checked_mul(block_bytes).and_then(|bytes| begin?.checked_add(bytes));
+        let end =
+            (count / block).checked_mul(block_bytes).and_then(|bytes| begin?.checked_add(bytes));
         match (begin, end) {
             (Some(begin), Some(end)) if end <= length => spans.push(Some((begin, end))),
             _ => {
@@ -206,8 +235,11 @@ fn place(file: usize, rows: Vec<Row>, start: u64, alignment: u64, length: u64) -
 
 /// An error where two tensors share a byte.
 fn apart(rows: &[Row], spans: &[Option<(u64, u64)>]) -> Result<(), String> {
-    let mut order: Vec<(u64, u64, &str)> =
-        rows.iter().zip(spans).filter_map(|(row, span)| span.map(|(begin, end)| (begin, end, &*row.name))).collect();
+    let mut order: Vec<(u64, u64, &str)> = rows
+        .iter()
+        .zip(spans)
+        .filter_map(|(row, span)| span.map(|(begin, end)| (begin, end, &*row.name)))
+        .collect();
     order.retain(|(begin, end, _)| begin < end);
     order.sort_unstable();
     for pair in order.windows(2) {

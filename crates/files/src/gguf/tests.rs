@@ -41,13 +41,20 @@ fn read(bytes: &[u8]) -> Gguf {
 
 #[test]
 fn tensors_are_found() {
-    let rows: [Row<'_>; 4] =
-        [("a.weight", &[32, 3, 2], 8, 0), ("b", &[5], 0, 224), ("c", &[4], 99, 256), ("d", &[2, 1], 27, 288)];
+    let rows: [Row<'_>; 4] = [
+        ("a.weight", &[32, 3, 2], 8, 0),
+        ("b", &[5], 0, 224),
+        ("c", &[4], 99, 256),
+        ("d", &[2, 1], 27, 288),
+    ];
     let bytes = file(&[], &rows, 304);
     let gguf = read(&bytes);
     let start = bytes.len() - 304;
-    let found: Vec<_> =
-        gguf.tensors.iter().map(|raw| (&*raw.name, raw.element.name(), &raw.shape[..], raw.bytes.clone())).collect();
+    let found: Vec<_> = gguf
+        .tensors
+        .iter()
+        .map(|raw| (&*raw.name, raw.element.name(), &raw.shape[..], raw.bytes.clone()))
+        .collect();
     assert_eq!(found[0], ("a.weight", "q8_0", &[2, 3, 32][..], start..start + 204));
     assert_eq!(found[1], ("b", "F32", &[5][..], start + 224..start + 244));
     assert_eq!(found[2], ("c", "type 99", &[4][..], start + 256..start + 288));
@@ -61,7 +68,9 @@ fn tensors_are_found() {
 
 #[test]
 fn values_are_read_where_they_lie() {
-    let array = |kind: u32, count: u64, bytes: &[u8]| [&kind.to_le_bytes()[..], &count.to_le_bytes(), bytes].concat();
+    let array = |kind: u32, count: u64, bytes: &[u8]| {
+        [&kind.to_le_bytes()[..], &count.to_le_bytes(), bytes].concat()
+    };
     let inner = array(4, 1, &7u32.to_le_bytes());
     let entries: [Entry<'_>; 8] = [
         ("name", 8, text("m\u{e9}")),
@@ -96,7 +105,9 @@ fn values_are_read_where_they_lie() {
 
 #[test]
 fn lies_are_told_with_their_numbers() {
-    assert!(refusal(b"GGU").contains("f: truncated: 4 bytes are expected at byte 0, the file has 3"));
+    assert!(
+        refusal(b"GGU").contains("f: truncated: 4 bytes are expected at byte 0, the file has 3")
+    );
     assert!(refusal(b"GGML\0\0\0\0").contains("no GGUF file"));
     assert!(refusal(b"GGUF\x01\0\0\0").contains("version 1 at byte 4; versions 2 and 3 are read"));
     assert!(refusal(b"GGUF\0\0\0\x03").contains("big-endian"));
@@ -104,26 +115,41 @@ fn lies_are_told_with_their_numbers() {
     for (at, what) in [(8, "tensors at byte 8"), (16, "entries of metadata at byte 16")] {
         let mut bad = good.clone();
         bad[at..at + 8].fill(0xff);
-        assert!(refusal(&bad).contains(&format!("18446744073709551615 {what}; at most 1048576")), "{what}");
+        assert!(
+            refusal(&bad).contains(&format!("18446744073709551615 {what}; at most 1048576")),
+            "{what}"
+        );
         bad[at..at + 8].copy_from_slice(&1000u64.to_le_bytes());
         assert!(refusal(&bad).contains("truncated"), "{what}");
     }
     let lie = |bytes: &[u8]| [&u64::MAX.to_le_bytes()[..], bytes].concat();
     for (entries, expected) in [
-        (vec![("k", 8, lie(b"x"))], "value of \"k\": truncated: 18446744073709551615 bytes are expected at byte 45"),
+        (
+            vec![("k", 8, lie(b"x"))],
+            "value of \"k\": truncated: 18446744073709551615 bytes are expected at byte 45",
+        ),
         (
             vec![("k", 9, [&4u32.to_le_bytes()[..], &lie(b"")].concat())],
             "an array of 18446744073709551615 elements at byte 37",
         ),
-        (vec![("k", 9, [&8u32.to_le_bytes()[..], &lie(b"")].concat())], "truncated: 8 bytes are expected at byte"),
+        (
+            vec![("k", 9, [&8u32.to_le_bytes()[..], &lie(b"")].concat())],
+            "truncated: 8 bytes are expected at byte",
+        ),
         (
             vec![("k", 9, [9u32.to_le_bytes(), 1u32.to_le_bytes(), [0; 4]].concat().repeat(6))],
             "an array within 4 others",
         ),
         (vec![("k", 13, vec![])], "a value of type 13 at byte 33; types 0 to 12"),
         (vec![("k", 7, vec![2])], "a boolean of 2 at byte 37"),
-        (vec![("k", 0, vec![1]), ("k", 0, vec![1])], "key \"k\" at byte 38 is there already, at byte 24"),
-        (vec![("general.alignment", 4, 24u32.to_le_bytes().to_vec())], "general.alignment is 24; a power of two"),
+        (
+            vec![("k", 0, vec![1]), ("k", 0, vec![1])],
+            "key \"k\" at byte 38 is there already, at byte 24",
+        ),
+        (
+            vec![("general.alignment", 4, 24u32.to_le_bytes().to_vec())],
+            "general.alignment is 24; a power of two",
+        ),
         (vec![("general.alignment", 4, vec![0; 4])], "general.alignment is 0"),
         (vec![("general.alignment", 10, vec![32, 0, 0, 0, 0, 0, 0, 0])], "of type u32"),
     ] {
@@ -134,11 +160,16 @@ fn lies_are_told_with_their_numbers() {
 
 #[test]
 fn tables_that_lie_are_told_with_their_numbers() {
-    let one = |dimensions: &[u64], kind: u32, offset: u64| refusal(&file(&[], &[("w", dimensions, kind, offset)], 64));
+    let one = |dimensions: &[u64], kind: u32, offset: u64| {
+        refusal(&file(&[], &[("w", dimensions, kind, offset)], 64))
+    };
     let shown = "tensor \"w\" at byte 24";
     for (text, expected) in [
         (one(&[1; 5], 0, 0), "tensor \"w\" at byte 24: 5 dimensions; at most 4"),
-        (one(&[1 << 40, 1 << 40], 0, 0), "[1099511627776, 1099511627776]: the product of its dimensions overflows"),
+        (
+            one(&[1 << 40, 1 << 40], 0, 0),
+            "[1099511627776, 1099511627776]: the product of its dimensions overflows",
+        ),
         (one(&[33], 8, 0), "Q8_0 [33]: K = 33 is no multiple of 32, the block of Q8_0"),
         (one(&[17], 0, 0), "F32 [17]: 68 bytes at offset 0 from byte 64; the file has 128 bytes"),
         (one(&[16], 0, 32), "64 bytes at offset 32 from byte 64; the file has 128 bytes"),
@@ -149,7 +180,10 @@ fn tables_that_lie_are_told_with_their_numbers() {
     }
     let two = |a: Row<'_>, b: Row<'_>| refusal(&file(&[], &[a, b], 64));
     let text = two(("a", &[9], 0, 0), ("b", &[1], 0, 32));
-    assert!(text.contains("tensor \"b\" at byte 128 overlaps tensor \"a\", which ends at byte 132"), "{text}");
+    assert!(
+        text.contains("tensor \"b\" at byte 128 overlaps tensor \"a\", which ends at byte 132"),
+        "{text}"
+    );
     let text = two(("a", &[1], 0, 0), ("a", &[1], 0, 32));
     assert!(text.contains("tensor \"a\" at byte 57 is there already, at byte 24"), "{text}");
 }
@@ -174,10 +208,14 @@ fn alignment_is_the_files() {
 
 #[test]
 fn no_rows_or_columns_are_a_tensor_and_too_many_none() {
-    let model =
-        |dimensions: &[u64]| crate::Model::from_bytes("f.gguf", file(&[], &[("w", dimensions, 8, 0)], 0)).unwrap();
+    let model = |dimensions: &[u64]| {
+        crate::Model::from_bytes("f.gguf", file(&[], &[("w", dimensions, 8, 0)], 0)).unwrap()
+    };
     assert_eq!(model(&[0, 3]).get("w").unwrap().sizes(), Ok(vec![0, 0]));
     assert_eq!(model(&[u64::MAX - 31, 0]).get("w").unwrap().rows(0..0).map(|none| none.n()), Ok(0));
     let text = model(&[0, 1 << 62, 5]).get("w").unwrap().sizes().unwrap_err().to_string();
-    assert!(text.contains("f.gguf: \"w\": the rows of [5, 4611686018427387904, 0] cannot be counted"), "{text}");
+    assert!(
+        text.contains("f.gguf: \"w\": the rows of [5, 4611686018427387904, 0] cannot be counted"),
+        "{text}"
+    );
 }

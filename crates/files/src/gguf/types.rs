@@ -54,7 +54,8 @@ const TYPES: &[(u32, &str, u64, u64)] = &[
 
 /// The names of all types that are read.
 pub(crate) fn read() -> Vec<&'static str> {
-    let is_read = |row: &&(u32, &str, u64, u64)| !matches!(Type(row.0).element(), Element::Other(_));
+    let is_read =
+        |row: &&(u32, &str, u64, u64)| !matches!(Type(row.0).element(), Element::Other(_));
     TYPES.iter().filter(is_read).map(|row| row.1).collect()
 }
 
@@ -102,7 +103,11 @@ mod tests {
         let mut seen = 0;
         for format in QuantFormat::all() {
             let Some(number) = format.gguf() else { continue };
-            assert_eq!(Type(number).block(), Some((format.block(), format.block_bytes())), "{format}");
+            assert_eq!(
+                Type(number).block(),
+                Some((format.block(), format.block_bytes())),
+                "{format}"
+            );
             assert_eq!(Type(number).element(), Element::Blocks(format));
             seen += 1;
         }

@@ -139,7 +139,9 @@ impl Kind {
         let at = cursor.at();
         match cursor.u32()? {
             number @ 0..=12 => Ok(Kind(number)),
-            number => Err(format!("a value of type {number} at byte {at}; types 0 to 12 are known")),
+            number => {
+                Err(format!("a value of type {number} at byte {at}; types 0 to 12 are known"))
+            }
         }
     }
 

@@ -8,16 +8,20 @@ const INDEX: &str = "model.safetensors.index.json";
 
 fn index(entries: &[(&str, &str)]) -> Vec<u8> {
     let entries: Vec<_> = entries.iter().map(|(name, file)| format!("{name:?}:{file:?}")).collect();
-    format!(r#"{{"metadata":{{"total_size":0}},"weight_map":{{{}}}}}"#, entries.join(",")).into_bytes()
+    format!(r#"{{"metadata":{{"total_size":0}},"weight_map":{{{}}}}}"#, entries.join(","))
+        .into_bytes()
 }
 
 #[test]
 fn planes_may_lie_in_several_shards() {
     let first = file(&[tensor("w.weight", U32, &[3, 16]), tensor("n", F32, &[2])], &[]);
     let second = file(&[tensor("w.scales", F16, &[3, 2]), tensor("w.biases", F16, &[3, 2])], &[]);
-    let listed = index(&[("w.weight", "a.st"), ("n", "a.st"), ("w.scales", "b.st"), ("w.biases", "b.st")]);
+    let listed =
+        index(&[("w.weight", "a.st"), ("n", "a.st"), ("w.scales", "b.st"), ("w.biases", "b.st")]);
     let config = br#"{"quantization":{"bits":4,"group_size":64}}"#.to_vec();
-    let model = open(&[(INDEX, listed), ("a.st", first), ("b.st", second), ("config.json", config)]).unwrap();
+    let model =
+        open(&[(INDEX, listed), ("a.st", first), ("b.st", second), ("config.json", config)])
+            .unwrap();
     let w = model.get("w").unwrap();
     assert_eq!((w.kind().to_string(), w.shape()), ("affine-4bit-g64-f16".into(), &[3, 128][..]));
     assert_eq!(w.quantized().unwrap().planes()[2], tensor("w.biases", F16, &[3, 2]).3);
@@ -32,8 +36,14 @@ fn an_index_that_lies_is_refused() {
         let text = open(&[(INDEX, index), shard()]).err().expect(expected).to_string();
         assert!(text.contains(expected), "{text}");
     };
-    refused(index(&[("m", "a.st")]), "tensor \"m\" is said to be in \"a.st\", which does not hold it");
-    refused(index(&[("n", "b.st")]), "model.safetensors.index.json: it names b.st: b.st: there is no such file");
+    refused(
+        index(&[("m", "a.st")]),
+        "tensor \"m\" is said to be in \"a.st\", which does not hold it",
+    );
+    refused(
+        index(&[("n", "b.st")]),
+        "model.safetensors.index.json: it names b.st: b.st: there is no such file",
+    );
     for bad in ["../a.st", "/a.st", "..", "", "d\\a.st", "c:a"] {
         refused(index(&[("n", bad)]), "the name of a file beside it is expected");
     }
@@ -64,13 +74,19 @@ fn a_shard_alone_is_a_shard() {
         &format,
     );
     let second = file(
-        &[tensor("w.scales", F16, &[3, 2]), tensor("w.biases", F16, &[3, 2]), tensor("u.biases", F16, &[3, 2])],
+        &[
+            tensor("w.scales", F16, &[3, 2]),
+            tensor("w.biases", F16, &[3, 2]),
+            tensor("u.biases", F16, &[3, 2]),
+        ],
         &format,
     );
     let shard = open(&[(one, first.clone()), (two, second.clone())]).unwrap();
     assert_eq!((shard.shard(), shard.files().len()), (Some((1, 2)), 1));
-    let listed: Vec<_> = shard.tensors().map(|tensor| format!("{} {}", tensor.name(), tensor.kind())).collect();
-    let split = ["ids u32", "n.weight f32", "p.qweight unclear", "u unclear", "v affine-4bit-g64-f16"];
+    let listed: Vec<_> =
+        shard.tensors().map(|tensor| format!("{} {}", tensor.name(), tensor.kind())).collect();
+    let split =
+        ["ids u32", "n.weight f32", "p.qweight unclear", "u unclear", "v affine-4bit-g64-f16"];
     assert_eq!(listed, [&split[..], &["w.weight unclear"]].concat());
     let others = "; this file is shard 1 of 2: open the index, or the folder";
     for (name, why) in [
@@ -80,14 +96,25 @@ fn a_shard_alone_is_a_shard() {
         ("u", "; u.biases is missing; this file"),
         ("w.scales", "no tensor is named \"w.scales\""),
     ] {
-        let text = shard.get(name).and_then(|tensor| tensor.planes(&mut |_, _| {})).unwrap_err().to_string();
+        let text = shard
+            .get(name)
+            .and_then(|tensor| tensor.planes(&mut |_, _| {}))
+            .unwrap_err()
+            .to_string();
         assert!(text.contains(why) && text.ends_with(others), "{text}");
     }
     // Scales are numbers, whatever they belong to.
-    assert_eq!(open(&[(two, second.clone())]).unwrap().get("w.scales").unwrap().kind().to_string(), "f16");
+    assert_eq!(
+        open(&[(two, second.clone())]).unwrap().get("w.scales").unwrap().kind().to_string(),
+        "f16"
+    );
     for whole in ["model-00001-of-00001.safetensors", "model.safetensors"] {
         let model = open(&[(whole, first.clone())]).unwrap();
-        assert_eq!((model.shard(), model.get("w.weight").unwrap().kind().to_string()), (None, "u32".into()), "{whole}");
+        assert_eq!(
+            (model.shard(), model.get("w.weight").unwrap().kind().to_string()),
+            (None, "u32".into()),
+            "{whole}"
+        );
     }
 
     let folder = tempfile::tempdir().unwrap();
@@ -123,13 +150,16 @@ fn a_shard_alone_lacks_no_factor_and_no_order() {
             ("awq.qzeros", I32, &[1, 4]),
             ("awq.scales", F16, &[1, 32]),
         ];
-        let all = tensors.iter().chain(extra).map(|(name, dtype, shape)| tensor(name, *dtype, shape));
+        let all =
+            tensors.iter().chain(extra).map(|(name, dtype, shape)| tensor(name, *dtype, shape));
         file(&all.collect::<Vec<_>>(), &[])
     };
     let matrices = ["affine", "awq", "gptq", "nvfp4", "opt"];
-    // The shard holds `extra`, the index lists `listed` of the other shard: some matrices are unclear.
+    // The shard holds `extra`, the index lists `listed` of the other shard: some matrices are
+    // unclear.
     let unclear = |extra: &[_], listed: Option<&[&str]>| {
-        let listed = listed.map(|names| index(&names.iter().map(|name| (*name, two)).collect::<Vec<_>>()));
+        let listed =
+            listed.map(|names| index(&names.iter().map(|name| (*name, two)).collect::<Vec<_>>()));
         let index = listed.map(|bytes| ("m.safetensors.index.json", bytes));
         let files: Vec<_> = [(one, with(extra))].into_iter().chain(index).collect();
         let model = open(&files).unwrap();
@@ -149,9 +179,14 @@ fn a_shard_alone_lacks_no_factor_and_no_order() {
     let texts = unclear(&[], None);
     assert_eq!(texts.len(), 2);
     for (text, name) in texts.iter().zip(["gptq.g_idx", "nvfp4.weight_scale_2"]) {
-        assert!(text.contains(&format!("{name} may lie in another shard")) && text.ends_with(others), "{text}");
+        assert!(
+            text.contains(&format!("{name} may lie in another shard")) && text.ends_with(others),
+            "{text}"
+        );
     }
-    for name in ["affine.order", "opt.order", "gptq.g_idx", "nvfp4.global_scale", "nvfp4.weight_scale_2"] {
+    for name in
+        ["affine.order", "opt.order", "gptq.g_idx", "nvfp4.global_scale", "nvfp4.weight_scale_2"]
+    {
         let texts = unclear(&[], Some(&[name]));
         assert!(texts[0].ends_with(&format!("{name} lies in {two}{others}")), "{texts:?}");
         assert_eq!(texts.len(), 1);
@@ -183,14 +218,21 @@ fn folders_hold_one_model() {
     put("x.safetensors", &file(&[tensor("n", F32, &[2])], &[]));
     assert_eq!(Model::open(folder.path()).unwrap().tensors().len(), 1);
     put("y.safetensors", &file(&[], &[]));
-    assert!(refused().ends_with("several models are there, name one: x.safetensors, y.safetensors"));
+    assert!(
+        refused().ends_with("several models are there, name one: x.safetensors, y.safetensors")
+    );
     put("z.gguf", &part("a", &[]));
     assert!(refused().ends_with("name one: x.safetensors, y.safetensors, z.gguf"));
     put("model.safetensors", &file(&[tensor("n", F32, &[3])], &[]));
     // One of these would be taken, but for the other format.
-    assert!(refused().ends_with("name one: model.safetensors, x.safetensors, y.safetensors, z.gguf"));
+    assert!(
+        refused().ends_with("name one: model.safetensors, x.safetensors, y.safetensors, z.gguf")
+    );
     (0..7).for_each(|i| put(&format!("z{i}.gguf"), &part("a", &[])));
-    assert!(refused().ends_with(", z.gguf, z0.gguf, z1.gguf, z2.gguf, z3.gguf, z4.gguf, z5.gguf and 1 more"));
+    assert!(
+        refused()
+            .ends_with(", z.gguf, z0.gguf, z1.gguf, z2.gguf, z3.gguf, z4.gguf, z5.gguf and 1 more")
+    );
     (0..7).for_each(|i| std::fs::remove_file(folder.path().join(format!("z{i}.gguf"))).unwrap());
     std::fs::remove_file(folder.path().join("z.gguf")).unwrap();
     let model = Model::open(folder.path()).unwrap();
@@ -229,13 +271,15 @@ fn part(name: &str, split: &[(&str, u32, u64)]) -> Vec<u8> {
 
 #[test]
 fn split_files_are_opened_together() {
-    let numbers =
-        |no, count, total| [("split.no", 2, no), ("split.count", 2, count), ("split.tensors.count", 5, total)];
+    let numbers = |no, count, total| {
+        [("split.no", 2, no), ("split.count", 2, count), ("split.tensors.count", 5, total)]
+    };
     let (one, two) = ("m-00001-of-00002.gguf", "m-00002-of-00002.gguf");
     let pair = |a: Vec<u8>, b: Vec<u8>| open(&[(one, a), (two, b)]);
     let (a, b) = (part("a", &numbers(0, 2, 2)), part("b", &numbers(1, 2, 2)));
     let model = pair(a.clone(), b.clone()).unwrap();
-    let names: Vec<_> = model.tensors().map(|tensor| format!("{} {}", tensor.name(), tensor.file())).collect();
+    let names: Vec<_> =
+        model.tensors().map(|tensor| format!("{} {}", tensor.name(), tensor.file())).collect();
     assert_eq!(names, ["a m-00001-of-00002.gguf", "b m-00002-of-00002.gguf"]);
     assert_eq!(model.gguf_value("split.count").unwrap().as_u64(), Some(2));
     assert_eq!(open(&[(two, b.clone()), (one, a.clone())]).unwrap().tensors().len(), 2);
@@ -244,11 +288,20 @@ fn split_files_are_opened_together() {
         assert!(text.contains(expected), "{text}");
     };
     refused(open(&[(one, a.clone())]), "m-00002-of-00002.gguf: there is no such file");
-    refused(open(&[("m.gguf", a.clone())]), "it is one of 2 files, which are named NAME-00001-of-00002.gguf");
-    refused(pair(a.clone(), part("a", &numbers(1, 2, 2))), "tensor \"a\" is in m-00001-of-00002.gguf already");
+    refused(
+        open(&[("m.gguf", a.clone())]),
+        "it is one of 2 files, which are named NAME-00001-of-00002.gguf",
+    );
+    refused(
+        pair(a.clone(), part("a", &numbers(1, 2, 2))),
+        "tensor \"a\" is in m-00001-of-00002.gguf already",
+    );
     refused(pair(a.clone(), part("b", &numbers(0, 2, 2))), "split.no 0 and split.count 2");
     refused(pair(a.clone(), part("b", &[])), "split.no -1");
-    refused(pair(part("a", &numbers(0, 2, 3)), b), "split.tensors.count is 3; the 2 files hold 2 tensors");
+    refused(
+        pair(part("a", &numbers(0, 2, 3)), b),
+        "split.tensors.count is 3; the 2 files hold 2 tensors",
+    );
     let alone = open(&[("m.gguf", part("a", &[]))]).unwrap();
     assert_eq!(
         (alone.gguf_version(), alone.get("a").unwrap().kind()),

@@ -5,11 +5,23 @@ use safetensors::tensor::Dtype::{self, BF16, F8_E4M3, F16, F32, I64, U8, U32};
 use tilewise_files::{Expected, Kind};
 
 /// An affine matrix of [n, k].
-fn affine(prefix: &str, bits: usize, group: usize, scales: Dtype, leading: &[usize], k: usize) -> Vec<Tensor> {
-    let plane =
-        |leaf: &str, dtype, columns: usize| tensor(&format!("{prefix}.{leaf}"), dtype, &[leading, &[columns]].concat());
+fn affine(
+    prefix: &str,
+    bits: usize,
+    group: usize,
+    scales: Dtype,
+    leading: &[usize],
+    k: usize,
+) -> Vec<Tensor> {
+    let plane = |leaf: &str, dtype, columns: usize| {
+        tensor(&format!("{prefix}.{leaf}"), dtype, &[leading, &[columns]].concat())
+    };
     let groups = k / group;
-    vec![plane("weight", U32, k * bits / 32), plane("scales", scales, groups), plane("biases", scales, groups)]
+    vec![
+        plane("weight", U32, k * bits / 32),
+        plane("scales", scales, groups),
+        plane("biases", scales, groups),
+    ]
 }
 
 fn kind(name: &str) -> Kind {
@@ -20,7 +32,11 @@ fn kind(name: &str) -> Kind {
 fn tensors_are_listed_in_the_order_of_their_numbers() {
     let mut tensors = affine("l.10.w", 4, 64, F16, &[3], 128);
     tensors.extend(affine("l.9.w", 4, 64, F16, &[2, 3], 128));
-    tensors.extend([tensor("l.9.w.bias", F16, &[3]), tensor("n.weight", BF16, &[4]), tensor("ids", I64, &[2])]);
+    tensors.extend([
+        tensor("l.9.w.bias", F16, &[3]),
+        tensor("n.weight", BF16, &[4]),
+        tensor("ids", I64, &[2]),
+    ]);
     tensors.push(tensor("weight", F32, &[1]));
     let model = with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4}}"#);
     let listed: Vec<_> = model.tensors().map(|tensor| format!("{tensor:?}")).collect();
@@ -35,9 +51,12 @@ fn tensors_are_listed_in_the_order_of_their_numbers() {
             "weight f32 [1]",
         ]
     );
-    for (name, found) in
-        [("l.10.w", "l.10.w"), ("l.10.w.weight", "l.10.w"), ("l.10.w.biases", "l.10.w"), ("n.weight", "n.weight")]
-    {
+    for (name, found) in [
+        ("l.10.w", "l.10.w"),
+        ("l.10.w.weight", "l.10.w"),
+        ("l.10.w.biases", "l.10.w"),
+        ("n.weight", "n.weight"),
+    ] {
         assert_eq!(model.get(name).unwrap().name(), found);
     }
     let text = model.get("l.10.v").unwrap_err().to_string();
@@ -69,14 +88,16 @@ fn shapes_that_fit_several_formats_need_a_word() {
     let unsaid = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
     let text = refusal(&unsaid, "w");
     assert!(
-        text.contains("affine-4bit-g64-f16 [3, 128]") && text.contains(" or affine-8bit-g32-f16 [3, 64]"),
+        text.contains("affine-4bit-g64-f16 [3, 128]")
+            && text.contains(" or affine-8bit-g32-f16 [3, 64]"),
         "{text}"
     );
     assert!(
         text.starts_with("ambiguous: m.safetensors: \"w\": it may be ")
             && matches!(unsaid.get("w").unwrap().kind(), Kind::Unclear(_))
     );
-    let expect = |expected: Expected| unsaid.get_as("w", &expected).map(|tensor| tensor.kind().clone());
+    let expect =
+        |expected: Expected| unsaid.get_as("w", &expected).map(|tensor| tensor.kind().clone());
     let bits = |bits| Expected { bits: Some(bits), ..Expected::default() };
     assert_eq!(expect(bits(8)), Ok(kind("affine-8bit-g32-f16")));
     assert_eq!(expect(Expected { group: Some(64), ..bits(4) }), Ok(kind("affine-4bit-g64-f16")));
@@ -84,31 +105,53 @@ fn shapes_that_fit_several_formats_need_a_word() {
         expect("affine-4bit-g64-f16".parse::<tilewise_core::QuantFormat>().unwrap().into()),
         Ok(kind("affine-4bit-g64-f16"))
     );
-    let text = expect(Expected { mode: Some("mxfp4".into()), ..Expected::default() }).unwrap_err().to_string();
+    let text = expect(Expected { mode: Some("mxfp4".into()), ..Expected::default() })
+        .unwrap_err()
+        .to_string();
     assert!(
-        text.contains("not mode mxfp4 (the arguments)") && text.contains("w.weight U32 [3, 16] at byte "),
+        text.contains("not mode mxfp4 (the arguments)")
+            && text.contains("w.weight U32 [3, 16] at byte "),
         "{text}"
     );
     for (source, model) in [
-        ("metadata", open(&[("m.safetensors", file(&tensors, &[("quantization", "affine-8bit-g32-f16")]))]).unwrap()),
+        (
+            "metadata",
+            open(&[("m.safetensors", file(&tensors, &[("quantization", "affine-8bit-g32-f16")]))])
+                .unwrap(),
+        ),
         (
             "of this",
             open(&[(
                 "m.safetensors",
-                file(&tensors, &[("w.quantization", "affine-8bit-g32-f16"), ("quantization", "q8_0")]),
+                file(
+                    &tensors,
+                    &[("w.quantization", "affine-8bit-g32-f16"), ("quantization", "q8_0")],
+                ),
             )])
             .unwrap(),
         ),
-        ("config", with_config(&tensors, r#"{"quantization":{"group_size":32,"bits":8,"mode":"affine"}}"#)),
-        ("other key", with_config(&tensors, r#"{"quantization_config":{"group_size":32,"bits":8}}"#)),
+        (
+            "config",
+            with_config(&tensors, r#"{"quantization":{"group_size":32,"bits":8,"mode":"affine"}}"#),
+        ),
+        (
+            "other key",
+            with_config(&tensors, r#"{"quantization_config":{"group_size":32,"bits":8}}"#),
+        ),
         (
             "layer",
-            with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4,"w":{"group_size":32,"bits":8}}}"#),
+            with_config(
+                &tensors,
+                r#"{"quantization":{"group_size":64,"bits":4,"w":{"group_size":32,"bits":8}}}"#,
+            ),
         ),
     ] {
         assert_eq!(*model.get("w").unwrap().kind(), kind("affine-8bit-g32-f16"), "{source}");
         let text = model.get_as("w", &bits(4)).unwrap_err().to_string();
-        assert!(text.contains("contradiction: the arguments: 4 bits; ") && text.contains('8'), "{source}: {text}");
+        assert!(
+            text.contains("contradiction: the arguments: 4 bits; ") && text.contains('8'),
+            "{source}: {text}"
+        );
     }
 }
 
@@ -116,15 +159,27 @@ fn shapes_that_fit_several_formats_need_a_word() {
 fn contradictions_name_both() {
     let tensors = affine("w", 4, 64, F16, &[3], 128);
     let both = |metadata: &str, config: &str| {
-        let files = [("m.safetensors", file(&tensors, &[("quantization", metadata)])), ("config.json", config.into())];
+        let files = [
+            ("m.safetensors", file(&tensors, &[("quantization", metadata)])),
+            ("config.json", config.into()),
+        ];
         refusal(&open(&files).unwrap(), "w")
     };
     let text = both("affine-4bit-g64-f16", r#"{"quantization":{"group_size":32,"bits":8}}"#);
     let expected = "the metadata of m.safetensors: affine-4bit-g64-f16; config.json (quantization): 8 bits, groups of 32, mode affine";
     assert!(text.contains(expected), "{text}");
-    let text = refusal(&with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4,"mode":"mxfp4"}}"#), "w");
-    assert!(text.contains("4 bits, groups of 64, mode mxfp4 (config.json (quantization))"), "{text}");
-    let text = refusal(&with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4,"w":false}}"#), "w");
+    let text = refusal(
+        &with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4,"mode":"mxfp4"}}"#),
+        "w",
+    );
+    assert!(
+        text.contains("4 bits, groups of 64, mode mxfp4 (config.json (quantization))"),
+        "{text}"
+    );
+    let text = refusal(
+        &with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4,"w":false}}"#),
+        "w",
+    );
     assert!(text.contains("quantization of \"w\" is false"), "{text}");
     // Of another program, under the same key: no claim where there are others.
     let other = [
@@ -142,9 +197,20 @@ fn planes_that_do_not_belong_together_are_listed() {
         let text = refusal(&open(&[("m.safetensors", file(tensors, &[]))]).unwrap(), "w");
         assert!(expected.iter().all(|part| text.contains(part)), "{text}");
     };
-    let mut more =
-        vec![tensor("w.weight", U32, &[3, 16]), tensor("w.scales", U8, &[3, 4]), tensor("w.biases", U8, &[3, 4])];
-    check(&more, &["any quantized format", "w.biases U8 [3, 4]", "w.scales U8 [3, 4]", "w.weight U32 [3, 16]"]);
+    let mut more = vec![
+        tensor("w.weight", U32, &[3, 16]),
+        tensor("w.scales", U8, &[3, 4]),
+        tensor("w.biases", U8, &[3, 4]),
+    ];
+    check(
+        &more,
+        &[
+            "any quantized format",
+            "w.biases U8 [3, 4]",
+            "w.scales U8 [3, 4]",
+            "w.weight U32 [3, 16]",
+        ],
+    );
     more.pop();
     let model = open(&[("m.safetensors", file(&more, &[]))]).unwrap();
     assert_eq!(*model.get("w").unwrap().kind(), kind("mxfp4"));
@@ -160,7 +226,11 @@ fn planes_that_do_not_belong_together_are_listed() {
     let lacks = affine("w", 4, 64, F16, &[3], 128)[..2].to_vec();
     check(
         &lacks,
-        &["not any quantized format: w.scales F16 [3, 2] at", "w.weight U32 [3, 16] at", "; w.biases is missing"],
+        &[
+            "not any quantized format: w.scales F16 [3, 2] at",
+            "w.weight U32 [3, 16] at",
+            "; w.biases is missing",
+        ],
     );
     let model = open(&[("m.safetensors", file(&lacks, &[]))]).unwrap();
     let group = Expected { group: Some(32), ..Expected::default() };
@@ -180,20 +250,29 @@ fn planes_that_do_not_belong_together_are_listed() {
         let tensors = planes.map(|(name, (dtype, shape))| tensor(name, dtype, shape));
         let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
         let text = model.get_as("w", &four.into()).unwrap_err().to_string();
-        assert!(text.contains("not affine-4bit-g64-f16 (the arguments): ") && text.contains("w.scales"), "{text}");
+        assert!(
+            text.contains("not affine-4bit-g64-f16 (the arguments): ") && text.contains("w.scales"),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn parts_of_no_matrix_are_tensors_of_their_own() {
-    let tensors = [tensor("a.weight", F16, &[2, 2]), tensor("a.scales", F32, &[1]), tensor("b.scales", U8, &[4])];
+    let tensors = [
+        tensor("a.weight", F16, &[2, 2]),
+        tensor("a.scales", F32, &[1]),
+        tensor("b.scales", U8, &[4]),
+    ];
     let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
     let names: Vec<_> = model.tensors().map(|tensor| tensor.name().to_owned()).collect();
     assert_eq!(names, ["a.scales", "a.weight", "b.scales"]);
     // A tensor with the name of a prefix.
     let mut tensors = affine("a", 4, 64, F32, &[1], 64);
     tensors.push(tensor("a", F32, &[7]));
-    let model = open(&[("m.safetensors", file(&tensors, &[("quantization", "affine-4bit-g64-f32")]))]).unwrap();
+    let model =
+        open(&[("m.safetensors", file(&tensors, &[("quantization", "affine-4bit-g64-f32")]))])
+            .unwrap();
     assert_eq!(model.get("a").unwrap().shape(), [7]);
     assert_eq!(model.get("a.weight").unwrap().shape(), [1, 64]);
     assert_eq!(model.get("a.scales").unwrap().name(), "a.weight");
@@ -202,13 +281,22 @@ fn parts_of_no_matrix_are_tensors_of_their_own() {
 #[test]
 fn an_order_of_columns_belongs_to_its_matrix() {
     let mut tensors = affine("w", 4, 64, F16, &[3], 64);
-    tensors.push(("w.order".into(), U32, vec![64], (0..64u32).rev().flat_map(u32::to_le_bytes).collect()));
+    tensors.push((
+        "w.order".into(),
+        U32,
+        vec![64],
+        (0..64u32).rev().flat_map(u32::to_le_bytes).collect(),
+    ));
     let opened = |tensors: &[Tensor]| {
-        open(&[("m.safetensors", file(tensors, &[("quantization", "affine-4bit-g64-f16")]))]).unwrap()
+        open(&[("m.safetensors", file(tensors, &[("quantization", "affine-4bit-g64-f16")]))])
+            .unwrap()
     };
     let model = opened(&tensors);
     assert_eq!(model.tensors().len(), 1);
-    assert_eq!(model.get("w").unwrap().order().unwrap().unwrap(), (0..64).rev().collect::<Vec<u32>>());
+    assert_eq!(
+        model.get("w").unwrap().order().unwrap().unwrap(),
+        (0..64).rev().collect::<Vec<u32>>()
+    );
     tensors[3].3[..4].fill(0);
     let text = opened(&tensors).get("w").unwrap().order().unwrap_err().to_string();
     // It is the first tensor after the header.
@@ -218,12 +306,16 @@ fn an_order_of_columns_belongs_to_its_matrix() {
     assert!(text.contains(&expected), "{text}");
     tensors[3] = tensor("w.order", U32, &[32]);
     let text = refusal(&opened(&tensors), "w");
-    assert!(text.contains("w.order U32 [32] at byte ") && text.ends_with("; U32 [64] is expected"), "{text}");
+    assert!(
+        text.contains("w.order U32 [32] at byte ") && text.ends_with("; U32 [64] is expected"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_factor_belongs_to_its_matrix() {
-    let one = |name: &str, value: f32| (name.to_owned(), F32, vec![1], value.to_le_bytes().to_vec());
+    let one =
+        |name: &str, value: f32| (name.to_owned(), F32, vec![1], value.to_le_bytes().to_vec());
     let mut tensors = vec![tensor("w.weight", U32, &[3, 4]), tensor("w.scales", U8, &[3, 2])];
     tensors.push(one("w.global_scale", 1344.0));
     let opened = |tensors: &[Tensor]| open(&[("m.safetensors", file(tensors, &[]))]).unwrap();
@@ -235,7 +327,12 @@ fn a_factor_belongs_to_its_matrix() {
     tensors[2] = one("w.global_scale", f32::NAN);
     let refused = |tensors: &[Tensor], end: &str| {
         let text = refusal(&opened(tensors), "w");
-        assert!(text.contains("w.global_scale F32 [") && text.contains("] at byte ") && text.ends_with(end), "{text}");
+        assert!(
+            text.contains("w.global_scale F32 [")
+                && text.contains("] at byte ")
+                && text.ends_with(end),
+            "{text}"
+        );
     };
     refused(&tensors, " is NaN");
     tensors[2] = tensor("w.global_scale", F32, &[3]);
@@ -246,17 +343,25 @@ fn a_factor_belongs_to_its_matrix() {
 
 #[test]
 fn model_opt_is_nvfp4_under_other_names() {
-    let mut tensors = vec![tensor("w.weight", U8, &[3, 16]), tensor("w.weight_scale", F8_E4M3, &[3, 2])];
+    let mut tensors =
+        vec![tensor("w.weight", U8, &[3, 16]), tensor("w.weight_scale", F8_E4M3, &[3, 2])];
     tensors.push(("w.weight_scale_2".into(), F32, vec![], 0.25f32.to_le_bytes().to_vec()));
     tensors.push(tensor("w.input_scale", F32, &[]));
     let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
     let matrix = model.get("w").unwrap();
-    assert_eq!((matrix.kind(), matrix.shape(), matrix.factor()), (&kind("nvfp4"), &[3, 32][..], Some(0.25)));
+    assert_eq!(
+        (matrix.kind(), matrix.shape(), matrix.factor()),
+        (&kind("nvfp4"), &[3, 32][..], Some(0.25))
+    );
     assert_eq!(matrix.quantized().unwrap().planes(), [tensors[0].3.clone(), tensors[1].3.clone()]);
     tensors[1] = tensor("w.weight_scale", F8_E4M3, &[3, 3]);
     let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
     let text = refusal(&model, "w");
-    assert!(text.contains("w.weight U8 [3, 16] at") && text.contains("w.weight_scale F8_E4M3 [3, 3] at"), "{text}");
+    assert!(
+        text.contains("w.weight U8 [3, 16] at")
+            && text.contains("w.weight_scale F8_E4M3 [3, 3] at"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -267,18 +372,39 @@ fn configurations_that_lie_are_refused() {
         ("{", "config.json: not JSON: EOF"),
         (r#"{"quantization":3}"#, "quantization is a number, an object is expected"),
         (r#"{"quantization":{"bits":-4}}"#, "bits of quantization is -4"),
-        (r#"{"quantization":{"group_size":4294967296}}"#, "group_size of quantization is 4294967296"),
+        (
+            r#"{"quantization":{"group_size":4294967296}}"#,
+            "group_size of quantization is 4294967296",
+        ),
         (r#"{"quantization":{"mode":4}}"#, "mode of quantization is a number"),
-        (r#"{"quantization_config":{"quant_method":"awq","version":"gemv"}}"#, "AWQ's layout \"gemv\" is not read"),
-        (r#"{"quantization_config":{"quant_method":"gptq","bits":0}}"#, "bits is 0, a whole number from 1 on"),
-        (r#"{"quantization_config":{"quant_method":"gptq","bits":-1}}"#, "bits is -1, a whole number from 1 on"),
-        (r#"{"quantization_config":{"quant_method":"awq","w_bit":0}}"#, "w_bit is 0, a whole number from 1 on"),
+        (
+            r#"{"quantization_config":{"quant_method":"awq","version":"gemv"}}"#,
+            "AWQ's layout \"gemv\" is not read",
+        ),
+        (
+            r#"{"quantization_config":{"quant_method":"gptq","bits":0}}"#,
+            "bits is 0, a whole number from 1 on",
+        ),
+        (
+            r#"{"quantization_config":{"quant_method":"gptq","bits":-1}}"#,
+            "bits is -1, a whole number from 1 on",
+        ),
+        (
+            r#"{"quantization_config":{"quant_method":"awq","w_bit":0}}"#,
+            "w_bit is 0, a whole number from 1 on",
+        ),
     ] {
         let files = [("m.safetensors", file(&tensors, &[])), ("config.json", config.into())];
         let text = open(&files).err().expect(config).to_string();
         assert!(text.contains(expected), "{text}");
     }
     // Null is no entry, and entries of other methods are passed over.
-    with_config(&tensors, r#"{"quantization_config":{"quant_method":"gptq","bits":null,"group_size":null}}"#);
-    with_config(&tensors, r#"{"quantization":null,"quantization_config":{"quant_method":"fp8","bits":"x"}}"#);
+    with_config(
+        &tensors,
+        r#"{"quantization_config":{"quant_method":"gptq","bits":null,"group_size":null}}"#,
+    );
+    with_config(
+        &tensors,
+        r#"{"quantization":null,"quantization_config":{"quant_method":"fp8","bits":"x"}}"#,
+    );
 }

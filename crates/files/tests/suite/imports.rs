@@ -25,11 +25,13 @@ impl Matrix {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             state >> 12
         };
-        let codes = (0..n).map(|_| (0..k).map(|_| random() & ((1 << bits) - 1)).collect()).collect();
+        let codes =
+            (0..n).map(|_| (0..k).map(|_| random() & ((1 << bits) - 1)).collect()).collect();
         let scale = |number: u32| f16::from_f32(number as f32 / 1e6);
         let scales = (0..groups).map(|_| (0..n).map(|_| scale(random())).collect()).collect();
         let span = zeros.end - zeros.start;
-        let zeros = (0..groups).map(|_| (0..n).map(|_| zeros.start + random() % span).collect()).collect();
+        let zeros =
+            (0..groups).map(|_| (0..n).map(|_| zeros.start + random() % span).collect()).collect();
         Matrix { n, k, bits, group_of, codes, scales, zeros }
     }
 
@@ -51,19 +53,24 @@ impl Matrix {
         let per = 32 / self.bits as usize;
         let column = |k: usize| (0..self.n).map(move |n| self.codes[n][k]);
         let qweight = (0..self.k / per).flat_map(|row| {
-            (0..self.n).map(move |n| word(self.bits, (0..per).map(|j| column(row * per + j).nth(n).unwrap())))
+            (0..self.n).map(move |n| {
+                word(self.bits, (0..per).map(|j| column(row * per + j).nth(n).unwrap()))
+            })
         });
-        let zeros = self
-            .zeros
-            .iter()
-            .flat_map(|zeros| zeros.chunks(per).map(|zeros| word(self.bits, zeros.iter().map(|zero| zero - short))));
+        let zeros = self.zeros.iter().flat_map(|zeros| {
+            zeros.chunks(per).map(|zeros| word(self.bits, zeros.iter().map(|zero| zero - short)))
+        });
         let mut tensors = vec![
             words("w.qweight", &[self.k / per, self.n], qweight),
             words("w.qzeros", &[self.scales.len(), self.n / per], zeros),
             self.scales(),
         ];
         if with_order {
-            tensors.push(words("w.g_idx", &[self.k], self.group_of.iter().map(|&group| group as u32)));
+            tensors.push(words(
+                "w.g_idx",
+                &[self.k],
+                self.group_of.iter().map(|&group| group as u32),
+            ));
         }
         tensors
     }
@@ -71,10 +78,14 @@ impl Matrix {
     fn awq(&self) -> Vec<Tensor> {
         const ORDER: [usize; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
         let line = |numbers: Vec<u32>| {
-            let words: Vec<u32> = numbers.chunks(8).map(|eight| word(4, ORDER.into_iter().map(|i| eight[i]))).collect();
+            let words: Vec<u32> = numbers
+                .chunks(8)
+                .map(|eight| word(4, ORDER.into_iter().map(|i| eight[i])))
+                .collect();
             words
         };
-        let qweight = (0..self.k).flat_map(|k| line((0..self.n).map(|n| self.codes[n][k]).collect()));
+        let qweight =
+            (0..self.k).flat_map(|k| line((0..self.n).map(|n| self.codes[n][k]).collect()));
         let zeros = self.zeros.iter().flat_map(|zeros| line(zeros.clone()));
         vec![
             words("w.qweight", &[self.k, self.n / 8], qweight),
@@ -127,7 +138,10 @@ fn gptq_of_all_groups() {
             );
             for with_order in [false, true] {
                 let model = with_config(&matrix.gptq(short, with_order), &config);
-                assert!(read(&model) == matrix.weights(), "{bits} bits, K = {k}, {group}, {version}");
+                assert!(
+                    read(&model) == matrix.weights(),
+                    "{bits} bits, K = {k}, {group}, {version}"
+                );
                 assert_eq!(model.get("w").unwrap().order(), Ok(None));
                 assert_eq!((model.tensors().len(), model.get("w").unwrap().stored()), (1, "gptq"));
             }
@@ -195,17 +209,35 @@ fn contradictions_are_told_with_their_numbers() {
     let (gptq, awq) = (matrix.gptq(1, true), matrix.awq());
     for (tensors, config, expected) in [
         (&gptq, r#"{"bits":8,"group_size":64}"#, "config.json says 8 bits, the shapes 4"),
-        (&gptq, r#"{"bits":4,"group_size":32}"#, "says groups of 32, K = 128 has 4 of them, the file 2"),
+        (
+            &gptq,
+            r#"{"bits":4,"group_size":32}"#,
+            "says groups of 32, K = 128 has 4 of them, the file 2",
+        ),
         (&awq, r#"{"bits":4,"group_size":64}"#, "config.json says GPTQ, the shapes AWQ"),
-        (&gptq, r#"{"quantization_config":{"quant_method":"awq"}}"#, "config.json says AWQ, the shapes GPTQ"),
+        (
+            &gptq,
+            r#"{"quantization_config":{"quant_method":"awq"}}"#,
+            "config.json says AWQ, the shapes GPTQ",
+        ),
     ] {
         let text = refusal(&with_config(tensors, config), "w");
         assert!(text.contains(expected) && text.contains("w.qweight I32"), "{text}");
     }
-    let older = open(&[("m.safetensors", file(&gptq, &[])), ("quantize_config.json", r#"{"bits":8}"#.into())]).unwrap();
-    assert!(refusal(&older, "w").contains("contradiction: quantize_config.json says 8 bits, the shapes 4"));
+    let older = open(&[
+        ("m.safetensors", file(&gptq, &[])),
+        ("quantize_config.json", r#"{"bits":8}"#.into()),
+    ])
+    .unwrap();
+    assert!(
+        refusal(&older, "w")
+            .contains("contradiction: quantize_config.json says 8 bits, the shapes 4")
+    );
     let foreign = [&awq[..], &gptq[3..]].concat();
-    assert!(refusal(&with_config(&foreign, "{}"), "w").contains("g_idx belongs to GPTQ; the shapes are AWQ's"));
+    assert!(
+        refusal(&with_config(&foreign, "{}"), "w")
+            .contains("g_idx belongs to GPTQ; the shapes are AWQ's")
+    );
     let model = with_config(&gptq, "{}");
     let expected = Expected { bits: Some(8), ..Expected::default() };
     let text = model.get_as("w", &expected).unwrap_err().to_string();
@@ -239,8 +271,11 @@ fn the_size_of_groups_may_be_expected() {
 #[test]
 fn shapes_that_are_neither_are_refused() {
     let with = |qweight: &[usize], qzeros: &[usize], scales: &[usize], expected: &str| {
-        let tensors =
-            [tensor("w.qweight", I32, qweight), tensor("w.qzeros", I32, qzeros), tensor("w.scales", F16, scales)];
+        let tensors = [
+            tensor("w.qweight", I32, qweight),
+            tensor("w.qzeros", I32, qzeros),
+            tensor("w.scales", F16, scales),
+        ];
         let text = refusal(&with_config(&tensors, "{}"), "w");
         assert!(text.contains(expected) && text.contains("m.safetensors: \"w\""), "{text}");
     };
@@ -253,7 +288,11 @@ fn shapes_that_are_neither_are_refused() {
     with(&[63, 2], &[1, 2], &[1, 16], "K = 63 is no multiple of 8");
     with(&[8, 16], &[3, 2], &[3, 16], "K = 64 is no multiple of the 3 groups");
     with(&[2, 16], &[1, 2], &[1, 16], "groups of 16 and K = 16 are no whole number of blocks");
-    let wide = [tensor("w.qweight", I32, &[8, 8]), tensor("w.qzeros", F16, &[1, 2]), tensor("w.scales", F16, &[1, 8])];
+    let wide = [
+        tensor("w.qweight", I32, &[8, 8]),
+        tensor("w.qzeros", F16, &[1, 2]),
+        tensor("w.scales", F16, &[1, 8]),
+    ];
     assert!(refusal(&with_config(&wide, "{}"), "w").contains("qweight, qzeros and g_idx of I32"));
     let mut short = Matrix::new(8, ascending(64, 64), 4, 1..16).gptq(1, true);
     short[3] = tensor("w.g_idx", I32, &[63]);

@@ -13,7 +13,9 @@ fn sparse(path: &std::path::Path, tensors: &[(&str, Dtype, [usize; 2])]) {
     let entry = |(name, dtype, shape): &(&str, Dtype, [usize; 2])| {
         let begin = end;
         end += shape[0] * shape[1] * dtype.bitsize() / 8;
-        format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape:?},"data_offsets":[{begin},{end}]}}"#)
+        format!(
+            r#""{name}":{{"dtype":"{dtype}","shape":{shape:?},"data_offsets":[{begin},{end}]}}"#
+        )
     };
     let entries: Vec<_> = tensors.iter().map(entry).collect();
     let header = format!("{{{}}}", entries.join(","));
@@ -49,13 +51,19 @@ fn a_file_of_4_gb_takes_little() {
             .map(|(leaf, dtype, k)| (format!("{prefix}.{leaf}"), dtype, [1 << 17, k]))
     };
     let tensors = [planes("a"), planes("b")].concat();
-    let tensors: Vec<_> = tensors.iter().map(|(name, dtype, shape)| (&**name, *dtype, *shape)).collect();
+    let tensors: Vec<_> =
+        tensors.iter().map(|(name, dtype, shape)| (&**name, *dtype, *shape)).collect();
     sparse(&path, &tensors);
-    std::fs::write(folder.path().join("config.json"), r#"{"quantization":{"bits":4,"group_size":64}}"#).unwrap();
+    std::fs::write(
+        folder.path().join("config.json"),
+        r#"{"quantization":{"bits":4,"group_size":64}}"#,
+    )
+    .unwrap();
     let (peak, streamed) = peak(&path);
     assert!(streamed > 4 << 30 && peak < MOST, "{peak} bytes for {streamed}");
     let model = Model::open(&path).unwrap();
-    let rows = allocation_counter::measure(|| drop(model.get("b").unwrap().rows(70_000..70_100).unwrap()));
+    let rows =
+        allocation_counter::measure(|| drop(model.get("b").unwrap().rows(70_000..70_100).unwrap()));
     assert!(rows.bytes_max < 3 << 20, "{} bytes for 100 rows", rows.bytes_max);
 }
 
@@ -63,8 +71,11 @@ fn a_file_of_4_gb_takes_little() {
 fn repacking_takes_little() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.safetensors");
-    let tensors: [(&str, Dtype, [usize; 2]); 3] =
-        [("w.qweight", I32, [2048, 16384]), ("w.qzeros", I32, [256, 2048]), ("w.scales", F16, [256, 16384])];
+    let tensors: [(&str, Dtype, [usize; 2]); 3] = [
+        ("w.qweight", I32, [2048, 16384]),
+        ("w.qzeros", I32, [256, 2048]),
+        ("w.scales", F16, [256, 16384]),
+    ];
     sparse(&path, &tensors);
     let (peak, streamed) = peak(&path);
     assert!(streamed > 128 << 20 && peak < MOST, "{peak} bytes for {streamed}");

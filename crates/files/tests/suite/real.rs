@@ -18,14 +18,20 @@ fn expected(folder: &str) -> BTreeMap<String, Vec<f64>> {
     let numbers = |view: &safetensors::tensor::TensorView<'_>| -> Vec<f64> {
         let data = view.data();
         match view.dtype() {
-            safetensors::Dtype::F64 => data.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect(),
+            safetensors::Dtype::F64 => {
+                data.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
+            }
             safetensors::Dtype::F32 => {
                 data.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes).into()).collect()
             }
             other => panic!("{other}"),
         }
     };
-    SafeTensors::deserialize(&bytes).unwrap().iter().map(|(name, view)| (name.to_owned(), numbers(&view))).collect()
+    SafeTensors::deserialize(&bytes)
+        .unwrap()
+        .iter()
+        .map(|(name, view)| (name.to_owned(), numbers(&view)))
+        .collect()
 }
 
 /// The weights, their columns in the order of W.
@@ -108,7 +114,10 @@ fn gguf() {
     assert_eq!(model.gguf_value("general.architecture").unwrap().as_str(), Some("llama"));
     assert_eq!(model.gguf_value("general.name").unwrap().as_str(), Some("vectors"));
     assert_eq!(model.gguf_value("vectors.nested").unwrap().to_string(), "[[1, 2], [3]]");
-    assert_eq!(model.gguf_value("tokenizer.ggml.tokens").unwrap().to_string(), "[\"<s>\", \"a\", \"é\"]");
+    assert_eq!(
+        model.gguf_value("tokenizer.ggml.tokens").unwrap().to_string(),
+        "[\"<s>\", \"a\", \"é\"]"
+    );
     assert_eq!(Model::open(data("gguf/v2.gguf")).unwrap().gguf_version(), Some(2));
     let aligned = Model::open(data("gguf/aligned.gguf")).unwrap();
     assert!(aligned.tensors().all(|tensor| tensor.offset().is_multiple_of(64)));

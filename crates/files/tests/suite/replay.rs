@@ -6,7 +6,9 @@ use std::path::Path;
 /// Runs a target on its inputs. They are to reach as far as reading matrices that are stored so.
 fn replay(name: &str, target: impl Fn(&[u8]) -> BTreeSet<&'static str>, reached: &[&str]) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
-    let inputs = std::fs::read_dir(corpus).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+    let inputs = std::fs::read_dir(corpus)
+        .unwrap()
+        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
     let read: BTreeSet<_> = inputs.flat_map(|input| target(&input)).collect();
     assert!(reached.iter().all(|stored| read.contains(stored)), "only {read:?}");
 }

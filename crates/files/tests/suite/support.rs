@@ -11,21 +11,28 @@ pub(crate) type Tensor = (String, Dtype, Vec<usize>, Vec<u8>);
 pub(crate) fn tensor(name: &str, dtype: Dtype, shape: &[usize]) -> Tensor {
     let bytes = shape.iter().product::<usize>() * dtype.bitsize() / 8;
     let seed = name.len();
-    (name.to_owned(), dtype, shape.to_vec(), (0..bytes).map(|i| (i * 31 + seed * 7) as u8 & 0x3f).collect())
+    (
+        name.to_owned(),
+        dtype,
+        shape.to_vec(),
+        (0..bytes).map(|i| (i * 31 + seed * 7) as u8 & 0x3f).collect(),
+    )
 }
 
 /// The bytes of a file, with metadata.
 pub(crate) fn file(tensors: &[Tensor], metadata: &[(&str, &str)]) -> Vec<u8> {
-    let views = tensors
-        .iter()
-        .map(|(name, dtype, shape, bytes)| (name, TensorView::new(*dtype, shape.clone(), bytes).unwrap()));
-    let metadata: HashMap<_, _> = metadata.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let views = tensors.iter().map(|(name, dtype, shape, bytes)| {
+        (name, TensorView::new(*dtype, shape.clone(), bytes).unwrap())
+    });
+    let metadata: HashMap<_, _> =
+        metadata.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     safetensors::serialize(views, (!metadata.is_empty()).then_some(metadata)).unwrap()
 }
 
 /// A model of files in memory, from the first of them.
 pub(crate) fn open(files: &[(&str, Vec<u8>)]) -> Result<Model> {
-    let map: BTreeMap<_, _> = files.iter().map(|(name, bytes)| (name.to_string(), bytes.clone())).collect();
+    let map: BTreeMap<_, _> =
+        files.iter().map(|(name, bytes)| (name.to_string(), bytes.clone())).collect();
     Model::open_in(Files::Memory(map), files[0].0)
 }
 

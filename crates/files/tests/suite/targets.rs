@@ -71,8 +71,16 @@ fn shards(rest: &mut &[u8]) -> [Vec<u8>; 2] {
         "codes",
         "bias",
     ];
-    const TYPES: [(&str, usize); 8] =
-        [("I32", 4), ("U32", 4), ("F16", 2), ("BF16", 2), ("F32", 4), ("U8", 1), ("F8_E4M3", 1), ("I64", 8)];
+    const TYPES: [(&str, usize); 8] = [
+        ("I32", 4),
+        ("U32", 4),
+        ("F16", 2),
+        ("BF16", 2),
+        ("F32", 4),
+        ("U8", 1),
+        ("F8_E4M3", 1),
+        ("I64", 8),
+    ];
     /// Larger ones find nothing that small ones do not.
     const MOST: usize = 1 << 14;
     let mut shards = [(); 2].map(|()| (Vec::new(), 0));
@@ -87,14 +95,21 @@ fn shards(rest: &mut &[u8]) -> [Vec<u8>; 2] {
         if *end + bytes <= MOST {
             let to = *end + bytes;
             let name = format!("{prefix}.{leaf}");
-            entries.push(format!(r#""{name}":{{"dtype":"{element}","shape":{shape:?},"data_offsets":[{end},{to}]}}"#));
+            entries.push(format!(
+                r#""{name}":{{"dtype":"{element}","shape":{shape:?},"data_offsets":[{end},{to}]}}"#
+            ));
             *end = to;
         }
     }
     shards.map(|(entries, end)| {
         let header = format!("{{{}}}", entries.join(","));
         let data = rest.iter().copied().chain(std::iter::repeat(0)).take(end);
-        (header.len() as u64).to_le_bytes().into_iter().chain(header.into_bytes()).chain(data).collect()
+        (header.len() as u64)
+            .to_le_bytes()
+            .into_iter()
+            .chain(header.into_bytes())
+            .chain(data)
+            .collect()
     })
 }
 
@@ -125,7 +140,10 @@ fn examine(model: &Result<Model>) -> Read {
             Ok(())
         });
         if streamed.is_ok() {
-            assert!(done.iter().zip(&sizes).all(|(&done, &size)| done == size as u64), "{tensor:?}: {done:?}");
+            assert!(
+                done.iter().zip(&sizes).all(|(&done, &size)| done == size as u64),
+                "{tensor:?}: {done:?}"
+            );
             let quantized = matches!(tensor.kind(), Kind::Quantized(_));
             let whole = tensor.quantized();
             assert_eq!(whole.is_ok(), quantized);
@@ -133,11 +151,18 @@ fn examine(model: &Result<Model>) -> Read {
                 let (n, row) = (whole.n(), |plane: &Vec<u8>| plane.len() / whole.n().max(1));
                 let rows = n / 3..n - n / 4;
                 let planes = whole.planes().iter();
-                let parts: Vec<_> = planes.map(|p| p[rows.start * row(p)..rows.end * row(p)].to_vec()).collect();
-                assert_eq!(tensor.rows(rows).map(|part| part.planes().to_vec()), Ok(parts), "{tensor:?}");
+                let parts: Vec<_> =
+                    planes.map(|p| p[rows.start * row(p)..rows.end * row(p)].to_vec()).collect();
+                assert_eq!(
+                    tensor.rows(rows).map(|part| part.planes().to_vec()),
+                    Ok(parts),
+                    "{tensor:?}"
+                );
             }
             read.extend(quantized.then(|| tensor.stored()));
-            read.extend(quantized.then_some("in another order").filter(|_| matches!(order, Ok(Some(_)))));
+            read.extend(
+                quantized.then_some("in another order").filter(|_| matches!(order, Ok(Some(_)))),
+            );
         } else {
             assert!(order.is_err(), "{tensor:?}: {streamed:?}");
         }
@@ -148,10 +173,15 @@ fn examine(model: &Result<Model>) -> Read {
         }
     }
     let mut written = std::io::Cursor::new(Vec::new());
-    let metadata = model.metadata().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let metadata =
+        model.metadata().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let outputs: Result<Vec<_>> = model.tensors().map(|tensor| Output::tensor(&tensor)).collect();
-    if outputs.and_then(|outputs| write_to(&mut written, outputs, &metadata, &mut |_, _| {})).is_ok() {
-        let again = Model::from_bytes("w.safetensors", written.into_inner()).map(|model| model.tensors().len());
+    if outputs
+        .and_then(|outputs| write_to(&mut written, outputs, &metadata, &mut |_, _| {}))
+        .is_ok()
+    {
+        let again = Model::from_bytes("w.safetensors", written.into_inner())
+            .map(|model| model.tensors().len());
         assert!(again.is_ok(), "{again:?}");
         read.insert("written");
     }

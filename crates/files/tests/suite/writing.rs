@@ -24,10 +24,14 @@ fn files_are_read_back() {
     let path = folder.path().join("m.safetensors");
     let weights: Vec<Quantized> = QuantFormat::all().map(sample).collect();
     let scaled = sample(QuantFormat::NVFP4).with_factor(0.3).unwrap();
-    let mut outputs: Vec<_> =
-        weights.iter().map(|weights| Output::quantized(&format!("l.{}", weights.format()), weights)).collect();
+    let mut outputs: Vec<_> = weights
+        .iter()
+        .map(|weights| Output::quantized(&format!("l.{}", weights.format()), weights))
+        .collect();
     outputs.push(Output::dense("norm", DType::BF16, &[3], &[1, 2, 3, 4, 5, 6]));
-    outputs.push(Output::quantized("", &weights[0]).with_order((0..weights[0].k() as u32).rev().collect()));
+    outputs.push(
+        Output::quantized("", &weights[0]).with_order((0..weights[0].k() as u32).rev().collect()),
+    );
     outputs.push(Output::quantized("scaled", &scaled));
     let metadata = BTreeMap::from([("origin".to_owned(), "here".to_owned())]);
     let mut seen = Vec::new();
@@ -55,7 +59,8 @@ fn files_are_read_back() {
     // A copy of a copy is the same file.
     let copy = |model: &Model, name: &str| {
         let path = folder.path().join(name);
-        let outputs = model.tensors().map(|tensor| Output::tensor(&tensor)).collect::<Result<_>>().unwrap();
+        let outputs =
+            model.tensors().map(|tensor| Output::tensor(&tensor)).collect::<Result<_>>().unwrap();
         write(&path, outputs, &metadata, &mut |_, _| {}).unwrap();
         (Model::open(&path).unwrap(), std::fs::read(&path).unwrap())
     };
@@ -65,7 +70,8 @@ fn files_are_read_back() {
 
 /// A file of these outputs in memory.
 fn bytes_of(outputs: Vec<Output<'_>>, metadata: &[(&str, &str)]) -> Result<Vec<u8>> {
-    let metadata = metadata.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let metadata =
+        metadata.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let mut bytes = std::io::Cursor::new(Vec::new());
     write_to(&mut bytes, outputs, &metadata, &mut |_, _| {})?;
     Ok(bytes.into_inner())
@@ -82,7 +88,10 @@ fn every_format_tells_its_name() {
             assert_eq!(model.get_as(prefix, &format.into()).unwrap().quantized().unwrap(), weights);
             for other in QuantFormat::kinds().into_iter().filter(|other| *other != format) {
                 let refused = model.get_as(prefix, &other.into()).unwrap_err().to_string();
-                assert!(refused.contains(other.name()) && refused.contains(format.name()), "{refused}");
+                assert!(
+                    refused.contains(other.name()) && refused.contains(format.name()),
+                    "{refused}"
+                );
             }
         }
     }
@@ -103,7 +112,12 @@ fn truncated_files_are_refused() {
 #[test]
 fn formats_of_other_files_are_dropped() {
     let weights = sample(QuantFormat::Q8_0);
-    let stale = [("quantization", "mxfp4"), ("w.quantization", "mxfp4"), ("a.quantization", "int4"), ("origin", "x")];
+    let stale = [
+        ("quantization", "mxfp4"),
+        ("w.quantization", "mxfp4"),
+        ("a.quantization", "int4"),
+        ("origin", "x"),
+    ];
     for (outputs, expected) in [
         (vec![Output::quantized("w", &weights)], &[("origin", "x"), ("quantization", "q8_0")][..]),
         (vec![Output::dense("w", DType::F16, &[1], &[0; 2])], &[("origin", "x")]),
@@ -133,7 +147,9 @@ fn a_config_that_says_otherwise_is_told_before_any_work() {
         let text = put(name, format).unwrap_err().to_string();
         let expected = format!("m.safetensors: {name:?} becomes {format}, but ");
         assert!(
-            text.contains(&expected) && text.contains(" bits, groups of ") && text.contains("config.json"),
+            text.contains(&expected)
+                && text.contains(" bits, groups of ")
+                && text.contains("config.json"),
             "{text}"
         );
         assert!(std::fs::read(&path).unwrap() == before);
@@ -156,27 +172,39 @@ fn links_and_permissions_stay() {
     symlink("there/file", at("second")).unwrap();
     for name in ["first", "second", "there/file"] {
         put(name).unwrap();
-        assert!(at("first").is_symlink() && at("second").is_symlink() && !at("there/file").is_symlink());
+        assert!(
+            at("first").is_symlink() && at("second").is_symlink() && !at("there/file").is_symlink()
+        );
         assert!(Model::open(at("first")).is_ok());
         std::fs::set_permissions(at("there/file"), PermissionsExt::from_mode(0o600)).unwrap();
         put(name).unwrap();
-        assert_eq!(std::fs::metadata(at("there/file")).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+        assert_eq!(
+            std::fs::metadata(at("there/file")).unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{name}"
+        );
     }
     symlink("circle", at("circle")).unwrap();
-    assert!(put("circle").unwrap_err().to_string().contains("circle: leads through more than 40 links"));
+    assert!(
+        put("circle").unwrap_err().to_string().contains("circle: leads through more than 40 links")
+    );
 }
 
 #[test]
 fn other_types_and_imports_are_copied() {
-    let mut tensors =
-        vec![tensor("ids", I64, &[3]), tensor("w.qweight", I32, &[16, 8]), tensor("w.qzeros", I32, &[2, 1])];
+    let mut tensors = vec![
+        tensor("ids", I64, &[3]),
+        tensor("w.qweight", I32, &[16, 8]),
+        tensor("w.qzeros", I32, &[2, 1]),
+    ];
     tensors.push(tensor("w.scales", F16, &[2, 8]));
     let order = (0..128u32).flat_map(|k| (k % 2).to_le_bytes()).collect();
     tensors.push(("w.g_idx".into(), I32, vec![128], order));
     let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.safetensors");
-    let outputs = model.tensors().map(|tensor| Output::tensor(&tensor)).collect::<Result<_>>().unwrap();
+    let outputs =
+        model.tensors().map(|tensor| Output::tensor(&tensor)).collect::<Result<_>>().unwrap();
     write(&path, outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap();
     let read = Model::open(&path).unwrap();
     assert_eq!(*read.get("ids").unwrap().kind(), Kind::Other("I64".into()));
@@ -211,7 +239,8 @@ fn failures_leave_what_was_there() {
         })
     };
     let fails = |outputs: Vec<Output<'_>>, expected: &str| {
-        let error = write(&path, outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap_err().to_string();
+        let error =
+            write(&path, outputs, &BTreeMap::new(), &mut |_, _| {}).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"before");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -225,7 +254,10 @@ fn failures_leave_what_was_there() {
     let weights = sample(QuantFormat::all().next().unwrap());
     let bytes = [0; 4];
     let name = format!("w.{}", weights.format().planes()[0].name);
-    fails(vec![Output::quantized("w", &weights), Output::dense(&name, DType::F32, &[1], &bytes)], "two tensors");
+    fails(
+        vec![Output::quantized("w", &weights), Output::dense(&name, DType::F32, &[1], &bytes)],
+        "two tensors",
+    );
     let gap = Output::streamed("a", Kind::Dense(DType::F16), &[2], |sink| {
         sink(Chunk { plane: 0, offset: 2, bytes: &[0; 2] })
     });
@@ -234,24 +266,34 @@ fn failures_leave_what_was_there() {
         sink(Chunk { plane: 1, offset: 0, bytes: &[0; 2] })
     });
     fails(vec![other], "a: plane 1 of 1");
-    let stopped = Output::streamed("a", Kind::Dense(DType::F16), &[2], |_| Err(Error::Value("stopped".into())));
+    let stopped = Output::streamed("a", Kind::Dense(DType::F16), &[2], |_| {
+        Err(Error::Value("stopped".into()))
+    });
     fails(vec![stopped], "stopped");
     let whole = Output::streamed("a", Kind::Quantized(weights.format()), &[3, 33], |_| Ok(()));
     fails(vec![whole], "K = 33 is not a multiple of");
     let unknown = Output::streamed("a", Kind::Other("IQ2_XXS".into()), &[3], |_| Ok(()));
-    fails(vec![unknown], "a: IQ2_XXS is not read, and safetensors has no such type; let another program");
+    fails(
+        vec![unknown],
+        "a: IQ2_XXS is not read, and safetensors has no such type; let another program",
+    );
     let reserved = Output::dense("__metadata__", DType::F32, &[], &[0; 4]);
     fails(vec![reserved], "safetensors has no tensor of the name \"__metadata__\"");
-    fails(vec![Output::dense(&"a".repeat(100_000_000), DType::F32, &[], &[0; 4])], "has at most 100000000");
+    fails(
+        vec![Output::dense(&"a".repeat(100_000_000), DType::F32, &[], &[0; 4])],
+        "has at most 100000000",
+    );
     let huge = Output::streamed("a", Kind::Dense(DType::F32), &[usize::MAX, 2], |_| Ok(()));
     fails(vec![huge], "overflow");
-    let half = |name| Output::streamed(name, Kind::Dense(DType::F16), &[usize::MAX / 2], |_| Ok(()));
+    let half =
+        |name| Output::streamed(name, Kind::Dense(DType::F16), &[usize::MAX / 2], |_| Ok(()));
     // Counts of 32 bits are no offsets that overflow.
     if usize::BITS == 64 {
         fails(vec![half("a"), half("b")], "overflow: b: ");
         fails(vec![half("a")], "overflow: 18446744073709551614 bytes of tensors after");
     }
-    let nowhere = write(folder.path().join("no/m.safetensors"), vec![], &BTreeMap::new(), &mut |_, _| {});
+    let nowhere =
+        write(folder.path().join("no/m.safetensors"), vec![], &BTreeMap::new(), &mut |_, _| {});
     assert!(matches!(nowhere, Err(Error::File(text)) if text.contains("m.safetensors")));
     let onto = write(folder.path(), vec![], &BTreeMap::new(), &mut |_, _| {});
     assert!(matches!(onto, Err(Error::File(text)) if text.contains("not a regular file")));

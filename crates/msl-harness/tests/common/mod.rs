@@ -36,7 +36,8 @@ pub(crate) fn launch(threads: u32, buffers: Vec<Vec<u8>>) -> Launch {
     Launch { threads, buffers: (0..).zip(buffers).collect(), ..Launch::default() }
 }
 
-/// What `launch` leaves in slot 0, in every mode and with both kinds of lanes, at some seeds; all must agree.
+/// What `launch` leaves in slot 0, in every mode and with both kinds of lanes, at some seeds; all
+/// must agree.
 pub(crate) fn everywhere(text: &str, launch: &Launch) -> Option<Output> {
     let mut outputs: Vec<Output> = Vec::new();
     for mode in [Mode::Plain, Mode::Races, Mode::Memory].into_iter().filter(|&it| available(it)) {
@@ -44,22 +45,30 @@ pub(crate) fn everywhere(text: &str, launch: &Launch) -> Option<Output> {
         for lanes in [Lanes::Fibers, Lanes::Threads] {
             for seed in 0..4 {
                 let output = kernel.run(&Launch { lanes, seed, ..launch.clone() });
-                outputs.push(output.unwrap_or_else(|it| panic!("{mode:?}, {lanes:?}, seed {seed}: {it}")));
-                assert_eq!(outputs[0], outputs[outputs.len() - 1], "{mode:?}, {lanes:?}, seed {seed}");
+                outputs.push(
+                    output.unwrap_or_else(|it| panic!("{mode:?}, {lanes:?}, seed {seed}: {it}")),
+                );
+                assert_eq!(
+                    outputs[0],
+                    outputs[outputs.len() - 1],
+                    "{mode:?}, {lanes:?}, seed {seed}"
+                );
             }
         }
     }
     outputs.pop()
 }
 
-/// Asserts that `launch` fails like this with both kinds of lanes, with every word of `words` in the report.
+/// Asserts that `launch` fails like this with both kinds of lanes, with every word of `words` in
+/// the report.
 pub(crate) fn fails(text: &str, mode: Mode, launch: &Launch, kind: Kind, words: &[&str]) {
     if !available(mode) {
         return;
     }
     let kernel = Kernel::compile(text, mode).unwrap_or_else(|it| panic!("{it}"));
     for lanes in [Lanes::Fibers, Lanes::Threads] {
-        let Failure { kind: found, report } = kernel.run(&Launch { lanes, ..launch.clone() }).expect_err("a failure");
+        let Failure { kind: found, report } =
+            kernel.run(&Launch { lanes, ..launch.clone() }).expect_err("a failure");
         assert_eq!(found, kind, "{lanes:?}: {report}");
         for word in words {
             assert!(report.contains(word), "{lanes:?}, no {word}: {report}");

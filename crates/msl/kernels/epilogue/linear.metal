@@ -1,6 +1,5 @@
-// Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not 0.
-// needs: BIAS_Format C_Element INLINE Params RESIDUAL_Format activation
-// provides: Epilogue
+// Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not
+// 0. needs: BIAS_Format C_Element INLINE Params RESIDUAL_Format activation provides: Epilogue
 // constants: BIAS_ALONG_M USE_BETA USE_BIAS USE_RESIDUAL
 
 struct Epilogue {

@@ -12,7 +12,8 @@ INLINE float all_parts(constant Params &params, device const float *sums, uint b
     const uint first = (batch * params.m + row) * ld + col;
     float sum = 0;
     for (uint part = 0; part < params.parts; part += AHEAD) {
-        // Read at once: one after the other, each would wait for memory. Beyond the last part it is read again, and left out below.
+        // Read at once: one after the other, each would wait for memory. Beyond the last part it is
+        // read again, and left out below.
         float ahead[AHEAD];
         UNROLL
         for (uint i = 0; i < AHEAD; i += 1) {

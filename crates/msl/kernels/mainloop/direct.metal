@@ -43,8 +43,8 @@ template <bool Rows, typename Side, typename Format>
 INLINE void load_ready(thread Matrix &, thread const Side &, Format, uint, uint) {
 }
 
-// The matrix that would begin at (x, k). What lies at or beyond x_end or k_end is 0 and never read; a
-// matrix of nothing else waits for no lane.
+// The matrix that would begin at (x, k). What lies at or beyond x_end or k_end is 0 and never read;
+// a matrix of nothing else waits for no lane.
 template <bool Rows, typename Side>
 INLINE void load(thread Matrix &matrix, thread const Side &side, uint own_x, uint x_end, uint k, uint k_end, threadgroup Staged *corner, uint lane) {
     if (own_x >= x_end) {

@@ -16,8 +16,8 @@ struct Range {
     uint end;
 };
 
-// A lane's share of one step: a SPAN of elements along K of every line, all of which exist if `Whole`
-// says so. Beyond an end the last line is read again, and its sums are dropped.
+// A lane's share of one step: a SPAN of elements along K of every line, all of which exist if
+// `Whole` says so. Beyond an end the last line is read again, and its sums are dropped.
 template <bool Whole, typename Many, typename Few>
 INLINE void step(thread const Many &many, Range lines, thread const Few &few, Range others, uint k, uint k_end, thread float (&sums)[SUMS]) {
     using Format = typename Many::Format;

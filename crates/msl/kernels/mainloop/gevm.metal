@@ -15,8 +15,8 @@ constexpr constant uint AHEAD = 4;
 constexpr constant uint THREADS = SIMD * SIMDGROUPS;
 
 // A lane's share of AHEAD steps along K, all of which exist if `Whole` says so: eight lines from
-// `line` on, `n` of which exist, with the others from `other` on. Beyond `other_end` the last is read
-// again, and its sums are dropped.
+// `line` on, `n` of which exist, with the others from `other` on. Beyond `other_end` the last is
+// read again, and its sums are dropped.
 template <bool Whole, typename Many, typename Few>
 INLINE void step(thread const Many &many, uint line, uint n, thread const Few &few, uint other, uint other_end, uint k, uint k_end,
                  thread float (&sums)[FEW][8]) {

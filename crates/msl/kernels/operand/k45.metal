@@ -1,9 +1,8 @@
-// Operand in Q4_K or Q5_K (GGUF): blocks of 256 along K in sub-blocks of 32. A block is d and dmin in
-// f16, 12 bytes with 8 scales and 8 minima of 6 bits, 32 bytes of fifth bits in Q5_K, and 128 bytes
-// whose low nibbles are a sub-block and whose high ones the next. Rows are whole blocks.
-// needs: Coded INLINE Scaled
-// provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks
-// constants: X_HIGH X_SLOT
+// Operand in Q4_K or Q5_K (GGUF): blocks of 256 along K in sub-blocks of 32. A block is d and dmin
+// in f16, 12 bytes with 8 scales and 8 minima of 6 bits, 32 bytes of fifth bits in Q5_K, and 128
+// bytes whose low nibbles are a sub-block and whose high ones the next. Rows are whole blocks.
+// needs: Coded INLINE Scaled provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks constants:
+// X_HIGH X_SLOT
 
 #define X_ARGUMENTS , device const uint *x_blocks [[buffer(X_SLOT)]]
 #define X_VALUES x_blocks

@@ -26,7 +26,8 @@ struct X_Codes {
         return as_type<float>(magnitude | nan | (code & 0x80) << 24);
     }
 
-    // The scale of the block that holds element i; of e8m0 2^(byte - 127), or 0 where that is subnormal.
+    // The scale of the block that holds element i; of e8m0 2^(byte - 127), or 0 where that is
+    // subnormal.
     INLINE float scale(uint i) const thread {
         const uint byte = scales[i / X_BLOCK];
         return X_E4M3_SCALE != 0 ? e4m3(byte) : as_type<float>(byte << 23);

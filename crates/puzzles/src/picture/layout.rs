@@ -30,7 +30,8 @@ pub(super) struct Layout {
 impl Layout {
     /// Whether this is the variable that was accessed.
     pub(super) fn is_of(&self, access: &Access) -> bool {
-        self.name == access.variable && access.workgroup_memory == (self.memory == Memory::Workgroup)
+        self.name == access.variable
+            && access.workgroup_memory == (self.memory == Memory::Workgroup)
     }
 
     /// The cells that an access covers. One out of bounds covers none.
@@ -40,7 +41,8 @@ impl Layout {
     }
 }
 
-/// Every variable: inputs and output as the case has them, workgroup memory as `shader` declares it.
+/// Every variable: inputs and output as the case has them, workgroup memory as `shader` declares
+/// it.
 pub(super) fn layouts(puzzle: &Puzzle, case: &Case, shader: &Shader) -> Vec<Layout> {
     let global = |name: &str, memory, shape: &[usize]| Layout {
         name: name.to_owned(),
@@ -48,8 +50,12 @@ pub(super) fn layouts(puzzle: &Puzzle, case: &Case, shader: &Shader) -> Vec<Layo
         columns: shape.last().copied().unwrap_or(1),
         cells: shape.iter().product(),
     };
-    let mut layouts: Vec<Layout> =
-        puzzle.inputs.iter().zip(case.inputs).map(|(name, shape)| global(name, Memory::Input, shape)).collect();
+    let mut layouts: Vec<Layout> = puzzle
+        .inputs
+        .iter()
+        .zip(case.inputs)
+        .map(|(name, shape)| global(name, Memory::Input, shape))
+        .collect();
     layouts.extend(workgroup_memory(shader.module()));
     layouts.push(global("out", Memory::Output, case.output));
     layouts
@@ -60,13 +66,21 @@ fn workgroup_memory(module: &Module) -> impl Iterator<Item = Layout> {
     shared.filter(|variable| variable.space == AddressSpace::WorkGroup).filter_map(|variable| {
         let name = variable.name.clone()?;
         let cells = module.types[variable.ty].inner.size(module.to_ctx()).div_ceil(CELL) as usize;
-        Some(Layout { name, memory: Memory::Workgroup, columns: columns(module, variable.ty).unwrap_or(cells), cells })
+        Some(Layout {
+            name,
+            memory: Memory::Workgroup,
+            columns: columns(module, variable.ty).unwrap_or(cells),
+            cells,
+        })
     })
 }
 
 /// Cells in a row of an array of arrays; none for anything else, which is one row.
 fn columns(module: &Module, ty: Handle<Type>) -> Option<usize> {
-    let TypeInner::Array { base, size: ArraySize::Constant(_), stride } = module.types[ty].inner else { return None };
+    let TypeInner::Array { base, size: ArraySize::Constant(_), stride } = module.types[ty].inner
+    else {
+        return None;
+    };
     let is_array = matches!(module.types[base].inner, TypeInner::Array { .. });
     is_array.then_some((stride / CELL) as usize)
 }
@@ -78,17 +92,24 @@ mod tests {
     use tilewise_sanitizer::Place;
 
     fn matrix_layouts() -> Vec<Layout> {
-        let source = "var<workgroup> flat: array<f32, 12>; var<workgroup> square: array<array<f32, 3>, 5>;";
+        let source =
+            "var<workgroup> flat: array<f32, 12>; var<workgroup> square: array<array<f32, 3>, 5>;";
         let puzzle = &PUZZLES[13];
         layouts(puzzle, &puzzle.cases[2], &Shader::parse("test", source).expect("valid WGSL"))
     }
 
     #[test]
     fn rows_and_columns() {
-        let shapes: Vec<_> =
-            matrix_layouts().into_iter().map(|layout| (layout.name, layout.columns, layout.cells)).collect();
-        let expected = [("a", 7, 35), ("b", 4, 28), ("flat", 12, 12), ("square", 3, 15), ("out", 4, 20)];
-        assert_eq!(shapes, expected.map(|(name, columns, cells)| (name.to_owned(), columns, cells)));
+        let shapes: Vec<_> = matrix_layouts()
+            .into_iter()
+            .map(|layout| (layout.name, layout.columns, layout.cells))
+            .collect();
+        let expected =
+            [("a", 7, 35), ("b", 4, 28), ("flat", 12, 12), ("square", 3, 15), ("out", 4, 20)];
+        assert_eq!(
+            shapes,
+            expected.map(|(name, columns, cells)| (name.to_owned(), columns, cells))
+        );
     }
 
     #[test]
@@ -105,6 +126,9 @@ mod tests {
         assert!(layouts[2].is_of(&access(0, 4)) && !layouts[0].is_of(&access(0, 4)));
         assert_eq!(layouts[2].cells(&access(8, 4)), 2..3);
         assert_eq!(layouts[2].cells(&access(16, 16)), 4..8);
-        assert!(layouts[2].cells(&access(48, 4)).is_empty() && layouts[2].cells(&access(u32::MAX, 4)).is_empty());
+        assert!(
+            layouts[2].cells(&access(48, 4)).is_empty()
+                && layouts[2].cells(&access(u32::MAX, 4)).is_empty()
+        );
     }
 }

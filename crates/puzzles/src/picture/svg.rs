@@ -22,7 +22,8 @@ const LEGEND: &str = "in each cell the threads that touched it, by global_id; ×
 /// Draws a picture as one SVG document.
 pub(crate) fn draw(picture: &Picture) -> String {
     let mut body = String::new();
-    let notes: Vec<String> = [LEGEND.to_owned()].into_iter().chain(picture.faults.iter().cloned()).collect();
+    let notes: Vec<String> =
+        [LEGEND.to_owned()].into_iter().chain(picture.faults.iter().cloned()).collect();
     let (mut x, mut y) = (MARGIN, MARGIN + (2 + notes.len()) * STRIP);
     let longest = notes.iter().map(|note| note.chars().count()).max().unwrap_or(0);
     let (mut lowest, mut rightmost) = (y, (PAGE / 2).max(MARGIN + longest * CHARACTER));
@@ -42,11 +43,19 @@ pub(crate) fn draw(picture: &Picture) -> String {
          font-family=\"monospace\" font-size=\"11\" fill=\"#222\">\n\
          <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
     );
-    let _ =
-        writeln!(text, "<text x=\"{MARGIN}\" y=\"{}\" font-size=\"14\">{}</text>", 2 * MARGIN, escape(&picture.title));
+    let _ = writeln!(
+        text,
+        "<text x=\"{MARGIN}\" y=\"{}\" font-size=\"14\">{}</text>",
+        2 * MARGIN,
+        escape(&picture.title)
+    );
     for (line, note) in notes.iter().enumerate() {
         let (y, color) = (2 * MARGIN + (line + 1) * STRIP, if line == 0 { "#888" } else { "#c00" });
-        let _ = writeln!(text, "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"{color}\">{}</text>", escape(note));
+        let _ = writeln!(
+            text,
+            "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"{color}\">{}</text>",
+            escape(note)
+        );
     }
     text.push_str(&body);
     text.push_str("</svg>\n");
@@ -68,9 +77,16 @@ impl Size {
             let longest = excuse.len().max(panel.title.chars().count());
             return Size { cell: 0, rows: Vec::new(), width: longest * CHARACTER, height: HEADING };
         }
-        let longest = panel.cells.iter().flatten().map(|touch| touch.label.chars().count()).max().unwrap_or(0);
+        let longest = panel
+            .cells
+            .iter()
+            .flatten()
+            .map(|touch| touch.label.chars().count())
+            .max()
+            .unwrap_or(0);
         let cell = (longest * CHARACTER + 8).max(30);
-        let height = |row: &[Vec<_>]| row.iter().map(Vec::len).max().unwrap_or(0).max(1) * STRIP + 2;
+        let height =
+            |row: &[Vec<_>]| row.iter().map(Vec::len).max().unwrap_or(0).max(1) * STRIP + 2;
         let rows: Vec<usize> = panel.cells.chunks(panel.columns.max(1)).map(height).collect();
         let title = panel.title.chars().count() * CHARACTER;
         let width = (ROW_NUMBERS + panel.columns * cell).max(title);
@@ -87,10 +103,15 @@ fn draw_panel(text: &mut String, panel: &Panel, size: &Size, x: usize, y: usize)
     }
     for column in 0..panel.columns {
         let middle = ROW_NUMBERS + column * size.cell + size.cell / 2;
-        let _ = writeln!(text, "<text x=\"{middle}\" y=\"31\" text-anchor=\"middle\" fill=\"#888\">{column}</text>");
+        let _ = writeln!(
+            text,
+            "<text x=\"{middle}\" y=\"31\" text-anchor=\"middle\" fill=\"#888\">{column}</text>"
+        );
     }
     let mut top = HEADING;
-    for (index, (row, &height)) in panel.cells.chunks(panel.columns.max(1)).zip(&size.rows).enumerate() {
+    for (index, (row, &height)) in
+        panel.cells.chunks(panel.columns.max(1)).zip(&size.rows).enumerate()
+    {
         if size.rows.len() > 1 {
             let _ = writeln!(
                 text,
@@ -125,7 +146,8 @@ fn draw_panel(text: &mut String, panel: &Panel, size: &Size, x: usize, y: usize)
     text.push_str("</g>\n");
 }
 
-/// A light colour for each thread. Hues go round by the golden angle, so that neighbours differ and few repeat.
+/// A light colour for each thread. Hues go round by the golden angle, so that neighbours differ and
+/// few repeat.
 fn fill(thread: u32) -> String {
     let hue = (f64::from(thread) * 137.508) % 360.0;
     format!("hsl({hue:.0},70%,80%)")
@@ -144,8 +166,9 @@ mod tests {
     fn every_touch_is_a_strip() {
         let svg = draw(&pooling());
         let document = roxmltree::Document::parse(&svg).expect("well-formed XML");
-        let strips =
-            document.descendants().filter(|node| node.attribute("fill").is_some_and(|fill| fill.starts_with("hsl")));
+        let strips = document
+            .descendants()
+            .filter(|node| node.attribute("fill").is_some_and(|fill| fill.starts_with("hsl")));
         assert_eq!(strips.count(), 6 + 2);
         let cells = document.descendants().filter(|node| node.attribute("fill") == Some("none"));
         assert_eq!(cells.count(), 3 + 3);
@@ -158,8 +181,11 @@ mod tests {
         let panels = (0..9).map(|index| touched(&format!("panel {index}"), 12, &wide)).collect();
         let svg = draw(&Picture { title: "many".to_owned(), panels, faults: Vec::new() });
         let document = roxmltree::Document::parse(&svg).expect("well-formed XML");
-        let number = |name: &str| document.root_element().attribute(name).and_then(|text| text.parse::<usize>().ok());
-        let (width, height) = (number("width").expect("a width"), number("height").expect("a height"));
+        let number = |name: &str| {
+            document.root_element().attribute(name).and_then(|text| text.parse::<usize>().ok())
+        };
+        let (width, height) =
+            (number("width").expect("a width"), number("height").expect("a height"));
         let mut seen = 0;
         for place in document.descendants().filter_map(|node| node.attribute("transform")) {
             let inner = place.trim_start_matches("translate(").trim_end_matches(')');
@@ -177,10 +203,15 @@ mod tests {
     #[test]
     fn large_variables_are_not_drawn() {
         let cells: Vec<&[u32]> = vec![&[1]; 1000];
-        let svg =
-            draw(&Picture { title: String::new(), panels: vec![touched("a, read", 1000, &cells)], faults: Vec::new() });
+        let svg = draw(&Picture {
+            title: String::new(),
+            panels: vec![touched("a, read", 1000, &cells)],
+            faults: Vec::new(),
+        });
         let document = roxmltree::Document::parse(&svg).expect("well-formed XML");
-        assert!(document.descendants().any(|node| node.text() == Some("1000 cells, too many to draw")));
+        assert!(
+            document.descendants().any(|node| node.text() == Some("1000 cells, too many to draw"))
+        );
         assert!(svg.len() < 1000);
     }
 
@@ -190,17 +221,25 @@ mod tests {
         let lines = |picture: &Picture| {
             let svg = draw(picture);
             let document = roxmltree::Document::parse(&svg).expect("well-formed XML");
-            let of_document = document.root_element().children().filter(|node| node.has_tag_name("text"));
+            let of_document =
+                document.root_element().children().filter(|node| node.has_tag_name("text"));
             of_document.filter_map(|node| node.text().map(str::to_owned)).collect::<Vec<_>>()
         };
         assert_eq!(lines(&pooling()), ["a test", LEGEND]);
         assert!(LEGEND.contains("global_id"));
-        assert_eq!(lines(&Picture { faults, ..pooling() }), ["a test", LEGEND, "race: tile, out", "out-of-bounds: a"]);
+        assert_eq!(
+            lines(&Picture { faults, ..pooling() }),
+            ["a test", LEGEND, "race: tile, out", "out-of-bounds: a"]
+        );
     }
 
     #[test]
     fn names_are_escaped() {
-        let svg = draw(&Picture { title: "a < b & c > d".to_owned(), panels: Vec::new(), faults: Vec::new() });
+        let svg = draw(&Picture {
+            title: "a < b & c > d".to_owned(),
+            panels: Vec::new(),
+            faults: Vec::new(),
+        });
         let document = roxmltree::Document::parse(&svg).expect("well-formed XML");
         assert!(document.descendants().any(|node| node.text() == Some("a < b & c > d")));
     }

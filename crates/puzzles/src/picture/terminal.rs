@@ -14,8 +14,12 @@ const COLORS: [u8; 12] = [33, 208, 35, 162, 99, 136, 38, 197, 70, 133, 172, 66];
 
 /// Draws a picture; `color` adds ANSI colours, one for each thread as far as they go.
 pub(crate) fn draw(picture: &Picture, color: bool) -> String {
-    let mut text = format!("who touched what ({}): under each cell the threads, by global_id\n", picture.title);
-    let is_drawn = |panel: &&Panel| panel.workgroup.is_none_or(|workgroup| workgroup < MOST_WORKGROUPS);
+    let mut text = format!(
+        "who touched what ({}): under each cell the threads, by global_id\n",
+        picture.title
+    );
+    let is_drawn =
+        |panel: &&Panel| panel.workgroup.is_none_or(|workgroup| workgroup < MOST_WORKGROUPS);
     for panel in picture.panels.iter().filter(is_drawn) {
         let _ = writeln!(text, "\n{}", panel.title);
         match panel.excuse() {
@@ -25,9 +29,14 @@ pub(crate) fn draw(picture: &Picture, color: bool) -> String {
             None => draw_cells(&mut text, panel, color),
         }
     }
-    let workgroups = picture.panels.iter().filter_map(|panel| panel.workgroup).max().map_or(0, |last| last + 1);
+    let workgroups =
+        picture.panels.iter().filter_map(|panel| panel.workgroup).max().map_or(0, |last| last + 1);
     if workgroups > MOST_WORKGROUPS {
-        let _ = writeln!(text, "\nThe memory of {} more workgroups is in the SVG only.", workgroups - MOST_WORKGROUPS);
+        let _ = writeln!(
+            text,
+            "\nThe memory of {} more workgroups is in the SVG only.",
+            workgroups - MOST_WORKGROUPS
+        );
     }
     text
 }
@@ -68,7 +77,8 @@ fn draw_row(text: &mut String, name: &str, cells: &[Vec<Touch>], width: usize, c
                 }
                 Some(touch) if color => {
                     let shade = COLORS[touch.thread as usize % COLORS.len()];
-                    let _ = write!(written, " \u{1b}[38;5;{shade}m{:>width$}\u{1b}[0m", touch.label);
+                    let _ =
+                        write!(written, " \u{1b}[38;5;{shade}m{:>width$}\u{1b}[0m", touch.label);
                 }
                 Some(touch) => {
                     let _ = write!(written, " {:>width$}", touch.label);
@@ -109,7 +119,11 @@ out, written
     fn colors_change_nothing_else() {
         let mut plain = String::new();
         for part in draw(&pooling(), true).split('\u{1b}') {
-            plain.push_str(part.split_once('m').filter(|_| part.starts_with('[')).map_or(part, |(_, rest)| rest));
+            plain.push_str(
+                part.split_once('m')
+                    .filter(|_| part.starts_with('['))
+                    .map_or(part, |(_, rest)| rest),
+            );
         }
         assert_eq!(plain, draw(&pooling(), false));
     }
@@ -117,8 +131,11 @@ out, written
     #[test]
     fn crowds_are_counted() {
         let crowd: Vec<u32> = (0..20).collect();
-        let picture =
-            Picture { title: String::new(), panels: vec![touched("a, read", 1, &[&crowd])], faults: Vec::new() };
+        let picture = Picture {
+            title: String::new(),
+            panels: vec![touched("a, read", 1, &[&crowd])],
+            faults: Vec::new(),
+        };
         let text = draw(&picture, false);
         assert!(text.ends_with("         6\n       +13\n"), "{text}");
     }
@@ -126,8 +143,11 @@ out, written
     #[test]
     fn large_variables_are_not_drawn() {
         let cells: Vec<&[u32]> = vec![&[1]; 1000];
-        let picture =
-            Picture { title: String::new(), panels: vec![touched("a, read", 1000, &cells)], faults: Vec::new() };
+        let picture = Picture {
+            title: String::new(),
+            panels: vec![touched("a, read", 1000, &cells)],
+            faults: Vec::new(),
+        };
         assert!(draw(&picture, false).ends_with("\na, read\n  1000 cells, too many to draw\n"));
     }
 

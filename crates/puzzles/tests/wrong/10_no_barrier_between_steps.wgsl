@@ -10,8 +10,8 @@ if i < SIZE {
 tile[local] = product;
 workgroupBarrier();
 
-// The upper half of what is left is added to the lower half until one number is left. The bound of the loop is the same for all threads, so all
-// of them meet at its barrier.
+// The upper half of what is left is added to the lower half until one number is left. The bound of
+// the loop is the same for all threads, so all of them meet at its barrier.
 for (var half = GROUP / 2u; half > 0u; half /= 2u) {
     if local < half {
         tile[local] += tile[local + half];

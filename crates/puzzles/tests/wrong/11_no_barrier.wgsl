@@ -1,4 +1,5 @@
-// The block of `a` that this workgroup multiplies, and the CONV - 1 numbers behind it that its last threads look at.
+// The block of `a` that this workgroup multiplies, and the CONV - 1 numbers behind it that its last
+// threads look at.
 var<workgroup> tile: array<f32, GROUP + CONV>;
 var<workgroup> kernel: array<f32, CONV>;
 

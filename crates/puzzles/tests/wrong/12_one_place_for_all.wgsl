@@ -9,7 +9,8 @@ if i < SIZE {
 tile[local] = number;
 workgroupBarrier();
 
-// Pairs, then pairs of pairs: after the step `reach`, the last place of every 2 * reach places holds their sum.
+// Pairs, then pairs of pairs: after the step `reach`, the last place of every 2 * reach places
+// holds their sum.
 for (var reach = 1u; reach < GROUP; reach *= 2u) {
     if (local + 1u) % (2u * reach) == 0u {
         tile[local] += tile[local - reach];

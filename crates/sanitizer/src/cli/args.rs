@@ -22,7 +22,8 @@ Elements may be narrower than the shader's scalars (u8 packed into u32) but not 
 
 Exit status: 0 when nothing was found, 1 on findings, 2 on usage errors and input that cannot be used.";
 
-/// Runs a WGSL compute shader on the CPU and reports data races, accesses out of bounds, uninitialised reads and divergent barriers.
+/// Runs a WGSL compute shader on the CPU and reports data races, accesses out of bounds,
+/// uninitialised reads and divergent barriers.
 #[derive(Debug, Parser)]
 #[command(name = "tilewise-sanitizer", version, after_help = VALUES)]
 pub(crate) struct Args {
@@ -38,13 +39,15 @@ pub(crate) struct Args {
     /// What to bind to @binding(B) of @group(G), group 0 unless said; see below
     #[arg(long = "bind", value_name = "[G.]B=VALUE", value_parser = bind)]
     pub(crate) bindings: Vec<(Slot, Value)>,
-    /// Elements of a binding that belong to the operand; accesses to the others are findings. Several add up
+    /// Elements of a binding that belong to the operand; accesses to the others are findings.
+    /// Several add up
     #[arg(long = "range", value_name = "[G.]B=START..END", value_parser = range)]
     pub(crate) ranges: Vec<(Slot, Range<u64>)>,
     /// Write a buffer to FILE.npy or FILE.bin after the run (bf16 as u2)
     #[arg(long = "save", value_name = "[G.]B=FILE", value_parser = save)]
     pub(crate) saves: Vec<(Slot, PathBuf)>,
-    /// A value for an override, by name or by the number of its @id: decimal, hexadecimal after 0x, true or false
+    /// A value for an override, by name or by the number of its @id: decimal, hexadecimal after 0x,
+    /// true or false
     #[arg(long = "override", value_name = "NAME=VALUE", value_parser = constant)]
     pub(crate) overrides: Vec<(String, f64)>,
     /// Contents of var<immediate>, as hexadecimal bytes or numbers; several are joined
@@ -128,7 +131,8 @@ pub(crate) enum When {
 impl Args {
     /// How to run, and what to look for.
     pub(crate) fn options(&self) -> Options {
-        let zeroed = |space| self.zero_init.iter().any(|&named| named == space || named == Space::All);
+        let zeroed =
+            |space| self.zero_init.iter().any(|&named| named == space || named == Space::All);
         Options {
             subgroup_size: self.subgroup_size,
             zero_init: ZeroInit {
@@ -151,7 +155,8 @@ impl Args {
             When::Always => true,
             When::Never => false,
             When::Auto => {
-                std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())
+                std::io::stdout().is_terminal()
+                    && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())
             }
         }
     }
@@ -233,7 +238,8 @@ fn immediates(text: &str) -> Result<Vec<u8>, String> {
     if let Some((dtype, values)) = text.split_once(':') {
         return DType::parse(dtype)?.numbers(values);
     }
-    let digits: Option<Vec<u8>> = text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
     match digits {
         Some(digits) if digits.len().is_multiple_of(2) => {
             Ok(digits.chunks_exact(2).map(|two| 16 * two[0] + two[1]).collect())
@@ -290,7 +296,9 @@ mod tests {
         assert_eq!(constant("on=true"), Ok(("on".to_owned(), 1.0)));
         assert_eq!(constant("BM=0x20"), Ok(("BM".to_owned(), 32.0)));
         assert_eq!(constant("BM=-0XfF"), Ok(("BM".to_owned(), -255.0)));
-        for bad in ["BM", "BM=many", "BM=", "BM=0x", "BM=0x+1", "BM=0x-1", "BM=0x1ffffffff", "BM=--0x1"] {
+        for bad in
+            ["BM", "BM=many", "BM=", "BM=0x", "BM=0x+1", "BM=0x-1", "BM=0x1ffffffff", "BM=--0x1"]
+        {
             assert!(constant(bad).is_err(), "{bad}");
         }
     }

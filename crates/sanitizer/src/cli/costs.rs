@@ -39,7 +39,11 @@ pub(crate) fn table(counters: &Counters) -> String {
     ];
     let mut text = format!("{:18} {:>20} {:>20}\n", "cost", "total", "max per invocation");
     for (name, (total, max)) in rows {
-        let line = format!("{name:18} {:>20} {:>20}", grouped(total), max.map(grouped).unwrap_or_default());
+        let line = format!(
+            "{name:18} {:>20} {:>20}",
+            grouped(total),
+            max.map(grouped).unwrap_or_default()
+        );
         text += line.trim_end();
         text.push('\n');
     }
@@ -52,19 +56,33 @@ mod tests {
 
     #[test]
     fn thousands() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")] {
+        for (number, text) in
+            [(0, "0"), (999, "999"), (1000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")]
+        {
             assert_eq!(grouped(number), text);
         }
     }
 
     #[test]
     fn every_counter_has_a_row() {
-        let counters =
-            Counters { shared_reads: Measure { total: 4096, max: 16 }, bank_conflicts: 7, ..Counters::default() };
+        let counters = Counters {
+            shared_reads: Measure { total: 4096, max: 16 },
+            bank_conflicts: 7,
+            ..Counters::default()
+        };
         let table = table(&counters);
-        assert!(table.contains("shared reads                      4,096                   16\n"), "{table}");
+        assert!(
+            table.contains("shared reads                      4,096                   16\n"),
+            "{table}"
+        );
         assert!(table.contains("bank conflicts                        7\n"), "{table}");
-        let fields = serde_json::to_value(&counters).unwrap().as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let fields = serde_json::to_value(&counters)
+            .unwrap()
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>();
         for field in &fields {
             assert!(table.contains(&field.replace('_', " ")), "{field}");
         }

@@ -38,7 +38,10 @@ impl DType {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let found = Self::NAMES.into_iter().find(|(name, _)| *name == text);
         found.map(|(_, dtype)| dtype).ok_or_else(|| {
-            format!("unknown element type {text:?}; known are {}", Self::NAMES.map(|(name, _)| name).join(", "))
+            format!(
+                "unknown element type {text:?}; known are {}",
+                Self::NAMES.map(|(name, _)| name).join(", ")
+            )
         })
     }
 
@@ -71,16 +74,29 @@ impl DType {
         format!("{order}{kind}{}", self.bytes())
     }
 
-    /// The little-endian bytes of numbers separated by commas. Integers may be hexadecimal, after 0x.
+    /// The little-endian bytes of numbers separated by commas. Integers may be hexadecimal, after
+    /// 0x.
     pub(crate) fn numbers(self, text: &str) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         for number in text.split(',').map(str::trim) {
             let done = match self {
-                DType::F16 => number.parse().map(|value| bytes.extend(f16::from_f64(value).to_le_bytes())).ok(),
-                DType::Bf16 => number.parse().map(|value| bytes.extend(bf16::from_f64(value).to_le_bytes())).ok(),
-                DType::F32 => number.parse().map(|value: f32| bytes.extend(value.to_le_bytes())).ok(),
-                DType::F64 => number.parse().map(|value: f64| bytes.extend(value.to_le_bytes())).ok(),
-                _ => self.integer(number).map(|value| bytes.extend(&value.to_le_bytes()[..self.bytes()])),
+                DType::F16 => number
+                    .parse()
+                    .map(|value| bytes.extend(f16::from_f64(value).to_le_bytes()))
+                    .ok(),
+                DType::Bf16 => number
+                    .parse()
+                    .map(|value| bytes.extend(bf16::from_f64(value).to_le_bytes()))
+                    .ok(),
+                DType::F32 => {
+                    number.parse().map(|value: f32| bytes.extend(value.to_le_bytes())).ok()
+                }
+                DType::F64 => {
+                    number.parse().map(|value: f64| bytes.extend(value.to_le_bytes())).ok()
+                }
+                _ => self
+                    .integer(number)
+                    .map(|value| bytes.extend(&value.to_le_bytes()[..self.bytes()])),
             };
             done.ok_or_else(|| format!("{number:?} is no {}", self.name()))?;
         }
@@ -97,14 +113,17 @@ impl DType {
         (least..least + values).contains(&value).then_some(value)
     }
 
-    /// The little-endian bytes of `count` numbers: floats in [-1, 1), all of them exact in the type; integers over all their range.
+    /// The little-endian bytes of `count` numbers: floats in [-1, 1), all of them exact in the
+    /// type; integers over all their range.
     pub(crate) fn random(self, count: usize, seed: u64) -> Vec<u8> {
         let mut state = seed;
         let mut bytes = Vec::with_capacity(count * self.bytes());
         for _ in 0..count {
             let bits = split_mix(&mut state);
             // The significand's bits, one of them for the sign.
-            let fraction = |bits_kept: u32| (bits >> (64 - bits_kept)) as f64 / (1u64 << (bits_kept - 1)) as f64 - 1.0;
+            let fraction = |bits_kept: u32| {
+                (bits >> (64 - bits_kept)) as f64 / (1u64 << (bits_kept - 1)) as f64 - 1.0
+            };
             match self {
                 DType::F16 => bytes.extend(f16::from_f64(fraction(11)).to_le_bytes()),
                 DType::Bf16 => bytes.extend(bf16::from_f64(fraction(8)).to_le_bytes()),
@@ -142,9 +161,13 @@ mod tests {
             DType::F32.numbers("1e-3,inf").unwrap(),
             [0.001f32.to_le_bytes(), f32::INFINITY.to_le_bytes()].concat()
         );
-        for (dtype, bad) in
-            [(DType::I8, "128"), (DType::U8, "-1"), (DType::U32, "1.5"), (DType::F32, ""), (DType::I32, "1,")]
-        {
+        for (dtype, bad) in [
+            (DType::I8, "128"),
+            (DType::U8, "-1"),
+            (DType::U32, "1.5"),
+            (DType::F32, ""),
+            (DType::I32, "1,"),
+        ] {
             assert!(dtype.numbers(bad).is_err(), "{bad}");
         }
     }
@@ -165,7 +188,9 @@ mod tests {
             assert_ne!(bytes, dtype.random(10_000, 8));
             let values: Vec<f64> = bytes.chunks(dtype.bytes()).map(read).collect();
             assert!(values.iter().all(|value| (-1.0..1.0).contains(value)));
-            assert!(values.iter().any(|value| *value < -0.9) && values.iter().any(|value| *value > 0.9));
+            assert!(
+                values.iter().any(|value| *value < -0.9) && values.iter().any(|value| *value > 0.9)
+            );
             assert!(values.iter().sum::<f64>().abs() < 500.0);
         };
         all(DType::F16, |bytes| f16::from_le_bytes([bytes[0], bytes[1]]).to_f64());

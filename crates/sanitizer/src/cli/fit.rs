@@ -1,9 +1,12 @@
-//! Whether what is given fits what the shader declares, where a run would go on with something else than was meant.
+//! Whether what is given fits what the shader declares, where a run would go on with something else
+//! than was meant.
 
 use super::args::Slot;
 use super::dtype::DType;
 use super::value::{Fill, Value};
-use naga::{AddressSpace, Handle, Module, Override, Scalar, ScalarKind, StorageAccess, Type, TypeInner};
+use naga::{
+    AddressSpace, Handle, Module, Override, Scalar, ScalarKind, StorageAccess, Type, TypeInner,
+};
 use tilewise_sanitizer::Shader;
 
 /// Every value is for an override that exists, fits its type, and is the only one for it.
@@ -12,8 +15,11 @@ pub(crate) fn overrides(shader: &Shader, given: &[(String, f64)]) -> Result<(), 
     let mut seen: Vec<Handle<Override>> = Vec::new();
     for (name, value) in given {
         let what = format!("--override {name}={value}");
-        let Some((handle, declared)) = module.overrides.iter().find(|(_, declared)| is_named(declared, name)) else {
-            let known: Vec<String> = module.overrides.iter().map(|(_, declared)| designation(declared)).collect();
+        let Some((handle, declared)) =
+            module.overrides.iter().find(|(_, declared)| is_named(declared, name))
+        else {
+            let known: Vec<String> =
+                module.overrides.iter().map(|(_, declared)| designation(declared)).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(format!("{what}: the shader has no such override; it has {known}"));
         };
@@ -22,8 +28,9 @@ pub(crate) fn overrides(shader: &Shader, given: &[(String, f64)]) -> Result<(), 
         }
         seen.push(handle);
         if let TypeInner::Scalar(scalar) = module.types[declared.ty].inner {
-            value_fits(*value, scalar)
-                .map_err(|why| format!("{what}: the override is of type {}, {why}", name_of(scalar)))?;
+            value_fits(*value, scalar).map_err(|why| {
+                format!("{what}: the override is of type {}, {why}", name_of(scalar))
+            })?;
         }
     }
     Ok(())
@@ -31,7 +38,8 @@ pub(crate) fn overrides(shader: &Shader, given: &[(String, f64)]) -> Result<(), 
 
 /// What was given for overrides, as the end of an error of which the shader's constants are part.
 pub(crate) fn given(overrides: &[(String, f64)]) -> String {
-    let given: Vec<String> = overrides.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let given: Vec<String> =
+        overrides.iter().map(|(name, value)| format!("{name}={value}")).collect();
     if given.is_empty() {
         " (no --override is given)".to_owned()
     } else {
@@ -70,23 +78,37 @@ fn value_fits(value: f64, scalar: Scalar) -> Result<(), String> {
                 4 => f64::from(value as f32),
                 _ => value,
             };
-            return if rounded.is_finite() { Ok(()) } else { Err("which has no such finite number".to_owned()) };
+            return if rounded.is_finite() {
+                Ok(())
+            } else {
+                Err("which has no such finite number".to_owned())
+            };
         }
     };
     if value.fract() != 0.0 || !value.is_finite() {
         return Err("which has whole numbers only".to_owned());
     }
-    if (least..=most).contains(&value) { Ok(()) } else { Err(format!("which goes from {least} to {most}")) }
+    if (least..=most).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("which goes from {least} to {most}"))
+    }
 }
 
-/// There are no more immediates than some variable of the shader takes. That there are enough is for the run to say, which knows the entry point.
+/// There are no more immediates than some variable of the shader takes. That there are enough is
+/// for the run to say, which knows the entry point.
 pub(crate) fn immediates(shader: &Shader, given: usize) -> Result<(), String> {
     let module = shader.module();
-    let declared = module.global_variables.iter().filter(|(_, variable)| variable.space == AddressSpace::Immediate);
+    let declared = module
+        .global_variables
+        .iter()
+        .filter(|(_, variable)| variable.space == AddressSpace::Immediate);
     let sizes = declared.map(|(_, variable)| module.types[variable.ty].inner.size(module.to_ctx()));
     match sizes.max() {
         _ if given == 0 => Ok(()),
-        None => Err(format!("--immediates: {given} bytes are given, and the shader declares no var<immediate>")),
+        None => Err(format!(
+            "--immediates: {given} bytes are given, and the shader declares no var<immediate>"
+        )),
         Some(size) if given > size as usize => {
             Err(format!("--immediates: {given} bytes are given, and the shader declares {size}"))
         }
@@ -95,21 +117,29 @@ pub(crate) fn immediates(shader: &Shader, given: usize) -> Result<(), String> {
 }
 
 /// The shader can write what is called an output, and reads no parts of wider elements.
-pub(crate) fn binding(shader: &Shader, slot: Slot, value: &Value, dtype: DType) -> Result<(), String> {
+pub(crate) fn binding(
+    shader: &Shader,
+    slot: Slot,
+    value: &Value,
+    dtype: DType,
+) -> Result<(), String> {
     let module = shader.module();
     let is_here = |variable: &naga::GlobalVariable| {
         variable.binding.is_some_and(|at| (at.group, at.binding) == (slot.group, slot.binding))
     };
     // That nothing is declared is for the run to say.
-    let Some((_, variable)) = module.global_variables.iter().find(|(_, variable)| is_here(variable)) else {
+    let Some((_, variable)) =
+        module.global_variables.iter().find(|(_, variable)| is_here(variable))
+    else {
         return Ok(());
     };
     let name = variable.name.as_deref().unwrap_or_default();
-    let is_written =
-        matches!(variable.space, AddressSpace::Storage { access } if access.contains(StorageAccess::STORE));
+    let is_written = matches!(variable.space, AddressSpace::Storage { access } if access.contains(StorageAccess::STORE));
     if matches!(value, Value::Made { fill: Fill::Output, .. }) && !is_written {
         let space = if variable.space == AddressSpace::Uniform { "uniform" } else { "read" };
-        return Err(format!("the shader declares `{name}` as {space} and cannot write it; out: is for what it writes"));
+        return Err(format!(
+            "the shader declares `{name}` as {space} and cannot write it; out: is for what it writes"
+        ));
     }
     match widest(module, variable.ty) {
         Some(scalar) if dtype.bytes() > usize::from(scalar.width) => {
@@ -126,9 +156,10 @@ pub(crate) fn binding(shader: &Shader, slot: Slot, value: &Value, dtype: DType) 
 fn widest(module: &Module, ty: Handle<Type>) -> Option<Scalar> {
     match module.types[ty].inner {
         TypeInner::Array { base, .. } => widest(module, base),
-        TypeInner::Struct { ref members, .. } => {
-            members.iter().filter_map(|member| widest(module, member.ty)).max_by_key(|scalar| scalar.width)
-        }
+        TypeInner::Struct { ref members, .. } => members
+            .iter()
+            .filter_map(|member| widest(module, member.ty))
+            .max_by_key(|scalar| scalar.width),
         TypeInner::Atomic(scalar) => Some(scalar),
         ref inner => inner.scalar(),
     }
@@ -153,16 +184,32 @@ mod tests {
     fn edges_of_the_types() {
         let scalar = |kind, width| Scalar { kind, width };
         for (scalar, fits, refused) in [
-            (Scalar::U32, &[0.0, 4_294_967_295.0][..], &[-1.0, 4_294_967_296.0, 1.5, f64::NAN, f64::INFINITY][..]),
-            (Scalar::I32, &[-2_147_483_648.0, 2_147_483_647.0], &[-2_147_483_649.0, 2_147_483_648.0, -0.5]),
+            (
+                Scalar::U32,
+                &[0.0, 4_294_967_295.0][..],
+                &[-1.0, 4_294_967_296.0, 1.5, f64::NAN, f64::INFINITY][..],
+            ),
+            (
+                Scalar::I32,
+                &[-2_147_483_648.0, 2_147_483_647.0],
+                &[-2_147_483_649.0, 2_147_483_648.0, -0.5],
+            ),
             (scalar(ScalarKind::Uint, 2), &[65_535.0], &[65_536.0]),
             (Scalar::BOOL, &[0.0, 1.0], &[2.0, 0.5, f64::NAN]),
             (Scalar::F32, &[1.5, -3e38], &[1e39, f64::NAN]),
             (scalar(ScalarKind::Float, 2), &[65_504.0], &[65_520.0]),
             (scalar(ScalarKind::Float, 8), &[1e300], &[f64::INFINITY]),
         ] {
-            assert!(fits.iter().all(|&value| value_fits(value, scalar).is_ok()), "{}", name_of(scalar));
-            assert!(refused.iter().all(|&value| value_fits(value, scalar).is_err()), "{}", name_of(scalar));
+            assert!(
+                fits.iter().all(|&value| value_fits(value, scalar).is_ok()),
+                "{}",
+                name_of(scalar)
+            );
+            assert!(
+                refused.iter().all(|&value| value_fits(value, scalar).is_err()),
+                "{}",
+                name_of(scalar)
+            );
         }
     }
 }

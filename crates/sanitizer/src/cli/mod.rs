@@ -33,7 +33,8 @@ pub(crate) fn message(what: impl std::fmt::Display) -> String {
 
 /// Runs the shader as the command line says. The error is a text for stderr.
 pub(crate) fn run(args: &Args) -> Result<Outcome, String> {
-    let shader = Shader::parse(&args.file.display().to_string(), &source(&args.file)?).map_err(refusal)?;
+    let shader =
+        Shader::parse(&args.file.display().to_string(), &source(&args.file)?).map_err(refusal)?;
     fit::overrides(&shader, &args.overrides).map_err(message)?;
     fit::immediates(&shader, args.immediates.concat().len()).map_err(message)?;
     let mut operands = operands(args)?;
@@ -51,10 +52,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, String> {
     for (slot, operand) in &mut operands {
         launch = launch.bind(slot.group, slot.binding, operand.buffer());
     }
-    let report = launch.immediates(args.immediates.concat()).run().map_err(|error| match error {
-        Error::Override(_) => format!("{}{}", refusal(error), fit::given(&args.overrides)),
-        other => refusal(other),
-    })?;
+    let report =
+        launch.immediates(args.immediates.concat()).run().map_err(|error| match error {
+            Error::Override(_) => format!("{}{}", refusal(error), fit::given(&args.overrides)),
+            other => refusal(other),
+        })?;
     save(args, &operands, &report)?;
     let text = match args.report {
         Form::Json => report.to_json(&shader) + "\n",
@@ -94,12 +96,17 @@ fn operands(args: &Args) -> Result<BTreeMap<Slot, Operand>, String> {
     }
     for (slot, range) in &args.ranges {
         let what = format!("--range {slot}={}..{}", range.start, range.end);
-        let operand = operands.get_mut(slot).ok_or_else(|| message(format!("{what}: nothing is bound to {slot}")))?;
+        let operand = operands
+            .get_mut(slot)
+            .ok_or_else(|| message(format!("{what}: nothing is bound to {slot}")))?;
         operand.declare(range.clone()).map_err(|why| message(format!("{what}: {why}")))?;
     }
     for (slot, file) in &args.saves {
         if !operands.contains_key(slot) {
-            return Err(message(format!("--save {slot}={}: nothing is bound to {slot}", file.display())));
+            return Err(message(format!(
+                "--save {slot}={}: nothing is bound to {slot}",
+                file.display()
+            )));
         }
     }
     Ok(operands)
@@ -107,8 +114,13 @@ fn operands(args: &Args) -> Result<BTreeMap<Slot, Operand>, String> {
 
 fn save(args: &Args, operands: &BTreeMap<Slot, Operand>, report: &Report) -> Result<(), String> {
     for (slot, file) in &args.saves {
-        let (Some(operand), Some(bytes)) = (operands.get(slot), report.buffers.get(&(slot.group, slot.binding))) else {
-            return Err(message(format!("--save {slot}={}: the run left no such buffer", file.display())));
+        let (Some(operand), Some(bytes)) =
+            (operands.get(slot), report.buffers.get(&(slot.group, slot.binding)))
+        else {
+            return Err(message(format!(
+                "--save {slot}={}: the run left no such buffer",
+                file.display()
+            )));
         };
         operand.save(file, bytes).map_err(|why| message(format!("{}: {why}", file.display())))?;
     }
@@ -120,9 +132,13 @@ fn human(args: &Args, report: &Report, shader: &Shader) -> String {
     if report.is_clean() {
         let workgroups: u64 = args.grid.map(u64::from).iter().product();
         let plural = if workgroups == 1 { "" } else { "s" };
-        let (each, operations) = (report.counters.invocations / workgroups.max(1), report.counters.operations);
-        let (workgroups, each, operations) = (grouped(workgroups), grouped(each), grouped(operations));
-        text += &format!("clean: {workgroups} workgroup{plural} of {each} invocations, {operations} operations\n");
+        let (each, operations) =
+            (report.counters.invocations / workgroups.max(1), report.counters.operations);
+        let (workgroups, each, operations) =
+            (grouped(workgroups), grouped(each), grouped(operations));
+        text += &format!(
+            "clean: {workgroups} workgroup{plural} of {each} invocations, {operations} operations\n"
+        );
     }
     if args.counters {
         text += &costs::table(&report.counters);

@@ -21,7 +21,9 @@ pub(crate) fn read(file: &[u8]) -> Result<Array, String> {
     let declared = header.len().checked_mul(dtype.bytes() as u64);
     if declared != Some(rest.len() as u64) {
         let (shape, name, held) = (header.shape(), dtype.name(), rest.len());
-        return Err(not_npy(format!("the header declares shape {shape:?} of {name}; {held} bytes follow it")));
+        return Err(not_npy(format!(
+            "the header declares shape {shape:?} of {name}; {held} bytes follow it"
+        )));
     }
     let mut bytes = rest.to_vec();
     if big_endian {
@@ -47,11 +49,13 @@ pub(crate) fn write(dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<Vec<u8>
     Ok(file)
 }
 
-/// npyz parses the header as any Python literal, as deep as it is nested, and multiplies the extents unchecked: that this can be done
-/// is made sure of here.
+/// npyz parses the header as any Python literal, as deep as it is nested, and multiplies the
+/// extents unchecked: that this can be done is made sure of here.
 fn check_header(file: &[u8]) -> Result<(), String> {
     let (length, start) = match *file {
-        [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, a, b, ..] => (usize::from(u16::from_le_bytes([a, b])), 10),
+        [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, a, b, ..] => {
+            (usize::from(u16::from_le_bytes([a, b])), 10)
+        }
         [0x93, b'N', b'U', b'M', b'P', b'Y', 2 | 3, _, a, b, c, d, ..] => {
             (u32::from_le_bytes([a, b, c, d]) as usize, 12)
         }
@@ -60,17 +64,22 @@ fn check_header(file: &[u8]) -> Result<(), String> {
         }
         _ => return Err("it does not begin with \\x93NUMPY".to_owned()),
     };
-    let text = file[start..].get(..length).ok_or_else(|| format!("it ends inside its header of {length} bytes"))?;
+    let text = file[start..]
+        .get(..length)
+        .ok_or_else(|| format!("it ends inside its header of {length} bytes"))?;
     let text = std::str::from_utf8(text).map_err(|_| "the header is not UTF-8".to_owned())?;
     // The one word with an underscore, which could also stand within a number.
     let text = text.replacen("fortran_order", "", 1);
-    if text.bytes().filter(|byte| b"([{".contains(byte)).count() > 2 || text.contains(['\\', '_', '+', '-']) {
+    if text.bytes().filter(|byte| b"([{".contains(byte)).count() > 2
+        || text.contains(['\\', '_', '+', '-'])
+    {
         return Err("the header is not that of a plain array".to_owned());
     }
     let words = text.split(|character: char| !character.is_ascii_alphanumeric());
     let mut product = 1u64;
     for number in words.filter(|word| word.starts_with(|first: char| first.is_ascii_digit())) {
-        let extent: u64 = number.parse().map_err(|_| format!("the header has an extent of {number}"))?;
+        let extent: u64 =
+            number.parse().map_err(|_| format!("the header has an extent of {number}"))?;
         let more = || "the header declares more elements than can be counted".to_owned();
         product = product.checked_mul(extent.max(1)).ok_or_else(more)?;
     }
@@ -79,7 +88,9 @@ fn check_header(file: &[u8]) -> Result<(), String> {
 
 /// The type of the elements, and whether they are big-endian.
 fn element(header: &NpyHeader) -> Result<(DType, bool), String> {
-    let npyz::DType::Plain(descr) = header.dtype() else { return Err("its elements are records".to_owned()) };
+    let npyz::DType::Plain(descr) = header.dtype() else {
+        return Err("its elements are records".to_owned());
+    };
     let dtype = match (descr.type_char(), descr.size_field()) {
         (TypeChar::Int, 1) => DType::I8,
         (TypeChar::Uint | TypeChar::RawData, 1) => DType::U8,
@@ -124,7 +135,8 @@ mod tests {
     use super::*;
 
     fn file(header: &str, data: &[u8]) -> Vec<u8> {
-        [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data].concat()
+        [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data]
+            .concat()
     }
 
     fn header(descr: &str, fortran: &str, shape: &str) -> String {
@@ -133,9 +145,11 @@ mod tests {
 
     #[test]
     fn byte_order_and_axes_become_ours() {
-        let data: Vec<u8> = [1u16, 2, 3, 4, 5, 6].iter().flat_map(|value| value.to_be_bytes()).collect();
+        let data: Vec<u8> =
+            [1u16, 2, 3, 4, 5, 6].iter().flat_map(|value| value.to_be_bytes()).collect();
         let array = read(&file(&header(">u2", "True", "(2, 3)"), &data)).unwrap();
-        let expected: Vec<u8> = [1u16, 3, 5, 2, 4, 6].iter().flat_map(|value| value.to_le_bytes()).collect();
+        let expected: Vec<u8> =
+            [1u16, 3, 5, 2, 4, 6].iter().flat_map(|value| value.to_le_bytes()).collect();
         assert_eq!(array, Array { dtype: DType::U16, shape: vec![2, 3], bytes: expected });
     }
 
@@ -179,7 +193,10 @@ mod tests {
             (file(&header("|b1", "False", "(1,)"), &[1]), "|b1"),
             (file(&header("<M8[s]", "False", "(1,)"), &[0; 8]), "usable"),
             (file(&header("<U1", "False", "(1,)"), &[0; 4]), "U1"),
-            (file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", &[0; 4]), "plain array"),
+            (
+                file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", &[0; 4]),
+                "plain array",
+            ),
             (file(&deep, &[]), "plain array"),
         ];
         for (bytes, expected) in cases {

@@ -51,9 +51,11 @@ impl Value {
                 return Ok(Value::Numbers { dtype, bytes: dtype.numbers(rest)? });
             }
         };
-        let (dtype, count) = rest.split_once(':').ok_or_else(|| format!("{head}:DTYPE:COUNT was expected"))?;
+        let (dtype, count) =
+            rest.split_once(':').ok_or_else(|| format!("{head}:DTYPE:COUNT was expected"))?;
         let dtype = DType::parse(dtype)?;
-        let count: usize = count.parse().map_err(|_| format!("{count:?} is no number of elements"))?;
+        let count: usize =
+            count.parse().map_err(|_| format!("{count:?} is no number of elements"))?;
         match count.checked_mul(dtype.bytes()) {
             Some(bytes) if bytes as u64 <= MAX_BYTES => Ok(Value::Made { fill, dtype, count }),
             _ => Err(format!(
@@ -74,7 +76,9 @@ impl Value {
         };
         Ok(match self {
             Value::Npy(file) => {
-                let array = read(file).and_then(|bytes| npy::read(&bytes)).map_err(|why| in_file(file, why))?;
+                let array = read(file)
+                    .and_then(|bytes| npy::read(&bytes))
+                    .map_err(|why| in_file(file, why))?;
                 Operand { shape: array.shape, ..plain(array.dtype, array.bytes) }
             }
             Value::Raw(file) => plain(DType::U8, read(file).map_err(|why| in_file(file, why))?),
@@ -83,7 +87,9 @@ impl Value {
                 let bytes = match fill {
                     Fill::Output | Fill::Poison => vec![0xFF; count * dtype.bytes()],
                     Fill::Zero => vec![0; count * dtype.bytes()],
-                    Fill::Random => dtype.random(*count, u64::from(slot.group) << 32 | u64::from(slot.binding)),
+                    Fill::Random => {
+                        dtype.random(*count, u64::from(slot.group) << 32 | u64::from(slot.binding))
+                    }
                 };
                 let operand = plain(*dtype, bytes);
                 let buffer = match fill {
@@ -154,7 +160,10 @@ mod tests {
         assert_eq!(Value::parse("poison:bf16:0"), made(Fill::Poison, DType::Bf16, 0));
         assert_eq!(Value::parse("zero:u8:3"), made(Fill::Zero, DType::U8, 3));
         assert_eq!(Value::parse("random:f16:5"), made(Fill::Random, DType::F16, 5));
-        assert_eq!(Value::parse("i8:1,-1"), Ok(Value::Numbers { dtype: DType::I8, bytes: vec![1, 255] }));
+        assert_eq!(
+            Value::parse("i8:1,-1"),
+            Ok(Value::Numbers { dtype: DType::I8, bytes: vec![1, 255] })
+        );
         assert_eq!(Value::parse("C:\\a.npy"), Ok(Value::Npy("C:\\a.npy".into())));
         assert_eq!(Value::parse("a.bin"), Ok(Value::Raw("a.bin".into())));
     }

@@ -7,7 +7,10 @@ use naga::{Binding, Function, TypeInner};
 
 impl<'a> Compiler<'a> {
     /// The arguments of an entry point: built-ins, or structs of them.
-    pub(super) fn built_in_arguments(&mut self, function: &'a Function) -> Result<Vec<Value>, Error> {
+    pub(super) fn built_in_arguments(
+        &mut self,
+        function: &'a Function,
+    ) -> Result<Vec<Value>, Error> {
         let mut arguments = Vec::new();
         for argument in &function.arguments {
             let regs = match (&argument.binding, &self.module.types[argument.ty].inner) {
@@ -41,7 +44,12 @@ impl<'a> Compiler<'a> {
             Binding::BuiltIn(B::SubgroupId) => vec![BuiltIn::SubgroupId],
             Binding::BuiltIn(B::SubgroupSize) => vec![BuiltIn::SubgroupSize],
             Binding::BuiltIn(B::SubgroupInvocationId) => vec![BuiltIn::SubgroupInvocationId],
-            other => return Err(Error::Unsupported { what: format!("{other:?} in a compute shader"), at: None }),
+            other => {
+                return Err(Error::Unsupported {
+                    what: format!("{other:?} in a compute shader"),
+                    at: None,
+                });
+            }
         };
         let first = self.registers(wanted.len() as u32);
         Ok(wanted

@@ -8,8 +8,13 @@ use crate::program::{Binary, Len, Op, Reg, SiteId, Ternary, Ty, Unary};
 use naga::{BinaryOperator, Expression, Handle, Literal, Type, UnaryOperator};
 
 impl<'a> Compiler<'a> {
-    /// The value of an expression: kept if it was emitted, made now if it is one that needs no emitting.
-    pub(super) fn value(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Result<Value, Error> {
+    /// The value of an expression: kept if it was emitted, made now if it is one that needs no
+    /// emitting.
+    pub(super) fn value(
+        &mut self,
+        frame: &mut Frame<'a>,
+        handle: Handle<Expression>,
+    ) -> Result<Value, Error> {
         if let Some(value) = frame.values.get(&handle) {
             return Ok(value.clone());
         }
@@ -19,21 +24,32 @@ impl<'a> Compiler<'a> {
     }
 
     /// The registers of a value that is no pointer.
-    pub(super) fn regs(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Result<Vec<Reg>, Error> {
+    pub(super) fn regs(
+        &mut self,
+        frame: &mut Frame<'a>,
+        handle: Handle<Expression>,
+    ) -> Result<Vec<Reg>, Error> {
         match self.value(frame, handle)? {
             Value::Regs(regs) => Ok(regs),
-            Value::Place(_) => {
-                Err(self.unsupported("a pointer as a value", frame.function.expressions.get_span(handle)))
-            }
+            Value::Place(_) => Err(self
+                .unsupported("a pointer as a value", frame.function.expressions.get_span(handle))),
         }
     }
 
     /// The one register of a narrow scalar.
-    pub(super) fn reg(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Result<Reg, Error> {
+    pub(super) fn reg(
+        &mut self,
+        frame: &mut Frame<'a>,
+        handle: Handle<Expression>,
+    ) -> Result<Reg, Error> {
         Ok(self.regs(frame, handle)?[0])
     }
 
-    pub(super) fn shape(&self, frame: &Frame<'a>, handle: Handle<Expression>) -> Result<Shape, Error> {
+    pub(super) fn shape(
+        &self,
+        frame: &Frame<'a>,
+        handle: Handle<Expression>,
+    ) -> Result<Shape, Error> {
         let resolution = &frame.info[handle].ty;
         self.types
             .of(resolution.inner_with(self.types.arena), resolution.handle())
@@ -41,33 +57,53 @@ impl<'a> Compiler<'a> {
     }
 
     /// Number of scalars, and their type.
-    pub(super) fn scalars(&self, frame: &Frame<'a>, handle: Handle<Expression>) -> Result<(u32, Ty), Error> {
+    pub(super) fn scalars(
+        &self,
+        frame: &Frame<'a>,
+        handle: Handle<Expression>,
+    ) -> Result<(u32, Ty), Error> {
         let shape = self.shape(frame, handle)?;
         let planes = self.types.planes(shape)?;
         match shape {
-            Shape::Scalar(ty) | Shape::Atomic(ty) | Shape::Vector { ty, .. } | Shape::Matrix { ty, .. } => {
-                Ok((planes / ty.planes(), ty))
-            }
+            Shape::Scalar(ty)
+            | Shape::Atomic(ty)
+            | Shape::Vector { ty, .. }
+            | Shape::Matrix { ty, .. } => Ok((planes / ty.planes(), ty)),
             Shape::Coop(coop) => Ok((planes / coop.ty.planes(), coop.ty)),
-            Shape::Array { .. } | Shape::Struct(_) => {
-                Err(self.unsupported("arithmetic on an array or a struct", frame.function.expressions.get_span(handle)))
-            }
+            Shape::Array { .. } | Shape::Struct(_) => Err(self.unsupported(
+                "arithmetic on an array or a struct",
+                frame.function.expressions.get_span(handle),
+            )),
         }
     }
 
-    pub(super) fn expression(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Result<Value, Error> {
+    pub(super) fn expression(
+        &mut self,
+        frame: &mut Frame<'a>,
+        handle: Handle<Expression>,
+    ) -> Result<Value, Error> {
         let span = frame.function.expressions.get_span(handle);
         self.expression_at(frame, handle).map_err(|error| self.located(error, span))
     }
 
-    fn expression_at(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Result<Value, Error> {
+    fn expression_at(
+        &mut self,
+        frame: &mut Frame<'a>,
+        handle: Handle<Expression>,
+    ) -> Result<Value, Error> {
         let function = frame.function;
         let span = function.expressions.get_span(handle);
-        let span = if span.is_defined() { span } else { frame.spans.get(&handle).copied().unwrap_or(span) };
+        let span = if span.is_defined() {
+            span
+        } else {
+            frame.spans.get(&handle).copied().unwrap_or(span)
+        };
         let site = self.site(span, frame.caller);
         let regs = match function.expressions[handle] {
             Expression::Literal(literal) => self.literal(literal)?,
-            Expression::Constant(constant) => self.global_expression(self.module.constants[constant].init)?,
+            Expression::Constant(constant) => {
+                self.global_expression(self.module.constants[constant].init)?
+            }
             Expression::ZeroValue(ty) => self.zero(ty)?,
             Expression::Compose { ref components, .. } => {
                 let mut regs = Vec::new();
@@ -88,8 +124,12 @@ impl<'a> Compiler<'a> {
                 chosen.flat_map(|&c| regs[c as usize * planes..][..planes].to_vec()).collect()
             }
             Expression::Access { base, index } => return self.access(frame, base, index, site),
-            Expression::AccessIndex { base, index } => return self.access_index(frame, base, index, site),
-            Expression::FunctionArgument(index) => return Ok(frame.arguments[index as usize].clone()),
+            Expression::AccessIndex { base, index } => {
+                return self.access_index(frame, base, index, site);
+            }
+            Expression::FunctionArgument(index) => {
+                return Ok(frame.arguments[index as usize].clone());
+            }
             Expression::GlobalVariable(variable) => return self.global(variable),
             Expression::LocalVariable(variable) => {
                 let local = frame.locals[&variable];
@@ -97,7 +137,14 @@ impl<'a> Compiler<'a> {
                 let shape = self.types.shape(declared.ty)?;
                 let text = self.locals[local as usize].name.clone();
                 let root = Root::Local(local);
-                return Ok(Value::Place(Place { root, offset: 0, dynamic: None, checks: (0, 0), shape, text }));
+                return Ok(Value::Place(Place {
+                    root,
+                    offset: 0,
+                    dynamic: None,
+                    checks: (0, 0),
+                    shape,
+                    text,
+                }));
             }
             Expression::Load { pointer } => {
                 let place = self.place(frame, pointer)?;
@@ -126,18 +173,23 @@ impl<'a> Compiler<'a> {
                 let per_scalar = planes as usize / condition.len().max(1);
                 for plane in 0..planes as usize {
                     // Registers are chosen one by one, so their type does not matter.
-                    let c = condition[if condition.len() == 1 { 0 } else { plane / per_scalar.max(1) }];
+                    let c =
+                        condition[if condition.len() == 1 { 0 } else { plane / per_scalar.max(1) }];
                     let dst = first + plane as u32;
                     let (a, b) = (reject[plane], accept[plane]);
                     self.emit(Op::Ternary { f: Ternary::Select, ty: Ty::U32, dst, a, b, c }, site);
                 }
                 (first..first + planes).collect()
             }
-            Expression::Relational { fun, argument } => self.relational(frame, fun, argument, site)?,
+            Expression::Relational { fun, argument } => {
+                self.relational(frame, fun, argument, site)?
+            }
             Expression::Math { fun, arg, arg1, arg2, arg3 } => {
                 self.math(frame, fun, [Some(arg), arg1, arg2, arg3], site)?
             }
-            Expression::As { expr, kind, convert } => self.cast(frame, expr, kind, convert, site)?,
+            Expression::As { expr, kind, convert } => {
+                self.cast(frame, expr, kind, convert, site)?
+            }
             Expression::ArrayLength(pointer) => {
                 let place = self.place(frame, pointer)?;
                 let Root::Memory(global) = place.root else {
@@ -156,12 +208,23 @@ impl<'a> Compiler<'a> {
                 let (pointer, stride, step) = self.coop_data(frame, data)?;
                 let planes = self.types.planes(Shape::Coop(coop))?;
                 let dst = self.registers(planes);
-                self.emit(Op::CoopLoad { dst, shape: coop, pointer, stride, row_major: data.row_major, step }, site);
+                self.emit(
+                    Op::CoopLoad {
+                        dst,
+                        shape: coop,
+                        pointer,
+                        stride,
+                        row_major: data.row_major,
+                        step,
+                    },
+                    site,
+                );
                 (dst..dst + planes).collect()
             }
             Expression::CooperativeMultiplyAdd { a, b, c } => {
                 let shapes = [self.shape(frame, a)?, self.shape(frame, b)?, self.shape(frame, c)?];
-                let [Shape::Coop(a_shape), Shape::Coop(b_shape), Shape::Coop(c_shape)] = shapes else {
+                let [Shape::Coop(a_shape), Shape::Coop(b_shape), Shape::Coop(c_shape)] = shapes
+                else {
                     return Err(self.unsupported("this cooperative product", span));
                 };
                 let planes = self.types.planes(shapes[2])?;
@@ -193,9 +256,9 @@ impl<'a> Compiler<'a> {
             Shape::Vector { size, ty } => size * ty.bytes(),
             _ => return Err(self.unsupported("a cooperative matrix at this pointer", span)),
         };
-        let pointer = place
-            .memory()
-            .ok_or_else(|| self.unsupported("a cooperative matrix in the invocation's own memory", span))?;
+        let pointer = place.memory().ok_or_else(|| {
+            self.unsupported("a cooperative matrix in the invocation's own memory", span)
+        })?;
         Ok((pointer, self.reg(frame, data.stride)?, step))
     }
 
@@ -271,20 +334,33 @@ impl<'a> Compiler<'a> {
         let index = self.reg(frame, index)?;
         let base_value = self.value(frame, base)?;
         match base_value {
-            Value::Place(place) => Ok(Value::Place(self.step_dynamic(&place, index, index_ty, site)?)),
+            Value::Place(place) => {
+                Ok(Value::Place(self.step_dynamic(&place, index, index_ty, site)?))
+            }
             Value::Regs(regs) => {
                 let Elements { len, planes, .. } = self.types.elements(self.shape(frame, base)?)?;
                 let len = len.unwrap_or(0);
                 if let Some(value) = self.constant_of(index)
                     && value < len
                 {
-                    return Ok(Value::Regs(regs[(value * planes) as usize..][..planes as usize].to_vec()));
+                    return Ok(Value::Regs(
+                        regs[(value * planes) as usize..][..planes as usize].to_vec(),
+                    ));
                 }
                 let at = self.registers(1);
                 let (signed, fixed) = (index_ty.is_signed(), Len::Fixed(len));
-                self.emit(Op::Index { dst: at, base: None, index, signed, len: fixed, stride: 1 }, site);
+                self.emit(
+                    Op::Index { dst: at, base: None, index, signed, len: fixed, stride: 1 },
+                    site,
+                );
                 let name = frame.function.named_expressions.get(&base).cloned();
-                let checks = self.check((0, 0), index, signed, fixed, &name.unwrap_or_else(|| "this value".to_owned()));
+                let checks = self.check(
+                    (0, 0),
+                    index,
+                    signed,
+                    fixed,
+                    &name.unwrap_or_else(|| "this value".to_owned()),
+                );
                 let first = self.registers(planes);
                 for plane in 0..planes {
                     let sources = (0..len).map(|i| regs[(i * planes + plane) as usize]).collect();
@@ -346,7 +422,15 @@ impl<'a> Compiler<'a> {
     }
 
     /// A function of two scalars, over each pair; one scalar goes with all of the other side's.
-    pub(super) fn map2(&mut self, f: Binary, ty: Ty, right_ty: Ty, a: &[Reg], b: &[Reg], site: SiteId) -> Vec<Reg> {
+    pub(super) fn map2(
+        &mut self,
+        f: Binary,
+        ty: Ty,
+        right_ty: Ty,
+        a: &[Reg],
+        b: &[Reg],
+        site: SiteId,
+    ) -> Vec<Reg> {
         let to = if compares(f) { Ty::Bool } else { ty };
         let (left, right) = (a.len() as u32 / ty.planes(), b.len() as u32 / right_ty.planes());
         let count = left.max(right);
@@ -359,10 +443,13 @@ impl<'a> Compiler<'a> {
         (first..first + count * to.planes()).collect()
     }
 
-    /// The first register of the `index`-th scalar. Both halves of a wide one must be neighbours; where they are not, they are copied.
+    /// The first register of the `index`-th scalar. Both halves of a wide one must be neighbours;
+    /// where they are not, they are copied.
     pub(super) fn pair(&mut self, regs: &[Reg], index: u32, ty: Ty) -> Reg {
         let at = (index * ty.planes()) as usize;
-        if ty.is_wide() && (regs[at] & crate::program::CONSTANT != 0 || regs[at] + 1 != regs[at + 1]) {
+        if ty.is_wide()
+            && (regs[at] & crate::program::CONSTANT != 0 || regs[at] + 1 != regs[at + 1])
+        {
             let dst = self.registers(2);
             self.emit(Op::Copy { dst, src: regs[at] }, 0);
             self.emit(Op::Copy { dst: dst + 1, src: regs[at + 1] }, 0);
@@ -411,6 +498,11 @@ impl<'a> Compiler<'a> {
 fn compares(f: Binary) -> bool {
     matches!(
         f,
-        Binary::Equal | Binary::NotEqual | Binary::Less | Binary::LessEqual | Binary::Greater | Binary::GreaterEqual
+        Binary::Equal
+            | Binary::NotEqual
+            | Binary::Less
+            | Binary::LessEqual
+            | Binary::Greater
+            | Binary::GreaterEqual
     )
 }

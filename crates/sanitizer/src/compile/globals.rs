@@ -8,7 +8,8 @@ use naga::valid::{FunctionInfo, GlobalUse};
 use naga::{AddressSpace, Expression, GlobalVariable, Handle, StorageAccess};
 
 impl<'a> Compiler<'a> {
-    /// Gives every global variable that the entry point uses its place, and private ones their initial value.
+    /// Gives every global variable that the entry point uses its place, and private ones their
+    /// initial value.
     pub(super) fn declare_globals(&mut self, info: &'a FunctionInfo) -> Result<(), Error> {
         for (handle, variable) in self.module.global_variables.iter() {
             if info[handle] == GlobalUse::empty() {
@@ -20,18 +21,26 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    fn declare_global(&mut self, handle: Handle<GlobalVariable>, variable: &'a GlobalVariable) -> Result<(), Error> {
+    fn declare_global(
+        &mut self,
+        handle: Handle<GlobalVariable>,
+        variable: &'a GlobalVariable,
+    ) -> Result<(), Error> {
         let name = variable.name.clone().unwrap_or_else(|| "unnamed".to_owned());
         let shape = self.types.shape(variable.ty)?;
         let binding = || {
-            variable.binding.map(|b| Source::Binding(b.group, b.binding)).ok_or_else(|| Error::Unsupported {
-                what: format!("the variable `{name}` without a binding"),
-                at: None,
+            variable.binding.map(|b| Source::Binding(b.group, b.binding)).ok_or_else(|| {
+                Error::Unsupported {
+                    what: format!("the variable `{name}` without a binding"),
+                    at: None,
+                }
             })
         };
         let (space, source, writable) = match variable.space {
             AddressSpace::WorkGroup => (Space::Workgroup, Source::Workgroup, true),
-            AddressSpace::Storage { access } => (Space::Storage, binding()?, access.contains(StorageAccess::STORE)),
+            AddressSpace::Storage { access } => {
+                (Space::Storage, binding()?, access.contains(StorageAccess::STORE))
+            }
             AddressSpace::Uniform => (Space::Uniform, binding()?, false),
             AddressSpace::Immediate => (Space::Uniform, Source::Immediates, false),
             AddressSpace::Private => return self.declare_private(handle, variable, name),
@@ -45,8 +54,23 @@ impl<'a> Compiler<'a> {
         let bytes = self.module.types[variable.ty].inner.size(self.module.to_ctx());
         let granule = self.types.granule(shape)?;
         let id = self.globals.len() as u32;
-        self.globals.push(Global { name: name.clone(), space, source, ty: variable.ty, bytes, writable, granule });
-        let place = Place { root: Root::Memory(id), offset: 0, dynamic: None, checks: (0, 0), shape, text: name };
+        self.globals.push(Global {
+            name: name.clone(),
+            space,
+            source,
+            ty: variable.ty,
+            bytes,
+            writable,
+            granule,
+        });
+        let place = Place {
+            root: Root::Memory(id),
+            offset: 0,
+            dynamic: None,
+            checks: (0, 0),
+            shape,
+            text: name,
+        };
         self.global_places.insert(handle, place);
         Ok(())
     }
@@ -67,7 +91,14 @@ impl<'a> Compiler<'a> {
             ty: Some(variable.ty),
             declared,
         });
-        let place = Place { root: Root::Local(local), offset: 0, dynamic: None, checks: (0, 0), shape, text: name };
+        let place = Place {
+            root: Root::Local(local),
+            offset: 0,
+            dynamic: None,
+            checks: (0, 0),
+            shape,
+            text: name,
+        };
         self.emit(Op::Declare { local }, declared);
         if let Some(init) = variable.init {
             let regs = self.global_expression(init)?;
@@ -78,10 +109,15 @@ impl<'a> Compiler<'a> {
     }
 
     /// A constant expression at module scope.
-    pub(super) fn global_expression(&mut self, handle: Handle<Expression>) -> Result<Vec<crate::program::Reg>, Error> {
+    pub(super) fn global_expression(
+        &mut self,
+        handle: Handle<Expression>,
+    ) -> Result<Vec<crate::program::Reg>, Error> {
         match self.module.global_expressions[handle] {
             Expression::Literal(literal) => self.literal(literal),
-            Expression::Constant(constant) => self.global_expression(self.module.constants[constant].init),
+            Expression::Constant(constant) => {
+                self.global_expression(self.module.constants[constant].init)
+            }
             Expression::ZeroValue(ty) => self.zero(ty),
             Expression::Compose { ref components, .. } => {
                 let mut regs = Vec::new();
@@ -102,9 +138,11 @@ impl<'a> Compiler<'a> {
     }
 
     pub(super) fn global(&self, handle: Handle<GlobalVariable>) -> Result<Value, Error> {
-        self.global_places.get(&handle).cloned().map(Value::Place).ok_or_else(|| Error::Unsupported {
-            what: format!("the variable {:?}", self.module.global_variables[handle].name),
-            at: None,
+        self.global_places.get(&handle).cloned().map(Value::Place).ok_or_else(|| {
+            Error::Unsupported {
+                what: format!("the variable {:?}", self.module.global_variables[handle].name),
+                at: None,
+            }
         })
     }
 }

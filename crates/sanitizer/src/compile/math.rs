@@ -124,7 +124,12 @@ impl<'a> Compiler<'a> {
             return Ok(self.map2(Binary::Add, ty, ty, &product, &args[2], site));
         }
         if let Some(f) = of_three(fun) {
-            return Ok(self.map3(f, [ty, types[1], types[2]], [&args[0], &args[1], &args[2]], site));
+            return Ok(self.map3(
+                f,
+                [ty, types[1], types[2]],
+                [&args[0], &args[1], &args[2]],
+                site,
+            ));
         }
         if let Some((f, planes)) = packing(fun) {
             let first = self.registers(planes);
@@ -141,7 +146,8 @@ impl<'a> Compiler<'a> {
         let count = counts.into_iter().max().unwrap_or(0);
         let first = self.registers(count * ty.planes());
         for i in 0..count {
-            let [a, b, c] = [0, 1, 2].map(|k| self.pair(args[k], if counts[k] == 1 { 0 } else { i }, types[k]));
+            let [a, b, c] =
+                [0, 1, 2].map(|k| self.pair(args[k], if counts[k] == 1 { 0 } else { i }, types[k]));
             self.emit(Op::Ternary { f, ty, dst: first + i * ty.planes(), a, b, c }, site);
         }
         (first..first + count * ty.planes()).collect()
@@ -223,11 +229,17 @@ impl<'a> Compiler<'a> {
                 (first..first + n * ty.planes()).collect()
             }
             F::Transpose | F::Determinant | F::Outer => {
-                let shapes = arguments.map(|argument| argument.map(|argument| self.shape(frame, argument)));
+                let shapes =
+                    arguments.map(|argument| argument.map(|argument| self.shape(frame, argument)));
                 let shape = |at: usize| shapes[at].clone().unwrap_or(Ok(Shape::Scalar(ty)));
                 self.matrix_function(fun, shape(0)?, args, ty, site)?
             }
-            other => return Err(Error::Unsupported { what: format!("the function {other:?}"), at: None }),
+            other => {
+                return Err(Error::Unsupported {
+                    what: format!("the function {other:?}"),
+                    at: None,
+                });
+            }
         })
     }
 
@@ -242,7 +254,9 @@ impl<'a> Compiler<'a> {
         let p = ty.planes();
         match (fun, shape) {
             (MathFunction::Transpose, Shape::Matrix { columns, rows, .. }) => {
-                let at = |c: u32, r: u32| args[0][((c * rows + r) * p) as usize..][..p as usize].to_vec();
+                let at = |c: u32, r: u32| {
+                    args[0][((c * rows + r) * p) as usize..][..p as usize].to_vec()
+                };
                 Ok((0..rows)
                     .flat_map(|r| (0..columns).flat_map(move |c| [(c, r)]))
                     .flat_map(|(c, r)| at(c, r))
@@ -266,7 +280,15 @@ impl<'a> Compiler<'a> {
     }
 
     /// By expansion along the columns from `column` on, over the rows left.
-    fn determinant(&mut self, m: &[Reg], n: u32, rows: &[u32], column: u32, ty: Ty, site: SiteId) -> Vec<Reg> {
+    fn determinant(
+        &mut self,
+        m: &[Reg],
+        n: u32,
+        rows: &[u32],
+        column: u32,
+        ty: Ty,
+        site: SiteId,
+    ) -> Vec<Reg> {
         let p = ty.planes() as usize;
         let at = |row: u32| m[(column * n + row) as usize * p..][..p].to_vec();
         if let [row] = rows {
@@ -298,10 +320,19 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn choose(&mut self, condition: &[Reg], accept: &[Reg], reject: &[Reg], site: SiteId) -> Vec<Reg> {
+    fn choose(
+        &mut self,
+        condition: &[Reg],
+        accept: &[Reg],
+        reject: &[Reg],
+        site: SiteId,
+    ) -> Vec<Reg> {
         let first = self.registers(accept.len() as u32);
         for (dst, (&b, &a)) in (first..).zip(accept.iter().zip(reject)) {
-            self.emit(Op::Ternary { f: Ternary::Select, ty: Ty::U32, dst, a, b, c: condition[0] }, site);
+            self.emit(
+                Op::Ternary { f: Ternary::Select, ty: Ty::U32, dst, a, b, c: condition[0] },
+                site,
+            );
         }
         (first..first + accept.len() as u32).collect()
     }
@@ -329,7 +360,8 @@ impl<'a> Compiler<'a> {
         self.map1(Unary::Sqrt, ty, ty, &squares, site)
     }
 
-    /// WGSL's refract: k = 1 - e3² (1 - dot(e2, e1)²); 0 where k < 0, else e3 e1 - (e3 dot(e2, e1) + sqrt(k)) e2.
+    /// WGSL's refract: k = 1 - e3² (1 - dot(e2, e1)²); 0 where k < 0, else e3 e1 - (e3 dot(e2, e1)
+    /// + sqrt(k)) e2.
     fn refract(&mut self, ty: Ty, x: &[Reg], n: &[Reg], eta: &[Reg], site: SiteId) -> Vec<Reg> {
         let one = self.number(1.0, ty);
         let dot = self.dot(ty, n, x, site);
@@ -377,7 +409,9 @@ impl<'a> Compiler<'a> {
         site: SiteId,
     ) -> Option<Vec<Reg>> {
         match (left, right) {
-            (Shape::Matrix { rows, ty, .. }, Shape::Vector { .. }) => Some(self.combine(ty, rows, a, b, site)),
+            (Shape::Matrix { rows, ty, .. }, Shape::Vector { .. }) => {
+                Some(self.combine(ty, rows, a, b, site))
+            }
             (Shape::Matrix { rows, columns: inner, ty }, Shape::Matrix { columns, .. }) => {
                 let width = (inner * ty.planes()) as usize;
                 let mut all = Vec::new();
@@ -399,7 +433,14 @@ impl<'a> Compiler<'a> {
     }
 
     /// Columns of a matrix, each times its component of a vector, added from the first on.
-    fn combine(&mut self, ty: Ty, rows: u32, matrix: &[Reg], vector: &[Reg], site: SiteId) -> Vec<Reg> {
+    fn combine(
+        &mut self,
+        ty: Ty,
+        rows: u32,
+        matrix: &[Reg],
+        vector: &[Reg],
+        site: SiteId,
+    ) -> Vec<Reg> {
         let (width, p) = ((rows * ty.planes()) as usize, ty.planes() as usize);
         let mut sum: Option<Vec<Reg>> = None;
         for (column, factor) in matrix.chunks(width).zip(vector.chunks(p)) {

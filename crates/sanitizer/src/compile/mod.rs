@@ -1,4 +1,5 @@
-//! From naga's IR to the compiled form: calls are inlined, composites spread over registers, pointers resolved to a variable and an offset.
+//! From naga's IR to the compiled form: calls are inlined, composites spread over registers,
+//! pointers resolved to a variable and an offset.
 
 mod built_in;
 mod expression;
@@ -31,7 +32,13 @@ pub(crate) struct Key {
 impl Key {
     pub(crate) fn of(launch: &Launch<'_>) -> Self {
         let Options { subgroup_size, zero_init, fused, .. } = launch.options;
-        Key { entry: launch.entry.clone(), overrides: launch.overrides.clone(), subgroup_size, zero_init, fused }
+        Key {
+            entry: launch.entry.clone(),
+            overrides: launch.overrides.clone(),
+            subgroup_size,
+            zero_init,
+            fused,
+        }
     }
 }
 
@@ -41,14 +48,21 @@ pub(crate) fn compile(launch: &Launch<'_>) -> Result<Program, Error> {
     let name = entry_name(shader, launch.entry.as_deref())?;
     let constants = launch.overrides.iter().map(|(name, value)| (name.clone(), *value)).collect();
     let entry = Some((naga::ShaderStage::Compute, name.as_str()));
-    let (module, info) =
-        naga::back::pipeline_constants::process_overrides(shader.module(), shader.info(), entry, &constants)
-            .map_err(|error| Error::Override(chain(&error)))?;
+    let (module, info) = naga::back::pipeline_constants::process_overrides(
+        shader.module(),
+        shader.info(),
+        entry,
+        &constants,
+    )
+    .map_err(|error| Error::Override(chain(&error)))?;
     let index = module
         .entry_points
         .iter()
         .position(|point| point.stage == naga::ShaderStage::Compute && point.name == name)
-        .ok_or_else(|| Error::Entry { name: name.clone(), why: "lost by the overrides".to_owned() })?;
+        .ok_or_else(|| Error::Entry {
+            name: name.clone(),
+            why: "lost by the overrides".to_owned(),
+        })?;
     let entry = &module.entry_points[index];
     let subgroup_size = launch.options.subgroup_size;
 
@@ -76,7 +90,17 @@ pub(crate) fn compile(launch: &Launch<'_>) -> Result<Program, Error> {
     };
     let body = compiler.entry_point(&entry.function, info.get_entry_point(index))?;
     let workgroup_size = entry.workgroup_size;
-    let Compiler { constant_values, registers, planes, built_ins, globals, locals, checks, sites, .. } = compiler;
+    let Compiler {
+        constant_values,
+        registers,
+        planes,
+        built_ins,
+        globals,
+        locals,
+        checks,
+        sites,
+        ..
+    } = compiler;
     Ok(Program {
         workgroup_size,
         body,
@@ -108,7 +132,10 @@ fn entry_name(shader: &Shader, asked: Option<&str>) -> Result<String, Error> {
         }),
         None => match names[..] {
             [name] => Ok(name.to_owned()),
-            [] => Err(Error::Entry { name: String::new(), why: "the shader has no compute entry point".to_owned() }),
+            [] => Err(Error::Entry {
+                name: String::new(),
+                why: "the shader has no compute entry point".to_owned(),
+            }),
             _ => Err(Error::Entry { name: String::new(), why: format!("name one of {names:?}") }),
         },
     }
@@ -146,7 +173,8 @@ struct Compiler<'a> {
     fused: bool,
     constants: HashMap<u32, Reg>,
     constant_values: Vec<u32>,
-    /// Registers live from the start of a block to its end: the next free one, and the most there ever were.
+    /// Registers live from the start of a block to its end: the next free one, and the most there
+    /// ever were.
     next: Reg,
     registers: Reg,
     next_plane: u32,
@@ -163,7 +191,11 @@ struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn entry_point(&mut self, function: &'a Function, info: &'a FunctionInfo) -> Result<Vec<Node>, Error> {
+    fn entry_point(
+        &mut self,
+        function: &'a Function,
+        info: &'a FunctionInfo,
+    ) -> Result<Vec<Node>, Error> {
         let arguments = self.built_in_arguments(function)?;
         self.nodes.push(Vec::new());
         self.declare_globals(info)?;
@@ -256,7 +288,11 @@ impl<'a> Compiler<'a> {
 /// Scalar operations of arithmetic in one operation.
 fn arithmetic(op: &Op) -> u32 {
     match op {
-        Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } | Op::InsertBits { .. } | Op::Convert { .. } => 1,
+        Op::Unary { .. }
+        | Op::Binary { .. }
+        | Op::Ternary { .. }
+        | Op::InsertBits { .. }
+        | Op::Convert { .. } => 1,
         Op::Pack { dst, src, .. } => dst.len().max(src.len()) as u32,
         Op::CoopMultiplyAdd { c, a_shape, .. } => c.len() as u32 * a_shape.columns,
         _ => 0,

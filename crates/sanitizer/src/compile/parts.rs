@@ -1,13 +1,19 @@
-//! naga loads a variable as a whole even where the source names a part of it, as `v.xy` does. Reading such a part is no reading of the rest.
+//! naga loads a variable as a whole even where the source names a part of it, as `v.xy` does.
+//! Reading such a part is no reading of the rest.
 
 use naga::valid::FunctionInfo;
 use naga::{Expression, Function, Handle};
 use std::collections::HashMap;
 
 /// The components and members that are used of every load of which only such parts are used.
-pub(super) fn used(function: &Function, info: &FunctionInfo) -> HashMap<Handle<Expression>, Vec<u32>> {
+pub(super) fn used(
+    function: &Function,
+    info: &FunctionInfo,
+) -> HashMap<Handle<Expression>, Vec<u32>> {
     let mut parts: HashMap<Handle<Expression>, (usize, Vec<u32>)> = HashMap::new();
-    let is_load = |handle: Handle<Expression>| matches!(function.expressions[handle], Expression::Load { .. });
+    let is_load = |handle: Handle<Expression>| {
+        matches!(function.expressions[handle], Expression::Load { .. })
+    };
     for (_, expression) in function.expressions.iter() {
         match *expression {
             Expression::AccessIndex { base, index } if is_load(base) => {

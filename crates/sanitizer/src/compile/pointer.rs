@@ -1,4 +1,5 @@
-//! Pointers: resolved while compiling to a variable, a static offset and at most one register with the dynamic part.
+//! Pointers: resolved while compiling to a variable, a static offset and at most one register with
+//! the dynamic part.
 
 use super::shape::{Elements, Shape};
 use super::{Compiler, Frame, Value};
@@ -40,10 +41,16 @@ impl Place {
 }
 
 impl<'a> Compiler<'a> {
-    pub(super) fn place(&mut self, frame: &mut Frame<'a>, pointer: Handle<Expression>) -> Result<Place, Error> {
+    pub(super) fn place(
+        &mut self,
+        frame: &mut Frame<'a>,
+        pointer: Handle<Expression>,
+    ) -> Result<Place, Error> {
         match self.value(frame, pointer)? {
             Value::Place(place) => Ok(place),
-            Value::Regs(_) => Err(self.unsupported("this pointer", frame.function.expressions.get_span(pointer))),
+            Value::Regs(_) => {
+                Err(self.unsupported("this pointer", frame.function.expressions.get_span(pointer)))
+            }
         }
     }
 
@@ -68,7 +75,11 @@ impl<'a> Compiler<'a> {
             }
             shape => {
                 let elements = self.types.elements(shape)?;
-                let stride = if matches!(place.root, Root::Memory(_)) { elements.bytes } else { elements.planes };
+                let stride = if matches!(place.root, Root::Memory(_)) {
+                    elements.bytes
+                } else {
+                    elements.planes
+                };
                 (index * stride, elements.shape, component(&place.text, shape, index))
             }
         };
@@ -89,10 +100,13 @@ impl<'a> Compiler<'a> {
         {
             return self.step(place, value);
         }
-        // An array whose length is known only when it is bound is checked then, however constant the index.
+        // An array whose length is known only when it is bound is checked then, however constant
+        // the index.
         let (stride, len) = match (place.root, len) {
             (Root::Memory(_), Some(len)) => (bytes, Len::Fixed(len)),
-            (Root::Memory(global), None) => (bytes, Len::Runtime { global, offset: place.offset, stride: bytes }),
+            (Root::Memory(global), None) => {
+                (bytes, Len::Runtime { global, offset: place.offset, stride: bytes })
+            }
             (Root::Local(_), len) => (planes, Len::Fixed(len.unwrap_or(0))),
         };
         let dst = self.registers(1);
@@ -104,7 +118,14 @@ impl<'a> Compiler<'a> {
     }
 
     /// The checks of a pointer and one more; ranges are contiguous, so those before are repeated.
-    pub(super) fn check(&mut self, before: (u32, u32), index: Reg, signed: bool, len: Len, what: &str) -> (u32, u32) {
+    pub(super) fn check(
+        &mut self,
+        before: (u32, u32),
+        index: Reg,
+        signed: bool,
+        len: Len,
+        what: &str,
+    ) -> (u32, u32) {
         let start = self.checks.len() as u32;
         for at in before.0..before.1 {
             self.checks.push(self.checks[at as usize].clone());
@@ -124,13 +145,21 @@ impl<'a> Compiler<'a> {
             }
             Root::Memory(global) => {
                 if let Shape::Atomic(ty) = place.shape {
-                    self.emit(Op::AtomicLoad { dst: first, pointer: place.pointer(global, 0), ty }, site);
+                    self.emit(
+                        Op::AtomicLoad { dst: first, pointer: place.pointer(global, 0), ty },
+                        site,
+                    );
                 } else {
                     let mut leaves = Vec::new();
-                    self.types.leaves(place.shape, 0, &mut |offset, ty, count| leaves.push((offset, ty, count)))?;
+                    self.types.leaves(place.shape, 0, &mut |offset, ty, count| {
+                        leaves.push((offset, ty, count))
+                    })?;
                     let mut dst = first;
                     for (offset, ty, count) in leaves {
-                        self.emit(Op::Load { dst, pointer: place.pointer(global, offset), ty, count }, site);
+                        self.emit(
+                            Op::Load { dst, pointer: place.pointer(global, offset), ty, count },
+                            site,
+                        );
                         dst += count * ty.planes();
                     }
                 }
@@ -139,8 +168,14 @@ impl<'a> Compiler<'a> {
         Ok((first..first + planes).collect())
     }
 
-    /// Loads some components or members of a local variable; what is left out is not looked at, and need not have been written.
-    pub(super) fn load_parts(&mut self, place: &Place, parts: &[u32], site: SiteId) -> Result<Vec<Reg>, Error> {
+    /// Loads some components or members of a local variable; what is left out is not looked at, and
+    /// need not have been written.
+    pub(super) fn load_parts(
+        &mut self,
+        place: &Place,
+        parts: &[u32],
+        site: SiteId,
+    ) -> Result<Vec<Reg>, Error> {
         let undefined = self.constant(u32::MAX);
         let mut regs = vec![undefined; self.types.planes(place.shape)? as usize];
         for &part in parts {
@@ -165,7 +200,9 @@ impl<'a> Compiler<'a> {
                     return Ok(());
                 }
                 let mut leaves = Vec::new();
-                self.types.leaves(place.shape, 0, &mut |offset, ty, count| leaves.push((offset, ty, count)))?;
+                self.types.leaves(place.shape, 0, &mut |offset, ty, count| {
+                    leaves.push((offset, ty, count))
+                })?;
                 let mut at = 0;
                 for (offset, ty, count) in leaves {
                     let len = (count * ty.planes()) as usize;

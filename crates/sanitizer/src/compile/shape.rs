@@ -57,12 +57,15 @@ pub(super) fn scalar(scalar: Scalar) -> Option<Ty> {
     })
 }
 
-/// `None` for types that have no values here: textures, samplers, pointers, acceleration structures.
+/// `None` for types that have no values here: textures, samplers, pointers, acceleration
+/// structures.
 fn known(inner: &TypeInner, handle: Option<Handle<Type>>, module: &Module) -> Option<Shape> {
     Some(match *inner {
         TypeInner::Scalar(s) => Shape::Scalar(scalar(s)?),
         TypeInner::Atomic(s) => Shape::Atomic(scalar(s)?),
-        TypeInner::Vector { size, scalar: s } => Shape::Vector { size: size as u32, ty: scalar(s)? },
+        TypeInner::Vector { size, scalar: s } => {
+            Shape::Vector { size: size as u32, ty: scalar(s)? }
+        }
         TypeInner::Matrix { columns, rows, scalar: s } => {
             Shape::Matrix { columns: columns as u32, rows: rows as u32, ty: scalar(s)? }
         }
@@ -86,7 +89,9 @@ fn refused(inner: &TypeInner) -> String {
     match inner {
         TypeInner::Image { .. } => "a texture".to_owned(),
         TypeInner::Sampler { .. } => "a sampler".to_owned(),
-        TypeInner::AccelerationStructure { .. } | TypeInner::RayQuery { .. } => "ray tracing".to_owned(),
+        TypeInner::AccelerationStructure { .. } | TypeInner::RayQuery { .. } => {
+            "ray tracing".to_owned()
+        }
         TypeInner::BindingArray { .. } => "a binding array".to_owned(),
         other => format!("a value of the type {other:?}"),
     }
@@ -105,10 +110,17 @@ impl Types<'_> {
         self.of(&self.arena[handle].inner, Some(handle))
     }
 
-    pub(super) fn of(&self, inner: &TypeInner, handle: Option<Handle<Type>>) -> Result<Shape, Error> {
+    pub(super) fn of(
+        &self,
+        inner: &TypeInner,
+        handle: Option<Handle<Type>>,
+    ) -> Result<Shape, Error> {
         // A struct's value may be known by its inner type alone; the arena holds each type once.
-        let handle = handle.or_else(|| self.arena.iter().find(|(_, ty)| ty.inner == *inner).map(|(handle, _)| handle));
-        known(inner, handle, self.module).ok_or_else(|| Error::Unsupported { what: refused(inner), at: None })
+        let handle = handle.or_else(|| {
+            self.arena.iter().find(|(_, ty)| ty.inner == *inner).map(|(handle, _)| handle)
+        });
+        known(inner, handle, self.module)
+            .ok_or_else(|| Error::Unsupported { what: refused(inner), at: None })
     }
 
     /// Registers of a value.
@@ -117,7 +129,9 @@ impl Types<'_> {
             Shape::Scalar(ty) | Shape::Atomic(ty) => u64::from(ty.planes()),
             Shape::Vector { size, ty } => u64::from(size * ty.planes()),
             Shape::Matrix { columns, rows, ty } => u64::from(columns * rows * ty.planes()),
-            Shape::Array { base, len, .. } => u64::from(len.unwrap_or(0)) * u64::from(self.planes(self.shape(base)?)?),
+            Shape::Array { base, len, .. } => {
+                u64::from(len.unwrap_or(0)) * u64::from(self.planes(self.shape(base)?)?)
+            }
             Shape::Struct(handle) => {
                 let mut sum = 0;
                 for member in self.members(handle) {
@@ -125,10 +139,15 @@ impl Types<'_> {
                 }
                 sum
             }
-            Shape::Coop(coop) => u64::from((coop.rows * coop.columns).div_ceil(self.subgroup_size) * coop.ty.planes()),
+            Shape::Coop(coop) => u64::from(
+                (coop.rows * coop.columns).div_ceil(self.subgroup_size) * coop.ty.planes(),
+            ),
         };
         u32::try_from(planes).ok().filter(|&planes| planes <= 1 << 20).ok_or_else(|| {
-            Error::Limit(format!("a variable or value of {planes} scalars per invocation; the limit is {}", 1 << 20))
+            Error::Limit(format!(
+                "a variable or value of {planes} scalars per invocation; the limit is {}",
+                1 << 20
+            ))
         })
     }
 
@@ -142,9 +161,12 @@ impl Types<'_> {
     /// What an index into the type chooses from.
     pub(super) fn elements(&self, shape: Shape) -> Result<Elements, Error> {
         Ok(match shape {
-            Shape::Vector { size, ty } => {
-                Elements { shape: Shape::Scalar(ty), len: Some(size), bytes: ty.bytes(), planes: ty.planes() }
-            }
+            Shape::Vector { size, ty } => Elements {
+                shape: Shape::Scalar(ty),
+                len: Some(size),
+                bytes: ty.bytes(),
+                planes: ty.planes(),
+            },
             Shape::Matrix { columns, rows, ty } => Elements {
                 shape: Shape::Vector { size: rows, ty },
                 len: Some(columns),
@@ -155,17 +177,29 @@ impl Types<'_> {
                 let base = self.shape(base)?;
                 Elements { shape: base, len, bytes: stride, planes: self.planes(base)? }
             }
-            _ => return Err(Error::Unsupported { what: format!("an index into {shape:?}"), at: None }),
+            _ => {
+                return Err(Error::Unsupported {
+                    what: format!("an index into {shape:?}"),
+                    at: None,
+                });
+            }
         })
     }
 
-    /// Calls `visit(byte offset, scalar type, number)` for every scalar or vector of a type as it lies in memory, in the order of its registers.
-    pub(super) fn leaves(&self, shape: Shape, offset: u32, visit: &mut impl FnMut(u32, Ty, u32)) -> Result<(), Error> {
+    /// Calls `visit(byte offset, scalar type, number)` for every scalar or vector of a type as it
+    /// lies in memory, in the order of its registers.
+    pub(super) fn leaves(
+        &self,
+        shape: Shape,
+        offset: u32,
+        visit: &mut impl FnMut(u32, Ty, u32),
+    ) -> Result<(), Error> {
         match shape {
             Shape::Scalar(ty) | Shape::Atomic(ty) => visit(offset, ty, 1),
             Shape::Vector { size, ty } => visit(offset, ty, size),
             Shape::Matrix { columns, rows, ty } => {
-                (0..columns).for_each(|column| visit(offset + column * column_bytes(rows, ty), ty, rows));
+                (0..columns)
+                    .for_each(|column| visit(offset + column * column_bytes(rows, ty), ty, rows));
             }
             Shape::Array { base, len, stride } => {
                 let base = self.shape(base)?;
@@ -179,7 +213,10 @@ impl Types<'_> {
                 }
             }
             Shape::Coop(_) => {
-                return Err(Error::Unsupported { what: "a cooperative matrix in memory".to_owned(), at: None });
+                return Err(Error::Unsupported {
+                    what: "a cooperative matrix in memory".to_owned(),
+                    at: None,
+                });
             }
         }
         Ok(())
@@ -188,9 +225,10 @@ impl Types<'_> {
     /// log2 of the bytes of the smallest memory location of a type.
     pub(super) fn granule(&self, shape: Shape) -> Result<u32, Error> {
         Ok(match shape {
-            Shape::Scalar(ty) | Shape::Atomic(ty) | Shape::Vector { ty, .. } | Shape::Matrix { ty, .. } => {
-                ty.bytes().min(4).ilog2()
-            }
+            Shape::Scalar(ty)
+            | Shape::Atomic(ty)
+            | Shape::Vector { ty, .. }
+            | Shape::Matrix { ty, .. } => ty.bytes().min(4).ilog2(),
             Shape::Array { base, .. } => self.granule(self.shape(base)?)?,
             Shape::Struct(handle) => {
                 let mut least = 2;

@@ -1,4 +1,5 @@
-//! naga gives some expressions no place in the source, such as the load behind a plain variable's name. They borrow that of what uses them.
+//! naga gives some expressions no place in the source, such as the load behind a plain variable's
+//! name. They borrow that of what uses them.
 
 use naga::{Block, Expression, Function, Handle, Span, Statement};
 use std::collections::HashMap;
@@ -17,7 +18,12 @@ pub(super) fn borrowed(function: &Function) -> HashMap<Handle<Expression>, Span>
     spans
 }
 
-fn lend(function: &Function, spans: &mut HashMap<Handle<Expression>, Span>, handle: Handle<Expression>, span: Span) {
+fn lend(
+    function: &Function,
+    spans: &mut HashMap<Handle<Expression>, Span>,
+    handle: Handle<Expression>,
+    span: Span,
+) {
     if span.is_defined() && !function.expressions.get_span(handle).is_defined() {
         spans.entry(handle).or_insert(span);
     }
@@ -50,7 +56,9 @@ fn statements(block: &Block, visit: &mut impl FnMut(Handle<Expression>, Span)) {
                 visit(*pointer, span);
                 visit(*value, span);
             }
-            Statement::Call { arguments, .. } => arguments.iter().for_each(|&argument| visit(argument, span)),
+            Statement::Call { arguments, .. } => {
+                arguments.iter().for_each(|&argument| visit(argument, span))
+            }
             _ => {}
         }
     }
@@ -58,7 +66,9 @@ fn statements(block: &Block, visit: &mut impl FnMut(Handle<Expression>, Span)) {
 
 fn operands(expression: &Expression, visit: &mut impl FnMut(Handle<Expression>)) {
     match *expression {
-        Expression::Compose { ref components, .. } => components.iter().for_each(|&component| visit(component)),
+        Expression::Compose { ref components, .. } => {
+            components.iter().for_each(|&component| visit(component))
+        }
         Expression::Access { base, index } => {
             visit(base);
             visit(index);
@@ -74,7 +84,9 @@ fn operands(expression: &Expression, visit: &mut impl FnMut(Handle<Expression>))
             visit(left);
             visit(right);
         }
-        Expression::Select { condition, accept, reject } => [condition, accept, reject].into_iter().for_each(visit),
+        Expression::Select { condition, accept, reject } => {
+            [condition, accept, reject].into_iter().for_each(visit)
+        }
         Expression::Math { arg, arg1, arg2, arg3, .. } => {
             [Some(arg), arg1, arg2, arg3].into_iter().flatten().for_each(visit);
         }

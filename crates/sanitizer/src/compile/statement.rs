@@ -3,10 +3,12 @@
 use super::pointer::{Place, Root};
 use super::{Compiler, Frame, Value};
 use crate::Error;
-use crate::program::{AtomicFunction, Binary, Case, Collective, Lane, Local, Node, Op, Reg, SiteId, Ty};
+use crate::program::{
+    AtomicFunction, Binary, Case, Collective, Lane, Local, Node, Op, Reg, SiteId, Ty,
+};
 use naga::{
-    Block, CollectiveOperation, Expression, Function, GatherMode, Handle, Span, Statement, SubgroupOperation,
-    SwitchCase, SwitchValue,
+    Block, CollectiveOperation, Expression, Function, GatherMode, Handle, Span, Statement,
+    SubgroupOperation, SwitchCase, SwitchValue,
 };
 use std::collections::HashMap;
 
@@ -19,7 +21,8 @@ impl<'a> Compiler<'a> {
             let declared = self.site(span, frame.caller);
             let shape = self.types.shape(variable.ty).map_err(|error| self.located(error, span))?;
             let name = variable.name.clone().unwrap_or_else(|| "unnamed".to_owned());
-            // Those without an initializer in a loop are given zeros by naga at their declaration: see `undefined`.
+            // Those without an initializer in a loop are given zeros by naga at their declaration:
+            // see `undefined`.
             let tracked = variable.init.is_none() && !self.zero_init.function;
             let planes = self.types.planes(shape)?;
             let local = self.local(Local {
@@ -34,8 +37,14 @@ impl<'a> Compiler<'a> {
             self.emit(Op::Declare { local }, declared);
             if let Some(init) = variable.init {
                 let regs = self.regs(frame, init)?;
-                let place =
-                    Place { root: Root::Local(local), offset: 0, dynamic: None, checks: (0, 0), shape, text: name };
+                let place = Place {
+                    root: Root::Local(local),
+                    offset: 0,
+                    dynamic: None,
+                    checks: (0, 0),
+                    shape,
+                    text: name,
+                };
                 self.store(&place, &regs, declared)?;
             }
         }
@@ -68,7 +77,12 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    fn statement(&mut self, frame: &mut Frame<'a>, statement: &'a Statement, span: Span) -> Result<(), Error> {
+    fn statement(
+        &mut self,
+        frame: &mut Frame<'a>,
+        statement: &'a Statement,
+        span: Span,
+    ) -> Result<(), Error> {
         let site = self.site(span, frame.caller);
         match *statement {
             Statement::Emit(ref range) => {
@@ -94,7 +108,8 @@ impl<'a> Compiler<'a> {
                 let site = self.site(frame.function.expressions.get_span(selector), frame.caller);
                 let selector = self.reg(frame, selector)?;
                 let mut compiled = Vec::new();
-                let reached = self.constant_of(selector).map_or(&cases[..], |value| reached(cases, value));
+                let reached =
+                    self.constant_of(selector).map_or(&cases[..], |value| reached(cases, value));
                 for case in reached {
                     let (values, default) = match case.value {
                         SwitchValue::I32(value) => (vec![value as u32], false),
@@ -140,8 +155,12 @@ impl<'a> Compiler<'a> {
                     self.store(&place, &regs, site)?;
                 }
             }
-            Statement::ControlBarrier(flags) => self.emit(Op::Barrier { flags, uniform_load: false }, site),
-            Statement::MemoryBarrier(_) => return Err(self.unsupported("a memory barrier without control", span)),
+            Statement::ControlBarrier(flags) => {
+                self.emit(Op::Barrier { flags, uniform_load: false }, site)
+            }
+            Statement::MemoryBarrier(_) => {
+                return Err(self.unsupported("a memory barrier without control", span));
+            }
             Statement::WorkGroupUniformLoad { pointer, result } => {
                 let place = self.place(frame, pointer)?;
                 let flags = naga::Barrier::WORK_GROUP;
@@ -157,14 +176,20 @@ impl<'a> Compiler<'a> {
                 self.atomic(frame, pointer, fun, value, result, site)?;
             }
             Statement::Call { function, ref arguments, result } => {
-                let arguments =
-                    arguments.iter().map(|&argument| self.value(frame, argument)).collect::<Result<Vec<_>, _>>()?;
+                let arguments = arguments
+                    .iter()
+                    .map(|&argument| self.value(frame, argument))
+                    .collect::<Result<Vec<_>, _>>()?;
                 self.call(frame, function, arguments, result, site)?;
             }
             Statement::SubgroupBallot { result, predicate } => {
-                let predicate = predicate.map(|predicate| self.reg(frame, predicate)).transpose()?;
+                let predicate =
+                    predicate.map(|predicate| self.reg(frame, predicate)).transpose()?;
                 let first = self.registers(4);
-                self.emit(Op::Ballot { dst: [first, first + 1, first + 2, first + 3], predicate }, site);
+                self.emit(
+                    Op::Ballot { dst: [first, first + 1, first + 2, first + 3], predicate },
+                    site,
+                );
                 frame.values.insert(result, Value::Regs((first..first + 4).collect()));
             }
             Statement::SubgroupGather { mode, argument, result } => {
@@ -185,7 +210,10 @@ impl<'a> Compiler<'a> {
                 };
                 let (pointer, stride, step) = self.coop_data(frame, data)?;
                 let src = self.regs(frame, target)?.into();
-                self.emit(Op::CoopStore { src, shape, pointer, stride, row_major: data.row_major, step }, site);
+                self.emit(
+                    Op::CoopStore { src, shape, pointer, stride, row_major: data.row_major, step },
+                    site,
+                );
             }
             Statement::Kill => return Err(self.unsupported("discard", span)),
             Statement::ImageStore { .. } | Statement::ImageAtomic { .. } => {
@@ -198,8 +226,15 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Whether a store stands for a declaration without an initializer: inside loops naga writes zeros there, at the declaration's own span.
-    fn undefined(&self, frame: &Frame<'a>, place: &Place, value: Handle<Expression>, span: Span) -> bool {
+    /// Whether a store stands for a declaration without an initializer: inside loops naga writes
+    /// zeros there, at the declaration's own span.
+    fn undefined(
+        &self,
+        frame: &Frame<'a>,
+        place: &Place,
+        value: Handle<Expression>,
+        span: Span,
+    ) -> bool {
         let Root::Local(local) = place.root else { return false };
         self.locals[local as usize].tracked
             && matches!(frame.function.expressions[value], Expression::ZeroValue(_))
@@ -281,11 +316,15 @@ impl<'a> Compiler<'a> {
     ) -> Result<(), Error> {
         let place = self.place(frame, pointer)?;
         let super::shape::Shape::Atomic(ty) = place.shape else {
-            return Err(Error::Unsupported { what: "an atomic operation on this".to_owned(), at: None });
+            return Err(Error::Unsupported {
+                what: "an atomic operation on this".to_owned(),
+                at: None,
+            });
         };
-        let pointer = place
-            .memory()
-            .ok_or_else(|| Error::Unsupported { what: "an atomic of the invocation's own".to_owned(), at: None })?;
+        let pointer = place.memory().ok_or_else(|| Error::Unsupported {
+            what: "an atomic of the invocation's own".to_owned(),
+            at: None,
+        })?;
         let value_regs = self.regs(frame, value)?;
         let value = self.pair(&value_regs, 0, ty);
         let (f, compare) = match *fun {
@@ -316,7 +355,9 @@ impl<'a> Compiler<'a> {
     fn lane(&mut self, frame: &mut Frame<'a>, mode: GatherMode) -> Result<Lane, Error> {
         Ok(match mode {
             GatherMode::BroadcastFirst => Lane::First,
-            GatherMode::Broadcast(index) | GatherMode::Shuffle(index) => Lane::At(self.reg(frame, index)?),
+            GatherMode::Broadcast(index) | GatherMode::Shuffle(index) => {
+                Lane::At(self.reg(frame, index)?)
+            }
             GatherMode::ShuffleDown(delta) => Lane::Down(self.reg(frame, delta)?),
             GatherMode::ShuffleUp(delta) => Lane::Up(self.reg(frame, delta)?),
             GatherMode::ShuffleXor(mask) => Lane::Xor(self.reg(frame, mask)?),
@@ -371,7 +412,8 @@ fn reached(cases: &[SwitchCase], value: u32) -> &[SwitchCase] {
         SwitchValue::Default => false,
     };
     let default = |case: &SwitchCase| case.value == SwitchValue::Default;
-    let start = cases.iter().position(is).or_else(|| cases.iter().position(default)).unwrap_or(cases.len());
+    let start =
+        cases.iter().position(is).or_else(|| cases.iter().position(default)).unwrap_or(cases.len());
     let last = cases[start..].iter().position(|case| !case.fall_through);
     &cases[start..last.map_or(cases.len(), |last| start + last + 1)]
 }

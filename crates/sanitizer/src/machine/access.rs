@@ -1,4 +1,5 @@
-//! Loads, stores and atomics on memory that invocations share, with everything that is checked and counted about them.
+//! Loads, stores and atomics on memory that invocations share, with everything that is checked and
+//! counted about them.
 
 use super::cost;
 use super::events::Event;
@@ -14,8 +15,12 @@ use std::mem::take;
 impl Worker<'_> {
     pub(super) fn memory_operation(&mut self, op: &Op, site: SiteId) {
         match op {
-            Op::Load { dst, pointer, ty, count } => self.load(*dst, pointer, *ty, *count, Touch::Read, site),
-            Op::AtomicLoad { dst, pointer, ty } => self.load(*dst, pointer, *ty, 1, Touch::AtomicRead, site),
+            Op::Load { dst, pointer, ty, count } => {
+                self.load(*dst, pointer, *ty, *count, Touch::Read, site)
+            }
+            Op::AtomicLoad { dst, pointer, ty } => {
+                self.load(*dst, pointer, *ty, 1, Touch::AtomicRead, site)
+            }
             Op::Store { src, pointer, ty } => self.store(src, pointer, *ty, Touch::Write, site),
             Op::AtomicStore { src, pointer, ty } => {
                 let src = [*src, *src + 1];
@@ -38,7 +43,15 @@ impl Worker<'_> {
         Some(pointer.offset + dynamic)
     }
 
-    fn load(&mut self, dst: Reg, pointer: &Pointer, ty: Ty, count: u32, touch: Touch, site: SiteId) {
+    fn load(
+        &mut self,
+        dst: Reg,
+        pointer: &Pointer,
+        ty: Ty,
+        count: u32,
+        touch: Touch,
+        site: SiteId,
+    ) {
         let global = &self.program.globals[pointer.global as usize];
         let active = self.active;
         let (size, planes) = (ty.bytes(), count * ty.planes());
@@ -68,7 +81,9 @@ impl Worker<'_> {
             }
             for (plane, out) in (0..planes).zip(&mut out) {
                 out[lane] = match address {
-                    Some(address) => self.extended(pointer.global, address + plane * part, part, ty),
+                    Some(address) => {
+                        self.extended(pointer.global, address + plane * part, part, ty)
+                    }
                     None => 0,
                 };
             }
@@ -130,7 +145,9 @@ impl Worker<'_> {
                 Some(address) => {
                     self.uninitialised(pointer.global, address, ty.bytes(), lane as u32);
                     let new = |old: u64| match (f, expected) {
-                        (AtomicFunction::Combine(f), _) => super::arith::scalar(f, ty, old, operand),
+                        (AtomicFunction::Combine(f), _) => {
+                            super::arith::scalar(f, ty, old, operand)
+                        }
                         (AtomicFunction::CompareExchange, Some(expected)) if old != expected => old,
                         _ => operand,
                     };
@@ -150,7 +167,8 @@ impl Worker<'_> {
                 }
             }
             if let Some((_, exchanged)) = comparison {
-                self.regs[exchanged as usize][lane] = u32::from(Some(old) == expected && address.is_some());
+                self.regs[exchanged as usize][lane] =
+                    u32::from(Some(old) == expected && address.is_some());
             }
         }
         self.cost(pointer.global, ty.bytes(), false);
@@ -175,7 +193,8 @@ impl Worker<'_> {
     }
 
     fn count(&mut self, global: u32, mask: &Mask, bytes: u32, touch: Touch) {
-        let (accesses, sizes) = match (self.program.globals[global as usize].space, touch.writes()) {
+        let (accesses, sizes) = match (self.program.globals[global as usize].space, touch.writes())
+        {
             (Space::Uniform, _) => (Count::UniformReads, None),
             (Space::Storage, false) => (Count::GlobalReads, Some(Count::GlobalReadBytes)),
             (Space::Storage, true) => (Count::GlobalWrites, Some(Count::GlobalWriteBytes)),
@@ -197,12 +216,16 @@ impl Worker<'_> {
         let size = self.options.subgroup_size;
         match self.program.globals[global as usize].space {
             Space::Workgroup => {
-                self.tally.bank_conflicts += cost::bank_conflicts(&self.scratch, bytes, size, model.banks)
+                self.tally.bank_conflicts +=
+                    cost::bank_conflicts(&self.scratch, bytes, size, model.banks)
             }
             Space::Storage => {
                 let count = cost::transactions(&self.scratch, bytes, size, model.segment_bytes);
-                let counter =
-                    if write { &mut self.tally.write_transactions } else { &mut self.tally.read_transactions };
+                let counter = if write {
+                    &mut self.tally.write_transactions
+                } else {
+                    &mut self.tally.read_transactions
+                };
                 *counter += count;
             }
             Space::Uniform => {}
@@ -210,7 +233,15 @@ impl Worker<'_> {
     }
 
     /// Takes note of one access and checks it.
-    pub(super) fn note(&mut self, global: u32, at: u32, bytes: u32, touch: Touch, lane: u32, site: SiteId) {
+    pub(super) fn note(
+        &mut self,
+        global: u32,
+        at: u32,
+        bytes: u32,
+        touch: Touch,
+        lane: u32,
+        site: SiteId,
+    ) {
         if self.options.costs.is_some() {
             self.scratch.push((lane, at));
         }
@@ -245,7 +276,8 @@ impl Worker<'_> {
         let variable = &self.program.globals[global as usize];
         let granule = variable.granule;
         if let Some(logical) = &self.resources.logical[global as usize]
-            && let Some(wrong) = (at >> granule..=(at + bytes - 1) >> granule).find(|&at| !logical.contains(at))
+            && let Some(wrong) =
+                (at >> granule..=(at + bytes - 1) >> granule).find(|&at| !logical.contains(at))
         {
             self.events.push((lane, Event::OutsideRange { global, at: wrong << granule, touch }));
         }
@@ -308,7 +340,8 @@ impl Worker<'_> {
             _ => None,
         };
         if let Some(location) = wrong {
-            self.events.push((lane, Event::Uninitialised { global, at: location << variable.granule }));
+            self.events
+                .push((lane, Event::Uninitialised { global, at: location << variable.granule }));
         }
     }
 }

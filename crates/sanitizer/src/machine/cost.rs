@@ -1,13 +1,21 @@
 //! What the memory system makes of the accesses of one instruction.
 
-/// Segments touched, summed over the subgroups. `accesses` are (invocation, byte address) in ascending order of invocations, each of `bytes`.
-pub(super) fn transactions(accesses: &[(u32, u32)], bytes: u32, subgroup_size: u32, segment: u32) -> u64 {
+/// Segments touched, summed over the subgroups. `accesses` are (invocation, byte address) in
+/// ascending order of invocations, each of `bytes`.
+pub(super) fn transactions(
+    accesses: &[(u32, u32)],
+    bytes: u32,
+    subgroup_size: u32,
+    segment: u32,
+) -> u64 {
     let mut touched: Vec<u32> = Vec::new();
     accesses
         .chunk_by(|a, b| a.0 / subgroup_size == b.0 / subgroup_size)
         .map(|lanes| {
             touched.clear();
-            touched.extend(lanes.iter().flat_map(|&(_, at)| at / segment..=(at + bytes - 1) / segment));
+            touched.extend(
+                lanes.iter().flat_map(|&(_, at)| at / segment..=(at + bytes - 1) / segment),
+            );
             touched.sort_unstable();
             touched.dedup();
             touched.len() as u64
@@ -15,10 +23,16 @@ pub(super) fn transactions(accesses: &[(u32, u32)], bytes: u32, subgroup_size: u
         .sum()
 }
 
-/// Passes beyond those that a conflict-free access of this width takes. Lanes are served in groups that together span the banks once: all of a
-/// subgroup for a word each where there are as many banks as lanes, fewer for wider accesses or fewer banks. A group takes as many passes as the
+/// Passes beyond those that a conflict-free access of this width takes. Lanes are served in groups
+/// that together span the banks once: all of a subgroup for a word each where there are as many
+/// banks as lanes, fewer for wider accesses or fewer banks. A group takes as many passes as the
 /// fullest bank has distinct words.
-pub(super) fn bank_conflicts(accesses: &[(u32, u32)], bytes: u32, subgroup_size: u32, banks: u32) -> u64 {
+pub(super) fn bank_conflicts(
+    accesses: &[(u32, u32)],
+    bytes: u32,
+    subgroup_size: u32,
+    banks: u32,
+) -> u64 {
     let words = bytes.div_ceil(4);
     let lanes_at_once = (banks / words).max(1).min(subgroup_size);
     let mut touched: Vec<(u32, u32)> = Vec::new();

@@ -69,19 +69,22 @@ impl Event {
     fn kind(&self) -> Kind {
         match self {
             Event::Race { .. } => Kind::Race,
-            Event::Outside { .. } | Event::OutsideRange { .. } | Event::OutsideMatrix { .. } => Kind::OutOfBounds,
+            Event::Outside { .. } | Event::OutsideRange { .. } | Event::OutsideMatrix { .. } => {
+                Kind::OutOfBounds
+            }
             Event::Uninitialised { .. } | Event::UninitialisedLocal { .. } => Kind::Uninitialised,
             Event::DivisionByZero { .. } => Kind::DivisionByZero,
             Event::ShiftTooLarge { .. } => Kind::ShiftTooLarge,
             Event::F16Overflow { .. } => Kind::F16Overflow,
-            Event::DivergentSubgroup | Event::DivergentBarrier { .. } | Event::UnequalPointers { .. } => {
-                Kind::DivergentBarrier
-            }
+            Event::DivergentSubgroup
+            | Event::DivergentBarrier { .. }
+            | Event::UnequalPointers { .. } => Kind::DivergentBarrier,
             Event::EndlessLoop { .. } => Kind::EndlessLoop,
         }
     }
 
-    /// The other place in the source, and the variable: what tells findings of one kind at one place apart.
+    /// The other place in the source, and the variable: what tells findings of one kind at one
+    /// place apart.
     fn parts(&self) -> (SiteId, u32) {
         match *self {
             Event::Race { global, before, .. } => (before.1.site, global),
@@ -103,7 +106,9 @@ impl Worker<'_> {
         let events = std::mem::take(&mut self.events);
         if self.options.checks {
             for &(lane, event) in &events {
-                if self.disordered && matches!(event, Event::Race { .. } | Event::Uninitialised { .. }) {
+                if self.disordered
+                    && matches!(event, Event::Race { .. } | Event::Uninitialised { .. })
+                {
                     continue;
                 }
                 let (other, variable) = event.parts();
@@ -113,7 +118,10 @@ impl Worker<'_> {
                 {
                     let location = at >> self.program.globals[global as usize].granule;
                     if self.unwritten.len() < UNWRITTEN
-                        && !self.unwritten.iter().any(|(known, at, ..)| *known == key && *at == location)
+                        && !self
+                            .unwritten
+                            .iter()
+                            .any(|(known, at, ..)| *known == key && *at == location)
                     {
                         let finding = self.tell(site, lane, event);
                         self.unwritten.push((key, location, self.workgroup_index, finding));
@@ -139,7 +147,10 @@ impl Worker<'_> {
     }
 
     pub(super) fn place(&self, lane: u32) -> Place {
-        Place { workgroup: self.workgroup_id, local: coordinates(lane, self.program.workgroup_size) }
+        Place {
+            workgroup: self.workgroup_id,
+            local: coordinates(lane, self.program.workgroup_size),
+        }
     }
 
     fn tell(&self, site: SiteId, lane: u32, event: Event) -> Finding {
@@ -166,16 +177,23 @@ impl Worker<'_> {
             }
             Event::Outside { checks, touch } => {
                 let (message, text) = self.failed_index(checks, lane, touch);
-                let root = |what: &str| what.split(['.', '[']).next().unwrap_or_default().to_owned();
+                let root =
+                    |what: &str| what.split(['.', '[']).next().unwrap_or_default().to_owned();
                 variable = self.failed_check(checks, lane).map(|(check, _, _)| root(&check.what));
                 (message, text)
             }
             Event::OutsideRange { global, at, touch } => {
                 variable = Some(program.globals[global as usize].name.clone());
                 let what = name(global, at);
-                notes.push("the bytes exist, but the caller declared them to be no part of this operand".to_owned());
+                notes.push(
+                    "the bytes exist, but the caller declared them to be no part of this operand"
+                        .to_owned(),
+                );
                 (
-                    format!("`{what}` lies outside the declared range of `{}`", program.globals[global as usize].name),
+                    format!(
+                        "`{what}` lies outside the declared range of `{}`",
+                        program.globals[global as usize].name
+                    ),
                     format!("`{what}` is {} here", touch.verb()),
                 )
             }
@@ -198,17 +216,27 @@ impl Worker<'_> {
                     }
                     _ => "the buffer was bound as poisoned: this workgroup has not written it".to_owned(),
                 });
-                (format!("`{what}` is read before anybody wrote it"), format!("`{what}` is read here"))
+                (
+                    format!("`{what}` is read before anybody wrote it"),
+                    format!("`{what}` is read here"),
+                )
             }
             Event::UninitialisedLocal { local, plane } => {
                 let local = &program.locals[local as usize];
                 variable = Some(local.name.clone());
-                others = program.labels(local.declared, "declared here without a value".to_owned(), None);
+                others = program.labels(
+                    local.declared,
+                    "declared here without a value".to_owned(),
+                    None,
+                );
                 others.truncate(1);
                 if local.planes > 1 {
                     notes.push(format!("scalar {plane} of {}'s {}", local.name, local.planes));
                 }
-                (format!("`{}` is read before it was written", local.name), format!("`{}` is read here", local.name))
+                (
+                    format!("`{}` is read before it was written", local.name),
+                    format!("`{}` is read here", local.name),
+                )
             }
             Event::DivisionByZero { remainder } => {
                 let what = if remainder { "remainder" } else { "division" };
@@ -221,7 +249,9 @@ impl Worker<'_> {
             Event::F16Overflow { value } => (
                 "finite numbers became infinite in f16".to_owned(),
                 match value {
-                    Some(value) => format!("{value} does not fit f16, whose largest number is 65504"),
+                    Some(value) => {
+                        format!("{value} does not fit f16, whose largest number is 65504")
+                    }
                     None => "the result exceeds 65504, the largest number of f16".to_owned(),
                 },
             ),
@@ -229,7 +259,8 @@ impl Worker<'_> {
                 let missing = self.absent_of_subgroup(lane);
                 others.extend(self.whereabouts(missing));
                 (
-                    "a subgroup operation that not all invocations of the subgroup reach".to_owned(),
+                    "a subgroup operation that not all invocations of the subgroup reach"
+                        .to_owned(),
                     "only a part of the subgroup is here".to_owned(),
                 )
             }
@@ -255,14 +286,21 @@ impl Worker<'_> {
                     place: Some(self.place(other)),
                 });
                 (
-                    "workgroupUniformLoad of a place that is not the same for all invocations".to_owned(),
+                    "workgroupUniformLoad of a place that is not the same for all invocations"
+                        .to_owned(),
                     "one place is loaded".to_owned(),
                 )
             }
             Event::EndlessLoop { running } => {
-                notes.push(format!("{running} of {} invocations were still in it", self.full.count()));
+                notes.push(format!(
+                    "{running} of {} invocations were still in it",
+                    self.full.count()
+                ));
                 (
-                    format!("a loop was still running after {} iterations", self.options.max_iterations),
+                    format!(
+                        "a loop was still running after {} iterations",
+                        self.options.max_iterations
+                    ),
                     "this loop does not end, or not soon".to_owned(),
                 )
             }
@@ -288,14 +326,20 @@ impl Worker<'_> {
         }
         let mut notes = Vec::new();
         if self.other_barrier_since(space) {
-            notes.push(format!("{other}() was passed since the last {needed}(), but does not order this memory"));
+            notes.push(format!(
+                "{other}() was passed since the last {needed}(), but does not order this memory"
+            ));
         }
         notes.push(format!("a {needed}() between them, reached by all, would order them"));
         notes
     }
 
     /// The check that failed for an invocation, its index and the length.
-    fn failed_check(&self, checks: (u32, u32), lane: u32) -> Option<(&crate::program::Check, i64, u32)> {
+    fn failed_check(
+        &self,
+        checks: (u32, u32),
+        lane: u32,
+    ) -> Option<(&crate::program::Check, i64, u32)> {
         self.program.checks[checks.0 as usize..checks.1 as usize].iter().find_map(|check| {
             let raw = self.plane(check.index)[lane as usize];
             let len = self.length(check.len);
@@ -314,7 +358,11 @@ impl Worker<'_> {
                 };
                 (
                     format!("index {index} is out of bounds of `{}`", check.what),
-                    format!("`{}` has {len} {elements}{source}; element {index} is {} here", check.what, touch.verb()),
+                    format!(
+                        "`{}` has {len} {elements}{source}; element {index} is {} here",
+                        check.what,
+                        touch.verb()
+                    ),
                 )
             }
             None => ("an index is out of bounds".to_owned(), format!("{} here", touch.verb())),

@@ -52,7 +52,9 @@ impl Findings {
     /// In the order of the source.
     pub(super) fn into_sorted(self) -> Vec<Finding> {
         let mut all: Vec<Finding> = self.list.into_iter().map(|(_, finding)| finding).collect();
-        all.sort_by_key(|finding| finding.labels.first().and_then(|label| label.span.clone()).map(|span| span.start));
+        all.sort_by_key(|finding| {
+            finding.labels.first().and_then(|label| label.span.clone()).map(|span| span.start)
+        });
         all
     }
 }
@@ -60,7 +62,9 @@ impl Findings {
 impl Program {
     /// The label of a place in the source, and those of the calls that led there.
     pub(super) fn labels(&self, site: SiteId, text: String, place: Option<Place>) -> Vec<Label> {
-        let span = |site: SiteId| self.sites[site as usize].span.map(|(start, end)| start as usize..end as usize);
+        let span = |site: SiteId| {
+            self.sites[site as usize].span.map(|(start, end)| start as usize..end as usize)
+        };
         let mut labels = vec![Label { span: span(site), text, place }];
         let mut caller = self.sites[site as usize].caller;
         while let Some(site) = caller {
@@ -76,7 +80,8 @@ impl Program {
         format!("{}{}", global.name, self.path(global.ty, offset))
     }
 
-    /// Whether the bytes at an offset in a variable belong to no scalar: the fourth word of a `vec3`, the gaps between members.
+    /// Whether the bytes at an offset in a variable belong to no scalar: the fourth word of a
+    /// `vec3`, the gaps between members.
     pub(super) fn is_padding(&self, global: u32, offset: u32) -> bool {
         self.in_padding(self.globals[global as usize].ty, offset)
     }
@@ -86,7 +91,8 @@ impl Program {
         match &self.module.types[ty].inner {
             TypeInner::Array { base, stride, .. } => self.in_padding(*base, offset % stride),
             TypeInner::Struct { members, .. } => {
-                // The last one that begins before it; an array without a size comes last and has no end.
+                // The last one that begins before it; an array without a size comes last and has no
+                // end.
                 let member = members.iter().rfind(|member| member.offset <= offset);
                 member.is_none_or(|member| {
                     let inner = &self.module.types[member.ty].inner;
@@ -111,9 +117,12 @@ impl Program {
             }
             TypeInner::Struct { members, .. } => {
                 let inside = |member: &&naga::StructMember| {
-                    let unsized_tail =
-                        matches!(self.module.types[member.ty].inner, TypeInner::Array { size: ArraySize::Dynamic, .. });
-                    member.offset <= offset && (unsized_tail || offset < member.offset + size(member.ty))
+                    let unsized_tail = matches!(
+                        self.module.types[member.ty].inner,
+                        TypeInner::Array { size: ArraySize::Dynamic, .. }
+                    );
+                    member.offset <= offset
+                        && (unsized_tail || offset < member.offset + size(member.ty))
                 };
                 match members.iter().find(inside) {
                     Some(member) => {
@@ -127,7 +136,11 @@ impl Program {
             TypeInner::Matrix { rows, scalar, .. } => {
                 let rows = if *rows as u32 == 3 { 4 } else { *rows as u32 };
                 let column = rows * u32::from(scalar.width);
-                format!("[{}]{}", offset / column, component(offset % column / u32::from(scalar.width)))
+                format!(
+                    "[{}]{}",
+                    offset / column,
+                    component(offset % column / u32::from(scalar.width))
+                )
             }
             _ => String::new(),
         }
@@ -162,6 +175,9 @@ mod tests {
         let report = Launch::new(&shader).bind(0, 0, Buffer::output(160)).run().unwrap();
         assert_eq!(report.findings[0].kind, Kind::NeverWritten);
         assert_eq!(report.findings[0].labels[0].text, "nobody writes `rows[1].id`");
-        assert_eq!(report.findings[0].message, "13 of 26 locations of the output `rows` are never written");
+        assert_eq!(
+            report.findings[0].message,
+            "13 of 26 locations of the output `rows` are never written"
+        );
     }
 }

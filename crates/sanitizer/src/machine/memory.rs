@@ -3,8 +3,8 @@
 use crate::launch::{Buffer, Region};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Memory in words. Workgroups run in parallel and a racy shader may have them meet anywhere, so that every word is atomic; relaxed, that costs
-/// nothing.
+/// Memory in words. Workgroups run in parallel and a racy shader may have them meet anywhere, so
+/// that every word is atomic; relaxed, that costs nothing.
 #[derive(Default)]
 pub(super) struct Memory {
     words: Vec<AtomicU32>,
@@ -38,18 +38,22 @@ impl Memory {
         } else {
             let (shift, mask) = (at % 4 * 8, (1u32 << (8 * bytes)) - 1);
             // Always succeeds: the function never returns None.
-            let _ = word.fetch_update(Relaxed, Relaxed, |old| Some(old & !(mask << shift) | (value & mask) << shift));
+            let _ = word.fetch_update(Relaxed, Relaxed, |old| {
+                Some(old & !(mask << shift) | (value & mask) << shift)
+            });
         }
     }
 
     /// Replaces a word by what `f` makes of it, and returns the old one.
     pub(super) fn update(&self, at: u32, f: impl Fn(u32) -> u32) -> u32 {
-        let updated = self.words[at as usize / 4].fetch_update(Relaxed, Relaxed, |old| Some(f(old)));
+        let updated =
+            self.words[at as usize / 4].fetch_update(Relaxed, Relaxed, |old| Some(f(old)));
         updated.unwrap_or_else(|old| old)
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        let mut bytes: Vec<u8> = self.words.into_iter().flat_map(|word| word.into_inner().to_le_bytes()).collect();
+        let mut bytes: Vec<u8> =
+            self.words.into_iter().flat_map(|word| word.into_inner().to_le_bytes()).collect();
         bytes.truncate(self.bytes as usize);
         bytes
     }
@@ -77,7 +81,8 @@ impl Bits {
     }
 }
 
-/// Locations that one region may name, repetitions counted: as many as addresses have room for, so that marking them ends.
+/// Locations that one region may name, repetitions counted: as many as addresses have room for, so
+/// that marking them ends.
 const MAX_MARKED: u128 = 1 << 32;
 
 /// The locations that a caller declared to be an operand; `None` where nothing was declared.
@@ -98,7 +103,11 @@ pub(super) fn logical(buffer: &Buffer, granule: u32) -> Result<Option<Bits>, Str
 
 fn mark(region: &Region, len: u64, granule: u32, bits: &mut Bits) -> Result<(), String> {
     if region.counts.len() != region.strides.len() {
-        return Err(format!("a region with {} counts and {} strides", region.counts.len(), region.strides.len()));
+        return Err(format!(
+            "a region with {} counts and {} strides",
+            region.counts.len(),
+            region.strides.len()
+        ));
     }
     if region.element_bytes == 0 {
         return Err("a region with elements of 0 bytes".to_owned());
@@ -106,8 +115,12 @@ fn mark(region: &Region, len: u64, granule: u32, bits: &mut Bits) -> Result<(), 
     if region.counts.contains(&0) {
         return Ok(());
     }
-    let elements = region.counts.iter().fold(1u128, |product, &count| product.saturating_mul(u128::from(count)));
-    let locations = elements.saturating_mul(u128::from(region.element_bytes.div_ceil(1 << granule)));
+    let elements = region
+        .counts
+        .iter()
+        .fold(1u128, |product, &count| product.saturating_mul(u128::from(count)));
+    let locations =
+        elements.saturating_mul(u128::from(region.element_bytes.div_ceil(1 << granule)));
     if locations > MAX_MARKED {
         return Err(format!(
             "a region of {:?} elements of {} bytes: {locations} locations, more than the {MAX_MARKED} that there can be",
@@ -131,7 +144,8 @@ fn mark(region: &Region, len: u64, granule: u32, bits: &mut Bits) -> Result<(), 
         region.counts.iter().zip(&region.strides).filter(|(_, stride)| **stride > 0).unzip();
     let mut index = vec![0; counts.len()];
     loop {
-        let start = region.offset + index.iter().zip(&strides).map(|(i, stride)| i * stride).sum::<u64>();
+        let start =
+            region.offset + index.iter().zip(&strides).map(|(i, stride)| i * stride).sum::<u64>();
         for location in start >> granule..=(start + region.element_bytes - 1) >> granule {
             bits.insert(location as u32);
         }
@@ -151,7 +165,10 @@ mod tests {
     #[test]
     fn parts_of_words() {
         let memory = Memory::new(&[1, 2, 3, 4, 5, 6]);
-        assert_eq!((memory.load(0, 4), memory.load(2, 2), memory.load(5, 1)), (0x0403_0201, 0x0403, 6));
+        assert_eq!(
+            (memory.load(0, 4), memory.load(2, 2), memory.load(5, 1)),
+            (0x0403_0201, 0x0403, 6)
+        );
         memory.store(2, 2, 0xBEEF);
         memory.store(4, 1, 0x7F);
         assert_eq!(memory.update(0, |old| old + 1), 0xBEEF_0201);
@@ -160,7 +177,8 @@ mod tests {
 
     #[test]
     fn strided_regions() {
-        let region = Region { offset: 4, counts: vec![2, 2], strides: vec![12, 4], element_bytes: 4 };
+        let region =
+            Region { offset: 4, counts: vec![2, 2], strides: vec![12, 4], element_bytes: 4 };
         let buffer = Buffer::new(vec![0; 32]).region(region.clone());
         let bits = logical(&buffer, 2).unwrap().unwrap();
         let inside: Vec<u32> = (0..8).filter(|&at| bits.contains(at)).collect();
@@ -182,7 +200,8 @@ mod tests {
 
     #[test]
     fn a_stride_of_0_repeats_an_element() {
-        let region = Region { offset: 4, counts: vec![1 << 30, 2], strides: vec![0, 8], element_bytes: 4 };
+        let region =
+            Region { offset: 4, counts: vec![1 << 30, 2], strides: vec![0, 8], element_bytes: 4 };
         assert_eq!(marked(Buffer::new(vec![0; 32]).region(region)), [1, 3]);
     }
 
@@ -190,7 +209,12 @@ mod tests {
     fn ranges_and_regions_of_nothing() {
         assert_eq!(marked(Buffer::new(vec![0; 32]).range(4..12)), [1, 2]);
         assert_eq!(marked(Buffer::new(vec![0; 32]).range(8..8)), [0; 0]);
-        let none = Region { counts: vec![u64::MAX, 0], strides: vec![4, 4], element_bytes: 4, ..Region::default() };
+        let none = Region {
+            counts: vec![u64::MAX, 0],
+            strides: vec![4, 4],
+            element_bytes: 4,
+            ..Region::default()
+        };
         assert_eq!(marked(Buffer::new(vec![0; 32]).region(none)), [0; 0]);
     }
 
@@ -198,7 +222,12 @@ mod tests {
     fn regions_that_mean_nothing_are_refused() {
         let buffer = || Buffer::new(vec![0; 32]);
         let region = |count, stride, element_bytes| {
-            buffer().region(Region { offset: 0, counts: vec![count], strides: vec![stride], element_bytes })
+            buffer().region(Region {
+                offset: 0,
+                counts: vec![count],
+                strides: vec![stride],
+                element_bytes,
+            })
         };
         #[expect(clippy::reversed_empty_ranges, reason = "that is what is tried")]
         for (buffer, expected) in [

@@ -34,8 +34,8 @@ pub(crate) struct Resources {
     poisoned: Vec<bool>,
     must_write: Vec<bool>,
     wide_atomics: Mutex<()>,
-    /// The first workgroup with a loop that did not end. Those after it are not run, and their results are dropped, so that what is reported does not
-    /// depend on who came first.
+    /// The first workgroup with a loop that did not end. Those after it are not run, and their
+    /// results are dropped, so that what is reported does not depend on who came first.
     endless: AtomicU32,
 }
 
@@ -52,8 +52,9 @@ pub(crate) fn run(launch: &Launch<'_>, program: &Program) -> Result<Report, Erro
     let resources = bind(launch, program)?;
     let options = &launch.options;
     let [x, y, z] = launch.grid.map(u64::from);
-    let workgroups = u32::try_from(x * y * z)
-        .map_err(|_| Error::Limit(format!("a grid of {:?} workgroups: more than {}", launch.grid, u32::MAX)))?;
+    let workgroups = u32::try_from(x * y * z).map_err(|_| {
+        Error::Limit(format!("a grid of {:?} workgroups: more than {}", launch.grid, u32::MAX))
+    })?;
 
     let mut verdict = Verdict::new(program, &resources, options);
     let mut sequential = Worker::new(program, &resources, options);
@@ -62,14 +63,19 @@ pub(crate) fn run(launch: &Launch<'_>, program: &Program) -> Result<Report, Erro
         if options.parallel && batch.len() > 1 {
             let outcomes: Vec<Outcome> = batch
                 .into_par_iter()
-                .map_init(|| Worker::new(program, &resources, options), |worker, workgroup| worker.run(workgroup))
+                .map_init(
+                    || Worker::new(program, &resources, options),
+                    |worker, workgroup| worker.run(workgroup),
+                )
                 .collect();
             let last = resources.endless.load(Relaxed);
-            (start..).zip(outcomes).filter(|(workgroup, _)| *workgroup <= last).for_each(|(_, outcome)| {
-                if !verdict.is_known() {
-                    verdict.take(outcome);
-                }
-            });
+            (start..).zip(outcomes).filter(|(workgroup, _)| *workgroup <= last).for_each(
+                |(_, outcome)| {
+                    if !verdict.is_known() {
+                        verdict.take(outcome);
+                    }
+                },
+            );
         } else {
             for workgroup in batch {
                 verdict.take(sequential.run(workgroup));
@@ -93,7 +99,8 @@ pub(crate) fn run(launch: &Launch<'_>, program: &Program) -> Result<Report, Erro
     Ok(report)
 }
 
-/// Buffers that the entry point does not touch come back as they were, and outputs among them were never written.
+/// Buffers that the entry point does not touch come back as they were, and outputs among them were
+/// never written.
 fn unused(launch: &Launch<'_>, program: &Program, report: &mut Report) {
     for (&(group, binding), buffer) in &launch.buffers {
         if program.globals.iter().any(|global| global.source == Source::Binding(group, binding)) {
@@ -120,17 +127,25 @@ fn unused(launch: &Launch<'_>, program: &Program, report: &mut Report) {
 }
 
 /// The variable that a shader declares for a binding, used or not.
-fn declared(shader: &Shader, group: u32, binding: u32) -> Option<(&naga::GlobalVariable, naga::Span)> {
+fn declared(
+    shader: &Shader,
+    group: u32,
+    binding: u32,
+) -> Option<(&naga::GlobalVariable, naga::Span)> {
     let variables = &shader.module().global_variables;
-    let here =
-        |variable: &naga::GlobalVariable| variable.binding.is_some_and(|b| (b.group, b.binding) == (group, binding));
+    let here = |variable: &naga::GlobalVariable| {
+        variable.binding.is_some_and(|b| (b.group, b.binding) == (group, binding))
+    };
     let (handle, variable) = variables.iter().find(|(_, variable)| here(variable))?;
     Some((variable, variables.get_span(handle)))
 }
 
 fn limits(launch: &Launch<'_>, program: &Program) -> Result<(), Error> {
-    let invocations = program.workgroup_size.iter().try_fold(1u32, |product, &size| product.checked_mul(size));
-    if invocations.is_none_or(|invocations| invocations == 0 || invocations as usize > MAX_INVOCATIONS) {
+    let invocations =
+        program.workgroup_size.iter().try_fold(1u32, |product, &size| product.checked_mul(size));
+    if invocations
+        .is_none_or(|invocations| invocations == 0 || invocations as usize > MAX_INVOCATIONS)
+    {
         return Err(Error::Limit(format!(
             "a workgroup of {:?} invocations; at most {MAX_INVOCATIONS} are run",
             program.workgroup_size
@@ -144,7 +159,9 @@ fn limits(launch: &Launch<'_>, program: &Program) -> Result<(), Error> {
     }
     let size = launch.options.subgroup_size;
     if !size.is_power_of_two() || size > 128 {
-        return Err(Error::Limit(format!("a subgroup size of {size}; it must be a power of two up to 128")));
+        return Err(Error::Limit(format!(
+            "a subgroup size of {size}; it must be a power of two up to 128"
+        )));
     }
     if let Some(model) = launch.options.costs
         && (!model.segment_bytes.is_power_of_two() || model.banks == 0)
@@ -154,9 +171,17 @@ fn limits(launch: &Launch<'_>, program: &Program) -> Result<(), Error> {
             model.segment_bytes, model.banks
         )));
     }
-    let shared: u64 = program.globals.iter().filter(|g| g.space == Space::Workgroup).map(|g| u64::from(g.bytes)).sum();
+    let shared: u64 = program
+        .globals
+        .iter()
+        .filter(|g| g.space == Space::Workgroup)
+        .map(|g| u64::from(g.bytes))
+        .sum();
     if shared > 1 << 20 {
-        return Err(Error::Limit(format!("{shared} bytes of workgroup memory; at most {} are run", 1 << 20)));
+        return Err(Error::Limit(format!(
+            "{shared} bytes of workgroup memory; at most {} are run",
+            1 << 20
+        )));
     }
     Ok(())
 }
@@ -172,7 +197,8 @@ fn bind(launch: &Launch<'_>, program: &Program) -> Result<Resources, Error> {
         endless: AtomicU32::new(u32::MAX),
     };
     for global in &program.globals {
-        let (mut memory, mut logical, mut poisoned, mut must_write) = (Memory::default(), None, false, false);
+        let (mut memory, mut logical, mut poisoned, mut must_write) =
+            (Memory::default(), None, false, false);
         match global.source {
             Source::Workgroup => {}
             Source::Immediates => {
@@ -187,14 +213,22 @@ fn bind(launch: &Launch<'_>, program: &Program) -> Result<Resources, Error> {
                 memory = Memory::new(&launch.immediates);
             }
             Source::Binding(group, binding) => {
-                let fail = |why: String| Error::Binding { group, binding, name: Some(global.name.clone()), why };
+                let fail = |why: String| Error::Binding {
+                    group,
+                    binding,
+                    name: Some(global.name.clone()),
+                    why,
+                };
                 let buffer = launch
                     .buffers
                     .get(&(group, binding))
                     .ok_or_else(|| fail("the shader uses it and nothing is bound".to_owned()))?;
                 let len = buffer.bytes.len();
                 if len < global.bytes as usize {
-                    return Err(fail(format!("the shader needs at least {} bytes, {len} are bound", global.bytes)));
+                    return Err(fail(format!(
+                        "the shader needs at least {} bytes, {len} are bound",
+                        global.bytes
+                    )));
                 }
                 if len >= u32::MAX as usize {
                     return Err(fail(format!("{len} bytes; addresses have 32 bits")));

@@ -31,9 +31,19 @@ impl Worker<'_> {
                 // A shift's amount is u32 whatever is shifted, ldexp's exponent i32.
                 let narrow = matches!(f, Binary::ShiftLeft | Binary::ShiftRight | Binary::Ldexp);
                 let b_ty = if narrow { Ty::U32 } else { *ty };
-                self.compute(*dst, if is_arithmetic(*f) { *ty } else { Ty::Bool }, |worker, out| {
-                    arith::binary(*f, *ty, out, planes(worker, *a, *ty), planes(worker, *b, b_ty));
-                });
+                self.compute(
+                    *dst,
+                    if is_arithmetic(*f) { *ty } else { Ty::Bool },
+                    |worker, out| {
+                        arith::binary(
+                            *f,
+                            *ty,
+                            out,
+                            planes(worker, *a, *ty),
+                            planes(worker, *b, b_ty),
+                        );
+                    },
+                );
                 if is_arithmetic(*f) {
                     self.half_overflow(*ty, *dst, &[*a, *b]);
                 }
@@ -43,7 +53,11 @@ impl Worker<'_> {
                 let b_ty = if *f == ExtractBits { Ty::U32 } else { *ty };
                 let c_ty = if matches!(f, ExtractBits | Select) { Ty::U32 } else { *ty };
                 self.compute(*dst, *ty, |worker, out| {
-                    let operands = [planes(worker, *a, *ty), planes(worker, *b, b_ty), planes(worker, *c, c_ty)];
+                    let operands = [
+                        planes(worker, *a, *ty),
+                        planes(worker, *b, b_ty),
+                        planes(worker, *c, c_ty),
+                    ];
                     arith::ternary(*f, *ty, out, operands[0], operands[1], operands[2]);
                 });
                 self.half_overflow(*ty, *dst, &[*a, *b, *c]);
@@ -51,11 +65,20 @@ impl Worker<'_> {
             Op::InsertBits { ty, dst, x, new, offset, count } => {
                 self.compute(*dst, *ty, |worker, out| {
                     let [offset, count] = [offset, count].map(|reg| planes(worker, *reg, Ty::U32));
-                    arith::insert_bits(*ty, out, planes(worker, *x, *ty), planes(worker, *new, *ty), offset, count);
+                    arith::insert_bits(
+                        *ty,
+                        out,
+                        planes(worker, *x, *ty),
+                        planes(worker, *new, *ty),
+                        offset,
+                        count,
+                    );
                 });
             }
             Op::Convert { from, to, dst, a } => {
-                self.compute(*dst, *to, |worker, out| arith::convert(*from, *to, out, planes(worker, *a, *from)));
+                self.compute(*dst, *to, |worker, out| {
+                    arith::convert(*from, *to, out, planes(worker, *a, *from))
+                });
                 if self.options.f16_overflow && *to == Ty::F16 && *from != Ty::F16 {
                     self.conversion_overflow(*from, *dst, *a);
                 }
@@ -77,8 +100,11 @@ impl Worker<'_> {
                 let active = self.active;
                 for plane in (local.plane..local.plane + local.planes).map(|plane| plane as usize) {
                     let undefined = self.undefined[plane];
-                    self.undefined[plane] =
-                        if local.tracked { undefined.or(&active) } else { undefined.without(&active) };
+                    self.undefined[plane] = if local.tracked {
+                        undefined.or(&active)
+                    } else {
+                        undefined.without(&active)
+                    };
                     // Not zeros, which might hide that nobody wrote it.
                     let value = if local.tracked { u32::MAX } else { 0 };
                     active.lanes().for_each(|lane| self.vars[plane][lane] = value);
@@ -95,7 +121,8 @@ impl Worker<'_> {
                 if let Some(first) = lanes.next()
                     && let Some(other) = lanes.find(|&lane| values[lane] != values[first])
                 {
-                    self.events.push((first as u32, Event::UnequalPointers { other: other as u32 }));
+                    self.events
+                        .push((first as u32, Event::UnequalPointers { other: other as u32 }));
                 }
             }
             other => self.memory_operation(other, inst.site),
@@ -106,7 +133,8 @@ impl Worker<'_> {
     /// Takes the result's planes out, has them filled, and puts them back.
     fn compute(&mut self, dst: Reg, ty: Ty, fill: impl FnOnce(&Self, [&mut [u32]; 2])) {
         let mut low = take(&mut self.regs[dst as usize]);
-        let mut high = if ty.is_wide() { take(&mut self.regs[dst as usize + 1]) } else { Vec::new() };
+        let mut high =
+            if ty.is_wide() { take(&mut self.regs[dst as usize + 1]) } else { Vec::new() };
         fill(self, [&mut low, &mut high]);
         self.regs[dst as usize] = low;
         if ty.is_wide() {
@@ -118,8 +146,12 @@ impl Worker<'_> {
     fn faults(&mut self, f: Binary, ty: Ty, b: Reg) {
         let remainder = f == Binary::Modulo;
         let event = match f {
-            Binary::Divide | Binary::Modulo if !ty.is_float() => Event::DivisionByZero { remainder },
-            Binary::ShiftLeft | Binary::ShiftRight => Event::ShiftTooLarge { amount: 0, bits: ty.bits() },
+            Binary::Divide | Binary::Modulo if !ty.is_float() => {
+                Event::DivisionByZero { remainder }
+            }
+            Binary::ShiftLeft | Binary::ShiftRight => {
+                Event::ShiftTooLarge { amount: 0, bits: ty.bits() }
+            }
             _ => return,
         };
         let active = self.active;
@@ -129,12 +161,16 @@ impl Worker<'_> {
             Event::ShiftTooLarge { bits, .. } => {
                 if low.iter().any(|&amount| amount >= bits) {
                     let wrong = active.lanes().filter(|&lane| low[lane] >= bits);
-                    found.extend(wrong.map(|lane| (lane as u32, Event::ShiftTooLarge { amount: low[lane], bits })));
+                    found.extend(wrong.map(|lane| {
+                        (lane as u32, Event::ShiftTooLarge { amount: low[lane], bits })
+                    }));
                 }
             }
             _ => {
                 if low.contains(&0) {
-                    let zero = |lane: &usize| low[*lane] == 0 && (!ty.is_wide() || self.plane(b + 1)[*lane] == 0);
+                    let zero = |lane: &usize| {
+                        low[*lane] == 0 && (!ty.is_wide() || self.plane(b + 1)[*lane] == 0)
+                    };
                     found.extend(active.lanes().filter(zero).map(|lane| (lane as u32, event)));
                 }
             }
@@ -150,11 +186,14 @@ impl Worker<'_> {
     }
 
     fn overflow(&mut self, ty: Ty, dst: Reg, operands: &[Reg]) {
-        let (sign, infinity) = if ty == Ty::F16 { (1 << 15, 0x7C00) } else { (1 << 31, 0x7F80_0000) };
+        let (sign, infinity) =
+            if ty == Ty::F16 { (1 << 15, 0x7C00) } else { (1 << 31, 0x7F80_0000) };
         let finite = |bits: u32| bits & infinity != infinity;
         let mut found = Vec::new();
         for lane in self.active.lanes() {
-            if self.plane(dst)[lane] & !sign == infinity && operands.iter().all(|&reg| finite(self.plane(reg)[lane])) {
+            if self.plane(dst)[lane] & !sign == infinity
+                && operands.iter().all(|&reg| finite(self.plane(reg)[lane]))
+            {
                 found.push((lane as u32, Event::F16Overflow { value: None }));
             }
         }
@@ -167,7 +206,9 @@ impl Worker<'_> {
             let low = self.plane(a)[lane];
             let value = match from {
                 Ty::F32 => f32::from_bits(low),
-                Ty::F64 => f64::from_bits(u64::from(low) | u64::from(self.plane(a + 1)[lane]) << 32) as f32,
+                Ty::F64 => {
+                    f64::from_bits(u64::from(low) | u64::from(self.plane(a + 1)[lane]) << 32) as f32
+                }
                 Ty::I32 => low as i32 as f32,
                 _ => low as f32,
             };
@@ -180,7 +221,8 @@ impl Worker<'_> {
     }
 
     fn pack(&mut self, f: Packing, dst: &[Reg], src: &[Reg]) {
-        let mut outs: Vec<Vec<u32>> = dst.iter().map(|&reg| take(&mut self.regs[reg as usize])).collect();
+        let mut outs: Vec<Vec<u32>> =
+            dst.iter().map(|&reg| take(&mut self.regs[reg as usize])).collect();
         {
             let sources: Vec<&[u32]> = src.iter().map(|&reg| self.plane(reg)).collect();
             let mut out: Vec<&mut [u32]> = outs.iter_mut().map(Vec::as_mut_slice).collect();
@@ -204,7 +246,15 @@ impl Worker<'_> {
         }
     }
 
-    fn index(&mut self, dst: Reg, base: Option<Reg>, index: Reg, signed: bool, len: Len, stride: u32) {
+    fn index(
+        &mut self,
+        dst: Reg,
+        base: Option<Reg>,
+        index: Reg,
+        signed: bool,
+        len: Len,
+        stride: u32,
+    ) {
         let len = self.length(len);
         let limit = if signed { len.min(1 << 31) } else { len };
         let mut out = take(&mut self.regs[dst as usize]);
@@ -214,7 +264,11 @@ impl Worker<'_> {
         }
         if let Some(base) = base {
             for (out, &base) in out.iter_mut().zip(self.plane(base)) {
-                *out = if *out == OUTSIDE || base == OUTSIDE { OUTSIDE } else { out.wrapping_add(base) };
+                *out = if *out == OUTSIDE || base == OUTSIDE {
+                    OUTSIDE
+                } else {
+                    out.wrapping_add(base)
+                };
             }
         }
         self.regs[dst as usize] = out;
@@ -230,14 +284,19 @@ impl Worker<'_> {
         let mut out = take(&mut self.regs[dst as usize]);
         let at = self.plane(at);
         match Self::uniform(at) {
-            Some(index) if index != OUTSIDE => out.copy_from_slice(self.plane(sources[index as usize])),
+            Some(index) if index != OUTSIDE => {
+                out.copy_from_slice(self.plane(sources[index as usize]))
+            }
             _ => {
                 let mut found = Vec::new();
                 for lane in 0..self.lanes {
                     out[lane] = match at[lane] {
                         OUTSIDE => {
                             if self.active.contains(lane) {
-                                found.push((lane as u32, Event::Outside { checks, touch: Touch::Read }));
+                                found.push((
+                                    lane as u32,
+                                    Event::Outside { checks, touch: Touch::Read },
+                                ));
                             }
                             0
                         }
@@ -270,7 +329,8 @@ impl Worker<'_> {
                         if offset == OUTSIDE {
                             out[lane] = 0;
                             if part == 0 {
-                                let event = Event::Outside { checks: slot.checks, touch: Touch::Read };
+                                let event =
+                                    Event::Outside { checks: slot.checks, touch: Touch::Read };
                                 self.events.push((lane as u32, event));
                             }
                         } else {
@@ -309,7 +369,8 @@ impl Worker<'_> {
                         let offset = self.plane(reg)[lane];
                         if offset == OUTSIDE {
                             if part == 0 {
-                                let event = Event::Outside { checks: slot.checks, touch: Touch::Write };
+                                let event =
+                                    Event::Outside { checks: slot.checks, touch: Touch::Write };
                                 self.events.push((lane as u32, event));
                             }
                         } else {
@@ -330,7 +391,8 @@ impl Worker<'_> {
             }
             self.vars[plane as usize] = out;
             if tracked {
-                self.undefined[plane as usize] = self.undefined[plane as usize].without(&self.active);
+                self.undefined[plane as usize] =
+                    self.undefined[plane as usize].without(&self.active);
             }
         }
     }
@@ -348,7 +410,12 @@ fn of_unary(f: Unary, ty: Ty) -> Ty {
 fn is_arithmetic(f: Binary) -> bool {
     !matches!(
         f,
-        Binary::Equal | Binary::NotEqual | Binary::Less | Binary::LessEqual | Binary::Greater | Binary::GreaterEqual
+        Binary::Equal
+            | Binary::NotEqual
+            | Binary::Less
+            | Binary::LessEqual
+            | Binary::Greater
+            | Binary::GreaterEqual
     )
 }
 

@@ -53,14 +53,17 @@ impl Pages {
         let page = self.table.get((location / PAGE) as usize).copied().unwrap_or(0);
         page != 0 && {
             let summary = &self.pages[page as usize - 1].summaries[(location % PAGE) as usize];
-            summary[Touch::Write as usize].is_some() || summary[Touch::AtomicWrite as usize].is_some()
+            summary[Touch::Write as usize].is_some()
+                || summary[Touch::AtomicWrite as usize].is_some()
         }
     }
 
     /// Every touched page's first location and summaries, in ascending order.
     pub(super) fn summaries(&self) -> impl Iterator<Item = (u32, &[Summary])> {
         let touched = self.table.iter().enumerate().filter(|(_, index)| **index != 0);
-        touched.map(|(number, index)| (number as u32 * PAGE, &self.pages[*index as usize - 1].summaries[..]))
+        touched.map(|(number, index)| {
+            (number as u32 * PAGE, &self.pages[*index as usize - 1].summaries[..])
+        })
     }
 }
 
@@ -81,7 +84,8 @@ impl Merged {
         if self.pages.len() <= number {
             self.pages.resize(number + 1, None);
         }
-        let page = self.pages[number].get_or_insert_with(|| vec![Summary::default(); PAGE as usize].into());
+        let page = self.pages[number]
+            .get_or_insert_with(|| vec![Summary::default(); PAGE as usize].into());
         &mut page[(location % PAGE) as usize]
     }
 }

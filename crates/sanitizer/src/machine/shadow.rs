@@ -1,16 +1,18 @@
 //! Who touched what: the memory behind the memory, from which races are told.
 //!
-//! Two accesses race when they touch one location, at least one writes, at least one is not atomic, they come from different invocations, and
-//! no barrier lies between them. Per location the last plain write, two plain reads and two atomic accesses suffice to find a race wherever
-//! there is one: of three or more concurrent readers, any writer is unordered with at least one of two that are chosen from different
-//! subgroups where possible.
+//! Two accesses race when they touch one location, at least one writes, at least one is not atomic,
+//! they come from different invocations, and no barrier lies between them. Per location the last
+//! plain write, two plain reads and two atomic accesses suffice to find a race wherever there is
+//! one: of three or more concurrent readers, any writer is unordered with at least one of two that
+//! are chosen from different subgroups where possible.
 
 use crate::program::SiteId;
 
 /// One access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// Barriers of the workgroup passed before it, counted over the machine's life so that nothing need be cleared; 0 for no access.
+    /// Barriers of the workgroup passed before it, counted over the machine's life so that nothing
+    /// need be cleared; 0 for no access.
     pub(super) epoch: u32,
     /// Barriers of the subgroup passed before it.
     pub(super) sub_epoch: u32,
@@ -18,7 +20,8 @@ pub(super) struct Stamp {
     pub(super) site: SiteId,
     /// Of atomics: whether it may have written.
     pub(super) writes: bool,
-    /// Part of a cooperative matrix: `lane` is then consistent among such accesses, but no invocation's own.
+    /// Part of a cooperative matrix: `lane` is then consistent among such accesses, but no
+    /// invocation's own.
     pub(super) cooperative: bool,
 }
 
@@ -67,20 +70,28 @@ impl Touch {
 
 impl Cell {
     /// Takes note of an access and returns the earlier one that it races with.
-    pub(super) fn touch(&mut self, touch: Touch, now: Stamp, subgroup_size: u32) -> Option<(Touch, Stamp)> {
+    pub(super) fn touch(
+        &mut self,
+        touch: Touch,
+        now: Stamp,
+        subgroup_size: u32,
+    ) -> Option<(Touch, Stamp)> {
         let unordered = |before: &Stamp| {
             before.exists()
                 && (before.lane != now.lane || before.cooperative != now.cooperative)
                 && before.epoch == now.epoch
-                && (before.lane / subgroup_size != now.lane / subgroup_size || before.sub_epoch >= now.sub_epoch)
+                && (before.lane / subgroup_size != now.lane / subgroup_size
+                    || before.sub_epoch >= now.sub_epoch)
         };
         let mut found = unordered(&self.write).then_some((Touch::Write, self.write));
         if found.is_none() && touch.writes() {
             found = self.reads.iter().find(|read| unordered(read)).map(|&read| (Touch::Read, read));
         }
         if found.is_none() && !touch.is_atomic() {
-            let conflicts = |atomic: &&Stamp| unordered(atomic) && (atomic.writes || touch.writes());
-            let kind = |stamp: Stamp| if stamp.writes { Touch::AtomicWrite } else { Touch::AtomicRead };
+            let conflicts =
+                |atomic: &&Stamp| unordered(atomic) && (atomic.writes || touch.writes());
+            let kind =
+                |stamp: Stamp| if stamp.writes { Touch::AtomicWrite } else { Touch::AtomicRead };
             found = self.atomics.iter().find(conflicts).map(|&atomic| (kind(atomic), atomic));
         }
         match touch {
@@ -92,14 +103,18 @@ impl Cell {
     }
 }
 
-/// Keeps two accesses out of many, so that whoever is unordered with any is unordered with one of the two.
+/// Keeps two accesses out of many, so that whoever is unordered with any is unordered with one of
+/// the two.
 fn keep(kept: &mut [Stamp; 2], now: Stamp, subgroup_size: u32) {
     let same_subgroup = |a: &Stamp, b: &Stamp| a.lane / subgroup_size == b.lane / subgroup_size;
-    // Those before the last barrier, of the workgroup or of the same subgroup, are superseded; so is the same invocation's own, unless it wrote.
+    // Those before the last barrier, of the workgroup or of the same subgroup, are superseded; so
+    // is the same invocation's own, unless it wrote.
     for old in kept.iter_mut() {
         let superseded = old.epoch != now.epoch
             || same_subgroup(old, &now) && old.sub_epoch < now.sub_epoch
-            || old.lane == now.lane && old.cooperative == now.cooperative && (now.writes || !old.writes);
+            || old.lane == now.lane
+                && old.cooperative == now.cooperative
+                && (now.writes || !old.writes);
         if superseded {
             *old = Stamp::default();
         }
@@ -111,7 +126,9 @@ fn keep(kept: &mut [Stamp; 2], now: Stamp, subgroup_size: u32) {
         *second = now;
     } else if now.writes && !first.writes {
         *first = now;
-    } else if now.writes && !second.writes || same_subgroup(first, second) && !same_subgroup(first, &now) {
+    } else if now.writes && !second.writes
+        || same_subgroup(first, second) && !same_subgroup(first, &now)
+    {
         *second = now;
     }
 }
@@ -128,7 +145,9 @@ mod tests {
         let mut cell = Cell::default();
         accesses
             .iter()
-            .filter_map(|&(touch, stamp)| cell.touch(touch, Stamp { writes: touch.writes(), ..stamp }, 4))
+            .filter_map(|&(touch, stamp)| {
+                cell.touch(touch, Stamp { writes: touch.writes(), ..stamp }, 4)
+            })
             .last()
             .map(|(touch, stamp)| (touch, stamp.lane))
     }
@@ -139,7 +158,10 @@ mod tests {
         assert_eq!(race(&[(Write, at(0, 1, 0)), (Write, at(0, 1, 0))]), None);
         assert_eq!(race(&[(Write, at(0, 1, 0)), (Write, at(1, 1, 0))]), Some((Write, 0)));
         assert_eq!(race(&[(Write, at(0, 1, 0)), (Read, at(1, 2, 0))]), None);
-        assert_eq!(race(&[(Read, at(0, 1, 0)), (Read, at(1, 1, 0)), (Write, at(0, 1, 0))]), Some((Read, 1)));
+        assert_eq!(
+            race(&[(Read, at(0, 1, 0)), (Read, at(1, 1, 0)), (Write, at(0, 1, 0))]),
+            Some((Read, 1))
+        );
         assert_eq!(race(&[(Read, at(0, 1, 0)), (Read, at(9, 1, 0)), (Read, at(5, 1, 0))]), None);
     }
 
@@ -149,14 +171,20 @@ mod tests {
         assert_eq!(race(&[(Write, at(0, 1, 0)), (Read, at(1, 1, 1))]), None);
         assert_eq!(race(&[(Write, at(0, 1, 0)), (Read, at(4, 1, 1))]), Some((Write, 0)));
         // The first reader is superseded, the last one still counts.
-        assert_eq!(race(&[(Read, at(0, 1, 0)), (Read, at(1, 1, 1)), (Write, at(6, 1, 0))]), Some((Read, 1)));
+        assert_eq!(
+            race(&[(Read, at(0, 1, 0)), (Read, at(1, 1, 1)), (Write, at(6, 1, 0))]),
+            Some((Read, 1))
+        );
     }
 
     #[test]
     fn atomics_race_with_plain_accesses_only() {
         use Touch::{AtomicRead, AtomicWrite, Read, Write};
         assert_eq!(race(&[(AtomicWrite, at(0, 1, 0)), (AtomicWrite, at(1, 1, 0))]), None);
-        assert_eq!(race(&[(AtomicWrite, at(0, 1, 0)), (Read, at(1, 1, 0))]), Some((AtomicWrite, 0)));
+        assert_eq!(
+            race(&[(AtomicWrite, at(0, 1, 0)), (Read, at(1, 1, 0))]),
+            Some((AtomicWrite, 0))
+        );
         assert_eq!(race(&[(AtomicRead, at(0, 1, 0)), (Read, at(1, 1, 0))]), None);
         assert_eq!(race(&[(AtomicRead, at(0, 1, 0)), (Write, at(1, 1, 0))]), Some((AtomicRead, 0)));
         // A lane's own atomic does not hide another's.

@@ -15,7 +15,8 @@ impl Worker<'_> {
             Op::Vote { all, dst, src } => {
                 for (_, lanes) in self.subgroups() {
                     let mut values = lanes.iter().map(|&lane| self.plane(*src)[lane] != 0);
-                    let vote = if *all { values.all(|value| value) } else { values.any(|value| value) };
+                    let vote =
+                        if *all { values.all(|value| value) } else { values.any(|value| value) };
                     lanes.iter().for_each(|&lane| self.regs[*dst as usize][lane] = u32::from(vote));
                 }
             }
@@ -29,11 +30,13 @@ impl Worker<'_> {
                     Touch::Read,
                     site,
                     |worker, at, slot, lane| {
-                        let value = worker.extended(pointer.global, at, shape.ty.bytes().min(4), shape.ty);
+                        let value =
+                            worker.extended(pointer.global, at, shape.ty.bytes().min(4), shape.ty);
                         let reg = (dst + slot * shape.ty.planes()) as usize;
                         worker.regs[reg][lane] = value;
                         if shape.ty.is_wide() {
-                            worker.regs[reg + 1][lane] = worker.extended(pointer.global, at + 4, 4, shape.ty);
+                            worker.regs[reg + 1][lane] =
+                                worker.extended(pointer.global, at + 4, 4, shape.ty);
                         }
                     },
                 );
@@ -66,10 +69,14 @@ impl Worker<'_> {
     /// Every subgroup: its first lane, and its active lanes.
     fn subgroups(&self) -> Vec<(usize, Vec<usize>)> {
         let size = self.options.subgroup_size as usize;
-        let all: Vec<Range<usize>> =
-            (0..self.lanes).step_by(size).map(|start| start..(start + size).min(self.lanes)).collect();
+        let all: Vec<Range<usize>> = (0..self.lanes)
+            .step_by(size)
+            .map(|start| start..(start + size).min(self.lanes))
+            .collect();
         all.into_iter()
-            .map(|lanes| (lanes.start, lanes.filter(|&lane| self.active.contains(lane)).collect::<Vec<_>>()))
+            .map(|lanes| {
+                (lanes.start, lanes.filter(|&lane| self.active.contains(lane)).collect::<Vec<_>>())
+            })
             .filter(|(_, lanes)| !lanes.is_empty())
             .collect()
     }
@@ -111,7 +118,9 @@ impl Worker<'_> {
                 sum = Some(with);
                 match kind {
                     Collective::InclusiveScan => self.set_wide(dst, ty, lane, with),
-                    Collective::ExclusiveScan => self.set_wide(dst, ty, lane, before.unwrap_or(neutral(f, ty))),
+                    Collective::ExclusiveScan => {
+                        self.set_wide(dst, ty, lane, before.unwrap_or(neutral(f, ty)))
+                    }
                     Collective::Reduce => {}
                 }
             }
@@ -136,7 +145,8 @@ impl Worker<'_> {
                     Lane::Quad(reg) => own & !3 | value(reg) & 3,
                     Lane::QuadSwap(bits) => own ^ bits,
                 };
-                // A lane that does not exist or is not here has no defined value; the own one stands for it.
+                // A lane that does not exist or is not here has no defined value; the own one
+                // stands for it.
                 let source = start + if source < size { source as usize } else { own as usize };
                 let source = if lanes.contains(&source) { source } else { lane };
                 for (&dst, &src) in dst.iter().zip(src) {
@@ -176,7 +186,8 @@ impl Worker<'_> {
                     continue;
                 }
                 if at + u64::from(bytes) > u64::from(self.memory(pointer.global).bytes) {
-                    self.events.push((lane as u32, Event::OutsideMatrix { global: pointer.global, at }));
+                    self.events
+                        .push((lane as u32, Event::OutsideMatrix { global: pointer.global, at }));
                     continue;
                 }
                 self.cooperative = true;
@@ -187,16 +198,24 @@ impl Worker<'_> {
         }
     }
 
-    /// Each element: c first, then the products in the order of k, each added by an fma and rounded to the type of the sums, which is the most that a device
-    /// rounds. Integers are added in f32.
-    fn multiply_add(&mut self, dst: Reg, [a, b, c]: [&[Reg]; 3], [a_shape, b_shape, c_shape]: [CoopShape; 3]) {
+    /// Each element: c first, then the products in the order of k, each added by an fma and rounded
+    /// to the type of the sums, which is the most that a device rounds. Integers are added in f32.
+    fn multiply_add(
+        &mut self,
+        dst: Reg,
+        [a, b, c]: [&[Reg]; 3],
+        [a_shape, b_shape, c_shape]: [CoopShape; 3],
+    ) {
         let size = self.options.subgroup_size;
         for (start, _) in self.subgroups() {
             let numbers = |regs: &[Reg], shape: CoopShape| -> Vec<f64> {
                 let element = |element: u32| {
                     let reg = regs[(element / size * shape.ty.planes()) as usize];
                     let lane = start + (element % size) as usize;
-                    number(shape.ty, if lane < self.lanes { self.wide(reg, shape.ty, lane) } else { 0 })
+                    number(
+                        shape.ty,
+                        if lane < self.lanes { self.wide(reg, shape.ty, lane) } else { 0 },
+                    )
                 };
                 (0..shape.rows * shape.columns).map(element).collect()
             };

@@ -58,7 +58,10 @@ impl Tally {
     pub(super) fn add_to(&self, counters: &mut Counters) {
         let measure = |kind: Count| {
             let of = |lane: &[u64; KINDS]| self.everyone[kind as usize] + lane[kind as usize];
-            Measure { total: self.single.iter().map(of).sum(), max: self.single.iter().map(of).max().unwrap_or(0) }
+            Measure {
+                total: self.single.iter().map(of).sum(),
+                max: self.single.iter().map(of).max().unwrap_or(0),
+            }
         };
         let fields = [
             (&mut counters.global_reads, Count::GlobalReads),

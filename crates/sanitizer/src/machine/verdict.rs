@@ -1,4 +1,5 @@
-//! What shows only when workgroups are seen together: races between them, and what none of them wrote.
+//! What shows only when workgroups are seen together: races between them, and what none of them
+//! wrote.
 
 use super::findings::Findings;
 use super::pages::{Merged, Summary, Toucher};
@@ -25,7 +26,11 @@ pub(super) struct Verdict<'p> {
 }
 
 impl<'p> Verdict<'p> {
-    pub(super) fn new(program: &'p Program, resources: &'p Resources, options: &'p Options) -> Self {
+    pub(super) fn new(
+        program: &'p Program,
+        resources: &'p Resources,
+        options: &'p Options,
+    ) -> Self {
         Verdict {
             program,
             resources,
@@ -66,7 +71,8 @@ impl<'p> Verdict<'p> {
         for touch in TOUCHES {
             let Some(now) = new[touch as usize] else { continue };
             for earlier in TOUCHES {
-                let conflict = (touch.writes() || earlier.writes()) && !(touch.is_atomic() && earlier.is_atomic());
+                let conflict = (touch.writes() || earlier.writes())
+                    && !(touch.is_atomic() && earlier.is_atomic());
                 if let (true, Some(before), None) = (conflict, known[earlier as usize], &race) {
                     race = Some((touch, now, earlier, before));
                 }
@@ -87,7 +93,13 @@ impl<'p> Verdict<'p> {
         }
     }
 
-    fn race_between(&mut self, global: u32, location: u32, now: (Touch, Toucher), before: (Touch, Toucher)) {
+    fn race_between(
+        &mut self,
+        global: u32,
+        location: u32,
+        now: (Touch, Toucher),
+        before: (Touch, Toucher),
+    ) {
         // Bit 31 keeps races between workgroups apart from those within one.
         let key = (Kind::Race, now.1.site, before.1.site, global | 1 << 31);
         if self.findings.again(&key) {
@@ -96,7 +108,11 @@ impl<'p> Verdict<'p> {
         let variable = &self.program.globals[global as usize];
         let what = self.program.name_of(global, location << variable.granule);
         let label = |(touch, who): (Touch, Toucher), text: String| {
-            self.program.labels(who.site, format!("`{what}` is {} {text}", touch.verb()), Some(self.place(who)))
+            self.program.labels(
+                who.site,
+                format!("`{what}` is {} {text}", touch.verb()),
+                Some(self.place(who)),
+            )
         };
         let mut labels = label(now, "here".to_owned());
         let calls = labels.split_off(1);
@@ -123,7 +139,8 @@ impl<'p> Verdict<'p> {
     pub(super) fn finish(mut self) -> Report {
         // A run that was stopped had no chance to write everything.
         let stopped = self.is_known() || self.resources.endless.load(Relaxed) != u32::MAX;
-        let unwritten = if self.is_known() { Vec::new() } else { std::mem::take(&mut self.unwritten) };
+        let unwritten =
+            if self.is_known() { Vec::new() } else { std::mem::take(&mut self.unwritten) };
         for (key, location, workgroup, finding) in unwritten {
             // Where another workgroup wrote it, the two race, which is told already.
             if self.writer(key.3, location).is_none_or(|writer| writer.workgroup == workgroup) {
@@ -159,7 +176,11 @@ impl<'p> Verdict<'p> {
             let missing: Vec<u32> = (0..locations).filter(inside).filter(unwritten).collect();
             let Some(&first) = missing.first() else { continue };
             let all = (0..locations).filter(inside).count();
-            let run = missing.iter().zip(first..).take_while(|(location, expected)| **location == *expected).count();
+            let run = missing
+                .iter()
+                .zip(first..)
+                .take_while(|(location, expected)| **location == *expected)
+                .count();
             let last = first + run as u32 - 1;
             let name = |location: u32| self.program.name_of(global, location << variable.granule);
             let text = if run == 1 {
@@ -170,7 +191,10 @@ impl<'p> Verdict<'p> {
             let (handle_span, count) = (self.span_of(&variable.name), missing.len());
             let finding = Finding {
                 kind: Kind::NeverWritten,
-                message: format!("{count} of {all} locations of the output `{}` are never written", variable.name),
+                message: format!(
+                    "{count} of {all} locations of the output `{}` are never written",
+                    variable.name
+                ),
                 labels: vec![Label { span: handle_span, text, place: None }],
                 notes: Vec::new(),
                 variable: Some(variable.name.clone()),
@@ -218,7 +242,10 @@ mod tests {
                 launch.bind(0, 0, Buffer::output(16)).run().unwrap().findings
             };
             let (whole, part) = (run(false), run(true));
-            assert_eq!(whole.iter().map(|it| it.kind).collect::<Vec<_>>(), [Kind::OutOfBounds, Kind::DivisionByZero]);
+            assert_eq!(
+                whole.iter().map(|it| it.kind).collect::<Vec<_>>(),
+                [Kind::OutOfBounds, Kind::DivisionByZero]
+            );
             assert_eq!(part, whole[..1]);
         }
     }

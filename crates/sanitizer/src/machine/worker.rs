@@ -1,7 +1,8 @@
 //! One workgroup at a time: its registers, its memory, and the walk through its control flow.
 //!
-//! All invocations go through the blocks together, each block with the set of those that are in it. What one invocation must not see of
-//! another before a barrier is told by the shadows, not by the order of execution.
+//! All invocations go through the blocks together, each block with the set of those that are in it.
+//! What one invocation must not see of another before a barrier is told by the shadows, not by the
+//! order of execution.
 
 use super::events::Event;
 use super::findings::{Findings, Key};
@@ -16,7 +17,8 @@ use crate::program::{BuiltIn, CONSTANT, Case, Len, Node, Program, Reg, SiteId, S
 use crate::report::{Access, Finding, Label};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A read of poisoned storage that the workgroup had not written: key, location, workgroup, finding. It stands unless another workgroup wrote there.
+/// A read of poisoned storage that the workgroup had not written: key, location, workgroup,
+/// finding. It stands unless another workgroup wrote there.
 pub(super) type Unwritten = (Key, u32, u32, Finding);
 
 /// What running one workgroup leaves behind.
@@ -74,7 +76,8 @@ pub(super) struct Worker<'p> {
     /// Where each invocation returned from the entry point.
     left: Vec<Option<SiteId>>,
     enclosing: Vec<Enclosing>,
-    /// Set when a loop did not end, here or in an earlier workgroup, and where the first finding is enough: nothing more is run.
+    /// Set when a loop did not end, here or in an earlier workgroup, and where the first finding is
+    /// enough: nothing more is run.
     pub(super) stopped: bool,
     /// Set when a barrier was not reached by all: what it would have ordered is not reported again.
     pub(super) disordered: bool,
@@ -83,7 +86,11 @@ pub(super) struct Worker<'p> {
 }
 
 impl<'p> Worker<'p> {
-    pub(super) fn new(program: &'p Program, resources: &'p Resources, options: &'p Options) -> Self {
+    pub(super) fn new(
+        program: &'p Program,
+        resources: &'p Resources,
+        options: &'p Options,
+    ) -> Self {
         let lanes = program.workgroup_size.iter().product::<u32>() as usize;
         let is_shared = |global: &&crate::program::Global| global.space == Space::Workgroup;
         let locations = |global: &crate::program::Global| {
@@ -103,13 +110,27 @@ impl<'p> Worker<'p> {
             shared: program
                 .globals
                 .iter()
-                .map(|global| Memory::new(&vec![0; if is_shared(&global) { global.bytes as usize } else { 0 }]))
+                .map(|global| {
+                    Memory::new(&vec![
+                        0;
+                        if is_shared(&global) { global.bytes as usize } else { 0 }
+                    ])
+                })
                 .collect(),
-            shared_written: program.globals.iter().map(|global| Bits::none(locations(global))).collect(),
+            shared_written: program
+                .globals
+                .iter()
+                .map(|global| Bits::none(locations(global)))
+                .collect(),
             shared_cells: program
                 .globals
                 .iter()
-                .map(|global| vec![Cell::default(); if options.checks { locations(global) as usize } else { 0 }])
+                .map(|global| {
+                    vec![
+                        Cell::default();
+                        if options.checks { locations(global) as usize } else { 0 }
+                    ]
+                })
                 .collect(),
             epoch: 0,
             storage_epoch: 0,
@@ -194,7 +215,11 @@ impl<'p> Worker<'p> {
     }
 
     pub(super) fn plane(&self, reg: Reg) -> &[u32] {
-        if reg & CONSTANT != 0 { &self.constants[(reg & !CONSTANT) as usize] } else { &self.regs[reg as usize] }
+        if reg & CONSTANT != 0 {
+            &self.constants[(reg & !CONSTANT) as usize]
+        } else {
+            &self.regs[reg as usize]
+        }
     }
 
     /// The memory of a global variable.
@@ -208,7 +233,9 @@ impl<'p> Worker<'p> {
     pub(super) fn length(&self, len: Len) -> u32 {
         match len {
             Len::Fixed(len) => len,
-            Len::Runtime { global, offset, stride } => self.memory(global).bytes.saturating_sub(offset) / stride,
+            Len::Runtime { global, offset, stride } => {
+                self.memory(global).bytes.saturating_sub(offset) / stride
+            }
         }
     }
 
@@ -245,7 +272,9 @@ impl<'p> Worker<'p> {
                 self.enclosing.pop();
                 accepted.or(&rejected)
             }
-            Node::Loop { body, continuing, break_if, site } => self.repeat(body, continuing, *break_if, *site, mask),
+            Node::Loop { body, continuing, break_if, site } => {
+                self.repeat(body, continuing, *break_if, *site, mask)
+            }
             Node::Switch { selector, cases, site } => self.switch(*selector, cases, *site, mask),
             Node::Break => {
                 if let Some(breaks) = self.breaks.last_mut() {
@@ -322,7 +351,9 @@ impl<'p> Worker<'p> {
         let values = self.plane(selector).to_vec();
         let chosen = |case: &Case| {
             let mut lanes = Mask::NONE;
-            mask.lanes().filter(|&lane| case.values.contains(&values[lane])).for_each(|lane| lanes.insert(lane));
+            mask.lanes()
+                .filter(|&lane| case.values.contains(&values[lane]))
+                .for_each(|lane| lanes.insert(lane));
             lanes
         };
         let matched = cases.iter().fold(Mask::NONE, |matched, case| matched.or(&chosen(case)));
@@ -331,7 +362,8 @@ impl<'p> Worker<'p> {
         let mut done = Mask::NONE;
         let mut falling = Mask::NONE;
         for case in cases {
-            let lanes = if case.default { mask.without(&matched) } else { chosen(case) }.or(&falling);
+            let lanes =
+                if case.default { mask.without(&matched) } else { chosen(case) }.or(&falling);
             let through = self.nodes(&case.body, lanes);
             if case.fall_through {
                 falling = through;
@@ -414,7 +446,9 @@ impl<'p> Worker<'p> {
             return self.program.labels(site, "returned here".to_owned(), who);
         }
         // The innermost part of the control flow that it entered; there it left the way.
-        let Some(enclosing) = self.enclosing.iter().rfind(|part| part.entered.contains(lane as usize)) else {
+        let Some(enclosing) =
+            self.enclosing.iter().rfind(|part| part.entered.contains(lane as usize))
+        else {
             return Vec::new();
         };
         let text = if enclosing.is_loop { "left this loop" } else { "went another way here" };

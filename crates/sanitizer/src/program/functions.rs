@@ -115,7 +115,8 @@ pub(crate) enum Binary {
     Multiply,
     /// Integers: x / 0 = x and MIN / -1 = MIN, as WGSL has it.
     Divide,
-    /// x - y * trunc(x / y), for floats with every step rounded, as on devices; integers: x % 0 = 0 and MIN % -1 = 0.
+    /// x - y * trunc(x / y), for floats with every step rounded, as on devices; integers: x % 0 = 0
+    /// and MIN % -1 = 0.
     Modulo,
     And,
     Or,
@@ -155,11 +156,13 @@ pub(crate) enum Ternary {
     SmoothStep,
     /// Select(reject, accept, condition as bool).
     Select,
-    /// ExtractBits(x, offset: u32, count: u32), sign-extended for signed types; offset and count clamped as WGSL does.
+    /// ExtractBits(x, offset: u32, count: u32), sign-extended for signed types; offset and count
+    /// clamped as WGSL does.
     ExtractBits,
 }
 
-/// Packing and unpacking; see WGSL's functions of these names. Sources and results are lists of registers.
+/// Packing and unpacking; see WGSL's functions of these names. Sources and results are lists of
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     /// 4 × f32 to u32.

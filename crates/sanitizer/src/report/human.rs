@@ -30,8 +30,10 @@ pub(super) fn render(report: &Report, shader: &Shader, color: bool) -> String {
 
 /// What happened, and who did it, unless the text says so.
 fn label_text(Label { text, place, .. }: &Label) -> String {
-    // An access is told in the passive, `is read here`, and takes a `by`; other texts are sentences already.
-    let access = ["read here", "written here", "atomically here"].iter().any(|access| text.contains(access));
+    // An access is told in the passive, `is read here`, and takes a `by`; other texts are sentences
+    // already.
+    let access =
+        ["read here", "written here", "atomically here"].iter().any(|access| text.contains(access));
     match place {
         Some(place) if !text.contains("invocation (") => {
             format!("{text}{} {}", if access { " by" } else { ":" }, who(*place))
@@ -49,7 +51,8 @@ fn triple([x, y, z]: [u32; 3]) -> String {
 }
 
 fn occurrences(finding: &Finding) -> Option<String> {
-    (finding.occurrences > 1).then(|| format!("note: the same at these places {} times", finding.occurrences))
+    (finding.occurrences > 1)
+        .then(|| format!("note: the same at these places {} times", finding.occurrences))
 }
 
 /// Such as `3 findings: 2 race, 1 out-of-bounds; 4 more are not shown`.
@@ -134,13 +137,17 @@ error[never-written]: 4 bytes of `data` are never written
         let mut finding = race();
         finding.labels[0].text = "the divisor is 0".to_owned();
         let shown = rendered(vec![finding]);
-        assert!(shown.contains("^ the divisor is 0: invocation (3, 0, 0) of workgroup (0, 1, 0)\n"), "{shown}");
+        assert!(
+            shown.contains("^ the divisor is 0: invocation (3, 0, 0) of workgroup (0, 1, 0)\n"),
+            "{shown}"
+        );
     }
 
     #[test]
     fn the_summary_counts_kinds_in_order() {
         let bounds = Finding { kind: Kind::OutOfBounds, ..race() };
-        let report = Report { findings: vec![bounds, race(), race()], dropped: 4, ..Report::default() };
+        let report =
+            Report { findings: vec![bounds, race(), race()], dropped: 4, ..Report::default() };
         assert_eq!(summary(&report), "3 findings: 2 race, 1 out-of-bounds; 4 more are not shown");
     }
 
@@ -167,7 +174,10 @@ error[never-written]: 4 bytes of `data` are never written
         let report = Report { findings: vec![finding], ..Report::default() };
         let shown = report.render(&shader, false);
         assert!(shown.contains("--> generated:4:5"), "{shown}");
-        assert!(shown.contains("--> body.wgsl:1:11") && shown.contains("1 | data[i] = tile[i];"), "{shown}");
+        assert!(
+            shown.contains("--> body.wgsl:1:11") && shown.contains("1 | data[i] = tile[i];"),
+            "{shown}"
+        );
     }
 }
 

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 pub(super) fn to_json(report: &Report, shader: &Shader) -> String {
     let findings: Vec<Value> = report.findings.iter().map(|found| finding(found, shader)).collect();
-    json!({ "findings": findings, "dropped": report.dropped, "counters": report.counters }).to_string()
+    json!({ "findings": findings, "dropped": report.dropped, "counters": report.counters })
+        .to_string()
 }
 
 fn finding(finding: &Finding, shader: &Shader) -> Value {
@@ -46,7 +47,8 @@ mod tests {
         let mut found = race();
         found.labels[1].span = None;
         found.labels[1].place = None;
-        let counters = Counters { shared_reads: Measure { total: 64, max: 1 }, ..Counters::default() };
+        let counters =
+            Counters { shared_reads: Measure { total: 64, max: 1 }, ..Counters::default() };
         let report = Report { findings: vec![found], dropped: 2, counters, ..Report::default() };
         let value: Value = serde_json::from_str(&report.to_json(&shader())).unwrap();
         let start = SOURCE.find("tile[i / 2u]").unwrap();
@@ -75,11 +77,15 @@ mod tests {
     #[test]
     fn spans_of_a_part_count_from_its_beginning() {
         let start = SOURCE.find("tile[i / 2u]").unwrap();
-        let shader = Shader::parse_parts(SOURCE, &[("body".to_owned(), start..start + 17)]).unwrap();
+        let shader =
+            Shader::parse_parts(SOURCE, &[("body".to_owned(), start..start + 17)]).unwrap();
         let report = Report { findings: vec![race()], ..Report::default() };
         let value: Value = serde_json::from_str(&report.to_json(&shader)).unwrap();
         let label = &value["findings"][0]["labels"][0];
-        assert_eq!((&label["file"], &label["line"], &label["start"]), (&json!("body"), &json!(1), &json!(0)));
+        assert_eq!(
+            (&label["file"], &label["line"], &label["start"]),
+            (&json!("body"), &json!(1), &json!(0))
+        );
     }
 
     #[test]

@@ -12,11 +12,14 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Two accesses of one location, at least one of them a write and at least one not atomic, that nothing orders.
+    /// Two accesses of one location, at least one of them a write and at least one not atomic, that
+    /// nothing orders.
     Race,
-    /// An index past the end of a buffer, an array or a vector, or outside the range that was declared.
+    /// An index past the end of a buffer, an array or a vector, or outside the range that was
+    /// declared.
     OutOfBounds,
-    /// A read of workgroup, private, function or poisoned storage memory before anything was written there.
+    /// A read of workgroup, private, function or poisoned storage memory before anything was
+    /// written there.
     Uninitialised,
     /// A barrier or a subgroup operation that not all invocations reach together.
     DivergentBarrier,
@@ -105,7 +108,8 @@ pub struct Finding {
     pub occurrences: u64,
 }
 
-/// One access of storage or workgroup memory, kept when [`Options::trace`](crate::Options::trace) is on.
+/// One access of storage or workgroup memory, kept when [`Options::trace`](crate::Options::trace)
+/// is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The variable.
@@ -143,7 +147,8 @@ impl Report {
         self.findings.is_empty() && self.dropped == 0
     }
 
-    /// For people, in the manner of rustc's diagnostics; `color` adds ANSI colours. Empty when nothing was found.
+    /// For people, in the manner of rustc's diagnostics; `color` adds ANSI colours. Empty when
+    /// nothing was found.
     pub fn render(&self, shader: &Shader, color: bool) -> String {
         human::render(self, shader, color)
     }

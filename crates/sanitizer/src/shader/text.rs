@@ -41,8 +41,9 @@ impl Text {
         self.parts.push(range);
     }
 
-    /// The file that holds these bytes of the whole, and where in it: the first part that holds them all, else the whole. Spans beyond the text
-    /// or inside a character are drawn to where there is something; `None` for an empty text.
+    /// The file that holds these bytes of the whole, and where in it: the first part that holds
+    /// them all, else the whole. Spans beyond the text or inside a character are drawn to where
+    /// there is something; `None` for an empty text.
     fn find(&self, span: Range<usize>) -> Option<(usize, Range<usize>)> {
         let whole = self.files.source(0).ok().filter(|whole| !whole.is_empty())?;
         let start = whole.floor_char_boundary(span.start);
@@ -60,11 +61,18 @@ impl Text {
     /// Where these bytes of the whole are; `None` for an empty text.
     pub(crate) fn position(&self, span: Range<usize>) -> Option<Position> {
         let (file, range) = self.find(span)?;
-        let Location { line_number, column_number } = self.files.location(file, range.start).ok()?;
-        Some(Position { file: self.files.name(file).ok()?, line: line_number, column: column_number, range })
+        let Location { line_number, column_number } =
+            self.files.location(file, range.start).ok()?;
+        Some(Position {
+            file: self.files.name(file).ok()?,
+            line: line_number,
+            column: column_number,
+            range,
+        })
     }
 
-    /// Labels for a diagnostic, the first one primary. Those that point nowhere become notes, unless they are empty.
+    /// Labels for a diagnostic, the first one primary. Those that point nowhere become notes,
+    /// unless they are empty.
     pub(crate) fn labels(
         &self,
         labels: impl IntoIterator<Item = (Option<Range<usize>>, String)>,
@@ -72,8 +80,12 @@ impl Text {
         let (mut placed, mut notes) = (Vec::new(), Vec::new());
         for (index, (span, message)) in labels.into_iter().enumerate() {
             match span.and_then(|span| self.find(span)) {
-                Some((file, range)) if index == 0 => placed.push(Label::primary(file, range).with_message(message)),
-                Some((file, range)) => placed.push(Label::secondary(file, range).with_message(message)),
+                Some((file, range)) if index == 0 => {
+                    placed.push(Label::primary(file, range).with_message(message))
+                }
+                Some((file, range)) => {
+                    placed.push(Label::secondary(file, range).with_message(message))
+                }
                 None if message.is_empty() => {}
                 None => notes.push(format!("note: {message}")),
             }
@@ -97,7 +109,8 @@ impl Text {
 
     fn emit(&self, writer: &mut impl WriteColor, diagnostic: &Diagnostic<usize>) {
         let config = term::Config { chars: term::Chars::ascii(), ..term::Config::default() };
-        // Writing to memory does not fail, and `find` gives only what the files hold; were it otherwise, the message would still be told.
+        // Writing to memory does not fail, and `find` gives only what the files hold; were it
+        // otherwise, the message would still be told.
         if term::emit_to_write_style(writer, &config, &self.files, diagnostic).is_err() {
             let _ = writeln!(writer, "error: {}", diagnostic.message);
         }
@@ -137,7 +150,8 @@ mod tests {
                     (Some(end..start), "second".to_owned()),
                     (None, "third".to_owned()),
                 ]);
-                let diagnostic = Diagnostic::error().with_message("m").with_labels(labels).with_notes(notes);
+                let diagnostic =
+                    Diagnostic::error().with_message("m").with_labels(labels).with_notes(notes);
                 for color in [false, true] {
                     let shown = text.render(&diagnostic, color);
                     for piece in ["first", "second", "note: third", position.file.as_str()] {

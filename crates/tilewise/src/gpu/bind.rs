@@ -15,8 +15,9 @@ const MAX_GROUPS: usize = 4096;
 /// So factors that change from call to call leave the bind groups of other products alone.
 const MAX_FACTORS: usize = 16;
 
-/// Who a buffer or a prepared plan is: a number that no other in this process has, nor ever had. A bind group keeps its buffers alive; so that no cached one
-/// outlives what it was made for, those that mention this number go with it.
+/// Who a buffer or a prepared plan is: a number that no other in this process has, nor ever had. A
+/// bind group keeps its buffers alive; so that no cached one outlives what it was made for, those
+/// that mention this number go with it.
 pub(super) struct Identity {
     number: u64,
     groups: Arc<BindGroups>,
@@ -77,13 +78,17 @@ pub(super) struct Key {
 
 impl Key {
     pub(super) fn new(plan: &Identity, places: &Places<'_>) -> Self {
-        let place = |place: Option<(&SharedBuffer, u64)>| place.map_or((0, 0), |(b, start)| (b.identity.number, start));
+        let place = |place: Option<(&SharedBuffer, u64)>| {
+            place.map_or((0, 0), |(b, start)| (b.identity.number, start))
+        };
         Key { plan: plan.number, bound: places.map(place) }
     }
 
     /// Whose identities it mentions.
     fn mentioned(&self) -> impl Iterator<Item = u64> {
-        std::iter::once(self.plan).chain(self.bound.map(|(buffer, _)| buffer)).filter(|number| *number != 0)
+        std::iter::once(self.plan)
+            .chain(self.bound.map(|(buffer, _)| buffer))
+            .filter(|number| *number != 0)
     }
 }
 
@@ -110,7 +115,11 @@ impl<V> Default for Table<V> {
 
 impl<V: Clone> Table<V> {
     fn get(&self, key: &Key, factors: Factors) -> Option<V> {
-        self.values.get(key)?.iter().find(|(those, _)| *those == factors).map(|(_, value)| value.clone())
+        self.values
+            .get(key)?
+            .iter()
+            .find(|(those, _)| *those == factors)
+            .map(|(_, value)| value.clone())
     }
 
     /// Returns the value that this one takes the place of.
@@ -157,10 +166,12 @@ impl BindGroups {
         lock(&self.0).get(key, factors)
     }
 
-    /// Keeps bind groups whose plan and buffers the caller holds, so that none of them is gone already.
+    /// Keeps bind groups whose plan and buffers the caller holds, so that none of them is gone
+    /// already.
     pub(super) fn insert(&self, key: Key, factors: Factors, groups: Groups) {
         let mut table = lock(&self.0);
-        let full = if table.count >= MAX_GROUPS { std::mem::take(&mut *table) } else { Table::default() };
+        let full =
+            if table.count >= MAX_GROUPS { std::mem::take(&mut *table) } else { Table::default() };
         let replaced = table.insert(key, factors, groups);
         drop(table);
         // Without the lock, whatever a driver does when its objects go.

@@ -25,7 +25,8 @@ impl Device {
         Device { device, queue, lost: Arc::default() }
     }
 
-    /// Takes over the device's error handlers: a lost device makes every later call an error, and no error of the driver's is a panic.
+    /// Takes over the device's error handlers: a lost device makes every later call an error, and
+    /// no error of the driver's is a panic.
     pub(crate) fn watch(&self) {
         let lost = self.lost.clone();
         self.device.set_device_lost_callback(move |reason, message| {
@@ -41,8 +42,8 @@ impl Device {
         }
     }
 
-    /// As [`alive`](Self::alive), after asking the device for news: wgpu reports a loss only when polled, and until then hands out objects
-    /// that do nothing, without any error.
+    /// As [`alive`](Self::alive), after asking the device for news: wgpu reports a loss only when
+    /// polled, and until then hands out objects that do nothing, without any error.
     pub(crate) fn still_alive(&self) -> Result<()> {
         #[cfg(not(target_family = "wasm"))]
         if let Err(error) = self.device.poll(wgpu::PollType::Poll) {
@@ -51,21 +52,30 @@ impl Device {
         self.alive()
     }
 
-    /// Runs `make`, and gives the driver's error instead if there was one. In a browser errors come later, to the device's handler.
+    /// Runs `make`, and gives the driver's error instead if there was one. In a browser errors come
+    /// later, to the device's handler.
     pub(crate) fn catch<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
         self.attempt(make)?.map_err(Error::Device)
     }
 
-    /// As [`catch`](Self::catch), for what the driver may well refuse: its words are the inner error. The outer one is that of a device that is lost or has no
-    /// memory.
-    pub(crate) fn attempt<T>(&self, make: impl FnOnce() -> T) -> Result<std::result::Result<T, String>> {
+    /// As [`catch`](Self::catch), for what the driver may well refuse: its words are the inner
+    /// error. The outer one is that of a device that is lost or has no memory.
+    pub(crate) fn attempt<T>(
+        &self,
+        make: impl FnOnce() -> T,
+    ) -> Result<std::result::Result<T, String>> {
         self.alive()?;
-        let scopes = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
-            .map(|filter| self.device.push_error_scope(filter));
+        let scopes = [
+            wgpu::ErrorFilter::Validation,
+            wgpu::ErrorFilter::OutOfMemory,
+            wgpu::ErrorFilter::Internal,
+        ]
+        .map(|filter| self.device.push_error_scope(filter));
         let made = make();
         let mut found = None;
         for scope in scopes.into_iter().rev() {
-            let error = pin!(scope.pop()).as_mut().poll(&mut std::task::Context::from_waker(Waker::noop()));
+            let error =
+                pin!(scope.pop()).as_mut().poll(&mut std::task::Context::from_waker(Waker::noop()));
             if let Poll::Ready(Some(error)) = error {
                 found = Some(error);
             }
@@ -74,11 +84,16 @@ impl Device {
         let Some(error) = found else { return Ok(Ok(made)) };
         // wgpu's texts run over several lines.
         let words = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-        if matches!(error, wgpu::Error::OutOfMemory { .. }) { Err(Error::Device(words)) } else { Ok(Err(words)) }
+        if matches!(error, wgpu::Error::OutOfMemory { .. }) {
+            Err(Error::Device(words))
+        } else {
+            Ok(Err(words))
+        }
     }
 
     pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
-        self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("tilewise") })
+        self.device
+            .create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("tilewise") })
     }
 
     pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder) -> Result<()> {
@@ -89,7 +104,10 @@ impl Device {
     }
 
     /// Submits a command encoder that `work` fills.
-    pub(crate) fn once<T>(&self, work: impl FnOnce(&mut wgpu::CommandEncoder) -> Result<T>) -> Result<T> {
+    pub(crate) fn once<T>(
+        &self,
+        work: impl FnOnce(&mut wgpu::CommandEncoder) -> Result<T>,
+    ) -> Result<T> {
         let mut encoder = self.encoder();
         let made = work(&mut encoder)?;
         self.submit(encoder)?;

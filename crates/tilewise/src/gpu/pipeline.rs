@@ -56,7 +56,8 @@ impl Pipelines {
             Language::Wgsl => device.catch(|| self.compile(device, pass)),
             Language::Msl => self.compile_msl(device, pass),
         };
-        self.compiled.get_or_make(pass.parts.as_slice(), || self.timed(device, &pass.label, compile))
+        self.compiled
+            .get_or_make(pass.parts.as_slice(), || self.timed(device, &pass.label, compile))
     }
 
     /// Why the device has refused the MSL of one of these passes, if it has.
@@ -85,14 +86,20 @@ impl Pipelines {
     }
 
     /// Notes and logs how long `compile` takes.
-    fn timed(&self, device: &Device, label: &str, compile: impl FnOnce() -> Result<Pipeline>) -> Result<Pipeline> {
+    fn timed(
+        &self,
+        device: &Device,
+        label: &str,
+        compile: impl FnOnce() -> Result<Pipeline>,
+    ) -> Result<Pipeline> {
         let clock = Clock::start().ok();
         let pipeline = compile()?;
         let seconds = clock.map(|clock| clock.seconds());
         if let Some(kept) = &self.kept {
             kept.changed.store(true, Ordering::Relaxed);
         }
-        let took = seconds.map_or_else(String::new, |seconds| format!(" in {:.1} ms", seconds * 1e3));
+        let took =
+            seconds.map_or_else(String::new, |seconds| format!(" in {:.1} ms", seconds * 1e3));
         log::info!("compiled {label}{took} for {}", device.adapter_info().name);
         Ok(Pipeline { seconds, ..pipeline })
     }
@@ -102,19 +109,27 @@ impl Pipelines {
             label: Some(&pass.label),
             source: wgpu::ShaderSource::Wgsl(tilewise_shaders::assemble(pass).into()),
         };
-        // SAFETY: the shader is one of ours. Unchecked, it must not leave its bindings, loop forever, or divide by zero: tests/tests/host/sanitized.rs runs
-        // every kernel and variant in the sanitizer, which finds none of that at sizes around every tile edge (and `cargo xtask mutate` shows that it
-        // would); ARCHITECTURE.md ("Unchecked shaders") lists the invariants that carry it to every other size.
-        let module = unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) };
-        // Every kernel writes workgroup memory before it reads it: the same run in the sanitizer starts with undefined memory.
+        // SAFETY: the shader is one of ours. Unchecked, it must not leave its bindings, loop
+        // forever, or divide by zero: tests/tests/host/sanitized.rs runs every kernel and variant
+        // in the sanitizer, which finds none of that at sizes around every tile edge (and `cargo
+        // xtask mutate` shows that it would); ARCHITECTURE.md ("Unchecked shaders") lists the
+        // invariants that carry it to every other size.
+        let module = unsafe {
+            device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
+        };
+        // Every kernel writes workgroup memory before it reads it: the same run in the sanitizer
+        // starts with undefined memory.
         self.build(device, &pass.label, (&module, "main"), &entries(pass), false)
     }
 
-    /// Where the driver does not compile it, that is remembered and an error, `NoKernel`; what a lost device or want of memory brings about is not.
+    /// Where the driver does not compile it, that is remembered and an error, `NoKernel`; what a
+    /// lost device or want of memory brings about is not.
     fn compile_msl(&self, device: &Device, pass: &Pass) -> Result<Pipeline> {
         let text = msl::assemble(pass);
-        let entry_point =
-            wgpu::PassthroughShaderEntryPoint { name: msl::ENTRY.into(), workgroup_size: (pass.threads, 1, 1) };
+        let entry_point = wgpu::PassthroughShaderEntryPoint {
+            name: msl::ENTRY.into(),
+            workgroup_size: (pass.threads, 1, 1),
+        };
         let entry_points = [entry_point];
         let descriptor = || wgpu::ShaderModuleDescriptorPassthrough {
             label: Some(&pass.label),
@@ -122,15 +137,18 @@ impl Pipelines {
             msl: Some(text.as_str().into()),
             ..Default::default()
         };
-        // SAFETY: nobody looks at the text but the driver's compiler, so that it must not do what WGSL cannot. It is one of ours, and stays within its
-        // bindings, ends, and reads what it has written, as the same pass in WGSL does: the harness runs every file, kernel and variant on the CPU under
-        // sanitizers. It finds its buffers where wgpu binds them: Metal's slots follow the entries of the layout, as `assemble` numbers them. A backend
-        // that takes no MSL is given no other text, and says so.
-        let module = device.attempt(|| unsafe { device.create_shader_module_passthrough(descriptor()) })?;
+        // SAFETY: nobody looks at the text but the driver's compiler, so that it must not do what
+        // WGSL cannot. It is one of ours, and stays within its bindings, ends, and reads what it
+        // has written, as the same pass in WGSL does: the harness runs every file, kernel and
+        // variant on the CPU under sanitizers. It finds its buffers where wgpu binds them: Metal's
+        // slots follow the entries of the layout, as `assemble` numbers them. A backend that takes
+        // no MSL is given no other text, and says so.
+        let module =
+            device.attempt(|| unsafe { device.create_shader_module_passthrough(descriptor()) })?;
         let built = match module {
-            Ok(module) => {
-                device.attempt(|| self.build(device, &pass.label, (&module, msl::ENTRY), &entries(pass), false))?
-            }
+            Ok(module) => device.attempt(|| {
+                self.build(device, &pass.label, (&module, msl::ENTRY), &entries(pass), false)
+            })?,
             Err(words) => Err(msl::words(device, &text).unwrap_or(words)),
         };
         built.or_else(|words| {
@@ -148,7 +166,10 @@ impl Pipelines {
         entries: &[wgpu::BindGroupLayoutEntry],
         zero_initialize_workgroup_memory: bool,
     ) -> Pipeline {
-        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some(label), entries });
+        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+            label: Some(label),
+            entries,
+        });
         let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: Some(label),
             bind_group_layouts: &[Some(&layout)],
@@ -159,7 +180,10 @@ impl Pipelines {
             layout: Some(&pipeline_layout),
             module,
             entry_point: Some(entry_point),
-            compilation_options: wgpu::PipelineCompilationOptions { constants: &[], zero_initialize_workgroup_memory },
+            compilation_options: wgpu::PipelineCompilationOptions {
+                constants: &[],
+                zero_initialize_workgroup_memory,
+            },
             cache: self.kept.as_ref().map(|kept| &kept.cache),
         });
         Pipeline { pipeline, layout, seconds: None }
@@ -174,7 +198,8 @@ impl Pipelines {
         self.custom.get(text)
     }
 
-    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours, and keeps it under that text. `enable` goes before it.
+    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours, and keeps
+    /// it under that text. `enable` goes before it.
     pub(crate) fn compile_custom(
         &self,
         device: &Device,
@@ -214,7 +239,9 @@ impl Refusals {
 
     fn add(&self, pass: &Pass, words: &str, info: &wgpu::AdapterInfo) -> Arc<str> {
         let (backend, name) = (backend_name(info.backend), &info.name);
-        let why: Arc<str> = format!("the MSL of {} is refused by {name} through {backend}: {words}", pass.label).into();
+        let why: Arc<str> =
+            format!("the MSL of {} is refused by {name} through {backend}: {words}", pass.label)
+                .into();
         lock(&self.known).insert(pass.parts.clone(), why.clone());
         if self.told.swap(true, Ordering::Relaxed) {
             log::debug!("{why}");
@@ -230,7 +257,9 @@ impl Refusals {
 /// The layout of a pass: its parameters and its buffers, in ascending order.
 fn entries(pass: &Pass) -> Vec<wgpu::BindGroupLayoutEntry> {
     let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64);
-    let storage = |binding: &Binding| storage_entry(binding.role.binding(), !binding.writable, binding.element_bytes);
+    let storage = |binding: &Binding| {
+        storage_entry(binding.role.binding(), !binding.writable, binding.element_bytes)
+    };
     std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect()
 }
 
@@ -240,7 +269,11 @@ pub(crate) fn uniform_entry(binding: u32, bytes: u64) -> wgpu::BindGroupLayoutEn
 }
 
 /// A storage buffer of elements of so many bytes.
-pub(crate) fn storage_entry(binding: u32, read_only: bool, element_bytes: u64) -> wgpu::BindGroupLayoutEntry {
+pub(crate) fn storage_entry(
+    binding: u32,
+    read_only: bool,
+    element_bytes: u64,
+) -> wgpu::BindGroupLayoutEntry {
     entry(binding, wgpu::BufferBindingType::Storage { read_only }, element_bytes)
 }
 
@@ -268,10 +301,14 @@ impl Kept {
         }
         let file = folder.join(wgpu::util::pipeline_cache_key(&device.adapter_info())?);
         let data = std::fs::read(&file).ok();
-        let descriptor =
-            wgpu::PipelineCacheDescriptor { label: Some("tilewise"), data: data.as_deref(), fallback: true };
-        // SAFETY: the file is named by wgpu's key for this adapter and was written below from `get_data`, whole or not at all. That nobody else has
-        // written to the user's cache folder cannot be proven; wgpu and the driver check the header and drop what does not fit.
+        let descriptor = wgpu::PipelineCacheDescriptor {
+            label: Some("tilewise"),
+            data: data.as_deref(),
+            fallback: true,
+        };
+        // SAFETY: the file is named by wgpu's key for this adapter and was written below from
+        // `get_data`, whole or not at all. That nobody else has written to the user's cache folder
+        // cannot be proven; wgpu and the driver check the header and drop what does not fit.
         let cache = unsafe { device.create_pipeline_cache(&descriptor) };
         Some(Kept { cache, file, changed: AtomicBool::new(false) })
     }

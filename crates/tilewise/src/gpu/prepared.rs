@@ -22,7 +22,12 @@ pub(crate) struct Prepared {
 type Uniforms = Arc<[wgpu::Buffer]>;
 
 impl Prepared {
-    pub(super) fn new(identity: Identity, steps: Vec<Step>, scratch_bytes: u64, packed_bytes: u64) -> Self {
+    pub(super) fn new(
+        identity: Identity,
+        steps: Vec<Step>,
+        scratch_bytes: u64,
+        packed_bytes: u64,
+    ) -> Self {
         Prepared { identity, steps, scratch_bytes, packed_bytes, uniforms: Mutex::new(None) }
     }
 
@@ -69,7 +74,8 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Of a problem that [`check`](tilewise_core::plan::check) has passed. How long the storage is that holds an operand concerns that check alone.
+    /// Of a problem that [`check`](tilewise_core::plan::check) has passed. How long the storage is
+    /// that holds an operand concerns that check alone.
     pub(crate) fn new(problem: &Problem, kernel: Option<&Arc<str>>) -> Self {
         let Problem { m, n, k, batch, a, b, c, grouping, epilogue, precision, copies } = *problem;
         let Epilogue { alpha: _, beta, bias, activation, residual } = epilogue;

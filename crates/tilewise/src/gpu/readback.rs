@@ -6,7 +6,8 @@ use std::ops::Range;
 use tilewise_core::{Error, Result};
 
 impl Device {
-    /// A range of bytes of a buffer. Does not block: on native the future asks the device for news each time it is polled.
+    /// A range of bytes of a buffer. Does not block: on native the future asks the device for news
+    /// each time it is polled.
     pub(crate) async fn read(&self, buffer: &wgpu::Buffer, range: Range<u64>) -> Result<Vec<u8>> {
         if !buffer.usage().contains(wgpu::BufferUsages::COPY_SRC) {
             return Err(Error::Unsupported(format!(
@@ -30,7 +31,8 @@ impl Device {
         encoder.copy_buffer_to_buffer(buffer, start, &staging, 0, size);
         self.submit(encoder)?;
         self.map(&staging).await?;
-        let view = staging.get_mapped_range(..).map_err(|error| Error::Device(error.to_string()))?;
+        let view =
+            staging.get_mapped_range(..).map_err(|error| Error::Device(error.to_string()))?;
         Ok(view[(range.start - start) as usize..(range.end - start) as usize].to_vec())
     }
 
@@ -38,8 +40,11 @@ impl Device {
     pub(crate) async fn map(&self, staging: &wgpu::Buffer) -> Result<()> {
         let answer = Answer::default();
         let sender = Sender(answer.clone());
-        // On a lost device the staging buffer may be invalid, which is an error of the device's, not of the mapping's.
-        self.catch(|| staging.map_async(wgpu::MapMode::Read, .., move |result| sender.send(result)))?;
+        // On a lost device the staging buffer may be invalid, which is an error of the device's,
+        // not of the mapping's.
+        self.catch(|| {
+            staging.map_async(wgpu::MapMode::Read, .., move |result| sender.send(result))
+        })?;
         let mapped = std::future::poll_fn(|context| {
             // In a browser the event loop brings the news by itself.
             #[cfg(not(target_family = "wasm"))]

@@ -14,13 +14,15 @@ impl Gpu {
     /// A plan with its pipelines, compiled if they are new.
     ///
     /// # Errors
-    /// `NoKernel` where MSL of it is refused, which `Pipelines::refusal` then knows; `Device`, `DeviceLost`.
+    /// `NoKernel` where MSL of it is refused, which `Pipelines::refusal` then knows; `Device`,
+    /// `DeviceLost`.
     pub(crate) fn ready(&self, plan: Plan) -> Result<Prepared> {
         let Plan { passes, scratch_bytes, packed_bytes, .. } = plan;
         self.compiled(passes, scratch_bytes, packed_bytes)
     }
 
-    /// The passes and pipelines of a conversion, planned and compiled if nothing like it was met before.
+    /// The passes and pipelines of a conversion, planned and compiled if nothing like it was met
+    /// before.
     pub(crate) fn convert(&self, conversion: Conversion, caps: &Caps) -> Result<Arc<Prepared>> {
         self.conversions.get_or_make(&conversion.asked(), || {
             let passes = match &conversion {
@@ -32,16 +34,22 @@ impl Gpu {
     }
 
     /// Passes with their pipelines, compiled if they are new.
-    pub(crate) fn compiled(&self, passes: Vec<Pass>, scratch_bytes: u64, packed_bytes: u64) -> Result<Prepared> {
+    pub(crate) fn compiled(
+        &self,
+        passes: Vec<Pass>,
+        scratch_bytes: u64,
+        packed_bytes: u64,
+    ) -> Result<Prepared> {
         #[cfg(not(target_family = "wasm"))]
         self.compile_together(&passes);
-        let step = |pass: Pass| Ok(Step { pipeline: self.pipelines.get(&self.device, &pass)?, pass });
+        let step =
+            |pass: Pass| Ok(Step { pipeline: self.pipelines.get(&self.device, &pass)?, pass });
         let steps = passes.into_iter().map(step).collect::<Result<_>>()?;
         Ok(Prepared::new(self.groups.identity(), steps, scratch_bytes, packed_bytes))
     }
 
-    /// Compiles what the passes need on a thread for each: a driver was seen to take a quarter of a second for a large kernel. What fails is met again
-    /// by whoever needs it.
+    /// Compiles what the passes need on a thread for each: a driver was seen to take a quarter of a
+    /// second for a large kernel. What fails is met again by whoever needs it.
     #[cfg(not(target_family = "wasm"))]
     fn compile_together(&self, passes: &[Pass]) {
         let mut new: Vec<&Pass> = Vec::new();
@@ -81,7 +89,8 @@ impl Gpu {
         let groups = match self.groups.get(&key, factors) {
             Some(groups) => groups,
             None => {
-                let uniforms = prepared.uniforms(factors, |params| self.new_uniform(bytemuck::bytes_of(params)))?;
+                let uniforms = prepared
+                    .uniforms(factors, |params| self.new_uniform(bytemuck::bytes_of(params)))?;
                 let steps = prepared.steps.iter().zip(&*uniforms);
                 let bind = |(step, uniform)| self.bind(step, uniform, &places);
                 let groups: Arc<[_]> = steps.map(bind).collect::<Result<_>>()?;
@@ -98,10 +107,17 @@ impl Gpu {
         Ok(())
     }
 
-    fn bind(&self, step: &Step, uniform: &wgpu::Buffer, places: &Places<'_>) -> Result<wgpu::BindGroup> {
+    fn bind(
+        &self,
+        step: &Step,
+        uniform: &wgpu::Buffer,
+        places: &Places<'_>,
+    ) -> Result<wgpu::BindGroup> {
         let Step { pass, pipeline } = step;
-        let mut entries =
-            vec![wgpu::BindGroupEntry { binding: Role::Params.binding(), resource: uniform.as_entire_binding() }];
+        let mut entries = vec![wgpu::BindGroupEntry {
+            binding: Role::Params.binding(),
+            resource: uniform.as_entire_binding(),
+        }];
         for binding in &pass.bindings {
             let operand = binding.role.name();
             let (buffer, offset) = places[binding.from as usize]
@@ -112,12 +128,18 @@ impl Gpu {
                 let needed = binding.bytes / binding.element_bytes;
                 return Err(Error::BufferTooSmall { operand, needed, len });
             }
-            let resource = wgpu::BufferBinding { buffer, offset, size: NonZeroU64::new(binding.bytes) };
+            let resource =
+                wgpu::BufferBinding { buffer, offset, size: NonZeroU64::new(binding.bytes) };
             let resource = wgpu::BindingResource::Buffer(resource);
             entries.push(wgpu::BindGroupEntry { binding: binding.role.binding(), resource });
         }
         let (label, layout) = (Some(pass.label.as_str()), &pipeline.layout);
-        self.device
-            .catch(|| self.device.create_bind_group(&wgpu::BindGroupDescriptor { label, layout, entries: &entries }))
+        self.device.catch(|| {
+            self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label,
+                layout,
+                entries: &entries,
+            })
+        })
     }
 }

@@ -8,13 +8,16 @@ use tilewise_core::{DType, Error, Result};
 /// What happens where the grid ends inside a workgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Edge {
-    /// Invocations beyond the grid do not run the body, as with Metal's `dispatchThreads`. A body with barriers cannot be clipped so, because all
-    /// invocations of a workgroup must reach them: `Error::Kernel`, unless the grid is a multiple of the workgroup along each axis, so that nothing
-    /// is clipped. Subgroup operations are not refused: clipped invocations take no part in them. Browsers, which ask that subgroup operations stand
-    /// in uniform control flow, may refuse them after the clipping; then [`Whole`](Self::Whole) is the way.
+    /// Invocations beyond the grid do not run the body, as with Metal's `dispatchThreads`. A body
+    /// with barriers cannot be clipped so, because all invocations of a workgroup must reach them:
+    /// `Error::Kernel`, unless the grid is a multiple of the workgroup along each axis, so that
+    /// nothing is clipped. Subgroup operations are not refused: clipped invocations take no part in
+    /// them. Browsers, which ask that subgroup operations stand in uniform control flow, may refuse
+    /// them after the clipping; then [`Whole`](Self::Whole) is the way.
     #[default]
     Clip,
-    /// All invocations of every workgroup run the body, which guards itself by `grid`, the size asked for.
+    /// All invocations of every workgroup run the body, which guards itself by `grid`, the size
+    /// asked for.
     Whole,
 }
 
@@ -62,7 +65,8 @@ pub(super) enum Template {
     Constant(Constant),
 }
 
-/// One use of a [`Kernel`](crate::Kernel): its tensors in the order of the kernel's names, how many invocations, and what its templates stand for.
+/// One use of a [`Kernel`](crate::Kernel): its tensors in the order of the kernel's names, how many
+/// invocations, and what its templates stand for.
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until a kernel runs it"]
 pub struct Call {
@@ -99,13 +103,15 @@ impl Call {
         self
     }
 
-    /// The next output: type and shape of a tensor that the kernel's [`run`](crate::Kernel::run) makes.
+    /// The next output: type and shape of a tensor that the kernel's [`run`](crate::Kernel::run)
+    /// makes.
     pub fn output(mut self, dtype: DType, shape: &[usize]) -> Self {
         self.outputs.push((dtype, shape.to_vec()));
         self
     }
 
-    /// Invocations along x, y and z. They go in workgroups; [`edge`](Self::edge) says what happens to those beyond. Nothing runs when one is 0.
+    /// Invocations along x, y and z. They go in workgroups; [`edge`](Self::edge) says what happens
+    /// to those beyond. Nothing runs when one is 0.
     pub fn grid(mut self, threads: [u32; 3]) -> Self {
         self.grid = Some(threads);
         self
@@ -117,21 +123,22 @@ impl Call {
         self
     }
 
-    /// Makes `name` stand for a type: `alias T = f32;`. For f32, f16, i32 and u32; WGSL has no bf16.
+    /// Makes `name` stand for a type: `alias T = f32;`. For f32, f16, i32 and u32; WGSL has no
+    /// bf16.
     pub fn dtype(mut self, name: &str, dtype: DType) -> Self {
         self.templates.push((name.to_owned(), Template::DType(dtype)));
         self
     }
 
-    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each value is a shader of its own; what changes from call to call is better
-    /// an input.
+    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each value is a shader of its own;
+    /// what changes from call to call is better an input.
     pub fn constant(mut self, name: &str, value: impl Into<Constant>) -> Self {
         self.templates.push((name.to_owned(), Template::Constant(value.into())));
         self
     }
 
-    /// Fills every output with this value first: rounded for floats, an integer within range for integers. Without it an output's
-    /// contents are undefined until the kernel writes them.
+    /// Fills every output with this value first: rounded for floats, an integer within range for
+    /// integers. Without it an output's contents are undefined until the kernel writes them.
     pub fn init_value(mut self, value: impl Into<f64>) -> Self {
         self.init = Some(value.into());
         self
@@ -143,9 +150,11 @@ impl Call {
         self
     }
 
-    /// Iterations of one loop after which the CPU executor and the sanitizer give up on it as endless, which is an error or a finding; GPUs know no such
-    /// bound. Without it 16,777,216 (1 << 24) for [`run`](crate::Kernel::run) on [`Context::cpu`], and 1,000,000 for
-    /// [`check`](crate::Kernel::check), which is slower. In [`check_with`](crate::Kernel::check_with) it goes before that of the options.
+    /// Iterations of one loop after which the CPU executor and the sanitizer give up on it as
+    /// endless, which is an error or a finding; GPUs know no such bound. Without it 16,777,216 (1
+    /// << 24) for [`run`](crate::Kernel::run) on [`Context::cpu`], and 1,000,000 for
+    /// [`check`](crate::Kernel::check), which is slower. In
+    /// [`check_with`](crate::Kernel::check_with) it goes before that of the options.
     pub fn max_iterations(mut self, iterations: u64) -> Self {
         self.max_iterations = Some(iterations);
         self
@@ -185,7 +194,9 @@ impl Call {
             DType::F32 | DType::F16 | DType::BF16 => None,
         };
         if range.is_some_and(|range| value.fract() != 0.0 || !range.contains(&value)) {
-            return Err(Error::Value(format!("an initial value of {value} for an output of {dtype}")));
+            return Err(Error::Value(format!(
+                "an initial value of {value} for an output of {dtype}"
+            )));
         }
         let element = match dtype {
             DType::I32 => (value as i32).to_le_bytes().to_vec(),

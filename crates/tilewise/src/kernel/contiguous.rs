@@ -17,9 +17,13 @@ pub(super) fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
         view.extend([size as u64, if size == 1 { 0 } else { stride as u64 }]);
     }
     let reach = source.elements() as u64 * per_word;
-    let view: Option<Vec<u32>> = view.into_iter().map(|number| u32::try_from(number).ok()).collect();
+    let view: Option<Vec<u32>> =
+        view.into_iter().map(|number| u32::try_from(number).ok()).collect();
     let view = view.filter(|_| u32::try_from(reach).is_ok()).ok_or_else(|| {
-        Error::Overflow(format!("copying a view that spans {reach} elements: kernels index at most {}", u32::MAX))
+        Error::Overflow(format!(
+            "copying a view that spans {reach} elements: kernels index at most {}",
+            u32::MAX
+        ))
     })?;
     let words = (tensor.elements() as u64).div_ceil(per_word);
     let kernel = Kernel::new("contiguous")
@@ -56,12 +60,18 @@ mod tests {
         let half = Tensor::upload(&context, &halves, &[3, 5, 7]).unwrap();
         for tensor in [whole, half] {
             let cut = tensor.slice(&[1..3, 1..4, 3..6]).unwrap();
-            for view in [tensor.t(), cut.clone(), cut.t(), tensor.slice(&[2..3, 4..5, 6..7]).unwrap()] {
+            for view in
+                [tensor.t(), cut.clone(), cut.t(), tensor.slice(&[2..3, 4..5, 6..7]).unwrap()]
+            {
                 let (kernel, call) = gather(&view).unwrap();
                 let check = kernel.check(&call).unwrap();
                 assert!(check.is_clean(), "{view:?}\n{}", check.render(false));
                 let copied = check.outputs[0].as_packed(view.dtype(), view.shape());
-                assert_eq!(copied.read_bytes_blocking().unwrap(), view.read_bytes_blocking().unwrap(), "{view:?}");
+                assert_eq!(
+                    copied.read_bytes_blocking().unwrap(),
+                    view.read_bytes_blocking().unwrap(),
+                    "{view:?}"
+                );
             }
         }
     }

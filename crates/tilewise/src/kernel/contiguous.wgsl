@@ -1,6 +1,6 @@
-// The body of a kernel: a row-major copy of a view of any strides, word after word.
-// `view` holds the number of elements, the place of the first one in `source`, and then size and stride of each of NDIM dimensions, the last
-// dimension first. A word has PER_WORD elements of BITS bits.
+// The body of a kernel: a row-major copy of a view of any strides, word after word. `view` holds
+// the number of elements, the place of the first one in `source`, and then size and stride of each
+// of NDIM dimensions, the last dimension first. A word has PER_WORD elements of BITS bits.
 for (var word = global_id.x; word < out_shape[0]; word += grid.x) {
     var copied = 0u;
     for (var part = 0u; part < PER_WORD; part++) {

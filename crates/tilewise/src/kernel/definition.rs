@@ -1,29 +1,38 @@
 //! What a kernel is: names, a header and a body.
 
-/// A kernel of the caller's own: the body of a compute shader in WGSL, and the names of what it reads and writes.
+/// A kernel of the caller's own: the body of a compute shader in WGSL, and the names of what it
+/// reads and writes.
 ///
 /// By name, the body sees
 ///
-/// - the inputs, `array<T>` of the type of the tensor given, to be read; the outputs, to be written too (and read, once written). bf16, which
-///   WGSL does not have, comes as `array<u32>`, two elements to a word, the first in the lower half;
-/// - of each, `a_shape` and `a_strides` (arrays of `u32`, strides in elements) and `a_ndim`; those of a tensor without dimensions are \[1\], \[1\] and 0;
-/// - `global_id`, `local_id`, `workgroup_id`, `num_workgroups` (`vec3<u32>`), `local_index` (`u32`), `grid` (`vec3<u32>`, the size asked for), and on
-///   devices with subgroups `subgroup_id`, `num_subgroups`, `subgroup_size`, `subgroup_invocation_id` (`u32`);
+/// - the inputs, `array<T>` of the type of the tensor given, to be read; the outputs, to be written
+///   too (and read, once written). bf16, which WGSL does not have, comes as `array<u32>`, two
+///   elements to a word, the first in the lower half;
+/// - of each, `a_shape` and `a_strides` (arrays of `u32`, strides in elements) and `a_ndim`; those
+///   of a tensor without dimensions are \[1\], \[1\] and 0;
+/// - `global_id`, `local_id`, `workgroup_id`, `num_workgroups` (`vec3<u32>`), `local_index`
+///   (`u32`), `grid` (`vec3<u32>`, the size asked for), and on devices with subgroups
+///   `subgroup_id`, `num_subgroups`, `subgroup_size`, `subgroup_invocation_id` (`u32`);
 /// - the templates of the [`Call`](crate::Call), and what the header declares.
 ///
-/// Only what is mentioned is generated. `var<workgroup>` declarations in the body, and `const` ones outside its blocks, move to module scope, so that
-/// a body is a whole kernel. The header sees tensors and templates, but neither shapes, strides and `grid` nor the built-ins, which its functions take
-/// as arguments; directives in it (`enable f16;`) move to the front, and f16 is enabled by
-/// itself where it occurs. An array of f16 or of bf16 words with an odd number of elements, and one of no elements, is bound up to the next word, so that
-/// `arrayLength` may count one element more.
+/// Only what is mentioned is generated. `var<workgroup>` declarations in the body, and `const` ones
+/// outside its blocks, move to module scope, so that a body is a whole kernel. The header sees
+/// tensors and templates, but neither shapes, strides and `grid` nor the built-ins, which its
+/// functions take as arguments; directives in it (`enable f16;`) move to the front, and f16 is
+/// enabled by itself where it occurs. An array of f16 or of bf16 words with an odd number of
+/// elements, and one of no elements, is bound up to the next word, so that `arrayLength` may count
+/// one element more.
 ///
-/// The text is checked before any device sees it, so that an error reads the same everywhere, and names line and column of the body or the header.
-/// naga's numbers of 64 bits, and its integers of 16, are refused everywhere. Shaders are created with naga's bounds checks, and compiled once per
+/// The text is checked before any device sees it, so that an error reads the same everywhere, and
+/// names line and column of the body or the header. naga's numbers of 64 bits, and its integers of
+/// 16, are refused everywhere. Shaders are created with naga's bounds checks, and compiled once per
 /// context and text.
 ///
-/// The CPU executor keeps to WebGPU's default limits on workgroups (256 invocations, 256 × 256 × 64 along the axes), workgroup memory (16,384
-/// bytes), the grid (65,535 workgroups along an axis) and storage buffers (8); not to those on the size of buffers, which may have up to
-/// 4 GiB − 4 bytes. It has f16, ends loops at [`Call::max_iterations`](crate::Call::max_iterations), and gives 0 for what is read out of bounds.
+/// The CPU executor keeps to WebGPU's default limits on workgroups (256 invocations, 256 × 256 × 64
+/// along the axes), workgroup memory (16,384 bytes), the grid (65,535 workgroups along an axis) and
+/// storage buffers (8); not to those on the size of buffers, which may have up to 4 GiB − 4 bytes.
+/// It has f16, ends loops at [`Call::max_iterations`](crate::Call::max_iterations), and gives 0 for
+/// what is read out of bounds.
 ///
 /// ```
 /// use tilewise::{Call, Context, DType, Kernel, Tensor};
@@ -59,7 +68,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel as yet without names and body. `name` stands for it in messages, such as `scale (body):1:5`.
+    /// A kernel as yet without names and body. `name` stands for it in messages, such as `scale
+    /// (body):1:5`.
     pub fn new(name: impl Into<String>) -> Self {
         Kernel {
             name: name.into(),
@@ -97,21 +107,24 @@ impl Kernel {
         self
     }
 
-    /// Whether inputs that are not row-major are copied first, as `a_strides` then says; on by default, so that `a[i]` is what it looks like. Off, the body
-    /// follows `a_strides`. A view that starts where the device cannot bind it is copied all the same.
+    /// Whether inputs that are not row-major are copied first, as `a_strides` then says; on by
+    /// default, so that `a[i]` is what it looks like. Off, the body follows `a_strides`. A view
+    /// that starts where the device cannot bind it is copied all the same.
     pub fn ensure_contiguous(mut self, ensure: bool) -> Self {
         self.contiguous = ensure;
         self
     }
 
-    /// Makes the outputs `array<atomic<u32>>` or `array<atomic<i32>>`; they must be of these types. Off by default. The body then reads and writes them by
-    /// `atomicLoad`, `atomicStore` and the like alone: `out[0] = 1u`, which naga lets pass, is an error in browsers.
+    /// Makes the outputs `array<atomic<u32>>` or `array<atomic<i32>>`; they must be of these types.
+    /// Off by default. The body then reads and writes them by `atomicLoad`, `atomicStore` and the
+    /// like alone: `out[0] = 1u`, which naga lets pass, is an error in browsers.
     pub fn atomic_outputs(mut self, atomic: bool) -> Self {
         self.atomic = atomic;
         self
     }
 
-    /// Prints the generated module to stderr whenever the kernel runs, and on Metal what naga makes of it; in a browser to the log. Off by default.
+    /// Prints the generated module to stderr whenever the kernel runs, and on Metal what naga makes
+    /// of it; in a browser to the log. Off by default.
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = verbose;
         self

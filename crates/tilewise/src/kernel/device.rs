@@ -32,7 +32,8 @@ pub(super) fn record(
     }
     let mut inputs = call.inputs.clone();
     // A copy has other strides, so that strides alone ask for it too.
-    let strides = generated.words.iter().filter(|(_, is_stride, _)| *is_stride).map(|(slot, ..)| slot);
+    let strides =
+        generated.words.iter().filter(|(_, is_stride, _)| *is_stride).map(|(slot, ..)| slot);
     for slot in generated.storage.iter().chain(strides) {
         if let Slot::Input(i) = *slot
             && (kernel.contiguous && !inputs[i].is_contiguous() || !can_be_bound(&inputs[i]))
@@ -54,10 +55,14 @@ pub(super) fn record(
     };
     let mut entries = Vec::with_capacity(generated.storage.len() + 1);
     if let Some(uniform) = &uniform {
-        entries.push(wgpu::BindGroupEntry { binding: UNIFORM, resource: uniform.as_entire_binding() });
+        entries
+            .push(wgpu::BindGroupEntry { binding: UNIFORM, resource: uniform.as_entire_binding() });
     }
     for (binding, &slot) in (UNIFORM + 1..).zip(&generated.storage) {
-        entries.push(wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(bound(tensor(slot))?) });
+        entries.push(wgpu::BindGroupEntry {
+            binding,
+            resource: wgpu::BindingResource::Buffer(bound(tensor(slot))?),
+        });
     }
     let group = gpu.device.catch(|| {
         gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
@@ -77,7 +82,8 @@ pub(super) fn record(
 fn copy(view: &Tensor, pass: &mut wgpu::ComputePass<'_>) -> Result<Tensor> {
     let (kernel, call) = contiguous::gather(view)?;
     let copied = record(&kernel, &call, &Prepared::new(&kernel, &call)?, pass)?;
-    let words = copied.first().ok_or_else(|| Error::Kernel("contiguous: no copy was made".into()))?;
+    let words =
+        copied.first().ok_or_else(|| Error::Kernel("contiguous: no copy was made".into()))?;
     Ok(words.as_packed(view.dtype(), view.shape()))
 }
 
@@ -88,7 +94,8 @@ fn compile(kernel: &Kernel, call: &Call, prepared: &Prepared, gpu: &Gpu) -> Resu
     limits::f16(kernel, call, generated)?;
     let uniform = generated.uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len()));
     let numbered = (UNIFORM + 1..).zip(&generated.storage);
-    let storage = numbered.map(|(binding, slot)| storage_entry(binding, matches!(slot, Slot::Input(_)), 4));
+    let storage =
+        numbered.map(|(binding, slot)| storage_entry(binding, matches!(slot, Slot::Input(_)), 4));
     let entries: Vec<_> = uniform.into_iter().chain(storage).collect();
     // Browsers ask for what naga takes for granted.
     let browser = gpu.device.adapter_info().backend == wgpu::Backend::BrowserWebGpu;
@@ -96,9 +103,12 @@ fn compile(kernel: &Kernel, call: &Call, prepared: &Prepared, gpu: &Gpu) -> Resu
     // On a deep stack, because wgpu parses the text, and naga calls itself once per term of an
     // expression.
     // Error scopes belong to a thread, so that they go along.
-    let compile = || gpu.pipelines.compile_custom(&gpu.device, &kernel.name, enable, &generated.text, &entries);
+    let compile = || {
+        gpu.pipelines.compile_custom(&gpu.device, &kernel.name, enable, &generated.text, &entries)
+    };
     deep(compile).map_err(no_thread)?.map_err(|error| match error {
-        // naga has accepted the text with all that it knows, so that what is missing is the device's.
+        // naga has accepted the text with all that it knows, so that what is missing is the
+        // device's.
         Error::Device(text) => {
             let device = gpu.device.adapter_info().name;
             Error::Unsupported(format!("kernel {}: {device} does not take it: {text}", kernel.name))
@@ -110,18 +120,21 @@ fn compile(kernel: &Kernel, call: &Call, prepared: &Prepared, gpu: &Gpu) -> Resu
 /// Whether a binding can start at the first element.
 fn can_be_bound(tensor: &Tensor) -> bool {
     let alignment = u64::from(tensor.context().caps().storage_alignment);
-    tensor.elements() == 0 || tensor.buffer().is_none_or(|(_, first)| first.is_multiple_of(alignment))
+    tensor.elements() == 0
+        || tensor.buffer().is_none_or(|(_, first)| first.is_multiple_of(alignment))
 }
 
 /// From the first element of a view to its last, in whole words; one word for an empty view.
 fn bound(tensor: &Tensor) -> Result<wgpu::BufferBinding<'_>> {
-    let (buffer, first) =
-        tensor.buffer().ok_or_else(|| Error::WrongContext("a tensor that is not in GPU memory".into()))?;
+    let (buffer, first) = tensor
+        .buffer()
+        .ok_or_else(|| Error::WrongContext("a tensor that is not in GPU memory".into()))?;
     let (offset, bytes) = match tensor.extent()? {
         0 => (0, 4),
         extent => (first, extent.next_multiple_of(4)),
     };
-    let (limit, which) = (tensor.context().caps().max_binding_bytes, "max_storage_buffer_binding_size");
+    let (limit, which) =
+        (tensor.context().caps().max_binding_bytes, "max_storage_buffer_binding_size");
     if bytes > limit {
         return Err(Error::TooLarge { operand: "a tensor of the kernel", bytes, limit, which });
     }

@@ -11,8 +11,13 @@ use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 
 /// All that must be reached by a whole workgroup or subgroup at once.
-const BARRIERS: [&str; 5] =
-    ["workgroupBarrier", "storageBarrier", "textureBarrier", "subgroupBarrier", "workgroupUniformLoad"];
+const BARRIERS: [&str; 5] = [
+    "workgroupBarrier",
+    "storageBarrier",
+    "textureBarrier",
+    "subgroupBarrier",
+    "workgroupUniformLoad",
+];
 
 /// A tensor of the call, by its place among the inputs or the outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +37,8 @@ pub(super) struct Generated {
     pub(super) parts: Vec<(String, Range<usize>)>,
     /// Whether anything asks for the uniform buffer.
     pub(super) uniform: bool,
-    /// Extents and strides in the uniform buffer, after the grid: of which tensor, whether the stride, along which axis.
+    /// Extents and strides in the uniform buffer, after the grid: of which tensor, whether the
+    /// stride, along which axis.
     pub(super) words: Vec<(Slot, bool, usize)>,
     /// Whether it uses half precision.
     pub(super) f16: bool,
@@ -59,7 +65,9 @@ impl Generated {
             let (shape, strides) = layout(slot);
             let value = if is_stride { strides[axis] } else { shape[axis] };
             words.push(u32::try_from(value).map_err(|_| {
-                Error::Overflow(format!("shape {shape:?} with strides {strides:?}: kernels count in 32 bits"))
+                Error::Overflow(format!(
+                    "shape {shape:?} with strides {strides:?}: kernels count in 32 bits"
+                ))
             })?);
         }
         words.resize(words.len().next_multiple_of(4), 0);
@@ -75,7 +83,8 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     }
     let (in_body, in_header) = (body.words(), header.words());
     let everywhere: HashSet<&str> = in_body.union(&in_header).copied().collect();
-    let clipped = call.edge == Edge::Clip && clippable(kernel, call, [("header", &header), ("body", &body)])?;
+    let clipped =
+        call.edge == Edge::Clip && clippable(kernel, call, [("header", &header), ("body", &body)])?;
     let (derived, fields) = (String::new(), String::new());
     let mut module = Module { kernel, clipped, in_body, everywhere, f16: false, derived, fields };
     let mut generated = Generated::default();
@@ -84,10 +93,14 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     generated.uniform = module.needs_grid() || !generated.words.is_empty();
     let [x, y, z] = call.workgroup;
     let frame = include_str!("frame.wgsl");
-    let frame = frame.replace("SIZE", &format!("{x}, {y}, {z}")).replace("ARGUMENTS", &module.arguments());
+    let frame =
+        frame.replace("SIZE", &format!("{x}, {y}, {z}")).replace("ARGUMENTS", &module.arguments());
     let (head, tail) = frame.split_once("BODY").unwrap_or((&frame, ""));
     // Without the comment that says what the file is.
-    let head = head.split_once('\n').map_or(head, |(_, head)| head).replace("PRELUDE\n", &module.prelude());
+    let head = head
+        .split_once('\n')
+        .map_or(head, |(_, head)| head)
+        .replace("PRELUDE\n", &module.prelude());
 
     let (directives, header) = header.split(&header.directives());
     let (hoisted, body) = body.split(&body.module_declarations());
@@ -122,7 +135,8 @@ impl Generated {
     }
 }
 
-/// `Kernel` for a text that would reach beyond its end, `Unsupported` for one that is WGSL to naga alone.
+/// `Kernel` for a text that would reach beyond its end, `Unsupported` for one that is WGSL to naga
+/// alone.
 fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
     let at = |(line, column)| format!("{} ({part}):{line}:{column}", kernel.name);
     if let Some(place) = text.open_comment() {
@@ -140,8 +154,8 @@ fn readable(kernel: &Kernel, part: &str, text: &Text<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether invocations beyond the grid are to end before the body. Not in a text with barriers, which they would never reach; `Kernel` when there are
-/// any such invocations.
+/// Whether invocations beyond the grid are to end before the body. Not in a text with barriers,
+/// which they would never reach; `Kernel` when there are any such invocations.
 fn clippable(kernel: &Kernel, call: &Call, texts: [(&str, &Text<'_>); 2]) -> Result<bool> {
     for (part, text) in texts {
         for barrier in BARRIERS {
@@ -180,8 +194,14 @@ impl Module<'_> {
     /// Declarations of the tensors that are mentioned, and what derives from them.
     fn storage(&mut self, call: &Call, generated: &mut Generated) -> Result<String> {
         let Kernel { inputs, outputs, .. } = self.kernel;
-        let inputs = inputs.iter().zip(&call.inputs).map(|(name, tensor)| (name, tensor.dtype(), tensor.shape().len()));
-        let outputs = outputs.iter().zip(&call.outputs).map(|(name, (dtype, shape))| (name, *dtype, shape.len()));
+        let inputs = inputs
+            .iter()
+            .zip(&call.inputs)
+            .map(|(name, tensor)| (name, tensor.dtype(), tensor.shape().len()));
+        let outputs = outputs
+            .iter()
+            .zip(&call.outputs)
+            .map(|(name, (dtype, shape))| (name, *dtype, shape.len()));
         let inputs = inputs.enumerate().map(|(i, operand)| (Slot::Input(i), operand));
         let outputs = outputs.enumerate().map(|(i, operand)| (Slot::Output(i), operand));
         let mut text = String::new();
@@ -191,12 +211,16 @@ impl Module<'_> {
                 self.f16 |= dtype == DType::F16;
                 let (access, element) = match slot {
                     Slot::Input(_) => ("read", element(dtype)),
-                    Slot::Output(_) if self.kernel.atomic => ("read_write", self.atomic(name, dtype)?),
+                    Slot::Output(_) if self.kernel.atomic => {
+                        ("read_write", self.atomic(name, dtype)?)
+                    }
                     Slot::Output(_) => ("read_write", element(dtype)),
                 };
                 let binding = generated.storage.len();
-                let _ =
-                    writeln!(text, "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{element}>;");
+                let _ = writeln!(
+                    text,
+                    "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{element}>;"
+                );
             }
             self.derive(slot, name, ndim, generated);
         }
@@ -214,7 +238,8 @@ impl Module<'_> {
         }
     }
 
-    /// `a_shape`, `a_strides` and `a_ndim`, where the body mentions them. A tensor without dimensions has a shape of one 1.
+    /// `a_shape`, `a_strides` and `a_ndim`, where the body mentions them. A tensor without
+    /// dimensions has a shape of one 1.
     fn derive(&mut self, slot: Slot, name: &str, ndim: usize, generated: &mut Generated) {
         for (suffix, is_stride) in [("_shape", false), ("_strides", true)] {
             let derived = format!("{name}{suffix}");
@@ -246,18 +271,30 @@ impl Module<'_> {
             let line = match template {
                 Template::DType(DType::BF16) => {
                     let kernel = &self.kernel.name;
-                    return Err(Error::Unsupported(format!("kernel {kernel}: {name} = bf16: WGSL has no such type")));
+                    return Err(Error::Unsupported(format!(
+                        "kernel {kernel}: {name} = bf16: WGSL has no such type"
+                    )));
                 }
                 Template::Constant(Constant::F32(value)) if !value.is_finite() => {
                     let kernel = &self.kernel.name;
-                    return Err(Error::Value(format!("kernel {kernel}: {name} = {value}: WGSL has no such literal")));
+                    return Err(Error::Value(format!(
+                        "kernel {kernel}: {name} = {value}: WGSL has no such literal"
+                    )));
                 }
                 Template::DType(dtype) => format!("alias {name} = {dtype};\n"),
-                Template::Constant(Constant::U32(value)) => format!("const {name}: u32 = {value}u;\n"),
+                Template::Constant(Constant::U32(value)) => {
+                    format!("const {name}: u32 = {value}u;\n")
+                }
                 // Without a suffix, or the smallest would be one too large before its sign.
-                Template::Constant(Constant::I32(value)) => format!("const {name}: i32 = {value};\n"),
-                Template::Constant(Constant::F32(value)) => format!("const {name}: f32 = {value:?}f;\n"),
-                Template::Constant(Constant::Bool(value)) => format!("const {name}: bool = {value};\n"),
+                Template::Constant(Constant::I32(value)) => {
+                    format!("const {name}: i32 = {value};\n")
+                }
+                Template::Constant(Constant::F32(value)) => {
+                    format!("const {name}: f32 = {value:?}f;\n")
+                }
+                Template::Constant(Constant::Bool(value)) => {
+                    format!("const {name}: bool = {value};\n")
+                }
             };
             if self.everywhere.contains(name.as_str()) {
                 text += &line;
@@ -267,7 +304,8 @@ impl Module<'_> {
     }
 
     fn arguments(&self) -> String {
-        let used = |b: &&BuiltIn| self.in_body.contains(b.name) || self.clipped && b.name == "global_id";
+        let used =
+            |b: &&BuiltIn| self.in_body.contains(b.name) || self.clipped && b.name == "global_id";
         let argument = |b: &BuiltIn| format!("@builtin({}) {}: {}", b.attribute, b.name, b.kind);
         BUILT_IN.iter().filter(used).map(argument).collect::<Vec<_>>().join(", ")
     }
@@ -300,7 +338,8 @@ impl Module<'_> {
 
     fn needs_f16(&self, call: &Call) -> bool {
         let template = |(name, template): &(String, Template)| {
-            matches!(template, Template::DType(DType::F16)) && self.everywhere.contains(name.as_str())
+            matches!(template, Template::DType(DType::F16))
+                && self.everywhere.contains(name.as_str())
         };
         self.f16 || call.templates.iter().any(template) || self.everywhere.contains("f16")
     }

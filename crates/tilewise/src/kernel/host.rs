@@ -22,7 +22,12 @@ impl Loaded {
     pub(super) fn new(kernel: &Kernel, tensor: &Tensor, bytes: Vec<u8>) -> Result<Self> {
         let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
         if kernel.contiguous && !tensor.is_contiguous() {
-            return Ok(Loaded { dtype, strides: packed(&shape), bytes: tensor.gather(&bytes)?, shape });
+            return Ok(Loaded {
+                dtype,
+                strides: packed(&shape),
+                bytes: tensor.gather(&bytes)?,
+                shape,
+            });
         }
         Ok(Loaded { dtype, strides: tensor.strides().to_vec(), bytes, shape })
     }
@@ -74,7 +79,8 @@ pub(super) fn launch(
             Slot::Input(i) => (inputs[i].shape.as_slice(), inputs[i].strides.as_slice()),
             Slot::Output(i) => (call.outputs[i].1.as_slice(), packed[i].as_slice()),
         };
-        launch = launch.bind(0, UNIFORM, Buffer::new(generated.uniform_bytes(prepared.grid, layout)?));
+        launch =
+            launch.bind(0, UNIFORM, Buffer::new(generated.uniform_bytes(prepared.grid, layout)?));
     }
     for (binding, &slot) in (UNIFORM + 1..).zip(&generated.storage) {
         let buffer = match slot {
@@ -89,7 +95,8 @@ pub(super) fn launch(
     unwritten.flat_map(|finding| &mut finding.labels).for_each(|label| label.span = None);
     let mut outputs = Vec::with_capacity(call.outputs.len());
     for (i, (dtype, shape)) in call.outputs.iter().enumerate() {
-        let bound = (UNIFORM + 1..).zip(&generated.storage).find(|(_, slot)| **slot == Slot::Output(i));
+        let bound =
+            (UNIFORM + 1..).zip(&generated.storage).find(|(_, slot)| **slot == Slot::Output(i));
         let left = bound.and_then(|(binding, _)| report.buffers.remove(&(0, binding)));
         outputs.push(match left {
             Some(mut bytes) => {
@@ -110,7 +117,11 @@ fn never_written(kernel: &Kernel, call: &Call) -> Vec<Finding> {
     let finding = |(name, _): (&String, _)| Finding {
         kind: Kind::NeverWritten,
         message: format!("the output `{name}` is never written"),
-        labels: vec![Label { span: None, text: "the grid has no invocations".to_owned(), place: None }],
+        labels: vec![Label {
+            span: None,
+            text: "the grid has no invocations".to_owned(),
+            place: None,
+        }],
         notes: Vec::new(),
         variable: Some(name.clone()),
         occurrences: 1,

@@ -26,10 +26,13 @@ fn within(kernel: &Kernel, what: &str, needed: u64, limit: u64, which: &str) -> 
 /// The workgroups of a call along x, y and z.
 pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
     let name = &kernel.name;
-    let grid = call.grid.ok_or_else(|| Error::Value(format!("kernel {name}: the call has no grid")))?;
+    let grid =
+        call.grid.ok_or_else(|| Error::Value(format!("kernel {name}: the call has no grid")))?;
     let (limits, size) = (of(&call.context), call.workgroup);
     if size.contains(&0) {
-        return Err(Error::Value(format!("kernel {name}: a workgroup of {size:?} has no invocations")));
+        return Err(Error::Value(format!(
+            "kernel {name}: a workgroup of {size:?} has no invocations"
+        )));
     }
     let along = [
         ("x", limits.max_compute_workgroup_size_x, "max_compute_workgroup_size_x"),
@@ -37,15 +40,30 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
         ("z", limits.max_compute_workgroup_size_z, "max_compute_workgroup_size_z"),
     ];
     for (size, (axis, limit, which)) in size.into_iter().zip(along) {
-        within(kernel, &format!("invocations of a workgroup along {axis}"), size.into(), limit.into(), which)?;
+        within(
+            kernel,
+            &format!("invocations of a workgroup along {axis}"),
+            size.into(),
+            limit.into(),
+            which,
+        )?;
     }
     let invocations = size.iter().map(|&size| u64::from(size)).product();
-    let (limit, which) = (limits.max_compute_invocations_per_workgroup, "max_compute_invocations_per_workgroup");
-    within(kernel, &format!("invocations of a workgroup of {size:?}"), invocations, limit.into(), which)?;
+    let (limit, which) =
+        (limits.max_compute_invocations_per_workgroup, "max_compute_invocations_per_workgroup");
+    within(
+        kernel,
+        &format!("invocations of a workgroup of {size:?}"),
+        invocations,
+        limit.into(),
+        which,
+    )?;
     let groups = [0, 1, 2].map(|axis| grid[axis].div_ceil(size[axis]));
     for (groups, axis) in groups.into_iter().zip(["x", "y", "z"]) {
-        let (limit, which) = (limits.max_compute_workgroups_per_dimension, "max_compute_workgroups_per_dimension");
-        let what = format!("workgroups along {axis} for a grid of {grid:?} in workgroups of {size:?}");
+        let (limit, which) =
+            (limits.max_compute_workgroups_per_dimension, "max_compute_workgroups_per_dimension");
+        let what =
+            format!("workgroups along {axis} for a grid of {grid:?} in workgroups of {size:?}");
         within(kernel, &what, groups.into(), limit.into(), which)?;
     }
     Ok(groups)
@@ -60,7 +78,8 @@ pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> R
         let bytes = (count(shape)? as u64)
             .checked_mul(dtype.bytes())
             .ok_or_else(|| Error::Overflow(format!("an output of {dtype} of shape {shape:?}")))?;
-        let (limit, which) = (call.context.caps().max_binding_bytes, "max_storage_buffer_binding_size");
+        let (limit, which) =
+            (call.context.caps().max_binding_bytes, "max_storage_buffer_binding_size");
         if bytes > limit {
             return Err(Error::TooLarge { operand: "an output", bytes, limit, which });
         }
@@ -68,31 +87,36 @@ pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> R
     Ok(())
 }
 
-/// `TooLarge` for tensors that the sanitizer's machine, which runs kernels on the CPU, cannot address. `inputs` are bytes.
+/// `TooLarge` for tensors that the sanitizer's machine, which runs kernels on the CPU, cannot
+/// address. `inputs` are bytes.
 pub(super) fn host(call: &Call, inputs: impl IntoIterator<Item = u64>) -> Result<()> {
     let mut sizes: Vec<_> = inputs.into_iter().map(|bytes| ("an input", bytes)).collect();
     for (dtype, shape) in &call.outputs {
         sizes.push(("an output", (count(shape)? as u64).saturating_mul(dtype.bytes())));
     }
-    let (limit, which) = (u64::from(u32::MAX - 3), "addresses of 32 bits where kernels run on the CPU");
+    let (limit, which) =
+        (u64::from(u32::MAX - 3), "addresses of 32 bits where kernels run on the CPU");
     match sizes.into_iter().find(|(_, bytes)| *bytes > limit) {
         Some((operand, bytes)) => Err(Error::TooLarge { operand, bytes, limit, which }),
         None => Ok(()),
     }
 }
 
-/// `Kernel` for an output that the text does not mention, unless the call fills it. Asked after the text has been found valid, which says more.
+/// `Kernel` for an output that the text does not mention, unless the call fills it. Asked after the
+/// text has been found valid, which says more.
 pub(super) fn written(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let unbound = |&index: &usize| !generated.storage.contains(&Slot::Output(index));
     match (0..kernel.outputs.len()).find(unbound) {
-        Some(index) if call.init.is_none() => {
-            Err(Error::Kernel(format!("{}: nothing writes the output {:?}", kernel.name, kernel.outputs[index])))
-        }
+        Some(index) if call.init.is_none() => Err(Error::Kernel(format!(
+            "{}: nothing writes the output {:?}",
+            kernel.name, kernel.outputs[index]
+        ))),
         _ => Ok(()),
     }
 }
 
-/// `Unsupported` for half precision on a GPU that has none. The CPU executor and the sanitizer have it.
+/// `Unsupported` for half precision on a GPU that has none. The CPU executor and the sanitizer have
+/// it.
 pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let context = &call.context;
     if context.is_cpu() || context.caps().f16 || !generated.f16 {
@@ -111,16 +135,26 @@ pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result
     )))
 }
 
-/// What only the module itself tells: its workgroup memory, and that it binds and enters nothing besides what was generated.
-pub(super) fn module(kernel: &Kernel, call: &Call, generated: &Generated, shader: &Shader) -> Result<()> {
+/// What only the module itself tells: its workgroup memory, and that it binds and enters nothing
+/// besides what was generated.
+pub(super) fn module(
+    kernel: &Kernel,
+    call: &Call,
+    generated: &Generated,
+    shader: &Shader,
+) -> Result<()> {
     let (name, module) = (&kernel.name, shader.module());
     if module.entry_points.len() != 1 {
         let names: Vec<_> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
-        return Err(Error::Kernel(format!("{name}: the body is the only entry point, and there are {names:?}")));
+        return Err(Error::Kernel(format!(
+            "{name}: the body is the only entry point, and there are {names:?}"
+        )));
     }
     if let Some((_, constant)) = module.overrides.iter().next() {
         let which = constant.name.as_deref().unwrap_or("one");
-        return Err(Error::Kernel(format!("{name}: {which} is an override; Call::constant gives constants")));
+        return Err(Error::Kernel(format!(
+            "{name}: {which} is an override; Call::constant gives constants"
+        )));
     }
     let bound = module.global_variables.iter().map(|(_, variable)| variable).filter(|variable| {
         variable.binding.is_some()
@@ -128,17 +162,25 @@ pub(super) fn module(kernel: &Kernel, call: &Call, generated: &Generated, shader
     });
     let bound: Vec<_> = bound.filter_map(|variable| variable.name.as_deref()).collect();
     if bound.len() > generated.storage.len() + usize::from(generated.uniform) {
-        return Err(Error::Kernel(format!("{name}: the header binds variables besides the call's: {bound:?}")));
+        return Err(Error::Kernel(format!(
+            "{name}: the header binds variables besides the call's: {bound:?}"
+        )));
     }
     let mut layouter = naga::proc::Layouter::default();
     layouter.update(module.to_ctx()).map_err(|error| Error::Kernel(format!("{name}: {error}")))?;
     let entry = shader.info().get_entry_point(0);
-    let used = module
-        .global_variables
-        .iter()
-        .filter(|(handle, variable)| variable.space == naga::AddressSpace::WorkGroup && !entry[*handle].is_empty());
+    let used = module.global_variables.iter().filter(|(handle, variable)| {
+        variable.space == naga::AddressSpace::WorkGroup && !entry[*handle].is_empty()
+    });
     // Rounded as WebGPU counts it.
-    let bytes = used.map(|(_, variable)| u64::from(layouter[variable.ty].size).next_multiple_of(16)).sum();
+    let bytes =
+        used.map(|(_, variable)| u64::from(layouter[variable.ty].size).next_multiple_of(16)).sum();
     let limit = of(&call.context).max_compute_workgroup_storage_size;
-    within(kernel, "bytes of workgroup memory", bytes, limit.into(), "max_compute_workgroup_storage_size")
+    within(
+        kernel,
+        "bytes of workgroup memory",
+        bytes,
+        limit.into(),
+        "max_compute_workgroup_storage_size",
+    )
 }

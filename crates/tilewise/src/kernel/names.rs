@@ -13,8 +13,21 @@ const DERIVED: [&str; 3] = ["_shape", "_strides", "_ndim"];
 pub(super) const OWN: &str = "tilewise_";
 
 /// What the generated text itself uses of WGSL, which must mean there what it means everywhere.
-const USED: [&str; 13] =
-    ["any", "array", "atomic", "bool", "f16", "f32", "i32", "read", "read_write", "storage", "u32", "uniform", "vec3"];
+const USED: [&str; 13] = [
+    "any",
+    "array",
+    "atomic",
+    "bool",
+    "f16",
+    "f32",
+    "i32",
+    "read",
+    "read_write",
+    "storage",
+    "u32",
+    "uniform",
+    "vec3",
+];
 
 /// What the names of a call stand for.
 pub(super) struct Names<'a> {
@@ -23,17 +36,31 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// `Kernel` unless the kernel's name can be printed, and every other is an identifier of WGSL that nothing else bears.
-    pub(super) fn new(kernel: &'a str, inputs: &[&str], outputs: &[&str], templates: &[&str]) -> Result<Self> {
+    /// `Kernel` unless the kernel's name can be printed, and every other is an identifier of WGSL
+    /// that nothing else bears.
+    pub(super) fn new(
+        kernel: &'a str,
+        inputs: &[&str],
+        outputs: &[&str],
+        templates: &[&str],
+    ) -> Result<Self> {
         if kernel.is_empty() || kernel.contains(char::is_control) {
-            return Err(Error::Kernel(format!("the name {kernel:?} of a kernel is empty or has control characters")));
+            return Err(Error::Kernel(format!(
+                "the name {kernel:?} of a kernel is empty or has control characters"
+            )));
         }
-        let mut taken: HashMap<String, &str> = BUILT_IN.iter().map(|b| (b.name.to_owned(), "a built-in")).collect();
+        let mut taken: HashMap<String, &str> =
+            BUILT_IN.iter().map(|b| (b.name.to_owned(), "a built-in")).collect();
         taken.insert("grid".into(), "a built-in");
         taken.insert("main".into(), "the entry point");
-        let derived = inputs.iter().chain(outputs).flat_map(|name| DERIVED.map(|suffix| format!("{name}{suffix}")));
+        let derived = inputs
+            .iter()
+            .chain(outputs)
+            .flat_map(|name| DERIVED.map(|suffix| format!("{name}{suffix}")));
         let derived: HashSet<String> = derived.collect();
-        for (what, names) in [("an input", inputs), ("an output", outputs), ("a template", templates)] {
+        for (what, names) in
+            [("an input", inputs), ("an output", outputs), ("a template", templates)]
+        {
             for &name in names {
                 let why = if !is_identifier(name) {
                     "is no identifier of WGSL".to_owned()
@@ -58,12 +85,15 @@ impl<'a> Names<'a> {
         Ok(Names { taken, kernel })
     }
 
-    /// `Kernel` for what a text of the user's declares at module scope under a name that already has a meaning there. `part` is the text's name.
+    /// `Kernel` for what a text of the user's declares at module scope under a name that already
+    /// has a meaning there. `part` is the text's name.
     pub(super) fn allow(&self, part: &str, text: &Text<'_>) -> Result<()> {
         for (name, (line, column)) in text.declared() {
             let meaning = match self.taken.get(name) {
                 Some(&meaning) => meaning,
-                None if USED.contains(&name) => "something of WGSL's own, which the generated text uses",
+                None if USED.contains(&name) => {
+                    "something of WGSL's own, which the generated text uses"
+                }
                 None if name.starts_with(OWN) => "for the generated text, as all that begins so",
                 None => continue,
             };
@@ -79,7 +109,10 @@ impl<'a> Names<'a> {
 fn is_identifier(name: &str) -> bool {
     let mut characters = name.chars();
     let first = characters.next().is_some_and(|c| c == '_' || c.is_alphabetic());
-    first && name != "_" && !name.starts_with("__") && characters.all(|c| c == '_' || c.is_alphanumeric())
+    first
+        && name != "_"
+        && !name.starts_with("__")
+        && characters.all(|c| c == '_' || c.is_alphanumeric())
 }
 
 #[cfg(test)]
@@ -109,11 +142,20 @@ mod tests {
             (vec!["a"], vec![], vec!["a_ndim"], "dimensions"),
             (vec!["tilewise_call"], vec![], vec![], "generated"),
         ] {
-            let error = Names::new("k", &inputs, &outputs, &templates).err().expect("a bad name").to_string();
-            assert!(error.contains(why) && error.contains("k:"), "{inputs:?} {outputs:?} {templates:?}: {error}");
+            let error = Names::new("k", &inputs, &outputs, &templates)
+                .err()
+                .expect("a bad name")
+                .to_string();
+            assert!(
+                error.contains(why) && error.contains("k:"),
+                "{inputs:?} {outputs:?} {templates:?}: {error}"
+            );
         }
         for kernel in ["", "a\nb", "\u{1b}[31m"] {
-            assert!(matches!(Names::new(kernel, &[], &["out"], &[]), Err(Error::Kernel(_))), "{kernel:?}");
+            assert!(
+                matches!(Names::new(kernel, &[], &["out"], &[]), Err(Error::Kernel(_))),
+                "{kernel:?}"
+            );
         }
     }
 
@@ -121,10 +163,16 @@ mod tests {
     fn declarations() {
         let names = Names::new("k", &["a"], &["out"], &["T"]).unwrap();
         names
-            .allow("header", &Text::new("const b = 1; fn f(a: u32, any: u32) { let T = 1; } alias ptr2 = u32;"))
+            .allow(
+                "header",
+                &Text::new("const b = 1; fn f(a: u32, any: u32) { let T = 1; } alias ptr2 = u32;"),
+            )
             .unwrap();
         for (text, what) in [
-            ("const any = 1;", "(header):1:7: `any` cannot be declared here, because it is something of WGSL's own"),
+            (
+                "const any = 1;",
+                "(header):1:7: `any` cannot be declared here, because it is something of WGSL's own",
+            ),
             ("\nalias u32 = i32;", ":2:7: `u32`"),
             ("fn vec3() {}", "`vec3`"),
             ("const a = 1;", "`a` cannot be declared here, because it is an input"),

@@ -19,11 +19,14 @@ impl Prepared {
     /// Checks everything but the text.
     pub(super) fn new(kernel: &Kernel, call: &Call) -> Result<Self> {
         let name = &kernel.name;
-        for (what, names, tensors) in
-            [("inputs", &kernel.inputs, call.inputs.len()), ("outputs", &kernel.outputs, call.outputs.len())]
-        {
+        for (what, names, tensors) in [
+            ("inputs", &kernel.inputs, call.inputs.len()),
+            ("outputs", &kernel.outputs, call.outputs.len()),
+        ] {
             if names.len() != tensors {
-                return Err(Error::Shape(format!("kernel {name} has the {what} {names:?}, the call has {tensors}")));
+                return Err(Error::Shape(format!(
+                    "kernel {name} has the {what} {names:?}, the call has {tensors}"
+                )));
             }
         }
         if kernel.outputs.is_empty() {
@@ -32,8 +35,8 @@ impl Prepared {
         for (input, tensor) in kernel.inputs.iter().zip(&call.inputs) {
             call.context.same(tensor.context(), input)?;
         }
-        let [inputs, outputs] =
-            [&kernel.inputs, &kernel.outputs].map(|n| n.iter().map(String::as_str).collect::<Vec<_>>());
+        let [inputs, outputs] = [&kernel.inputs, &kernel.outputs]
+            .map(|n| n.iter().map(String::as_str).collect::<Vec<_>>());
         let templates: Vec<_> = call.templates.iter().map(|(name, _)| name.as_str()).collect();
         let names = Names::new(name, &inputs, &outputs, &templates)?;
         let workgroups = limits::workgroups(kernel, call)?;
@@ -51,7 +54,8 @@ impl Prepared {
 
     /// The module, parsed and validated.
     pub(super) fn parse(&self, kernel: &Kernel, call: &Call) -> Result<Shader> {
-        let shader = Shader::parse_parts(&self.generated.text, &self.generated.parts).map_err(error)?;
+        let shader =
+            Shader::parse_parts(&self.generated.text, &self.generated.parts).map_err(error)?;
         limits::module(kernel, call, &self.generated, &shader)?;
         Ok(shader)
     }
@@ -60,7 +64,9 @@ impl Prepared {
 /// The sanitizer's errors as ours.
 pub(super) fn error(error: tilewise_sanitizer::Error) -> Error {
     match error {
-        unsupported @ tilewise_sanitizer::Error::Unsupported { .. } => Error::Unsupported(unsupported.to_string()),
+        unsupported @ tilewise_sanitizer::Error::Unsupported { .. } => {
+            Error::Unsupported(unsupported.to_string())
+        }
         other => Error::Kernel(other.to_string()),
     }
 }

@@ -1,5 +1,5 @@
-//! The little of WGSL's grammar that it takes to make a module of a body: which words a text mentions, and which of its statements belong
-//! outside a function.
+//! The little of WGSL's grammar that it takes to make a module of a body: which words a text
+//! mentions, and which of its statements belong outside a function.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -45,7 +45,11 @@ impl<'a> Text<'a> {
     /// Every name and keyword that occurs, but for those of members: `x` in `v.x`.
     pub(super) fn words(&self) -> HashSet<&'a str> {
         let free = |&index: &usize| index == 0 || self.token(index - 1) != ".";
-        (0..self.tokens.len()).filter(free).map(|index| self.token(index)).filter(|t| t.starts_with(in_word)).collect()
+        (0..self.tokens.len())
+            .filter(free)
+            .map(|index| self.token(index))
+            .filter(|t| t.starts_with(in_word))
+            .collect()
     }
 
     /// Line and column, from 1, of the first occurrence of a word.
@@ -60,12 +64,14 @@ impl<'a> Text<'a> {
         (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
     }
 
-    /// Line and column of a block comment that is not closed: it would swallow what follows the text.
+    /// Line and column of a block comment that is not closed: it would swallow what follows the
+    /// text.
     pub(super) fn open_comment(&self) -> Option<(usize, usize)> {
         self.open_comment.map(|at| self.place(at))
     }
 
-    /// The first use of a number or a type that naga has and WGSL has not: those of 64 bits, and integers of 16. With line and column.
+    /// The first use of a number or a type that naga has and WGSL has not: those of 64 bits, and
+    /// integers of 16. With line and column.
     pub(super) fn beyond_wgsl(&self) -> Option<(&'a str, (usize, usize))> {
         let beyond = |&index: &usize| {
             let token = self.token(index);
@@ -88,7 +94,10 @@ impl<'a> Text<'a> {
                 "alias" | "const" | "fn" | "override" | "struct" | "var" if depth == 0 => {
                     let mut name = index + 1;
                     if self.token(name) == "<" {
-                        name = (name..self.tokens.len()).find(|&i| self.token(i) == ">").unwrap_or(name) + 1;
+                        name = (name..self.tokens.len())
+                            .find(|&i| self.token(i) == ">")
+                            .unwrap_or(name)
+                            + 1;
                     }
                     if self.token(name).starts_with(in_word) {
                         found.push((self.token(name), self.place(self.tokens[name].start)));
@@ -100,7 +109,8 @@ impl<'a> Text<'a> {
         found
     }
 
-    /// Line and column of a brace that has no counterpart: the text would end the function around it, or swallow what follows.
+    /// Line and column of a brace that has no counterpart: the text would end the function around
+    /// it, or swallow what follows.
     pub(super) fn stray_brace(&self) -> Option<(usize, usize)> {
         let mut open = Vec::new();
         for (index, range) in self.tokens.iter().enumerate() {
@@ -113,8 +123,8 @@ impl<'a> Text<'a> {
         open.first().map(|&at| self.place(at))
     }
 
-    /// Declarations that stand in a body and belong to module scope: `var<workgroup>` anywhere, which WGSL has only there, and `const` outside all
-    /// blocks, because the others may need them.
+    /// Declarations that stand in a body and belong to module scope: `var<workgroup>` anywhere,
+    /// which WGSL has only there, and `const` outside all blocks, because the others may need them.
     pub(super) fn module_declarations(&self) -> Vec<Range<usize>> {
         let mut depth = 0usize;
         self.statements(|index| {
@@ -123,7 +133,10 @@ impl<'a> Text<'a> {
                 "}" => depth = depth.saturating_sub(1),
                 _ => {}
             }
-            let workgroup = ["var", "<", "workgroup"].iter().enumerate().all(|(i, t)| self.token(index + i) == *t);
+            let workgroup = ["var", "<", "workgroup"]
+                .iter()
+                .enumerate()
+                .all(|(i, t)| self.token(index + i) == *t);
             workgroup || depth == 0 && self.token(index) == "const"
         })
     }
@@ -142,7 +155,9 @@ impl<'a> Text<'a> {
         let mut index = 0;
         while index < self.tokens.len() {
             if begins(index) {
-                let end = (index..self.tokens.len()).find(|&i| self.token(i) == ";").unwrap_or(self.tokens.len() - 1);
+                let end = (index..self.tokens.len())
+                    .find(|&i| self.token(i) == ";")
+                    .unwrap_or(self.tokens.len() - 1);
                 found.push(self.tokens[index].start..self.tokens[end].end);
                 index = end;
             }
@@ -151,7 +166,8 @@ impl<'a> Text<'a> {
         found
     }
 
-    /// The text in two: what lies in `ranges`, and the rest. In each, blanks stand for what is in the other, so that lines and columns stay.
+    /// The text in two: what lies in `ranges`, and the rest. In each, blanks stand for what is in
+    /// the other, so that lines and columns stay.
     pub(super) fn split(&self, ranges: &[Range<usize>]) -> (String, String) {
         if ranges.is_empty() {
             return (String::new(), self.source.to_owned());
@@ -216,7 +232,12 @@ mod tests {
         );
         assert_eq!(
             rest,
-            format!("{}\nlet é = 1; {} // t\n{{ const M = 2u; {} }}", " ".repeat(13), " ".repeat(32), " ".repeat(23))
+            format!(
+                "{}\nlet é = 1; {} // t\n{{ const M = 2u; {} }}",
+                " ".repeat(13),
+                " ".repeat(32),
+                " ".repeat(23)
+            )
         );
         assert_eq!(Text::new("x = 1;").split(&[]), (String::new(), "x = 1;".to_owned()));
         // Without an end: for naga to complain about.
@@ -262,7 +283,14 @@ mod tests {
     #[test]
     fn declarations() {
         let text = "const A = 1;\n  var<workgroup> b: f32; var<storage, read> c: f32;\nfn d(e: u32) { const f = 1; }\nstruct G { h: u32 }\nalias I = f32;";
-        let names = [("A", (1, 7)), ("b", (2, 18)), ("c", (2, 45)), ("d", (3, 4)), ("G", (4, 8)), ("I", (5, 7))];
+        let names = [
+            ("A", (1, 7)),
+            ("b", (2, 18)),
+            ("c", (2, 45)),
+            ("d", (3, 4)),
+            ("G", (4, 8)),
+            ("I", (5, 7)),
+        ];
         assert_eq!(Text::new(text).declared(), names);
         assert_eq!(Text::new("const").declared(), []);
         assert_eq!(Text::new("var<").declared(), []);

@@ -19,7 +19,8 @@ const ROUNDS: usize = 7;
 const SAMPLE: f64 = 5e-3;
 /// Products in one sample at most.
 const MOST_REPETITIONS: f64 = 200.0;
-/// Seconds of GPU time before the first sample. An idle chip lowers its clock, and some take long to raise it; a software adapter has none.
+/// Seconds of GPU time before the first sample. An idle chip lowers its clock, and some take long
+/// to raise it; a software adapter has none.
 const WARM_UP: f64 = 0.5;
 /// Operands are rotated among sets that together exceed any cache by far.
 const ROTATED_BYTES: f64 = 256e6;
@@ -48,7 +49,8 @@ struct Contender {
 impl Contender {
     /// Plans and compiles it.
     fn new(context: &Context, problem: &Problem, forced: Option<Forced>) -> Result<Self> {
-        let (plan, prepared) = context.ready(context.gpu()?, || context.plan_with(problem, forced.as_ref()))?;
+        let (plan, prepared) =
+            context.ready(context.gpu()?, || context.plan_with(problem, forced.as_ref()))?;
         Ok(Contender { forced, plan, prepared, repetitions: 1, samples: Vec::new() })
     }
 
@@ -66,7 +68,13 @@ impl Contender {
         let name = match &self.forced {
             Some(forced) => forced.to_string(),
             None => {
-                let names: Vec<_> = self.plan.choice.iter().chain(&self.plan.edges).map(ToString::to_string).collect();
+                let names: Vec<_> = self
+                    .plan
+                    .choice
+                    .iter()
+                    .chain(&self.plan.edges)
+                    .map(ToString::to_string)
+                    .collect();
                 format!("planner: {}", names.join(" and "))
             }
         };
@@ -74,7 +82,8 @@ impl Contender {
     }
 }
 
-/// Times the planner's choice and the kernels that might be faster; a problem without work is not timed.
+/// Times the planner's choice and the kernels that might be faster; a problem without work is not
+/// timed.
 pub(super) async fn measure(context: &Context, problem: &Problem) -> Result<Measured> {
     let problem = compact(problem);
     let own = Contender::new(context, &problem, None)?;
@@ -104,12 +113,17 @@ pub(super) async fn measure(context: &Context, problem: &Problem) -> Result<Meas
     }
     let trials = time_all(context, &problem, &mut contenders).await?;
     let best = contenders.iter().min_by(|a, b| a.median().total_cmp(&b.median()));
-    // The planner knows each problem of the class, so that a winner must be faster by more than the noise.
+    // The planner knows each problem of the class, so that a winner must be faster by more than the
+    // noise.
     let faster = best.filter(|best| best.median() < contenders[0].fastest());
     Ok(Measured { winner: faster.and_then(|best| best.forced.clone()), trials, untried })
 }
 
-async fn time_all(context: &Context, problem: &Problem, contenders: &mut [Contender]) -> Result<Vec<Trial>> {
+async fn time_all(
+    context: &Context,
+    problem: &Problem,
+    contenders: &mut [Contender],
+) -> Result<Vec<Trial>> {
     let gpu = context.gpu()?;
     let sets = operands(context, problem, contenders)?;
     let factors = Factors::of(&problem.epilogue);
@@ -140,7 +154,9 @@ async fn time_all(context: &Context, problem: &Problem, contenders: &mut [Conten
     }
     let best = contenders.iter().map(Contender::fastest).fold(f64::INFINITY, f64::min);
     for _ in 1..ROUNDS {
-        for contender in contenders.iter_mut().filter(|contender| contender.samples[0] <= HOPELESS * best) {
+        for contender in
+            contenders.iter_mut().filter(|contender| contender.samples[0] <= HOPELESS * best)
+        {
             contender.samples.push(time(&contender.prepared, contender.repetitions).await?.seconds);
         }
     }
@@ -149,17 +165,21 @@ async fn time_all(context: &Context, problem: &Problem, contenders: &mut [Conten
     Ok(trials)
 }
 
-/// How many products fill a sample, given the time of one. Where times are differences, a sample is already computed several times.
+/// How many products fill a sample, given the time of one. Where times are differences, a sample is
+/// already computed several times.
 fn repetitions(once: Timing) -> usize {
-    let times = if once.method == Method::Difference { f64::from(timing::REPETITIONS) } else { 1.0 };
+    let times =
+        if once.method == Method::Difference { f64::from(timing::REPETITIONS) } else { 1.0 };
     ((SAMPLE / once.seconds).min(MOST_REPETITIONS) / times).max(1.0) as usize
 }
 
-/// The same problem at the start of its storage, with factors under which an output that is computed again and again stays finite.
+/// The same problem at the start of its storage, with factors under which an output that is
+/// computed again and again stays finite.
 fn compact(problem: &Problem) -> Problem {
     let mut own = *problem;
     let move_up = |operand: &mut Operand| {
-        let before = operand.offset - operand.offset % operand.format.block().next_multiple_of(ALIGNMENT);
+        let before =
+            operand.offset - operand.offset % operand.format.block().next_multiple_of(ALIGNMENT);
         operand.offset -= before;
         operand.len = operand.len.saturating_sub(before);
     };
@@ -215,7 +235,8 @@ fn operands(context: &Context, problem: &Problem, contenders: &[Contender]) -> R
     (0..sets).map(set).collect()
 }
 
-/// Random contents of an operand: never zeros, which take less power, and nothing that overflows. Groups are of equal size.
+/// Random contents of an operand: never zeros, which take less power, and nothing that overflows.
+/// Groups are of equal size.
 fn contents(problem: &Problem, role: Role, bytes: usize) -> Vec<u8> {
     let random = |format: Format| {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -246,7 +267,12 @@ fn contents(problem: &Problem, role: Role, bytes: usize) -> Vec<u8> {
         Role::Bias => epilogue.bias.map_or(Vec::new(), |bias| random(bias.operand.format)),
         Role::Residual => epilogue.residual.map_or(Vec::new(), |residual| random(residual.format)),
         Role::Offsets => {
-            return problem.grouping.even_ends(problem.m).into_iter().flat_map(u32::to_le_bytes).collect();
+            return problem
+                .grouping
+                .even_ends(problem.m)
+                .into_iter()
+                .flat_map(u32::to_le_bytes)
+                .collect();
         }
         _ => random(Format::Dense(DType::F32)),
     };

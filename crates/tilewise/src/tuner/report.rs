@@ -9,7 +9,8 @@ pub(super) const HOPELESS_ESTIMATE: f64 = 20.0;
 /// The time of one way to compute a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// A kernel, as [`Gemm::kernel`](crate::Gemm::kernel) takes it, or `planner: ` and the kernels of the plan that is made when none is forced.
+    /// A kernel, as [`Gemm::kernel`](crate::Gemm::kernel) takes it, or `planner: ` and the kernels
+    /// of the plan that is made when none is forced.
     pub name: String,
     /// Seconds of one product on the GPU: the median of the samples.
     pub seconds: f64,
@@ -30,7 +31,8 @@ pub struct Tuned {
     pub untried: usize,
     /// The file in which the winner is kept.
     pub file: Option<PathBuf>,
-    /// Why [`Context::tune`](crate::Context::tune) has kept it in none; absent where it has, and where there is nothing to keep.
+    /// Why [`Context::tune`](crate::Context::tune) has kept it in none; absent where it has, and
+    /// where there is nothing to keep.
     pub not_kept: Option<String>,
 }
 
@@ -38,7 +40,9 @@ impl std::fmt::Display for Tuned {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "class   {}", self.class)?;
         match &self.winner {
-            _ if self.times.is_empty() => writeln!(f, "winner  none: there is nothing to choose from")?,
+            _ if self.times.is_empty() => {
+                writeln!(f, "winner  none: there is nothing to choose from")?
+            }
             Some(winner) => writeln!(f, "winner  {winner}")?,
             None => writeln!(f, "winner  the planner's choice")?,
         }
@@ -49,7 +53,11 @@ impl std::fmt::Display for Tuned {
         }
         if self.untried > 0 {
             let limit = HOPELESS_ESTIMATE;
-            writeln!(f, "{} not tried: estimated at more than {limit} times the best", self.untried)?;
+            writeln!(
+                f,
+                "{} not tried: estimated at more than {limit} times the best",
+                self.untried
+            )?;
         }
         if let Some(file) = &self.file {
             writeln!(f, "kept in {}", file.display())?;

@@ -1,20 +1,25 @@
-//! Problem classes: what decides which kernel is the fastest, and no more, so that one measurement serves many problems.
+//! Problem classes: what decides which kernel is the fastest, and no more, so that one measurement
+//! serves many problems.
 
 use tilewise_core::plan::check;
 use tilewise_core::{Caps, DType, Operand, Problem, Result};
 
 /// The class of a problem, in words: `f32/8 f32/8 f32/8 NN 4096x4096x4096 batch 1`. It keeps
 ///
-/// - the formats of A, B and C, each with the largest power of two up to 8 that divides offset, strides and row length, on which vector loads and
-///   stores depend, and with `*` where one entry serves a whole batch;
+/// - the formats of A, B and C, each with the largest power of two up to 8 that divides offset,
+///   strides and row length, on which vector loads and stores depend, and with `*` where one entry
+///   serves a whole batch;
 /// - the layout;
-/// - M, N and K up to 32 as they are, because between a vector and a matrix every row counts; above that to the next quarter of an octave, a step
-///   of at most a quarter, which changes neither the number of waves nor the share of wasted tiles by much. M and N beyond that say whether
-///   64, which most tiles are multiples of, divides them, or leaves an `edge` of up to 8, which the planner may peel off, or a larger `rest`;
+/// - M, N and K up to 32 as they are, because between a vector and a matrix every row counts; above
+///   that to the next quarter of an octave, a step of at most a quarter, which changes neither the
+///   number of waves nor the share of wasted tiles by much. M and N beyond that say whether 64,
+///   which most tiles are multiples of, divides them, or leaves an `edge` of up to 8, which the
+///   planner may peel off, or a larger `rest`;
 /// - the number of batch entries or groups, bucketed in the same way;
-/// - whether sums may be f16, or f32 operands split in two f16 parts, and in how long chains, or activations
-///   taken in fewer bytes;
-/// - whether matrix units may be used, because winners found without them say nothing about a context with them.
+/// - whether sums may be f16, or f32 operands split in two f16 parts, and in how long chains, or
+///   activations taken in fewer bytes;
+/// - whether matrix units may be used, because winners found without them say nothing about a
+///   context with them.
 ///
 /// The epilogue is left out: it costs every kernel about the same.
 ///
@@ -29,7 +34,9 @@ pub(crate) fn class(problem: &Problem, caps: &Caps) -> Result<String> {
     let c = operand(&c, [m, n], batch);
     let grouping = problem.grouping;
     let sums = match problem.precision {
-        less if problem.may_split() || problem.activation_bytes().is_some_and(|bytes| bytes < 3) => {
+        less if problem.may_split()
+            || problem.activation_bytes().is_some_and(|bytes| bytes < 3) =>
+        {
             format!(" {}", less.name())
         }
         _ if problem.accumulation() == DType::F16 => " f16 sums".to_owned(),
@@ -37,7 +44,11 @@ pub(crate) fn class(problem: &Problem, caps: &Caps) -> Result<String> {
     };
     let coop = if caps.coop.is_empty() { "" } else { " coop" };
     let (layout, k, entries) = (problem.layout(), bucket(k), bucket(entries));
-    Ok(format!("{a} {b} {c} {layout} {}x{}x{k} {grouping} {entries}{sums}{coop}", tiled(m), tiled(n)))
+    Ok(format!(
+        "{a} {b} {c} {layout} {}x{}x{k} {grouping} {entries}{sums}{coop}",
+        tiled(m),
+        tiled(n)
+    ))
 }
 
 fn operand(operand: &Operand, [rows, cols]: [u64; 2], entries: u64) -> String {
@@ -82,11 +93,15 @@ mod tests {
 
     #[test]
     fn sizes() {
-        let buckets = [0, 1, 31, 32, 33, 40, 41, 64, 65, 4095, 4096, 4097, 5120, 1 << 31].map(bucket);
+        let buckets =
+            [0, 1, 31, 32, 33, 40, 41, 64, 65, 4095, 4096, 4097, 5120, 1 << 31].map(bucket);
         assert_eq!(buckets, [0, 1, 31, 32, 40, 40, 48, 64, 80, 4096, 4096, 5120, 5120, 1 << 31]);
         for size in 33..10_000 {
             let bucket = bucket(size);
-            assert!(bucket >= size && 4 * (bucket - size) < size, "{size} is in the bucket of {bucket}");
+            assert!(
+                bucket >= size && 4 * (bucket - size) < size,
+                "{size} is in the bucket of {bucket}"
+            );
         }
         assert_eq!(
             [30, 64, 100, 4096, 4100, 4160, 4200].map(tiled),
@@ -113,7 +128,10 @@ mod tests {
             of(&Problem { b: problem.b.t(), ..problem }),
             of(&Problem { c: Operand::packed(Format::Dense(DType::F16), 1, 512, 512), ..problem }),
             of(&Problem { grouping: Grouping::RaggedM { groups: 1 }, ..problem }),
-            of(&Problem { a: Operand { offset: 1, len: problem.a.len + 1, ..problem.a }, ..problem }),
+            of(&Problem {
+                a: Operand { offset: 1, len: problem.a.len + 1, ..problem.a },
+                ..problem
+            }),
         ];
         let mut all = different.to_vec();
         all.push(of(&problem));
@@ -124,17 +142,26 @@ mod tests {
         let coop = Caps { coop: vec![coop], ..Caps::webgpu_default() };
         assert_eq!(class(&problem, &coop).unwrap(), of(&problem) + " coop");
         // A permission that changes nothing is none.
-        let permitted = |dtype| Problem { precision: Precision::F16Sums, ..Problem::dense(dtype, 512, 512, 512) };
+        let permitted = |dtype| Problem {
+            precision: Precision::F16Sums,
+            ..Problem::dense(dtype, 512, 512, 512)
+        };
         assert_eq!(of(&permitted(DType::F32)), of(&problem));
         let half = of(&Problem::dense(DType::F16, 512, 512, 512));
         assert_eq!(of(&permitted(DType::F16)), half.clone() + " f16 sums");
         assert_eq!(class(&permitted(DType::F16), &coop).unwrap(), half.clone() + " f16 sums coop");
         let split = |dtype| Problem { precision: Precision::SplitF32, ..permitted(dtype) };
-        assert_eq!((of(&split(DType::F32)), of(&split(DType::F16))), (of(&problem) + " split-f32", half));
+        assert_eq!(
+            (of(&split(DType::F32)), of(&split(DType::F16))),
+            (of(&problem) + " split-f32", half)
+        );
         let format = Format::Quantized(tilewise_core::QuantFormat::Q8_0);
         let weights = Problem { b: Operand::packed(format, 1, 512, 512).t(), ..problem };
         let fewer = |problem| of(&Problem { precision: Precision::Int8Activations, ..problem });
-        assert_eq!((fewer(weights), fewer(problem)), (of(&weights) + " int8-activations", of(&problem)));
+        assert_eq!(
+            (fewer(weights), fewer(problem)),
+            (of(&weights) + " int8-activations", of(&problem))
+        );
     }
 
     #[test]

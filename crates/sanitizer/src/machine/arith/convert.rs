@@ -5,9 +5,9 @@ use super::lane::{Lane, map1};
 use super::{In, Out};
 use crate::program::Ty;
 
-/// `out = to(a)` by value, as WGSL. A float becomes the integer nearest to its truncation among those that the float type holds too:
-/// `i32(1e20f)` is 2147483520, NaN is 0. To floats is to nearest, ties to even; integers to integers wrap; to bool is "not zero"; of bool is
-/// 0 or 1.
+/// `out = to(a)` by value, as WGSL. A float becomes the integer nearest to its truncation among
+/// those that the float type holds too: `i32(1e20f)` is 2147483520, NaN is 0. To floats is to
+/// nearest, ties to even; integers to integers wrap; to bool is "not zero"; of bool is 0 or 1.
 pub(crate) fn convert(from: Ty, to: Ty, out: Out<'_>, a: In<'_>) {
     match from {
         Ty::Bool => convert_from::<bool>(to, out, a),
@@ -60,7 +60,8 @@ macro_rules! from_integer {
                 not_zero(self)
             }
 
-            /// Not a second rounding that matters: integers that f32 does not hold are infinite in f16.
+            /// Not a second rounding that matters: integers that f32 does not hold are infinite in
+            /// f16.
             #[inline]
             fn half(self) -> Half {
                 Half($number(self) as f32)

@@ -142,8 +142,12 @@ pub(super) fn unary<F: Float>(f: Unary, ty: Ty, out: Out<'_>, a: In<'_>) {
         }),
         Unary::Saturate => real1::<F>(out, a, |x| minimum(maximum(x, zero), one)),
         Unary::Sqrt => real1::<F>(out, a, Real::sqrt),
-        Unary::Radians => real1::<F>(out, a, |x| x * F::Real::constant(std::f64::consts::PI / 180.0)),
-        Unary::Degrees => real1::<F>(out, a, |x| x * F::Real::constant(180.0 / std::f64::consts::PI)),
+        Unary::Radians => {
+            real1::<F>(out, a, |x| x * F::Real::constant(std::f64::consts::PI / 180.0))
+        }
+        Unary::Degrees => {
+            real1::<F>(out, a, |x| x * F::Real::constant(180.0 / std::f64::consts::PI))
+        }
         Unary::Ceil => f64_1::<F>(out, a, f64::ceil),
         Unary::Floor => f64_1::<F>(out, a, f64::floor),
         Unary::Round => f64_1::<F>(out, a, f64::round_ties_even),
@@ -198,11 +202,17 @@ pub(super) fn binary<F: Float>(f: Binary, ty: Ty, out: Out<'_>, a: In<'_>, b: In
         Binary::GreaterEqual => compare::<F>(out, a, b, |x, y| x >= y),
         Binary::Min => real2::<F>(out, a, b, minimum),
         Binary::Max => real2::<F>(out, a, b, maximum),
-        Binary::Step => real2::<F>(out, a, b, |edge, x| F::Real::from(if edge <= x { 1.0 } else { 0.0 })),
+        Binary::Step => {
+            real2::<F>(out, a, b, |edge, x| F::Real::from(if edge <= x { 1.0 } else { 0.0 }))
+        }
         Binary::Pow => f64_2::<F>(out, a, b, power),
         Binary::Atan2 => f64_2::<F>(out, a, b, f64::atan2),
-        Binary::Ldexp => map2(out, a, b, |x: F, exponent: i32| F::from_f64(ldexp(x.real().into(), exponent))),
-        Binary::And | Binary::Or | Binary::Xor | Binary::ShiftLeft | Binary::ShiftRight => undefined(f, ty),
+        Binary::Ldexp => {
+            map2(out, a, b, |x: F, exponent: i32| F::from_f64(ldexp(x.real().into(), exponent)))
+        }
+        Binary::And | Binary::Or | Binary::Xor | Binary::ShiftLeft | Binary::ShiftRight => {
+            undefined(f, ty)
+        }
     }
 }
 
@@ -232,7 +242,13 @@ fn real2<F: Float>(out: Out<'_>, a: In<'_>, b: In<'_>, f: impl Fn(F::Real, F::Re
 }
 
 #[inline]
-fn real3<F: Float>(out: Out<'_>, a: In<'_>, b: In<'_>, c: In<'_>, f: impl Fn(F::Real, F::Real, F::Real) -> F::Real) {
+fn real3<F: Float>(
+    out: Out<'_>,
+    a: In<'_>,
+    b: In<'_>,
+    c: In<'_>,
+    f: impl Fn(F::Real, F::Real, F::Real) -> F::Real,
+) {
     map3(out, a, b, c, |x: F, y: F, z: F| F::from_real(f(x.real(), y.real(), z.real())));
 }
 
@@ -268,7 +284,8 @@ fn power(x: f64, y: f64) -> f64 {
     if x < 0.0 { f64::NAN } else { x.powf(y) }
 }
 
-/// x = fraction * 2^exponent with |fraction| in [0.5, 1); zeros, infinities and NaN are returned as they are, with exponent 0.
+/// x = fraction * 2^exponent with |fraction| in [0.5, 1); zeros, infinities and NaN are returned as
+/// they are, with exponent 0.
 fn frexp(x: f64) -> (f64, i32) {
     const LEAST_NORMAL: f64 = f64::MIN_POSITIVE;
     const TWO_54: f64 = (1_u64 << 54) as f64;
@@ -287,8 +304,8 @@ fn ldexp(x: f64, exponent: i32) -> f64 {
     fn power_of_two(exponent: i32) -> f64 {
         f64::from_bits(((exponent + 1023) as u64) << 52)
     }
-    // Beyond these every finite x has become an infinity or zero. A step down leaves the last one large enough that no earlier one has
-    // rounded: only the last can reach the subnormals.
+    // Beyond these every finite x has become an infinity or zero. A step down leaves the last one
+    // large enough that no earlier one has rounded: only the last can reach the subnormals.
     let mut exponent = exponent.clamp(-2200, 2200);
     let mut x = x;
     while exponent > 1023 {

@@ -8,7 +8,8 @@ pub(super) struct Half(pub(super) f32);
 
 narrow!(Half, |bits: u32| Half(widen(bits)), |value: Half| round(value.0));
 
-/// The value of an f16, given by its bits. Without branches, so that loops over it become vector code.
+/// The value of an f16, given by its bits. Without branches, so that loops over it become vector
+/// code.
 #[inline]
 pub(super) fn widen(bits: u32) -> f32 {
     let magnitude = (bits & 0x7fff) << 13;
@@ -23,9 +24,12 @@ pub(super) fn widen(bits: u32) -> f32 {
 pub(super) fn round(value: f32) -> u32 {
     let bits = value.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    // Half a unit in the last place, less one where the last bit kept is even; 112 is the difference of the exponents' biases.
-    let normal = magnitude.wrapping_sub((112 << 23) - 0xfff).wrapping_add(magnitude >> 13 & 1) >> 13;
-    // One unit in the last place of 0.5 is f16's least subnormal: the addition rounds to a multiple of it.
+    // Half a unit in the last place, less one where the last bit kept is even; 112 is the
+    // difference of the exponents' biases.
+    let normal =
+        magnitude.wrapping_sub((112 << 23) - 0xfff).wrapping_add(magnitude >> 13 & 1) >> 13;
+    // One unit in the last place of 0.5 is f16's least subnormal: the addition rounds to a multiple
+    // of it.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0x3f00_0000);
     let finite = if magnitude < 0x3880_0000 { subnormal } else { normal };
     let rounded = if magnitude < 0x4780_0000 { finite } else { 0x7c00 };
@@ -33,9 +37,10 @@ pub(super) fn round(value: f32) -> u32 {
     result | bits >> 16 & 0x8000
 }
 
-/// Makes of a value rounded to nearest one rounded to odd: of the two neighbours of an inexact result the one with an odd last bit. Rounding
-/// that to a format with at least two bits fewer gives the same as rounding the exact value: Boldo and Melquiond, "Emulation of FMA
-/// and correctly rounded sums: proved algorithms using rounding to odd", 2008.
+/// Makes of a value rounded to nearest one rounded to odd: of the two neighbours of an inexact
+/// result the one with an odd last bit. Rounding that to a format with at least two bits fewer
+/// gives the same as rounding the exact value: Boldo and Melquiond, "Emulation of FMA and correctly
+/// rounded sums: proved algorithms using rounding to odd", 2008.
 macro_rules! round_to_odd {
     ($name:ident, $sum:ident, $float:ty, $bits:ty) => {
         /// `above` and `below` say on which side of `value` the exact one lies.
@@ -49,7 +54,8 @@ macro_rules! round_to_odd {
             <$float>::from_bits(bits.wrapping_add(away & even).wrapping_sub(toward & even))
         }
 
-        /// a + b rounded to odd; the error is Knuth's two-sum, NaN (on no side) where the sum is not finite.
+        /// a + b rounded to odd; the error is Knuth's two-sum, NaN (on no side) where the sum is
+        /// not finite.
         #[inline]
         fn $sum(a: $float, b: $float) -> $float {
             let sum = a + b;

@@ -141,7 +141,9 @@ pub(super) fn unary<I: Integer>(f: Unary, ty: Ty, out: Out<'_>, a: In<'_>) {
         Unary::ReverseBits => map1(out, a, I::reverse_bits),
         Unary::FirstLeadingBit => map1(out, a, first_leading_bit::<I>),
         Unary::FirstTrailingBit => {
-            map1(out, a, |x: I| I::from_i32(if x == I::ZERO { -1 } else { x.trailing_zeros() as i32 }));
+            map1(out, a, |x: I| {
+                I::from_i32(if x == I::ZERO { -1 } else { x.trailing_zeros() as i32 })
+            });
         }
         _ => undefined(f, ty),
     }
@@ -171,7 +173,14 @@ pub(super) fn binary<I: Integer>(f: Binary, ty: Ty, out: Out<'_>, a: In<'_>, b: 
     }
 }
 
-pub(super) fn ternary<I: Integer>(f: Ternary, ty: Ty, out: Out<'_>, a: In<'_>, b: In<'_>, c: In<'_>) {
+pub(super) fn ternary<I: Integer>(
+    f: Ternary,
+    ty: Ty,
+    out: Out<'_>,
+    a: In<'_>,
+    b: In<'_>,
+    c: In<'_>,
+) {
     match f {
         // Not Ord::clamp, which panics where low > high.
         Ternary::Clamp => map3(out, a, b, c, |x: I, low: I, high: I| x.max(low).min(high)),
@@ -180,7 +189,13 @@ pub(super) fn ternary<I: Integer>(f: Ternary, ty: Ty, out: Out<'_>, a: In<'_>, b
     }
 }
 
-pub(super) fn insert_bits<I: Integer>(out: Out<'_>, x: In<'_>, new: In<'_>, offset: In<'_>, count: In<'_>) {
+pub(super) fn insert_bits<I: Integer>(
+    out: Out<'_>,
+    x: In<'_>,
+    new: In<'_>,
+    offset: In<'_>,
+    count: In<'_>,
+) {
     let fields = u32::read(offset).zip(u32::read(count));
     let lanes = I::read(x).zip(I::read(new)).zip(fields);
     I::write(
@@ -196,7 +211,8 @@ pub(super) fn insert_bits<I: Integer>(out: Out<'_>, x: In<'_>, new: In<'_>, offs
     );
 }
 
-/// The highest bit set, for signed types the highest that differs from the sign; -1 where there is none.
+/// The highest bit set, for signed types the highest that differs from the sign; -1 where there is
+/// none.
 #[inline]
 fn first_leading_bit<I: Integer>(x: I) -> I {
     let x = if I::SIGNED && x < I::ZERO { x.not() } else { x };

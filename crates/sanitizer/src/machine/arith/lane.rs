@@ -42,7 +42,9 @@ macro_rules! wide {
         impl Lane for $type {
             #[inline]
             fn read([low, high]: In<'_>) -> impl Iterator<Item = Self> {
-                low.iter().zip(high).map(|(&low, &high)| $from(u64::from(low) | u64::from(high) << 32))
+                low.iter()
+                    .zip(high)
+                    .map(|(&low, &high)| $from(u64::from(low) | u64::from(high) << 32))
             }
 
             #[inline]
@@ -66,7 +68,12 @@ pub(super) fn map1<A: Lane, R: Lane>(out: Out<'_>, a: In<'_>, f: impl Fn(A) -> R
 }
 
 #[inline]
-pub(super) fn map2<A: Lane, B: Lane, R: Lane>(out: Out<'_>, a: In<'_>, b: In<'_>, f: impl Fn(A, B) -> R) {
+pub(super) fn map2<A: Lane, B: Lane, R: Lane>(
+    out: Out<'_>,
+    a: In<'_>,
+    b: In<'_>,
+    f: impl Fn(A, B) -> R,
+) {
     R::write(out, A::read(a).zip(B::read(b)).map(|(a, b)| f(a, b)));
 }
 

@@ -1,9 +1,11 @@
 //! The arithmetic of one operation over whole planes: WGSL's results, lane by lane.
 //!
-//! Functions and types are matched once per plane; the loops within are plain iterators over lanes, which the compiler turns into vector
-//! code. f32 addition, subtraction, multiplication, division, square root and fma are IEEE's, rounded once to nearest, and keep
-//! subnormals. f16 is computed in f32 and rounded once. Functions that devices only approximate (exp, sin, pow, ...) are computed in f64 and
-//! rounded, so they are the true values but for the rarest double roundings; devices differ from them within WGSL's bounds.
+//! Functions and types are matched once per plane; the loops within are plain iterators over lanes,
+//! which the compiler turns into vector code. f32 addition, subtraction, multiplication, division,
+//! square root and fma are IEEE's, rounded once to nearest, and keep subnormals. f16 is computed in
+//! f32 and rounded once. Functions that devices only approximate (exp, sin, pow, ...) are computed
+//! in f64 and rounded, so they are the true values but for the rarest double roundings; devices
+//! differ from them within WGSL's bounds.
 
 mod convert;
 mod float;
@@ -87,8 +89,16 @@ pub(crate) fn ternary(f: Ternary, ty: Ty, out: Out<'_>, a: In<'_>, b: In<'_>, c:
     }
 }
 
-/// WGSL's `insertBits`: `x` with `count` bits from `offset` on replaced by the low ones of `new`; `offset` and `count` are u32.
-pub(crate) fn insert_bits(ty: Ty, out: Out<'_>, x: In<'_>, new: In<'_>, offset: In<'_>, count: In<'_>) {
+/// WGSL's `insertBits`: `x` with `count` bits from `offset` on replaced by the low ones of `new`;
+/// `offset` and `count` are u32.
+pub(crate) fn insert_bits(
+    ty: Ty,
+    out: Out<'_>,
+    x: In<'_>,
+    new: In<'_>,
+    offset: In<'_>,
+    count: In<'_>,
+) {
     match ty {
         Ty::I16 => integer::insert_bits::<i16>(out, x, new, offset, count),
         Ty::U16 => integer::insert_bits::<u16>(out, x, new, offset, count),
@@ -114,11 +124,18 @@ fn select(ty: Ty, out: Out<'_>, reject: In<'_>, accept: In<'_>, condition: &[u32
     let planes = out.into_iter().zip(reject).zip(accept).take(ty.planes() as usize);
     for ((out, reject), accept) in planes {
         let [reject, accept, condition] = [reject, accept, condition].map(|plane| [plane, &[]]);
-        map3([out, &mut []], reject, accept, condition, |r: u32, a: u32, c: bool| if c { a } else { r });
+        map3(
+            [out, &mut []],
+            reject,
+            accept,
+            condition,
+            |r: u32, a: u32, c: bool| if c { a } else { r },
+        );
     }
 }
 
-/// For functions that WGSL does not have for a type: validation refuses them, so that none reaches the machine.
+/// For functions that WGSL does not have for a type: validation refuses them, so that none reaches
+/// the machine.
 #[cold]
 fn undefined(f: impl std::fmt::Debug, ty: Ty) -> ! {
     panic!("{f:?} is not defined for {ty:?}; validated WGSL cannot ask for it")

@@ -16,9 +16,15 @@ pub(crate) fn pack(f: Packing, out: &mut [&mut [u32]], sources: &[&[u32]]) {
         Packing::Pack4xI8Clamp => join(8, out, sources, |x| (x as i32).clamp(-128, 127) as u32),
         Packing::Pack4xU8Clamp => join(8, out, sources, |x| x.min(255)),
         Packing::Unpack4x8snorm => split(8, out, sources, |x| snorm(f32::from(x as i8), 127.0)),
-        Packing::Unpack4x8unorm => split(8, out, sources, |x| (f32::from(x as u8) / 255.0).to_bits()),
-        Packing::Unpack2x16snorm => split(16, out, sources, |x| snorm(f32::from(x as i16), 32767.0)),
-        Packing::Unpack2x16unorm => split(16, out, sources, |x| (f32::from(x as u16) / 65535.0).to_bits()),
+        Packing::Unpack4x8unorm => {
+            split(8, out, sources, |x| (f32::from(x as u8) / 255.0).to_bits())
+        }
+        Packing::Unpack2x16snorm => {
+            split(16, out, sources, |x| snorm(f32::from(x as i16), 32767.0))
+        }
+        Packing::Unpack2x16unorm => {
+            split(16, out, sources, |x| (f32::from(x as u16) / 65535.0).to_bits())
+        }
         Packing::Unpack2x16float => split(16, out, sources, |x| half::widen(x).to_bits()),
         Packing::Unpack4xI8 => split(8, out, sources, |x| i32::from(x as i8) as u32),
         Packing::Unpack4xU8 => split(8, out, sources, |x| x),
@@ -61,7 +67,8 @@ fn dot(out: &mut [&mut [u32]], sources: &[&[u32]], value: impl Fn(u32) -> u32) {
     }
 }
 
-/// floor(0.5 + scale * clamp(x, low, 1)), in two's complement. In f64, where no step but the last rounds.
+/// floor(0.5 + scale * clamp(x, low, 1)), in two's complement. In f64, where no step but the last
+/// rounds.
 #[inline]
 fn norm(bits: u32, low: f32, scale: f64) -> u32 {
     let x = minimum(maximum(f32::from_bits(bits), low), 1.0);

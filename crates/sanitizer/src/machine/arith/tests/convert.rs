@@ -69,9 +69,17 @@ fn floats_to_integers_truncate_and_saturate_at_what_both_types_hold() {
         let bottom = if from == Ty::F16 { least.max(-65_504) } else { least };
         for x in values {
             let expected = integer(to, (held(from, x)[0] as i128).clamp(bottom, top));
-            assert_eq!(converted(from, to, &[float(from, x)]), [expected], "{x} from {from:?} to {to:?}");
+            assert_eq!(
+                converted(from, to, &[float(from, x)]),
+                [expected],
+                "{x} from {from:?} to {to:?}"
+            );
         }
-        assert_eq!(converted(from, to, &[float(from, f64::NAN)]), [0], "NaN from {from:?} to {to:?}");
+        assert_eq!(
+            converted(from, to, &[float(from, f64::NAN)]),
+            [0],
+            "NaN from {from:?} to {to:?}"
+        );
     }
 }
 
@@ -92,7 +100,11 @@ fn floats_beyond_integers_by_hand() {
         (Ty::F16, f64::INFINITY, Ty::U16, 65_504),
         (Ty::F16, -2.0, Ty::U32, 0),
     ] {
-        assert_eq!(converted(from, to, &[float(from, x)]), [integer(to, expected)], "{x} from {from:?} to {to:?}");
+        assert_eq!(
+            converted(from, to, &[float(from, x)]),
+            [integer(to, expected)],
+            "{x} from {from:?} to {to:?}"
+        );
     }
 }
 
@@ -123,7 +135,11 @@ fn integers_to_floats_are_nearest_even() {
                 Ty::F32 => u64::from((x as f32).to_bits()),
                 _ => (x as f64).to_bits(),
             };
-            assert_eq!(converted(from, to, &[integer(from, x)]), [expected], "{x} from {from:?} to {to:?}");
+            assert_eq!(
+                converted(from, to, &[integer(from, x)]),
+                [expected],
+                "{x} from {from:?} to {to:?}"
+            );
         }
     }
 }
@@ -149,7 +165,11 @@ fn integers_to_integers_wrap() {
     for (from, to) in INTEGERS.into_iter().flat_map(|from| INTEGERS.map(|to| (from, to))) {
         let (least, greatest) = range(from);
         for x in edges.into_iter().filter(|x| (least..=greatest).contains(x)) {
-            assert_eq!(converted(from, to, &[integer(from, x)]), [integer(to, x)], "{x} from {from:?} to {to:?}");
+            assert_eq!(
+                converted(from, to, &[integer(from, x)]),
+                [integer(to, x)],
+                "{x} from {from:?} to {to:?}"
+            );
         }
     }
 }
@@ -157,8 +177,11 @@ fn integers_to_integers_wrap() {
 #[test]
 fn every_f16_to_every_float() {
     let all: Vec<u64> = (0..=0xffff).collect();
-    let (narrow, wide, same) =
-        (converted(Ty::F16, Ty::F32, &all), converted(Ty::F16, Ty::F64, &all), converted(Ty::F16, Ty::F16, &all));
+    let (narrow, wide, same) = (
+        converted(Ty::F16, Ty::F32, &all),
+        converted(Ty::F16, Ty::F64, &all),
+        converted(Ty::F16, Ty::F16, &all),
+    );
     for (bits, ((narrow, wide), same)) in all.iter().zip(narrow.iter().zip(&wide).zip(&same)) {
         let x = ::half::f16::from_bits(*bits as u16);
         assert_same(Ty::F32, *narrow, u64::from(x.to_f32().to_bits()), bits);
@@ -174,12 +197,20 @@ fn f64_to_f16_is_rounded_once() {
     // Just off a tie by less than f32 shows: rounding through f32 would take the tie's even side.
     let tie = 1.0 + 2.0_f64.powi(-11);
     assert_eq!(
-        converted(Ty::F64, Ty::F16, &[tie, tie + 2.0_f64.powi(-40), tie - 2.0_f64.powi(-40)].map(f64::to_bits)),
+        converted(
+            Ty::F64,
+            Ty::F16,
+            &[tie, tie + 2.0_f64.powi(-40), tie - 2.0_f64.powi(-40)].map(f64::to_bits)
+        ),
         [0x3c00, 0x3c01, 0x3c00]
     );
     let tie = 1.0 + 3.0 * 2.0_f64.powi(-11);
     assert_eq!(
-        converted(Ty::F64, Ty::F16, &[tie, tie + 2.0_f64.powi(-40), tie - 2.0_f64.powi(-40)].map(f64::to_bits)),
+        converted(
+            Ty::F64,
+            Ty::F16,
+            &[tie, tie + 2.0_f64.powi(-40), tie - 2.0_f64.powi(-40)].map(f64::to_bits)
+        ),
         [0x3c02, 0x3c02, 0x3c01]
     );
     for x in [

@@ -82,16 +82,30 @@ fn exact_functions() {
 
 #[test]
 fn values_known_by_hand() {
-    let given = |f, x: &[f32]| apply1(f, Ty::F32, Ty::F32, &bits32(x)).into_iter().map(f32_of).collect::<Vec<_>>();
-    assert_eq!(given(Unary::Round, &[0.5, 1.5, 2.5, -0.5, -1.5, 0.499_999_97]), [0.0, 2.0, 2.0, -0.0, -2.0, 0.0]);
+    let given = |f, x: &[f32]| {
+        apply1(f, Ty::F32, Ty::F32, &bits32(x)).into_iter().map(f32_of).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        given(Unary::Round, &[0.5, 1.5, 2.5, -0.5, -1.5, 0.499_999_97]),
+        [0.0, 2.0, 2.0, -0.0, -2.0, 0.0]
+    );
     assert_eq!(given(Unary::Fract, &[1.25, -1.25, -1e-30, 3.0]), [0.25, 0.75, 1.0, 0.0]);
     assert_eq!(
         given(Unary::Sign, &[3.0, -1e-45, 0.0, -0.0, f32::NAN, f32::NEG_INFINITY]),
         [1.0, -1.0, 0.0, 0.0, 0.0, -1.0]
     );
-    assert_eq!(given(Unary::Saturate, &[-1.0, 0.25, 2.0, f32::NAN, f32::INFINITY]), [0.0, 0.25, 1.0, 0.0, 1.0]);
-    assert_eq!(given(Unary::InverseSqrt, &[4.0, 0.0, f32::INFINITY, 2.0]), [0.5, f32::INFINITY, 0.0, 0.707_106_77]);
-    assert_eq!(given(Unary::Exp2, &[0.0, -149.0, 10.0, 128.0, -200.0]), [1.0, 1e-45, 1024.0, f32::INFINITY, 0.0]);
+    assert_eq!(
+        given(Unary::Saturate, &[-1.0, 0.25, 2.0, f32::NAN, f32::INFINITY]),
+        [0.0, 0.25, 1.0, 0.0, 1.0]
+    );
+    assert_eq!(
+        given(Unary::InverseSqrt, &[4.0, 0.0, f32::INFINITY, 2.0]),
+        [0.5, f32::INFINITY, 0.0, 0.707_106_77]
+    );
+    assert_eq!(
+        given(Unary::Exp2, &[0.0, -149.0, 10.0, 128.0, -200.0]),
+        [1.0, 1e-45, 1024.0, f32::INFINITY, 0.0]
+    );
     assert_eq!(given(Unary::Log2, &[8.0, 1e-45, 0.0]), [3.0, -149.0, f32::NEG_INFINITY]);
     assert_eq!(given(Unary::Exp, &[0.0, 1.0, f32::NEG_INFINITY]), [1.0, std::f32::consts::E, 0.0]);
     assert_eq!(given(Unary::Log, &[1.0, std::f32::consts::E]), [0.0, 0.999_999_94]);
@@ -106,7 +120,8 @@ fn values_known_by_hand() {
     );
 }
 
-/// Identities that tie the transcendental functions to one another, within the few units that f32 arguments leave.
+/// Identities that tie the transcendental functions to one another, within the few units that f32
+/// arguments leave.
 #[test]
 fn transcendental_functions() {
     let functions: [(Unary, Function); 16] = [
@@ -130,7 +145,8 @@ fn transcendental_functions() {
     let x: Vec<f32> = (1..200).map(|k| k as f32 * 0.013_7).collect();
     let wide: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
     for (f, expected) in functions {
-        let (narrow, wide) = (apply1(f, Ty::F32, Ty::F32, &bits32(&x)), apply1(f, Ty::F64, Ty::F64, &bits64(&wide)));
+        let (narrow, wide) =
+            (apply1(f, Ty::F32, Ty::F32, &bits32(&x)), apply1(f, Ty::F64, Ty::F64, &bits64(&wide)));
         for ((&x, narrow), wide) in x.iter().zip(narrow).zip(wide) {
             let (expected, wide) = (expected(f64::from(x)), f64::from_bits(wide));
             assert_eq!(expected.is_nan(), wide.is_nan(), "{f:?} {x}");
@@ -186,7 +202,8 @@ fn comparisons_with_nan_are_false_but_for_unequal() {
         (Binary::GreaterEqual, f32::ge),
     ];
     for (f, expected) in functions {
-        for ((&x, &y), got) in a.iter().zip(&b).zip(apply2(f, [Ty::F32, Ty::F32, Ty::Bool], &a, &b)) {
+        for ((&x, &y), got) in a.iter().zip(&b).zip(apply2(f, [Ty::F32, Ty::F32, Ty::Bool], &a, &b))
+        {
             assert_same(Ty::Bool, got, u64::from(expected(&f32_of(x), &f32_of(y))), (f, x, y));
         }
         let (low, high, nan) = (bits64(&[-1.5]), bits64(&[2.5]), bits64(&[f64::NAN]));
@@ -194,14 +211,19 @@ fn comparisons_with_nan_are_false_but_for_unequal() {
             let expected = expected(&(f64::from_bits(x[0]) as f32), &(f64::from_bits(y[0]) as f32));
             assert_eq!(apply2(f, [Ty::F64, Ty::F64, Ty::Bool], x, y), [u64::from(expected)]);
             let half = |x: &[u64]| [super::half::nearest(f64::from_bits(x[0]))];
-            assert_eq!(apply2(f, [Ty::F16, Ty::F16, Ty::Bool], &half(x), &half(y)), [u64::from(expected)]);
+            assert_eq!(
+                apply2(f, [Ty::F16, Ty::F16, Ty::Bool], &half(x), &half(y)),
+                [u64::from(expected)]
+            );
         }
     }
 }
 
 #[test]
 fn least_and_greatest_prefer_numbers() {
-    let given = |f, x: f32, y: f32| f32_of(scalar(f, Ty::F32, u64::from(x.to_bits()), u64::from(y.to_bits())));
+    let given = |f, x: f32, y: f32| {
+        f32_of(scalar(f, Ty::F32, u64::from(x.to_bits()), u64::from(y.to_bits())))
+    };
     for (x, y, least, greatest) in [
         (1.0, 2.0, 1.0, 2.0),
         (2.0, 1.0, 1.0, 2.0),
@@ -213,7 +235,10 @@ fn least_and_greatest_prefer_numbers() {
         assert_eq!(given(Binary::Min, x, y).to_bits(), f32::to_bits(least), "{x} {y}");
         assert_eq!(given(Binary::Max, x, y).to_bits(), f32::to_bits(greatest), "{x} {y}");
     }
-    assert!(given(Binary::Min, f32::NAN, f32::NAN).is_nan() && given(Binary::Max, f32::NAN, f32::NAN).is_nan());
+    assert!(
+        given(Binary::Min, f32::NAN, f32::NAN).is_nan()
+            && given(Binary::Max, f32::NAN, f32::NAN).is_nan()
+    );
     // Zeros of both signs are equal: the second, on every platform.
     assert_eq!(given(Binary::Min, -0.0, 0.0).to_bits(), 0);
     assert_eq!(given(Binary::Max, 0.0, -0.0).to_bits(), 1 << 31);
@@ -221,8 +246,13 @@ fn least_and_greatest_prefer_numbers() {
 
 #[test]
 fn powers_and_scalings() {
-    let powers = |x: f32, y: f32| f32_of(scalar(Binary::Pow, Ty::F32, u64::from(x.to_bits()), u64::from(y.to_bits())));
-    assert_eq!([powers(2.0, 10.0), powers(9.0, 0.5), powers(0.0, 2.0), powers(2.0, -149.0)], [1024.0, 3.0, 0.0, 1e-45]);
+    let powers = |x: f32, y: f32| {
+        f32_of(scalar(Binary::Pow, Ty::F32, u64::from(x.to_bits()), u64::from(y.to_bits())))
+    };
+    assert_eq!(
+        [powers(2.0, 10.0), powers(9.0, 0.5), powers(0.0, 2.0), powers(2.0, -149.0)],
+        [1024.0, 3.0, 0.0, 1e-45]
+    );
     assert!(powers(-2.0, 2.0).is_nan());
 
     let half = |x: f32| u64::from(::half::f16::from_f32(x).to_bits());
@@ -249,7 +279,12 @@ fn powers_and_scalings() {
     }
     let scaled = |x: f64, exponent: i32| {
         f64::from_bits(
-            apply2(Binary::Ldexp, [Ty::F64, Ty::I32, Ty::F64], &bits64(&[x]), &[u64::from(exponent as u32)])[0],
+            apply2(
+                Binary::Ldexp,
+                [Ty::F64, Ty::I32, Ty::F64],
+                &bits64(&[x]),
+                &[u64::from(exponent as u32)],
+            )[0],
         )
     };
     assert_eq!(
@@ -260,11 +295,17 @@ fn powers_and_scalings() {
         [scaled(5e-324, 2097), scaled(f64::MAX, -2098), scaled(1.0, 1024)],
         [2.0_f64.powi(1023), 5e-324, f64::INFINITY]
     );
-    // 1 + 2^-52 scaled to a half of the last subnormal: rounding twice would lose what lifts it above the tie.
+    // 1 + 2^-52 scaled to a half of the last subnormal: rounding twice would lose what lifts it
+    // above the tie.
     assert_eq!(scaled(f64::from_bits(0x3ff0_0000_0000_0001), -1075), 5e-324);
     assert_eq!(scaled(f64::from_bits(0x3ff0_0000_0000_0001) * 2.0_f64.powi(-20), -1055), 5e-324);
     assert_eq!(
-        apply2(Binary::Ldexp, [Ty::F16, Ty::I32, Ty::F16], &[half(1.0), half(3.0)], &[u64::from(-24_i32 as u32), 14]),
+        apply2(
+            Binary::Ldexp,
+            [Ty::F16, Ty::I32, Ty::F16],
+            &[half(1.0), half(3.0)],
+            &[u64::from(-24_i32 as u32), 14]
+        ),
         [1, half(49152.0)]
     );
 }
@@ -272,15 +313,25 @@ fn powers_and_scalings() {
 #[test]
 fn frexp_and_ldexp_are_inverse() {
     let values: Vec<f32> = samples().into_iter().filter(|x| x.is_finite()).collect();
-    let wide: Vec<f64> = values.iter().map(|&x| f64::from(x).powi(7)).chain([5e-324, 1e-310]).collect();
+    let wide: Vec<f64> =
+        values.iter().map(|&x| f64::from(x).powi(7)).chain([5e-324, 1e-310]).collect();
     for (ty, values) in [(Ty::F32, bits32(&values)), (Ty::F64, bits64(&wide))] {
-        let (fractions, exponents) =
-            (apply1(Unary::FrexpFraction, ty, ty, &values), apply1(Unary::FrexpExponent, ty, Ty::I32, &values));
-        assert_eq!(apply2(Binary::Ldexp, [ty, Ty::I32, ty], &fractions, &exponents).len(), values.len());
+        let (fractions, exponents) = (
+            apply1(Unary::FrexpFraction, ty, ty, &values),
+            apply1(Unary::FrexpExponent, ty, Ty::I32, &values),
+        );
+        assert_eq!(
+            apply2(Binary::Ldexp, [ty, Ty::I32, ty], &fractions, &exponents).len(),
+            values.len()
+        );
         for ((&x, &fraction), &exponent) in values.iter().zip(&fractions).zip(&exponents) {
-            let magnitude = if ty == Ty::F32 { f64::from(f32_of(fraction)) } else { f64::from_bits(fraction) }.abs();
+            let magnitude =
+                if ty == Ty::F32 { f64::from(f32_of(fraction)) } else { f64::from_bits(fraction) }
+                    .abs();
             assert!(
-                (0.5..1.0).contains(&magnitude) || magnitude == 0.0 && exponent == 0 || magnitude.is_infinite(),
+                (0.5..1.0).contains(&magnitude)
+                    || magnitude == 0.0 && exponent == 0
+                    || magnitude.is_infinite(),
                 "{x:#x}: {magnitude}"
             );
             assert_eq!(apply2(Binary::Ldexp, [ty, Ty::I32, ty], &[fraction], &[exponent]), [x]);
@@ -291,36 +342,52 @@ fn frexp_and_ldexp_are_inverse() {
 #[test]
 fn classes() {
     let edges = bits32(&EDGES);
-    let (nan, infinite) =
-        (apply1(Unary::IsNan, Ty::F32, Ty::Bool, &edges), apply1(Unary::IsInf, Ty::F32, Ty::Bool, &edges));
+    let (nan, infinite) = (
+        apply1(Unary::IsNan, Ty::F32, Ty::Bool, &edges),
+        apply1(Unary::IsInf, Ty::F32, Ty::Bool, &edges),
+    );
     assert_eq!(nan.iter().sum::<u64>(), 1);
     assert_eq!(nan[23], 1);
     assert_eq!(infinite.iter().sum::<u64>(), 2);
     assert_eq!(infinite[21..23], [1, 1]);
     assert_eq!(apply1(Unary::IsNan, Ty::F64, Ty::Bool, &bits64(&[f64::NAN, 1.0])), [1, 0]);
-    assert_eq!(apply1(Unary::IsInf, Ty::F64, Ty::Bool, &bits64(&[f64::NAN, f64::INFINITY])), [0, 1]);
+    assert_eq!(
+        apply1(Unary::IsInf, Ty::F64, Ty::Bool, &bits64(&[f64::NAN, f64::INFINITY])),
+        [0, 1]
+    );
 }
 
 #[test]
 fn fma_is_rounded_once() {
-    // Exponents within a few of one another, so that sums cancel, tie and lose tails; then any bits at all.
+    // Exponents within a few of one another, so that sums cancel, tie and lose tails; then any bits
+    // at all.
     let near = |x: u64| x as u32 & 0x81ff_ffff | 0x3e00_0000;
     let random: Vec<u64> = random()
         .enumerate()
         .map(|(k, x)| u64::from(if k % 2 == 0 { near(x) } else { x as u32 }))
         .take(900_000)
         .collect();
-    let [a, b, c] = [0, 2, 4].map(|k| random.chunks(6).flat_map(|six| [six[k], six[k + 1]]).collect::<Vec<_>>());
-    for (((&x, &y), &z), got) in a.iter().zip(&b).zip(&c).zip(apply3(Ternary::Fma, [Ty::F32; 2], &a, &b, &c)) {
+    let [a, b, c] = [0, 2, 4]
+        .map(|k| random.chunks(6).flat_map(|six| [six[k], six[k + 1]]).collect::<Vec<_>>());
+    for (((&x, &y), &z), got) in
+        a.iter().zip(&b).zip(&c).zip(apply3(Ternary::Fma, [Ty::F32; 2], &a, &b, &c))
+    {
         let (x, y, z) = (f32_of(x), f32_of(y), f32_of(z));
         assert_same(Ty::F32, got, u64::from(x.mul_add(y, z).to_bits()), ("fma", x, y, z));
     }
     let edges = bits32(&EDGES);
     for &z in &edges {
         let (a, b) = pairs(&edges);
-        for ((&x, &y), got) in a.iter().zip(&b).zip(apply3(Ternary::Fma, [Ty::F32; 2], &a, &b, &vec![z; a.len()])) {
+        for ((&x, &y), got) in
+            a.iter().zip(&b).zip(apply3(Ternary::Fma, [Ty::F32; 2], &a, &b, &vec![z; a.len()]))
+        {
             let expected = f32_of(x).mul_add(f32_of(y), f32_of(z));
-            assert_same(Ty::F32, got, u64::from(expected.to_bits()), ("fma", f32_of(x), f32_of(y), f32_of(z)));
+            assert_same(
+                Ty::F32,
+                got,
+                u64::from(expected.to_bits()),
+                ("fma", f32_of(x), f32_of(y), f32_of(z)),
+            );
         }
     }
 }
@@ -346,14 +413,16 @@ fn fma_where_two_roundings_would_differ() {
     assert_eq!(given(-small, small, 0.0).to_bits(), 1 << 31);
     assert_eq!(given(f32::MAX, f32::MAX, f32::NEG_INFINITY), f32::NEG_INFINITY);
     assert!(given(f32::INFINITY, 0.0, 1.0).is_nan());
-    let wide = apply3(Ternary::Fma, [Ty::F64; 2], &bits64(&[0.1]), &bits64(&[10.0]), &bits64(&[-1.0]));
+    let wide =
+        apply3(Ternary::Fma, [Ty::F64; 2], &bits64(&[0.1]), &bits64(&[10.0]), &bits64(&[-1.0]));
     assert_eq!(wide, bits64(&[2.0_f64.powi(-54)]));
 }
 
 #[test]
 fn functions_of_three() {
-    let given =
-        |f, x: f32, y: f32, z: f32| f32_of(apply3(f, [Ty::F32; 2], &bits32(&[x]), &bits32(&[y]), &bits32(&[z]))[0]);
+    let given = |f, x: f32, y: f32, z: f32| {
+        f32_of(apply3(f, [Ty::F32; 2], &bits32(&[x]), &bits32(&[y]), &bits32(&[z]))[0])
+    };
     assert_eq!(given(Ternary::Clamp, 5.0, 1.0, 3.0), 3.0);
     assert_eq!(given(Ternary::Clamp, -5.0, 1.0, 3.0), 1.0);
     assert_eq!(given(Ternary::Clamp, 2.0, 3.0, 1.0), 1.0);
@@ -365,9 +434,10 @@ fn functions_of_three() {
     assert_eq!(given(Ternary::SmoothStep, 0.0, 4.0, 1.0), 0.156_25);
     assert_eq!(given(Ternary::SmoothStep, 0.0, 1.0, 7.0), 1.0);
     assert_eq!(given(Ternary::SmoothStep, 0.0, 1.0, -7.0), 0.0);
-    for (ty, numbers) in
-        [(Ty::F16, [0x4000, 0x4900, 0x3400, 0x4400]), (Ty::F64, [2.0, 10.0, 0.25, 4.0].map(f64::to_bits))]
-    {
+    for (ty, numbers) in [
+        (Ty::F16, [0x4000, 0x4900, 0x3400, 0x4400]),
+        (Ty::F64, [2.0, 10.0, 0.25, 4.0].map(f64::to_bits)),
+    ] {
         let [two, ten, quarter, four] = numbers;
         assert_eq!(apply3(Ternary::Mix, [ty; 2], &[two], &[ten], &[quarter]), [four]);
         assert_eq!(apply3(Ternary::Clamp, [ty; 2], &[ten], &[two], &[four]), [four]);

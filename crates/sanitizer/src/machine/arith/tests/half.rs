@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use super::super::half::{round, widen};
 use super::*;
 
-/// The value of every f16 of positive sign; what follows the greatest stands for infinity as rounding sees it.
+/// The value of every f16 of positive sign; what follows the greatest stands for infinity as
+/// rounding sees it.
 static VALUES: LazyLock<Vec<f64>> = LazyLock::new(|| {
     let magnitude = |bits: u32| match bits >> 10 {
         0 => f64::from(bits) * 2.0_f64.powi(-24),
@@ -47,7 +48,10 @@ fn all() -> Vec<u64> {
 fn widening_is_exact() {
     for bits in 0..=0xffff_u32 {
         let (got, expected) = (widen(bits), ::half::f16::from_bits(bits as u16).to_f32());
-        assert!(got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(), "{bits:#x}");
+        assert!(
+            got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(),
+            "{bits:#x}"
+        );
         assert_same(Ty::F16, u64::from(round(got)), u64::from(bits), "round trip");
         assert_eq!(f64::from(got).to_bits() >> 63, u64::from(bits >> 15));
         assert!(got.is_nan() || f64::from(got) == value(u64::from(bits)));
@@ -117,14 +121,21 @@ fn every_function_of_one_argument_is_rounded_once() {
         (Unary::Radians, &|x| f64::from(x as f32 * (pi / 180.0))),
         (Unary::Degrees, &|x| f64::from(x as f32 * (180.0 / pi))),
         (Unary::FrexpFraction, &|x| {
-            if x == 0.0 || !x.is_finite() { x } else { x / 2.0_f64.powi(x.abs().log2().floor() as i32 + 1) }
+            if x == 0.0 || !x.is_finite() {
+                x
+            } else {
+                x / 2.0_f64.powi(x.abs().log2().floor() as i32 + 1)
+            }
         }),
     ];
     for (f, expected) in functions {
         for (bits, got) in all().into_iter().zip(apply1(f, Ty::F16, Ty::F16, &all())) {
             let expected = nearest(expected(value(bits)));
             // The sign of a zero is not prescribed where an integer part or a clamp makes it.
-            let zeros = got & 0x7fff == 0 && expected & 0x7fff == 0 && f != Unary::Negate && f != Unary::Abs;
+            let zeros = got & 0x7fff == 0
+                && expected & 0x7fff == 0
+                && f != Unary::Negate
+                && f != Unary::Abs;
             if !zeros {
                 assert_same(Ty::F16, got, expected, (f, value(bits)));
             }
@@ -135,13 +146,17 @@ fn every_function_of_one_argument_is_rounded_once() {
 #[test]
 fn classes_and_exponents() {
     let given = |f, result| apply1(f, Ty::F16, result, &all());
-    let (nan, infinite, exponents) =
-        (given(Unary::IsNan, Ty::Bool), given(Unary::IsInf, Ty::Bool), given(Unary::FrexpExponent, Ty::I32));
+    let (nan, infinite, exponents) = (
+        given(Unary::IsNan, Ty::Bool),
+        given(Unary::IsInf, Ty::Bool),
+        given(Unary::FrexpExponent, Ty::I32),
+    );
     for bits in 0..=0xffff_usize {
         let x = value(bits as u64);
         assert_eq!(nan[bits], u64::from(x.is_nan()));
         assert_eq!(infinite[bits], u64::from(x.is_infinite()));
-        let exponent = if x == 0.0 || !x.is_finite() { 0 } else { x.abs().log2().floor() as i32 + 1 };
+        let exponent =
+            if x == 0.0 || !x.is_finite() { 0 } else { x.abs().log2().floor() as i32 + 1 };
         assert_eq!(exponents[bits] as i32, exponent, "{x}");
     }
 }
@@ -167,7 +182,12 @@ fn arithmetic_is_rounded_once() {
     ];
     for (f, expected) in functions {
         for ((&x, &y), got) in a.iter().zip(b).zip(apply2(f, [Ty::F16; 3], a, b)) {
-            assert_same(Ty::F16, got, nearest(expected(value(x), value(y))), (f, value(x), value(y)));
+            assert_same(
+                Ty::F16,
+                got,
+                nearest(expected(value(x), value(y))),
+                (f, value(x), value(y)),
+            );
         }
     }
 }
@@ -182,9 +202,12 @@ fn fma_is_rounded_once() {
     let (a, rest) = values.split_at(300_000);
     let (b, c) = rest.split_at(300_000);
     let units = |bits: u64| (value(bits) * 2.0_f64.powi(24)) as i128;
-    for (((&x, &y), &z), got) in a.iter().zip(b).zip(c).zip(apply3(Ternary::Fma, [Ty::F16; 2], a, b, c)) {
+    for (((&x, &y), &z), got) in
+        a.iter().zip(b).zip(c).zip(apply3(Ternary::Fma, [Ty::F16; 2], a, b, c))
+    {
         let exact = units(x) * units(y) + (units(z) << 24);
-        // A nonzero tail far below is all that rounding to 53 bits may lose: keep it as a last odd bit.
+        // A nonzero tail far below is all that rounding to 53 bits may lose: keep it as a last odd
+        // bit.
         let shift = (128 - exact.unsigned_abs().leading_zeros()).saturating_sub(52);
         let (kept, lost) = (exact.abs() >> shift, exact.abs() & ((1 << shift) - 1));
         let magnitude = (kept | i128::from(lost != 0)) as f64 * 2.0_f64.powi(shift as i32 - 48);
@@ -199,10 +222,14 @@ fn fma_is_rounded_once() {
 
 #[test]
 fn fma_where_two_roundings_would_differ() {
-    // (1 + 2^-6)(1 + 2^-5) lies between, at 1 + 3 * 2^-6 + 2^-11: a tie that the third operand decides.
+    // (1 + 2^-6)(1 + 2^-5) lies between, at 1 + 3 * 2^-6 + 2^-11: a tie that the third operand
+    // decides.
     let (x, y) = (0x3c10, 0x3c20);
     let (up, down) = (0x0001, 0x8001);
-    assert_eq!(apply3(Ternary::Fma, [Ty::F16; 2], &[x, x, x], &[y, y, y], &[0, up, down]), [0x3c30, 0x3c31, 0x3c30]);
+    assert_eq!(
+        apply3(Ternary::Fma, [Ty::F16; 2], &[x, x, x], &[y, y, y], &[0, up, down]),
+        [0x3c30, 0x3c31, 0x3c30]
+    );
     assert_eq!(apply3(Ternary::Fma, [Ty::F16; 2], &[0x7c00], &[0], &[0x3c00])[0] & 0x7fff, 0x7e00);
     assert_eq!(apply3(Ternary::Fma, [Ty::F16; 2], &[0x7bff], &[0x7bff], &[0xfc00]), [0xfc00]);
 }

@@ -21,14 +21,18 @@ fn encode(ty: Ty, value: i128) -> u64 {
     }
 }
 
-/// Zero, the ends, neighbours of powers of two, and some without structure; every value of 16 bits if `all`.
+/// Zero, the ends, neighbours of powers of two, and some without structure; every value of 16 bits
+/// if `all`.
 fn values(ty: Ty, all: bool) -> Vec<u64> {
     if all && ty.bits() == 16 {
         return (0..=0xffff).map(|x| encode(ty, x)).collect();
     }
     let powers = (0..=ty.bits()).flat_map(|k| [-1, 0, 1].map(|d| (1_i128 << k) + d));
-    let mut values: Vec<u64> =
-        powers.flat_map(|x| [x, -x]).chain(random().map(i128::from).take(20)).map(|x| encode(ty, x)).collect();
+    let mut values: Vec<u64> = powers
+        .flat_map(|x| [x, -x])
+        .chain(random().map(i128::from).take(20))
+        .map(|x| encode(ty, x))
+        .collect();
     values.sort_unstable();
     values.dedup();
     values
@@ -64,12 +68,16 @@ fn signs() {
 #[test]
 fn bits() {
     check1(Unary::CountOneBits, |ty, x| binary_text(ty, x).matches('1').count() as i128);
-    check1(Unary::CountLeadingZeros, |ty, x| binary_text(ty, x).find('1').map_or(i128::from(ty.bits()), |k| k as i128));
+    check1(Unary::CountLeadingZeros, |ty, x| {
+        binary_text(ty, x).find('1').map_or(i128::from(ty.bits()), |k| k as i128)
+    });
     check1(Unary::CountTrailingZeros, |ty, x| {
         let reversed: String = binary_text(ty, x).chars().rev().collect();
         reversed.find('1').map_or(i128::from(ty.bits()), |k| k as i128)
     });
-    check1(Unary::ReverseBits, |ty, x| from_text(ty, &binary_text(ty, x).chars().rev().collect::<String>()));
+    check1(Unary::ReverseBits, |ty, x| {
+        from_text(ty, &binary_text(ty, x).chars().rev().collect::<String>())
+    });
     check1(Unary::FirstTrailingBit, |ty, x| {
         let reversed: String = binary_text(ty, x).chars().rev().collect();
         reversed.find('1').map_or(-1, |k| k as i128)
@@ -128,7 +136,12 @@ fn comparisons_are_of_numbers() {
         for ty in INTEGERS {
             let (a, b) = pairs(&values(ty, false));
             for ((&x, &y), got) in a.iter().zip(&b).zip(apply2(f, [ty, ty, Ty::Bool], &a, &b)) {
-                assert_same(ty, got, u64::from(expected(&decode(ty, x), &decode(ty, y))), (f, x, y));
+                assert_same(
+                    ty,
+                    got,
+                    u64::from(expected(&decode(ty, x), &decode(ty, y))),
+                    (f, x, y),
+                );
             }
         }
     }
@@ -142,7 +155,9 @@ fn shifts_are_modulo_the_width() {
             let counts = vec![count; values.len()];
             let shifted = |f| apply2(f, [ty, Ty::U32, ty], &values, &counts);
             let by = count as u32 % ty.bits();
-            for ((&x, left), right) in values.iter().zip(shifted(Binary::ShiftLeft)).zip(shifted(Binary::ShiftRight)) {
+            for ((&x, left), right) in
+                values.iter().zip(shifted(Binary::ShiftLeft)).zip(shifted(Binary::ShiftRight))
+            {
                 assert_same(ty, left, encode(ty, decode(ty, x) << by), (x, "<<", count));
                 assert_same(ty, right, encode(ty, decode(ty, x) >> by), (x, ">>", count));
             }
@@ -178,7 +193,12 @@ fn bit_fields() {
                 let text = &binary_text(ty, decode(ty, x))[range.clone()];
                 let fill = if ty.is_signed() && text.starts_with('1') { "1" } else { "0" };
                 let extended = fill.repeat(width - length) + text;
-                assert_same(ty, got, encode(ty, from_text(ty, &extended)), ("extractBits", x, offset, count));
+                assert_same(
+                    ty,
+                    got,
+                    encode(ty, from_text(ty, &extended)),
+                    ("extractBits", x, offset, count),
+                );
             }
 
             let new: Vec<u64> = values.iter().copied().rev().collect();
@@ -188,8 +208,16 @@ fn bit_fields() {
             insert_bits(ty, out.output(), x, y, planes[2].input(Ty::U32), planes[3].input(Ty::U32));
             for ((&x, &y), got) in values.iter().zip(&new).zip(out.values()) {
                 let mut text = binary_text(ty, decode(ty, x));
-                text.replace_range(range.clone(), &binary_text(ty, decode(ty, y))[width - length..]);
-                assert_same(ty, got, encode(ty, from_text(ty, &text)), ("insertBits", x, y, offset, count));
+                text.replace_range(
+                    range.clone(),
+                    &binary_text(ty, decode(ty, y))[width - length..],
+                );
+                assert_same(
+                    ty,
+                    got,
+                    encode(ty, from_text(ty, &text)),
+                    ("insertBits", x, y, offset, count),
+                );
             }
         }
     }

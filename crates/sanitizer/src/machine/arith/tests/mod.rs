@@ -1,5 +1,5 @@
-//! Every function and type against an oracle that goes another way: i128 for integers, f64 and the nearest representable value for
-//! floats, and values worked out by hand.
+//! Every function and type against an oracle that goes another way: i128 for integers, f64 and the
+//! nearest representable value for floats, and values worked out by hand.
 
 mod convert;
 mod float;
@@ -21,7 +21,10 @@ struct Planes([Vec<u32>; 2]);
 
 impl Planes {
     fn of(values: &[u64]) -> Planes {
-        Planes([values.iter().map(|&x| x as u32).collect(), values.iter().map(|&x| (x >> 32) as u32).collect()])
+        Planes([
+            values.iter().map(|&x| x as u32).collect(),
+            values.iter().map(|&x| (x >> 32) as u32).collect(),
+        ])
     }
 
     /// For `count` values of `ty`: no second plane where there must be none.
@@ -41,7 +44,10 @@ impl Planes {
     fn values(self) -> Vec<u64> {
         let [low, high] = self.0;
         let high = high.into_iter().chain(std::iter::repeat(0));
-        low.into_iter().zip(high).map(|(low, high)| u64::from(low) | u64::from(high) << 32).collect()
+        low.into_iter()
+            .zip(high)
+            .map(|(low, high)| u64::from(low) | u64::from(high) << 32)
+            .collect()
     }
 }
 
@@ -127,8 +133,14 @@ fn scalar_is_one_lane_of_binary() {
     assert_eq!(scalar(Binary::Min, Ty::I32, 5, 0xffff_fffd), 0xffff_fffd);
     assert_eq!(scalar(Binary::Max, Ty::U64, 1 << 40, 7), 1 << 40);
     assert_eq!(scalar(Binary::Add, Ty::U64, u64::from(u32::MAX), 1), 1 << 32);
-    assert_eq!(scalar(Binary::Multiply, Ty::F64, 3.0_f64.to_bits(), 0.5_f64.to_bits()), 1.5_f64.to_bits());
-    assert_eq!(scalar(Binary::Add, Ty::F32, u64::from(1.0_f32.to_bits()), u64::from(2.0_f32.to_bits())), 0x4040_0000);
+    assert_eq!(
+        scalar(Binary::Multiply, Ty::F64, 3.0_f64.to_bits(), 0.5_f64.to_bits()),
+        1.5_f64.to_bits()
+    );
+    assert_eq!(
+        scalar(Binary::Add, Ty::F32, u64::from(1.0_f32.to_bits()), u64::from(2.0_f32.to_bits())),
+        0x4040_0000
+    );
     assert_eq!(scalar(Binary::Add, Ty::F16, 0x3c00, 0x3c00), 0x4000);
     assert_eq!(scalar(Binary::Less, Ty::I64, u64::MAX, 0), 1);
     assert_eq!(scalar(Binary::And, Ty::Bool, 1, 1), 1);

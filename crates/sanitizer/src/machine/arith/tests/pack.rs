@@ -29,7 +29,10 @@ fn normalised_fields_are_clamped_and_rounded_by_the_formula() {
     assert_eq!(packed(Packing::Pack2x16snorm, [-1.0, 0.5]), 0x4000_8001);
     assert_eq!(packed(Packing::Pack2x16unorm, [0.5, 9.0]), 0xffff_8000);
     // Just below half a step: an addition in f32 would round it up.
-    assert_eq!(packed(Packing::Pack2x16unorm, [(0.5_f32 / 65535.0).next_down(), 0.5 / 65535.0]) & 0xffff, 0);
+    assert_eq!(
+        packed(Packing::Pack2x16unorm, [(0.5_f32 / 65535.0).next_down(), 0.5 / 65535.0]) & 0xffff,
+        0
+    );
 }
 
 #[test]
@@ -41,13 +44,19 @@ fn every_normalised_field_survives_a_round_trip() {
         assert_eq!(packed(Packing::Pack4x8unorm, x), bytes);
         let x = unpacked::<4>(Packing::Unpack4x8snorm, bytes);
         assert_eq!(x, [(f64::from(field as i8) / 127.0).max(-1.0) as f32; 4]);
-        assert_eq!(packed(Packing::Pack4x8snorm, x), if field & 0xff == 0x80 { 0x8181_8181 } else { bytes });
+        assert_eq!(
+            packed(Packing::Pack4x8snorm, x),
+            if field & 0xff == 0x80 { 0x8181_8181 } else { bytes }
+        );
         let x = unpacked::<2>(Packing::Unpack2x16unorm, halves);
         assert_eq!(x, [(f64::from(field) / 65535.0) as f32; 2]);
         assert_eq!(packed(Packing::Pack2x16unorm, x), halves);
         let x = unpacked::<2>(Packing::Unpack2x16snorm, halves);
         assert_eq!(x, [(f64::from(field as i16) / 32767.0).max(-1.0) as f32; 2]);
-        assert_eq!(packed(Packing::Pack2x16snorm, x), if field == 0x8000 { 0x8001_8001 } else { halves });
+        assert_eq!(
+            packed(Packing::Pack2x16snorm, x),
+            if field == 0x8000 { 0x8001_8001 } else { halves }
+        );
     }
 }
 
@@ -62,8 +71,12 @@ fn components_go_from_low_to_high() {
 #[test]
 fn integer_bytes() {
     let minus = |x: i32| x as u32;
-    let signed: [&[u32]; 4] =
-        [&[1, minus(-1)], &[minus(-128), 127], &[300, minus(-300)], &[minus(i32::MIN), 0x1234_5678]];
+    let signed: [&[u32]; 4] = [
+        &[1, minus(-1)],
+        &[minus(-128), 127],
+        &[300, minus(-300)],
+        &[minus(i32::MIN), 0x1234_5678],
+    ];
     assert_eq!(apply(Packing::Pack4xI8, &signed), [[0x002c_8001, 0x78d4_7fff]]);
     assert_eq!(apply(Packing::Pack4xI8Clamp, &signed), [[0x807f_8001, 0x7f80_7fff]]);
     let unsigned: [&[u32]; 4] = [&[1], &[255], &[256], &[u32::MAX]];
@@ -76,7 +89,8 @@ fn integer_bytes() {
 
 #[test]
 fn dot_products_of_bytes() {
-    let (a, b): (&[u32], &[u32]) = (&[0x8080_8080, 0x0403_0201, 0xff00_0002], &[0x8080_8080, 0x0807_0605, 0x02ff_fffe]);
+    let (a, b): (&[u32], &[u32]) =
+        (&[0x8080_8080, 0x0403_0201, 0xff00_0002], &[0x8080_8080, 0x0807_0605, 0x02ff_fffe]);
     assert_eq!(apply(Packing::Dot4I8, &[a, b]), [[65536, 70, -6_i32 as u32]]);
     assert_eq!(apply(Packing::Dot4U8, &[a, b]), [[65536, 70, 510 + 508]]);
 }
