@@ -5,9 +5,9 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use tilewise::tilewise_core::plan;
 use tilewise::wgpu::{CommandEncoder, ComputePass, ComputePassDescriptor};
 use tilewise::{Activation, Context, ContextOptions, DType, Gemm, Tensor, wgpu};
+use tilewise_core::plan;
 use tilewise_shaders::LIBRARY;
 
 /// Products per encoder: a layer or a few of a model.
@@ -16,7 +16,7 @@ const PRODUCTS: u64 = 64;
 fn context() -> Context {
     let named = Context::new().ok().filter(|context| !context.is_cpu());
     let open = |adapter: tilewise::AdapterDescription| {
-        Context::with_options(&ContextOptions::adapter(adapter.name))
+        Context::request_blocking(&ContextOptions::default().adapter(adapter.name))
             .ok()
             .filter(|context| !context.is_cpu())
     };

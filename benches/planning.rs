@@ -2,7 +2,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
-use tilewise::tilewise_core::{Caps, DType, Problem, caps::RECORDED, plan};
+use tilewise_core::{Caps, DType, Problem, caps::RECORDED, plan};
 use tilewise_shaders::{LIBRARY, assemble};
 
 fn planning(criterion: &mut Criterion) {

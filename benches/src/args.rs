@@ -2,10 +2,10 @@
 
 use clap::{ArgAction, Parser};
 use std::path::PathBuf;
-use tilewise::tilewise_core::kernel::Language;
 use tilewise::{ContextOptions, Precision};
 use tilewise_benches::ceiling::Given;
 use tilewise_benches::shapes::{self, DEFAULT, GROUPS, Shape};
+use tilewise_core::kernel::Language;
 
 /// Times matrix products on a device and prints a table; each shape is checked against f64 sums
 /// first.
@@ -129,12 +129,13 @@ impl Args {
     }
 
     /// The device that is asked for.
-    pub(crate) fn options(&self) -> ContextOptions {
-        match (&self.backend, &self.adapter) {
-            (Some(backend), Some(name)) => ContextOptions::adapter(format!("{backend}:{name}")),
-            (None, Some(name)) | (Some(name), None) => ContextOptions::adapter(name),
-            (None, None) => ContextOptions::default(),
-        }
+    pub(crate) fn options(&self) -> Result<ContextOptions, String> {
+        let options = ContextOptions::from_env().map_err(|error| error.to_string())?;
+        Ok(match (&self.backend, &self.adapter) {
+            (Some(backend), Some(name)) => options.adapter(format!("{backend}:{name}")),
+            (None, Some(name)) | (Some(name), None) => options.adapter(name),
+            (None, None) => options,
+        })
     }
 
     /// What to measure where no shape is named.

@@ -22,8 +22,8 @@ use runner::Runner;
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
-use tilewise::tilewise_core::kernel::Language;
 use tilewise::{Context, DType, Error, Result};
+use tilewise_core::kernel::Language;
 
 /// The file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -286,7 +286,7 @@ fn has_msl(context: &Context) -> bool {
 fn reason(error: Error) -> String {
     match error {
         Error::NoKernel(why) => format!("refused: {why}"),
-        Error::Data(why) => format!("wrong: {why}"),
+        Error::Malformed(why) => format!("wrong: {why}"),
         other => format!("not measured: {other}"),
     }
 }
@@ -385,7 +385,7 @@ fn changed(
 }
 
 fn parsed(shape: &str) -> Result<Shape> {
-    shape.parse().map_err(Error::Value)
+    shape.parse().map_err(Error::InvalidValue)
 }
 
 fn figures(shape: &Shape, [median, least, greatest]: [f64; 3]) -> Figures {

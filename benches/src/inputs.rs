@@ -1,14 +1,14 @@
 //! Random operands, made once and used by every shape.
 
 use crate::shapes::Shape;
-use tilewise::tilewise_core::Problem;
-use tilewise::tilewise_core::convert;
-use tilewise::tilewise_core::kernel::Language;
-use tilewise::tilewise_core::quant::{Quantized, dequantize};
 use tilewise::{
     Context, DType, Error, Gemm, GroupOffsets, Precision, PreparedQuantizedTensor, PreparedTensor,
-    QuantFormat, QuantizedTensor, Result, Right, Tensor, wgpu,
+    QuantFormat, QuantizedTensor, Result, RightOperand, Tensor, wgpu,
 };
+use tilewise_core::Problem;
+use tilewise_core::convert;
+use tilewise_core::kernel::Language;
+use tilewise_core::quant::{Quantized, dequantize};
 
 /// Elements of each timed product that are compared with an f64 sum.
 const CHECKED: usize = 64;
@@ -50,7 +50,7 @@ impl Pool {
             let needed = elements * dtype.bytes() as usize;
             let mut all = Vec::new();
             all.try_reserve_exact(needed)
-                .map_err(|why| Error::Device(format!("no memory for {needed} bytes: {why}")))?;
+                .map_err(|why| Error::OutOfMemory(format!("{needed} bytes: {why}")))?;
             all.extend(bytes.iter().copied().cycle().take(needed));
             return Ok(Pool { tensor: Tensor::from_bytes(ctx, dtype, &all, &[elements])?, block });
         };
@@ -261,7 +261,7 @@ impl Inputs {
 }
 
 fn serves(pool: &Pool, dtype: DType, elements: usize) -> bool {
-    pool.tensor.dtype() == dtype && pool.tensor.elements() >= elements
+    pool.tensor.dtype() == dtype && pool.tensor.elem_count() >= elements
 }
 
 /// Elements spread over the output, all corners among them, as sums in f64. The bound is that of a
@@ -329,14 +329,14 @@ fn expected(
 
 impl Operands {
     /// The product of one of the sets, by the kernel of this name, or by the planner's choice.
-    pub fn product(&self, set: usize, kernel: Option<&str>) -> Gemm<'_> {
+    pub fn product(&self, set: usize, kernel: Option<&str>) -> Gemm {
         let (a, b) = &self.sets[set % self.sets.len()];
         let a = a.tensor();
         let b = match b {
-            B::Dense(tensor) => Right::from(tensor),
-            B::Prepared(prepared) => Right::from(prepared),
-            B::Quantized(weights) => Right::from(weights),
-            B::PreparedQuantized(weights) => Right::from(weights),
+            B::Dense(tensor) => RightOperand::from(tensor),
+            B::Prepared(prepared) => RightOperand::from(prepared),
+            B::Quantized(weights) => RightOperand::from(weights),
+            B::PreparedQuantized(weights) => RightOperand::from(weights),
         };
         let gemm = match &self.offsets {
             Some(offsets) => Gemm::grouped(a, b, offsets),
@@ -408,7 +408,7 @@ impl Operands {
     fn compare(&self, rounds: bool) -> Result<()> {
         let shape = self.c.shape();
         let n = shape[shape.len() - 1];
-        let rows = self.c.reshape(&[self.c.elements() / n, n])?;
+        let rows = self.c.reshape(&[self.c.elem_count() / n, n])?;
         for same in self.expected.chunk_by(|one, other| one.row == other.row) {
             let row = same[0].row;
             let computed = rows.slice(&[row..row + 1, 0..n])?.read_f32_blocking()?;
@@ -416,7 +416,7 @@ impl Operands {
                 let (got, bound) = (f64::from(computed[col]), bounds[usize::from(rounds)]);
                 let error = (got - sum).abs();
                 if error.is_nan() || error > bound {
-                    return Err(Error::Data(format!(
+                    return Err(Error::Malformed(format!(
                         "C[{row},{col}] is {got}, expected {sum} within {bound:e}"
                     )));
                 }
@@ -445,7 +445,10 @@ mod tests {
         ] {
             let shape: Shape = name.parse().unwrap();
             let operands = inputs.operands(&ctx, &shape, true).unwrap();
-            assert!(matches!(operands.compare(true), Err(Error::Data(_))), "{name}: zeros pass");
+            assert!(
+                matches!(operands.compare(true), Err(Error::Malformed(_))),
+                "{name}: zeros pass"
+            );
             operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
             let places: Vec<_> =
                 operands.expected.iter().map(|expected| (expected.row, expected.col)).collect();
@@ -472,7 +475,7 @@ mod tests {
             operands.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
             let all_in_one = inputs.ragged(&ctx, &shape, &[12, 12, 12], true).unwrap();
             let mixed = Operands { expected: all_in_one.expected, ..operands };
-            assert!(matches!(mixed.compare(true), Err(Error::Data(_))), "{name}");
+            assert!(matches!(mixed.compare(true), Err(Error::Malformed(_))), "{name}");
         }
     }
 }

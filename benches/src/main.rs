@@ -9,14 +9,14 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::process::ExitCode;
-use tilewise::tilewise_core::kernel::Language;
-use tilewise::{Context, ContextOptions, Error, Precision};
+use tilewise::{Context, ContextOptions, Error, Precision, Switch};
 use tilewise_benches::ceiling::Ceiling;
 use tilewise_benches::first_hour::Hour;
 use tilewise_benches::measure::{Bench, is_software};
 use tilewise_benches::report::{Report, Row, Skipped, language_name};
 use tilewise_benches::shapes::{self, Shape};
 use tilewise_benches::{compare, html, table};
+use tilewise_core::kernel::Language;
 
 fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
@@ -118,7 +118,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 /// The report of a run, and whether every product was right; none where there is no such adapter,
 /// and that is no failure. Where no shape is named, the device decides.
 fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)>, String> {
-    let options = args.options();
+    let options = args.options()?;
     let said = |error: Error| error.to_string();
     let Some(ctx) = opened(args, &options)? else { return Ok(None) };
     if shapes.is_empty() {
@@ -138,11 +138,12 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
         ceiling: Ceiling::of(&ctx, &args.ceilings).map_err(said)?,
         ..Report::default()
     };
-    let languages = args.languages(ctx.backend_name() == "metal" && options.msl != Some(false));
+    let languages = args.languages(ctx.backend_name() == "metal" && options.msl != Switch::Off);
     // WGSL is measured where nothing else can be chosen.
     let in_language = |&language: &Language| {
-        let options = ContextOptions { msl: Some(language == Language::Msl), ..options.clone() };
-        Ok((Context::with_options(&options)?, vec![By::Language(language)]))
+        let msl = if language == Language::Msl { Switch::On } else { Switch::Off };
+        let options = options.clone().msl(msl);
+        Ok((Context::request_blocking(&options)?, vec![By::Language(language)]))
     };
     let ways = match (&languages[..], &args.kernel[..]) {
         ([], []) => vec![(ctx, vec![By::Planner])],
@@ -159,7 +160,7 @@ fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)
 /// The device that is asked for. Without such an adapter it is an error, or with --skip-missing
 /// nothing.
 fn opened(args: &Args, options: &ContextOptions) -> Result<Option<Context>, String> {
-    match Context::with_options(options) {
+    match Context::request_blocking(options) {
         Err(error @ Error::NoAdapter(_)) if args.skip_missing => {
             eprintln!("skipped everything: {error}");
             Ok(None)
@@ -171,7 +172,7 @@ fn opened(args: &Args, options: &ContextOptions) -> Result<Option<Context>, Stri
 /// Asks the questions of the first hour on a Mac, and writes their answers, after each question
 /// those there are.
 fn first_hour(args: &Args) -> Result<(), String> {
-    let options = args.options();
+    let options = args.options()?;
     let Some(ctx) = opened(args, &options)? else { return Ok(()) };
     let mut hour = Hour::new(&ctx, &args.commit, today());
     let path = args.json.as_deref().unwrap_or(Path::new("target/bench/first-hour.json"));
@@ -179,7 +180,7 @@ fn first_hour(args: &Args) -> Result<(), String> {
         let text = serde_json::to_string_pretty(hour).map_err(|error| error.to_string())?;
         write(path, &(text + "\n"))
     };
-    let open = || Context::with_options(&options);
+    let open = || Context::request_blocking(&options);
     hour.ask(&ctx, open, args.samples.get(), &progress(args, 0)?, save)?;
     eprintln!(
         "written: {}; {} wrong, {} refused; CONTRIBUTING.md says where to send it",
@@ -259,11 +260,11 @@ fn measure_all(
             match measured {
                 Ok(measured) => report.rows.push(Row::new(shape, &measured)),
                 // No shape is at fault, and none would fare better.
-                Err(error @ (Error::UnknownKernel { .. } | Error::Value(_))) => {
+                Err(error @ (Error::UnknownKernel { .. } | Error::InvalidValue(_))) => {
                     return Err(error.to_string());
                 }
                 Err(error) => {
-                    right &= !matches!(error, Error::Data(_) | Error::DeviceLost(_));
+                    right &= !matches!(error, Error::Malformed(_) | Error::DeviceLost(_));
                     // The table says it too.
                     let reason = match by {
                         By::Language(language) => {

@@ -4,10 +4,10 @@ use crate::inputs::{Inputs, Operands};
 use crate::shapes::Shape;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
-use tilewise::tilewise_core::DeviceClass;
-use tilewise::tilewise_core::kernel::Language;
-use tilewise::tilewise_core::plan::Plan;
 use tilewise::{Context, Error, Result, timing, wgpu};
+use tilewise_core::DeviceClass;
+use tilewise_core::kernel::Language;
+use tilewise_core::plan::Plan;
 
 /// Seconds of GPU time before the first sample, and after pauses. An idle chip lowers its clock,
 /// and some take long to raise it: an H200 was seen to run at half speed when the pauses between
@@ -200,7 +200,7 @@ impl Bench {
                         estimate_ms: choice.cost * 1e3,
                     });
                 }
-                Err(wrong @ (Error::Data(_) | Error::DeviceLost(_))) => return Err(wrong),
+                Err(wrong @ (Error::Malformed(_) | Error::DeviceLost(_))) => return Err(wrong),
                 Err(error) => log::warn!("{} by {kernel}: {error}", shape.name),
             }
         }

@@ -6,7 +6,7 @@ use crate::shapes::{self, Key, Shape};
 use crate::table::figure;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use tilewise::tilewise_core::kernel::Language;
+use tilewise_core::kernel::Language;
 
 /// The group of shapes that belong to none.
 const OTHER: &str = "other";

@@ -2,8 +2,8 @@
 //! `MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]`.
 
 use std::collections::HashSet;
-use tilewise::tilewise_core::{Format, Operand, Problem};
 use tilewise::{DType, Precision, QuantFormat};
+use tilewise_core::{Format, Operand, Problem};
 
 /// A product to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::sync::OnceLock;
-use tilewise::{AdapterDescription, Context, ContextOptions, wgpu};
+use tilewise::{AdapterDescription, Context, ContextOptions, Switch, wgpu};
 use tilewise_core::CoopMatrix;
 
 /// What may be required: a backend, hardware rather than software, f16 in shaders, matrix units,
@@ -43,11 +43,12 @@ impl Adapter {
         open(&self.description.name).unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
-    /// A context by [`Context::from_wgpu`] on a device without features, whose limits `change` may
+    /// A context by [`Context::from_device`] on a device without features, whose limits `change` may
     /// have lowered.
     pub fn with_limits(&self, change: impl FnOnce(&mut wgpu::Limits)) -> Context {
         let (device, queue) = self.device(change);
-        Context::from_wgpu(device, queue)
+        Context::from_device(device, queue, &ContextOptions::default())
+            .unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
     /// A device without features, as a caller may bring it.
@@ -102,12 +103,8 @@ fn is(adapter: &AdapterDescription, word: &str) -> bool {
 
 /// Opens an adapter by name, as any user would.
 pub fn open(name: &str) -> tilewise::Result<Context> {
-    Context::with_options(&ContextOptions {
-        pipeline_cache: None,
-        tuned: None,
-        matrix_units: Some(true),
-        ..ContextOptions::adapter(name)
-    })
+    let options = ContextOptions::from_env()?.adapter(name).matrix_units(Switch::On);
+    Context::request_blocking(&options.pipeline_cache(None).tuned(None))
 }
 
 static OPEN: OnceLock<Vec<Adapter>> = OnceLock::new();

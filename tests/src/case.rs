@@ -2,7 +2,8 @@
 
 use crate::runner::problem;
 use crate::{Data, Entries, Place};
-use tilewise::{Activation, Axis, Caps, DType, Precision, QuantFormat};
+use tilewise::planner::Caps;
+use tilewise::{Activation, Axis, DType, Precision, QuantFormat};
 use tilewise_core::Format;
 use tilewise_core::kernel::{Access, KernelDef, Unit, Variant};
 use tilewise_core::plan::Forced;

@@ -6,7 +6,7 @@ use crate::{Adapter, Case, Place, Rng, adapters};
 use std::time::Instant;
 use tilewise::{
     Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, Quantized,
-    QuantizedTensor, Right, Tensor,
+    QuantizedTensor, RightOperand, Tensor,
 };
 use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{Bias, Caps, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
@@ -375,7 +375,7 @@ fn execute(
         Some((a, b, weights)) => (&**a, &**b, weights.as_deref()),
         None => (&a_view, &b_view, weights.as_ref()),
     };
-    let right = weights.map_or(Right::Dense(b), Right::Quantized);
+    let right = weights.map_or_else(|| RightOperand::from(b), RightOperand::from);
     let mut gemm = match &offsets {
         None => Gemm::new(left, right),
         Some(offsets) => Gemm::grouped(left, right, offsets),

@@ -3,10 +3,11 @@
 //! wanted.
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
-use tilewise::tilewise_core::convert;
-use tilewise::tilewise_core::kernel::Language;
-use tilewise::tilewise_core::plan::Plan;
-use tilewise::{Context, ContextOptions, DType, Error, Gemm, Problem, Tensor};
+use tilewise::planner::Problem;
+use tilewise::{Context, ContextOptions, DType, Error, Gemm, Switch, Tensor};
+use tilewise_core::convert;
+use tilewise_core::kernel::Language;
+use tilewise_core::plan::Plan;
 use tilewise_tests::{Adapter, adapters};
 
 /// What was logged at the levels of warnings and errors.
@@ -56,17 +57,11 @@ fn refusing() -> Vec<&'static Adapter> {
     all
 }
 
-fn open(adapter: &Adapter, msl: Option<bool>, kernel: Option<&str>) -> Context {
+fn open(adapter: &Adapter, msl: Switch, kernel: Option<&str>) -> Context {
     let name = format!("{}:{}", adapter.description.backend, adapter.description.name);
-    let kernel = kernel.map(str::to_owned);
-    let options = ContextOptions {
-        msl,
-        kernel,
-        pipeline_cache: None,
-        tuned: None,
-        ..ContextOptions::adapter(name.as_str())
-    };
-    Context::with_options(&options).unwrap()
+    let mut options = ContextOptions::default().adapter(name).msl(msl);
+    options.kernel = kernel.map(str::to_owned);
+    Context::request_blocking(&options).unwrap()
 }
 
 fn in_msl(plan: &Plan) -> bool {
@@ -103,7 +98,7 @@ impl Product {
         Product { a, b: if transposed { b.t() } else { b }, wanted }
     }
 
-    fn gemm(&self) -> Gemm<'_> {
+    fn gemm(&self) -> Gemm {
         Gemm::new(&self.a, &self.b).out_dtype(DType::F32)
     }
 
@@ -128,7 +123,7 @@ fn products(context: &Context) -> Vec<Product> {
 fn every_product_comes_out_right_and_the_log_says_it_once() {
     for adapter in refusing() {
         let lines = said(|| {
-            let context = open(adapter, Some(true), None);
+            let context = open(adapter, Switch::On, None);
             let planned = products(&context)
                 .iter()
                 .filter(|product| in_msl(&product.gemm().plan().unwrap()))
@@ -158,7 +153,7 @@ fn every_product_comes_out_right_and_the_log_says_it_once() {
 fn whoever_asks_learns_what_runs() {
     for adapter in refusing() {
         said(|| {
-            let context = open(adapter, Some(true), None);
+            let context = open(adapter, Switch::On, None);
             let product = Product::new(&context, DType::F32, [1, 128, 256], true);
             let gemm = product.gemm();
             let first = |text: String| {
@@ -194,7 +189,7 @@ fn whoever_asks_learns_what_runs() {
 fn a_named_kernel_is_an_error() {
     for adapter in refusing() {
         said(|| {
-            let context = open(adapter, Some(true), None);
+            let context = open(adapter, Switch::On, None);
             let product = Product::new(&context, DType::F32, [70, 66, 40], false);
             for name in ["msl-gemm/64x64x16", "msl-gemm/64x64x16+k2", "msl-gemm"] {
                 // The second time it is known.
@@ -213,7 +208,7 @@ fn a_named_kernel_is_an_error() {
             product.gemm().kernel("naive").run().unwrap();
             product.assert_right();
 
-            let context = open(adapter, Some(true), Some("msl-gemm/32x32x16"));
+            let context = open(adapter, Switch::On, Some("msl-gemm/32x32x16"));
             let product = Product::new(&context, DType::F32, [70, 66, 40], false);
             for _ in 0..2 {
                 let error = product.gemm().run().unwrap_err();
@@ -230,7 +225,7 @@ fn a_named_kernel_is_an_error() {
 fn a_lost_device_is_no_refusal() {
     for adapter in refusing() {
         let lines = said(|| {
-            let context = open(adapter, Some(true), None);
+            let context = open(adapter, Switch::On, None);
             let product = Product::new(&context, DType::F32, [1, 128, 256], true);
             context.device().unwrap().destroy();
             let error = product.gemm().run().unwrap_err();
@@ -246,7 +241,7 @@ fn a_lost_device_is_no_refusal() {
 fn the_tuner_times_what_runs() {
     for adapter in refusing() {
         let lines = said(|| {
-            let context = open(adapter, Some(true), None);
+            let context = open(adapter, Switch::On, None);
             let problem = Problem::dense(DType::F32, 1, 64, 128);
             let tuned = context.tune(&problem).unwrap();
             assert!(
@@ -274,7 +269,7 @@ fn the_tuner_times_what_runs() {
 fn no_kernel_in_msl_is_considered_unasked() {
     for adapter in refusing() {
         let lines = said(|| {
-            for msl in [None, Some(false)] {
+            for msl in [Switch::Auto, Switch::Off] {
                 let context = open(adapter, msl, None);
                 assert!(
                     context
@@ -295,7 +290,7 @@ fn no_kernel_in_msl_is_considered_unasked() {
                         .all(|choice| !choice.kernel.starts_with("msl-"))
                 );
                 let error = product.gemm().kernel("msl-gemm").run().unwrap_err();
-                let how = |why: &str| why.contains("off here") && why.contains("TILEWISE_NO_MSL=0");
+                let how = |why: &str| why.contains("off here") && why.contains("TILEWISE_MSL=on");
                 assert!(matches!(&error, Error::NoKernel(why) if how(why)), "{error}");
                 let error = product.gemm().kernel("msl-gemm/1x2x3").run().unwrap_err();
                 assert!(matches!(error, Error::UnknownKernel { .. }), "{error}");
@@ -313,11 +308,8 @@ fn a_capture_elsewhere_than_on_metal_is_said_to_have_no_effect() {
     let lines = said(|| {
         for adapter in refusing() {
             let name = format!("{}:{}", adapter.description.backend, adapter.description.name);
-            let options = ContextOptions {
-                metal_capture: Some(path.clone()),
-                ..ContextOptions::adapter(name.as_str())
-            };
-            let context = Context::with_options(&options).unwrap();
+            let options = ContextOptions::default().adapter(name).metal_capture(&path);
+            let context = Context::request_blocking(&options).unwrap();
             Product::new(&context, DType::F32, [3, 5, 7], false).assert_right();
         }
     });

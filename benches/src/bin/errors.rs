@@ -37,8 +37,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<()> {
-    let options = args.adapter.as_ref().map(ContextOptions::adapter).unwrap_or_default();
-    let ctx = Context::with_options(&options)?;
+    let mut options = ContextOptions::from_env()?;
+    options.adapter = args.adapter.clone().or(options.adapter);
+    let ctx = Context::request_blocking(&options)?;
     println!("{} ({}, {})", ctx.adapter_name(), ctx.backend_name(), ctx.driver());
     println!("| side | data | precision | kernel | largest, u·Σ\\|ab\\| | root of mean square |");
     println!("|---:|---|---|---|---:|---:|");

@@ -35,11 +35,9 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<(), String> {
     // What is wrong with the shapes is said before a device is opened.
     let mut shapes = shapes::parse(&args.shapes)?;
-    let options = match &args.adapter {
-        Some(name) => ContextOptions::adapter(name.as_str()),
-        None => ContextOptions::default(),
-    };
-    let ctx = Context::with_options(&options).map_err(|error| error.to_string())?;
+    let mut options = ContextOptions::from_env().map_err(|error| error.to_string())?;
+    options.adapter = args.adapter.clone().or(options.adapter);
+    let ctx = Context::request_blocking(&options).map_err(|error| error.to_string())?;
     if ctx.is_cpu() {
         return Err(
             "there is no GPU here, and the CPU executor has nothing to choose from; --adapter names a software adapter"

@@ -1,9 +1,9 @@
 //! Products of operands at odd places: vector loads would straddle rows there.
 
 use crate::inputs::random;
-use tilewise::tilewise_core::convert;
-use tilewise::tilewise_core::reference::{Inputs, reference};
 use tilewise::{Context, DType, Error, Gemm, Result, Tensor};
+use tilewise_core::convert;
+use tilewise_core::reference::{Inputs, reference};
 
 /// Rows, columns and K: whole tiles and an edge.
 const SIZES: [usize; 3] = [77, 101, 83];
@@ -26,7 +26,7 @@ pub(super) fn answer(context: &Context, kernel: &str, layout: &str) -> Result<St
     let inputs = Inputs { a: &a_numbers, b: &b_numbers, ..Inputs::default() };
     let computed: Vec<f64> = c.into_iter().map(f64::from).collect();
     let worst = reference(&problem, &inputs).check(&computed, DType::F16);
-    let worst = worst.map_err(|wrong| Error::Data(wrong.to_string()))?;
+    let worst = worst.map_err(|wrong| Error::Malformed(wrong.to_string()))?;
     Ok(format!(
         "{} elements; the largest error is {:.0}% of its bound; A from element {} in lines of {}, B from {} in lines of {}",
         computed.len(),

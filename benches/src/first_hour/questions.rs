@@ -2,7 +2,7 @@
 
 use super::{compiler, language_version};
 use tilewise::DType;
-use tilewise::tilewise_core::kernel::Language;
+use tilewise_core::kernel::Language;
 
 /// A question of the table.
 pub struct Asked {

@@ -3,10 +3,11 @@
 
 use crate::inputs::Operands;
 use std::num::NonZeroU64;
-use tilewise::tilewise_core::Params;
-use tilewise::tilewise_core::kernel::{Language, Role};
-use tilewise::tilewise_core::plan::{Binding, Pass, Plan, plan};
-use tilewise::{Caps, Context, Error, Result, Tensor, wgpu};
+use tilewise::planner::Caps;
+use tilewise::{Context, Error, Result, Tensor, wgpu};
+use tilewise_core::Params;
+use tilewise_core::kernel::{Language, Role};
+use tilewise_core::plan::{Binding, Pass, Plan, plan};
 
 /// Dispatches that compute a product: those of each set of operands.
 pub struct Runner {
@@ -126,7 +127,7 @@ fn compile(
 ) -> Result<Compiled> {
     let label = Some(pass.label.as_str());
     let refused = |error| match error {
-        Error::Device(words) => {
+        Error::Device { text: words, .. } => {
             Error::NoKernel(super::compiler::complaint(device, &text).unwrap_or(words))
         }
         other => other,
@@ -305,8 +306,9 @@ fn attempt<T>(device: &wgpu::Device, make: impl FnOnce() -> T) -> Result<T> {
         scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
     match errors.first() {
         None => Ok(made),
-        Some(error) => {
-            Err(Error::Device(error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")))
-        }
+        Some(error) => Err(Error::device(
+            error.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
+            None,
+        )),
     }
 }

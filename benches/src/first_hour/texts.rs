@@ -3,9 +3,10 @@
 use super::runner::assembled;
 use crate::shapes::Shape;
 use std::collections::HashSet;
-use tilewise::tilewise_core::kernel::{KernelDef, Language, Variant};
-use tilewise::tilewise_core::plan::{Forced, plan};
-use tilewise::{Caps, DType, Error, QuantFormat, Result};
+use tilewise::planner::Caps;
+use tilewise::{DType, Error, QuantFormat, Result};
+use tilewise_core::kernel::{KernelDef, Language, Variant};
+use tilewise_core::plan::{Forced, plan};
 
 /// A text, named by its kernel, types and layout.
 pub struct Text {
@@ -65,7 +66,7 @@ fn is_typical(shape: &Shape) -> bool {
 
 /// The recorded caps of an Apple GPU.
 fn documented() -> Caps {
-    let (_, caps) = tilewise::tilewise_core::caps::RECORDED
+    let (_, caps) = tilewise_core::caps::RECORDED
         .iter()
         .find(|(name, _)| *name == "apple-m4-max")
         .expect("it is recorded");

@@ -1,11 +1,11 @@
 //! `--first-hour`, on software adapters: a file with every question, and honest reasons.
 
 use crate::workbench::{Workbench, software};
-use tilewise::tilewise_core::plan::Forced;
 use tilewise::{Context, ContextOptions};
 use tilewise_benches::first_hour::runner::Runner;
 use tilewise_benches::first_hour::{Figures, Hour, Outcome, QUESTIONS};
 use tilewise_benches::inputs::Inputs;
+use tilewise_core::plan::Forced;
 use tilewise_tests::program::text;
 
 /// The word by which `--adapter` finds it: the one adapter here that is quick.
@@ -91,11 +91,8 @@ fn every_question_is_answered() {
 fn a_refusal_is_an_answer() {
     let bench = Workbench::new();
     let Some(adapter) = lavapipe() else { return };
-    let hour = hour(
-        &bench,
-        &format!("--first-hour --adapter {adapter} --quiet"),
-        ("TILEWISE_NO_MSL", "0"),
-    );
+    let hour =
+        hour(&bench, &format!("--first-hour --adapter {adapter} --quiet"), ("TILEWISE_MSL", "on"));
     for (number, word) in [(3, ""), (4, "the MSL of msl-direct"), (6, "")] {
         for (case, outcome) in outcomes(&hour, number) {
             if matches!(outcome, Outcome::Peaks(_)) {
@@ -129,7 +126,7 @@ fn the_first_hour_takes_no_shapes() {
 #[test]
 fn the_runner_computes_what_the_library_does() {
     let Some(adapter) = lavapipe() else { return };
-    let context = Context::with_options(&ContextOptions::adapter(adapter)).unwrap();
+    let context = Context::request_blocking(&ContextOptions::default().adapter(adapter)).unwrap();
     let mut inputs = Inputs::default();
     // Two passes; edges; packed f16 in words.
     for (shape, kernel) in [
@@ -150,7 +147,7 @@ fn the_runner_computes_what_the_library_does() {
         let idle = |_| Ok("@compute @workgroup_size(64) fn main() {}".to_owned());
         let runner = Runner::new(&context, &operands, kernel, context.caps(), idle);
         let wrong = runner.and_then(|runner| operands.check_after(|| runner.run())).unwrap_err();
-        assert!(matches!(wrong, tilewise::Error::Data(_)), "{wrong}");
+        assert!(matches!(wrong, tilewise::Error::Malformed(_)), "{wrong}");
         let refused =
             Runner::new(&context, &operands, kernel, context.caps(), |_| Ok("fn main(".into()))
                 .err();

@@ -22,10 +22,10 @@ fn winners_are_kept() {
         text(&output.stdout)
     };
     let files = || std::fs::read_dir(tune.path("cache")).map_or(0, |files| files.count());
-    let printed = run(&[("TILEWISE_NO_TUNED", "1")]);
+    let printed = run(&[("TILEWISE_TUNED", "off")]);
     assert!(
         printed.contains("not kept: there is no folder")
-            && printed.contains("TILEWISE_NO_TUNED")
+            && printed.contains("TILEWISE_TUNED")
             && !printed.contains("kept in"),
         "{printed}"
     );
@@ -51,7 +51,7 @@ fn what_is_not_kept_is_said_with_the_reason() {
     let printed = text(&output.stdout);
     let (_, reason) = printed.split_once("not kept: ").expect("a reason");
     assert!(reason.contains("was not written") && reason.contains("file"), "{printed}");
-    assert!(!printed.contains("TILEWISE_NO_TUNED") && !printed.contains("kept in"), "{printed}");
+    assert!(!printed.contains("TILEWISE_TUNED") && !printed.contains("kept in"), "{printed}");
 }
 
 #[test]

@@ -114,9 +114,9 @@ impl<'m> Matrix<'m> {
     fn located(&self, target: Target, values: &[f32], first: usize, error: Error) -> Error {
         let refused = |(i, row)| Some((first + i, target.store(row, 1, self.k).err()?));
         match values.chunks_exact(self.k).enumerate().find_map(refused) {
-            Some((row, Error::Value(why))) => {
+            Some((row, Error::InvalidValue(why))) => {
                 let why = why.replacen("row 0", &format!("row {row}"), 1);
-                Error::Value(format!("{}: {why}", self.shown))
+                Error::InvalidValue(format!("{}: {why}", self.shown))
             }
             _ => error,
         }

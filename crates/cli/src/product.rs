@@ -19,8 +19,9 @@ pub(crate) const CPU_KERNEL: &str = "matrixmultiply";
 /// Opens the adapter that `--adapter` names, else the one that the environment names, else the best
 /// GPU, else the CPU executor.
 pub(crate) fn open(adapter: Option<&str>) -> Result<Context> {
-    let options = adapter.map_or_else(ContextOptions::default, ContextOptions::adapter);
-    Ok(Context::with_options(&options)?)
+    let mut options = ContextOptions::from_env()?;
+    options.adapter = adapter.map(str::to_owned).or(options.adapter);
+    Ok(Context::request_blocking(&options)?)
 }
 
 /// How far a kernel of the context may be from the weights: those on matrix units may round them to
@@ -110,7 +111,7 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// Runs `gemm`, and takes its time.
-    pub(crate) fn run(context: &Context, gemm: &Gemm<'_>) -> Result<Self> {
+    pub(crate) fn run(context: &Context, gemm: &Gemm) -> Result<Self> {
         let (c, timing) = gemm.run_timed_blocking()?;
         // Afterwards it is known what runs.
         let plan = gemm.plan()?;
@@ -146,7 +147,7 @@ impl Measured {
 /// One product of the command line.
 pub(crate) struct Job<'a> {
     pub(crate) context: &'a Context,
-    pub(crate) gemm: Gemm<'a>,
+    pub(crate) gemm: Gemm,
     /// The product's own. The library multiplies it with the factor of quantized weights, which the
     /// oracle's weights have in them.
     pub(crate) alpha: f32,

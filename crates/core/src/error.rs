@@ -1,5 +1,7 @@
 //! The one error type. Every message carries the numbers.
 
+use std::sync::Arc;
+
 /// Everything that can go wrong. Also the error of the crate `tilewise`.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -38,9 +40,16 @@ pub enum Error {
         /// The input that shares the output's buffer.
         operand: &'static str,
     },
-    /// A dtype or format that the operation does not take in this place.
+    /// A dtype or format that the operation does not take in this place, on any device; another one
+    /// may do.
     #[error("unsupported: {0}")]
     Unsupported(String),
+    /// A feature or limit that the device lacks; another device, or another dtype, may do.
+    #[error("missing feature: {0}")]
+    MissingFeature(String),
+    /// A call that is wrong whatever the device and the numbers are; the text names one that works.
+    #[error("misuse: {0}")]
+    Misuse(String),
     /// An operand that does not fit one binding or one buffer of the device.
     #[error(
         "too large: {operand} needs {bytes} bytes, the limit of the device is {limit} ({which})"
@@ -70,14 +79,19 @@ pub enum Error {
     #[error("group offsets: {0}")]
     GroupOffsets(String),
     /// A value outside the range that the operation takes.
-    #[error("bad value: {0}")]
-    Value(String),
+    #[error("invalid value: {0}")]
+    InvalidValue(String),
     /// No adapter fits the request.
     #[error("no adapter: {0}")]
     NoAdapter(String),
     /// The device was refused by its adapter.
-    #[error("no device: {0}")]
-    NoDevice(String),
+    #[error("no device: {text}")]
+    NoDevice {
+        /// Which adapter, and the driver's words.
+        text: String,
+        /// What wgpu reported.
+        source: Option<Cause>,
+    },
     /// The operation needs a GPU and the context is `Context::cpu()`, or the operands belong to
     /// different contexts.
     #[error("wrong context: {0}")]
@@ -85,9 +99,17 @@ pub enum Error {
     /// The device is lost; nothing can be run or read on this context any more.
     #[error("device lost: {0}")]
     DeviceLost(String),
-    /// The driver reported an error (out of memory, pipeline creation).
-    #[error("device error: {0}")]
-    Device(String),
+    /// The driver reported an error.
+    #[error("device error: {text}")]
+    Device {
+        /// What was tried, and the driver's words.
+        text: String,
+        /// What wgpu reported.
+        source: Option<Cause>,
+    },
+    /// The device or the host has no memory left for what was asked.
+    #[error("out of memory: {0}")]
+    OutOfMemory(String),
     /// A custom kernel that is not valid, does not fit its call or the device, or went wrong when
     /// it ran; the text points at the caller's own source where there is something to point at.
     #[error("kernel: {0}")]
@@ -97,13 +119,68 @@ pub enum Error {
     NotFound(String),
     /// Several files, tensors or formats fit; the text lists them, and the caller is to name one.
     #[error("ambiguous: {0}")]
-    Unclear(String),
+    Ambiguous(String),
+    /// The file says one thing, and the arguments or another place of the file another.
+    #[error("contradiction: {0}")]
+    Contradiction(String),
     /// Malformed data read from outside.
     #[error("malformed data: {0}")]
-    Data(String),
+    Malformed(String),
     /// The system cannot open, map or write a file.
-    #[error("file: {0}")]
-    File(String),
+    #[error("file: {text}")]
+    File {
+        /// Which file, and the system's words.
+        text: String,
+        /// What the system reported.
+        source: Option<Cause>,
+    },
+}
+
+impl Error {
+    /// [`Error::Device`], with what wgpu reported if that is at hand.
+    pub fn device(text: impl Into<String>, source: Option<Cause>) -> Self {
+        Error::Device { text: text.into(), source }
+    }
+
+    /// [`Error::File`], with what the system reported.
+    pub fn file(text: impl Into<String>, source: std::io::Error) -> Self {
+        Error::File { text: text.into(), source: Some(Cause::new(source)) }
+    }
+}
+
+/// The error behind an error, as [`source`](std::error::Error::source) gives it. Two are equal when
+/// their texts are.
+#[derive(Clone, Debug)]
+pub struct Cause(Arc<dyn std::error::Error + Send + Sync>);
+
+impl Cause {
+    /// Any error.
+    pub fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Cause(Arc::new(error))
+    }
+
+    /// The error itself, to be downcast.
+    pub fn get(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+        &*self.0
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Cause {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl PartialEq for Cause {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
 }
 
 /// `std::result::Result` with [`enum@Error`].

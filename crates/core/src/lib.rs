@@ -22,7 +22,7 @@ pub mod reference;
 mod role;
 
 pub use caps::{Caps, CoopMatrix, DeviceClass};
-pub use error::{Error, Result};
+pub use error::{Cause, Error, Result};
 pub use kernel::{Access, KernelDef, Reject, Variant};
 pub use params::Params;
 pub use plan::{Choice, Cut, Pass, Plan, explain, plan};

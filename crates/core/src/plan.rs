@@ -236,7 +236,7 @@ impl std::str::FromStr for Forced {
                 let number = suffix.strip_prefix(prefix)?.parse().ok();
                 Some(number.filter(|number| (least..=most).contains(number) && !taken).ok_or_else(
                     || {
-                        Error::Value(format!(
+                        Error::InvalidValue(format!(
                             "{text:?}: +{prefix} wants a number from {least} to {most}, once"
                         ))
                     },
@@ -247,7 +247,7 @@ impl std::str::FromStr for Forced {
             } else if let Some(number) = number("k", 1, 4096, splits.is_some()) {
                 splits = Some(number?);
             } else {
-                return Err(Error::Value(format!(
+                return Err(Error::InvalidValue(format!(
                     "{text:?}: +{suffix} is neither +k nor +pad and a number"
                 )));
             }

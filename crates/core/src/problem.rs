@@ -124,6 +124,7 @@ impl Operand {
 
 /// Function applied after the bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Activation {
     /// The identity.
     #[default]
@@ -138,6 +139,22 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// The function, in f32.
+    pub fn apply(self, x: f32) -> f32 {
+        match self {
+            Activation::None => x,
+            // Written so that NaN stays NaN.
+            Activation::Relu if x < 0.0 => 0.0,
+            Activation::Relu => x,
+            // As in the kernels: far below zero both vanish, and the formulas would meet infinity
+            // times zero.
+            Activation::Gelu if x < -10.0 => 0.0,
+            Activation::Silu if x < -87.0 => 0.0,
+            Activation::Gelu => 0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044715 * x * x * x)).tanh()),
+            Activation::Silu => x / (1.0 + (-x).exp()),
+        }
+    }
+
     /// All of them, in the order of their declaration.
     pub const ALL: [Activation; 4] =
         [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu];
@@ -301,7 +318,7 @@ impl std::str::FromStr for Precision {
         let named = Precision::ALL.into_iter().find(|precision| precision.name() == text);
         named.ok_or_else(|| {
             let names = Precision::ALL.map(Precision::name).join(", ");
-            Error::Value(format!("{text:?} is no precision; {names} are"))
+            Error::InvalidValue(format!("{text:?} is no precision; {names} are"))
         })
     }
 }

@@ -96,7 +96,7 @@ pub(crate) fn agree(claims: &[Claim]) -> Result<()> {
             claims[i + 1..].iter().find(|second| first.says.contradicts(&second.says))
         {
             let text = format!("{}: {}; {}: {}", first.by, first.says, second.by, second.says);
-            return Err(Error::Unsupported(format!("contradiction: {text}")));
+            return Err(Error::Contradiction(text));
         }
     }
     Ok(())

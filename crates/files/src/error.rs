@@ -6,10 +6,15 @@ use tilewise_core::Error;
 
 /// The file is malformed.
 pub(crate) fn bad(file: &str, why: impl Display) -> Error {
-    Error::Data(format!("{file}: {why}"))
+    Error::Malformed(format!("{file}: {why}"))
 }
 
 /// The system refuses.
-pub(crate) fn refused(path: &Path, why: impl Display) -> Error {
-    Error::File(format!("{}: {why}", path.display()))
+pub(crate) fn refused(path: &Path, why: std::io::Error) -> Error {
+    Error::file(format!("{}: {why}", path.display()), why)
+}
+
+/// The file is not one that can be used.
+pub(crate) fn unfit(path: &Path, why: impl Display) -> Error {
+    Error::File { text: format!("{}: {why}", path.display()), source: None }
 }

@@ -41,7 +41,7 @@ pub(crate) fn leaves() -> &'static BTreeSet<&'static str> {
 /// Which format these planes of the matrix `prefix` are in.
 ///
 /// # Errors
-/// `Unsupported` when claims contradict each other; `Data` when no format fits, `Unclear` when
+/// `Unsupported` when claims contradict each other; `Malformed` when no format fits, `Ambiguous` when
 /// several do.
 pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> Result<Found> {
     agree(claims)?;
@@ -56,8 +56,8 @@ pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> R
     let chosen: Vec<&Found> = fitting.iter().filter(wanted).collect();
     match chosen[..] {
         [only] => Ok(only.clone()),
-        [] => Err(Error::Data(misfit(prefix, claims, planes, &fitting))),
-        _ => Err(Error::Unclear(format!("it may be {}: name the format", listed(&chosen)))),
+        [] => Err(Error::Malformed(misfit(prefix, claims, planes, &fitting))),
+        _ => Err(Error::Ambiguous(format!("it may be {}: name the format", listed(&chosen)))),
     }
 }
 

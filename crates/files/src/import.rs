@@ -56,7 +56,8 @@ pub(crate) fn import(
     let file = &said.file;
     let shown = [Some(parts.qweight), Some(parts.qzeros), Some(parts.scales), parts.g_idx];
     let shown: Vec<String> = shown.into_iter().flatten().map(Raw::to_string).collect();
-    let refuse = |why: String| Error::Data(format!("{why}: {}", shown.join(", ")));
+    let refuse = |why: String| Error::Malformed(format!("{why}: {}", shown.join(", ")));
+    let contradiction = |why: String| Error::Contradiction(format!("{why}: {}", shown.join(", ")));
     let is_words = |raw: &Raw| matches!(raw.element, Element::Dense(DType::I32 | DType::U32));
     let is_scale = matches!(parts.scales.element, Element::Dense(dtype) if dtype.is_float());
     if !is_words(parts.qweight)
@@ -82,7 +83,7 @@ pub(crate) fn import(
     // Codes of AWQ share words along N, those of GPTQ along K.
     let method = if columns == n { Method::Gptq } else { Method::Awq };
     if let Some(said) = said.method.filter(|&said| said != method) {
-        return Err(refuse(format!("contradiction: {file} says {said}, the shapes {method}")));
+        return Err(contradiction(format!("{file} says {said}, the shapes {method}")));
     }
     if method == Method::Awq && parts.g_idx.is_some() {
         return Err(refuse("g_idx belongs to GPTQ; the shapes are AWQ's".into()));
@@ -92,14 +93,14 @@ pub(crate) fn import(
         Method::Awq => awq::shape(rows, columns, n, zero_columns).map_err(refuse)?,
     };
     if let Some(said) = said.bits.filter(|&said| said != u64::from(bits)) {
-        return Err(refuse(format!("contradiction: {file} says {said} bits, the shapes {bits}")));
+        return Err(contradiction(format!("{file} says {said} bits, the shapes {bits}")));
     }
     // A group larger than K is all of K.
     let within = |group: u64| usize::try_from(group).map_or(k, |group| group.min(k));
     let (group, by) = match (said.group.map(within), expected_group.map(u64::from).map(within)) {
         (Some(said), Some(expected)) if said != expected => {
             let text = format!("the arguments say groups of {expected}, {file} groups of {said}");
-            return Err(refuse(format!("contradiction: {text}")));
+            return Err(contradiction(text));
         }
         (Some(said), _) => (said, format!("{file} says")),
         (None, Some(expected)) => (expected, "the arguments say".to_owned()),
@@ -113,7 +114,7 @@ pub(crate) fn import(
     let counted = if group == 0 { 0 } else { k.div_ceil(group) };
     if counted != groups {
         let text = format!("{by} groups of {group}, K = {k} has {counted} of them");
-        return Err(refuse(format!("contradiction: {text}, the file {groups}")));
+        return Err(contradiction(format!("{text}, the file {groups}")));
     }
     if parts.g_idx.is_some_and(|raw| raw.shape != [k]) {
         return Err(refuse(format!("g_idx of [{k}] is expected")));
@@ -209,7 +210,7 @@ fn room(rows: usize, row: usize) -> Result<Vec<u8>> {
     let mut room = Vec::new();
     let bytes = rows.saturating_mul(row);
     room.try_reserve_exact(bytes)
-        .map_err(|why| Error::Device(format!("no memory for {bytes} bytes: {why}")))?;
+        .map_err(|why| Error::OutOfMemory(format!("{bytes} bytes: {why}")))?;
     room.resize(bytes, 0);
     Ok(room)
 }

@@ -2,7 +2,7 @@
 
 use crate::claims::{Claim, Expected};
 use crate::config::Method;
-use crate::error::refused;
+use crate::error::unfit;
 use crate::gguf::Value;
 use crate::group::{
     FACTOR, Factor, G_IDX, Group, LARGEST, ORDER, Packed, Parts, each, group, is_coded,
@@ -46,8 +46,8 @@ impl Model {
     /// open.
     ///
     /// # Errors
-    /// `File` when a file cannot be opened, `Data` when it is malformed; of a folder `NotFound`
-    /// when no model is in it, or shards without their index, `Unclear` when several are.
+    /// `File` when a file cannot be opened, `Malformed` when it is malformed; of a folder `NotFound`
+    /// when no model is in it, or shards without their index, `Ambiguous` when several are.
     pub fn open(path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -56,8 +56,7 @@ impl Model {
             return Self::open_in(files, &entry);
         }
         let name = path.file_name().and_then(|name| name.to_str());
-        let name =
-            name.ok_or_else(|| refused(path, "the name of a file in Unicode is expected"))?;
+        let name = name.ok_or_else(|| unfit(path, "the name of a file in Unicode is expected"))?;
         Self::open_in(Files::Folder(path.parent().unwrap_or(Path::new("")).to_owned()), name)
     }
 
@@ -110,8 +109,8 @@ impl Model {
     /// The same, in the format that is expected.
     ///
     /// # Errors
-    /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts; `Data`
-    /// when the tensor does not fit, `Unclear` when it may still be of several formats.
+    /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts; `Malformed`
+    /// when the tensor does not fit, `Ambiguous` when it may still be of several formats.
     pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Tensor<'_>> {
         if expected.is_empty() {
             return self.get(name);
@@ -209,9 +208,10 @@ impl Model {
             let file = self.file(self.raw(first).file);
             let shown = |why: String| format!("{file}: {:?}: {why}", group.name);
             let error = match error {
-                Error::Data(why) => Error::Data(shown(why)),
-                Error::Unclear(why) => Error::Unclear(shown(why)),
+                Error::Malformed(why) => Error::Malformed(shown(why)),
+                Error::Ambiguous(why) => Error::Ambiguous(shown(why)),
                 Error::Unsupported(why) => Error::Unsupported(shown(why)),
+                Error::Contradiction(why) => Error::Contradiction(shown(why)),
                 Error::Shape(why) => Error::Shape(shown(why)),
                 Error::Overflow(why) => Error::Overflow(shown(why)),
                 other => other,
@@ -230,7 +230,9 @@ impl Model {
                 let described = planes.iter().map(|(leaf, raw)| (*leaf, self.raw(*raw))).collect();
                 let found =
                     identify(&group.name, &claims, &described).map_err(|error| match error {
-                        Error::Data(why) => Error::Data(format!("{why}{}", self.others())),
+                        Error::Malformed(why) => {
+                            Error::Malformed(format!("{why}{}", self.others()))
+                        }
                         other => other,
                     })?;
                 let raws = found
@@ -265,7 +267,7 @@ impl Model {
         if let Some(raw) = group.order {
             let (raw, k) = (self.raw(raw), shape.last().copied().unwrap_or(1));
             if !matches!(raw.element, Element::Dense(DType::U32 | DType::I32)) || raw.shape != [k] {
-                return Err(Error::Data(format!("{raw}; U32 [{k}] is expected")));
+                return Err(Error::Malformed(format!("{raw}; U32 [{k}] is expected")));
             }
         }
         let factor = group.factor.map(|factor| self.factor(factor, &kind)).transpose()?;
@@ -303,7 +305,7 @@ impl Model {
                     format!("{name} may lie in another shard, and no index is there to tell")
                 }
             };
-            return Err(Error::Data(format!("{why}{}", self.others())));
+            return Err(Error::Malformed(format!("{why}{}", self.others())));
         }
         Ok(())
     }
@@ -312,7 +314,7 @@ impl Model {
         let raw = self.raw(index);
         if self.shard().is_some() && is_coded(raw) {
             let text = format!("{raw}: scales or other parts of the quantized matrix are missing");
-            return Err(Error::Data(format!("{text}{}", self.others())));
+            return Err(Error::Malformed(format!("{text}{}", self.others())));
         }
         let (kind, layout) = match &raw.element {
             Element::Blocks(format) => {
@@ -323,7 +325,7 @@ impl Model {
                 return Err(Error::Unsupported(unread(raw, self.is_gguf())));
             }
             _ if !expected.is_empty() => {
-                return Err(Error::Data(format!("{raw} is not {expected}")));
+                return Err(Error::Malformed(format!("{raw} is not {expected}")));
             }
             Element::Dense(dtype) => (Kind::Dense(*dtype), Layout::Whole(index)),
             Element::Other(name) => (Kind::Other(name.clone().into_owned()), Layout::Whole(index)),
@@ -351,7 +353,9 @@ impl Model {
             (Some(one), Some(other)) if one == other => {
                 Ok((Kind::Quantized(format), one, Layout::Planes(vec![weight, scales])))
             }
-            _ => Err(Error::Data(format!("these are not {format} of one shape: {codes}, {scale}"))),
+            _ => Err(Error::Malformed(format!(
+                "these are not {format} of one shape: {codes}, {scale}"
+            ))),
         }
     }
 
@@ -363,14 +367,20 @@ impl Model {
             _ => None,
         };
         let Some(largest) = largest else {
-            return Err(Error::Data(format!("{tensor}: {kind} has no factor for a whole matrix")));
+            return Err(Error::Malformed(format!(
+                "{tensor}: {kind} has no factor for a whole matrix"
+            )));
         };
         if elements(&tensor.shape) != Some(1) || tensor.element != Element::Dense(DType::F32) {
-            return Err(Error::Data(format!("{tensor}; one F32 is expected")));
+            return Err(Error::Malformed(format!("{tensor}; one F32 is expected")));
         }
         let value = f32::from_bits(import::word(bytes, 0));
         let value = if matches!(factor, Factor::Largest(_)) { value / largest } else { value };
-        if value.is_finite() { Ok(value) } else { Err(Error::Data(format!("{tensor} is {value}"))) }
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(Error::Malformed(format!("{tensor} is {value}")))
+        }
     }
 
     /// The claims about a matrix, the one with precedence first.
@@ -408,5 +418,5 @@ fn admit(expected: &Expected, format: QuantFormat) -> Result<()> {
         let text = format!("{format} is GGUF's; {expected} can be said of MLX's formats alone");
         return Err(Error::Unsupported(text));
     }
-    Err(Error::Unsupported(format!("contradiction: the arguments: {expected}; the file: {format}")))
+    Err(Error::Contradiction(format!("the arguments: {expected}; the file: {format}")))
 }

@@ -98,7 +98,7 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
                 some => format!(" and {some} more"),
             };
             let names = all[..all.len().min(SHOWN)].join(", ");
-            Err(Error::Unclear(format!(
+            Err(Error::Ambiguous(format!(
                 "{shown}: several models are there, name one: {names}{more}"
             )))
         }
@@ -123,7 +123,7 @@ impl Opened {
             of.insert(shard, i);
             let named = |why: String| format!("{}: it names {shard}: {why}", index.name);
             let source = files.open(shard).map_err(|error| match error {
-                Error::File(why) => Error::File(named(why)),
+                Error::File { text, source } => Error::File { text: named(text), source },
                 Error::NotFound(why) => Error::NotFound(named(why)),
                 other => other,
             })?;

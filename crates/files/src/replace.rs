@@ -1,6 +1,6 @@
 //! Files are written whole, or not at all.
 
-use crate::error::refused;
+use crate::error::{refused, unfit};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tilewise_core::{Error, Result};
@@ -16,7 +16,7 @@ pub fn replace(path: impl AsRef<Path>, fill: impl FnOnce(&mut File) -> Result<()
     let target = target(path)?;
     let old = std::fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return Err(refused(path, "exists and is not a regular file"));
+        return Err(unfit(path, "exists and is not a regular file"));
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".tilewise-");
@@ -25,7 +25,9 @@ pub fn replace(path: impl AsRef<Path>, fill: impl FnOnce(&mut File) -> Result<()
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut draft = builder.tempfile_in(folder(&target)).map_err(|why| refused(path, why))?;
     fill(draft.as_file_mut()).map_err(|error| match error {
-        Error::File(why) => refused(path, why),
+        Error::File { text, source } => {
+            Error::File { text: format!("{}: {text}", path.display()), source }
+        }
         other => other,
     })?;
     if let Some(old) = old {
@@ -45,7 +47,7 @@ fn target(path: &Path) -> Result<PathBuf> {
         let Ok(next) = std::fs::read_link(&target) else { return Ok(target) };
         target = folder(&target).join(next);
     }
-    Err(refused(path, format!("leads through more than {LINKS} links")))
+    Err(unfit(path, format!("leads through more than {LINKS} links")))
 }
 
 /// The folder that holds a file.

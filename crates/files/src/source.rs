@@ -1,6 +1,6 @@
 //! Where bytes come from: files of a folder, mapped into memory, or held by the caller.
 
-use crate::error::refused;
+use crate::error::{refused, unfit};
 use memmap2::Mmap;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -44,7 +44,7 @@ fn map(path: &Path) -> Result<Bytes> {
     // Asked first: opening a pipe would wait for its other end.
     let described = std::fs::metadata(path).map_err(|why| refused(path, why))?;
     if !described.is_file() {
-        return Err(refused(path, "is not a regular file"));
+        return Err(unfit(path, "is not a regular file"));
     }
     let file = File::open(path).map_err(|why| refused(path, why))?;
     // Some systems map no empty file.
@@ -54,9 +54,9 @@ fn map(path: &Path) -> Result<Bytes> {
     // SAFETY: the mapping is read-only and private to this process's readers. As with every mapped
     // file, nobody may shorten the file or write to it while it is open. `Model::open` says so.
     let mapped = unsafe { Mmap::map(&file) };
-    mapped
-        .map(Bytes::Mapped)
-        .map_err(|why| refused(path, format!("cannot be mapped into memory: {why}")))
+    mapped.map(Bytes::Mapped).map_err(|why| {
+        Error::file(format!("{}: cannot be mapped into memory: {why}", path.display()), why)
+    })
 }
 
 impl Files {

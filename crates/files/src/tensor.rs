@@ -172,7 +172,7 @@ impl<'m> Tensor<'m> {
     /// beyond the mapping of the file.
     ///
     /// # Errors
-    /// As [`sizes`](Self::sizes); `Data` when `g_idx` names a group that does not exist, or gives
+    /// As [`sizes`](Self::sizes); `Malformed` when `g_idx` names a group that does not exist, or gives
     /// one too many columns; every error of `sink`.
     pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
         if let Kind::Unclear(error) = self.kind() {
@@ -220,9 +220,7 @@ impl<'m> Tensor<'m> {
         for size in &sizes {
             let mut plane: Vec<u8> = Vec::new();
             let room = plane.try_reserve_exact(*size);
-            room.map_err(|why| {
-                Error::Device(format!("{}: no memory for {size} bytes: {why}", self.name))
-            })?;
+            room.map_err(|why| Error::OutOfMemory(format!("{}: {size} bytes: {why}", self.name)))?;
             planes.push(plane);
         }
         let (mut done, total) = (0, sizes.iter().map(|&size| size as u64).sum());
@@ -354,7 +352,7 @@ impl<'m> Tensor<'m> {
     /// `order[i]` of W. A product takes its activations in this order.
     ///
     /// # Errors
-    /// `Data` when the file gives no order of all columns.
+    /// `Malformed` when the file gives no order of all columns.
     pub fn order(&self) -> Result<Option<Vec<u32>>> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());

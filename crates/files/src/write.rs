@@ -268,7 +268,7 @@ fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
 /// Writes the bytes of a file.
 ///
 /// # Errors
-/// `Data` when two tensors have one name, or a stream is not as long as its shape says;
+/// `Malformed` when two tensors have one name, or a stream is not as long as its shape says;
 /// `Unsupported` for a type, a name or a header that safetensors does not have; `Overflow`; every
 /// error of a stream.
 pub fn write_to<W: Write + Seek>(
@@ -287,7 +287,7 @@ pub fn write_to<W: Write + Seek>(
     }
     let header = lay_out(&mut planned, named(&outputs, metadata))?;
     let total = planned.iter().map(|tensor| tensor.size).sum();
-    let io = |why: std::io::Error| Error::File(why.to_string());
+    let io = |why: std::io::Error| Error::file(why.to_string(), why);
     file.write_all(&header).map_err(io)?;
     let (mut at, mut done) = (header.len() as u64, 0);
     let mut put = |planned: &mut Planned, offset: u64, bytes: &[u8]| {
@@ -295,7 +295,7 @@ pub fn write_to<W: Write + Seek>(
         let length = bytes.len() as u64;
         if offset != *own || *size - *own < length {
             let text = format!("{name}: {length} bytes at {offset} follow {own}, of {size}");
-            return Err(Error::Data(text));
+            return Err(Error::Malformed(text));
         }
         let to = planned.offset + offset;
         if to != at {
@@ -316,7 +316,7 @@ pub fn write_to<W: Write + Seek>(
         };
         (output.fill)(&mut |chunk: Chunk<'_>| {
             if chunk.plane >= planes {
-                return Err(Error::Data(format!("{name}: plane {} of {planes}", chunk.plane)));
+                return Err(Error::Malformed(format!("{name}: plane {} of {planes}", chunk.plane)));
             }
             put(&mut planned[first + chunk.plane], chunk.offset, chunk.bytes)
         })?;
@@ -326,7 +326,7 @@ pub fn write_to<W: Write + Seek>(
     }
     match planned.iter().find(|tensor| tensor.done != tensor.size) {
         Some(Planned { name, done, size, .. }) => {
-            Err(Error::Data(format!("{name}: the stream ended after {done} of {size} bytes")))
+            Err(Error::Malformed(format!("{name}: the stream ended after {done} of {size} bytes")))
         }
         None => Ok(()),
     }
@@ -380,7 +380,7 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
         let entry = json!({ "dtype": tensor.element, "shape": tensor.shape, "data_offsets": [tensor.offset, end] });
         if header.insert(tensor.name.clone(), entry).is_some() {
             let text = format!("two tensors of the file to be are named {:?}", tensor.name);
-            return Err(Error::Value(text));
+            return Err(Error::InvalidValue(text));
         }
     }
     let mut text = Value::Object(header).to_string().into_bytes();

@@ -7,6 +7,7 @@ use tilewise_core::{Caps, CoopMatrix, DType, DeviceClass};
 
 /// An adapter, described.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AdapterDescription {
     /// Name of the device.
     pub name: String,
@@ -26,6 +27,19 @@ pub struct AdapterDescription {
 }
 
 impl AdapterDescription {
+    /// The CPU executor, as [`adapters`] does not list it.
+    pub fn cpu() -> Self {
+        AdapterDescription {
+            name: cpu_caps().name,
+            backend: "cpu",
+            driver: String::new(),
+            caps: cpu_caps(),
+            hardware: false,
+            timestamps: false,
+            msl: false,
+        }
+    }
+
     pub(crate) fn of(adapter: &wgpu::Adapter) -> Self {
         let info = adapter.get_info();
         AdapterDescription {
@@ -139,15 +153,7 @@ pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
 
 /// How to ask an adapter for a device with all that tilewise can use: [`required_features`],
 /// [`required_limits`], and the experimental features that they name. Add your own features and
-/// limits. [`Context::from_adapter`](crate::Context::from_adapter) takes the device.
-///
-/// ```no_run
-/// # async fn open(adapter: &tilewise::wgpu::Adapter) -> Result<tilewise::Context, tilewise::wgpu::RequestDeviceError> {
-/// let (device, queue) = adapter.request_device(&tilewise::device_descriptor(adapter)).await?;
-/// let context = tilewise::Context::from_adapter(adapter, device, queue);
-/// # Ok(context)
-/// # }
-/// ```
+/// limits. [`Context::from_wgpu`](crate::Context::from_wgpu) takes the device, and has an example.
 pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
     wgpu::DeviceDescriptor {
         label: Some("tilewise"),
@@ -197,6 +203,17 @@ const PROVEN: [u32; 1] = [0x10de];
 /// it first; no other backend has any for them.
 pub(crate) fn trusts_matrix_units(backend: wgpu::Backend, vendor: u32) -> bool {
     backend != wgpu::Backend::Vulkan || PROVEN.contains(&vendor)
+}
+
+/// What the CPU executor can do.
+pub(crate) fn cpu_caps() -> Caps {
+    Caps {
+        name: "CPU executor".into(),
+        class: DeviceClass::Cpu,
+        max_binding_bytes: isize::MAX as u64,
+        max_buffer_bytes: isize::MAX as u64,
+        ..Caps::webgpu_default()
+    }
 }
 
 /// Metal reports every size that any GPU might have; those with simdgroup matrices have 32.

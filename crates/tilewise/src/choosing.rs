@@ -26,7 +26,8 @@ impl Context {
     /// are checked, and nothing else is done.
     ///
     /// ```
-    /// use tilewise::{Activation, Context, DType, Gemm, Problem, Tensor};
+    /// use tilewise::planner::Problem;
+    /// use tilewise::{Activation, Context, DType, Gemm, Tensor};
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
@@ -55,13 +56,13 @@ impl Context {
     /// and how long that took.
     ///
     /// # Errors
-    /// As [`warm_up`](Self::warm_up); `Value` and `UnknownKernel` for a name that is none,
+    /// As [`warm_up`](Self::warm_up); `InvalidValue` and `UnknownKernel` for a name that is none,
     /// `NoKernel` where it does not take the problem.
     pub fn explain(&self, problem: &Problem, kernel: Option<&str>) -> Result<String> {
         let forced = self.forced(kernel, problem)?;
         let asked = forced.as_ref().map(|(forced, _)| forced);
         let Planned { plan, library, refused } = self.planned(problem, asked)?;
-        let Ok(gpu) = self.gpu() else {
+        let Ok(gpu) = self.gpu_backend() else {
             let described = tilewise_core::plan::describe(&plan.problem, self.caps());
             return Ok(described + "chosen  matrixmultiply, its only kernel\n");
         };
@@ -88,7 +89,7 @@ impl Context {
     /// WGSL kernels alone, and an error where the kernel is forced.
     fn planned(&self, problem: &Problem, forced: Option<&Forced>) -> Result<Planned> {
         let library = self.0.library;
-        let Ok(gpu) = self.gpu() else {
+        let Ok(gpu) = self.gpu_backend() else {
             forced.map_or(Ok(()), |forced| forced.known(library))?;
             let plan = Plan::without_passes(tilewise_core::plan::check(problem)?);
             return Ok(Planned { plan, library, refused: None });
@@ -115,7 +116,7 @@ impl Context {
 
     /// Every kernel that would do but those that the device is known to refuse, the cheapest first.
     pub(crate) fn choices(&self, problem: &Problem) -> Result<Vec<Choice>> {
-        let Ok(gpu) = self.gpu() else { return Ok(Vec::new()) };
+        let Ok(gpu) = self.gpu_backend() else { return Ok(Vec::new()) };
         let mut choices = tilewise_core::plan::choices(problem, self.caps(), self.0.library)?;
         if gpu.pipelines.refusals() > 0 {
             choices.retain(|choice| self.plan_with(problem, Some(&named(choice))).is_ok());
@@ -160,7 +161,7 @@ impl Context {
     /// choose. `call` is what the caller of the product named.
     ///
     /// # Errors
-    /// `Value` and `UnknownKernel` for a name that is none, `NoKernel` when the context's kernel
+    /// `InvalidValue` and `UnknownKernel` for a name that is none, `NoKernel` when the context's kernel
     /// does not take the problem.
     pub(crate) fn forced(
         &self,
@@ -177,9 +178,11 @@ impl Context {
                 Err(Error::NoKernel(why)) => {
                     Err(Error::NoKernel(format!("{name:?} is forced ({KERNEL_SOURCE}): {why}")))
                 }
-                Err(Error::Value(why)) => Err(Error::Value(format!("{KERNEL_SOURCE}: {why}"))),
+                Err(Error::InvalidValue(why)) => {
+                    Err(Error::InvalidValue(format!("{KERNEL_SOURCE}: {why}")))
+                }
                 Err(why @ Error::UnknownKernel { .. }) => {
-                    Err(Error::Value(format!("{KERNEL_SOURCE}: {why}")))
+                    Err(Error::InvalidValue(format!("{KERNEL_SOURCE}: {why}")))
                 }
                 Err(other) => Err(other),
             };
@@ -200,7 +203,7 @@ impl Context {
 
     /// To be called when [`forced`](Self::forced) may answer otherwise than before.
     pub(crate) fn preferences_changed(&self) {
-        if let Ok(gpu) = self.gpu() {
+        if let Ok(gpu) = self.gpu_backend() {
             gpu.plans.clear();
         }
     }

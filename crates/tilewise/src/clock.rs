@@ -15,7 +15,7 @@ impl Clock {
 
     #[cfg(target_family = "wasm")]
     pub(crate) fn start() -> Result<Self> {
-        Err(Error::Unsupported(
+        Err(Error::MissingFeature(
             "timing without timestamp queries needs a clock, and there is none here".into(),
         ))
     }

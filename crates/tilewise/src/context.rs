@@ -60,12 +60,14 @@ impl Context {
 
     /// `vulkan`, `metal`, `dx12`, `gl`, `browser-webgpu` or `cpu`.
     pub fn backend_name(&self) -> &'static str {
-        self.gpu().map_or("cpu", |gpu| adapter::backend_name(gpu.device.adapter_info().backend))
+        self.gpu_backend()
+            .map_or("cpu", |gpu| adapter::backend_name(gpu.device.adapter_info().backend))
     }
 
     /// Driver and its version, where the backend tells; empty for the CPU executor.
     pub fn driver(&self) -> String {
-        self.gpu().map_or_else(|_| String::new(), |gpu| adapter::driver(&gpu.device.adapter_info()))
+        self.gpu_backend()
+            .map_or_else(|_| String::new(), |gpu| adapter::driver(&gpu.device.adapter_info()))
     }
 
     /// Whether products run on the CPU executor.
@@ -75,12 +77,12 @@ impl Context {
 
     /// The wgpu device; none for the CPU executor.
     pub fn device(&self) -> Option<&wgpu::Device> {
-        self.gpu().ok().map(|gpu| &*gpu.device)
+        self.gpu_backend().ok().map(|gpu| &*gpu.device)
     }
 
     /// The wgpu queue; none for the CPU executor.
     pub fn queue(&self) -> Option<&wgpu::Queue> {
-        self.gpu().ok().map(|gpu| &gpu.device.queue)
+        self.gpu_backend().ok().map(|gpu| &gpu.device.queue)
     }
 
     /// Waits until everything submitted so far is done. Does nothing on the CPU executor, whose
@@ -96,7 +98,7 @@ impl Context {
         }
     }
 
-    pub(crate) fn gpu(&self) -> Result<&Gpu> {
+    pub(crate) fn gpu_backend(&self) -> Result<&Gpu> {
         match &self.0.backend {
             Backend::Gpu(gpu) => Ok(gpu),
             Backend::Cpu => Err(Error::WrongContext(

@@ -4,7 +4,7 @@
 use crate::memory;
 use crate::storage::{Buffers, Bundle, Storage};
 use tilewise_core::kernel::Role;
-use tilewise_core::{Activation, Axis, DType, Error, Format, Operand, Problem, Result, Segment};
+use tilewise_core::{Axis, DType, Error, Format, Operand, Problem, Result, Segment};
 
 /// An operand widened to f32: index i of the storage is element i.
 struct Widened {
@@ -52,7 +52,7 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
                 if let (Some(bias), Some(vector)) = (epilogue.bias, &bias) {
                     y += vector.at(group, if bias.axis == Axis::N { col } else { row }, 0);
                 }
-                y = activate(epilogue.activation, y);
+                y = epilogue.activation.apply(y);
                 if let Some(residual) = &residual {
                     y += residual.at(entry, row, col);
                 }
@@ -172,25 +172,5 @@ fn store(words: &mut [u32], dtype: DType, index: u64, value: f32) {
         DType::BF16 => bytemuck::cast_slice_mut(words)[index] = half::bf16::from_f32(value),
         DType::I32 => words[index] = value as i32 as u32,
         DType::U32 => words[index] = value as u32,
-    }
-}
-
-fn activate(activation: Activation, x: f32) -> f32 {
-    match activation {
-        Activation::None => x,
-        // Written so that NaN stays NaN.
-        Activation::Relu => {
-            if x < 0.0 {
-                0.0
-            } else {
-                x
-            }
-        }
-        // As in the kernels: far below zero both vanish, and the formulas would meet infinity times
-        // zero.
-        Activation::Gelu if x < -10.0 => 0.0,
-        Activation::Silu if x < -87.0 => 0.0,
-        Activation::Gelu => 0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044715 * x * x * x)).tanh()),
-        Activation::Silu => x / (1.0 + (-x).exp()),
     }
 }

@@ -9,7 +9,7 @@ mod readback;
 mod record;
 
 pub(crate) use bind::{Factors, Places, ROLES, SharedBuffer};
-pub(crate) use device::Device;
+pub(crate) use device::{Device, driver};
 pub(crate) use prepared::{Asked, Conversion, Prepared};
 
 use crate::cache::{Cache, lock};
@@ -75,9 +75,7 @@ impl Gpu {
     pub(crate) fn buffer_with(&self, caps: &Caps, bytes: &[u8]) -> Result<Arc<SharedBuffer>> {
         let buffer = self.create(caps, bytes.len() as u64, true)?;
         if !bytes.is_empty() {
-            let mut view = buffer
-                .get_mapped_range_mut(..)
-                .map_err(|error| Error::Device(error.to_string()))?;
+            let mut view = buffer.get_mapped_range_mut(..).map_err(device::driver)?;
             view.slice(..bytes.len()).copy_from_slice(bytes);
         }
         buffer.unmap();
@@ -127,8 +125,7 @@ impl Gpu {
                 mapped_at_creation: true,
             })
         })?;
-        let mut view =
-            buffer.get_mapped_range_mut(..).map_err(|error| Error::Device(error.to_string()))?;
+        let mut view = buffer.get_mapped_range_mut(..).map_err(device::driver)?;
         view.slice(..).copy_from_slice(contents);
         drop(view);
         buffer.unmap();

@@ -60,7 +60,7 @@ impl Kernel {
     /// # Errors
     /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for
     /// names that cannot be, and on the CPU executor for a loop without end; `Shape` for more or
-    /// fewer tensors than names; `Value` for a missing grid, a template or an initial value that
+    /// fewer tensors than names; `InvalidValue` for a missing grid, a template or an initial value that
     /// cannot be written; `Unsupported` and `TooLarge` for what exceeds the device; `WrongContext`
     /// for inputs of another context; `Overflow`; `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
@@ -103,7 +103,7 @@ impl Kernel {
     /// # Errors
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, call: &Call) -> Result<Vec<Tensor>> {
-        call.context.gpu()?;
+        call.context.gpu_backend()?;
         let prepared = Prepared::new(self, call)?;
         self.show(call, &prepared)?;
         device::record(self, call, &prepared, pass)
@@ -199,7 +199,9 @@ impl Kernel {
 /// is more.
 fn inputs(call: &Call) -> Result<Vec<u64>> {
     let bytes = |tensor: &Tensor| {
-        Ok(tensor.extent()?.max((tensor.elements() as u64).saturating_mul(tensor.dtype().bytes())))
+        Ok(tensor
+            .extent()?
+            .max((tensor.elem_count() as u64).saturating_mul(tensor.dtype().bytes())))
     };
     call.inputs.iter().map(bytes).collect()
 }

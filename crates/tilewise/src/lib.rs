@@ -32,7 +32,17 @@
 //!
 //! - `files`: loads the weights of model files, `.safetensors`, GGUF, GPTQ and AWQ (`Weights`).
 //!
-//! The planner, the vocabulary and the f64 oracle are in [`tilewise_core`], re-exported.
+//! # Blocking and async
+//!
+//! A call that must wait for the device is a future under its plain name, and blocks under the same
+//! name with `_blocking` ([`Tensor::read`], [`Tensor::read_blocking`]), which browsers lack. All
+//! other calls submit work, or record it, and wait for nothing. [`Context::new`] and
+//! [`Context::gpu`] are short for [`Context::request_blocking`].
+//!
+//! # Stability
+//!
+//! Within 0.1 only additions. [`planner`] is exempt. Texts (of errors, plans and reports) and
+//! speed are no part of the promise.
 //!
 //! # Example
 //!
@@ -73,6 +83,7 @@ mod offsets;
 mod opening;
 mod options;
 mod parts;
+pub mod planner;
 mod prepared;
 mod quantize;
 mod quantized;
@@ -94,27 +105,35 @@ pub use gemm::Gemm;
 #[cfg(feature = "custom-kernels")]
 pub use kernel::{Call, Check, Constant, Edge, Kernel};
 pub use offsets::GroupOffsets;
-pub use options::ContextOptions;
+pub use options::{ContextOptions, Switch};
 pub use parts::Part;
 pub use prepared::{PreparedQuantizedTensor, PreparedTensor};
 pub use quantize::Quantize;
 pub use quantized::QuantizedTensor;
-pub use right::Right;
+pub use right::RightOperand;
 pub use take::Take;
 pub use tensor::{Element, Tensor};
-pub use tilewise_core;
 pub use tilewise_core::quant::Quantized;
-pub use tilewise_core::{
-    Activation, Axis, Caps, DType, Error, Precision, Problem, QuantFormat, Result,
-};
-#[cfg(feature = "files")]
-pub use tilewise_files;
-#[cfg(feature = "custom-kernels")]
-pub use tilewise_sanitizer;
+pub use tilewise_core::{Activation, Axis, Cause, DType, Error, Precision, QuantFormat, Result};
 pub use tuner::{Trial, Tuned};
 #[cfg(feature = "files")]
 pub use weights::{Weight, Weights};
 pub use wgpu;
+
+/// Model files, without a device: what [`Weights`] loads from.
+#[cfg(feature = "files")]
+pub mod model {
+    pub use tilewise_files::{Array, CHUNK, Value, replace, tensor_name, write, write_to};
+    pub use tilewise_files::{Chunk, Expected, Files, Kind, Model, Output, Sink, Tensor};
+}
+
+/// The sanitizer's options and reports, for [`Kernel::check`].
+#[cfg(feature = "custom-kernels")]
+pub mod sanitizer {
+    pub use tilewise_sanitizer::{
+        Access, Finding, Kind, Label, Options, Place, Report, Shader, ZeroInit,
+    };
+}
 
 /// The README's example, compiled and run.
 #[cfg(all(doctest, feature = "custom-kernels"))]

@@ -3,12 +3,12 @@
 
 use tilewise_core::{DType, Error, Result, convert};
 
-/// An empty vector with room for `len` elements. `Device` when there is no memory.
+/// An empty vector with room for `len` elements. `OutOfMemory` when there is none.
 pub(crate) fn room<T>(len: usize) -> Result<Vec<T>> {
     let mut room = Vec::new();
     let bytes = (len as u128) * size_of::<T>() as u128;
     room.try_reserve_exact(len)
-        .map_err(|why| Error::Device(format!("no memory for {bytes} bytes: {why}")))?;
+        .map_err(|why| Error::OutOfMemory(format!("{bytes} bytes: {why}")))?;
     Ok(room)
 }
 
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_an_error_with_the_bytes() {
         for len in [1 << 60, usize::MAX] {
-            let Err(Error::Device(why)) = room::<u32>(len) else { panic!("{len} words") };
+            let Err(Error::OutOfMemory(why)) = room::<u32>(len) else { panic!("{len} words") };
             assert!(why.contains(&format!("{} bytes", len as u128 * 4)), "{why}");
             assert!(filled(len, 0f32).is_err());
         }

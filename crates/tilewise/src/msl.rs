@@ -4,6 +4,7 @@
 //! GPU's driver does is known only when it has: what it refuses is remembered (`gpu/pipeline.rs`),
 //! and such products are planned again with WGSL kernels alone (`Context::planned`).
 
+use crate::options::Switch;
 use tilewise_core::kernel::{Language, Library};
 use tilewise_core::plan::Forced;
 use tilewise_core::{CoopMatrix, DType, Error, Result};
@@ -36,8 +37,8 @@ pub(crate) const ALL: &Library = &BOTH;
 
 /// The kernels for a device: `wanted` is [`ContextOptions::msl`](crate::ContextOptions::msl),
 /// `suits` what [`suits`] says of it.
-pub(crate) fn library(wanted: Option<bool>, suits: bool) -> &'static Library {
-    if wanted.unwrap_or(suits) { ALL } else { WGSL }
+pub(crate) fn library(wanted: Switch, suits: bool) -> &'static Library {
+    if wanted.or(suits) { ALL } else { WGSL }
 }
 
 /// Whether a device is one that MSL kernels are for: through Metal, with wgpu's leave to pass MSL
@@ -59,7 +60,7 @@ pub(crate) fn has_msl(library: &Library) -> bool {
 /// none.
 pub(crate) fn on(forced: &Forced, library: &Library) -> Result<()> {
     if forced.known(library).is_err() && forced.known(ALL).is_ok() {
-        let how = "they are for Metal, on GPUs with simdgroup matrices; ContextOptions::msl, TILEWISE_NO_MSL=0: anywhere";
+        let how = "they are for Metal, on GPUs with simdgroup matrices; ContextOptions::msl, TILEWISE_MSL=on: anywhere";
         return Err(Error::NoKernel(format!(
             "{forced} is in MSL, and kernels in MSL are off here ({how})"
         )));
@@ -115,7 +116,7 @@ mod tests {
             has_msl(library(wanted, suits(backend, features, coop)))
         };
         let there = has_msl(ALL);
-        assert_eq!(with_msl(None, Backend::Metal, all, &[HALVES, FLOATS]), there);
+        assert_eq!(with_msl(Switch::Auto, Backend::Metal, all, &[HALVES, FLOATS]), there);
         for (backend, features, coop) in [
             (Backend::Vulkan, all, [FLOATS].as_slice()),
             (Backend::Dx12, all, &[FLOATS]),
@@ -123,11 +124,11 @@ mod tests {
             (Backend::Metal, all, &[HALVES]),
             (Backend::Metal, all - Features::PASSTHROUGH_SHADERS, &[FLOATS]),
         ] {
-            assert!(!with_msl(None, backend, features, coop), "{backend:?} {coop:?}");
-            assert!(!with_msl(Some(false), backend, features, coop));
-            assert_eq!(with_msl(Some(true), backend, features, coop), there);
+            assert!(!with_msl(Switch::Auto, backend, features, coop), "{backend:?} {coop:?}");
+            assert!(!with_msl(Switch::Off, backend, features, coop));
+            assert_eq!(with_msl(Switch::On, backend, features, coop), there);
         }
-        assert!(!with_msl(Some(false), Backend::Metal, all, &[FLOATS]));
+        assert!(!with_msl(Switch::Off, Backend::Metal, all, &[FLOATS]));
         assert!(!has_msl(WGSL));
     }
 }

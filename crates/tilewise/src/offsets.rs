@@ -55,7 +55,7 @@ impl GroupOffsets {
         groups: u64,
     ) -> Result<Self> {
         if let Backend::Cpu = context.0.backend {
-            context.gpu()?;
+            context.gpu_backend()?;
         }
         let alignment = u64::from(context.caps().storage_alignment);
         if !byte_offset.is_multiple_of(alignment) {

@@ -5,41 +5,56 @@ use crate::capture::Capture;
 use crate::context::{Backend, Context, Inner, Preferences};
 use crate::gpu::{Device, Gpu};
 use crate::msl;
-use crate::options::{ContextOptions, KERNEL_SOURCE};
+use crate::options::{ContextOptions, KERNEL_SOURCE, Switch};
 use crate::winners::Winners;
 use std::sync::Arc;
-use tilewise_core::{Caps, CoopMatrix, DeviceClass, Error, Result};
+use tilewise_core::{Caps, Cause, CoopMatrix, Error, Result};
 
 impl Context {
-    /// The adapter that the environment names ([`ContextOptions::default`]), else the best hardware
-    /// GPU, else the CPU executor, which the log then says once. Blocks until the device is there.
+    /// The adapter that the environment names ([`ContextOptions::from_env`]), else the best hardware
+    /// GPU, else the CPU executor, which the log then says once. Compiled pipelines and tuned
+    /// kernels are kept in the user's cache folder. Blocks until the device is there.
     ///
     /// # Errors
     /// `NoAdapter` when the environment names one that is not there, `NoDevice` when its driver
-    /// refuses.
+    /// refuses, `InvalidValue` for an environment variable that makes no sense.
     #[cfg(not(target_family = "wasm"))]
     pub fn new() -> Result<Context> {
-        Self::with_options(&ContextOptions::default())
+        Self::request_blocking(&ContextOptions::from_env()?)
+    }
+
+    /// As [`Context::new`], on a GPU. Where there is none, that is an error and not the CPU
+    /// executor.
+    ///
+    /// # Errors
+    /// `NoAdapter` without a hardware GPU, unless the environment names another adapter; otherwise
+    /// as [`Context::new`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn gpu() -> Result<Context> {
+        Self::request_blocking(&ContextOptions::from_env()?.require_gpu())
     }
 
     /// As [`Context::request`], blocking.
     ///
     /// # Errors
-    /// `NoAdapter`, `NoDevice`.
+    /// As [`Context::request`].
     #[cfg(not(target_family = "wasm"))]
-    pub fn with_options(options: &ContextOptions) -> Result<Context> {
+    pub fn request_blocking(options: &ContextOptions) -> Result<Context> {
         pollster::block_on(Self::request(options))
     }
 
     /// A context on the adapter that `options` describes. Never blocks.
     ///
     /// # Errors
-    /// `NoAdapter` when a name was given and no adapter bears it (the message lists those that are
-    /// there), `NoDevice` when the driver refuses.
+    /// `NoAdapter` when a name was given and no adapter bears it, or a GPU is required and there is
+    /// none (the message lists the adapters); `NoDevice` when the driver refuses.
     pub async fn request(options: &ContextOptions) -> Result<Context> {
         match options.adapter.as_deref() {
             Some("") => Err(Error::NoAdapter("an empty name was asked for".into())),
-            Some(name) if name.eq_ignore_ascii_case("cpu") => Ok(Self::on_cpu(options)),
+            Some(name) if name.eq_ignore_ascii_case("cpu") => match options.require_gpu {
+                true => Err(Error::NoAdapter("a GPU is required, and cpu was asked for".into())),
+                false => Ok(Self::on_cpu(options)),
+            },
             Some(name) => {
                 let matching =
                     |adapter: &&wgpu::Adapter| AdapterDescription::of(adapter).bears(name);
@@ -64,6 +79,9 @@ impl Context {
                 }
                 match seen.iter().filter(hardware).max_by_key(|adapter| rank(adapter)) {
                     Some(best) => Self::open(best, options).await,
+                    None if options.require_gpu => {
+                        Err(Error::NoAdapter(format!("no hardware GPU; {}", list(&seen))))
+                    }
                     None => {
                         static SAID: std::sync::Once = std::sync::Once::new();
                         SAID.call_once(|| {
@@ -80,53 +98,87 @@ impl Context {
         let (device, queue) = adapter
             .request_device(&adapter::device_descriptor(adapter))
             .await
-            .map_err(|error| Error::NoDevice(format!("{}: {error}", adapter.get_info().name)))?;
+            .map_err(|error| {
+                let text = format!("{}: {error}", adapter.get_info().name);
+                Error::NoDevice { text, source: Some(Cause::new(error)) }
+            })?;
         let device = Device::new(device, queue);
         device.watch();
         let gpu = Gpu::new(device, options.pipeline_cache.as_deref());
-        Ok(Self::on_gpu(gpu, adapter::coop_of(adapter), options))
+        Ok(Self::on_gpu(gpu, Some(adapter::coop_of(adapter)), options))
     }
 
     /// A context on a device and queue of the caller's, with any features and limits.
-    /// [`device_descriptor`](crate::device_descriptor) names the best ones. The device's error
-    /// handlers are left as they are, so that a lost device shows only where it fails an operation.
-    /// Matrix units, and with them kernels in MSL, stay unused, because a device does not tell of
-    /// them: [`from_adapter`](Self::from_adapter) does. Of the environment, what [`ContextOptions`]
-    /// says of kernels, matrix units and MSL holds here too; files are neither read nor written.
-    pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Context {
-        Self::on_gpu(
-            Gpu::new(Device::new(device, queue), None),
-            Vec::new(),
-            &ContextOptions::without_files(),
-        )
-    }
-
-    /// As [`from_wgpu`](Self::from_wgpu), on a device of this adapter. Its matrix units are used if
+    /// [`device_descriptor`](crate::device_descriptor) names the best ones. Matrix units are used if
     /// the device has wgpu's feature `EXPERIMENTAL_COOPERATIVE_MATRIX`; kernels in MSL on Metal if
-    /// it has `PASSTHROUGH_SHADERS`. [`device_descriptor`](crate::device_descriptor) asks for both.
-    pub fn from_adapter(
+    /// it has `PASSTHROUGH_SHADERS`. The device's error handlers are left as they are, so that a
+    /// lost device shows only where it fails an operation. Of the options, those that choose an
+    /// adapter are not read. On native it waits for the work that the queue has been given.
+    ///
+    /// ```no_run
+    /// # async fn open(adapter: tilewise::wgpu::Adapter) -> Result<(), Box<dyn std::error::Error>> {
+    /// use tilewise::{Context, ContextOptions, device_descriptor};
+    ///
+    /// let (device, queue) = adapter.request_device(&device_descriptor(&adapter)).await?;
+    /// let options = ContextOptions::default();
+    /// let ctx = Context::from_wgpu(&adapter, device.clone(), queue.clone(), &options)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongContext` when the device is not one of this adapter, or, on native, the queue not one
+    /// of this device; `DeviceLost`.
+    pub fn from_wgpu(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
         queue: wgpu::Queue,
-    ) -> Context {
-        Self::on_gpu(
-            Gpu::new(Device::new(device, queue), None),
-            adapter::coop_of(adapter),
-            &ContextOptions::without_files(),
-        )
+        options: &ContextOptions,
+    ) -> Result<Context> {
+        let (own, other) = (device.adapter_info(), adapter.get_info());
+        let kind = |info: &wgpu::AdapterInfo| {
+            (info.backend, info.vendor, info.device, info.name.clone(), info.driver.clone())
+        };
+        if kind(&own) != kind(&other) {
+            return Err(Error::WrongContext(format!(
+                "the device is one of {} ({}), the adapter is {} ({})",
+                own.name,
+                adapter::backend_name(own.backend),
+                other.name,
+                adapter::backend_name(other.backend)
+            )));
+        }
+        let device = Device::joined(device, queue)?;
+        let gpu = Gpu::new(device, options.pipeline_cache.as_deref());
+        Ok(Self::on_gpu(gpu, Some(adapter::coop_of(adapter)), options))
     }
 
-    fn on_gpu(gpu: Gpu, coop: Vec<CoopMatrix>, options: &ContextOptions) -> Context {
+    /// As [`from_wgpu`](Self::from_wgpu), where the device's adapter is not at hand. Matrix units,
+    /// and with them kernels in MSL, stay unused, because a device does not tell of them.
+    ///
+    /// # Errors
+    /// As [`from_wgpu`](Self::from_wgpu).
+    pub fn from_device(
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        options: &ContextOptions,
+    ) -> Result<Context> {
+        let device = Device::joined(device, queue)?;
+        Ok(Self::on_gpu(Gpu::new(device, options.pipeline_cache.as_deref()), None, options))
+    }
+
+    fn on_gpu(gpu: Gpu, coop: Option<Vec<CoopMatrix>>, options: &ContextOptions) -> Context {
+        let coop = coop.unwrap_or_default();
         let info = gpu.device.adapter_info();
         let trusted = adapter::trusts_matrix_units(info.backend, info.vendor);
-        if options.matrix_units.is_none() && !trusted && !coop.is_empty() {
+        if options.matrix_units == Switch::Auto && !trusted && !coop.is_empty() {
             log::info!(
-                "matrix units stay unused: unproven with this driver (ContextOptions::matrix_units, TILEWISE_NO_COOP=0)"
+                "matrix units stay unused: unproven with this driver (ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=on)"
             );
         }
         let library =
             msl::library(options.msl, msl::suits(info.backend, gpu.device.features(), &coop));
-        let coop = if options.matrix_units.unwrap_or(trusted) { coop } else { Vec::new() };
+        let coop = if options.matrix_units.or(trusted) { coop } else { Vec::new() };
         let caps = adapter::caps(&info, gpu.device.features(), &gpu.device.limits(), coop);
         let msl_version = if msl::has_msl(library) { msl::version(&gpu.device) } else { None };
         let caps = Caps { msl_version, ..caps };
@@ -149,17 +201,10 @@ impl Context {
 
     /// A context that computes on the CPU, with the same results up to rounding.
     pub fn cpu() -> Context {
-        Self::on_cpu(&ContextOptions::without_files())
+        Self::on_cpu(&ContextOptions::default())
     }
 
     fn on_cpu(options: &ContextOptions) -> Context {
-        let caps = Caps {
-            name: "CPU executor".into(),
-            class: DeviceClass::Cpu,
-            max_binding_bytes: isize::MAX as u64,
-            max_buffer_bytes: isize::MAX as u64,
-            ..Caps::webgpu_default()
-        };
         let preferences = preferences(options, Winners::default());
         if let Some(path) = &options.metal_capture {
             Capture::missing(path);
@@ -167,7 +212,7 @@ impl Context {
         // Its one kernel is in no library; what a call may name is in this one.
         Context(Arc::new(Inner {
             backend: Backend::Cpu,
-            caps,
+            caps: adapter::cpu_caps(),
             preferences,
             library: msl::ALL,
             _capture: None,
@@ -180,14 +225,16 @@ fn preferences(options: &ContextOptions, winners: Winners) -> Preferences {
     if let Some(kernel) = &options.kernel {
         log::info!("every product uses kernel {kernel} ({KERNEL_SOURCE})");
     }
-    if options.matrix_units == Some(false) {
-        log::info!("matrix units stay unused (ContextOptions::matrix_units, TILEWISE_NO_COOP)");
+    if options.matrix_units == Switch::Off {
+        log::info!(
+            "matrix units stay unused (ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS)"
+        );
     }
     match options.msl {
-        Some(false) => {
-            log::info!("kernels in MSL stay unused (ContextOptions::msl, TILEWISE_NO_MSL)")
+        Switch::Off => {
+            log::info!("kernels in MSL stay unused (ContextOptions::msl, TILEWISE_MSL)")
         }
-        Some(true) if !msl::has_msl(msl::ALL) => {
+        Switch::On if !msl::has_msl(msl::ALL) => {
             log::info!("there are no kernels in MSL: built without the feature msl")
         }
         _ => {}

@@ -1,22 +1,23 @@
-//! The options that open a context, and the environment that gives their defaults.
+//! The options that open a context, and the environment that may set them.
 //!
 //! The library reads no other environment variables than these, and wgpu's own flags for the device
-//! that a context opens (`WGPU_DEBUG`, `WGPU_VALIDATION`). [`ContextOptions::default`] reads
-//! them, once per context. Each has a field there, so that a program needs no environment. One that
-//! is set but empty counts as not set, except for `TILEWISE_CACHE_DIR`.
+//! that a context opens (`WGPU_DEBUG`, `WGPU_VALIDATION`). [`ContextOptions::from_env`] reads them.
+//! Each has a field there, so that a program needs no environment. One that is set but empty counts
+//! as not set, except for `TILEWISE_CACHE_DIR`.
 //!
 //! - `TILEWISE_ADAPTER`: part of an adapter's name, a backend (`vulkan`, `metal`, `dx12`, `gl`),
 //!   both (`vulkan:llvmpipe`), or `cpu`.
 //! - `TILEWISE_CACHE_DIR`: folder of compiled pipelines and of the tuner's winners, by default in
 //!   the user's cache folder. Empty: no folder.
-//! - `TILEWISE_NO_TUNED`: anything but `0`: the tuner's file is neither read nor written.
+//! - `TILEWISE_TUNED`: `off`: the tuner's file is neither read nor written. `on`, `auto`: it is,
+//!   where there is a folder.
 //! - `TILEWISE_KERNEL`: the kernel of every product that does not name its own: `simt`,
 //!   `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts), `coop/64x64x32+pad16` (16 elements between
 //!   lines in workgroup memory), `msl-gemm/64x64x16`.
-//! - `TILEWISE_NO_COOP`: anything but `0`: matrix units stay unused by kernels in WGSL. `0`: they
-//!   are used on every GPU that has them, but on Metal. Not set: where the suite has passed.
-//! - `TILEWISE_NO_MSL`: anything but `0`: kernels in MSL stay unused. `0`: they are tried on every
-//!   GPU. Not set: they are used on Metal with simdgroup matrices.
+//! - `TILEWISE_MATRIX_UNITS`: `off`: they stay unused by kernels in WGSL. `on`: they are used on
+//!   every GPU that has them, but on Metal. `auto`: where the suite has passed.
+//! - `TILEWISE_MSL`: `off`: kernels in MSL stay unused. `on`: they are tried on every GPU. `auto`:
+//!   they are used on Metal with simdgroup matrices.
 //! - `TILEWISE_METAL_CAPTURE`: file `NAME.gputrace` for a capture by Metal, with
 //!   MTL_CAPTURE_ENABLED=1.
 //!
@@ -28,34 +29,90 @@
 //! has no kernels: it only checks that the name exists.
 
 use std::path::PathBuf;
+use tilewise_core::{Error, Result};
+
+/// Whether something is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Switch {
+    /// The library decides.
+    #[default]
+    Auto,
+    /// Wherever it is there.
+    On,
+    /// Never.
+    Off,
+}
+
+impl Switch {
+    /// On or off, where `auto` is what the library would decide.
+    pub(crate) fn or(self, auto: bool) -> bool {
+        match self {
+            Switch::Auto => auto,
+            Switch::On => true,
+            Switch::Off => false,
+        }
+    }
+}
+
+impl std::str::FromStr for Switch {
+    type Err = Error;
+
+    /// `on`, `off` or `auto`.
+    fn from_str(word: &str) -> Result<Self> {
+        match word {
+            "auto" => Ok(Switch::Auto),
+            "on" => Ok(Switch::On),
+            "off" => Ok(Switch::Off),
+            _ => Err(Error::InvalidValue(format!("{word:?} is none of on, off and auto"))),
+        }
+    }
+}
 
 /// Which device to take, and how to treat it.
-#[derive(Clone, Debug)]
+///
+/// The [default](Self::default) is the same on every machine: the best hardware GPU, kernels as the
+/// planner chooses, and no files. [`from_env`](Self::from_env) takes the environment and the user's
+/// cache folder into account, as [`Context::new`](crate::Context::new) does.
+///
+/// ```
+/// use tilewise::{Context, ContextOptions, Switch};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let options = ContextOptions::default().adapter("cpu").matrix_units(Switch::Off);
+/// let ctx = Context::request_blocking(&options)?;
+/// assert!(ctx.is_cpu());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+#[must_use = "options do nothing until a context is opened with them"]
 pub struct ContextOptions {
     /// Part of an adapter's name (any case), the name of a backend (`vulkan`, `metal`, `dx12`,
     /// `gl`), both (`vulkan:llvmpipe`), or `cpu` for the CPU executor. Absent: the best hardware
     /// GPU, and the CPU executor when there is none. `TILEWISE_ADAPTER`.
     pub adapter: Option<String>,
+    /// Whether the CPU executor will not do: without a GPU, opening is an error.
+    pub require_gpu: bool,
     /// Folder in which compiled pipelines are kept between runs, where the backend can (Vulkan);
-    /// absent: nowhere. `TILEWISE_CACHE_DIR`, by default the user's cache folder; empty: nowhere.
+    /// absent: nowhere. `TILEWISE_CACHE_DIR`.
     pub pipeline_cache: Option<PathBuf>,
     /// Folder with the file of this adapter's tuned kernels, which is read when the context opens
     /// and written by [`Context::tune`](crate::Context::tune); absent: they are kept for the life
-    /// of the context only. As `pipeline_cache`, and absent with `TILEWISE_NO_TUNED=1`.
+    /// of the context only. `TILEWISE_CACHE_DIR`, and absent with `TILEWISE_TUNED=off`.
     pub tuned: Option<PathBuf>,
     /// The kernel of every product that does not name its own, as
     /// [`Gemm::kernel`](crate::Gemm::kernel) takes it; a product that it cannot compute is an
     /// error. `TILEWISE_KERNEL`.
     pub kernel: Option<String>,
-    /// Whether kernels in WGSL may use the matrix units. Absent: through Vulkan with the drivers on
-    /// which the suite has passed, NVIDIA's so far. `TILEWISE_NO_COOP=1`: no; `TILEWISE_NO_COOP=0`:
-    /// wherever there are some. Never on Metal: there kernels in MSL use them, whatever this says.
-    pub matrix_units: Option<bool>,
-    /// Whether kernels in MSL may be used beside those in WGSL. Absent: on Metal, where the GPU has
-    /// simdgroup matrices. `TILEWISE_NO_MSL=1`: no; `TILEWISE_NO_MSL=0`: on every GPU, where what
-    /// does not compile is computed in WGSL after all, with a warning in the log. Without the
-    /// feature `msl` there are none.
-    pub msl: Option<bool>,
+    /// Whether kernels in WGSL may use the matrix units. `Auto`: through Vulkan with the drivers on
+    /// which the suite has passed, NVIDIA's so far. `On`: wherever there are some. Never on Metal:
+    /// there kernels in MSL use them, whatever this says. `TILEWISE_MATRIX_UNITS`.
+    pub matrix_units: Switch,
+    /// Whether kernels in MSL may be used beside those in WGSL. `Auto`: on Metal, where the GPU has
+    /// simdgroup matrices. `On`: on every GPU; what does not compile is computed in WGSL after all,
+    /// with a warning in the log. Without the feature `msl` there are none. `TILEWISE_MSL`.
+    pub msl: Switch,
     /// File `NAME.gputrace` into which Metal captures what the context submits, for Xcode: from its
     /// opening to its end, and only for a process that has MTL_CAPTURE_ENABLED=1 in its
     /// environment. Metal writes over no file, and captures for one context at a time; where it
@@ -64,38 +121,63 @@ pub struct ContextOptions {
 }
 
 impl ContextOptions {
-    /// The defaults, with the adapter named here. See [`ContextOptions::adapter`].
-    pub fn adapter(name: impl Into<String>) -> Self {
-        ContextOptions { adapter: Some(name.into()), ..ContextOptions::default() }
-    }
-
-    /// The defaults, without files.
-    pub(crate) fn without_files() -> Self {
-        ContextOptions {
-            pipeline_cache: None,
-            tuned: None,
-            metal_capture: None,
-            ..ContextOptions::default()
-        }
-    }
-}
-
-impl Default for ContextOptions {
-    /// What the environment says: `TILEWISE_ADAPTER`, `TILEWISE_CACHE_DIR`, `TILEWISE_NO_TUNED`,
-    /// `TILEWISE_KERNEL`, `TILEWISE_NO_COOP`, `TILEWISE_NO_MSL` and `TILEWISE_METAL_CAPTURE`, each
-    /// described at the field that it sets. Without them: the best hardware GPU, pipelines and
-    /// tuned kernels kept in the user's cache folder, and kernels as the planner chooses.
-    fn default() -> Self {
+    /// The defaults under the environment's variables, each described at the field that it sets;
+    /// pipelines and tuned kernels are kept in the user's cache folder, or in `TILEWISE_CACHE_DIR`.
+    ///
+    /// # Errors
+    /// `InvalidValue` for a switch that is none of `on`, `off` and `auto`.
+    pub fn from_env() -> Result<Self> {
         let folder = default_folder();
-        ContextOptions {
+        Ok(ContextOptions {
             adapter: variable("TILEWISE_ADAPTER"),
-            tuned: if flag("TILEWISE_NO_TUNED") { None } else { folder.clone() },
+            require_gpu: false,
+            tuned: if switch("TILEWISE_TUNED")?.or(true) { folder.clone() } else { None },
             pipeline_cache: folder,
             kernel: variable("TILEWISE_KERNEL"),
-            matrix_units: variable("TILEWISE_NO_COOP").map(|value| value == "0"),
-            msl: variable("TILEWISE_NO_MSL").map(|value| value == "0"),
+            matrix_units: switch("TILEWISE_MATRIX_UNITS")?,
+            msl: switch("TILEWISE_MSL")?,
             metal_capture: variable("TILEWISE_METAL_CAPTURE").map(PathBuf::from),
-        }
+        })
+    }
+
+    /// Sets [`adapter`](Self#structfield.adapter).
+    pub fn adapter(self, name: impl Into<String>) -> Self {
+        ContextOptions { adapter: Some(name.into()), ..self }
+    }
+
+    /// Sets [`require_gpu`](Self#structfield.require_gpu).
+    pub fn require_gpu(self) -> Self {
+        ContextOptions { require_gpu: true, ..self }
+    }
+
+    /// Sets [`pipeline_cache`](Self#structfield.pipeline_cache).
+    pub fn pipeline_cache(self, folder: impl Into<Option<PathBuf>>) -> Self {
+        ContextOptions { pipeline_cache: folder.into(), ..self }
+    }
+
+    /// Sets [`tuned`](Self#structfield.tuned).
+    pub fn tuned(self, folder: impl Into<Option<PathBuf>>) -> Self {
+        ContextOptions { tuned: folder.into(), ..self }
+    }
+
+    /// Sets [`kernel`](Self#structfield.kernel).
+    pub fn kernel(self, name: impl Into<String>) -> Self {
+        ContextOptions { kernel: Some(name.into()), ..self }
+    }
+
+    /// Sets [`matrix_units`](Self#structfield.matrix_units).
+    pub fn matrix_units(self, switch: Switch) -> Self {
+        ContextOptions { matrix_units: switch, ..self }
+    }
+
+    /// Sets [`msl`](Self#structfield.msl).
+    pub fn msl(self, switch: Switch) -> Self {
+        ContextOptions { msl: switch, ..self }
+    }
+
+    /// Sets [`metal_capture`](Self#structfield.metal_capture).
+    pub fn metal_capture(self, file: impl Into<PathBuf>) -> Self {
+        ContextOptions { metal_capture: Some(file.into()), ..self }
     }
 }
 
@@ -104,8 +186,10 @@ fn variable(name: &str) -> Option<String> {
     Some(value.to_string_lossy().into_owned())
 }
 
-fn flag(name: &str) -> bool {
-    variable(name).is_some_and(|value| value != "0")
+fn switch(name: &str) -> Result<Switch> {
+    let Some(word) = variable(name) else { return Ok(Switch::Auto) };
+    word.parse()
+        .map_err(|_| Error::InvalidValue(format!("{name} is {word:?}, none of on, off and auto")))
 }
 
 /// Who forces a kernel on all products of a context.

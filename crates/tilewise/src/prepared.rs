@@ -3,7 +3,7 @@
 use crate::context::{Backend, Context};
 use crate::gpu::{Factors, ROLES};
 use crate::quantized::QuantizedTensor;
-use crate::right::Right;
+use crate::right::RightOperand;
 use crate::storage::{Bound, PackedCopy, Storage, on_device};
 use crate::tensor::Tensor;
 use std::ops::Deref;
@@ -49,7 +49,7 @@ impl PreparedTensor {
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Overflow`, `BufferTooSmall`, `Unsupported` for a tensor that is no
-    /// operand; `TooLarge`, `Device` when memory is spent, `DeviceLost`.
+    /// operand; `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn left(tensor: &Tensor) -> Result<Self> {
         Self::left_for(tensor, Precision::F32)
     }
@@ -193,10 +193,10 @@ fn copy<'a>(
 }
 
 impl Tensor {
-    /// `Value` for a prepared tensor, which is no output.
+    /// `InvalidValue` for a prepared tensor, which is no output.
     pub(crate) fn writable(&self) -> Result<()> {
         match self.copy {
-            Some(_) => Err(Error::Value(
+            Some(_) => Err(Error::InvalidValue(
                 "the output is a prepared tensor, which is constant: its copy would not follow"
                     .into(),
             )),
@@ -213,9 +213,9 @@ impl Deref for PreparedTensor {
     }
 }
 
-impl<'a> From<&'a PreparedTensor> for Right<'a> {
-    fn from(prepared: &'a PreparedTensor) -> Self {
-        Right::Dense(&prepared.tensor)
+impl From<&PreparedTensor> for RightOperand {
+    fn from(prepared: &PreparedTensor) -> Self {
+        RightOperand::Dense(prepared.tensor.clone())
     }
 }
 
@@ -227,8 +227,8 @@ impl Deref for PreparedQuantizedTensor {
     }
 }
 
-impl<'a> From<&'a PreparedQuantizedTensor> for Right<'a> {
-    fn from(prepared: &'a PreparedQuantizedTensor) -> Self {
-        Right::Quantized(&prepared.weights)
+impl From<&PreparedQuantizedTensor> for RightOperand {
+    fn from(prepared: &PreparedQuantizedTensor) -> Self {
+        RightOperand::Quantized(prepared.weights.clone())
     }
 }

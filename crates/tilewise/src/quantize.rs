@@ -21,22 +21,22 @@ use tilewise_core::{Error, Operand, QuantFormat, Result, quant};
 /// [`QuantizedTensor::check`] tells afterwards.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is quantized until it is run, encoded or recorded"]
-pub struct Quantize<'a> {
-    weights: &'a Tensor,
+pub struct Quantize {
+    weights: Tensor,
     format: QuantFormat,
 }
 
-impl<'a> Quantize<'a> {
+impl Quantize {
     /// Weights in f32, f16 or bf16, in a view whose rows or columns are contiguous.
-    pub fn new(weights: &'a Tensor, format: QuantFormat) -> Self {
-        Quantize { weights, format }
+    pub fn new(weights: &Tensor, format: QuantFormat) -> Self {
+        Quantize { weights: weights.clone(), format }
     }
 
     /// Quantizes to new memory. The work is submitted, not waited for.
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for weights that cannot be
-    /// quantized on this device; `Device`, `DeviceLost`. On the CPU executor `Value` for numbers
+    /// quantized on this device; `Device`, `DeviceLost`. On the CPU executor `InvalidValue` for numbers
     /// that the format does not hold.
     pub fn run(&self) -> Result<QuantizedTensor> {
         let out = QuantizedTensor::zeros(self.context(), self.format, self.weights.shape())?;
@@ -48,7 +48,7 @@ impl<'a> Quantize<'a> {
     /// for.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Aliased` when `out` shares a buffer with the weights, `Value` when
+    /// As [`run`](Self::run); `Aliased` when `out` shares a buffer with the weights, `InvalidValue` when
     /// it is [prepared](crate::PreparedQuantizedTensor).
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
         match &self.context().0.backend {
@@ -79,7 +79,7 @@ impl<'a> Quantize<'a> {
     /// # Errors
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &QuantizedTensor) -> Result<()> {
-        let gpu = self.context().gpu()?;
+        let gpu = self.context().gpu_backend()?;
         let (quantize, buffers) = self.bundle(out)?;
         let prepared = gpu.convert(Conversion::Quantize(quantize), self.context().caps())?;
         gpu.record(pass, &prepared, Default::default(), on_device(&buffers))
@@ -98,7 +98,7 @@ impl<'a> Quantize<'a> {
         if out.copy.is_some() {
             let text =
                 "the output is prepared weights, which are constant: their copy would not follow";
-            return Err(Error::Value(text.into()));
+            return Err(Error::InvalidValue(text.into()));
         }
         if out.table() != quantize.output() {
             let (wanted, got) = (self.weights.shape(), out.shape());
@@ -108,7 +108,7 @@ impl<'a> Quantize<'a> {
             )));
         }
         let Some(status) = &out.status else {
-            return Err(Error::Value(
+            return Err(Error::InvalidValue(
                 "an output to quantize into is made by QuantizedTensor::zeros".into(),
             ));
         };
@@ -171,7 +171,7 @@ impl Tensor {
     /// As [`quantize`](Self::quantize), blocking.
     ///
     /// # Errors
-    /// As [`Quantize::run`]; `Value` for weights that the format does not hold.
+    /// As [`Quantize::run`]; `InvalidValue` for weights that the format does not hold.
     #[cfg(not(target_family = "wasm"))]
     pub fn quantize_blocking(&self, format: QuantFormat) -> Result<QuantizedTensor> {
         let quantized = self.quantize(format)?;

@@ -63,7 +63,7 @@ impl QuantizedTensor {
     /// Uploads weights that are already quantized: one matrix.
     ///
     /// # Errors
-    /// `TooLarge`, `Device` when the device has no memory left, `DeviceLost`.
+    /// `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn upload(context: &Context, weights: &Quantized) -> Result<Self> {
         let one = Self::upload_groups(context, std::slice::from_ref(weights))?;
         Ok(QuantizedTensor { stacked: false, ..one })
@@ -88,7 +88,7 @@ impl QuantizedTensor {
         }
         if let Some(other) = weights.iter().find(|w| w.factor() != first.factor()) {
             let [a, b] = [first.factor(), other.factor()];
-            return Err(Error::Unsupported(format!(
+            return Err(Error::Misuse(format!(
                 "matrices of one tensor with the factors {a} and {b}"
             )));
         }
@@ -126,7 +126,7 @@ impl QuantizedTensor {
     /// ([`Quantized::with_factor`]).
     ///
     /// # Errors
-    /// `Unsupported` for a format that has no factor, `Value` for one that is not finite.
+    /// `Unsupported` for a format that has no factor, `InvalidValue` for one that is not finite.
     pub fn with_factor(self, factor: f32) -> Result<Self> {
         self.format.admit_factor(factor)?;
         Ok(QuantizedTensor { factor, ..self })
@@ -149,14 +149,14 @@ impl QuantizedTensor {
     /// [`rows`](Self::rows) give the columns of W.
     ///
     /// # Errors
-    /// `Value` for an order that is no permutation of all columns; `Device`, `DeviceLost`.
+    /// `InvalidValue` for an order that is no permutation of all columns; `Device`, `DeviceLost`.
     pub fn with_order(self, order: &[u32]) -> Result<Self> {
         let mut seen = vec![false; self.k as usize];
         for &column in order {
             match seen.get_mut(column as usize) {
                 Some(seen) if !*seen => *seen = true,
                 _ => {
-                    return Err(Error::Value(format!(
+                    return Err(Error::InvalidValue(format!(
                         "column {column} occurs twice, or is not one of {}",
                         self.k
                     )));
@@ -164,7 +164,7 @@ impl QuantizedTensor {
             }
         }
         if order.len() as u64 != self.k {
-            return Err(Error::Value(format!(
+            return Err(Error::InvalidValue(format!(
                 "an order of {} columns, there are {}",
                 order.len(),
                 self.k
@@ -178,7 +178,7 @@ impl QuantizedTensor {
     /// blocks.
     ///
     /// # Errors
-    /// `Value` with a row that cannot be stored, the last one, counted over all matrices; `Device`,
+    /// `InvalidValue` with a row that cannot be stored, the last one, counted over all matrices; `Device`,
     /// `DeviceLost`.
     pub async fn check(&self) -> Result<()> {
         let Some(status) = &self.status else { return Ok(()) };
@@ -187,7 +187,7 @@ impl QuantizedTensor {
             bytes.as_chunks().0.first().map_or(0, |&word| u64::from(u32::from_le_bytes(word)));
         let Some(row) = status.checked_sub(1) else { return Ok(()) };
         let format = self.format;
-        Err(Error::Value(format!(
+        Err(Error::InvalidValue(format!(
             "row {row} holds a weight that is NaN or infinite, or beyond the range of {format}"
         )))
     }
@@ -209,7 +209,7 @@ impl QuantizedTensor {
     pub async fn read(&self) -> Result<Vec<Quantized>> {
         if self.order.is_some() {
             let text = "reading weights whose columns are in another order: dequantize them";
-            return Err(Error::Unsupported(text.into()));
+            return Err(Error::Misuse(text.into()));
         }
         let (n, k) = (self.n as usize, self.k as usize);
         let (sizes, whole) = (
@@ -217,7 +217,7 @@ impl QuantizedTensor {
             Table::packed(self.operand.format, self.entries, self.n, self.k),
         );
         if self.table() != whole {
-            return Err(Error::Unsupported("reading a slice of quantized weights".into()));
+            return Err(Error::Misuse("reading a slice of quantized weights".into()));
         }
         let mut planes = Vec::with_capacity(sizes.len());
         for (plane, size) in self.planes.iter().zip(&sizes) {
@@ -297,7 +297,7 @@ impl QuantizedTensor {
         }
         if self.order.is_some() && k.len() as u64 != self.k {
             let text = format!("columns {k:?} of weights whose columns are in another order");
-            return Err(Error::Unsupported(text));
+            return Err(Error::Misuse(text));
         }
         let offset = self.operand.offset + n.start as u64 * self.operand.ld + k.start as u64;
         let mut slice =
@@ -310,7 +310,7 @@ impl QuantizedTensor {
     pub(crate) fn matrix(&self) -> Result<[usize; 3]> {
         if self.order.is_some() && !self.operand.transposed {
             let text = "weights whose columns are in another order, as the transpose: X·W would come out in that order";
-            return Err(Error::Unsupported(text.into()));
+            return Err(Error::Misuse(text.into()));
         }
         let (k, n) = if self.operand.transposed { (self.k, self.n) } else { (self.n, self.k) };
         Ok([self.entries, k, n].map(|size| size as usize))

@@ -4,22 +4,35 @@ use crate::quantized::QuantizedTensor;
 use crate::tensor::Tensor;
 
 /// The right operand of a product: a tensor B, or quantized weights W that stand for B = Wᵀ.
-#[derive(Clone, Copy, Debug)]
-pub enum Right<'a> {
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum RightOperand {
     /// B \[K,N\], \[batch,K,N\], or \[groups,K,N\] in a grouped product.
-    Dense(&'a Tensor),
+    Dense(Tensor),
     /// W \[N,K\] or \[groups,N,K\]; its transpose ([`QuantizedTensor::t`]) stands for W \[K,N\].
-    Quantized(&'a QuantizedTensor),
+    Quantized(QuantizedTensor),
 }
 
-impl<'a> From<&'a Tensor> for Right<'a> {
-    fn from(tensor: &'a Tensor) -> Self {
-        Right::Dense(tensor)
+impl From<Tensor> for RightOperand {
+    fn from(tensor: Tensor) -> Self {
+        RightOperand::Dense(tensor)
     }
 }
 
-impl<'a> From<&'a QuantizedTensor> for Right<'a> {
-    fn from(weights: &'a QuantizedTensor) -> Self {
-        Right::Quantized(weights)
+impl From<&Tensor> for RightOperand {
+    fn from(tensor: &Tensor) -> Self {
+        RightOperand::Dense(tensor.clone())
+    }
+}
+
+impl From<QuantizedTensor> for RightOperand {
+    fn from(weights: QuantizedTensor) -> Self {
+        RightOperand::Quantized(weights)
+    }
+}
+
+impl From<&QuantizedTensor> for RightOperand {
+    fn from(weights: &QuantizedTensor) -> Self {
+        RightOperand::Quantized(weights.clone())
     }
 }

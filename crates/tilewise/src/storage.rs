@@ -49,9 +49,9 @@ impl Storage {
 
     /// A buffer of the caller's from a byte on.
     pub(crate) fn of_buffer(context: &Context, buffer: wgpu::Buffer, start: u64) -> Result<Self> {
-        let gpu = context.gpu()?;
+        let gpu = context.gpu_backend()?;
         if !buffer.usage().contains(wgpu::BufferUsages::STORAGE) {
-            return Err(Error::Unsupported(format!(
+            return Err(Error::Misuse(format!(
                 "a buffer with usages {:?}: STORAGE is needed",
                 buffer.usage()
             )));
@@ -72,7 +72,7 @@ impl Storage {
         match self {
             _ if bytes == 0 => Ok(Vec::new()),
             Storage::Gpu { buffer, start } => {
-                context.gpu()?.device.read(buffer, *start..*start + bytes).await
+                context.gpu_backend()?.device.read(buffer, *start..*start + bytes).await
             }
             Storage::Host { words, .. } => {
                 let words = words.read().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +166,7 @@ impl<'a> Filler<'a> {
     fn write(&mut self, words: &[u8]) -> Result<()> {
         match self.storage {
             Storage::Gpu { buffer, start } => {
-                let device = &self.context.gpu()?.device;
+                let device = &self.context.gpu_backend()?.device;
                 device.catch(|| device.queue.write_buffer(buffer, start + self.done, words))?;
                 self.waiting += words.len() as u64;
                 // wgpu keeps a copy of them until the queue has written them.

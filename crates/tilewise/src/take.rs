@@ -5,7 +5,7 @@ use crate::execute;
 use crate::gpu::{Conversion, Factors};
 use crate::memory;
 use crate::quantized::QuantizedTensor;
-use crate::right::Right;
+use crate::right::RightOperand;
 use crate::storage::{Bound, Buffers, on_device};
 use crate::tensor::Tensor;
 use tilewise_core::kernel::Role;
@@ -36,10 +36,10 @@ use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is copied until it is run, encoded or recorded"]
-pub struct Take<'a> {
-    table: Right<'a>,
-    rows: Option<&'a Tensor>,
-    columns: Option<&'a Tensor>,
+pub struct Take {
+    table: RightOperand,
+    rows: Option<Tensor>,
+    columns: Option<Tensor>,
     dtype: Option<DType>,
 }
 
@@ -49,20 +49,20 @@ struct Bundle<'a> {
     buffers: Buffers<'a>,
 }
 
-impl<'a> Take<'a> {
+impl Take {
     /// All of a table, in its type; f32 for quantized weights.
-    pub fn new(table: impl Into<Right<'a>>) -> Self {
+    pub fn new(table: impl Into<RightOperand>) -> Self {
         Take { table: table.into(), rows: None, columns: None, dtype: None }
     }
 
     /// Rows by index, a vector of u32.
-    pub fn rows(self, indices: &'a Tensor) -> Self {
-        Take { rows: Some(indices), ..self }
+    pub fn rows(self, indices: &Tensor) -> Self {
+        Take { rows: Some(indices.clone()), ..self }
     }
 
     /// Columns by index, a vector of u32.
-    pub fn columns(self, indices: &'a Tensor) -> Self {
-        Take { columns: Some(indices), ..self }
+    pub fn columns(self, indices: &Tensor) -> Self {
+        Take { columns: Some(indices.clone()), ..self }
     }
 
     /// Type of the output.
@@ -84,7 +84,7 @@ impl<'a> Take<'a> {
     /// Copies into `out`, a contiguous tensor or view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand; `Value`
+    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand; `InvalidValue`
     /// when it is a [prepared tensor](crate::PreparedTensor).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         match &self.context().0.backend {
@@ -110,46 +110,46 @@ impl<'a> Take<'a> {
     /// # Errors
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
-        let gpu = self.context().gpu()?;
+        let gpu = self.context().gpu_backend()?;
         let Bundle { take, buffers } = self.bundle(out)?;
         let prepared = gpu.convert(Conversion::Take(take), self.context().caps())?;
         let epilogue = Epilogue { alpha: self.factor(), ..Epilogue::default() };
         gpu.record(pass, &prepared, Factors::of(&epilogue), on_device(&buffers))
     }
 
-    fn context(&self) -> &'a Context {
-        match self.table {
-            Right::Dense(table) => table.context(),
-            Right::Quantized(table) => &table.context,
+    fn context(&self) -> &Context {
+        match &self.table {
+            RightOperand::Dense(table) => table.context(),
+            RightOperand::Quantized(table) => &table.context,
         }
     }
 
     fn dtype(&self) -> DType {
-        let own = match self.table {
-            Right::Dense(table) => table.dtype(),
-            Right::Quantized(_) => DType::F32,
+        let own = match &self.table {
+            RightOperand::Dense(table) => table.dtype(),
+            RightOperand::Quantized(_) => DType::F32,
         };
         self.dtype.unwrap_or(own)
     }
 
     /// Of a quantized table.
     fn factor(&self) -> f32 {
-        if let Right::Quantized(table) = self.table { table.factor } else { 1.0 }
+        if let RightOperand::Quantized(table) = &self.table { table.factor } else { 1.0 }
     }
 
     /// Shape of the output.
     fn shape(&self) -> Result<Vec<usize>> {
-        let mut shape = match self.table {
-            Right::Dense(table) => table.shape().to_vec(),
-            Right::Quantized(table) => table.shape(),
+        let mut shape = match &self.table {
+            RightOperand::Dense(table) => table.shape().to_vec(),
+            RightOperand::Quantized(table) => table.shape(),
         };
         let (Some(row), 2..=3) = (shape.len().checked_sub(2), shape.len()) else {
             return Err(Error::Shape(format!(
                 "a table of shape {shape:?}, wanted [rows, columns]"
             )));
         };
-        for (axis, indices) in [(row, self.rows), (row + 1, self.columns)] {
-            match indices.map(Tensor::shape) {
+        for (axis, indices) in [(row, &self.rows), (row + 1, &self.columns)] {
+            match indices.as_ref().map(Tensor::shape) {
                 Some([count]) => shape[axis] = *count,
                 Some(other) => {
                     return Err(Error::Shape(format!(
@@ -181,8 +181,8 @@ impl<'a> Take<'a> {
             buffers[role as usize] = Some(bound);
             Ok(())
         };
-        let table = match self.table {
-            Right::Dense(table) => {
+        let table = match &self.table {
+            RightOperand::Dense(table) => {
                 let [entries, rows, columns] = table.matrix("the table")?;
                 let (operand, bound) = table.operand("the table", entries as u64)?;
                 add(Role::B, "the table", table.context(), bound)?;
@@ -193,7 +193,7 @@ impl<'a> Take<'a> {
                     columns: columns as u64,
                 }
             }
-            Right::Quantized(w) => {
+            RightOperand::Quantized(w) => {
                 for (role, plane) in Role::B.planes().zip(&w.planes) {
                     add(role, "the table", &w.context, Bound::whole(plane))?;
                 }
@@ -203,23 +203,20 @@ impl<'a> Take<'a> {
         let mut index = |role: Role, name: &'static str, indices: Option<&'s Tensor>| {
             let Some(indices) = indices else { return Ok(None) };
             if indices.dtype() != DType::U32 {
-                return Err(Error::Unsupported(format!(
-                    "{name} in {}, wanted u32",
-                    indices.dtype()
-                )));
+                return Err(Error::Misuse(format!("{name} in {}, wanted u32", indices.dtype())));
             }
-            let count = indices.elements() as u64;
+            let count = indices.elem_count() as u64;
             let (Operand { offset, ld, len, .. }, bound) = indices.vector(name, 1, count)?;
             add(role, name, indices.context(), bound)?;
             Ok(Some(Index { offset, step: ld, count, len }))
         };
-        let rows = index(Role::RowIndex, "the row indices", self.rows)?;
-        let columns = match (self.table, self.columns) {
-            (Right::Quantized(QuantizedTensor { order: Some(_), .. }), Some(_)) => {
+        let rows = index(Role::RowIndex, "the row indices", self.rows.as_ref())?;
+        let columns = match (&self.table, self.columns.as_ref()) {
+            (RightOperand::Quantized(QuantizedTensor { order: Some(_), .. }), Some(_)) => {
                 let text = "columns by index of weights whose columns are in another order: dequantize them first";
-                return Err(Error::Unsupported(text.into()));
+                return Err(Error::Misuse(text.into()));
             }
-            (Right::Quantized(QuantizedTensor { order: Some(order), .. }), None) => {
+            (RightOperand::Quantized(QuantizedTensor { order: Some(order), .. }), None) => {
                 Some(&order.places)
             }
             (_, columns) => columns,

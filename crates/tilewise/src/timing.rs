@@ -3,9 +3,9 @@
 use crate::clock::Clock;
 use crate::context::{Backend, Context};
 use crate::gemm::Gemm;
-use crate::gpu::Device;
+use crate::gpu::{Device, driver};
 use crate::tensor::Tensor;
-use tilewise_core::{Error, Result};
+use tilewise_core::Result;
 
 /// How a time was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub enum Method {
 
 /// A time and how it was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Timing {
     /// Seconds for one repetition.
     pub seconds: f64,
@@ -31,7 +32,7 @@ pub struct Timing {
 /// Repetitions of the longer submission where there are no timestamps.
 pub(crate) const REPETITIONS: u32 = 5;
 
-impl Gemm<'_> {
+impl Gemm {
     /// As [`run`](Gemm::run), and the time the product took on the GPU, its kernels already
     /// compiled. It is computed more than once. Does not block, but on an adapter without
     /// timestamps it waits for the GPU between polls.
@@ -163,7 +164,7 @@ async fn timestamps(
     encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, size);
     device.submit(encoder)?;
     device.map(&staging).await?;
-    let view = staging.get_mapped_range(..).map_err(|error| Error::Device(error.to_string()))?;
+    let view = staging.get_mapped_range(..).map_err(driver)?;
     let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view[..]);
     let period = f64::from(device.queue.get_timestamp_period()) * 1e-9;
     Ok(ticks.chunks_exact(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64 * period).collect())

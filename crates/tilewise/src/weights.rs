@@ -78,8 +78,8 @@ impl Weights {
     /// Loads a tensor: by its prefix, or the full name of one of the tensors that hold it.
     ///
     /// # Errors
-    /// `NotFound` when there is none of this name, with the nearest ones; `Data` when it is
-    /// malformed; `Unclear` when several formats fit it, with their names; `Unsupported` for
+    /// `NotFound` when there is none of this name, with the nearest ones; `Malformed` when it is
+    /// malformed; `Ambiguous` when several formats fit it, with their names; `Unsupported` for
     /// numbers of a type that products do not take; `TooLarge`, `Device`, `DeviceLost`.
     pub fn get(&self, name: &str) -> Result<Weight> {
         self.get_with(name, &Expected::default(), &mut |_, _| {})
@@ -103,11 +103,11 @@ impl Weights {
     fn is_gguf(&self, expected: bool) -> Result<()> {
         let file = self.model.files().next().unwrap_or_default();
         match (self.model.gguf_version(), expected) {
-            (None, true) => Err(Error::Unsupported(format!(
-                "{file} is no GGUF file: open it by from_safetensors"
-            ))),
+            (None, true) => {
+                Err(Error::Misuse(format!("{file} is no GGUF file: open it by from_safetensors")))
+            }
             (Some(_), false) => {
-                Err(Error::Unsupported(format!("{file} is a GGUF file: open it by from_gguf")))
+                Err(Error::Misuse(format!("{file} is a GGUF file: open it by from_gguf")))
             }
             _ => Ok(()),
         }
@@ -130,7 +130,7 @@ impl Weight {
     pub fn dense(self) -> Result<Tensor> {
         match self {
             Weight::Dense(tensor) => Ok(tensor),
-            Weight::Quantized(tensor) => Err(Error::Unsupported(format!(
+            Weight::Quantized(tensor) => Err(Error::Misuse(format!(
                 "a {} matrix where numbers are expected",
                 tensor.format()
             ))),
@@ -144,7 +144,7 @@ impl Weight {
     pub fn quantized(self) -> Result<QuantizedTensor> {
         match self {
             Weight::Quantized(tensor) => Ok(tensor),
-            Weight::Dense(tensor) => Err(Error::Unsupported(format!(
+            Weight::Dense(tensor) => Err(Error::Misuse(format!(
                 "a {} tensor where a quantized one is expected",
                 tensor.dtype()
             ))),
@@ -174,7 +174,7 @@ impl Weight {
                 let storage = planes
                     .into_iter()
                     .next()
-                    .ok_or_else(|| Error::Data("a tensor without bytes".into()))?;
+                    .ok_or_else(|| Error::Malformed("a tensor without bytes".into()))?;
                 return Ok(Weight::Dense(Tensor::packed(context, dtype, shape, storage)));
             }
         };

@@ -39,7 +39,7 @@ const PLANNER: &str = "planner";
 const CHECKSUM: &str = "checksum\t";
 #[cfg(not(target_family = "wasm"))]
 const NO_FOLDER: &str =
-    "there is no folder for it (ContextOptions::tuned, TILEWISE_NO_TUNED, TILEWISE_CACHE_DIR)";
+    "there is no folder for it (ContextOptions::tuned, TILEWISE_TUNED, TILEWISE_CACHE_DIR)";
 
 /// What the tuner found on a device, and where that is kept.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use std::process::ExitCode;
-use tilewise::{Context, DType, Gemm, Tensor};
+use tilewise::{Context, ContextOptions, DType, Gemm, Tensor};
 
 /// Multiplies two f32 matrices of zeros.
 #[derive(Parser)]
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> tilewise::Result<String> {
     let mut ctx = Context::new()?;
     if let (true, Some(device), Some(queue)) = (args.own_device, ctx.device(), ctx.queue()) {
-        ctx = Context::from_wgpu(device.clone(), queue.clone());
+        ctx = Context::from_device(device.clone(), queue.clone(), &ContextOptions::from_env()?)?;
     }
     let zeros = |shape: [usize; 2]| Tensor::zeros(&ctx, DType::F32, &shape);
     let (a, b) = (zeros([args.m, args.k])?, zeros([args.k, args.n])?);

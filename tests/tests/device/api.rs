@@ -6,7 +6,8 @@ use std::task::{Poll, Waker};
 use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{
     Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Part,
-    PreparedQuantizedTensor, PreparedTensor, QuantFormat, Quantize, QuantizedTensor, Right, Tensor,
+    PreparedQuantizedTensor, PreparedTensor, QuantFormat, Quantize, QuantizedTensor, RightOperand,
+    Tensor,
 };
 use tilewise_core::convert;
 use tilewise_tests::{Data, Rng, adapters};
@@ -160,7 +161,7 @@ fn views() {
         let values: Vec<f32> = (0..60).map(|i| i as f32).collect();
         let cube = Tensor::upload(&context, &values, &[3, 4, 5]).unwrap();
         assert_eq!(cube.strides(), [20, 5, 1]);
-        assert_eq!((cube.elements(), cube.is_contiguous(), cube.dtype()), (60, true, DType::F32));
+        assert_eq!((cube.elem_count(), cube.is_contiguous(), cube.dtype()), (60, true, DType::F32));
         let slice = cube.slice(&[1..3, 2..4, 1..3]).unwrap();
         assert_eq!(read(&slice), [31.0, 32.0, 36.0, 37.0, 51.0, 52.0, 56.0, 57.0]);
         assert_eq!(read(&slice.t()), [31.0, 36.0, 32.0, 37.0, 51.0, 56.0, 52.0, 57.0]);
@@ -247,7 +248,7 @@ fn prepared_operands() {
             let error = Gemm::new(&a, &b)
                 .run_into(&PreparedTensor::left(&tensor(&[5, 6], 3)).unwrap())
                 .unwrap_err();
-            assert!(matches!(error, Error::Value(_)), "{error}");
+            assert!(matches!(error, Error::InvalidValue(_)), "{error}");
         }
         let [entries, vector] =
             [[2, 0, 3].as_slice(), &[4]].map(|shape| upload(&context, shape, 1));
@@ -280,7 +281,7 @@ fn prepared_weights() {
             (0..rows * columns).map(|i| at(i / columns, i % columns)).collect()
         };
         let w = |row: usize, column: usize| numbers[row * k + column];
-        let run = |w: Right<'_>, inner| {
+        let run = |w: RightOperand, inner| {
             read(&Gemm::new(&x(&[m, inner]), w).out_dtype(DType::F32).run().unwrap())
         };
         let of = |b: &[f32], [inner, outer]: [usize; 2]| {
@@ -288,20 +289,20 @@ fn prepared_weights() {
         };
 
         let whole = of(&turned([k, n], &|row, column| w(column, row)), [k, n]);
-        assert_eq!(run(Right::from(&prepared), k), whole);
-        assert_eq!(run(Right::from(&plain), k), whole);
+        assert_eq!(run(RightOperand::from(&prepared), k), whole);
+        assert_eq!(run(RightOperand::from(&plain), k), whole);
         // As the transpose and as a slice it serves without its copy, and either may be prepared.
         let (across, slice) = (prepared.t(), prepared.slice(3..20, 64..128).unwrap());
         let expected = of(&numbers, [n, k]);
         let again = PreparedQuantizedTensor::new(&across).unwrap();
         assert_eq!(
-            [run(Right::from(&across), n), run(Right::from(&again), n)],
+            [run(RightOperand::from(&across), n), run(RightOperand::from(&again), n)],
             [expected.clone(), expected]
         );
         let expected = of(&turned([64, 17], &|row, column| w(3 + column, 64 + row)), [64, 17]);
         let again = PreparedQuantizedTensor::new(&slice).unwrap();
         assert_eq!(
-            [run(Right::from(&slice), 64), run(Right::from(&again), 64)],
+            [run(RightOperand::from(&slice), 64), run(RightOperand::from(&again), 64)],
             [expected.clone(), expected]
         );
         assert_eq!([again.bytes() > 0, again.bytes() < prepared.bytes()], [copied; 2]);
@@ -311,7 +312,7 @@ fn prepared_weights() {
             PreparedQuantizedTensor::new(&plain.clone().with_order(&order).unwrap()).unwrap();
         let place = |column: usize| order.iter().position(|&own| own as usize == column).unwrap();
         let expected = of(&turned([k, n], &|row, column| w(column, place(row))), [k, n]);
-        assert_eq!(run(Right::from(&ordered), k), expected);
+        assert_eq!(run(RightOperand::from(&ordered), k), expected);
         assert!(matches!(PreparedQuantizedTensor::new(&ordered.t()), Err(Error::Unsupported(_))));
         let none = PreparedQuantizedTensor::new(&plain.slice(4..4, 0..64).unwrap()).unwrap();
         assert_eq!(none.bytes(), 0);
@@ -324,7 +325,7 @@ fn prepared_weights() {
         let target = PreparedQuantizedTensor::new(&target).unwrap();
         let error =
             Quantize::new(&upload(&context, &[n, k], 3), format).run_into(&target).unwrap_err();
-        assert!(matches!(error, Error::Value(_)), "{error}");
+        assert!(matches!(error, Error::InvalidValue(_)), "{error}");
         let Some(device) = context.device() else { continue };
         let planes = plain.read_blocking().unwrap().remove(0);
         let parts: Vec<_> = planes
@@ -346,7 +347,7 @@ fn prepared_weights() {
         let owned: Vec<_> = parts.iter().map(|buffer| Part::Buffer(buffer.clone(), 0)).collect();
         let weights = QuantizedTensor::from_parts(&context, format, &[n, k], &owned).unwrap();
         let prepared = PreparedQuantizedTensor::new(&weights).unwrap();
-        assert_eq!(run(Right::from(&prepared), k), whole);
+        assert_eq!(run(RightOperand::from(&prepared), k), whole);
         let output =
             Tensor::from_buffer(&context, parts[1].clone(), 2048, DType::F32, &[m, n], &[n, 1])
                 .unwrap();
@@ -414,12 +415,10 @@ fn pipeline_cache() {
         let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("pipelines-{number}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        let options = ContextOptions {
-            pipeline_cache: Some(folder.clone()),
-            ..ContextOptions::adapter(adapter.name())
-        };
+        let options =
+            ContextOptions::default().adapter(adapter.name()).pipeline_cache(folder.clone());
         let use_once = || {
-            let context = Context::with_options(&options).unwrap();
+            let context = Context::request_blocking(&options).unwrap();
             let a = upload(&context, &[8, 8], 1);
             let c = Gemm::new(&a, &a).kernel("naive").run().unwrap();
             assert_eq!(
@@ -434,7 +433,7 @@ fn pipeline_cache() {
                 .map_or(vec![], |all| all.map(|file| file.unwrap().path()).collect())
         };
         use_once();
-        let context = Context::with_options(&options).unwrap();
+        let context = Context::request_blocking(&options).unwrap();
         if !context.device().unwrap().features().contains(wgpu::Features::PIPELINE_CACHE) {
             println!("skipped: the pipeline cache on {}: its backend has none", adapter.name());
             assert!(files().is_empty());
@@ -466,11 +465,9 @@ fn pipeline_cache() {
     // A folder that cannot be made is no reason to fail.
     if let Some(adapter) = adapters().first() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-        let options = ContextOptions {
-            pipeline_cache: Some(file.join("below")),
-            ..ContextOptions::adapter(adapter.name())
-        };
-        let context = Context::with_options(&options).unwrap();
+        let options =
+            ContextOptions::default().adapter(adapter.name()).pipeline_cache(file.join("below"));
+        let context = Context::request_blocking(&options).unwrap();
         context.matmul(&upload(&context, &[2, 2], 1), &upload(&context, &[2, 2], 1)).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 //! every adapter and the CPU executor.
 
 use rayon::prelude::*;
-use tilewise::{Context, Error, Quantize, QuantizedTensor, Right, Take, Tensor};
+use tilewise::{Context, Error, Quantize, QuantizedTensor, RightOperand, Take, Tensor};
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::Table;
 use tilewise_core::quant::{dequantize, quantize, quantize_to};
@@ -142,7 +142,7 @@ impl Uploaded {
         }
     }
 
-    fn right(&self) -> Right<'_> {
+    fn right(&self) -> RightOperand {
         match self {
             Uploaded::Dense(tensor) => tensor.into(),
             Uploaded::Quantized(weights) => weights.into(),
@@ -262,7 +262,7 @@ fn quantizing_on_devices() {
                         assert!(got == *plane, "plane {i} of {case:?} on {context:?}");
                     }
                 }
-                (Err(Error::Value(_)), Err(Error::Value(_))) => {}
+                (Err(Error::InvalidValue(_)), Err(Error::InvalidValue(_))) => {}
                 (wanted, got) => {
                     panic!("{:?} for {:?}: {case:?}", got.map(|_| ()), wanted.map(|_| ()))
                 }
@@ -344,7 +344,7 @@ fn what_does_not_fit_is_an_error() {
         let uploaded = quantize(&[1.0; 96], 3, 32, QuantFormat::MXFP8).unwrap();
         let uploaded = QuantizedTensor::upload(&context, &uploaded).unwrap();
         let into = Quantize::new(&table, QuantFormat::MXFP8).run_into(&uploaded);
-        assert!(matches!(into, Err(Error::Value(text)) if text.contains("zeros")));
+        assert!(matches!(into, Err(Error::InvalidValue(text)) if text.contains("zeros")));
         let out = QuantizedTensor::zeros(&context, QuantFormat::MXFP4, &[3, 32]).unwrap();
         let into = Quantize::new(&table, QuantFormat::MXFP8).run_into(&out);
         assert!(matches!(into, Err(Error::Shape(text)) if text.contains("mxfp8")));
@@ -381,7 +381,7 @@ fn weights_that_cannot_be_stored() {
         for _ in 0..2 {
             let refused = quantize(&bad).unwrap_err();
             assert!(
-                matches!(&refused, Error::Value(text) if text.contains("row 4")),
+                matches!(&refused, Error::InvalidValue(text) if text.contains("row 4")),
                 "{refused} on {context:?}"
             );
             quantize(&good).unwrap_or_else(|error| panic!("{error} on {context:?}"));
@@ -390,7 +390,7 @@ fn weights_that_cannot_be_stored() {
         }
         let refused = bad.quantize_blocking(QuantFormat::MXFP8).unwrap_err();
         assert!(
-            matches!(&refused, Error::Value(text) if text.contains("row 4")),
+            matches!(&refused, Error::InvalidValue(text) if text.contains("row 4")),
             "{refused} on {context:?}"
         );
     }

@@ -3,8 +3,8 @@
 
 use tilewise::wgpu::BufferUsages;
 use tilewise::{
-    Axis, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, Quantized, QuantizedTensor,
-    Tensor, wgpu,
+    Axis, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, QuantFormat, Quantized,
+    QuantizedTensor, Tensor, wgpu,
 };
 use tilewise_core::plan::Forced;
 use tilewise_core::quant::{quantize, quantize_to};
@@ -65,7 +65,7 @@ fn dimensions_that_do_not_fit() {
             &["residual", "[7, 4]", "[4, 7]"],
         );
         refused(plain.clone().c(&tensor(&[4, 6])).run(), kind!(Shape), &["[4, 6]", "[4, 7]"]);
-        refused(plain.clone().beta(2.0).run(), kind!(Value), &["beta is 2"]);
+        refused(plain.clone().beta(2.0).run(), kind!(InvalidValue), &["beta is 2"]);
         refused(
             Tensor::upload(&context, &[1.0f32; 5], &[2, 3]),
             kind!(Shape),
@@ -282,15 +282,15 @@ fn formats_that_are_not_supported() {
         let differ = groups(&[nvfp4(1, 2688.0), nvfp4(1, 5376.0)]);
         refused(differ, kind!(Unsupported), &["the factors 1 and 2"]);
         let uploaded = || groups(&[nvfp4(1, 2.0)]).unwrap();
-        refused(uploaded().with_factor(f32::NAN), kind!(Value), &["NaN"]);
-        refused(uploaded().with_factor(f32::INFINITY), kind!(Value), &["inf"]);
+        refused(uploaded().with_factor(f32::NAN), kind!(InvalidValue), &["NaN"]);
+        refused(uploaded().with_factor(f32::INFINITY), kind!(InvalidValue), &["inf"]);
     }
     for (largest, word) in
         [(0.0, "0"), (f32::NAN, "NaN"), (f32::INFINITY, "inf"), (-1.0, "-1"), (1e-40, "too small")]
     {
         refused(
             quantize_to(&[0.5; 32], 1, 32, QuantFormat::NVFP4, largest),
-            kind!(Value),
+            kind!(InvalidValue),
             &["largest", word],
         );
     }
@@ -335,12 +335,16 @@ fn kernels_by_name() {
         refused(gemm("fast"), kind!(UnknownKernel), &["fast", "simt/64x64x16", "naive"]);
         refused(gemm("simt/1x1"), kind!(UnknownKernel), &["simt/1x1"]);
         for count in ["0", "4097", "x", ""] {
-            refused(gemm(&format!("simt+k{count}")), kind!(Value), &["+k"]);
+            refused(gemm(&format!("simt+k{count}")), kind!(InvalidValue), &["+k"]);
         }
         for pad in ["-1", "1025", "x", "", "8+pad8"] {
-            refused(gemm(&format!("simt+pad{pad}")), kind!(Value), &["+pad", "from 0 to 1024"]);
+            refused(
+                gemm(&format!("simt+pad{pad}")),
+                kind!(InvalidValue),
+                &["+pad", "from 0 to 1024"],
+            );
         }
-        refused(gemm("simt+q8"), kind!(Value), &["+q8", "+k", "+pad"]);
+        refused(gemm("simt+q8"), kind!(InvalidValue), &["+q8", "+k", "+pad"]);
         if !context.is_cpu() {
             refused(
                 gemm("simt/64x64x16+pad8"),
@@ -493,13 +497,14 @@ fn lost_device() {
         // A device of the caller's has the caller's handlers, so that only what comes back tells of
         // the loss.
         let (device, queue) = adapter.device(|_| {});
-        let context = Context::from_wgpu(device.clone(), queue);
+        let context =
+            Context::from_device(device.clone(), queue, &ContextOptions::default()).unwrap();
         let a = zeros(&context, &[8, 8]);
         device.destroy();
         let _ = context.matmul(&a, &a);
         refused(
             a.read_blocking::<f32>(),
-            |error| matches!(error, Error::DeviceLost(_) | Error::Device(_)),
+            |error| matches!(error, Error::DeviceLost(_) | Error::Device { .. }),
             &[],
         );
     }

@@ -213,7 +213,7 @@ fn initial_values() {
         ] {
             let error = kernel.run(&call(dtype).init_value(value)).unwrap_err();
             assert!(
-                matches!(&error, Error::Value(text) if text.contains(&value.to_string())),
+                matches!(&error, Error::InvalidValue(text) if text.contains(&value.to_string())),
                 "{error}"
             );
         }
@@ -265,7 +265,7 @@ fn views() {
             ]
         };
         for (view, half) in cut(&floats).into_iter().zip(cut(&halves)) {
-            let n = view.elements();
+            let n = view.elem_count();
             let call =
                 Call::new(&context).input(&view).output(DType::F32, &[n]).grid([n as u32, 1, 1]);
             let want = view.read_blocking::<f32>().unwrap();
@@ -292,7 +292,7 @@ fn views() {
         if has_f16(&context) {
             let halves: Vec<f16> = whole.iter().map(|&x| f16::from_f32(x)).collect();
             for view in cut(&Tensor::upload(&context, &halves, &[rows, columns]).unwrap()) {
-                let n = view.elements();
+                let n = view.elem_count();
                 let call = Call::new(&context)
                     .input(&view)
                     .output(DType::F16, &[n])

@@ -2,7 +2,7 @@
 //! placed in the user's text, what is right is clean and gives what running gives.
 
 use half::bf16;
-use tilewise::tilewise_sanitizer::{Kind, Options};
+use tilewise::sanitizer::{Kind, Options};
 use tilewise::{Call, Context, DType, Edge, Kernel, Tensor};
 use tilewise_tests::adapters;
 

@@ -279,7 +279,7 @@ fn templates_and_types() {
             refused(
                 &kernel("out[0] = N;"),
                 &call.clone().constant("N", value),
-                kind!(Value),
+                kind!(InvalidValue),
                 &words,
             );
         }
@@ -316,10 +316,10 @@ fn grids_and_workgroups() {
         refused(
             &fine,
             &Call::new(&context).input(&a).output(DType::F32, &[1]),
-            kind!(Value),
+            kind!(InvalidValue),
             &["no grid"],
         );
-        refused(&fine, &call.clone().workgroup([4, 0, 1]), kind!(Value), &["[4, 0, 1]"]);
+        refused(&fine, &call.clone().workgroup([4, 0, 1]), kind!(InvalidValue), &["[4, 0, 1]"]);
         let limits = context.device().map_or_else(wgpu::Limits::defaults, wgpu::Device::limits);
         let most = limits.max_compute_workgroups_per_dimension;
         for (axis, grid) in

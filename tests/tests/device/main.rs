@@ -10,6 +10,7 @@ mod convert;
 mod errors;
 mod every_kernel;
 mod exact;
+mod face;
 mod grouped;
 mod kernel;
 mod kernel_check;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tilewise::{
-    Activation, Axis, Context, ContextOptions, DType, Error, Gemm, QuantFormat, Tensor,
+    Activation, Axis, Context, ContextOptions, DType, Error, Gemm, QuantFormat, Switch, Tensor,
 };
 use tilewise_core::{Bias, Epilogue, Format, Grouping, Operand, Problem};
 use tilewise_tests::{Adapter, adapters};
@@ -22,12 +22,8 @@ fn folder(name: &str) -> PathBuf {
 
 /// A context that keeps its winners in the folder.
 fn open(adapter: &Adapter, folder: &Path) -> Context {
-    let options = ContextOptions {
-        tuned: Some(folder.into()),
-        pipeline_cache: None,
-        ..ContextOptions::adapter(adapter.name())
-    };
-    Context::with_options(&options).unwrap()
+    let options = ContextOptions::default().adapter(adapter.name()).tuned(folder.to_path_buf());
+    Context::request_blocking(&options).unwrap()
 }
 
 /// Lavapipe, else the first adapter that there is: for what does not depend on the adapter.
@@ -225,7 +221,7 @@ fn product(adapter: &Adapter, folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(args).env("TILEWISE_ADAPTER", adapter.name()).env("TILEWISE_CACHE_DIR", folder);
     command.env("RUST_LOG", "tilewise=debug").stdout(Stdio::piped()).stderr(Stdio::piped());
-    for name in ["TILEWISE_KERNEL", "TILEWISE_NO_COOP", "TILEWISE_NO_TUNED"] {
+    for name in ["TILEWISE_KERNEL", "TILEWISE_MATRIX_UNITS", "TILEWISE_TUNED"] {
         command.env_remove(name);
     }
     command
@@ -290,12 +286,12 @@ fn unusable_files() {
     std::fs::write(&path, forged(&good, &forced)).unwrap();
     let (_, printed, log) = run(&mut product(adapter, &folder, &args));
     assert!(printed.contains("kernel naive/8x32") && !log.contains("WARN"), "{printed}{log}");
-    for (name, value) in [("TILEWISE_NO_TUNED", "1"), ("TILEWISE_CACHE_DIR", "")] {
+    for (name, value) in [("TILEWISE_TUNED", "off"), ("TILEWISE_CACHE_DIR", "")] {
         let (ok, printed, log) = run(product(adapter, &folder, &args).env(name, value));
         assert!(ok && !printed.contains("naive"), "{name}: {printed}{log}");
     }
     let (_, printed, _) =
-        run(product(adapter, &folder, &args).env("TILEWISE_NO_TUNED", "1").arg("--tune"));
+        run(product(adapter, &folder, &args).env("TILEWISE_TUNED", "off").arg("--tune"));
     assert!(!printed.contains("kept in"), "{printed}");
     std::fs::write(&path, "damaged").unwrap();
     run(product(adapter, &folder, &args).arg("--tune"));
@@ -392,10 +388,10 @@ fn environment() {
             .env("TILEWISE_KERNEL", kernel))
     };
     assert!(cpu("simt").0 && !cpu("nonesuch").0);
-    let (ok, _, log) = run(product(adapter, &folder, &args).env("TILEWISE_NO_COOP", "1"));
-    assert!(ok && log.contains("TILEWISE_NO_COOP"), "{log}");
-    let (ok, _, log) = run(product(adapter, &folder, &args).env("TILEWISE_NO_COOP", "0"));
-    assert!(ok && !log.contains("TILEWISE_NO_COOP"), "{log}");
+    let (ok, _, log) = run(product(adapter, &folder, &args).env("TILEWISE_MATRIX_UNITS", "off"));
+    assert!(ok && log.contains("TILEWISE_MATRIX_UNITS"), "{log}");
+    let (ok, _, log) = run(product(adapter, &folder, &args).env("TILEWISE_MATRIX_UNITS", "on"));
+    assert!(ok && !log.contains("TILEWISE_MATRIX_UNITS"), "{log}");
     let _ = std::fs::remove_dir_all(&folder);
 }
 
@@ -403,14 +399,9 @@ fn environment() {
 #[test]
 fn options() {
     for adapter in adapters() {
-        let options = ContextOptions {
-            kernel: Some("naive".into()),
-            matrix_units: Some(false),
-            tuned: None,
-            pipeline_cache: None,
-            ..ContextOptions::adapter(adapter.name())
-        };
-        let context = Context::with_options(&options).unwrap();
+        let options = ContextOptions::default().adapter(adapter.name());
+        let options = options.kernel("naive").matrix_units(Switch::Off);
+        let context = Context::request_blocking(&options).unwrap();
         assert!(context.caps().coop.is_empty());
         let (kernel, explained) = chosen(&context, [64, 64, 64]);
         assert!(

@@ -13,16 +13,7 @@ use tilewise_core::problem::{DType, Format, Operand, Problem};
 use tilewise_core::{Error, QuantFormat};
 
 pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
-    let cpu = Context::cpu();
-    let executor = AdapterDescription {
-        name: cpu.adapter_name().into(),
-        backend: cpu.backend_name(),
-        driver: cpu.driver(),
-        caps: cpu.caps().clone(),
-        hardware: false,
-        timestamps: false,
-        msl: false,
-    };
+    let executor = AdapterDescription::cpu();
     let adapters = [pollster::block_on(tilewise::adapters()), vec![executor]].concat();
     if args.json {
         let adapters: Vec<Value> = adapters.iter().map(to_json).collect();
@@ -44,15 +35,14 @@ pub(super) fn run(args: &InfoArgs, out: &mut dyn Write) -> Result<()> {
 
 /// Whether products are planned with kernels in MSL too.
 fn has_msl(adapter: &AdapterDescription) -> bool {
-    let library = adapter.library(&ContextOptions::default());
+    let library = adapter.library(&ContextOptions::from_env().unwrap_or_default());
     adapter.backend != "cpu"
         && library.kernels.iter().any(|kernel| kernel.kit.language == Language::Msl)
 }
 
 /// The version of Metal's language, which only a device tells.
 fn msl_version(adapter: &AdapterDescription) -> Option<u32> {
-    let options =
-        ContextOptions { adapter: Some(adapter.name.clone()), ..ContextOptions::default() };
+    let options = ContextOptions::from_env().ok()?.adapter(&adapter.name);
     let context =
         has_msl(adapter).then(|| pollster::block_on(Context::request(&options)).ok())??;
     context.caps().msl_version
@@ -75,7 +65,7 @@ fn admissions(adapter: &AdapterDescription) -> Vec<Admission> {
     let half = plain(DType::F16);
     let weights = Operand::packed(Format::Quantized(QuantFormat::MXFP4), 1, 1024, 1024).t();
     let problems = [plain(DType::F32), half, Problem { b: weights, ..half }];
-    let library = adapter.library(&ContextOptions::default());
+    let library = adapter.library(&ContextOptions::from_env().unwrap_or_default());
     let variants = library
         .kernels
         .iter()

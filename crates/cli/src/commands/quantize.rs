@@ -68,7 +68,7 @@ fn run_on(weights: &Source, output: &Sink, args: &QuantizeArgs, out: &mut dyn Wr
             written = total
         });
     done.map_err(|error| match error {
-        Error::Value(why) => Failure::Other(why),
+        Error::InvalidValue(why) => Failure::Other(why),
         other => other.into(),
     })?;
     writeln!(out, "weights  [{n},{k}] {dtype}")?;
@@ -92,7 +92,7 @@ fn check(stored: &Stored<'_>, format: QuantFormat, k: usize) -> tilewise_files::
         let (value, found, bound) = (f64::from(value), f64::from(found), steps[index / block]);
         if (value - found).abs() > bound {
             let (row, column) = (stored.first + index / k, index % k);
-            return Err(Error::Value(format!(
+            return Err(Error::InvalidValue(format!(
                 "--check: weight {value:e} in row {row}, column {column} became {found:e}, further off than {bound:e}"
             )));
         }

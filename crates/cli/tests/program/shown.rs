@@ -89,29 +89,29 @@ fn apples_adapters_are_planned_for_in_both_languages() {
     assert!(bench.fail(1, "plan 5 6 7 --caps nvidia-h200 --kernel msl-gemm").contains("msl-gemm"));
 }
 
-/// `TILEWISE_NO_MSL`: what does not compile is said, the report names what has run, and `info`
+/// `TILEWISE_MSL`: what does not compile is said, the report names what has run, and `info`
 /// lists what is tried.
 #[test]
 fn msl_where_it_does_not_compile() {
     let bench = Bench::new();
     if adapters().iter().any(|adapter| *adapter != "cpu") {
-        for (value, tried) in [("0", true), ("1", false)] {
-            let output = bench.command("info").env("TILEWISE_NO_MSL", value).output().unwrap();
+        for (value, tried) in [("on", true), ("off", false)] {
+            let output = bench.command("info").env("TILEWISE_MSL", value).output().unwrap();
             assert_eq!(
                 text(&output.stdout).contains(" msl-gemm/64x64x16"),
                 tried,
-                "TILEWISE_NO_MSL={value}"
+                "TILEWISE_MSL={value}"
             );
         }
     }
     bench.npy("a.npy", &[1, 256], &[1.0; 256]);
     bench.npy("b.npy", &[256, 128], &[2.0; 256 * 128]);
     for adapter in adapters().into_iter().filter(|adapter| *adapter != "cpu") {
-        for (value, refused) in [("0", 1), ("1", 0), ("", 0)] {
+        for (value, refused) in [("on", 1), ("off", 0), ("", 0)] {
             let line = format!("matmul a.npy b.npy -o c.npy --check --adapter {adapter}");
             let output = bench
                 .command(&line)
-                .envs([("TILEWISE_NO_MSL", value), ("RUST_LOG", "tilewise=warn")])
+                .envs([("TILEWISE_MSL", value), ("RUST_LOG", "tilewise=warn")])
                 .output()
                 .unwrap();
             let [report, said] = [&output.stdout, &output.stderr].map(|bytes| text(bytes));
@@ -124,7 +124,7 @@ fn msl_where_it_does_not_compile() {
             assert_eq!(
                 said.matches("is refused by").count(),
                 refused,
-                "TILEWISE_NO_MSL={value}: {said}"
+                "TILEWISE_MSL={value}: {said}"
             );
             assert_eq!(bench.read_npy("c.npy"), (vec![1, 128], vec![512.0; 128]));
         }

@@ -52,7 +52,7 @@ impl Quantized {
     /// `global_scale` is 2688 times it.
     ///
     /// # Errors
-    /// `Unsupported` for a format that has none, `Value` for a factor that is not finite.
+    /// `Unsupported` for a format that has none, `InvalidValue` for a factor that is not finite.
     pub fn with_factor(self, factor: f32) -> Result<Self> {
         self.format.admit_factor(factor)?;
         Ok(Quantized { factor, ..self })
@@ -237,13 +237,13 @@ impl QuantFormat {
     /// Whether a matrix may have this factor ([`Quantized::with_factor`]).
     ///
     /// # Errors
-    /// `Unsupported` for a format that has none, `Value` for a factor that is not finite.
+    /// `Unsupported` for a format that has none, `InvalidValue` for a factor that is not finite.
     pub fn admit_factor(self, factor: f32) -> Result<()> {
         if self.def().factor_of.is_none() {
             return Err(Error::Unsupported(format!("{self} has no factor for a whole matrix")));
         }
         if !factor.is_finite() {
-            return Err(Error::Value(format!("a matrix with the factor {factor}")));
+            return Err(Error::InvalidValue(format!("a matrix with the factor {factor}")));
         }
         Ok(())
     }
@@ -293,7 +293,7 @@ impl QuantFormat {
 ///
 /// # Errors
 /// As [`QuantFormat::sizes`]; `Unsupported` for a format that is only read
-/// ([`QuantFormat::quantizes`]); `Shape` when there are not n·k weights; `Value` for a weight that
+/// ([`QuantFormat::quantizes`]); `Shape` when there are not n·k weights; `InvalidValue` for a weight that
 /// is NaN or infinite, and for a block whose range the format does not hold.
 pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Result<Quantized> {
     encoded(weights, n, k, format, |encoder, own, block| encoder.encode(own, block))
@@ -303,7 +303,7 @@ pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Res
 /// largest weight, the largest that the format holds. It is MLX's `quantize` with a `global_scale`.
 ///
 /// # Errors
-/// As [`quantize`]; `Unsupported` for a format without such a factor, `Value` for a `largest` that
+/// As [`quantize`]; `Unsupported` for a format without such a factor, `InvalidValue` for a `largest` that
 /// is not positive and finite.
 pub fn quantize_to(
     weights: &[f32],
@@ -316,11 +316,11 @@ pub fn quantize_to(
         return Err(Error::Unsupported(format!("{format} has no factor for a whole matrix")));
     };
     if !(largest > 0.0 && largest.is_finite()) {
-        return Err(Error::Value(format!("the largest weight is given as {largest}")));
+        return Err(Error::InvalidValue(format!("the largest weight is given as {largest}")));
     }
     let unit = most / largest;
     if !unit.is_finite() {
-        return Err(Error::Value(format!(
+        return Err(Error::InvalidValue(format!(
             "the largest weight is {largest:e}, too small for a factor"
         )));
     }
@@ -349,7 +349,7 @@ fn encoded(
         )));
     }
     if let Some(i) = weights.iter().position(|w| !w.is_finite()) {
-        return Err(Error::Value(format!(
+        return Err(Error::InvalidValue(format!(
             "weight {i} (row {}, column {}) is {}",
             i / k,
             i % k,
@@ -360,7 +360,7 @@ fn encoded(
     let planes = format.encode_blocks(weights.len() / size, |i, block| {
         encode(encoder, &weights[i * size..(i + 1) * size], block).map_err(|why| {
             let (row, column) = (i * size / k, i * size % k);
-            Error::Value(format!("the block at row {row}, column {column}: {why}"))
+            Error::InvalidValue(format!("the block at row {row}, column {column}: {why}"))
         })
     })?;
     Ok(Quantized { format, n, k, planes, factor: 1.0 })

@@ -128,7 +128,7 @@ fn every_format_refuses_what_does_not_fit() {
             weights[block + 6] = bad;
             let place = format!("{} (row 1, column 6)", block + 6);
             assert!(
-                matches!(refuse(&weights, 3, block), Error::Value(text) if text.contains(&place))
+                matches!(refuse(&weights, 3, block), Error::InvalidValue(text) if text.contains(&place))
             );
         }
         let planes: Vec<_> =
@@ -245,9 +245,9 @@ fn weight_error_of_what_overflows() {
 fn scales_beyond_their_type_are_refused_by_name() {
     let mut wide = [f32::MAX; 64];
     wide[1] = f32::MIN;
-    assert!(matches!(quantize(&wide, 1, 64, affine(DType::F32)), Err(Error::Value(_))));
+    assert!(matches!(quantize(&wide, 1, 64, affine(DType::F32)), Err(Error::InvalidValue(_))));
     let refused = quantize(&[1e6; 64], 1, 64, affine(DType::F16));
-    assert!(matches!(refused, Err(Error::Value(text)) if text.contains("range of f16")));
+    assert!(matches!(refused, Err(Error::InvalidValue(text)) if text.contains("range of f16")));
     let unknown = QuantFormat::affine(4, 64, DType::I32);
     assert!(
         matches!(unknown, Err(Error::Unsupported(text)) if text.contains("i32") && text.contains("affine-4bit-g64-f32"))

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
-use tilewise_core::{Error, Result};
+use tilewise_core::{Cause, Error, Result};
 
 /// Derefs to the wgpu device. Its own methods return what the driver reports.
 pub(crate) struct Device {
@@ -25,14 +25,36 @@ impl Device {
         Device { device, queue, lost: Arc::default() }
     }
 
-    /// Takes over the device's error handlers: a lost device makes every later call an error, and
-    /// no error of the driver's is a panic.
+    /// A device and the queue that belongs to it, which wgpu lets nobody ask: work that the queue
+    /// has done is known to its own device alone. In a browser nothing is checked.
+    ///
+    /// # Errors
+    /// `WrongContext` for the queue of another device.
+    pub(crate) fn joined(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
+        let device = Device::new(device, queue);
+        #[cfg(not(target_family = "wasm"))]
+        {
+            let done = Arc::new(OnceLock::new());
+            let sender = done.clone();
+            device.queue.on_submitted_work_done(move || {
+                let _ = sender.set(());
+            });
+            device.wait()?;
+            if done.get().is_none() {
+                let text = "the queue belongs to another device than the one given";
+                return Err(Error::WrongContext(text.into()));
+            }
+        }
+        Ok(device)
+    }
+
+    /// Asks to be told when the device is lost, which makes every later call an error. Errors that
+    /// nobody catches stay with wgpu's own handler: those of the library are caught.
     pub(crate) fn watch(&self) {
         let lost = self.lost.clone();
         self.device.set_device_lost_callback(move |reason, message| {
             let _ = lost.set(format!("{reason:?}: {message}"));
         });
-        self.device.on_uncaptured_error(Arc::new(|error| log::error!("wgpu: {error}")));
     }
 
     pub(crate) fn alive(&self) -> Result<()> {
@@ -55,15 +77,12 @@ impl Device {
     /// Runs `make`, and gives the driver's error instead if there was one. In a browser errors come
     /// later, to the device's handler.
     pub(crate) fn catch<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
-        self.attempt(make)?.map_err(Error::Device)
+        self.attempt(make)?
     }
 
     /// As [`catch`](Self::catch), for what the driver may well refuse: its words are the inner
     /// error. The outer one is that of a device that is lost or has no memory.
-    pub(crate) fn attempt<T>(
-        &self,
-        make: impl FnOnce() -> T,
-    ) -> Result<std::result::Result<T, String>> {
+    pub(crate) fn attempt<T>(&self, make: impl FnOnce() -> T) -> Result<Result<T>> {
         self.alive()?;
         let scopes = [
             wgpu::ErrorFilter::Validation,
@@ -85,9 +104,9 @@ impl Device {
         // wgpu's texts run over several lines.
         let words = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
         if matches!(error, wgpu::Error::OutOfMemory { .. }) {
-            Err(Error::Device(words))
+            Err(Error::OutOfMemory(words))
         } else {
-            Ok(Err(words))
+            Ok(Err(Error::device(words, cause(error))))
         }
     }
 
@@ -119,6 +138,22 @@ impl Device {
         self.alive()?;
         let polled = self.device.poll(wgpu::PollType::wait_indefinitely());
         self.alive()?;
-        polled.map(|_| ()).map_err(|error| Error::Device(error.to_string()))
+        polled.map(|_| ()).map_err(driver)
     }
+}
+
+/// An error of wgpu's behind ours. In a browser its errors do not leave their thread.
+fn cause(error: wgpu::Error) -> Option<Cause> {
+    #[cfg(not(target_family = "wasm"))]
+    return Some(Cause::new(error));
+    #[cfg(target_family = "wasm")]
+    {
+        drop(error);
+        None
+    }
+}
+
+/// `Device`, of an error that goes anywhere.
+pub(crate) fn driver(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::device(error.to_string(), Some(Cause::new(error)))
 }

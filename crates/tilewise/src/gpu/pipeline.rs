@@ -149,10 +149,14 @@ impl Pipelines {
             Ok(module) => device.attempt(|| {
                 self.build(device, &pass.label, (&module, msl::ENTRY), &entries(pass), false)
             })?,
-            Err(words) => Err(msl::words(device, &text).unwrap_or(words)),
+            Err(error) => Err(error),
         };
-        built.or_else(|words| {
+        built.or_else(|error| {
             device.still_alive()?;
+            let words = msl::words(device, &text).unwrap_or_else(|| match error {
+                Error::Device { text, .. } => text,
+                other => other.to_string(),
+            });
             Err(Error::NoKernel(self.refused.add(pass, &words, &device.adapter_info()).to_string()))
         })
     }

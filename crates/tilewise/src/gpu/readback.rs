@@ -1,16 +1,16 @@
 //! From the device to the host.
 
 use super::answer::{Answer, Sender};
-use super::device::Device;
+use super::device::{Device, driver};
 use std::ops::Range;
-use tilewise_core::{Error, Result};
+use tilewise_core::{Cause, Error, Result};
 
 impl Device {
     /// A range of bytes of a buffer. Does not block: on native the future asks the device for news
     /// each time it is polled.
     pub(crate) async fn read(&self, buffer: &wgpu::Buffer, range: Range<u64>) -> Result<Vec<u8>> {
         if !buffer.usage().contains(wgpu::BufferUsages::COPY_SRC) {
-            return Err(Error::Unsupported(format!(
+            return Err(Error::Misuse(format!(
                 "reading a buffer with usages {:?}: COPY_SRC is needed",
                 buffer.usage()
             )));
@@ -31,8 +31,7 @@ impl Device {
         encoder.copy_buffer_to_buffer(buffer, start, &staging, 0, size);
         self.submit(encoder)?;
         self.map(&staging).await?;
-        let view =
-            staging.get_mapped_range(..).map_err(|error| Error::Device(error.to_string()))?;
+        let view = staging.get_mapped_range(..).map_err(driver)?;
         Ok(view[(range.start - start) as usize..(range.end - start) as usize].to_vec())
     }
 
@@ -63,7 +62,10 @@ impl Device {
         self.alive()?;
         match mapped {
             Some(Ok(())) => Ok(()),
-            Some(Err(error)) => Err(Error::Device(format!("mapping for readback: {error}"))),
+            Some(Err(error)) => Err(Error::device(
+                format!("mapping for readback: {error}"),
+                Some(Cause::new(error)),
+            )),
             None => Err(Error::DeviceLost("a readback was dropped".into())),
         }
     }

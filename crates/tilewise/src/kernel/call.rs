@@ -194,7 +194,7 @@ impl Call {
             DType::F32 | DType::F16 | DType::BF16 => None,
         };
         if range.is_some_and(|range| value.fract() != 0.0 || !range.contains(&value)) {
-            return Err(Error::Value(format!(
+            return Err(Error::InvalidValue(format!(
                 "an initial value of {value} for an output of {dtype}"
             )));
         }

@@ -11,12 +11,12 @@ pub(super) fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
     let context = tensor.context();
     let (source, first) = tensor.words()?;
     let per_word = 4 / tensor.dtype().bytes();
-    let mut view = vec![tensor.elements() as u64, first];
+    let mut view = vec![tensor.elem_count() as u64, first];
     for (&size, &stride) in tensor.shape().iter().zip(tensor.strides()).rev() {
         // A dimension of one element is not walked, whatever its stride.
         view.extend([size as u64, if size == 1 { 0 } else { stride as u64 }]);
     }
-    let reach = source.elements() as u64 * per_word;
+    let reach = source.elem_count() as u64 * per_word;
     let view: Option<Vec<u32>> =
         view.into_iter().map(|number| u32::try_from(number).ok()).collect();
     let view = view.filter(|_| u32::try_from(reach).is_ok()).ok_or_else(|| {
@@ -25,7 +25,7 @@ pub(super) fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
             u32::MAX
         ))
     })?;
-    let words = (tensor.elements() as u64).div_ceil(per_word);
+    let words = (tensor.elem_count() as u64).div_ceil(per_word);
     let kernel = Kernel::new("contiguous")
         .inputs(["source", "view"])
         .outputs(["out"])

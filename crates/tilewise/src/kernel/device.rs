@@ -19,7 +19,7 @@ pub(super) fn record(
     prepared: &Prepared,
     pass: &mut wgpu::ComputePass<'_>,
 ) -> Result<Vec<Tensor>> {
-    let gpu = call.context.gpu()?;
+    let gpu = call.context.gpu_backend()?;
     let generated = &prepared.generated;
     let pipeline = match gpu.pipelines.custom(&generated.text) {
         Some(pipeline) => pipeline,
@@ -109,9 +109,12 @@ fn compile(kernel: &Kernel, call: &Call, prepared: &Prepared, gpu: &Gpu) -> Resu
     deep(compile).map_err(no_thread)?.map_err(|error| match error {
         // naga has accepted the text with all that it knows, so that what is missing is the
         // device's.
-        Error::Device(text) => {
+        Error::Device { text, .. } => {
             let device = gpu.device.adapter_info().name;
-            Error::Unsupported(format!("kernel {}: {device} does not take it: {text}", kernel.name))
+            Error::MissingFeature(format!(
+                "kernel {}: {device} does not take it: {text}",
+                kernel.name
+            ))
         }
         other => other,
     })
@@ -120,7 +123,7 @@ fn compile(kernel: &Kernel, call: &Call, prepared: &Prepared, gpu: &Gpu) -> Resu
 /// Whether a binding can start at the first element.
 fn can_be_bound(tensor: &Tensor) -> bool {
     let alignment = u64::from(tensor.context().caps().storage_alignment);
-    tensor.elements() == 0
+    tensor.elem_count() == 0
         || tensor.buffer().is_none_or(|(_, first)| first.is_multiple_of(alignment))
 }
 

@@ -277,7 +277,7 @@ impl Module<'_> {
                 }
                 Template::Constant(Constant::F32(value)) if !value.is_finite() => {
                     let kernel = &self.kernel.name;
-                    return Err(Error::Value(format!(
+                    return Err(Error::InvalidValue(format!(
                         "kernel {kernel}: {name} = {value}: WGSL has no such literal"
                     )));
                 }

@@ -24,7 +24,7 @@ impl Loaded {
         if kernel.contiguous && !tensor.is_contiguous() {
             return Ok(Loaded {
                 dtype,
-                strides: packed(&shape),
+                strides: packed(&shape).into_vec(),
                 bytes: tensor.gather(&bytes)?,
                 shape,
             });

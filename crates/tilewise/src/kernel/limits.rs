@@ -18,7 +18,7 @@ fn within(kernel: &Kernel, what: &str, needed: u64, limit: u64, which: &str) -> 
         return Ok(());
     }
     let name = &kernel.name;
-    Err(Error::Unsupported(format!(
+    Err(Error::MissingFeature(format!(
         "kernel {name}: {what}: {needed}, and the limit of the device is {limit} ({which})"
     )))
 }
@@ -26,11 +26,12 @@ fn within(kernel: &Kernel, what: &str, needed: u64, limit: u64, which: &str) -> 
 /// The workgroups of a call along x, y and z.
 pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
     let name = &kernel.name;
-    let grid =
-        call.grid.ok_or_else(|| Error::Value(format!("kernel {name}: the call has no grid")))?;
+    let grid = call
+        .grid
+        .ok_or_else(|| Error::InvalidValue(format!("kernel {name}: the call has no grid")))?;
     let (limits, size) = (of(&call.context), call.workgroup);
     if size.contains(&0) {
-        return Err(Error::Value(format!(
+        return Err(Error::InvalidValue(format!(
             "kernel {name}: a workgroup of {size:?} has no invocations"
         )));
     }
@@ -128,7 +129,7 @@ pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result
     };
     let halves = generated.storage.iter().map(dtype).find(|(_, dtype)| *dtype == DType::F16);
     let who = halves.map_or_else(|| "it uses".to_owned(), |(name, _)| format!("{name} is"));
-    Err(Error::Unsupported(format!(
+    Err(Error::MissingFeature(format!(
         "kernel {}: {who} f16, and {} has no shader-f16",
         kernel.name,
         context.adapter_name()

@@ -73,5 +73,5 @@ pub(super) fn error(error: tilewise_sanitizer::Error) -> Error {
 
 /// The error of [`deep`](tilewise_sanitizer::deep).
 pub(super) fn no_thread(error: std::io::Error) -> Error {
-    Error::Device(format!("no thread to compile on: {error}"))
+    Error::OutOfMemory(format!("no thread to compile on: {error}"))
 }

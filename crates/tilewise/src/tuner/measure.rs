@@ -49,8 +49,8 @@ struct Contender {
 impl Contender {
     /// Plans and compiles it.
     fn new(context: &Context, problem: &Problem, forced: Option<Forced>) -> Result<Self> {
-        let (plan, prepared) =
-            context.ready(context.gpu()?, || context.plan_with(problem, forced.as_ref()))?;
+        let (plan, prepared) = context
+            .ready(context.gpu_backend()?, || context.plan_with(problem, forced.as_ref()))?;
         Ok(Contender { forced, plan, prepared, repetitions: 1, samples: Vec::new() })
     }
 
@@ -124,7 +124,7 @@ async fn time_all(
     problem: &Problem,
     contenders: &mut [Contender],
 ) -> Result<Vec<Trial>> {
-    let gpu = context.gpu()?;
+    let gpu = context.gpu_backend()?;
     let sets = operands(context, problem, contenders)?;
     let factors = Factors::of(&problem.epilogue);
     let time = async |prepared: &Prepared, repetitions: usize| {

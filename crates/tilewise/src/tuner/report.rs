@@ -8,6 +8,7 @@ pub(super) const HOPELESS_ESTIMATE: f64 = 20.0;
 
 /// The time of one way to compute a problem.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Trial {
     /// A kernel, as [`Gemm::kernel`](crate::Gemm::kernel) takes it, or `planner: ` and the kernels
     /// of the plan that is made when none is forced.
@@ -20,6 +21,7 @@ pub struct Trial {
 
 /// What tuning a problem found. Its `Display` is a table.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Tuned {
     /// The problem's class, to all of which the result applies.
     pub class: String,

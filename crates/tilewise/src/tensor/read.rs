@@ -1,0 +1,105 @@
+//! Elements, read back.
+
+use super::{Element, Tensor};
+use crate::memory;
+use crate::storage::Storage;
+use tilewise_core::{Error, Result};
+
+impl Tensor {
+    /// The elements, row-major in the view's order. Never blocks.
+    ///
+    /// # Errors
+    /// `Unsupported` when `T` is not the tensor's dtype or a buffer of the caller's lacks
+    /// `COPY_SRC`, `DeviceLost`, `Device`.
+    pub async fn read<T: Element>(&self) -> Result<Vec<T>> {
+        if T::DTYPE != self.dtype {
+            return Err(Error::Misuse(format!("reading a {} tensor as {}", self.dtype, T::DTYPE)));
+        }
+        let bytes = self.read_bytes().await?;
+        let mut elements = memory::filled(bytes.len() / size_of::<T>(), T::zeroed())?;
+        bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&bytes);
+        Ok(elements)
+    }
+
+    /// The elements widened to f32. Errors as [`read`](Self::read).
+    pub async fn read_f32(&self) -> Result<Vec<f32>> {
+        memory::decoded(self.dtype, &self.read_bytes().await?)
+    }
+
+    /// The elements as little-endian bytes, row-major in the view's order. Errors as
+    /// [`read`](Self::read).
+    pub async fn read_bytes(&self) -> Result<Vec<u8>> {
+        let bytes = self.extent_bytes().await?;
+        if self.is_contiguous() { Ok(bytes) } else { self.gather(&bytes) }
+    }
+
+    /// The bytes from the view's first element to its last.
+    pub(crate) async fn extent_bytes(&self) -> Result<Vec<u8>> {
+        match (&self.storage, self.buffer()) {
+            (Storage::Gpu { .. }, Some((buffer, first))) if self.elem_count() > 0 => {
+                self.context.gpu_backend()?.device.read(buffer, first..first + self.extent()?).await
+            }
+            (Storage::Gpu { .. }, _) => Ok(Vec::new()),
+            (Storage::Host { .. }, _) => self.host_bytes(),
+        }
+    }
+
+    /// As [`extent_bytes`](Self::extent_bytes), for host storage.
+    pub(crate) fn host_bytes(&self) -> Result<Vec<u8>> {
+        let (first, bytes) = (self.offset * self.dtype.bytes() as usize, self.extent()? as usize);
+        let words = self.storage.host()?;
+        // An empty view may begin beyond the storage.
+        if bytes == 0 {
+            Ok(Vec::new())
+        } else {
+            memory::copied(&bytemuck::cast_slice(&words)[first..first + bytes])
+        }
+    }
+
+    /// Bytes from the view's first element to the end of its last.
+    pub(crate) fn extent(&self) -> Result<u64> {
+        Ok(if self.elem_count() == 0 {
+            0
+        } else {
+            (self.end()? - self.offset as u64) * self.dtype.bytes()
+        })
+    }
+
+    /// As [`read`](Self::read), blocking.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn read_blocking<T: Element>(&self) -> Result<Vec<T>> {
+        pollster::block_on(self.read())
+    }
+
+    /// As [`read_f32`](Self::read_f32), blocking.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn read_f32_blocking(&self) -> Result<Vec<f32>> {
+        pollster::block_on(self.read_f32())
+    }
+
+    /// As [`read_bytes`](Self::read_bytes), blocking.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn read_bytes_blocking(&self) -> Result<Vec<u8>> {
+        pollster::block_on(self.read_bytes())
+    }
+
+    /// Picks the view's elements from the storage between its first and its last.
+    pub(crate) fn gather(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        let size = self.dtype.bytes() as usize;
+        let mut out = memory::room(self.elem_count() * size)?;
+        let mut index = vec![0usize; self.shape.len()];
+        for _ in 0..self.elem_count() {
+            let at =
+                index.iter().zip(&self.strides).map(|(i, stride)| i * stride).sum::<usize>() * size;
+            out.extend_from_slice(&bytes[at..at + size]);
+            for axis in (0..index.len()).rev() {
+                index[axis] += 1;
+                if index[axis] < self.shape[axis] {
+                    break;
+                }
+                index[axis] = 0;
+            }
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,198 @@
+//! What an application of its own device and structs relies on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tilewise::wgpu::{self, BindingResource, BufferBinding};
+use tilewise::{
+    Call, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Kernel,
+    PreparedQuantizedTensor, PreparedTensor, Quantize, QuantizedTensor, RightOperand, Switch, Take,
+    Tensor, Weights,
+};
+use tilewise_tests::adapters;
+
+fn numbers(context: &Context, shape: &[usize]) -> Tensor {
+    let count: usize = shape.iter().product();
+    let data: Vec<f32> = (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect();
+    Tensor::upload(context, &data, shape).unwrap()
+}
+
+/// Threads may share all of it, and errors may leave them.
+#[test]
+fn everything_is_send_and_sync() {
+    fn holds<T: Send + Sync + 'static>() {}
+    holds::<Context>();
+    holds::<ContextOptions>();
+    holds::<Tensor>();
+    holds::<QuantizedTensor>();
+    holds::<PreparedTensor>();
+    holds::<PreparedQuantizedTensor>();
+    holds::<GroupOffsets>();
+    holds::<RightOperand>();
+    holds::<Gemm>();
+    holds::<Take>();
+    holds::<Quantize>();
+    holds::<Kernel>();
+    holds::<Call>();
+    holds::<Weights>();
+    holds::<Error>();
+}
+
+/// A model's struct holds a product and nothing else of it; each frame records it.
+#[test]
+fn a_product_owns_its_operands() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let product = {
+            let [x, w, bias] = [&[5, 7][..], &[3, 7], &[3]].map(|shape| numbers(context, shape));
+            Gemm::new(&x, w.t()).bias(&bias)
+        };
+        let expected = product.run().unwrap().read_blocking::<f32>().unwrap();
+        for _ in 0..3 {
+            let y = Tensor::zeros(context, DType::F32, &[5, 3]).unwrap();
+            let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
+            product.encode(&mut encoder, &y).unwrap();
+            context.queue().unwrap().submit([encoder.finish()]);
+            assert_eq!(y.read_blocking::<f32>().unwrap(), expected, "{}", adapter.name());
+        }
+    }
+}
+
+/// A shader that binds a tensor counts its elements and no padding.
+#[test]
+fn a_binding_is_the_exact_range() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let alignment = context.caps().storage_alignment as usize / 4;
+        for elements in [1, 3, 74, 1001] {
+            let tensor = numbers(context, &[alignment + elements]);
+            let view = tensor.slice(&[alignment..alignment + elements]).unwrap();
+            let count = length(context, view.binding().unwrap());
+            assert_eq!(count, elements as u32, "{}", adapter.name());
+            let BindingResource::Buffer(BufferBinding { offset, .. }) = view.binding().unwrap()
+            else {
+                panic!("a tensor is a buffer");
+            };
+            assert_eq!(offset, 4 * alignment as u64);
+        }
+        let halves = Tensor::zeros(context, DType::F16, &[5]).unwrap();
+        assert_eq!(length(context, halves.binding().unwrap()), 3);
+        let tensor = numbers(context, &[9]);
+        let inside = tensor.slice(&[1..9]).unwrap().binding().map(drop);
+        assert!(matches!(&inside, Err(Error::Misaligned(text)) if text.contains("byte 4")));
+        let empty = tensor.slice(&[0..0]).unwrap().binding().map(drop);
+        assert!(matches!(empty, Err(Error::Shape(_))));
+    }
+    let tensor = numbers(&Context::cpu(), &[9]);
+    assert!(matches!(tensor.binding(), Err(Error::WrongContext(_))));
+}
+
+/// The length of an array of words that a shader sees.
+fn length(context: &Context, binding: BindingResource<'_>) -> u32 {
+    let device = context.device().unwrap();
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        label: None,
+        source: wgpu::ShaderSource::Wgsl(include_str!("face/length.wgsl").into()),
+    });
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: None,
+        layout: None,
+        module: &module,
+        entry_point: None,
+        compilation_options: Default::default(),
+        cache: None,
+    });
+    let counted = Tensor::zeros(context, DType::U32, &[1]).unwrap();
+    let entries = [
+        wgpu::BindGroupEntry { binding: 0, resource: binding },
+        wgpu::BindGroupEntry { binding: 1, resource: counted.binding().unwrap() },
+    ];
+    let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+        label: None,
+        layout: &pipeline.get_bind_group_layout(0),
+        entries: &entries,
+    });
+    let mut encoder = device.create_command_encoder(&Default::default());
+    {
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        pass.set_pipeline(&pipeline);
+        pass.set_bind_group(0, &group, &[]);
+        pass.dispatch_workgroups(1, 1, 1);
+    }
+    context.queue().unwrap().submit([encoder.finish()]);
+    counted.read_blocking::<u32>().unwrap()[0]
+}
+
+/// A queue of another device, a device of another adapter, an encoder of another context.
+#[test]
+fn strangers_are_refused() {
+    let options = ContextOptions::default();
+    for adapter in adapters() {
+        let [(one, own), (_other, foreign)] = [adapter.device(|_| {}), adapter.device(|_| {})];
+        let wrong = Context::from_device(one.clone(), foreign, &options);
+        assert!(matches!(&wrong, Err(Error::WrongContext(text)) if text.contains("queue")));
+        let context = Context::from_device(one, own, &options).unwrap();
+        let a = numbers(&context, &[4, 4]);
+        assert_eq!(context.matmul(&a, &a).unwrap().shape(), [4, 4]);
+
+        // Who owns an encoder wgpu tells nobody; it refuses the work when the encoder is finished.
+        let stranger = adapter.context.device().unwrap();
+        let mut encoder = stranger.create_command_encoder(&Default::default());
+        let c = Tensor::zeros(&context, DType::F32, &[4, 4]).unwrap();
+        let scope = stranger.push_error_scope(wgpu::ErrorFilter::Validation);
+        let recorded = Gemm::new(&a, &a).encode(&mut encoder, &c);
+        drop(encoder.finish());
+        let refused = pollster::block_on(scope.pop());
+        assert!(recorded.is_err() || refused.is_some(), "{}", adapter.name());
+    }
+}
+
+/// Errors of an application on the context's own device reach wgpu's handler, which panics.
+#[test]
+fn a_context_swallows_no_error() {
+    for adapter in adapters() {
+        let context = adapter.another();
+        let device = context.device().unwrap();
+        let bad = || {
+            device.create_shader_module(wgpu::ShaderModuleDescriptor {
+                label: None,
+                source: wgpu::ShaderSource::Wgsl("this is not wgsl".into()),
+            })
+        };
+        assert!(catch_unwind(AssertUnwindSafe(bad)).is_err(), "{}", adapter.name());
+        let seen = Arc::new(AtomicBool::new(false));
+        let sender = seen.clone();
+        device.on_uncaptured_error(Arc::new(move |_| sender.store(true, Ordering::Relaxed)));
+        drop(bad());
+        assert!(seen.load(Ordering::Relaxed), "{}", adapter.name());
+    }
+}
+
+/// Whoever wants a GPU gets an error without one.
+#[test]
+fn a_required_gpu_is_not_the_cpu() {
+    let cpu = ContextOptions::default().adapter("cpu").require_gpu();
+    assert!(matches!(Context::request_blocking(&cpu), Err(Error::NoAdapter(_))));
+    let hardware = adapters().iter().any(|adapter| adapter.description.hardware);
+    let any = ContextOptions::default().require_gpu();
+    match Context::request_blocking(&any) {
+        Ok(context) => assert!(hardware && !context.is_cpu()),
+        Err(error) => assert!(!hardware && matches!(error, Error::NoAdapter(_)), "{error}"),
+    }
+    for adapter in adapters() {
+        let named = ContextOptions::default().adapter(adapter.name()).require_gpu();
+        assert!(!Context::request_blocking(&named).unwrap().is_cpu());
+    }
+}
+
+/// The error behind an error is there, and can be told apart.
+#[test]
+fn errors_have_sources() {
+    let error = Weights::open(&Context::cpu(), "no/such/folder").err().unwrap();
+    let source = std::error::Error::source(&error).expect("the system's error");
+    let Error::File { source: Some(cause), .. } = &error else { panic!("{error:?}") };
+    let io = cause.get().downcast_ref::<std::io::Error>().expect("an error of the system");
+    assert_eq!(io.kind(), std::io::ErrorKind::NotFound);
+    assert_eq!(source.to_string(), io.to_string());
+    assert!("onn".parse::<Switch>().is_err_and(|error| error.to_string().contains("onn")));
+}
