@@ -77,7 +77,7 @@ fn dimensions_that_do_not_fit() {
         refused(a.t().reshape(&[24]), kind!(Strides), &["[6, 4]"]);
         let kept = a.slice(&[0..4, 0..3]).unwrap();
         refused(kept.reshape(&[12]), kind!(Strides), &["[4, 3]", "[6, 1]"]);
-        refused(a.read_blocking::<half::f16>(), kind!(Unsupported), &["f32", "f16"]);
+        refused(a.read_blocking::<half::f16>(), kind!(Misuse), &["f32", "f16"]);
     }
 }
 
@@ -267,9 +267,9 @@ fn formats_that_are_not_supported() {
         refused(whole.slice(0..3, 0..128), kind!(Shape), &["0..3", "[2, 128]"]);
         refused(whole.slice(0..2, 32..128), kind!(Misaligned), &["32", "64"]);
         let slice = whole.slice(1..2, 0..128).unwrap();
-        refused(slice.read_blocking(), kind!(Unsupported), &["slice"]);
+        refused(slice.read_blocking(), kind!(Misuse), &["slice"]);
         let columns = whole.slice(0..2, 0..64).unwrap();
-        refused(columns.read_blocking(), kind!(Unsupported), &["slice"]);
+        refused(columns.read_blocking(), kind!(Misuse), &["slice"]);
 
         let nvfp4 = |n, factor| {
             quantize_to(&[0.5; 64][..n * 32], n, 32, QuantFormat::NVFP4, factor).unwrap()
@@ -280,7 +280,7 @@ fn formats_that_are_not_supported() {
         let other = quantize(&[0.5; 64], 2, 32, QuantFormat::MXFP4).unwrap();
         refused(groups(&[nvfp4(2, 1.0), other]), kind!(Shape), &["nvfp4", "mxfp4"]);
         let differ = groups(&[nvfp4(1, 2688.0), nvfp4(1, 5376.0)]);
-        refused(differ, kind!(Unsupported), &["the factors 1 and 2"]);
+        refused(differ, kind!(Misuse), &["the factors 1 and 2"]);
         let uploaded = || groups(&[nvfp4(1, 2.0)]).unwrap();
         refused(uploaded().with_factor(f32::NAN), kind!(InvalidValue), &["NaN"]);
         refused(uploaded().with_factor(f32::INFINITY), kind!(InvalidValue), &["inf"]);
@@ -459,12 +459,12 @@ fn buffers_without_the_usages() {
         };
         let view =
             |buffer| Tensor::from_buffer(&adapter.context, buffer, 0, DType::F32, &[4, 4], &[4, 1]);
-        refused(view(buffer(BufferUsages::COPY_SRC)), kind!(Unsupported), &["STORAGE"]);
+        refused(view(buffer(BufferUsages::COPY_SRC)), kind!(Misuse), &["STORAGE"]);
         let unreadable = view(buffer(BufferUsages::STORAGE)).unwrap();
-        refused(unreadable.read_blocking::<f32>(), kind!(Unsupported), &["COPY_SRC"]);
+        refused(unreadable.read_blocking::<f32>(), kind!(Misuse), &["COPY_SRC"]);
         refused(
             GroupOffsets::from_buffer(&adapter.context, buffer(BufferUsages::COPY_DST), 0, 1),
-            kind!(Unsupported),
+            kind!(Misuse),
             &["STORAGE"],
         );
     }

@@ -136,9 +136,11 @@ fn strangers_are_refused() {
         assert_eq!(context.matmul(&a, &a).unwrap().shape(), [4, 4]);
 
         // Who owns an encoder wgpu tells nobody; it refuses the work when the encoder is finished.
-        let stranger = adapter.context.device().unwrap();
+        let another = adapter.another();
+        let stranger = another.device().unwrap();
         let mut encoder = stranger.create_command_encoder(&Default::default());
-        let c = Tensor::zeros(&context, DType::F32, &[4, 4]).unwrap();
+        let a = numbers(&adapter.context, &[4, 4]);
+        let c = Tensor::zeros(&adapter.context, DType::F32, &[4, 4]).unwrap();
         let scope = stranger.push_error_scope(wgpu::ErrorFilter::Validation);
         let recorded = Gemm::new(&a, &a).encode(&mut encoder, &c);
         drop(encoder.finish());

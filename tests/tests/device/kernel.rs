@@ -59,7 +59,7 @@ fn headers_templates_and_types() {
         } else {
             let error = floats.run(&small(DType::F16)).unwrap_err();
             assert!(
-                matches!(&error, Error::Unsupported(text) if text.contains("out is f16") && text.contains("shader-f16")),
+                matches!(&error, Error::MissingFeature(text) if text.contains("out is f16") && text.contains("shader-f16")),
                 "{error}"
             );
         }
@@ -438,7 +438,7 @@ fn subgroups() {
                 let subgroups: f64 = sizes.iter().map(|&size| 1.0 / f64::from(size)).sum();
                 assert_eq!(subgroups.fract(), 0.0, "{sizes:?}");
             }
-            Err(Error::Unsupported(text)) => {
+            Err(Error::MissingFeature(text)) => {
                 assert!(!has && text.contains("kernel test"), "{text}")
             }
             Err(error) => panic!("{context:?}: {error}"),

@@ -330,25 +330,25 @@ fn grids_and_workgroups() {
             refused(
                 &fine,
                 &call.clone().grid(grid).workgroup([8, 1, 1]),
-                kind!(Unsupported),
+                kind!(MissingFeature),
                 &words,
             );
         }
         let x = limits.max_compute_workgroup_size_x;
         let words = [&(x + 1).to_string() as &str, &x.to_string(), "max_compute_workgroup_size_x"];
-        refused(&fine, &call.clone().workgroup([x + 1, 1, 1]), kind!(Unsupported), &words);
+        refused(&fine, &call.clone().workgroup([x + 1, 1, 1]), kind!(MissingFeature), &words);
         let z = limits.max_compute_workgroup_size_z;
         refused(
             &fine,
             &call.clone().workgroup([1, 1, z + 1]),
-            kind!(Unsupported),
+            kind!(MissingFeature),
             &["max_compute_workgroup_size_z"],
         );
         let invocations = limits.max_compute_invocations_per_workgroup;
         let words =
             [&(invocations * 2).to_string() as &str, &invocations.to_string(), "invocations"];
         let workgroup = [limits.max_compute_workgroup_size_x.min(invocations), 2, 1];
-        refused(&fine, &call.clone().workgroup(workgroup), kind!(Unsupported), &words);
+        refused(&fine, &call.clone().workgroup(workgroup), kind!(MissingFeature), &words);
     }
 }
 
@@ -370,7 +370,7 @@ fn memory_and_bindings() {
             &bytes.to_string(),
             "max_compute_workgroup_storage_size",
         ];
-        refused(&tile(bytes + 4), &call, kind!(Unsupported), &words);
+        refused(&tile(bytes + 4), &call, kind!(MissingFeature), &words);
 
         let most = limits.max_storage_buffers_per_shader_stage;
         if most > 64 {
@@ -409,7 +409,7 @@ fn refused_bindings(context: &Context, most: u32) {
         &most.to_string(),
         "max_storage_buffers_per_shader_stage",
     ];
-    refused(&kernel, &call, kind!(Unsupported), &words);
+    refused(&kernel, &call, kind!(MissingFeature), &words);
 }
 
 #[test]
@@ -560,7 +560,7 @@ fn integers_in_products() {
                 matches!(&error, Error::Unsupported(text) if text.contains(dtype.name())),
                 "{error}"
             );
-            assert!(matches!(integer.read_blocking::<f32>(), Err(Error::Unsupported(_))));
+            assert!(matches!(integer.read_blocking::<f32>(), Err(Error::Misuse(_))));
         }
         let i = Tensor::upload(&context, &[-3i32, i32::MAX], &[2]).unwrap();
         assert_eq!(i.read_blocking::<i32>().unwrap(), [-3, i32::MAX]);

@@ -122,11 +122,11 @@ fn tensors_by_name() {
         weights.get(&full).unwrap().quantized().is_ok(),
         "the name of a part is a name of the whole"
     );
-    assert!(matches!(weights.get(matrix).unwrap().dense(), Err(Error::Unsupported(_))));
+    assert!(matches!(weights.get(matrix).unwrap().dense(), Err(Error::Misuse(_))));
     let typo = matrix.replace("4bit-g64", "4bit-g46");
     assert!(matches!(weights.get(&typo), Err(Error::NotFound(text)) if text.contains(&**matrix)));
     let contradicts = weights.get_with(matrix, &Expected::from(QuantFormat::MXFP4), &mut |_, _| {});
-    assert!(matches!(contradicts, Err(Error::Unsupported(text)) if text.contains("mxfp4")));
+    assert!(matches!(contradicts, Err(Error::Contradiction(text)) if text.contains("mxfp4")));
     let mut last = (0, 0);
     weights.get_with(matrix, &Expected::default(), &mut |done, all| last = (done, all)).unwrap();
     assert!(last.0 == last.1 && last.0 > 0, "{last:?}");
@@ -136,7 +136,7 @@ fn tensors_by_name() {
         |expected: &Expected| QuantizedTensor::from_safetensors(&context, &path, matrix, expected);
     assert!(named(&any).is_ok());
     assert!(
-        matches!(named(&QuantFormat::MXFP4.into()), Err(Error::Unsupported(text)) if text.contains("mxfp4"))
+        matches!(named(&QuantFormat::MXFP4.into()), Err(Error::Contradiction(text)) if text.contains("mxfp4"))
     );
     // A file that leaves the format open.
     let open = data().join("mlx.safetensors");
@@ -160,10 +160,7 @@ fn tensors_by_name() {
             "all.gguf is a GGUF file",
         ),
     ] {
-        assert!(
-            matches!(&refused, Err(Error::Unsupported(text)) if text.contains(word)),
-            "{refused:?}"
-        );
+        assert!(matches!(&refused, Err(Error::Misuse(text)) if text.contains(word)), "{refused:?}");
     }
     let dense = weights
         .model()

@@ -149,7 +149,9 @@ fn shapes_that_fit_several_formats_need_a_word() {
         assert_eq!(*model.get("w").unwrap().kind(), kind("affine-8bit-g32-f16"), "{source}");
         let text = model.get_as("w", &bits(4)).unwrap_err().to_string();
         assert!(
-            text.contains("contradiction: the arguments: 4 bits; ") && text.contains('8'),
+            text.contains("contradiction: ")
+                && text.contains("the arguments: 4 bits; ")
+                && text.contains('8'),
             "{source}: {text}"
         );
     }
