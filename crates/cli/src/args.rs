@@ -6,6 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::collections::BTreeSet;
 use tilewise_core::QuantFormat;
+use tilewise_core::kernel::Role;
 use tilewise_core::problem::{Activation, Axis, DType, Precision};
 use tilewise_files::Expected;
 
@@ -262,7 +263,7 @@ pub(crate) struct DequantizeArgs {
 /// Options of `tilewise qmatmul`.
 #[derive(Debug, Args)]
 pub(crate) struct QmatmulArgs {
-    /// [M,K]
+    /// [M,K] or [batch,M,K]
     #[arg(value_name = "X")]
     pub(crate) x: Source,
     /// MODEL[#NAME], a matrix W [N,K] or [1,N,K]: of MLX, GGUF, GPTQ or AWQ, or of floats
@@ -362,6 +363,9 @@ pub(crate) struct PlanArgs {
     /// As for matmul
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
+    /// Plan with operands that were packed beforehand, where kernels want that
+    #[arg(long, value_name = "OPERANDS")]
+    pub(crate) prepared: Option<Prepared>,
     /// Plan for recorded caps instead of this machine; then neither the environment nor what was
     /// tuned plays a part
     #[arg(long, value_name = "NAME", conflicts_with = "adapter")]
@@ -459,6 +463,25 @@ impl Layout {
     /// Whether B holds its transpose.
     pub(crate) fn b(self) -> bool {
         matches!(self, Layout::Nt | Layout::Tt)
+    }
+}
+
+/// Prepared operands on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum Prepared {
+    A,
+    B,
+    Both,
+}
+
+impl Prepared {
+    /// The operands.
+    pub(crate) fn roles(self) -> &'static [Role] {
+        match self {
+            Prepared::A => &[Role::A],
+            Prepared::B => &[Role::B],
+            Prepared::Both => &[Role::A, Role::B],
+        }
     }
 }
 
