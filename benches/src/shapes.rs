@@ -32,6 +32,15 @@ pub struct Shape {
 /// Which operands are prepared: A and B, or B alone.
 pub const PREPARED: [&str; 2] = ["prepared", "prepared-b"];
 
+/// Names of layouts.
+const LAYOUTS: [&str; 4] = ["NN", "NT", "TN", "TT"];
+
+/// Types of elements.
+const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
+
+/// The precision f32 as a field of a shape's name, where `f32` is a type.
+const F32_SUMS: &str = "f32-sums";
+
 /// Shapes that are measured and shown together: `--shapes GROUP`.
 pub struct Group {
     /// Its name.
@@ -293,16 +302,15 @@ impl std::str::FromStr for Shape {
         let (mut layouts, mut dtypes, mut formats, mut batches) = (None, None, None, None);
         let (mut prepareds, mut precisions) = (None, None);
         for field in fields {
-            let layout = ["NN", "NT", "TN", "TT"]
-                .into_iter()
-                .find(|layout| layout.eq_ignore_ascii_case(field));
-            let dtype = [DType::F32, DType::F16, DType::BF16]
-                .into_iter()
-                .find(|dtype| dtype.name() == field);
+            let layout = LAYOUTS.into_iter().find(|layout| layout.eq_ignore_ascii_case(field));
+            let dtype = DTYPES.into_iter().find(|dtype| dtype.name() == field);
             let format = field.parse::<QuantFormat>().ok();
             let batch = field.strip_prefix('x').and_then(|batch| batch.parse().ok());
             let prepared = PREPARED.into_iter().find(|prepared| *prepared == field);
-            let precision = field.parse::<Precision>().ok();
+            let precision = match field {
+                F32_SUMS => Some(Precision::F32),
+                _ => field.parse().ok(),
+            };
             // A type's name stands for the type: f32.
             let before = match (layout, dtype, format, batch, prepared, precision) {
                 (Some(layout), ..) => layouts.replace(layout).map(|_| "layout"),
@@ -345,17 +353,48 @@ impl std::str::FromStr for Shape {
     }
 }
 
-/// An error: a part of a shape's name is not known.
+/// An error: a part of a shape's name is not known. It lists the names of the kind that has the
+/// nearest.
 fn unknown_field(field: &str) -> String {
-    let formats: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
-    let precisions = Precision::ALL.map(Precision::name);
-    format!(
-        "{field:?} is neither a layout (NN, NT, TN, TT), nor a dtype (f32, f16, bf16), \
-         nor a format of quantized weights ({}), nor a batch (x8), nor what is prepared ({}), nor a precision ({})",
-        formats.join(", "),
-        PREPARED.join(", "),
-        precisions[1..].join(", ")
-    )
+    /// Formats in the message.
+    const SHOWN: usize = 4;
+    let mut formats: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
+    formats.sort_by(|a, b| distance(field, a).total_cmp(&distance(field, b)));
+    let permissions = Precision::ALL[1..].iter().map(|precision| precision.name());
+    let kinds = [
+        ("layouts", LAYOUTS.to_vec()),
+        ("dtypes", DTYPES.map(DType::name).to_vec()),
+        ("formats of quantized weights", formats),
+        ("kinds of preparation", PREPARED.to_vec()),
+        ("precisions", std::iter::once(F32_SUMS).chain(permissions).collect()),
+    ];
+    if !field.is_empty() && field.chars().all(|letter| letter == 'x' || letter.is_ascii_digit()) {
+        return format!("{field:?} is no batch: x8, from x1 up");
+    }
+    let near = |names: &[&str]| {
+        names.iter().map(|name| distance(field, name)).min_by(f64::total_cmp).unwrap_or(1.0)
+    };
+    let (kind, names) =
+        kinds.into_iter().min_by(|(_, a), (_, b)| near(a).total_cmp(&near(b))).unwrap_or_default();
+    let more = if names.len() > SHOWN + 4 { "; FORMATS.md lists all" } else { "" };
+    let shown = if more.is_empty() { &names[..] } else { &names[..SHOWN] };
+    format!("{field:?} is no field of a shape; the nearest {kind} are {}{more}", shown.join(", "))
+}
+
+/// How far two names are apart: letters to change, add or leave out, as a share of the longer.
+fn distance(one: &str, other: &str) -> f64 {
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, &wanted) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != wanted);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()] as f64 / one.chars().count().max(other.len()).max(1) as f64
 }
 
 /// The shapes of a list of group names and single shapes.
@@ -408,9 +447,9 @@ impl Shape {
         ([self.batch, m, n, k], words)
     }
 
-    /// The name of its precision; empty if it has none of its own.
+    /// The name of its precision; empty if it has none of its own, or f32.
     pub fn precision(&self) -> &'static str {
-        self.precision.map_or("", Precision::name)
+        self.precision.filter(|&own| own != Precision::F32).map_or("", Precision::name)
     }
 
     /// The format's name of quantized weights; empty for dense ones.
@@ -529,16 +568,28 @@ mod tests {
         let fewer: Shape = "1x8x64:f16:q8_0:int8-activations".parse().unwrap();
         assert_eq!((fewer.precision, fewer.dtype), (Some(Precision::Int8Activations), DType::F16));
         assert_ne!(fewer.key(), "1x8x64:f16:q8_0".parse::<Shape>().unwrap().key());
+        // Where the run permits less.
+        let strict: Shape = "1x8x64:f16:q8_0:f32-sums".parse().unwrap();
+        assert_eq!(strict.precision, Some(Precision::F32));
+        assert_eq!(strict.key(), "1x8x64:f16:q8_0".parse::<Shape>().unwrap().key());
         for (wrong, word) in [
-            ("1x8x64:NT:affine-3bit", "affine-4bit-g64-f16, "),
+            ("1x8x64:NT:affine-3bit", "formats of quantized weights are affine-3bit-g"),
+            ("1x8x64:NT:q4k", "formats of quantized weights are q4_k, "),
+            ("1x8x64:NT:affine", "; FORMATS.md lists all"),
+            ("1x8x64:tz", "layouts are NN, NT, TN, TT"),
+            ("1x8x64:fp16", "dtypes are f32, f16, bf16"),
+            ("1x8x64:8x", "\"8x\" is no batch: x8, from x1 up"),
+            ("1x8x64:prepared-c", "preparation are prepared, prepared-b"),
+            ("1x8x64:f32-sum", "precisions are f32-sums, split-f32, "),
+            ("1x8x64:f32-sums:f16-sums", "is a second precision"),
             ("1x8x64:NN:mxfp4", "along K"),
             ("1x8x65:NT:mxfp4", "multiple of 32"),
             ("1x8x64:NT:mxfp4:q8_0", "is a second format"),
             ("1x8x64:f16-sums:split-f32", "is a second precision"),
-            ("1x8x64:int4-activations", "int8-activations)"),
+            ("1x8x64:int4-activations", ", int8-activations"),
         ] {
             let said = wrong.parse::<Shape>().unwrap_err();
-            assert!(said.contains(word), "{said}");
+            assert!(said.contains(word) && said.len() < 220, "{said}");
         }
     }
 }
