@@ -26,7 +26,8 @@ DEVICE = "cuda"
 DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 LAYOUTS = ("NN", "NT", "TN", "TT")
 PREPARED = ("prepared", "prepared-b")
-PRECISIONS = ("f32-sums", "split-f32", "split-f32-fast", "int16-activations", "f16-sums", "int8-activations")
+PRECISIONS = ("f32-sums", "split-f32", "split-f32-fast", "int16-activations", "f16-sums",
+              "int8-activations")
 GRAMMAR = "MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]"
 AFFINE = re.compile(r"affine-4bit-g(32|64|128)-(?:f16|bf16|f32)")
 FLOOR = ("4096x4096x4096,4096x4096x4096:NT,4096x4096x4096:TN,4096x4096x4096:TT,4095x4095x4095,4097x4097x4097,"

@@ -82,7 +82,8 @@ fn run(args: &Args) -> Result<bool, String> {
     for other in &others {
         if let Some((count, [here, there])) = compare::other_precisions(&report, other) {
             eprintln!(
-                "bench: {count} of these shapes differ from {} in the precision alone: {here} here, {there} there",
+                "bench: {count} of these shapes differ from {} in the precision alone: \
+                 {here} here, {there} there",
                 other.label()
             );
         }
