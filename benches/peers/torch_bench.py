@@ -26,7 +26,8 @@ DEVICE = "cuda"
 DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 LAYOUTS = ("NN", "NT", "TN", "TT")
 PREPARED = ("prepared", "prepared-b")
-PRECISIONS = ("split-f32", "split-f32-fast", "int16-activations", "f16-sums", "int8-activations")
+PRECISIONS = ("f32-sums", "split-f32", "split-f32-fast", "int16-activations", "f16-sums",
+              "int8-activations")
 GRAMMAR = "MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]"
 AFFINE = re.compile(r"affine-4bit-g(32|64|128)-(?:f16|bf16|f32)")
 FLOOR = ("4096x4096x4096,4096x4096x4096:NT,4096x4096x4096:TN,4096x4096x4096:TT,4095x4095x4095,4097x4097x4097,"
@@ -67,7 +68,7 @@ def parse(text):
         elif field in PREPARED:
             what, value = "prepared", field
         elif field in PRECISIONS:
-            what, value = "precision", field
+            what, value = "precision", "" if field == "f32-sums" else field
         else:
             raise SystemExit(f"{text!r}: {field!r} is neither a layout, nor a dtype (f32, f16, bf16), nor affine weights of 4 bits "
                              f"(affine-4bit-g64-f16), nor a batch (x8), nor what is prepared ({', '.join(PREPARED)}), "
@@ -235,6 +236,8 @@ def main():
     parser.add_argument("--json", help="file to write")
     args = parser.parse_args()
     shapes = names(args.shapes)
+    if not shapes:
+        raise SystemExit("--shapes: no shape is named")
     for shape in shapes:
         parse(shape)
     global torch

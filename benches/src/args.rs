@@ -24,6 +24,10 @@ pub(crate) struct Args {
     /// A few of the default shapes of every group
     #[arg(long, conflicts_with = "shapes")]
     quick: bool,
+    /// Prints the names of the shapes that would be measured on a GPU, one to a line, and does
+    /// nothing else
+    #[arg(long, conflicts_with_all = ["from", "first_hour"])]
+    pub(crate) list_shapes: bool,
     /// Part of an adapter's name, a backend, or cpu
     #[arg(long)]
     pub(crate) adapter: Option<String>,
@@ -52,7 +56,7 @@ pub(crate) struct Args {
     /// How exact products must be: f32; split-f32 or split-f32-fast, which permit f32 in two f16
     /// parts; f16-sums, which permits sums of f16 products in f16; int16-activations or
     /// int8-activations, which permit few rows as whole numbers beside quantized weights. A shape
-    /// may name its own
+    /// may name its own, f32 as f32-sums
     #[arg(long, default_value = "f32")]
     pub(crate) precision: Precision,
     /// Timed runs of each shape; fewer, but three, where they take longer than a second

@@ -1,6 +1,7 @@
 //! Reports side by side: matching shapes, and regressions against earlier runs.
 
 use crate::report::{Report, Row};
+use tilewise::Precision;
 
 /// A shape that takes longer than in an earlier run.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +60,25 @@ pub fn regressions(report: &Report, others: &[Report], percent: f64) -> Vec<Regr
     found
 }
 
+/// How many shapes have no counterpart in `other` but with another precision, that has none here.
+/// With them the precisions of the first, here and there.
+pub fn other_precisions(report: &Report, other: &Report) -> Option<(usize, [String; 2])> {
+    let named = |row: &Row| match row.precision.as_str() {
+        "" => Precision::F32.name().to_owned(),
+        less => less.to_owned(),
+    };
+    let alone = |row: &&Row| counterpart(row, report).is_none();
+    let found = report.rows.iter().filter(|row| counterpart(row, other).is_none());
+    let found: Vec<_> = found
+        .filter_map(|row| {
+            let same = |there: &&Row| there.but_precision() == row.but_precision();
+            let there = other.rows.iter().filter(alone).find(same)?;
+            Some([named(row), named(there)])
+        })
+        .collect();
+    Some((found.len(), found.into_iter().next()?))
+}
+
 /// Names of the shapes of `one` that `other` lacks.
 pub fn missing<'a>(one: &'a Report, other: &Report) -> Vec<&'a str> {
     let mut names: Vec<&str> = one
@@ -110,6 +130,29 @@ mod tests {
             (missing(&now, &before), missing(&before, &now)),
             (vec!["4x1x1"], vec!["5x1x1"])
         );
+    }
+
+    #[test]
+    fn shapes_that_differ_in_the_precision_alone_are_told() {
+        let with = |precisions: &[&str]| {
+            let mut report = report("tilewise", &vec![(1, 1.0); precisions.len()]);
+            for (row, precision) in report.rows.iter_mut().zip(precisions) {
+                row.precision = (*precision).into();
+            }
+            report
+        };
+        for (here, there, count, words) in [
+            (&["f16-sums"][..], &[""][..], 1, ["f16-sums", "f32"]),
+            (&["", ""], &["split-f32"], 2, ["f32", "split-f32"]),
+            (&["", "split-f32"], &[""], 0, [""; 2]),
+            (&[""], &["", "split-f32"], 0, [""; 2]),
+        ] {
+            let found = other_precisions(&with(here), &with(there));
+            let expected = (count > 0).then(|| (count, words.map(str::to_owned)));
+            assert_eq!(found, expected, "{here:?} {there:?}");
+        }
+        let other = report("tilewise", &[(2, 1.0)]);
+        assert_eq!(other_precisions(&with(&["f16-sums"]), &other), None);
     }
 
     #[test]

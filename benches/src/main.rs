@@ -7,6 +7,7 @@ mod args;
 use args::Args;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::ExitCode;
 use tilewise::{Context, ContextOptions, Error, Precision, Switch};
@@ -39,6 +40,9 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<bool, String> {
     if args.first_hour {
         return first_hour(args).map(|()| true);
+    }
+    if args.list_shapes {
+        return list(args).map(|()| true);
     }
     // What is wrong with the files and the shapes is said before a device is opened.
     let others =
@@ -75,6 +79,15 @@ fn run(args: &Args) -> Result<bool, String> {
     if report.rows.is_empty() {
         return Err("nothing was measured".into());
     }
+    for other in &others {
+        if let Some((count, [here, there])) = compare::other_precisions(&report, other) {
+            eprintln!(
+                "bench: {count} of these shapes differ from {} in the precision alone: \
+                 {here} here, {there} there",
+                other.label()
+            );
+        }
+    }
     for other in others.iter().filter(|other| compare::is_earlier_run(&report, other)) {
         if !report.rows.iter().any(|row| compare::counterpart(row, other).is_some()) {
             eprintln!(
@@ -97,6 +110,19 @@ fn run(args: &Args) -> Result<bool, String> {
         eprintln!("regression: {regression}");
     }
     Ok(right && regressions.is_empty())
+}
+
+/// Prints the shapes that would be measured on a GPU, each once.
+fn list(args: &Args) -> Result<(), String> {
+    let mut shapes = shapes::parse(&args.shapes)?;
+    if shapes.is_empty() {
+        shapes = args.default_shapes(false)?;
+    }
+    let mut seen = HashSet::new();
+    for shape in shapes.iter().filter(|shape| seen.insert(&shape.name)) {
+        println!("{}", shape.name);
+    }
+    Ok(())
 }
 
 /// Writes a file, its folder too, and says so.

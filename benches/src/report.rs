@@ -161,6 +161,12 @@ impl Row {
         ([self.batch, self.m, self.n, self.k], words.map(String::as_str))
     }
 
+    /// What tells shapes apart but for the precision.
+    pub(crate) fn but_precision(&self) -> Key<'_> {
+        let (sizes, [layout, dtype, weights, prepared, _]) = self.key();
+        (sizes, [layout, dtype, weights, prepared, ""])
+    }
+
     /// Operations per byte, A, B and C counted once.
     pub fn intensity(&self) -> f64 {
         1e3 * self.tflops / self.gbs

@@ -1,7 +1,11 @@
 //! Shapes worth measuring, in named groups, and any other as
 //! `MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]`.
 
-use std::collections::HashSet;
+mod groups;
+
+pub use groups::{DEFAULT, GROUPS, Group};
+
+use groups::QUICK;
 use tilewise::{DType, Precision, QuantFormat};
 use tilewise_core::{Format, Operand, Problem};
 
@@ -32,250 +36,14 @@ pub struct Shape {
 /// Which operands are prepared: A and B, or B alone.
 pub const PREPARED: [&str; 2] = ["prepared", "prepared-b"];
 
-/// Shapes that are measured and shown together: `--shapes GROUP`.
-pub struct Group {
-    /// Its name.
-    pub name: &'static str,
-    /// What it holds, for people.
-    pub about: &'static str,
-    members: fn() -> Vec<String>,
-}
+/// Names of layouts.
+const LAYOUTS: [&str; 4] = ["NN", "NT", "TN", "TT"];
 
-/// What is measured without `--shapes`: some 180 shapes.
-pub const DEFAULT: [&str; 10] = [
-    "square",
-    "odd",
-    "layouts",
-    "transformer",
-    "skinny",
-    "batched",
-    "deep",
-    "bf16",
-    "quantized",
-    "split",
-];
+/// Types of elements.
+const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-/// Every group.
-pub const GROUPS: &[Group] = &[
-    Group {
-        name: "square",
-        about: "squares from 256 to 8192",
-        members: || squares(&[256, 512, 1024, 2048, 4096, 8192]),
-    },
-    Group {
-        name: "odd",
-        about: "squares whose sides no vector divides",
-        members: || squares(&[1023, 1025, 4095, 4097]),
-    },
-    Group {
-        name: "layouts",
-        about: "4096×4096×4096 with A, B or both transposed",
-        members: || {
-            each(&["", ":f16"], &["NN", "NT", "TN", "TT"], |dtype, layout| {
-                format!("4096x4096x4096:{layout}{dtype}")
-            })
-        },
-    },
-    Group {
-        name: "transformer",
-        about: "linear layers of Llama-like models of 7B, 8B, 13B and 70B parameters at 1, 16, 512 and 4096 tokens",
-        members: transformer,
-    },
-    Group {
-        name: "skinny", about: "few rows, or few columns, against 8192×8192", members: skinny
-    },
-    Group {
-        name: "batched",
-        about: "attention: queries × keys, and weights × values",
-        members: batched,
-    },
-    Group {
-        name: "deep",
-        about: "K far larger than M and N",
-        members: || {
-            each(
-                &["", ":f16"],
-                &["512x512x32768", "256x256x65536", "128x128x131072", "64x64x262144"],
-                |dtype, mnk| format!("{mnk}{dtype}"),
-            )
-        },
-    },
-    Group {
-        name: "bf16",
-        about: "the type of models, with operands packed each time and beforehand",
-        members: || owned(BF16),
-    },
-    Group {
-        name: "quantized",
-        about: "quantized weights against 1 to 4096 rows",
-        members: quantized,
-    },
-    Group {
-        name: "split",
-        about: "f32 on matrix units, in two parts of f16, with operands packed each time and beforehand",
-        members: || {
-            each(&["4096x4096x4096", "8192x8192x8192"], &["", ":prepared-b"], |mnk, prepared| {
-                ["split-f32", "split-f32-fast"]
-                    .map(|precision| format!("{mnk}{prepared}:{precision}"))
-            })
-            .concat()
-        },
-    },
-    Group {
-        name: "floor",
-        about: "what the records of a kernel's development hold",
-        members: || owned(FLOOR),
-    },
-    Group { name: "half", about: "16-bit types beside each other", members: || owned(HALF) },
-    Group {
-        name: "tiny",
-        about: "what software adapters are given by default",
-        members: || owned(TINY),
-    },
-];
-
-const FLOOR: &[&str] = &[
-    "4096x4096x4096",
-    "4096x4096x4096:NT",
-    "4096x4096x4096:TN",
-    "4096x4096x4096:TT",
-    "4095x4095x4095",
-    "4097x4097x4097",
-    "1x8192x8192",
-    "1x8192x8192:NT",
-    "8192x1x8192",
-];
-
-const HALF: &[&str] = &[
-    "4096x4096x4096:f16",
-    "4096x4096x4096:bf16",
-    "4095x4095x4095:f16",
-    "1x8192x8192:f16",
-    "1x8192x8192:NT:bf16",
-];
-
-const BF16: &[&str] = &[
-    "4096x4096x4096:bf16",
-    "4096x4096x4096:bf16:prepared-b",
-    "8192x8192x8192:bf16",
-    "8192x8192x8192:bf16:prepared-b",
-    "2048x11008x4096:NT:bf16",
-    "2048x11008x4096:NT:bf16:prepared-b",
-    "1x8192x8192:NT:bf16",
-    "1x8192x8192:NT:bf16:prepared-b",
-    "16x8192x8192:NT:bf16",
-    "16x8192x8192:NT:bf16:prepared-b",
-    "64x8192x8192:NT:bf16",
-    "64x8192x8192:NT:bf16:prepared-b",
-    "512x14336x4096:NT:bf16:affine-4bit-g64-bf16",
-    "4097x4097x4097:f16:prepared",
-];
-
-const TINY: &[&str] = &[
-    "64x64x64",
-    "128x128x128",
-    "128x128x128:f16",
-    "127x129x65",
-    "1x512x512:NT",
-    "512x1x512:f16",
-    "64x64x32:NT:x4",
-    "16x16x4096",
-];
-
-/// The members of the default groups that `--quick` keeps.
-const QUICK: &[&str] = &[
-    "1024x1024x1024",
-    "4096x4096x4096",
-    "1024x1024x1024:f16",
-    "4096x4096x4096:f16",
-    "4095x4095x4095",
-    "4095x4095x4095:f16",
-    "4096x4096x4096:NT",
-    "4096x4096x4096:NT:f16",
-    "1x4096x4096:NT:f16",
-    "1x14336x4096:NT:f16",
-    "16x14336x4096:NT:f16",
-    "512x14336x4096:NT:f16",
-    "4096x4096x14336:NT:f16",
-    "1x8192x8192:NT",
-    "1x8192x8192:NN:f16",
-    "8x8192x8192:NT:f16",
-    "8192x1x8192",
-    "512x512x64:NT:f16:x32",
-    "2048x2048x128:NT:f16:x32",
-    "256x256x65536",
-];
-
-fn owned(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&name| name.to_owned()).collect()
-}
-
-/// Every member of `inner` under every member of `outer`.
-fn each<A, B, C>(outer: &[A], inner: &[B], name: impl Fn(&A, &B) -> C) -> Vec<C> {
-    outer.iter().flat_map(|a| inner.iter().map(|b| name(a, b)).collect::<Vec<_>>()).collect()
-}
-
-fn squares(sides: &[usize]) -> Vec<String> {
-    each(&["", ":f16"], sides, |dtype, side| format!("{side}x{side}x{side}{dtype}"))
-}
-
-/// Q, K, V and output projections; gate and up; down. W is stored [N, K], as linear layers store
-/// it.
-fn transformer() -> Vec<String> {
-    let models = [(4096, 11_008), (4096, 14_336), (5120, 13_824), (8192, 28_672)];
-    let mut names = Vec::new();
-    for tokens in [1, 16, 512, 4096] {
-        for (width, hidden) in models {
-            for (n, k) in [(width, width), (hidden, width), (width, hidden)] {
-                names.push(format!("{tokens}x{n}x{k}:NT:f16"));
-            }
-        }
-    }
-    // Models of one width share their projections.
-    let mut seen = HashSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    names
-}
-
-fn skinny() -> Vec<String> {
-    let kinds = ["NN", "NT", "NN:f16", "NT:f16"];
-    let rows = each(&kinds, &[1, 2, 4, 8, 16, 32, 64], |kind, m| format!("{m}x8192x8192:{kind}"));
-    let columns = each(&["", ":f16"], &[1, 4, 16], |dtype, n| format!("8192x{n}x8192{dtype}"));
-    [rows, columns].concat()
-}
-
-/// Affine weights of 4 bits at every number of rows, prepared for many, and other formats at one
-/// row and a prompt.
-fn quantized() -> Vec<String> {
-    const WIDE: &str = "128256x4096:f16";
-    let rows = each(&["affine-4bit-g64-f16"], &[1, 2, 4, 8, 16, 32, 64, 512, 4096], |format, m| {
-        format!("{m}x14336x4096:f16:{format}")
-    });
-    let prepared =
-        [64, 512, 4096].map(|m| format!("{m}x14336x4096:f16:affine-4bit-g64-f16:prepared-b"));
-    let formats = ["affine-8bit-g64-f16", "q4_0", "q8_0", "q4_k", "mxfp4"];
-    let others = each(&formats, &[1, 16, 512], |format, m| format!("{m}x14336x4096:f16:{format}"));
-    let wide = ["affine-4bit-g64-f16", "affine-8bit-g64-f16", "q4_0", "q8_0", "q4_k", "mxfp4"];
-    let wide = wide.map(|format| format!("1x{WIDE}:{format}"));
-    [
-        rows,
-        prepared.to_vec(),
-        others,
-        wide.to_vec(),
-        vec!["1x4096x14336:f16:affine-4bit-g64-f16".into()],
-    ]
-    .concat()
-}
-
-fn batched() -> Vec<String> {
-    let attention = [(32, 128), (32, 512), (32, 2048), (64, 1024), (128, 128), (128, 512)];
-    let half = |&(heads, tokens): &(usize, usize), depth: &usize| {
-        format!("{tokens}x{tokens}x{depth}:NT:f16:x{heads},{tokens}x{depth}x{tokens}:f16:x{heads}")
-    };
-    let mut names = each(&attention, &[64, 128], half);
-    names.push("512x512x64:NT:x32,512x64x512:x32".into());
-    names.iter().flat_map(|pair| pair.split(',')).map(str::to_owned).collect()
-}
+/// The precision f32 as a field of a shape's name, where `f32` is a type.
+const F32_SUMS: &str = "f32-sums";
 
 impl std::str::FromStr for Shape {
     type Err = String;
@@ -293,16 +61,15 @@ impl std::str::FromStr for Shape {
         let (mut layouts, mut dtypes, mut formats, mut batches) = (None, None, None, None);
         let (mut prepareds, mut precisions) = (None, None);
         for field in fields {
-            let layout = ["NN", "NT", "TN", "TT"]
-                .into_iter()
-                .find(|layout| layout.eq_ignore_ascii_case(field));
-            let dtype = [DType::F32, DType::F16, DType::BF16]
-                .into_iter()
-                .find(|dtype| dtype.name() == field);
+            let layout = LAYOUTS.into_iter().find(|layout| layout.eq_ignore_ascii_case(field));
+            let dtype = DTYPES.into_iter().find(|dtype| dtype.name() == field);
             let format = field.parse::<QuantFormat>().ok();
             let batch = field.strip_prefix('x').and_then(|batch| batch.parse().ok());
             let prepared = PREPARED.into_iter().find(|prepared| *prepared == field);
-            let precision = field.parse::<Precision>().ok();
+            let precision = match field {
+                F32_SUMS => Some(Precision::F32),
+                _ => field.parse().ok(),
+            };
             // A type's name stands for the type: f32.
             let before = match (layout, dtype, format, batch, prepared, precision) {
                 (Some(layout), ..) => layouts.replace(layout).map(|_| "layout"),
@@ -345,17 +112,48 @@ impl std::str::FromStr for Shape {
     }
 }
 
-/// An error: a part of a shape's name is not known.
+/// An error: a part of a shape's name is not known. It lists the names of the kind that has the
+/// nearest.
 fn unknown_field(field: &str) -> String {
-    let formats: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
-    let precisions = Precision::ALL.map(Precision::name);
-    format!(
-        "{field:?} is neither a layout (NN, NT, TN, TT), nor a dtype (f32, f16, bf16), \
-         nor a format of quantized weights ({}), nor a batch (x8), nor what is prepared ({}), nor a precision ({})",
-        formats.join(", "),
-        PREPARED.join(", "),
-        precisions[1..].join(", ")
-    )
+    /// Formats in the message.
+    const SHOWN: usize = 4;
+    let mut formats: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
+    formats.sort_by(|a, b| distance(field, a).total_cmp(&distance(field, b)));
+    let permissions = Precision::ALL[1..].iter().map(|precision| precision.name());
+    let kinds = [
+        ("layouts", LAYOUTS.to_vec()),
+        ("dtypes", DTYPES.map(DType::name).to_vec()),
+        ("formats of quantized weights", formats),
+        ("kinds of preparation", PREPARED.to_vec()),
+        ("precisions", std::iter::once(F32_SUMS).chain(permissions).collect()),
+    ];
+    if !field.is_empty() && field.chars().all(|letter| letter == 'x' || letter.is_ascii_digit()) {
+        return format!("{field:?} is no batch: x8, from x1 up");
+    }
+    let near = |names: &[&str]| {
+        names.iter().map(|name| distance(field, name)).min_by(f64::total_cmp).unwrap_or(1.0)
+    };
+    let (kind, names) =
+        kinds.into_iter().min_by(|(_, a), (_, b)| near(a).total_cmp(&near(b))).unwrap_or_default();
+    let more = if names.len() > SHOWN + 4 { "; FORMATS.md lists all" } else { "" };
+    let shown = if more.is_empty() { &names[..] } else { &names[..SHOWN] };
+    format!("{field:?} is no field of a shape; the nearest {kind} are {}{more}", shown.join(", "))
+}
+
+/// How far two names are apart: letters to change, add or leave out, as a share of the longer.
+fn distance(one: &str, other: &str) -> f64 {
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, &wanted) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != wanted);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()] as f64 / one.chars().count().max(other.len()).max(1) as f64
 }
 
 /// The shapes of a list of group names and single shapes.
@@ -408,9 +206,9 @@ impl Shape {
         ([self.batch, m, n, k], words)
     }
 
-    /// The name of its precision; empty if it has none of its own.
+    /// The name of its precision; empty if it has none of its own, or f32.
     pub fn precision(&self) -> &'static str {
-        self.precision.map_or("", Precision::name)
+        self.precision.filter(|&own| own != Precision::F32).map_or("", Precision::name)
     }
 
     /// The format's name of quantized weights; empty for dense ones.
@@ -463,7 +261,9 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
+    use super::groups::owned;
     use super::*;
+    use std::collections::HashSet;
 
     fn named(names: &[&str]) -> Vec<Shape> {
         parse(names).unwrap()
@@ -529,16 +329,28 @@ mod tests {
         let fewer: Shape = "1x8x64:f16:q8_0:int8-activations".parse().unwrap();
         assert_eq!((fewer.precision, fewer.dtype), (Some(Precision::Int8Activations), DType::F16));
         assert_ne!(fewer.key(), "1x8x64:f16:q8_0".parse::<Shape>().unwrap().key());
+        // Where the run permits less.
+        let strict: Shape = "1x8x64:f16:q8_0:f32-sums".parse().unwrap();
+        assert_eq!(strict.precision, Some(Precision::F32));
+        assert_eq!(strict.key(), "1x8x64:f16:q8_0".parse::<Shape>().unwrap().key());
         for (wrong, word) in [
-            ("1x8x64:NT:affine-3bit", "affine-4bit-g64-f16, "),
+            ("1x8x64:NT:affine-3bit", "formats of quantized weights are affine-3bit-g"),
+            ("1x8x64:NT:q4k", "formats of quantized weights are q4_k, "),
+            ("1x8x64:NT:affine", "; FORMATS.md lists all"),
+            ("1x8x64:tz", "layouts are NN, NT, TN, TT"),
+            ("1x8x64:fp16", "dtypes are f32, f16, bf16"),
+            ("1x8x64:8x", "\"8x\" is no batch: x8, from x1 up"),
+            ("1x8x64:prepared-c", "preparation are prepared, prepared-b"),
+            ("1x8x64:f32-sum", "precisions are f32-sums, split-f32, "),
+            ("1x8x64:f32-sums:f16-sums", "is a second precision"),
             ("1x8x64:NN:mxfp4", "along K"),
             ("1x8x65:NT:mxfp4", "multiple of 32"),
             ("1x8x64:NT:mxfp4:q8_0", "is a second format"),
             ("1x8x64:f16-sums:split-f32", "is a second precision"),
-            ("1x8x64:int4-activations", "int8-activations)"),
+            ("1x8x64:int4-activations", ", int8-activations"),
         ] {
             let said = wrong.parse::<Shape>().unwrap_err();
-            assert!(said.contains(word), "{said}");
+            assert!(said.contains(word) && said.len() < 220, "{said}");
         }
     }
 }

@@ -55,6 +55,30 @@ fn an_earlier_run_without_a_common_shape_fails_the_comparison() {
 }
 
 #[test]
+fn another_precision_is_said() {
+    let bench = Workbench::new();
+    let mut now = Report::load(&records()[0]).unwrap();
+    now.rows.retain(|row| row.shape == "4096x4096x4096");
+    bench.write("strict.json", &now);
+    now.rows[0].precision = "split-f32".into();
+    bench.write("split.json", &now);
+    let said = bench.fail(1, "--from split.json --quiet --compare strict.json");
+    assert!(said.contains("in the precision alone: split-f32 here, f32 there"), "{said}");
+    let same = bench.run("--from split.json --quiet --compare split.json");
+    assert!(!String::from_utf8_lossy(&same.stderr).contains("precision"));
+}
+
+#[test]
+fn shapes_are_listed_without_a_device() {
+    let bench = Workbench::new();
+    let listed = bench.succeed("--list-shapes --shapes split,4096x4096x4096:split-f32,8x8x8");
+    assert_eq!(listed.lines().count(), 8 + 1, "{listed}");
+    assert!(listed.starts_with("4096x4096x4096:split-f32\n") && listed.ends_with("\n8x8x8\n"));
+    assert!(bench.succeed("--list-shapes").lines().count() > 150);
+    assert!(bench.fail(1, "--list-shapes --shapes squares").contains("squares"));
+}
+
+#[test]
 fn a_report_without_rows_is_a_failure() {
     let bench = Workbench::new();
     let [own, _] = records();

@@ -32,6 +32,9 @@ fn torch_is_needed_only_to_measure() {
         ("4x5", "MxNxK"),
         ("4x4x4:NT:tn", "'tn' is a second layout"),
         ("4x4x4:f8", "'f8' is neither"),
+        ("4x4x4:f32-sums:f16-sums", "'f16-sums' is a second precision"),
+        ("", "--shapes: no shape is named"),
+        (" ,", "--shapes: no shape is named"),
     ] {
         let output = torch(&bench, &["--shapes", shape]).unwrap();
         let stderr = text(&output.stderr);

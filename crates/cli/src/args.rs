@@ -1,12 +1,16 @@
 //! The command line.
 
+mod values;
+
+pub(crate) use values::{ActivationArg, AxisArg, DTypeArg, Layout, Prepared};
+
 use crate::array::{Sink, Source};
 use crate::target::Target;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use std::collections::BTreeSet;
 use tilewise_core::QuantFormat;
-use tilewise_core::problem::{Activation, Axis, DType, Precision};
+use tilewise_core::problem::Precision;
 use tilewise_files::Expected;
 
 /// Matrix products of arrays and of quantized models on any GPU.
@@ -262,7 +266,7 @@ pub(crate) struct DequantizeArgs {
 /// Options of `tilewise qmatmul`.
 #[derive(Debug, Args)]
 pub(crate) struct QmatmulArgs {
-    /// [M,K]
+    /// [M,K] or [batch,M,K]
     #[arg(value_name = "X")]
     pub(crate) x: Source,
     /// MODEL[#NAME], a matrix W [N,K] or [1,N,K]: of MLX, GGUF, GPTQ or AWQ, or of floats
@@ -362,6 +366,9 @@ pub(crate) struct PlanArgs {
     /// As for matmul
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     pub(crate) precision: Precision,
+    /// Plan with operands that were packed beforehand, where kernels want that
+    #[arg(long, value_name = "OPERANDS")]
+    pub(crate) prepared: Option<Prepared>,
     /// Plan for recorded caps instead of this machine; then neither the environment nor what was
     /// tuned plays a part
     #[arg(long, value_name = "NAME", conflicts_with = "adapter")]
@@ -380,86 +387,6 @@ pub(crate) struct DemoArgs {
     /// As for matmul
     #[arg(long, value_name = "NAME|cpu")]
     pub(crate) adapter: Option<String>,
-}
-
-/// Element types on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-pub(crate) enum DTypeArg {
-    F32,
-    F16,
-    Bf16,
-}
-
-impl From<DTypeArg> for DType {
-    fn from(dtype: DTypeArg) -> Self {
-        match dtype {
-            DTypeArg::F32 => DType::F32,
-            DTypeArg::F16 => DType::F16,
-            DTypeArg::Bf16 => DType::BF16,
-        }
-    }
-}
-
-/// Activations on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-pub(crate) enum ActivationArg {
-    None,
-    Relu,
-    Gelu,
-    Silu,
-}
-
-impl From<ActivationArg> for Activation {
-    fn from(activation: ActivationArg) -> Self {
-        match activation {
-            ActivationArg::None => Activation::None,
-            ActivationArg::Relu => Activation::Relu,
-            ActivationArg::Gelu => Activation::Gelu,
-            ActivationArg::Silu => Activation::Silu,
-        }
-    }
-}
-
-/// Axes of C on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-pub(crate) enum AxisArg {
-    M,
-    N,
-}
-
-impl From<AxisArg> for Axis {
-    fn from(axis: AxisArg) -> Self {
-        match axis {
-            AxisArg::M => Axis::M,
-            AxisArg::N => Axis::N,
-        }
-    }
-}
-
-/// Transposes of A and B on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-#[value(rename_all = "UPPER")]
-pub(crate) enum Layout {
-    #[value(alias = "nn")]
-    Nn,
-    #[value(alias = "nt")]
-    Nt,
-    #[value(alias = "tn")]
-    Tn,
-    #[value(alias = "tt")]
-    Tt,
-}
-
-impl Layout {
-    /// Whether A holds its transpose.
-    pub(crate) fn a(self) -> bool {
-        matches!(self, Layout::Tn | Layout::Tt)
-    }
-
-    /// Whether B holds its transpose.
-    pub(crate) fn b(self) -> bool {
-        matches!(self, Layout::Nt | Layout::Tt)
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use tilewise::timing::{Method, Timing};
 use tilewise::{Context, ContextOptions, Gemm, Tensor};
 use tilewise_core::convert::{decode, decode_f64, encode};
 use tilewise_core::kernel::{KernelDef, Language};
+use tilewise_core::plan::UNUSED;
 use tilewise_core::problem::{DType, Precision, Problem};
 use tilewise_core::quant::Quantized;
 use tilewise_core::reference::Inputs;
@@ -105,6 +106,8 @@ pub(crate) struct Measured {
     pub(crate) array: Array,
     /// Kernel and variant.
     pub(crate) kernel: String,
+    /// Whether it is the product with precision f32.
+    pub(crate) exact: bool,
     /// Time of the product, without transfers and compilation.
     pub(crate) timing: Timing,
 }
@@ -115,6 +118,7 @@ impl Measured {
         let (c, timing) = gemm.run_timed_blocking()?;
         // Afterwards it is known what runs.
         let plan = gemm.plan()?;
+        let exact = gemm.clone().precision(Precision::F32).plan()?.passes == plan.passes;
         let kernel = match plan.choice {
             _ if context.is_cpu() => CPU_KERNEL.into(),
             Some(choice) => choice.to_string(),
@@ -122,7 +126,7 @@ impl Measured {
         };
         let array =
             Array { dtype: c.dtype(), shape: c.shape().to_vec(), bytes: c.read_bytes_blocking()? };
-        Ok(Measured { problem: plan.problem, array, kernel, timing })
+        Ok(Measured { problem: plan.problem, array, kernel, exact, timing })
     }
 
     /// Compares the result with the oracle; a failure if an element lies outside its bound.
@@ -192,7 +196,8 @@ impl Job<'_> {
         let (layout, c) = (measured.problem.layout(), shape_text(shape));
         let permitted = match precision {
             Precision::F32 => String::new(),
-            less => format!(", precision {}", less.name()),
+            less if measured.exact => format!(", precision {less}, {UNUSED}"),
+            less => format!(", precision {less}"),
         };
         writeln!(
             out,

@@ -20,7 +20,7 @@ mod table;
 mod take;
 
 pub use check::check;
-pub use explain::{describe, explain};
+pub use explain::{UNUSED, describe, explain};
 pub use prepare::{Preparation, prepare};
 pub use quantize::{Quantize, quantize};
 pub use ranges::Cut;

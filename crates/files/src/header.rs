@@ -18,6 +18,9 @@ const PREFIX: usize = 8;
 /// The format's own limit.
 pub(crate) const MOST: u64 = 100_000_000;
 
+/// How an `.npy` file begins.
+const NUMPY: &[u8] = b"\x93NUMPY";
+
 /// The key of the metadata among the names of tensors.
 pub(crate) const METADATA: &str = "__metadata__";
 
@@ -34,6 +37,9 @@ pub(crate) struct Header {
 pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
     let length = bytes.len();
     let bad = |why: String| bad(name, why);
+    if bytes.starts_with(NUMPY) {
+        return Err(bad("a NumPy array, not a model".into()));
+    }
     let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX>() else {
         return Err(bad(format!("truncated: {length} bytes are no safetensors file")));
     };
@@ -205,6 +211,10 @@ mod tests {
         assert!(
             refusal(&file("{}", 0)[..9])
                 .contains("a header of 2 bytes is declared at byte 0 of a file of 9 bytes")
+        );
+        assert_eq!(
+            refusal(b"\x93NUMPY\x01\0v\0{"),
+            "malformed data: f: a NumPy array, not a model"
         );
         assert!(refusal(&file("{", 0)).contains("the header, 1 bytes from byte 8: EOF"));
         assert!(refusal(&file("[]", 0)).contains("an object of tensors"));

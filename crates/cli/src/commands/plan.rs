@@ -1,15 +1,16 @@
 //! `tilewise plan`.
 
-use crate::args::PlanArgs;
+use crate::args::{PlanArgs, Prepared};
 use crate::failure::{Failure, Result};
 use crate::product;
 use std::io::Write;
 use tilewise_core::caps::{Caps, RECORDED};
-use tilewise_core::plan::{Forced, explain};
-use tilewise_core::problem::{Format, Operand, Problem};
+use tilewise_core::kernel::{Library, Role};
+use tilewise_core::plan::{Forced, explain, prepare};
+use tilewise_core::problem::{Format, Operand, Precision, Problem};
 
 pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
-    let problem = problem(args)?;
+    let mut problem = problem(args)?;
     let kernel = args.kernel.as_deref();
     let text = match &args.caps {
         Some(name) => {
@@ -20,12 +21,19 @@ pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
             } else {
                 tilewise_shaders::LIBRARY
             };
-            explain(&problem, &recorded(name)?, &library, forced.as_ref())?
+            let caps = recorded(name)?;
+            let prepared = prepared(args, &mut problem, &caps, &library)?;
+            prepared + &explain(&problem, &caps, &library, forced.as_ref())?
         }
         None => {
             let context = product::open(args.adapter.as_deref())?;
-            let text = context.explain(&problem, kernel)?;
-            if context.is_cpu() { text + "--caps NAME plans for a GPU\n" } else { text }
+            if context.is_cpu() {
+                context.explain(&problem, kernel)? + "--caps NAME plans for a GPU\n"
+            } else {
+                let (caps, library) = (context.caps(), context.library());
+                let prepared = prepared(args, &mut problem, caps, library)?;
+                prepared + &context.explain(&problem, kernel)?
+            }
         }
     };
     out.write_all(text.as_bytes())?;
@@ -56,6 +64,36 @@ fn problem(args: &PlanArgs) -> Result<Problem> {
         None => operand(args.transpose.b(), k, n),
     };
     Ok(Problem { a, b, precision: args.precision, ..Problem::dense(args.dtype.into(), m, n, k) })
+}
+
+/// Prepares operands, as the library does, and says what was copied, a line for each.
+fn prepared(
+    args: &PlanArgs,
+    problem: &mut Problem,
+    caps: &Caps,
+    library: &Library,
+) -> Result<String> {
+    let mut said = String::new();
+    for &role in args.prepared.map_or(&[][..], Prepared::roles) {
+        let (operand, extent) = match role {
+            Role::A => (problem.a, problem.m),
+            _ => (problem.b, problem.n),
+        };
+        // The library prepares dense operands for a precision, and weights for all.
+        let precision = match operand.format {
+            Format::Dense(_) => problem.precision,
+            Format::Quantized(_) => Precision::F32,
+        };
+        let sizes = [1, extent, problem.k];
+        let found = prepare(operand, role, sizes, precision, caps, library)?;
+        let copied = match &found {
+            Some(found) => format!("a copy of {} bytes", found.bytes),
+            None => "no copy: kernels load it from where it lies".into(),
+        };
+        said += &format!("prepared {}  {copied}\n", role.name());
+        problem.copies[usize::from(role == Role::B)] = found.map(|found| found.copy);
+    }
+    Ok(said)
 }
 
 fn recorded(name: &str) -> Result<Caps> {

@@ -68,6 +68,13 @@ fn missing_and_odd_files() {
     std::fs::create_dir(bench.path("folder.npy")).unwrap();
     std::fs::write(bench.path("a.bin"), [0; 96]).unwrap();
     bench.refuses("matmul none.npy b.npy -o c.npy", &["none.npy"]);
+    for line in [
+        "inspect a.npy",
+        "qmatmul a.npy b.npy -o c.npy",
+        "convert a.npy c.safetensors --format f16",
+    ] {
+        bench.refuses(line, &[".npy: a NumPy array, not a model"]);
+    }
     bench.refuses("matmul folder.npy b.npy -o c.npy", &["folder.npy", "not a regular file"]);
     bench.refuses("matmul a.bin b.npy -o c.npy", &["a.bin", "extension"]);
     bench.refuses("matmul a.npy b.npy -o none/c.npy", &["none/c.npy", "no folder"]);

@@ -76,6 +76,30 @@ fn plans_name_a_kernel_and_the_reasons_against_the_others() {
 }
 
 #[test]
+fn plans_take_prepared_operands() {
+    let bench = Bench::new();
+    for (line, said, packed) in [
+        ("4095 --dtype f16", "problem C", [true, true]),
+        ("4095 --dtype f16 --prepared both", "prepared a  a copy of 4194304 bytes", [false, false]),
+        ("4095 --dtype f16 --prepared b", "prepared b  a copy of 33554432 bytes", [true, false]),
+        ("4096 --dtype bf16 --prepared a", "prepared a  a copy of ", [false, true]),
+        ("4096 --dtype f16 --prepared b", "prepared b  no copy: ", [false, false]),
+        ("4096 --dtype f16 --format q4_0 --prepared b", "prepared b  a copy of ", [false, false]),
+        ("4096 --precision split-f32 --prepared b", "prepared b  a copy of ", [true, false]),
+        ("4096 --prepared b", "prepared b  no copy: ", [false, false]),
+    ] {
+        let plan = bench.succeed(&format!("plan 512 4096 {line} --caps nvidia-h200"));
+        assert!(plan.starts_with(said), "{line}: {plan}");
+        let found = ["a", "b"].map(|operand| plan.contains(&format!("  pack {operand}  ")));
+        assert_eq!(found, packed, "{line}: {plan}");
+    }
+    for adapter in adapters() {
+        bench.succeed(&format!("plan 64 64 63 --dtype f16 --prepared both --adapter {adapter}"));
+    }
+    bench.fail(2, "plan 8 8 8 --prepared c");
+}
+
+#[test]
 fn apples_adapters_are_planned_for_in_both_languages() {
     let bench = Bench::new();
     for (caps, in_msl) in

@@ -9,6 +9,9 @@ use crate::kernel::Library;
 use crate::problem::{Dimension, Precision, Problem};
 use std::fmt::Write;
 
+/// Said of a precision that permits less than f32, where the plan is the same as without it.
+pub const UNUSED: &str = "as with precision f32: nothing here makes use of less";
+
 /// The plan of a problem with every candidate's estimate or the reason against it, and the passes
 /// with their parts and bindings.
 ///
@@ -36,11 +39,7 @@ pub fn explain(
     if problem.precision != exact.precision
         && self::plan(&exact, caps, library, forced).is_ok_and(|exact| exact.passes == plan.passes)
     {
-        let _ = writeln!(
-            out,
-            "        as with precision {}: nothing here makes use of less",
-            exact.precision.name()
-        );
+        let _ = writeln!(out, "        {UNUSED}");
     }
     for edge in &plan.edges {
         let _ = writeln!(out, "edge    {edge}  ~{}", time(edge.cost));
