@@ -118,5 +118,5 @@ pub use wgpu;
 
 /// The README's example, compiled and run.
 #[cfg(all(doctest, feature = "custom-kernels"))]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
