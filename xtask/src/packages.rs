@@ -10,9 +10,6 @@ use crate::process::{Result, capture, cargo, tee};
 /// Texts that tell users which Rust they need.
 const TEXTS: [&str; 2] = ["README.md", "CONTRIBUTING.md"];
 
-/// Manifests apart from the workspace that state a version of Rust.
-const APART: [&str; 1] = ["benches/peers/burn/Cargo.toml"];
-
 /// The command: checks the manifests, and that cargo makes the packages without a warning.
 pub(crate) fn main() -> Result {
     let workspace = Workspace::read()?;
@@ -21,12 +18,6 @@ pub(crate) fn main() -> Result {
         let version = format!("Rust {}", workspace.rust_version()?);
         if !read(path)?.contains(&version) {
             complaints.push(format!("{path}: it does not say `{version}`"));
-        }
-    }
-    for path in APART {
-        let line = format!("rust-version = \"{}\"", workspace.rust_version()?);
-        if !read(path)?.lines().any(|found| found == line) {
-            complaints.push(format!("{path}: it does not say `{line}`"));
         }
     }
     if !complaints.is_empty() {
