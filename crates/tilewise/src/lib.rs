@@ -137,5 +137,5 @@ pub mod sanitizer {
 
 /// The README's example, compiled and run.
 #[cfg(all(doctest, feature = "custom-kernels"))]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
