@@ -126,7 +126,7 @@ fn nothing_measured_is_a_failure() {
         ));
         let said = text(&output.stdout) + &text(&output.stderr);
         assert_eq!(said.matches("skipped 1000000x1000000x1000000: ").count(), 1, "{said}");
-        assert!(said.contains("no memory for 4000000000000 bytes"), "{said}");
+        assert!(said.contains("out of memory: 4000000000000 bytes"), "{said}");
         assert_eq!(output.status.code(), Some(i32::from(shapes.is_empty())), "{said}");
         assert_eq!(said.contains("bench: nothing was measured"), shapes.is_empty(), "{said}");
     }
@@ -144,7 +144,7 @@ fn sums_for_which_there_is_no_memory_are_skipped() {
         .unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no memory for 400000000 bytes"), "{said}");
+    assert!(said.contains("out of memory: 400000000 bytes"), "{said}");
 }
 
 #[test]
