@@ -7,6 +7,8 @@ pub(crate) mod pipeline;
 mod prepared;
 mod readback;
 mod record;
+#[cfg(not(target_family = "wasm"))]
+mod waiting;
 
 pub(crate) use bind::{Factors, Places, ROLES, SharedBuffer};
 pub(crate) use device::Device;

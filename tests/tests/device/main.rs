@@ -25,4 +25,6 @@ mod semantics;
 mod split;
 mod strides;
 mod tuner;
+#[cfg(target_os = "linux")]
+mod waiting;
 mod weights;
