@@ -14,6 +14,7 @@ mod grouped;
 mod kernel;
 mod kernel_check;
 mod kernel_errors;
+mod kernel_pointers;
 mod large;
 mod limits;
 mod metamorphic;
