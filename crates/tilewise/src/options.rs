@@ -61,6 +61,10 @@ pub struct ContextOptions {
     /// environment. Metal writes over no file, and captures for one context at a time; where it
     /// does not, the log says why. `TILEWISE_METAL_CAPTURE`.
     pub metal_capture: Option<PathBuf>,
+    /// The most bytes that a product may have for partial sums, and again for packed operands: it
+    /// is planned with kernels and in pieces that need no more. Absent: whatever is fastest.
+    /// [`Context::release_scratch`](crate::Context::release_scratch) frees them.
+    pub max_scratch_bytes: Option<u64>,
 }
 
 impl ContextOptions {
@@ -95,6 +99,7 @@ impl Default for ContextOptions {
             matrix_units: variable("TILEWISE_NO_COOP").map(|value| value == "0"),
             msl: variable("TILEWISE_NO_MSL").map(|value| value == "0"),
             metal_capture: variable("TILEWISE_METAL_CAPTURE").map(PathBuf::from),
+            max_scratch_bytes: None,
         }
     }
 }
