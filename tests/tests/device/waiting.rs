@@ -33,8 +33,11 @@ fn random(context: &Context, shape: &[usize], seed: u64) -> Tensor {
     Tensor::upload(context, &values, shape).unwrap()
 }
 
+/// Waits for the work of which this is the output.
+type Wait<'a> = &'a dyn Fn(&Tensor);
+
 /// Time on the clock and of the processor of a wait for at least half a second of work.
-fn long_wait(context: &Context, wait: impl Fn(&Tensor)) -> (Duration, Duration) {
+fn long_wait(context: &Context, wait: Wait<'_>) -> (Duration, Duration) {
     let [a, b] = [1, 2].map(|seed| random(context, &[256, 256], seed));
     let c = Tensor::zeros(context, DType::F32, &[256, 256]).unwrap();
     let gemm = Gemm::new(&a, &b).kernel("naive");
@@ -69,12 +72,11 @@ fn waiting_sleeps() {
 
     for adapter in adapters() {
         let context = adapter.another();
-        let waits: [(&str, &dyn Fn(&Tensor)); 2] = [
-            ("a read", &|c| {
-                c.read_blocking::<f32>().unwrap();
-            }),
-            ("a wait", &|_| context.wait().unwrap()),
-        ];
+        let read = |c: &Tensor| {
+            c.read_blocking::<f32>().unwrap();
+        };
+        let waits: [(_, Wait<'_>); 2] =
+            [("a read", &read), ("a wait", &|_| context.wait().unwrap())];
         for (what, wait) in waits {
             let (elapsed, ran) = long_wait(&context, wait);
             let name = adapter.name();
