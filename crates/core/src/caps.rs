@@ -71,6 +71,9 @@ pub struct Caps {
     pub max_buffer_bytes: u64,
     /// Alignment in bytes of a storage binding's offset.
     pub storage_alignment: u32,
+    /// Bytes that a product may have for partial sums, and again as many for packed operands; no
+    /// limit of the device's. `u64::MAX`: whatever is fastest.
+    pub max_scratch_bytes: u64,
 }
 
 impl Caps {
@@ -92,6 +95,7 @@ impl Caps {
             max_binding_bytes: 128 << 20,
             max_buffer_bytes: 256 << 20,
             storage_alignment: 256,
+            max_scratch_bytes: u64::MAX,
         }
     }
 }

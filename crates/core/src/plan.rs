@@ -529,7 +529,7 @@ fn lay(
         u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()),
     )?;
     limit("storage buffers", layout.storage_buffers, caps.max_storage_buffers.into())?;
-    limit("bytes of scratch", layout.scratch_bytes, ranges::binding_limit(caps).0)?;
+    limit("bytes of scratch", layout.scratch_bytes, ranges::scratch_limit(caps).0)?;
     limit("elements of scratch", layout.scratch_bytes / 4, u32::MAX.into())?;
     for layout in &layouts {
         if let Some((_, needed, allowed)) = ranges::unbound(&layout.fetches, caps) {

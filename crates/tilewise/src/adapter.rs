@@ -257,6 +257,7 @@ pub(crate) fn caps(
         max_binding_bytes: limits.max_storage_buffer_binding_size,
         max_buffer_bytes: limits.max_buffer_size,
         storage_alignment: limits.min_storage_buffer_offset_alignment,
+        max_scratch_bytes: u64::MAX,
     }
 }
 

@@ -11,6 +11,7 @@ mod host;
 mod limits;
 mod msl;
 mod names;
+mod pointers;
 mod prepare;
 mod text;
 

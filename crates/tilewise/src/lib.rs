@@ -88,6 +88,7 @@ mod prepared;
 mod quantize;
 mod quantized;
 mod right;
+mod scratch;
 mod storage;
 mod take;
 mod tensor;

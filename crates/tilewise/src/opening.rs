@@ -181,7 +181,8 @@ impl Context {
         let coop = if options.matrix_units.or(trusted) { coop } else { Vec::new() };
         let caps = adapter::caps(&info, gpu.device.features(), &gpu.device.limits(), coop);
         let msl_version = if msl::has_msl(library) { msl::version(&gpu.device) } else { None };
-        let caps = Caps { msl_version, ..caps };
+        let max_scratch_bytes = options.max_scratch_bytes.unwrap_or(caps.max_scratch_bytes);
+        let caps = Caps { msl_version, max_scratch_bytes, ..caps };
         let winners = options
             .tuned
             .as_deref()

@@ -15,6 +15,7 @@ mod grouped;
 mod kernel;
 mod kernel_check;
 mod kernel_errors;
+mod kernel_pointers;
 mod large;
 mod limits;
 mod metamorphic;
@@ -26,4 +27,6 @@ mod semantics;
 mod split;
 mod strides;
 mod tuner;
+#[cfg(target_os = "linux")]
+mod waiting;
 mod weights;

@@ -384,9 +384,7 @@ fn columns_in_another_order() {
         assert!(misused(across.run()) && misused(across.run_into(&wide)));
         assert!(misused(across.plan()) && misused(across.explain()));
         assert!(misused(across.problem()) && misused(across.choices()));
-        assert!(
-            misused(Take::new(&w).columns(&indices).run()) && misused(w.slice(0..n, 0..32))
-        );
+        assert!(misused(Take::new(&w).columns(&indices).run()) && misused(w.slice(0..n, 0..32)));
         assert!(misused(w.read_blocking()));
         let no_orders = [
             (&order[1..], "of 95 columns"),

@@ -5,4 +5,5 @@ mod cpu;
 mod msl;
 mod plans;
 mod sanitized;
+mod scratch;
 mod translated;

@@ -37,6 +37,7 @@ fn apple_m1() -> Caps {
         max_binding_bytes: 4 << 30,
         max_buffer_bytes: 4 << 30,
         storage_alignment: 32,
+        max_scratch_bytes: u64::MAX,
     }
 }
 
@@ -70,6 +71,7 @@ fn nvidia_h200() -> Caps {
         max_binding_bytes: (2 << 30) - 4,
         max_buffer_bytes: 4 << 30,
         storage_alignment: 32,
+        max_scratch_bytes: u64::MAX,
     }
 }
 
@@ -91,6 +93,7 @@ fn lavapipe() -> Caps {
         max_binding_bytes: 128 << 20,
         max_buffer_bytes: (2 << 30) - 1,
         storage_alignment: 32,
+        max_scratch_bytes: u64::MAX,
     }
 }
 
@@ -112,5 +115,6 @@ fn swiftshader() -> Caps {
         max_binding_bytes: 1 << 30,
         max_buffer_bytes: 1 << 30,
         storage_alignment: 256,
+        max_scratch_bytes: u64::MAX,
     }
 }

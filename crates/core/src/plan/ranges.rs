@@ -109,6 +109,8 @@ impl Cutter<'_> {
     fn excess(&self, piece: &Piece) -> Option<Excess> {
         let limit = binding_limit(self.caps).0;
         let too_large = |bytes: u64, elements: u64| bytes > limit || elements > u32::MAX.into();
+        let most = scratch_limit(self.caps).0;
+        let beyond_scratch = |bytes: u64| bytes > most || bytes / 4 > u32::MAX.into();
         // The pieces of a grouped product read the ends of all its groups.
         for (role, elements) in self.whole.operands() {
             let bytes = elements * 4;
@@ -141,11 +143,13 @@ impl Cutter<'_> {
         let strides = [(Dimension::Entries, entry), (Dimension::M, row), (Dimension::N, 1)];
         let dimension = longest(&piece.problem, &strides);
         let scratch = Excess { operand: "scratch", bytes, elements: bytes / 4, dimension };
-        if too_large(bytes, bytes / 4) {
+        if beyond_scratch(bytes) {
             return Some(scratch);
         }
         let bytes = self.chains(&steps[0]);
-        if too_large(bytes, bytes / 4) && piece.k_step > granule(&piece.problem, Dimension::K) {
+        // Ranges of K leave sums as well. There must be room for those of a few tiles.
+        let room = most >= 4 * (2 * TILE).pow(2);
+        if room && beyond_scratch(bytes) && piece.k_step > granule(&piece.problem, Dimension::K) {
             return Some(Excess {
                 bytes,
                 elements: bytes / 4,
@@ -202,7 +206,7 @@ impl Cutter<'_> {
             // A variant that needs nothing of the kind serves as it is.
             first = first.or(Some(fetches.iter().find_map(|fetches| unbound(fetches, self.caps))?));
         }
-        let (role, bytes, _) = first?;
+        let (role, bytes, allowed) = first?;
         let Problem { m, n, k, .. } = problem;
         let strides = match role {
             Role::B => {
@@ -212,13 +216,21 @@ impl Cutter<'_> {
         };
         let dimension = longest(&problem, &strides)?;
         let large = problem.extent(dimension) > 2 * TILE || dimension == Dimension::Entries;
+        // Where even the last piece were too large, none is cut.
+        let lines = if role == Role::B { n } else { m };
+        let fewest = if lines > 2 * TILE { TILE } else { lines };
+        let line = bytes / problem.batch.max(1) / lines.max(1);
+        let large = large && line.saturating_mul(fewest) <= allowed;
         let operand = if role == Role::B { "packed B" } else { "packed A" };
         large.then_some(Excess { operand, bytes, elements: 0, dimension: Some(dimension) })
     }
 
     fn error(&self, excess: &Excess) -> Error {
         let &Excess { operand, bytes, elements, .. } = excess;
-        let (limit, which) = binding_limit(self.caps);
+        let (limit, which) = match operand {
+            "scratch" => scratch_limit(self.caps),
+            _ => binding_limit(self.caps),
+        };
         if bytes > limit {
             return Error::TooLarge { operand, bytes, limit, which };
         }
@@ -232,12 +244,13 @@ impl Cutter<'_> {
 /// The operand whose packing asks for more than a binding holds, or, the larger of two, for more
 /// than the buffer holds that is for both; what is asked for, and what there is.
 pub(super) fn unbound(fetches: &Fetches, caps: &Caps) -> Option<(Role, u64, u64)> {
-    let limit = binding_limit(caps).0;
+    let limit = scratch_limit(caps).0;
     let alone = fetches
         .packed()
         .find(|&(_, bytes)| bytes > limit)
         .map(|(role, bytes)| (role, bytes, limit));
-    let (total, most) = (fetches.packed_bytes(), caps.max_buffer_bytes);
+    let most = caps.max_buffer_bytes.min(caps.max_scratch_bytes);
+    let total = fetches.packed_bytes();
     let larger = || fetches.packed().max_by_key(|&(_, bytes)| bytes).filter(|_| total > most);
     alone.or_else(|| larger().map(|(role, _)| (role, total, most)))
 }
@@ -246,6 +259,11 @@ pub(super) fn unbound(fetches: &Fetches, caps: &Caps) -> Option<(Role, u64, u64)
 pub(super) fn binding_limit(caps: &Caps) -> (u64, &'static str) {
     let binding = (caps.max_binding_bytes, "max_storage_buffer_binding_size");
     binding.min((caps.max_buffer_bytes, "max_buffer_size"))
+}
+
+/// Bytes that a binding of scratch memory may have, and by which limit.
+pub(super) fn scratch_limit(caps: &Caps) -> (u64, &'static str) {
+    binding_limit(caps).min((caps.max_scratch_bytes, "max_scratch_bytes"))
 }
 
 /// The dimension along which an operand with these strides reaches farthest, among those that can
