@@ -261,6 +261,9 @@ pub struct KernelDef {
     pub workgroup_bytes: fn(&Variant, &Problem, &Caps) -> u32,
     /// Whether K may be split over workgroups (two passes).
     pub splits: bool,
+    /// Seconds in which a software device's driver compiles its text, and so many more for each
+    /// sum of an invocation.
+    pub compiling: [f64; 2],
     /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a
     /// kernel asked for by name skips this. Limits of the device, formats and alignment are checked
     /// by the planner, not here.

@@ -33,7 +33,7 @@ pub(super) fn build(
     whole: Grouping,
     caps: &Caps,
     candidate: &Candidate,
-    Laid { cost, layouts }: &Laid,
+    Laid { cost, layouts, .. }: &Laid,
 ) -> Result<Built> {
     let first = &layouts[0];
     let choice = Choice { splits: first.splits, ..candidate.choice(*cost) };
