@@ -551,7 +551,8 @@ fn lay(
     let rates = caps.rates();
     let finish = if layout.two_passes {
         // Partial sums are written and read again.
-        2.0 * layout.scratch_bytes as f64 / rates.bandwidth + rates.dispatch
+        let pass = 2.0 * layout.scratch_bytes as f64 / rates.bandwidth + rates.dispatch;
+        if layout.two_finishes { 2.0 * pass } else { pass }
     } else {
         0.0
     };
@@ -559,7 +560,8 @@ fn lay(
     let decode = layout.fetches.b.map_or(0.0, |b| b.decode(variant));
     let read = layout.fetches.read(&variant.multiplied(problem));
     let step = cost::seconds(&read, caps, variant, splits, decode) + pack / layouts.len() as f64;
-    let others = u64::from(layout.two_passes) + layout.fetches.packed().count() as u64;
+    let finishes = u64::from(layout.two_passes) + u64::from(layout.two_finishes);
+    let others = finishes + layout.fetches.packed().count() as u64;
     let compiling = cost::compiling(caps, kernel, variant, others);
     Ok(Laid { cost: piece.steps() as f64 * step + finish, compiling, layouts })
 }
