@@ -3,7 +3,7 @@
 use tilewise::DType;
 use tilewise_core::{Caps, DeviceClass, Error, Problem, explain, plan};
 use tilewise_shaders::LIBRARY;
-use tilewise_tests::{Case, Suite, adapters, one_of_each, themes};
+use tilewise_tests::{Case, Suite, adapters, floor, one_of_each, themes};
 
 const F32: [DType; 3] = [DType::F32; 3];
 
@@ -95,6 +95,26 @@ fn small_devices() {
         }
         suite.run("default limits", &context, &themes::mixed()[..4]);
         suite.run("default limits", &context, &themes::grouped(&themes::ends()[..1], false));
+        suite.finish(adapter.name());
+    }
+}
+
+/// A device with WebGPU's `downlevel_defaults`, which bind four storage buffers, runs everything.
+#[test]
+fn downlevel_devices() {
+    for adapter in adapters() {
+        let downlevel = |limits: &mut tilewise::wgpu::Limits| {
+            *limits = tilewise::wgpu::Limits::downlevel_defaults();
+        };
+        let context = adapter.with_limits(downlevel);
+        assert_eq!(context.caps().max_storage_buffers, 4);
+        let kernel = Some(floor(adapter).name);
+        let case = |case: Case| Case { kernel: kernel.clone(), ..case };
+        let mut suite = Suite::default();
+        let cases: Vec<_> = themes::few_buffers().into_iter().map(case).collect();
+        suite.run("four storage buffers", &context, &cases);
+        // As the planner likes.
+        suite.run("four storage buffers", &context, &themes::few_buffers()[..4]);
         suite.finish(adapter.name());
     }
 }

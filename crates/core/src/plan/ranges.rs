@@ -14,7 +14,7 @@ use super::piece::{Piece, Step, Window, part_of_k, parts_of_k, scratch_bytes, wi
 use super::{Forced, least_parts, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Kit, Library, Unit, Variant};
+use crate::kernel::{Access, Kit, Library, Unit, Variant};
 use crate::problem::{Dimension, Grouping, Problem};
 use crate::role::Role;
 
@@ -201,7 +201,7 @@ impl Cutter<'_> {
         let decoded = decoded(&problem, self.caps);
         let serves = |variant: &Variant| match variant.unit() {
             Some(unit) => unit.serves(&problem, self.caps).is_ok(),
-            None => decoded,
+            None => decoded && !matches!(variant.access, Access::Bytes { .. }),
         };
         for (kernel, variant) in
             variants(self.library, self.forced).filter(|(_, variant)| serves(variant))
