@@ -18,6 +18,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: naive_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: false,
+        compiling: [0.15, 0.0],
         admit: |_, _, _| Ok(()),
     },
     KernelDef {
@@ -31,6 +32,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: dot_constants,
         workgroup_bytes: dot_workgroup_bytes,
         splits: false,
+        compiling: [1.0, 0.1],
         admit: dot_admit,
     },
     KernelDef {
@@ -44,6 +46,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: rows_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: false,
+        compiling: [0.4, 0.075],
         admit: rows_admit,
     },
     KernelDef {
@@ -57,6 +60,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: gemv_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: true,
+        compiling: [0.7, 0.09],
         admit: gemv_admit,
     },
     KernelDef {
@@ -72,6 +76,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: coop_constants,
         workgroup_bytes: coop_workgroup_bytes,
         splits: true,
+        compiling: [0.9, 0.01],
         admit: coop_admit,
     },
     KernelDef {
@@ -85,6 +90,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: simt_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: true,
+        compiling: [0.9, 0.01],
         admit: |_, _, _| Ok(()),
     },
 ];

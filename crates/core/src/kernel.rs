@@ -261,6 +261,9 @@ pub struct KernelDef {
     pub workgroup_bytes: fn(&Variant, &Problem, &Caps) -> u32,
     /// Whether K may be split over workgroups (two passes).
     pub splits: bool,
+    /// Seconds in which a software device's driver compiles its text, and so many more for each
+    /// sum of an invocation.
+    pub compiling: [f64; 2],
     /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a
     /// kernel asked for by name skips this. Limits of the device, formats and alignment are checked
     /// by the planner, not here.
@@ -443,6 +446,9 @@ pub struct Kit {
     pub byte_panels: Option<&'static str>,
     /// The same for the pass that packs.
     pub words: Option<&'static str>,
+    /// The file instantiated beside loaders of fours for a pass that decodes weights to f32; none
+    /// in a language whose devices bind all planes beside everything else.
+    pub floats: Option<&'static str>,
     /// The loader of an operand that is not there.
     pub absent: &'static str,
     /// The end of a mainloop that stores its result.
@@ -455,6 +461,13 @@ pub struct Kit {
     pub partial: &'static str,
     /// What reads those partial sums.
     pub parts: &'static str,
+    /// Their declaration, where that is a file of its own.
+    pub scratch: Option<&'static str>,
+    /// The same for a finishing pass that leaves the residual to another, and the end of that pass;
+    /// none in a language whose devices bind enough for one.
+    pub keep: Option<&'static str>,
+    /// What takes the place of [`linear`](Self::linear) in that other pass.
+    pub residual: Option<&'static str>,
     /// The finishing pass.
     pub finish: &'static str,
     /// Rows and columns of C that one of its workgroups finishes, four columns per invocation: of

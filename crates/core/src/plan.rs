@@ -276,8 +276,17 @@ pub(crate) struct Candidate {
 pub(crate) struct Laid {
     /// Estimated seconds.
     cost: f64,
+    /// Seconds that it counts besides, for the compiling of its texts.
+    compiling: f64,
     /// One for each of [`Piece::kinds`].
     layouts: Vec<Layout>,
+}
+
+impl Laid {
+    /// What the planner compares.
+    fn weight(&self) -> f64 {
+        self.cost + self.compiling
+    }
 }
 
 impl Candidate {
@@ -326,7 +335,7 @@ pub fn plan(
         };
         let peeled = match forced {
             None if piece.steps() == 1 => {
-                peel::peel(&piece.problem, caps, library, &candidate.variant, laid.cost)
+                peel::peel(&piece.problem, caps, library, &candidate.variant, laid.weight())
             }
             _ => None,
         };
@@ -380,12 +389,12 @@ pub fn admits(problem: &Problem, caps: &Caps, library: &Library, named: &Forced)
     kernels.any(of_use) && plan(problem, caps, library, Some(named)).is_ok()
 }
 
-/// The cheapest of the accepted candidates.
+/// The cheapest of the accepted candidates, compiling included.
 fn best(candidates: &[Candidate]) -> Option<(&Candidate, &Laid)> {
     let accepted = candidates
         .iter()
         .filter_map(|candidate| Some((candidate, candidate.verdict.as_ref().ok()?)));
-    accepted.min_by(|(_, a), (_, b)| a.cost.total_cmp(&b.cost))
+    accepted.min_by(|(_, a), (_, b)| a.weight().total_cmp(&b.weight()))
 }
 
 /// Every candidate with its cost or the reason against it.
@@ -542,7 +551,8 @@ fn lay(
     let rates = caps.rates();
     let finish = if layout.two_passes {
         // Partial sums are written and read again.
-        2.0 * layout.scratch_bytes as f64 / rates.bandwidth + rates.dispatch
+        let pass = 2.0 * layout.scratch_bytes as f64 / rates.bandwidth + rates.dispatch;
+        if layout.two_finishes { 2.0 * pass } else { pass }
     } else {
         0.0
     };
@@ -550,7 +560,10 @@ fn lay(
     let decode = layout.fetches.b.map_or(0.0, |b| b.decode(variant));
     let read = layout.fetches.read(&variant.multiplied(problem));
     let step = cost::seconds(&read, caps, variant, splits, decode) + pack / layouts.len() as f64;
-    Ok(Laid { cost: piece.steps() as f64 * step + finish, layouts })
+    let finishes = u64::from(layout.two_passes) + u64::from(layout.two_finishes);
+    let others = finishes + layout.fetches.packed().count() as u64;
+    let compiling = cost::compiling(caps, kernel, variant, others);
+    Ok(Laid { cost: piece.steps() as f64 * step + finish, compiling, layouts })
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Part, Pass, prepare};
 use tilewise_core::{Axis, Caps, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
-use tilewise_shaders::assemble_with;
+use tilewise_shaders::{KIT, assemble_with};
 
 /// Why a case failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,6 +184,11 @@ pub struct Written {
     pub(crate) scratch: Vec<u8>,
     /// Packed operands, of this product alone or made before, by where they lie.
     packed: HashMap<Role, Vec<u8>>,
+}
+
+/// Whether a finishing pass leaves the rest to another, in scratch memory.
+fn keeps(pass: &Pass) -> bool {
+    pass.parts.iter().any(|part| Some(part.file) == KIT.keep)
 }
 
 /// Whether packed operands lie there.
@@ -361,7 +366,9 @@ impl Job {
         let words = binding.element_bytes == 4;
         let cut = |bytes: &[u8]| Buffer::new(cut(bytes, binding.start, binding.bytes));
         // Where several passes write C, each writes its part only.
-        let writes = |pass: &&Pass| pass.bindings.iter().any(|binding| binding.role == Role::C);
+        let writes = |pass: &&Pass| {
+            !keeps(pass) && pass.bindings.iter().any(|binding| binding.role == Role::C)
+        };
         let whole = self.plan.passes.iter().filter(writes).count() == 1;
         let bound = binding.start..binding.start + binding.bytes;
         match binding.role {
@@ -370,7 +377,7 @@ impl Job {
                 let buffer = elements.declare(cut(c), words, &bound);
                 // In words shared with others' bytes, these are read and written back.
                 let unread = problem.epilogue.beta == 0.0 && !(words && elements.shares_words());
-                let buffer = if whole { buffer.must_write() } else { buffer };
+                let buffer = if whole && !keeps(pass) { buffer.must_write() } else { buffer };
                 if whole && unread { buffer.poisoned() } else { buffer }
             }
             Role::Scratch => {
@@ -379,12 +386,13 @@ impl Job {
                 let row = 4 * n.next_multiple_of(4);
                 let batched = problem.grouping.has_entries();
                 let part = m * row * if batched { copies } else { 1 };
-                let parts = if binding.writable { pass.params.splits } else { pass.params.parts };
+                let reads = keeps(pass) || !binding.writable;
+                let parts = if reads { pass.params.parts } else { pass.params.splits };
                 // A piece of a grouped product leaves out rows whose groups belong to another.
                 let some = batched || !self.plan.cuts.is_empty();
                 let written = if some { 0..u64::from(parts) * part } else { 0..rows * row };
                 let adds = pass.parts.iter().any(|part| part.constants.contains(&("ADD", 1)));
-                match binding.writable && !adds && (batched || !some) {
+                match !reads && !adds && (batched || !some) {
                     true => Buffer::output(binding.bytes as usize).range(written),
                     false => cut(scratch).range(written),
                 }

@@ -2,6 +2,7 @@
 //! sanitizer or, as MSL, by clang.
 
 mod cpu;
+mod few_buffers;
 mod msl;
 mod plans;
 mod sanitized;

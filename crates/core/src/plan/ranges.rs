@@ -8,13 +8,13 @@
 //! C's type happen once.
 
 use super::check::{span, title};
-use super::fetch::Fetches;
-use super::layout::tile_store;
+use super::fetch::{Fetches, decoded};
+use super::layout::{direct_buffers, tile_store};
 use super::piece::{Piece, Step, Window, part_of_k, parts_of_k, scratch_bytes, window};
 use super::{Forced, least_parts, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Library, Unit, Variant};
+use crate::kernel::{Access, Kit, Library, Unit, Variant};
 use crate::problem::{Dimension, Grouping, Problem};
 use crate::role::Role;
 
@@ -169,10 +169,18 @@ impl Cutter<'_> {
             let parts = parts_of_k(k, part_of_k(k, splits, variant.bk.into()));
             let direct = parts == 1
                 && piece.steps() == 1
-                && tile_store(kernel.kit, self.caps, &first.problem).is_some();
+                && tile_store(kernel.kit, self.caps, &first.problem).is_some()
+                && self.binds_all(kernel.kit, variant, &first.problem);
             if direct { 0 } else { scratch_bytes(&first.problem, parts) }
         });
         needed.min().unwrap_or(0)
+    }
+
+    /// Whether a mainloop can bind everything that it reads and C.
+    fn binds_all(&self, kit: &'static Kit, variant: &Variant, problem: &Problem) -> bool {
+        Fetches::new(kit, self.caps, variant, problem, 1).is_ok_and(|fetches| {
+            direct_buffers(&fetches, problem) <= self.caps.max_storage_buffers.into()
+        })
     }
 
     /// Bytes of scratch memory for as many parts of K as the precision wants on matrix units. A
@@ -189,12 +197,15 @@ impl Cutter<'_> {
 
     /// Matrix units want an operand packed that their loads do not fit. Where all their variants
     /// ask for more than a binding holds, the piece is halved, as long as it stays large enough
-    /// that they are worth it.
+    /// that they are worth it. Where weights must be decoded before any other kernel, it is halved
+    /// until their copy fits.
     fn packing(&self, steps: &[Step]) -> Option<Excess> {
         let problem = steps[0].problem;
         let mut first = None;
-        let serves = |variant: &Variant| {
-            variant.unit().is_some_and(|unit| unit.serves(&problem, self.caps).is_ok())
+        let decoded = decoded(&problem, self.caps);
+        let serves = |variant: &Variant| match variant.unit() {
+            Some(unit) => unit.serves(&problem, self.caps).is_ok(),
+            None => decoded && !matches!(variant.access, Access::Bytes { .. }),
         };
         for (kernel, variant) in
             variants(self.library, self.forced).filter(|(_, variant)| serves(variant))
@@ -215,12 +226,13 @@ impl Cutter<'_> {
             _ => [(Dimension::Entries, m.saturating_mul(k)), (Dimension::M, k), (Dimension::K, 1)],
         };
         let dimension = longest(&problem, &strides)?;
-        let large = problem.extent(dimension) > 2 * TILE || dimension == Dimension::Entries;
         // Where even the last piece were too large, none is cut.
         let lines = if role == Role::B { n } else { m };
         let fewest = if lines > 2 * TILE { TILE } else { lines };
         let line = bytes / problem.batch.max(1) / lines.max(1);
-        let large = large && line.saturating_mul(fewest) <= allowed;
+        let fits = line.saturating_mul(fewest) <= allowed;
+        let long = problem.extent(dimension) > 2 * TILE || dimension == Dimension::Entries;
+        let large = decoded || long && fits;
         let operand = if role == Role::B { "packed B" } else { "packed A" };
         large.then_some(Excess { operand, bytes, elements: 0, dimension: Some(dimension) })
     }
