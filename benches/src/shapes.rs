@@ -1,7 +1,10 @@
 //! Shapes worth measuring, in named groups, and any other as
 //! `MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]`.
 
-use std::collections::HashSet;
+mod groups;
+
+use groups::QUICK;
+pub use groups::{DEFAULT, GROUPS, Group};
 use tilewise::tilewise_core::{Format, Operand, Problem};
 use tilewise::{DType, Precision, QuantFormat};
 
@@ -31,251 +34,6 @@ pub struct Shape {
 
 /// Which operands are prepared: A and B, or B alone.
 pub const PREPARED: [&str; 2] = ["prepared", "prepared-b"];
-
-/// Shapes that are measured and shown together: `--shapes GROUP`.
-pub struct Group {
-    /// Its name.
-    pub name: &'static str,
-    /// What it holds, for people.
-    pub about: &'static str,
-    members: fn() -> Vec<String>,
-}
-
-/// What is measured without `--shapes`: some 180 shapes.
-pub const DEFAULT: [&str; 10] = [
-    "square",
-    "odd",
-    "layouts",
-    "transformer",
-    "skinny",
-    "batched",
-    "deep",
-    "bf16",
-    "quantized",
-    "split",
-];
-
-/// Every group.
-pub const GROUPS: &[Group] = &[
-    Group {
-        name: "square",
-        about: "squares from 256 to 8192",
-        members: || squares(&[256, 512, 1024, 2048, 4096, 8192]),
-    },
-    Group {
-        name: "odd",
-        about: "squares whose sides no vector divides",
-        members: || squares(&[1023, 1025, 4095, 4097]),
-    },
-    Group {
-        name: "layouts",
-        about: "4096×4096×4096 with A, B or both transposed",
-        members: || {
-            each(&["", ":f16"], &["NN", "NT", "TN", "TT"], |dtype, layout| {
-                format!("4096x4096x4096:{layout}{dtype}")
-            })
-        },
-    },
-    Group {
-        name: "transformer",
-        about: "linear layers of Llama-like models of 7B, 8B, 13B and 70B parameters at 1, 16, 512 and 4096 tokens",
-        members: transformer,
-    },
-    Group {
-        name: "skinny", about: "few rows, or few columns, against 8192×8192", members: skinny
-    },
-    Group {
-        name: "batched",
-        about: "attention: queries × keys, and weights × values",
-        members: batched,
-    },
-    Group {
-        name: "deep",
-        about: "K far larger than M and N",
-        members: || {
-            each(
-                &["", ":f16"],
-                &["512x512x32768", "256x256x65536", "128x128x131072", "64x64x262144"],
-                |dtype, mnk| format!("{mnk}{dtype}"),
-            )
-        },
-    },
-    Group {
-        name: "bf16",
-        about: "the type of models, with operands packed each time and beforehand",
-        members: || owned(BF16),
-    },
-    Group {
-        name: "quantized",
-        about: "quantized weights against 1 to 4096 rows",
-        members: quantized,
-    },
-    Group {
-        name: "split",
-        about: "f32 on matrix units, in two parts of f16, with operands packed each time and beforehand",
-        members: || {
-            each(&["4096x4096x4096", "8192x8192x8192"], &["", ":prepared-b"], |mnk, prepared| {
-                ["split-f32", "split-f32-fast"]
-                    .map(|precision| format!("{mnk}{prepared}:{precision}"))
-            })
-            .concat()
-        },
-    },
-    Group {
-        name: "floor",
-        about: "what the records of a kernel's development hold",
-        members: || owned(FLOOR),
-    },
-    Group { name: "half", about: "16-bit types beside each other", members: || owned(HALF) },
-    Group {
-        name: "tiny",
-        about: "what software adapters are given by default",
-        members: || owned(TINY),
-    },
-];
-
-const FLOOR: &[&str] = &[
-    "4096x4096x4096",
-    "4096x4096x4096:NT",
-    "4096x4096x4096:TN",
-    "4096x4096x4096:TT",
-    "4095x4095x4095",
-    "4097x4097x4097",
-    "1x8192x8192",
-    "1x8192x8192:NT",
-    "8192x1x8192",
-];
-
-const HALF: &[&str] = &[
-    "4096x4096x4096:f16",
-    "4096x4096x4096:bf16",
-    "4095x4095x4095:f16",
-    "1x8192x8192:f16",
-    "1x8192x8192:NT:bf16",
-];
-
-const BF16: &[&str] = &[
-    "4096x4096x4096:bf16",
-    "4096x4096x4096:bf16:prepared-b",
-    "8192x8192x8192:bf16",
-    "8192x8192x8192:bf16:prepared-b",
-    "2048x11008x4096:NT:bf16",
-    "2048x11008x4096:NT:bf16:prepared-b",
-    "1x8192x8192:NT:bf16",
-    "1x8192x8192:NT:bf16:prepared-b",
-    "16x8192x8192:NT:bf16",
-    "16x8192x8192:NT:bf16:prepared-b",
-    "64x8192x8192:NT:bf16",
-    "64x8192x8192:NT:bf16:prepared-b",
-    "512x14336x4096:NT:bf16:affine-4bit-g64-bf16",
-    "4097x4097x4097:f16:prepared",
-];
-
-const TINY: &[&str] = &[
-    "64x64x64",
-    "128x128x128",
-    "128x128x128:f16",
-    "127x129x65",
-    "1x512x512:NT",
-    "512x1x512:f16",
-    "64x64x32:NT:x4",
-    "16x16x4096",
-];
-
-/// The members of the default groups that `--quick` keeps.
-const QUICK: &[&str] = &[
-    "1024x1024x1024",
-    "4096x4096x4096",
-    "1024x1024x1024:f16",
-    "4096x4096x4096:f16",
-    "4095x4095x4095",
-    "4095x4095x4095:f16",
-    "4096x4096x4096:NT",
-    "4096x4096x4096:NT:f16",
-    "1x4096x4096:NT:f16",
-    "1x14336x4096:NT:f16",
-    "16x14336x4096:NT:f16",
-    "512x14336x4096:NT:f16",
-    "4096x4096x14336:NT:f16",
-    "1x8192x8192:NT",
-    "1x8192x8192:NN:f16",
-    "8x8192x8192:NT:f16",
-    "8192x1x8192",
-    "512x512x64:NT:f16:x32",
-    "2048x2048x128:NT:f16:x32",
-    "256x256x65536",
-];
-
-fn owned(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&name| name.to_owned()).collect()
-}
-
-/// Every member of `inner` under every member of `outer`.
-fn each<A, B, C>(outer: &[A], inner: &[B], name: impl Fn(&A, &B) -> C) -> Vec<C> {
-    outer.iter().flat_map(|a| inner.iter().map(|b| name(a, b)).collect::<Vec<_>>()).collect()
-}
-
-fn squares(sides: &[usize]) -> Vec<String> {
-    each(&["", ":f16"], sides, |dtype, side| format!("{side}x{side}x{side}{dtype}"))
-}
-
-/// Q, K, V and output projections; gate and up; down. W is stored [N, K], as linear layers store
-/// it.
-fn transformer() -> Vec<String> {
-    let models = [(4096, 11_008), (4096, 14_336), (5120, 13_824), (8192, 28_672)];
-    let mut names = Vec::new();
-    for tokens in [1, 16, 512, 4096] {
-        for (width, hidden) in models {
-            for (n, k) in [(width, width), (hidden, width), (width, hidden)] {
-                names.push(format!("{tokens}x{n}x{k}:NT:f16"));
-            }
-        }
-    }
-    // Models of one width share their projections.
-    let mut seen = HashSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    names
-}
-
-fn skinny() -> Vec<String> {
-    let kinds = ["NN", "NT", "NN:f16", "NT:f16"];
-    let rows = each(&kinds, &[1, 2, 4, 8, 16, 32, 64], |kind, m| format!("{m}x8192x8192:{kind}"));
-    let columns = each(&["", ":f16"], &[1, 4, 16], |dtype, n| format!("8192x{n}x8192{dtype}"));
-    [rows, columns].concat()
-}
-
-/// Affine weights of 4 bits at every number of rows, prepared for many, and other formats at one
-/// row and a prompt.
-fn quantized() -> Vec<String> {
-    const WIDE: &str = "128256x4096:f16";
-    let rows = each(&["affine-4bit-g64-f16"], &[1, 2, 4, 8, 16, 32, 64, 512, 4096], |format, m| {
-        format!("{m}x14336x4096:f16:{format}")
-    });
-    let prepared =
-        [64, 512, 4096].map(|m| format!("{m}x14336x4096:f16:affine-4bit-g64-f16:prepared-b"));
-    let formats = ["affine-8bit-g64-f16", "q4_0", "q8_0", "q4_k", "mxfp4"];
-    let others = each(&formats, &[1, 16, 512], |format, m| format!("{m}x14336x4096:f16:{format}"));
-    let wide = ["affine-4bit-g64-f16", "affine-8bit-g64-f16", "q4_0", "q8_0", "q4_k", "mxfp4"];
-    let wide = wide.map(|format| format!("1x{WIDE}:{format}"));
-    [
-        rows,
-        prepared.to_vec(),
-        others,
-        wide.to_vec(),
-        vec!["1x4096x14336:f16:affine-4bit-g64-f16".into()],
-    ]
-    .concat()
-}
-
-fn batched() -> Vec<String> {
-    let attention = [(32, 128), (32, 512), (32, 2048), (64, 1024), (128, 128), (128, 512)];
-    let half = |&(heads, tokens): &(usize, usize), depth: &usize| {
-        format!("{tokens}x{tokens}x{depth}:NT:f16:x{heads},{tokens}x{depth}x{tokens}:f16:x{heads}")
-    };
-    let mut names = each(&attention, &[64, 128], half);
-    names.push("512x512x64:NT:x32,512x64x512:x32".into());
-    names.iter().flat_map(|pair| pair.split(',')).map(str::to_owned).collect()
-}
 
 impl std::str::FromStr for Shape {
     type Err = String;
@@ -463,7 +221,9 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
+    use super::groups::owned;
     use super::*;
+    use std::collections::HashSet;
 
     fn named(names: &[&str]) -> Vec<Shape> {
         parse(names).unwrap()
