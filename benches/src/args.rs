@@ -153,8 +153,10 @@ fn shapes_help() -> String {
     let others: Vec<_> =
         GROUPS.iter().map(|group| group.name).filter(|name| !DEFAULT.contains(name)).collect();
     format!(
-        "Groups ({}; {}) and shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of \
-         quantized weights), separated by commas. By default the first {} groups; tiny on a software adapter",
+        "Groups ({}; {}) and shapes \
+         (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of \
+         quantized weights), separated by commas. By default the first {} groups; tiny on a \
+         software adapter",
         names(&DEFAULT),
         names(&others),
         DEFAULT.len()

@@ -108,8 +108,9 @@ fn unknown_field(field: &str) -> String {
     let formats: Vec<_> = QuantFormat::all().map(QuantFormat::name).collect();
     let precisions = Precision::ALL.map(Precision::name);
     format!(
-        "{field:?} is neither a layout (NN, NT, TN, TT), nor a dtype (f32, f16, bf16), \
-         nor a format of quantized weights ({}), nor a batch (x8), nor what is prepared ({}), nor a precision ({})",
+        "{field:?} is neither a layout (NN, NT, TN, TT), nor a dtype (f32, f16, bf16), nor a \
+         format of quantized weights ({}), nor a batch (x8), nor what is prepared ({}), nor a \
+         precision ({})",
         formats.join(", "),
         PREPARED.join(", "),
         precisions[1..].join(", ")

@@ -36,7 +36,8 @@ pub(crate) enum Command {
     /// Quantize a matrix [N,K] along K, by default to affine 4-bit codes in groups of 64, in MLX's
     /// naming
     #[command(
-        override_usage = "tilewise quantize [OPTIONS] <W> --output <Q>\n       tilewise quantize --list-formats",
+        override_usage = "tilewise quantize [OPTIONS] <W> --output <Q>\n       tilewise quantize \
+                          --list-formats",
         after_help = "Example: tilewise quantize W.npy -o Q.safetensors --format mxfp4"
     )]
     Quantize(QuantizeArgs),
@@ -52,10 +53,11 @@ pub(crate) enum Command {
     Qmatmul(QmatmulArgs),
     /// Write a whole model with its matrices in another format
     #[command(
-        after_help = "Matrices [N,K] of floats whose K is a whole number of blocks are converted, and all quantized \
-        matrices. Other tensors are copied; a table says why. OUT is written whole or not at all; a killed process may \
-        leave a file .tilewise-... beside it.\n\n\
-        Example: tilewise convert model.gguf model.safetensors --format mxfp8"
+        after_help = "Matrices [N,K] of floats whose K is a whole number of blocks are converted, \
+                      and all quantized matrices. Other tensors are copied; a table says why. OUT \
+                      is written whole or not at all; a killed process may leave a file \
+                      .tilewise-... beside it.\n\nExample: tilewise convert model.gguf \
+                      model.safetensors --format mxfp8"
     )]
     Convert(ConvertArgs),
     /// Multiply each group of rows of A [M,K] with its own matrix out of B [G,K,N]
@@ -216,7 +218,8 @@ impl Known {
 fn quantized_format(name: &str) -> Result<QuantFormat, String> {
     match name.parse() {
         Ok(Target::Dense(dtype)) => Err(format!(
-            "{dtype} is a type of numbers; `tilewise quantize --list-formats` lists the quantized formats"
+            "{dtype} is a type of numbers; `tilewise quantize --list-formats` lists the quantized \
+             formats"
         )),
         _ => name.parse().map_err(|error: tilewise_core::Error| error.to_string()),
     }

@@ -45,7 +45,8 @@ pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
     }
     let Some((header, data)) = rest.split_at_checked(declared as usize) else {
         let text = format!(
-            "truncated: a header of {declared} bytes is declared at byte 0 of a file of {length} bytes"
+            "truncated: a header of {declared} bytes is declared at byte 0 of a file of {length} \
+             bytes"
         );
         return Err(bad(text));
     };

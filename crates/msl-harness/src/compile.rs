@@ -352,8 +352,9 @@ fn entry(signature: &Signature) -> String {
     }
     let (name, arguments) = (&signature.name, arguments.join(",\n        "));
     format!(
-        "#include \"kernel.metal\"\n\
-         extern \"C\" void tilewise_entry(const __private ulong *slots, const __private uint *numbers) {{\n    {name}(\n        {arguments});\n}}\n\
-         extern \"C\" uint tilewise_bytes(uint slot) {{\n    switch (slot) {{\n{sizes}    }}\n    return 0;\n}}\n"
+        "#include \"kernel.metal\"\nextern \"C\" void tilewise_entry(const __private ulong *slots, \
+         const __private uint *numbers) {{\n    {name}(\n        {arguments});\n}}\nextern \"C\" \
+         uint tilewise_bytes(uint slot) {{\n    switch (slot) {{\n{sizes}    }}\n    return 0;\n\
+         }}\n"
     )
 }

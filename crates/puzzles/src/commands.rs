@@ -136,8 +136,8 @@ fn show(puzzle: &Puzzle) -> String {
     }
     let _ = writeln!(
         text,
-        "\nThe body knows the constants, inputs and `out` by name, `global_id`, `local_id`, `workgroup_id` and `grid` (x, y, z), \
-         and `local_index`.\n\nSkeleton:\n\n{}",
+        "\nThe body knows the constants, inputs and `out` by name, `global_id`, `local_id`, \
+         `workgroup_id` and `grid` (x, y, z), and `local_index`.\n\nSkeleton:\n\n{}",
         puzzle.skeleton
     );
     text

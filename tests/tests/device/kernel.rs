@@ -36,8 +36,11 @@ fn ramp(n: usize) -> Vec<f32> {
 #[test]
 fn headers_templates_and_types() {
     for context in contexts() {
-        let kernel = from_a("let i = global_id.x; if FLIP { out[i] = T(twice(f32(a[i])) * SCALE) - T(SHIFT) + T(N); }")
-            .header("fn twice(x: f32) -> f32 { return x + x; }");
+        let kernel = from_a(
+            "let i = global_id.x; if FLIP { out[i] = T(twice(f32(a[i])) * SCALE) - T(SHIFT) + \
+             T(N); }",
+        )
+        .header("fn twice(x: f32) -> f32 { return x + x; }");
         let a = Tensor::upload(&context, &[1.0f32, -2.5, 3.0], &[3]).unwrap();
         let call = |dtype| {
             let call =
@@ -61,7 +64,11 @@ fn headers_templates_and_types() {
         } else {
             let error = floats.run(&small(DType::F16)).unwrap_err();
             assert!(
-                matches!(&error, Error::Unsupported(text) if text.contains("out is f16") && text.contains("shader-f16")),
+                matches!(
+                    &error,
+                    Error::Unsupported(text)
+                        if text.contains("out is f16") && text.contains("shader-f16")
+                ),
                 "{error}"
             );
         }
@@ -76,10 +83,10 @@ fn headers_templates_and_types() {
 #[test]
 fn integers_and_directives() {
     for context in contexts() {
-        let kernel = Kernel::new("mix")
-            .inputs(["i", "u"])
-            .outputs(["difference", "sum"])
-            .header("// a comment\ndiagnostic(off, derivative_uniformity);\nfn add(x: u32) -> u32 { return x + 1u; }");
+        let kernel = Kernel::new("mix").inputs(["i", "u"]).outputs(["difference", "sum"]).header(
+            "// a comment\ndiagnostic(off, derivative_uniformity);\nfn add(x: u32) -> u32 { return \
+             x + 1u; }",
+        );
         let kernel = kernel.source(
             "let at = global_id.x;\ndifference[at] = i[at] - i32(u[at]);\nsum[at] = add(u[at]);",
         );
@@ -101,7 +108,9 @@ fn integers_and_directives() {
 fn what_derives_from_tensors() {
     for context in contexts() {
         let a = Tensor::upload(&context, &ramp(24), &[2, 3, 4]).unwrap().t();
-        let body = "for (var d = 0u; d < a_ndim; d++) { out[2u * d] = a_shape[d]; out[2u * d + 1u] = a_strides[d]; }
+        let body =
+            "for (var d = 0u; d < a_ndim; d++) { out[2u * d] = a_shape[d]; out[2u * d + 1u] \
+                    = a_strides[d]; }
             out[6] = out_shape[0] * 100u + out_ndim * 10u + out_strides[0];";
         let call = |shape: &[usize]| {
             Call::new(&context).input(&a).output(DType::U32, shape).grid([1, 1, 1])
@@ -138,7 +147,8 @@ fn built_ins() {
             |_: [u32; 3], grid: [u32; 3]| grid,
         ]) {
             let kernel = from_a(&format!(
-                "let at = ((global_id.z * out_shape[1] + global_id.y) * out_shape[2] + global_id.x) * 3u;
+                "let at = ((global_id.z * out_shape[1] + global_id.y) * out_shape[2] + \
+                 global_id.x) * 3u;
                 out[at] = {term}.x; out[at + 1u] = {term}.y; out[at + 2u] = {term}.z;"
             ));
             let grid = [3u32, 4, 5];
@@ -336,7 +346,8 @@ fn subgroups() {
     let without_features = adapters().iter().map(|adapter| adapter.with_limits(|_| ()));
     for context in contexts().into_iter().chain(without_features) {
         let kernel = from_a(
-            "out[local_index] = subgroup_size * 0u + subgroupAdd(1u) + 0u * (subgroup_id + subgroup_invocation_id);",
+            "out[local_index] = subgroup_size * 0u + subgroupAdd(1u) + 0u * (subgroup_id + \
+             subgroup_invocation_id);",
         );
         let a = Tensor::zeros(&context, DType::F32, &[1]).unwrap();
         let call = Call::new(&context)
@@ -371,7 +382,8 @@ fn the_generated_module() {
         .outputs(["out"])
         .header("fn f() -> u32 { return N; }");
     let kernel = kernel.source(
-        "let i = global_id.x;\nvar<workgroup> t: f32;\nout[i] = T(a[i] + f32(b[i])) + T(a_shape[1] * f()) * t;",
+        "let i = global_id.x;\nvar<workgroup> t: f32;\nout[i] = T(a[i] + f32(b[i])) + T(a_shape[1] \
+         * f()) * t;",
     );
     let a = Tensor::zeros(&context, DType::F32, &[2, 3]).unwrap();
     let b = Tensor::zeros(&context, DType::F16, &[6]).unwrap();

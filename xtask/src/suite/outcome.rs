@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn counts_of_an_output() {
-        let output = "running 3 tests\ntest a ... ok\nskipped: x\ntest b::c ... FAILED\ntest d ... ok\nskipped: x\n\nfailures:\n\n---- b";
+        let output = "running 3 tests\ntest a ... ok\nskipped: x\ntest b::c ... FAILED\ntest d ... \
+                      ok\nskipped: x\n\nfailures:\n\n---- b";
         let outcome = Outcome::read(output);
         assert_eq!((outcome.passed, outcome.failed, outcome.skipped.len()), (2, 1, 1));
         assert_eq!(outcome.shown(output), "\nfailures:\n\n---- b");

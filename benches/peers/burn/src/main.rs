@@ -61,9 +61,12 @@ fn run(args: &Args) -> Result<usize, String> {
     for shape in &shapes {
         match measure::measure(&device, shape, args.samples) {
             Ok(row) => {
-                let [ms, wall, first] =
-                    ["ms", "wall_ms", "first_s"].map(|field| row[field].as_f64().unwrap_or_default());
-                println!("{:28} {ms:9.4} ms, by the wall clock {wall:9.4} ms, first {first:.2} s", shape.name);
+                let [ms, wall, first] = ["ms", "wall_ms", "first_s"]
+                    .map(|field| row[field].as_f64().unwrap_or_default());
+                println!(
+                    "{:28} {ms:9.4} ms, by the wall clock {wall:9.4} ms, first {first:.2} s",
+                    shape.name
+                );
                 rows.push(row);
             }
             Err(message) => {
@@ -73,7 +76,8 @@ fn run(args: &Args) -> Result<usize, String> {
         }
         if let Some(path) = &args.json {
             report["rows"] = rows.clone().into();
-            std::fs::write(path, format!("{report:#}\n")).map_err(|error| format!("{}: {error}", path.display()))?;
+            std::fs::write(path, format!("{report:#}\n"))
+                .map_err(|error| format!("{}: {error}", path.display()))?;
         }
     }
     Ok(failed)
@@ -81,7 +85,10 @@ fn run(args: &Args) -> Result<usize, String> {
 
 /// The version of burn that this program was built with.
 fn burn_version() -> &'static str {
-    let after = include_str!("../Cargo.lock").split("name = \"burn\"\nversion = \"").nth(1).unwrap_or_default();
+    let after = include_str!("../Cargo.lock")
+        .split("name = \"burn\"\nversion = \"")
+        .nth(1)
+        .unwrap_or_default();
     after.split('"').next().unwrap_or_default()
 }
 

@@ -115,7 +115,10 @@ fn whole_models() {
     // In its own format a matrix is copied, with the order of its columns.
     let report = converts(&bench, "gptq-4bit-act-order", "affine-4bit-g32-f32");
     assert!(report.contains("already affine-4bit-g32-f32"), "{report}");
-    bench.succeed("qmatmul gptq-4bit-act-order/expected.safetensors#x.64 out.safetensors -o y.npy --adapter cpu");
+    bench.succeed(
+        "qmatmul gptq-4bit-act-order/expected.safetensors#x.64 out.safetensors -o y.npy --adapter \
+         cpu",
+    );
     let y = &bench.tensors("gptq-4bit-act-order/expected.safetensors")["model.layers.0.self_attn.q_proj.y"];
     assert_close(&bench.read_npy("y.npy").1, y, 1e-5);
 }
@@ -359,7 +362,8 @@ fn strays_are_kept() {
             "{report}"
         );
     }
-    let told = "2 tensors are named as parts of quantized weights whose other parts are not there: r.biases, r.scales\n";
+    let told = "2 tensors are named as parts of quantized weights whose other parts are not there: \
+                r.biases, r.scales\n";
     for line in [
         "inspect float.safetensors",
         "inspect half.safetensors --json",

@@ -20,7 +20,8 @@ Values of --bind, where DTYPE is i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16
   DTYPE:V,V,...       these numbers
 Elements may be narrower than the shader's scalars (u8 packed into u32) but not wider.
 
-Exit status: 0 when nothing was found, 1 on findings, 2 on usage errors and input that cannot be used.";
+Exit status: 0 when nothing was found, 1 on findings, 2 on usage errors and input that cannot \
+    be used.";
 
 /// Runs a WGSL compute shader on the CPU and reports data races, accesses out of bounds,
 /// uninitialised reads and divergent barriers.
@@ -220,7 +221,8 @@ fn constant(text: &str) -> Result<(String, f64), String> {
     match parsed {
         Some(parsed) => Ok((name.to_owned(), parsed)),
         None => Err(format!(
-            "{value:?} for {name} is neither a number, decimal or hexadecimal after 0x, nor true nor false"
+            "{value:?} for {name} is neither a number, decimal or hexadecimal after 0x, nor true \
+             nor false"
         )),
     }
 }

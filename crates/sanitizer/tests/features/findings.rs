@@ -44,11 +44,13 @@ fn constant_indices_past_the_end() {
         );
     }
     assert!(found(words, "o[3] = 7u;", 16).is_empty());
-    let rows = "struct Row { m: mat2x2<f32>, n: u32 } @group(0) @binding(0) var<storage, read_write> o: array<Row>;";
+    let rows = "struct Row { m: mat2x2<f32>, n: u32 } @group(0) @binding(0) var<storage, \
+                read_write> o: array<Row>;";
     assert_eq!(found(rows, "o[1].m[1].y = 1.0;", 24), message("index 1 is out of bounds of `o`"));
     // Some bytes of the element exist, but not all of them.
     assert_eq!(found(rows, "o[1].m[0].x = 1.0;", 36), message("index 1 is out of bounds of `o`"));
-    let tail = "struct Tail { a: vec2u, o: array<atomic<u32>> } @group(0) @binding(0) var<storage, read_write> t: Tail;";
+    let tail = "struct Tail { a: vec2u, o: array<atomic<u32>> } @group(0) @binding(0) var<storage, \
+                read_write> t: Tail;";
     assert_eq!(
         found(tail, "atomicAdd(&t.o[2], 1u);", 16),
         message("index 2 is out of bounds of `t.o`")
@@ -75,7 +77,8 @@ fn constant_indices_past_the_end() {
 fn an_endless_loop_stops_the_run() {
     let shader = shader(
         "@group(0) @binding(0) var<storage, read_write> o: array<u32>;
-         @compute @workgroup_size(64) fn main(@builtin(workgroup_id) w: vec3u, @builtin(local_invocation_index) i: u32) {
+         @compute @workgroup_size(64) fn main(@builtin(workgroup_id) w: vec3u, \
+             @builtin(local_invocation_index) i: u32) {
              while w.x % 8u == 5u { if o[10000] == 1u { break; } }
              o[w.x * 64u + i] = i;
          }",

@@ -36,7 +36,8 @@ fn numbers_of_64_bits() {
              kept[i % 2u] = x >> 3u;
              kept[(i + 1u) % 2u] = -x;
              let v = vec2<i64>(min(x, 5li), abs(x));
-             out[i] = y ^ bitcast<u64>(kept[0] + kept[1] * 7li) ^ u64(v[i % 2u]) ^ u64(countOneBits(x)) << 40u;
+             out[i] = y ^ bitcast<u64>(kept[0] + kept[1] * 7li) ^ u64(v[i % 2u]) ^ \
+                 u64(countOneBits(x)) << 40u;
          }",
     );
     let given = [3i64, -9_000_000_000, i64::MAX, -1];
@@ -198,12 +199,14 @@ fn overrides_and_immediates() {
     let run =
         |launch: Launch<'_>| launch.bind(0, 0, Buffer::output(16)).run().map(|_| ()).unwrap_err();
     assert!(matches!(run(Launch::new(&shader)), Error::Override(why) if why.contains("BIAS")));
-    assert!(
-        matches!(run(launch.clone().constant("HEIGHT", 1.0)), Error::Override(why) if why.contains("HEIGHT"))
-    );
-    assert!(
-        matches!(run(launch.clone().immediates([0; 8])), Error::Limit(why) if why.contains("16 bytes"))
-    );
+    assert!(matches!(
+        run(launch.clone().constant("HEIGHT", 1.0)),
+        Error::Override(why) if why.contains("HEIGHT")
+    ));
+    assert!(matches!(
+        run(launch.clone().immediates([0; 8])),
+        Error::Limit(why) if why.contains("16 bytes")
+    ));
 }
 
 #[test]
@@ -211,7 +214,8 @@ fn what_is_not_executed_is_refused_by_name() {
     let textures = shader(
         "@group(0) @binding(0) var picture: texture_2d<f32>;
          @group(0) @binding(1) var<storage, read_write> out: array<f32>;
-         @compute @workgroup_size(1) fn main() { out[0] = textureLoad(picture, vec2i(0, 0), 0).x; }",
+         @compute @workgroup_size(1) fn main() { out[0] = textureLoad(picture, vec2i(0, 0), \
+             0).x; }",
     );
     let error = Launch::new(&textures).bind(0, 1, Buffer::output(4)).run().unwrap_err();
     let text = error.to_string();

@@ -44,7 +44,8 @@ fn views() {
 
             // The same elements by their strides, whether or not the start had to be moved.
             let by_strides = from_a(
-                "let i = global_id.x / a_shape[1]; let j = global_id.x % a_shape[1]; out[global_id.x] = a[i * a_strides[0] + j * a_strides[1]];",
+                "let i = global_id.x / a_shape[1]; let j = global_id.x % a_shape[1]; \
+                 out[global_id.x] = a[i * a_strides[0] + j * a_strides[1]];",
             );
             let call =
                 Call::new(&context).input(&view).output(DType::F32, &[n]).grid([n as u32, 1, 1]);
