@@ -56,8 +56,8 @@ pub(crate) enum Command {
         after_help = "Matrices [N,K] of floats whose K is a whole number of blocks are converted, \
                       and all quantized matrices. Other tensors are copied; a table says why. OUT \
                       is written whole or not at all; a killed process may leave a file \
-                      .tilewise-... beside it.\n\nExample: tilewise convert model.gguf \
-                      model.safetensors --format mxfp8"
+                      .tilewise-... beside it.\n\n\
+                      Example: tilewise convert model.gguf model.safetensors --format mxfp8"
     )]
     Convert(ConvertArgs),
     /// Multiply each group of rows of A [M,K] with its own matrix out of B [G,K,N]
@@ -175,7 +175,13 @@ pub(crate) struct QuantizeArgs {
     #[arg(value_name = "W", required_unless_present = "list_formats")]
     pub(crate) weights: Option<Source>,
     /// FILE.safetensors[#NAME]; a file that exists is replaced, with all its tensors
-    #[arg(short, long, value_name = "Q", required_unless_present = "list_formats", value_parser = Sink::safetensors)]
+    #[arg(
+        short,
+        long,
+        value_name = "Q",
+        required_unless_present = "list_formats",
+        value_parser = Sink::safetensors
+    )]
     pub(crate) output: Option<Sink>,
     /// Format of the weights [default: affine-4bit-g64- and the element type of W]
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]

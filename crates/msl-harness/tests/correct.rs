@@ -282,12 +282,16 @@ fn signatures_are_read() {
     if !available(Mode::Plain) {
         return;
     }
-    let text = "#define SLOT 3\n#define INPUT device const bfloat *a /* here */ [[buffer(SLOT)]]\n\
-                #include <metal_stdlib>\nusing namespace metal;\nstruct Params { uint m; uint3 \
-                shape; };\nkernel void f(constant Params &params [[buffer(0)]], INPUT, device \
-                vec<half, 4> *c [[buffer(1)]],\nushort2 at [[threadgroup_position_in_grid]], uint \
-                threads [[threads_per_threadgroup]]) {\nc[at.y] = vec<half, 4>(half(float(a[0]))); \
-                c[0].x = half(threads + params.m); }";
+    let text = "#define SLOT 3\n\
+                #define INPUT device const bfloat *a /* here */ [[buffer(SLOT)]]\n\
+                #include <metal_stdlib>\n\
+                using namespace metal;\n\
+                struct Params { uint m; uint3 shape; };\n\
+                kernel void f(constant Params &params [[buffer(0)]], INPUT, device vec<half, 4> *c \
+                [[buffer(1)]],\n\
+                ushort2 at [[threadgroup_position_in_grid]], uint threads \
+                [[threads_per_threadgroup]]) {\n\
+                c[at.y] = vec<half, 4>(half(float(a[0]))); c[0].x = half(threads + params.m); }";
     let kernel = Kernel::compile(text, Mode::Plain).unwrap_or_else(|it| panic!("{it}"));
     let signature = kernel.signature();
     assert_eq!(signature.name, "f");

@@ -198,8 +198,9 @@ fn undefined_arithmetic() {
         &["misaligned", "kernel.metal:6"],
     );
     undefined(
-        "SHARED(half, s, 64); s[lane] = half(1);\nthreadgroup half4 *v = \
-         reinterpret_cast<threadgroup half4 *>(s + 2);\nx[lane] = v[0].x;",
+        "SHARED(half, s, 64); s[lane] = half(1);\n\
+         threadgroup half4 *v = reinterpret_cast<threadgroup half4 *>(s + 2);\n\
+         x[lane] = v[0].x;",
         &["misaligned", "kernel.metal:8"],
     );
     undefined("x[lane] = 7 / int(x[lane]);", &["division by zero", "kernel.metal:6"]);
@@ -243,8 +244,9 @@ fn lanes_that_do_not_meet() {
     );
     diverges("x[lane] = lane < 31 ? simd_shuffle(1.0f, 0) : 0;", &["simd_shuffle in line 6"]);
     diverges(
-        "simdgroup_float8x8 m;\nif (lane == 1) { simdgroup_load(m, x); }\nelse { \
-         simdgroup_barrier(mem_flags::mem_none); }",
+        "simdgroup_float8x8 m;\n\
+         if (lane == 1) { simdgroup_load(m, x); }\n\
+         else { simdgroup_barrier(mem_flags::mem_none); }",
         &["simdgroup_load in line 7", "simdgroup_barrier in line 8"],
     );
 }

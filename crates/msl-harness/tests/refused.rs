@@ -87,8 +87,9 @@ fn what_metal_lacks() {
 #[test]
 fn headers_are_asked_for() {
     if available(Mode::Plain) {
-        let text = "#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float *x \
-                    [[buffer(0)]]) { x[0] = simd_sum(1.0f); }";
+        let text = "#include <metal_stdlib>\n\
+                    using namespace metal;\n\
+                    kernel void f(device float *x [[buffer(0)]]) { x[0] = simd_sum(1.0f); }";
         assert!(Kernel::compile(text, Mode::Plain).unwrap_err().contains("simd_sum"));
         let text = "#include <cstdint>\nkernel void f(device float *x [[buffer(0)]]) { x[0] = 1; }";
         assert!(Kernel::compile(text, Mode::Plain).unwrap_err().contains("cstdint"));

@@ -203,10 +203,14 @@ fn overrides_fit_their_types() {
     let folder = Folder::new("overrides");
     folder.file(
         "shifted.wgsl",
-        "override N: u32 = 1u;\n@id(7) override BY: i32 = 0;\noverride on: bool = true;\noverride \
-         scale: f32;\n@group(0) @binding(0) var<storage, read_write> a: array<f32>;\n@compute \
-         @workgroup_size(N) fn main(@builtin(local_invocation_index) i: u32) {\n\tif on { a[i32(i) \
-         + BY] = scale; }\n}\n",
+        "override N: u32 = 1u;\n\
+         @id(7) override BY: i32 = 0;\n\
+         override on: bool = true;\n\
+         override scale: f32;\n\
+         @group(0) @binding(0) var<storage, read_write> a: array<f32>;\n\
+         @compute @workgroup_size(N) fn main(@builtin(local_invocation_index) i: u32) {\n\tif on { \
+         a[i32(i) + BY] = scale; }\n\
+         }\n",
     );
     let bound = "shifted.wgsl --bind 0=zero:f32:64";
     for good in [
@@ -265,11 +269,13 @@ fn elements_fit_the_scalars_of_the_binding() {
         .file("u8.npy", npy("|u1", false, "(4,)", &[0; 4]))
         .file(
             "sum.wgsl",
-            "struct Pair { i: i32, f: vec2f }\n@group(0) @binding(0) var<storage, read> a: \
-             array<Pair>;\n@group(0) @binding(1) var<storage, read> packed: array<u32>;\n@group(0) \
-             @binding(2) var<storage, read_write> out: array<u32>;\n@group(0) @binding(3) \
-             var<storage, read_write> count: atomic<u32>;\n@compute @workgroup_size(1) fn main() { \
-             out[0] = u32(a[0].i) + u32(a[0].f.x) + packed[0]; }\n",
+            "struct Pair { i: i32, f: vec2f }\n\
+             @group(0) @binding(0) var<storage, read> a: array<Pair>;\n\
+             @group(0) @binding(1) var<storage, read> packed: array<u32>;\n\
+             @group(0) @binding(2) var<storage, read_write> out: array<u32>;\n\
+             @group(0) @binding(3) var<storage, read_write> count: atomic<u32>;\n\
+             @compute @workgroup_size(1) fn main() { out[0] = u32(a[0].i) + u32(a[0].f.x) + \
+             packed[0]; }\n",
         );
     let ran = folder.run("sum.wgsl --bind 0=zero:f32:4 --bind 1=u8.npy --bind 2=out:u32:1");
     assert_eq!(ran.status, 0, "{ran:?}");
@@ -290,9 +296,11 @@ fn zeros_everywhere_on_request() {
     let folder = Folder::new("zeros");
     folder.file(
         "sum.wgsl",
-        "@group(0) @binding(0) var<storage, read_write> a: array<f32>;\nvar<workgroup> w: f32;\n\
-         var<private> p: f32;\n@compute @workgroup_size(1) fn main() { var f: array<f32, 2>; a[0] \
-         += w + p + f[u32(a[1])]; }\n",
+        "@group(0) @binding(0) var<storage, read_write> a: array<f32>;\n\
+         var<workgroup> w: f32;\n\
+         var<private> p: f32;\n\
+         @compute @workgroup_size(1) fn main() { var f: array<f32, 2>; a[0] += w + p + \
+         f[u32(a[1])]; }\n",
     );
     let count = |zeroed: &str| {
         let ran = folder.run(&format!("sum.wgsl --bind 0=zero:f32:2 --report json {zeroed}"));

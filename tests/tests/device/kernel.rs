@@ -84,8 +84,9 @@ fn headers_templates_and_types() {
 fn integers_and_directives() {
     for context in contexts() {
         let kernel = Kernel::new("mix").inputs(["i", "u"]).outputs(["difference", "sum"]).header(
-            "// a comment\ndiagnostic(off, derivative_uniformity);\nfn add(x: u32) -> u32 { return \
-             x + 1u; }",
+            "// a comment\n\
+             diagnostic(off, derivative_uniformity);\n\
+             fn add(x: u32) -> u32 { return x + 1u; }",
         );
         let kernel = kernel.source(
             "let at = global_id.x;\ndifference[at] = i[at] - i32(u[at]);\nsum[at] = add(u[at]);",
@@ -382,8 +383,9 @@ fn the_generated_module() {
         .outputs(["out"])
         .header("fn f() -> u32 { return N; }");
     let kernel = kernel.source(
-        "let i = global_id.x;\nvar<workgroup> t: f32;\nout[i] = T(a[i] + f32(b[i])) + T(a_shape[1] \
-         * f()) * t;",
+        "let i = global_id.x;\n\
+         var<workgroup> t: f32;\n\
+         out[i] = T(a[i] + f32(b[i])) + T(a_shape[1] * f()) * t;",
     );
     let a = Tensor::zeros(&context, DType::F32, &[2, 3]).unwrap();
     let b = Tensor::zeros(&context, DType::F16, &[6]).unwrap();

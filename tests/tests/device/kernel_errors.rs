@@ -190,7 +190,9 @@ fn memory_and_bindings() {
 
         let most = limits.max_storage_buffers_per_shader_stage;
         if most > 64 {
-            continue; // More names than a text should have; the device that has them is tested below with fewer.
+            // More names than a text should have; the device that has them is tested below with
+            // fewer.
+            continue;
         }
         refused_bindings(&context, most);
     }

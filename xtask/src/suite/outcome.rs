@@ -104,8 +104,14 @@ mod tests {
 
     #[test]
     fn counts_of_an_output() {
-        let output = "running 3 tests\ntest a ... ok\nskipped: x\ntest b::c ... FAILED\ntest d ... \
-                      ok\nskipped: x\n\nfailures:\n\n---- b";
+        let output = "running 3 tests\n\
+                      test a ... ok\n\
+                      skipped: x\n\
+                      test b::c ... FAILED\n\
+                      test d ... ok\n\
+                      skipped: x\n\n\
+                      failures:\n\n\
+                      ---- b";
         let outcome = Outcome::read(output);
         assert_eq!((outcome.passed, outcome.failed, outcome.skipped.len()), (2, 1, 1));
         assert_eq!(outcome.shown(output), "\nfailures:\n\n---- b");

@@ -55,7 +55,8 @@ fn run(args: &Args) -> Result<usize, String> {
     let mut report = json!({
         "library": format!("burn {}", burn_version()), "adapter": info.name, "backend": "vulkan",
         "driver": format!("{} {}", info.driver, info.driver_info), "commit": args.commit,
-        "date": time::OffsetDateTime::now_utc().date().to_string(), "peak_tflops": 0.0, "peak_gbs": 0.0,
+        "date": time::OffsetDateTime::now_utc().date().to_string(),
+        "peak_tflops": 0.0, "peak_gbs": 0.0,
     });
     let (mut rows, mut failed) = (Vec::new(), 0);
     for shape in &shapes {

@@ -89,9 +89,12 @@ pub fn measure(device: &Device, shape: &Shape, samples: usize) -> Result<Value, 
     };
     let middle = seconds[seconds.len() / 2];
     Ok(json!({
-        "shape": shape.name, "m": m, "n": n, "k": k, "batch": shape.batch, "layout": shape.layout, "dtype": shape.dtype_name,
-        "kernel": "autotuned", "ms": middle * 1e3, "spread": (seconds[seconds.len() - 1] - seconds[0]) / middle,
-        "tflops": shape.flops() / middle * 1e-12, "gbs": shape.bytes() / middle * 1e-9, "roofline": 0.0, "method": method,
+        "shape": shape.name, "m": m, "n": n, "k": k, "batch": shape.batch,
+        "layout": shape.layout, "dtype": shape.dtype_name,
+        "kernel": "autotuned", "ms": middle * 1e3,
+        "spread": (seconds[seconds.len() - 1] - seconds[0]) / middle,
+        "tflops": shape.flops() / middle * 1e-12, "gbs": shape.bytes() / middle * 1e-9,
+        "roofline": 0.0, "method": method,
         "first_s": first, "wall_ms": wall[wall.len() / 2] * 1e3,
     }))
 }

@@ -119,7 +119,8 @@ fn whole_models() {
         "qmatmul gptq-4bit-act-order/expected.safetensors#x.64 out.safetensors -o y.npy --adapter \
          cpu",
     );
-    let y = &bench.tensors("gptq-4bit-act-order/expected.safetensors")["model.layers.0.self_attn.q_proj.y"];
+    let expected = &bench.tensors("gptq-4bit-act-order/expected.safetensors");
+    let y = &expected["model.layers.0.self_attn.q_proj.y"];
     assert_close(&bench.read_npy("y.npy").1, y, 1e-5);
 }
 

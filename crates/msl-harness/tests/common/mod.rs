@@ -12,8 +12,13 @@ pub(crate) const BUILTINS: &str = "uint3 workgroup [[threadgroup_position_in_gri
 /// A kernel with these arguments and this body, whose first line is line 6 of the text.
 pub(crate) fn text(arguments: &str, body: &str) -> String {
     format!(
-        "#include <metal_stdlib>\n#include <metal_simdgroup>\n#include <metal_simdgroup_matrix>\n\
-         using namespace metal;\nkernel void test({arguments}, {BUILTINS}) {{\n{body}\n}}\n"
+        "#include <metal_stdlib>\n\
+         #include <metal_simdgroup>\n\
+         #include <metal_simdgroup_matrix>\n\
+         using namespace metal;\n\
+         kernel void test({arguments}, {BUILTINS}) {{\n\
+         {body}\n\
+         }}\n"
     )
 }
 

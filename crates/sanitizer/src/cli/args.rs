@@ -61,19 +61,39 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SPACES", value_delimiter = ',')]
     pub(crate) zero_init: Vec<Space>,
     /// Iterations of one loop after which it counts as endless
-    #[arg(long, value_name = "N", default_value_t = Options::default().max_iterations, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = Options::default().max_iterations,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     pub(crate) max_iterations: u64,
     /// Report f16 arithmetic whose operands are finite and whose result is not
     #[arg(long)]
     pub(crate) f16_overflow: bool,
     /// Findings shown; the others are counted
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub(crate) max_findings: u32,
     /// Bytes of one transaction of device memory, a power of two
-    #[arg(long, value_name = "N", default_value_t = CostModel::default().segment_bytes, value_parser = power_of_two)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = CostModel::default().segment_bytes,
+        value_parser = power_of_two
+    )]
     pub(crate) segment_bytes: u32,
     /// Banks of workgroup memory, 4 bytes wide each
-    #[arg(long, value_name = "N", default_value_t = CostModel::default().banks, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = CostModel::default().banks,
+        value_parser = clap::value_parser!(u32).range(1..=1024)
+    )]
     pub(crate) banks: u32,
     /// Print what the run cost; JSON has it always
     #[arg(long)]
