@@ -21,7 +21,8 @@ void tilewise_meet(ulong place, uint operation);
 tilewise_address tilewise_exchange(ulong place, uint operation, ulong low, ulong high);
 // The product of 8×8 matrices whose elements `tilewise_element(0)` and `(1)` this lane holds; gives
 // those of the result.
-tilewise_pair tilewise_multiply(ulong place, uint operation, float a0, float a1, float b0, float b1);
+tilewise_pair tilewise_multiply(ulong place, uint operation, float a0, float a1, float b0,
+    float b1);
 // The sum of all lanes' values.
 float tilewise_sum(ulong place, float value);
 // row * 8 + column of this lane's element `i`, 0 or 1, of every matrix.
