@@ -15,10 +15,12 @@ thread_local Lane *self;
 std::atomic<uint8_t> reached[65536];
 
 static const char *const NAMES[] = {
-    "simdgroup_barrier",   "threadgroup_barrier", "simd_sum",       "simd_shuffle",
-        "simd_shuffle_xor",   "simd_shuffle_down",
-    "simd_broadcast",      "simdgroup_load",      "simdgroup_store", "simdgroup_multiply",
-        "simdgroup_multiply_accumulate",
+    "simdgroup_barrier",  "threadgroup_barrier",
+    "simd_sum",           "simd_shuffle",
+    "simd_shuffle_xor",   "simd_shuffle_down",
+    "simd_broadcast",     "simdgroup_load",
+    "simdgroup_store",    "simdgroup_multiply",
+    "simdgroup_multiply_accumulate",
     "simd_sum",
 };
 
@@ -34,8 +36,10 @@ static std::string at(uint64_t place, uint32_t operation) {
     _exit(3);
 }
 
-static std::string name(const Lane &lane) { return "lane " + std::to_string(lane.index % WIDTH)
-    + " of simdgroup " + std::to_string(lane.index / WIDTH); }
+static std::string name(const Lane &lane) {
+    return "lane " + std::to_string(lane.index % WIDTH) + " of simdgroup "
+        + std::to_string(lane.index / WIDTH);
+}
 
 // Where a lane ended is not known, but where it last was.
 static std::string last(const Lane &lane) {
@@ -105,8 +109,8 @@ Step arrive(Lane &lane, uint64_t place, uint32_t operation) {
         for (const Lane &other : group.lanes) {
             if (other.ended) {
                 diverged("simdgroup " + std::to_string(simdgroup.index) + " comes to "
-                    + at(place, operation) + ", but " + name(other) + " has ended " +
-                         last(other));
+                    + at(place, operation) + ", but " + name(other) + " has ended "
+                    + last(other));
             }
         }
     }
@@ -114,8 +118,8 @@ Step arrive(Lane &lane, uint64_t place, uint32_t operation) {
         all.place = place;
     } else if (all.place != place) {
         diverged("simdgroup " + std::to_string(simdgroup.index) + " comes to "
-            + at(place, operation) + ", but other simdgroups wait at " +
-                 at(all.place, operation));
+            + at(place, operation) + ", but other simdgroups wait at "
+            + at(all.place, operation));
     }
     if (++all.arrived < group.simdgroups.size()) {
         return Step::WAIT;
@@ -135,8 +139,8 @@ void end_lane(Lane &lane) {
     if (++here.ended == WIDTH) {
         if (all.arrived) {
             diverged("simdgroup " + std::to_string(lane.simdgroup->index) + " ends " + last(lane)
-                + ", but other simdgroups wait at " +
-                     at(all.place, THREADGROUP_BARRIER));
+                + ", but other simdgroups wait at "
+                + at(all.place, THREADGROUP_BARRIER));
         }
         all.ended++;
     }

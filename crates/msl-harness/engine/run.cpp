@@ -42,8 +42,9 @@ void run_lane(Lane &lane) {
         race::acquire(&begins);
     }
     uint32_t builtins[] = {
-        group.id[0], group.id[1], group.id[2], lane.index, lane.index / WIDTH, lane.index % WIDTH,
-            group.launch->threads, group.launch->threads / WIDTH,
+        group.id[0], group.id[1], group.id[2],
+        lane.index, lane.index / WIDTH, lane.index % WIDTH,
+        group.launch->threads, group.launch->threads / WIDTH,
         group.launch->grid[0], group.launch->grid[1], group.launch->grid[2],
     };
     group.launch->entry(group.launch->slots, builtins);

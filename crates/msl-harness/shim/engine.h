@@ -3,7 +3,8 @@
 #pragma once
 
 // Where in the text a call stands: line and column. As a default argument it is the caller's.
-#define TILEWISE_PLACE (static_cast<ulong>(__builtin_LINE()) << 32 | static_cast<ulong>(__builtin_COLUMN()))
+#define TILEWISE_PLACE \
+    (static_cast<ulong>(__builtin_LINE()) << 32 | static_cast<ulong>(__builtin_COLUMN()))
 
 // Memory at an address, in no address space yet.
 typedef ulong tilewise_address;

@@ -36,8 +36,9 @@ constexpr ushort float_to_half(float value) {
     return static_cast<ushort>(sign | ((bits + 0xc8000fffu + (bits >> 13 & 1u)) >> 13));
 }
 
-constexpr float bfloat_to_float(ushort bits) { return __builtin_bit_cast(float,
-    static_cast<uint>(bits) << 16); }
+constexpr float bfloat_to_float(ushort bits) {
+    return __builtin_bit_cast(float, static_cast<uint>(bits) << 16);
+}
 
 constexpr ushort float_to_bfloat(float value) {
     uint bits = __builtin_bit_cast(uint, value);

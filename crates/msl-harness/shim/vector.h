@@ -194,8 +194,9 @@ template <class T> struct __attribute__((aligned(4 * sizeof(T)))) vec<T, 3> {
     };
 
     TILEWISE_VECTOR(3)
-    template <class A, class B, class C, class =
-        enable_if_t<is_scalar<A>::value && is_scalar<B>::value && is_scalar<C>::value>>
+    template <class A, class B, class C,
+              class = enable_if_t<is_scalar<A>::value && is_scalar<B>::value
+                  && is_scalar<C>::value>>
     vec(A a, B b, C c) : elements{static_cast<T>(a), static_cast<T>(b), static_cast<T>(c)} {}
     vec(vec<T, 2> a, T b) : elements{a.x, a.y, b} {}
     vec(T a, vec<T, 2> b) : elements{a, b.x, b.y} {}
@@ -269,8 +270,8 @@ template <class To, class From> To as_type(From value) {
         sizeof(To));
     return result;
 }
-template <class To, class T, int First, int Count,
-    int Size> To as_type(swizzle<T, First, Count, Size> value) {
+template <class To, class T, int First, int Count, int Size>
+To as_type(swizzle<T, First, Count, Size> value) {
     return as_type<To>(vec<T, Count>(value));
 }
 
