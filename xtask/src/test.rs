@@ -232,8 +232,10 @@ mod tests {
 
     #[test]
     fn summaries_of_both_runners() {
-        let output = "     Summary [   1.2s] 3 tests run: 3 passed, 0 skipped\nother\n\
-                      test result: ok. 0 passed; 0 failed; 0 ignored\ntest result: ok. 2 passed; 0 failed; 0 ignored\n";
+        let output = "     Summary [   1.2s] 3 tests run: 3 passed, 0 skipped\n\
+                      other\n\
+                      test result: ok. 0 passed; 0 failed; 0 ignored\n\
+                      test result: ok. 2 passed; 0 failed; 0 ignored\n";
         assert_eq!(
             summaries(output),
             [

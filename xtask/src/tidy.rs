@@ -90,7 +90,8 @@ fn examine(path: &str, text: &str) -> Vec<String> {
         complain(
             MOST_LINES,
             format!(
-                "{} lines; nobody holds more than {MOST_LINES} in mind: split the file by its parts",
+                "{} lines; nobody holds more than {MOST_LINES} in mind: split the file by its \
+                 parts",
                 lines.len()
             ),
         );
@@ -127,8 +128,8 @@ fn examine(path: &str, text: &str) -> Vec<String> {
         if UNSAFE.iter().any(|word| line.contains(word)) && !is_justified(&lines, number) {
             complain(
                 number,
-                "an unsafe block with no argument for it: say in a `// SAFETY:` comment right above \
-                 which conditions the operation needs and why they hold here"
+                "an unsafe block with no argument for it: say in a `// SAFETY:` comment right \
+                 above which conditions the operation needs and why they hold here"
                     .to_owned(),
             );
         }
@@ -220,7 +221,8 @@ mod tests {
         assert_eq!(lines_of("a.rs", &format!("fn f() {{\n    {block} g() }}\n}}\n")), [2]);
         assert_eq!(lines_of("a.rs", &format!("{implementation} Send for A {{}}\n")), [1]);
         let argued = format!(
-            "fn f() {{\n    // SAFETY: g takes no pointer,\n    // and has no state.\n    {block} g() }}\n}}\n"
+            "fn f() {{\n    // SAFETY: g takes no pointer,\n    // and has no state.\n    {block} \
+             g() }}\n}}\n"
         );
         assert!(lines_of("a.rs", &argued).is_empty());
         let broken = format!(

@@ -371,7 +371,8 @@ impl<'m> Tensor<'m> {
                     let raw = self.model.raw(raw);
                     let (name, at, most) = (&raw.name, raw.bytes.start + 4 * i, order.len());
                     let text = format!(
-                        "{name} at byte {at}: column {column} is there twice, or is not below {most}"
+                        "{name} at byte {at}: column {column} is there twice, or is not below \
+                         {most}"
                     );
                     return Err(bad(self.model.file(raw.file), text));
                 }

@@ -133,15 +133,18 @@ fn plans_within_small_limits() {
     assert!(text.contains("invocations: "), "{text}");
 
     let refused = |caps: Caps| plan(&problem, &caps, &LIBRARY, None).unwrap_err();
-    assert!(
-        matches!(refused(Caps { max_storage_buffers: 2, ..small.clone() }), Error::NoKernel(text) if text.contains("storage buffers: 3 needed, 2 allowed"))
-    );
-    assert!(
-        matches!(refused(Caps { max_workgroups: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("workgroups"))
-    );
-    assert!(
-        matches!(refused(Caps { max_invocations: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("invocations"))
-    );
+    assert!(matches!(
+        refused(Caps { max_storage_buffers: 2, ..small.clone() }),
+        Error::NoKernel(text) if text.contains("storage buffers: 3 needed, 2 allowed")
+    ));
+    assert!(matches!(
+        refused(Caps { max_workgroups: 1, ..small.clone() }),
+        Error::NoKernel(text) if text.contains("workgroups")
+    ));
+    assert!(matches!(
+        refused(Caps { max_invocations: 1, ..small.clone() }),
+        Error::NoKernel(text) if text.contains("invocations")
+    ));
     for caps in [
         Caps { max_binding_bytes: 1 << 19, ..small.clone() },
         Caps { max_buffer_bytes: 1 << 19, ..small },

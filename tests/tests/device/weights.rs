@@ -135,9 +135,10 @@ fn tensors_by_name() {
     let named =
         |expected: &Expected| QuantizedTensor::from_safetensors(&context, &path, matrix, expected);
     assert!(named(&any).is_ok());
-    assert!(
-        matches!(named(&QuantFormat::MXFP4.into()), Err(Error::Contradiction(text)) if text.contains("mxfp4"))
-    );
+    assert!(matches!(
+        named(&QuantFormat::MXFP4.into()),
+        Err(Error::Contradiction(text)) if text.contains("mxfp4")
+    ));
     // A file that leaves the format open.
     let open = data().join("mlx.safetensors");
     let said =
@@ -170,9 +171,10 @@ fn tensors_by_name() {
         .name();
     let refused = QuantizedTensor::from_safetensors(&context, &path, dense, &any);
     assert!(matches!(refused, Err(Error::Misuse(_))));
-    assert!(
-        matches!(Weights::open(&context, data().join("nowhere")), Err(Error::File { text, .. }) if text.contains("nowhere"))
-    );
+    assert!(matches!(
+        Weights::open(&context, data().join("nowhere")),
+        Err(Error::File { text, .. }) if text.contains("nowhere")
+    ));
 }
 
 /// A stack of one matrix stays a stack: quantized, from parts and from a file, dequantized,

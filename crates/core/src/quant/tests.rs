@@ -249,7 +249,9 @@ fn scales_beyond_their_type_are_refused_by_name() {
     let refused = quantize(&[1e6; 64], 1, 64, affine(DType::F16));
     assert!(matches!(refused, Err(Error::InvalidValue(text)) if text.contains("range of f16")));
     let unknown = QuantFormat::affine(4, 64, DType::I32);
-    assert!(
-        matches!(unknown, Err(Error::Unsupported(text)) if text.contains("i32") && text.contains("affine-4bit-g64-f32"))
-    );
+    assert!(matches!(
+        unknown,
+        Err(Error::Unsupported(text))
+            if text.contains("i32") && text.contains("affine-4bit-g64-f32")
+    ));
 }
