@@ -15,7 +15,7 @@ struct tilewise_pair {
 extern "C" {
 // Barriers: scope 0 is the simdgroup, 1 the threadgroup; flags as in `mem_flags`.
 void tilewise_barrier(ulong place, uint scope, uint flags);
-// A meeting of the simdgroup; `operation` as in engine/meeting.h.
+// A meeting of the simdgroup; `operation` as in engine/engine.h.
 void tilewise_meet(ulong place, uint operation);
 // A meeting in which each lane shows 16 bytes, and which gives the address of all 32 × 16. They
 // stay until the next meeting but one.

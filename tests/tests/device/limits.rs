@@ -27,7 +27,7 @@ fn many_rows_and_columns() {
 }
 
 /// More workgroups than one dimension of a dispatch holds: by rows, by columns, by the batch. (In a
-/// finishing pass: `tests/sanitized.rs`.)
+/// finishing pass: `host/sanitized.rs`.)
 #[test]
 fn many_workgroups() {
     Suite::on_every_adapter(|_| {
