@@ -172,8 +172,8 @@ impl<'m> Tensor<'m> {
     /// beyond the mapping of the file.
     ///
     /// # Errors
-    /// As [`sizes`](Self::sizes); `Malformed` when `g_idx` names a group that does not exist, or gives
-    /// one too many columns; every error of `sink`.
+    /// As [`sizes`](Self::sizes); `Malformed` when `g_idx` names a group that does not exist, or
+    /// gives one too many columns; every error of `sink`.
     pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use tilewise_core::{Caps, Cause, CoopMatrix, Error, Result};
 
 impl Context {
-    /// The adapter that the environment names ([`ContextOptions::from_env`]), else the best hardware
-    /// GPU, else the CPU executor, which the log then says once. Compiled pipelines and tuned
-    /// kernels are kept in the user's cache folder. Blocks until the device is there.
+    /// The adapter that the environment names ([`ContextOptions::from_env`]), else the best
+    /// hardware GPU, else the CPU executor, which the log then says once. Compiled pipelines and
+    /// tuned kernels are kept in the user's cache folder. Blocks until the device is there.
     ///
     /// # Errors
     /// `NoAdapter` when the environment names one that is not there, `NoDevice` when its driver
@@ -109,14 +109,15 @@ impl Context {
     }
 
     /// A context on a device and queue of the caller's, with any features and limits.
-    /// [`device_descriptor`](crate::device_descriptor) names the best ones. Matrix units are used if
-    /// the device has wgpu's feature `EXPERIMENTAL_COOPERATIVE_MATRIX`; kernels in MSL on Metal if
-    /// it has `PASSTHROUGH_SHADERS`. The device's error handlers are left as they are, so that a
+    /// [`device_descriptor`](crate::device_descriptor) names the best ones. Matrix units are used
+    /// if the device has wgpu's feature `EXPERIMENTAL_COOPERATIVE_MATRIX`; kernels in MSL on Metal
+    /// if it has `PASSTHROUGH_SHADERS`. The device's error handlers are left as they are, so that a
     /// lost device shows only where it fails an operation. Of the options, those that choose an
     /// adapter are not read. On native it waits for the work that the queue has been given.
     ///
     /// ```no_run
-    /// # async fn open(adapter: tilewise::wgpu::Adapter) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use tilewise::wgpu::Adapter;
+    /// # async fn open(adapter: Adapter) -> Result<(), Box<dyn std::error::Error>> {
     /// use tilewise::{Context, ContextOptions, device_descriptor};
     ///
     /// let (device, queue) = adapter.request_device(&device_descriptor(&adapter)).await?;
@@ -173,7 +174,8 @@ impl Context {
         let trusted = adapter::trusts_matrix_units(info.backend, info.vendor);
         if options.matrix_units == Switch::Auto && !trusted && !coop.is_empty() {
             log::info!(
-                "matrix units stay unused: unproven with this driver (ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=on)"
+                "matrix units stay unused: unproven with this driver \
+                 (ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=on)"
             );
         }
         let library =

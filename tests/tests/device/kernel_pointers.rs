@@ -85,7 +85,8 @@ fn whole_variables_and_copies_pass() {
             ("var t = array<f32, 3>(1.0, a[i], 3.0); out[i] = whole(&t);", [2.0, 3.0, 4.0, 5.0]),
             ("mine[2] = a[i]; out[i] = own(&mine) + mine[2];", [4.0, 6.0, 8.0, 10.0]),
             (
-                "var t = array<f32, 3>(1.0, a[i], 3.0); var c = t[1]; f(&c); t[1] = c; out[i] = t[1];",
+                "var t = array<f32, 3>(1.0, a[i], 3.0); var c = t[1]; f(&c); t[1] = c; out[i] = \
+                 t[1];",
                 [2.0, 3.0, 4.0, 5.0],
             ),
             (

@@ -127,9 +127,10 @@ fn every_format_refuses_what_does_not_fit() {
             let mut weights = vec![0.0; 3 * block];
             weights[block + 6] = bad;
             let place = format!("{} (row 1, column 6)", block + 6);
-            assert!(
-                matches!(refuse(&weights, 3, block), Error::InvalidValue(text) if text.contains(&place))
-            );
+            assert!(matches!(
+                refuse(&weights, 3, block),
+                Error::InvalidValue(text) if text.contains(&place)
+            ));
         }
         let planes: Vec<_> =
             format.planes().iter().map(|plane| vec![0; 4 * plane.bytes as usize]).collect();
