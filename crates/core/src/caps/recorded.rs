@@ -29,6 +29,7 @@ fn apple_m1() -> Caps {
         packed_products: false,
         // Its matrix units are for kernels in MSL alone, which do not ask here.
         coop: Vec::new(),
+        coop_off: None,
         max_workgroup_bytes: 32 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -63,6 +64,7 @@ fn nvidia_h200() -> Caps {
         coop: [DType::F16, DType::F32]
             .map(|sums| CoopMatrix { size: 16, operands: DType::F16, sums })
             .to_vec(),
+        coop_off: None,
         max_workgroup_bytes: 48 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -85,6 +87,7 @@ fn lavapipe() -> Caps {
         msl_version: None,
         packed_products: true,
         coop: Vec::new(),
+        coop_off: None,
         max_workgroup_bytes: 32 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -107,6 +110,7 @@ fn swiftshader() -> Caps {
         msl_version: None,
         packed_products: true,
         coop: Vec::new(),
+        coop_off: None,
         max_workgroup_bytes: 32 << 10,
         max_invocations: 256,
         max_workgroup_size_x: 256,

@@ -22,9 +22,12 @@ impl Unit {
     pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
         let CoopMatrix { size, operands, sums } = self.matrix;
         if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {
-            return Err(Reject(format!(
-                "no matrix unit for {size}×{size} {operands}→{sums} in subgroups of {SUBGROUP}"
-            )));
+            return Err(Reject(match caps.coop_off {
+                Some(why) => format!("matrix units are off: {why}"),
+                None => format!(
+                    "no matrix unit for {size}×{size} {operands}→{sums} in subgroups of {SUBGROUP}"
+                ),
+            }));
         }
         let (a, b) = (problem.a.format, problem.b.format);
         let both = |takes: &dyn Fn(Format) -> bool| takes(a) && takes(b);
