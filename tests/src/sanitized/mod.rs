@@ -10,6 +10,7 @@
 mod conversions;
 mod ranges;
 
+use crate::cases::UNCOMPILED;
 use crate::runner::{Stored, problem};
 use crate::{Case, Outcome, Prepared};
 pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
@@ -20,7 +21,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Part, Pass, prepare};
-use tilewise_core::{Axis, Caps, Plan, Problem, convert, plan};
+use tilewise_core::{Axis, Caps, DeviceClass, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::{KIT, assemble_with};
 
@@ -146,6 +147,7 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
         |forced: &Forced| tilewise_msl::KERNELS.iter().any(|kernel| kernel.name == forced.kernel);
     let library = match forced.as_ref().is_some_and(in_msl) {
         true => tilewise_msl::LIBRARY,
+        false if caps.class == DeviceClass::Cpu => UNCOMPILED,
         false => tilewise_shaders::LIBRARY,
     };
     let mut problem = problem(case);
