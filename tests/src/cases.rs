@@ -5,11 +5,13 @@
 //! They are smaller than the GPU's, because the interpreter is slower than any driver's code, and
 //! more, because nothing has to be compiled.
 
+mod buffers;
 mod few;
 
 use crate::case::{Groups, LAYOUTS};
 use crate::kernels::{Kernel, even_sizes, odd_sizes, smallest};
 use crate::{Case, Data, Entries, Place, quant_families, scaled, themes};
+pub use buffers::{UNCOMPILED, few_buffers, three_buffers};
 pub use few::{for_bits, for_mutants};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;

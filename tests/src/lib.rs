@@ -49,7 +49,7 @@ pub use adapters::{Adapter, adapters};
 pub use case::Case;
 pub use generators::{Data, Rng};
 pub use kernels::{
-    Kernel, all_kernels, floor, kernels, one_of_each, quant_families, quant_formats, smallest,
+    Kernel, all_kernels, floor, kernels, one_of_each, quant_families, quant_formats,
 };
 pub use place::{Entries, Place};
 pub use program::Program;

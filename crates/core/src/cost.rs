@@ -38,7 +38,8 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, d
 /// loses at most as much again as its compiling would have taken.
 const RUNS: f64 = 20.0;
 
-/// Seconds in which such a driver compiles a pass that packs or finishes.
+/// Seconds in which such a driver compiles a pass that packs or finishes, or those of the shortest
+/// mainloop.
 const OTHER_PASS: f64 = 0.15;
 
 /// Estimated seconds that a product should count for the compiling of its texts, those of `others`
@@ -49,7 +50,7 @@ pub fn compiling(caps: &Caps, kernel: &KernelDef, variant: &Variant, others: u64
     }
     let [least, sum] = kernel.compiling;
     let sums = variant.sums.map(f64::from);
-    (least + sum * sums[0] * sums[1] + OTHER_PASS * others as f64) / RUNS
+    (least + sum * sums[0] * sums[1] + OTHER_PASS.min(least) * others as f64) / RUNS
 }
 
 /// Estimated seconds in which tiles decode weights: all of them, for each row of tiles.

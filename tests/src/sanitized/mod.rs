@@ -11,6 +11,7 @@ mod conversions;
 mod ranges;
 mod shaders;
 
+use crate::cases::UNCOMPILED;
 use crate::runner::{Stored, problem};
 use crate::{Case, Outcome, Prepared};
 pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
@@ -20,7 +21,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Pass, prepare};
-use tilewise_core::{Axis, Caps, Plan, Problem, convert, plan};
+use tilewise_core::{Axis, Caps, DeviceClass, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::KIT;
 
@@ -65,6 +66,7 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
         |forced: &Forced| tilewise_msl::KERNELS.iter().any(|kernel| kernel.name == forced.kernel);
     let library = match forced.as_ref().is_some_and(in_msl) {
         true => tilewise_msl::LIBRARY,
+        false if caps.class == DeviceClass::Cpu => UNCOMPILED,
         false => tilewise_shaders::LIBRARY,
     };
     let mut problem = problem(case);

@@ -4,13 +4,11 @@
 use tilewise::DType;
 use tilewise_core::problem::Bias;
 use tilewise_core::{
-    Access, Axis, Caps, Epilogue, Error, Format, Grouping, Operand, Plan, Problem, QuantFormat,
-    plan,
+    Axis, Caps, Epilogue, Error, Format, Grouping, Operand, Plan, Problem, QuantFormat, plan,
 };
 use tilewise_shaders::LIBRARY;
-use tilewise_tests::cases::{WGSL, devices};
+use tilewise_tests::cases::{self, WGSL};
 use tilewise_tests::sanitized::{check, options, plans};
-use tilewise_tests::{Case, Kernel, smallest, themes};
 
 const FOUR: u32 = 4;
 
@@ -116,29 +114,17 @@ fn three_are_too_few_for_some() {
     assert!(why.contains("storage buffers: 4 needed, 3 allowed"), "{why}");
 }
 
-/// On one kernel of each kind of loader.
-fn on_each(cases: &[Case]) -> Vec<Case> {
-    let mut kernels = WGSL.kernels();
-    // Weights across K want tiles of whole eights.
-    kernels.retain(|Kernel { variant, .. }| {
-        matches!(variant.access, Access::Elements | Access::Eights { .. }) && variant.bn % 8 == 0
-    });
-    let kernels = smallest(kernels);
-    assert_eq!(kernels.len(), 3, "naive, gemv, simt");
-    themes::on(&kernels, cases)
-}
-
 /// In the sanitizer, with f16 and without.
 #[test]
 fn every_product_is_right() {
-    let few = devices().map(|caps| Caps { max_storage_buffers: FOUR, coop: Vec::new(), ..caps });
-    let cases = on_each(&themes::few_buffers());
-    let labels = |label: &str| {
-        plans(&few, &cases).any(|(_, _, plan)| plan.passes.iter().any(|pass| pass.label == label))
-    };
-    assert!(labels("pack b") && labels("finish"));
-    let finishes = plans(&few, &cases)
-        .map(|(_, _, plan)| plan.passes.iter().filter(|pass| pass.label == "finish").count());
-    assert_eq!(finishes.max(), Some(2), "no residual waits for a pass of its own");
+    let (caps, cases) = cases::few_buffers(WGSL);
+    let few = [Caps { f16: false, ..caps.clone() }, caps];
+    let mut finishes = Vec::new();
+    for (_, _, plan) in plans(&few, &cases) {
+        finishes.push(plan.passes.iter().filter(|pass| pass.label == "finish").count());
+    }
+    assert!([0, 1, 2].iter().all(|count| finishes.contains(count)), "{finishes:?}");
     check(&few, &cases, &options(), false);
+    let (three, cases) = cases::three_buffers(WGSL);
+    check(&[three], &cases, &options(), false);
 }
