@@ -78,8 +78,8 @@ enum Task {
     Suite(suite::Options),
     /// Fuzz the readers of model files with inputs guided by coverage.
     Fuzz(fuzz::Options),
-    /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe
-    /// without argument.
+    /// Check the text of the sources: lengths of files and lines, notes to self, references to what
+    /// is gone, shader text in Rust, unsafe without argument.
     Tidy,
     /// Count the crates that come along with the library.
     Budget,

@@ -1,7 +1,7 @@
 //! Every MSL kernel on CPUs, by the cases of the WGSL kernels: the oracle's results, nothing
 //! touched outside the operands' logical ranges, signatures and sizes as planned. `cargo xtask
-//! sanitize-msl` runs what `few_texts.rs` watches, with ThreadSanitizer and AddressSanitizer looking
-//! on.
+//! sanitize-msl` runs what `few_texts.rs` watches, with ThreadSanitizer and AddressSanitizer
+//! looking on.
 
 use tilewise::DType;
 use tilewise_core::{Caps, Format, QuantFormat};
