@@ -80,8 +80,8 @@ enum Task {
     Suite(suite::Options),
     /// Fuzz the readers of model files with inputs guided by coverage.
     Fuzz(fuzz::Options),
-    /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe
-    /// without argument.
+    /// Check the text of the sources: lengths of files and lines, notes to self, references to what
+    /// is gone, shader text in Rust, unsafe without argument.
     Tidy,
     /// Check that the crates to be published can be packaged, without a warning.
     Packages,

@@ -109,9 +109,8 @@ fn integers_and_directives() {
 fn what_derives_from_tensors() {
     for context in contexts() {
         let a = Tensor::upload(&context, &ramp(24), &[2, 3, 4]).unwrap().t();
-        let body =
-            "for (var d = 0u; d < a_ndim; d++) { out[2u * d] = a_shape[d]; out[2u * d + 1u] \
-                    = a_strides[d]; }
+        let body = "for (var d = 0u; d < a_ndim; d++) { out[2u * d] = a_shape[d]; \
+             out[2u * d + 1u] = a_strides[d]; }
             out[6] = out_shape[0] * 100u + out_ndim * 10u + out_strides[0];";
         let call = |shape: &[usize]| {
             Call::new(&context).input(&a).output(DType::U32, shape).grid([1, 1, 1])

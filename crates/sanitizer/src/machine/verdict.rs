@@ -129,7 +129,8 @@ impl<'p> Verdict<'p> {
                      atomics order only themselves"
                         .to_owned(),
                     "give every location one writer, use atomics, or split the work into two \
-                     dispatches".to_owned(),
+                     dispatches"
+                        .to_owned(),
                 ],
                 variable: Some(variable.name.clone()),
                 occurrences: 1,
