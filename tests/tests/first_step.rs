@@ -132,7 +132,7 @@ impl Net {
         let call = Call::new(context).input(&y).input(&self.labels);
         let call = call.output(DType::F32, &[ROWS, 10]).grid([ROWS as u32, 1, 1]);
         let gy = self.softmax.run(&call)?.remove(0);
-        let gh = Gemm::new(&gy, &self.w2.t()).run()?;
+        let gh = Gemm::new(&gy, self.w2.t()).run()?;
         let call = Call::new(context).input(&gh).input(&h).output(DType::F32, &[ROWS, 64]);
         let gh = self.mask.run(&call.grid([ROWS as u32 * 64, 1, 1]))?.remove(0);
         for (left, gradient, weights) in [

@@ -205,7 +205,7 @@ fn outputs() {
         let batch = context.matmul(&upload(&context, &[5, 4, 6], 3), &b).unwrap();
         assert_eq!(batch.shape(), [5, 4, 3]);
         let ends = GroupOffsets::upload(&context, &[1, 2]).unwrap();
-        let grouped = Gemm::grouped(&a, &upload(&context, &[2, 6, 3], 4), &ends).run().unwrap();
+        let grouped = Gemm::grouped(&a, upload(&context, &[2, 6, 3], 4), &ends).run().unwrap();
         assert_eq!(read(&grouped)[6..], [0.0; 6], "rows of no group are zero in a new output");
         let format = QuantFormat::affine(4, 64, DType::F32).unwrap();
         let weights =
@@ -243,7 +243,7 @@ fn prepared_operands() {
             let plain = read(&Gemm::new(&a, &b).run().unwrap());
             assert_eq!(read(&Gemm::new(&left, &right).run().unwrap()), plain);
             // On the other side, and as a view, it serves without its copy.
-            let turned = Gemm::new(&right.t(), &left.t()).run().unwrap();
+            let turned = Gemm::new(&right.t(), left.t()).run().unwrap();
             assert_eq!(read(&turned.t()), plain);
             let error = Gemm::new(&a, &b)
                 .run_into(&PreparedTensor::left(&tensor(&[5, 6], 3)).unwrap())

@@ -66,7 +66,8 @@ fn a_binding_is_the_exact_range() {
         let alignment = context.caps().storage_alignment as usize / 4;
         for elements in [1, 3, 74, 1001] {
             let tensor = numbers(context, &[alignment + elements]);
-            let view = tensor.slice(&[alignment..alignment + elements]).unwrap();
+            let view =
+                tensor.slice(std::slice::from_ref(&(alignment..alignment + elements))).unwrap();
             let count = length(context, view.binding().unwrap());
             assert_eq!(count, elements as u32, "{}", adapter.name());
             let BindingResource::Buffer(BufferBinding { offset, .. }) = view.binding().unwrap()
@@ -78,9 +79,9 @@ fn a_binding_is_the_exact_range() {
         let halves = Tensor::zeros(context, DType::F16, &[5]).unwrap();
         assert_eq!(length(context, halves.binding().unwrap()), 3);
         let tensor = numbers(context, &[9]);
-        let inside = tensor.slice(&[1..9]).unwrap().binding().map(drop);
+        let inside = tensor.slice(std::slice::from_ref(&(1..9))).unwrap().binding().map(drop);
         assert!(matches!(&inside, Err(Error::Misaligned(text)) if text.contains("byte 4")));
-        let empty = tensor.slice(&[0..0]).unwrap().binding().map(drop);
+        let empty = tensor.slice(std::slice::from_ref(&(0..0))).unwrap().binding().map(drop);
         assert!(matches!(empty, Err(Error::Shape(_))));
     }
     let tensor = numbers(&Context::cpu(), &[9]);

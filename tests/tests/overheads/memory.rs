@@ -48,7 +48,7 @@ fn dropped_tensors_free_their_memory() {
                     [a, b, c, residual].map(|t| t.slice(&[0..16, 0..16]).unwrap());
                 for _ in 0..2 {
                     Gemm::new(&a, &b).residual(&residual).run_into(&c).unwrap();
-                    Gemm::new(&a, &b.t()).run_into(&c).unwrap();
+                    Gemm::new(&a, b.t()).run_into(&c).unwrap();
                 }
             }
             assert_eq!(bytes(), 4, "{}", adapter.name());
