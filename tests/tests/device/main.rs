@@ -10,6 +10,7 @@ mod convert;
 mod errors;
 mod every_kernel;
 mod exact;
+mod examples;
 mod face;
 mod grouped;
 mod kernel;
