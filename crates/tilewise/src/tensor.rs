@@ -104,7 +104,33 @@ impl Tensor {
 
     /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to
     /// be read back). The first element lies at `byte_offset`; `strides` count elements, one per
-    /// dimension. Only whole words of 4 bytes count, which matters to 16-bit elements.
+    /// dimension. Only whole words of 4 bytes count, which matters to 16-bit elements. Keep the
+    /// tensor: what it is bound to is cached by tensor, not by buffer.
+    ///
+    /// ```
+    /// use tilewise::{Context, DType, Tensor, wgpu};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// // The CPU executor has neither.
+    /// if let (Some(device), Some(queue)) = (ctx.device(), ctx.queue()) {
+    ///     let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+    ///         label: None,
+    ///         size: 24,
+    ///         usage: wgpu::BufferUsages::STORAGE
+    ///             | wgpu::BufferUsages::COPY_DST
+    ///             | wgpu::BufferUsages::COPY_SRC,
+    ///         mapped_at_creation: false,
+    ///     });
+    ///     let bytes: Vec<u8> = (1..=6).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    ///     queue.write_buffer(&buffer, 0, &bytes);
+    ///     // The last two of each row of three.
+    ///     let x = Tensor::from_buffer(&ctx, buffer, 4, DType::F32, &[2, 2], &[3, 1])?;
+    ///     assert_eq!(x.read_blocking::<f32>()?, [2.0, 3.0, 5.0, 6.0]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `Shape` when `strides` and `shape` differ in length, `Misaligned` when the offset is not a
