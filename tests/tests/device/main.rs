@@ -17,6 +17,7 @@ mod kernel;
 mod kernel_check;
 mod kernel_errors;
 mod large;
+mod layers;
 mod limits;
 mod metamorphic;
 mod property;
