@@ -25,9 +25,10 @@ pub(crate) fn run(adapter: &wgpu::Adapter) -> Result<(), Box<dyn std::error::Err
     let options = ContextOptions::default();
     let ctx = Context::from_wgpu(adapter, device.clone(), queue.clone(), &options)?;
 
-    let weights = checked::numbers(CLASSES * PIXELS, 1, 1.0); // [N, K], as a linear layer stores it
+    let weights = checked::numbers(CLASSES * PIXELS, 3, 1.0); // [N, K], as a linear layer stores it
     let bias = checked::numbers(CLASSES, 2, 1.0);
-    let images: Vec<u8> = (0..IMAGES * PIXELS).map(|i| (1 + i * i % 251) as u8).collect();
+    let light = |i: usize| if i * i % 251 > 180 { 255 - i % 70 } else { 1 + i % 7 };
+    let images: Vec<u8> = (0..IMAGES * PIXELS).map(|i| light(i) as u8).collect();
 
     // Your buffers: one with the bytes, and one for their numbers, which is A of the product. A
     // tensor of a buffer costs nothing, but keep it: what is bound is cached by tensor.
@@ -92,6 +93,6 @@ pub(crate) fn run(adapter: &wgpu::Adapter) -> Result<(), Box<dyn std::error::Err
         |row: &[f64]| (1..CLASSES).fold(0, |best, i| if row[i] > row[best] { i } else { best });
     let expected: Vec<u32> = expected.chunks(CLASSES).map(|row| best(row) as u32).collect();
     assert_eq!(classes.read_blocking::<u32>()?, expected);
-    println!("{}: {IMAGES} images classified, {:?} ...", ctx.adapter_name(), &expected[..5]);
+    println!("{}: {IMAGES} images classified, {:?} ...", ctx.adapter_name(), &expected[..8]);
     Ok(())
 }
