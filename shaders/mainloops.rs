@@ -1,9 +1,12 @@
 //! The table of mainloops: variants with their costs, and where each is of use.
 
+mod coop;
+
 use crate::tables::KIT;
+use coop::{COOP, coop_admit, coop_constants, coop_workgroup_bytes};
 use tilewise_core::cost::{Model, Shares, Work};
-use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, SUBGROUP, Unit, Variant};
-use tilewise_core::{Caps, CoopMatrix, DType, Precision, Problem};
+use tilewise_core::kernel::{Access, Constant, KernelDef, Reject, Variant};
+use tilewise_core::{Caps, Problem};
 
 /// Every mainloop.
 pub(crate) static KERNELS: &[KernelDef] = &[
@@ -18,6 +21,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: naive_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: false,
+        compiling: [0.15, 0.0],
         admit: |_, _, _| Ok(()),
     },
     KernelDef {
@@ -31,6 +35,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: dot_constants,
         workgroup_bytes: dot_workgroup_bytes,
         splits: false,
+        compiling: [1.0, 0.1],
         admit: dot_admit,
     },
     KernelDef {
@@ -44,6 +49,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: rows_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: false,
+        compiling: [0.4, 0.075],
         admit: rows_admit,
     },
     KernelDef {
@@ -57,6 +63,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: gemv_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: true,
+        compiling: [0.7, 0.09],
         admit: gemv_admit,
     },
     KernelDef {
@@ -72,6 +79,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: coop_constants,
         workgroup_bytes: coop_workgroup_bytes,
         splits: true,
+        compiling: [0.9, 0.01],
         admit: coop_admit,
     },
     KernelDef {
@@ -85,6 +93,7 @@ pub(crate) static KERNELS: &[KernelDef] = &[
         constants: simt_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: true,
+        compiling: [0.9, 0.01],
         admit: |_, _, _| Ok(()),
     },
 ];
@@ -363,145 +372,4 @@ const fn simt(name: &'static str, [bm, bn, bk]: [u32; 3], [tm, tn]: [u32; 2]) ->
 fn simt_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
     let Variant { bm, bn, bk, sums: [tm, tn], .. } = *variant;
     vec![("BM", bm), ("BN", bn), ("BK", bk), ("TM", tm), ("TN", tn)]
-}
-
-/// f16 matrices of 16×16, on Vulkan.
-static F16_16: Unit = Unit { file: "unit/f16_16.wgsl", matrix: matrix(16, DType::F16, DType::F32) };
-/// The same with sums in f16.
-static F16_16_F16: Unit =
-    Unit { file: "unit/f16_16_f16.wgsl", matrix: matrix(16, DType::F16, DType::F16) };
-/// f16 matrices of 8×8. No adapter has any of 8×8 for WGSL now: on Metal, naga's text of them does
-/// not compile (ARCHITECTURE.md, "Matrix units").
-static F16_8: Unit = Unit { file: "unit/f16_8.wgsl", matrix: matrix(8, DType::F16, DType::F32) };
-/// The same with sums in f16.
-static F16_8_F16: Unit =
-    Unit { file: "unit/f16_8_f16.wgsl", matrix: matrix(8, DType::F16, DType::F16) };
-/// f32 matrices of 8×8.
-static F32_8: Unit = Unit { file: "unit/f32_8.wgsl", matrix: matrix(8, DType::F32, DType::F32) };
-
-const fn matrix(size: u32, operands: DType, sums: DType) -> CoopMatrix {
-    CoopMatrix { size, operands, sums }
-}
-
-// Name, unit, [BM, BN, BK], subgroups along M, N and K, AHEAD; and as measured, the share of the
-// arithmetic and the resident invocations.
-const COOP: &[Variant] = &[
-    coop("128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [5.9, 256.0]),
-    coop("128x128x64", &F16_16, [128, 128, 64], [2, 2, 2], 1, [4.7, 280.0]),
-    coop("128x64x32", &F16_16, [128, 64, 32], [2, 2, 1], 2, [4.7, 280.0]),
-    coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0]),
-    coop("64x64x32", &F16_16, [64, 64, 32], [2, 2, 1], 2, [2.75, 240.0]),
-    coop("32x64x64", &F16_16, [32, 64, 64], [1, 2, 2], 4, [3.15, 240.0]),
-    // A second set of sums keeps chains short, for f32 in two parts. It is spilled: the caches hold
-    // it.
-    chained(coop("chains-128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [4.65, 256.0])),
-    // Fewer subgroups, so that each invocation has 32 codes of quantized weights, which are bytes.
-    coop("16x32x128-4", &F16_16, [16, 32, 128], [1, 1, 4], 2, [1.65, 480.0]),
-    coop("16x32x128", &F16_16, [16, 32, 128], [1, 1, 8], 2, [1.65, 480.0]),
-    // Sums in f16 leave registers for larger parts of a tile and for more loads.
-    coop("f16sums-128x256x16", &F16_16_F16, [128, 256, 16], [1, 4, 1], 1, [7.2, 256.0]),
-    coop("f16sums-128x128x32", &F16_16_F16, [128, 128, 32], [2, 2, 1], 2, [6.8, 256.0]),
-    coop("f16sums-64x64x64", &F16_16_F16, [64, 64, 64], [2, 1, 2], 1, [4.7, 270.0]),
-    // Not measured: Apple's GPUs have no separate units for small matrices, but these kernels keep
-    // the f32 units busier. 72% of an M2's f32 peak is the most that others have published for
-    // WGSL.
-    coop("half-64x64x32", &F16_8, [64, 64, 32], [2, 2, 1], 1, [0.72, 256.0]),
-    coop("half-f16sums-64x64x32", &F16_8_F16, [64, 64, 32], [2, 2, 1], 1, [0.72, 256.0]),
-    coop("single-64x64x16", &F32_8, [64, 64, 16], [2, 2, 1], 1, [0.72, 256.0]),
-];
-
-/// `depth` is BK, the steps along K of one slice; `ahead` slices are on their way at a time. Lines
-/// are padded by 16 bytes.
-const fn coop(
-    name: &'static str,
-    unit: &'static Unit,
-    [bm, bn, depth]: [u32; 3],
-    [sm, sn, sk]: [u32; 3],
-    ahead: u32,
-    [arithmetic, resident]: [f64; 2],
-) -> Variant {
-    let subgroups = sm * sn * sk;
-    let pad = 16 / unit.matrix.operands.bytes() as u32;
-    let slices = longest(bm, depth, pad, unit) + longest(bn, depth, pad, unit);
-    Variant {
-        name,
-        bm,
-        bn,
-        bk: depth * ahead,
-        threads: subgroups * SUBGROUP,
-        workgroup_bytes: slices + shown(subgroups, unit),
-        sums: [bm / sm, bn / sn],
-        access: Access::Words { unit, depth, pad, chain: 0 },
-        model: Model::Tiles(Shares::matrices(arithmetic, resident)),
-    }
-}
-
-/// The same with chains as short as [`Precision::SplitF32`] wants them.
-const fn chained(variant: Variant) -> Variant {
-    let Access::Words { unit, depth, pad, .. } = variant.access else { return variant };
-    Variant {
-        access: Access::Words { unit, depth, pad, chain: Precision::CHAIN as u32 },
-        ..variant
-    }
-}
-
-/// Bytes of a slice of an operand. Its lines lie as in storage: along K or across.
-const fn slice(tile: u32, along_k: bool, depth: u32, pad: u32, unit: &Unit) -> u32 {
-    let lines = if along_k { tile } else { depth };
-    (tile * depth + lines * pad) * unit.matrix.operands.bytes() as u32
-}
-
-/// Bytes of a slice in the direction that takes more.
-const fn longest(tile: u32, depth: u32, pad: u32, unit: &Unit) -> u32 {
-    slice(tile, tile > depth, depth, pad, unit)
-}
-
-/// Bytes for a matrix of sums per subgroup.
-const fn shown(subgroups: u32, unit: &Unit) -> u32 {
-    subgroups * unit.matrix.size * unit.matrix.size * unit.matrix.sums.bytes() as u32
-}
-
-/// The unit, the depth of a slice and the padding of a variant that [`coop`] made.
-fn words(variant: &Variant) -> (&'static Unit, u32, u32) {
-    match variant.access {
-        Access::Words { unit, depth, pad, .. } => (unit, depth, pad),
-        access => unreachable!("{}: {access:?}", variant.name),
-    }
-}
-
-fn coop_workgroup_bytes(variant: &Variant, problem: &Problem, _: &Caps) -> u32 {
-    let (unit, depth, pad) = words(variant);
-    slice(variant.bm, !problem.a.transposed, depth, pad, unit)
-        + slice(variant.bn, problem.b.transposed, depth, pad, unit)
-        + shown(variant.threads / SUBGROUP, unit)
-}
-
-fn coop_admit(problem: &Problem, variant: &Variant, _: &Caps) -> Result<(), Reject> {
-    let is_dense = problem.b.format.element().is_some();
-    if variant.chain() > 0 && !(problem.may_split() && problem.precision == Precision::SplitF32) {
-        return Err(Reject("its second set of sums is for f32 that split-f32 permits".into()));
-    }
-    match variant.threads / SUBGROUP {
-        4 if is_dense && variant.bm == 16 => {
-            Err(Reject("its few subgroups are for quantized weights".into()))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn coop_constants(variant: &Variant, _: &Problem, _: &Caps) -> Vec<Constant> {
-    let Variant { bm, bn, bk, threads, sums: [rows, cols], .. } = *variant;
-    let (_, depth, pad) = words(variant);
-    let (along_m, along_n) = (bm / rows, bn / cols);
-    vec![
-        ("BM", bm),
-        ("BN", bn),
-        ("BK", depth),
-        ("SUBGROUPS_M", along_m),
-        ("SUBGROUPS_N", along_n),
-        ("SUBGROUPS_K", threads / SUBGROUP / (along_m * along_n)),
-        ("AHEAD", bk / depth),
-        ("PAD", pad),
-        ("CHAIN", variant.chain()),
-    ]
 }

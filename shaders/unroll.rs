@@ -163,7 +163,12 @@ mod tests {
 
     #[test]
     fn repeats_nested_loops() {
-        let text = "const N: u32 = 2u;\nfor (var i = 0u; i < N; i += 1u) { //unroll\nfor (var j = 0u; j < i + 1u; j += 1u) {\nx(i, j);\n}\n}\n";
+        let text = "const N: u32 = 2u;\n\
+                    for (var i = 0u; i < N; i += 1u) { //unroll\n\
+                    for (var j = 0u; j < i + 1u; j += 1u) {\n\
+                    x(i, j);\n\
+                    }\n\
+                    }\n";
         let unrolled = unroll(text).unwrap();
         assert_eq!(unrolled.matches("const i = ").count(), 2);
         assert_eq!(unrolled.matches("x(i, j);").count(), 2);

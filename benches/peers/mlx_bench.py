@@ -27,7 +27,8 @@ sets = max(1, min(MOST_SETS, int(ROTATED_BYTES / (width * width * 0.5625))))
 
 def weights():
     """Random weights [N, K]: packed, scales, biases."""
-    return mx.quantize(mx.random.uniform(-1, 1, (width, width)).astype(mx.float16), group_size=64, bits=4)
+    weights = mx.random.uniform(-1, 1, (width, width)).astype(mx.float16)
+    return mx.quantize(weights, group_size=64, bits=4)
 
 
 def seconds(count, inputs, x):

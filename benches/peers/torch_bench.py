@@ -1,15 +1,18 @@
 """Times the shapes of `cargo xtask bench` with PyTorch (cuBLAS on NVIDIA) and writes the same JSON.
 
-    python3 torch_bench.py --shapes 4096x4096x4096,1x8192x8192:NT:f16,1024x64x128:x96 --json torch.json
+    python3 torch_bench.py --shapes 4096x4096x4096,1x8192x8192:NT:f16,1024x64x128:x96 \\
+        --json torch.json
     python3 torch_bench.py --shapes @shapes.txt --json torch.json
 
-A shape is MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]. In a file they are separated by commas or white space, and #
-begins a comment. Of quantized weights PyTorch multiplies those of 4 bits in groups, with bf16 activations whatever the dtype says
-(`_weight_int4pack_mm`). Its operands have one form, and its products one precision: `prepared`, `prepared-b` and a precision such as
-`split-f32` are for the names of the rows alone.
+A shape is MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]. In a file they are
+separated by commas or white space, and # begins a comment. Of quantized weights PyTorch multiplies
+those of 4 bits in groups, with bf16 activations whatever the dtype says (`_weight_int4pack_mm`).
+Its operands have one form, and its products one precision: `prepared`, `prepared-b` and a precision
+such as `split-f32` are for the names of the rows alone.
 
-f32 means f32: TF32 is off. Sums of f16 and bf16 are kept in f32. Inputs are random and rotate among sets that together exceed the caches. The
-launches of a sample are replayed as one CUDA graph, so that small products are not timed as the host's launches.
+f32 means f32: TF32 is off. Sums of f16 and bf16 are kept in f32. Inputs are random and rotate among
+sets that together exceed the caches. The launches of a sample are replayed as one CUDA graph, so
+that small products are not timed as the host's launches.
 """
 
 import argparse
@@ -30,8 +33,8 @@ PRECISIONS = ("f32-sums", "split-f32", "split-f32-fast", "int16-activations", "f
               "int8-activations")
 GRAMMAR = "MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision]"
 AFFINE = re.compile(r"affine-4bit-g(32|64|128)-(?:f16|bf16|f32)")
-FLOOR = ("4096x4096x4096,4096x4096x4096:NT,4096x4096x4096:TN,4096x4096x4096:TT,4095x4095x4095,4097x4097x4097,"
-         "1x8192x8192,1x8192x8192:NT,8192x1x8192")
+FLOOR = ("4096x4096x4096,4096x4096x4096:NT,4096x4096x4096:TN,4096x4096x4096:TT,"
+         "4095x4095x4095,4097x4097x4097,1x8192x8192,1x8192x8192:NT,8192x1x8192")
 ROTATED_BYTES = 256e6
 MOST_SETS = 256
 # An idle chip lowers its clock: it is kept busy for so many seconds before the first sample.
@@ -70,9 +73,12 @@ def parse(text):
         elif field in PRECISIONS:
             what, value = "precision", "" if field == "f32-sums" else field
         else:
-            raise SystemExit(f"{text!r}: {field!r} is neither a layout, nor a dtype (f32, f16, bf16), nor affine weights of 4 bits "
-                             f"(affine-4bit-g64-f16), nor a batch (x8), nor what is prepared ({', '.join(PREPARED)}), "
-                             f"nor a precision ({', '.join(PRECISIONS)})")
+            raise SystemExit(
+                f"{text!r}: {field!r} is neither a layout, nor a dtype (f32, f16, bf16), "
+                "nor affine weights of 4 bits (affine-4bit-g64-f16), nor a batch (x8), "
+                f"nor what is prepared ({', '.join(PREPARED)}), "
+                f"nor a precision ({', '.join(PRECISIONS)})"
+            )
         if what in found:
             raise SystemExit(f"{text!r}: {field!r} is a second {what}")
         found[what] = value
@@ -121,7 +127,8 @@ def seconds(work):
 
 
 def captured(work):
-    """The launches of `work` as one graph; it must have run before, since libraries set themselves up in their first calls."""
+    """The launches of `work` as one graph; it must have run before, since libraries set themselves
+    up in their first calls."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         work()
@@ -163,13 +170,16 @@ def products(operands, out):
 
 def dense(shape):
     """The bytes of one product's operands, and the ways to compute it."""
-    m, n, k, batch, layout, dtype = shape.m, shape.n, shape.k, shape.batch, shape.layout, shape.dtype
+    m, n, k, batch = shape.m, shape.n, shape.k, shape.batch
+    layout, dtype = shape.layout, shape.dtype
     size = batch * (m * k + k * n + m * n) * torch_dtype(dtype).itemsize
     operands = [
-        (matrices(batch, m, k, layout[0] == "T", dtype), matrices(batch, k, n, layout[1] == "T", dtype))
+        (matrices(batch, m, k, layout[0] == "T", dtype),
+         matrices(batch, k, n, layout[1] == "T", dtype))
         for _ in range(sets(size))
     ]
-    return size, products(operands, torch.empty((batch, m, n), device=DEVICE, dtype=torch_dtype(dtype)))
+    product = torch.empty((batch, m, n), device=DEVICE, dtype=torch_dtype(dtype))
+    return size, products(operands, product)
 
 
 def quantized(shape):
@@ -207,7 +217,8 @@ def measure(text, count, eager):
     operations = 2 * shape.batch * shape.m * shape.n * shape.k
     return {
         "shape": text, **shape._asdict(), "kernel": f"torch.{way}", "ms": middle * 1e3,
-        "spread": (times[-1] - times[0]) / middle, "tflops": operations / middle * 1e-12, "gbs": size / middle * 1e-9,
+        "spread": (times[-1] - times[0]) / middle,
+        "tflops": operations / middle * 1e-12, "gbs": size / middle * 1e-9,
         "roofline": 0.0, "method": "events" if eager else "events around a graph",
     }
 
@@ -228,10 +239,14 @@ def positive(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--shapes", default=FLOOR, help="shapes separated by commas, or @FILE")
     parser.add_argument("--samples", type=positive, default=9)
-    parser.add_argument("--eager", action="store_true", help="launch one by one instead of replaying a CUDA graph")
+    parser.add_argument(
+        "--eager", action="store_true", help="launch one by one instead of replaying a CUDA graph"
+    )
     parser.add_argument("--commit", default="", help="goes into the JSON")
     parser.add_argument("--json", help="file to write")
     args = parser.parse_args()
@@ -248,15 +263,19 @@ def main():
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
 
     report = {
-        "library": f"torch {torch.__version__}", "adapter": torch.cuda.get_device_name(), "backend": "cuda",
+        "library": f"torch {torch.__version__}",
+        "adapter": torch.cuda.get_device_name(), "backend": "cuda",
         "driver": f"CUDA {torch.version.cuda}", "commit": args.commit,
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), "peak_tflops": 0.0, "peak_gbs": copy_gbs(), "rows": [],
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "peak_tflops": 0.0, "peak_gbs": copy_gbs(), "rows": [],
     }
-    print(f"{report['library']} on {report['adapter']}, copy {report['peak_gbs']:.0f} GB/s", flush=True)
+    heading = f"{report['library']} on {report['adapter']}, copy {report['peak_gbs']:.0f} GB/s"
+    print(heading, flush=True)
     for shape in shapes:
         row = measure(shape, args.samples, args.eager)
         report["rows"].append(row)
-        print(f"{shape:44} {row['kernel']:26} {row['ms']:9.4f} ms {row['tflops']:8.2f} TFLOP/s {row['gbs']:7.0f} GB/s "
+        print(f"{shape:44} {row['kernel']:26} {row['ms']:9.4f} ms "
+              f"{row['tflops']:8.2f} TFLOP/s {row['gbs']:7.0f} GB/s "
               f"±{50 * row['spread']:.1f}%", flush=True)
         if args.json:
             with open(args.json, "w") as file:

@@ -39,7 +39,12 @@ pub(crate) struct Args {
     pub(crate) kernel: Vec<String>,
     /// Measures each shape by the best kernel in each of these languages: wgsl, msl. Where nothing
     /// says what to measure, both on Metal
-    #[arg(long, value_delimiter = ',', value_parser = language, conflicts_with_all = ["kernel", "choices"])]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_parser = language,
+        conflicts_with_all = ["kernel", "choices"]
+    )]
     languages: Vec<Language>,
     /// Answers seven questions about kernels in MSL instead, in some ten minutes on a Mac, and
     /// writes them to --json, target/bench/first-hour.json without it. CONTRIBUTING.md says where
@@ -48,7 +53,14 @@ pub(crate) struct Args {
     pub(crate) first_hour: bool,
     /// Times every kernel that the planner estimates within this factor of its choice, and reports
     /// the regret of that choice
-    #[arg(long, conflicts_with = "kernel", value_name = "FACTOR", num_args = 0..=1, require_equals = true, default_missing_value = "8")]
+    #[arg(
+        long,
+        conflicts_with = "kernel",
+        value_name = "FACTOR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "8"
+    )]
     pub(crate) choices: Option<f64>,
     /// An adapter that is not there is said, and no failure
     #[arg(long)]
@@ -158,8 +170,10 @@ fn shapes_help() -> String {
     let others: Vec<_> =
         GROUPS.iter().map(|group| group.name).filter(|name| !DEFAULT.contains(name)).collect();
     format!(
-        "Groups ({}; {}) and shapes (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of \
-         quantized weights), separated by commas. By default the first {} groups; tiny on a software adapter",
+        "Groups ({}; {}) and shapes \
+         (MxNxK[:layout][:dtype][:format][:xBATCH][:prepared][:precision], with the format of \
+         quantized weights), separated by commas. By default the first {} groups; tiny on a \
+         software adapter",
         names(&DEFAULT),
         names(&others),
         DEFAULT.len()

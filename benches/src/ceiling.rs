@@ -87,7 +87,8 @@ impl Ceiling {
                 peak_tflops_f16: Some(tflops),
                 peak_gbs: gbs,
                 peaks_from: format!(
-                    "figures for {name} with the most cores sold under that name: upper bounds, where this one has fewer"
+                    "figures for {name} with the most cores sold under that name: upper bounds, \
+                     where this one has fewer"
                 ),
             },
             None if all_given => Ceiling::default(),
@@ -224,7 +225,9 @@ impl Probe {
         let last = samples.len() - 5;
         match median(&mut samples[last..]) {
             0.0 => Err(Error::Unsupported(
-                "too short for the host's clock: give the ceilings with --peak-tflops and --peak-gbs".into(),
+                "too short for the host's clock: give the ceilings with --peak-tflops and \
+                 --peak-gbs"
+                    .into(),
             )),
             seconds => Ok(seconds),
         }

@@ -125,8 +125,10 @@ fn method(report: &Report) -> Markup {
     html! {
         footer {
             p {
-                "Shapes are M×N×K. Times are medians, spread is (greatest − least) / median. GB/s count A, B and C once. "
-                "Speedup is the other's time divided by this one's. Operands are random, and rotate among sets that exceed the caches. "
+                "Shapes are M×N×K. Times are medians, spread is (greatest − least) / median. GB/s \
+                 count A, B and C once. "
+                "Speedup is the other's time divided by this one's. Operands are random, and \
+                 rotate among sets that exceed the caches. "
                 @for method in methods { (explain(method)) " " }
             }
         }
@@ -139,7 +141,8 @@ fn explain(method: &str) -> &str {
             "Times are between the device's timestamps at the two ends of a compute pass."
         }
         "difference" => {
-            "Times are by the host's clock: the difference between submissions with many and with one repetition."
+            "Times are by the host's clock: the difference between submissions with many and with \
+             one repetition."
         }
         "wallclock" => "Times are by the host's clock, on the CPU executor.",
         other => other,

@@ -298,7 +298,8 @@ impl Report {
         let note = match peak_tflops_f16.is_none() && self.rows.iter().any(|row| row.dtype != "f32")
         {
             true => {
-                "; f16 and bf16 are held against the f32 ceiling, and exceed 100% where matrix units beat it"
+                "; f16 and bf16 are held against the f32 ceiling, and exceed 100% where matrix \
+                 units beat it"
             }
             false => "",
         };

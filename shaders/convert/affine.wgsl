@@ -1,7 +1,7 @@
 // To affine codes: a scale and a bias per block, in f32, f16 or bf16. The arithmetic is that of
 // crates/core/src/quant/affine.rs, operation by operation.
-// needs: BITS BLOCK Block FLOAT_INFINITY FLOAT_SIGN float_div float_finite float_key float_level float_of_key
-//        float_rint float_sub float_to_half weight
+// needs: BITS BLOCK Block FLOAT_INFINITY FLOAT_SIGN float_div float_finite float_key float_level
+//        float_of_key float_rint float_sub float_to_half weight
 // provides: Fit LEVELS NUMBER SMALLEST biases code_of fit number put_second
 
 // Of scales and biases: 0 for f32, 1 for f16, 2 for bf16.

@@ -45,7 +45,8 @@ fn float_pack(parts: Parts, fraction: u32, least: i32) -> u32 {
 }
 
 fn float_f32(sign: u32, exponent: i32, significand: u32) -> u32 {
-    return (sign & FLOAT_SIGN) | min(float_pack(Parts(exponent, significand), 23u, -126), FLOAT_INFINITY);
+    return (sign & FLOAT_SIGN)
+        | min(float_pack(Parts(exponent, significand), 23u, -126), FLOAT_INFINITY);
 }
 
 fn float_add(a: u32, b: u32) -> u32 {
@@ -105,7 +106,8 @@ fn float_mul(a: u32, b: u32) -> u32 {
     let high = ((u.x * v.x) << 8u) + (middle >> 4u);
     let lost = select(0u, 1u, (middle & 15u) + (low & 0xfffu) != 0u);
     let carry = high >> 31u;
-    return float_f32(sign, p.exponent + q.exponent + i32(carry), (high >> carry) | (high & carry) | lost);
+    return float_f32(sign, p.exponent + q.exponent + i32(carry),
+        (high >> carry) | (high & carry) | lost);
 }
 
 fn float_div(a: u32, b: u32) -> u32 {
@@ -204,7 +206,8 @@ fn float_of_half(x: u32, bf16: bool) -> u32 {
         return sign | (magnitude << 16u) | select(0u, 0x400000u, magnitude > 0x7f80u);
     }
     if magnitude >= 0x7c00u {
-        return sign | FLOAT_INFINITY | ((magnitude & 0x3ffu) << 13u) | select(0u, 0x400000u, magnitude > 0x7c00u);
+        return sign | FLOAT_INFINITY | ((magnitude & 0x3ffu) << 13u)
+            | select(0u, 0x400000u, magnitude > 0x7c00u);
     }
     if magnitude >= 0x400u {
         return sign | ((magnitude << 13u) + 0x38000000u);

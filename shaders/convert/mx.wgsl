@@ -1,5 +1,5 @@
-// To the microscaling formats: codes of e2m1 in 4 bits or e4m3 in 8, and a scale per block, a power of
-// two or in e4m3. The arithmetic is that of crates/core/src/quant/mx.rs, operation by operation.
+// To the microscaling formats: codes of e2m1 in 4 bits or e4m3 in 8, and a scale per block, a power
+// of two or in e4m3. The arithmetic is that of crates/core/src/quant/mx.rs, operation by operation.
 // needs: BITS BLOCK Block FLOAT_SIGN float_div float_finite float_mul float_pack float_parts weight
 // provides: BEYOND_E4M3 E4M3_SCALE Fit LARGEST MOST code_of e2m1 e4m3 fit number_of_e4m3
 //        power_of_two put_second

@@ -1,7 +1,6 @@
 // To Q8_0 (GGUF): signed bytes, and a scale in f16 per block. The arithmetic is that of
 // crates/core/src/quant/gguf.rs, operation by operation.
-// needs: BLOCK Block FLOAT_SIGN float_div float_integer float_mul
-//        float_to_half weight
+// needs: BLOCK Block FLOAT_SIGN float_div float_integer float_mul float_to_half weight
 // provides: Fit code_of fit put_second
 
 struct Fit {

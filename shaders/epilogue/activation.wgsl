@@ -1,5 +1,7 @@
 // Activations, in f32. The arguments of tanh and exp are kept where neither overflows; beyond, the
-// result is x or vanishes in f32. needs: nothing provides: ACTIVATION activation
+// result is x or vanishes in f32.
+// needs: nothing
+// provides: ACTIVATION activation
 
 const ACTIVATION: u32 = 0u; //param
 

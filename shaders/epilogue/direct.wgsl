@@ -1,7 +1,8 @@
 // The end of a mainloop that stores its result: up to four neighbouring columns of a row, of which
 // those beyond the edge are dropped. The column is a multiple of 4, so an invocation owns every
-// word of C that it writes; of C_STEP, where it says so itself. needs: Tile c_index c_store4
-// epilogue params provides: store
+// word of C that it writes; of C_STEP, where it says so itself.
+// needs: Tile c_index c_store4 epilogue params
+// provides: store
 
 fn store(tile: Tile, row: u32, col: u32, columns: u32, sums: vec4<f32>) {
     if row >= tile.row_end || col >= params.n {

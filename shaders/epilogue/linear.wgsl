@@ -1,6 +1,7 @@
 // Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not
-// 0. needs: activation bias_load c_load4_part params residual_load4_part provides: BIAS_ALONG_M
-// USE_BETA USE_BIAS USE_RESIDUAL c_index epilogue
+// 0.
+// needs: activation bias_load c_load4_part params residual_load4_part
+// provides: BIAS_ALONG_M USE_BETA USE_BIAS USE_RESIDUAL c_index epilogue
 
 const USE_BETA: bool = false; //param
 const BIAS_ALONG_M: bool = false; //param

@@ -1,6 +1,8 @@
 // The end of a mainloop that leaves the rest to a finishing pass: f32 sums to scratch
 // [part][batch][M][N], nothing applied. Rows are whole vectors of four; what lies beyond column N
-// is written and never used. needs: Tile c_entries params provides: ADD C_STEP partial_sums store
+// is written and never used.
+// needs: Tile c_entries params
+// provides: ADD C_STEP partial_sums store
 
 // Whether an earlier pass, over an earlier range of K, has left its sums there.
 const ADD: bool = false; //param

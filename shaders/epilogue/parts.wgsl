@@ -1,11 +1,9 @@
 // What mainloops left in scratch [part][batch][M][N] (partial.wgsl), for a finishing pass.
-// needs: c_entries params
-// provides: AHEAD all_parts partial_sums
+// needs: c_entries params partial_sums
+// provides: AHEAD all_parts
 
 // Parts that are read at once: one after the other, each would wait for memory.
 const AHEAD: u32 = 4u; //param
-
-@group(0) @binding(9) var<storage, read> partial_sums: array<vec4<f32>>;
 
 // The sums of all parts, in their order, for the four columns of a row from a multiple of 4 on.
 fn all_parts(batch: u32, row: u32, col: u32) -> vec4<f32> {

@@ -1,5 +1,7 @@
 // Output in f16 with the extension: elements are memory locations of their own, so any alignment
-// will do. needs: nothing provides: C_STEP c_data c_load c_store4
+// will do.
+// needs: nothing
+// provides: C_STEP c_data c_load c_store4
 
 // Columns that are stored together where invocations can share them out: singly, neighbours store
 // neighbouring columns.

@@ -1,5 +1,7 @@
 // Output in f32, four elements at a time: offset, strides and the number of columns are multiples
-// of 4. needs: nothing provides: C_STEP c_data c_load4_part c_store4
+// of 4.
+// needs: nothing
+// provides: C_STEP c_data c_load4_part c_store4
 
 // Columns that are stored together.
 const C_STEP: u32 = 4u;

@@ -1,5 +1,6 @@
 // Output in a 16-bit type, f16 or bf16, as halves of words. The invocation that writes a word owns
-// all of it: where only one half is C's, the other is written back as it was. needs: widen
+// all of it: where only one half is C's, the other is written back as it was.
+// needs: widen
 // provides: C_BF16 C_STEP c_data c_load c_store4 c_store_word narrow narrow_bf16 narrow_f16
 
 const C_BF16: bool = false; //param
@@ -35,7 +36,8 @@ fn narrow_f16(x: f32) -> u32 {
     if magnitude >= 0x477ff000u { // 65520: half-way to the number after the largest
         return sign | 0x7c00u;
     }
-    if magnitude < 0x38800000u { // below the smallest normal f16: adding 0.5 leaves the rounded subnormal in the low bits
+    // Below the smallest normal f16: adding 0.5 leaves the rounded subnormal in the low bits.
+    if magnitude < 0x38800000u {
         return sign | (bitcast<u32>(bitcast<f32>(magnitude) + 0.5) - 0x3f000000u);
     }
     return sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13u) & 1u)) >> 13u);

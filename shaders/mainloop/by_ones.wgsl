@@ -1,6 +1,7 @@
 // Products of a group of 32 weights that a loader of bytes reads, one by one: what mainloops turn
-// to where their own way is not finite. needs: B_MORE B_PAIRED B_PART B_Raw a_load8 a_widen8
-// b_bytes b_numbers provides: GROUP by_ones code_at is_finite
+// to where their own way is not finite.
+// needs: B_MORE B_PAIRED B_PART B_Raw a_load8 a_widen8 b_bytes b_numbers
+// provides: GROUP by_ones code_at is_finite
 
 // Weights of a group.
 const GROUP: u32 = 32u;

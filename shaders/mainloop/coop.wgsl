@@ -3,12 +3,13 @@
 // memory; the next ones are fetched into registers while the current one is multiplied. Where tiles
 // are small, subgroups share the depth of a slice as well, and their sums are added at the end.
 //
-// It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what other invocations stored in a panel before a barrier
-// is seen after it (ARCHITECTURE.md, "Matrix units").
-// needs: A_FETCHES A_Matrix A_Unit B_FETCHES B_Unit C_Matrix C_STEP SIZE Sum a_base a_fetch a_matrix
-//        a_put b_base b_fetch b_matrix b_put linear_id params restored schedule store
-// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS MATRICES_M MATRICES_N PAD PARTS SUBGROUP
-//        SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N THREADS main shown shown_at
+// It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what
+// other invocations stored in a panel before a barrier is seen after it (ARCHITECTURE.md, "Matrix
+// units").
+// needs: A_FETCHES A_Matrix A_Unit B_FETCHES B_Unit C_Matrix C_STEP SIZE Sum a_base a_fetch
+//        a_matrix a_put b_base b_fetch b_matrix b_put linear_id params restored schedule store
+// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS MATRICES_M MATRICES_N PAD PARTS
+//        SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N THREADS main shown shown_at
 
 const BM: u32 = 128u; //param
 const BN: u32 = 128u; //param
@@ -106,7 +107,8 @@ fn main(
                     for (var j = 0u; j < MATRICES_N; j += 1u) { //unroll
                         let columns = b_matrix(n_at + j * SIZE, kk);
                         for (var i = 0u; i < MATRICES_M; i += 1u) { //unroll
-                            sums[i * MATRICES_N + j] = coopMultiplyAdd(rows[i], columns, sums[i * MATRICES_N + j]);
+                            sums[i * MATRICES_N + j] =
+                                coopMultiplyAdd(rows[i], columns, sums[i * MATRICES_N + j]);
                         }
                     }
                 }
@@ -144,7 +146,8 @@ fn main(
                     sum += shown_at(k_part * PARTS * ELEMENTS + at);
                 }
                 let part_at = at / ELEMENTS;
-                let row = tile.row + (part_at / SUBGROUPS_N * MATRICES_M + i) * SIZE + at % ELEMENTS / SIZE;
+                let row = tile.row + (part_at / SUBGROUPS_N * MATRICES_M + i) * SIZE
+                    + at % ELEMENTS / SIZE;
                 let col = tile.col + (part_at % SUBGROUPS_N * MATRICES_N + j) * SIZE + at % SIZE;
                 store(tile, row, col, C_STEP, restored(tile, row, col, sum));
             }

@@ -8,13 +8,13 @@
 // invocations SPAN elements of K at a time, of which one load has the codes. A lies in workgroup
 // memory, CHUNK elements of each row.
 //
-// A group with an infinity, a NaN or none but very small numbers has an infinite power. Sums that are
-// not finite in the end are added anew, product by product.
-// needs: B_GROUPS B_MORE B_PAIRED B_PART B_Raw GROUP a_base a_line a_load8 a_widen8 add_stripes b_base
-//        b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params schedule store
-// provides: BEYOND BM BN BYTES CHUNK COLS DIGITS GROUPS INFINITE LANES LEAST LEAST_TOTAL ROUND ROWS SPAN
-//        STAGED STRIPES SUMS THREADS TURNS UNITS WHOLE bytes_of digits dots exponent_of main powers
-//        stage staged stripe_at stripe_put sum_of total_of totals totals_at units_from
+// A group with an infinity, a NaN or none but very small numbers has an infinite power. Sums that
+// are not finite in the end are added anew, product by product.
+// needs: B_GROUPS B_MORE B_PAIRED B_PART B_Raw GROUP a_base a_line a_load8 a_widen8 add_stripes
+//        b_base b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params schedule store
+// provides: BEYOND BM BN BYTES CHUNK COLS DIGITS GROUPS INFINITE LANES LEAST LEAST_TOTAL ROUND ROWS
+//        SPAN STAGED STRIPES SUMS THREADS TURNS UNITS WHOLE bytes_of digits dots exponent_of main
+//        powers stage staged stripe_at stripe_put sum_of total_of totals totals_at units_from
 //        whole_numbers whole_sum
 
 const ROWS: u32 = 1u; //param
@@ -165,7 +165,8 @@ fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
             }
             totals[(half * ROWS + r) * GROUPS + place] = total_of(sum_of(total), sum_of(upper));
             if half == 0u {
-                powers[r * GROUPS + place] = bitcast<f32>(select(INFINITE, power + 2u - 8u * BYTES, fits) << 23u);
+                powers[r * GROUPS + place] =
+                    bitcast<f32>(select(INFINITE, power + 2u - 8u * BYTES, fits) << 23u);
             }
         }
     }
@@ -225,7 +226,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             for (var unit = stripe; unit < units; unit += STRIPES) {
                 var raw: array<B_Raw, COLS>;
                 for (var c = 0u; c < COLS; c += 1u) { //unroll
-                    raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k + unit * SPAN);
+                    raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k
+                        + unit * SPAN);
                 }
                 for (var part = 0u; part < B_GROUPS; part += 1u) { //unroll
                     for (var r = 0u; r < ROWS; r += 1u) { //unroll
@@ -238,9 +240,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                         let power = powers[r * GROUPS + place];
                         let total = f32(parts.x * 65536 + parts.y) * power;
                         for (var c = 0u; c < COLS; c += 1u) { //unroll
-                            let codes = array<vec4<u32>, 2>(b_bytes(raw[c], part * 2u), b_bytes(raw[c], part * 2u + 1u));
+                            let codes = array<vec4<u32>, 2>(
+                                b_bytes(raw[c], part * 2u), b_bytes(raw[c], part * 2u + 1u));
                             let numbers = b_numbers(raw[c], part);
-                            let product = whole_sum(codes, group, B_MORE * parts) * (power * B_PART);
+                            let product =
+                                whole_sum(codes, group, B_MORE * parts) * (power * B_PART);
                             let sum = fma(numbers.y, total, sums[r * TURNS + turn][c]);
                             sums[r * TURNS + turn][c] = fma(numbers.x, product, sum);
                         }

@@ -1,5 +1,6 @@
 // Second pass of a product with K in parts: adds what the parts left, and ends as a mainloop does,
-// with four neighbouring columns of a row. needs: all_parts linear_id params schedule store
+// with four neighbouring columns of a row.
+// needs: all_parts linear_id params schedule store
 // provides: BM BN QUADS_N main
 
 const BM: u32 = 8u; //param

@@ -1,7 +1,8 @@
 // Second pass of a product whose output, two elements to a word, cannot be stored by tiles, as rows
 // share words: each invocation owns one word of C, finds the elements in it, adds what the parts of
-// K left for them, and applies the epilogue. needs: all_parts c_entries c_store_word epilogue
-// linear_id owner params provides: BM BN Element THREADS element main
+// K left for them, and applies the epilogue.
+// needs: all_parts c_entries c_store_word epilogue linear_id owner params
+// provides: BM BN Element THREADS element main
 
 const THREADS: u32 = 64u; //param
 // The schedule speaks of tiles; of it, only `owner` serves here.
@@ -60,7 +61,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             continue;
         }
         let sum = all_parts(at.batch, at.row, at.col)[at.col % 4u];
-        y[half] = epilogue(at.batch, owner.group, at.row, at.col, 1u, vec4<f32>(sum, 0.0, 0.0, 0.0)).x;
+        y[half] =
+            epilogue(at.batch, owner.group, at.row, at.col, 1u, vec4<f32>(sum, 0.0, 0.0, 0.0)).x;
         valid[half] = true;
     }
     c_store_word(word, y, valid);

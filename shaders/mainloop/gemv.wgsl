@@ -1,5 +1,6 @@
-// Mainloop for products with few rows or few columns, which are bound by reading the large operand once: K is spread over the invocations of a workgroup,
-// each of which sums ROWS×COLS of C along its own stripe; the stripes meet in a tree whose order is fixed.
+// Mainloop for products with few rows or few columns, which are bound by reading the large operand
+// once: K is spread over the invocations of a workgroup, each of which sums ROWS×COLS of C along
+// its own stripe; the stripes meet in a tree whose order is fixed.
 // needs: A_EIGHTS A_Eight A_K_CONTIGUOUS A_LOADS B_ALONG_K B_Eight B_K_CONTIGUOUS B_LOADS a_base
 //        a_strip a_strip_part a_whole a_widen8 b_base b_strip b_strip_part b_whole b_widen8
 //        add_stripes linear_id params schedule store
@@ -39,7 +40,8 @@ fn stripe_put(i: u32, sums: vec4<f32>) {
     stripes[i] = sums;
 }
 
-fn multiply(sums: ptr<function, array<vec4<f32>, SUMS>>, rows: array<A_Eight, A_LOADS>, columns: array<B_Eight, B_LOADS>) {
+fn multiply(sums: ptr<function, array<vec4<f32>, SUMS>>, rows: array<A_Eight, A_LOADS>,
+    columns: array<B_Eight, B_LOADS>) {
     var wide: array<mat2x4<f32>, B_LOADS>;
     for (var i = 0u; i < B_LOADS; i += 1u) { //unroll
         wide[i] = b_widen8(columns[i]);
@@ -95,7 +97,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         }
     }
     for (; k < tile.k_end; k += STEP) {
-        multiply(&sums, a_strip_part(a, tile.row, tile.row_end, k, tile.k_end), b_strip_part(b, col, params.n, k, tile.k_end));
+        multiply(&sums, a_strip_part(a, tile.row, tile.row_end, k, tile.k_end),
+            b_strip_part(b, col, params.n, k, tile.k_end));
     }
 
     for (var first = 0u; first < SUMS / ROUND; first += 1u) { //unroll
@@ -107,7 +110,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         for (var i = thread; i < ROUND * LANES; i += THREADS) {
             let quad = first * ROUND + i / LANES;
             let at = i / LANES * THREADS + i % LANES;
-            store(tile, tile.row + quad / QUADS, tile.col + i % LANES * COLS + quad % QUADS * 4u, 4u, stripe_at(at));
+            store(tile, tile.row + quad / QUADS, tile.col + i % LANES * COLS + quad % QUADS * 4u,
+                4u, stripe_at(at));
         }
         workgroupBarrier();
     }

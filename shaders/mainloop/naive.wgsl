@@ -1,6 +1,8 @@
 // Mainloop: each invocation sums four neighbouring elements of one row of C, straight from the
 // operands. Slow, and the floor against which the others are held: nothing is shared, so nothing
-// can race. needs: a_at a_base b_at b_base linear_id params schedule store provides: BM BN main
+// can race.
+// needs: a_at a_base b_at b_base linear_id params schedule store
+// provides: BM BN main
 
 const BM: u32 = 8u; //param
 const BN: u32 = 32u; //param

@@ -1,5 +1,6 @@
-// A slice of an operand for matrix units, X_TILE long and BK deep, on its way through registers into workgroup memory. It keeps the direction of the
-// storage: lines along K or along the tile, PAD elements apart so that the rows of a matrix lie in different memory banks.
+// A slice of an operand for matrix units, X_TILE long and BK deep, on its way through registers
+// into workgroup memory. It keeps the direction of the storage: lines along K or along the tile,
+// PAD elements apart so that the rows of a matrix lie in different memory banks.
 // needs: BK Element PAD THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_SPAN X_TILE X_Unit params
 //        x_elements x_line x_words
 // provides: X_ALONG_K X_FETCHES X_LD X_LINES X_ROW_MAJOR X_UNITS X_WIDTH x_fetch x_matrix x_panel
@@ -45,7 +46,8 @@ fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<X_Unit, 
         if X_K_CONTIGUOUS {
             fetched[i] = x_words(base + x_line(min(x + place.x, last)) * params.x_ld + k + place.y);
         } else {
-            fetched[i] = x_words(base + (k + place.x) * params.x_ld + min(x + place.y, last / X_SPAN * X_SPAN));
+            fetched[i] = x_words(base + (k + place.x) * params.x_ld
+                + min(x + place.y, last / X_SPAN * X_SPAN));
         }
     }
     return fetched;

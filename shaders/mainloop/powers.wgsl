@@ -4,8 +4,8 @@
 // of it is integer arithmetic on the bits of numbers.
 //
 // A workgroup takes a strip of rows or columns twice: first it finds their largest numbers. Here
-// params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides of
-// the copy, and tiles_m counts the strips of an entry.
+// params.m is the operand's extent along the axis that is not K, c_ld and c_batch are the strides
+// of the copy, and tiles_m counts the strips of an entry.
 // needs: TOP X_Eight X_K_CONTIGUOUS before_last params x_load8 x_widen8
 // provides: ABREAST AHEAD DOWN INFINITE SHARES STRIP THREADS VECTOR Vector X_EXPONENTS find_powers
 //        further inside largest line_of loaded magnitude packed place_of powers significand_of

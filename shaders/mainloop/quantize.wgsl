@@ -1,8 +1,9 @@
 // Mainloop: quantizes weights A [entries, m, k], block by block along k, to codes of a few bits,
 // one after the other from the lowest bit on, and numbers that belong to a block. Each invocation
-// makes UNIT blocks: their numbers fill a word of each plane of numbers. needs: A_K_CONTIGUOUS
-// a_base a_bits code_of fit linear_id params put_second provides: BITS BLOCK Block CODES NUMBERS
-// THREADS UNIT WORDS codes main numbers place status weight
+// makes UNIT blocks: their numbers fill a word of each plane of numbers.
+// needs: A_K_CONTIGUOUS a_base a_bits code_of fit linear_id params put_second
+// provides: BITS BLOCK Block CODES NUMBERS THREADS UNIT WORDS codes main numbers place status
+//        weight
 
 const THREADS: u32 = 64u; //param
 // Weights of a block.

@@ -3,8 +3,8 @@
 // multiplied with sums: of element · code, and of elements.
 //
 // Where such a sum is not finite, its products are added one by one.
-// needs: B_MORE B_PART B_Raw B_SIGNED GROUP a_base a_line a_load8 a_widen8 b_base b_bytes b_line b_numbers
-//        b_raw by_ones code_at counted is_finite linear_id params schedule store
+// needs: B_MORE B_PART B_Raw B_SIGNED GROUP a_base a_line a_load8 a_widen8 b_base b_bytes b_line
+//        b_numbers b_raw by_ones code_at counted is_finite linear_id params schedule store
 // provides: BM BN COLS LANES LESS_BY PARTS QUADS ROUND ROWS STRIPES SUMS THREADS codes_of main
 //        parts staged
 

@@ -1,10 +1,10 @@
 // Pass before a mainloop of matrix units of f16: copies an operand of bf16, as pack.wgsl does, with
-// each row of A, or column of B, divided by a power of two (powers.wgsl). bf16 has fewer digits than
-// f16, so numbers down to 2^-29 of the largest lose nothing. Smaller ones are subnormal in f16. They
-// are cut off, but not to zero: their products with an infinity are infinite. (Where the largest is an
-// infinity or a NaN, so are all sums.)
-// needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight find_powers inside line_of linear_id loaded packed
-//        params place_of powers significand_of store_powers vector_at x_base x_widen8
+// each row of A, or column of B, divided by a power of two (powers.wgsl). bf16 has fewer digits
+// than f16, so numbers down to 2^-29 of the largest lose nothing. Smaller ones are subnormal in
+// f16. They are cut off, but not to zero: their products with an infinity are infinite. (Where the
+// largest is an infinity or a NaN, so are all sums.)
+// needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight find_powers inside line_of linear_id loaded
+//        packed params place_of powers significand_of store_powers vector_at x_base x_widen8
 // provides: TOP before_last divided main scaled
 
 // The exponent of the numbers next below 2^16, in f32.
@@ -25,7 +25,8 @@ fn divided(numbers: vec4<f32>, powers: vec4<i32>) -> vec4<u32> {
     let moves = (magnitudes >= least) & (magnitudes < vec4<u32>(INFINITE));
     if all(zero | moves) {
         let moved = bitcast<vec4<u32>>(bitcast<vec4<i32>>(magnitudes) - (powers + 112) * 0x800000);
-        return ((bits >> vec4<u32>(16u)) & vec4<u32>(0x8000u)) | select(moved >> vec4<u32>(13u), vec4<u32>(), zero);
+        return ((bits >> vec4<u32>(16u)) & vec4<u32>(0x8000u))
+            | select(moved >> vec4<u32>(13u), vec4<u32>(), zero);
     }
     return vec4<u32>(
         scaled(numbers.x, powers.x),

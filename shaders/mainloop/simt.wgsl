@@ -1,5 +1,6 @@
-// Mainloop: a BM×BN tile of C per workgroup and TM×TN of it per invocation, in registers. Slices of A and B, BK deep, pass through
-// workgroup memory; the next slice is fetched into registers while the current one is multiplied.
+// Mainloop: a BM×BN tile of C per workgroup and TM×TN of it per invocation, in registers. Slices of
+// A and B, BK deep, pass through workgroup memory; the next slice is fetched into registers while
+// the current one is multiplied.
 // needs: A_BLOCKS A_QUADS B_QUADS a_base a_decode a_fetch a_first a_has a_lines a_put a_raw4
 //        a_slice a_swizzled b_base b_decode b_fetch b_first b_has b_lines b_put b_raw4 b_slice
 //        b_swizzled linear_id params schedule store
@@ -88,7 +89,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             }
             for (var i = 0u; i < TM; i += 1u) {
                 for (var j = 0u; j < TN4; j += 1u) {
-                    sums[i * TN4 + j] = fma(vec4<f32>(rows[i / 4u][i % 4u]), columns[j], sums[i * TN4 + j]);
+                    sums[i * TN4 + j] =
+                        fma(vec4<f32>(rows[i / 4u][i % 4u]), columns[j], sums[i * TN4 + j]);
                 }
             }
         }

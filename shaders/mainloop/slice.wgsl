@@ -1,5 +1,6 @@
-// A slice of an operand, X_TILE long and BK deep, on its way through registers into workgroup memory. An invocation carries one 4×4 block at most, so
-// that each vector of the slice has one writer even where the storage runs along K and the block is turned.
+// A slice of an operand, X_TILE long and BK deep, on its way through registers into workgroup
+// memory. An invocation carries one 4×4 block at most, so that each vector of the slice has one
+// writer even where the storage runs along K and the block is turned.
 // needs: BK THREADS X_K_CONTIGUOUS X_TILE params x_block x_decode4 x_fetch4 x_line4 x_raw4
 // provides: X_BLOCKS X_DEPTH X_QUADS x_Lines x_decode x_fetch x_first x_has x_lines x_place x_put
 //        x_slice x_swizzled
@@ -62,11 +63,13 @@ fn x_lines(block: u32, base: u32, x: u32, x_end: u32) -> x_Lines {
 fn x_fetch(lines: x_Lines, k: u32) -> array<x_raw4, 4> {
     let at = lines.at + select(k * params.x_ld, k, X_K_CONTIGUOUS);
     return array<x_raw4, 4>(
-        x_fetch4(at.x, lines.n), x_fetch4(at.y, lines.n), x_fetch4(at.z, lines.n), x_fetch4(at.w, lines.n));
+        x_fetch4(at.x, lines.n), x_fetch4(at.y, lines.n),
+        x_fetch4(at.z, lines.n), x_fetch4(at.w, lines.n));
 }
 
 fn x_decode(raw: array<x_raw4, 4>) -> mat4x4<f32> {
-    let lines = mat4x4<f32>(x_decode4(raw[0]), x_decode4(raw[1]), x_decode4(raw[2]), x_decode4(raw[3]));
+    let lines =
+        mat4x4<f32>(x_decode4(raw[0]), x_decode4(raw[1]), x_decode4(raw[2]), x_decode4(raw[3]));
     if X_K_CONTIGUOUS {
         return transpose(lines);
     }

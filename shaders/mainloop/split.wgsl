@@ -8,12 +8,12 @@
 // 2^-17 of the largest lose digits, as their low part is subnormal in f16: all of what two parts
 // leave of a number is below 2^-23 of it or 2^-39 of the largest.
 //
-// Where the largest is an infinity or a NaN, so are all sums, and the last segment alone gives them:
-// the others are zero. That holds as a high part is zero only for a zero, so that its product with an
-// infinity is infinite.
-// needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight X_K_CONTIGUOUS find_powers further inside line_of
-//        linear_id loaded packed params place_of powers significand_of store_powers vector_at x_base
-//        x_widen8
+// Where the largest is an infinity or a NaN, so are all sums, and the last segment alone gives
+// them: the others are zero. That holds as a high part is zero only for a zero, so that its product
+// with an infinity is infinite.
+// needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight X_K_CONTIGUOUS find_powers further inside
+//        line_of linear_id loaded packed params place_of powers significand_of store_powers
+//        vector_at x_base x_widen8
 // provides: BIAS LOW_FIRST TOP before_last f16_of finite in_words main nearest parts_of parts_of4
 //        segment shift_of
 
@@ -79,7 +79,8 @@ fn parts_of(number: f32, power: i32) -> vec2<u32> {
     let left = u32(abs(rest));
     let zeros = countLeadingZeros(left) - 8u;
     let low_exponent = exponent - i32(zeros);
-    let low = select(f16_of(nearest(left << zeros, shift_of(low_exponent)), low_exponent), 0u, left == 0u);
+    let low = select(f16_of(nearest(left << zeros, shift_of(low_exponent)), low_exponent), 0u,
+        left == 0u);
     let opposite = (bitcast<u32>(rest) >> 16u) & 0x8000u;
     return vec2<u32>((sign ^ opposite) | low, sign | f16_of(high, exponent));
 }
@@ -99,7 +100,8 @@ fn parts_of4(numbers: vec4<f32>, powers: vec4<i32>) -> array<vec4<u32>, 2> {
         // Exact, and normal in f32 or zero.
         let rest = bitcast<vec4<f32>>(moved) - bitcast<vec4<f32>>(rounded);
         let opposite = (bitcast<vec4<u32>>(rest) >> vec4<u32>(16u)) & vec4<u32>(0x8000u);
-        let normal = (bitcast<vec4<u32>>(abs(rest)) + vec4<u32>(0x1000u) - vec4<u32>(BIAS)) >> vec4<u32>(13u);
+        let normal = (bitcast<vec4<u32>>(abs(rest)) + vec4<u32>(0x1000u) - vec4<u32>(BIAS))
+            >> vec4<u32>(13u);
         // Beside a half, the last digit of f32 is that of f16's subnormal numbers.
         let subnormal = bitcast<vec4<u32>>(abs(rest) + vec4<f32>(0.5)) - vec4<u32>(0x3f000000u);
         let low = select(normal, subnormal, abs(rest) < vec4<f32>(0x1p-14f));
@@ -153,9 +155,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                     let low = in_words(first[0] * finite(own[0]), second[0] * finite(own[1]));
                     let high = in_words(first[1] * finite(own[0]), second[1] * finite(own[1]));
                     packed[place_of(entry, vector)] = select(high, low, LOW_FIRST);
-                    packed[place_of(entry, further(vector, segment()))] = select(low, high, LOW_FIRST);
+                    packed[place_of(entry, further(vector, segment()))] =
+                        select(low, high, LOW_FIRST);
                 }
-                packed[place_of(entry, further(vector, before_last()))] = in_words(first[1], second[1]);
+                packed[place_of(entry, further(vector, before_last()))] =
+                    in_words(first[1], second[1]);
             }
         }
     }

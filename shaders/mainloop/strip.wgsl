@@ -1,5 +1,6 @@
 // An invocation's part of an operand in one step of gemv: X_TILE elements along the tile, eight
-// along K, as eights along the storage. needs: X_Eight X_K_CONTIGUOUS X_TILE params x_line x_load8
+// along K, as eights along the storage.
+// needs: X_Eight X_K_CONTIGUOUS X_TILE params x_line x_load8
 // provides: X_ALONG_K X_EIGHTS X_LOADS X_WIDTH x_strip x_strip_part x_whole
 
 const X_ALONG_K: u32 = 1u; //param
@@ -23,7 +24,8 @@ fn x_strip(base: u32, x: u32, x_end: u32, k: u32) -> array<X_Eight, X_LOADS> {
         if X_K_CONTIGUOUS {
             strip[i] = x_load8(base + x_line(min(x + i, x_end - 1u)) * params.x_ld + k, 8u);
         } else {
-            strip[i] = x_load8(base + (k + i / X_EIGHTS) * params.x_ld + x + i % X_EIGHTS * 8u, X_WIDTH);
+            strip[i] =
+                x_load8(base + (k + i / X_EIGHTS) * params.x_ld + x + i % X_EIGHTS * 8u, X_WIDTH);
         }
     }
     return strip;
@@ -34,7 +36,8 @@ fn x_strip_part(base: u32, x: u32, x_end: u32, k: u32, k_end: u32) -> array<X_Ei
     var strip = array<X_Eight, X_LOADS>();
     for (var i = 0u; i < X_LOADS; i += 1u) { //unroll
         if X_K_CONTIGUOUS {
-            strip[i] = x_load8(base + x_line(min(x + i, x_end - 1u)) * params.x_ld + k, min(k_end - k, 8u));
+            strip[i] = x_load8(base + x_line(min(x + i, x_end - 1u)) * params.x_ld + k,
+                min(k_end - k, 8u));
         } else {
             let line = k + i / X_EIGHTS;
             let first = x + i % X_EIGHTS * 8u;

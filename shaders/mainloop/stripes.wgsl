@@ -1,6 +1,8 @@
 // How invocations that share the sums of a tile, each along its own stripe of K, add them up: in a
 // tree whose order is fixed. They lie ROUND vectors apart by THREADS, and in each of those stripe
-// by stripe. needs: LANES ROUND STRIPES THREADS stripe_at stripe_put provides: add_stripes
+// by stripe.
+// needs: LANES ROUND STRIPES THREADS stripe_at stripe_put
+// provides: add_stripes
 
 // The sums come to lie where the first stripe's were, LANES of them in each round. The invocation
 // that adds them last is the one of that number.

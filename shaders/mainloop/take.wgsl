@@ -33,7 +33,8 @@ fn source(relative: u32) -> Source {
     let ld = params.b_ld;
     let base = b_base(line / params.m);
     let bound = row - params.first_row;
-    return Source(base + select(column * ld + bound, bound * ld + column, B_K_CONTIGUOUS), false, true);
+    return Source(base + select(column * ld + bound, bound * ld + column, B_K_CONTIGUOUS), false,
+        true);
 }
 
 @compute @workgroup_size(THREADS)

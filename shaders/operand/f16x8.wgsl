@@ -1,6 +1,7 @@
 // Operand in f16 with the extension, eight elements at a time and as words: offset, strides and the
-// contiguous extent are multiples of 8. needs: nothing provides: X_BINDING X_SPAN X_Unit x_data
-// x_elements x_words
+// contiguous extent are multiples of 8.
+// needs: nothing
+// provides: X_BINDING X_SPAN X_Unit x_data x_elements x_words
 
 const X_BINDING: u32 = 1u; //param
 

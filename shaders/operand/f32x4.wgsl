@@ -1,6 +1,7 @@
 // Operand in f32, four elements at a time: offset, strides and the contiguous extent are multiples
-// of 4, so that n is 0 or 4. needs: nothing provides: X_BINDING X_SPAN X_Unit x_data x_decode4
-// x_elements x_fetch4 x_raw4 x_words
+// of 4, so that n is 0 or 4.
+// needs: nothing
+// provides: X_BINDING X_SPAN X_Unit x_data x_decode4 x_elements x_fetch4 x_raw4 x_words
 
 const X_BINDING: u32 = 1u; //param
 

@@ -1,9 +1,10 @@
-// Operand in a format of GGUF with blocks of 32 along K: a scale, perhaps a least element, and codes
-// of 4, 5 or 8 bits. Rows are whole blocks, so the linear index gives the block. The low nibbles of
-// 16 bytes are elements 0 to 15, the high ones elements 16 to 31; fifth bits are a word before them.
+// Operand in a format of GGUF with blocks of 32 along K: a scale, perhaps a least element, and
+// codes of 4, 5 or 8 bits. Rows are whole blocks, so the linear index gives the block. The low
+// nibbles of 16 bytes are elements 0 to 15, the high ones elements 16 to 31; fifth bits are a word
+// before them.
 // needs: counted
-// provides: X_BINDING X_BINDING_1 X_BITS X_LEAST X_LESS X_TABLE x_codes x_decode4 x_fetch4
-//        x_four x_nl x_raw4 x_scale x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_LEAST X_LESS X_TABLE x_codes x_decode4 x_fetch4 x_four
+//        x_nl x_raw4 x_scale x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -47,7 +48,8 @@ fn x_fetch4(i: u32, n: u32) -> x_raw4 {
     var codes = (x_codes[first + X_BITS % 4u + i % 16u / 4u] >> (i / 16u % 2u * 4u)) & 0x0f0f0f0fu;
     if X_BITS == 5u {
         let fifth = x_codes[first] >> (i % 32u);
-        codes |= ((fifth & 1u) << 4u) | ((fifth & 2u) << 11u) | ((fifth & 4u) << 18u) | ((fifth & 8u) << 25u);
+        codes |= ((fifth & 1u) << 4u) | ((fifth & 2u) << 11u) | ((fifth & 4u) << 18u)
+            | ((fifth & 8u) << 25u);
     }
     return x_raw4(codes, x_scale(block));
 }
@@ -72,7 +74,8 @@ fn x_four(word: u32) -> vec4<f32> {
     }
     if X_TABLE == 3u {
         // A table of nibbles has the doubled magnitudes; bit 3 of a code is the sign.
-        let magnitudes = vec4<f32>((vec4<u32>(0xc8643210u) >> ((codes & vec4<u32>(7u)) * 4u)) & vec4<u32>(15u));
+        let magnitudes =
+            vec4<f32>((vec4<u32>(0xc8643210u) >> ((codes & vec4<u32>(7u)) * 4u)) & vec4<u32>(15u));
         return select(magnitudes, -magnitudes, (codes & vec4<u32>(8u)) != vec4<u32>());
     }
     return counted(word) - f32(X_LESS);

@@ -1,9 +1,9 @@
-// Operand in a format of GGUF with blocks of 32 along K and codes of 4 or 8 bits, a block at a time as
-// signed bytes: element = scale · (byte + X_MORE) + least element. The low nibbles of 16 bytes are elements 0 to
-// 15, the high ones elements 16 to 31.
+// Operand in a format of GGUF with blocks of 32 along K and codes of 4 or 8 bits, a block at a time
+// as signed bytes: element = scale · (byte + X_MORE) + least element. The low nibbles of 16 bytes
+// are elements 0 to 15, the high ones elements 16 to 31.
 // needs: E2M1_MORE e2m1_bytes
-// provides: X_BINDING X_BINDING_1 X_BITS X_F16_NUMBERS X_GROUPS X_LEAST X_LESS X_MORE X_PAIRED X_PART
-//        X_Raw X_SIGNED X_TABLE X_VECTORS x_bytes x_codes x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_F16_NUMBERS X_GROUPS X_LEAST X_LESS X_MORE X_PAIRED
+//        X_PART X_Raw X_SIGNED X_TABLE X_VECTORS x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param

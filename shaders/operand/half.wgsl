@@ -1,6 +1,7 @@
 // Operand in a 16-bit type, f16 or bf16, as halves of words, one element at a time, or eight as
-// they are: any alignment, no extension. needs: widen provides: X_BF16 X_BINDING x_data x_load
-// x_words_part
+// they are: any alignment, no extension.
+// needs: widen
+// provides: X_BF16 X_BINDING x_data x_load x_words_part
 
 const X_BINDING: u32 = 1u; //param
 const X_BF16: bool = false; //param

@@ -1,8 +1,9 @@
 // Operand in a 16-bit type, f16 or bf16, as halves of words, four at a time: offset, strides and
 // the contiguous extent are multiples of 4. It serves f16 where the extension is there too: a
 // driver was seen to take vectors of f16 apart, element by element, on their way through a loop
-// (benches/record/NOTES.md). needs: widen provides: X_BF16 X_BINDING x_data x_decode4 x_fetch4
-// x_raw4
+// (benches/record/NOTES.md).
+// needs: widen
+// provides: X_BF16 X_BINDING x_data x_decode4 x_fetch4 x_raw4
 
 const X_BINDING: u32 = 1u; //param
 const X_BF16: bool = false; //param

@@ -1,6 +1,7 @@
 // Operand in a 16-bit type, f16 or bf16, as halves of words, eight at a time: offset, strides and
-// the contiguous extent are multiples of 8. needs: widen provides: X_BF16 X_BINDING X_Eight x_data
-// x_load8 x_widen8
+// the contiguous extent are multiples of 8.
+// needs: widen
+// provides: X_BF16 X_BINDING X_Eight x_data x_load8 x_widen8
 
 const X_BINDING: u32 = 1u; //param
 const X_BF16: bool = false; //param

@@ -1,9 +1,9 @@
-// Operand in Q4_K (GGUF), one or two sub-blocks of 32 at a time as bytes: element = scale · byte - minimum. A
-// block of 256 is d and dmin in f16, 12 bytes with 8 scales and 8 minima of 6 bits, and 128 bytes whose
-// low nibbles are a sub-block and whose high ones the next.
+// Operand in Q4_K (GGUF), one or two sub-blocks of 32 at a time as bytes: element = scale · byte -
+// minimum. A block of 256 is d and dmin in f16, 12 bytes with 8 scales and 8 minima of 6 bits, and
+// 128 bytes whose low nibbles are a sub-block and whose high ones the next.
 // needs: nothing
-// provides: X_BINDING X_F16_NUMBERS X_GROUPS X_HIGH X_MORE X_PAIRED X_PART X_Raw X_SIGNED x_blocks x_bytes
-//        x_numbers x_raw
+// provides: X_BINDING X_F16_NUMBERS X_GROUPS X_HIGH X_MORE X_PAIRED X_PART X_Raw X_SIGNED x_blocks
+//        x_bytes x_numbers x_raw
 
 const X_BINDING: u32 = 2u; //param
 // 1 in Q5_K, which has fifth bits.
@@ -37,7 +37,8 @@ fn x_raw(i: u32) -> X_Raw {
 
 // Half of a sub-block's codes: of the first one halves 0 and 1.
 fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
-    return (raw.codes[half % 2u] >> vec4<u32>((raw.at + half / 2u) % 2u * 4u)) & vec4<u32>(0x0f0f0f0fu);
+    return (raw.codes[half % 2u] >> vec4<u32>((raw.at + half / 2u) % 2u * 4u))
+        & vec4<u32>(0x0f0f0f0fu);
 }
 
 fn x_numbers(raw: X_Raw, part: u32) -> vec2<f32> {
@@ -46,7 +47,8 @@ fn x_numbers(raw: X_Raw, part: u32) -> vec2<f32> {
     var scale = low & vec2<u32>(63u);
     if raw.at + part >= 4u {
         let pair = vec2<u32>(raw.head.w) >> vec2<u32>(at, at + 4u);
-        scale = (pair & vec2<u32>(15u)) | (((low >> vec2<u32>(6u)) & vec2<u32>(3u)) << vec2<u32>(4u));
+        scale =
+            (pair & vec2<u32>(15u)) | (((low >> vec2<u32>(6u)) & vec2<u32>(3u)) << vec2<u32>(4u));
     }
     return unpack2x16float(raw.head.x) * vec2<f32>(1.0, -1.0) * vec2<f32>(scale);
 }

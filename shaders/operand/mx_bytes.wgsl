@@ -1,8 +1,9 @@
-// Operand in mxfp4, a block of 32 along K at a time as bytes: element = X_PART · scale · (byte + X_MORE),
-// where the sum is twice the code's value. The even codes of eight come before the odd ones.
+// Operand in mxfp4, a block of 32 along K at a time as bytes: element = X_PART · scale · (byte +
+// X_MORE), where the sum is twice the code's value. The even codes of eight come before the odd
+// ones.
 // needs: E2M1_MORE e2m1_bytes
-// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_E4M3_SCALE X_F16_NUMBERS X_GROUPS X_MORE X_PAIRED
-//        X_PART X_Raw X_SIGNED x_bytes x_codes x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_E4M3_SCALE X_F16_NUMBERS X_GROUPS X_MORE
+//        X_PAIRED X_PART X_Raw X_SIGNED x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param

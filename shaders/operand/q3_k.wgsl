@@ -1,7 +1,8 @@
 // Operand in Q3_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 32 bytes of high
 // bits, 64 bytes of pairs of low bits that lie 32 elements apart, 12 bytes with 16 scales of 6
-// bits; and d in f16, in a separate plane. Rows are whole blocks. needs: nothing provides:
-// X_BINDING X_BINDING_1 x_blocks x_decode4 x_fetch4 x_raw4 x_scale x_scales
+// bits; and d in f16, in a separate plane. Rows are whole blocks.
+// needs: nothing
+// provides: X_BINDING X_BINDING_1 x_blocks x_decode4 x_fetch4 x_raw4 x_scale x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -29,7 +30,8 @@ fn x_fetch4(i: u32, n: u32) -> x_raw4 {
     let block = i / 256u;
     let first = block * 27u;
     let word = i % 32u / 4u;
-    let low = (x_blocks[first + 8u + i / 128u % 2u * 8u + word] >> (i / 32u % 4u * 2u)) & 0x03030303u;
+    let low =
+        (x_blocks[first + 8u + i / 128u % 2u * 8u + word] >> (i / 32u % 4u * 2u)) & 0x03030303u;
     let high = (x_blocks[first + word] >> (i / 32u % 8u)) & 0x01010101u;
     return x_raw4(low | (high << 2u), x_scale(block, i / 16u % 16u));
 }

@@ -1,5 +1,7 @@
 // Four elements by single loads: for loaders (and stores that read C back) which any alignment
-// suits. needs: x_load provides: x_decode4 x_fetch4 x_load4 x_load4_part x_raw4
+// suits.
+// needs: x_load
+// provides: x_decode4 x_fetch4 x_load4 x_load4_part x_raw4
 
 fn x_load4(i: u32) -> vec4<f32> {
     return vec4<f32>(x_load(i), x_load(i + 1u), x_load(i + 2u), x_load(i + 3u));
@@ -20,7 +22,8 @@ alias x_raw4 = vec4<f32>;
 // Elements i .. i+3, of which n exist (or more than four), one at least: the last of them stands
 // for those beyond it.
 fn x_fetch4(i: u32, n: u32) -> x_raw4 {
-    return vec4<f32>(x_load(i), x_load(i + min(n - 1u, 1u)), x_load(i + min(n - 1u, 2u)), x_load(i + min(n - 1u, 3u)));
+    return vec4<f32>(x_load(i), x_load(i + min(n - 1u, 1u)), x_load(i + min(n - 1u, 2u)),
+        x_load(i + min(n - 1u, 3u)));
 }
 
 fn x_decode4(raw: x_raw4) -> vec4<f32> {

@@ -6,8 +6,9 @@
 // clamped, so that no row outside C is touched whatever the buffer holds.
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
-// there, the ends in the buffer do not. needs: BM BN Tile params provides: Owner c_entries
-// group_end group_ends owner schedule
+// there, the ends in the buffer do not.
+// needs: BM BN Tile params
+// provides: Owner c_entries group_end group_ends owner schedule
 
 @group(0) @binding(6) var<storage, read> group_ends: array<u32>;
 

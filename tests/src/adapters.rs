@@ -43,8 +43,8 @@ impl Adapter {
         open(&self.description.name).unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
-    /// A context by [`Context::from_device`] on a device without features, whose limits `change` may
-    /// have lowered.
+    /// A context by [`Context::from_device`] on a device without features, whose limits `change`
+    /// may have lowered.
     pub fn with_limits(&self, change: impl FnOnce(&mut wgpu::Limits)) -> Context {
         let (device, queue) = self.device(change);
         Context::from_device(device, queue, &ContextOptions::default())

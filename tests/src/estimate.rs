@@ -94,9 +94,12 @@ fn bytes(format: Format, elements: u64) -> u64 {
 /// Every kernel and variant for a problem that it is made for, as a table in Markdown.
 pub fn report() -> String {
     let mut text = String::from(
-        "# Estimates of the MSL kernels\n\nCounted and modelled, not measured: none of these kernels has run on Apple's hardware. \
-         The last columns are shares of a chip's roofline that the planner's cost model expects.\n\n\
-         | kernel | problem | device bytes | matrix products | threadgroup bytes | registers | M1 | M3 | M4 |\n\
+        "# Estimates of the MSL kernels\n\n\
+         Counted and modelled, not measured: none of these kernels has run on Apple's hardware. \
+         The last columns are shares of a chip's roofline that the planner's cost model expects.\n\
+         \n\
+         | kernel | problem | device bytes | matrix products | threadgroup bytes | registers | M1 \
+         | M3 | M4 |\n\
          |---|---|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for kernel in KERNELS {
@@ -118,7 +121,8 @@ pub fn report() -> String {
                 let shares = roofline.map(|share| format!("{share:.2}")).join(" | ");
                 let _ = writeln!(
                     text,
-                    "| {}/{} | {name} | {device_bytes} | {matrix_products} | {threadgroup_bytes} | {registers} | {shares} |",
+                    "| {}/{} | {name} | {device_bytes} | {matrix_products} | {threadgroup_bytes} | \
+                     {registers} | {shares} |",
                     kernel.name, variant.name
                 );
             }

@@ -13,7 +13,10 @@ use tilewise_core::{Caps, Format, Plan, Problem};
 pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
     let limit = caps.max_binding_bytes.min(caps.max_buffer_bytes);
     let wrong = |what: &str, pass: &Pass| Err(format!("{what}: {pass:?}"));
-    if plan.packed_bytes > caps.max_buffer_bytes || plan.scratch_bytes > limit {
+    let scratch = caps.max_scratch_bytes;
+    if plan.packed_bytes > caps.max_buffer_bytes.min(scratch)
+        || plan.scratch_bytes > limit.min(scratch)
+    {
         return Err(format!(
             "{} bytes of packed operands, {} of scratch",
             plan.packed_bytes, plan.scratch_bytes

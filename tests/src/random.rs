@@ -40,7 +40,12 @@ fn output() -> impl Strategy<Value = Place> {
 }
 
 fn size() -> impl Strategy<Value = usize> {
-    prop_oneof![6 => 1..40usize, 3 => (1..12usize).prop_map(|quads| 4 * quads), 2 => 40..140usize, 1 => Just(0)]
+    prop_oneof![
+        6 => 1..40usize,
+        3 => (1..12usize).prop_map(|quads| 4 * quads),
+        2 => 40..140usize,
+        1 => Just(0),
+    ]
 }
 
 fn groups(m: usize) -> impl Strategy<Value = Groups> {

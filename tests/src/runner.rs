@@ -1,9 +1,11 @@
 //! Runs a case and judges the whole of the output buffer.
 
+mod suite;
+
 use crate::generators::{poison, rescaled};
 use crate::place::of_buffer;
-use crate::{Adapter, Case, Place, Rng, adapters};
-use std::time::Instant;
+use crate::{Case, Place, Rng};
+pub use suite::Suite;
 use tilewise::{
     Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, Quantized,
     QuantizedTensor, RightOperand, Tensor,
@@ -427,68 +429,6 @@ fn offsets(context: &Context, groups: &crate::case::Groups) -> tilewise::Result<
         Tensor::from_bytes(context, DType::F32, bytemuck::cast_slice(&groups.ends), &[count])?;
     let (buffer, start) = flat.buffer().expect("a tensor on a GPU");
     GroupOffsets::from_buffer(context, buffer.clone(), start, count as u64)
-}
-
-/// Runs cases and keeps what failed, so that one test reports all of it.
-#[derive(Default)]
-pub struct Suite {
-    failures: Vec<String>,
-    ran: usize,
-    worst: f64,
-}
-
-impl Suite {
-    /// Runs the cases that `cases` gives for each adapter, on it.
-    ///
-    /// # Panics
-    /// When any failed: with the first few, and the number.
-    pub fn on_every_adapter(cases: impl Fn(&Adapter) -> Vec<Case>) {
-        for adapter in adapters() {
-            let mut suite = Suite::default();
-            suite.run(adapter.name(), &adapter.context, &cases(adapter));
-            suite.finish(adapter.name());
-        }
-    }
-
-    /// Runs cases on a context.
-    pub fn run(&mut self, name: &str, context: &Context, cases: &[Case]) {
-        let cases: Vec<_> = cases.iter().filter(|case| case.is_for(context.caps())).collect();
-        assert!(!cases.is_empty(), "no cases for {name}");
-        let start = Instant::now();
-        for (index, case) in cases.iter().enumerate() {
-            match run(context, case) {
-                Ok(outcome) => self.worst = self.worst.max(outcome.worst),
-                Err(what) => {
-                    self.failures.push(format!("{name}, case {index}: {what}\n    {case:?}"))
-                }
-            }
-        }
-        self.ran += cases.len();
-        println!(
-            "{name}: {} cases in {:.1} s, worst error {:.2} of its bound",
-            cases.len(),
-            start.elapsed().as_secs_f64(),
-            self.worst
-        );
-    }
-
-    /// Notes the outcome of a check that is not a case.
-    pub fn note(&mut self, name: &str, outcome: Result<(), String>) {
-        self.ran += 1;
-        if let Err(what) = outcome {
-            self.failures.push(format!("{name}: {what}"));
-        }
-    }
-
-    /// Fails if anything did.
-    ///
-    /// # Panics
-    /// When any case failed.
-    pub fn finish(self, name: &str) {
-        let Suite { failures, ran, .. } = self;
-        let shown = failures.iter().take(8).cloned().collect::<Vec<_>>().join("\n  ");
-        assert!(failures.is_empty(), "{name}: {} of {ran} failed:\n  {shown}", failures.len());
-    }
 }
 
 /// How far the kernel of a case may be from the weights. Those on matrix units round them to a

@@ -234,6 +234,37 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     cases
 }
 
+/// What binds more storage buffers than four, or just so many: epilogues, groups, quantized weights
+/// stored along K and across it.
+pub fn few_buffers() -> Vec<Case> {
+    let mut cases = epilogues(&Case::new([9, 22, 12], [DType::F32; 3]), DType::BF16);
+    let kinds = QuantFormat::kinds();
+    for (i, format) in kinds.into_iter().enumerate() {
+        let types = [DType::ALL[i % 3], DType::F32, DType::ALL[(i / 2) % 3]];
+        let [bias, residual] = [Place::odd(DType::F16), Place::odd(DType::F32)];
+        let size = [5, few(format, 2), 2 * format.block() as usize];
+        let case = Case { quantized: Some(format), ..Case::new(size, types) };
+        let across = Case { across: true, size: [5, few(format, 2), 9], ..case.clone() };
+        let groups = Some(Groups { ends: vec![1, 1, 4], on_device: true });
+        cases.push(all_steps(
+            case.clone(),
+            [(Axis::M, bias), (Axis::N, residual)],
+            Activation::Relu,
+        ));
+        cases.push(Case { groups, bias: Some((Axis::N, bias)), ..case });
+        cases.push(if i % 2 == 0 { across.batch(2) } else { Case { beta: 0.5, ..across } });
+    }
+    // In groups, bias and residual meet in no pass. Of C in words, rows share some.
+    for (i, out) in DType::ALL.into_iter().enumerate() {
+        let groups = Some(Groups { ends: vec![3, 3, 17, 18], on_device: true });
+        let case = Case { groups, ..Case::new([20, 21, 12], [DType::F32, DType::F16, out]) };
+        let [bias, residual] = [Place::packed(DType::F32), Place::odd(DType::ALL[(i + 1) % 3])];
+        let case = all_steps(case, [(Axis::N, bias), (Axis::N, residual)], Activation::Silu);
+        cases.push(if i == 0 { case } else { case.odd() });
+    }
+    cases
+}
+
 /// Whether a format is cut for bindings of so many bytes. A range of a plane starts at a multiple
 /// of 256 bytes: with the 34 bytes of a block of q8_0, at one of 4,352.
 pub fn has_ranges(format: QuantFormat, bytes: u64) -> bool {

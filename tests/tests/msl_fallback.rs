@@ -195,7 +195,10 @@ fn a_named_kernel_is_an_error() {
                 // The second time it is known.
                 for _ in 0..2 {
                     let error = product.gemm().kernel(name).run().unwrap_err();
-                    let refused = matches!(&error, Error::NoKernel(why) if why.contains("the MSL of msl-gemm"));
+                    let refused = matches!(
+                        &error,
+                        Error::NoKernel(why) if why.contains("the MSL of msl-gemm")
+                    );
                     assert!(refused, "{name}: {error}");
                 }
                 assert!(

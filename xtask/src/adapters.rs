@@ -118,7 +118,8 @@ fn of_this_system() -> Result<Adapters> {
         }
         system => {
             println!(
-                "no software adapter is known for {system}: tests run on the adapters that there are"
+                "no software adapter is known for {system}: tests run on the adapters that there \
+                 are"
             );
         }
     }
@@ -136,8 +137,9 @@ fn prepare_linux() -> Result<Adapters> {
     }
 
     let lavapipe = lavapipe().ok_or(
-        "no lavapipe, the software Vulkan driver that the tests need: install Mesa's Vulkan drivers \
-         (mesa-vulkan-drivers on Debian, Ubuntu and Fedora, vulkan-swrast on Arch) and the Vulkan loader",
+        "no lavapipe, the software Vulkan driver that the tests need: install Mesa's Vulkan \
+         drivers (mesa-vulkan-drivers on Debian, Ubuntu and Fedora, vulkan-swrast on Arch) and the \
+         Vulkan loader",
     )?;
     println!("lavapipe: {}", lavapipe.display());
     let mut found = Adapters { drivers: vec![lavapipe], ..Adapters::default() };
@@ -181,7 +183,8 @@ fn install(apt: &Apt, old: bool) -> Result {
     }
     if swiftshader().is_none() && apt.is_debian {
         println!(
-            "SwiftShader (software Vulkan without shader-f16) is missing; chromium-common contains it"
+            "SwiftShader (software Vulkan without shader-f16) is missing; chromium-common contains \
+             it"
         );
         apt.install(&["chromium-common"], None)?;
     }

@@ -41,8 +41,8 @@ impl Budget {
         }
         let features: String = features.iter().map(|word| format!(" {word}")).collect();
         Err(format!(
-            "{count} crates come along with {what}, more than {most}: \
-             `cargo tree -p tilewise{features}` shows who brings them; drop a dependency or its features"
+            "{count} crates come along with {what}, more than {most}: `cargo tree -p \
+             tilewise{features}` shows who brings them; drop a dependency or its features"
         ))
     }
 }

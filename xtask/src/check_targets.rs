@@ -132,8 +132,8 @@ fn confirm_backend(target: &Target) -> Result {
         Ok(())
     } else {
         Err(format!(
-            "on {} {package} is built without `{feature}`, so nothing of that backend would be checked; \
-             see [features] of crates/tilewise/Cargo.toml",
+            "on {} {package} is built without `{feature}`, so nothing of that backend would be \
+             checked; see [features] of crates/tilewise/Cargo.toml",
             target.triple
         ))
     }
@@ -179,7 +179,8 @@ impl Toolchain {
             }
         }
         println!(
-            "the other platforms are checked with Debian's Rust, which can build their standard libraries"
+            "the other platforms are checked with Debian's Rust, which can build their standard \
+             libraries"
         );
         apt.install(&DEBIAN_PACKAGES, None)?;
         Ok(Ok(Self::Debian))

@@ -137,7 +137,18 @@ mod tests {
 
     #[test]
     fn inputs_that_reach_the_most_are_chosen() {
-        let control = "3\n0\na\nb\nc\nSTARTED 0 4\nFT 0 8 9\nCOV 0 1\nSTARTED 1 4\nFT 1 8 16\nSTARTED 2 9\nFT 2 24 25\n";
+        let control = "3\n\
+                       0\n\
+                       a\n\
+                       b\n\
+                       c\n\
+                       STARTED 0 4\n\
+                       FT 0 8 9\n\
+                       COV 0 1\n\
+                       STARTED 1 4\n\
+                       FT 1 8 16\n\
+                       STARTED 2 9\n\
+                       FT 2 24 25\n";
         assert_eq!(choose(control), [Path::new("b"), Path::new("c")]);
         assert!(choose("").is_empty());
     }

@@ -10,7 +10,9 @@ mod compile_msl;
 mod debian;
 mod fuzz;
 mod mutate;
+mod packages;
 mod process;
+mod public_api;
 mod sanitize_msl;
 mod suite;
 mod test;
@@ -33,8 +35,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run everything: formatting, lints, docs, tests on every adapter, demo, crate budget, other
-    /// platforms.
+    /// Run everything: formatting, lints, docs, public API, packages, tests on every adapter, demo,
+    /// crate budget, other platforms.
     Test(test::Options),
     /// Type-check for macOS, iOS, Windows and the browser.
     CheckTargets,
@@ -78,9 +80,17 @@ enum Task {
     Suite(suite::Options),
     /// Fuzz the readers of model files with inputs guided by coverage.
     Fuzz(fuzz::Options),
-    /// Check the text of the sources: lengths of files, notes to self, shader text in Rust, unsafe
-    /// without argument.
+    /// Check the text of the sources: lengths of files and lines, notes to self, references to what
+    /// is gone, shader text in Rust, unsafe without argument.
     Tidy,
+    /// Check that the crates to be published can be packaged, without a warning.
+    Packages,
+    /// Compare what users of the libraries can name with the lists that are kept.
+    PublicApi {
+        /// Keep the new lists.
+        #[arg(long)]
+        bless: bool,
+    },
     /// Count the crates that come along with the library.
     Budget,
     /// Find or install the Vulkan drivers of the tests, and print the environment that shows them
@@ -89,6 +99,9 @@ enum Task {
 }
 
 fn main() -> ExitCode {
+    if let Some(rustdoc) = public_api::called_as_rustdoc() {
+        return exit(public_api::as_rustdoc(rustdoc));
+    }
     let task = Cli::parse().command;
     // What was packed runs where there is no workspace.
     let entered = if matches!(&task, Task::Suite(options) if options.is_packed()) {
@@ -107,9 +120,15 @@ fn main() -> ExitCode {
         Task::Suite(options) => suite::main(options),
         Task::Fuzz(options) => fuzz::main(options),
         Task::Tidy => tidy::main(),
+        Task::Packages => packages::main(),
+        Task::PublicApi { bless } => public_api::main(*bless),
         Task::Budget => budget::main(),
         Task::Adapters => adapters::main(),
     });
+    exit(result)
+}
+
+fn exit(result: process::Result) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {

@@ -5,16 +5,17 @@
 //! with a good GPU often has no Rust: `--pack` makes a folder of programs that need nothing but the
 //! driver.
 
-use std::collections::BTreeSet;
+mod outcome;
+
 use std::fmt;
 use std::fs;
-use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use crate::bench::commit;
 use crate::process::{Result, capture, cargo, find_program, run};
+use outcome::Outcome;
 
 /// The package whose test binaries are the suite.
 const PACKAGE: &str = "tilewise-tests";
@@ -34,8 +35,6 @@ const LISTING: &str = "adapters::listed";
 /// was seen to hang as threads ended (benches/record/NOTES.md); the suite does without it, unless
 /// the variable is set already.
 const GL_DRIVERS: &str = "__EGL_VENDOR_LIBRARY_FILENAMES";
-/// Lines shown of a group that failed without saying why.
-const SHOWN: usize = 60;
 
 /// What to run, and where it comes from.
 #[derive(clap::Args)]
@@ -286,93 +285,6 @@ fn binary_name(path: &Path) -> String {
     stem.split('-').next().unwrap_or_default().to_owned()
 }
 
-/// What became of one group.
-#[derive(Debug, Default)]
-struct Outcome {
-    passed: usize,
-    failed: usize,
-    /// What the tests left out, and why, each once.
-    skipped: BTreeSet<String>,
-    time: Duration,
-    /// How the process ended, unless well.
-    trouble: Option<String>,
-}
-
-impl Outcome {
-    /// Runs a group, at most for `limit`; also returns what it printed.
-    fn of(command: &mut Command, limit: Duration) -> Result<(Outcome, String)> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        let failed = |error: std::io::Error| format!("cannot run {program}: {error}");
-        // A file takes any amount of output without anybody reading it meanwhile.
-        let mut file = tempfile::tempfile().map_err(failed)?;
-        let (stdout, stderr) =
-            (file.try_clone().map_err(failed)?, file.try_clone().map_err(failed)?);
-        let start = Instant::now();
-        let mut child =
-            command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().map_err(failed)?;
-        let status = loop {
-            match child.try_wait().map_err(failed)? {
-                Some(status) => break Some(status),
-                None if start.elapsed() > limit => {
-                    // It may have ended by itself just now.
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    break None;
-                }
-                None => std::thread::sleep(Duration::from_millis(20)),
-            }
-        };
-        let time = start.elapsed();
-        let mut bytes = Vec::new();
-        file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(failed)?;
-        let output = String::from_utf8_lossy(&bytes).into_owned();
-        let trouble = match status {
-            None => Some(format!("stopped after {} s", limit.as_secs())),
-            Some(status) if status.success() => None,
-            Some(status) => Some(status.to_string()),
-        };
-        Ok((Outcome { time, trouble, ..Outcome::read(&output) }, output))
-    }
-
-    /// The counts in a group's output.
-    fn read(output: &str) -> Outcome {
-        let ending = |end: &str| {
-            output.lines().filter(|line| line.starts_with("test ") && line.ends_with(end)).count()
-        };
-        let skipped = output.lines().map(str::trim).filter(|line| line.starts_with("skipped: "));
-        Outcome {
-            passed: ending("... ok"),
-            failed: ending("... FAILED"),
-            skipped: skipped.map(str::to_owned).collect(),
-            ..Outcome::default()
-        }
-    }
-
-    fn is_ok(&self) -> bool {
-        self.trouble.is_none()
-    }
-
-    /// The part of the output that tells what went wrong.
-    fn shown<'a>(&self, output: &'a str) -> &'a str {
-        let tail =
-            || output.trim_end().rmatch_indices('\n').nth(SHOWN - 1).map_or(0, |(at, _)| at + 1);
-        &output[output.find("\nfailures:\n").unwrap_or_else(tail)..]
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Outcome { passed, failed, skipped, time, trouble } = self;
-        write!(
-            f,
-            "{passed:>4} passed {failed:>4} failed {:>4} skipped {:>8.1} s",
-            skipped.len(),
-            time.as_secs_f64()
-        )?;
-        trouble.as_ref().map_or(Ok(()), |trouble| write!(f, "  {trouble}"))
-    }
-}
-
 /// A run of the suite, as text.
 struct Record {
     commit: String,
@@ -430,35 +342,6 @@ impl fmt::Display for Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_of_an_output() {
-        let output = "running 3 tests\ntest a ... ok\nskipped: x\ntest b::c ... FAILED\ntest d ... ok\nskipped: x\n\nfailures:\n\n---- b";
-        let outcome = Outcome::read(output);
-        assert_eq!((outcome.passed, outcome.failed, outcome.skipped.len()), (2, 1, 1));
-        assert_eq!(outcome.shown(output), "\nfailures:\n\n---- b");
-        let long: String = (0..100).map(|line| format!("{line}\n")).collect();
-        assert_eq!(outcome.shown(&long).lines().count(), SHOWN);
-        assert_eq!(outcome.shown("short"), "short");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn ends_of_a_process() {
-        let sh = |script: &str, limit| {
-            Outcome::of(Command::new("sh").args(["-c", script]), limit).unwrap()
-        };
-        let second = Duration::from_secs(1);
-        let (outcome, output) = sh("echo test a ... ok; echo skipped: b >&2", 60 * second);
-        assert!(
-            outcome.is_ok() && outcome.passed == 1 && outcome.skipped.len() == 1,
-            "{outcome} {output}"
-        );
-        assert!(sh("exit 3", 60 * second).0.trouble.unwrap().contains('3'));
-        let (outcome, output) = sh("echo begun; exec sleep 60", second);
-        assert!(outcome.time < 30 * second && output == "begun\n", "{outcome} {output}");
-        assert_eq!(outcome.trouble.unwrap(), "stopped after 1 s");
-    }
 
     #[test]
     fn names_of_binaries() {

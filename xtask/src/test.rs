@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use crate::adapters::{self, Adapters};
 use crate::check_targets;
 use crate::process::{Result, build_program, cargo, run, tee};
-use crate::{budget, mutate, sanitize_msl, tidy};
+use crate::public_api::{self, Outcome};
+use crate::{budget, mutate, packages, sanitize_msl, tidy};
 
 /// What selects the same build of the dependencies everywhere.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
@@ -26,7 +27,8 @@ pub(crate) struct Options {
     /// Do not type-check for the other platforms.
     #[arg(long)]
     skip_targets: bool,
-    /// Only the tests: no formatting, lints, docs, demo, budget or other platforms.
+    /// Only the tests: no formatting, lints, docs, public API, packages, demo, budget or
+    /// other platforms.
     #[arg(long)]
     quick: bool,
     /// Arguments of the test runner, such as a part of a test's name; doctests are then left out.
@@ -48,6 +50,10 @@ pub(crate) fn main(options: &Options) -> Result {
         report.step("formatting", formatting)?;
         report.step("clippy", clippy)?;
         report.step("docs", docs)?;
+        if let Outcome::Unreadable(why) = report.step("public API", || public_api::check(false))? {
+            report.skip("public API", &why);
+        }
+        report.step("packages", packages::main)?;
         report.step("tidy", tidy::main)?;
     }
     let results = report.step("tests", || tests(&adapters, &options.args))?;
@@ -90,8 +96,8 @@ fn tests(adapters: &Adapters, args: &[String]) -> Result<Vec<String>> {
         let others = IN_ONE_PROCESS.map(|name| format!("not binary({name})")).join(" and ");
         output +=
             &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(["-E", &others]))?;
-        // nextest runs no doctests. By themselves they would take the CPU, and leave out what is for
-        // GPUs.
+        // nextest runs no doctests. By themselves they would take the CPU, and leave out what needs
+        // a GPU.
         let mut doctests = cargo(["test", "--doc"]);
         if adapters.has_lavapipe() {
             doctests.env("TILEWISE_ADAPTER", "llvmpipe");
@@ -231,8 +237,10 @@ mod tests {
 
     #[test]
     fn summaries_of_both_runners() {
-        let output = "     Summary [   1.2s] 3 tests run: 3 passed, 0 skipped\nother\n\
-                      test result: ok. 0 passed; 0 failed; 0 ignored\ntest result: ok. 2 passed; 0 failed; 0 ignored\n";
+        let output = "     Summary [   1.2s] 3 tests run: 3 passed, 0 skipped\n\
+                      other\n\
+                      test result: ok. 0 passed; 0 failed; 0 ignored\n\
+                      test result: ok. 2 passed; 0 failed; 0 ignored\n";
         assert_eq!(
             summaries(output),
             [

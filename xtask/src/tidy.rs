@@ -1,11 +1,18 @@
 //! `cargo xtask tidy`: checks of the text that neither the compiler nor clippy makes.
 
+mod columns;
+mod references;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
 use crate::circles::{Imports, WITHOUT};
 use crate::process::Result;
+use references::Checkout;
+
+/// Kinds of files that are read.
+const TEXTS: [&str; 8] = ["rs", "wgsl", "metal", "h", "cpp", "py", "toml", "md"];
 
 /// A file longer than this is several files.
 const MOST_LINES: usize = 500;
@@ -23,14 +30,22 @@ pub(crate) fn main() -> Result {
     files.sort();
     let mut complaints = Vec::new();
     let mut imports = WITHOUT.map(|_| Imports::default());
-    for path in &files {
-        let text = fs::read_to_string(path)
-            .map_err(|error| format!("cannot read {path} as text: {error}"))?;
-        complaints.extend(examine(path, &text));
+    let mut checkout = Checkout::default();
+    files.iter().for_each(|path| checkout.add_path(path));
+    files.retain(|path| TEXTS.contains(&path.rsplit('.').next().unwrap_or_default()));
+    let read = |path: &String| {
+        fs::read_to_string(path).map_err(|error| format!("cannot read {path} as text: {error}"))
+    };
+    let texts = files.iter().map(read).collect::<Result<Vec<_>>>()?;
+    files.iter().zip(&texts).for_each(|(path, text)| checkout.add_text(path, text));
+    for (path, text) in files.iter().zip(&texts) {
+        complaints.extend(examine(path, text));
+        let further = columns::too_long(path, text).chain(checkout.complaints(path, text));
+        complaints.extend(further.map(|(line, what)| format!("{path}:{}: {what}", line + 1)));
         for (folder, imports) in WITHOUT.iter().zip(&mut imports) {
             if let Some(inside) = path.strip_prefix(folder).filter(|inside| inside.ends_with(".rs"))
             {
-                imports.add(inside, &text);
+                imports.add(inside, text);
             }
         }
     }
@@ -53,8 +68,7 @@ pub(crate) fn main() -> Result {
     Err(format!("{} places are untidy", complaints.len()))
 }
 
-/// Gathers the files that people write, as paths with `/` from the root; hidden folders and build
-/// outputs are left out.
+/// Gathers files as paths with `/` from the root; hidden ones and build outputs are left out.
 fn collect(folder: &Path, files: &mut Vec<String>) -> Result {
     let failed = |error| format!("cannot list {}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -67,10 +81,7 @@ fn collect(folder: &Path, files: &mut Vec<String>) -> Result {
             if name != "target" {
                 collect(&path, files)?;
             }
-        } else if matches!(
-            path.extension().and_then(OsStr::to_str),
-            Some("rs" | "wgsl" | "metal" | "py" | "toml" | "md")
-        ) {
+        } else {
             let relative = path.strip_prefix(".").unwrap_or(&path);
             files.push(relative.to_string_lossy().replace('\\', "/"));
         }
@@ -90,7 +101,8 @@ fn examine(path: &str, text: &str) -> Vec<String> {
         complain(
             MOST_LINES,
             format!(
-                "{} lines; nobody holds more than {MOST_LINES} in mind: split the file by its parts",
+                "{} lines; nobody holds more than {MOST_LINES} in mind: split the file by its \
+                 parts",
                 lines.len()
             ),
         );
@@ -127,8 +139,8 @@ fn examine(path: &str, text: &str) -> Vec<String> {
         if UNSAFE.iter().any(|word| line.contains(word)) && !is_justified(&lines, number) {
             complain(
                 number,
-                "an unsafe block with no argument for it: say in a `// SAFETY:` comment right above \
-                 which conditions the operation needs and why they hold here"
+                "an unsafe block with no argument for it: say in a `// SAFETY:` comment right \
+                 above which conditions the operation needs and why they hold here"
                     .to_owned(),
             );
         }
@@ -220,7 +232,8 @@ mod tests {
         assert_eq!(lines_of("a.rs", &format!("fn f() {{\n    {block} g() }}\n}}\n")), [2]);
         assert_eq!(lines_of("a.rs", &format!("{implementation} Send for A {{}}\n")), [1]);
         let argued = format!(
-            "fn f() {{\n    // SAFETY: g takes no pointer,\n    // and has no state.\n    {block} g() }}\n}}\n"
+            "fn f() {{\n    // SAFETY: g takes no pointer,\n    // and has no state.\n    {block} \
+             g() }}\n}}\n"
         );
         assert!(lines_of("a.rs", &argued).is_empty());
         let broken = format!(

@@ -40,7 +40,8 @@ fn run(args: &Args) -> Result<(), String> {
     let ctx = Context::request_blocking(&options).map_err(|error| error.to_string())?;
     if ctx.is_cpu() {
         return Err(
-            "there is no GPU here, and the CPU executor has nothing to choose from; --adapter names a software adapter"
+            "there is no GPU here, and the CPU executor has nothing to choose from; --adapter \
+             names a software adapter"
                 .into(),
         );
     }

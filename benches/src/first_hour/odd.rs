@@ -28,7 +28,8 @@ pub(super) fn answer(context: &Context, kernel: &str, layout: &str) -> Result<St
     let worst = reference(&problem, &inputs).check(&computed, DType::F16);
     let worst = worst.map_err(|wrong| Error::Malformed(wrong.to_string()))?;
     Ok(format!(
-        "{} elements; the largest error is {:.0}% of its bound; A from element {} in lines of {}, B from {} in lines of {}",
+        "{} elements; the largest error is {:.0}% of its bound; A from element {} in lines of {}, \
+         B from {} in lines of {}",
         computed.len(),
         100.0 * worst,
         of_a.offset,

@@ -88,7 +88,8 @@ pub(super) const TINY: Sizes = Sizes {
 /// The questions.
 pub const QUESTIONS: &[Asked] = &[
     Asked {
-        asks: "Do all texts in MSL compile, in each version of the language, and with which warnings?",
+        asks: "Do all texts in MSL compile, in each version of the language, and with which \
+               warnings?",
         cases: texts,
     },
     Asked {
@@ -103,7 +104,8 @@ pub const QUESTIONS: &[Asked] = &[
     Asked { asks: "How fast are 4-bit weights, and how fast is MLX?", cases: quantized },
     Asked { asks: "Is bf16 faster widened to f32 or as it is?", cases: widened },
     Asked {
-        asks: "Which kernel is best for tiles with an edge, beside whole ones, and for groups of few rows?",
+        asks: "Which kernel is best for tiles with an edge, beside whole ones, and for groups of \
+               few rows?",
         cases: edges,
     },
 ];

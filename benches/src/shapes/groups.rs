@@ -48,7 +48,8 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         name: "transformer",
-        about: "linear layers of Llama-like models of 7B, 8B, 13B and 70B parameters at 1, 16, 512 and 4096 tokens",
+        about: "linear layers of Llama-like models of 7B, 8B, 13B and 70B parameters at 1, 16, \
+                512 and 4096 tokens",
         members: transformer,
     },
     Group {
@@ -82,7 +83,8 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         name: "split",
-        about: "f32 on matrix units, in two parts of f16, with operands packed each time and beforehand",
+        about: "f32 on matrix units, in two parts of f16, with operands packed each time and \
+                beforehand",
         members: || {
             each(&["4096x4096x4096", "8192x8192x8192"], &["", ":prepared-b"], |mnk, prepared| {
                 ["split-f32", "split-f32-fast"]

@@ -11,7 +11,8 @@ fn what_is_not_compiled_is_skipped_with_the_reason() {
     for adapter in software() {
         let word = adapter.split_whitespace().next().unwrap();
         let table = bench.succeed(&format!(
-            "--backend vulkan --adapter {word} --languages wgsl,msl --shapes 32x32x64,1x64x64:NT --samples 1 --peak-tflops 1 --peak-gbs 1 --json report.json"
+            "--backend vulkan --adapter {word} --languages wgsl,msl --shapes 32x32x64,1x64x64:NT \
+             --samples 1 --peak-tflops 1 --peak-gbs 1 --json report.json"
         ));
         let report = bench.report("report.json");
         assert_eq!((report.rows.len(), report.skipped.len()), (2, 2), "{table}");
@@ -28,7 +29,10 @@ fn what_is_not_compiled_is_skipped_with_the_reason() {
         // Alone it is nothing to report.
         let said = bench.fail(
             1,
-            &format!("--backend vulkan --adapter {word} --languages msl --shapes 32x32x64 --samples 1 --peak-tflops 1 --peak-gbs 1 --quiet"),
+            &format!(
+                "--backend vulkan --adapter {word} --languages msl --shapes 32x32x64 --samples 1 \
+                 --peak-tflops 1 --peak-gbs 1 --quiet"
+            ),
         );
         assert!(
             said.contains("skipped 32x32x64: in MSL: ") && said.contains("nothing was measured"),

@@ -48,7 +48,8 @@ fn weights_may_be_quantized() {
     let shapes = formats.map(|format| format!("3x40x128:NT:f16:{format}")).join(",");
     for adapter in software().iter().map(|name| first_word(name)).chain(["cpu"]) {
         bench.succeed(&format!(
-            "--adapter {adapter} --samples 1 --quiet --peak-tflops 1 --peak-gbs 1 --json report.json --shapes {shapes}"
+            "--adapter {adapter} --samples 1 --quiet --peak-tflops 1 --peak-gbs 1 --json \
+             report.json --shapes {shapes}"
         ));
         let report = bench.report("report.json");
         let measured: Vec<&str> = report.rows.iter().map(|row| row.weights.as_str()).collect();
@@ -63,7 +64,8 @@ fn ceilings_are_given_and_regret_is_reported() {
     let bench = Workbench::new();
     let Some(adapter) = software().into_iter().next() else { return };
     let line = format!(
-        "--backend vulkan --adapter {} --shapes 32x32x64,4x32x64:NT:f16:x2 --samples 1 --choices --quiet --peak-tflops 2 --peak-tflops-f16 4 --peak-gbs 50 --json report.json",
+        "--backend vulkan --adapter {} --shapes 32x32x64,4x32x64:NT:f16:x2 --samples 1 --choices \
+         --quiet --peak-tflops 2 --peak-tflops-f16 4 --peak-gbs 50 --json report.json",
         first_word(&adapter)
     );
     assert_eq!(bench.succeed(&line), "");
@@ -90,7 +92,8 @@ fn what_does_not_fit_is_skipped_with_the_reason() {
     let Some(adapter) = software().into_iter().next() else { return };
     let adapter = first_word(&adapter);
     let table = bench.succeed(&format!(
-        "--adapter {adapter} --shapes 262144x262144x1,8x8x8 --samples 1 --peak-tflops 1 --peak-gbs 1 --json report.json"
+        "--adapter {adapter} --shapes 262144x262144x1,8x8x8 --samples 1 --peak-tflops 1 --peak-gbs \
+         1 --json report.json"
     ));
     let report = bench.report("report.json");
     assert_eq!((report.rows.len(), report.skipped.len()), (1, 1));
@@ -126,7 +129,7 @@ fn nothing_measured_is_a_failure() {
         ));
         let said = text(&output.stdout) + &text(&output.stderr);
         assert_eq!(said.matches("skipped 1000000x1000000x1000000: ").count(), 1, "{said}");
-        assert!(said.contains("no memory for 4000000000000 bytes"), "{said}");
+        assert!(said.contains("out of memory: 4000000000000 bytes"), "{said}");
         assert_eq!(output.status.code(), Some(i32::from(shapes.is_empty())), "{said}");
         assert_eq!(said.contains("bench: nothing was measured"), shapes.is_empty(), "{said}");
     }
@@ -144,7 +147,7 @@ fn sums_for_which_there_is_no_memory_are_skipped() {
         .unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no memory for 400000000 bytes"), "{said}");
+    assert!(said.contains("out of memory: 400000000 bytes"), "{said}");
 }
 
 #[test]
@@ -155,7 +158,8 @@ fn edges_of_their_own_are_named() {
     };
     let adapter = first_word(&adapter);
     let table = bench.succeed(&format!(
-        "--adapter {adapter} --shapes 129x129x400,128x128x128 --samples 1 --peak-tflops 1 --peak-gbs 1 --json report.json"
+        "--adapter {adapter} --shapes 129x129x400,128x128x128 --samples 1 --peak-tflops 1 \
+         --peak-gbs 1 --json report.json"
     ));
     let report = bench.report("report.json");
     let [edged, whole] = &report.rows[..] else { panic!("{:?}", report.rows) };

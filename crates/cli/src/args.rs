@@ -40,7 +40,8 @@ pub(crate) enum Command {
     /// Quantize a matrix [N,K] along K, by default to affine 4-bit codes in groups of 64, in MLX's
     /// naming
     #[command(
-        override_usage = "tilewise quantize [OPTIONS] <W> --output <Q>\n       tilewise quantize --list-formats",
+        override_usage = "tilewise quantize [OPTIONS] <W> --output <Q>\n       tilewise quantize \
+                          --list-formats",
         after_help = "Example: tilewise quantize W.npy -o Q.safetensors --format mxfp4"
     )]
     Quantize(QuantizeArgs),
@@ -56,10 +57,11 @@ pub(crate) enum Command {
     Qmatmul(QmatmulArgs),
     /// Write a whole model with its matrices in another format
     #[command(
-        after_help = "Matrices [N,K] of floats whose K is a whole number of blocks are converted, and all quantized \
-        matrices. Other tensors are copied; a table says why. OUT is written whole or not at all; a killed process may \
-        leave a file .tilewise-... beside it.\n\n\
-        Example: tilewise convert model.gguf model.safetensors --format mxfp8"
+        after_help = "Matrices [N,K] of floats whose K is a whole number of blocks are converted, \
+                      and all quantized matrices. Other tensors are copied; a table says why. OUT \
+                      is written whole or not at all; a killed process may leave a file \
+                      .tilewise-... beside it.\n\n\
+                      Example: tilewise convert model.gguf model.safetensors --format mxfp8"
     )]
     Convert(ConvertArgs),
     /// Multiply each group of rows of A [M,K] with its own matrix out of B [G,K,N]
@@ -177,7 +179,13 @@ pub(crate) struct QuantizeArgs {
     #[arg(value_name = "W", required_unless_present = "list_formats")]
     pub(crate) weights: Option<Source>,
     /// FILE.safetensors[#NAME]; a file that exists is replaced, with all its tensors
-    #[arg(short, long, value_name = "Q", required_unless_present = "list_formats", value_parser = Sink::safetensors)]
+    #[arg(
+        short,
+        long,
+        value_name = "Q",
+        required_unless_present = "list_formats",
+        value_parser = Sink::safetensors
+    )]
     pub(crate) output: Option<Sink>,
     /// Format of the weights [default: affine-4bit-g64- and the element type of W]
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
@@ -220,7 +228,8 @@ impl Known {
 fn quantized_format(name: &str) -> Result<QuantFormat, String> {
     match name.parse() {
         Ok(Target::Dense(dtype)) => Err(format!(
-            "{dtype} is a type of numbers; `tilewise quantize --list-formats` lists the quantized formats"
+            "{dtype} is a type of numbers; `tilewise quantize --list-formats` lists the quantized \
+             formats"
         )),
         _ => name.parse().map_err(|error: tilewise_core::Error| error.to_string()),
     }

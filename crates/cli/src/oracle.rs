@@ -55,9 +55,13 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
         let error = expected
             .check(&computed[range.clone()], problem.c.format.element().unwrap_or(DType::F32))
             .map_err(|mismatch| {
-                let (row, col) = (first_row + mismatch.index as u64 / problem.n, mismatch.index as u64 % problem.n);
+                let (row, col) = (
+                    first_row + mismatch.index as u64 / problem.n,
+                    mismatch.index as u64 % problem.n,
+                );
                 Failure::Other(format!(
-                    "--check: the element in row {row}, column {col} of C is {:e}, expected {:e} within {:e}",
+                    "--check: the element in row {row}, column {col} of C is {:e}, expected {:e} \
+                     within {:e}",
                     mismatch.computed, mismatch.expected, mismatch.bound
                 ))
             })?;

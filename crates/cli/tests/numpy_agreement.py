@@ -1,12 +1,13 @@
 """Compares `tilewise matmul` with numpy in f64 on random files.
 
-Needs numpy and safetensors. bf16, which numpy has not, is covered by the tests of the program. Run it as
+Needs numpy and safetensors. bf16, which numpy has not, is covered by the tests of the program. Run
+it as
 
     cargo build --release -p tilewise-cli
     python numpy_agreement.py target/release/tilewise [--adapter NAME] [--cases N] [--seed S]
 
-Each case draws shapes, batches, transposes, element types, file formats and an epilogue; the first disagreement ends the run with
-the command line that shows it, and the files are kept.
+Each case draws shapes, batches, transposes, element types, file formats and an epilogue; the first
+disagreement ends the run with the command line that shows it, and the files are kept.
 """
 
 import argparse
@@ -41,7 +42,8 @@ class Case:
 
     def __init__(self, random, folder):
         self.random, self.folder, self.files = random, folder, 0
-        self.m, self.n, self.k = (int(v) for v in random.choice([1, 2, 3, 7, 16, 33, 64, 97, 130], 3))
+        sizes = random.choice([1, 2, 3, 7, 16, 33, 64, 97, 130], 3)
+        self.m, self.n, self.k = (int(v) for v in sizes)
         if random.random() < 0.1:
             self.k = int(random.choice([0, 1024, 1031]))
         self.batch = int(random.choice([1, 1, 2, 5]))
@@ -61,9 +63,12 @@ class Case:
             columns = self.random.random() < 0.3
             version = [None, (2, 0), (3, 0)][self.random.integers(3)]
             with open(path, "wb") as file:
-                npy.write_array(file, np.asfortranarray(value) if columns else value, version=version)
+                npy.write_array(
+                    file, np.asfortranarray(value) if columns else value, version=version
+                )
             name = str(path)
-        seen = value.astype(np.float32 if value.dtype.itemsize == 8 else value.dtype).astype(np.float64)
+        seen_as = np.float32 if value.dtype.itemsize == 8 else value.dtype
+        seen = value.astype(seen_as).astype(np.float64)
         return name, np.swapaxes(seen, -1, -2) if transposed else seen
 
     def operand(self, rows, cols, transposed):
@@ -76,8 +81,10 @@ class Case:
         b_name, b = self.operand(self.k, self.n, flip[1])
         out_dtype = str(self.random.choice(["f32", "f16"]))
         output = self.folder / ("c.npy" if flip[2] else "c.safetensors")
-        line = [program, "matmul", a_name, b_name, "-o", output, "--out-dtype", out_dtype, "--check"]
-        line += ["--transpose-a"] * flip[0] + ["--transpose-b"] * flip[1] + (["--adapter", adapter] if adapter else [])
+        line = [program, "matmul", a_name, b_name, "-o", output]
+        line += ["--out-dtype", out_dtype, "--check"]
+        line += ["--transpose-a"] * flip[0] + ["--transpose-b"] * flip[1]
+        line += ["--adapter", adapter] if adapter else []
         alpha = float(self.random.choice([1, -0.5, 0, 3]))
         line += ["--alpha", str(alpha)]
         terms = [alpha * (a @ b)]
@@ -89,7 +96,8 @@ class Case:
             line += ["--beta", str(beta), "--c", name]
             terms.append(beta * old)
             # C0 is rounded to the type of C.
-            sum_error = sum_error + ROUNDOFF[out_dtype] * np.abs(terms[-1]) + abs(beta) * FLUSHED[out_dtype]
+            sum_error = sum_error + ROUNDOFF[out_dtype] * np.abs(terms[-1])
+            sum_error = sum_error + abs(beta) * FLUSHED[out_dtype]
         if flip[4]:
             along = str(self.random.choice(["m", "n"]))
             name, bias = self.array((shape[-2 if along == "m" else -1],))
@@ -121,21 +129,26 @@ def main():
     worst = 0.0
     for number in range(args.cases):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="agreement-"))
-        line, output, out_dtype, expected, bound = Case(random, folder).draw(args.program, args.adapter)
+        case = Case(random, folder)
+        line, output, out_dtype, expected, bound = case.draw(args.program, args.adapter)
         done = subprocess.run(line, capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"case {number}: {' '.join(line)}\n{done.stdout}{done.stderr}")
         found = np.load(output) if output.suffix == ".npy" else load_file(output)["c"]
-        if found.shape != expected.shape or found.dtype != {"f32": np.float32, "f16": np.float16}[out_dtype]:
-            sys.exit(f"case {number}: {' '.join(line)}\n{found.dtype} {found.shape}, expected {out_dtype} {expected.shape}")
+        dtype = {"f32": np.float32, "f16": np.float16}[out_dtype]
+        if found.shape != expected.shape or found.dtype != dtype:
+            sys.exit(f"case {number}: {' '.join(line)}\n"
+                     f"{found.dtype} {found.shape}, expected {out_dtype} {expected.shape}")
         ratio = np.abs(found - expected) / bound
         if not (ratio <= 1).all():
-            sys.exit(f"case {number}: {' '.join(line)}\nan element is {np.nanmax(ratio)} times its bound off")
+            sys.exit(f"case {number}: {' '.join(line)}\n"
+                     f"an element is {np.nanmax(ratio)} times its bound off")
         worst = max(worst, ratio.max(initial=0))
         for file in folder.iterdir():
             file.unlink()
         folder.rmdir()
-    print(f"{args.cases} products agree with numpy in f64; the largest error is {worst:.3f} of its bound")
+    print(f"{args.cases} products agree with numpy in f64; "
+          f"the largest error is {worst:.3f} of its bound")
 
 
 if __name__ == "__main__":

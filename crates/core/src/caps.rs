@@ -48,6 +48,9 @@ pub struct Caps {
     pub subgroup_size: Option<u32>,
     /// What the matrix units compute, as far as shaders may use it; empty without them.
     pub coop: Vec<CoopMatrix>,
+    /// Why matrix units stay unused that the device has, or may have; absent where they are used,
+    /// and where it has none.
+    pub coop_off: Option<&'static str>,
     /// Whether `dot4I8Packed` is an instruction of the device's language, not written out in
     /// others.
     pub packed_products: bool,
@@ -71,6 +74,9 @@ pub struct Caps {
     pub max_buffer_bytes: u64,
     /// Alignment in bytes of a storage binding's offset.
     pub storage_alignment: u32,
+    /// Bytes that a product may have for partial sums, and again as many for packed operands; no
+    /// limit of the device's. `u64::MAX`: whatever is fastest.
+    pub max_scratch_bytes: u64,
 }
 
 impl Caps {
@@ -84,6 +90,7 @@ impl Caps {
             msl_version: None,
             packed_products: false,
             coop: Vec::new(),
+            coop_off: None,
             max_workgroup_bytes: 16 << 10,
             max_invocations: 256,
             max_workgroup_size_x: 256,
@@ -92,6 +99,7 @@ impl Caps {
             max_binding_bytes: 128 << 20,
             max_buffer_bytes: 256 << 20,
             storage_alignment: 256,
+            max_scratch_bytes: u64::MAX,
         }
     }
 }

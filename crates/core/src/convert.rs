@@ -5,8 +5,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use half::{bf16, f16};
 
-/// The numbers that `bytes` hold. `Error::Malformed` when their count is not a multiple of the element
-/// size.
+/// The numbers that `bytes` hold. `Error::Malformed` when their count is not a multiple of the
+/// element size.
 pub fn decode(dtype: DType, bytes: &[u8]) -> Result<Vec<f32>> {
     if !bytes.len().is_multiple_of(dtype.bytes() as usize) {
         return Err(Error::Malformed(format!(

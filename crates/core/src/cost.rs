@@ -12,8 +12,8 @@ pub use crate::model::{AppleShares, Model, Shares, Work};
 pub use few::BY_HAND;
 pub use tiles::staged;
 
-use crate::caps::Caps;
-use crate::kernel::Variant;
+use crate::caps::{Caps, DeviceClass};
+use crate::kernel::{KernelDef, Variant};
 use crate::problem::Problem;
 
 /// Estimated seconds of one pass over K in `splits` parts, dispatch included. Decoding a weight
@@ -30,6 +30,27 @@ pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, d
         Model::Few { time } => time * few::seconds(problem, caps, variant, splits),
     };
     multiplied + decoding(problem, caps, variant, decode)
+}
+
+/// A software device's driver compiles texts on the CPU, as slowly as it runs them: one of `gemv`
+/// takes as long as 10,000 small products. So there a product counts a share of its compiling, as
+/// if it ran so often: one that runs once takes little more than it must, and a loop of products
+/// loses at most as much again as its compiling would have taken.
+const RUNS: f64 = 20.0;
+
+/// Seconds in which such a driver compiles a pass that packs or finishes, or those of the shortest
+/// mainloop.
+const OTHER_PASS: f64 = 0.15;
+
+/// Estimated seconds that a product should count for the compiling of its texts, those of `others`
+/// passes beside the mainloop among them: 0 but on software devices.
+pub fn compiling(caps: &Caps, kernel: &KernelDef, variant: &Variant, others: u64) -> f64 {
+    if caps.class != DeviceClass::Cpu {
+        return 0.0;
+    }
+    let [least, sum] = kernel.compiling;
+    let sums = variant.sums.map(f64::from);
+    (least + sum * sums[0] * sums[1] + OTHER_PASS.min(least) * others as f64) / RUNS
 }
 
 /// Estimated seconds in which tiles decode weights: all of them, for each row of tiles.

@@ -15,7 +15,8 @@ pub enum Error {
     Overflow(String),
     /// The storage of an operand ends before its shape and strides do.
     #[error(
-        "buffer too small: {operand} needs {needed} elements (offset, strides and shape), its storage holds {len}"
+        "buffer too small: {operand} needs {needed} elements (offset, strides and shape), its \
+         storage holds {len}"
     )]
     BufferTooSmall {
         /// Which operand.
@@ -34,7 +35,8 @@ pub enum Error {
     /// The output shares a buffer with an input. WebGPU refuses one buffer bound for reading and
     /// for writing in one dispatch.
     #[error(
-        "aliasing: the output and {operand} lie in one buffer; one dispatch cannot bind it for reading and for writing"
+        "aliasing: the output and {operand} lie in one buffer; one dispatch cannot bind it for \
+         reading and for writing"
     )]
     Aliased {
         /// The input that shares the output's buffer.

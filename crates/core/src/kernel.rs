@@ -7,8 +7,9 @@
 
 mod conversions;
 mod groups;
+mod unit;
 
-use crate::caps::{Caps, CoopMatrix};
+use crate::caps::Caps;
 use crate::dtype::DType;
 use crate::model::Model;
 use crate::problem::{Format, Grouping, Operand, Problem};
@@ -17,77 +18,10 @@ pub use crate::role::Role;
 pub use crate::language::Language;
 pub use crate::params::Params;
 pub use conversions::{Conversions, EncoderDef};
+pub use unit::Unit;
 
 /// A constant of a WGSL file: the right-hand side of the line `const NAME: ... //param`.
 pub type Constant = (&'static str, u32);
-
-/// What a mainloop for matrix units multiplies with: one WGSL file that names types and sizes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Unit {
-    /// Its file.
-    pub file: &'static str,
-    /// The product that the device must have.
-    pub matrix: CoopMatrix,
-}
-
-impl Unit {
-    /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other
-    /// types, its sums are f16 without permission, or K is 0. One of f16 takes quantized weights,
-    /// rounded to f16 on their way to it, and bf16, whose lines are brought into f16's range by
-    /// powers of two; and by permission f32 by f32, each in two parts.
-    pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
-        let CoopMatrix { size, operands, sums } = self.matrix;
-        if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {
-            return Err(Reject(format!(
-                "no matrix unit for {size}×{size} {operands}→{sums} in subgroups of {SUBGROUP}"
-            )));
-        }
-        let (a, b) = (problem.a.format, problem.b.format);
-        let both = |takes: &dyn Fn(Format) -> bool| takes(a) && takes(b);
-        let in_parts = both(&|format| self.splits(format));
-        if !(both(&|format| self.takes(format)) || in_parts && problem.may_split()) {
-            let permitted = if in_parts { ", which split-f32 permits" } else { "" };
-            return Err(Reject(format!(
-                "multiplies {operands} by {operands}, and these are {a} and {b}{permitted}"
-            )));
-        }
-        if sums == DType::F16 && problem.accumulation() != DType::F16 {
-            return Err(Reject(
-                "its sums are f16, which only the precision f16-sums permits".into(),
-            ));
-        }
-        if problem.k == 0 {
-            return Err(Reject("K is 0: there are no matrices to multiply".into()));
-        }
-        Ok(())
-    }
-
-    /// Whether it takes operands in this format: its own type, or one that kernels convert to it.
-    /// Sums in f16 have no room for lines that fill f16's range.
-    pub fn takes(&self, format: Format) -> bool {
-        let CoopMatrix { operands, sums, .. } = self.matrix;
-        match format {
-            Format::Dense(own) if own == operands => true,
-            Format::Dense(own) => {
-                own == DType::BF16 && operands == DType::F16 && sums == DType::F32
-            }
-            Format::Quantized(_) => operands == DType::F16,
-        }
-    }
-
-    /// Whether it takes operands in this format in two parts, if that is permitted
-    /// ([`Problem::may_split`]).
-    pub(crate) fn splits(&self, format: Format) -> bool {
-        let CoopMatrix { operands, sums, .. } = self.matrix;
-        format == Format::Dense(DType::F32) && operands == DType::F16 && sums == DType::F32
-    }
-
-    /// Whether the lines of an operand must be divided by powers of two before it multiplies them.
-    pub(crate) fn scales(&self, format: Format) -> bool {
-        self.splits(format)
-            || format == Format::Dense(DType::BF16) && self.matrix.operands != DType::BF16
-    }
-}
 
 /// Invocations of a subgroup, for mainloops of matrix units: all devices that have them take this
 /// size.
@@ -261,6 +195,9 @@ pub struct KernelDef {
     pub workgroup_bytes: fn(&Variant, &Problem, &Caps) -> u32,
     /// Whether K may be split over workgroups (two passes).
     pub splits: bool,
+    /// Seconds in which a software device's driver compiles its text, and so many more for each
+    /// sum of an invocation.
+    pub compiling: [f64; 2],
     /// Whether it is of any use for the problem. Every mainloop is right for every problem, so a
     /// kernel asked for by name skips this. Limits of the device, formats and alignment are checked
     /// by the planner, not here.
@@ -443,6 +380,9 @@ pub struct Kit {
     pub byte_panels: Option<&'static str>,
     /// The same for the pass that packs.
     pub words: Option<&'static str>,
+    /// The file instantiated beside loaders of fours for a pass that decodes weights to f32; none
+    /// in a language whose devices bind all planes beside everything else.
+    pub floats: Option<&'static str>,
     /// The loader of an operand that is not there.
     pub absent: &'static str,
     /// The end of a mainloop that stores its result.
@@ -455,6 +395,13 @@ pub struct Kit {
     pub partial: &'static str,
     /// What reads those partial sums.
     pub parts: &'static str,
+    /// Their declaration, where that is a file of its own.
+    pub scratch: Option<&'static str>,
+    /// The same for a finishing pass that leaves the residual to another, and the end of that pass;
+    /// none in a language whose devices bind enough for one.
+    pub keep: Option<&'static str>,
+    /// What takes the place of [`linear`](Self::linear) in that other pass.
+    pub residual: Option<&'static str>,
     /// The finishing pass.
     pub finish: &'static str,
     /// Rows and columns of C that one of its workgroups finishes, four columns per invocation: of

@@ -16,6 +16,7 @@ mod language;
 mod model;
 mod params;
 pub mod plan;
+mod precision;
 pub mod problem;
 pub mod quant;
 pub mod reference;

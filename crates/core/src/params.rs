@@ -10,7 +10,8 @@ macro_rules! params {
         /// The numbers of a pass, as its kernel receives them in a uniform buffer. An f32 is stored
         /// as its bits, so that `Params` is `Eq` and `Hash`.
         #[repr(C)]
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[derive(bytemuck::Pod, bytemuck::Zeroable)]
         pub struct Params {
             $($(#[$doc])* pub $name: u32,)*
         }

@@ -9,6 +9,7 @@ mod builder;
 mod check;
 mod explain;
 mod fetch;
+mod forced;
 mod layout;
 mod pack;
 mod peel;
@@ -21,6 +22,7 @@ mod take;
 
 pub use check::check;
 pub use explain::{UNUSED, describe, explain};
+pub use forced::Forced;
 pub use prepare::{Preparation, prepare};
 pub use quantize::{Quantize, quantize};
 pub use ranges::Cut;
@@ -181,85 +183,6 @@ impl Plan {
     }
 }
 
-/// A kernel by name: `simt`, `simt/64x64x16`, `simt/64x64x16+k4`, `coop/64x64x32+pad16` or
-/// `coop/64x64x32+pad16+k4`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forced {
-    /// The mainloop's name.
-    pub kernel: String,
-    /// The variant's name; all variants when absent.
-    pub variant: Option<String>,
-    /// Elements between the lines of a slice in workgroup memory; the variant's own when absent.
-    pub pad: Option<u32>,
-    /// Parts of K; as the planner likes when absent.
-    pub splits: Option<u64>,
-}
-
-impl Forced {
-    /// `UnknownKernel` unless `library` has such a kernel.
-    pub fn known(&self, library: &Library) -> Result<()> {
-        let named = |kernel: &&KernelDef| kernel.name == self.kernel;
-        let has = |kernel: &KernelDef| match self.variant.as_deref() {
-            Some(name) => kernel.variants.iter().any(|variant| variant.name == name),
-            None => true,
-        };
-        if library.kernels.iter().find(named).is_some_and(has) {
-            Ok(())
-        } else {
-            Err(unknown(self, library))
-        }
-    }
-}
-
-impl std::fmt::Display for Forced {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.kernel)?;
-        if let Some(variant) = &self.variant {
-            write!(f, "/{variant}")?;
-        }
-        if let Some(pad) = self.pad {
-            write!(f, "+pad{pad}")?;
-        }
-        self.splits.map_or(Ok(()), |splits| write!(f, "+k{splits}"))
-    }
-}
-
-impl std::str::FromStr for Forced {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let mut suffixes = text.split('+');
-        let name = suffixes.next().unwrap_or_default();
-        let (mut pad, mut splits) = (None, None);
-        for suffix in suffixes {
-            let number = |prefix: &str, least: u64, most: u64, taken: bool| {
-                let number = suffix.strip_prefix(prefix)?.parse().ok();
-                Some(number.filter(|number| (least..=most).contains(number) && !taken).ok_or_else(
-                    || {
-                        Error::InvalidValue(format!(
-                            "{text:?}: +{prefix} wants a number from {least} to {most}, once"
-                        ))
-                    },
-                ))
-            };
-            if let Some(number) = number("pad", 0, 1024, pad.is_some()) {
-                pad = Some(number? as u32);
-            } else if let Some(number) = number("k", 1, 4096, splits.is_some()) {
-                splits = Some(number?);
-            } else {
-                return Err(Error::InvalidValue(format!(
-                    "{text:?}: +{suffix} is neither +k nor +pad and a number"
-                )));
-            }
-        }
-        let (kernel, variant) = match name.split_once('/') {
-            Some((kernel, variant)) => (kernel, Some(variant.to_owned())),
-            None => (name, None),
-        };
-        Ok(Forced { kernel: kernel.to_owned(), variant, pad, splits })
-    }
-}
-
 /// A candidate and what became of it.
 #[derive(Clone)]
 pub(crate) struct Candidate {
@@ -276,8 +199,17 @@ pub(crate) struct Candidate {
 pub(crate) struct Laid {
     /// Estimated seconds.
     cost: f64,
+    /// Seconds that it counts besides, for the compiling of its texts.
+    compiling: f64,
     /// One for each of [`Piece::kinds`].
     layouts: Vec<Layout>,
+}
+
+impl Laid {
+    /// What the planner compares.
+    fn weight(&self) -> f64 {
+        self.cost + self.compiling
+    }
 }
 
 impl Candidate {
@@ -326,7 +258,7 @@ pub fn plan(
         };
         let peeled = match forced {
             None if piece.steps() == 1 => {
-                peel::peel(&piece.problem, caps, library, &candidate.variant, laid.cost)
+                peel::peel(&piece.problem, caps, library, &candidate.variant, laid.weight())
             }
             _ => None,
         };
@@ -380,12 +312,12 @@ pub fn admits(problem: &Problem, caps: &Caps, library: &Library, named: &Forced)
     kernels.any(of_use) && plan(problem, caps, library, Some(named)).is_ok()
 }
 
-/// The cheapest of the accepted candidates.
+/// The cheapest of the accepted candidates, compiling included.
 fn best(candidates: &[Candidate]) -> Option<(&Candidate, &Laid)> {
     let accepted = candidates
         .iter()
         .filter_map(|candidate| Some((candidate, candidate.verdict.as_ref().ok()?)));
-    accepted.min_by(|(_, a), (_, b)| a.cost.total_cmp(&b.cost))
+    accepted.min_by(|(_, a), (_, b)| a.weight().total_cmp(&b.weight()))
 }
 
 /// Every candidate with its cost or the reason against it.
@@ -425,18 +357,6 @@ fn variants(
             f.kernel == kernel.name && f.variant.as_deref().is_none_or(|name| name == variant.name)
         })
     })
-}
-
-fn unknown(forced: &Forced, library: &Library) -> Error {
-    let names = library
-        .kernels
-        .iter()
-        .flat_map(|k| k.variants.iter().map(move |v| format!("{}/{}", k.name, v.name)));
-    let name = match &forced.variant {
-        Some(variant) => format!("{}/{variant}", forced.kernel),
-        None => forced.kernel.clone(),
-    };
-    Error::UnknownKernel { name, known: names.collect::<Vec<_>>().join(", ") }
 }
 
 /// The numbers of parts of K worth a look: powers of two, while a part keeps several steps of work.
@@ -529,7 +449,7 @@ fn lay(
         u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()),
     )?;
     limit("storage buffers", layout.storage_buffers, caps.max_storage_buffers.into())?;
-    limit("bytes of scratch", layout.scratch_bytes, ranges::binding_limit(caps).0)?;
+    limit("bytes of scratch", layout.scratch_bytes, ranges::scratch_limit(caps).0)?;
     limit("elements of scratch", layout.scratch_bytes / 4, u32::MAX.into())?;
     for layout in &layouts {
         if let Some((_, needed, allowed)) = ranges::unbound(&layout.fetches, caps) {
@@ -542,7 +462,8 @@ fn lay(
     let rates = caps.rates();
     let finish = if layout.two_passes {
         // Partial sums are written and read again.
-        2.0 * layout.scratch_bytes as f64 / rates.bandwidth + rates.dispatch
+        let pass = 2.0 * layout.scratch_bytes as f64 / rates.bandwidth + rates.dispatch;
+        if layout.two_finishes { 2.0 * pass } else { pass }
     } else {
         0.0
     };
@@ -550,7 +471,10 @@ fn lay(
     let decode = layout.fetches.b.map_or(0.0, |b| b.decode(variant));
     let read = layout.fetches.read(&variant.multiplied(problem));
     let step = cost::seconds(&read, caps, variant, splits, decode) + pack / layouts.len() as f64;
-    Ok(Laid { cost: piece.steps() as f64 * step + finish, layouts })
+    let finishes = u64::from(layout.two_passes) + u64::from(layout.two_finishes);
+    let others = finishes + layout.fetches.packed().count() as u64;
+    let compiling = cost::compiling(caps, kernel, variant, others);
+    Ok(Laid { cost: piece.steps() as f64 * step + finish, compiling, layouts })
 }
 
 #[cfg(test)]

@@ -310,8 +310,8 @@ HALVES_AT = {
     "q6_k": [208],
 }  # fmt: skip
 
-# How blocks are filled so that their elements tell all codes, sub-scales or minima apart: d, dmin or
-# least element, other bytes, and how many numbers there are.
+# How blocks are filled so that their elements tell all codes, sub-scales or minima apart: d, dmin
+# or least element, other bytes, and how many numbers there are.
 APART = {
     "q4_0": [(1, 0, {}, 16)], "q4_1": [(1, 0, {}, 16)], "iq4_nl": [(1, 0, {}, 16)],
     "q5_0": [(1, 0, {}, 32)], "q5_1": [(1, 0, {}, 32)], "q8_0": [(1, 0, {}, 256)],
@@ -319,7 +319,8 @@ APART = {
     "q2_k": [(1, 0, {(0, 16): 1}, 4), (1, 0, {(16, 80): 0x55}, 16), (0, 1, {}, 16)],
     "q3_k": [(1, 0, {(96, 104): 0x11, (104, 108): 0xAA}, 8), (1, 0, {(0, 96): 0}, 64)],
     "q4_k": [
-        (1, 0, {(4, 8): 1, (8, 12): 0, (12, 16): 1}, 16), (1, 0, {(16, 144): 0x11}, 64), (0, 1, {}, 64)
+        (1, 0, {(4, 8): 1, (8, 12): 0, (12, 16): 1}, 16),
+        (1, 0, {(16, 144): 0x11}, 64), (0, 1, {}, 64),
     ],
     "q5_k": [
         (1, 0, {(4, 8): 1, (8, 12): 0, (12, 16): 1}, 32),
@@ -347,7 +348,8 @@ def has_all_numbers(name, blocks, kind):
 
 
 def random_blocks(name, kind):
-    """Random bytes with all numbers of the format; scales of usual size, and a few at the limits."""
+    """Random bytes with all numbers of the format; scales of usual size, and a few at the
+    limits."""
     rng = np.random.default_rng(int(kind))
     size, bytes_per_block = GGML_QUANT_SIZES[kind]
     blocks = np.zeros((64 if size == 32 else 32, bytes_per_block), dtype=np.uint8)

@@ -51,7 +51,8 @@ pub(crate) fn read(file: usize, name: &str, bytes: &[u8]) -> Result<Header> {
     }
     let Some((header, data)) = rest.split_at_checked(declared as usize) else {
         let text = format!(
-            "truncated: a header of {declared} bytes is declared at byte 0 of a file of {length} bytes"
+            "truncated: a header of {declared} bytes is declared at byte 0 of a file of {length} \
+             bytes"
         );
         return Err(bad(text));
     };
@@ -284,7 +285,8 @@ mod tests {
     #[test]
     fn unknown_types_are_named_and_empty_tensors_taken() {
         assert!(read(5, "f", &file(r#"{"__metadata__":null}"#, 0)).unwrap().metadata.is_empty());
-        let header = r#"{"__metadata__":{"k":"v"},"a":{"dtype":"F2","shape":[9],"data_offsets":[0,3]},
+        let header = r#"{"__metadata__":{"k":"v"},"a":
+            {"dtype":"F2","shape":[9],"data_offsets":[0,3]},
             "b":{"dtype":"F32","shape":[0,18446744073709551615],"data_offsets":[3,3]}}"#;
         let read = read(5, "f", &file(header, 3)).unwrap();
         assert_eq!(read.metadata["k"], "v");

@@ -41,8 +41,8 @@ pub(crate) fn leaves() -> &'static BTreeSet<&'static str> {
 /// Which format these planes of the matrix `prefix` are in.
 ///
 /// # Errors
-/// `Unsupported` when claims contradict each other; `Malformed` when no format fits, `Ambiguous` when
-/// several do.
+/// `Unsupported` when claims contradict each other; `Malformed` when no format fits, `Ambiguous`
+/// when several do.
 pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> Result<Found> {
     agree(claims)?;
     // A plane too many is a sign of another format, not to be passed over.

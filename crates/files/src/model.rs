@@ -46,8 +46,9 @@ impl Model {
     /// open.
     ///
     /// # Errors
-    /// `File` when a file cannot be opened, `Malformed` when it is malformed; of a folder `NotFound`
-    /// when no model is in it, or shards without their index, `Ambiguous` when several are.
+    /// `File` when a file cannot be opened, `Malformed` when it is malformed; of a folder
+    /// `NotFound` when no model is in it, or shards without their index, `Ambiguous` when several
+    /// are.
     pub fn open(path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -109,8 +110,9 @@ impl Model {
     /// The same, in the format that is expected.
     ///
     /// # Errors
-    /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts; `Malformed`
-    /// when the tensor does not fit, `Ambiguous` when it may still be of several formats.
+    /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts;
+    /// `Malformed` when the tensor does not fit, `Ambiguous` when it may still be of several
+    /// formats.
     pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Tensor<'_>> {
         if expected.is_empty() {
             return self.get(name);

@@ -73,7 +73,8 @@ mod tests {
     fn the_nearest_are_named() {
         let names = ["model.layers.0.q_proj", "model.layers.1.q_proj", "norm"];
         let text = unknown("model.layers.1.q_porj", names.into_iter());
-        let expected = "no tensor is named \"model.layers.1.q_porj\"; the nearest of 3 are \"model.layers.1.q_proj\"";
+        let expected = "no tensor is named \"model.layers.1.q_porj\"; the nearest of 3 are \
+                        \"model.layers.1.q_proj\"";
         assert!(text.starts_with(expected), "{text}");
         let text = unknown("q_proj", names.into_iter());
         assert!(

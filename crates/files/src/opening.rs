@@ -82,7 +82,8 @@ pub(crate) fn entry(files: &Files) -> Result<String> {
     // A part of a model must not pass for the whole.
     if let Some(part) = all.iter().find(|name| is_shard(name)) {
         let text = format!(
-            "{part} is one of several, and the index that says which, *.safetensors.index.json, is not"
+            "{part} is one of several, and the index that says which, *.safetensors.index.json, is \
+             not"
         );
         return Err(Error::NotFound(format!("{shown}: {text} there")));
     }
@@ -166,7 +167,8 @@ impl Opened {
             Some((prefix, own, parts)) if parts == count => (prefix, own),
             _ => {
                 let text = format!(
-                    "it is one of {count} files, which are named NAME-00001-of-{count:05}.gguf and so on"
+                    "it is one of {count} files, which are named NAME-00001-of-{count:05}.gguf and \
+                     so on"
                 );
                 return Err(bad(&source.name, text));
             }
@@ -185,7 +187,8 @@ impl Opened {
                     let (no, of) =
                         (says.0.map_or(-1, |no| no as i64), says.1.map_or(-1, |of| of as i64));
                     let text = format!(
-                        "split.no {no} and split.count {of} (-1: none); {} and {count} are expected",
+                        "split.no {no} and split.count {of} (-1: none); {} and {count} are \
+                         expected",
                         part - 1
                     );
                     return Err(bad(&source.name, text));

@@ -172,8 +172,8 @@ impl<'m> Tensor<'m> {
     /// beyond the mapping of the file.
     ///
     /// # Errors
-    /// As [`sizes`](Self::sizes); `Malformed` when `g_idx` names a group that does not exist, or gives
-    /// one too many columns; every error of `sink`.
+    /// As [`sizes`](Self::sizes); `Malformed` when `g_idx` names a group that does not exist, or
+    /// gives one too many columns; every error of `sink`.
     pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());
@@ -371,7 +371,8 @@ impl<'m> Tensor<'m> {
                     let raw = self.model.raw(raw);
                     let (name, at, most) = (&raw.name, raw.bytes.start + 4 * i, order.len());
                     let text = format!(
-                        "{name} at byte {at}: column {column} is there twice, or is not below {most}"
+                        "{name} at byte {at}: column {column} is there twice, or is not below \
+                         {most}"
                     );
                     return Err(bad(self.model.file(raw.file), text));
                 }

@@ -377,7 +377,11 @@ fn lay_out(planned: &mut [Planned], metadata: BTreeMap<String, String>) -> Resul
                 "safetensors has no tensor of the name {METADATA:?}"
             )));
         }
-        let entry = json!({ "dtype": tensor.element, "shape": tensor.shape, "data_offsets": [tensor.offset, end] });
+        let entry = json!({
+            "dtype": tensor.element,
+            "shape": tensor.shape,
+            "data_offsets": [tensor.offset, end],
+        });
         if header.insert(tensor.name.clone(), entry).is_some() {
             let text = format!("two tensors of the file to be are named {:?}", tensor.name);
             return Err(Error::InvalidValue(text));

@@ -12,13 +12,22 @@ namespace tilewise {
 constexpr uint32_t WIDTH = 32;
 
 // The shim's numbers of the operations; see NAMES in meeting.cpp.
-enum Operation : uint32_t { SIMDGROUP_BARRIER, THREADGROUP_BARRIER, MULTIPLY = 9, MULTIPLY_ACCUMULATE = 10, SUM = 11 };
+enum Operation : uint32_t {
+    SIMDGROUP_BARRIER,
+    THREADGROUP_BARRIER,
+    MULTIPLY = 9,
+    MULTIPLY_ACCUMULATE = 10,
+    SUM = 11
+};
 
 // xorshift64*: the seed's only use is variety.
 struct Random {
     uint64_t state;
 
-    explicit Random(uint64_t seed) : state(seed * 0x9e3779b97f4a7c15 + 0x2545f4914f6cdd1d) { next(); }
+    explicit Random(uint64_t seed)
+        : state(seed * 0x9e3779b97f4a7c15 + 0x2545f4914f6cdd1d) {
+        next();
+    }
     uint64_t next() {
         state ^= state >> 12;
         state ^= state << 25;

@@ -45,7 +45,8 @@ struct Fibers : Engine {
         if (ahead) {
             first = (first + ready.size() - WIDTH) % ready.size();
             for (uint32_t i = 0; i < WIDTH; i++) {
-                ready[(first + i) % ready.size()] = &group.lanes[simdgroup.index * WIDTH + order[i]];
+                ready[(first + i) % ready.size()] =
+                    &group.lanes[simdgroup.index * WIDTH + order[i]];
             }
             count += WIDTH;
         } else {

@@ -15,26 +15,36 @@ thread_local Lane *self;
 std::atomic<uint8_t> reached[65536];
 
 static const char *const NAMES[] = {
-    "simdgroup_barrier",   "threadgroup_barrier", "simd_sum",       "simd_shuffle",    "simd_shuffle_xor",   "simd_shuffle_down",
-    "simd_broadcast",      "simdgroup_load",      "simdgroup_store", "simdgroup_multiply", "simdgroup_multiply_accumulate",
+    "simdgroup_barrier",  "threadgroup_barrier",
+    "simd_sum",           "simd_shuffle",
+    "simd_shuffle_xor",   "simd_shuffle_down",
+    "simd_broadcast",     "simdgroup_load",
+    "simdgroup_store",    "simdgroup_multiply",
+    "simdgroup_multiply_accumulate",
     "simd_sum",
 };
 
 static std::string at(uint64_t place, uint32_t operation) {
-    return std::string(NAMES[operation]) + " in line " + std::to_string(place >> 32) + ", column " + std::to_string(place & 0xffffffff);
+    return std::string(NAMES[operation]) + " in line " + std::to_string(place >> 32) + ", column "
+        + std::to_string(place & 0xffffffff);
 }
 
 [[noreturn]] static void diverged(const std::string &what) {
-    fprintf(stderr, "tilewise: divergence in threadgroup (%u, %u, %u): %s\n", group.id[0], group.id[1], group.id[2], what.c_str());
+    fprintf(stderr, "tilewise: divergence in threadgroup (%u, %u, %u): %s\n", group.id[0],
+        group.id[1], group.id[2], what.c_str());
     fflush(stderr);
     _exit(3);
 }
 
-static std::string name(const Lane &lane) { return "lane " + std::to_string(lane.index % WIDTH) + " of simdgroup " + std::to_string(lane.index / WIDTH); }
+static std::string name(const Lane &lane) {
+    return "lane " + std::to_string(lane.index % WIDTH) + " of simdgroup "
+        + std::to_string(lane.index / WIDTH);
+}
 
 // Where a lane ended is not known, but where it last was.
 static std::string last(const Lane &lane) {
-    return lane.last_place ? "after " + at(lane.last_place, lane.last_operation) : std::string("without any meeting");
+    return lane.last_place ? "after " + at(lane.last_place, lane.last_operation)
+        : std::string("without any meeting");
 }
 
 // The 8×8 product, once all have shown their elements.
@@ -69,7 +79,8 @@ Step arrive(Lane &lane, uint64_t place, uint32_t operation) {
     if (here.ended) {
         for (const Lane &other : group.lanes) {
             if (other.simdgroup == &simdgroup && other.ended) {
-                diverged(name(lane) + " comes to " + at(place, operation) + ", but " + name(other) + " has ended " + last(other));
+                diverged(name(lane) + " comes to " + at(place, operation) + ", but " + name(other)
+                    + " has ended " + last(other));
             }
         }
     }
@@ -77,7 +88,8 @@ Step arrive(Lane &lane, uint64_t place, uint32_t operation) {
         here.place = place;
         here.operation = operation;
     } else if (here.place != place || here.operation != operation) {
-        diverged(name(lane) + " comes to " + at(place, operation) + ", but others of its simdgroup wait at " + at(here.place, here.operation));
+        diverged(name(lane) + " comes to " + at(place, operation)
+            + ", but others of its simdgroup wait at " + at(here.place, here.operation));
     }
     if (++here.arrived < WIDTH) {
         return Step::WAIT;
@@ -96,16 +108,18 @@ Step arrive(Lane &lane, uint64_t place, uint32_t operation) {
     if (all.ended) {
         for (const Lane &other : group.lanes) {
             if (other.ended) {
-                diverged("simdgroup " + std::to_string(simdgroup.index) + " comes to " + at(place, operation) + ", but " + name(other) + " has ended " +
-                         last(other));
+                diverged("simdgroup " + std::to_string(simdgroup.index) + " comes to "
+                    + at(place, operation) + ", but " + name(other) + " has ended "
+                    + last(other));
             }
         }
     }
     if (all.arrived == 0) {
         all.place = place;
     } else if (all.place != place) {
-        diverged("simdgroup " + std::to_string(simdgroup.index) + " comes to " + at(place, operation) + ", but other simdgroups wait at " +
-                 at(all.place, operation));
+        diverged("simdgroup " + std::to_string(simdgroup.index) + " comes to "
+            + at(place, operation) + ", but other simdgroups wait at "
+            + at(all.place, operation));
     }
     if (++all.arrived < group.simdgroups.size()) {
         return Step::WAIT;
@@ -118,13 +132,15 @@ Step arrive(Lane &lane, uint64_t place, uint32_t operation) {
 void end_lane(Lane &lane) {
     Meeting &here = lane.simdgroup->meeting, &all = group.meeting;
     if (here.arrived) {
-        diverged(name(lane) + " ends " + last(lane) + ", but others of its simdgroup wait at " + at(here.place, here.operation));
+        diverged(name(lane) + " ends " + last(lane) + ", but others of its simdgroup wait at "
+            + at(here.place, here.operation));
     }
     lane.ended = true;
     if (++here.ended == WIDTH) {
         if (all.arrived) {
-            diverged("simdgroup " + std::to_string(lane.simdgroup->index) + " ends " + last(lane) + ", but other simdgroups wait at " +
-                     at(all.place, THREADGROUP_BARRIER));
+            diverged("simdgroup " + std::to_string(lane.simdgroup->index) + " ends " + last(lane)
+                + ", but other simdgroups wait at "
+                + at(all.place, THREADGROUP_BARRIER));
         }
         all.ended++;
     }

@@ -42,7 +42,9 @@ void run_lane(Lane &lane) {
         race::acquire(&begins);
     }
     uint32_t builtins[] = {
-        group.id[0], group.id[1], group.id[2], lane.index, lane.index / WIDTH, lane.index % WIDTH, group.launch->threads, group.launch->threads / WIDTH,
+        group.id[0], group.id[1], group.id[2],
+        lane.index, lane.index / WIDTH, lane.index % WIDTH,
+        group.launch->threads, group.launch->threads / WIDTH,
         group.launch->grid[0], group.launch->grid[1], group.launch->grid[2],
     };
     group.launch->entry(group.launch->slots, builtins);
@@ -60,7 +62,8 @@ uint32_t run(const Launch &launch) {
 
     group.launch = &launch;
     group.lanes = std::vector<Lane>(launch.threads);
-    std::vector<uint32_t> order(static_cast<size_t>(launch.grid[0]) * launch.grid[1] * launch.grid[2]);
+    std::vector<uint32_t> order(static_cast<size_t>(launch.grid[0]) * launch.grid[1]
+        * launch.grid[2]);
     std::iota(order.begin(), order.end(), 0);
     mix(random, order.data(), static_cast<uint32_t>(order.size()));
 

@@ -76,7 +76,8 @@ static char *stack(uint32_t index) {
     static std::vector<char *> stacks(2048);
     if (!stacks[index]) {
         race::Unseen unseen;
-        void *memory = mmap(nullptr, GUARD + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+        void *memory =
+            mmap(nullptr, GUARD + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
         if (memory == MAP_FAILED || mprotect(memory, GUARD, PROT_NONE)) {
             perror("tilewise: a lane's stack");
             _exit(4);

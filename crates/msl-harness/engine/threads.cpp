@@ -72,7 +72,8 @@ struct Threads : Engine {
 
     void meet(Lane &lane, uint64_t place, uint32_t operation) override {
         bool all = operation == THREADGROUP_BARRIER;
-        std::atomic<uint32_t> &generation = all ? group.meeting.generation : lane.simdgroup->meeting.generation;
+        std::atomic<uint32_t> &generation =
+            all ? group.meeting.generation : lane.simdgroup->meeting.generation;
         uint32_t before = generation.load(std::memory_order_relaxed);
         Step step;
         {

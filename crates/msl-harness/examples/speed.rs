@@ -23,11 +23,16 @@ fn main() {
             // Never compiled before.
             let salt = std::process::id();
             let text = format!(
-                "#include <metal_stdlib>\n#include <metal_simdgroup>\n#include <metal_simdgroup_matrix>\nusing namespace metal; // {salt}\n\
-                kernel void time(constant uint &steps [[buffer(0)]], device const float *x [[buffer(1)]], device float *y [[buffer(2)]], \
-                uint i [[thread_index_in_threadgroup]]) {{ SHARED(float, unused, 1); simdgroup_float8x8 a(1.0f), b(1.0f), sums(0.0f); \
-                float total = x[i]; for (uint step = 0; step < steps; step++) {{ {operation} }} y[i] = total; \
-                if (total == -1.0f) {{ unused[0] = total; }} simdgroup_multiply(sums, a, sums); }}"
+                "#include <metal_stdlib>\n\
+                 #include <metal_simdgroup>\n\
+                 #include <metal_simdgroup_matrix>\n\
+                 using namespace metal; // {salt}\n\
+                 kernel void time(constant uint &steps [[buffer(0)]], device const float *x \
+                 [[buffer(1)]], device float *y [[buffer(2)]], uint i \
+                 [[thread_index_in_threadgroup]]) {{ SHARED(float, unused, 1); simdgroup_float8x8 \
+                 a(1.0f), b(1.0f), sums(0.0f); float total = x[i]; for (uint step = 0; step < \
+                 steps; step++) {{ {operation} }} y[i] = total; if (total == -1.0f) {{ unused[0] = \
+                 total; }} simdgroup_multiply(sums, a, sums); }}"
             );
             let begun = Instant::now();
             let kernel = Kernel::compile(&text, mode).unwrap_or_else(|it| panic!("{it}"));

@@ -38,8 +38,8 @@ typedef __PTRDIFF_TYPE__ ptrdiff_t;
 #include "matrix.h"
 
 // An array of exactly this size in memory of the current threadgroup.
-#define SHARED(type, name, count)                                                                                                                   \
-    threadgroup type(&name)[count] = *reinterpret_cast<threadgroup type(*)[count]>(                                                                 \
+#define SHARED(type, name, count)                                                                  \
+    threadgroup type(&name)[count] = *reinterpret_cast<threadgroup type(*)[count]>(                \
         tilewise_shared(TILEWISE_PLACE, sizeof(type) * (count)))
 // True in the launch that asks for this mutant.
 #define MUTANT(id) (tilewise_mutants(id, id))

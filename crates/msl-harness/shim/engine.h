@@ -3,7 +3,8 @@
 #pragma once
 
 // Where in the text a call stands: line and column. As a default argument it is the caller's.
-#define TILEWISE_PLACE (static_cast<ulong>(__builtin_LINE()) << 32 | static_cast<ulong>(__builtin_COLUMN()))
+#define TILEWISE_PLACE \
+    (static_cast<ulong>(__builtin_LINE()) << 32 | static_cast<ulong>(__builtin_COLUMN()))
 
 // Memory at an address, in no address space yet.
 typedef ulong tilewise_address;
@@ -14,14 +15,15 @@ struct tilewise_pair {
 extern "C" {
 // Barriers: scope 0 is the simdgroup, 1 the threadgroup; flags as in `mem_flags`.
 void tilewise_barrier(ulong place, uint scope, uint flags);
-// A meeting of the simdgroup; `operation` as in engine/meeting.h.
+// A meeting of the simdgroup; `operation` as in engine/engine.h.
 void tilewise_meet(ulong place, uint operation);
 // A meeting in which each lane shows 16 bytes, and which gives the address of all 32 × 16. They
 // stay until the next meeting but one.
 tilewise_address tilewise_exchange(ulong place, uint operation, ulong low, ulong high);
 // The product of 8×8 matrices whose elements `tilewise_element(0)` and `(1)` this lane holds; gives
 // those of the result.
-tilewise_pair tilewise_multiply(ulong place, uint operation, float a0, float a1, float b0, float b1);
+tilewise_pair tilewise_multiply(ulong place, uint operation, float a0, float a1, float b0,
+    float b1);
 // The sum of all lanes' values.
 float tilewise_sum(ulong place, float value);
 // row * 8 + column of this lane's element `i`, 0 or 1, of every matrix.

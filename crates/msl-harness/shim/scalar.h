@@ -16,7 +16,8 @@ constexpr float half_to_float(ushort bits) {
         return __builtin_bit_cast(float, sign | (shifted + 0x70000000u));
     }
     // The exponent's bias, and subnormals, by one exact product.
-    return __builtin_bit_cast(float, sign | __builtin_bit_cast(uint, __builtin_bit_cast(float, shifted) * 0x1p112f));
+    return __builtin_bit_cast(float,
+        sign | __builtin_bit_cast(uint, __builtin_bit_cast(float, shifted) * 0x1p112f));
 }
 
 constexpr ushort float_to_half(float value) {
@@ -35,7 +36,9 @@ constexpr ushort float_to_half(float value) {
     return static_cast<ushort>(sign | ((bits + 0xc8000fffu + (bits >> 13 & 1u)) >> 13));
 }
 
-constexpr float bfloat_to_float(ushort bits) { return __builtin_bit_cast(float, static_cast<uint>(bits) << 16); }
+constexpr float bfloat_to_float(ushort bits) {
+    return __builtin_bit_cast(float, static_cast<uint>(bits) << 16);
+}
 
 constexpr ushort float_to_bfloat(float value) {
     uint bits = __builtin_bit_cast(uint, value);
@@ -47,36 +50,36 @@ constexpr ushort float_to_bfloat(float value) {
 
 } // namespace shim
 
-#define TILEWISE_SMALL(name, from, to)                                                                                                              \
-    struct name {                                                                                                                                   \
-        name() = default;                                                                                                                           \
-        explicit constexpr name(int value) : bits(shim::from(static_cast<float>(value))) {}                                                     \
-        explicit constexpr name(uint value) : bits(shim::from(static_cast<float>(value))) {}                                                    \
-        explicit constexpr name(float value) : bits(shim::from(value)) {}                                                                       \
-        template <class Self, class = metal::enable_if_t<metal::is_same<Self, name>::value>>\
-        name(const __constant Self &other) : bits(other.bits) {}                                                              \
-        operator float() const { return shim::to(bits); }                                                                                       \
-        operator float() const __constant { return shim::to(bits); }                                                                            \
-                                                                                                                                                    \
-        friend name operator+(name a, name b) { return name(float(a) + float(b)); }                                                                 \
-        friend name operator-(name a, name b) { return name(float(a) - float(b)); }                                                                 \
-        friend name operator*(name a, name b) { return name(float(a) * float(b)); }                                                                 \
-        friend name operator/(name a, name b) { return name(float(a) / float(b)); }                                                                 \
-        friend name operator-(name a) { return name(-float(a)); }                                                                                   \
-        name &operator+=(name b) { return *this = *this + b; }                                                                                      \
-        name &operator-=(name b) { return *this = *this - b; }                                                                                      \
-        name &operator*=(name b) { return *this = *this * b; }                                                                                      \
-        name &operator/=(name b) { return *this = *this / b; }                                                                                      \
-                                                                                                                                                    \
-        ushort bits;                                                                                                                                \
+#define TILEWISE_SMALL(name, from, to)                                                             \
+    struct name {                                                                                  \
+        name() = default;                                                                          \
+        explicit constexpr name(int value) : bits(shim::from(static_cast<float>(value))) {}        \
+        explicit constexpr name(uint value) : bits(shim::from(static_cast<float>(value))) {}       \
+        explicit constexpr name(float value) : bits(shim::from(value)) {}                          \
+        template <class Self, class = metal::enable_if_t<metal::is_same<Self, name>::value>>       \
+        name(const __constant Self &other) : bits(other.bits) {}                                   \
+        operator float() const { return shim::to(bits); }                                          \
+        operator float() const __constant { return shim::to(bits); }                               \
+                                                                                                   \
+        friend name operator+(name a, name b) { return name(float(a) + float(b)); }                \
+        friend name operator-(name a, name b) { return name(float(a) - float(b)); }                \
+        friend name operator*(name a, name b) { return name(float(a) * float(b)); }                \
+        friend name operator/(name a, name b) { return name(float(a) / float(b)); }                \
+        friend name operator-(name a) { return name(-float(a)); }                                  \
+        name &operator+=(name b) { return *this = *this + b; }                                     \
+        name &operator-=(name b) { return *this = *this - b; }                                     \
+        name &operator*=(name b) { return *this = *this * b; }                                     \
+        name &operator/=(name b) { return *this = *this / b; }                                     \
+                                                                                                   \
+        ushort bits;                                                                               \
     };
 TILEWISE_SMALL(half, float_to_half, half_to_float)
 TILEWISE_SMALL(bfloat, float_to_bfloat, bfloat_to_float)
 #undef TILEWISE_SMALL
 
 // Both would become float.
-#define TILEWISE_APART(sign)                                                                                                                        \
-    void operator sign(half, bfloat) = delete;                                                                                                      \
+#define TILEWISE_APART(sign)                                                                       \
+    void operator sign(half, bfloat) = delete;                                                     \
     void operator sign(bfloat, half) = delete;
 TILEWISE_APART(+)
 TILEWISE_APART(-)

@@ -11,12 +11,12 @@ template <class T> struct is_scalar {
 template <class T> struct is_integer {
     static constexpr bool value = false;
 };
-#define TILEWISE_SCALAR(T, integer)                                                                                                                 \
-    template <> struct is_scalar<T> {                                                                                                               \
-        static constexpr bool value = true;                                                                                                         \
-    };                                                                                                                                              \
-    template <> struct is_integer<T> {                                                                                                              \
-        static constexpr bool value = integer;                                                                                                      \
+#define TILEWISE_SCALAR(T, integer)                                                                \
+    template <> struct is_scalar<T> {                                                              \
+        static constexpr bool value = true;                                                        \
+    };                                                                                             \
+    template <> struct is_integer<T> {                                                             \
+        static constexpr bool value = integer;                                                     \
     };
 TILEWISE_SCALAR(bool, true)
 TILEWISE_SCALAR(char, true)
@@ -62,104 +62,110 @@ template <class T, int First, int Count, int Size> struct swizzle {
     }
 };
 
-#define TILEWISE_OPERATOR(sign)                                                                                                                     \
-    friend vec operator sign(vec a, vec b) {                                                                                                        \
-        vec result;                                                                                                                                 \
-        for (int i = 0; i < Size; i++) {                                                                                                            \
-            result.elements[i] = static_cast<T>(a.elements[i] sign b.elements[i]);                                                                  \
-        }                                                                                                                                           \
-        return result;                                                                                                                              \
-    }                                                                                                                                               \
-    friend vec operator sign(vec a, T b) { return a sign vec(b); }                                                                                  \
-    friend vec operator sign(T a, vec b) { return vec(a) sign b; }                                                                                  \
-    vec &operator sign##=(vec b) { return *this = *this sign b; }                                                                                   \
+#define TILEWISE_OPERATOR(sign)                                                                    \
+    friend vec operator sign(vec a, vec b) {                                                       \
+        vec result;                                                                                \
+        for (int i = 0; i < Size; i++) {                                                           \
+            result.elements[i] = static_cast<T>(a.elements[i] sign b.elements[i]);                 \
+        }                                                                                          \
+        return result;                                                                             \
+    }                                                                                              \
+    friend vec operator sign(vec a, T b) { return a sign vec(b); }                                 \
+    friend vec operator sign(T a, vec b) { return vec(a) sign b; }                                 \
+    vec &operator sign##=(vec b) { return *this = *this sign b; }                                  \
     vec &operator sign##=(T b) { return *this = *this sign vec(b); }
 // For integers alone: templates, so that they exist only where they are used.
-#define TILEWISE_BITS(sign)                                                                                                                         \
-    template <class I = T, class = enable_if_t<is_integer<I>::value>> friend vec operator sign(vec a, vec<I, Size> b) {                             \
-        vec result;                                                                                                                                 \
-        for (int i = 0; i < Size; i++) {                                                                                                            \
-            result.elements[i] = static_cast<T>(a.elements[i] sign b.elements[i]);                                                                  \
-        }                                                                                                                                           \
-        return result;                                                                                                                              \
-    }                                                                                                                                               \
-    template <class I = T, class = enable_if_t<is_integer<I>::value>> friend vec operator sign(vec a, T b) {                                        \
-        return a sign vec(b);                                                                                                                       \
-    }                                                                                                                                               \
+#define TILEWISE_BITS(sign)                                                                        \
+    template <class I = T, class = enable_if_t<is_integer<I>::value>>                              \
+    friend vec operator sign(vec a, vec<I, Size> b) {                                              \
+        vec result;                                                                                \
+        for (int i = 0; i < Size; i++) {                                                           \
+            result.elements[i] = static_cast<T>(a.elements[i] sign b.elements[i]);                 \
+        }                                                                                          \
+        return result;                                                                             \
+    }                                                                                              \
+    template <class I = T, class = enable_if_t<is_integer<I>::value>>                              \
+    friend vec operator sign(vec a, T b) {                                                         \
+        return a sign vec(b);                                                                      \
+    }                                                                                              \
     template <class I> vec &operator sign##=(I b) { return *this = *this sign vec(b); }
-#define TILEWISE_COMPARISON(sign)                                                                                                                   \
-    friend vec<bool, Size> operator sign(vec a, vec b) {                                                                                            \
-        vec<bool, Size> result;                                                                                                                     \
-        for (int i = 0; i < Size; i++) {                                                                                                            \
-            result.elements[i] = a.elements[i] sign b.elements[i];                                                                                  \
-        }                                                                                                                                           \
-        return result;                                                                                                                              \
-    }                                                                                                                                               \
-    friend vec<bool, Size> operator sign(vec a, T b) { return a sign vec(b); }                                                                      \
+#define TILEWISE_COMPARISON(sign)                                                                  \
+    friend vec<bool, Size> operator sign(vec a, vec b) {                                           \
+        vec<bool, Size> result;                                                                    \
+        for (int i = 0; i < Size; i++) {                                                           \
+            result.elements[i] = a.elements[i] sign b.elements[i];                                 \
+        }                                                                                          \
+        return result;                                                                             \
+    }                                                                                              \
+    friend vec<bool, Size> operator sign(vec a, T b) { return a sign vec(b); }                     \
     friend vec<bool, Size> operator sign(T a, vec b) { return vec(a) sign b; }
 // What vectors of every size have.
-#define TILEWISE_VECTOR(size)                                                                                                                       \
-    static constexpr int Size = size;                                                                                                               \
-    vec() = default;                                                                                                                                \
-    /* Not trivial, so that a misaligned vector is noticed: clang checks references, not copies of bytes. */                                        \
-    vec(const vec &other) {                                                                                                                         \
-        for (int i = 0; i < Size; i++) {                                                                                                            \
-            elements[i] = other.elements[i];                                                                                                        \
-        }                                                                                                                                           \
-    }                                                                                                                                               \
-    vec &operator=(const vec &other) {                                                                                                              \
-        for (int i = 0; i < Size; i++) {                                                                                                            \
-            elements[i] = other.elements[i];                                                                                                        \
-        }                                                                                                                                           \
-        return *this;                                                                                                                               \
-    }                                                                                                                                               \
-    vec(T all) {                                                                                                                                    \
-        for (int i = 0; i < Size; i++) {                                                                                                            \
-            elements[i] = all;                                                                                                                      \
-        }                                                                                                                                           \
-    }                                                                                                                                               \
-    template <class S, class = enable_if_t<is_scalar<S>::value && !is_same<S, T>::value>> explicit vec(S all) : vec(static_cast<T>(all)) {}         \
-    template <class S, class = void, class = enable_if_t<!is_same<S, T>::value>> explicit vec(vec<S, Size> other) {                                 \
-        for (int i = 0; i < Size; i++) {                                                                                                            \
-            elements[i] = static_cast<T>(other.elements[i]);                                                                                        \
-        }                                                                                                                                           \
-    }                                                                                                                                               \
-    template <class Self, class = enable_if_t<is_same<Self, vec>::value>> vec(const __constant Self &other) {                                       \
-        for (int i = 0; i < Size; i++) {                                                                                                            \
-            elements[i] = other.elements[i];                                                                                                        \
-        }                                                                                                                                           \
-    }                                                                                                                                               \
-    T &operator[](uint i) { return elements[i]; }                                                                                                   \
-    T operator[](uint i) const { return elements[i]; }                                                                                              \
-    T operator[](uint i) const __constant { return elements[i]; }                                                                                   \
-    friend vec operator-(vec a) {                                                                                                                   \
-        for (int i = 0; i < Size; i++) {                                                                                                            \
-            a.elements[i] = static_cast<T>(-a.elements[i]);                                                                                         \
-        }                                                                                                                                           \
-        return a;                                                                                                                                   \
-    }                                                                                                                                               \
-    friend vec<bool, Size> operator!(vec a) {                                                                                                       \
-        vec<bool, Size> result;                                                                                                                     \
-        for (int i = 0; i < Size; i++) {                                                                                                            \
-            result.elements[i] = !a.elements[i];                                                                                                    \
-        }                                                                                                                                           \
-        return result;                                                                                                                              \
-    }                                                                                                                                               \
-    TILEWISE_OPERATOR(+)                                                                                                                            \
-    TILEWISE_OPERATOR(-)                                                                                                                            \
-    TILEWISE_OPERATOR(*)                                                                                                                            \
-    TILEWISE_OPERATOR(/)                                                                                                                            \
-    TILEWISE_BITS(%)                                                                                                                                \
-    TILEWISE_BITS(&)                                                                                                                                \
-    TILEWISE_BITS(|)                                                                                                                                \
-    TILEWISE_BITS(^)                                                                                                                                \
-    TILEWISE_BITS(<<)                                                                                                                               \
-    TILEWISE_BITS(>>)                                                                                                                               \
-    TILEWISE_COMPARISON(==)                                                                                                                         \
-    TILEWISE_COMPARISON(!=)                                                                                                                         \
-    TILEWISE_COMPARISON(<)                                                                                                                          \
-    TILEWISE_COMPARISON(<=)                                                                                                                         \
-    TILEWISE_COMPARISON(>)                                                                                                                          \
+#define TILEWISE_VECTOR(size)                                                                      \
+    static constexpr int Size = size;                                                              \
+    vec() = default;                                                                               \
+    /* Not trivial, so that a misaligned vector is noticed: clang checks references,               \
+        not copies of bytes. */                                                                    \
+    vec(const vec &other) {                                                                        \
+        for (int i = 0; i < Size; i++) {                                                           \
+            elements[i] = other.elements[i];                                                       \
+        }                                                                                          \
+    }                                                                                              \
+    vec &operator=(const vec &other) {                                                             \
+        for (int i = 0; i < Size; i++) {                                                           \
+            elements[i] = other.elements[i];                                                       \
+        }                                                                                          \
+        return *this;                                                                              \
+    }                                                                                              \
+    vec(T all) {                                                                                   \
+        for (int i = 0; i < Size; i++) {                                                           \
+            elements[i] = all;                                                                     \
+        }                                                                                          \
+    }                                                                                              \
+    template <class S, class = enable_if_t<is_scalar<S>::value && !is_same<S, T>::value>>          \
+    explicit vec(S all) : vec(static_cast<T>(all)) {}                                              \
+    template <class S, class = void, class = enable_if_t<!is_same<S, T>::value>>                   \
+    explicit vec(vec<S, Size> other) {                                                             \
+        for (int i = 0; i < Size; i++) {                                                           \
+            elements[i] = static_cast<T>(other.elements[i]);                                       \
+        }                                                                                          \
+    }                                                                                              \
+    template <class Self, class = enable_if_t<is_same<Self, vec>::value>>                          \
+    vec(const __constant Self &other) {                                                            \
+        for (int i = 0; i < Size; i++) {                                                           \
+            elements[i] = other.elements[i];                                                       \
+        }                                                                                          \
+    }                                                                                              \
+    T &operator[](uint i) { return elements[i]; }                                                  \
+    T operator[](uint i) const { return elements[i]; }                                             \
+    T operator[](uint i) const __constant { return elements[i]; }                                  \
+    friend vec operator-(vec a) {                                                                  \
+        for (int i = 0; i < Size; i++) {                                                           \
+            a.elements[i] = static_cast<T>(-a.elements[i]);                                        \
+        }                                                                                          \
+        return a;                                                                                  \
+    }                                                                                              \
+    friend vec<bool, Size> operator!(vec a) {                                                      \
+        vec<bool, Size> result;                                                                    \
+        for (int i = 0; i < Size; i++) {                                                           \
+            result.elements[i] = !a.elements[i];                                                   \
+        }                                                                                          \
+        return result;                                                                             \
+    }                                                                                              \
+    TILEWISE_OPERATOR(+)                                                                           \
+    TILEWISE_OPERATOR(-)                                                                           \
+    TILEWISE_OPERATOR(*)                                                                           \
+    TILEWISE_OPERATOR(/)                                                                           \
+    TILEWISE_BITS(%)                                                                               \
+    TILEWISE_BITS(&)                                                                               \
+    TILEWISE_BITS(|)                                                                               \
+    TILEWISE_BITS(^)                                                                               \
+    TILEWISE_BITS(<<)                                                                              \
+    TILEWISE_BITS(>>)                                                                              \
+    TILEWISE_COMPARISON(==)                                                                        \
+    TILEWISE_COMPARISON(!=)                                                                        \
+    TILEWISE_COMPARISON(<)                                                                         \
+    TILEWISE_COMPARISON(<=)                                                                        \
+    TILEWISE_COMPARISON(>)                                                                         \
     TILEWISE_COMPARISON(>=)
 
 template <class T> struct __attribute__((aligned(2 * sizeof(T)))) vec<T, 2> {
@@ -188,7 +194,9 @@ template <class T> struct __attribute__((aligned(4 * sizeof(T)))) vec<T, 3> {
     };
 
     TILEWISE_VECTOR(3)
-    template <class A, class B, class C, class = enable_if_t<is_scalar<A>::value && is_scalar<B>::value && is_scalar<C>::value>>
+    template <class A, class B, class C,
+              class = enable_if_t<is_scalar<A>::value && is_scalar<B>::value
+                  && is_scalar<C>::value>>
     vec(A a, B b, C c) : elements{static_cast<T>(a), static_cast<T>(b), static_cast<T>(c)} {}
     vec(vec<T, 2> a, T b) : elements{a.x, a.y, b} {}
     vec(T a, vec<T, 2> b) : elements{a, b.x, b.y} {}
@@ -209,8 +217,10 @@ template <class T> struct __attribute__((aligned(4 * sizeof(T)))) vec<T, 4> {
 
     TILEWISE_VECTOR(4)
     template <class A, class B, class C, class D,
-              class = enable_if_t<is_scalar<A>::value && is_scalar<B>::value && is_scalar<C>::value && is_scalar<D>::value>>
-    vec(A a, B b, C c, D d) : elements{static_cast<T>(a), static_cast<T>(b), static_cast<T>(c), static_cast<T>(d)} {}
+              class = enable_if_t<is_scalar<A>::value && is_scalar<B>::value && is_scalar<C>::value
+                  && is_scalar<D>::value>>
+    vec(A a, B b, C c, D d)
+        : elements{static_cast<T>(a), static_cast<T>(b), static_cast<T>(c), static_cast<T>(d)} {}
     vec(vec<T, 2> a, vec<T, 2> b) : elements{a.x, a.y, b.x, b.y} {}
     vec(vec<T, 3> a, T b) : elements{a.x, a.y, a.z, b} {}
     vec(T a, vec<T, 3> b) : elements{a, b.x, b.y, b.z} {}
@@ -224,9 +234,9 @@ template <class T> struct __attribute__((aligned(4 * sizeof(T)))) vec<T, 4> {
 #undef TILEWISE_BITS
 #undef TILEWISE_COMPARISON
 
-#define TILEWISE_NAMES(T)                                                                                                                           \
-    typedef vec<T, 2> T##2;                                                                                                                         \
-    typedef vec<T, 3> T##3;                                                                                                                         \
+#define TILEWISE_NAMES(T)                                                                          \
+    typedef vec<T, 2> T##2;                                                                        \
+    typedef vec<T, 3> T##3;                                                                        \
     typedef vec<T, 4> T##4;
 TILEWISE_NAMES(bool)
 TILEWISE_NAMES(char)
@@ -256,10 +266,12 @@ struct packed_char4 {
 template <class To, class From> To as_type(From value) {
     static_assert(sizeof(To) == sizeof(From), "as_type: the sizes differ");
     To result;
-    __builtin_memcpy(static_cast<thread void *>(&result), static_cast<const thread void *>(&value), sizeof(To));
+    __builtin_memcpy(static_cast<thread void *>(&result), static_cast<const thread void *>(&value),
+        sizeof(To));
     return result;
 }
-template <class To, class T, int First, int Count, int Size> To as_type(swizzle<T, First, Count, Size> value) {
+template <class To, class T, int First, int Count, int Size>
+To as_type(swizzle<T, First, Count, Size> value) {
     return as_type<To>(vec<T, Count>(value));
 }
 

@@ -81,7 +81,10 @@ fn sanitizer(mode: Mode) -> &'static [&'static str] {
         Mode::Races => &["-fsanitize=thread", LINES],
         // Of undefined behaviour, what kernels can have and AddressSanitizer does not see.
         Mode::Memory => &[
-            "-fsanitize=address,alignment,array-bounds,bool,float-cast-overflow,integer-divide-by-zero,signed-integer-overflow,return",
+            concat!(
+                "-fsanitize=address,alignment,array-bounds,bool,float-cast-overflow,",
+                "integer-divide-by-zero,signed-integer-overflow,return"
+            ),
             "-fno-sanitize-recover=all",
             "-fno-sanitize-address-use-after-scope",
             "-fno-omit-frame-pointer",
@@ -353,7 +356,11 @@ fn entry(signature: &Signature) -> String {
     let (name, arguments) = (&signature.name, arguments.join(",\n        "));
     format!(
         "#include \"kernel.metal\"\n\
-         extern \"C\" void tilewise_entry(const __private ulong *slots, const __private uint *numbers) {{\n    {name}(\n        {arguments});\n}}\n\
-         extern \"C\" uint tilewise_bytes(uint slot) {{\n    switch (slot) {{\n{sizes}    }}\n    return 0;\n}}\n"
+         extern \"C\" void tilewise_entry(const __private ulong *slots, const __private uint \
+         *numbers) {{\n    {name}(\n        {arguments});\n\
+         }}\n\
+         extern \"C\" uint tilewise_bytes(uint slot) {{\n    switch (slot) {{\n\
+         {sizes}    }}\n    return 0;\n\
+         }}\n"
     )
 }

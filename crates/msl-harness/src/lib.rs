@@ -4,10 +4,14 @@
 //! ```no_run
 //! use tilewise_msl_harness::{Kernel, Launch, Mode, available};
 //!
-//! let text = "#include <metal_stdlib>\nkernel void twice(device float *x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) { x[i] *= 2; }";
+//! let text = "#include <metal_stdlib>
+//! kernel void twice(device float *x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) {
+//!     x[i] *= 2;
+//! }";
 //! if available(Mode::Races) {
 //!     let kernel = Kernel::compile(text, Mode::Races).unwrap();
-//!     let output = kernel.run(&Launch { buffers: vec![(0, vec![0; 128])], ..Launch::default() }).unwrap();
+//!     let launch = Launch { buffers: vec![(0, vec![0; 128])], ..Launch::default() };
+//!     let output = kernel.run(&launch).unwrap();
 //!     assert_eq!(output.buffers[0].1.len(), 128);
 //! }
 //! ```

@@ -35,7 +35,8 @@ impl Worker {
         let symbolizer = symbolizer();
         let lines = u32::from(!quick);
         let common = format!(
-            "halt_on_error=1:symbolize={lines}:external_symbolizer_path={symbolizer}:strip_path_prefix=./"
+            "halt_on_error=1:symbolize={lines}:external_symbolizer_path={symbolizer}:\
+             strip_path_prefix=./"
         );
         command.env(
             "TSAN_OPTIONS",
@@ -45,7 +46,10 @@ impl Worker {
         );
         command.env(
             "ASAN_OPTIONS",
-            format!("{common}:detect_leaks=0:detect_stack_use_after_return=0:print_legend=0:quarantine_size_mb=16"),
+            format!(
+                "{common}:detect_leaks=0:detect_stack_use_after_return=0:print_legend=0:\
+                 quarantine_size_mb=16"
+            ),
         );
         command.env("UBSAN_OPTIONS", format!("{common}:print_stacktrace=1"));
         let mut child = command.spawn().unwrap_or_else(|it| panic!("{}: {it}", program.display()));

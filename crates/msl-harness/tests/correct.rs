@@ -89,7 +89,8 @@ fn matrices_multiply() {
 
 #[test]
 fn matrices_fill() {
-    let body = "simdgroup_float8x8 filled = make_filled_simdgroup_matrix<float, 8, 8>(3.0f), diagonal(2.0f), product, unwritten;
+    let body = "simdgroup_float8x8 filled = make_filled_simdgroup_matrix<float, 8, 8>(3.0f), \
+                diagonal(2.0f), product, unwritten;
         simdgroup_multiply(product, filled, diagonal);
         simdgroup_store(product, c);
         simdgroup_store(diagonal, c + 64);
@@ -238,14 +239,16 @@ fn vectors_compute() {
         half3 small = half3(half2(1.5f, 2.5f), half(3));
         out[3] = float4(float3(small), dot(float3(small), float3(1)));
         out[4] = float4(sizeof(float3), sizeof(half4), alignof(uchar4), sizeof(ushort2));
-        out[5] = clamp(float4(-1, 0.5f, 2, in[0][2]), float4(0), float4(1)) + min(float4(3), max(in[1], float4(1)));
+        out[5] = clamp(float4(-1, 0.5f, 2, in[0][2]), float4(0), float4(1)) + min(float4(3), \
+            max(in[1], float4(1)));
         uchar4 bytes = uchar4(250, 1, 2, 3) + uchar4(10);
         bytes = bytes + params.shape.x + params.shape[1];
         out[6] = float4(bytes);
         int4 signs = int4(-7, 7, -8, 8) % int4(4);
         out[7] = float4(signs);";
     let text = text(
-        "constant Params &params [[buffer(0)]], device const float4 *in [[buffer(1)]], device float4 *out [[buffer(2)]]",
+        "constant Params &params [[buffer(0)]], device const float4 *in [[buffer(1)]], device \
+         float4 *out [[buffer(2)]]",
         body,
     )
     .replace("kernel void", "struct Params { uint n; uchar2 shape; };\nkernel void");
@@ -279,11 +282,16 @@ fn signatures_are_read() {
     if !available(Mode::Plain) {
         return;
     }
-    let text = "#define SLOT 3\n#define INPUT device const bfloat *a /* here */ [[buffer(SLOT)]]\n\
-        #include <metal_stdlib>\nusing namespace metal;\nstruct Params { uint m; uint3 shape; };\n\
-        kernel void f(constant Params &params [[buffer(0)]], INPUT, device vec<half, 4> *c [[buffer(1)]],\n\
-        ushort2 at [[threadgroup_position_in_grid]], uint threads [[threads_per_threadgroup]]) {\n\
-        c[at.y] = vec<half, 4>(half(float(a[0]))); c[0].x = half(threads + params.m); }";
+    let text = "#define SLOT 3\n\
+                #define INPUT device const bfloat *a /* here */ [[buffer(SLOT)]]\n\
+                #include <metal_stdlib>\n\
+                using namespace metal;\n\
+                struct Params { uint m; uint3 shape; };\n\
+                kernel void f(constant Params &params [[buffer(0)]], INPUT, device vec<half, 4> *c \
+                [[buffer(1)]],\n\
+                ushort2 at [[threadgroup_position_in_grid]], uint threads \
+                [[threads_per_threadgroup]]) {\n\
+                c[at.y] = vec<half, 4>(half(float(a[0]))); c[0].x = half(threads + params.m); }";
     let kernel = Kernel::compile(text, Mode::Plain).unwrap_or_else(|it| panic!("{it}"));
     let signature = kernel.signature();
     assert_eq!(signature.name, "f");

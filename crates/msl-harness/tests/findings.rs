@@ -31,7 +31,8 @@ fn transpose(between: &str) -> String {
         "SHARED(float, tile, 256);
         for (uint i = thread_index; i < 256; i += 128) {{ tile[i] = x[i]; }}
         {between};
-        for (uint i = thread_index; i < 256; i += 128) {{ x[256 + i] = tile[i % 16 * 16 + i / 16]; }}"
+        for (uint i = thread_index; i < 256; i += 128) {{ x[256 + i] = tile[i % 16 * 16 + i / \
+            16]; }}"
     );
     text(DEVICE, &body)
 }
@@ -166,10 +167,12 @@ fn accesses_beyond_the_end() {
     memory("SHARED(float, few, 31); SHARED(float, more, 64); more[lane] = 0;\nfew[lane] = 1;");
     memory("SHARED(half, few, 33);\nif (few[lane + 2] > half(0)) { x[lane] = 1; }");
     memory(
-        "simdgroup_float8x8 m = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);\nsimdgroup_store(m, x, 5);\n",
+        "simdgroup_float8x8 m = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);\n\
+         simdgroup_store(m, x, 5);\n",
     );
     memory(
-        "simdgroup_float8x8 m;\nsimdgroup_load(m, x + 1, 4, ulong2(0, 1)); simdgroup_store(m, x, 4);",
+        "simdgroup_float8x8 m;\nsimdgroup_load(m, x + 1, 4, ulong2(0, 1)); simdgroup_store(m, x, \
+         4);",
     );
     memory("float few[4] = {1, 2, 3, 4};\nx[lane] = few[lane];");
     memory("float4 v = float4(lane);\nx[lane] = v[lane];");
@@ -195,7 +198,9 @@ fn undefined_arithmetic() {
         &["misaligned", "kernel.metal:6"],
     );
     undefined(
-        "SHARED(half, s, 64); s[lane] = half(1);\nthreadgroup half4 *v = reinterpret_cast<threadgroup half4 *>(s + 2);\nx[lane] = v[0].x;",
+        "SHARED(half, s, 64); s[lane] = half(1);\n\
+         threadgroup half4 *v = reinterpret_cast<threadgroup half4 *>(s + 2);\n\
+         x[lane] = v[0].x;",
         &["misaligned", "kernel.metal:8"],
     );
     undefined("x[lane] = 7 / int(x[lane]);", &["division by zero", "kernel.metal:6"]);
@@ -239,7 +244,9 @@ fn lanes_that_do_not_meet() {
     );
     diverges("x[lane] = lane < 31 ? simd_shuffle(1.0f, 0) : 0;", &["simd_shuffle in line 6"]);
     diverges(
-        "simdgroup_float8x8 m;\nif (lane == 1) { simdgroup_load(m, x); }\nelse { simdgroup_barrier(mem_flags::mem_none); }",
+        "simdgroup_float8x8 m;\n\
+         if (lane == 1) { simdgroup_load(m, x); }\n\
+         else { simdgroup_barrier(mem_flags::mem_none); }",
         &["simdgroup_load in line 7", "simdgroup_barrier in line 8"],
     );
 }

@@ -5,7 +5,8 @@ mod common;
 use common::text;
 use tilewise_msl_harness::{Kernel, Mode, available, lint};
 
-const ARGUMENTS: &str = "device float *x [[buffer(0)]], device const half *h [[buffer(1)]], device bfloat *b [[buffer(2)]], constant uint &n [[buffer(3)]]";
+const ARGUMENTS: &str = "device float *x [[buffer(0)]], device const half *h [[buffer(1)]], device \
+                         bfloat *b [[buffer(2)]], constant uint &n [[buffer(3)]]";
 
 fn refused(body: &str, words: &str) {
     if available(Mode::Plain) {
@@ -37,7 +38,8 @@ fn address_spaces_are_distinct() {
         "no matching function",
     );
     accepted(
-        "SHARED(float, s, 4); threadgroup float *p = s; device float *q = x + 1; thread float y = 2; thread float &r = y; q[0] = r + p[0];",
+        "SHARED(float, s, 4); threadgroup float *p = s; device float *q = x + 1; thread float y = \
+         2; thread float &r = y; q[0] = r + p[0];",
     );
 }
 
@@ -52,7 +54,8 @@ fn conversions_to_small_floats_are_named() {
     refused("half4 y = float4(1);", "no viable conversion");
     refused("double y = 1; x[0] = y;", "double");
     accepted(
-        "half y = half(x[0]); y += h[1] * y; float z = y * 2.0f + 1.0; b[0] = bfloat(h[0]); x[0] = z; half4 w = half4(float4(z)); x[1] = w.x;",
+        "half y = half(x[0]); y += h[1] * y; float z = y * 2.0f + 1.0; b[0] = bfloat(h[0]); x[0] = \
+         z; half4 w = half4(float4(z)); x[1] = w.x;",
     );
 }
 
@@ -84,7 +87,9 @@ fn what_metal_lacks() {
 #[test]
 fn headers_are_asked_for() {
     if available(Mode::Plain) {
-        let text = "#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float *x [[buffer(0)]]) { x[0] = simd_sum(1.0f); }";
+        let text = "#include <metal_stdlib>\n\
+                    using namespace metal;\n\
+                    kernel void f(device float *x [[buffer(0)]]) { x[0] = simd_sum(1.0f); }";
         assert!(Kernel::compile(text, Mode::Plain).unwrap_err().contains("simd_sum"));
         let text = "#include <cstdint>\nkernel void f(device float *x [[buffer(0)]]) { x[0] = 1; }";
         assert!(Kernel::compile(text, Mode::Plain).unwrap_err().contains("cstdint"));
@@ -141,7 +146,8 @@ fn variables_without_constant() {
     for fine in [
         "constexpr constant uint W = 3;",
         "using T = float;",
-        "template <uint N> struct S { static constexpr constant uint M = N; };\nuint f(uint a) { uint b = a; return b; }",
+        "template <uint N> struct S { static constexpr constant uint M = N; };\nuint f(uint a) { \
+         uint b = a; return b; }",
         "inline uint f(uint a = 3) { return a; }",
     ] {
         assert_eq!(complaints(fine), Vec::<String>::new(), "{fine}");
@@ -172,9 +178,11 @@ fn pointers_without_an_address_space() {
     );
     assert_eq!(complaints("void f(float (&x)[4]);"), ["line 1: `float (&x)`: no address space"]);
     for fine in [
-        "void f(device const float *x, constant Params &p, threadgroup half (&t)[4], thread float4 &y, const device uint *z);",
+        "void f(device const float *x, constant Params &p, threadgroup half (&t)[4], thread float4 \
+         &y, const device uint *z);",
         "float f(uint a, uint b) { uint c = a * b; return (a & b) * c + a * (b & 3); }",
-        "void f() { x[0] = float(a) * b; y = uint4(a) & c; if (a && b) { z = vec<half, 4>(h) * w; } }",
+        "void f() { x[0] = float(a) * b; y = uint4(a) & c; if (a && b) { z = vec<half, 4>(h) * w; \
+         } }",
         "// float *x\n/* half &y */ #define F \"float *z\"",
         "for (uint i = 0; i < n * m; i++) { total += i * stride; }",
         "threadgroup float (&name)[count] = *reinterpret_cast<threadgroup float (*)[count]>(p);",
@@ -214,7 +222,8 @@ fn words_that_metal_lacks() {
         ("struct A final : public B { int x; };", "inheritance"),
         ("void f() {\n static int x; }", "line 2: `static` local"),
         (
-            "[[max_total_threads_per_threadgroup(64)]] kernel void main(device float *x [[buffer(0)]]) {}",
+            "[[max_total_threads_per_threadgroup(64)]] kernel void main(device float *x \
+             [[buffer(0)]]) {}",
             "`main`",
         ),
         (
@@ -222,7 +231,8 @@ fn words_that_metal_lacks() {
             "line 2: a kernel without `max_total",
         ),
         (
-            "[[max_total_threads_per_threadgroup(32)]] kernel void f(device float *x [[buffer(0)]]) {}",
+            "[[max_total_threads_per_threadgroup(32)]] kernel void f(device float *x \
+             [[buffer(0)]]) {}",
             "ask for 64",
         ),
         ("struct A { int x; int f() const { return x; } };", "a method that does not say `thread`"),
@@ -238,12 +248,16 @@ fn words_that_metal_lacks() {
     }
     for fine in [
         "struct A { int x; }; static float f(A a) { return a.x; }",
-        "template <typename T, uint N> struct Tile { static constexpr constant uint SIZE = N; T e[N]; };",
-        "void f(device uint *x [[buffer(0)]], uint i [[thread_index_in_simdgroup]]) { x[i] = y[x[i]] ? 1 : 2; }",
+        "template <typename T, uint N> struct Tile { static constexpr constant uint SIZE = N; T \
+         e[N]; };",
+        "void f(device uint *x [[buffer(0)]], uint i [[thread_index_in_simdgroup]]) { x[i] = \
+         y[x[i]] ? 1 : 2; }",
         "struct A { int x; static int g() { return 1; } int f() const thread { return x; } };",
-        "[[max_total_threads_per_threadgroup(64)]] kernel void f(device float *x [[buffer(0)]]) { SHARED(float, y, 4); }",
+        "[[max_total_threads_per_threadgroup(64)]] kernel void f(device float *x [[buffer(0)]]) { \
+         SHARED(float, y, 4); }",
         "float f(float x) { return g(x); } float g(float x, float y) { return f(x); }",
-        "float f(float x) { return x; } float g(float x) { return f(x); } float h(float x) { return g(x) + f(x); }",
+        "float f(float x) { return x; } float g(float x) { return f(x); } float h(float x) { \
+         return g(x) + f(x); }",
         "void f() { long x = 0xffl; ulong y = 12; }",
     ] {
         assert_eq!(complaints(fine), [""; 0], "{fine}");

@@ -3,7 +3,8 @@
 macro_rules! files {
     ($($path:literal),* $(,)?) => {
         /// Path and text of every MSL file.
-        pub const FILES: &[(&str, &str)] = &[$(($path, include_str!(concat!("../kernels/", $path)))),*];
+        pub const FILES: &[(&str, &str)] =
+            &[$(($path, include_str!(concat!("../kernels/", $path)))),*];
     };
 }
 

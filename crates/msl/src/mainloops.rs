@@ -8,6 +8,9 @@ use tilewise_core::{Caps, Format, Problem};
 /// Threads of a simdgroup.
 const SIMD: u32 = 32;
 
+/// No software device compiles MSL.
+const COMPILING: [f64; 2] = [0.0; 2];
+
 /// Every mainloop.
 pub(crate) const KERNELS: &[KernelDef] = &[
     KernelDef {
@@ -21,6 +24,7 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         constants: gemm_constants,
         workgroup_bytes: gemm_bytes,
         splits: true,
+        compiling: COMPILING,
         admit: |_, _, _| Ok(()),
     },
     KernelDef {
@@ -34,6 +38,7 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         constants: direct_constants,
         workgroup_bytes: direct_bytes,
         splits: true,
+        compiling: COMPILING,
         admit: direct_admit,
     },
     KernelDef {
@@ -47,6 +52,7 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         constants: gemv_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: true,
+        compiling: COMPILING,
         admit: few_admit,
     },
     KernelDef {
@@ -60,6 +66,7 @@ pub(crate) const KERNELS: &[KernelDef] = &[
         constants: gevm_constants,
         workgroup_bytes: |variant, _, _| variant.workgroup_bytes,
         splits: true,
+        compiling: COMPILING,
         admit: few_admit,
     },
 ];

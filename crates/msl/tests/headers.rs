@@ -165,11 +165,17 @@ fn is_declared(tokens: &[Token<'_>], at: usize) -> bool {
 
 #[test]
 fn names_of_a_text() {
-    let text = "#define X_ARGUMENTS , device const T *x_data [[buffer(X_SLOT)]]\n#define F(a) (a) * G\n\
-        template <typename S, uint N>\nstruct P {\n    static constexpr constant uint W = N;\n    S s[W];\n\
-        uint f(uint i) const { return s[i] * H; }\n};\n\
-        inline float g(thread const P<A, 2> &p, thread float (&q)[M]) {\n    SHARED(float, r, M);\n    return p.f(q[0]) + r[k];\n}\n\
-        KERNEL(X_ARGUMENTS Y_ARGUMENTS) {\n    const uint l = lane > g(e) ? Q::m : 0;\n}\n";
+    let text = "#define X_ARGUMENTS , device const T *x_data [[buffer(X_SLOT)]]\n\
+                #define F(a) (a) * G\n\
+                template <typename S, uint N>\n\
+                struct P {\n    static constexpr constant uint W = N;\n    S s[W];\n\
+                uint f(uint i) const { return s[i] * H; }\n\
+                };\n\
+                inline float g(thread const P<A, 2> &p, thread float (&q)[M]) {\n    SHARED(float, \
+                r, M);\n    return p.f(q[0]) + r[k];\n\
+                }\n\
+                KERNEL(X_ARGUMENTS Y_ARGUMENTS) {\n    const uint l = lane > g(e) ? Q::m : 0;\n\
+                }\n";
     let Names { declared, free } = names(text);
     assert_eq!(Vec::from_iter(declared), ["F", "P", "X_ARGUMENTS", "g", "x_data"]);
     let others =

@@ -136,8 +136,11 @@ fn show(puzzle: &Puzzle) -> String {
     }
     let _ = writeln!(
         text,
-        "\nThe body knows the constants, inputs and `out` by name, `global_id`, `local_id`, `workgroup_id` and `grid` (x, y, z), \
-         and `local_index`.\n\nSkeleton:\n\n{}",
+        "\n\
+         The body knows the constants, inputs and `out` by name, `global_id`, `local_id`, \
+         `workgroup_id` and `grid` (x, y, z), and `local_index`.\n\n\
+         Skeleton:\n\n\
+         {}",
         puzzle.skeleton
     );
     text

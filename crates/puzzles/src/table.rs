@@ -11,7 +11,10 @@ use tilewise::Edge;
 
 /// One puzzle; its three texts are found by the name of its folder.
 macro_rules! puzzle {
-    ($number:literal, $name:literal, $folder:literal, $inputs:expr, $specification:path, $cases:expr) => {
+    (
+        $number:literal, $name:literal, $folder:literal, $inputs:expr, $specification:path,
+        $cases:expr
+    ) => {
         Puzzle {
             number: $number,
             name: $name,

@@ -133,7 +133,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("09_three_reads", "over target (global reads)", "global reads     3 of 1, over\n"),
     (
         "10_adds_to_nothing",
-        "wrong numbers, a finding (uninitialised), over target (global reads), over target (global writes)",
+        "wrong numbers, a finding (uninitialised), over target (global reads), over target (global \
+         writes)",
         "`out[0]` is read before anybody wrote it",
     ),
     (
@@ -205,7 +206,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "14_straight_from_memory",
         "over target (global reads)",
-        "global reads     4 of 2, over                    16 of 6, over                   14 of 6, over\n",
+        "global reads     4 of 2, over                    16 of 6, over                   14 of 6, \
+         over\n",
     ),
 ];
 
@@ -263,7 +265,10 @@ fn show_has_problem_case_target_and_skeleton() {
         "{text}"
     );
     assert!(
-        text.contains("  at most per thread: global reads 2, global writes 1, shared reads 8, shared writes 2\n"),
+        text.contains(
+            "  at most per thread: global reads 2, global writes 1, shared reads 8, shared writes \
+             2\n"
+        ),
         "{text}"
     );
 }

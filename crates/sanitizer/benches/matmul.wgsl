@@ -11,7 +11,8 @@ var<workgroup> a_tile: array<f32, TILE * TILE>;
 var<workgroup> b_tile: array<f32, TILE * TILE>;
 
 @compute @workgroup_size(TILE, TILE)
-fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_id) local: vec3<u32>) {
+fn main(@builtin(global_invocation_id) id: vec3<u32>,
+    @builtin(local_invocation_id) local: vec3<u32>) {
     let at = local.y * TILE + local.x;
     var sum = 0.0;
     for (var k = 0u; k < N; k += TILE) {

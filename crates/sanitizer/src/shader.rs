@@ -220,7 +220,8 @@ mod tests {
 
     /// A kernel's body inside a module made around it, as `parse_parts` takes them.
     fn assembled(body: &str) -> (String, Vec<(String, Range<usize>)>) {
-        let head = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;\n@compute @workgroup_size(1) fn main() {\n";
+        let head = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;\n@compute \
+                    @workgroup_size(1) fn main() {\n";
         let parts = vec![("body.wgsl".to_owned(), head.len()..head.len() + body.len())];
         (format!("{head}{body}\n}}\n"), parts)
     }

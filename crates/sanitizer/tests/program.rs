@@ -203,10 +203,14 @@ fn overrides_fit_their_types() {
     let folder = Folder::new("overrides");
     folder.file(
         "shifted.wgsl",
-        "override N: u32 = 1u;\n@id(7) override BY: i32 = 0;\noverride on: bool = true;\noverride scale: f32;\n\
+        "override N: u32 = 1u;\n\
+         @id(7) override BY: i32 = 0;\n\
+         override on: bool = true;\n\
+         override scale: f32;\n\
          @group(0) @binding(0) var<storage, read_write> a: array<f32>;\n\
-         @compute @workgroup_size(N) fn main(@builtin(local_invocation_index) i: u32) {\n\
-         \tif on { a[i32(i) + BY] = scale; }\n}\n",
+         @compute @workgroup_size(N) fn main(@builtin(local_invocation_index) i: u32) {\n\tif on { \
+         a[i32(i) + BY] = scale; }\n\
+         }\n",
     );
     let bound = "shifted.wgsl --bind 0=zero:f32:64";
     for good in [
@@ -265,11 +269,13 @@ fn elements_fit_the_scalars_of_the_binding() {
         .file("u8.npy", npy("|u1", false, "(4,)", &[0; 4]))
         .file(
             "sum.wgsl",
-            "struct Pair { i: i32, f: vec2f }\n@group(0) @binding(0) var<storage, read> a: array<Pair>;\n\
+            "struct Pair { i: i32, f: vec2f }\n\
+             @group(0) @binding(0) var<storage, read> a: array<Pair>;\n\
              @group(0) @binding(1) var<storage, read> packed: array<u32>;\n\
              @group(0) @binding(2) var<storage, read_write> out: array<u32>;\n\
              @group(0) @binding(3) var<storage, read_write> count: atomic<u32>;\n\
-             @compute @workgroup_size(1) fn main() { out[0] = u32(a[0].i) + u32(a[0].f.x) + packed[0]; }\n",
+             @compute @workgroup_size(1) fn main() { out[0] = u32(a[0].i) + u32(a[0].f.x) + \
+             packed[0]; }\n",
         );
     let ran = folder.run("sum.wgsl --bind 0=zero:f32:4 --bind 1=u8.npy --bind 2=out:u32:1");
     assert_eq!(ran.status, 0, "{ran:?}");
@@ -290,8 +296,11 @@ fn zeros_everywhere_on_request() {
     let folder = Folder::new("zeros");
     folder.file(
         "sum.wgsl",
-        "@group(0) @binding(0) var<storage, read_write> a: array<f32>;\nvar<workgroup> w: f32;\nvar<private> p: f32;\n\
-         @compute @workgroup_size(1) fn main() { var f: array<f32, 2>; a[0] += w + p + f[u32(a[1])]; }\n",
+        "@group(0) @binding(0) var<storage, read_write> a: array<f32>;\n\
+         var<workgroup> w: f32;\n\
+         var<private> p: f32;\n\
+         @compute @workgroup_size(1) fn main() { var f: array<f32, 2>; a[0] += w + p + \
+         f[u32(a[1])]; }\n",
     );
     let count = |zeroed: &str| {
         let ran = folder.run(&format!("sum.wgsl --bind 0=zero:f32:2 --report json {zeroed}"));
@@ -325,8 +334,8 @@ fn a_clean_run() {
     let folder = Folder::new("clean");
     let data: Vec<u8> = numbers().iter().flat_map(|value| value.to_be_bytes()).collect();
     folder.file("double.wgsl", DOUBLE).file("a.npy", npy(">f4", false, "(8, 8)", &data));
-    let arguments = "double.wgsl --entry main --grid 4,1,1 --bind 0=a.npy --bind 1=out:f32:64 --override EXTRA=1 \
-                     --save 1=b.npy --save 0=a.bin --counters";
+    let arguments = "double.wgsl --entry main --grid 4,1,1 --bind 0=a.npy --bind 1=out:f32:64 \
+                     --override EXTRA=1 --save 1=b.npy --save 0=a.bin --counters";
     let ran = folder.run(arguments);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{ran:?}");
     let mut lines = ran.stdout.lines();
@@ -358,8 +367,8 @@ fn columns_first_is_put_in_order() {
         [0f32, 3.0, 1.0, 4.0, 2.0, 5.0].iter().flat_map(|value| value.to_le_bytes()).collect();
     folder.file("a.npy", npy("<f4", true, "(2, 3)", &data)).file(
         "copy.wgsl",
-        "@group(2) @binding(5) var<storage, read_write> a: array<f32>;\n\
-         @compute @workgroup_size(6) fn main(@builtin(local_invocation_index) i: u32) { a[i] += 1.0; }\n",
+        "@group(2) @binding(5) var<storage, read_write> a: array<f32>;\n@compute \
+         @workgroup_size(6) fn main(@builtin(local_invocation_index) i: u32) { a[i] += 1.0; }\n",
     );
     let ran = folder.run("copy.wgsl --bind 2.5=a.npy --save 2.5=b.bin");
     assert_eq!(ran.status, 0, "{ran:?}");

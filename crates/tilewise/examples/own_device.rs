@@ -30,8 +30,7 @@ pub(crate) fn run(adapter: &wgpu::Adapter) -> Result<(), Box<dyn std::error::Err
     let light = |i: usize| if i * i % 251 > 180 { 255 - i % 70 } else { 1 + i % 7 };
     let images: Vec<u8> = (0..IMAGES * PIXELS).map(|i| light(i) as u8).collect();
 
-    // Your buffers: one with the bytes, and one for their numbers, which is A of the product. A
-    // tensor of a buffer costs nothing, but keep it: what is bound is cached by tensor.
+    // Your buffers: one with the bytes, and one for their numbers, which is A of the product.
     let pixels = device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
         label: Some("pixels"),
         contents: &images,

@@ -1,5 +1,5 @@
-// The body of a kernel of routed_experts.rs. One invocation sorts all tokens by their experts: short,
-// and slow for many.
+// The body of a kernel of routed_experts.rs. One invocation sorts all tokens by their experts:
+// short, and slow for many.
 
 let tokens = scores_shape[0];
 var next: array<u32, EXPERTS>;

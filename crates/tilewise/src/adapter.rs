@@ -233,8 +233,9 @@ pub(crate) fn caps(
 ) -> Caps {
     // naga's MSL loads matrices from vectors as if these were numbers, which Metal refuses. There
     // matrix units are for kernels in MSL alone, which ask the adapter and not these caps.
-    let units = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
-        && info.backend != wgpu::Backend::Metal;
+    let metal = info.backend == wgpu::Backend::Metal;
+    let units = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) && !metal;
+    let coop_off = (metal && !coop.is_empty()).then_some("on Metal kernels in MSL use them");
     Caps {
         name: info.name.clone(),
         class: match info.device_type {
@@ -249,6 +250,7 @@ pub(crate) fn caps(
         // naga writes it out where the language has none, as in MSL.
         packed_products: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12),
         coop: if units { coop } else { Vec::new() },
+        coop_off,
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_invocations: limits.max_compute_invocations_per_workgroup,
         max_workgroup_size_x: limits.max_compute_workgroup_size_x,
@@ -257,6 +259,7 @@ pub(crate) fn caps(
         max_binding_bytes: limits.max_storage_buffer_binding_size,
         max_buffer_bytes: limits.max_buffer_size,
         storage_alignment: limits.min_storage_buffer_offset_alignment,
+        max_scratch_bytes: u64::MAX,
     }
 }
 

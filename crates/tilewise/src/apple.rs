@@ -21,8 +21,14 @@ pub(crate) fn compile(device: &wgpu::Device, text: &str) -> Result<(), String> {
 /// difference to a kernel are not told apart.
 pub(crate) fn language_version(device: &wgpu::Device) -> Option<u32> {
     let reaches = |version: &u32| {
-        compile(device, &format!("#if __METAL_VERSION__ < {version}\n#error older\n#endif\nkernel void probe() {{}}\n"))
-            .is_ok()
+        compile(
+            device,
+            &format!(
+                "#if __METAL_VERSION__ < {version}\n#error older\n#endif\nkernel \
+                                  void probe() {{}}\n"
+            ),
+        )
+        .is_ok()
     };
     [400, 320, 310, 300, 240, 230].into_iter().find(reaches)
 }

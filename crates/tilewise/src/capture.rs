@@ -16,7 +16,8 @@ impl Capture {
         match start(device, path) {
             Ok(()) => {
                 log::info!(
-                    "what this context submits is captured into {shown}, which is whole when the context is dropped"
+                    "what this context submits is captured into {shown}, which is whole when the \
+                     context is dropped"
                 );
                 Some(Capture { device: device.clone() })
             }

@@ -31,10 +31,11 @@ impl Context {
     ///
     /// # fn main() -> tilewise::Result<()> {
     /// let ctx = Context::new()?;
-    /// ctx.warm_up(&[Problem::dense(DType::F32, 1, 64, 32), Problem::dense(DType::F32, 128, 64, 32)])?;
+    /// ctx.warm_up(&[1, 128].map(|rows| Problem::dense(DType::F32, rows, 64, 32)))?;
     ///
     /// // A problem with strides, an epilogue or groups is had from a product.
-    /// let (x, w) = (Tensor::zeros(&ctx, DType::F32, &[8, 32])?, Tensor::zeros(&ctx, DType::F32, &[64, 32])?);
+    /// let x = Tensor::zeros(&ctx, DType::F32, &[8, 32])?;
+    /// let w = Tensor::zeros(&ctx, DType::F32, &[64, 32])?;
     /// ctx.warm_up(&[Gemm::new(&x, &w.t()).activation(Activation::Relu).problem()?])?;
     /// # Ok(())
     /// # }
@@ -161,8 +162,8 @@ impl Context {
     /// choose. `call` is what the caller of the product named.
     ///
     /// # Errors
-    /// `InvalidValue` and `UnknownKernel` for a name that is none, `NoKernel` when the context's kernel
-    /// does not take the problem.
+    /// `InvalidValue` and `UnknownKernel` for a name that is none, `NoKernel` when the context's
+    /// kernel does not take the problem.
     pub(crate) fn forced(
         &self,
         call: Option<&str>,

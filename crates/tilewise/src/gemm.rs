@@ -184,10 +184,10 @@ impl Gemm {
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
-    /// `GroupOffsets` for operands that cannot be multiplied on this device; `InvalidValue` when beta is
-    /// not 0 and there is no [`c`](Self::c); `UnknownKernel`, `NoKernel` for a forced kernel,
-    /// `InvalidValue` for a name that is none; `WrongContext` for operands of different contexts;
-    /// `Device`, `DeviceLost`.
+    /// `GroupOffsets` for operands that cannot be multiplied on this device; `InvalidValue` when
+    /// beta is not 0 and there is no [`c`](Self::c); `UnknownKernel`, `NoKernel` for a forced
+    /// kernel, `InvalidValue` for a name that is none; `WrongContext` for operands of different
+    /// contexts; `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let c = self.output()?;
         self.onto().run_into(&c)?;
@@ -197,9 +197,9 @@ impl Gemm {
     /// Computes into `c`, which may be a view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand; `InvalidValue` when
-    /// `c` is of another type than [`out_dtype`](Self::out_dtype), is a [prepared
-    /// tensor](crate::PreparedTensor), or stands beside [`c`](Self::c).
+    /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand;
+    /// `InvalidValue` when `c` is of another type than [`out_dtype`](Self::out_dtype), is a
+    /// [prepared tensor](crate::PreparedTensor), or stands beside [`c`](Self::c).
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
@@ -308,8 +308,8 @@ impl Gemm {
         Gemm { c: None, ..self.clone() }
     }
 
-    /// `InvalidValue` when options speak of an output to allocate, and contradict the one that is there
-    /// already.
+    /// `InvalidValue` when options speak of an output to allocate, and contradict the one that is
+    /// there already.
     fn fits(&self, c: &Tensor) -> Result<()> {
         if self.c.is_some() {
             return Err(Error::InvalidValue(

@@ -2,11 +2,14 @@
 
 mod answer;
 mod bind;
+mod callers;
 mod device;
 pub(crate) mod pipeline;
 mod prepared;
 mod readback;
 mod record;
+#[cfg(not(target_family = "wasm"))]
+mod waiting;
 
 pub(crate) use bind::{Factors, Places, ROLES, SharedBuffer};
 pub(crate) use device::{Device, driver};
@@ -14,6 +17,7 @@ pub(crate) use prepared::{Asked, Conversion, Prepared};
 
 use crate::cache::{Cache, lock};
 use bind::BindGroups;
+use callers::Callers;
 use pipeline::Pipelines;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -45,6 +49,7 @@ pub(crate) struct Gpu {
     scratch: Kept,
     /// Packed operands, likewise.
     packed: Kept,
+    callers: Callers,
 }
 
 impl Gpu {
@@ -53,7 +58,7 @@ impl Gpu {
         let pipelines = Pipelines::new(&device, folder);
         let (plans, conversions, groups) =
             (Cache::new(MAX_PLANS), Cache::new(MAX_PLANS), Arc::default());
-        let (scratch, packed) = Default::default();
+        let (scratch, packed, callers) = Default::default();
         Gpu {
             device,
             pipelines,
@@ -64,12 +69,13 @@ impl Gpu {
             groups,
             scratch,
             packed,
+            callers,
         }
     }
 
     /// A buffer for at least `bytes`, rounded up so that vector loads find whole vectors; zeros.
     pub(crate) fn buffer(&self, caps: &Caps, bytes: u64) -> Result<Arc<SharedBuffer>> {
-        Ok(self.share(self.create(caps, bytes, false)?))
+        Ok(self.groups.share(self.create(caps, bytes, false)?))
     }
 
     pub(crate) fn buffer_with(&self, caps: &Caps, bytes: &[u8]) -> Result<Arc<SharedBuffer>> {
@@ -79,13 +85,21 @@ impl Gpu {
             view.slice(..bytes.len()).copy_from_slice(bytes);
         }
         buffer.unmap();
-        Ok(self.share(buffer))
+        Ok(self.groups.share(buffer))
     }
 
-    /// The buffer as storage holds it. One that is shared twice counts as two, each with bind
-    /// groups of its own.
+    /// A buffer of the caller's as storage holds it: the same as before, with its bind groups,
+    /// while it is among the last that were asked for.
     pub(crate) fn share(&self, buffer: wgpu::Buffer) -> Arc<SharedBuffer> {
-        self.groups.share(buffer)
+        self.callers.share(buffer, |buffer| self.groups.share(buffer))
+    }
+
+    /// Lets go of scratch memory and of the caller's buffers. What is recorded keeps its own.
+    pub(crate) fn release(&self) {
+        let kept = [&self.scratch, &self.packed].map(|kept| lock(kept).take());
+        // Without the lock, whatever a driver does when its objects go.
+        drop(kept);
+        self.callers.clear();
     }
 
     fn create(&self, caps: &Caps, bytes: u64, mapped: bool) -> Result<wgpu::Buffer> {
@@ -149,7 +163,7 @@ impl Gpu {
             usage,
             mapped_at_creation: false,
         };
-        let buffer = self.share(self.device.catch(|| self.device.create_buffer(&descriptor))?);
-        Ok(Some(kept.insert(buffer).clone()))
+        let buffer = self.device.catch(|| self.device.create_buffer(&descriptor))?;
+        Ok(Some(kept.insert(self.groups.share(buffer)).clone()))
     }
 }

@@ -11,6 +11,7 @@ mod host;
 mod limits;
 mod msl;
 mod names;
+mod pointers;
 mod prepare;
 mod text;
 
@@ -81,9 +82,9 @@ impl Kernel {
     /// # Errors
     /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for
     /// names that cannot be, and on the CPU executor for a loop without end; `Shape` for more or
-    /// fewer tensors than names; `InvalidValue` for a missing grid, a template or an initial value that
-    /// cannot be written; `Unsupported` and `TooLarge` for what exceeds the device; `WrongContext`
-    /// for inputs of another context; `Overflow`; `Device`, `DeviceLost`.
+    /// fewer tensors than names; `InvalidValue` for a missing grid, a template or an initial value
+    /// that cannot be written; `Unsupported` and `TooLarge` for what exceeds the device;
+    /// `WrongContext` for inputs of another context; `Overflow`; `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
         match &call.context.0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, call)),

@@ -91,6 +91,7 @@ mod prepared;
 mod quantize;
 mod quantized;
 mod right;
+mod scratch;
 mod storage;
 mod take;
 mod tensor;
@@ -140,5 +141,5 @@ pub mod sanitizer {
 
 /// The README's example, compiled and run.
 #[cfg(all(doctest, feature = "custom-kernels"))]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

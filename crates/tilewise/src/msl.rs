@@ -60,7 +60,8 @@ pub(crate) fn has_msl(library: &Library) -> bool {
 /// none.
 pub(crate) fn on(forced: &Forced, library: &Library) -> Result<()> {
     if forced.known(library).is_err() && forced.known(ALL).is_ok() {
-        let how = "they are for Metal, on GPUs with simdgroup matrices; ContextOptions::msl, TILEWISE_MSL=on: anywhere";
+        let how = "they are for Metal, on GPUs with simdgroup matrices; ContextOptions::msl, \
+                   TILEWISE_MSL=on: anywhere";
         return Err(Error::NoKernel(format!(
             "{forced} is in MSL, and kernels in MSL are off here ({how})"
         )));
@@ -89,7 +90,8 @@ pub(crate) fn version(device: &wgpu::Device) -> Option<u32> {
         log::info!("Metal's language is {}.{}", version / 100, version / 10 % 10);
         if version < 310 {
             log::info!(
-                "kernels in MSL do without bf16, which needs 3.1: link the program against a newer SDK"
+                "kernels in MSL do without bf16, which needs 3.1: link the program against a \
+                 newer SDK"
             );
         }
         Some(version)

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use tilewise_core::{Caps, Cause, CoopMatrix, Error, Result};
 
 impl Context {
-    /// The adapter that the environment names ([`ContextOptions::from_env`]), else the best hardware
-    /// GPU, else the CPU executor, which the log then says once. Compiled pipelines and tuned
-    /// kernels are kept in the user's cache folder. Blocks until the device is there.
+    /// The adapter that the environment names ([`ContextOptions::from_env`]), else the best
+    /// hardware GPU, else the CPU executor, which the log then says once. Compiled pipelines and
+    /// tuned kernels are kept in the user's cache folder. Blocks until the device is there.
     ///
     /// # Errors
     /// `NoAdapter` when the environment names one that is not there, `NoDevice` when its driver
@@ -109,14 +109,15 @@ impl Context {
     }
 
     /// A context on a device and queue of the caller's, with any features and limits.
-    /// [`device_descriptor`](crate::device_descriptor) names the best ones. Matrix units are used if
-    /// the device has wgpu's feature `EXPERIMENTAL_COOPERATIVE_MATRIX`; kernels in MSL on Metal if
-    /// it has `PASSTHROUGH_SHADERS`. The device's error handlers are left as they are, so that a
+    /// [`device_descriptor`](crate::device_descriptor) names the best ones. Matrix units are used
+    /// if the device has wgpu's feature `EXPERIMENTAL_COOPERATIVE_MATRIX`; kernels in MSL on Metal
+    /// if it has `PASSTHROUGH_SHADERS`. The device's error handlers are left as they are, so that a
     /// lost device shows only where it fails an operation. Of the options, those that choose an
     /// adapter are not read. On native it waits for the work that the queue has been given.
     ///
     /// ```no_run
-    /// # async fn open(adapter: tilewise::wgpu::Adapter) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use tilewise::wgpu::Adapter;
+    /// # async fn open(adapter: Adapter) -> Result<(), Box<dyn std::error::Error>> {
     /// use tilewise::{Context, ContextOptions, device_descriptor};
     ///
     /// let (device, queue) = adapter.request_device(&device_descriptor(&adapter)).await?;
@@ -168,20 +169,20 @@ impl Context {
     }
 
     fn on_gpu(gpu: Gpu, coop: Option<Vec<CoopMatrix>>, options: &ContextOptions) -> Context {
-        let coop = coop.unwrap_or_default();
         let info = gpu.device.adapter_info();
-        let trusted = adapter::trusts_matrix_units(info.backend, info.vendor);
-        if options.matrix_units == Switch::Auto && !trusted && !coop.is_empty() {
-            log::info!(
-                "matrix units stay unused: unproven with this driver (ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=on)"
-            );
+        let coop_off = why_off(&info, gpu.device.features(), coop.as_deref(), options.matrix_units);
+        if let (Some(why), Switch::Auto) = (coop_off, options.matrix_units) {
+            log::info!("matrix units are off: {why}");
         }
+        let coop = coop.unwrap_or_default();
         let library =
             msl::library(options.msl, msl::suits(info.backend, gpu.device.features(), &coop));
-        let coop = if options.matrix_units.or(trusted) { coop } else { Vec::new() };
+        let coop = if coop_off.is_none() { coop } else { Vec::new() };
         let caps = adapter::caps(&info, gpu.device.features(), &gpu.device.limits(), coop);
         let msl_version = if msl::has_msl(library) { msl::version(&gpu.device) } else { None };
-        let caps = Caps { msl_version, ..caps };
+        let max_scratch_bytes = options.max_scratch_bytes.unwrap_or(caps.max_scratch_bytes);
+        let caps =
+            Caps { coop_off: coop_off.or(caps.coop_off), msl_version, max_scratch_bytes, ..caps };
         let winners = options
             .tuned
             .as_deref()
@@ -217,6 +218,30 @@ impl Context {
             library: msl::ALL,
             _capture: None,
         }))
+    }
+}
+
+/// Why kernels in WGSL leave matrix units unused, if they do though there are some, or may be some:
+/// `coop` is what the adapter says, if it was asked.
+fn why_off(
+    info: &wgpu::AdapterInfo,
+    features: wgpu::Features,
+    coop: Option<&[CoopMatrix]>,
+    wanted: Switch,
+) -> Option<&'static str> {
+    let trusted = adapter::trusts_matrix_units(info.backend, info.vendor);
+    match (coop, wanted) {
+        (Some([]), _) => None,
+        (None, _) => Some("a device does not tell of them; Context::from_wgpu asks its adapter"),
+        (_, Switch::Off) => Some("ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=off"),
+        _ if !features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) => Some(
+            "the device was made without wgpu's feature EXPERIMENTAL_COOPERATIVE_MATRIX, for which \
+             device_descriptor() asks",
+        ),
+        (_, Switch::Auto) if !trusted => Some(
+            "unproven with this driver; ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=on",
+        ),
+        _ => None,
     }
 }
 

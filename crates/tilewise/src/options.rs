@@ -118,6 +118,10 @@ pub struct ContextOptions {
     /// environment. Metal writes over no file, and captures for one context at a time; where it
     /// does not, the log says why. `TILEWISE_METAL_CAPTURE`.
     pub metal_capture: Option<PathBuf>,
+    /// The most bytes that a product may have for partial sums, and again for packed operands: it
+    /// is planned with kernels and in pieces that need no more. Absent: whatever is fastest.
+    /// [`Context::release_scratch`](crate::Context::release_scratch) frees them.
+    pub max_scratch_bytes: Option<u64>,
 }
 
 impl ContextOptions {
@@ -137,6 +141,7 @@ impl ContextOptions {
             matrix_units: switch("TILEWISE_MATRIX_UNITS")?,
             msl: switch("TILEWISE_MSL")?,
             metal_capture: variable("TILEWISE_METAL_CAPTURE").map(PathBuf::from),
+            max_scratch_bytes: None,
         })
     }
 
@@ -178,6 +183,11 @@ impl ContextOptions {
     /// Sets [`metal_capture`](Self#structfield.metal_capture).
     pub fn metal_capture(self, file: impl Into<PathBuf>) -> Self {
         ContextOptions { metal_capture: Some(file.into()), ..self }
+    }
+
+    /// Sets [`max_scratch_bytes`](Self#structfield.max_scratch_bytes).
+    pub fn max_scratch_bytes(self, bytes: u64) -> Self {
+        ContextOptions { max_scratch_bytes: Some(bytes), ..self }
     }
 }
 

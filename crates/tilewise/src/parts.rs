@@ -94,7 +94,8 @@ fn in_buffer(
     let alignment = u64::from(context.caps().storage_alignment);
     if !start.is_multiple_of(alignment) {
         return Err(Error::Misaligned(format!(
-            "{name} begins at byte {start}; bindings of this device begin at multiples of {alignment}"
+            "{name} begins at byte {start}; bindings of this device begin at multiples of \
+             {alignment}"
         )));
     }
     // Kernels read whole words.

@@ -115,7 +115,8 @@ impl PreparedTensor {
 /// made of.
 ///
 /// ```
-/// use tilewise::{Context, DType, Gemm, PreparedQuantizedTensor, QuantFormat, QuantizedTensor, Tensor};
+/// use tilewise::{Context, DType, Gemm, PreparedQuantizedTensor, QuantFormat};
+/// use tilewise::{QuantizedTensor, Tensor};
 ///
 /// # fn main() -> tilewise::Result<()> {
 /// let ctx = Context::new()?;

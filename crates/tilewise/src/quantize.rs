@@ -36,8 +36,8 @@ impl Quantize {
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for weights that cannot be
-    /// quantized on this device; `Device`, `DeviceLost`. On the CPU executor `InvalidValue` for numbers
-    /// that the format does not hold.
+    /// quantized on this device; `Device`, `DeviceLost`. On the CPU executor `InvalidValue` for
+    /// numbers that the format does not hold.
     pub fn run(&self) -> Result<QuantizedTensor> {
         let out = QuantizedTensor::zeros(self.context(), self.format, self.weights.shape())?;
         self.run_into(&out)?;
@@ -48,8 +48,8 @@ impl Quantize {
     /// for.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Aliased` when `out` shares a buffer with the weights, `InvalidValue` when
-    /// it is [prepared](crate::PreparedQuantizedTensor).
+    /// As [`run`](Self::run); `Aliased` when `out` shares a buffer with the weights, `InvalidValue`
+    /// when it is [prepared](crate::PreparedQuantizedTensor).
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),

@@ -178,8 +178,8 @@ impl QuantizedTensor {
     /// blocks.
     ///
     /// # Errors
-    /// `InvalidValue` with a row that cannot be stored, the last one, counted over all matrices; `Device`,
-    /// `DeviceLost`.
+    /// `InvalidValue` with a row that cannot be stored, the last one, counted over all matrices;
+    /// `Device`, `DeviceLost`.
     pub async fn check(&self) -> Result<()> {
         let Some(status) = &self.status else { return Ok(()) };
         let bytes = status.read(&self.context, STATUS_BYTES).await?;
@@ -309,7 +309,8 @@ impl QuantizedTensor {
     /// Entries, K and N of the operand B that the weights stand for.
     pub(crate) fn matrix(&self) -> Result<[usize; 3]> {
         if self.order.is_some() && !self.operand.transposed {
-            let text = "weights whose columns are in another order, as the transpose: X·W would come out in that order";
+            let text = "weights whose columns are in another order, as the transpose: X·W would \
+                        come out in that order";
             return Err(Error::Misuse(text.into()));
         }
         let (k, n) = if self.operand.transposed { (self.k, self.n) } else { (self.n, self.k) };

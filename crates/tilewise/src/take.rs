@@ -84,8 +84,8 @@ impl Take {
     /// Copies into `out`, a contiguous tensor or view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand; `InvalidValue`
-    /// when it is a [prepared tensor](crate::PreparedTensor).
+    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand;
+    /// `InvalidValue` when it is a [prepared tensor](crate::PreparedTensor).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
@@ -169,7 +169,8 @@ impl Take {
         if out.shape() != shape || out.dtype() != dtype || !out.is_contiguous() {
             let (kind, got, strides) = (out.dtype(), out.shape(), out.strides());
             return Err(Error::Shape(format!(
-                "the output must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, strides {strides:?}"
+                "the output must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, strides \
+                 {strides:?}"
             )));
         }
         let mut buffers = Buffers::default();
@@ -213,7 +214,8 @@ impl Take {
         let rows = index(Role::RowIndex, "the row indices", self.rows.as_ref())?;
         let columns = match (&self.table, self.columns.as_ref()) {
             (RightOperand::Quantized(QuantizedTensor { order: Some(_), .. }), Some(_)) => {
-                let text = "columns by index of weights whose columns are in another order: dequantize them first";
+                let text = "columns by index of weights whose columns are in another order: \
+                            dequantize them first";
                 return Err(Error::Misuse(text.into()));
             }
             (RightOperand::Quantized(QuantizedTensor { order: Some(order), .. }), None) => {

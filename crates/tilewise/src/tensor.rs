@@ -104,8 +104,9 @@ impl Tensor {
 
     /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to
     /// be read back). The first element lies at `byte_offset`; `strides` count elements, one per
-    /// dimension. Only whole words of 4 bytes count, which matters to 16-bit elements. Keep the
-    /// tensor: what it is bound to is cached by tensor, not by buffer.
+    /// dimension. Only whole words of 4 bytes count, which matters to 16-bit elements. The context
+    /// keeps the last 64 of the caller's buffers, so that tensors made anew on them cost little:
+    /// until others push them out, or [`Context::release_scratch`].
     ///
     /// ```
     /// use tilewise::{Context, DType, Tensor, wgpu};

@@ -162,8 +162,8 @@ async fn timestamps(
     let mut encoder = device.encoder();
     encoder.resolve_query_set(&queries, 0..2 * count as u32, &resolved, 0);
     encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, size);
-    device.submit(encoder)?;
-    device.map(&staging).await?;
+    let submission = device.submit(encoder)?;
+    device.map(&staging, submission).await?;
     let view = staging.get_mapped_range(..).map_err(driver)?;
     let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view[..]);
     let period = f64::from(device.queue.get_timestamp_period()) * 1e-9;
@@ -190,7 +190,7 @@ async fn submission(
     // Mapping a buffer that the submission writes waits for it.
     encoder.clear_buffer(&fence, 0, None);
     let clock = Clock::start()?;
-    device.submit(encoder)?;
-    device.map(&fence).await?;
+    let submission = device.submit(encoder)?;
+    device.map(&fence, submission).await?;
     Ok(clock.seconds())
 }

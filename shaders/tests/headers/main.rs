@@ -68,10 +68,13 @@ fn names(text: &str) -> Names<'_> {
 
 #[test]
 fn names_of_a_text() {
-    let text = "const M: u32 = N; //param\n@group(0) @binding(M) var<storage, read> v: array<Cell, 4>;\n// comment\n\
-        struct Pair { first: Cell, }\n\
-        fn f(i: u32) -> u32 { let g = g(i).member; { let h = 1u; } for (var j = 0u; j < g; j += 1u) { v[j] = h; } return i; }\n\
-        fn k(@builtin(position) p: u32) { j(p); }\n";
+    let text = "const M: u32 = N; //param\n\
+                @group(0) @binding(M) var<storage, read> v: array<Cell, 4>;\n\
+                // comment\n\
+                struct Pair { first: Cell, }\n\
+                fn f(i: u32) -> u32 { let g = g(i).member; { let h = 1u; } for (var j = 0u; j < g; \
+                j += 1u) { v[j] = h; } return i; }\n\
+                fn k(@builtin(position) p: u32) { j(p); }\n";
     let Names { declared, free } = names(text);
     assert_eq!(Vec::from_iter(declared), ["M", "Pair", "f", "k", "v"]);
     let language = ["array", "return", "for", "u32"];

@@ -118,7 +118,8 @@ fn check(
     }
     if !(open.is_empty() && stale.is_empty()) {
         failures.push(format!(
-            "{} mutants survive unexplained and {} explanations are stale: add a case that notices, or mend {path}",
+            "{} mutants survive unexplained and {} explanations are stale: add a case that \
+             notices, or mend {path}",
             open.len(),
             stale.len()
         ));

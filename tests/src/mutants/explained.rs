@@ -82,7 +82,19 @@ mod tests {
 
     #[test]
     fn blocks() {
-        let text = "# comment\n\na.wgsl\n- x < y\n+ x <= y\n+ x > y\n- p\n+ q\nBecause\nof this.\n\nb.wgsl\n- barrier\n+\nWhy not.\n";
+        let text = "# comment\n\n\
+                    a.wgsl\n\
+                    - x < y\n\
+                    + x <= y\n\
+                    + x > y\n\
+                    - p\n\
+                    + q\n\
+                    Because\n\
+                    of this.\n\n\
+                    b.wgsl\n\
+                    - barrier\n\
+                    +\n\
+                    Why not.\n";
         let changes = parse(text).unwrap();
         assert_eq!(changes.len(), 4);
         let change = |file: &str, before: &str, after: &str| Change {

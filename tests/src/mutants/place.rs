@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn code_is_in_bodies() {
-        let text = "struct S {\n    uint a;\n    uint f(uint b) const thread {\n        return a;\n    }\n};";
+        let text = "struct S {\n    uint a;\n    uint f(uint b) const thread {\n        return \
+                    a;\n    }\n};";
         assert_eq!(of(Place::Code, text), ["return", "a", ";", "}"]);
     }
 

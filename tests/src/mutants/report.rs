@@ -96,7 +96,8 @@ impl<'a> Summary<'a> {
         let found = count(|fate| matches!(fate, Fate::Found(_)));
         let explained = self.survivors().filter(|(_, _, explained)| *explained).count();
         format!(
-            "{all} mutants, {invalid} invalid, {} killed ({found} by findings), {survived} survived, {explained} of them explained",
+            "{all} mutants, {invalid} invalid, {} killed ({found} by findings), {survived} \
+             survived, {explained} of them explained",
             all - invalid - survived
         )
     }

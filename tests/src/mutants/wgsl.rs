@@ -73,12 +73,18 @@ impl Wgsl {
         let [with_f16, without] = cases::devices();
         let (five, many) = cases::many_workgroups(WGSL);
         let (little, pieces) = cases::pieces(WGSL);
+        let (three, by_threes) = cases::three_buffers(WGSL);
+        let (few, mut bound) = cases::few_buffers(WGSL);
+        // The kernel that shares nothing meets all, and the others as it does.
+        bound.retain(|case| case.kernel == Some(WGSL.floor()));
         let mut prepared = Vec::new();
         for (list, caps, rounded) in [
             (cases::for_mutants(WGSL), &with_f16, false),
             (cases::rounding(WGSL), &with_f16, true),
             (many, &five, false),
             (pieces, &little, false),
+            (bound, &few, false),
+            (by_threes, &three, false),
         ] {
             for case in list.into_iter().filter(|case| case.is_for(caps)) {
                 let plan =

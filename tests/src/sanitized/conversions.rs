@@ -86,7 +86,10 @@ impl Conversion {
         let mut after = before.clone();
         let size = case.dtype.bytes() as usize;
         // A matrix that may have a factor has one, of which products are exact.
-        let has_factor = matches!(case.table.format, Format::Quantized(format) if format.def().factor_of.is_some());
+        let has_factor = matches!(
+            case.table.format,
+            Format::Quantized(format) if format.def().factor_of.is_some()
+        );
         let factor = if has_factor { 2f32 } else { 1.0 };
         let scaled = |value: &f32| if has_factor { value * factor } else { *value };
         let values: Vec<f32> = stored.values.iter().map(scaled).collect();

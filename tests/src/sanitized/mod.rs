@@ -9,20 +9,21 @@
 
 mod conversions;
 mod ranges;
+mod shaders;
 
+use crate::cases::UNCOMPILED;
 use crate::runner::{Stored, problem};
 use crate::{Case, Outcome, Prepared};
 pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
-use naga::AddressSpace;
 use ranges::Elements;
+pub use shaders::Shaders;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Instant;
 use tilewise_core::kernel::Role;
-use tilewise_core::plan::{Binding, Forced, Part, Pass, prepare};
-use tilewise_core::{Axis, Caps, Plan, Problem, convert, plan};
+use tilewise_core::plan::{Binding, Forced, Pass, prepare};
+use tilewise_core::{Axis, Caps, DeviceClass, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
-use tilewise_shaders::assemble_with;
+use tilewise_shaders::KIT;
 
 /// Why a case failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,87 +49,6 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// A shader, or why there is none.
-type Parsed = Result<Arc<Shader>, Failure>;
-
-/// Shaders by their parts and by whether marked loops are repeated, parsed once. Made of the
-/// library's files, or of the same with one of them replaced.
-#[derive(Default)]
-pub struct Shaders<'a> {
-    replaced: Option<(&'a str, &'a str, &'a Shaders<'a>)>,
-    parsed: Mutex<HashMap<(Vec<Part>, bool), Parsed>>,
-}
-
-static LIBRARY: LazyLock<Shaders<'static>> = LazyLock::new(Shaders::default);
-
-impl Shaders<'static> {
-    /// The library's, which all tests of a process share.
-    pub fn of_library() -> &'static Self {
-        &LIBRARY
-    }
-}
-
-impl<'a> Shaders<'a> {
-    /// With another text for the file `path`; passes without it are taken from `library`.
-    pub fn with(path: &'a str, text: &'a str, library: &'a Shaders<'a>) -> Self {
-        Shaders { replaced: Some((path, text, library)), parsed: Mutex::default() }
-    }
-
-    /// Whether a pass's shader may do other than the library's.
-    fn changed(&self, pass: &Pass, options: &Options) -> bool {
-        let Some((path, _, library)) = self.replaced else { return false };
-        let same = |(own, known): (Arc<Shader>, Arc<Shader>)| {
-            own.is_same_program(&known, options).is_ok_and(|same| same)
-        };
-        pass.parts.iter().any(|part| part.file == path)
-            && !self.get(pass).ok().zip(library.get(pass).ok()).is_some_and(same)
-    }
-
-    fn get(&self, pass: &Pass) -> Parsed {
-        let replaced = match self.replaced {
-            Some((path, _, library)) if pass.parts.iter().all(|part| part.file != path) => {
-                return library.get(pass);
-            }
-            Some((path, text, _)) => Some((path, text)),
-            None => None,
-        };
-        let key = (pass.parts.clone(), pass.unroll);
-        if let Some(known) = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return known.clone();
-        }
-        let other =
-            |path: &str| replaced.filter(|(replaced, _)| *replaced == path).map(|(_, text)| text);
-        let shader = assemble_with(pass, other).map_err(Failure::Invalid).and_then(|text| {
-            let shader = Shader::parse(&pass.label, &text)
-                .map_err(|error| Failure::Invalid(error.to_string()))?;
-            as_planned(&shader, pass)?;
-            Ok(Arc::new(shader))
-        });
-        self.parsed.lock().unwrap_or_else(PoisonError::into_inner).insert(key, shader.clone());
-        shader
-    }
-}
-
-/// Workgroups have the size and the memory that the planner held against the device's limits.
-fn as_planned(shader: &Shader, pass: &Pass) -> Result<(), Failure> {
-    let module = shader.module();
-    let sizes = module.entry_points.iter().map(|entry| entry.workgroup_size);
-    let variables = module
-        .global_variables
-        .iter()
-        .filter(|(_, variable)| variable.space == AddressSpace::WorkGroup);
-    let bytes: u32 =
-        variables.map(|(_, variable)| module.types[variable.ty].inner.size(module.to_ctx())).sum();
-    let sizes: Vec<_> = sizes.collect();
-    if sizes == [[pass.threads, 1, 1]] && bytes == pass.workgroup_bytes {
-        return Ok(());
-    }
-    let planned = (pass.threads, pass.workgroup_bytes);
-    Err(Failure::Refused(format!(
-        "invocations {sizes:?} and {bytes} bytes of workgroup memory, planned {planned:?}"
-    )))
-}
-
 /// As the library's pipelines run, without counting costs.
 pub fn options() -> Options {
     Options { zero_init: ZeroInit::NONE, costs: None, ..Options::default() }
@@ -146,6 +66,7 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
         |forced: &Forced| tilewise_msl::KERNELS.iter().any(|kernel| kernel.name == forced.kernel);
     let library = match forced.as_ref().is_some_and(in_msl) {
         true => tilewise_msl::LIBRARY,
+        false if caps.class == DeviceClass::Cpu => UNCOMPILED,
         false => tilewise_shaders::LIBRARY,
     };
     let mut problem = problem(case);
@@ -184,6 +105,11 @@ pub struct Written {
     pub(crate) scratch: Vec<u8>,
     /// Packed operands, of this product alone or made before, by where they lie.
     packed: HashMap<Role, Vec<u8>>,
+}
+
+/// Whether a finishing pass leaves the rest to another, in scratch memory.
+fn keeps(pass: &Pass) -> bool {
+    pass.parts.iter().any(|part| Some(part.file) == KIT.keep)
 }
 
 /// Whether packed operands lie there.
@@ -361,7 +287,9 @@ impl Job {
         let words = binding.element_bytes == 4;
         let cut = |bytes: &[u8]| Buffer::new(cut(bytes, binding.start, binding.bytes));
         // Where several passes write C, each writes its part only.
-        let writes = |pass: &&Pass| pass.bindings.iter().any(|binding| binding.role == Role::C);
+        let writes = |pass: &&Pass| {
+            !keeps(pass) && pass.bindings.iter().any(|binding| binding.role == Role::C)
+        };
         let whole = self.plan.passes.iter().filter(writes).count() == 1;
         let bound = binding.start..binding.start + binding.bytes;
         match binding.role {
@@ -370,7 +298,7 @@ impl Job {
                 let buffer = elements.declare(cut(c), words, &bound);
                 // In words shared with others' bytes, these are read and written back.
                 let unread = problem.epilogue.beta == 0.0 && !(words && elements.shares_words());
-                let buffer = if whole { buffer.must_write() } else { buffer };
+                let buffer = if whole && !keeps(pass) { buffer.must_write() } else { buffer };
                 if whole && unread { buffer.poisoned() } else { buffer }
             }
             Role::Scratch => {
@@ -379,12 +307,13 @@ impl Job {
                 let row = 4 * n.next_multiple_of(4);
                 let batched = problem.grouping.has_entries();
                 let part = m * row * if batched { copies } else { 1 };
-                let parts = if binding.writable { pass.params.splits } else { pass.params.parts };
+                let reads = keeps(pass) || !binding.writable;
+                let parts = if reads { pass.params.parts } else { pass.params.splits };
                 // A piece of a grouped product leaves out rows whose groups belong to another.
                 let some = batched || !self.plan.cuts.is_empty();
                 let written = if some { 0..u64::from(parts) * part } else { 0..rows * row };
                 let adds = pass.parts.iter().any(|part| part.constants.contains(&("ADD", 1)));
-                match binding.writable && !adds && (batched || !some) {
+                match !reads && !adds && (batched || !some) {
                     true => Buffer::output(binding.bytes as usize).range(written),
                     false => cut(scratch).range(written),
                 }

@@ -5,7 +5,10 @@ use tilewise_tests::{adapters, arithmetic};
 
 fn check(context: &Context, pairs: &[[u32; 2]]) {
     let source = format!(
-        "let x = pairs[global_id.x * 2u];\nlet y = pairs[global_id.x * 2u + 1u];\nlet at = global_id.x * {}u;\n{}",
+        "let x = pairs[global_id.x * 2u];\n\
+         let y = pairs[global_id.x * 2u + 1u];\n\
+         let at = global_id.x * {}u;\n\
+         {}",
         arithmetic::RESULTS,
         arithmetic::BODY
     );

@@ -315,16 +315,19 @@ fn what_does_not_fit_is_an_error() {
         let table = Tensor::upload(&context, &[1.0f32; 96], &[3, 32]).unwrap();
         let floats = Tensor::upload(&context, &[1.0f32], &[1]).unwrap();
         let indices = Tensor::upload(&context, &[1u32, 2], &[2]).unwrap();
-        assert!(
-            matches!(table.rows(&floats), Err(Error::Misuse(text)) if text.contains("f32, wanted u32"))
-        );
+        assert!(matches!(
+            table.rows(&floats),
+            Err(Error::Misuse(text)) if text.contains("f32, wanted u32")
+        ));
         let square = indices.reshape(&[1, 2]).unwrap();
-        assert!(
-            matches!(table.rows(&square), Err(Error::Shape(text)) if text.contains("[1, 2], wanted a vector"))
-        );
-        assert!(
-            matches!(floats.rows(&indices), Err(Error::Shape(text)) if text.contains("a table of shape [1]"))
-        );
+        assert!(matches!(
+            table.rows(&square),
+            Err(Error::Shape(text)) if text.contains("[1, 2], wanted a vector")
+        ));
+        assert!(matches!(
+            floats.rows(&indices),
+            Err(Error::Shape(text)) if text.contains("a table of shape [1]")
+        ));
         let take = Take::new(&table).rows(&indices);
         assert!(
             matches!(take.run_into(&table), Err(Error::Shape(text)) if text.contains("f32 [2, 32]"))
@@ -337,9 +340,10 @@ fn what_does_not_fit_is_an_error() {
         assert!(matches!(table.rows(&other), Err(Error::WrongContext(_))));
 
         let narrow = table.slice(&[0..3, 0..31]).unwrap();
-        assert!(
-            matches!(narrow.quantize(QuantFormat::MXFP8), Err(Error::Shape(text)) if text.contains("31"))
-        );
+        assert!(matches!(
+            narrow.quantize(QuantFormat::MXFP8),
+            Err(Error::Shape(text)) if text.contains("31")
+        ));
         assert!(integers.quantize(QuantFormat::MXFP8).is_err());
         let uploaded = quantize(&[1.0; 96], 3, 32, QuantFormat::MXFP8).unwrap();
         let uploaded = QuantizedTensor::upload(&context, &uploaded).unwrap();
@@ -358,9 +362,10 @@ fn what_does_not_fit_is_an_error() {
             (QuantFormat::MXFP8, zeros(QuantFormat::MXFP8).with_order(&reversed)),
         ] {
             let refused = Quantize::new(&table, format).run_into(&out.unwrap());
-            assert!(
-                matches!(&refused, Err(Error::Unsupported(text)) if text.contains("a factor or an order"))
-            );
+            assert!(matches!(
+                &refused,
+                Err(Error::Unsupported(text)) if text.contains("a factor or an order")
+            ));
         }
     }
 }

@@ -123,6 +123,21 @@ fn length(context: &Context, binding: BindingResource<'_>) -> u32 {
     counted.read_blocking::<u32>().unwrap()[0]
 }
 
+/// What `explain` says where matrix units may be there and are off.
+#[test]
+fn matrix_units_that_are_off_are_explained() {
+    for adapter in adapters() {
+        let (device, queue) = adapter.device(|_| {});
+        let context = Context::from_device(device, queue, &ContextOptions::default()).unwrap();
+        let a = Tensor::zeros(&context, DType::F16, &[64, 64]).unwrap();
+        let explained = Gemm::new(&a, &a).explain().unwrap();
+        assert!(
+            explained.contains("matrix units are off: a device does not tell of them"),
+            "{explained}"
+        );
+    }
+}
+
 /// A queue of another device, a device of another adapter, an encoder of another context.
 #[test]
 fn strangers_are_refused() {

@@ -1,5 +1,7 @@
 //! Custom kernels: the same results on every adapter and on the CPU executor.
 
+mod views;
+
 use half::{bf16, f16};
 use tilewise::{Call, Context, DType, Edge, Element, Error, Kernel, Tensor, wgpu};
 use tilewise_tests::adapters;
@@ -34,8 +36,11 @@ fn ramp(n: usize) -> Vec<f32> {
 #[test]
 fn headers_templates_and_types() {
     for context in contexts() {
-        let kernel = from_a("let i = global_id.x; if FLIP { out[i] = T(twice(f32(a[i])) * SCALE) - T(SHIFT) + T(N); }")
-            .header("fn twice(x: f32) -> f32 { return x + x; }");
+        let kernel = from_a(
+            "let i = global_id.x; if FLIP { out[i] = T(twice(f32(a[i])) * SCALE) - T(SHIFT) + \
+             T(N); }",
+        )
+        .header("fn twice(x: f32) -> f32 { return x + x; }");
         let a = Tensor::upload(&context, &[1.0f32, -2.5, 3.0], &[3]).unwrap();
         let call = |dtype| {
             let call =
@@ -59,7 +64,11 @@ fn headers_templates_and_types() {
         } else {
             let error = floats.run(&small(DType::F16)).unwrap_err();
             assert!(
-                matches!(&error, Error::MissingFeature(text) if text.contains("out is f16") && text.contains("shader-f16")),
+                matches!(
+                    &error,
+                    Error::MissingFeature(text)
+                        if text.contains("out is f16") && text.contains("shader-f16")
+                ),
                 "{error}"
             );
         }
@@ -74,10 +83,11 @@ fn headers_templates_and_types() {
 #[test]
 fn integers_and_directives() {
     for context in contexts() {
-        let kernel = Kernel::new("mix")
-            .inputs(["i", "u"])
-            .outputs(["difference", "sum"])
-            .header("// a comment\ndiagnostic(off, derivative_uniformity);\nfn add(x: u32) -> u32 { return x + 1u; }");
+        let kernel = Kernel::new("mix").inputs(["i", "u"]).outputs(["difference", "sum"]).header(
+            "// a comment\n\
+             diagnostic(off, derivative_uniformity);\n\
+             fn add(x: u32) -> u32 { return x + 1u; }",
+        );
         let kernel = kernel.source(
             "let at = global_id.x;\ndifference[at] = i[at] - i32(u[at]);\nsum[at] = add(u[at]);",
         );
@@ -99,7 +109,8 @@ fn integers_and_directives() {
 fn what_derives_from_tensors() {
     for context in contexts() {
         let a = Tensor::upload(&context, &ramp(24), &[2, 3, 4]).unwrap().t();
-        let body = "for (var d = 0u; d < a_ndim; d++) { out[2u * d] = a_shape[d]; out[2u * d + 1u] = a_strides[d]; }
+        let body = "for (var d = 0u; d < a_ndim; d++) { out[2u * d] = a_shape[d]; \
+             out[2u * d + 1u] = a_strides[d]; }
             out[6] = out_shape[0] * 100u + out_ndim * 10u + out_strides[0];";
         let call = |shape: &[usize]| {
             Call::new(&context).input(&a).output(DType::U32, shape).grid([1, 1, 1])
@@ -136,7 +147,8 @@ fn built_ins() {
             |_: [u32; 3], grid: [u32; 3]| grid,
         ]) {
             let kernel = from_a(&format!(
-                "let at = ((global_id.z * out_shape[1] + global_id.y) * out_shape[2] + global_id.x) * 3u;
+                "let at = ((global_id.z * out_shape[1] + global_id.y) * out_shape[2] + \
+                 global_id.x) * 3u;
                 out[at] = {term}.x; out[at + 1u] = {term}.y; out[at + 2u] = {term}.z;"
             ));
             let grid = [3u32, 4, 5];
@@ -241,92 +253,6 @@ fn workgroup_memory() {
     }
 }
 
-/// Views of every kind come as row-major arrays: transposed, sliced where no binding can start, in
-/// elements of 4 and of 2 bytes.
-#[test]
-fn views() {
-    for context in contexts() {
-        let [rows, columns] = [7, 9];
-        let whole = ramp(rows * columns);
-        let floats = Tensor::upload(&context, &whole, &[rows, columns]).unwrap();
-        let halves: Vec<bf16> = whole.iter().map(|&x| bf16::from_f32(x)).collect();
-        let halves = Tensor::upload(&context, &halves, &[rows, columns]).unwrap();
-        let copy = from_a("out[global_id.x] = a[global_id.x];");
-        let cut = |tensor: &Tensor| {
-            let slice = tensor.slice(&[1..6, 3..8]).unwrap();
-            let row = tensor.slice(&[2..3, 1..8]).unwrap();
-            [
-                tensor.clone(),
-                tensor.t(),
-                slice.clone(),
-                slice.t(),
-                row,
-                tensor.slice(&[5..7, 0..columns]).unwrap(),
-            ]
-        };
-        for (view, half) in cut(&floats).into_iter().zip(cut(&halves)) {
-            let n = view.elem_count();
-            let call =
-                Call::new(&context).input(&view).output(DType::F32, &[n]).grid([n as u32, 1, 1]);
-            let want = view.read_blocking::<f32>().unwrap();
-            assert_eq!(run::<f32>(&copy, &call), want, "{view:?}");
-            let call = Call::new(&context).input(&half).output(DType::BF16, &[n]).grid([
-                n.div_ceil(2) as u32,
-                1,
-                1,
-            ]);
-            assert_eq!(
-                run::<bf16>(&copy, &call),
-                half.read_blocking::<bf16>().unwrap(),
-                "{half:?}"
-            );
-
-            // The same elements by their strides, whether or not the start had to be moved.
-            let by_strides = from_a(
-                "let i = global_id.x / a_shape[1]; let j = global_id.x % a_shape[1]; out[global_id.x] = a[i * a_strides[0] + j * a_strides[1]];",
-            );
-            let call =
-                Call::new(&context).input(&view).output(DType::F32, &[n]).grid([n as u32, 1, 1]);
-            assert_eq!(run::<f32>(&by_strides.ensure_contiguous(false), &call), want, "{view:?}");
-        }
-        if has_f16(&context) {
-            let halves: Vec<f16> = whole.iter().map(|&x| f16::from_f32(x)).collect();
-            for view in cut(&Tensor::upload(&context, &halves, &[rows, columns]).unwrap()) {
-                let n = view.elem_count();
-                let call = Call::new(&context)
-                    .input(&view)
-                    .output(DType::F16, &[n])
-                    .grid([n as u32, 1, 1]);
-                assert_eq!(
-                    run::<f16>(&copy, &call),
-                    view.read_blocking::<f16>().unwrap(),
-                    "{view:?}"
-                );
-            }
-        }
-    }
-}
-
-/// More words than one dispatch has invocations, so that each copies several.
-#[test]
-fn large_views() {
-    for adapter in adapters() {
-        let context = adapter.with_limits(|limits| limits.max_compute_workgroups_per_dimension = 3);
-        let [rows, columns] = [50, 30];
-        let a = Tensor::upload(&context, &ramp(rows * columns), &[rows, columns]).unwrap().t();
-        let kernel =
-            from_a("for (var i = global_id.x; i < out_shape[0]; i += grid.x) { out[i] = a[i]; }");
-        let call =
-            Call::new(&context).input(&a).output(DType::F32, &[rows * columns]).grid([192, 1, 1]);
-        assert_eq!(
-            run::<f32>(&kernel, &call),
-            a.read_blocking::<f32>().unwrap(),
-            "{}",
-            adapter.name()
-        );
-    }
-}
-
 /// Empty tensors and empty grids are legal: nothing runs, and what there is to give back is given.
 #[test]
 fn nothing_to_do() {
@@ -420,7 +346,8 @@ fn subgroups() {
     let without_features = adapters().iter().map(|adapter| adapter.with_limits(|_| ()));
     for context in contexts().into_iter().chain(without_features) {
         let kernel = from_a(
-            "out[local_index] = subgroup_size * 0u + subgroupAdd(1u) + 0u * (subgroup_id + subgroup_invocation_id);",
+            "out[local_index] = subgroup_size * 0u + subgroupAdd(1u) + 0u * (subgroup_id + \
+             subgroup_invocation_id);",
         );
         let a = Tensor::zeros(&context, DType::F32, &[1]).unwrap();
         let call = Call::new(&context)
@@ -455,7 +382,9 @@ fn the_generated_module() {
         .outputs(["out"])
         .header("fn f() -> u32 { return N; }");
     let kernel = kernel.source(
-        "let i = global_id.x;\nvar<workgroup> t: f32;\nout[i] = T(a[i] + f32(b[i])) + T(a_shape[1] * f()) * t;",
+        "let i = global_id.x;\n\
+         var<workgroup> t: f32;\n\
+         out[i] = T(a[i] + f32(b[i])) + T(a_shape[1] * f()) * t;",
     );
     let a = Tensor::zeros(&context, DType::F32, &[2, 3]).unwrap();
     let b = Tensor::zeros(&context, DType::F16, &[6]).unwrap();

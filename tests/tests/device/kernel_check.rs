@@ -92,7 +92,8 @@ fn views_are_what_is_declared() {
             .output(DType::F32, &[4, 3])
             .grid([3, 4, 1])
             .workgroup([4, 4, 1]);
-        let body = "out[global_id.y * 3u + global_id.x] = a[(global_id.y) * a_strides[0] + global_id.x + STEP];";
+        let body = "out[global_id.y * 3u + global_id.x] = a[(global_id.y) * a_strides[0] + \
+                    global_id.x + STEP];";
         let kernel = kernel(body).ensure_contiguous(false);
         let clean = kernel.check(&call.clone().constant("STEP", 0u32)).unwrap();
         assert!(clean.is_clean(), "{}", clean.render(false));

@@ -1,5 +1,4 @@
-//! The calls that docs/library.md names for PyTorch's layers, on whole numbers, so that every result
-//! is exact.
+//! The calls that docs/library.md names for PyTorch's layers, on whole numbers: results are exact.
 
 use tilewise::{Activation, Axis, Context, DType, Gemm, GroupOffsets, QuantFormat, Tensor};
 use tilewise_tests::adapters;

@@ -3,7 +3,7 @@
 use tilewise::DType;
 use tilewise_core::{Caps, DeviceClass, Error, Problem, explain, plan};
 use tilewise_shaders::LIBRARY;
-use tilewise_tests::{Case, Suite, adapters, one_of_each, themes};
+use tilewise_tests::{Case, Suite, adapters, floor, one_of_each, themes};
 
 const F32: [DType; 3] = [DType::F32; 3];
 
@@ -27,7 +27,7 @@ fn many_rows_and_columns() {
 }
 
 /// More workgroups than one dimension of a dispatch holds: by rows, by columns, by the batch. (In a
-/// finishing pass: `tests/sanitized.rs`.)
+/// finishing pass: `host/sanitized.rs`.)
 #[test]
 fn many_workgroups() {
     Suite::on_every_adapter(|_| {
@@ -99,6 +99,26 @@ fn small_devices() {
     }
 }
 
+/// A device with WebGPU's `downlevel_defaults`, which bind four storage buffers, runs everything.
+#[test]
+fn downlevel_devices() {
+    for adapter in adapters() {
+        let downlevel = |limits: &mut tilewise::wgpu::Limits| {
+            *limits = tilewise::wgpu::Limits::downlevel_defaults();
+        };
+        let context = adapter.with_limits(downlevel);
+        assert_eq!(context.caps().max_storage_buffers, 4);
+        let kernel = Some(floor(adapter).name);
+        let case = |case: Case| Case { kernel: kernel.clone(), ..case };
+        let mut suite = Suite::default();
+        let cases: Vec<_> = themes::few_buffers().into_iter().map(case).collect();
+        suite.run("four storage buffers", &context, &cases);
+        // As the planner likes.
+        suite.run("four storage buffers", &context, &themes::few_buffers()[..4]);
+        suite.finish(adapter.name());
+    }
+}
+
 /// The planner keeps to limits that no real device has.
 #[test]
 fn plans_within_small_limits() {
@@ -113,15 +133,18 @@ fn plans_within_small_limits() {
     assert!(text.contains("invocations: "), "{text}");
 
     let refused = |caps: Caps| plan(&problem, &caps, &LIBRARY, None).unwrap_err();
-    assert!(
-        matches!(refused(Caps { max_storage_buffers: 2, ..small.clone() }), Error::NoKernel(text) if text.contains("storage buffers: 3 needed, 2 allowed"))
-    );
-    assert!(
-        matches!(refused(Caps { max_workgroups: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("workgroups"))
-    );
-    assert!(
-        matches!(refused(Caps { max_invocations: 1, ..small.clone() }), Error::NoKernel(text) if text.contains("invocations"))
-    );
+    assert!(matches!(
+        refused(Caps { max_storage_buffers: 2, ..small.clone() }),
+        Error::NoKernel(text) if text.contains("storage buffers: 3 needed, 2 allowed")
+    ));
+    assert!(matches!(
+        refused(Caps { max_workgroups: 1, ..small.clone() }),
+        Error::NoKernel(text) if text.contains("workgroups")
+    ));
+    assert!(matches!(
+        refused(Caps { max_invocations: 1, ..small.clone() }),
+        Error::NoKernel(text) if text.contains("invocations")
+    ));
     for caps in [
         Caps { max_binding_bytes: 1 << 19, ..small.clone() },
         Caps { max_buffer_bytes: 1 << 19, ..small },
@@ -145,18 +168,23 @@ fn tiles_and_edges() {
     let mut parts = 0;
     for adapter in adapters() {
         let mut cases = Vec::new();
+        let epilogue = |axis, case: Case| Case {
+            beta: 0.5,
+            bias: Some((axis, Place::odd(DType::BF16))),
+            activation: Activation::Relu,
+            residual: Some(Place::odd(DType::F32)),
+            ..case.odd()
+        };
         for (i, out) in DType::ALL.into_iter().enumerate() {
             let case =
                 Case::new([513, 514, 33], [DType::F32, DType::F32, out]).layout([i == 1, i == 2]);
             cases.push(case.clone().integers());
-            let axis = [Axis::M, Axis::N][i % 2];
-            cases.push(Case {
-                beta: 0.5,
-                bias: Some((axis, Place::odd(DType::BF16))),
-                activation: Activation::Relu,
-                residual: Some(Place::odd(DType::F32)),
-                ..case.odd()
-            });
+            cases.push(epilogue([Axis::M, Axis::N][i % 2], case));
+        }
+        // An edge is another text. A software device compiles it only where that saves much.
+        if adapter.context.caps().class == DeviceClass::Cpu && adapter.has_turn(0) {
+            let case = Case::new([129, 129, 65_536], [DType::F32, DType::F32, DType::BF16]);
+            cases.push(epilogue(Axis::N, case));
         }
         for case in &cases {
             let [m, n, k] = case.size.map(|size| size as u64);

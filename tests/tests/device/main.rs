@@ -16,6 +16,7 @@ mod grouped;
 mod kernel;
 mod kernel_check;
 mod kernel_errors;
+mod kernel_pointers;
 mod large;
 mod layers;
 mod limits;
@@ -28,4 +29,6 @@ mod semantics;
 mod split;
 mod strides;
 mod tuner;
+#[cfg(target_os = "linux")]
+mod waiting;
 mod weights;

@@ -45,7 +45,8 @@ fn kernel_of(name: &str, body: &str, header: &str) -> Kernel {
     let kernel =
         Kernel::new(name).inputs(["f", "u"]).outputs(["out"]).header(format!("{put}{header}"));
     kernel.source(format!(
-        "{body}\nfor (var word = 0u; word < {WORDS}u; word += 1u) {{ out[global_id.x * {WORDS}u + word] = written[word]; }}"
+        "{body}\nfor (var word = 0u; word < {WORDS}u; word += 1u) {{ out[global_id.x * {WORDS}u + \
+         word] = written[word]; }}"
     ))
 }
 
@@ -139,7 +140,8 @@ same!(halves, "", |context: &Context| context.caps().f16);
 /// the sanitizer can do both.
 #[test]
 fn fma_is_fused_or_it_is_not() {
-    let body = "put_f(0u, fma(f[global_id.x], f[global_id.x + 256u], f[global_id.x + 512u])); put(1u, u[0]);";
+    let body = "put_f(0u, fma(f[global_id.x], f[global_id.x + 256u], f[global_id.x + 512u])); \
+                put(1u, u[0]);";
     let kernel = kernel_of("fma", body, "");
     let call = call_on(&Context::cpu());
     let rounding = |fused| checked("fma", &kernel, &call, Options { fused, ..Options::default() });

@@ -251,7 +251,7 @@ fn unusable_files() {
     let good = std::fs::read_to_string(&path).unwrap();
     let class = good.lines().nth(1).unwrap().split('\t').next().unwrap();
     let fields: Vec<&str> = good.lines().next().unwrap().split('\t').collect();
-    let forced = format!("{class}\tnaive/8x32+k1\n");
+    let forced = format!("{class}\tsimt/32x32x32+k1\n");
     let with = |at: usize, other: &str| {
         let mut fields = fields.clone();
         fields[at] = other;
@@ -273,7 +273,7 @@ fn unusable_files() {
     for (contents, reason) in cases {
         std::fs::write(&path, contents).unwrap();
         let (ok, printed, log) = run(&mut product(adapter, &folder, &args));
-        assert!(ok && !printed.contains("naive"), "{reason}: {printed}{log}");
+        assert!(ok && !printed.contains("simt"), "{reason}: {printed}{log}");
         let warnings: Vec<_> =
             log.lines().filter(|line| line.contains("WARN") && line.contains("ignored")).collect();
         let named = path.file_name().unwrap().to_string_lossy();
@@ -285,10 +285,10 @@ fn unusable_files() {
     // The forged winner is what would have been used; and without leave to, it is not.
     std::fs::write(&path, forged(&good, &forced)).unwrap();
     let (_, printed, log) = run(&mut product(adapter, &folder, &args));
-    assert!(printed.contains("kernel naive/8x32") && !log.contains("WARN"), "{printed}{log}");
+    assert!(printed.contains("kernel simt/32x32x32") && !log.contains("WARN"), "{printed}{log}");
     for (name, value) in [("TILEWISE_TUNED", "off"), ("TILEWISE_CACHE_DIR", "")] {
         let (ok, printed, log) = run(product(adapter, &folder, &args).env(name, value));
-        assert!(ok && !printed.contains("naive"), "{name}: {printed}{log}");
+        assert!(ok && !printed.contains("simt"), "{name}: {printed}{log}");
     }
     let (_, printed, _) =
         run(product(adapter, &folder, &args).env("TILEWISE_TUNED", "off").arg("--tune"));

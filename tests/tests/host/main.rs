@@ -2,7 +2,9 @@
 //! sanitizer or, as MSL, by clang.
 
 mod cpu;
+mod few_buffers;
 mod msl;
 mod plans;
 mod sanitized;
+mod scratch;
 mod translated;

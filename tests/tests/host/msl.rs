@@ -1,6 +1,6 @@
 //! Every MSL kernel on CPUs, by the cases of the WGSL kernels: the oracle's results, nothing
 //! touched outside the operands' logical ranges, signatures and sizes as planned. `cargo xtask
-//! sanitize-msl` runs what `sanitized_msl.rs` has, with ThreadSanitizer and AddressSanitizer
+//! sanitize-msl` runs what `few_texts.rs` watches, with ThreadSanitizer and AddressSanitizer
 //! looking on.
 
 use tilewise::DType;

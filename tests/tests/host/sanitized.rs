@@ -290,6 +290,10 @@ fn everything_is_reached() {
         }
     }
     let mut files: BTreeSet<_> = seen.iter().map(|key| key.file).collect();
+    let (few, cases) = cases::few_buffers(WGSL);
+    for (_, _, plan) in plans(&[few], &cases) {
+        files.extend(plan.passes.iter().flat_map(|pass| &pass.parts).map(|part| part.file));
+    }
     let conversions = conversions::planned(&devices()[0]).unwrap();
     files.extend(
         conversions

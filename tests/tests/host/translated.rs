@@ -179,7 +179,7 @@ fn everything_is_reached() {
 }
 
 /// Parts of the names of files that only kernels of matrix units have.
-const OF_UNITS: [&str; 11] = [
+const OF_UNITS: [&str; 15] = [
     "unit/",
     "coop",
     "panel",
@@ -191,4 +191,9 @@ const OF_UNITS: [&str; 11] = [
     "to_words",
     "f16x8",
     "divided",
+    // Only devices that bind four storage buffers have these, and no Mac is one.
+    "to_floats",
+    "keep",
+    "epilogue/scratch",
+    "epilogue/residual",
 ];

@@ -55,15 +55,19 @@ fn run(args: &Args) -> Result<usize, String> {
     let mut report = json!({
         "library": format!("burn {}", burn_version()), "adapter": info.name, "backend": "vulkan",
         "driver": format!("{} {}", info.driver, info.driver_info), "commit": args.commit,
-        "date": time::OffsetDateTime::now_utc().date().to_string(), "peak_tflops": 0.0, "peak_gbs": 0.0,
+        "date": time::OffsetDateTime::now_utc().date().to_string(),
+        "peak_tflops": 0.0, "peak_gbs": 0.0,
     });
     let (mut rows, mut failed) = (Vec::new(), 0);
     for shape in &shapes {
         match measure::measure(&device, shape, args.samples) {
             Ok(row) => {
-                let [ms, wall, first] =
-                    ["ms", "wall_ms", "first_s"].map(|field| row[field].as_f64().unwrap_or_default());
-                println!("{:28} {ms:9.4} ms, by the wall clock {wall:9.4} ms, first {first:.2} s", shape.name);
+                let [ms, wall, first] = ["ms", "wall_ms", "first_s"]
+                    .map(|field| row[field].as_f64().unwrap_or_default());
+                println!(
+                    "{:28} {ms:9.4} ms, by the wall clock {wall:9.4} ms, first {first:.2} s",
+                    shape.name
+                );
                 rows.push(row);
             }
             Err(message) => {
@@ -73,7 +77,8 @@ fn run(args: &Args) -> Result<usize, String> {
         }
         if let Some(path) = &args.json {
             report["rows"] = rows.clone().into();
-            std::fs::write(path, format!("{report:#}\n")).map_err(|error| format!("{}: {error}", path.display()))?;
+            std::fs::write(path, format!("{report:#}\n"))
+                .map_err(|error| format!("{}: {error}", path.display()))?;
         }
     }
     Ok(failed)
@@ -81,7 +86,10 @@ fn run(args: &Args) -> Result<usize, String> {
 
 /// The version of burn that this program was built with.
 fn burn_version() -> &'static str {
-    let after = include_str!("../Cargo.lock").split("name = \"burn\"\nversion = \"").nth(1).unwrap_or_default();
+    let after = include_str!("../Cargo.lock")
+        .split("name = \"burn\"\nversion = \"")
+        .nth(1)
+        .unwrap_or_default();
     after.split('"').next().unwrap_or_default()
 }
 

@@ -32,8 +32,13 @@ pub fn measure(device: &Device, shape: &Shape, samples: usize) -> Result<Value, 
     let [m, n, k] = shape.mnk;
     let sets = ((ROTATED_BYTES / shape.bytes()) as usize).clamp(1, MOST_SETS);
     let matrix = |rows, columns, transposed| {
-        let stored = if transposed { [shape.batch, columns, rows] } else { [shape.batch, rows, columns] };
-        let values = Tensor::<3>::random(stored, Distribution::Uniform(-1.0, 1.0), (device, DType::from(shape.dtype)));
+        let stored =
+            if transposed { [shape.batch, columns, rows] } else { [shape.batch, rows, columns] };
+        let values = Tensor::<3>::random(
+            stored,
+            Distribution::Uniform(-1.0, 1.0),
+            (device, DType::from(shape.dtype)),
+        );
         if transposed { values.swap_dims(1, 2) } else { values }
     };
     let transposed = |at: usize| shape.layout.as_bytes()[at] == b'T';
@@ -67,8 +72,9 @@ pub fn measure(device: &Device, shape: &Shape, samples: usize) -> Result<Value, 
         warm += by_wall(repetitions)?;
     }
     let sampled = |time: &dyn Fn() -> Result<f64, String>| {
-        let mut seconds =
-            (0..samples.max(1)).map(|_| Ok(time()? / repetitions as f64)).collect::<Result<Vec<_>, String>>()?;
+        let mut seconds = (0..samples.max(1))
+            .map(|_| Ok(time()? / repetitions as f64))
+            .collect::<Result<Vec<_>, String>>()?;
         seconds.sort_by(f64::total_cmp);
         Ok::<_, String>(seconds)
     };
@@ -83,9 +89,12 @@ pub fn measure(device: &Device, shape: &Shape, samples: usize) -> Result<Value, 
     };
     let middle = seconds[seconds.len() / 2];
     Ok(json!({
-        "shape": shape.name, "m": m, "n": n, "k": k, "batch": shape.batch, "layout": shape.layout, "dtype": shape.dtype_name,
-        "kernel": "autotuned", "ms": middle * 1e3, "spread": (seconds[seconds.len() - 1] - seconds[0]) / middle,
-        "tflops": shape.flops() / middle * 1e-12, "gbs": shape.bytes() / middle * 1e-9, "roofline": 0.0, "method": method,
+        "shape": shape.name, "m": m, "n": n, "k": k, "batch": shape.batch,
+        "layout": shape.layout, "dtype": shape.dtype_name,
+        "kernel": "autotuned", "ms": middle * 1e3,
+        "spread": (seconds[seconds.len() - 1] - seconds[0]) / middle,
+        "tflops": shape.flops() / middle * 1e-12, "gbs": shape.bytes() / middle * 1e-9,
+        "roofline": 0.0, "method": method,
         "first_s": first, "wall_ms": wall[wall.len() / 2] * 1e3,
     }))
 }
@@ -108,19 +117,26 @@ fn by_device(device: &Device, work: impl FnOnce() + Send) -> Result<f64, String>
 /// that of the benches: a sum of K products in f32 and one rounding.
 fn check((a, b): &Operands, c: Tensor<3>, shape: &Shape) -> Result<(), String> {
     let [m, n, k] = shape.mnk;
-    let host = |tensor: Tensor<3>| tensor.try_into_vec_as::<f32>().map_err(|error| error.to_string());
+    let host =
+        |tensor: Tensor<3>| tensor.try_into_vec_as::<f32>().map_err(|error| error.to_string());
     let (a, b, c) = (host(a.clone())?, host(b.clone())?, host(c)?);
     for i in 0..CHECKED {
         let at = i * (shape.batch - 1) / (CHECKED - 1);
-        let (row, column) = (i * (m - 1) / (CHECKED - 1), (i * 37 % CHECKED) * (n - 1) / (CHECKED - 1));
-        let terms = (0..k).map(|i| f64::from(a[(at * m + row) * k + i]) * f64::from(b[(at * k + i) * n + column]));
-        let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + f64::abs(term)));
+        let (row, column) =
+            (i * (m - 1) / (CHECKED - 1), (i * 37 % CHECKED) * (n - 1) / (CHECKED - 1));
+        let terms = (0..k).map(|i| {
+            f64::from(a[(at * m + row) * k + i]) * f64::from(b[(at * k + i) * n + column])
+        });
+        let (sum, size) =
+            terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + f64::abs(term)));
         let got = f64::from(c[(at * m + row) * n + column]);
         let gamma = (k as f64).min(8.0 * (k as f64).sqrt()) * f64::from(f32::EPSILON);
         let bound = gamma * size + shape.roundoff * sum.abs() + 1e-30;
         let error = (got - sum).abs();
         if error.is_nan() || error > bound {
-            return Err(format!("C[{at},{row},{column}] is {got}, expected {sum} within {bound:e}"));
+            return Err(format!(
+                "C[{at},{row},{column}] is {got}, expected {sum} within {bound:e}"
+            ));
         }
     }
     Ok(())

@@ -35,22 +35,48 @@ impl std::str::FromStr for Shape {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut fields = text.split(':');
-        let sizes = fields.next().unwrap_or_default().split('x').map(str::parse).collect::<Result<Vec<usize>, _>>();
-        let mnk = sizes.ok().and_then(|sizes| <[usize; 3]>::try_from(sizes).ok()).filter(|mnk| !mnk.contains(&0));
+        let sizes = fields
+            .next()
+            .unwrap_or_default()
+            .split('x')
+            .map(str::parse)
+            .collect::<Result<Vec<usize>, _>>();
+        let mnk = sizes
+            .ok()
+            .and_then(|sizes| <[usize; 3]>::try_from(sizes).ok())
+            .filter(|mnk| !mnk.contains(&0));
         let mnk = mnk.ok_or_else(|| format!("{text:?}: wanted MxNxK[:layout][:dtype][:xBATCH]"))?;
         let (mut layout, mut dtype, mut batch) = ("NN", DTYPES[0], 1);
         for field in fields {
-            let known = ["NN", "NT", "TN", "TT"].into_iter().find(|layout| layout.eq_ignore_ascii_case(field));
-            let number = field.strip_prefix('x').and_then(|number| number.parse().ok()).filter(|&number| number > 0);
+            let known = ["NN", "NT", "TN", "TT"]
+                .into_iter()
+                .find(|layout| layout.eq_ignore_ascii_case(field));
+            let number = field
+                .strip_prefix('x')
+                .and_then(|number| number.parse().ok())
+                .filter(|&number| number > 0);
             match (known, DTYPES.into_iter().find(|dtype| dtype.0 == field), number) {
                 (Some(known), ..) => layout = known,
                 (_, Some(known), _) => dtype = known,
                 (.., Some(number)) => batch = number,
-                _ => return Err(format!("{text:?}: {field:?} is neither a layout, nor a dtype, nor a batch (x8)")),
+                _ => {
+                    return Err(format!(
+                        "{text:?}: {field:?} is neither a layout, nor a dtype, nor a batch (x8)"
+                    ));
+                }
             }
         }
         let (dtype_name, dtype, roundoff, element) = dtype;
-        Ok(Shape { name: text.to_owned(), mnk, batch, layout, dtype_name, dtype, roundoff, element })
+        Ok(Shape {
+            name: text.to_owned(),
+            mnk,
+            batch,
+            layout,
+            dtype_name,
+            dtype,
+            roundoff,
+            element,
+        })
     }
 }
 

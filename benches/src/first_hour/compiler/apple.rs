@@ -113,7 +113,12 @@ fn compile(
     // warnings. SAFETY: the method takes a string, options or nil, and a place for an error, and
     // gives a new library or nil.
     let library: Option<Library> = unsafe {
-        msg_send![device, newLibraryWithSource: &*text, options: options.as_deref(), error: &mut error]
+        msg_send![
+            device,
+            newLibraryWithSource: &*text,
+            options: options.as_deref(),
+            error: &mut error
+        ]
     };
     let words = error.map(|error| said(&error));
     match library {

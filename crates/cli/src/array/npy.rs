@@ -35,7 +35,8 @@ pub(super) fn read(mut file: impl Read, len: u64) -> Result<Raw, String> {
         let (shape, name) = (shape_text(&header.shape), header.scalar.name());
         let verb = if held < declared as u64 { "truncated" } else { "too long" };
         return Err(format!(
-            "{verb}: the header declares shape {shape} of {name}, {declared} bytes; {held} bytes follow it"
+            "{verb}: the header declares shape {shape} of {name}, {declared} bytes; {held} bytes \
+             follow it"
         ));
     }
     let mut bytes = read_bytes(&mut file, declared)

@@ -207,7 +207,8 @@ fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
     let (weights, tensors) = counted(|deviation| deviation.undefined);
     if weights > 0 {
         warn(&format!(
-            "{weights} weights of {tensors} tensors are infinite or NaN already; no error counts them"
+            "{weights} weights of {tensors} tensors are infinite or NaN already; no error counts \
+             them"
         ));
     }
     let mut private = 0;
@@ -216,7 +217,8 @@ fn warn_of_losses(steps: &[Step<'_>], args: &ConvertArgs) -> Result<()> {
     }
     if private > 0 {
         warn(&format!(
-            "{private} tensors are kept with an order of columns or a factor, in tensors that MLX does not read"
+            "{private} tensors are kept with an order of columns or a factor, in tensors that MLX \
+             does not read"
         ));
     }
     Ok(())

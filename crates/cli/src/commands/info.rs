@@ -109,7 +109,13 @@ fn to_json(adapter: &AdapterDescription) -> Value {
     caps.insert("max_workgroup_size_x".into(), adapter.caps.max_workgroup_size_x.into());
     caps.insert("f16".into(), adapter.caps.f16.into());
     caps.insert("class".into(), format!("{:?}", adapter.caps.class).to_lowercase().into());
-    let kernel = |kernel: &Admission| json!({ "name": kernel.name, "admitted": kernel.rejected.is_none(), "reason": kernel.rejected });
+    let kernel = |kernel: &Admission| {
+        json!({
+            "name": kernel.name,
+            "admitted": kernel.rejected.is_none(),
+            "reason": kernel.rejected,
+        })
+    };
     json!({
         "name": adapter.name,
         "backend": adapter.backend,

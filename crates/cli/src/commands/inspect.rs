@@ -82,7 +82,8 @@ fn warn_of_unclear(unclear: &BTreeMap<&str, Error>, count: usize) {
     let hint = match open {
         0 => String::new(),
         _ => format!(
-            "; the formats of {open} are left open: name them by --format, or --bits, --group and --mode"
+            "; the formats of {open} are left open: name them by --format, or --bits, --group and \
+             --mode"
         ),
     };
     warn(&format!("{} of {count} tensors are unclear{hint}", unclear.len()));

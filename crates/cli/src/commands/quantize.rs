@@ -93,7 +93,8 @@ fn check(stored: &Stored<'_>, format: QuantFormat, k: usize) -> tilewise_files::
         if (value - found).abs() > bound {
             let (row, column) = (stored.first + index / k, index % k);
             return Err(Error::InvalidValue(format!(
-                "--check: weight {value:e} in row {row}, column {column} became {found:e}, further off than {bound:e}"
+                "--check: weight {value:e} in row {row}, column {column} became {found:e}, further \
+                 off than {bound:e}"
             )));
         }
     }

@@ -45,7 +45,8 @@ fn ragged_groups() {
         for offsets in ["u32", "i32", "i64"] {
             for operands in ["a.npy b.npy", "a.npy bt.npy --transpose-b"] {
                 bench.succeed(&format!(
-                    "grouped {operands} --offsets {offsets}.npy -o c.npy --adapter {adapter} --check"
+                    "grouped {operands} --offsets {offsets}.npy -o c.npy --adapter {adapter} \
+                     --check"
                 ));
                 let (shape, values) = bench.read_npy("c.npy");
                 assert_eq!(shape, [M, N]);

@@ -46,7 +46,8 @@ fn arbitrary_weights_lose_little() {
         bench.npy("w.npy", &[n, k], &w);
         bench.succeed("quantize w.npy -o q.safetensors --prefix layers.0.w --check");
         bench.succeed(&format!(
-            "qmatmul x.npy q.safetensors#layers.0.w -o y.npy --adapter {adapter} --check --kernel naive"
+            "qmatmul x.npy q.safetensors#layers.0.w -o y.npy --adapter {adapter} --check --kernel \
+             naive"
         ));
         let fewer = "-o z.npy --check --precision int8-activations --kernel dot";
         let report = bench.succeed(&format!(

@@ -29,6 +29,7 @@ fn apple_m1() -> Caps {
         packed_products: false,
         // Its matrix units are for kernels in MSL alone, which do not ask here.
         coop: Vec::new(),
+        coop_off: None,
         max_workgroup_bytes: 32 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -37,6 +38,7 @@ fn apple_m1() -> Caps {
         max_binding_bytes: 4 << 30,
         max_buffer_bytes: 4 << 30,
         storage_alignment: 32,
+        max_scratch_bytes: u64::MAX,
     }
 }
 
@@ -62,6 +64,7 @@ fn nvidia_h200() -> Caps {
         coop: [DType::F16, DType::F32]
             .map(|sums| CoopMatrix { size: 16, operands: DType::F16, sums })
             .to_vec(),
+        coop_off: None,
         max_workgroup_bytes: 48 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -70,6 +73,7 @@ fn nvidia_h200() -> Caps {
         max_binding_bytes: (2 << 30) - 4,
         max_buffer_bytes: 4 << 30,
         storage_alignment: 32,
+        max_scratch_bytes: u64::MAX,
     }
 }
 
@@ -83,6 +87,7 @@ fn lavapipe() -> Caps {
         msl_version: None,
         packed_products: true,
         coop: Vec::new(),
+        coop_off: None,
         max_workgroup_bytes: 32 << 10,
         max_invocations: 1024,
         max_workgroup_size_x: 1024,
@@ -91,6 +96,7 @@ fn lavapipe() -> Caps {
         max_binding_bytes: 128 << 20,
         max_buffer_bytes: (2 << 30) - 1,
         storage_alignment: 32,
+        max_scratch_bytes: u64::MAX,
     }
 }
 
@@ -104,6 +110,7 @@ fn swiftshader() -> Caps {
         msl_version: None,
         packed_products: true,
         coop: Vec::new(),
+        coop_off: None,
         max_workgroup_bytes: 32 << 10,
         max_invocations: 256,
         max_workgroup_size_x: 256,
@@ -112,5 +119,6 @@ fn swiftshader() -> Caps {
         max_binding_bytes: 1 << 30,
         max_buffer_bytes: 1 << 30,
         storage_alignment: 256,
+        max_scratch_bytes: u64::MAX,
     }
 }

@@ -1,6 +1,6 @@
 //! From a chosen candidate to passes: files, bindings, parameters, grids.
 
-use super::builder::Builder;
+use super::builder::{Builder, Ends};
 use super::fetch::Fetch;
 use super::layout::Layout;
 use super::pack::Side;
@@ -33,7 +33,7 @@ pub(super) fn build(
     whole: Grouping,
     caps: &Caps,
     candidate: &Candidate,
-    Laid { cost, layouts }: &Laid,
+    Laid { cost, layouts, .. }: &Laid,
 ) -> Result<Built> {
     let first = &layouts[0];
     let choice = Choice { splits: first.splits, ..candidate.choice(*cost) };
@@ -61,8 +61,11 @@ pub(super) fn build(
         packed_bytes = packed_bytes.max(layout.fetches.packed_bytes());
         passes.push(mainloop(piece, whole, caps, &layout, candidate));
     }
-    if first.two_passes {
-        passes.push(finish(piece, whole, caps, first)?);
+    if first.two_finishes {
+        passes.push(finish(piece, whole, caps, first, Ends::ButResidual)?);
+        passes.push(finish(piece, whole, caps, first, Ends::Residual)?);
+    } else if first.two_passes {
+        passes.push(finish(piece, whole, caps, first, Ends::All)?);
     }
     Ok(Built { choice, passes, scratch_bytes: first.scratch_bytes, packed_bytes })
 }
@@ -96,10 +99,15 @@ fn mainloop(
         match fetch {
             Some(Fetch { loader, packing: Some(packing) }) => {
                 builder.part(loader.file, name, vec![("X_BINDING", side.role.binding())]);
+                if variant.unit().is_none() {
+                    builder.part_if_any(kit.fours, name);
+                }
                 let place = [packing.start, packing.elements_bytes()];
                 builder.packed(side.role, false, packing.from, place, loader.element_bytes);
                 builder.pass.params.relocate(side.role, packing.place());
-                builder.pass.params.k = layout.k as u32;
+                if variant.unit().is_some() {
+                    builder.pass.params.k = layout.k as u32;
+                }
             }
             fetch => {
                 let loader = fetch.map(|fetch| fetch.loader);
@@ -144,7 +152,7 @@ fn mainloop(
         builder.part(kit.partial, None, vec![("ADD", u32::from(layout.step > 0))]);
         builder.bind(Role::Scratch, true, [0, layout.scratch_bytes], 16);
     } else {
-        builder.epilogue(layout);
+        builder.epilogue(layout, Ends::All);
         builder.part(kit.direct, None, Vec::new());
     }
     for file in kernel.files {
@@ -156,22 +164,31 @@ fn mainloop(
 
 /// The pass that adds up the parts of K: by tiles as mainloops have them, or by words where rows of
 /// C share them.
-fn finish(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout) -> Result<Pass> {
+fn finish(
+    piece: &Piece,
+    whole: Grouping,
+    caps: &Caps,
+    layout: &Layout,
+    ends: Ends,
+) -> Result<Pass> {
     let (problem, kit) = (&layout.problem, layout.kit);
     let [bm, bn] = kit.finish_tile;
     let tiles_m = problem.grouping.tiles_m(problem.m, bm.into());
     let tiles_n = problem.n.div_ceil(bn.into());
     let end = layout.windows[Role::C as usize].elements;
     let words = end.div_ceil(2) - problem.c.offset / 2;
+    // The first of two passes leaves one part.
+    let parts = if ends == Ends::Residual { 1 } else { layout.parts };
+    let by_tiles = layout.by_tiles || ends == Ends::ButResidual;
     let params = Params {
         splits: 1,
+        parts: parts as u32,
         tiles_m: tiles_m as u32,
         tiles_n: tiles_n as u32,
         units: words as u32,
         ..params(piece, layout)
     };
-    let (file, constants, threads, workgroups) = match kit.finish_words.filter(|_| !layout.by_tiles)
-    {
+    let (file, constants, threads, workgroups) = match kit.finish_words.filter(|_| !by_tiles) {
         None => (
             kit.finish,
             vec![("BM", bm), ("BN", bn)],
@@ -191,14 +208,12 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, layout: &Layout) -> Resul
     }
     let mut builder = Builder::new(FINISH.into(), params, threads, 0, (layout.kit, layout.windows));
     builder.schedule(layout, whole);
-    builder.part(
-        kit.parts,
-        None,
-        vec![("AHEAD", layout.parts.next_power_of_two().min(MAX_AHEAD) as u32)],
-    );
-    builder.bind(Role::Scratch, false, [0, layout.scratch_bytes], 16);
-    builder.epilogue(layout);
-    if layout.by_tiles {
+    builder.part(kit.parts, None, vec![("AHEAD", parts.next_power_of_two().min(MAX_AHEAD) as u32)]);
+    let keeps = ends == Ends::ButResidual;
+    builder.part_if_any(if keeps { kit.keep } else { kit.scratch }, None);
+    builder.bind(Role::Scratch, keeps, [0, layout.scratch_bytes], 16);
+    builder.epilogue(layout, ends);
+    if by_tiles && !keeps {
         builder.part(kit.direct, None, Vec::new());
     }
     builder.part(file, None, constants);

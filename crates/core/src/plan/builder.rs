@@ -15,6 +15,14 @@ const PLANE_BINDINGS: [&str; 4] = ["X_BINDING", "X_BINDING_1", "X_BINDING_2", "X
 /// WGSL reads planes of scales and the like as words.
 const WORD: u64 = 4;
 
+/// The steps of the epilogue that a pass takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    All,
+    ButResidual,
+    Residual,
+}
+
 /// A pass under construction.
 pub(super) struct Builder {
     pub(super) pass: Pass,
@@ -196,13 +204,15 @@ impl Builder {
     }
 
     /// Everything between the sums and C: linear part, activation, store.
-    pub(super) fn epilogue(&mut self, layout: &Layout) {
+    pub(super) fn epilogue(&mut self, layout: &Layout, ends: Ends) {
         let kit = layout.kit;
         let Problem { c, epilogue, .. } = &layout.problem;
         let along_m = epilogue.bias.is_some_and(|bias| bias.axis == Axis::M);
         let bias = epilogue.bias.as_ref().map(|bias| &bias.operand);
-        let residual = epilogue.residual.as_ref();
-        self.load("bias", Role::Bias, layout.bias, bias);
+        let residual = epilogue.residual.as_ref().filter(|_| ends != Ends::ButResidual);
+        if ends != Ends::Residual {
+            self.load("bias", Role::Bias, layout.bias, bias);
+        }
         self.load("residual", Role::Residual, layout.residual, residual);
         let activation = match epilogue.activation {
             Activation::None => 0,
@@ -210,21 +220,27 @@ impl Builder {
             Activation::Gelu => 2,
             Activation::Silu => 3,
         };
-        self.part(kit.activation, None, vec![("ACTIVATION", activation)]);
+        if ends != Ends::Residual {
+            self.part(kit.activation, None, vec![("ACTIVATION", activation)]);
+        }
         self.part(layout.store.file, None, (layout.store.constants)(check::dense_type(c)));
         if layout.store.vector < 4 {
             self.part_if_any(kit.single, Some("c"));
         }
-        self.part(
-            kit.linear,
-            None,
-            vec![
-                ("USE_BETA", u32::from(epilogue.beta != 0.0)),
-                ("USE_BIAS", u32::from(bias.is_some())),
-                ("BIAS_ALONG_M", u32::from(along_m)),
-                ("USE_RESIDUAL", u32::from(residual.is_some())),
-            ],
-        );
+        if ends == Ends::Residual {
+            self.part_if_any(kit.residual, None);
+        } else {
+            self.part(
+                kit.linear,
+                None,
+                vec![
+                    ("USE_BETA", u32::from(epilogue.beta != 0.0)),
+                    ("USE_BIAS", u32::from(bias.is_some())),
+                    ("BIAS_ALONG_M", u32::from(along_m)),
+                    ("USE_RESIDUAL", u32::from(residual.is_some())),
+                ],
+            );
+        }
         self.pass.f16 |= layout.store.f16;
         self.bind(
             Role::C,

@@ -148,7 +148,8 @@ fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
     {
         if !value.is_multiple_of(block) {
             return Err(Error::Misaligned(format!(
-                "the {name} of a quantized B is {value}, not a multiple of {block}, the block of {format}"
+                "the {name} of a quantized B is {value}, not a multiple of {block}, the block of \
+                 {format}"
             )));
         }
     }

@@ -3,7 +3,7 @@
 use super::piece::Piece;
 use super::ranges;
 use super::{Candidate, Cut, Forced, Plan, candidates, plan};
-use crate::caps::Caps;
+use crate::caps::{Caps, DeviceClass};
 use crate::error::Result;
 use crate::kernel::Library;
 use crate::problem::{Dimension, Precision, Problem};
@@ -35,6 +35,9 @@ pub fn explain(
         let _ = writeln!(out, "cut     {}", cut(&plan, &pieces, caps));
     }
     let _ = writeln!(out, "chosen  {choice}  ~{}{first}", time(choice.cost));
+    if caps.class == DeviceClass::Cpu && forced.is_none() {
+        out.push_str("        a software device: kernels that compile fast are preferred\n");
+    }
     let exact = Problem { precision: Precision::F32, ..*problem };
     if problem.precision != exact.precision
         && self::plan(&exact, caps, library, forced).is_ok_and(|exact| exact.passes == plan.passes)
@@ -74,11 +77,16 @@ pub fn explain(
     }
     let all = candidates(&pieces[0], caps, library, forced);
     let mut accepted: Vec<_> =
-        all.iter().filter_map(|c| c.verdict.as_ref().ok().map(|laid| (c, laid.cost))).collect();
-    accepted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        all.iter().filter_map(|c| c.verdict.as_ref().ok().map(|laid| (c, laid))).collect();
+    accepted.sort_by(|(_, a), (_, b)| a.weight().total_cmp(&b.weight()));
     let _ = writeln!(out, "candidates{first}, by estimate");
-    for (candidate, cost) in accepted {
-        let _ = writeln!(out, "  {:<24} ~{}", candidate.choice(cost).to_string(), time(cost));
+    for (candidate, laid) in accepted {
+        let name = candidate.choice(laid.cost).to_string();
+        let _ = write!(out, "  {name:<24} ~{}", time(laid.cost));
+        if laid.compiling > 0.0 {
+            let _ = write!(out, " + {} for compiling", time(laid.compiling));
+        }
+        out.push('\n');
     }
     for candidate in all.iter().filter(|candidate| candidate.verdict.is_err()) {
         let _ = writeln!(out, "  {}", rejection(candidate));

@@ -45,7 +45,8 @@ impl Fetches {
         let a_step = if problem.a.transposed { row_step } else { 0 };
         let b_step = if problem.b.transposed { 0 } else { variant.bn.into() };
         let [a_side, b_side] = Side::both(problem);
-        let at = |start| Place { start, problem, splits };
+        let decoded = decoded(problem, caps);
+        let at = |start| Place { start, problem, splits, decoded };
         let a = fetch(kit, caps, variant, &a_side, a_step, at(0))?;
         let b = fetch(kit, caps, variant, &b_side, b_step, at(a.packed_end()))?;
         Ok(Fetches { a: Some(a), b: Some(b) })
@@ -74,6 +75,24 @@ impl Fetches {
         packings
             .filter(|(_, packing)| packing.from == Role::Packed)
             .map(|(role, packing)| (role, packing.bytes))
+    }
+
+    /// Storage buffers of the pass that packs most of them.
+    pub(super) fn packing_buffers(&self, problem: &Problem) -> u64 {
+        let sides = [(self.a, problem.a), (self.b, problem.b)].into_iter();
+        let buffers = sides
+            .filter_map(|(fetch, operand)| Some(fetch?.packing?.storage_buffers(operand.format)));
+        buffers.max().unwrap_or(0)
+    }
+
+    /// Storage buffers that a mainloop binds of both.
+    pub(super) fn storage_buffers(&self, problem: &Problem) -> u64 {
+        let sides = [(self.a, problem.a), (self.b, problem.b)].into_iter();
+        let planes = sides.filter_map(|(fetch, operand)| match fetch?.packing {
+            Some(_) => Some(1),
+            None => Some(operand.format.planes().len() as u64),
+        });
+        planes.sum::<u64>() + self.exponents()
     }
 
     /// How many operands have exponents.
@@ -129,6 +148,16 @@ struct Place<'a> {
     problem: &'a Problem,
     /// Parts of K.
     splits: u64,
+    /// Whether weights must be decoded by a pass of their own, unless a matrix unit takes them.
+    decoded: bool,
+}
+
+/// Whether the device binds too few storage buffers for a mainloop that reads weights as they lie,
+/// beside A, the sums and what the schedule reads.
+pub(super) fn decoded(problem: &Problem, caps: &Caps) -> bool {
+    let others = 2 + problem.grouping.operands().count();
+    let Format::Quantized(_) = problem.b.format else { return false };
+    problem.b.format.planes().len() + others > caps.max_storage_buffers as usize
 }
 
 /// Through the first loader that reads the format and provides what the variant wants. `step` is
@@ -139,7 +168,7 @@ fn fetch(
     variant: &Variant,
     side: &Side,
     step: u64,
-    Place { start, problem, splits }: Place<'_>,
+    Place { start, problem, splits, decoded }: Place<'_>,
 ) -> Result<Fetch, Reject> {
     let as_bytes = matches!(variant.access, Access::Bytes { .. });
     // Of B as bytes nothing else will do.
@@ -151,6 +180,9 @@ fn fetch(
         return Err(Reject(format!("{} is not stored along K", side.name)));
     }
     let Access::Words { unit, depth, .. } = variant.access else {
+        if decoded && side.role == Role::B && !as_bytes {
+            return decode(kit, caps, variant, side, step, start);
+        }
         let fits = |o: &OperandDef| {
             provides(o) && aligned(side, step, o.vector) && (side.along_k || !o.along_k)
         };
@@ -195,6 +227,28 @@ fn fetch(
     Ok(Fetch { loader: words, packing: Some(packing) })
 }
 
+/// Weights through a copy in f32, which takes one binding.
+fn decode(
+    kit: &'static Kit,
+    caps: &Caps,
+    variant: &Variant,
+    side: &Side,
+    step: u64,
+    start: u64,
+) -> Result<Fetch, Reject> {
+    let copy = Operand { format: Format::Dense(DType::F32), ..side.operand };
+    let loader = find(kit, caps, &copy, |o| {
+        o.provides(variant.access)
+            && o.loads.contains(&Load::Words)
+            && step.is_multiple_of(o.vector)
+    })?;
+    let packer = find(kit, caps, &side.operand, |o| {
+        kit.floats.is_some() && o.loads.contains(&Load::Fours) && aligned(side, 0, o.vector)
+    })?;
+    let packing = Packing::new(side, packer, None, loader.vector, loader.vector, start)?;
+    Ok(Fetch { loader, packing: Some(packing) })
+}
+
 /// How an operand is packed for a matrix unit, in whole steps of `bk` along K, and the loader of
 /// the packed elements.
 pub(super) fn packing(
@@ -221,7 +275,7 @@ pub(super) fn packing(
         _ => o.serves(format, variant.access) && aligned(side, 0, o.vector),
     };
     let packer = find(kit, caps, &side.operand, packs)?;
-    Ok((words, Packing::new(side, packer, unit, words.vector, bk, start)?))
+    Ok((words, Packing::new(side, packer, Some(unit), words.vector, bk, start)?))
 }
 
 /// A loader for single elements, as epilogues want them.

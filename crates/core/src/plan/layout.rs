@@ -6,7 +6,7 @@ use super::fetch::{Fetches, scalar_loader};
 use super::piece::{Piece, Step, Window, part_of_k, parts_of_k, scratch_bytes};
 use crate::caps::Caps;
 use crate::kernel::{Kit, OperandDef, Reject, ScheduleDef, StoreDef, Variant};
-use crate::problem::{Operand, Problem};
+use crate::problem::Problem;
 use crate::role::Role;
 
 /// What a candidate needs for one pass over K.
@@ -20,6 +20,8 @@ pub(super) struct Layout {
     pub(super) storage_buffers: u64,
     pub(super) scratch_bytes: u64,
     pub(super) two_passes: bool,
+    /// Whether the second pass leaves the residual to a third.
+    pub(super) two_finishes: bool,
     /// Whether C can be stored four columns of a row at a time.
     pub(super) by_tiles: bool,
     pub(super) tiles_m: u64,
@@ -70,21 +72,27 @@ impl Layout {
         let dtype = check::dense_type(&problem.c);
         let direct = tile_store(kit, caps, problem);
         let by_tiles = direct.is_some();
-        let two_passes = parts > 1 || piece.steps() > 1 || !by_tiles;
+        let directly = direct_buffers(&fetches, problem) <= caps.max_storage_buffers.into();
+        let two_passes = parts > 1 || piece.steps() > 1 || !by_tiles || !directly;
         let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
         let store =
             direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
 
-        let planes = |present: bool, operand: &Operand| {
-            if present { operand.format.planes().len() as u64 } else { 0 }
-        };
-        let planes =
-            planes(fetches.a.is_some(), &problem.a) + planes(fetches.b.is_some(), &problem.b);
-        let operands = planes + fetches.exponents();
-        let ends = u64::from(bias.is_some()) + u64::from(residual.is_some()) + 1;
         let schedules = grouping.operands().count() as u64;
-        let storage_buffers =
-            if two_passes { (operands + 1).max(ends + 1) } else { operands + ends } + schedules;
+        let mut finish = ends(problem) + 1 + schedules;
+        // The residual waits for a pass of its own where the device does not bind all at once.
+        let two_finishes = two_passes
+            && bias.is_some()
+            && residual.is_some()
+            && kit.keep.is_some()
+            && finish > caps.max_storage_buffers.into();
+        finish -= u64::from(two_finishes);
+        let mainloop = if two_passes {
+            (fetches.storage_buffers(problem) + 1 + schedules).max(finish)
+        } else {
+            direct_buffers(&fetches, problem)
+        };
+        let storage_buffers = mainloop.max(fetches.packing_buffers(problem));
         let workgroups =
             tiles_m.saturating_mul(tiles_n).saturating_mul(problem.batch).saturating_mul(splits);
         Ok(Layout {
@@ -95,6 +103,7 @@ impl Layout {
             storage_buffers,
             scratch_bytes: if two_passes { scratch_bytes(problem, parts) } else { 0 },
             two_passes,
+            two_finishes,
             by_tiles,
             tiles_m,
             tiles_n,
@@ -110,6 +119,18 @@ impl Layout {
             store,
         })
     }
+}
+
+/// Storage buffers that the epilogue binds, C among them.
+fn ends(problem: &Problem) -> u64 {
+    let epilogue = &problem.epilogue;
+    1 + u64::from(epilogue.bias.is_some()) + u64::from(epilogue.residual.is_some())
+}
+
+/// Storage buffers of a mainloop that stores C itself.
+pub(super) fn direct_buffers(fetches: &Fetches, problem: &Problem) -> u64 {
+    let schedule = problem.grouping.operands().count() as u64;
+    fetches.storage_buffers(problem) + ends(problem) + schedule
 }
 
 /// The store through which mainloops store C by tiles, if there is one for it.

@@ -15,7 +15,7 @@ use super::layout::Layout;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, Kit, Load, OperandDef, Params, Reject, Role, Unit, segment};
-use crate::problem::{Copied, Operand, Problem};
+use crate::problem::{Copied, Format, Operand, Problem};
 
 /// Bytes that mainloops of matrix units load at a time.
 const VECTOR_BYTES: u64 = 16;
@@ -116,17 +116,19 @@ struct Work {
 
 impl Packing {
     /// For loads of `vector` elements and steps of `bk` along K, behind the `start` bytes of
-    /// others.
+    /// others. Without a matrix unit it holds weights in f32.
     pub(super) fn new(
         side: &Side,
         loader: &'static OperandDef,
-        unit: &Unit,
+        unit: Option<&Unit>,
         vector: u64,
         bk: u64,
         start: u64,
     ) -> Result<Self, Reject> {
         let entries = if side.operand.batch_stride == 0 { 1 } else { side.entries };
-        let (scales, splits) = (unit.scales(side.operand.format), unit.splits(side.operand.format));
+        let format = side.operand.format;
+        let scales = unit.is_some_and(|unit| unit.scales(format));
+        let splits = unit.is_some_and(|unit| unit.splits(format));
         let k = if splits { 3 * segment(side.k) } else { side.k }.next_multiple_of(bk);
         let (lines, width) =
             if side.along_k { (side.extent, k) } else { (k, side.extent.next_multiple_of(vector)) };
@@ -172,6 +174,19 @@ impl Packing {
         // Four bytes of an element that becomes six are read twice.
         let read = if self.splits { 4.0 / 3.0 } else { 1.0 };
         (1.0 + read) * self.bytes as f64 / rates.bandwidth + rates.dispatch
+    }
+
+    /// Whether it holds weights in f32, four of them in [`VECTOR_BYTES`].
+    fn decodes_to_f32(&self) -> bool {
+        self.vector == 4 && !self.loader.loads.contains(&Load::Packing)
+    }
+
+    /// Storage buffers of the pass that packs an operand in a format.
+    pub(super) fn storage_buffers(&self, format: Format) -> u64 {
+        if self.from != Role::Packed {
+            return 0;
+        }
+        format.planes().len() as u64 + 1 + u64::from(self.exponents.is_some())
     }
 
     /// Bytes of the memory for packed operands up to its end.
@@ -288,6 +303,8 @@ impl Packing {
         builder.load(side.name, side.role, Some(self.loader), Some(&side.operand));
         if self.exponents.is_some() {
             builder.eights(side.name, self.loader);
+        } else if self.decodes_to_f32() {
+            builder.part_if_any(kit.floats, Some(side.name));
         } else if !self.loader.loads.contains(&Load::Packing) {
             builder.eights(side.name, self.loader);
             builder.part_if_any(kit.words, Some(side.name));

@@ -22,13 +22,13 @@ pub(super) struct Peeled {
 }
 
 /// The tiles and edges of a product whose best single kernel is `variant`, when together they are
-/// cheaper than `cost`.
+/// cheaper than `weight`.
 pub(super) fn peel(
     problem: &Problem,
     caps: &Caps,
     library: &Library,
     variant: &Variant,
-    cost: f64,
+    weight: f64,
 ) -> Option<Vec<Peeled>> {
     let whole = |size: u64, tile: u32| match size % u64::from(tile) {
         rest @ 1..=MAX_EDGE if size > u64::from(tile) => size - rest,
@@ -43,8 +43,8 @@ pub(super) fn peel(
     ways.retain(|way| *way != (problem.m, problem.n));
     ways.dedup();
     let peeled = ways.into_iter().filter_map(|(m, n)| parts(problem, caps, library, m, n));
-    let total = |parts: &[Peeled]| parts.iter().map(|part| part.laid.cost).sum::<f64>();
-    peeled.min_by(|a, b| total(a).total_cmp(&total(b))).filter(|parts| total(parts) < cost)
+    let total = |parts: &[Peeled]| parts.iter().map(|part| part.laid.weight()).sum::<f64>();
+    peeled.min_by(|a, b| total(a).total_cmp(&total(b))).filter(|parts| total(parts) < weight)
 }
 
 /// The first `m` rows and `n` columns of a product, and what is left.

@@ -8,13 +8,13 @@
 //! C's type happen once.
 
 use super::check::{span, title};
-use super::fetch::Fetches;
-use super::layout::tile_store;
+use super::fetch::{Fetches, decoded};
+use super::layout::{direct_buffers, tile_store};
 use super::piece::{Piece, Step, Window, part_of_k, parts_of_k, scratch_bytes, window};
 use super::{Forced, least_parts, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::kernel::{Library, Unit, Variant};
+use crate::kernel::{Access, Kit, Library, Unit, Variant};
 use crate::problem::{Dimension, Grouping, Problem};
 use crate::role::Role;
 
@@ -109,6 +109,8 @@ impl Cutter<'_> {
     fn excess(&self, piece: &Piece) -> Option<Excess> {
         let limit = binding_limit(self.caps).0;
         let too_large = |bytes: u64, elements: u64| bytes > limit || elements > u32::MAX.into();
+        let most = scratch_limit(self.caps).0;
+        let beyond_scratch = |bytes: u64| bytes > most || bytes / 4 > u32::MAX.into();
         // The pieces of a grouped product read the ends of all its groups.
         for (role, elements) in self.whole.operands() {
             let bytes = elements * 4;
@@ -141,11 +143,13 @@ impl Cutter<'_> {
         let strides = [(Dimension::Entries, entry), (Dimension::M, row), (Dimension::N, 1)];
         let dimension = longest(&piece.problem, &strides);
         let scratch = Excess { operand: "scratch", bytes, elements: bytes / 4, dimension };
-        if too_large(bytes, bytes / 4) {
+        if beyond_scratch(bytes) {
             return Some(scratch);
         }
         let bytes = self.chains(&steps[0]);
-        if too_large(bytes, bytes / 4) && piece.k_step > granule(&piece.problem, Dimension::K) {
+        // Ranges of K leave sums as well. There must be room for those of a few tiles.
+        let room = most >= 4 * (2 * TILE).pow(2);
+        if room && beyond_scratch(bytes) && piece.k_step > granule(&piece.problem, Dimension::K) {
             return Some(Excess {
                 bytes,
                 elements: bytes / 4,
@@ -165,10 +169,18 @@ impl Cutter<'_> {
             let parts = parts_of_k(k, part_of_k(k, splits, variant.bk.into()));
             let direct = parts == 1
                 && piece.steps() == 1
-                && tile_store(kernel.kit, self.caps, &first.problem).is_some();
+                && tile_store(kernel.kit, self.caps, &first.problem).is_some()
+                && self.binds_all(kernel.kit, variant, &first.problem);
             if direct { 0 } else { scratch_bytes(&first.problem, parts) }
         });
         needed.min().unwrap_or(0)
+    }
+
+    /// Whether a mainloop can bind everything that it reads and C.
+    fn binds_all(&self, kit: &'static Kit, variant: &Variant, problem: &Problem) -> bool {
+        Fetches::new(kit, self.caps, variant, problem, 1).is_ok_and(|fetches| {
+            direct_buffers(&fetches, problem) <= self.caps.max_storage_buffers.into()
+        })
     }
 
     /// Bytes of scratch memory for as many parts of K as the precision wants on matrix units. A
@@ -185,12 +197,15 @@ impl Cutter<'_> {
 
     /// Matrix units want an operand packed that their loads do not fit. Where all their variants
     /// ask for more than a binding holds, the piece is halved, as long as it stays large enough
-    /// that they are worth it.
+    /// that they are worth it. Where weights must be decoded before any other kernel, it is halved
+    /// until their copy fits.
     fn packing(&self, steps: &[Step]) -> Option<Excess> {
         let problem = steps[0].problem;
         let mut first = None;
-        let serves = |variant: &Variant| {
-            variant.unit().is_some_and(|unit| unit.serves(&problem, self.caps).is_ok())
+        let decoded = decoded(&problem, self.caps);
+        let serves = |variant: &Variant| match variant.unit() {
+            Some(unit) => unit.serves(&problem, self.caps).is_ok(),
+            None => decoded && !matches!(variant.access, Access::Bytes { .. }),
         };
         for (kernel, variant) in
             variants(self.library, self.forced).filter(|(_, variant)| serves(variant))
@@ -202,7 +217,7 @@ impl Cutter<'_> {
             // A variant that needs nothing of the kind serves as it is.
             first = first.or(Some(fetches.iter().find_map(|fetches| unbound(fetches, self.caps))?));
         }
-        let (role, bytes, _) = first?;
+        let (role, bytes, allowed) = first?;
         let Problem { m, n, k, .. } = problem;
         let strides = match role {
             Role::B => {
@@ -211,14 +226,23 @@ impl Cutter<'_> {
             _ => [(Dimension::Entries, m.saturating_mul(k)), (Dimension::M, k), (Dimension::K, 1)],
         };
         let dimension = longest(&problem, &strides)?;
-        let large = problem.extent(dimension) > 2 * TILE || dimension == Dimension::Entries;
+        // Where even the last piece were too large, none is cut.
+        let lines = if role == Role::B { n } else { m };
+        let fewest = if lines > 2 * TILE { TILE } else { lines };
+        let line = bytes / problem.batch.max(1) / lines.max(1);
+        let fits = line.saturating_mul(fewest) <= allowed;
+        let long = problem.extent(dimension) > 2 * TILE || dimension == Dimension::Entries;
+        let large = decoded || long && fits;
         let operand = if role == Role::B { "packed B" } else { "packed A" };
         large.then_some(Excess { operand, bytes, elements: 0, dimension: Some(dimension) })
     }
 
     fn error(&self, excess: &Excess) -> Error {
         let &Excess { operand, bytes, elements, .. } = excess;
-        let (limit, which) = binding_limit(self.caps);
+        let (limit, which) = match operand {
+            "scratch" => scratch_limit(self.caps),
+            _ => binding_limit(self.caps),
+        };
         if bytes > limit {
             return Error::TooLarge { operand, bytes, limit, which };
         }
@@ -232,12 +256,13 @@ impl Cutter<'_> {
 /// The operand whose packing asks for more than a binding holds, or, the larger of two, for more
 /// than the buffer holds that is for both; what is asked for, and what there is.
 pub(super) fn unbound(fetches: &Fetches, caps: &Caps) -> Option<(Role, u64, u64)> {
-    let limit = binding_limit(caps).0;
+    let limit = scratch_limit(caps).0;
     let alone = fetches
         .packed()
         .find(|&(_, bytes)| bytes > limit)
         .map(|(role, bytes)| (role, bytes, limit));
-    let (total, most) = (fetches.packed_bytes(), caps.max_buffer_bytes);
+    let most = caps.max_buffer_bytes.min(caps.max_scratch_bytes);
+    let total = fetches.packed_bytes();
     let larger = || fetches.packed().max_by_key(|&(_, bytes)| bytes).filter(|_| total > most);
     alone.or_else(|| larger().map(|(role, _)| (role, total, most)))
 }
@@ -246,6 +271,11 @@ pub(super) fn unbound(fetches: &Fetches, caps: &Caps) -> Option<(Role, u64, u64)
 pub(super) fn binding_limit(caps: &Caps) -> (u64, &'static str) {
     let binding = (caps.max_binding_bytes, "max_storage_buffer_binding_size");
     binding.min((caps.max_buffer_bytes, "max_buffer_size"))
+}
+
+/// Bytes that a binding of scratch memory may have, and by which limit.
+pub(super) fn scratch_limit(caps: &Caps) -> (u64, &'static str) {
+    binding_limit(caps).min((caps.max_scratch_bytes, "max_scratch_bytes"))
 }
 
 /// The dimension along which an operand with these strides reaches farthest, among those that can

@@ -51,9 +51,15 @@ macro_rules! row {
 macro_rules! rows {
     ($($bits:literal)*) => {
         &[$(
-            row!($bits, 64, F32, "f32"), row!($bits, 64, F16, "f16"), row!($bits, 64, BF16, "bf16"),
-            row!($bits, 32, F32, "f32"), row!($bits, 32, F16, "f16"), row!($bits, 32, BF16, "bf16"),
-            row!($bits, 128, F32, "f32"), row!($bits, 128, F16, "f16"), row!($bits, 128, BF16, "bf16"),
+            row!($bits, 64, F32, "f32"),
+            row!($bits, 64, F16, "f16"),
+            row!($bits, 64, BF16, "bf16"),
+            row!($bits, 32, F32, "f32"),
+            row!($bits, 32, F16, "f16"),
+            row!($bits, 32, BF16, "bf16"),
+            row!($bits, 128, F32, "f32"),
+            row!($bits, 128, F16, "f16"),
+            row!($bits, 128, BF16, "bf16"),
         )*]
     };
 }

@@ -55,7 +55,10 @@ const MXFP4: Block = Block { scale: Scale::E8M0, least: false, bits: 4, value: V
 
 /// Scale and least element are a separate plane, so that codes are words.
 macro_rules! row {
-    ($name:literal, $number:literal, $codec:ident, $encoder:expr, [$($plane:expr),*], $constants:expr) => {
+    (
+        $name:literal, $number:literal, $codec:ident, $encoder:expr, [$($plane:expr),*],
+        $constants:expr
+    ) => {
         FormatDef {
             name: $name,
             family: "gguf",

@@ -293,8 +293,8 @@ impl QuantFormat {
 ///
 /// # Errors
 /// As [`QuantFormat::sizes`]; `Unsupported` for a format that is only read
-/// ([`QuantFormat::quantizes`]); `Shape` when there are not n·k weights; `InvalidValue` for a weight that
-/// is NaN or infinite, and for a block whose range the format does not hold.
+/// ([`QuantFormat::quantizes`]); `Shape` when there are not n·k weights; `InvalidValue` for a
+/// weight that is NaN or infinite, and for a block whose range the format does not hold.
 pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Result<Quantized> {
     encoded(weights, n, k, format, |encoder, own, block| encoder.encode(own, block))
 }
@@ -303,8 +303,8 @@ pub fn quantize(weights: &[f32], n: usize, k: usize, format: QuantFormat) -> Res
 /// largest weight, the largest that the format holds. It is MLX's `quantize` with a `global_scale`.
 ///
 /// # Errors
-/// As [`quantize`]; `Unsupported` for a format without such a factor, `InvalidValue` for a `largest` that
-/// is not positive and finite.
+/// As [`quantize`]; `Unsupported` for a format without such a factor, `InvalidValue` for a
+/// `largest` that is not positive and finite.
 pub fn quantize_to(
     weights: &[f32],
     n: usize,

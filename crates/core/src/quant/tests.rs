@@ -127,9 +127,10 @@ fn every_format_refuses_what_does_not_fit() {
             let mut weights = vec![0.0; 3 * block];
             weights[block + 6] = bad;
             let place = format!("{} (row 1, column 6)", block + 6);
-            assert!(
-                matches!(refuse(&weights, 3, block), Error::InvalidValue(text) if text.contains(&place))
-            );
+            assert!(matches!(
+                refuse(&weights, 3, block),
+                Error::InvalidValue(text) if text.contains(&place)
+            ));
         }
         let planes: Vec<_> =
             format.planes().iter().map(|plane| vec![0; 4 * plane.bytes as usize]).collect();
@@ -249,7 +250,9 @@ fn scales_beyond_their_type_are_refused_by_name() {
     let refused = quantize(&[1e6; 64], 1, 64, affine(DType::F16));
     assert!(matches!(refused, Err(Error::InvalidValue(text)) if text.contains("range of f16")));
     let unknown = QuantFormat::affine(4, 64, DType::I32);
-    assert!(
-        matches!(unknown, Err(Error::Unsupported(text)) if text.contains("i32") && text.contains("affine-4bit-g64-f32"))
-    );
+    assert!(matches!(
+        unknown,
+        Err(Error::Unsupported(text))
+            if text.contains("i32") && text.contains("affine-4bit-g64-f32")
+    ));
 }

@@ -212,7 +212,8 @@ fn place(
             _ => {
                 let needed = u128::from(count / block) * u128::from(block_bytes);
                 return Err(format!(
-                    "truncated: {shown}: {needed} bytes at offset {offset} from byte {start}; the file has {length} bytes"
+                    "truncated: {shown}: {needed} bytes at offset {offset} from byte {start}; the \
+                     file has {length} bytes"
                 ));
             }
         }
@@ -246,7 +247,8 @@ fn apart(rows: &[Row], spans: &[Option<(u64, u64)>]) -> Result<(), String> {
         let [(_, end, first), (begin, _, second)] = pair else { continue };
         if begin < end {
             return Err(format!(
-                "tensor {second:?} at byte {begin} overlaps tensor {first:?}, which ends at byte {end}"
+                "tensor {second:?} at byte {begin} overlaps tensor {first:?}, which ends at byte \
+                 {end}"
             ));
         }
     }

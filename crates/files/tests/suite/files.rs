@@ -242,9 +242,10 @@ fn folders_hold_one_model() {
     assert_eq!(model.get("n").unwrap().offset(), length - 12);
     put(INDEX, &index(&[("n", "x.safetensors")]));
     assert_eq!(Model::open(folder.path()).unwrap().get("n").unwrap().shape(), [2]);
-    assert!(
-        matches!(Model::open(folder.path().join("none.gguf")), Err(tilewise_files::Error::File { text, .. }) if text.contains("none.gguf"))
-    );
+    assert!(matches!(
+        Model::open(folder.path().join("none.gguf")),
+        Err(tilewise_files::Error::File { text, .. }) if text.contains("none.gguf")
+    ));
     put("empty.safetensors", &[]);
     let text = Model::open(folder.path().join("empty.safetensors")).err().unwrap().to_string();
     assert!(text.contains("empty.safetensors: truncated: 0 bytes"), "{text}");

@@ -61,7 +61,10 @@ fn tensors_are_listed_in_the_order_of_their_numbers() {
     }
     let text = model.get("l.10.v").unwrap_err().to_string();
     assert!(
-        text.contains("not found: m.safetensors: no tensor is named \"l.10.v\"; the nearest of 6 are \"l.10.w\""),
+        text.contains(
+            "not found: m.safetensors: no tensor is named \"l.10.v\"; the nearest of 6 are \
+             \"l.10.w\""
+        ),
         "{text}"
     );
     let stack = model.get("l.9.w").unwrap();
@@ -168,7 +171,8 @@ fn contradictions_name_both() {
         refusal(&open(&files).unwrap(), "w")
     };
     let text = both("affine-4bit-g64-f16", r#"{"quantization":{"group_size":32,"bits":8}}"#);
-    let expected = "the metadata of m.safetensors: affine-4bit-g64-f16; config.json (quantization): 8 bits, groups of 32, mode affine";
+    let expected = "the metadata of m.safetensors: affine-4bit-g64-f16; config.json \
+                    (quantization): 8 bits, groups of 32, mode affine";
     assert!(text.contains(expected), "{text}");
     let text = refusal(
         &with_config(&tensors, r#"{"quantization":{"group_size":64,"bits":4,"mode":"mxfp4"}}"#),

@@ -134,7 +134,8 @@ fn gptq_of_all_groups() {
         for (version, short) in [("gptq", 1), ("gptq_v2", 0)] {
             let matrix = Matrix::new(16, ascending(k, group), bits, short..(1 << bits) + short);
             let config = format!(
-                r#"{{"quantization_config":{{"quant_method":"gptq","bits":{bits},"group_size":{group},"checkpoint_format":"{version}"}}}}"#
+                r#"{{"quantization_config":{{"quant_method":"gptq","bits":{bits},
+                "group_size":{group},"checkpoint_format":"{version}"}}}}"#
             );
             for with_order in [false, true] {
                 let model = with_config(&matrix.gptq(short, with_order), &config);
@@ -194,7 +195,8 @@ fn awq_of_all_groups() {
     for (k, group) in [(128, 64), (192, 192), (320, 64), (512, 128)] {
         let matrix = Matrix::new(16, ascending(k, group), 4, 0..16);
         let config = format!(
-            r#"{{"quantization_config":{{"quant_method":"awq","bits":4,"group_size":{group},"version":"gemm"}}}}"#
+            r#"{{"quantization_config":{{"quant_method":"awq","bits":4,"group_size":{group},
+            "version":"gemm"}}}}"#
         );
         let model = with_config(&matrix.awq(), &config);
         assert!(read(&model) == matrix.weights(), "K = {k}, {group}");

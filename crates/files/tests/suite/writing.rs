@@ -131,7 +131,8 @@ fn formats_of_other_files_are_dropped() {
 #[test]
 fn a_config_that_says_otherwise_is_told_before_any_work() {
     let folder = tempfile::tempdir().unwrap();
-    let config = r#"{"quantization":{"bits":8,"group_size":32,"mode":"affine","v":{"bits":4,"group_size":64}}}"#;
+    let config = r#"{"quantization":{"bits":8,"group_size":32,"mode":"affine",
+        "v":{"bits":4,"group_size":64}}}"#;
     std::fs::write(folder.path().join("config.json"), config).unwrap();
     let path = folder.path().join("m.safetensors");
     let put = |name: &str, format: &str| {

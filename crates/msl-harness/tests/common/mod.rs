@@ -4,14 +4,21 @@
 use tilewise_msl_harness::{Failure, Kernel, Kind, Lanes, Launch, Mode, Output, available};
 
 /// The built-in arguments that kernels here may use.
-pub(crate) const BUILTINS: &str = "uint3 workgroup [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]], \
-    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]";
+pub(crate) const BUILTINS: &str = "uint3 workgroup [[threadgroup_position_in_grid]], uint \
+                                   thread_index [[thread_index_in_threadgroup]], uint simdgroup \
+                                   [[simdgroup_index_in_threadgroup]], uint lane \
+                                   [[thread_index_in_simdgroup]]";
 
 /// A kernel with these arguments and this body, whose first line is line 6 of the text.
 pub(crate) fn text(arguments: &str, body: &str) -> String {
     format!(
-        "#include <metal_stdlib>\n#include <metal_simdgroup>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n\
-         kernel void test({arguments}, {BUILTINS}) {{\n{body}\n}}\n"
+        "#include <metal_stdlib>\n\
+         #include <metal_simdgroup>\n\
+         #include <metal_simdgroup_matrix>\n\
+         using namespace metal;\n\
+         kernel void test({arguments}, {BUILTINS}) {{\n\
+         {body}\n\
+         }}\n"
     )
 }
 

@@ -1,5 +1,8 @@
 // Activations, in f32. The arguments of tanh and exp are kept where neither overflows; beyond, the
-// result is x or vanishes in f32. needs: INLINE provides: activation constants: ACTIVATION
+// result is x or vanishes in f32.
+// needs: INLINE
+// provides: activation
+// constants: ACTIVATION
 
 INLINE float activation(float x) {
     switch (ACTIVATION) {

@@ -6,8 +6,10 @@
 // clamped, so that no row outside C is touched whatever the buffer holds.
 //
 // A pass may compute a range of the rows and of the groups only; its rows and groups count from
-// there, the ends in the buffer do not. needs: INLINE Params Tile provides: SCHEDULE_ARGUMENTS
-// SCHEDULE_VALUES c_entries group_ends schedule constants: BM BN OFFSETS_SLOT
+// there, the ends in the buffer do not.
+// needs: INLINE Params Tile
+// provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries group_ends schedule
+// constants: BM BN OFFSETS_SLOT
 
 #define SCHEDULE_ARGUMENTS , device const uint *group_ends [[buffer(OFFSETS_SLOT)]]
 #define SCHEDULE_VALUES , group_ends
@@ -18,7 +20,8 @@ INLINE Tile schedule(uint id, constant Params &params, device const uint *group_
     uint start = 0;
     uint first = 0;
     for (uint group = 0; group < params.first_group + params.entries; group += 1) {
-        const uint end = clamp(max(group_ends[group], params.first_row) - params.first_row, start, params.m);
+        const uint end =
+            clamp(max(group_ends[group], params.first_row) - params.first_row, start, params.m);
         const uint tiles = group >= params.first_group ? (end - start + BM - 1) / BM : 0;
         if (at_row < first + tiles) {
             tile.live = true;

@@ -39,9 +39,9 @@ pub(crate) fn draw(picture: &Picture) -> String {
     }
     let (width, height) = (rightmost + MARGIN, lowest + MARGIN);
     let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-         font-family=\"monospace\" font-size=\"11\" fill=\"#222\">\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"monospace\" font-size=\"11\" \
+         fill=\"#222\">\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
     );
     let _ = writeln!(
         text,
@@ -137,7 +137,8 @@ fn draw_panel(text: &mut String, panel: &Panel, size: &Size, x: usize, y: usize)
             }
             let _ = writeln!(
                 text,
-                "<rect x=\"{left}\" y=\"{top}\" width=\"{}\" height=\"{height}\" fill=\"none\" stroke=\"#666\"/>",
+                "<rect x=\"{left}\" y=\"{top}\" width=\"{}\" height=\"{height}\" fill=\"none\" \
+                 stroke=\"#666\"/>",
                 size.cell
             );
         }

@@ -20,7 +20,8 @@ Values of --bind, where DTYPE is i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16
   DTYPE:V,V,...       these numbers
 Elements may be narrower than the shader's scalars (u8 packed into u32) but not wider.
 
-Exit status: 0 when nothing was found, 1 on findings, 2 on usage errors and input that cannot be used.";
+Exit status: 0 when nothing was found, 1 on findings, 2 on usage errors and input that cannot \
+    be used.";
 
 /// Runs a WGSL compute shader on the CPU and reports data races, accesses out of bounds,
 /// uninitialised reads and divergent barriers.
@@ -60,19 +61,39 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SPACES", value_delimiter = ',')]
     pub(crate) zero_init: Vec<Space>,
     /// Iterations of one loop after which it counts as endless
-    #[arg(long, value_name = "N", default_value_t = Options::default().max_iterations, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = Options::default().max_iterations,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     pub(crate) max_iterations: u64,
     /// Report f16 arithmetic whose operands are finite and whose result is not
     #[arg(long)]
     pub(crate) f16_overflow: bool,
     /// Findings shown; the others are counted
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub(crate) max_findings: u32,
     /// Bytes of one transaction of device memory, a power of two
-    #[arg(long, value_name = "N", default_value_t = CostModel::default().segment_bytes, value_parser = power_of_two)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = CostModel::default().segment_bytes,
+        value_parser = power_of_two
+    )]
     pub(crate) segment_bytes: u32,
     /// Banks of workgroup memory, 4 bytes wide each
-    #[arg(long, value_name = "N", default_value_t = CostModel::default().banks, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = CostModel::default().banks,
+        value_parser = clap::value_parser!(u32).range(1..=1024)
+    )]
     pub(crate) banks: u32,
     /// Print what the run cost; JSON has it always
     #[arg(long)]
@@ -220,7 +241,8 @@ fn constant(text: &str) -> Result<(String, f64), String> {
     match parsed {
         Some(parsed) => Ok((name.to_owned(), parsed)),
         None => Err(format!(
-            "{value:?} for {name} is neither a number, decimal or hexadecimal after 0x, nor true nor false"
+            "{value:?} for {name} is neither a number, decimal or hexadecimal after 0x, nor true \
+             nor false"
         )),
     }
 }

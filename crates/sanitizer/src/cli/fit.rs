@@ -134,18 +134,23 @@ pub(crate) fn binding(
         return Ok(());
     };
     let name = variable.name.as_deref().unwrap_or_default();
-    let is_written = matches!(variable.space, AddressSpace::Storage { access } if access.contains(StorageAccess::STORE));
+    let is_written = matches!(
+        variable.space,
+        AddressSpace::Storage { access } if access.contains(StorageAccess::STORE)
+    );
     if matches!(value, Value::Made { fill: Fill::Output, .. }) && !is_written {
         let space = if variable.space == AddressSpace::Uniform { "uniform" } else { "read" };
         return Err(format!(
-            "the shader declares `{name}` as {space} and cannot write it; out: is for what it writes"
+            "the shader declares `{name}` as {space} and cannot write it; out: is for what it \
+             writes"
         ));
     }
     match widest(module, variable.ty) {
         Some(scalar) if dtype.bytes() > usize::from(scalar.width) => {
             let (scalar, given) = (name_of(scalar), dtype.name());
             Err(format!(
-                "elements of {given} for `{name}`, whose scalars are {scalar}: convert them, or give bytes as FILE.bin"
+                "elements of {given} for `{name}`, whose scalars are {scalar}: convert them, or \
+                 give bytes as FILE.bin"
             ))
         }
         _ => Ok(()),

@@ -105,7 +105,8 @@ fn element(header: &NpyHeader) -> Result<(DType, bool), String> {
         (TypeChar::Float, 8) => DType::F64,
         _ => {
             return Err(format!(
-                "its elements are of type {descr}; known are integers and floats of up to 8 bytes: convert it with astype"
+                "its elements are of type {descr}; known are integers and floats of up to 8 bytes: \
+                 convert it with astype"
             ));
         }
     };

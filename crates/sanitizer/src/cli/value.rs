@@ -43,7 +43,8 @@ impl Value {
             _ if text.ends_with(".bin") => return Ok(Value::Raw(text.into())),
             _ if head.len() == text.len() => {
                 return Err(format!(
-                    "{text:?} is none of FILE.npy, FILE.bin, DTYPE:V,V,... and out:DTYPE:COUNT or its like"
+                    "{text:?} is none of FILE.npy, FILE.bin, DTYPE:V,V,... and out:DTYPE:COUNT or \
+                     its like"
                 ));
             }
             _ => {

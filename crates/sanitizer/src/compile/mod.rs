@@ -5,6 +5,7 @@ mod built_in;
 mod expression;
 mod globals;
 mod math;
+mod operator;
 mod parts;
 mod pointer;
 mod shape;

@@ -212,9 +212,12 @@ impl Worker<'_> {
                 let what = name(global, at);
                 notes.push(match variable_of.space {
                     Space::Workgroup => {
-                        "workgroup memory starts undefined here: nobody in this workgroup has written it".to_owned()
+                        "workgroup memory starts undefined here: nobody in this workgroup has \
+                         written it"
+                            .to_owned()
                     }
-                    _ => "the buffer was bound as poisoned: this workgroup has not written it".to_owned(),
+                    _ => "the buffer was bound as poisoned: this workgroup has not written it"
+                        .to_owned(),
                 });
                 (
                     format!("`{what}` is read before anybody wrote it"),
@@ -268,7 +271,8 @@ impl Worker<'_> {
                 let missing = self.absent();
                 others.extend(self.whereabouts(missing));
                 notes.push(
-                    "what this workgroup does after it is not searched for races: nothing is ordered any more"
+                    "what this workgroup does after it is not searched for races: nothing is \
+                     ordered any more"
                         .to_owned(),
                 );
                 let active = self.active.count();
@@ -321,7 +325,9 @@ impl Worker<'_> {
         };
         if before.site == site {
             return vec![
-                "give every location one writer, or use atomics: no barrier orders a statement with itself".to_owned(),
+                "give every location one writer, or use atomics: no barrier orders a statement \
+                 with itself"
+                    .to_owned(),
             ];
         }
         let mut notes = Vec::new();

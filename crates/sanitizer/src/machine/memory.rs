@@ -123,7 +123,8 @@ fn mark(region: &Region, len: u64, granule: u32, bits: &mut Bits) -> Result<(), 
         elements.saturating_mul(u128::from(region.element_bytes.div_ceil(1 << granule)));
     if locations > MAX_MARKED {
         return Err(format!(
-            "a region of {:?} elements of {} bytes: {locations} locations, more than the {MAX_MARKED} that there can be",
+            "a region of {:?} elements of {} bytes: {locations} locations, more than the \
+             {MAX_MARKED} that there can be",
             region.counts, region.element_bytes
         ));
     }

@@ -167,7 +167,8 @@ fn limits(launch: &Launch<'_>, program: &Program) -> Result<(), Error> {
         && (!model.segment_bytes.is_power_of_two() || model.banks == 0)
     {
         return Err(Error::Limit(format!(
-            "{} bytes a segment and {} banks; a segment must be a power of two, and there must be banks",
+            "{} bytes a segment and {} banks; a segment must be a power of two, and there must be \
+             banks",
             model.segment_bytes, model.banks
         )));
     }

@@ -125,9 +125,12 @@ impl<'p> Verdict<'p> {
                 message: format!("two workgroups touch `{what}` and nothing orders them"),
                 labels,
                 notes: vec![
-                    "the workgroups of one dispatch are not ordered: barriers reach one workgroup, atomics order only themselves"
+                    "the workgroups of one dispatch are not ordered: barriers reach one workgroup, \
+                     atomics order only themselves"
                         .to_owned(),
-                    "give every location one writer, use atomics, or split the work into two dispatches".to_owned(),
+                    "give every location one writer, use atomics, or split the work into two \
+                     dispatches"
+                        .to_owned(),
                 ],
                 variable: Some(variable.name.clone()),
                 occurrences: 1,

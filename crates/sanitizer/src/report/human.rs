@@ -95,7 +95,8 @@ error[race]: two invocations write `tile` and nothing orders them
 4 |     tile[i / 2u] = i;
   |     ^^^^^^^^^^^^ `tile[1]` is written here by invocation (3, 0, 0) of workgroup (0, 1, 0)
 5 |     data[i] = tile[i];
-  |               ------- `tile[1]` was read here before by invocation (2, 0, 0) of workgroup (0, 1, 0)
+  |               ------- `tile[1]` was read here before by invocation (2, 0, 0) of workgroup \
+      (0, 1, 0)
   |
   = note: the same at these places 32 times
   = note: a workgroupBarrier() between them orders them

@@ -62,9 +62,13 @@ mod tests {
                 "occurrences": 32,
                 "notes": ["a workgroupBarrier() between them orders them"],
                 "labels": [
-                    { "text": "`tile[1]` is written here", "file": "sample.wgsl", "line": 4, "column": 5, "start": start, "end": start + 12,
+                    { "text": "`tile[1]` is written here",
+                      "file": "sample.wgsl", "line": 4, "column": 5,
+                      "start": start, "end": start + 12,
                       "workgroup": [0, 1, 0], "invocation": [3, 0, 0] },
-                    { "text": "`tile[1]` was read here before", "file": nothing, "line": nothing, "column": nothing, "start": nothing, "end": nothing,
+                    { "text": "`tile[1]` was read here before",
+                      "file": nothing, "line": nothing, "column": nothing,
+                      "start": nothing, "end": nothing,
                       "workgroup": nothing, "invocation": nothing },
                 ],
             }])

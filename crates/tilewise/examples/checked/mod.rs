@@ -1,7 +1,7 @@
 //! Data of the examples, and products in plain loops to check the device's by.
 
-/// Whole numbers from -4 to 4 without 0, times `scale`, the same on every run. Where that is a power
-/// of two, their products and sums are exact in f32, as long as they have no more than 24 bits.
+/// Whole numbers from -4 to 4 without 0, times `scale`, the same on every run. Where that is a
+/// power of two, their products and sums are exact in f32, as long as 24 bits hold them.
 pub(crate) fn numbers(len: usize, seed: u64, scale: f32) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {

@@ -104,7 +104,8 @@ impl Gemm {
         if c.shape() != shape || c.dtype() != dtype || !c.is_contiguous() {
             let (kind, got, strides) = (c.dtype(), c.shape(), c.strides());
             return Err(Error::Shape(format!(
-                "C to start from must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, strides {strides:?}"
+                "C to start from must be contiguous {dtype} {shape:?}; it is {kind} {got:?}, \
+                 strides {strides:?}"
             )));
         }
         c.copy()
@@ -250,7 +251,8 @@ fn along_rows(name: &str, mut operand: Operand, m: usize, n: usize) -> Result<Op
             (0..=1, _) if operand.ld == 1 => operand.ld = 0,
             _ => {
                 return Err(Error::Strides(format!(
-                    "{name} must run along its rows: give the transposed product instead, Cᵀ = Bᵀ·Aᵀ"
+                    "{name} must run along its rows: give the transposed product instead, Cᵀ = \
+                     Bᵀ·Aᵀ"
                 )));
             }
         }

@@ -7,6 +7,12 @@ use std::task::{Context, Poll, Waker};
 /// The answer that a callback of wgpu's owes to a future.
 pub(crate) struct Answer<T>(Arc<Mutex<State<T>>>);
 
+/// What becomes of a request to map a buffer.
+pub(super) type Mapped = Result<(), wgpu::BufferAsyncError>;
+
+/// Whether a buffer is mapped.
+pub(super) type Mapping = Answer<Mapped>;
+
 enum State<T> {
     /// Not there yet, with the task that waits for it.
     Awaited(Option<Waker>),
@@ -39,6 +45,12 @@ impl<T> Answer<T> {
             State::Given(value) => Poll::Ready(Some(value)),
             State::Gone => Poll::Ready(None),
         }
+    }
+
+    /// Gives up an answer that will not come.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn abandon(&self) {
+        self.settle(State::Gone);
     }
 
     /// Settles what is still awaited, and wakes who waits.
@@ -85,7 +97,7 @@ mod tests {
 
     #[test]
     fn an_answer_wakes_its_future_once_whether_it_is_given_or_not() {
-        for given in [Some(7), None] {
+        for (given, abandoned) in [(Some(7), false), (None, false), (None, true)] {
             let wakes = Arc::new(Wakes::default());
             let waker = Waker::from(wakes.clone());
             let context = Context::from_waker(&waker);
@@ -97,6 +109,10 @@ mod tests {
             assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
             match given {
                 Some(value) => sender.send(value),
+                None if abandoned => {
+                    answer.abandon();
+                    sender.send(8);
+                }
                 None => drop(sender),
             }
             assert_eq!(wakes.0.load(Ordering::Relaxed), 1);

@@ -10,6 +10,8 @@ pub(crate) struct Device {
     device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     lost: Arc<OnceLock<String>>,
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) waiter: super::waiting::Waiter,
 }
 
 impl std::ops::Deref for Device {
@@ -22,7 +24,13 @@ impl std::ops::Deref for Device {
 
 impl Device {
     pub(crate) fn new(device: wgpu::Device, queue: wgpu::Queue) -> Self {
-        Device { device, queue, lost: Arc::default() }
+        Device {
+            device,
+            queue,
+            lost: Arc::default(),
+            #[cfg(not(target_family = "wasm"))]
+            waiter: Default::default(),
+        }
     }
 
     /// A device and the queue that belongs to it, which wgpu lets nobody ask: work that the queue
@@ -115,11 +123,10 @@ impl Device {
             .create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("tilewise") })
     }
 
-    pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder) -> Result<()> {
-        self.catch(|| {
-            self.queue.submit([encoder.finish()]);
-        })?;
-        self.still_alive()
+    pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder) -> Result<wgpu::SubmissionIndex> {
+        let submission = self.catch(|| self.queue.submit([encoder.finish()]))?;
+        self.still_alive()?;
+        Ok(submission)
     }
 
     /// Submits a command encoder that `work` fills.
@@ -131,14 +138,6 @@ impl Device {
         let made = work(&mut encoder)?;
         self.submit(encoder)?;
         Ok(made)
-    }
-
-    #[cfg(not(target_family = "wasm"))]
-    pub(crate) fn wait(&self) -> Result<()> {
-        self.alive()?;
-        let polled = self.device.poll(wgpu::PollType::wait_indefinitely());
-        self.alive()?;
-        polled.map(|_| ()).map_err(driver)
     }
 }
 

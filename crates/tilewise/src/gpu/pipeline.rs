@@ -251,7 +251,8 @@ impl Refusals {
             log::debug!("{why}");
         } else {
             log::warn!(
-                "{why}; products are computed by WGSL kernels instead, unless one in MSL is forced; of further texts nothing is said"
+                "{why}; products are computed by WGSL kernels instead, unless one in MSL is \
+                 forced; of further texts nothing is said"
             );
         }
         why

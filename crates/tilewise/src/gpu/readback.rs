@@ -1,13 +1,14 @@
 //! From the device to the host.
 
-use super::answer::{Answer, Sender};
+use super::answer::{Mapping, Sender};
 use super::device::{Device, driver};
+#[cfg(not(target_family = "wasm"))]
+use super::waiting::Asking;
 use std::ops::Range;
 use tilewise_core::{Cause, Error, Result};
 
 impl Device {
-    /// A range of bytes of a buffer. Does not block: on native the future asks the device for news
-    /// each time it is polled.
+    /// A range of bytes of a buffer. Does not block.
     pub(crate) async fn read(&self, buffer: &wgpu::Buffer, range: Range<u64>) -> Result<Vec<u8>> {
         if !buffer.usage().contains(wgpu::BufferUsages::COPY_SRC) {
             return Err(Error::Misuse(format!(
@@ -29,34 +30,38 @@ impl Device {
         })?;
         let mut encoder = self.encoder();
         encoder.copy_buffer_to_buffer(buffer, start, &staging, 0, size);
-        self.submit(encoder)?;
-        self.map(&staging).await?;
+        let submission = self.submit(encoder)?;
+        self.map(&staging, submission).await?;
         let view = staging.get_mapped_range(..).map_err(driver)?;
         Ok(view[(range.start - start) as usize..(range.end - start) as usize].to_vec())
     }
 
-    /// Maps a buffer for reading.
-    pub(crate) async fn map(&self, staging: &wgpu::Buffer) -> Result<()> {
-        let answer = Answer::default();
+    /// Maps a buffer for reading that this submission writes, once that is done. Does not block.
+    pub(crate) async fn map(
+        &self,
+        staging: &wgpu::Buffer,
+        submission: wgpu::SubmissionIndex,
+    ) -> Result<()> {
+        let answer = Mapping::default();
         let sender = Sender(answer.clone());
         // On a lost device the staging buffer may be invalid, which is an error of the device's,
         // not of the mapping's.
         self.catch(|| {
             staging.map_async(wgpu::MapMode::Read, .., move |result| sender.send(result))
         })?;
+        #[cfg(not(target_family = "wasm"))]
+        let mut asking = Asking::new(submission);
         let mapped = std::future::poll_fn(|context| {
+            #[cfg(not(target_family = "wasm"))]
+            {
+                asking.poll(self, &answer, context)
+            }
             // In a browser the event loop brings the news by itself.
-            #[cfg(not(target_family = "wasm"))]
-            if let Err(error) = self.poll(wgpu::PollType::Poll) {
-                log::debug!("poll: {error}");
+            #[cfg(target_family = "wasm")]
+            {
+                let _ = &submission;
+                answer.poll(context)
             }
-            let polled = answer.poll(context);
-            #[cfg(not(target_family = "wasm"))]
-            if polled.is_pending() {
-                std::thread::yield_now();
-                context.waker().wake_by_ref();
-            }
-            polled
         })
         .await;
         self.alive()?;

@@ -46,7 +46,8 @@
 ///     .source("let i = global_id.x; out[i] = T(twice(f32(a[i]))) * T(N);");
 ///
 /// let a = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0], &[3])?;
-/// let call = Call::new(&ctx).input(&a).output(DType::F32, &[3]).grid([3, 1, 1]).dtype("T", DType::F32).constant("N", 5u32);
+/// let call = Call::new(&ctx).input(&a).output(DType::F32, &[3]).grid([3, 1, 1]);
+/// let call = call.dtype("T", DType::F32).constant("N", 5u32);
 /// assert_eq!(kernel.run(&call)?[0].read_blocking::<f32>()?, [10.0, 20.0, 30.0]);
 ///
 /// let check = kernel.check(&call)?; // the same under the sanitizer

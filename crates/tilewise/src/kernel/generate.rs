@@ -164,8 +164,10 @@ fn clippable(kernel: &Kernel, call: &Call, texts: [(&str, &Text<'_>); 2]) -> Res
                     return Ok(false);
                 }
                 return Err(Error::Kernel(format!(
-                    "{} ({part}):{line}:{column}: not all invocations reach this {barrier}, because Edge::Clip ends those beyond the grid \
-                     first; use Edge::Whole, and guard what is read and written by `grid`, or a grid that is a multiple of the workgroup",
+                    "{} ({part}):{line}:{column}: not all invocations reach this {barrier}, \
+                     because Edge::Clip ends those beyond the grid \
+                     first; use Edge::Whole, and guard what is read and written by `grid`, or a \
+                      grid that is a multiple of the workgroup",
                     kernel.name
                 )));
             }
@@ -332,7 +334,8 @@ impl Module<'_> {
         }
         let (own, fields) = (names::OWN, &self.fields);
         format!(
-            "struct {own}Call {{\n    grid: vec3<u32>,\n{fields}}}\n@group(0) @binding({UNIFORM}) var<uniform> {own}call: {own}Call;\n"
+            "struct {own}Call {{\n    grid: vec3<u32>,\n{fields}}}\n@group(0) @binding({UNIFORM}) \
+             var<uniform> {own}call: {own}Call;\n"
         )
     }
 

@@ -98,7 +98,8 @@ impl<'a> Names<'a> {
                 None => continue,
             };
             return Err(Error::Kernel(format!(
-                "{} ({part}):{line}:{column}: `{name}` cannot be declared here, because it is {meaning}",
+                "{} ({part}):{line}:{column}: `{name}` cannot be declared here, because it is \
+                 {meaning}",
                 self.kernel
             )));
         }
@@ -171,7 +172,8 @@ mod tests {
         for (text, what) in [
             (
                 "const any = 1;",
-                "(header):1:7: `any` cannot be declared here, because it is something of WGSL's own",
+                "(header):1:7: `any` cannot be declared here, because it is something of WGSL's \
+                 own",
             ),
             ("\nalias u32 = i32;", ":2:7: `u32`"),
             ("fn vec3() {}", "`vec3`"),

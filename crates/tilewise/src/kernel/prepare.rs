@@ -5,6 +5,7 @@ use super::definition::Kernel;
 use super::generate::{Generated, generate};
 use super::limits;
 use super::names::Names;
+use super::pointers;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::Shader;
 
@@ -57,6 +58,7 @@ impl Prepared {
         let shader =
             Shader::parse_parts(&self.generated.text, &self.generated.parts).map_err(error)?;
         limits::module(kernel, call, &self.generated, &shader)?;
+        pointers::passed(kernel, &shader)?;
         Ok(shader)
     }
 }

@@ -223,12 +223,14 @@ mod tests {
 
     #[test]
     fn declarations_keep_their_lines_and_columns() {
-        let body = "const N = 4u;\nlet é = 1; var<workgroup> t: array<f32, N>; // t\n{ const M = 2u; var< workgroup >u: u32; }";
+        let body = "const N = 4u;\nlet é = 1; var<workgroup> t: array<f32, N>; // t\n{ const M = \
+                    2u; var< workgroup >u: u32; }";
         let text = Text::new(body);
         let (taken, rest) = text.split(&text.module_declarations());
         assert_eq!(
             taken,
-            "const N = 4u;\n           var<workgroup> t: array<f32, N>;\n                var< workgroup >u: u32;"
+            "const N = 4u;\n           var<workgroup> t: array<f32, N>;\n                var< \
+             workgroup >u: u32;"
         );
         assert_eq!(
             rest,
@@ -282,7 +284,8 @@ mod tests {
 
     #[test]
     fn declarations() {
-        let text = "const A = 1;\n  var<workgroup> b: f32; var<storage, read> c: f32;\nfn d(e: u32) { const f = 1; }\nstruct G { h: u32 }\nalias I = f32;";
+        let text = "const A = 1;\n  var<workgroup> b: f32; var<storage, read> c: f32;\nfn d(e: \
+                    u32) { const f = 1; }\nstruct G { h: u32 }\nalias I = f32;";
         let names = [
             ("A", (1, 7)),
             ("b", (2, 18)),

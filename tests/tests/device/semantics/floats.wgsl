@@ -19,7 +19,8 @@ put_f(12u, abs(x) + sign(y));
 put_f(13u, step(x, y));
 put_f(14u, -x);
 put_f(15u, saturate(x));
-put(16u, u32(x < y) + 2u * u32(x <= y) + 4u * u32(x > y) + 8u * u32(x >= y) + 16u * u32(x == y) + 32u * u32(x != y));
+put(16u, u32(x < y) + 2u * u32(x <= y) + 4u * u32(x > y) + 8u * u32(x >= y) + 16u * u32(x == y)
+    + 32u * u32(x != y));
 put_f(17u, x / 4.0);
 put_f(18u, x - floor(x));
 let parts = modf(x);

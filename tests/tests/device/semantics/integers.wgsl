@@ -17,12 +17,14 @@ put(10u, bitcast<u32>(abs(p)));
 put(11u, bitcast<u32>(sign(p)));
 put(12u, bitcast<u32>(min(p, q)) ^ max(x, y));
 put(13u, bitcast<u32>(clamp(p, min(q, 100), max(q, 100))));
-put(14u, min(x, y) + u32(p < q) + 2u * u32(x < y) + 4u * u32(p >= q) + 8u * u32(x == y) + 16u * u32(x != y));
+put(14u, min(x, y) + u32(p < q) + 2u * u32(x < y) + 4u * u32(p >= q) + 8u * u32(x == y)
+    + 16u * u32(x != y));
 put(15u, bitcast<u32>(p >> (y % 32u)));
 put(16u, x >> (y % 32u));
 put(17u, x << (y % 32u));
 put(18u, (x & y) | (~x ^ y));
-put(19u, countOneBits(x) + 100u * countLeadingZeros(x >> (y % 32u)) + 10000u * countTrailingZeros(x << (y % 32u)));
+put(19u, countOneBits(x) + 100u * countLeadingZeros(x >> (y % 32u))
+    + 10000u * countTrailingZeros(x << (y % 32u)));
 put(20u, reverseBits(x));
 put(21u, firstLeadingBit(x >> (y % 32u)));
 put(22u, bitcast<u32>(firstLeadingBit(p >> (y % 32u))));
@@ -34,4 +36,5 @@ put(27u, bitcast<u32>(dot4I8Packed(x, y)));
 put(28u, dot4U8Packed(x, y));
 put(29u, pack4xI8(vec4<i32>(p, q, p >> 8u, q >> 8u)));
 put(30u, pack4xU8Clamp(vec4<u32>(x >> 24u, y >> 23u, x >> 25u, y)));
-put(31u, pack4xI8Clamp(vec4<i32>(p >> 24u, q >> 22u, p, q >> 28u)) ^ dot(vec4<u32>(x), unpack4xU8(y)));
+put(31u,
+    pack4xI8Clamp(vec4<i32>(p >> 24u, q >> 22u, p, q >> 28u)) ^ dot(vec4<u32>(x), unpack4xU8(y)));

@@ -1,15 +1,17 @@
 //! What a product costs beside its work: nothing is allocated once it is warm, what is kept for the
 //! next call holds nobody's memory, and what is compiled in advance is not compiled again.
 
+mod memory;
+
 use std::cell::Cell;
 use std::sync::{Barrier, Once};
 use std::thread::LocalKey;
 use tilewise::planner::Problem;
-use tilewise::wgpu::{self, BufferUsages};
+use tilewise::wgpu;
 use tilewise::{
     Activation, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Tensor,
 };
-use tilewise_tests::{Adapter, adapters};
+use tilewise_tests::adapters;
 
 fn filled(context: &Context, shape: &[usize], value: f32) -> Tensor {
     Tensor::upload(context, &vec![value; shape.iter().product()], shape).unwrap()
@@ -135,133 +137,6 @@ fn nothing_is_allocated_once_warm() {
         );
         allocates_nothing("grouped", 1, &Gemm::grouped(&a, &experts, &ends).kernel("naive"), &c);
     }
-}
-
-/// Bytes of the buffers of that label which the device has; none where the backend does not tell.
-fn held(context: &Context, label: &str) -> Option<u64> {
-    context.wait().unwrap();
-    let report = context.device().unwrap().generate_allocator_report()?;
-    Some(
-        report
-            .allocations
-            .iter()
-            .filter(|buffer| buffer.name == label)
-            .map(|buffer| buffer.size)
-            .sum(),
-    )
-}
-
-/// Runs `test` with a context of its own on every adapter that tells how much memory is in use.
-fn where_memory_is_counted(test: impl Fn(&Adapter, &Context)) {
-    for adapter in adapters() {
-        let context = adapter.another();
-        match held(&context, "") {
-            Some(_) => test(adapter, &context),
-            None => println!("skipped: memory on {}: its backend does not tell", adapter.name()),
-        }
-    }
-}
-
-const MIB: u64 = 1 << 20;
-
-/// Whichever operand goes, its memory goes at once, while the others of the same product live on.
-#[test]
-fn dropped_tensors_free_their_memory() {
-    where_memory_is_counted(|adapter, context| {
-        let bytes = || held(context, "tilewise tensor").unwrap() / MIB;
-        let square = || Some(zeros(context, &[512, 512]));
-        for dropped in 0..4 {
-            let mut tensors = [(); 4].map(|()| square());
-            {
-                let [Some(a), Some(b), Some(c), Some(residual)] = &tensors else {
-                    panic!("all four are there")
-                };
-                let [a, b, c, residual] =
-                    [a, b, c, residual].map(|t| t.slice(&[0..16, 0..16]).unwrap());
-                for _ in 0..2 {
-                    Gemm::new(&a, &b).residual(&residual).run_into(&c).unwrap();
-                    Gemm::new(&a, &b.t()).run_into(&c).unwrap();
-                }
-            }
-            assert_eq!(bytes(), 4, "{}", adapter.name());
-            let view = tensors[dropped].as_ref().unwrap().t();
-            tensors[dropped] = None;
-            assert_eq!(bytes(), 4, "a view holds it still");
-            drop(view);
-            assert_eq!(bytes(), 3, "operand {dropped} on {}", adapter.name());
-            drop(tensors);
-            assert_eq!(bytes(), 0);
-        }
-    });
-}
-
-/// A buffer of the caller's is let go with the last tensor on it; one that he destroys is an error
-/// and nothing worse.
-#[test]
-fn buffers_of_the_callers_are_let_go() {
-    where_memory_is_counted(|adapter, context| {
-        let bytes = || held(context, "mine").unwrap() / MIB;
-        let buffer = || {
-            let (label, usage) = (Some("mine"), BufferUsages::STORAGE | BufferUsages::COPY_SRC);
-            let descriptor =
-                wgpu::BufferDescriptor { label, size: MIB, usage, mapped_at_creation: false };
-            context.device().unwrap().create_buffer(&descriptor)
-        };
-        let tensor = |buffer: &wgpu::Buffer, at| {
-            Tensor::from_buffer(context, buffer.clone(), at, DType::F32, &[64, 64], &[64, 1])
-                .unwrap()
-        };
-        let (b, input, output) = (filled(context, &[64, 64], 1.0), buffer(), buffer());
-        let (a, again, c) = (tensor(&input, 0), tensor(&input, 4096), tensor(&output, 0));
-        for a in [&a, &again, &a] {
-            Gemm::new(a, &b).run_into(&c).unwrap();
-        }
-        drop((a, input));
-        assert_eq!(bytes(), 2, "another tensor is on it");
-        drop(again);
-        assert_eq!(bytes(), 1, "{}", adapter.name());
-
-        output.destroy();
-        assert_eq!(bytes(), 0);
-        let a = filled(context, &[64, 64], 2.0);
-        for _ in 0..2 {
-            let error = Gemm::new(&a, &b).run_into(&c).unwrap_err();
-            assert!(
-                matches!(error, Error::Device { .. }) && error.to_string().contains("destroyed"),
-                "{error}"
-            );
-        }
-        assert_eq!(read(&Gemm::new(&a, &b).run().unwrap()), [128.0; 4096]);
-
-        let c = tensor(&buffer(), 0);
-        Gemm::new(&a, &b).run_into(&c).unwrap();
-        c.buffer().unwrap().0.destroy();
-        let error = Gemm::new(&a, &b).run_into(&c).unwrap_err();
-        assert!(matches!(error, Error::Device { .. }), "bound before it was destroyed: {error}");
-        assert_eq!(read(&Gemm::new(&a, &b).run().unwrap()), [128.0; 4096]);
-    });
-}
-
-/// Scratch memory that has grown does not stay behind in its smaller sizes, and products that were
-/// recorded with those are right afterwards.
-#[test]
-fn outgrown_scratch_is_let_go() {
-    where_memory_is_counted(|adapter, context| {
-        let (sizes, k) = ([8, 16, 32, 64], 1100);
-        let largest = 2 * 4 * (64 * 64);
-        for _ in 0..2 {
-            for n in sizes {
-                let (a, b) = (filled(context, &[n, k], 1.0), filled(context, &[k, n], 2.0));
-                let c = Gemm::new(&a, &b).kernel("gemv/1x4+k2").run().unwrap();
-                assert_eq!(read(&c), vec![2200.0; n * n], "{}", adapter.name());
-            }
-            let held = held(context, "tilewise scratch").unwrap();
-            assert!(
-                (largest..largest + 1024).contains(&held),
-                "{held} bytes, {largest} and some padding are needed"
-            );
-        }
-    });
 }
 
 /// New tensors in the memory of old ones: a bind group of the old is never taken for one of the

@@ -1,0 +1,95 @@
+//! Kernels that are named instead of chosen.
+
+use crate::error::{Error, Result};
+use crate::kernel::{KernelDef, Library};
+
+/// A kernel by name: `simt`, `simt/64x64x16`, `simt/64x64x16+k4`, `coop/64x64x32+pad16` or
+/// `coop/64x64x32+pad16+k4`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forced {
+    /// The mainloop's name.
+    pub kernel: String,
+    /// The variant's name; all variants when absent.
+    pub variant: Option<String>,
+    /// Elements between the lines of a slice in workgroup memory; the variant's own when absent.
+    pub pad: Option<u32>,
+    /// Parts of K; as the planner likes when absent.
+    pub splits: Option<u64>,
+}
+
+impl Forced {
+    /// `UnknownKernel` unless `library` has such a kernel.
+    pub fn known(&self, library: &Library) -> Result<()> {
+        let named = |kernel: &&KernelDef| kernel.name == self.kernel;
+        let has = |kernel: &KernelDef| match self.variant.as_deref() {
+            Some(name) => kernel.variants.iter().any(|variant| variant.name == name),
+            None => true,
+        };
+        if library.kernels.iter().find(named).is_some_and(has) {
+            Ok(())
+        } else {
+            Err(unknown(self, library))
+        }
+    }
+}
+
+impl std::fmt::Display for Forced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.kernel)?;
+        if let Some(variant) = &self.variant {
+            write!(f, "/{variant}")?;
+        }
+        if let Some(pad) = self.pad {
+            write!(f, "+pad{pad}")?;
+        }
+        self.splits.map_or(Ok(()), |splits| write!(f, "+k{splits}"))
+    }
+}
+
+impl std::str::FromStr for Forced {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut suffixes = text.split('+');
+        let name = suffixes.next().unwrap_or_default();
+        let (mut pad, mut splits) = (None, None);
+        for suffix in suffixes {
+            let number = |prefix: &str, least: u64, most: u64, taken: bool| {
+                let number = suffix.strip_prefix(prefix)?.parse().ok();
+                Some(number.filter(|number| (least..=most).contains(number) && !taken).ok_or_else(
+                    || {
+                        Error::InvalidValue(format!(
+                            "{text:?}: +{prefix} wants a number from {least} to {most}, once"
+                        ))
+                    },
+                ))
+            };
+            if let Some(number) = number("pad", 0, 1024, pad.is_some()) {
+                pad = Some(number? as u32);
+            } else if let Some(number) = number("k", 1, 4096, splits.is_some()) {
+                splits = Some(number?);
+            } else {
+                return Err(Error::InvalidValue(format!(
+                    "{text:?}: +{suffix} is neither +k nor +pad and a number"
+                )));
+            }
+        }
+        let (kernel, variant) = match name.split_once('/') {
+            Some((kernel, variant)) => (kernel, Some(variant.to_owned())),
+            None => (name, None),
+        };
+        Ok(Forced { kernel: kernel.to_owned(), variant, pad, splits })
+    }
+}
+
+fn unknown(forced: &Forced, library: &Library) -> Error {
+    let names = library
+        .kernels
+        .iter()
+        .flat_map(|k| k.variants.iter().map(move |v| format!("{}/{}", k.name, v.name)));
+    let name = match &forced.variant {
+        Some(variant) => format!("{}/{variant}", forced.kernel),
+        None => forced.kernel.clone(),
+    };
+    Error::UnknownKernel { name, known: names.collect::<Vec<_>>().join(", ") }
+}

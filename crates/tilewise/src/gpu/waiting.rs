@@ -1,0 +1,199 @@
+//! Waiting for the device without work for the processor.
+
+use super::answer::{Mapped, Mapping};
+use super::device::{Device, driver};
+use crate::cache::lock;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tilewise_core::Result;
+use wgpu::{PollError, PollType, SubmissionIndex};
+
+/// How long a thread waits inside wgpu before it looks up. wgpu holds a lock meanwhile, which who
+/// destroys a buffer or presents a frame waits for.
+const SLICE: Duration = Duration::from_millis(5);
+
+/// How long a future asks the device by itself before it leaves the waiting to the thread, which
+/// takes longer than a small product to wake up.
+const BRIEFLY: Duration = Duration::from_micros(100);
+
+/// How long the thread stays when there is nothing to wait for.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// A future's part in waiting for a submission.
+pub(super) struct Asking {
+    submission: SubmissionIndex,
+    begun: Instant,
+    /// Whether the thread waits and will wake the future.
+    left: bool,
+}
+
+impl Asking {
+    pub(super) fn new(submission: SubmissionIndex) -> Self {
+        Asking { submission, begun: Instant::now(), left: false }
+    }
+
+    /// Asks the device for news, and unless the answer is there sees to it that the future is
+    /// polled again: at once to begin with. Does not block.
+    pub(super) fn poll(
+        &mut self,
+        device: &Device,
+        answer: &Mapping,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Mapped>> {
+        let polled = answer.poll(context);
+        if polled.is_ready() {
+            return polled;
+        }
+        if let Err(error) = device.poll(PollType::Poll) {
+            log::debug!("poll: {error}");
+        }
+        let polled = answer.poll(context);
+        if polled.is_pending() && !self.left {
+            self.left = self.begun.elapsed() > BRIEFLY
+                && device.waiter.take_over(device, &self.submission, answer);
+            if !self.left {
+                std::thread::yield_now();
+                context.waker().wake_by_ref();
+            }
+        }
+        polled
+    }
+}
+
+/// The end of a submission, after which wgpu gives an answer.
+struct Awaited {
+    device: wgpu::Device,
+    submission: SubmissionIndex,
+    answer: Mapping,
+}
+
+impl Awaited {
+    /// Waits for a slice of time. Returns whether there is nothing left to wait for.
+    fn wait(&self) -> bool {
+        let (submission_index, timeout) = (Some(self.submission.clone()), Some(SLICE));
+        let wait = || self.device.poll(PollType::Wait { submission_index, timeout });
+        // wgpu panics where a device is lost while it waits.
+        match catch_unwind(AssertUnwindSafe(wait)) {
+            Ok(Err(PollError::Timeout)) => false,
+            // A thread that polled at the same time may be about to give the answer.
+            Ok(Ok(_)) => true,
+            Ok(Err(PollError::WrongSubmissionIndex(..))) | Err(_) => {
+                self.answer.abandon();
+                true
+            }
+        }
+    }
+}
+
+/// A thread that waits for submissions on behalf of futures: there from the first that it is asked
+/// to wait for until there was none for a while.
+#[derive(Default)]
+pub(super) struct Waiter(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// In the order of their submissions, or nearly so.
+    awaited: VecDeque<Awaited>,
+    /// Whether the thread is there.
+    runs: bool,
+    /// Whether the waiter is gone, and with it every future that it was asked by.
+    closed: bool,
+}
+
+impl Waiter {
+    /// Has the thread wait. Returns whether there is one.
+    pub(super) fn take_over(
+        &self,
+        device: &wgpu::Device,
+        submission: &SubmissionIndex,
+        answer: &Mapping,
+    ) -> bool {
+        let mut state = lock(&self.0.state);
+        if !state.runs {
+            let shared = self.0.clone();
+            let thread = std::thread::Builder::new().name(THREAD.into());
+            state.runs = match thread.spawn(move || shared.run()) {
+                Ok(_) => true,
+                Err(error) => {
+                    log::debug!("no thread to wait on: {error}");
+                    return false;
+                }
+            };
+        }
+        let (device, submission, answer) = (device.clone(), submission.clone(), answer.clone());
+        state.awaited.push_back(Awaited { device, submission, answer });
+        self.0.news.notify_one();
+        true
+    }
+}
+
+/// Linux shows 15 letters of it.
+const THREAD: &str = "tilewise waits";
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        lock(&self.0.state).closed = true;
+        self.0.news.notify_one();
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let mut state = lock(&self.state);
+        loop {
+            let nothing = |state: &mut State| state.awaited.is_empty() && !state.closed;
+            let waited = self.news.wait_timeout_while(state, IDLE, nothing);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if state.closed {
+                break;
+            }
+            let Some(awaited) = state.awaited.pop_front() else { break };
+            drop(state);
+            let done = awaited.wait();
+            // Without the lock, whatever a driver does when a device goes.
+            let again = if done {
+                drop(awaited);
+                None
+            } else {
+                Some(awaited)
+            };
+            state = lock(&self.state);
+            again.into_iter().for_each(|awaited| state.awaited.push_front(awaited));
+        }
+        state.runs = false;
+        let given_up = std::mem::take(&mut state.awaited);
+        drop(state);
+        drop(given_up);
+    }
+}
+
+impl Device {
+    /// Waits until everything submitted so far is done.
+    pub(crate) fn wait(&self) -> Result<()> {
+        self.alive()?;
+        let done = Arc::new(AtomicBool::new(false));
+        let tell = done.clone();
+        // Each slice ends with the submission that is then the last, of whichever thread.
+        self.queue.on_submitted_work_done(move || tell.store(true, Ordering::Release));
+        let polled = loop {
+            let polled = self.poll(PollType::Wait { submission_index: None, timeout: Some(SLICE) });
+            match polled {
+                Err(PollError::Timeout) if done.load(Ordering::Acquire) => break Ok(()),
+                Err(PollError::Timeout) => {}
+                other => break other.map(|_| ()),
+            }
+        };
+        self.alive()?;
+        polled.map_err(driver)
+    }
+}

@@ -1,0 +1,79 @@
+//! Kernels by name.
+
+use super::*;
+
+#[test]
+fn kernels_by_name() {
+    for context in contexts() {
+        let a = zeros(&context, &[4, 4]);
+        let gemm = |name: &str| Gemm::new(&a, &a).kernel(name).run();
+        refused(gemm("fast"), kind!(UnknownKernel), &["fast", "simt/64x64x16", "naive"]);
+        refused(gemm("simt/1x1"), kind!(UnknownKernel), &["simt/1x1"]);
+        for count in ["0", "4097", "x", ""] {
+            refused(gemm(&format!("simt+k{count}")), kind!(InvalidValue), &["+k"]);
+        }
+        for pad in ["-1", "1025", "x", "", "8+pad8"] {
+            refused(
+                gemm(&format!("simt+pad{pad}")),
+                kind!(InvalidValue),
+                &["+pad", "from 0 to 1024"],
+            );
+        }
+        refused(gemm("simt+q8"), kind!(InvalidValue), &["+q8", "+k", "+pad"]);
+        if !context.is_cpu() {
+            refused(
+                gemm("simt/64x64x16+pad8"),
+                kind!(NoKernel),
+                &["simt/64x64x16", "no lines to pad"],
+            );
+        }
+        // The CPU executor has no kernels, and takes every name that is known.
+        match context.is_cpu() {
+            true => drop(gemm("naive+k2").unwrap()),
+            false => refused(gemm("naive+k2"), kind!(NoKernel), &["naive", "2 parts"]),
+        }
+        // An unknown name is unknown even where there is nothing to do.
+        let nothing = zeros(&context, &[0, 4]);
+        refused(Gemm::new(&nothing, &a).kernel("fast").run(), kind!(UnknownKernel), &["fast"]);
+    }
+}
+
+/// Padding that keeps vectors and matrices aligned, and for which there is memory.
+#[test]
+fn padding_by_name() {
+    let with_units = &devices()[0];
+    let planned = |dtype, name: &str| {
+        plan(
+            &Problem::dense(dtype, 64, 64, 256),
+            with_units,
+            &LIBRARY,
+            Some(&name.parse().unwrap()),
+        )
+    };
+    refused(
+        planned(DType::F16, "coop/64x64x32+pad12"),
+        kind!(NoKernel),
+        &["+pad12", "multiples of 8", "8 is its own"],
+    );
+    refused(
+        planned(DType::F32, "coop/single-64x64x16+pad2"),
+        kind!(NoKernel),
+        &["+pad2", "multiples of 4"],
+    );
+    refused(
+        planned(DType::F16, "coop/64x64x32+pad1024"),
+        kind!(NoKernel),
+        &["workgroup memory", "allowed"],
+    );
+    // Of all variants, one that it suits.
+    assert!(planned(DType::F32, "coop+pad12").is_ok());
+    for name in ["coop/64x64x32+pad0", "coop/64x64x32+pad16+k2", "coop/64x64x32+k2+pad16"] {
+        let plan = planned(DType::F16, name).unwrap();
+        let (pad, lines) = if name.contains("pad0") { (0, 96) } else { (16, 96) };
+        let choice = plan.choice.unwrap().to_string();
+        assert_eq!(choice, name.replace("+k2+pad16", "+pad16+k2"));
+        assert_eq!(choice.parse::<Forced>().unwrap().to_string(), choice);
+        let own = planned(DType::F16, "coop/64x64x32").unwrap().passes[0].workgroup_bytes;
+        assert_eq!(plan.passes[0].workgroup_bytes + 2 * lines * 8, own + 2 * lines * pad);
+    }
+}

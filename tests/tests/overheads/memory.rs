@@ -1,0 +1,213 @@
+//! What is kept between products holds nobody's memory, and no more than is said.
+
+use super::{Raw, encoder, filled, read, zeros};
+use tilewise::wgpu::{self, BufferUsages};
+use tilewise::{Context, DType, Error, Gemm, Tensor};
+use tilewise_tests::{Adapter, adapters};
+
+/// Bytes of the buffers of that label which the device has; none where the backend does not tell.
+fn held(context: &Context, label: &str) -> Option<u64> {
+    context.wait().unwrap();
+    let report = context.device().unwrap().generate_allocator_report()?;
+    Some(
+        report
+            .allocations
+            .iter()
+            .filter(|buffer| buffer.name == label)
+            .map(|buffer| buffer.size)
+            .sum(),
+    )
+}
+
+/// Runs `test` with a context of its own on every adapter that tells how much memory is in use.
+fn where_memory_is_counted(test: impl Fn(&Adapter, &Context)) {
+    for adapter in adapters() {
+        let context = adapter.another();
+        match held(&context, "") {
+            Some(_) => test(adapter, &context),
+            None => println!("skipped: memory on {}: its backend does not tell", adapter.name()),
+        }
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+/// Whichever operand goes, its memory goes at once, while the others of the same product live on.
+#[test]
+fn dropped_tensors_free_their_memory() {
+    where_memory_is_counted(|adapter, context| {
+        let bytes = || held(context, "tilewise tensor").unwrap() / MIB;
+        let square = || Some(zeros(context, &[512, 512]));
+        for dropped in 0..4 {
+            let mut tensors = [(); 4].map(|()| square());
+            {
+                let [Some(a), Some(b), Some(c), Some(residual)] = &tensors else {
+                    panic!("all four are there")
+                };
+                let [a, b, c, residual] =
+                    [a, b, c, residual].map(|t| t.slice(&[0..16, 0..16]).unwrap());
+                for _ in 0..2 {
+                    Gemm::new(&a, &b).residual(&residual).run_into(&c).unwrap();
+                    Gemm::new(&a, &b.t()).run_into(&c).unwrap();
+                }
+            }
+            assert_eq!(bytes(), 4, "{}", adapter.name());
+            let view = tensors[dropped].as_ref().unwrap().t();
+            tensors[dropped] = None;
+            assert_eq!(bytes(), 4, "a view holds it still");
+            drop(view);
+            assert_eq!(bytes(), 3, "operand {dropped} on {}", adapter.name());
+            drop(tensors);
+            assert_eq!(bytes(), 0);
+        }
+    });
+}
+
+/// A buffer of the caller's that is large.
+fn mine(context: &Context) -> wgpu::Buffer {
+    let (label, usage) = (Some("mine"), BufferUsages::STORAGE | BufferUsages::COPY_SRC);
+    let descriptor = wgpu::BufferDescriptor { label, size: MIB, usage, mapped_at_creation: false };
+    context.device().unwrap().create_buffer(&descriptor)
+}
+
+/// A tensor on one.
+fn square(context: &Context, buffer: &wgpu::Buffer, at: u64) -> Tensor {
+    Tensor::from_buffer(context, buffer.clone(), at, DType::F32, &[64, 64], &[64, 1]).unwrap()
+}
+
+/// A buffer of the caller's is let go with the last tensor on it, where the context does not keep
+/// it; one that he destroys is an error and nothing worse.
+#[test]
+fn buffers_of_the_callers_are_let_go() {
+    where_memory_is_counted(|adapter, context| {
+        let bytes = || held(context, "mine").unwrap() / MIB;
+        let buffer = || mine(context);
+        let tensor = |buffer: &wgpu::Buffer, at| square(context, buffer, at);
+        let (b, input, output) = (filled(context, &[64, 64], 1.0), buffer(), buffer());
+        let (a, again, c) = (tensor(&input, 0), tensor(&input, 4096), tensor(&output, 0));
+        for a in [&a, &again, &a] {
+            Gemm::new(a, &b).run_into(&c).unwrap();
+        }
+        drop((a, input));
+        context.release_scratch();
+        assert_eq!(bytes(), 2, "another tensor is on it");
+        drop(again);
+        assert_eq!(bytes(), 1, "{}", adapter.name());
+
+        output.destroy();
+        assert_eq!(bytes(), 0);
+        let a = filled(context, &[64, 64], 2.0);
+        for _ in 0..2 {
+            let error = Gemm::new(&a, &b).run_into(&c).unwrap_err();
+            assert!(
+                matches!(error, Error::Device { .. }) && error.to_string().contains("destroyed"),
+                "{error}"
+            );
+        }
+        assert_eq!(read(&Gemm::new(&a, &b).run().unwrap()), [128.0; 4096]);
+
+        let c = tensor(&buffer(), 0);
+        Gemm::new(&a, &b).run_into(&c).unwrap();
+        c.buffer().unwrap().0.destroy();
+        let error = Gemm::new(&a, &b).run_into(&c).unwrap_err();
+        assert!(matches!(error, Error::Device { .. }), "bound before it was destroyed: {error}");
+        assert_eq!(read(&Gemm::new(&a, &b).run().unwrap()), [128.0; 4096]);
+    });
+}
+
+/// Scratch memory that has grown does not stay behind in its smaller sizes, and products that were
+/// recorded with those are right afterwards.
+#[test]
+fn outgrown_scratch_is_let_go() {
+    where_memory_is_counted(|adapter, context| {
+        let (sizes, k) = ([8, 16, 32, 64], 1100);
+        let largest = 2 * 4 * (64 * 64);
+        for _ in 0..2 {
+            for n in sizes {
+                let (a, b) = (filled(context, &[n, k], 1.0), filled(context, &[k, n], 2.0));
+                let c = Gemm::new(&a, &b).kernel("gemv/1x4+k2").run().unwrap();
+                assert_eq!(read(&c), vec![2200.0; n * n], "{}", adapter.name());
+            }
+            let held = held(context, "tilewise scratch").unwrap();
+            assert!(
+                (largest..largest + 1024).contains(&held),
+                "{held} bytes, {largest} and some padding are needed"
+            );
+        }
+    });
+}
+
+/// Of many buffers of the caller's the context keeps the last, and none once it is told so.
+#[test]
+fn the_last_buffers_of_the_callers_are_kept() {
+    where_memory_is_counted(|adapter, context| {
+        let bytes = || held(context, "mine").unwrap() / MIB;
+        let (b, c) = (filled(context, &[64, 64], 1.0), zeros(context, &[64, 64]));
+        let (kept, many) = (64, 1000);
+        for number in 1..=many {
+            Gemm::new(&square(context, &mine(context), 0), &b).run_into(&c).unwrap();
+            if number % 100 == 0 {
+                assert_eq!(bytes(), kept, "after {number} on {}", adapter.name());
+            }
+        }
+        context.release_scratch();
+        assert_eq!(bytes(), 0, "{}", adapter.name());
+    });
+}
+
+/// A tensor made anew on a buffer of the caller's binds nothing anew: it allocates as little as one
+/// that stayed. That of another buffer does not.
+#[test]
+fn tensors_of_one_buffer_share_bind_groups() {
+    for adapter in adapters() {
+        let context = &adapter.another();
+        let (b, input, output) = (filled(context, &[64, 64], 1.0), mine(context), mine(context));
+        let [warm, same] = [(); 2].map(|()| {
+            let (a, c) = (square(context, &input, 0), square(context, &output, 0));
+            recorded(&Gemm::new(&a, &b).kernel("naive"), &c)
+        });
+        let (a, c) = (square(context, &mine(context), 0), square(context, &output, 0));
+        let other = recorded(&Gemm::new(&a, &b).kernel("naive"), &c);
+        let raw = {
+            let (raw, mut encoder) = (Raw::new(context, 1), encoder(context));
+            let mut pass = encoder.begin_compute_pass(&Default::default());
+            allocation_counter::measure(|| raw.record(&mut pass)).count_total
+        };
+        let name = adapter.name();
+        assert!(warm > raw && other > raw, "{warm}, {other} and {raw} on {name}");
+        assert_eq!(same, raw, "{name}");
+        context.release_scratch();
+        let (a, c) = (square(context, &input, 0), square(context, &output, 0));
+        assert!(recorded(&Gemm::new(&a, &b).kernel("naive"), &c) > raw, "{name}");
+    }
+}
+
+/// Allocations of recording a product.
+fn recorded(gemm: &Gemm, c: &Tensor) -> u64 {
+    let mut encoder = encoder(c.context());
+    let mut pass = encoder.begin_compute_pass(&Default::default());
+    allocation_counter::measure(|| gemm.record(&mut pass, c).unwrap()).count_total
+}
+
+/// Scratch memory is let go when the program says so, also of products that are recorded and not
+/// submitted yet; those and later ones are right.
+#[test]
+fn scratch_is_released() {
+    where_memory_is_counted(|adapter, context| {
+        let scratch = || held(context, "tilewise scratch").unwrap();
+        let (a, b) = (filled(context, &[64, 1100], 3.0), filled(context, &[1100, 64], 2.0));
+        let gemm = Gemm::new(&a, &b).kernel("gemv/1x4+k2");
+        let right = vec![6600.0; 64 * 64];
+        for _ in 0..2 {
+            assert_eq!(read(&gemm.run().unwrap()), right, "{}", adapter.name());
+            assert!(scratch() >= 2 * 4 * 64 * 64);
+            let (c, mut encoder) = (zeros(context, &[64, 64]), encoder(context));
+            gemm.encode(&mut encoder, &c).unwrap();
+            context.release_scratch();
+            assert!(scratch() >= 2 * 4 * 64 * 64, "it is recorded");
+            context.queue().unwrap().submit([encoder.finish()]);
+            assert_eq!(read(&c), right, "{}", adapter.name());
+            assert_eq!(scratch(), 0, "{}", adapter.name());
+        }
+    });
+}
