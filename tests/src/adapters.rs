@@ -53,6 +53,16 @@ impl Adapter {
 
     /// A device without features, as a caller may bring it.
     pub fn device(&self, change: impl FnOnce(&mut wgpu::Limits)) -> (wgpu::Device, wgpu::Queue) {
+        let adapter = self.found();
+        let mut limits = tilewise::required_limits(&adapter);
+        change(&mut limits);
+        let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
+        pollster::block_on(adapter.request_device(&descriptor))
+            .unwrap_or_else(|error| panic!("{}: {error}", self.name()))
+    }
+
+    /// The adapter as wgpu gives it.
+    pub fn found(&self) -> wgpu::Adapter {
         let ours = self.context.device().expect("a GPU").adapter_info();
         let backends = wgpu::Backends::from(ours.backend);
         let descriptor = wgpu::InstanceDescriptor {
@@ -60,13 +70,8 @@ impl Adapter {
             ..wgpu::InstanceDescriptor::new_without_display_handle()
         };
         let all = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
-        let same = |adapter: &&wgpu::Adapter| adapter.get_info().name == ours.name;
-        let adapter = all.iter().find(same).expect("it was there before");
-        let mut limits = tilewise::required_limits(adapter);
-        change(&mut limits);
-        let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
-        pollster::block_on(adapter.request_device(&descriptor))
-            .unwrap_or_else(|error| panic!("{}: {error}", self.name()))
+        let same = |adapter: &wgpu::Adapter| adapter.get_info().name == ours.name;
+        all.into_iter().find(same).expect("it was there before")
     }
 }
 

@@ -96,8 +96,13 @@ fn tests(adapters: &Adapters, args: &[String]) -> Result<Vec<String>> {
         let others = IN_ONE_PROCESS.map(|name| format!("not binary({name})")).join(" and ");
         output +=
             &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(["-E", &others]))?;
-        // nextest runs no doctests.
-        output += &tee_with(adapters, cargo(["test", "--doc"]).args(EVERYTHING))?;
+        // nextest runs no doctests. By themselves they would take the CPU, and leave out what needs
+        // a GPU.
+        let mut doctests = cargo(["test", "--doc"]);
+        if adapters.has_lavapipe() {
+            doctests.env("TILEWISE_ADAPTER", "llvmpipe");
+        }
+        output += &tee_with(adapters, doctests.args(EVERYTHING))?;
     } else if has_nextest() {
         output += &tee_with(adapters, cargo(["nextest", "run"]).args(EVERYTHING).args(args))?;
     } else {

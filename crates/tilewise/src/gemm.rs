@@ -75,6 +75,20 @@ impl Gemm {
     /// A grouped product: the rows of A \[M,K\] in segments, each multiplied by its own entry of B
     /// \[groups,K,N\] (or of weights \[groups,N,K\]). Rows from the last offset on are left as they
     /// are; in an output that [`run`](Self::run) allocates, they are zero.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2])?;
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 1.0, 10.0, 10.0], &[2, 2, 1])?; // [groups, K, N]
+    /// let ends = GroupOffsets::upload(&ctx, &[1, 3])?; // row 0; rows 1 and 2
+    /// let y = Gemm::grouped(&x, &w, &ends).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [3.0, 70.0, 110.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn grouped(a: &Tensor, b: impl Into<RightOperand>, offsets: &GroupOffsets) -> Self {
         Gemm { offsets: Some(offsets.clone()), ..Gemm::new(a, b) }
     }
@@ -87,6 +101,23 @@ impl Gemm {
 
     /// Factor of the output's old content; 0 by default, and then that is never read. Use it with
     /// an output of your own, or with [`c`](Self::c).
+    ///
+    /// In place, `beta(1.0)` adds a product to what is there, such as the residual stream of a
+    /// transformer. `alpha(-rate).beta(1.0)` is a step of gradient descent:
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let h = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?; // [batch, in]
+    /// let d = Tensor::upload(&ctx, &[1.0f32, -1.0], &[2, 1])?; // slopes [batch, out]
+    /// let w = Tensor::upload(&ctx, &[5.0f32, 5.0], &[2, 1])?;
+    /// Gemm::new(&h.t(), &d).alpha(-0.5).beta(1.0).run_into(&w)?; // w ← w − 0.5 · hᵀ·d
+    /// assert_eq!(w.read_blocking::<f32>()?, [6.0, 6.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn beta(mut self, beta: f32) -> Self {
         self.beta = beta;
         self
@@ -199,6 +230,29 @@ impl Gemm {
 
     /// Adds the product to a compute pass of the caller's, so that a whole model can run in few
     /// passes. Sets pipeline and bind group 0.
+    ///
+    /// ```
+    /// use tilewise::{Activation, Context, DType, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// // The CPU executor has neither.
+    /// if let (Some(device), Some(queue)) = (ctx.device(), ctx.queue()) {
+    ///     let x = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?;
+    ///     let w = Tensor::upload(&ctx, &[2.0f32, 1.0, 3.0, -4.0], &[2, 2])?;
+    ///     let h = Tensor::zeros(&ctx, DType::F32, &[1, 2])?;
+    ///     let y = Tensor::zeros(&ctx, DType::F32, &[1, 2])?;
+    ///     let mut encoder = device.create_command_encoder(&Default::default());
+    ///     let mut pass = encoder.begin_compute_pass(&Default::default());
+    ///     Gemm::new(&x, &w).activation(Activation::Relu).record(&mut pass, &h)?;
+    ///     Gemm::new(&h, w.t()).record(&mut pass, &y)?; // your own dispatches may stand between
+    ///     drop(pass);
+    ///     queue.submit([encoder.finish()]);
+    ///     assert_eq!(y.read_blocking::<f32>()?, [16.0, 24.0]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`encode`](Self::encode).

@@ -58,6 +58,27 @@ impl Kernel {
     /// Runs the kernel into new tensors, one per output. On a GPU the work is submitted, not waited
     /// for.
     ///
+    /// Between two products:
+    ///
+    /// ```
+    /// use tilewise::{Call, Context, DType, Kernel, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let square = Kernel::new("square")
+    ///     .inputs(["a"])
+    ///     .outputs(["out"])
+    ///     .source("let i = global_id.x; out[i] = a[i] * a[i];");
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?;
+    /// let w = Tensor::upload(&ctx, &[3.0f32, -1.0, 1.0, 2.0], &[2, 2])?;
+    /// let h = ctx.matmul(&x, &w)?; // 5, 3
+    /// let call = Call::new(&ctx).input(&h).output(DType::F32, h.shape()).grid([2, 1, 1]);
+    /// let h = square.run(&call)?.remove(0); // 25, 9
+    /// assert_eq!(ctx.matmul(&h, &w)?.read_blocking::<f32>()?, [84.0, -7.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for
     /// names that cannot be, and on the CPU executor for a loop without end; `Shape` for more or

@@ -19,6 +19,9 @@
 //! - [`Kernel`] is a kernel of your own, of which you write the body in WGSL; [`Call`] is one use
 //!   of it. It runs where products do, and under a sanitizer: [`Kernel::check`].
 //!
+//! Longer examples, each a program, lie in the crate's folder `examples`: a product on one's own
+//! device and in one's own pass, training, attention, routed experts.
+//!
 //! # Features
 //!
 //! Defaults:

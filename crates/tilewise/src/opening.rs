@@ -34,7 +34,7 @@ impl Context {
         Self::request_blocking(&ContextOptions::from_env()?.require_gpu())
     }
 
-    /// As [`Context::request`], blocking.
+    /// As [`Context::request`], blocking. [`ContextOptions`] has an example.
     ///
     /// # Errors
     /// As [`Context::request`].

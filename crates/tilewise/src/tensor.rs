@@ -108,6 +108,31 @@ impl Tensor {
     /// keeps the last 64 of the caller's buffers, so that tensors made anew on them cost little:
     /// until others push them out, or [`Context::release_scratch`].
     ///
+    /// ```
+    /// use tilewise::{Context, DType, Tensor, wgpu};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// // The CPU executor has neither.
+    /// if let (Some(device), Some(queue)) = (ctx.device(), ctx.queue()) {
+    ///     let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+    ///         label: None,
+    ///         size: 24,
+    ///         usage: wgpu::BufferUsages::STORAGE
+    ///             | wgpu::BufferUsages::COPY_DST
+    ///             | wgpu::BufferUsages::COPY_SRC,
+    ///         mapped_at_creation: false,
+    ///     });
+    ///     let bytes: Vec<u8> = (1..=6).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    ///     queue.write_buffer(&buffer, 0, &bytes);
+    ///     // The last two of each row of three.
+    ///     let x = Tensor::from_buffer(&ctx, buffer, 4, DType::F32, &[2, 2], &[3, 1])?;
+    ///     assert_eq!(x.read_blocking::<f32>()?, [2.0, 3.0, 5.0, 6.0]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `Shape` when `strides` and `shape` differ in length, `Misaligned` when the offset is not a
     /// multiple of the element size, `BufferTooSmall`, `Overflow`, `Unsupported` for a buffer

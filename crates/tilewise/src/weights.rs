@@ -221,6 +221,23 @@ impl QuantizedTensor {
     /// (`&QuantFormat::NVFP4.into()`, `&Expected::default()`): it decides where the file leaves
     /// several open.
     ///
+    /// ```no_run
+    /// use tilewise::model::Expected;
+    /// use tilewise::{Context, QuantFormat, QuantizedTensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let prefix = "model.layers.0.mlp.up_proj";
+    /// let file = "model.safetensors";
+    /// // The file or its config.json tells the format, or the shapes leave one alone.
+    /// let w = QuantizedTensor::from_safetensors(&ctx, file, prefix, &Expected::default())?;
+    /// // You know it.
+    /// let format = QuantFormat::NVFP4.into();
+    /// let w = QuantizedTensor::from_safetensors(&ctx, file, prefix, &format)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Weights::open`] and [`Weights::get_with`]; `Unsupported` when the tensor is dense, and
     /// for a GGUF file.

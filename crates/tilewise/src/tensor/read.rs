@@ -8,6 +8,15 @@ use tilewise_core::{Error, Result};
 impl Tensor {
     /// The elements, row-major in the view's order. Never blocks.
     ///
+    /// ```no_run
+    /// # use tilewise::{Context, ContextOptions, Tensor};
+    /// async fn squares(x: &[f32]) -> tilewise::Result<Vec<f32>> {
+    ///     let ctx = Context::request(&ContextOptions::default()).await?;
+    ///     let x = Tensor::upload(&ctx, x, &[x.len(), 1])?;
+    ///     ctx.matmul(&x, &x.t())?.read().await
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// `Unsupported` when `T` is not the tensor's dtype or a buffer of the caller's lacks
     /// `COPY_SRC`, `DeviceLost`, `Device`.

@@ -1,0 +1,47 @@
+//! The library's examples, which check their own results. They are modules here, and so run as
+//! they are built, whichever test runner builds them; each is also a program.
+
+// They share a file of helpers, and their `main` is not called.
+#![allow(clippy::duplicate_mod, dead_code)]
+
+use tilewise::Context;
+use tilewise_tests::adapters;
+
+#[path = "../../../crates/tilewise/examples/attention.rs"]
+mod attention;
+#[path = "../../../crates/tilewise/examples/own_device.rs"]
+mod own_device;
+#[path = "../../../crates/tilewise/examples/routed_experts.rs"]
+mod routed_experts;
+#[path = "../../../crates/tilewise/examples/training.rs"]
+mod training;
+
+/// On every adapter and on the CPU.
+fn everywhere(example: fn(&Context) -> tilewise::Result<()>) {
+    for context in adapters().iter().map(|adapter| &adapter.context).chain([&Context::cpu()]) {
+        example(context).unwrap_or_else(|error| panic!("{context:?}: {error}"));
+    }
+}
+
+#[test]
+fn attention_in_heads() {
+    everywhere(attention::run);
+}
+
+#[test]
+fn experts_by_routes() {
+    everywhere(routed_experts::run);
+}
+
+#[test]
+fn training_in_place() {
+    everywhere(training::run);
+}
+
+#[test]
+fn a_product_on_ones_own_device() {
+    for adapter in adapters() {
+        own_device::run(&adapter.found())
+            .unwrap_or_else(|error| panic!("{}: {error}", adapter.name()));
+    }
+}
