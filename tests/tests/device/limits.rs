@@ -1,6 +1,6 @@
 //! The ends of the ranges: nothing at all, very long and very many, and devices that allow little.
 
-use tilewise::DType;
+use tilewise::{DType, QuantFormat, QuantizedTensor, Tensor};
 use tilewise_core::{Caps, DeviceClass, Error, Problem, explain, plan};
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::{Case, Suite, adapters, floor, one_of_each, themes};
@@ -116,6 +116,17 @@ fn downlevel_devices() {
         // As the planner likes.
         suite.run("four storage buffers", &context, &themes::few_buffers()[..4]);
         suite.finish(adapter.name());
+
+        // Conversions bind what they bind: three planes and the output, or an index more.
+        let format = QuantFormat::affine(4, 64, DType::F32).unwrap();
+        let w = QuantizedTensor::quantize(&context, &[0.5; 128], [2, 64], format).unwrap();
+        let halves = w.dequantize(DType::F32).unwrap().read_blocking::<f32>().unwrap();
+        assert_eq!(halves, [0.5; 128]);
+        let rows = Tensor::upload(&context, &[1u32], &[1]).unwrap();
+        assert!(matches!(
+            w.rows(&rows, DType::F32),
+            Err(Error::MissingFeature(text)) if text.contains("binds 5 storage buffers")
+        ));
     }
 }
 

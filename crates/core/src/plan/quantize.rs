@@ -7,7 +7,7 @@ use super::Pass;
 use super::builder::Builder;
 use super::piece::Window;
 use super::table::{Table, workgroups};
-use super::take::source_bits;
+use super::take::{bound, source_bits};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Conversions, EncoderDef};
@@ -70,7 +70,8 @@ impl Quantize {
 ///
 /// # Errors
 /// As [`Quantize::checked`]; `Unsupported` for a format that no device makes; `TooLarge` where the
-/// weights do not fit a binding and cannot be cut.
+/// weights do not fit a binding and cannot be cut, `MissingFeature` where the device binds too few
+/// storage buffers.
 pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
     let quantize = quantize.checked()?;
     let encoder = tools.encoders.iter().find(|encoder| (encoder.serves)(quantize.format));
@@ -88,6 +89,7 @@ pub fn quantize(quantize: &Quantize, caps: &Caps, tools: &Conversions) -> Result
             Ok(())
         })?;
     }
+    bound(&passes, caps)?;
     Ok(passes)
 }
 

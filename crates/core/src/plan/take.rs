@@ -100,7 +100,8 @@ impl Take {
 /// The passes that take. A quantized table's factor may stand in place of their alpha.
 ///
 /// # Errors
-/// As [`Take::checked`]; `TooLarge` where a row or the indices do not fit a binding of this device.
+/// As [`Take::checked`]; `TooLarge` where a row or the indices do not fit a binding of this device,
+/// `MissingFeature` where it binds too few storage buffers.
 pub fn take(take: &Take, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> {
     let take = take.checked()?;
     let mut passes = Vec::new();
@@ -111,7 +112,21 @@ pub fn take(take: &Take, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> 
             Ok(())
         })?;
     }
+    bound(&passes, caps)?;
     Ok(passes)
+}
+
+/// `MissingFeature` for a pass that binds more storage buffers than the device does.
+pub(super) fn bound(passes: &[Pass], caps: &Caps) -> Result<()> {
+    let most = caps.max_storage_buffers as usize;
+    match passes.iter().find(|pass| pass.bindings.len() > most) {
+        Some(Pass { label, bindings, .. }) => Err(Error::MissingFeature(format!(
+            "{label} binds {} storage buffers, and the limit of the device is {most} \
+             (max_storage_buffers_per_shader_stage)",
+            bindings.len()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// A part of the output, taken from the rows that one pass binds.
