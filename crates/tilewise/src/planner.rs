@@ -2,7 +2,7 @@
 //! with the kernels, in any release, and so do texts of plans and names of kernels.
 //!
 //! It is for looking on ([`Gemm::plan`](crate::Gemm::plan),
-//! [`Gemm::choices`](crate::Gemm::choices)), for planning without a device ([`plan::plan`]),
+//! [`Gemm::choices`](crate::Gemm::choices)), for planning without a device ([`plan::plan`],
 //! [`RECORDED`](caps::RECORDED)), and for tools around kernels.
 //! [`Context::caps`](crate::Context::caps), [`Context::library`](crate::Context::library),
 //! [`Gemm::problem`](crate::Gemm::problem) and [`Context::warm_up`](crate::Context::warm_up) speak
