@@ -88,8 +88,8 @@ pub fn explain(
         }
         out.push('\n');
     }
-    for candidate in all.iter().filter(|candidate| candidate.verdict.is_err()) {
-        let _ = writeln!(out, "  {}", rejection(candidate));
+    for (reason, names) in rejected(&all) {
+        let _ = writeln!(out, "  no: {reason}\n      {names}");
     }
     Ok(out)
 }
@@ -164,16 +164,30 @@ fn time(seconds: f64) -> String {
     format!("{ms:.digits$} ms")
 }
 
-fn rejection(candidate: &Candidate) -> String {
-    format!("{:<24} no: {}", candidate.choice(0.0).to_string(), reason(candidate))
-}
-
-fn reason(candidate: &Candidate) -> &str {
-    candidate.verdict.as_ref().err().map_or("", |reject| reject.0.as_str())
+/// Each reason against candidates, once, with those that it is against: `gemv/1x4 1x8; coop/…`.
+fn rejected(candidates: &[Candidate]) -> Vec<(&str, String)> {
+    let mut groups: Vec<(&str, String, &str)> = Vec::new();
+    for candidate in candidates {
+        let Err(reject) = &candidate.verdict else { continue };
+        let choice = candidate.choice(0.0);
+        let name = choice.to_string();
+        match groups.iter_mut().find(|(reason, ..)| *reason == reject.0) {
+            Some((_, names, kernel)) if *kernel == choice.kernel => {
+                let variant = name.strip_prefix(*kernel).unwrap_or(&name);
+                *names += &format!(" {}", variant.trim_start_matches('/'));
+            }
+            Some((_, names, kernel)) => {
+                *names += &format!("; {name}");
+                *kernel = choice.kernel;
+            }
+            None => groups.push((&reject.0, name, choice.kernel)),
+        }
+    }
+    groups.into_iter().map(|(reason, names, _)| (reason, names)).collect()
 }
 
 /// All rejections in one line.
 pub(super) fn rejections(candidates: &[Candidate]) -> String {
-    let named = |candidate: &Candidate| format!("{}: {}", candidate.choice(0.0), reason(candidate));
-    candidates.iter().map(named).collect::<Vec<_>>().join("; ")
+    let named = |(reason, names): (&str, String)| format!("{reason}: {names}");
+    rejected(candidates).into_iter().map(named).collect::<Vec<_>>().join("; ")
 }
