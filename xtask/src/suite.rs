@@ -20,9 +20,10 @@ use outcome::Outcome;
 /// The package whose test binaries are the suite.
 const PACKAGE: &str = "tilewise-tests";
 /// Its test binaries that touch a device.
-const ON_DEVICE: [&str; 2] = ["device", "overheads"];
+const ON_DEVICE: [&str; 3] = ["device", "overheads", "waiting"];
 /// The others, and what they do instead.
-const LEFT_OUT: [(&str, &str); 2] = [
+const LEFT_OUT: [(&str, &str); 3] = [
+    ("first_step", "measures what a software driver compiles"),
     ("host", "runs on the CPU"),
     ("msl_fallback", "needs a device that refuses MSL, as software adapters do"),
 ];

@@ -30,5 +30,4 @@ mod split;
 mod strides;
 mod tuner;
 #[cfg(target_os = "linux")]
-mod waiting;
 mod weights;
