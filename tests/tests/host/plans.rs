@@ -1,5 +1,6 @@
 //! What the planner decides for recorded adapters, as text that is reviewed in diffs.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 use tilewise_core::caps::RECORDED;
@@ -105,15 +106,36 @@ fn recorded_adapters() {
         } else {
             tilewise_shaders::LIBRARY
         };
-        let mut text = String::new();
+        let (mut text, mut said) = (String::new(), HashSet::new());
         for (title, problem) in problems() {
             let plan = explain(&problem, &caps(), &library, None)
                 .unwrap_or_else(|error| format!("error: {error}\n"));
-            writeln!(text, "== {title}\n{plan}").unwrap();
+            writeln!(text, "== {title}\n{}", unrepeated(&plan, &mut said)).unwrap();
         }
         (format!("{name}.txt"), text)
     });
     golden(texts);
+}
+
+/// A plan's text without the reasons against kernels that were said before: the same but for their
+/// numbers, against the same kernels.
+fn unrepeated(plan: &str, said: &mut HashSet<String>) -> String {
+    let (mut kept, mut before) = (String::new(), 0);
+    let mut lines = plan.lines();
+    while let Some(line) = lines.next() {
+        let names = if line.starts_with("  no: ") { lines.next() } else { None };
+        let text = names.map_or_else(|| line.to_owned(), |names| format!("{line}\n{names}"));
+        let known = text.replace(|letter: char| letter.is_ascii_digit(), "");
+        if (names.is_some() || line.starts_with("device ")) && !said.insert(known) {
+            before += usize::from(names.is_some());
+        } else {
+            kept += &(text + "\n");
+        }
+    }
+    if before > 0 {
+        kept += &format!("  no: {before} reasons as before\n");
+    }
+    kept
 }
 
 /// Bytes, products, registers and expected rates of the MSL kernels, counted and modelled.
