@@ -11,7 +11,7 @@
 
 use super::Pass;
 use super::builder::Builder;
-use super::layout::Layout;
+use super::setup::Setup;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, Kit, Load, OperandDef, Params, Reject, Role, Unit, segment};
@@ -276,9 +276,9 @@ impl Packing {
         side: &Side,
         caps: &Caps,
         params: Params,
-        layout: &Layout,
+        setup: &Setup,
     ) -> Result<Pass> {
-        let kit = layout.kit;
+        let kit = setup.kit;
         let work = self.work(side, kit, caps)?;
         let [tiles_m, tiles_n] = work.tiles;
         let workgroups = self.entries * tiles_m * tiles_n;
@@ -299,7 +299,7 @@ impl Packing {
         };
         let label = format!("pack {}", side.name);
         let mut builder =
-            Builder::new(label, params, work.threads, work.workgroup_bytes, (kit, layout.windows));
+            Builder::new(label, params, work.threads, work.workgroup_bytes, (kit, setup.windows));
         builder.load(side.name, side.role, Some(self.loader), Some(&side.operand));
         if self.exponents.is_some() {
             builder.eights(side.name, self.loader);

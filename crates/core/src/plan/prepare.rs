@@ -2,9 +2,9 @@
 
 use super::build::params;
 use super::fetch::{aligned, packing};
-use super::layout::Layout;
 use super::pack::{COPY_STEP, Side};
 use super::piece::Step;
+use super::setup::Setup;
 use super::{Pass, check, ranges, variants};
 use crate::caps::Caps;
 use crate::error::Result;
@@ -78,10 +78,10 @@ pub fn prepare(
     }
     let step = Step::new(piece, 0, caps);
     let copy = Copied { entries: if operand.batch_stride == 0 { 1 } else { entries }, extent, k };
-    let Ok(layout) = Layout::new(piece, &step, caps, kernel.kit, variant, 1) else {
+    let Ok(setup) = Setup::new(piece, &step, caps, kernel.kit, variant, 1) else {
         return Ok(None);
     };
-    let [a, b] = Side::both(&layout.problem);
+    let [a, b] = Side::both(&setup.problem);
     let side = if is_a { a } else { b };
     // Loads of 16 bytes, and whole steps of every mainloop.
     let Ok((words, packing)) =
@@ -97,6 +97,6 @@ pub fn prepare(
         return Ok(None);
     }
     let packing = packing.made_before(role);
-    let pass = packing.pass(&side, caps, params(piece, &layout), &layout)?;
+    let pass = packing.pass(&side, caps, params(piece, &setup), &setup)?;
     Ok(Some(Preparation { pass, bytes: packing.bytes, copy }))
 }

@@ -9,8 +9,8 @@
 
 use super::check::{span, title};
 use super::fetch::{Fetches, decoded};
-use super::layout::{direct_buffers, tile_store};
 use super::piece::{Piece, Step, Window, part_of_k, parts_of_k, scratch_bytes, window};
+use super::setup::{direct_buffers, tile_store};
 use super::{Forced, least_parts, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};

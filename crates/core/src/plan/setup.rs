@@ -11,7 +11,7 @@ use crate::role::Role;
 
 /// What a candidate needs for one pass over K.
 #[derive(Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct Setup {
     /// The pass's product, with offsets from where its bindings start.
     pub(super) problem: Problem,
     pub(super) kit: &'static Kit,
@@ -42,7 +42,7 @@ pub(super) struct Layout {
     pub(super) store: &'static StoreDef,
 }
 
-impl Layout {
+impl Setup {
     pub(super) fn new(
         piece: &Piece,
         step: &Step,
@@ -95,7 +95,7 @@ impl Layout {
         let storage_buffers = mainloop.max(fetches.packing_buffers(problem));
         let workgroups =
             tiles_m.saturating_mul(tiles_n).saturating_mul(problem.batch).saturating_mul(splits);
-        Ok(Layout {
+        Ok(Setup {
             problem: *problem,
             kit,
             windows,
