@@ -264,10 +264,10 @@ impl Gemm {
             Take::new(&self.a).columns(&columns).record(pass, &a)?;
             return Gemm { a, b: w.into(), ..self.clone() }.record(pass, c);
         }
-        let prepared = self.context().prepare(gpu, &bundle.problem, self.kernel.as_ref())?;
+        let compiled = self.context().compile(gpu, &bundle.problem, self.kernel.as_ref())?;
         gpu.record(
             pass,
-            &prepared,
+            &compiled,
             Factors::of(&bundle.problem.epilogue),
             on_device(&bundle.buffers),
         )
