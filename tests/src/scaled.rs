@@ -58,14 +58,14 @@ pub fn split(table: Table) -> Vec<Case> {
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     let cases = units.flat_map(|kernel| {
         let case = |size| single(Case::new(size, BF16).kernel(&kernel.name));
-        let parts = |parts: usize| Some(format!("{}+k{parts}", kernel.name));
+        let split = |splits: usize| Some(format!("{}+k{splits}", kernel.name));
         let sizes = LAYOUTS.into_iter().enumerate().flat_map(|(i, layout)| {
             let [odd, even] =
                 [[5, 101, 35], [36, 44, 4 * i + 132]].map(|size| case(size).layout(layout));
             [odd.batch(2).odd(), even]
         });
         let mut cases: Vec<Case> = sizes.collect();
-        let halved = Case { kernel: parts(2), ..case([8, 36, 170]).batch(2) };
+        let halved = Case { kernel: split(2), ..case([8, 36, 170]).batch(2) };
         cases.push(halved.clone());
         cases.push(Case { a: halved.a.entries(Entries::Stride0), beta: 0.5, ..halved });
         // Segments that leave no zeros at the end.
@@ -77,8 +77,8 @@ pub fn split(table: Table) -> Vec<Case> {
         let mut rng = Rng::new(29);
         let mut given = |len| Data::Given((0..len).map(|_| halves(&mut rng)).collect());
         cases.push(Case { a_data: given(5 * 40), b_data: given(40 * 8), ..case([5, 8, 40]) });
-        // 2064 steps want three parts.
-        cases.push(Case { kernel: parts(3), precision: Precision::SplitF32, ..case([3, 9, 683]) });
+        // 2064 steps want three splits.
+        cases.push(Case { kernel: split(3), precision: Precision::SplitF32, ..case([3, 9, 683]) });
         let groups = Some(Groups { ends: vec![3, 3, 17, 19], on_device: true });
         cases.push(Case { groups, ..case([22, 37, 40]) });
         cases.extend(LAYOUTS.map(|layout| wide(case([13, 38, 70]).layout(layout))));
@@ -104,12 +104,12 @@ pub fn split(table: Table) -> Vec<Case> {
 
 /// Several chains of additions in a kernel that keeps them short: a chain of ones after a sum that
 /// would not change by one; two and a part of one, where the product is one of a batch or of a
-/// group, and in parts of K.
+/// group, and in splits of K.
 pub fn chains(table: Table) -> Vec<Case> {
     let chained = table.kernels().into_iter().filter(|kernel| kernel.variant.chain() > 0);
     let cases = chained.flat_map(|kernel| {
-        let case = |size, parts: usize| {
-            let case = Case::new(size, BF16).kernel(format!("{}+k{parts}", kernel.name));
+        let case = |size, splits: usize| {
+            let case = Case::new(size, BF16).kernel(format!("{}+k{splits}", kernel.name));
             Case { precision: Precision::SplitF32, ..single(case) }
         };
         let chain = kernel.variant.chain() as usize;

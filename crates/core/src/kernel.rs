@@ -41,7 +41,7 @@ pub struct Variant {
     pub bm: u32,
     /// Columns of C that one workgroup computes.
     pub bn: u32,
-    /// Step along K of one round of the workgroup. A part of a split K is a multiple of it.
+    /// Step along K of one round of the workgroup. A split of K is a multiple of it.
     pub bk: u32,
     /// Invocations of one workgroup, all along x.
     pub threads: u32,

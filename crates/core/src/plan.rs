@@ -129,7 +129,7 @@ pub struct Choice {
     pub variant: &'static str,
     /// Elements between the lines of a slice in workgroup memory, where that was forced.
     pub pad: Option<u32>,
-    /// Into how many parts K is split.
+    /// How many splits K has.
     pub splits: u64,
     /// Estimated seconds.
     pub cost: f64,
@@ -281,10 +281,10 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Every kernel, variant and number of parts of K that serves the problem (of one that is cut, the
+/// Every kernel, variant and number of splits of K that serves the problem (of one that is cut, the
 /// first piece), the cheapest by estimate first: what a tuner or a benchmark tries. Each can be
-/// forced by its name, `Choice::to_string()`, to which `+k1` must be added where K is to stay in
-/// one part.
+/// forced by its name, `Choice::to_string()`, to which `+k1` must be added where K is to stay
+/// whole.
 ///
 /// # Errors
 /// As [`plan`], but none when there is nothing to choose from.
@@ -359,7 +359,7 @@ fn variants(
     })
 }
 
-/// The numbers of parts of K worth a look: powers of two, while a part keeps several steps of work.
+/// The numbers of splits of K worth a look: powers of two, while each keeps several steps of work.
 fn split_counts(
     piece: &Piece,
     caps: &Caps,
@@ -371,7 +371,7 @@ fn split_counts(
         return vec![splits];
     }
     let problem = &variant.multiplied(&piece.step(0));
-    let least = least_parts(&piece.step(0), variant);
+    let least = least_splits(&piece.step(0), variant);
     let mut counts = vec![least];
     if kernel.splits && problem.grouping.may_split_k() {
         let tiles = problem.m.div_ceil(variant.bm.into()) * problem.n.div_ceil(variant.bn.into());
@@ -388,8 +388,8 @@ fn split_counts(
     counts
 }
 
-/// The fewest parts of K that are as exact as the precision wants.
-fn least_parts(problem: &Problem, variant: &Variant) -> u64 {
+/// The fewest splits of K that are as exact as the precision wants.
+fn least_splits(problem: &Problem, variant: &Variant) -> u64 {
     let multiplied = variant.multiplied(problem);
     let split = multiplied.a.format != problem.a.format;
     let strict = split && problem.precision == Precision::SplitF32;
@@ -427,7 +427,7 @@ fn lay(
     if let Some(unit) = variant.unit() {
         unit.serves(problem, caps)?;
     }
-    let least = least_parts(problem, variant);
+    let least = least_splits(problem, variant);
     if splits < least {
         return Err(Reject(format!(
             "the precision split-f32 asks for K in {least} parts, which keep sums short"

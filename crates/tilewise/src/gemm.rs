@@ -169,7 +169,7 @@ impl Gemm {
         self
     }
 
-    /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts) or
+    /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (4 splits of K) or
     /// `coop/64x64x32+pad16` (16 elements between lines in workgroup memory, for kernels that have
     /// some); in MSL `msl-gemm/64x64x16`, where the context has such kernels
     /// ([`Context::library`]), and an error, `NoKernel`, where the driver does not compile it. The

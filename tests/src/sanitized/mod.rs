@@ -306,12 +306,12 @@ impl Job {
                     [pass.params.m, pass.params.n, pass.params.entries].map(u64::from);
                 let row = 4 * n.next_multiple_of(4);
                 let batched = problem.grouping.has_entries();
-                let part = m * row * if batched { copies } else { 1 };
+                let split = m * row * if batched { copies } else { 1 };
                 let reads = keeps(pass) || !binding.writable;
-                let parts = if reads { pass.params.parts } else { pass.params.splits };
+                let splits = if reads { pass.params.parts } else { pass.params.splits };
                 // A piece of a grouped product leaves out rows whose groups belong to another.
                 let some = batched || !self.plan.cuts.is_empty();
-                let written = if some { 0..u64::from(parts) * part } else { 0..rows * row };
+                let written = if some { 0..u64::from(splits) * split } else { 0..rows * row };
                 let adds = pass.parts.iter().any(|part| part.constants.contains(&("ADD", 1)));
                 match !reads && !adds && (batched || !some) {
                     true => Buffer::output(binding.bytes as usize).range(written),

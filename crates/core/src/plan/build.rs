@@ -162,7 +162,7 @@ fn mainloop(
     builder.finish(setup.workgroups, caps)
 }
 
-/// The pass that adds up the parts of K: by tiles as mainloops have them, or by words where rows of
+/// The pass that adds splits of K up: by tiles as mainloops have them, or by words where rows of
 /// C share them.
 fn finish(piece: &Piece, whole: Grouping, caps: &Caps, setup: &Setup, ends: Ends) -> Result<Pass> {
     let (problem, kit) = (&setup.problem, setup.kit);
@@ -171,12 +171,12 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, setup: &Setup, ends: Ends
     let tiles_n = problem.n.div_ceil(bn.into());
     let end = setup.windows[Role::C as usize].elements;
     let words = end.div_ceil(2) - problem.c.offset / 2;
-    // The first of two passes leaves one part.
-    let parts = if ends == Ends::Residual { 1 } else { setup.parts };
+    // The first of two passes leaves one split.
+    let splits = if ends == Ends::Residual { 1 } else { setup.scratch_splits };
     let by_tiles = setup.by_tiles || ends == Ends::ButResidual;
     let params = Params {
         splits: 1,
-        parts: parts as u32,
+        parts: splits as u32,
         tiles_m: tiles_m as u32,
         tiles_n: tiles_n as u32,
         units: words as u32,
@@ -202,7 +202,11 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, setup: &Setup, ends: Ends
     }
     let mut builder = Builder::new(FINISH.into(), params, threads, 0, (setup.kit, setup.windows));
     builder.schedule(setup, whole);
-    builder.part(kit.parts, None, vec![("AHEAD", parts.next_power_of_two().min(MAX_AHEAD) as u32)]);
+    builder.part(
+        kit.parts,
+        None,
+        vec![("AHEAD", splits.next_power_of_two().min(MAX_AHEAD) as u32)],
+    );
     let keeps = ends == Ends::ButResidual;
     builder.part_if_any(if keeps { kit.keep } else { kit.scratch }, None);
     builder.bind(Role::Scratch, keeps, [0, setup.scratch_bytes], 16);
@@ -256,7 +260,7 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
         k_split: setup.k_split as u32,
         grid_x: 0,
         units: 0,
-        parts: setup.parts as u32,
+        parts: setup.scratch_splits as u32,
         first_row: piece.first_row as u32,
         first_group: piece.first_group as u32,
         ..Params::default()

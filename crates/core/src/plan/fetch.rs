@@ -25,7 +25,7 @@ pub(super) struct Fetches {
 }
 
 impl Fetches {
-    /// For K in `splits` parts.
+    /// For K in so many `splits`.
     pub(super) fn new(
         kit: &'static Kit,
         caps: &Caps,
