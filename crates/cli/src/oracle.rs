@@ -103,21 +103,21 @@ struct Block {
 impl Block {
     /// These rows as a problem of their own, whose C begins with the block.
     fn problem(&self, whole: &Problem) -> Problem {
-        let mut part = whole.part(self.rows.clone(), 0..whole.n);
+        let mut piece = whole.piece(self.rows.clone(), 0..whole.n);
         let entry =
             |operand: &mut Operand, entry: u64| operand.offset += entry * operand.batch_stride;
-        entry(&mut part.a, self.entry);
-        entry(&mut part.b, self.b_entry);
-        if let Some(bias) = &mut part.epilogue.bias {
+        entry(&mut piece.a, self.entry);
+        entry(&mut piece.b, self.b_entry);
+        if let Some(bias) = &mut piece.epilogue.bias {
             entry(&mut bias.operand, self.b_entry);
         }
-        if let Some(residual) = &mut part.epilogue.residual {
+        if let Some(residual) = &mut piece.epilogue.residual {
             entry(residual, self.entry);
         }
-        part.batch = 1;
-        part.grouping = Grouping::Batched;
-        part.c = Operand::packed(whole.c.format, 1, part.m, whole.n);
-        part
+        piece.batch = 1;
+        piece.grouping = Grouping::Batched;
+        piece.c = Operand::packed(whole.c.format, 1, piece.m, whole.n);
+        piece
     }
 }
 

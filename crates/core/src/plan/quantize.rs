@@ -111,7 +111,7 @@ impl Piece {
             let blocks = rows * (output.columns / output.operand.format.block());
             let step = GRANULE >> blocks.trailing_zeros().min(GRANULE.trailing_zeros());
             let half = (entries / 2).next_multiple_of(step);
-            let part = |range: Range<u64>| {
+            let piece = |range: Range<u64>| {
                 let first = first + range.start * rows;
                 Piece {
                     weights: weights.entries_in(range.clone()),
@@ -119,15 +119,15 @@ impl Piece {
                     first,
                 }
             };
-            return (half < entries).then(|| [part(0..half), part(half..entries)]);
+            return (half < entries).then(|| [piece(0..half), piece(half..entries)]);
         }
         let half = (rows / 2).next_multiple_of(GRANULE);
-        let part = |range: Range<u64>| Piece {
+        let piece = |range: Range<u64>| Piece {
             weights: weights.rows_in(range.clone()),
             output: output.rows_in(range.clone()),
             first: first + range.start,
         };
-        (half < rows).then(|| [part(0..half), part(half..rows)])
+        (half < rows).then(|| [piece(0..half), piece(half..rows)])
     }
 }
 

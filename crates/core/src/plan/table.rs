@@ -107,18 +107,18 @@ impl Table {
 
     /// Some of the matrices.
     pub(super) fn entries_in(&self, range: Range<u64>) -> Self {
-        let mut part = *self;
-        part.operand.offset += range.start * self.operand.batch_stride;
-        part.entries = range.end - range.start;
-        part
+        let mut some = *self;
+        some.operand.offset += range.start * self.operand.batch_stride;
+        some.entries = range.end - range.start;
+        some
     }
 
     /// Some rows of each.
     pub(super) fn rows_in(&self, range: Range<u64>) -> Self {
-        let mut part = *self;
-        part.operand.offset += range.start * self.row();
-        part.rows = range.end - range.start;
-        part
+        let mut some = *self;
+        some.operand.offset += range.start * self.row();
+        some.rows = range.end - range.start;
+        some
     }
 
     /// The window that a pass binds, and the operand counted from its start.

@@ -129,7 +129,7 @@ pub(super) fn bound(passes: &[Pass], caps: &Caps) -> Result<()> {
     }
 }
 
-/// A part of the output, taken from the rows that one pass binds.
+/// A piece of the output, taken from the rows that one pass binds.
 #[derive(Clone, Copy)]
 struct Piece {
     take: Take,
