@@ -253,7 +253,7 @@ fn weights(
                         magnitude =
                             if bits % 17 == 1 { 0.0 } else { [0.25, 0.5, 1.0, 2.0, 4.0][bits % 5] };
                     }
-                    magnitude * rng.unit()
+                    magnitude * rng.number()
                 })
                 .collect();
             return quant::quantize(&values, n, k, format);

@@ -73,7 +73,7 @@ pub fn split(table: Table) -> Vec<Case> {
         cases.extend(LAYOUTS.map(|layout| some_infinite(case([11, 22, 35]).layout(layout))));
         // Lines that are divided by 2, with zeros.
         let halves =
-            |rng: &mut Rng| (rng.below(3) as f32 - 1.0) * (40_000.0 + rng.unit() * 20_000.0);
+            |rng: &mut Rng| (rng.below(3) as f32 - 1.0) * (40_000.0 + rng.number() * 20_000.0);
         let mut rng = Rng::new(29);
         let mut given = |len| Data::Given((0..len).map(|_| halves(&mut rng)).collect());
         cases.push(Case { a_data: given(5 * 40), b_data: given(40 * 8), ..case([5, 8, 40]) });
@@ -140,7 +140,7 @@ pub fn split_rows(table: Table, size: [usize; 3]) -> Vec<Case> {
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     let mut rng = Rng::new(19);
     let a: Vec<f32> =
-        (0..size[0] * size[2]).map(|_| rng.unit() * 2f32.powi(-(rng.below(20) as i32))).collect();
+        (0..size[0] * size[2]).map(|_| rng.number() * 2f32.powi(-(rng.below(20) as i32))).collect();
     let case = |name: &str| Case {
         a_data: Data::Given(a.clone()),
         ..single(Case::new(size, BF16).kernel(name))
@@ -162,7 +162,7 @@ fn wide(case: Case) -> Case {
     let mut line = |power: i32| -> Vec<f32> {
         let small = |rng: &mut Rng| if rng.below(3) == 0 { -(rng.below(46) as i32) } else { 0 };
         (0..k)
-            .map(|_| (f64::from(rng.unit()) * 2f64.powi(power + small(&mut rng))) as f32)
+            .map(|_| (f64::from(rng.number()) * 2f64.powi(power + small(&mut rng))) as f32)
             .collect()
     };
     let mut lines = |count: usize, powers: [i32; 5]| -> Vec<Vec<f32>> {
@@ -178,7 +178,7 @@ fn growing(case: Case) -> Case {
     let [m, n, k] = case.size;
     let mut rng = Rng::new(9);
     let mut lines = |count: usize| -> Vec<Vec<f32>> {
-        let number = |rng: &mut Rng, i: usize| rng.unit() * 2f32.powi((24 * i / k) as i32);
+        let number = |rng: &mut Rng, i: usize| rng.number() * 2f32.powi((24 * i / k) as i32);
         (0..count).map(|_| (0..k).map(|i| number(&mut rng, i)).collect()).collect()
     };
     let (a, b) = (lines(m), lines(n));
@@ -217,7 +217,7 @@ fn some_infinite(case: Case) -> Case {
     let mut rng = Rng::new(23);
     let mut lines = |count: usize, special: f32, first: usize| -> Vec<Vec<f32>> {
         let mut lines: Vec<Vec<f32>> =
-            (0..count).map(|_| (0..k).map(|_| rng.unit()).collect()).collect();
+            (0..count).map(|_| (0..k).map(|_| rng.number()).collect()).collect();
         for i in (first..count).step_by(3) {
             lines[i][i] = special;
         }
@@ -282,7 +282,7 @@ pub fn specials(table: Table) -> Vec<Case> {
             let number = |at| match place(at) {
                 (entry, row, col) if (row + col) % k == entry => special,
                 // Some are too small for f16 beside the others.
-                _ => rng.unit() * if rng.below(8) == 0 { 1e-17 } else { 1.0 },
+                _ => rng.number() * if rng.below(8) == 0 { 1e-17 } else { 1.0 },
             };
             Data::Given((0..k * rows * cols).map(number).collect())
         };

@@ -415,7 +415,7 @@ pub struct Kit {
     /// The pass that packs an operand for matrix units ([`Access::Words`]); `None` if no mainloop
     /// has those.
     pub pack: Option<&'static str>,
-    /// Lines of the copy, and units of 16 bytes in each, that one of its workgroups writes.
+    /// Lines of the copy, and vectors of 16 bytes in each, that one of its workgroups writes.
     pub pack_tile: [u32; 2],
     /// The pass that packs an operand whose lines must be divided by powers of two.
     pub scale: Option<&'static str>,

@@ -74,7 +74,7 @@ params! {
     k_split: u32,
     /// Workgroups along x; the linear workgroup index is y·grid_x + x.
     grid_x: u32,
-    /// Units of a pass, one for each invocation: words of C, from that of `c_offset` on, or
+    /// Shares of a pass, one for each invocation: words of C, from that of `c_offset` on, or
     /// four elements of it, or blocks of weights.
     units: u32,
     /// Parts of K that a finishing pass finds in scratch memory.

@@ -256,16 +256,18 @@ impl Packing {
             });
         }
         let file = kit.pack.ok_or_else(none)?;
-        let [lines, units] = kit.pack_tile;
-        let constants = vec![("LINES", lines), ("UNITS", units), ("VECTOR", self.vector as u32)];
-        let tiles =
-            [self.lines.div_ceil(lines.into()), (self.width / self.vector).div_ceil(units.into())];
+        let [lines, vectors] = kit.pack_tile;
+        let constants = vec![("LINES", lines), ("UNITS", vectors), ("VECTOR", self.vector as u32)];
+        let tiles = [
+            self.lines.div_ceil(lines.into()),
+            (self.width / self.vector).div_ceil(vectors.into()),
+        ];
         Ok(Work {
             file,
             constants,
             powers: None,
             tiles,
-            threads: lines * units,
+            threads: lines * vectors,
             workgroup_bytes: 0,
         })
     }

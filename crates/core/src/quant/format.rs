@@ -116,17 +116,17 @@ pub trait Encoder: Sync {
     /// Why they cannot be stored, in words.
     fn encode(&self, weights: &[f32], block: &mut [&mut [u8]]) -> std::result::Result<(), String>;
 
-    /// The same for weights in units of 1 / `unit`, as a factor of the whole matrix leaves them.
+    /// The same for weights times `inverse`, as a factor of the whole matrix leaves them.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
     fn encode_by(
         &self,
-        unit: f32,
+        inverse: f32,
         weights: &[f32],
         block: &mut [&mut [u8]],
     ) -> std::result::Result<(), String> {
-        let _ = unit;
+        let _ = inverse;
         self.encode(weights, block)
     }
 

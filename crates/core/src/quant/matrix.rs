@@ -318,13 +318,13 @@ pub fn quantize_to(
     if !(largest > 0.0 && largest.is_finite()) {
         return Err(Error::InvalidValue(format!("the largest weight is given as {largest}")));
     }
-    let unit = most / largest;
-    if !unit.is_finite() {
+    let inverse = most / largest;
+    if !inverse.is_finite() {
         return Err(Error::InvalidValue(format!(
             "the largest weight is {largest:e}, too small for a factor"
         )));
     }
-    encoded(weights, n, k, format, |encoder, own, block| encoder.encode_by(unit, own, block))?
+    encoded(weights, n, k, format, |encoder, own, block| encoder.encode_by(inverse, own, block))?
         .with_factor(largest / most)
 }
 

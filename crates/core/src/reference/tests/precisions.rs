@@ -130,7 +130,7 @@ fn numbers_in_two_parts() {
         assert_eq!([1.1, 0.9].map(|by| off(tiny, by * step, precision)), [false, true]);
         // 2^-23 of each factor and 2^-22 of the product are 8, and sums of six products 7.
         assert_eq!(
-            [16.0, 14.0].map(|units| off(0.75, 0.75 * units * 2f64.powi(-24), precision)),
+            [16.0, 14.0].map(|by| off(0.75, 0.75 * by * 2f64.powi(-24), precision)),
             [false, true]
         );
     }
