@@ -1,5 +1,5 @@
 //! Cases for operands of bf16 on matrix units of f16, whose lines along K are divided by powers of
-//! two, and of f32, which are split in two parts besides.
+//! two, and of f32, which are split in two terms besides.
 
 use crate::case::{Groups, LAYOUTS};
 use crate::cases::Table;
@@ -53,7 +53,7 @@ pub fn cases(table: Table) -> Vec<Case> {
     cases.collect()
 }
 
-/// The same for f32 in two parts: in every way to load, split, in groups, and of a wide range.
+/// The same for f32 in two terms: in every way to load, split, in groups, and of a wide range.
 pub fn split(table: Table) -> Vec<Case> {
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     let cases = units.flat_map(|kernel| {
@@ -95,7 +95,7 @@ pub fn split(table: Table) -> Vec<Case> {
         cases.extend(
             LAYOUTS
                 .into_iter()
-                .flat_map(|layout| exact_in_parts(&case([21, 21, 21]).layout(layout))),
+                .flat_map(|layout| exact_in_terms(&case([21, 21, 21]).layout(layout))),
         );
         cases
     });
@@ -135,7 +135,7 @@ pub fn chains(table: Table) -> Vec<Case> {
     cases.collect()
 }
 
-/// A product of given rows of A in two parts.
+/// A product of given rows of A in two terms.
 pub fn split_rows(table: Table, size: [usize; 3]) -> Vec<Case> {
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     let mut rng = Rng::new(19);
@@ -148,7 +148,7 @@ pub fn split_rows(table: Table, size: [usize; 3]) -> Vec<Case> {
     units.map(|kernel| case(&kernel.name)).collect()
 }
 
-/// With operands of f32, in two parts.
+/// With operands of f32, in two terms.
 pub fn single(case: Case) -> Case {
     let [a, b] = [case.a, case.b].map(|place| Place { dtype: DType::F32, ..place });
     Case { a, b, precision: Precision::SplitF32Fast, ..case }
@@ -227,10 +227,10 @@ fn some_infinite(case: Case) -> Case {
     Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
 }
 
-/// Numbers of 23 digits, which two parts hold, down to 2^-16 of the largest, and some of 8 digits,
-/// which one part holds; of one operand and then of the other: C must be that operand. Some are
+/// Numbers of 23 digits, which two terms hold, down to 2^-16 of the largest, and some of 8 digits,
+/// which one term holds; of one operand and then of the other: C must be that operand. Some are
 /// subnormal. The largest of f32 has 24 digits, but no more than one beside a power of two.
-fn exact_in_parts(case: &Case) -> [Case; 2] {
+fn exact_in_terms(case: &Case) -> [Case; 2] {
     let [_, _, k] = case.size;
     let mut rng = Rng::new(17);
     let mut number = |power: i32| {
@@ -262,7 +262,7 @@ fn across(columns: &[Vec<f32>]) -> Data {
     Data::Given(rows.flat_map(|i| columns.iter().map(move |column| column[i])).collect())
 }
 
-/// The cases of [`specials`] for f32 in two parts.
+/// The cases of [`specials`] for f32 in two terms.
 pub fn split_specials(table: Table) -> Vec<Case> {
     specials(table).into_iter().map(single).collect()
 }

@@ -1,5 +1,5 @@
 //! `cargo run --release -p tilewise-benches --bin errors`: how far products of f32 are from sums in
-//! f64, by f32 arithmetic and in two f16 parts, in units of u·Σ|ab| with u = 2⁻²⁴.
+//! f64, by f32 arithmetic and in two f16 terms, in units of u·Σ|ab| with u = 2⁻²⁴.
 
 use clap::Parser;
 use std::process::ExitCode;

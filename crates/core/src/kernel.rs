@@ -27,7 +27,7 @@ pub type Constant = (&'static str, u32);
 /// size.
 pub const SUBGROUP: u32 = 32;
 
-/// Steps along K from one segment of an operand that is split in two parts to the next.
+/// Steps along K from one segment of an operand that is split in two terms to the next.
 pub(crate) const fn segment(k: u64) -> u64 {
     k.next_multiple_of(8)
 }
@@ -67,7 +67,7 @@ impl Variant {
     }
 
     /// What it multiplies for a problem: the same, or what becomes of operands that are split in
-    /// two parts, whose K has three segments of [`segment`] steps.
+    /// two terms, whose K has three segments of [`segment`] steps.
     pub(crate) fn multiplied(&self, problem: &Problem) -> Problem {
         if !(problem.may_split() && self.unit().is_some_and(|unit| unit.splits(problem.a.format))) {
             return *problem;
@@ -419,7 +419,7 @@ pub struct Kit {
     pub pack_tile: [u32; 2],
     /// The pass that packs an operand whose lines must be divided by powers of two.
     pub scale: Option<&'static str>,
-    /// The same for an operand that is split in two parts.
+    /// The same for an operand that is split in two terms.
     pub split: Option<&'static str>,
     /// The file that finds these powers, for both.
     pub powers: Option<&'static str>,

@@ -323,7 +323,7 @@ impl Problem {
         self.activation_bytes().map_or(0.0, |bytes| 1.0 / largest(bytes))
     }
 
-    /// Whether a kernel may split both operands in two f16 parts: they are f32, and that is
+    /// Whether a kernel may split both operands in two f16 terms: they are f32, and that is
     /// permitted.
     pub fn may_split(&self) -> bool {
         let single = Format::Dense(DType::F32);

@@ -7,7 +7,7 @@
 //!
 //! An operand of a wider range than the unit's type has its rows of A, or columns of B, divided by
 //! powers of two on the way ([`Unit::scales`](crate::kernel::Unit)). Their exponents lie behind the
-//! copy. One of f32 is split in two parts besides, so that its copy has three segments along K.
+//! copy. One of f32 is split in two terms besides, so that its copy has three segments along K.
 
 use super::Pass;
 use super::builder::Builder;
@@ -99,7 +99,7 @@ pub(super) struct Packing {
     pub(super) from: Role,
     /// Where the exponents begin, in bytes from `start`; none if lines are copied undivided.
     pub(super) exponents: Option<u64>,
-    /// Whether elements are split in two parts.
+    /// Whether elements are split in two terms.
     splits: bool,
 }
 
@@ -235,7 +235,7 @@ impl Packing {
             };
             let threads = [most, most / 2, most / 4].into_iter().find(fits).ok_or_else(none)?;
             let (strip, abreast, shares, workgroup_bytes) = shared(threads);
-            // A and B meet in products of a low and a high part.
+            // A and B meet in products of a low and a high term.
             let order = self.splits.then_some(("LOW_FIRST", u32::from(side.role == Role::A)));
             let powers = vec![
                 ("STRIP", strip),

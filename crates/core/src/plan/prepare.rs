@@ -25,7 +25,7 @@ pub struct Preparation {
 
 /// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products of this precision on this
 /// device. None, if kernels want no copy: there are no matrix units for its type, or they load it
-/// from its own storage. f32 has one, in two parts, where the precision lets kernels split it. That
+/// from its own storage. f32 has one, in two terms, where the precision lets kernels split it. That
 /// of quantized weights is decoded: products read it instead of the codes where that is expected to
 /// be faster. `extent` is M or N; `entries` is the number of matrices.
 ///

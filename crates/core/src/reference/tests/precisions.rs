@@ -112,10 +112,10 @@ fn activations_in_bytes() {
     }
 }
 
-/// What two f16 parts lose of an f32 is admitted where that is permitted, and no more: beside its
+/// What two f16 terms lose of an f32 is admitted where that is permitted, and no more: beside its
 /// own digits, multiples of 2^-37 of what its line's largest has as its leading digit.
 #[test]
-fn numbers_in_two_parts() {
+fn numbers_in_two_terms() {
     let problem =
         Problem { precision: Precision::SplitF32Fast, ..Problem::dense(DType::F32, 1, 1, 2) };
     let off = |small: f64, by: f64, precision| {
