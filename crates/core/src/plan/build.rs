@@ -15,7 +15,7 @@ use crate::role::Role;
 
 /// The label of finishing passes.
 const FINISH: &str = "finish";
-/// Parts of K that an invocation of a finishing pass reads at once, at most.
+/// Splits of K that an invocation of a finishing pass reads at once, at most.
 const MAX_AHEAD: u64 = 8;
 
 /// One kernel, ready to run.

@@ -146,7 +146,7 @@ struct Place<'a> {
     /// It lies behind so many bytes of others.
     start: u64,
     problem: &'a Problem,
-    /// Parts of K.
+    /// Splits of K.
     splits: u64,
     /// Whether weights must be decoded by a pass of their own, unless a matrix unit takes them.
     decoded: bool,
