@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 /// The definition of a format: everything that the library knows about it outside its loaders.
 ///
 /// Weights `[n, k]` are stored row after row, each row as k / `block` blocks. A plane holds its
-/// part of every block, in the same order.
+/// share of every block, in the same order.
 pub struct FormatDef {
     /// Name in lower case: unique, and the same everywhere.
     pub name: &'static str,
@@ -17,7 +17,7 @@ pub struct FormatDef {
     pub family: &'static str,
     /// Elements along K that are stored together. K, offsets and strides are multiples of it.
     pub block: u64,
-    /// The parts of a block, at most four. Each part has its own buffer.
+    /// The planes of its blocks, at most four. Each has its own buffer.
     pub planes: &'static [Plane],
     /// Values for the constants of the family's loader.
     pub constants: &'static [(&'static str, u32)],
@@ -27,8 +27,8 @@ pub struct FormatDef {
     pub encoder: Option<&'static dyn Encoder>,
     /// The largest number that a block holds, where matrices may have a factor.
     pub factor_of: Option<f32>,
-    /// Its number among the types of GGUF. A block in a file then is its parts in the order of
-    /// `planes`.
+    /// Its number among the types of GGUF. A block in a file then is its share of each of
+    /// `planes`, in their order.
     pub gguf: Option<u32>,
 }
 
@@ -210,7 +210,7 @@ impl QuantFormat {
         self.0.block
     }
 
-    /// The parts of a block. Each part has its own buffer.
+    /// The planes of its blocks. Each has its own buffer.
     pub const fn planes(self) -> &'static [Plane] {
         self.0.planes
     }
