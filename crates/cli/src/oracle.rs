@@ -47,11 +47,11 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
     let mut checked = Checked::default();
     let mut covered = 0;
     for block in blocks(problem, inputs.offsets) {
-        let part = block.problem(problem);
+        let piece = block.problem(problem);
         let first_row = block.entry * problem.m + block.rows.start;
-        let range = elements(problem, first_row..first_row + part.m);
+        let range = elements(problem, first_row..first_row + piece.m);
         let old = inputs.c.get(range.clone()).unwrap_or_default();
-        let expected = reference(&part, &Inputs { c: old, ..*inputs });
+        let expected = reference(&piece, &Inputs { c: old, ..*inputs });
         let error = expected
             .check(&computed[range.clone()], problem.c.format.element().unwrap_or(DType::F32))
             .map_err(|mismatch| {
@@ -71,8 +71,8 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
         checked.unbounded +=
             expected.value.iter().zip(&expected.bound).filter(|pair| has_none(*pair)).count()
                 as u64;
-        covered = first_row + part.m;
-        bar.inc(part.m);
+        covered = first_row + piece.m;
+        bar.inc(piece.m);
     }
     if let Some(at) = computed[elements(problem, covered..problem.batch * problem.m)]
         .iter()

@@ -5,7 +5,7 @@ use crate::config::Method;
 use crate::error::unfit;
 use crate::gguf::Value;
 use crate::group::{
-    FACTOR, Factor, G_IDX, Group, LARGEST, ORDER, Packed, Parts, each, group, is_coded,
+    FACTOR, Factor, G_IDX, Group, LARGEST, Members, ORDER, Packed, each, group, is_coded,
 };
 use crate::identify::{identify, joined};
 use crate::import::{self, Import, import};
@@ -73,7 +73,7 @@ impl Model {
             by_name.insert(group.name.clone(), i);
         }
         for (i, group) in groups.iter().enumerate() {
-            for member in group.members() {
+            for member in group.tensors() {
                 by_name.entry(opened.raws[member].name.clone()).or_insert(i);
             }
         }
@@ -204,7 +204,7 @@ impl Model {
 
     /// Describes a group of tensors.
     fn entry(&self, group: &Group, expected: &Expected) -> Entry {
-        let members = group.members();
+        let members = group.tensors();
         let first = members[0];
         self.known(group, expected).unwrap_or_else(|error| {
             let file = self.file(self.raw(first).file);
@@ -225,9 +225,9 @@ impl Model {
     }
 
     fn known(&self, group: &Group, expected: &Expected) -> Result<Entry> {
-        let (kind, shape, layout) = match &group.parts {
-            Parts::Whole(raw) => self.whole(*raw, expected)?,
-            Parts::Planes(planes) => {
+        let (kind, shape, layout) = match &group.members {
+            Members::Whole(raw) => self.whole(*raw, expected)?,
+            Members::Planes(planes) => {
                 let claims = self.claims(group, expected)?;
                 let described = planes.iter().map(|(leaf, raw)| (*leaf, self.raw(*raw))).collect();
                 let found =
@@ -244,15 +244,15 @@ impl Model {
                     .filter_map(|plane| planes.get(plane.name).copied());
                 (Kind::Quantized(found.format), found.shape, Layout::Planes(raws.collect()))
             }
-            Parts::ModelOpt { weight, scales } => self.model_opt(*weight, *scales, expected)?,
-            Parts::Packed(packed) => {
-                let parts = import::Parts {
+            Members::ModelOpt { weight, scales } => self.model_opt(*weight, *scales, expected)?,
+            Members::Packed(packed) => {
+                let raws = import::Raws {
                     qweight: self.raw(packed.qweight),
                     qzeros: self.raw(packed.qzeros),
                     scales: self.raw(packed.scales),
                     g_idx: packed.g_idx.map(|raw| self.raw(raw)),
                 };
-                let import = import(parts, &self.opened.config.import, expected.group)?;
+                let import = import(raws, &self.opened.config.import, expected.group)?;
                 // Its blocks divide the groups that are expected.
                 admit(&Expected { group: None, ..expected.clone() }, import.format)?;
                 let shape = vec![import.n, import.k];
@@ -273,7 +273,7 @@ impl Model {
             }
         }
         let factor = group.factor.map(|factor| self.factor(factor, &kind)).transpose()?;
-        Ok(Entry { kind, shape, layout, members: group.members(), order: group.order, factor })
+        Ok(Entry { kind, shape, layout, members: group.tensors(), order: group.order, factor })
     }
 
     /// An error if tensors that change the values of the weights lie in other shards, or may lie
@@ -294,7 +294,7 @@ impl Model {
             Layout::Planes(_) => &[ORDER],
             _ => &[],
         };
-        let own = &self.raw(group.members()[0]).name;
+        let own = &self.raw(group.tensors()[0]).name;
         let prefix = own.rsplit_once('.').map_or("", |(prefix, _)| prefix);
         for leaf in absent.iter().filter(|leaf| **leaf != ORDER || group.order.is_none()) {
             let name = joined(prefix, leaf);
@@ -392,7 +392,7 @@ impl Model {
             claims.push(Claim { by: "the arguments".to_owned(), says: expected.clone() });
         }
         let config = self.opened.config.claim(&group.name)?;
-        let file = self.raw(group.members()[0]).file;
+        let file = self.raw(group.tensors()[0]).file;
         if let Some(metadata) = self.opened.metadata.get(file) {
             let own = joined(&group.name, FORMAT);
             let named = metadata.get(&own).or_else(|| metadata.get(FORMAT));
