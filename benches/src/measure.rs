@@ -185,7 +185,7 @@ impl Bench {
         for choice in choices.iter().filter(|choice| choice.cost <= factor * cheapest) {
             let kernel =
                 if choice.splits == 1 { format!("{choice}+k1") } else { choice.to_string() };
-            // Without "+k1" the planner would choose the parts. With edges peeled off the planner's
+            // Without "+k1" the planner would split K. With edges peeled off the planner's
             // own is another product than the kernel alone.
             if choice.to_string() == measured.kernel && plan.edges.is_empty() {
                 continue;

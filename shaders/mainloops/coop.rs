@@ -31,7 +31,7 @@ pub(super) const COOP: &[Variant] = &[
     coop("64x64x64", &F16_16, [64, 64, 64], [2, 1, 2], 2, [4.5, 270.0]),
     coop("64x64x32", &F16_16, [64, 64, 32], [2, 2, 1], 2, [2.75, 240.0]),
     coop("32x64x64", &F16_16, [32, 64, 64], [1, 2, 2], 4, [3.15, 240.0]),
-    // A second set of sums keeps chains short, for f32 in two parts. It is spilled: the caches hold
+    // A second set of sums keeps chains short, for f32 in two terms. It is spilled: the caches hold
     // it.
     chained(coop("chains-128x128x32", &F16_16, [128, 128, 32], [2, 2, 1], 1, [4.65, 256.0])),
     // Fewer subgroups, so that each invocation has 32 codes of quantized weights, which are bytes.

@@ -143,7 +143,7 @@ pub fn bands(table: Table) -> Vec<Case> {
     table.one_of_each().iter().flat_map(|kernel| [tiles(kernel), tiles(kernel).batch(2)]).collect()
 }
 
-/// Parts of K, on each kernel that takes them: few and many, more than are read at once, parts that
+/// Splits of K, on each kernel that takes them: few and many, more than are read at once, some that
 /// are not full, more than there are steps, in a batch, and 16-bit outputs.
 pub fn splits(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
@@ -158,13 +158,13 @@ pub fn splits(table: Table) -> Vec<Case> {
                 cases.push(case.batch(3).odd());
             }
         }
-        // Weights of which a part of K is no whole number of blocks.
+        // Weights of which a split of K is no whole number of blocks.
         for (i, format) in quant_families(kernel.variant.bk as usize).into_iter().enumerate() {
             let size = [5, 18, (3 - i % 2) * format.block() as usize];
             let case = Case { quantized: Some(format), ..Case::new(size, F32) };
             cases.push(case.kernel(format!("{}+k{}", kernel.name, 2 + i % 3)));
         }
-        // More parts than a finishing pass reads at once.
+        // More splits than a finishing pass reads at once.
         cases.push(Case::new([3, 6, 8 * bk + 1], F32).kernel(format!("{}+k9", kernel.name)));
     }
     for kernel in table.kernels().into_iter().filter(|kernel| kernel.splits) {

@@ -142,7 +142,7 @@ fn magnitudes(case: Case) -> Case {
                     * if rng.below(2) == 0 { 1.0 } else { -1.0 }
                     * 2f32.powi(-22)
             }
-            i => (f64::from(rng.unit()) * 2f64.powi(powers[i])) as f32,
+            i => (f64::from(rng.number()) * 2f64.powi(powers[i])) as f32,
         }
     };
     let a = (0..m * k).map(|i| number(i, &mut rng)).collect();
@@ -169,7 +169,7 @@ fn ends(case: Case) -> Case {
 fn tiny(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(31);
-    let a = (0..m * k).map(|_| rng.unit() * 2f32.powi(-100)).collect();
+    let a = (0..m * k).map(|_| rng.number() * 2f32.powi(-100)).collect();
     Case { a_data: Data::Given(a), ..case }
 }
 
@@ -177,7 +177,7 @@ fn tiny(case: Case) -> Case {
 fn overflowing(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(23);
-    let a = (0..m * k).map(|_| rng.unit() * 2f32.powi(122)).collect();
+    let a = (0..m * k).map(|_| rng.number() * 2f32.powi(122)).collect();
     Case { a_data: Data::Given(a), ..case }
 }
 
@@ -185,7 +185,7 @@ fn overflowing(case: Case) -> Case {
 fn infinite(case: Case, places: &[[usize; 2]]) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(29);
-    let mut a: Vec<f32> = (0..m * k).map(|_| rng.unit()).collect();
+    let mut a: Vec<f32> = (0..m * k).map(|_| rng.number()).collect();
     for [row, group] in places {
         a[row * k + group * 32 + row] = f32::INFINITY;
     }
@@ -196,7 +196,7 @@ fn infinite(case: Case, places: &[[usize; 2]]) -> Case {
 fn specials(case: Case) -> Case {
     let [m, _, k] = case.size;
     let mut rng = Rng::new(19);
-    let mut a: Vec<f32> = (0..m * k).map(|_| rng.unit()).collect();
+    let mut a: Vec<f32> = (0..m * k).map(|_| rng.number()).collect();
     for row in 0..m {
         a[row * k + row % k] = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN][row % 3];
         if row % 7 == 6 {

@@ -29,7 +29,7 @@ struct Estimate {
 /// The chips that are estimated for.
 const CHIPS: [&str; 3] = ["Apple M1", "Apple M3", "Apple M4"];
 
-/// The estimate of a variant in MSL for one entry of a problem, K in one part, whether or not the
+/// The estimate of a variant in MSL for one entry of a problem, K in one split, whether or not the
 /// planner would take it there. Bytes and matrix products count that entry alone.
 fn estimate(kernel: &KernelDef, variant: &Variant, problem: &Problem) -> Estimate {
     let Problem { m, n, k, .. } = *problem;

@@ -34,7 +34,7 @@ impl Rng {
     }
 
     /// Uniform in ±\[1/64, 1\]: never zero, so that an element that is left out shows.
-    pub fn unit(&mut self) -> f32 {
+    pub fn number(&mut self) -> f32 {
         let magnitude =
             1.0 / 64.0 + (self.bits() >> 40) as f32 / (1u32 << 24) as f32 * (63.0 / 64.0);
         if self.bits().is_multiple_of(2) { magnitude } else { -magnitude }
@@ -87,7 +87,7 @@ impl Data {
     ) -> Vec<f32> {
         let count = entries * rows * cols;
         match self {
-            Data::Random => (0..count).map(|_| convert::round(dtype, rng.unit())).collect(),
+            Data::Random => (0..count).map(|_| convert::round(dtype, rng.number())).collect(),
             Data::Integers => (0..count).map(|_| rng.pick(&[-2.0, -1.0, 1.0, 2.0])).collect(),
             Data::Identity => {
                 (0..count).map(|i| if i / cols % rows == i % cols { 1.0 } else { 0.0 }).collect()

@@ -53,4 +53,4 @@ pub use kernels::{
 };
 pub use place::{Entries, Place};
 pub use program::Program;
-pub use runner::{Outcome, Prepared, Suite, run};
+pub use runner::{Filled, Outcome, Suite, run};

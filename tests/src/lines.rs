@@ -5,7 +5,7 @@ use crate::case::LAYOUTS;
 use crate::cases::Table;
 use crate::runner::Stored;
 use crate::sanitized::{Failure, Job};
-use crate::{Case, Prepared};
+use crate::{Case, Filled};
 use tilewise::DType;
 use tilewise_core::quant::Quantized;
 use tilewise_core::{Caps, Operand, Variant};
@@ -39,7 +39,7 @@ pub fn cases(table: Table) -> Vec<Case> {
 pub fn exchanged(case: &Case, caps: &Caps) -> Result<Job, Failure> {
     let mut job = Job::new(case, caps)?;
     let [m, n, k] = case.size;
-    let Prepared { a, b, weights, .. } = &mut job.prepared;
+    let Filled { a, b, weights, .. } = &mut job.filled;
     for matrix in weights.iter_mut().flatten() {
         *matrix = exchanged_rows(matrix, case.margin());
     }

@@ -9,7 +9,7 @@
 use crate::Outcome;
 use crate::sanitized::{self, Conversion, Job, Written};
 use crate::translated::translate;
-use crate::{Case, Prepared};
+use crate::{Case, Filled};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -428,8 +428,8 @@ pub fn run_all(caps: &Caps, cases: &[Case], options: Options, rounded: bool) -> 
     let texts = distinct.len();
     let outcome = |(case, planned): (&Case, Result<(Plan, Vec<Text>), Failure>)| {
         let (plan, texts) = planned?;
-        let prepared = Prepared::new(case, caps).map_err(Failure::Refused)?;
-        run_texts(&Job { prepared, plan, rounded }, &texts, kernels, options)
+        let filled = Filled::new(case, caps).map_err(Failure::Refused)?;
+        run_texts(&Job { filled, plan, rounded }, &texts, kernels, options)
     };
     let outcomes: Vec<_> = cases.par_iter().zip(planned).map(outcome).collect();
     let mut before: HashMap<_, usize> = HashMap::new();

@@ -85,7 +85,7 @@ fn places(
 }
 
 /// A case with the contents of its operands, and what must come of it.
-pub struct Prepared {
+pub struct Filled {
     /// The case.
     pub case: Case,
     /// The same in numbers.
@@ -100,7 +100,7 @@ pub struct Prepared {
     pub expected: Reference,
 }
 
-impl Prepared {
+impl Filled {
     /// Fills the operands and asks the oracle for a device with these caps.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl Prepared {
             offsets: case.groups.as_ref().map_or(&[], |groups| &groups.ends),
         };
         let expected = reference(&problem, &inputs);
-        Ok(Prepared { case: case.clone(), problem, a, b, old, bias, residual, weights, expected })
+        Ok(Filled { case: case.clone(), problem, a, b, old, bias, residual, weights, expected })
     }
 
     /// Compares the content of C's buffer with the oracle's: what is not written bit for bit, what
@@ -155,7 +155,7 @@ impl Prepared {
     /// # Errors
     /// What was wrong, in words.
     pub fn judge(&self, bytes: Vec<u8>) -> Result<Outcome, String> {
-        let Prepared { case, problem, expected, .. } = self;
+        let Filled { case, problem, expected, .. } = self;
         let old = &self.old.bytes;
         let [m, n, _] = case.size;
         let (dtype, batch) = (case.c.dtype, case.batch.unwrap_or(1));
@@ -213,8 +213,8 @@ impl Prepared {
 /// What was wrong, in words.
 pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
     let case = if context.is_cpu() { case.clone().on_host() } else { case.clone() };
-    let prepared = Prepared::new(&case, context.caps())?;
-    let Prepared { a, b, old, bias, residual, weights, .. } = &prepared;
+    let filled = Filled::new(&case, context.caps())?;
+    let Filled { a, b, old, bias, residual, weights, .. } = &filled;
     let bytes = execute(
         context,
         &case,
@@ -223,7 +223,7 @@ pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
         weights.as_deref(),
     )
     .map_err(|error| format!("refused: {error}"))?;
-    prepared.judge(bytes)
+    filled.judge(bytes)
 }
 
 /// Quantized weights, one matrix per entry of B; for exact results of integers.
@@ -253,7 +253,7 @@ fn weights(
                         magnitude =
                             if bits % 17 == 1 { 0.0 } else { [0.25, 0.5, 1.0, 2.0, 4.0][bits % 5] };
                     }
-                    magnitude * rng.unit()
+                    magnitude * rng.number()
                 })
                 .collect();
             return quant::quantize(&values, n, k, format);

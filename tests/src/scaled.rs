@@ -1,5 +1,5 @@
 //! Cases for operands of bf16 on matrix units of f16, whose lines along K are divided by powers of
-//! two, and of f32, which are split in two parts besides.
+//! two, and of f32, which are split in two terms besides.
 
 use crate::case::{Groups, LAYOUTS};
 use crate::cases::Table;
@@ -53,19 +53,19 @@ pub fn cases(table: Table) -> Vec<Case> {
     cases.collect()
 }
 
-/// The same for f32 in two parts: in every way to load, split, in groups, and of a wide range.
+/// The same for f32 in two terms: in every way to load, split, in groups, and of a wide range.
 pub fn split(table: Table) -> Vec<Case> {
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     let cases = units.flat_map(|kernel| {
         let case = |size| single(Case::new(size, BF16).kernel(&kernel.name));
-        let parts = |parts: usize| Some(format!("{}+k{parts}", kernel.name));
+        let split = |splits: usize| Some(format!("{}+k{splits}", kernel.name));
         let sizes = LAYOUTS.into_iter().enumerate().flat_map(|(i, layout)| {
             let [odd, even] =
                 [[5, 101, 35], [36, 44, 4 * i + 132]].map(|size| case(size).layout(layout));
             [odd.batch(2).odd(), even]
         });
         let mut cases: Vec<Case> = sizes.collect();
-        let halved = Case { kernel: parts(2), ..case([8, 36, 170]).batch(2) };
+        let halved = Case { kernel: split(2), ..case([8, 36, 170]).batch(2) };
         cases.push(halved.clone());
         cases.push(Case { a: halved.a.entries(Entries::Stride0), beta: 0.5, ..halved });
         // Segments that leave no zeros at the end.
@@ -73,12 +73,12 @@ pub fn split(table: Table) -> Vec<Case> {
         cases.extend(LAYOUTS.map(|layout| some_infinite(case([11, 22, 35]).layout(layout))));
         // Lines that are divided by 2, with zeros.
         let halves =
-            |rng: &mut Rng| (rng.below(3) as f32 - 1.0) * (40_000.0 + rng.unit() * 20_000.0);
+            |rng: &mut Rng| (rng.below(3) as f32 - 1.0) * (40_000.0 + rng.number() * 20_000.0);
         let mut rng = Rng::new(29);
         let mut given = |len| Data::Given((0..len).map(|_| halves(&mut rng)).collect());
         cases.push(Case { a_data: given(5 * 40), b_data: given(40 * 8), ..case([5, 8, 40]) });
-        // 2064 steps want three parts.
-        cases.push(Case { kernel: parts(3), precision: Precision::SplitF32, ..case([3, 9, 683]) });
+        // 2064 steps want three splits.
+        cases.push(Case { kernel: split(3), precision: Precision::SplitF32, ..case([3, 9, 683]) });
         let groups = Some(Groups { ends: vec![3, 3, 17, 19], on_device: true });
         cases.push(Case { groups, ..case([22, 37, 40]) });
         cases.extend(LAYOUTS.map(|layout| wide(case([13, 38, 70]).layout(layout))));
@@ -95,7 +95,7 @@ pub fn split(table: Table) -> Vec<Case> {
         cases.extend(
             LAYOUTS
                 .into_iter()
-                .flat_map(|layout| exact_in_parts(&case([21, 21, 21]).layout(layout))),
+                .flat_map(|layout| exact_in_terms(&case([21, 21, 21]).layout(layout))),
         );
         cases
     });
@@ -104,12 +104,12 @@ pub fn split(table: Table) -> Vec<Case> {
 
 /// Several chains of additions in a kernel that keeps them short: a chain of ones after a sum that
 /// would not change by one; two and a part of one, where the product is one of a batch or of a
-/// group, and in parts of K.
+/// group, and in splits of K.
 pub fn chains(table: Table) -> Vec<Case> {
     let chained = table.kernels().into_iter().filter(|kernel| kernel.variant.chain() > 0);
     let cases = chained.flat_map(|kernel| {
-        let case = |size, parts: usize| {
-            let case = Case::new(size, BF16).kernel(format!("{}+k{parts}", kernel.name));
+        let case = |size, splits: usize| {
+            let case = Case::new(size, BF16).kernel(format!("{}+k{splits}", kernel.name));
             Case { precision: Precision::SplitF32, ..single(case) }
         };
         let chain = kernel.variant.chain() as usize;
@@ -135,12 +135,12 @@ pub fn chains(table: Table) -> Vec<Case> {
     cases.collect()
 }
 
-/// A product of given rows of A in two parts.
+/// A product of given rows of A in two terms.
 pub fn split_rows(table: Table, size: [usize; 3]) -> Vec<Case> {
     let units = table.one_of_each().into_iter().filter(|kernel| kernel.variant.unit().is_some());
     let mut rng = Rng::new(19);
     let a: Vec<f32> =
-        (0..size[0] * size[2]).map(|_| rng.unit() * 2f32.powi(-(rng.below(20) as i32))).collect();
+        (0..size[0] * size[2]).map(|_| rng.number() * 2f32.powi(-(rng.below(20) as i32))).collect();
     let case = |name: &str| Case {
         a_data: Data::Given(a.clone()),
         ..single(Case::new(size, BF16).kernel(name))
@@ -148,7 +148,7 @@ pub fn split_rows(table: Table, size: [usize; 3]) -> Vec<Case> {
     units.map(|kernel| case(&kernel.name)).collect()
 }
 
-/// With operands of f32, in two parts.
+/// With operands of f32, in two terms.
 pub fn single(case: Case) -> Case {
     let [a, b] = [case.a, case.b].map(|place| Place { dtype: DType::F32, ..place });
     Case { a, b, precision: Precision::SplitF32Fast, ..case }
@@ -162,7 +162,7 @@ fn wide(case: Case) -> Case {
     let mut line = |power: i32| -> Vec<f32> {
         let small = |rng: &mut Rng| if rng.below(3) == 0 { -(rng.below(46) as i32) } else { 0 };
         (0..k)
-            .map(|_| (f64::from(rng.unit()) * 2f64.powi(power + small(&mut rng))) as f32)
+            .map(|_| (f64::from(rng.number()) * 2f64.powi(power + small(&mut rng))) as f32)
             .collect()
     };
     let mut lines = |count: usize, powers: [i32; 5]| -> Vec<Vec<f32>> {
@@ -178,7 +178,7 @@ fn growing(case: Case) -> Case {
     let [m, n, k] = case.size;
     let mut rng = Rng::new(9);
     let mut lines = |count: usize| -> Vec<Vec<f32>> {
-        let number = |rng: &mut Rng, i: usize| rng.unit() * 2f32.powi((24 * i / k) as i32);
+        let number = |rng: &mut Rng, i: usize| rng.number() * 2f32.powi((24 * i / k) as i32);
         (0..count).map(|_| (0..k).map(|i| number(&mut rng, i)).collect()).collect()
     };
     let (a, b) = (lines(m), lines(n));
@@ -217,7 +217,7 @@ fn some_infinite(case: Case) -> Case {
     let mut rng = Rng::new(23);
     let mut lines = |count: usize, special: f32, first: usize| -> Vec<Vec<f32>> {
         let mut lines: Vec<Vec<f32>> =
-            (0..count).map(|_| (0..k).map(|_| rng.unit()).collect()).collect();
+            (0..count).map(|_| (0..k).map(|_| rng.number()).collect()).collect();
         for i in (first..count).step_by(3) {
             lines[i][i] = special;
         }
@@ -227,10 +227,10 @@ fn some_infinite(case: Case) -> Case {
     Case { a_data: Data::Given(a.concat()), b_data: across(&b), ..case }
 }
 
-/// Numbers of 23 digits, which two parts hold, down to 2^-16 of the largest, and some of 8 digits,
-/// which one part holds; of one operand and then of the other: C must be that operand. Some are
+/// Numbers of 23 digits, which two terms hold, down to 2^-16 of the largest, and some of 8 digits,
+/// which one term holds; of one operand and then of the other: C must be that operand. Some are
 /// subnormal. The largest of f32 has 24 digits, but no more than one beside a power of two.
-fn exact_in_parts(case: &Case) -> [Case; 2] {
+fn exact_in_terms(case: &Case) -> [Case; 2] {
     let [_, _, k] = case.size;
     let mut rng = Rng::new(17);
     let mut number = |power: i32| {
@@ -262,7 +262,7 @@ fn across(columns: &[Vec<f32>]) -> Data {
     Data::Given(rows.flat_map(|i| columns.iter().map(move |column| column[i])).collect())
 }
 
-/// The cases of [`specials`] for f32 in two parts.
+/// The cases of [`specials`] for f32 in two terms.
 pub fn split_specials(table: Table) -> Vec<Case> {
     specials(table).into_iter().map(single).collect()
 }
@@ -282,7 +282,7 @@ pub fn specials(table: Table) -> Vec<Case> {
             let number = |at| match place(at) {
                 (entry, row, col) if (row + col) % k == entry => special,
                 // Some are too small for f16 beside the others.
-                _ => rng.unit() * if rng.below(8) == 0 { 1e-17 } else { 1.0 },
+                _ => rng.number() * if rng.below(8) == 0 { 1e-17 } else { 1.0 },
             };
             Data::Given((0..k * rows * cols).map(number).collect())
         };

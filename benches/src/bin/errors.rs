@@ -1,5 +1,5 @@
 //! `cargo run --release -p tilewise-benches --bin errors`: how far products of f32 are from sums in
-//! f64, by f32 arithmetic and in two f16 parts, in units of u·Σ|ab| with u = 2⁻²⁴.
+//! f64, by f32 arithmetic and in two f16 terms, in units of u·Σ|ab| with u = 2⁻²⁴.
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -77,7 +77,7 @@ struct Random(u64);
 
 impl Random {
     /// From 0 to 1, neither of them.
-    fn unit(&mut self) -> f64 {
+    fn uniform(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -86,8 +86,9 @@ impl Random {
 
     /// One of the normal distribution, times a power of two from 2^-spread to 2^spread.
     fn number(&mut self, spread: i32) -> f32 {
-        let normal = (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos();
-        let power = (self.unit() * f64::from(2 * spread + 1)) as i32 - spread;
+        let normal =
+            (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos();
+        let power = (self.uniform() * f64::from(2 * spread + 1)) as i32 - spread;
         (normal * f64::from(power).exp2()) as f32
     }
 }
@@ -115,7 +116,7 @@ impl Exact {
 
     /// The largest error and the root of the mean square.
     fn errors(&self, c: &[f32]) -> [f64; 2] {
-        let errors = || self.0.iter().map(|&(at, sum, unit)| (f64::from(c[at]) - sum).abs() / unit);
+        let errors = || self.0.iter().map(|&(at, sum, size)| (f64::from(c[at]) - sum).abs() / size);
         let squares: f64 = errors().map(|error| error * error).sum();
         [errors().fold(0.0, f64::max), (squares / self.0.len() as f64).sqrt()]
     }

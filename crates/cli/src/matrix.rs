@@ -51,8 +51,8 @@ impl<'m> Matrix<'m> {
         Ok(Matrix { weights: Weights::Tensor(tensor.clone()), shown, n, k, order: tensor.order()? })
     }
 
-    /// The rows in parts, each of a size that memory holds easily.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+    /// The rows in strips, each of a size that memory holds easily.
+    pub(crate) fn strips(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         // Without columns there may be any number of rows, and nothing in them.
         let n = if self.k == 0 { 0 } else { self.n };
         let rows = (CHUNK / self.k.max(1)).max(1);
@@ -94,7 +94,7 @@ impl<'m> Matrix<'m> {
         each: &mut dyn FnMut(Stored<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut done = vec![0; target.planes()];
-        for rows in self.parts() {
+        for rows in self.strips() {
             let (first, count) = (rows.start, rows.len());
             let values = self.rows(rows)?;
             let stored = target.store(&values, count, self.k);

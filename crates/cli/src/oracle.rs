@@ -47,11 +47,11 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
     let mut checked = Checked::default();
     let mut covered = 0;
     for block in blocks(problem, inputs.offsets) {
-        let part = block.problem(problem);
+        let piece = block.problem(problem);
         let first_row = block.entry * problem.m + block.rows.start;
-        let range = elements(problem, first_row..first_row + part.m);
+        let range = elements(problem, first_row..first_row + piece.m);
         let old = inputs.c.get(range.clone()).unwrap_or_default();
-        let expected = reference(&part, &Inputs { c: old, ..*inputs });
+        let expected = reference(&piece, &Inputs { c: old, ..*inputs });
         let error = expected
             .check(&computed[range.clone()], problem.c.format.element().unwrap_or(DType::F32))
             .map_err(|mismatch| {
@@ -71,8 +71,8 @@ pub(crate) fn check(problem: &Problem, inputs: &Inputs<'_>, computed: &[f64]) ->
         checked.unbounded +=
             expected.value.iter().zip(&expected.bound).filter(|pair| has_none(*pair)).count()
                 as u64;
-        covered = first_row + part.m;
-        bar.inc(part.m);
+        covered = first_row + piece.m;
+        bar.inc(piece.m);
     }
     if let Some(at) = computed[elements(problem, covered..problem.batch * problem.m)]
         .iter()
@@ -103,21 +103,21 @@ struct Block {
 impl Block {
     /// These rows as a problem of their own, whose C begins with the block.
     fn problem(&self, whole: &Problem) -> Problem {
-        let mut part = whole.part(self.rows.clone(), 0..whole.n);
+        let mut piece = whole.piece(self.rows.clone(), 0..whole.n);
         let entry =
             |operand: &mut Operand, entry: u64| operand.offset += entry * operand.batch_stride;
-        entry(&mut part.a, self.entry);
-        entry(&mut part.b, self.b_entry);
-        if let Some(bias) = &mut part.epilogue.bias {
+        entry(&mut piece.a, self.entry);
+        entry(&mut piece.b, self.b_entry);
+        if let Some(bias) = &mut piece.epilogue.bias {
             entry(&mut bias.operand, self.b_entry);
         }
-        if let Some(residual) = &mut part.epilogue.residual {
+        if let Some(residual) = &mut piece.epilogue.residual {
             entry(residual, self.entry);
         }
-        part.batch = 1;
-        part.grouping = Grouping::Batched;
-        part.c = Operand::packed(whole.c.format, 1, part.m, whole.n);
-        part
+        piece.batch = 1;
+        piece.grouping = Grouping::Batched;
+        piece.c = Operand::packed(whole.c.format, 1, piece.m, whole.n);
+        piece
     }
 }
 

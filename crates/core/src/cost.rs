@@ -16,7 +16,7 @@ use crate::caps::{Caps, DeviceClass};
 use crate::kernel::{KernelDef, Variant};
 use crate::problem::Problem;
 
-/// Estimated seconds of one pass over K in `splits` parts, dispatch included. Decoding a weight
+/// Estimated seconds of one pass over K in so many `splits`, dispatch included. Decoding a weight
 /// takes as long as `decode` operations in f32.
 pub fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits: u64, decode: f64) -> f64 {
     let multiplied = match variant.model {

@@ -49,7 +49,7 @@ impl Grouping {
         self.has_entries()
     }
 
-    /// Whether the sums over K may be split among workgroups. Parts of K in scratch memory have a
+    /// Whether the sums over K may be split among workgroups. Splits of K in scratch memory have a
     /// place for each row, and a group's rows are known to its own workgroups only.
     pub const fn may_split_k(self) -> bool {
         self.has_entries()

@@ -27,7 +27,7 @@ pub type Constant = (&'static str, u32);
 /// size.
 pub const SUBGROUP: u32 = 32;
 
-/// Steps along K from one segment of an operand that is split in two parts to the next.
+/// Steps along K from one segment of an operand that is split in two terms to the next.
 pub(crate) const fn segment(k: u64) -> u64 {
     k.next_multiple_of(8)
 }
@@ -41,7 +41,7 @@ pub struct Variant {
     pub bm: u32,
     /// Columns of C that one workgroup computes.
     pub bn: u32,
-    /// Step along K of one round of the workgroup. A part of a split K is a multiple of it.
+    /// Step along K of one round of the workgroup. A split of K is a multiple of it.
     pub bk: u32,
     /// Invocations of one workgroup, all along x.
     pub threads: u32,
@@ -67,7 +67,7 @@ impl Variant {
     }
 
     /// What it multiplies for a problem: the same, or what becomes of operands that are split in
-    /// two parts, whose K has three segments of [`segment`] steps.
+    /// two terms, whose K has three segments of [`segment`] steps.
     pub(crate) fn multiplied(&self, problem: &Problem) -> Problem {
         if !(problem.may_split() && self.unit().is_some_and(|unit| unit.splits(problem.a.format))) {
             return *problem;
@@ -415,11 +415,11 @@ pub struct Kit {
     /// The pass that packs an operand for matrix units ([`Access::Words`]); `None` if no mainloop
     /// has those.
     pub pack: Option<&'static str>,
-    /// Lines of the copy, and units of 16 bytes in each, that one of its workgroups writes.
+    /// Lines of the copy, and vectors of 16 bytes in each, that one of its workgroups writes.
     pub pack_tile: [u32; 2],
     /// The pass that packs an operand whose lines must be divided by powers of two.
     pub scale: Option<&'static str>,
-    /// The same for an operand that is split in two parts.
+    /// The same for an operand that is split in two terms.
     pub split: Option<&'static str>,
     /// The file that finds these powers, for both.
     pub powers: Option<&'static str>,

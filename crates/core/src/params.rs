@@ -68,16 +68,16 @@ params! {
     tiles_m: u32,
     /// Tiles along N.
     tiles_n: u32,
-    /// Parts into which K is split.
+    /// Splits of K.
     splits: u32,
-    /// Elements of K in each part but the last.
+    /// Elements of K in each split but the last.
     k_split: u32,
     /// Workgroups along x; the linear workgroup index is y·grid_x + x.
     grid_x: u32,
-    /// Units of a pass, one for each invocation: words of C, from that of `c_offset` on, or
+    /// Shares of a pass, one for each invocation: words of C, from that of `c_offset` on, or
     /// four elements of it, or blocks of weights.
     units: u32,
-    /// Parts of K that a finishing pass finds in scratch memory.
+    /// Splits of K that a finishing pass finds in scratch memory.
     parts: u32,
     /// Rows of a grouped product, of a table or of weights before the first of this pass.
     first_row: u32,

@@ -10,13 +10,13 @@ mod check;
 mod explain;
 mod fetch;
 mod forced;
-mod layout;
 mod pack;
 mod peel;
 mod piece;
 mod prepare;
 mod quantize;
 mod ranges;
+mod setup;
 mod table;
 mod take;
 
@@ -34,9 +34,9 @@ use crate::cost;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, KernelDef, Language, Library, Params, Reject, Role, Variant};
 use crate::problem::{Precision, Problem};
-use layout::Layout;
 use peel::Peeled;
 use piece::{Piece, Step};
+use setup::Setup;
 
 /// One file of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -129,7 +129,7 @@ pub struct Choice {
     pub variant: &'static str,
     /// Elements between the lines of a slice in workgroup memory, where that was forced.
     pub pad: Option<u32>,
-    /// Into how many parts K is split.
+    /// How many splits K has.
     pub splits: u64,
     /// Estimated seconds.
     pub cost: f64,
@@ -202,7 +202,7 @@ pub(crate) struct Laid {
     /// Seconds that it counts besides, for the compiling of its texts.
     compiling: f64,
     /// One for each of [`Piece::kinds`].
-    layouts: Vec<Layout>,
+    setups: Vec<Setup>,
 }
 
 impl Laid {
@@ -281,10 +281,10 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Every kernel, variant and number of parts of K that serves the problem (of one that is cut, the
+/// Every kernel, variant and number of splits of K that serves the problem (of one that is cut, the
 /// first piece), the cheapest by estimate first: what a tuner or a benchmark tries. Each can be
-/// forced by its name, `Choice::to_string()`, to which `+k1` must be added where K is to stay in
-/// one part.
+/// forced by its name, `Choice::to_string()`, to which `+k1` must be added where K is to stay
+/// whole.
 ///
 /// # Errors
 /// As [`plan`], but none when there is nothing to choose from.
@@ -359,7 +359,7 @@ fn variants(
     })
 }
 
-/// The numbers of parts of K worth a look: powers of two, while a part keeps several steps of work.
+/// The numbers of splits of K worth a look: powers of two, while each keeps several steps of work.
 fn split_counts(
     piece: &Piece,
     caps: &Caps,
@@ -371,7 +371,7 @@ fn split_counts(
         return vec![splits];
     }
     let problem = &variant.multiplied(&piece.step(0));
-    let least = least_parts(&piece.step(0), variant);
+    let least = least_splits(&piece.step(0), variant);
     let mut counts = vec![least];
     if kernel.splits && problem.grouping.may_split_k() {
         let tiles = problem.m.div_ceil(variant.bm.into()) * problem.n.div_ceil(variant.bn.into());
@@ -388,8 +388,8 @@ fn split_counts(
     counts
 }
 
-/// The fewest parts of K that are as exact as the precision wants.
-fn least_parts(problem: &Problem, variant: &Variant) -> u64 {
+/// The fewest splits of K that are as exact as the precision wants.
+fn least_splits(problem: &Problem, variant: &Variant) -> u64 {
     let multiplied = variant.multiplied(problem);
     let split = multiplied.a.format != problem.a.format;
     let strict = split && problem.precision == Precision::SplitF32;
@@ -427,7 +427,7 @@ fn lay(
     if let Some(unit) = variant.unit() {
         unit.serves(problem, caps)?;
     }
-    let least = least_parts(problem, variant);
+    let least = least_splits(problem, variant);
     if splits < least {
         return Err(Reject(format!(
             "the precision split-f32 asks for K in {least} parts, which keep sums short"
@@ -439,20 +439,20 @@ fn lay(
         )));
     }
     // Ranges of K after the first may have to be packed where that one need not.
-    let layouts =
-        steps.iter().map(|step| Layout::new(piece, step, caps, kernel.kit, variant, splits));
-    let layouts = layouts.collect::<Result<Vec<_>, _>>()?;
-    let layout = &layouts[0];
+    let setups =
+        steps.iter().map(|step| Setup::new(piece, step, caps, kernel.kit, variant, splits));
+    let setups = setups.collect::<Result<Vec<_>, _>>()?;
+    let setup = &setups[0];
     limit(
         "workgroups",
-        layout.workgroups,
+        setup.workgroups,
         u64::from(caps.max_workgroups).pow(2).min(u32::MAX.into()),
     )?;
-    limit("storage buffers", layout.storage_buffers, caps.max_storage_buffers.into())?;
-    limit("bytes of scratch", layout.scratch_bytes, ranges::scratch_limit(caps).0)?;
-    limit("elements of scratch", layout.scratch_bytes / 4, u32::MAX.into())?;
-    for layout in &layouts {
-        if let Some((_, needed, allowed)) = ranges::unbound(&layout.fetches, caps) {
+    limit("storage buffers", setup.storage_buffers, caps.max_storage_buffers.into())?;
+    limit("bytes of scratch", setup.scratch_bytes, ranges::scratch_limit(caps).0)?;
+    limit("elements of scratch", setup.scratch_bytes / 4, u32::MAX.into())?;
+    for setup in &setups {
+        if let Some((_, needed, allowed)) = ranges::unbound(&setup.fetches, caps) {
             limit("bytes of packed operands", needed, allowed)?;
         }
     }
@@ -460,21 +460,21 @@ fn lay(
         (kernel.admit)(problem, variant, caps)?;
     }
     let rates = caps.rates();
-    let finish = if layout.two_passes {
+    let finish = if setup.two_passes {
         // Partial sums are written and read again.
-        let pass = 2.0 * layout.scratch_bytes as f64 / rates.bandwidth + rates.dispatch;
-        if layout.two_finishes { 2.0 * pass } else { pass }
+        let pass = 2.0 * setup.scratch_bytes as f64 / rates.bandwidth + rates.dispatch;
+        if setup.two_finishes { 2.0 * pass } else { pass }
     } else {
         0.0
     };
-    let pack = layouts.iter().map(|layout| layout.fetches.packing_seconds(caps)).sum::<f64>();
-    let decode = layout.fetches.b.map_or(0.0, |b| b.decode(variant));
-    let read = layout.fetches.read(&variant.multiplied(problem));
-    let step = cost::seconds(&read, caps, variant, splits, decode) + pack / layouts.len() as f64;
-    let finishes = u64::from(layout.two_passes) + u64::from(layout.two_finishes);
-    let others = finishes + layout.fetches.packed().count() as u64;
+    let pack = setups.iter().map(|setup| setup.fetches.packing_seconds(caps)).sum::<f64>();
+    let decode = setup.fetches.b.map_or(0.0, |b| b.decode(variant));
+    let read = setup.fetches.read(&variant.multiplied(problem));
+    let step = cost::seconds(&read, caps, variant, splits, decode) + pack / setups.len() as f64;
+    let finishes = u64::from(setup.two_passes) + u64::from(setup.two_finishes);
+    let others = finishes + setup.fetches.packed().count() as u64;
     let compiling = cost::compiling(caps, kernel, variant, others);
-    Ok(Laid { cost: piece.steps() as f64 * step + finish, compiling, layouts })
+    Ok(Laid { cost: piece.steps() as f64 * step + finish, compiling, setups })
 }
 
 #[cfg(test)]

@@ -46,8 +46,8 @@ pub enum Precision {
     Int16Activations,
     /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. It costs accuracy,
     /// 2⁻¹¹ of a partial sum with each of the K additions instead of 2⁻²⁴, and range: a partial sum
-    /// beyond 65504 is infinite, whatever the type of C and however small alpha is. Parts of a
-    /// split K are added in f32, and the epilogue is computed in f32, as ever.
+    /// beyond 65504 is infinite, whatever the type of C and however small alpha is. Splits of
+    /// K are added in f32, and the epilogue is computed in f32, as ever.
     F16Sums,
     /// As [`Int16Activations`](Self::Int16Activations), but whole numbers of 8 bits: an element is
     /// off by at most 1/127 of the largest magnitude of its 32.

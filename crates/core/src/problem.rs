@@ -323,7 +323,7 @@ impl Problem {
         self.activation_bytes().map_or(0.0, |bytes| 1.0 / largest(bytes))
     }
 
-    /// Whether a kernel may split both operands in two f16 parts: they are f32, and that is
+    /// Whether a kernel may split both operands in two f16 terms: they are f32, and that is
     /// permitted.
     pub fn may_split(&self) -> bool {
         let single = Format::Dense(DType::F32);
@@ -338,23 +338,23 @@ impl Problem {
     }
 
     /// Some rows and columns of every entry, as a problem on the same storage. A stride that plays
-    /// no part in the whole plays none in the part.
-    pub fn part(&self, rows: Range<u64>, cols: Range<u64>) -> Problem {
+    /// no part in the whole plays none in the piece.
+    pub fn piece(&self, rows: Range<u64>, cols: Range<u64>) -> Problem {
         self.range(Dimension::M, rows).range(Dimension::N, cols)
     }
 
     /// A range of one dimension, as a problem on the same storage; of K, the product of which only
     /// a share of the sums comes.
     pub fn range(&self, dimension: Dimension, range: Range<u64>) -> Problem {
-        let mut part = *self;
-        for (_, operand, strides) in part.operands() {
+        let mut problem = *self;
+        for (_, operand, strides) in problem.operands() {
             let strides = strides.iter().filter(|(along, _)| *along == dimension);
             operand.offset += strides.map(|(_, stride)| range.start * stride).sum::<u64>();
         }
         let extent = range.end - range.start;
         // A copy has its elements elsewhere: it serves what begins as the whole does, with all of K
         // and, if there are several entries, all of each.
-        for (copy, own) in part.copies.iter_mut().zip([Dimension::M, Dimension::N]) {
+        for (copy, own) in problem.copies.iter_mut().zip([Dimension::M, Dimension::N]) {
             *copy = copy.filter(|copy| match dimension {
                 Dimension::K => range == (0..copy.k),
                 Dimension::Entries => range.start == 0,
@@ -365,12 +365,12 @@ impl Problem {
             });
         }
         match dimension {
-            Dimension::Entries => part.grouping.cut(&mut part.batch, extent),
-            Dimension::M => part.m = extent,
-            Dimension::N => part.n = extent,
-            Dimension::K => part.k = extent,
+            Dimension::Entries => problem.grouping.cut(&mut problem.batch, extent),
+            Dimension::M => problem.m = extent,
+            Dimension::N => problem.n = extent,
+            Dimension::K => problem.k = extent,
         }
-        part
+        problem
     }
 
     /// The size of a dimension.

@@ -13,7 +13,7 @@ struct Case {
     weights: Vec<f32>,
     /// The scale of the whole matrix, in nvfp4-factor.
     g: f32,
-    parts: Vec<Vec<u8>>,
+    planes: Vec<Vec<u8>>,
     hashes: Vec<u64>,
 }
 
@@ -61,31 +61,31 @@ fn read(name: &str) -> Case {
     let names = String::from_utf8(file.take(text).to_vec()).unwrap();
     let weights = names.split_whitespace().flat_map(|name| weights(name, k)).collect();
     let g = file.floats(1)[0];
-    let parts = file.size();
-    let sizes: Vec<usize> = (0..parts).map(|_| file.size()).collect();
-    let parts = sizes.into_iter().map(|size| file.take(size).to_vec()).collect();
+    let planes = file.size();
+    let sizes: Vec<usize> = (0..planes).map(|_| file.size()).collect();
+    let planes = sizes.into_iter().map(|size| file.take(size).to_vec()).collect();
     let hashes = file.take(8 * n).as_chunks().0;
     let hashes = hashes.iter().map(|&bytes| u64::from_le_bytes(bytes)).collect();
     assert_eq!(file.at, file.bytes.len(), "{name}: bytes after the hashes");
-    Case { n, k, weights, g, parts, hashes }
+    Case { n, k, weights, g, planes, hashes }
 }
 
 impl Case {
     fn matrix(&self, format: QuantFormat) -> Quantized {
         match format.gguf() {
-            Some(_) => Quantized::from_blocks(format, self.n, self.k, &self.parts[0]).unwrap(),
-            None => Quantized::from_planes(format, self.n, self.k, self.parts.clone()).unwrap(),
+            Some(_) => Quantized::from_blocks(format, self.n, self.k, &self.planes[0]).unwrap(),
+            None => Quantized::from_planes(format, self.n, self.k, self.planes.clone()).unwrap(),
         }
     }
 
-    /// Compares the parts of the first `n` rows.
+    /// Compares the planes of the first `n` rows.
     fn check_quantized(&self, name: &str, ours: &[Vec<u8>], n: usize) {
-        assert_eq!(ours.len(), self.parts.len(), "parts of {name}");
-        for (i, (ours, theirs)) in ours.iter().zip(&self.parts).enumerate() {
+        assert_eq!(ours.len(), self.planes.len(), "planes of {name}");
+        for (i, (ours, theirs)) in ours.iter().zip(&self.planes).enumerate() {
             let row = ours.len() / n;
             let mut rows = ours.chunks_exact(row).zip(theirs.chunks_exact(row));
             let differs = rows.position(|(ours, theirs)| ours != theirs);
-            assert_eq!(differs, None, "the first row that differs in part {i} of {name}");
+            assert_eq!(differs, None, "the first row that differs in plane {i} of {name}");
         }
     }
 
@@ -116,7 +116,7 @@ fn every_format_has_the_bits_of_its_origin() {
         let in_blocks = format.gguf().is_some();
         if in_blocks {
             let joined = matrix.to_blocks().unwrap();
-            assert!(joined == case.parts[0], "blocks of {name}, cut and joined");
+            assert!(joined == case.planes[0], "blocks of {name}, cut and joined");
         }
         if format.quantizes() {
             let ours = quantize(&case.weights, n, case.k, format).unwrap();

@@ -1,4 +1,4 @@
-//! Which tensors of a file are parts of one matrix, by their names and types.
+//! Which tensors of a file belong to one matrix, by their names and types.
 
 use crate::identify::{element_of, joined, leaves};
 use crate::raw::{Element, Raw};
@@ -11,7 +11,7 @@ use tilewise_core::{DType, QuantFormat};
 pub(crate) struct Group {
     /// Its prefix where it is quantized, else its name.
     pub(crate) name: String,
-    pub(crate) parts: Parts,
+    pub(crate) members: Members,
     /// The tensor with the order of the columns.
     pub(crate) order: Option<usize>,
     /// The tensor with the factor of all weights.
@@ -20,7 +20,7 @@ pub(crate) struct Group {
 
 /// The tensors of a file, by their numbers.
 #[derive(Clone, Debug)]
-pub(crate) enum Parts {
+pub(crate) enum Members {
     Whole(usize),
     /// Planes by their names.
     Planes(BTreeMap<&'static str, usize>),
@@ -64,12 +64,12 @@ pub(crate) const LARGEST: &str = "global_scale";
 
 impl Group {
     /// The numbers of all its tensors.
-    pub(crate) fn members(&self) -> Vec<usize> {
-        let mut members: Vec<usize> = match &self.parts {
-            Parts::Whole(only) => vec![*only],
-            Parts::Planes(planes) => planes.values().copied().collect(),
-            Parts::ModelOpt { weight, scales } => vec![*weight, *scales],
-            Parts::Packed(Packed { qweight, qzeros, scales, g_idx }) => {
+    pub(crate) fn tensors(&self) -> Vec<usize> {
+        let mut members: Vec<usize> = match &self.members {
+            Members::Whole(only) => vec![*only],
+            Members::Planes(planes) => planes.values().copied().collect(),
+            Members::ModelOpt { weight, scales } => vec![*weight, *scales],
+            Members::Packed(Packed { qweight, qzeros, scales, g_idx }) => {
                 [*qweight, *qzeros, *scales].into_iter().chain(*g_idx).collect()
             }
         };
@@ -94,14 +94,14 @@ pub(crate) fn group(raws: &[Raw]) -> Vec<Group> {
     for (prefix, leaves) in prefixes {
         let own = |leaf: &str| leaves.get(leaf).copied();
         let found = packed(&own).or_else(|| model_opt(raws, &own)).or_else(|| planes(raws, &own));
-        if let Some(parts) = found {
-            let order = own(ORDER).filter(|_| matches!(parts, Parts::Planes(_)));
-            let factor = match parts {
-                Parts::Packed(_) => None,
+        if let Some(members) = found {
+            let order = own(ORDER).filter(|_| matches!(members, Members::Planes(_)));
+            let factor = match members {
+                Members::Packed(_) => None,
                 _ => own(FACTOR).map(Factor::Plain).or(own(LARGEST).map(Factor::Largest)),
             };
-            let group = Group { name: prefix.to_owned(), parts, order, factor };
-            taken.extend(group.members());
+            let group = Group { name: prefix.to_owned(), members, order, factor };
+            taken.extend(group.tensors());
             groups.push(group);
         }
     }
@@ -109,14 +109,14 @@ pub(crate) fn group(raws: &[Raw]) -> Vec<Group> {
     let names: HashSet<&str> = raws.iter().map(|raw| &*raw.name).collect();
     let whole = |i: usize| Group {
         name: raws[i].name.clone(),
-        parts: Parts::Whole(i),
+        members: Members::Whole(i),
         order: None,
         factor: None,
     };
     groups.extend((0..raws.len()).filter(|i| !taken.contains(i)).map(whole));
     // If a dense tensor is named `a`, the quantized `a.weight` keeps its full name.
     for group in &mut groups {
-        if !matches!(group.parts, Parts::Whole(_)) && names.contains(&*group.name) {
+        if !matches!(group.members, Members::Whole(_)) && names.contains(&*group.name) {
             group.name = longer(&group.name, &prefixes);
         }
     }
@@ -132,21 +132,21 @@ fn longer(name: &str, taken: &HashSet<String>) -> String {
     name
 }
 
-fn packed(own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
+fn packed(own: &impl Fn(&str) -> Option<usize>) -> Option<Members> {
     let (qweight, qzeros, scales) = (own("qweight")?, own("qzeros")?, own("scales")?);
-    Some(Parts::Packed(Packed { qweight, qzeros, scales, g_idx: own(G_IDX) }))
+    Some(Members::Packed(Packed { qweight, qzeros, scales, g_idx: own(G_IDX) }))
 }
 
-fn model_opt(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
+fn model_opt(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Members> {
     let (weight, scales) = (own("weight")?, own("weight_scale")?);
     own(FACTOR)?;
     let types = (raws[weight].element.name(), raws[scales].element.name());
-    (types == ("U8", "F8_E4M3")).then_some(Parts::ModelOpt { weight, scales })
+    (types == ("U8", "F8_E4M3")).then_some(Members::ModelOpt { weight, scales })
 }
 
 /// The planes under this prefix, if a format has them all. Surplus planes stay, and `identify`
 /// refuses them.
-fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
+fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Members> {
     let there: BTreeMap<&'static str, usize> =
         leaves().iter().filter_map(|leaf| Some((*leaf, own(leaf)?))).collect();
     // Other programs put scales beside dense weights, so the type of the codes decides. Of scales,
@@ -164,7 +164,7 @@ fn planes(raws: &[Raw], own: &impl Fn(&str) -> Option<usize>) -> Option<Parts> {
         format.planes().iter().all(|plane| there.contains_key(plane.name))
             && format.planes().iter().filter(codes).all(is)
     };
-    QuantFormat::all().any(fits).then_some(Parts::Planes(there))
+    QuantFormat::all().any(fits).then_some(Members::Planes(there))
 }
 
 /// Whether this holds codes of quantized weights, or another part that is no matrix of numbers, by
@@ -188,6 +188,6 @@ pub(crate) fn each(raws: &[Raw]) -> Vec<Group> {
         _ => raw.name.clone(),
     };
     let group =
-        |(i, raw)| Group { name: name(raw), parts: Parts::Whole(i), order: None, factor: None };
+        |(i, raw)| Group { name: name(raw), members: Members::Whole(i), order: None, factor: None };
     raws.iter().enumerate().map(group).collect()
 }

@@ -30,7 +30,7 @@ pub(crate) const EIGHT: usize = 8;
 
 /// The tensors of the file.
 #[derive(Clone, Copy)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct Raws<'a> {
     pub(crate) qweight: &'a Raw,
     pub(crate) qzeros: &'a Raw,
     pub(crate) scales: &'a Raw,
@@ -49,28 +49,28 @@ pub(crate) struct Data<'a> {
 /// Finds out how the tensors are laid out: by their shapes, the file that says something of all
 /// matrices, and the size of groups that the caller expects.
 pub(crate) fn import(
-    parts: Parts<'_>,
+    raws: Raws<'_>,
     said: &config::Import,
     expected_group: Option<u32>,
 ) -> Result<Import> {
     let file = &said.file;
-    let shown = [Some(parts.qweight), Some(parts.qzeros), Some(parts.scales), parts.g_idx];
+    let shown = [Some(raws.qweight), Some(raws.qzeros), Some(raws.scales), raws.g_idx];
     let shown: Vec<String> = shown.into_iter().flatten().map(Raw::to_string).collect();
     let refuse = |why: String| Error::Malformed(format!("{why}: {}", shown.join(", ")));
     let contradiction = |why: String| Error::Contradiction(format!("{why}: {}", shown.join(", ")));
     let is_words = |raw: &Raw| matches!(raw.element, Element::Dense(DType::I32 | DType::U32));
-    let is_scale = matches!(parts.scales.element, Element::Dense(dtype) if dtype.is_float());
-    if !is_words(parts.qweight)
-        || !is_words(parts.qzeros)
+    let is_scale = matches!(raws.scales.element, Element::Dense(dtype) if dtype.is_float());
+    if !is_words(raws.qweight)
+        || !is_words(raws.qzeros)
         || !is_scale
-        || !parts.g_idx.is_none_or(is_words)
+        || !raws.g_idx.is_none_or(is_words)
     {
         return Err(refuse(
             "qweight, qzeros and g_idx of I32 and scales of F16, BF16 or F32 are expected".into(),
         ));
     }
     let (&[rows, columns], &[zero_rows, zero_columns], &[groups, n]) =
-        (&parts.qweight.shape[..], &parts.qzeros.shape[..], &parts.scales.shape[..])
+        (&raws.qweight.shape[..], &raws.qzeros.shape[..], &raws.scales.shape[..])
     else {
         return Err(refuse("qweight, qzeros and scales of two dimensions are expected".into()));
     };
@@ -85,7 +85,7 @@ pub(crate) fn import(
     if let Some(said) = said.method.filter(|&said| said != method) {
         return Err(contradiction(format!("{file} says {said}, the shapes {method}")));
     }
-    if method == Method::Awq && parts.g_idx.is_some() {
+    if method == Method::Awq && raws.g_idx.is_some() {
         return Err(refuse("g_idx belongs to GPTQ; the shapes are AWQ's".into()));
     }
     let (bits, k) = match method {
@@ -116,7 +116,7 @@ pub(crate) fn import(
         let text = format!("{by} groups of {group}, K = {k} has {counted} of them");
         return Err(contradiction(format!("{text}, the file {groups}")));
     }
-    if parts.g_idx.is_some_and(|raw| raw.shape != [k]) {
+    if raws.g_idx.is_some_and(|raw| raw.shape != [k]) {
         return Err(refuse(format!("g_idx of [{k}] is expected")));
     }
     // A group becomes as many blocks as fill it, with the same scale.
@@ -137,7 +137,7 @@ pub(crate) fn import(
 }
 
 impl Import {
-    /// Gives the planes of some rows, a part of them at a time: codes, scales and biases. AWQ takes
+    /// Gives the planes of some rows, a few of them at a time: codes, scales and biases. AWQ takes
     /// eights of rows ([`EIGHT`]).
     pub(crate) fn stream(
         &self,

@@ -5,7 +5,7 @@ use crate::config::Method;
 use crate::error::unfit;
 use crate::gguf::Value;
 use crate::group::{
-    FACTOR, Factor, G_IDX, Group, LARGEST, ORDER, Packed, Parts, each, group, is_coded,
+    FACTOR, Factor, G_IDX, Group, LARGEST, Members, ORDER, Packed, each, group, is_coded,
 };
 use crate::identify::{identify, joined};
 use crate::import::{self, Import, import};
@@ -14,7 +14,7 @@ use crate::opening::{self, Opened};
 use crate::raw::{Element, Raw, elements, unread};
 use crate::shard::{Shard, Unknown};
 use crate::source::Files;
-use crate::tensor::{Entry, Kind, Layout, Tensor, matrix};
+use crate::tensor::{Entry, Held, Kind, Tensor, matrix};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -73,7 +73,7 @@ impl Model {
             by_name.insert(group.name.clone(), i);
         }
         for (i, group) in groups.iter().enumerate() {
-            for member in group.members() {
+            for member in group.tensors() {
                 by_name.entry(opened.raws[member].name.clone()).or_insert(i);
             }
         }
@@ -204,7 +204,7 @@ impl Model {
 
     /// Describes a group of tensors.
     fn entry(&self, group: &Group, expected: &Expected) -> Entry {
-        let members = group.members();
+        let members = group.tensors();
         let first = members[0];
         self.known(group, expected).unwrap_or_else(|error| {
             let file = self.file(self.raw(first).file);
@@ -219,15 +219,15 @@ impl Model {
                 other => other,
             };
             let shape = self.raw(first).shape.clone();
-            let (kind, layout) = (Kind::Unclear(error), Layout::Whole(first));
-            Entry { kind, shape, layout, members, order: None, factor: None }
+            let (kind, held) = (Kind::Unclear(error), Held::Whole(first));
+            Entry { kind, shape, held, members, order: None, factor: None }
         })
     }
 
     fn known(&self, group: &Group, expected: &Expected) -> Result<Entry> {
-        let (kind, shape, layout) = match &group.parts {
-            Parts::Whole(raw) => self.whole(*raw, expected)?,
-            Parts::Planes(planes) => {
+        let (kind, shape, held) = match &group.members {
+            Members::Whole(raw) => self.whole(*raw, expected)?,
+            Members::Planes(planes) => {
                 let claims = self.claims(group, expected)?;
                 let described = planes.iter().map(|(leaf, raw)| (*leaf, self.raw(*raw))).collect();
                 let found =
@@ -242,21 +242,21 @@ impl Model {
                     .planes()
                     .iter()
                     .filter_map(|plane| planes.get(plane.name).copied());
-                (Kind::Quantized(found.format), found.shape, Layout::Planes(raws.collect()))
+                (Kind::Quantized(found.format), found.shape, Held::Planes(raws.collect()))
             }
-            Parts::ModelOpt { weight, scales } => self.model_opt(*weight, *scales, expected)?,
-            Parts::Packed(packed) => {
-                let parts = import::Parts {
+            Members::ModelOpt { weight, scales } => self.model_opt(*weight, *scales, expected)?,
+            Members::Packed(packed) => {
+                let raws = import::Raws {
                     qweight: self.raw(packed.qweight),
                     qzeros: self.raw(packed.qzeros),
                     scales: self.raw(packed.scales),
                     g_idx: packed.g_idx.map(|raw| self.raw(raw)),
                 };
-                let import = import(parts, &self.opened.config.import, expected.group)?;
+                let import = import(raws, &self.opened.config.import, expected.group)?;
                 // Its blocks divide the groups that are expected.
                 admit(&Expected { group: None, ..expected.clone() }, import.format)?;
                 let shape = vec![import.n, import.k];
-                (Kind::Quantized(import.format), shape, Layout::Import(import, *packed))
+                (Kind::Quantized(import.format), shape, Held::Import(import, *packed))
             }
         };
         if let Kind::Quantized(format) = kind {
@@ -264,7 +264,7 @@ impl Model {
             format.sizes(n, k)?;
         }
         if let (Some(shard), Kind::Quantized(format)) = (&self.opened.shard, &kind) {
-            self.alone(shard, group, &layout, *format)?;
+            self.alone(shard, group, &held, *format)?;
         }
         if let Some(raw) = group.order {
             let (raw, k) = (self.raw(raw), shape.last().copied().unwrap_or(1));
@@ -273,28 +273,22 @@ impl Model {
             }
         }
         let factor = group.factor.map(|factor| self.factor(factor, &kind)).transpose()?;
-        Ok(Entry { kind, shape, layout, members: group.members(), order: group.order, factor })
+        Ok(Entry { kind, shape, held, members: group.tensors(), order: group.order, factor })
     }
 
     /// An error if tensors that change the values of the weights lie in other shards, or may lie
     /// there.
-    fn alone(
-        &self,
-        shard: &Shard,
-        group: &Group,
-        layout: &Layout,
-        format: QuantFormat,
-    ) -> Result<()> {
+    fn alone(&self, shard: &Shard, group: &Group, held: &Held, format: QuantFormat) -> Result<()> {
         let has_factor = format.def().factor_of.is_some();
-        let absent: &[&str] = match layout {
-            Layout::Import(Import { method: Method::Gptq, .. }, Packed { g_idx: None, .. }) => {
+        let absent: &[&str] = match held {
+            Held::Import(Import { method: Method::Gptq, .. }, Packed { g_idx: None, .. }) => {
                 &[G_IDX]
             }
-            Layout::Planes(_) if has_factor && group.factor.is_none() => &[ORDER, FACTOR, LARGEST],
-            Layout::Planes(_) => &[ORDER],
+            Held::Planes(_) if has_factor && group.factor.is_none() => &[ORDER, FACTOR, LARGEST],
+            Held::Planes(_) => &[ORDER],
             _ => &[],
         };
-        let own = &self.raw(group.members()[0]).name;
+        let own = &self.raw(group.tensors()[0]).name;
         let prefix = own.rsplit_once('.').map_or("", |(prefix, _)| prefix);
         for leaf in absent.iter().filter(|leaf| **leaf != ORDER || group.order.is_none()) {
             let name = joined(prefix, leaf);
@@ -312,16 +306,16 @@ impl Model {
         Ok(())
     }
 
-    fn whole(&self, index: usize, expected: &Expected) -> Result<(Kind, Vec<usize>, Layout)> {
+    fn whole(&self, index: usize, expected: &Expected) -> Result<(Kind, Vec<usize>, Held)> {
         let raw = self.raw(index);
         if self.shard().is_some() && is_coded(raw) {
             let text = format!("{raw}: scales or other parts of the quantized matrix are missing");
             return Err(Error::Malformed(format!("{text}{}", self.others())));
         }
-        let (kind, layout) = match &raw.element {
+        let (kind, held) = match &raw.element {
             Element::Blocks(format) => {
                 admit(expected, *format)?;
-                (Kind::Quantized(*format), Layout::Blocks(index, *format))
+                (Kind::Quantized(*format), Held::Blocks(index, *format))
             }
             Element::Other(_) if !expected.is_empty() => {
                 return Err(Error::Unsupported(unread(raw, self.is_gguf())));
@@ -329,10 +323,10 @@ impl Model {
             _ if !expected.is_empty() => {
                 return Err(Error::Malformed(format!("{raw} is not {expected}")));
             }
-            Element::Dense(dtype) => (Kind::Dense(*dtype), Layout::Whole(index)),
-            Element::Other(name) => (Kind::Other(name.clone().into_owned()), Layout::Whole(index)),
+            Element::Dense(dtype) => (Kind::Dense(*dtype), Held::Whole(index)),
+            Element::Other(name) => (Kind::Other(name.clone().into_owned()), Held::Whole(index)),
         };
-        Ok((kind, raw.shape.clone(), layout))
+        Ok((kind, raw.shape.clone(), held))
     }
 
     /// ModelOpt's tensors are the bytes of nvfp4's planes.
@@ -341,7 +335,7 @@ impl Model {
         weight: usize,
         scales: usize,
         expected: &Expected,
-    ) -> Result<(Kind, Vec<usize>, Layout)> {
+    ) -> Result<(Kind, Vec<usize>, Held)> {
         let format = QuantFormat::NVFP4;
         admit(expected, format)?;
         let (codes, scale) = (self.raw(weight), self.raw(scales));
@@ -353,7 +347,7 @@ impl Model {
         };
         match (matrix(codes, 2), matrix(scale, block)) {
             (Some(one), Some(other)) if one == other => {
-                Ok((Kind::Quantized(format), one, Layout::Planes(vec![weight, scales])))
+                Ok((Kind::Quantized(format), one, Held::Planes(vec![weight, scales])))
             }
             _ => Err(Error::Malformed(format!(
                 "these are not {format} of one shape: {codes}, {scale}"
@@ -392,7 +386,7 @@ impl Model {
             claims.push(Claim { by: "the arguments".to_owned(), says: expected.clone() });
         }
         let config = self.opened.config.claim(&group.name)?;
-        let file = self.raw(group.members()[0]).file;
+        let file = self.raw(group.tensors()[0]).file;
         if let Some(metadata) = self.opened.metadata.get(file) {
             let own = joined(&group.name, FORMAT);
             let named = metadata.get(&own).or_else(|| metadata.get(FORMAT));

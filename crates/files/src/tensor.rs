@@ -53,7 +53,7 @@ pub struct Tensor<'m> {
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
     pub(crate) shape: Vec<usize>,
-    pub(crate) layout: Layout,
+    pub(crate) held: Held,
     /// All tensors of the file that belong to it.
     pub(crate) members: Vec<usize>,
     pub(crate) order: Option<usize>,
@@ -62,7 +62,7 @@ pub(crate) struct Entry {
 
 /// How it lies in the file.
 #[derive(Clone, Debug)]
-pub(crate) enum Layout {
+pub(crate) enum Held {
     /// One tensor.
     Whole(usize),
     /// A tensor per plane, in the order of planes.
@@ -91,9 +91,9 @@ impl<'m> Tensor<'m> {
 
     /// How it is stored: `gguf`, `gptq`, `awq`, or `safetensors`.
     pub fn stored(&self) -> &'static str {
-        match &self.entry.layout {
-            Layout::Import(Import { method: config::Method::Gptq, .. }, _) => "gptq",
-            Layout::Import(Import { method: config::Method::Awq, .. }, _) => "awq",
+        match &self.entry.held {
+            Held::Import(Import { method: config::Method::Gptq, .. }, _) => "gptq",
+            Held::Import(Import { method: config::Method::Awq, .. }, _) => "awq",
             _ if self.model.is_gguf() => "gguf",
             _ => "safetensors",
         }
@@ -178,14 +178,14 @@ impl<'m> Tensor<'m> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());
         }
-        match &self.entry.layout {
-            Layout::Whole(raw) => plain(0, self.model.bytes(*raw), sink),
-            Layout::Planes(raws) => raws
+        match &self.entry.held {
+            Held::Whole(raw) => plain(0, self.model.bytes(*raw), sink),
+            Held::Planes(raws) => raws
                 .iter()
                 .enumerate()
                 .try_for_each(|(plane, raw)| plain(plane, self.model.bytes(*raw), sink)),
-            Layout::Blocks(raw, format) => blocks(*format, self.model.bytes(*raw), sink),
-            Layout::Import(import, packed) => self.imported(import, packed, 0..import.n, sink),
+            Held::Blocks(raw, format) => blocks(*format, self.model.bytes(*raw), sink),
+            Held::Import(import, packed) => self.imported(import, packed, 0..import.n, sink),
         }
     }
 
@@ -262,14 +262,14 @@ impl<'m> Tensor<'m> {
         let sizes: Vec<usize> =
             format.sizes(n, k)?.into_iter().map(|size| size / n.max(1)).collect();
         let part = |bytes: &'m [u8], row: usize| &bytes[rows.start * row..rows.end * row];
-        self.scaled(match &self.entry.layout {
-            Layout::Blocks(raw, _) => Quantized::from_blocks(
+        self.scaled(match &self.entry.held {
+            Held::Blocks(raw, _) => Quantized::from_blocks(
                 format,
                 rows.len(),
                 k,
                 part(self.model.bytes(*raw), sizes.iter().sum()),
             ),
-            Layout::Import(import, packed) => {
+            Held::Import(import, packed) => {
                 let eights = rows.start / EIGHT * EIGHT..rows.end.next_multiple_of(EIGHT).min(n);
                 let mut planes = vec![Vec::new(); sizes.len()];
                 self.imported(import, packed, eights.clone(), &mut |chunk: Chunk<'_>| {
@@ -282,7 +282,7 @@ impl<'m> Tensor<'m> {
                 }
                 Quantized::from_planes(format, rows.len(), k, planes)
             }
-            Layout::Planes(raws) => {
+            Held::Planes(raws) => {
                 let plane =
                     |(raw, row): (&usize, usize)| part(self.model.bytes(*raw), row).to_vec();
                 Quantized::from_planes(
@@ -292,7 +292,7 @@ impl<'m> Tensor<'m> {
                     raws.iter().zip(sizes).map(plane).collect(),
                 )
             }
-            Layout::Whole(_) => Err(self.not_quantized()),
+            Held::Whole(_) => Err(self.not_quantized()),
         }?)
     }
 
@@ -328,8 +328,8 @@ impl<'m> Tensor<'m> {
     /// `Unsupported` when it is quantized, or of a type that is none of [`DType`]: with the types
     /// that are read.
     pub fn dense(&self) -> Result<(DType, &'m [u8])> {
-        match (self.kind(), &self.entry.layout) {
-            (Kind::Dense(dtype), Layout::Whole(raw)) => Ok((*dtype, self.model.bytes(*raw))),
+        match (self.kind(), &self.entry.held) {
+            (Kind::Dense(dtype), Held::Whole(raw)) => Ok((*dtype, self.model.bytes(*raw))),
             (Kind::Unclear(error), _) => Err(error.clone()),
             (Kind::Other(_), _) => Err(self.unread()),
             (kind, _) => {
@@ -357,7 +357,7 @@ impl<'m> Tensor<'m> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());
         }
-        if let Layout::Import(import, packed) = &self.entry.layout {
+        if let Held::Import(import, packed) = &self.entry.held {
             return Ok(self.grouped(import, packed)?.map(|order| order.columns));
         }
         let Some(raw) = self.entry.order else { return Ok(None) };

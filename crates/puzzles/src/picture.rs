@@ -1,13 +1,13 @@
 //! Which thread touched which cell: drawn in the terminal ([`terminal`]) and as SVG ([`svg`]).
 
-mod layout;
 pub(crate) mod svg;
 pub(crate) mod terminal;
+mod variables;
 
 use crate::puzzle::{Case, Puzzle};
-use layout::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 use tilewise_sanitizer::{Access, Finding, Kind, Report, Shader};
+use variables::Memory;
 
 /// Cells of a variable beyond which it is not drawn.
 const MOST_CELLS: usize = 256;
@@ -56,30 +56,30 @@ pub(crate) struct Touch {
 impl Picture {
     /// The picture of a run of `case`, which ran as `shader`, from all that it accessed.
     pub(crate) fn new(puzzle: &Puzzle, case: &Case, shader: &Shader, report: &Report) -> Picture {
-        let layouts = layout::layouts(puzzle, case, shader);
+        let variables = variables::variables(puzzle, case, shader);
         // By place in the picture, then by cell and thread: how often.
         let mut panels: BTreeMap<Key, BTreeMap<(usize, u32), usize>> = BTreeMap::new();
         for access in &report.trace {
-            let Some(variable) = layouts.iter().position(|layout| layout.is_of(access)) else {
+            let Some(variable) = variables.iter().position(|drawn| drawn.is_of(access)) else {
                 continue;
             };
-            let layout = &layouts[variable];
+            let drawn = &variables[variable];
             let key = Key {
-                memory: layout.memory,
-                workgroup: (layout.memory == Memory::Workgroup)
+                memory: drawn.memory,
+                workgroup: (drawn.memory == Memory::Workgroup)
                     .then(|| linear(access.place.workgroup, case.workgroups())),
                 variable,
                 read: !access.write,
             };
             let thread = linear(global(access, case), case.grid);
             let touches = panels.entry(key).or_default();
-            for cell in layout.cells(access) {
+            for cell in drawn.cells(access) {
                 *touches.entry((cell, thread)).or_default() += 1;
             }
         }
         let panel = |(key, touches): (Key, BTreeMap<(usize, u32), usize>)| {
-            let layout = &layouts[key.variable];
-            let mut cells = vec![Vec::new(); layout.cells];
+            let drawn = &variables[key.variable];
+            let mut cells = vec![Vec::new(); drawn.cells];
             for ((cell, thread), times) in touches {
                 cells[cell].push(Touch { thread, label: label(thread, times, case) });
             }
@@ -87,8 +87,8 @@ impl Picture {
             let of = several
                 .map(|workgroup| format!(" of workgroup {}", name(workgroup, case.workgroups())));
             let done = if key.read { "read" } else { "written" };
-            let title = format!("{}{}, {done}", layout.name, of.unwrap_or_default());
-            Panel { title, workgroup: key.workgroup, columns: layout.columns, cells }
+            let title = format!("{}{}, {done}", drawn.name, of.unwrap_or_default());
+            Panel { title, workgroup: key.workgroup, columns: drawn.columns, cells }
         };
         Picture {
             title: format!("{}: {case}", puzzle.title()),

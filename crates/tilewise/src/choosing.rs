@@ -4,7 +4,7 @@
 //! tuner's winner for the problem's class, if it fits the problem; the planner.
 
 use crate::context::{Backend, Context, Preferences};
-use crate::gpu::{Asked, Gpu, Prepared};
+use crate::gpu::{Asked, Compiled, Gpu};
 use crate::msl;
 use crate::options::KERNEL_SOURCE;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Context {
     /// for the first problem that cannot be run on this device, `NoKernel`; `Device`, `DeviceLost`.
     pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
         problems.iter().try_for_each(|problem| match &self.0.backend {
-            Backend::Gpu(gpu) => self.prepare(gpu, problem, None).map(drop),
+            Backend::Gpu(gpu) => self.compile(gpu, problem, None).map(drop),
             Backend::Cpu => self.plan(problem, None).map(drop),
         })
     }
@@ -131,7 +131,7 @@ impl Context {
         &self,
         gpu: &Gpu,
         plan: impl Fn() -> Result<Plan>,
-    ) -> Result<(Plan, Prepared)> {
+    ) -> Result<(Plan, Compiled)> {
         loop {
             let refusals = gpu.pipelines.refusals();
             match plan().and_then(|plan| Ok((plan.clone(), gpu.ready(plan)?))) {
@@ -142,19 +142,19 @@ impl Context {
     }
 
     /// What runs a problem on the GPU: planned and compiled if nothing like it was met before.
-    pub(crate) fn prepare(
+    pub(crate) fn compile(
         &self,
         gpu: &Gpu,
         problem: &Problem,
         kernel: Option<&Arc<str>>,
-    ) -> Result<Arc<Prepared>> {
+    ) -> Result<Arc<Compiled>> {
         let asked = Asked::new(&tilewise_core::plan::check(problem)?, kernel);
         gpu.plans.get_or_make(&asked, || {
-            let (plan, prepared) =
+            let (plan, compiled) =
                 self.ready(gpu, || self.plan(problem, kernel.map(AsRef::as_ref)))?;
             let Problem { m, n, k, .. } = plan.problem;
             log::debug!("planned {m}x{n}x{k} in {} passes", plan.passes.len());
-            Ok(Arc::new(prepared))
+            Ok(Arc::new(compiled))
         })
     }
 

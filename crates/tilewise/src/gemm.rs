@@ -169,7 +169,7 @@ impl Gemm {
         self
     }
 
-    /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts) or
+    /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (4 splits of K) or
     /// `coop/64x64x32+pad16` (16 elements between lines in workgroup memory, for kernels that have
     /// some); in MSL `msl-gemm/64x64x16`, where the context has such kernels
     /// ([`Context::library`]), and an error, `NoKernel`, where the driver does not compile it. The
@@ -264,10 +264,10 @@ impl Gemm {
             Take::new(&self.a).columns(&columns).record(pass, &a)?;
             return Gemm { a, b: w.into(), ..self.clone() }.record(pass, c);
         }
-        let prepared = self.context().prepare(gpu, &bundle.problem, self.kernel.as_ref())?;
+        let compiled = self.context().compile(gpu, &bundle.problem, self.kernel.as_ref())?;
         gpu.record(
             pass,
-            &prepared,
+            &compiled,
             Factors::of(&bundle.problem.epilogue),
             on_device(&bundle.buffers),
         )

@@ -3,17 +3,17 @@
 mod answer;
 mod bind;
 mod callers;
+mod compiled;
 mod device;
 pub(crate) mod pipeline;
-mod prepared;
 mod readback;
 mod record;
 #[cfg(not(target_family = "wasm"))]
 mod waiting;
 
 pub(crate) use bind::{Factors, Places, ROLES, SharedBuffer};
+pub(crate) use compiled::{Asked, Compiled, Conversion};
 pub(crate) use device::{Device, driver};
-pub(crate) use prepared::{Asked, Conversion, Prepared};
 
 use crate::cache::{Cache, lock};
 use bind::BindGroups;
@@ -41,8 +41,8 @@ pub(crate) struct Gpu {
     #[cfg(feature = "custom-kernels")]
     uniforms: Cache<Vec<u8>, wgpu::Buffer>,
     /// To be cleared when another kernel is to be preferred from now on.
-    pub(crate) plans: Cache<Asked, Arc<Prepared>>,
-    conversions: Cache<Conversion, Arc<Prepared>>,
+    pub(crate) plans: Cache<Asked, Arc<Compiled>>,
+    conversions: Cache<Conversion, Arc<Compiled>>,
     groups: Arc<BindGroups>,
     /// Shared by all products: dispatches in one queue run one after the other as far as a buffer
     /// that both write is concerned.

@@ -6,13 +6,13 @@ mod call;
 mod contiguous;
 mod definition;
 mod device;
+mod fitted;
 mod generate;
 mod host;
 mod limits;
 mod msl;
 mod names;
 mod pointers;
-mod prepare;
 mod text;
 
 pub use call::{Call, Constant, Edge};
@@ -20,8 +20,8 @@ pub use definition::Kernel;
 
 use crate::context::Backend;
 use crate::tensor::Tensor;
+use fitted::Fitted;
 use host::Loaded;
-use prepare::Prepared;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::{Options, Report, Shader};
 
@@ -89,15 +89,15 @@ impl Kernel {
         match &call.context.0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, call)),
             Backend::Cpu => {
-                let prepared = Prepared::new(self, call)?;
-                let shader = prepared.shader(self, call)?;
-                self.show(call, &prepared)?;
+                let fitted = Fitted::new(self, call)?;
+                let shader = fitted.shader(self, call)?;
+                self.show(call, &fitted)?;
                 limits::host(call, inputs(call)?)?;
                 let inputs = host::load(self, call)?;
                 let max_iterations = call.max_iterations.unwrap_or(MAX_ITERATIONS);
                 let options = Options { max_iterations, ..Options::execute() };
                 let (report, outputs) =
-                    host::launch(self, call, &prepared, &shader, &inputs, options)?;
+                    host::launch(self, call, &fitted, &shader, &inputs, options)?;
                 // Without checks, all that is reported is what could not be run to its end.
                 if report.is_clean() {
                     Ok(outputs)
@@ -126,9 +126,9 @@ impl Kernel {
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, call: &Call) -> Result<Vec<Tensor>> {
         call.context.gpu_backend()?;
-        let prepared = Prepared::new(self, call)?;
-        self.show(call, &prepared)?;
-        device::record(self, call, &prepared, pass)
+        let fitted = Fitted::new(self, call)?;
+        self.show(call, &fitted)?;
+        device::record(self, call, &fitted, pass)
     }
 
     /// The same call under the sanitizer, with its default options: races, accesses out of bounds,
@@ -160,8 +160,8 @@ impl Kernel {
     /// # Errors
     /// As [`check`](Self::check).
     pub async fn check_async(&self, call: &Call, options: Options) -> Result<Check> {
-        let prepared = Prepared::new(self, call)?;
-        let shader = prepared.shader(self, call)?;
+        let fitted = Fitted::new(self, call)?;
+        let shader = fitted.shader(self, call)?;
         limits::host(call, inputs(call)?)?;
         let options = Options {
             max_iterations: call.max_iterations.unwrap_or(options.max_iterations),
@@ -171,7 +171,7 @@ impl Kernel {
         for tensor in &call.inputs {
             inputs.push(Loaded::new(self, tensor, tensor.extent_bytes().await?)?);
         }
-        let (report, outputs) = host::launch(self, call, &prepared, &shader, &inputs, options)?;
+        let (report, outputs) = host::launch(self, call, &fitted, &shader, &inputs, options)?;
         Ok(Check { report, outputs, shader })
     }
 
@@ -180,7 +180,7 @@ impl Kernel {
     /// # Errors
     /// As [`run`](Self::run), but for what validation finds in the text.
     pub fn wgsl(&self, call: &Call) -> Result<String> {
-        Ok(Prepared::new(self, call)?.generated.text)
+        Ok(Fitted::new(self, call)?.generated.text)
     }
 
     /// What naga makes of the generated module for Metal, with checks as wgpu asks for them; the
@@ -189,12 +189,12 @@ impl Kernel {
     /// # Errors
     /// As [`run`](Self::run); `Kernel` for what MSL cannot express.
     pub fn msl(&self, call: &Call) -> Result<String> {
-        msl::translate(&Prepared::new(self, call)?.shader(self, call)?)
+        msl::translate(&Fitted::new(self, call)?.shader(self, call)?)
     }
 
-    fn show(&self, call: &Call, prepared: &Prepared) -> Result<()> {
+    fn show(&self, call: &Call, fitted: &Fitted) -> Result<()> {
         if self.verbose {
-            let text = self.told(call, prepared, call.context.backend_name() == "metal")?;
+            let text = self.told(call, fitted, call.context.backend_name() == "metal")?;
             #[cfg(not(target_family = "wasm"))]
             eprint!("{text}");
             #[cfg(target_family = "wasm")]
@@ -204,13 +204,13 @@ impl Kernel {
     }
 
     /// What a verbose kernel prints.
-    fn told(&self, call: &Call, prepared: &Prepared, metal: bool) -> Result<String> {
-        let mut text = format!("// kernel {} as WGSL\n{}", self.name, prepared.generated.text);
+    fn told(&self, call: &Call, fitted: &Fitted, metal: bool) -> Result<String> {
+        let mut text = format!("// kernel {} as WGSL\n{}", self.name, fitted.generated.text);
         if metal {
             text += &format!(
                 "// kernel {} as MSL\n{}",
                 self.name,
-                msl::translate(&prepared.shader(self, call)?)?
+                msl::translate(&fitted.shader(self, call)?)?
             );
         }
         Ok(text)
@@ -239,15 +239,15 @@ mod tests {
         let call = Call::new(&context).output(DType::U32, &[3]).grid([3, 1, 1]);
         let kernel =
             Kernel::new("count").outputs(["out"]).source("out[global_id.x] = global_id.x;");
-        let prepared = Prepared::new(&kernel, &call).unwrap();
-        let text = kernel.told(&call, &prepared, false).unwrap();
+        let fitted = Fitted::new(&kernel, &call).unwrap();
+        let text = kernel.told(&call, &fitted, false).unwrap();
         assert!(
             text.starts_with("// kernel count as WGSL\n")
                 && text.contains("out[global_id.x] = global_id.x;"),
             "{text}"
         );
         assert!(!text.contains("metal"));
-        let text = kernel.told(&call, &prepared, true).unwrap();
+        let text = kernel.told(&call, &fitted, true).unwrap();
         assert!(
             text.contains("// kernel count as MSL\n") && text.contains("kernel void main_("),
             "{text}"

@@ -12,8 +12,8 @@
 //! - `TILEWISE_TUNED`: `off`: the tuner's file is neither read nor written. `on`, `auto`: it is,
 //!   where there is a folder.
 //! - `TILEWISE_KERNEL`: the kernel of every product that does not name its own: `simt`,
-//!   `simt/64x64x16`, `simt/64x64x16+k4` (K in 4 parts), `coop/64x64x32+pad16` (16 elements between
-//!   lines in workgroup memory), `msl-gemm/64x64x16`.
+//!   `simt/64x64x16`, `simt/64x64x16+k4` (4 splits of K), `coop/64x64x32+pad16` (16 elements
+//!   between lines in workgroup memory), `msl-gemm/64x64x16`.
 //! - `TILEWISE_MATRIX_UNITS`: `off`: they stay unused by kernels in WGSL. `on`: they are used on
 //!   every GPU that has them, but on Metal. `auto`: where the suite has passed.
 //! - `TILEWISE_MSL`: `off`: kernels in MSL stay unused. `on`: they are tried on every GPU. `auto`:

@@ -55,7 +55,7 @@ impl PreparedTensor {
     }
 
     /// As [`left`](Self::left), for products of this precision. It matters for f32, whose copy in
-    /// two parts takes one and a half times the tensor's bytes: products of
+    /// two terms takes one and a half times the tensor's bytes: products of
     /// [`SplitF32`](Precision::SplitF32) and [`SplitF32Fast`](Precision::SplitF32Fast) use it,
     /// whichever of them it was made for. Others take the tensor as it lies.
     ///

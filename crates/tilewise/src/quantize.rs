@@ -81,8 +81,8 @@ impl Quantize {
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &QuantizedTensor) -> Result<()> {
         let gpu = self.context().gpu_backend()?;
         let (quantize, buffers) = self.bundle(out)?;
-        let prepared = gpu.convert(Conversion::Quantize(quantize), self.context().caps())?;
-        gpu.record(pass, &prepared, Default::default(), on_device(&buffers))
+        let compiled = gpu.convert(Conversion::Quantize(quantize), self.context().caps())?;
+        gpu.record(pass, &compiled, Default::default(), on_device(&buffers))
     }
 
     fn bundle<'s>(&'s self, out: &'s QuantizedTensor) -> Result<(plan::Quantize, Buffers<'s>)> {

@@ -112,9 +112,9 @@ impl Take {
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
         let gpu = self.context().gpu_backend()?;
         let Bundle { take, buffers } = self.bundle(out)?;
-        let prepared = gpu.convert(Conversion::Take(take), self.context().caps())?;
+        let compiled = gpu.convert(Conversion::Take(take), self.context().caps())?;
         let epilogue = Epilogue { alpha: self.factor(), ..Epilogue::default() };
-        gpu.record(pass, &prepared, Factors::of(&epilogue), on_device(&buffers))
+        gpu.record(pass, &compiled, Factors::of(&epilogue), on_device(&buffers))
     }
 
     fn context(&self) -> &Context {

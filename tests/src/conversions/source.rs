@@ -188,9 +188,9 @@ fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
             match (kind, rng.below(8)) {
                 // One sign only; a constant; zeros; few digits, so that there are ties; otherwise
                 // anything.
-                (0, _) => rng.unit().abs() * scale,
+                (0, _) => rng.number().abs() * scale,
                 (1, _) => scale,
-                (2, _) => 0.0 * rng.unit(),
+                (2, _) => 0.0 * rng.number(),
                 (3, _) => rng.below(25) as f32 * 0.25 * scale,
                 (4, _) => (rng.below(33) as f32 - 16.0) * 0.5 * scale,
                 // The ends of e2m1's ranges and their neighbours.
@@ -200,7 +200,7 @@ fn numbers(data: Data, dtype: DType, count: usize, rng: &mut Rng) -> Vec<f32> {
                     f32::from_bits(end.to_bits() - 1 + rng.below(3) as u32) * scale
                 }
                 (_, 0) => -0.0,
-                _ => rng.unit() * scale,
+                _ => rng.number() * scale,
             }
         })
         .collect();

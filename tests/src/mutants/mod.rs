@@ -61,7 +61,7 @@ pub const FINDINGS: [&str; 11] = [
     "crash",
 ];
 
-/// Prepared cases, on which mutants are tried.
+/// Cases, filled, on which mutants are tried.
 pub trait Bench {
     /// The cases, in words.
     fn size(&self) -> String;

@@ -15,7 +15,7 @@ use tilewise_core::plan::Pass;
 use tilewise_msl::{assemble, assemble_with};
 use tilewise_msl_harness::{self as harness, Kernel, Kind, Mode, Source};
 
-/// The cases, prepared once for all mutants.
+/// The cases, chosen once for all mutants.
 pub struct Msl {
     cases: Vec<Case>,
     texts: usize,
@@ -255,7 +255,7 @@ impl Msl {
     }
 
     fn raced(&self) -> Vec<&Case> {
-        self.cases.iter().filter(|case| msl_cases::is_raced(&case.job.prepared.case)).collect()
+        self.cases.iter().filter(|case| msl_cases::is_raced(&case.job.filled.case)).collect()
     }
 
     /// Of all cases that meet a file in the same text the longest, far apart first.
@@ -319,7 +319,7 @@ fn try_each(
                     Failure::Wrong(_) => Fate::Wrong,
                     Failure::Found(kind, _) => Fate::Found(name(*kind)),
                 };
-                let why = format!("{failure}\n    {:?}", order[at].job.prepared.case);
+                let why = format!("{failure}\n    {:?}", order[at].job.filled.case);
                 order[..=at].rotate_right(1);
                 return (fate, why);
             }
@@ -360,7 +360,7 @@ impl Case {
         let mut written = vec![job.unwritten()];
         let mut steps = Vec::new();
         let unchanged = Options { timeout: Duration::from_secs(60), ..WATCHED };
-        let failed = |failure: Failure| format!("{failure}: {:?}", job.prepared.case);
+        let failed = |failure: Failure| format!("{failure}: {:?}", job.filled.case);
         for pass in &job.plan.passes {
             let text = texts[&assemble(pass)].clone();
             as_planned(&text.kernel, pass).map_err(failed)?;

@@ -116,7 +116,7 @@ fn tiles() -> Vec<Case> {
     cases
 }
 
-/// Whole tiles beside each other, with whole slices of K and one that is not, and with parts of it;
+/// Whole tiles beside each other, with whole slices of K and one that is not, and K split;
 /// and what is left of a tile where one that is turned round would be whole.
 fn whole() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -130,7 +130,7 @@ fn whole() -> Vec<Case> {
         |case: &Case| case.kernel.as_deref().is_some_and(|name| [GEMM, DIRECT].contains(&name));
     cases.extend(almost_whole(MSL).into_iter().filter(tiled));
     cases.push(Case::new([104, 64, 64], F32).kernel("msl-gemm/64x32x32").odd());
-    // Rows of sums that are not whole vectors, of every length, in more parts than are read at
+    // Rows of sums that are not whole vectors, of every length, in more splits than are read at
     // once.
     cases.extend(
         [21, 22, 23].map(|n| Case::new([5, n, 150], F32).kernel(format!("{GEMM}+k9")).odd()),

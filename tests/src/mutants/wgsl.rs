@@ -11,7 +11,7 @@ use tilewise_core::plan::Pass;
 use tilewise_sanitizer::Options;
 use tilewise_shaders::FILES;
 
-/// The cases, prepared once for all mutants.
+/// The cases, chosen once for all mutants.
 pub struct Wgsl {
     jobs: Vec<Case>,
     shaders: Shaders<'static>,
@@ -55,7 +55,7 @@ impl Work {
 
     fn name(&self) -> String {
         match self {
-            Work::Product(job, _) => format!("{:?}", job.prepared.case),
+            Work::Product(job, _) => format!("{:?}", job.filled.case),
             Work::Conversion(conversion, _) => conversion.name.clone(),
             Work::Arithmetic(pairs) => format!("{} pairs of numbers", pairs.len()),
         }
@@ -77,7 +77,7 @@ impl Wgsl {
         let (few, mut bound) = cases::few_buffers(WGSL);
         // The kernel that shares nothing meets all, and the others as it does.
         bound.retain(|case| case.kernel == Some(WGSL.floor()));
-        let mut prepared = Vec::new();
+        let mut chosen = Vec::new();
         for (list, caps, rounded) in [
             (cases::for_mutants(WGSL), &with_f16, false),
             (cases::rounding(WGSL), &with_f16, true),
@@ -94,10 +94,10 @@ impl Wgsl {
                     .is_ok_and(|other| other.passes != plan.passes && plan.passes.len() < 2);
                 let naive = case.kernel.as_ref().is_some_and(|name| name.starts_with("naive"));
                 if !plan.passes.is_empty() {
-                    prepared.push((case.clone(), caps.clone(), rounded));
+                    chosen.push((case.clone(), caps.clone(), rounded));
                 }
                 if other && naive {
-                    prepared.push((case, without.clone(), rounded));
+                    chosen.push((case, without.clone(), rounded));
                 }
             }
         }
@@ -111,7 +111,7 @@ impl Wgsl {
             let (files, operations) = (files(&job.plan.passes), record.operations);
             Ok(Case { work: Work::Product(Box::new(job), record), files, operations })
         };
-        let mut jobs = prepared.par_iter().map(run).collect::<Result<Vec<_>, String>>()?;
+        let mut jobs = chosen.par_iter().map(run).collect::<Result<Vec<_>, String>>()?;
         let convert = |mut conversion: Conversion| {
             as_written(&mut conversion.passes);
             let ran = conversion

@@ -13,7 +13,7 @@ mod shaders;
 
 use crate::cases::UNCOMPILED;
 use crate::runner::{Stored, problem};
-use crate::{Case, Outcome, Prepared};
+use crate::{Case, Filled, Outcome};
 pub use conversions::{Conversion, Ran, arithmetic, same_numbers};
 use ranges::Elements;
 pub use shaders::Shaders;
@@ -90,7 +90,7 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
 /// A case with everything that a run needs.
 pub struct Job {
     /// The case and what must come of it.
-    pub prepared: Prepared,
+    pub filled: Filled,
     /// How it is computed.
     pub plan: Plan,
     /// Whether each element must be the oracle's value rounded to nearest even. The case must be
@@ -140,8 +140,8 @@ impl Job {
     /// `Refused`, when the planner has no plan.
     pub fn new(case: &Case, caps: &Caps) -> Result<Self, Failure> {
         let plan = planned(case, caps)?;
-        let prepared = Prepared::new(case, caps).map_err(Failure::Refused)?;
-        Ok(Job { prepared, plan, rounded: false })
+        let filled = Filled::new(case, caps).map_err(Failure::Refused)?;
+        Ok(Job { filled, plan, rounded: false })
     }
 
     /// Runs the passes in order, each with what the passes before it left.
@@ -160,7 +160,7 @@ impl Job {
             let bytes = packed.entry(binding.from).or_default();
             bytes.resize(bytes.len().max((binding.start + binding.bytes) as usize), 0);
         }
-        Written { c: self.prepared.old.bytes.clone(), scratch: Vec::new(), packed }
+        Written { c: self.filled.old.bytes.clone(), scratch: Vec::new(), packed }
     }
 
     /// As [`run`](Self::run), with what every pass found and left.
@@ -216,7 +216,7 @@ impl Job {
     /// # Errors
     /// `Wrong`.
     pub(crate) fn judge(&self, c: Vec<u8>) -> Result<Outcome, Failure> {
-        let outcome = self.prepared.judge(c).map_err(Failure::Wrong)?;
+        let outcome = self.filled.judge(c).map_err(Failure::Wrong)?;
         if self.rounded {
             self.check_rounding(&outcome).map_err(Failure::Wrong)?;
         }
@@ -306,12 +306,12 @@ impl Job {
                     [pass.params.m, pass.params.n, pass.params.entries].map(u64::from);
                 let row = 4 * n.next_multiple_of(4);
                 let batched = problem.grouping.has_entries();
-                let part = m * row * if batched { copies } else { 1 };
+                let split = m * row * if batched { copies } else { 1 };
                 let reads = keeps(pass) || !binding.writable;
-                let parts = if reads { pass.params.parts } else { pass.params.splits };
+                let splits = if reads { pass.params.parts } else { pass.params.splits };
                 // A piece of a grouped product leaves out rows whose groups belong to another.
                 let some = batched || !self.plan.cuts.is_empty();
-                let written = if some { 0..u64::from(parts) * part } else { 0..rows * row };
+                let written = if some { 0..u64::from(splits) * split } else { 0..rows * row };
                 let adds = pass.parts.iter().any(|part| part.constants.contains(&("ADD", 1)));
                 match !reads && !adds && (batched || !some) {
                     true => Buffer::output(binding.bytes as usize).range(written),
@@ -319,8 +319,7 @@ impl Job {
                 }
             }
             Role::Offsets => {
-                let ends =
-                    self.prepared.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
+                let ends = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
                 cut(bytemuck::cast_slice(ends)).range(0..4 * ends.len() as u64)
             }
             role => {
@@ -340,8 +339,7 @@ impl Job {
         let (bytes, end) = match binding.role {
             Role::Scratch => (&written.scratch[..], binding.bytes),
             Role::Offsets => {
-                let ends =
-                    self.prepared.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
+                let ends = self.filled.case.groups.as_ref().map_or(&[][..], |groups| &groups.ends);
                 (bytemuck::cast_slice(ends), 4 * ends.len() as u64)
             }
             Role::C => (&written.c[..], self.elements(Role::C, rows).end()),
@@ -352,7 +350,7 @@ impl Job {
 
     /// The bytes of an operand that nobody writes.
     fn stored(&self, role: Role) -> Vec<u8> {
-        let Prepared { a, b, bias, residual, weights, .. } = &self.prepared;
+        let Filled { a, b, bias, residual, weights, .. } = &self.filled;
         let of = |stored: &Option<Stored>| {
             stored.as_ref().map_or(Vec::new(), |stored| stored.bytes.clone())
         };
@@ -372,7 +370,7 @@ impl Job {
 
     /// Rows of A and C that belong to anybody: those up to the last end of a group.
     fn rows(&self) -> u64 {
-        let (problem, groups) = (&self.plan.problem, &self.prepared.case.groups);
+        let (problem, groups) = (&self.plan.problem, &self.filled.case.groups);
         let ends = groups.as_ref().map_or(&[][..], |groups| &groups.ends);
         let segments = problem.grouping.segments(problem.m, problem.batch, ends);
         segments.iter().map(|segment| segment.rows.end).max().unwrap_or(0)
@@ -400,9 +398,9 @@ impl Job {
     }
 
     fn check_rounding(&self, outcome: &Outcome) -> Result<(), String> {
-        let dtype = self.prepared.case.c.dtype;
+        let dtype = self.filled.case.c.dtype;
         let computed = convert::decode(dtype, &outcome.bytes).map_err(|error| error.to_string())?;
-        let expected = &self.prepared.expected;
+        let expected = &self.filled.expected;
         for (index, (got, &value)) in computed.iter().zip(&expected.value).enumerate() {
             let wanted = convert::round(dtype, value as f32);
             if expected.written[index]
@@ -468,9 +466,8 @@ pub fn check(devices: &[Caps], cases: &[Case], options: &Options, rounded: bool)
     let shaders = Shaders::of_library();
     let (mut ran, mut worst, mut failures) = (0, 0f64, Vec::new());
     for (case, caps, plan) in plans(devices, cases) {
-        let prepared =
-            Prepared::new(case, caps).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
-        let outcome = Job { prepared, plan, rounded }.run(shaders, options);
+        let filled = Filled::new(case, caps).unwrap_or_else(|why| panic!("{why}\n    {case:?}"));
+        let outcome = Job { filled, plan, rounded }.run(shaders, options);
         ran += 1;
         match outcome {
             Ok(outcome) => worst = worst.max(outcome.worst),

@@ -120,8 +120,8 @@ fn changes_nothing_elsewhere() {
 }
 
 /// Split f32 is for products of f32 by f32 on matrix units, and keeps chains as short as it says:
-/// in the kernel, or by parts of K; where the sums of so many parts pass what a binding holds, they
-/// are added in several ranges of K.
+/// in the kernel, or by splits of K; where the sums of so many pass what a binding holds, they are
+/// added in several ranges of K.
 #[test]
 fn chains_of_split_f32() {
     let caps = recorded("nvidia-h200");
@@ -146,8 +146,8 @@ fn chains_of_split_f32() {
         let [strict, short, fast] = [Precision::F32, Precision::SplitF32, Precision::SplitF32Fast]
             .map(|precision| longest(&of(precision, size)));
         assert_eq!(strict, 0, "{size:?}");
-        let parts = longest(&by(Some("coop/128x128x32"), Precision::SplitF32, size));
-        for short in [short, parts] {
+        let split = longest(&by(Some("coop/128x128x32"), Precision::SplitF32, size));
+        for short in [short, split] {
             assert!((1..=Precision::CHAIN as u32).contains(&short), "{size:?}: {short}");
         }
         assert!(fast > short, "{size:?}: {fast}");

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::task::{Poll, Waker};
 use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{
-    Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, Part,
+    Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, PlaneSource,
     PreparedQuantizedTensor, PreparedTensor, QuantFormat, Quantize, QuantizedTensor, RightOperand,
     Tensor,
 };
@@ -328,7 +328,7 @@ fn prepared_weights() {
         assert!(matches!(error, Error::InvalidValue(_)), "{error}");
         let Some(device) = context.device() else { continue };
         let planes = plain.read_blocking().unwrap().remove(0);
-        let parts: Vec<_> = planes
+        let buffers: Vec<_> = planes
             .planes()
             .iter()
             .map(|plane| {
@@ -344,12 +344,13 @@ fn prepared_weights() {
                 buffer
             })
             .collect();
-        let owned: Vec<_> = parts.iter().map(|buffer| Part::Buffer(buffer.clone(), 0)).collect();
-        let weights = QuantizedTensor::from_parts(&context, format, &[n, k], &owned).unwrap();
+        let owned: Vec<_> =
+            buffers.iter().map(|buffer| PlaneSource::Buffer(buffer.clone(), 0)).collect();
+        let weights = QuantizedTensor::from_planes(&context, format, &[n, k], &owned).unwrap();
         let prepared = PreparedQuantizedTensor::new(&weights).unwrap();
         assert_eq!(run(RightOperand::from(&prepared), k), whole);
         let output =
-            Tensor::from_buffer(&context, parts[1].clone(), 2048, DType::F32, &[m, n], &[n, 1])
+            Tensor::from_buffer(&context, buffers[1].clone(), 2048, DType::F32, &[m, n], &[n, 1])
                 .unwrap();
         let error = Gemm::new(&x(&[m, k]), &prepared).run_into(&output).unwrap_err();
         assert!(matches!(error, Error::Aliased { operand: "B" }), "{error}");

@@ -276,7 +276,7 @@ fn quantizing_on_devices() {
 fn many_rows_in_one_pass() {
     let [rows, columns] = [33_000, 32];
     let mut rng = Rng::new(3);
-    let weights: Vec<f32> = (0..rows * columns).map(|_| rng.unit()).collect();
+    let weights: Vec<f32> = (0..rows * columns).map(|_| rng.number()).collect();
     let wanted = quantize(&weights, rows, columns, QuantFormat::MXFP8).unwrap();
     let indices: Vec<u32> = (0..rows as u32).map(|i| i * 7 % rows as u32).collect();
     let values = dequantize(&wanted);

@@ -10,7 +10,7 @@ use tilewise_shaders::LIBRARY;
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::random::{Weights, property};
 use tilewise_tests::sanitized::{Failure, Job, Shaders, check, options, planned};
-use tilewise_tests::{Adapter, Case, Prepared, Suite, adapters, one_of_each, pieces, themes};
+use tilewise_tests::{Adapter, Case, Filled, Suite, adapters, one_of_each, pieces, themes};
 
 /// Bytes of a binding on the devices of these tests: a thousand numbers.
 const LIMIT: u64 = 4096;
@@ -345,7 +345,7 @@ fn random() {
             Ok(plan) => {
                 pieces::check(&plan, &caps)?;
                 if plan.passes.len() <= MAX_PASSES {
-                    let job = Job { prepared: Prepared::new(&case, &caps)?, plan, rounded: false };
+                    let job = Job { filled: Filled::new(&case, &caps)?, plan, rounded: false };
                     job.run(shaders, &options()).map_err(|failure| failure.to_string())?;
                     ran.set(ran.get() + 1);
                 }

@@ -170,13 +170,13 @@ fn plans_within_small_limits() {
     }
 }
 
-/// A few rows and columns beyond whole tiles, which the planner gives to other kernels: the parts
+/// A few rows and columns beyond whole tiles, which the planner gives to other kernels: they
 /// meet without a gap, in every epilogue.
 #[test]
 fn tiles_and_edges() {
     use tilewise::{Activation, Axis};
     use tilewise_tests::Place;
-    let mut parts = 0;
+    let mut edges = 0;
     for adapter in adapters() {
         let mut cases = Vec::new();
         let epilogue = |axis, case: Case| Case {
@@ -206,7 +206,7 @@ fn tiles_and_edges() {
                 None,
             )
             .unwrap();
-            parts += usize::from(text.contains("\nedge "));
+            edges += usize::from(text.contains("\nedge "));
         }
         let mut suite = Suite::default();
         suite.run(adapter.name(), &adapter.context, &cases);
@@ -215,5 +215,5 @@ fn tiles_and_edges() {
     // On a large GPU these sizes are too small for edges to be worth a dispatch.
     let software =
         adapters().iter().any(|adapter| adapter.context.caps().class == DeviceClass::Cpu);
-    assert!(!software || parts > 0, "no product here has an edge of its own");
+    assert!(!software || edges > 0, "no product here has an edge of its own");
 }

@@ -112,7 +112,7 @@ fn slices() {
             let (whole, alone) = (upload(&weights), upload(&cut));
             let slice = whole.slice(rows.clone(), columns.clone()).unwrap();
             assert_eq!(slice.shape(), alone.shape());
-            let values: Vec<f32> = (0..3 * columns.len()).map(|_| rng.unit()).collect();
+            let values: Vec<f32> = (0..3 * columns.len()).map(|_| rng.number()).collect();
             let x = Tensor::upload(&context, &values, &[3, columns.len()]).unwrap();
             let product =
                 |w| Gemm::new(&x, w).kernel("naive").run().unwrap().read_blocking::<f32>().unwrap();

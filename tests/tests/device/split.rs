@@ -1,10 +1,10 @@
-//! K in parts: two passes, with partial sums between them.
+//! Splits of K: two passes, with partial sums between them.
 
 use tilewise::DType;
 use tilewise_tests::case::LAYOUTS;
 use tilewise_tests::{Case, Place, Suite, adapters, kernels, one_of_each, run};
 
-/// Few parts and many, parts that are not full, more parts than K has steps.
+/// Few splits and many, some that are not full, more of them than K has steps.
 #[test]
 fn counts() {
     Suite::on_every_adapter(|adapter| {
@@ -26,7 +26,7 @@ fn counts() {
     });
 }
 
-/// Every kernel that can, once, with integers: what the parts add up to is exact.
+/// Every kernel that can, once, with integers: what the splits add up to is exact.
 #[test]
 fn every_kernel() {
     Suite::on_every_adapter(|adapter| {

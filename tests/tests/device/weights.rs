@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use tilewise::model::{self, Chunk, Expected, Kind, Model, Output, Sink};
 use tilewise::wgpu::{BufferDescriptor, BufferUsages};
 use tilewise::{
-    Context, DType, Error, Gemm, GroupOffsets, Part, QuantFormat, Quantized, QuantizedTensor, Take,
-    Tensor, Weights,
+    Context, DType, Error, Gemm, GroupOffsets, PlaneSource, QuantFormat, Quantized,
+    QuantizedTensor, Take, Tensor, Weights,
 };
 use tilewise_core::quant::{dequantize, quantize};
 use tilewise_tests::{Rng, adapters};
@@ -177,7 +177,7 @@ fn tensors_by_name() {
     ));
 }
 
-/// A stack of one matrix stays a stack: quantized, from parts and from a file, dequantized,
+/// A stack of one matrix stays a stack: quantized, from planes and from a file, dequantized,
 /// multiplied.
 #[test]
 fn a_stack_of_one_matrix_keeps_its_shape() {
@@ -193,12 +193,12 @@ fn a_stack_of_one_matrix_keeps_its_shape() {
     model::write(&path, vec![output], &Default::default(), &mut |_, _| {}).unwrap();
     for context in contexts() {
         let dense = Tensor::upload(&context, &rows(n, k), &[1, n, k]).unwrap();
-        let parts: Vec<_> = host.planes().iter().map(|plane| Part::Bytes(plane)).collect();
+        let sources: Vec<_> = host.planes().iter().map(|plane| PlaneSource::Bytes(plane)).collect();
         let x = Tensor::upload(&context, &rows(3, k), &[3, k]).unwrap();
         for (name, w) in [
             ("quantized", dense.quantize(format)),
             ("zeros", QuantizedTensor::zeros(&context, format, &[1, n, k])),
-            ("parts", QuantizedTensor::from_parts(&context, format, &[1, n, k], &parts)),
+            ("planes", QuantizedTensor::from_planes(&context, format, &[1, n, k], &sources)),
             ("groups", QuantizedTensor::upload_groups(&context, std::slice::from_ref(&host))),
             ("file", QuantizedTensor::from_safetensors(&context, &path, "w", &Expected::default())),
         ] {
@@ -263,8 +263,9 @@ fn parts_and_views() {
         for format in [QuantFormat::NVFP4, QuantFormat::Q8_0] {
             let host = Quantized::sample(format, n, k, || rng.bits() as u32).unwrap();
             let numbers = dequantize(&host);
-            let bytes: Vec<_> = host.planes().iter().map(|plane| Part::Bytes(plane)).collect();
-            let w = QuantizedTensor::from_parts(&context, format, &[n, k], &bytes).unwrap();
+            let bytes: Vec<_> =
+                host.planes().iter().map(|plane| PlaneSource::Bytes(plane)).collect();
+            let w = QuantizedTensor::from_planes(&context, format, &[n, k], &bytes).unwrap();
             let check =
                 |w: &QuantizedTensor, [n, k]: [usize; 2], wanted: &dyn Fn(usize, usize) -> f32| {
                     let x = rows(3, k);
@@ -293,21 +294,23 @@ fn parts_and_views() {
                     BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
                 let buffer = device.create_buffer(&descriptor);
                 context.queue().unwrap().write_buffer(&buffer, start, plane);
-                Part::Buffer(buffer, start)
+                PlaneSource::Buffer(buffer, start)
             };
             let buffers: Vec<_> = host.planes().iter().map(in_buffer).collect();
-            let there = QuantizedTensor::from_parts(&context, format, &[n, k], &buffers).unwrap();
+            let there = QuantizedTensor::from_planes(&context, format, &[n, k], &buffers).unwrap();
             check(&there, [n, k], &|row, column| numbers[row * k + column]);
-            let refused = |parts: &[Part<'_>], shape: &[usize]| {
-                QuantizedTensor::from_parts(&context, format, shape, parts).unwrap_err().to_string()
+            let refused = |sources: &[PlaneSource<'_>], shape: &[usize]| {
+                QuantizedTensor::from_planes(&context, format, shape, sources)
+                    .unwrap_err()
+                    .to_string()
             };
             assert!(refused(&buffers, &[n + 64, k]).contains("buffer holds"));
             assert!(refused(&buffers[1..], &[n, k]).contains("scales"));
             assert!(refused(&bytes, &[n, k - 1]).contains(&format!("K = {}", k - 1)));
             assert!(refused(&bytes, &[n]).contains("[N,K]"));
-            let Part::Buffer(buffer, _) = &buffers[0] else { unreachable!("made above") };
+            let PlaneSource::Buffer(buffer, _) = &buffers[0] else { unreachable!("made above") };
             assert!(
-                refused(&[Part::Buffer(buffer.clone(), 4), buffers[1].clone()], &[n, k])
+                refused(&[PlaneSource::Buffer(buffer.clone(), 4), buffers[1].clone()], &[n, k])
                     .contains("byte 4")
             );
         }

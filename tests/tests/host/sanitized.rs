@@ -93,7 +93,7 @@ fn scaled() {
 }
 
 #[test]
-fn split_in_parts() {
+fn split_in_terms() {
     let cases = [scaled::split(WGSL), scaled::split_specials(WGSL)].concat();
     for (case, _, plan) in plans(&devices(), &cases) {
         let splits = |pass: &Pass| pass.parts.iter().any(|part| Some(part.file) == KIT.split);

@@ -244,9 +244,9 @@ fn the_entry_of_config_json_is_told() {
     }
 }
 
-/// Rows are converted in parts, of which this matrix has two.
+/// Rows are converted in strips, of which this matrix has two.
 #[test]
-fn a_matrix_of_several_parts() {
+fn a_matrix_of_several_strips() {
     let bench = Bench::new();
     let (n, k) = (1030, 4096);
     bench.safetensors("big.safetensors", &[("w.weight", &[n, k], &numbers(n * k, 1))]);

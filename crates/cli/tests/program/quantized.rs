@@ -67,9 +67,9 @@ fn arbitrary_weights_lose_little() {
     }
 }
 
-/// Rows are quantized in parts, of which this matrix has two: the bits of the whole.
+/// Rows are quantized in strips, of which this matrix has two: the bits of the whole.
 #[test]
-fn a_matrix_of_several_parts() {
+fn a_matrix_of_several_strips() {
     let bench = Bench::new();
     let (n, k, format) = (1030, 4096, QuantFormat::MXFP4);
     let mut weights = numbers(n * k, 1);

@@ -18,7 +18,7 @@ impl Unit {
     /// Why it does not serve a problem, if it does not: the device lacks it, operands are of other
     /// types, its sums are f16 without permission, or K is 0. One of f16 takes quantized weights,
     /// rounded to f16 on their way to it, and bf16, whose lines are brought into f16's range by
-    /// powers of two; and by permission f32 by f32, each in two parts.
+    /// powers of two; and by permission f32 by f32, each in two terms.
     pub fn serves(&self, problem: &Problem, caps: &Caps) -> Result<(), Reject> {
         let CoopMatrix { size, operands, sums } = self.matrix;
         if !caps.coop.contains(&self.matrix) || caps.subgroup_size != Some(SUBGROUP) {
@@ -31,9 +31,9 @@ impl Unit {
         }
         let (a, b) = (problem.a.format, problem.b.format);
         let both = |takes: &dyn Fn(Format) -> bool| takes(a) && takes(b);
-        let in_parts = both(&|format| self.splits(format));
-        if !(both(&|format| self.takes(format)) || in_parts && problem.may_split()) {
-            let permitted = if in_parts { ", which split-f32 permits" } else { "" };
+        let in_terms = both(&|format| self.splits(format));
+        if !(both(&|format| self.takes(format)) || in_terms && problem.may_split()) {
+            let permitted = if in_terms { ", which split-f32 permits" } else { "" };
             return Err(Reject(format!(
                 "multiplies {operands} by {operands}, and these are {a} and {b}{permitted}"
             )));
@@ -62,7 +62,7 @@ impl Unit {
         }
     }
 
-    /// Whether it takes operands in this format in two parts, if that is permitted
+    /// Whether it takes operands in this format in two terms, if that is permitted
     /// ([`Problem::may_split`]).
     pub(crate) fn splits(&self, format: Format) -> bool {
         let CoopMatrix { operands, sums, .. } = self.matrix;

@@ -2,9 +2,9 @@
 
 use super::builder::{Builder, Ends};
 use super::fetch::Fetch;
-use super::layout::Layout;
 use super::pack::Side;
 use super::piece::{Piece, Step};
+use super::setup::Setup;
 use super::{Candidate, Choice, Laid, Pass};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use crate::role::Role;
 
 /// The label of finishing passes.
 const FINISH: &str = "finish";
-/// Parts of K that an invocation of a finishing pass reads at once, at most.
+/// Splits of K that an invocation of a finishing pass reads at once, at most.
 const MAX_AHEAD: u64 = 8;
 
 /// One kernel, ready to run.
@@ -26,40 +26,40 @@ pub(super) struct Built {
     pub(super) packed_bytes: u64,
 }
 
-/// The passes of one kernel. `layouts` are those of [`Piece::kinds`]; `whole` is the grouping of
+/// The passes of one kernel. `setups` are those of [`Piece::kinds`]; `whole` is the grouping of
 /// the whole product.
 pub(super) fn build(
     piece: &Piece,
     whole: Grouping,
     caps: &Caps,
     candidate: &Candidate,
-    Laid { cost, layouts, .. }: &Laid,
+    Laid { cost, setups, .. }: &Laid,
 ) -> Result<Built> {
-    let first = &layouts[0];
+    let first = &setups[0];
     let choice = Choice { splits: first.splits, ..candidate.choice(*cost) };
     let (mut passes, mut packed_bytes) = (Vec::new(), 0);
     for index in 0..piece.steps() {
-        let layout = match layouts.iter().find(|layout| layout.step == index) {
-            Some(layout) => *layout,
+        let setup = match setups.iter().find(|setup| setup.step == index) {
+            Some(setup) => *setup,
             // It lies as one of the others does, elsewhere.
             None => {
                 let step = Step::new(piece, index, caps);
                 let (kernel, variant) = (candidate.kernel, &candidate.variant);
-                Layout::new(piece, &step, caps, kernel.kit, variant, candidate.splits)
+                Setup::new(piece, &step, caps, kernel.kit, variant, candidate.splits)
                     .map_err(|reject| Error::NoKernel(reject.0))?
             }
         };
         for (side, fetch) in
-            Side::both(&layout.problem).iter().zip([layout.fetches.a, layout.fetches.b])
+            Side::both(&setup.problem).iter().zip([setup.fetches.a, setup.fetches.b])
         {
             if let Some(packing) =
                 fetch.and_then(|fetch| fetch.packing).filter(|packing| packing.from == Role::Packed)
             {
-                passes.push(packing.pass(side, caps, params(piece, &layout), &layout)?);
+                passes.push(packing.pass(side, caps, params(piece, &setup), &setup)?);
             }
         }
-        packed_bytes = packed_bytes.max(layout.fetches.packed_bytes());
-        passes.push(mainloop(piece, whole, caps, &layout, candidate));
+        packed_bytes = packed_bytes.max(setup.fetches.packed_bytes());
+        passes.push(mainloop(piece, whole, caps, &setup, candidate));
     }
     if first.two_finishes {
         passes.push(finish(piece, whole, caps, first, Ends::ButResidual)?);
@@ -74,27 +74,27 @@ fn mainloop(
     piece: &Piece,
     whole: Grouping,
     caps: &Caps,
-    layout: &Layout,
+    setup: &Setup,
     candidate: &Candidate,
 ) -> Pass {
     let (kernel, variant, problem, kit) =
-        (candidate.kernel, &candidate.variant, &layout.problem, layout.kit);
+        (candidate.kernel, &candidate.variant, &setup.problem, setup.kit);
     let label = format!("{}/{}", kernel.name, variant.name);
     let workgroup_bytes = (kernel.workgroup_bytes)(variant, problem, caps);
     let mut builder = Builder::new(
         label,
-        params(piece, layout),
+        params(piece, setup),
         variant.threads,
         workgroup_bytes,
-        (layout.kit, layout.windows),
+        (setup.kit, setup.windows),
     );
-    builder.schedule(layout, whole);
-    let divided = layout.fetches.exponents() > 0;
+    builder.schedule(setup, whole);
+    let divided = setup.fetches.exponents() > 0;
     if let Some(unit) = variant.unit() {
         builder.unit(unit);
         builder.part_if_any(if divided { kit.divided } else { kit.undivided }, None);
     }
-    for (side, fetch) in Side::both(problem).iter().zip([layout.fetches.a, layout.fetches.b]) {
+    for (side, fetch) in Side::both(problem).iter().zip([setup.fetches.a, setup.fetches.b]) {
         let name = Some(side.name);
         match fetch {
             Some(Fetch { loader, packing: Some(packing) }) => {
@@ -106,7 +106,7 @@ fn mainloop(
                 builder.packed(side.role, false, packing.from, place, loader.element_bytes);
                 builder.pass.params.relocate(side.role, packing.place());
                 if variant.unit().is_some() {
-                    builder.pass.params.k = layout.k as u32;
+                    builder.pass.params.k = setup.k as u32;
                 }
             }
             fetch => {
@@ -148,45 +148,39 @@ fn mainloop(
             );
         }
     }
-    if layout.two_passes {
-        builder.part(kit.partial, None, vec![("ADD", u32::from(layout.step > 0))]);
-        builder.bind(Role::Scratch, true, [0, layout.scratch_bytes], 16);
+    if setup.two_passes {
+        builder.part(kit.partial, None, vec![("ADD", u32::from(setup.step > 0))]);
+        builder.bind(Role::Scratch, true, [0, setup.scratch_bytes], 16);
     } else {
-        builder.epilogue(layout, Ends::All);
+        builder.epilogue(setup, Ends::All);
         builder.part(kit.direct, None, Vec::new());
     }
     for file in kernel.files {
         builder.part(file, None, Vec::new());
     }
     builder.part(kernel.file, None, (kernel.constants)(variant, problem, caps));
-    builder.finish(layout.workgroups, caps)
+    builder.finish(setup.workgroups, caps)
 }
 
-/// The pass that adds up the parts of K: by tiles as mainloops have them, or by words where rows of
+/// The pass that adds splits of K up: by tiles as mainloops have them, or by words where rows of
 /// C share them.
-fn finish(
-    piece: &Piece,
-    whole: Grouping,
-    caps: &Caps,
-    layout: &Layout,
-    ends: Ends,
-) -> Result<Pass> {
-    let (problem, kit) = (&layout.problem, layout.kit);
+fn finish(piece: &Piece, whole: Grouping, caps: &Caps, setup: &Setup, ends: Ends) -> Result<Pass> {
+    let (problem, kit) = (&setup.problem, setup.kit);
     let [bm, bn] = kit.finish_tile;
     let tiles_m = problem.grouping.tiles_m(problem.m, bm.into());
     let tiles_n = problem.n.div_ceil(bn.into());
-    let end = layout.windows[Role::C as usize].elements;
+    let end = setup.windows[Role::C as usize].elements;
     let words = end.div_ceil(2) - problem.c.offset / 2;
-    // The first of two passes leaves one part.
-    let parts = if ends == Ends::Residual { 1 } else { layout.parts };
-    let by_tiles = layout.by_tiles || ends == Ends::ButResidual;
+    // The first of two passes leaves one split.
+    let splits = if ends == Ends::Residual { 1 } else { setup.scratch_splits };
+    let by_tiles = setup.by_tiles || ends == Ends::ButResidual;
     let params = Params {
         splits: 1,
-        parts: parts as u32,
+        parts: splits as u32,
         tiles_m: tiles_m as u32,
         tiles_n: tiles_n as u32,
         units: words as u32,
-        ..params(piece, layout)
+        ..params(piece, setup)
     };
     let (file, constants, threads, workgroups) = match kit.finish_words.filter(|_| !by_tiles) {
         None => (
@@ -206,13 +200,17 @@ fn finish(
             "the finishing pass needs {workgroups} workgroups, {allowed} allowed"
         )));
     }
-    let mut builder = Builder::new(FINISH.into(), params, threads, 0, (layout.kit, layout.windows));
-    builder.schedule(layout, whole);
-    builder.part(kit.parts, None, vec![("AHEAD", parts.next_power_of_two().min(MAX_AHEAD) as u32)]);
+    let mut builder = Builder::new(FINISH.into(), params, threads, 0, (setup.kit, setup.windows));
+    builder.schedule(setup, whole);
+    builder.part(
+        kit.parts,
+        None,
+        vec![("AHEAD", splits.next_power_of_two().min(MAX_AHEAD) as u32)],
+    );
     let keeps = ends == Ends::ButResidual;
     builder.part_if_any(if keeps { kit.keep } else { kit.scratch }, None);
-    builder.bind(Role::Scratch, keeps, [0, layout.scratch_bytes], 16);
-    builder.epilogue(layout, ends);
+    builder.bind(Role::Scratch, keeps, [0, setup.scratch_bytes], 16);
+    builder.epilogue(setup, ends);
     if by_tiles && !keeps {
         builder.part(kit.direct, None, Vec::new());
     }
@@ -221,8 +219,8 @@ fn finish(
 }
 
 /// The numbers of a pass; `ranges` has seen that they fit.
-pub(super) fn params(piece: &Piece, layout: &Layout) -> Params {
-    let problem = &layout.problem;
+pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
+    let problem = &setup.problem;
     let none = Operand {
         format: Format::Dense(DType::F32),
         transposed: false,
@@ -256,13 +254,13 @@ pub(super) fn params(piece: &Piece, layout: &Layout) -> Params {
         residual_batch: residual.batch_stride as u32,
         alpha: problem.epilogue.alpha.to_bits(),
         beta: problem.epilogue.beta.to_bits(),
-        tiles_m: layout.tiles_m as u32,
-        tiles_n: layout.tiles_n as u32,
-        splits: layout.splits as u32,
-        k_split: layout.k_split as u32,
+        tiles_m: setup.tiles_m as u32,
+        tiles_n: setup.tiles_n as u32,
+        splits: setup.splits as u32,
+        k_split: setup.k_split as u32,
         grid_x: 0,
         units: 0,
-        parts: layout.parts as u32,
+        parts: setup.scratch_splits as u32,
         first_row: piece.first_row as u32,
         first_group: piece.first_group as u32,
         ..Params::default()

@@ -1,8 +1,8 @@
 //! A pass, part by part and binding by binding.
 
-use super::layout::Layout;
 use super::pack::{Packing, Side};
 use super::piece::Window;
+use super::setup::Setup;
 use super::{Binding, Part, Pass, check};
 use crate::caps::{Caps, DeviceClass};
 use crate::kernel::{Constant, Kit, Language, Load, OperandDef, Params, Role, Unit};
@@ -204,16 +204,16 @@ impl Builder {
     }
 
     /// Everything between the sums and C: linear part, activation, store.
-    pub(super) fn epilogue(&mut self, layout: &Layout, ends: Ends) {
-        let kit = layout.kit;
-        let Problem { c, epilogue, .. } = &layout.problem;
+    pub(super) fn epilogue(&mut self, setup: &Setup, ends: Ends) {
+        let kit = setup.kit;
+        let Problem { c, epilogue, .. } = &setup.problem;
         let along_m = epilogue.bias.is_some_and(|bias| bias.axis == Axis::M);
         let bias = epilogue.bias.as_ref().map(|bias| &bias.operand);
         let residual = epilogue.residual.as_ref().filter(|_| ends != Ends::ButResidual);
         if ends != Ends::Residual {
-            self.load("bias", Role::Bias, layout.bias, bias);
+            self.load("bias", Role::Bias, setup.bias, bias);
         }
-        self.load("residual", Role::Residual, layout.residual, residual);
+        self.load("residual", Role::Residual, setup.residual, residual);
         let activation = match epilogue.activation {
             Activation::None => 0,
             Activation::Relu => 1,
@@ -223,8 +223,8 @@ impl Builder {
         if ends != Ends::Residual {
             self.part(kit.activation, None, vec![("ACTIVATION", activation)]);
         }
-        self.part(layout.store.file, None, (layout.store.constants)(check::dense_type(c)));
-        if layout.store.vector < 4 {
+        self.part(setup.store.file, None, (setup.store.constants)(check::dense_type(c)));
+        if setup.store.vector < 4 {
             self.part_if_any(kit.single, Some("c"));
         }
         if ends == Ends::Residual {
@@ -241,18 +241,18 @@ impl Builder {
                 ],
             );
         }
-        self.pass.f16 |= layout.store.f16;
+        self.pass.f16 |= setup.store.f16;
         self.bind(
             Role::C,
             true,
             self.window(Role::C, c.format, &c.format.planes()[0]),
-            layout.store.element_bytes,
+            setup.store.element_bytes,
         );
     }
 
     /// The schedule, which reads the buffers of the whole product's grouping.
-    pub(super) fn schedule(&mut self, layout: &Layout, whole: Grouping) {
-        self.part(layout.schedule.file, None, Vec::new());
+    pub(super) fn schedule(&mut self, setup: &Setup, whole: Grouping) {
+        self.part(setup.schedule.file, None, Vec::new());
         for (role, elements) in whole.operands() {
             self.bind(role, false, [0, elements * WORD], WORD);
         }

@@ -146,12 +146,13 @@ fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
     format!("into {ranges} ranges: of {}; a binding holds at most {limit}", reasons.join(", of "))
 }
 
-/// Bytes in the largest unit of which they are a whole number.
+/// Bytes in the largest measure of which they are a whole number.
 fn size(bytes: u64) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let unit =
-        units.into_iter().find(|(shift, _)| bytes >> shift > 0 && bytes.trailing_zeros() >= *shift);
-    unit.map_or_else(
+    let measures = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let measure = measures
+        .into_iter()
+        .find(|(shift, _)| bytes >> shift > 0 && bytes.trailing_zeros() >= *shift);
+    measure.map_or_else(
         || format!("{bytes} bytes"),
         |(shift, name)| format!("{} {name}", bytes >> shift),
     )

@@ -25,7 +25,7 @@ pub(super) struct Fetches {
 }
 
 impl Fetches {
-    /// For K in `splits` parts.
+    /// For K in so many `splits`.
     pub(super) fn new(
         kit: &'static Kit,
         caps: &Caps,
@@ -146,7 +146,7 @@ struct Place<'a> {
     /// It lies behind so many bytes of others.
     start: u64,
     problem: &'a Problem,
-    /// Parts of K.
+    /// Splits of K.
     splits: u64,
     /// Whether weights must be decoded by a pass of their own, unless a matrix unit takes them.
     decoded: bool,

@@ -13,7 +13,7 @@ pub struct Forced {
     pub variant: Option<String>,
     /// Elements between the lines of a slice in workgroup memory; the variant's own when absent.
     pub pad: Option<u32>,
-    /// Parts of K; as the planner likes when absent.
+    /// Splits of K; as the planner likes when absent.
     pub splits: Option<u64>,
 }
 

@@ -7,11 +7,11 @@
 //!
 //! An operand of a wider range than the unit's type has its rows of A, or columns of B, divided by
 //! powers of two on the way ([`Unit::scales`](crate::kernel::Unit)). Their exponents lie behind the
-//! copy. One of f32 is split in two parts besides, so that its copy has three segments along K.
+//! copy. One of f32 is split in two terms besides, so that its copy has three segments along K.
 
 use super::Pass;
 use super::builder::Builder;
-use super::layout::Layout;
+use super::setup::Setup;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Constant, Kit, Load, OperandDef, Params, Reject, Role, Unit, segment};
@@ -99,7 +99,7 @@ pub(super) struct Packing {
     pub(super) from: Role,
     /// Where the exponents begin, in bytes from `start`; none if lines are copied undivided.
     pub(super) exponents: Option<u64>,
-    /// Whether elements are split in two parts.
+    /// Whether elements are split in two terms.
     splits: bool,
 }
 
@@ -235,7 +235,7 @@ impl Packing {
             };
             let threads = [most, most / 2, most / 4].into_iter().find(fits).ok_or_else(none)?;
             let (strip, abreast, shares, workgroup_bytes) = shared(threads);
-            // A and B meet in products of a low and a high part.
+            // A and B meet in products of a low and a high term.
             let order = self.splits.then_some(("LOW_FIRST", u32::from(side.role == Role::A)));
             let powers = vec![
                 ("STRIP", strip),
@@ -256,16 +256,18 @@ impl Packing {
             });
         }
         let file = kit.pack.ok_or_else(none)?;
-        let [lines, units] = kit.pack_tile;
-        let constants = vec![("LINES", lines), ("UNITS", units), ("VECTOR", self.vector as u32)];
-        let tiles =
-            [self.lines.div_ceil(lines.into()), (self.width / self.vector).div_ceil(units.into())];
+        let [lines, vectors] = kit.pack_tile;
+        let constants = vec![("LINES", lines), ("UNITS", vectors), ("VECTOR", self.vector as u32)];
+        let tiles = [
+            self.lines.div_ceil(lines.into()),
+            (self.width / self.vector).div_ceil(vectors.into()),
+        ];
         Ok(Work {
             file,
             constants,
             powers: None,
             tiles,
-            threads: lines * units,
+            threads: lines * vectors,
             workgroup_bytes: 0,
         })
     }
@@ -276,9 +278,9 @@ impl Packing {
         side: &Side,
         caps: &Caps,
         params: Params,
-        layout: &Layout,
+        setup: &Setup,
     ) -> Result<Pass> {
-        let kit = layout.kit;
+        let kit = setup.kit;
         let work = self.work(side, kit, caps)?;
         let [tiles_m, tiles_n] = work.tiles;
         let workgroups = self.entries * tiles_m * tiles_n;
@@ -299,7 +301,7 @@ impl Packing {
         };
         let label = format!("pack {}", side.name);
         let mut builder =
-            Builder::new(label, params, work.threads, work.workgroup_bytes, (kit, layout.windows));
+            Builder::new(label, params, work.threads, work.workgroup_bytes, (kit, setup.windows));
         builder.load(side.name, side.role, Some(self.loader), Some(&side.operand));
         if self.exponents.is_some() {
             builder.eights(side.name, self.loader);

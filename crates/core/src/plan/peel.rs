@@ -14,7 +14,7 @@ use crate::problem::Problem;
 /// Rows or columns that make an edge rather than most of a tile.
 const MAX_EDGE: u64 = 8;
 
-/// A part of a product with the candidate chosen for it.
+/// A piece of a product with the candidate chosen for it.
 pub(super) struct Peeled {
     pub(super) piece: Piece,
     pub(super) candidate: Candidate,
@@ -42,22 +42,28 @@ pub(super) fn peel(
     let mut ways = vec![(m, n), (m, problem.n), (problem.m, n)];
     ways.retain(|way| *way != (problem.m, problem.n));
     ways.dedup();
-    let peeled = ways.into_iter().filter_map(|(m, n)| parts(problem, caps, library, m, n));
-    let total = |parts: &[Peeled]| parts.iter().map(|part| part.laid.weight()).sum::<f64>();
-    peeled.min_by(|a, b| total(a).total_cmp(&total(b))).filter(|parts| total(parts) < weight)
+    let peeled = ways.into_iter().filter_map(|(m, n)| pieces(problem, caps, library, m, n));
+    let total = |pieces: &[Peeled]| pieces.iter().map(|piece| piece.laid.weight()).sum::<f64>();
+    peeled.min_by(|a, b| total(a).total_cmp(&total(b))).filter(|pieces| total(pieces) < weight)
 }
 
 /// The first `m` rows and `n` columns of a product, and what is left.
-fn parts(problem: &Problem, caps: &Caps, library: &Library, m: u64, n: u64) -> Option<Vec<Peeled>> {
-    let mut parts = Vec::new();
+fn pieces(
+    problem: &Problem,
+    caps: &Caps,
+    library: &Library,
+    m: u64,
+    n: u64,
+) -> Option<Vec<Peeled>> {
+    let mut pieces = Vec::new();
     for (rows, cols) in [(0..m, 0..n), (m..problem.m, 0..n), (0..problem.m, n..problem.n)] {
         if rows.is_empty() || cols.is_empty() {
             continue;
         }
-        let piece = Piece::whole(&problem.part(rows, cols));
+        let piece = Piece::whole(&problem.piece(rows, cols));
         let all = candidates(&piece, caps, library, None);
         let (candidate, laid) = best(&all)?;
-        parts.push(Peeled { piece, candidate: candidate.clone(), laid: laid.clone() });
+        pieces.push(Peeled { piece, candidate: candidate.clone(), laid: laid.clone() });
     }
-    Some(parts)
+    Some(pieces)
 }

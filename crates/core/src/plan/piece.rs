@@ -101,21 +101,21 @@ impl Step {
     }
 }
 
-/// Elements of K in each part, when K is split: whole steps of a variant.
-pub(super) fn part_of_k(k: u64, splits: u64, bk: u64) -> u64 {
+/// Elements of K in each split but the last: whole steps of a variant.
+pub(super) fn split_length(k: u64, splits: u64, bk: u64) -> u64 {
     k.div_ceil(splits).next_multiple_of(bk).max(bk)
 }
 
-/// Parts of that length in a range of K.
-pub(super) fn parts_of_k(k: u64, part: u64) -> u64 {
-    k.div_ceil(part).max(1)
+/// Splits of that length in a range of K.
+pub(super) fn splits_of(k: u64, length: u64) -> u64 {
+    k.div_ceil(length).max(1)
 }
 
-/// Bytes of f32 sums that `parts` parts of K leave to a finishing pass: rows of whole vectors of
+/// Bytes of f32 sums that `splits` splits of K leave to a finishing pass: rows of whole vectors of
 /// four.
-pub(super) fn scratch_bytes(problem: &Problem, parts: u64) -> u64 {
+pub(super) fn scratch_bytes(problem: &Problem, splits: u64) -> u64 {
     let row = problem.n.next_multiple_of(4);
     let elements =
-        u128::from(parts) * u128::from(problem.batch) * u128::from(problem.m) * u128::from(row);
+        u128::from(splits) * u128::from(problem.batch) * u128::from(problem.m) * u128::from(row);
     u64::try_from(elements * 4).unwrap_or(u64::MAX)
 }

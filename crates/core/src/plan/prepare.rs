@@ -2,9 +2,9 @@
 
 use super::build::params;
 use super::fetch::{aligned, packing};
-use super::layout::Layout;
 use super::pack::{COPY_STEP, Side};
 use super::piece::Step;
+use super::setup::Setup;
 use super::{Pass, check, ranges, variants};
 use crate::caps::Caps;
 use crate::error::Result;
@@ -25,7 +25,7 @@ pub struct Preparation {
 
 /// How to pack A \[M,K\] or B \[K,N\] beforehand, for all products of this precision on this
 /// device. None, if kernels want no copy: there are no matrix units for its type, or they load it
-/// from its own storage. f32 has one, in two parts, where the precision lets kernels split it. That
+/// from its own storage. f32 has one, in two terms, where the precision lets kernels split it. That
 /// of quantized weights is decoded: products read it instead of the codes where that is expected to
 /// be faster. `extent` is M or N; `entries` is the number of matrices.
 ///
@@ -78,10 +78,10 @@ pub fn prepare(
     }
     let step = Step::new(piece, 0, caps);
     let copy = Copied { entries: if operand.batch_stride == 0 { 1 } else { entries }, extent, k };
-    let Ok(layout) = Layout::new(piece, &step, caps, kernel.kit, variant, 1) else {
+    let Ok(setup) = Setup::new(piece, &step, caps, kernel.kit, variant, 1) else {
         return Ok(None);
     };
-    let [a, b] = Side::both(&layout.problem);
+    let [a, b] = Side::both(&setup.problem);
     let side = if is_a { a } else { b };
     // Loads of 16 bytes, and whole steps of every mainloop.
     let Ok((words, packing)) =
@@ -97,6 +97,6 @@ pub fn prepare(
         return Ok(None);
     }
     let packing = packing.made_before(role);
-    let pass = packing.pass(&side, caps, params(piece, &layout), &layout)?;
+    let pass = packing.pass(&side, caps, params(piece, &setup), &setup)?;
     Ok(Some(Preparation { pass, bytes: packing.bytes, copy }))
 }

@@ -111,7 +111,7 @@ impl Piece {
             let blocks = rows * (output.columns / output.operand.format.block());
             let step = GRANULE >> blocks.trailing_zeros().min(GRANULE.trailing_zeros());
             let half = (entries / 2).next_multiple_of(step);
-            let part = |range: Range<u64>| {
+            let piece = |range: Range<u64>| {
                 let first = first + range.start * rows;
                 Piece {
                     weights: weights.entries_in(range.clone()),
@@ -119,15 +119,15 @@ impl Piece {
                     first,
                 }
             };
-            return (half < entries).then(|| [part(0..half), part(half..entries)]);
+            return (half < entries).then(|| [piece(0..half), piece(half..entries)]);
         }
         let half = (rows / 2).next_multiple_of(GRANULE);
-        let part = |range: Range<u64>| Piece {
+        let piece = |range: Range<u64>| Piece {
             weights: weights.rows_in(range.clone()),
             output: output.rows_in(range.clone()),
             first: first + range.start,
         };
-        (half < rows).then(|| [part(0..half), part(half..rows)])
+        (half < rows).then(|| [piece(0..half), piece(half..rows)])
     }
 }
 
@@ -154,9 +154,9 @@ fn pass(
     (windows[Role::A as usize], windows[Role::B as usize]) = (source, target);
     let planes = format.planes();
     let number_bytes = planes[encoder.numbers[0]].bytes;
-    let unit = WORD / number_bytes;
-    let units = (entries * rows * columns / format.block()).div_ceil(unit);
-    let workgroups = workgroups(units, THREADS, caps)?;
+    let blocks = WORD / number_bytes;
+    let invocations = (entries * rows * columns / format.block()).div_ceil(blocks);
+    let workgroups = workgroups(invocations, THREADS, caps)?;
     let params = Params {
         m: rows as u32,
         k: columns as u32,
@@ -164,7 +164,7 @@ fn pass(
         a_offset: operand.offset as u32,
         a_ld: operand.ld as u32,
         a_batch: operand.batch_stride as u32,
-        units: units as u32,
+        units: invocations as u32,
         first_row: first as u32,
         ..Params::default()
     };
@@ -185,7 +185,7 @@ fn pass(
             ("THREADS", THREADS),
             ("BLOCK", format.block() as u32),
             ("BITS", (planes[encoder.codes].bytes * 8 / format.block()) as u32),
-            ("UNIT", unit as u32),
+            ("UNIT", blocks as u32),
             ("CODES", Role::B_PLANES[encoder.codes].binding()),
             ("NUMBERS", Role::B_PLANES[encoder.numbers[0]].binding()),
         ],

@@ -9,9 +9,9 @@
 
 use super::check::{span, title};
 use super::fetch::{Fetches, decoded};
-use super::layout::{direct_buffers, tile_store};
-use super::piece::{Piece, Step, Window, part_of_k, parts_of_k, scratch_bytes, window};
-use super::{Forced, least_parts, variants};
+use super::piece::{Piece, Step, Window, scratch_bytes, split_length, splits_of, window};
+use super::setup::{direct_buffers, tile_store};
+use super::{Forced, least_splits, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Kit, Library, Unit, Variant};
@@ -163,15 +163,15 @@ impl Cutter<'_> {
     /// Bytes of scratch memory that a piece needs whichever kernel computes it. Every kernel writes
     /// the same partial sums, but for how often a forced one splits K.
     fn scratch(&self, piece: &Piece, first: &Step) -> u64 {
-        let splits = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
+        let asked = self.forced.and_then(|forced| forced.splits).unwrap_or(1);
         let needed = variants(self.library, self.forced).map(|(kernel, variant)| {
             let k = variant.multiplied(&first.problem).k;
-            let parts = parts_of_k(k, part_of_k(k, splits, variant.bk.into()));
-            let direct = parts == 1
+            let splits = splits_of(k, split_length(k, asked, variant.bk.into()));
+            let direct = splits == 1
                 && piece.steps() == 1
                 && tile_store(kernel.kit, self.caps, &first.problem).is_some()
                 && self.binds_all(kernel.kit, variant, &first.problem);
-            if direct { 0 } else { scratch_bytes(&first.problem, parts) }
+            if direct { 0 } else { scratch_bytes(&first.problem, splits) }
         });
         needed.min().unwrap_or(0)
     }
@@ -183,16 +183,16 @@ impl Cutter<'_> {
         })
     }
 
-    /// Bytes of scratch memory for as many parts of K as the precision wants on matrix units. A
-    /// variant that keeps its chains short by itself needs no parts, and no memory.
+    /// Bytes of scratch memory for as many splits of K as the precision wants on matrix units. A
+    /// variant that keeps its chains short by itself needs no splits, and no memory.
     fn chains(&self, first: &Step) -> u64 {
         let problem = &first.problem;
         let serves =
             |unit: &Unit| problem.grouping.may_split_k() && unit.serves(problem, self.caps).is_ok();
         let serving = variants(self.library, self.forced)
             .filter(|(_, variant)| variant.unit().is_some_and(serves));
-        let parts = serving.map(|(_, variant)| least_parts(problem, variant)).min().unwrap_or(1);
-        if parts > 1 { scratch_bytes(problem, parts) } else { 0 }
+        let splits = serving.map(|(_, variant)| least_splits(problem, variant)).min().unwrap_or(1);
+        if splits > 1 { scratch_bytes(problem, splits) } else { 0 }
     }
 
     /// Matrix units want an operand packed that their loads do not fit. Where all their variants

@@ -107,18 +107,18 @@ impl Table {
 
     /// Some of the matrices.
     pub(super) fn entries_in(&self, range: Range<u64>) -> Self {
-        let mut part = *self;
-        part.operand.offset += range.start * self.operand.batch_stride;
-        part.entries = range.end - range.start;
-        part
+        let mut some = *self;
+        some.operand.offset += range.start * self.operand.batch_stride;
+        some.entries = range.end - range.start;
+        some
     }
 
     /// Some rows of each.
     pub(super) fn rows_in(&self, range: Range<u64>) -> Self {
-        let mut part = *self;
-        part.operand.offset += range.start * self.row();
-        part.rows = range.end - range.start;
-        part
+        let mut some = *self;
+        some.operand.offset += range.start * self.row();
+        some.rows = range.end - range.start;
+        some
     }
 
     /// The window that a pass binds, and the operand counted from its start.
@@ -155,14 +155,14 @@ pub(super) fn excess(
     (elements > most.into()).then(overflow)
 }
 
-/// Workgroups of `threads` invocations for so many units.
+/// Workgroups of `threads` invocations for so many of them.
 ///
 /// # Errors
 /// `Overflow` where the device does not start so many.
-pub(super) fn workgroups(units: u64, threads: u32, caps: &Caps) -> Result<u64> {
-    let workgroups = units.div_ceil(threads.into());
+pub(super) fn workgroups(invocations: u64, threads: u32, caps: &Caps) -> Result<u64> {
+    let workgroups = invocations.div_ceil(threads.into());
     let allowed = u64::from(caps.max_workgroups).pow(2);
-    if workgroups > allowed || units > u32::MAX.into() {
+    if workgroups > allowed || invocations > u32::MAX.into() {
         return Err(Error::Overflow(format!("{workgroups} workgroups, {allowed} allowed")));
     }
     Ok(workgroups)

@@ -129,7 +129,7 @@ pub(super) fn bound(passes: &[Pass], caps: &Caps) -> Result<()> {
     }
 }
 
-/// A part of the output, taken from the rows that one pass binds.
+/// A piece of the output, taken from the rows that one pass binds.
 #[derive(Clone, Copy)]
 struct Piece {
     take: Take,
@@ -220,8 +220,8 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
     let (target, c) = take.output().bound(caps);
     let mut windows = [Window::default(); Role::COUNT];
     (windows[Role::B as usize], windows[Role::C as usize]) = (source, target);
-    let units = (c.offset + entries * m * n).div_ceil(4) - c.offset / 4;
-    let workgroups = workgroups(units, THREADS, caps)?;
+    let invocations = (c.offset + entries * m * n).div_ceil(4) - c.offset / 4;
+    let workgroups = workgroups(invocations, THREADS, caps)?;
     let step = |index: Option<Index>| {
         index.map_or([0; 2], |index| [index.offset as u32, index.step as u32])
     };
@@ -237,7 +237,7 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         b_batch: operand.batch_stride as u32,
         c_offset: c.offset as u32,
         alpha: 1f32.to_bits(),
-        units: units as u32,
+        units: invocations as u32,
         first_row: first as u32,
         row_offset,
         row_step,

@@ -156,8 +156,8 @@ impl Codec for Affine {
     }
 
     fn rescale(&self, numbers: [f32; 2], block: &mut [&mut [u8]]) {
-        for (part, number) in block[1..].iter_mut().zip(numbers) {
-            part.copy_from_slice(&convert::encode(self.scales, &[number]));
+        for (share, number) in block[1..].iter_mut().zip(numbers) {
+            share.copy_from_slice(&convert::encode(self.scales, &[number]));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 /// The definition of a format: everything that the library knows about it outside its loaders.
 ///
 /// Weights `[n, k]` are stored row after row, each row as k / `block` blocks. A plane holds its
-/// part of every block, in the same order.
+/// share of every block, in the same order.
 pub struct FormatDef {
     /// Name in lower case: unique, and the same everywhere.
     pub name: &'static str,
@@ -17,7 +17,7 @@ pub struct FormatDef {
     pub family: &'static str,
     /// Elements along K that are stored together. K, offsets and strides are multiples of it.
     pub block: u64,
-    /// The parts of a block, at most four. Each part has its own buffer.
+    /// The planes of its blocks, at most four. Each has its own buffer.
     pub planes: &'static [Plane],
     /// Values for the constants of the family's loader.
     pub constants: &'static [(&'static str, u32)],
@@ -27,8 +27,8 @@ pub struct FormatDef {
     pub encoder: Option<&'static dyn Encoder>,
     /// The largest number that a block holds, where matrices may have a factor.
     pub factor_of: Option<f32>,
-    /// Its number among the types of GGUF. A block in a file then is its parts in the order of
-    /// `planes`.
+    /// Its number among the types of GGUF. A block in a file then is its share of each of
+    /// `planes`, in their order.
     pub gguf: Option<u32>,
 }
 
@@ -116,17 +116,17 @@ pub trait Encoder: Sync {
     /// Why they cannot be stored, in words.
     fn encode(&self, weights: &[f32], block: &mut [&mut [u8]]) -> std::result::Result<(), String>;
 
-    /// The same for weights in units of 1 / `unit`, as a factor of the whole matrix leaves them.
+    /// The same for weights times `inverse`, as a factor of the whole matrix leaves them.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
     fn encode_by(
         &self,
-        unit: f32,
+        inverse: f32,
         weights: &[f32],
         block: &mut [&mut [u8]],
     ) -> std::result::Result<(), String> {
-        let _ = unit;
+        let _ = inverse;
         self.encode(weights, block)
     }
 
@@ -210,7 +210,7 @@ impl QuantFormat {
         self.0.block
     }
 
-    /// The parts of a block. Each part has its own buffer.
+    /// The planes of its blocks. Each has its own buffer.
     pub const fn planes(self) -> &'static [Plane] {
         self.0.planes
     }

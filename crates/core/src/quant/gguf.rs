@@ -36,7 +36,7 @@ enum Value {
     Table([i8; 16]),
 }
 
-/// A format by its parts, in the order in which a block has them.
+/// A format by its planes, in the order in which a block has them.
 struct Block {
     scale: Scale,
     /// A least element in f16.
@@ -115,12 +115,12 @@ struct Numbers {
 }
 
 impl Block {
-    /// A block in one piece: its parts, one after the other.
+    /// A block as a file has it: its shares of the planes, one after the other.
     fn joined<'a>(block: &[&[u8]], whole: &'a mut [u8; 34]) -> &'a [u8] {
         let mut length = 0;
-        for part in block {
-            whole[length..length + part.len()].copy_from_slice(part);
-            length += part.len();
+        for share in block {
+            whole[length..length + share.len()].copy_from_slice(share);
+            length += share.len();
         }
         &whole[..length]
     }
@@ -176,9 +176,9 @@ impl Block {
             _ => bytes.extend((0..16).map(|j| codes[j] & 15 | codes[j + 16] << 4)),
         }
         let mut rest = &bytes[..];
-        for part in block {
-            part.copy_from_slice(
-                rest.split_off(..part.len()).expect("a block is as long as its parts"),
+        for share in block {
+            share.copy_from_slice(
+                rest.split_off(..share.len()).expect("a block is as long as its parts"),
             );
         }
     }
@@ -329,8 +329,8 @@ impl Codec for Block {
     }
 
     fn rescale(&self, [scale, least]: [f32; 2], block: &mut [&mut [u8]]) {
-        let parts: Vec<&[u8]> = block.iter().map(|part| &**part).collect();
-        let numbers = Numbers { scale, least, ..self.numbers(&parts) };
+        let shares: Vec<&[u8]> = block.iter().map(|share| &**share).collect();
+        let numbers = Numbers { scale, least, ..self.numbers(&shares) };
         self.put(&numbers, block);
     }
 }

@@ -53,8 +53,8 @@ struct Element {
     less: i32,
 }
 
-/// The layout of a block's bytes.
-trait Layout: Sync {
+/// How a block's bytes lie.
+trait KQuant: Sync {
     /// d and dmin; 0 where the format has none.
     fn scales(&self, block: &[&[u8]]) -> [f32; 2];
 
@@ -71,7 +71,7 @@ trait Layout: Sync {
     fn largest(&self) -> [f32; 2];
 }
 
-impl<L: Layout> Codec for L {
+impl<F: KQuant> Codec for F {
     fn decode(&self, block: &[&[u8]], out: &mut [f32]) {
         let [d, dmin] = self.scales(block);
         for (i, out) in out.iter_mut().enumerate() {
@@ -105,8 +105,8 @@ impl<L: Layout> Codec for L {
     }
 
     fn sample(&self, random: &mut dyn FnMut() -> u32, block: &mut [&mut [u8]]) {
-        for part in block.iter_mut() {
-            part.fill_with(|| random() as u8);
+        for share in block.iter_mut() {
+            share.fill_with(|| random() as u8);
         }
         let [product, less] = self.largest();
         let factor = 0.5 + (random() % 32) as f32 / 64.0;
@@ -131,7 +131,7 @@ fn put_half(value: f32, bytes: &mut [u8], at: usize) {
 /// Q2_K: 16 bytes with a scale and a minimum of 4 bits each, 64 of codes, d and dmin.
 struct Q2K;
 
-impl Layout for Q2K {
+impl KQuant for Q2K {
     fn scales(&self, block: &[&[u8]]) -> [f32; 2] {
         [80, 82].map(|at| half_at(block[0], at))
     }
@@ -173,7 +173,7 @@ impl Q3K {
     }
 }
 
-impl Layout for Q3K {
+impl KQuant for Q3K {
     fn scales(&self, block: &[&[u8]]) -> [f32; 2] {
         [half_at(block[1], 0), 0.0]
     }
@@ -232,7 +232,7 @@ impl Q4K {
     }
 }
 
-impl Layout for Q4K {
+impl KQuant for Q4K {
     fn scales(&self, block: &[&[u8]]) -> [f32; 2] {
         [0, 2].map(|at| half_at(block[0], at))
     }
@@ -279,7 +279,7 @@ impl Layout for Q4K {
 /// Q6_K: 128 bytes of low nibbles, 64 of high pairs of bits, 16 signed scales; d.
 struct Q6K;
 
-impl Layout for Q6K {
+impl KQuant for Q6K {
     fn scales(&self, block: &[&[u8]]) -> [f32; 2] {
         [half_at(block[1], 0), 0.0]
     }

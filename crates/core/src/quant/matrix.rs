@@ -208,7 +208,7 @@ impl QuantFormat {
         self.each_block(planes, out, |block, out| self.def().codec.decode(block, out));
     }
 
-    /// Appends the parts of `blocks`, whole blocks of a GGUF file, to `planes`.
+    /// Takes `blocks`, whole blocks of a GGUF file, apart and appends them to `planes`.
     ///
     /// # Errors
     /// `Unsupported` for a format that GGUF does not have; `Shape` where the last block is not
@@ -254,7 +254,7 @@ impl QuantFormat {
             .ok_or_else(|| Error::Unsupported(format!("{self} is no format of GGUF")))
     }
 
-    /// Calls `f` with the bytes of every block and its part of `out`.
+    /// Calls `f` with the bytes of every block and its share of `out`.
     fn each_block<T>(self, planes: &[&[u8]], out: &mut [T], mut f: impl FnMut(&[&[u8]], &mut [T])) {
         let mut block: Vec<&[u8]> = Vec::with_capacity(planes.len());
         for (i, out) in out.chunks_exact_mut(self.block() as usize).enumerate() {
@@ -318,13 +318,13 @@ pub fn quantize_to(
     if !(largest > 0.0 && largest.is_finite()) {
         return Err(Error::InvalidValue(format!("the largest weight is given as {largest}")));
     }
-    let unit = most / largest;
-    if !unit.is_finite() {
+    let inverse = most / largest;
+    if !inverse.is_finite() {
         return Err(Error::InvalidValue(format!(
             "the largest weight is {largest:e}, too small for a factor"
         )));
     }
-    encoded(weights, n, k, format, |encoder, own, block| encoder.encode_by(unit, own, block))?
+    encoded(weights, n, k, format, |encoder, own, block| encoder.encode_by(inverse, own, block))?
         .with_factor(largest / most)
 }
 

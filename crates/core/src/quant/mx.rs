@@ -143,11 +143,11 @@ impl Mx {
         read_codes(block[0], self.codes.bits()).map(|code| self.codes.decode(code as u8))
     }
 
-    /// Fits the scale to the largest weight, in units of 1 / `unit`.
-    fn fit(&self, weights: &[f32], unit: f32, block: &mut [&mut [u8]]) -> Result<(), String> {
+    /// Fits the scale to the largest weight, times `inverse`.
+    fn fit(&self, weights: &[f32], inverse: f32, block: &mut [&mut [u8]]) -> Result<(), String> {
         let largest = weights.iter().fold(0f32, |most, w| most.max(w.abs()));
         let most = if self.codes == Small::E4M3 { LARGEST_E4M3 } else { LARGEST_E2M1 };
-        let wanted = largest / most * unit;
+        let wanted = largest / most * inverse;
         let beyond = match self.scale {
             Small::E4M3 => wanted > BEYOND_E4M3,
             // Such a weight rounds to a code that is infinite under the scale: 4 · 2^126 or 256 ·
@@ -164,7 +164,7 @@ impl Mx {
         let scale = self.scale.decode(byte);
         let code = |&w: &f32| {
             // Under a scale that was rounded to zero every weight is.
-            let x = if scale == 0.0 { 0.0 } else { w / scale * unit };
+            let x = if scale == 0.0 { 0.0 } else { w / scale * inverse };
             u32::from(self.codes.encode(x))
         };
         block[1][0] = byte;
@@ -240,8 +240,13 @@ impl Encoder for Mx {
         self.fit(weights, 1.0, block)
     }
 
-    fn encode_by(&self, unit: f32, weights: &[f32], block: &mut [&mut [u8]]) -> Result<(), String> {
-        self.fit(weights, unit, block)
+    fn encode_by(
+        &self,
+        inverse: f32,
+        weights: &[f32],
+        block: &mut [&mut [u8]],
+    ) -> Result<(), String> {
+        self.fit(weights, inverse, block)
     }
 
     /// Half the gap below the largest code, or twice that beyond it; of nvfp4 also the rounding of

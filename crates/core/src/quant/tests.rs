@@ -193,7 +193,7 @@ fn weight_error_covers_fused_and_exact_arithmetic() {
 #[test]
 fn weight_error_covers_scales_read_as_zero() {
     // Scales may be subnormal in f16; that of mxfp4 is, in f32, where its byte is 0.
-    for (name, unit) in [
+    for (name, power) in [
         ("affine-4bit-g64-f16", -20),
         ("affine-8bit-g32-f16", -20),
         ("q8_0", -20),
@@ -202,7 +202,7 @@ fn weight_error_covers_scales_read_as_zero() {
         ("mxfp4", -129),
     ] {
         let format: QuantFormat = name.parse().unwrap();
-        let tiny: Vec<f32> = (0..64).map(|i| ((i % 16) as f64 * 2f64.powi(unit)) as f32).collect();
+        let tiny: Vec<f32> = (0..64).map(|i| ((i % 16) as f64 * 2f64.powi(power)) as f32).collect();
         let q = quantize(&tiny, 1, 64, format).unwrap();
         let restored = dequantize(&q);
         assert!(restored.iter().any(|w| *w != 0.0), "{name}");

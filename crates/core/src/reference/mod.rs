@@ -29,15 +29,15 @@
 //! the largest, 1/32,639.5 and 1/8,355,711.5, some 2⁻⁷, 2⁻¹⁵ and 2⁻²³. Of 24 bits, elements of f16
 //! down to 2⁻¹² of the largest, and of bf16 down to 2⁻¹⁵, are exact.
 //! - Products of whole numbers and codes, and their sums, are exact integers. The kernel makes f32
-//!   of them in two parts, the sum with the highest bytes, which is exact, and the rest, which
+//!   of them in two steps, the sum with the highest bytes, which is exact, and the rest, which
 //!   codes of 8 bits round: by 2u of 1.01·Σ|code·number| at most, as the rest of a number is at
-//!   most 1.01 of it. It adds the parts, which rounds by u.
+//!   most 1.01 of it. It adds the two, which rounds by u.
 //! - It rounds the sum of the elements by 2u. Powers of two round nothing. Scale and bias are
 //!   multiplied and added at once.
 //! - So each term of a sum is off by at most 3.1u, and a group of 32 takes two additions along K. γ
 //!   has 32 of them.
 //!
-//! f32 in two f16 parts, by permission: each line is divided by a power of two that brings its
+//! f32 in two f16 terms, by permission: each line is divided by a power of two that brings its
 //! largest number between 2¹⁴ and 2¹⁵. For a number x of the line, h is the nearest f16 of x, and l
 //! is the nearest f16 of x − h. The rest is r = x − h − l.
 //! - |l| ≤ max(2⁻¹¹·|x|, 2⁻²⁴), and |r| ≤ max(2⁻²³·|x|, 2⁻²⁵): x − h has at most 13 digits, of

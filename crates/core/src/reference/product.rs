@@ -38,7 +38,7 @@ impl Dot {
     pub(super) fn error(&self, problem: &Problem) -> f64 {
         let sums = problem.accumulation();
         let u = sums.unit_roundoff();
-        // Three products stand for one, and the product of the low parts is left out.
+        // Three products stand for one, and the product of the low terms is left out.
         let (products, larger, left_out) =
             if problem.may_split() { (3, 2f64.powi(-9), 2f64.powi(-22)) } else { (1, 0.0, 0.0) };
         let k = (products * problem.k) as f64;
@@ -82,7 +82,7 @@ pub(super) enum Admits {
     Nothing,
     /// Divide them by powers of two and round them to f16 ([`Problem::may_scale`]).
     Scaling,
-    /// Split them in two f16 parts as well ([`Problem::may_split`]).
+    /// Split them in two f16 terms as well ([`Problem::may_split`]).
     Splitting,
 }
 

@@ -15,7 +15,7 @@ const MAX_GROUPS: usize = 4096;
 /// So factors that change from call to call leave the bind groups of other products alone.
 const MAX_FACTORS: usize = 16;
 
-/// Who a buffer or a prepared plan is: a number that no other in this process has, nor ever had. A
+/// Who a buffer or a compiled plan is: a number that no other in this process has, nor ever had. A
 /// bind group keeps its buffers alive; so that no cached one outlives what it was made for, those
 /// that mention this number go with it.
 pub(super) struct Identity {

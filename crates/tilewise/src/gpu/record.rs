@@ -2,7 +2,7 @@
 
 use super::Gpu;
 use super::bind::{Factors, Key, Places};
-use super::prepared::{Conversion, Prepared, Step};
+use super::compiled::{Compiled, Conversion, Step};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
@@ -16,14 +16,14 @@ impl Gpu {
     /// # Errors
     /// `NoKernel` where MSL of it is refused, which `Pipelines::refusal` then knows; `Device`,
     /// `DeviceLost`.
-    pub(crate) fn ready(&self, plan: Plan) -> Result<Prepared> {
+    pub(crate) fn ready(&self, plan: Plan) -> Result<Compiled> {
         let Plan { passes, scratch_bytes, packed_bytes, .. } = plan;
         self.compiled(passes, scratch_bytes, packed_bytes)
     }
 
     /// The passes and pipelines of a conversion, planned and compiled if nothing like it was met
     /// before.
-    pub(crate) fn convert(&self, conversion: Conversion, caps: &Caps) -> Result<Arc<Prepared>> {
+    pub(crate) fn convert(&self, conversion: Conversion, caps: &Caps) -> Result<Arc<Compiled>> {
         self.conversions.get_or_make(&conversion.asked(), || {
             let passes = match &conversion {
                 Conversion::Take(take) => plan::take(take, caps, &CONVERSIONS)?,
@@ -39,13 +39,13 @@ impl Gpu {
         passes: Vec<Pass>,
         scratch_bytes: u64,
         packed_bytes: u64,
-    ) -> Result<Prepared> {
+    ) -> Result<Compiled> {
         #[cfg(not(target_family = "wasm"))]
         self.compile_together(&passes);
         let step =
             |pass: Pass| Ok(Step { pipeline: self.pipelines.get(&self.device, &pass)?, pass });
         let steps = passes.into_iter().map(step).collect::<Result<_>>()?;
-        Ok(Prepared::new(self.groups.identity(), steps, scratch_bytes, packed_bytes))
+        Ok(Compiled::new(self.groups.identity(), steps, scratch_bytes, packed_bytes))
     }
 
     /// Compiles what the passes need on a thread for each: a driver was seen to take a quarter of a
@@ -74,31 +74,31 @@ impl Gpu {
     pub(crate) fn record(
         &self,
         pass: &mut wgpu::ComputePass<'_>,
-        prepared: &Prepared,
+        compiled: &Compiled,
         factors: Factors,
         places: Places<'_>,
     ) -> Result<()> {
         self.device.alive()?;
-        let scratch = self.at_least(&self.scratch, "tilewise scratch", prepared.scratch_bytes)?;
-        let packed = self.at_least(&self.packed, "tilewise packed", prepared.packed_bytes)?;
+        let scratch = self.at_least(&self.scratch, "tilewise scratch", compiled.scratch_bytes)?;
+        let packed = self.at_least(&self.packed, "tilewise packed", compiled.packed_bytes)?;
         // A copy, because this call borrows scratch memory for itself alone.
         let mut places = places;
         places[Role::Scratch as usize] = scratch.as_deref().map(|buffer| (buffer, 0));
         places[Role::Packed as usize] = packed.as_deref().map(|buffer| (buffer, 0));
-        let key = Key::new(&prepared.identity, &places);
+        let key = Key::new(&compiled.identity, &places);
         let groups = match self.groups.get(&key, factors) {
             Some(groups) => groups,
             None => {
-                let uniforms = prepared
+                let uniforms = compiled
                     .uniforms(factors, |params| self.new_uniform(bytemuck::bytes_of(params)))?;
-                let steps = prepared.steps.iter().zip(&*uniforms);
+                let steps = compiled.steps.iter().zip(&*uniforms);
                 let bind = |(step, uniform)| self.bind(step, uniform, &places);
                 let groups: Arc<[_]> = steps.map(bind).collect::<Result<_>>()?;
                 self.groups.insert(key, factors, groups.clone());
                 groups
             }
         };
-        for (step, group) in prepared.steps.iter().zip(&*groups) {
+        for (step, group) in compiled.steps.iter().zip(&*groups) {
             let [x, y] = step.pass.grid;
             pass.set_pipeline(&step.pipeline.pipeline);
             pass.set_bind_group(0, group, &[]);

@@ -2,8 +2,8 @@
 
 use super::call::Call;
 use super::definition::Kernel;
+use super::fitted::{Fitted, no_thread};
 use super::generate::{Slot, UNIFORM};
-use super::prepare::{Prepared, no_thread};
 use super::{contiguous, limits};
 use crate::gpu::Gpu;
 use crate::gpu::pipeline::{Pipeline, storage_entry, uniform_entry};
@@ -16,14 +16,14 @@ use tilewise_sanitizer::deep;
 pub(super) fn record(
     kernel: &Kernel,
     call: &Call,
-    prepared: &Prepared,
+    fitted: &Fitted,
     pass: &mut wgpu::ComputePass<'_>,
 ) -> Result<Vec<Tensor>> {
     let gpu = call.context.gpu_backend()?;
-    let generated = &prepared.generated;
+    let generated = &fitted.generated;
     let pipeline = match gpu.pipelines.custom(&generated.text) {
         Some(pipeline) => pipeline,
-        None => compile(kernel, call, prepared, gpu)?,
+        None => compile(kernel, call, fitted, gpu)?,
     };
     limits::written(kernel, call, generated)?;
     let outputs = call.allocate()?;
@@ -49,7 +49,7 @@ pub(super) fn record(
     let uniform = match generated.uniform {
         true => {
             let layout = |slot| (tensor(slot).shape(), tensor(slot).strides());
-            Some(gpu.uniform(&generated.uniform_bytes(prepared.grid, layout)?)?)
+            Some(gpu.uniform(&generated.uniform_bytes(fitted.grid, layout)?)?)
         }
         false => None,
     };
@@ -73,7 +73,7 @@ pub(super) fn record(
     })?;
     pass.set_pipeline(&pipeline.pipeline);
     pass.set_bind_group(0, &group, &[]);
-    let [x, y, z] = prepared.workgroups;
+    let [x, y, z] = fitted.workgroups;
     pass.dispatch_workgroups(x, y, z);
     Ok(outputs)
 }
@@ -81,16 +81,16 @@ pub(super) fn record(
 /// A row-major copy of a view that is not empty, by a dispatch in `pass`.
 fn copy(view: &Tensor, pass: &mut wgpu::ComputePass<'_>) -> Result<Tensor> {
     let (kernel, call) = contiguous::gather(view)?;
-    let copied = record(&kernel, &call, &Prepared::new(&kernel, &call)?, pass)?;
+    let copied = record(&kernel, &call, &Fitted::new(&kernel, &call)?, pass)?;
     let words =
         copied.first().ok_or_else(|| Error::Kernel("contiguous: no copy was made".into()))?;
     Ok(words.as_packed(view.dtype(), view.shape()))
 }
 
 /// The pipeline, after the checks that give the same messages everywhere.
-fn compile(kernel: &Kernel, call: &Call, prepared: &Prepared, gpu: &Gpu) -> Result<Pipeline> {
-    prepared.parse(kernel, call)?;
-    let generated = &prepared.generated;
+fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<Pipeline> {
+    fitted.parse(kernel, call)?;
+    let generated = &fitted.generated;
     limits::f16(kernel, call, generated)?;
     let uniform = generated.uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len()));
     let numbered = (UNIFORM + 1..).zip(&generated.storage);

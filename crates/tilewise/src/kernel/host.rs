@@ -2,8 +2,8 @@
 
 use super::call::Call;
 use super::definition::Kernel;
+use super::fitted::{Fitted, error};
 use super::generate::{Slot, UNIFORM};
-use super::prepare::{Prepared, error};
 use crate::memory;
 use crate::tensor::{Tensor, count, packed};
 use tilewise_core::{DType, Error, Result};
@@ -62,7 +62,7 @@ pub(super) fn load(kernel: &Kernel, call: &Call) -> Result<Vec<Loaded>> {
 pub(super) fn launch(
     kernel: &Kernel,
     call: &Call,
-    prepared: &Prepared,
+    fitted: &Fitted,
     shader: &Shader,
     inputs: &[Loaded],
     options: Options,
@@ -71,8 +71,8 @@ pub(super) fn launch(
         let findings = if options.checks { never_written(kernel, call) } else { Vec::new() };
         return Ok((Report { findings, ..Report::default() }, call.allocate()?));
     }
-    let generated = &prepared.generated;
-    let mut launch = Launch::new(shader).grid(prepared.workgroups).options(options);
+    let generated = &fitted.generated;
+    let mut launch = Launch::new(shader).grid(fitted.workgroups).options(options);
     if generated.uniform {
         let packed: Vec<_> = call.outputs.iter().map(|(_, shape)| packed(shape)).collect();
         let layout = |slot| match slot {
@@ -80,7 +80,7 @@ pub(super) fn launch(
             Slot::Output(i) => (call.outputs[i].1.as_slice(), packed[i].as_slice()),
         };
         launch =
-            launch.bind(0, UNIFORM, Buffer::new(generated.uniform_bytes(prepared.grid, layout)?));
+            launch.bind(0, UNIFORM, Buffer::new(generated.uniform_bytes(fitted.grid, layout)?));
     }
     for (binding, &slot) in (UNIFORM + 1..).zip(&generated.storage) {
         let buffer = match slot {

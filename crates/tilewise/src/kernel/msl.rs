@@ -1,6 +1,6 @@
 //! What naga makes of a kernel for Metal.
 
-use super::prepare::no_thread;
+use super::fitted::no_thread;
 use naga::back::msl;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::Shader;

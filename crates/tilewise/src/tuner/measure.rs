@@ -3,7 +3,7 @@
 use super::report::{HOPELESS_ESTIMATE, Trial};
 use crate::choosing::named;
 use crate::context::Context;
-use crate::gpu::{Factors, Prepared};
+use crate::gpu::{Compiled, Factors};
 use crate::storage::{Bound, Buffers, Storage, on_device};
 use crate::timing::{self, Method, Timing};
 use tilewise_core::kernel::Role;
@@ -41,7 +41,7 @@ pub(super) struct Measured {
 struct Contender {
     forced: Option<Forced>,
     plan: Plan,
-    prepared: Prepared,
+    compiled: Compiled,
     repetitions: usize,
     samples: Vec<f64>,
 }
@@ -49,9 +49,9 @@ struct Contender {
 impl Contender {
     /// Plans and compiles it.
     fn new(context: &Context, problem: &Problem, forced: Option<Forced>) -> Result<Self> {
-        let (plan, prepared) = context
+        let (plan, compiled) = context
             .ready(context.gpu_backend()?, || context.plan_with(problem, forced.as_ref()))?;
-        Ok(Contender { forced, plan, prepared, repetitions: 1, samples: Vec::new() })
+        Ok(Contender { forced, plan, compiled, repetitions: 1, samples: Vec::new() })
     }
 
     fn median(&self) -> f64 {
@@ -127,11 +127,11 @@ async fn time_all(
     let gpu = context.gpu_backend()?;
     let sets = operands(context, problem, contenders)?;
     let factors = Factors::of(&problem.epilogue);
-    let time = async |prepared: &Prepared, repetitions: usize| {
+    let time = async |compiled: &Compiled, repetitions: usize| {
         let timing = timing::time(context, |mut pass| {
             for set in sets.iter().cycle().take(repetitions) {
                 if let Some(pass) = &mut pass {
-                    gpu.record(pass, prepared, factors, on_device(&bound(set)))?;
+                    gpu.record(pass, compiled, factors, on_device(&bound(set)))?;
                 }
             }
             Ok(())
@@ -139,7 +139,7 @@ async fn time_all(
         let Timing { seconds, method } = timing.await?;
         Ok::<Timing, Error>(Timing { seconds: seconds / repetitions as f64, method })
     };
-    let warm = &contenders[0].prepared;
+    let warm = &contenders[0].compiled;
     let once = time(warm, 1).await?;
     let runs = match context.caps().class {
         DeviceClass::Cpu => 0.0,
@@ -149,15 +149,15 @@ async fn time_all(
         time(warm, repetitions(once)).await?;
     }
     for contender in &mut *contenders {
-        contender.repetitions = repetitions(time(&contender.prepared, 1).await?);
-        contender.samples.push(time(&contender.prepared, contender.repetitions).await?.seconds);
+        contender.repetitions = repetitions(time(&contender.compiled, 1).await?);
+        contender.samples.push(time(&contender.compiled, contender.repetitions).await?.seconds);
     }
     let best = contenders.iter().map(Contender::fastest).fold(f64::INFINITY, f64::min);
     for _ in 1..ROUNDS {
         for contender in
             contenders.iter_mut().filter(|contender| contender.samples[0] <= HOPELESS * best)
         {
-            contender.samples.push(time(&contender.prepared, contender.repetitions).await?.seconds);
+            contender.samples.push(time(&contender.compiled, contender.repetitions).await?.seconds);
         }
     }
     let mut trials: Vec<_> = contenders.iter().map(Contender::trial).collect();

@@ -16,7 +16,7 @@ use tilewise_core::{Caps, DType, Operand, Problem, Result};
 ///   which most tiles are multiples of, divides them, or leaves an `edge` of up to 8, which the
 ///   planner may peel off, or a larger `rest`;
 /// - the number of batch entries or groups, bucketed in the same way;
-/// - whether sums may be f16, or f32 operands split in two f16 parts, and in how long chains, or
+/// - whether sums may be f16, or f32 operands split in two f16 terms, and in how long chains, or
 ///   activations taken in fewer bytes;
 /// - whether matrix units may be used, because winners found without them say nothing about a
 ///   context with them.

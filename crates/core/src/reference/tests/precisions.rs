@@ -112,10 +112,10 @@ fn activations_in_bytes() {
     }
 }
 
-/// What two f16 parts lose of an f32 is admitted where that is permitted, and no more: beside its
+/// What two f16 terms lose of an f32 is admitted where that is permitted, and no more: beside its
 /// own digits, multiples of 2^-37 of what its line's largest has as its leading digit.
 #[test]
-fn numbers_in_two_parts() {
+fn numbers_in_two_terms() {
     let problem =
         Problem { precision: Precision::SplitF32Fast, ..Problem::dense(DType::F32, 1, 1, 2) };
     let off = |small: f64, by: f64, precision| {
@@ -130,7 +130,7 @@ fn numbers_in_two_parts() {
         assert_eq!([1.1, 0.9].map(|by| off(tiny, by * step, precision)), [false, true]);
         // 2^-23 of each factor and 2^-22 of the product are 8, and sums of six products 7.
         assert_eq!(
-            [16.0, 14.0].map(|units| off(0.75, 0.75 * units * 2f64.powi(-24), precision)),
+            [16.0, 14.0].map(|by| off(0.75, 0.75 * by * 2f64.powi(-24), precision)),
             [false, true]
         );
     }

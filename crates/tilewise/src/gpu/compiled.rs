@@ -1,4 +1,4 @@
-//! Plans made ready to run, and what they are found by.
+//! Plans with their compiled pipelines, and what they are found by.
 
 use super::bind::{Factors, Identity};
 use super::pipeline::Pipeline;
@@ -9,7 +9,7 @@ use tilewise_core::problem::{Copied, Precision};
 use tilewise_core::{Activation, Bias, Epilogue, Grouping, Operand, Params, Problem, Result};
 
 /// A plan whose pipelines are compiled.
-pub(crate) struct Prepared {
+pub(crate) struct Compiled {
     pub(super) identity: Identity,
     pub(super) steps: Vec<Step>,
     pub(super) scratch_bytes: u64,
@@ -21,14 +21,14 @@ pub(crate) struct Prepared {
 /// One uniform buffer per pass.
 type Uniforms = Arc<[wgpu::Buffer]>;
 
-impl Prepared {
+impl Compiled {
     pub(super) fn new(
         identity: Identity,
         steps: Vec<Step>,
         scratch_bytes: u64,
         packed_bytes: u64,
     ) -> Self {
-        Prepared { identity, steps, scratch_bytes, packed_bytes, uniforms: Mutex::new(None) }
+        Compiled { identity, steps, scratch_bytes, packed_bytes, uniforms: Mutex::new(None) }
     }
 
     /// The parameters of the passes with these factors, in uniform buffers by `make`.

@@ -5,10 +5,10 @@ use crate::quantized::{QuantizedTensor, matrices, sizes};
 use crate::storage::Storage;
 use tilewise_core::{Error, Format, Operand, QuantFormat, Result};
 
-/// A plane of quantized weights ([`QuantFormat::planes`]).
+/// Where a plane of quantized weights lies ([`QuantFormat::planes`]).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Part<'a> {
+pub enum PlaneSource<'a> {
     /// Its bytes, to be copied to the device.
     Bytes(&'a [u8]),
     /// A buffer that holds it from a byte on. Nothing is copied. It must have the usage `STORAGE`.
@@ -17,40 +17,40 @@ pub enum Part<'a> {
 
 impl QuantizedTensor {
     /// Weights \[N,K\], or \[G,N,K\], from their planes, in the order of [`QuantFormat::planes`]. A
-    /// plane holds its part of every block, row after row.
+    /// plane holds its share of every block, row after row.
     ///
     /// # Errors
     /// `Shape` for another shape, a K that is not a multiple of [`QuantFormat::block`], another
     /// number of planes or bytes, a buffer that is too short; `Misaligned` for a byte that no
     /// binding of the device begins at; `Unsupported` for a buffer without `STORAGE`;
     /// `WrongContext` for a buffer on the CPU executor; `TooLarge`, `Device`, `DeviceLost`.
-    pub fn from_parts(
+    pub fn from_planes(
         context: &Context,
         format: QuantFormat,
         shape: &[usize],
-        parts: &[Part<'_>],
+        sources: &[PlaneSource<'_>],
     ) -> Result<Self> {
         let sizes = sizes(format, shape)?;
-        if parts.len() != sizes.len() {
+        if sources.len() != sizes.len() {
             let names: Vec<_> = format.planes().iter().map(|plane| plane.name).collect();
             return Err(Error::Shape(format!(
                 "{} parts of {format}, which has {}",
-                parts.len(),
+                sources.len(),
                 names.join(", ")
             )));
         }
-        let mut planes = Vec::with_capacity(parts.len());
-        for ((part, plane), size) in parts.iter().zip(format.planes()).zip(sizes) {
-            planes.push(match part {
-                Part::Bytes(bytes) if bytes.len() != size => {
+        let mut planes = Vec::with_capacity(sources.len());
+        for ((source, plane), size) in sources.iter().zip(format.planes()).zip(sizes) {
+            planes.push(match source {
+                PlaneSource::Bytes(bytes) if bytes.len() != size => {
                     let (name, held) = (plane.name, bytes.len());
                     let text = format!(
                         "{format} weights {shape:?} take {size} bytes of {name}, there are {held}"
                     );
                     return Err(Error::Shape(text));
                 }
-                Part::Bytes(bytes) => Storage::with_bytes(context, bytes)?,
-                Part::Buffer(buffer, start) => {
+                PlaneSource::Bytes(bytes) => Storage::with_bytes(context, bytes)?,
+                PlaneSource::Buffer(buffer, start) => {
                     in_buffer(context, buffer, *start, plane.name, size as u64)?
                 }
             });

@@ -18,7 +18,7 @@ pub(super) enum Memory {
 
 /// The cells of one variable, row after row.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct Variable {
     pub(super) name: String,
     pub(super) memory: Memory,
     /// Cells in a row.
@@ -27,7 +27,7 @@ pub(super) struct Layout {
     pub(super) cells: usize,
 }
 
-impl Layout {
+impl Variable {
     /// Whether this is the variable that was accessed.
     pub(super) fn is_of(&self, access: &Access) -> bool {
         self.name == access.variable
@@ -43,30 +43,30 @@ impl Layout {
 
 /// Every variable: inputs and output as the case has them, workgroup memory as `shader` declares
 /// it.
-pub(super) fn layouts(puzzle: &Puzzle, case: &Case, shader: &Shader) -> Vec<Layout> {
-    let global = |name: &str, memory, shape: &[usize]| Layout {
+pub(super) fn variables(puzzle: &Puzzle, case: &Case, shader: &Shader) -> Vec<Variable> {
+    let global = |name: &str, memory, shape: &[usize]| Variable {
         name: name.to_owned(),
         memory,
         columns: shape.last().copied().unwrap_or(1),
         cells: shape.iter().product(),
     };
-    let mut layouts: Vec<Layout> = puzzle
+    let mut variables: Vec<Variable> = puzzle
         .inputs
         .iter()
         .zip(case.inputs)
         .map(|(name, shape)| global(name, Memory::Input, shape))
         .collect();
-    layouts.extend(workgroup_memory(shader.module()));
-    layouts.push(global("out", Memory::Output, case.output));
-    layouts
+    variables.extend(workgroup_memory(shader.module()));
+    variables.push(global("out", Memory::Output, case.output));
+    variables
 }
 
-fn workgroup_memory(module: &Module) -> impl Iterator<Item = Layout> {
+fn workgroup_memory(module: &Module) -> impl Iterator<Item = Variable> {
     let shared = module.global_variables.iter().map(|(_, variable)| variable);
     shared.filter(|variable| variable.space == AddressSpace::WorkGroup).filter_map(|variable| {
         let name = variable.name.clone()?;
         let cells = module.types[variable.ty].inner.size(module.to_ctx()).div_ceil(CELL) as usize;
-        Some(Layout {
+        Some(Variable {
             name,
             memory: Memory::Workgroup,
             columns: columns(module, variable.ty).unwrap_or(cells),
@@ -91,18 +91,18 @@ mod tests {
     use crate::table::PUZZLES;
     use tilewise_sanitizer::Place;
 
-    fn matrix_layouts() -> Vec<Layout> {
+    fn matrix_variables() -> Vec<Variable> {
         let source =
             "var<workgroup> flat: array<f32, 12>; var<workgroup> square: array<array<f32, 3>, 5>;";
         let puzzle = &PUZZLES[13];
-        layouts(puzzle, &puzzle.cases[2], &Shader::parse("test", source).expect("valid WGSL"))
+        variables(puzzle, &puzzle.cases[2], &Shader::parse("test", source).expect("valid WGSL"))
     }
 
     #[test]
     fn rows_and_columns() {
-        let shapes: Vec<_> = matrix_layouts()
+        let shapes: Vec<_> = matrix_variables()
             .into_iter()
-            .map(|layout| (layout.name, layout.columns, layout.cells))
+            .map(|drawn| (drawn.name, drawn.columns, drawn.cells))
             .collect();
         let expected =
             [("a", 7, 35), ("b", 4, 28), ("flat", 12, 12), ("square", 3, 15), ("out", 4, 20)];
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn accesses_become_cells() {
-        let layouts = matrix_layouts();
+        let variables = matrix_variables();
         let access = |offset, bytes| Access {
             variable: "flat".to_owned(),
             workgroup_memory: true,
@@ -123,12 +123,12 @@ mod tests {
             write: false,
             place: Place { workgroup: [0; 3], local: [0; 3] },
         };
-        assert!(layouts[2].is_of(&access(0, 4)) && !layouts[0].is_of(&access(0, 4)));
-        assert_eq!(layouts[2].cells(&access(8, 4)), 2..3);
-        assert_eq!(layouts[2].cells(&access(16, 16)), 4..8);
+        assert!(variables[2].is_of(&access(0, 4)) && !variables[0].is_of(&access(0, 4)));
+        assert_eq!(variables[2].cells(&access(8, 4)), 2..3);
+        assert_eq!(variables[2].cells(&access(16, 16)), 4..8);
         assert!(
-            layouts[2].cells(&access(48, 4)).is_empty()
-                && layouts[2].cells(&access(u32::MAX, 4)).is_empty()
+            variables[2].cells(&access(48, 4)).is_empty()
+                && variables[2].cells(&access(u32::MAX, 4)).is_empty()
         );
     }
 }

@@ -10,13 +10,13 @@ use tilewise_core::{Error, Result};
 use tilewise_sanitizer::Shader;
 
 /// A call that fits its kernel and the device: the module, and how it is dispatched.
-pub(super) struct Prepared {
+pub(super) struct Fitted {
     pub(super) generated: Generated,
     pub(super) grid: [u32; 3],
     pub(super) workgroups: [u32; 3],
 }
 
-impl Prepared {
+impl Fitted {
     /// Checks everything but the text.
     pub(super) fn new(kernel: &Kernel, call: &Call) -> Result<Self> {
         let name = &kernel.name;
@@ -43,7 +43,7 @@ impl Prepared {
         let workgroups = limits::workgroups(kernel, call)?;
         let generated = generate(kernel, call, &names)?;
         limits::bindings(kernel, call, &generated)?;
-        Ok(Prepared { generated, grid: call.grid.unwrap_or_default(), workgroups })
+        Ok(Fitted { generated, grid: call.grid.unwrap_or_default(), workgroups })
     }
 
     /// The module, parsed and validated, and every output written.

@@ -3,7 +3,7 @@
 
 use super::check;
 use super::fetch::{Fetches, scalar_loader};
-use super::piece::{Piece, Step, Window, part_of_k, parts_of_k, scratch_bytes};
+use super::piece::{Piece, Step, Window, scratch_bytes, split_length, splits_of};
 use crate::caps::Caps;
 use crate::kernel::{Kit, OperandDef, Reject, ScheduleDef, StoreDef, Variant};
 use crate::problem::Problem;
@@ -11,7 +11,7 @@ use crate::role::Role;
 
 /// What a candidate needs for one pass over K.
 #[derive(Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct Setup {
     /// The pass's product, with offsets from where its bindings start.
     pub(super) problem: Problem,
     pub(super) kit: &'static Kit,
@@ -28,13 +28,13 @@ pub(super) struct Layout {
     pub(super) tiles_n: u64,
     /// Steps along K of packed operands.
     pub(super) k: u64,
-    /// Parts into which this range of K is split, and the elements of K in each but the last.
+    /// How many splits this range of K has, and the elements of K in each but the last.
     pub(super) splits: u64,
     pub(super) k_split: u64,
     /// Which range of K it is.
     pub(super) step: u64,
-    /// Parts in scratch memory. The first range of K leaves them; later ranges add to them.
-    pub(super) parts: u64,
+    /// Splits in scratch memory. The first range of K leaves them; later ranges add to them.
+    pub(super) scratch_splits: u64,
     pub(super) schedule: &'static ScheduleDef,
     pub(super) fetches: Fetches,
     pub(super) bias: Option<&'static OperandDef>,
@@ -42,7 +42,7 @@ pub(super) struct Layout {
     pub(super) store: &'static StoreDef,
 }
 
-impl Layout {
+impl Setup {
     pub(super) fn new(
         piece: &Piece,
         step: &Step,
@@ -59,9 +59,9 @@ impl Layout {
         let tiles_n = problem.n.div_ceil(variant.bn.into());
         let multiplied = variant.multiplied(problem);
         let longest = variant.multiplied(&piece.step(0)).k;
-        let k_split = part_of_k(longest, splits, variant.bk.into());
-        let splits = parts_of_k(multiplied.k, k_split);
-        let parts = parts_of_k(longest, k_split);
+        let k_split = split_length(longest, splits, variant.bk.into());
+        let splits = splits_of(multiplied.k, k_split);
+        let scratch_splits = splits_of(longest, k_split);
 
         let fetches = Fetches::new(kit, caps, variant, problem, splits)?;
         let epilogue = &problem.epilogue;
@@ -73,7 +73,7 @@ impl Layout {
         let direct = tile_store(kit, caps, problem);
         let by_tiles = direct.is_some();
         let directly = direct_buffers(&fetches, problem) <= caps.max_storage_buffers.into();
-        let two_passes = parts > 1 || piece.steps() > 1 || !by_tiles || !directly;
+        let two_passes = scratch_splits > 1 || piece.steps() > 1 || !by_tiles || !directly;
         let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
         let store =
             direct.or_else(by_words).ok_or_else(|| Reject(format!("no store for {dtype}")))?;
@@ -95,13 +95,13 @@ impl Layout {
         let storage_buffers = mainloop.max(fetches.packing_buffers(problem));
         let workgroups =
             tiles_m.saturating_mul(tiles_n).saturating_mul(problem.batch).saturating_mul(splits);
-        Ok(Layout {
+        Ok(Setup {
             problem: *problem,
             kit,
             windows,
             workgroups,
             storage_buffers,
-            scratch_bytes: if two_passes { scratch_bytes(problem, parts) } else { 0 },
+            scratch_bytes: if two_passes { scratch_bytes(problem, scratch_splits) } else { 0 },
             two_passes,
             two_finishes,
             by_tiles,
@@ -111,7 +111,7 @@ impl Layout {
             k: multiplied.k.next_multiple_of(variant.bk.into()),
             k_split,
             step: index,
-            parts,
+            scratch_splits,
             schedule,
             fetches,
             bias,
