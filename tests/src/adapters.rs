@@ -108,8 +108,9 @@ fn is(adapter: &AdapterDescription, word: &str) -> bool {
 
 /// Opens an adapter by name, as any user would.
 pub fn open(name: &str) -> tilewise::Result<Context> {
-    let options = ContextOptions::from_env()?.adapter(name).matrix_units(Switch::On);
-    Context::request_blocking(&options.pipeline_cache(None).tuned(None))
+    let mut options = ContextOptions::from_env()?.adapter(name).matrix_units(Switch::On);
+    (options.pipeline_cache, options.tuned) = (None, None);
+    Context::request_blocking(&options)
 }
 
 static OPEN: OnceLock<Vec<Adapter>> = OnceLock::new();

@@ -246,7 +246,7 @@ fn the_tuner_times_what_runs() {
         let lines = said(|| {
             let context = open(adapter, Switch::On, None);
             let problem = Problem::dense(DType::F32, 1, 64, 128);
-            let tuned = context.tune(&problem).unwrap();
+            let tuned = context.tune_blocking(&problem).unwrap();
             assert!(
                 !tuned.times.is_empty()
                     && tuned.times.iter().all(|trial| !trial.name.contains("msl-")),

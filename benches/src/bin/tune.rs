@@ -50,8 +50,9 @@ fn run(args: &Args) -> Result<(), String> {
     }
     println!("{} ({}, {})", ctx.adapter_name(), ctx.backend_name(), ctx.driver());
     for shape in &shapes {
-        let tuned =
-            ctx.tune(&shape.problem()).map_err(|error| format!("{}: {error}", shape.name))?;
+        let tuned = ctx
+            .tune_blocking(&shape.problem())
+            .map_err(|error| format!("{}: {error}", shape.name))?;
         print!("\n{}\n{tuned}", shape.name);
     }
     Ok(())

@@ -50,7 +50,7 @@ pub(crate) fn run(
     let context = Context::cpu();
     let kernel = kernel(puzzle, body);
     let options = Options { trace: true, max_iterations: MOST_TURNS, ..Options::default() };
-    let check = kernel.check_with(&call(&context, case, inputs)?, options)?;
+    let check = kernel.check_with_blocking(&call(&context, case, inputs)?, options)?;
     let findings = check.render(color);
     Ok(Run {
         output: check.outputs[0].read_f32_blocking()?,

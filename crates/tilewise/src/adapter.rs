@@ -145,6 +145,8 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     adapter.features() & (speed | custom | msl | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
 }
 
+const MATRIX_UNITS: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+
 /// The limits to ask of a device of this adapter: all that it has. The defaults of WebGPU work too,
 /// with smaller tiles and operands.
 pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
@@ -153,18 +155,24 @@ pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
 
 /// How to ask an adapter for a device with all that tilewise can use: [`required_features`],
 /// [`required_limits`], and the experimental features that they name. Add your own features and
-/// limits. [`Context::from_wgpu`](crate::Context::from_wgpu) takes the device, and has an example.
+/// limits, but no other experimental feature: for those the token in here would be yours to ask
+/// for, by an unsafe call of wgpu's. [`Context::from_wgpu`](crate::Context::from_wgpu) takes the
+/// device, and has an example.
 pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
     wgpu::DeviceDescriptor {
         label: Some("tilewise"),
         required_features: required_features(adapter),
         required_limits: required_limits(adapter),
-        // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only one
-        // that `required_features` names is cooperative matrices, which only the library's own
-        // kernels use; docs/safety.md says what they rely on, and how it is tested. (wgpu does not
-        // count PASSTHROUGH_SHADERS as experimental. The unsafe call in gpu/pipeline.rs answers for
-        // it.)
-        experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
+        experimental_features: if required_features(adapter).intersects(MATRIX_UNITS) {
+            // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only
+            // one that `required_features` names is cooperative matrices, which only the library's
+            // own kernels use; docs/safety.md says what they rely on, and how it is tested. (wgpu
+            // does not count PASSTHROUGH_SHADERS as experimental. The unsafe call in
+            // gpu/pipeline.rs answers for it.)
+            unsafe { wgpu::ExperimentalFeatures::enabled() }
+        } else {
+            wgpu::ExperimentalFeatures::disabled()
+        },
         ..Default::default()
     }
 }

@@ -123,8 +123,10 @@ impl Gemm {
         self
     }
 
-    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c`
-    /// must be contiguous and of the output's dtype. Without [`beta`](Self::beta) it plays no part.
+    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies, and
+    /// has its dtype unless [`out_dtype`](Self::out_dtype) names one, which must be the same. `c`
+    /// must be contiguous and have the output's shape. Without [`beta`](Self::beta) none of its
+    /// numbers is read.
     /// With an output of your own it is an error: there, beta multiplies what the output holds.
     pub fn c(mut self, c: &Tensor) -> Self {
         self.c = Some(c.clone());
@@ -155,7 +157,7 @@ impl Gemm {
     }
 
     /// Type of the output that [`run`](Self::run) allocates. By default that of A and B, f32 if
-    /// they differ; A's with quantized weights. An output of your own must have it.
+    /// they differ; A's with quantized weights. An output of your own must have it, if it is named.
     pub fn out_dtype(mut self, dtype: DType) -> Self {
         self.out_dtype = Some(dtype);
         self
@@ -222,6 +224,9 @@ impl Gemm {
     /// # Errors
     /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
     /// encoder is as good as before.
+    ///
+    /// Whose encoder it is wgpu tells nobody. It panics in `finish` for the encoder of another
+    /// device, and here for one of another instance or with a pass still open.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, c: &Tensor) -> Result<()> {
         let descriptor =
             wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };

@@ -83,7 +83,7 @@ impl Kernel {
     /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for
     /// names that cannot be, and on the CPU executor for a loop without end; `Shape` for more or
     /// fewer tensors than names; `InvalidValue` for a missing grid, a template or an initial value
-    /// that cannot be written; `Unsupported` and `TooLarge` for what exceeds the device;
+    /// that cannot be written; `MissingFeature` for what exceeds the device;
     /// `WrongContext` for inputs of another context; `Overflow`; `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
         match &call.context.0.backend {
@@ -133,33 +133,41 @@ impl Kernel {
 
     /// The same call under the sanitizer, with its default options: races, accesses out of bounds,
     /// reads of what nobody wrote, parts of outputs that nobody wrote, barriers that not everybody
-    /// reaches; and what it costs. Blocks until the inputs are read back.
+    /// reaches; and what it costs. Does not wait for the device; the sanitizer itself runs on the
+    /// calling thread.
     ///
     /// Subgroups have 32 invocations ([`Options::subgroup_size`]), whatever the device's have, and
     /// kernels with f16 can be checked on devices without.
     ///
     /// # Errors
     /// As [`run`](Self::run), but findings are no errors.
+    pub async fn check(&self, call: &Call) -> Result<Check> {
+        self.check_with(call, Options::default()).await
+    }
+
+    /// As [`check`](Self::check), blocking.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
     #[cfg(not(target_family = "wasm"))]
-    pub fn check(&self, call: &Call) -> Result<Check> {
-        self.check_with(call, Options::default())
+    pub fn check_blocking(&self, call: &Call) -> Result<Check> {
+        pollster::block_on(self.check(call))
+    }
+
+    /// As [`check_with`](Self::check_with), blocking.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), but findings are no errors.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn check_with_blocking(&self, call: &Call, options: Options) -> Result<Check> {
+        pollster::block_on(self.check_with(call, options))
     }
 
     /// As [`check`](Self::check), with options of the caller's.
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    #[cfg(not(target_family = "wasm"))]
-    pub fn check_with(&self, call: &Call, options: Options) -> Result<Check> {
-        pollster::block_on(self.check_async(call, options))
-    }
-
-    /// As [`check_with`](Self::check_with), without waiting for the device. The sanitizer itself
-    /// runs on the calling thread.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
-    pub async fn check_async(&self, call: &Call, options: Options) -> Result<Check> {
+    pub async fn check_with(&self, call: &Call, options: Options) -> Result<Check> {
         let fitted = Fitted::new(self, call)?;
         let shader = fitted.shader(self, call)?;
         limits::host(call, inputs(call)?)?;

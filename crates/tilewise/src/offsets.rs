@@ -46,7 +46,7 @@ impl GroupOffsets {
     ///
     /// # Errors
     /// `Misaligned` when the offset is not a multiple of the device's storage alignment,
-    /// `BufferTooSmall`, `Unsupported` when the buffer lacks `BufferUsages::STORAGE`,
+    /// `BufferTooSmall`, `Misuse` when the buffer lacks `BufferUsages::STORAGE`,
     /// `WrongContext` on the CPU executor.
     pub fn from_buffer(
         context: &Context,

@@ -129,7 +129,7 @@ impl Context {
     ///
     /// # Errors
     /// `WrongContext` when the device is not one of this adapter, or, on native, the queue not one
-    /// of this device; `DeviceLost`.
+    /// of this device; `Device`.
     pub fn from_wgpu(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,

@@ -98,8 +98,9 @@ pub struct ContextOptions {
     /// absent: nowhere. `TILEWISE_CACHE_DIR`.
     pub pipeline_cache: Option<PathBuf>,
     /// Folder with the file of this adapter's tuned kernels, which is read when the context opens
-    /// and written by [`Context::tune`](crate::Context::tune); absent: they are kept for the life
-    /// of the context only. `TILEWISE_CACHE_DIR`, and absent with `TILEWISE_TUNED=off`.
+    /// and written by [`Context::tune_blocking`](crate::Context::tune_blocking); absent: they are
+    /// kept for the life of the context only. `TILEWISE_CACHE_DIR`, and absent with
+    /// `TILEWISE_TUNED=off`.
     pub tuned: Option<PathBuf>,
     /// The kernel of every product that does not name its own, as
     /// [`Gemm::kernel`](crate::Gemm::kernel) takes it; a product that it cannot compute is an
@@ -156,13 +157,13 @@ impl ContextOptions {
     }
 
     /// Sets [`pipeline_cache`](Self#structfield.pipeline_cache).
-    pub fn pipeline_cache(self, folder: impl Into<Option<PathBuf>>) -> Self {
-        ContextOptions { pipeline_cache: folder.into(), ..self }
+    pub fn pipeline_cache(self, folder: impl Into<PathBuf>) -> Self {
+        ContextOptions { pipeline_cache: Some(folder.into()), ..self }
     }
 
     /// Sets [`tuned`](Self#structfield.tuned).
-    pub fn tuned(self, folder: impl Into<Option<PathBuf>>) -> Self {
-        ContextOptions { tuned: folder.into(), ..self }
+    pub fn tuned(self, folder: impl Into<PathBuf>) -> Self {
+        ContextOptions { tuned: Some(folder.into()), ..self }
     }
 
     /// Sets [`kernel`](Self#structfield.kernel).

@@ -22,7 +22,7 @@ impl QuantizedTensor {
     /// # Errors
     /// `Shape` for another shape, a K that is not a multiple of [`QuantFormat::block`], another
     /// number of planes or bytes, a buffer that is too short; `Misaligned` for a byte that no
-    /// binding of the device begins at; `Unsupported` for a buffer without `STORAGE`;
+    /// binding of the device begins at; `Misuse` for a buffer without `STORAGE`;
     /// `WrongContext` for a buffer on the CPU executor; `TooLarge`, `Device`, `DeviceLost`.
     pub fn from_planes(
         context: &Context,

@@ -73,7 +73,7 @@ impl QuantizedTensor {
     /// product.
     ///
     /// # Errors
-    /// `Shape` when there is none or they differ, `Unsupported` when their factors
+    /// `Shape` when there is none or they differ, `Misuse` when their factors
     /// ([`Quantized::factor`]) do; otherwise as [`upload`](Self::upload).
     pub fn upload_groups(context: &Context, weights: &[Quantized]) -> Result<Self> {
         let first =
@@ -204,7 +204,7 @@ impl QuantizedTensor {
     /// The matrices, read back. Never blocks.
     ///
     /// # Errors
-    /// `Unsupported` for a slice, and for columns in [another order](Self::with_order), which the
+    /// `Misuse` for a slice, and for columns in [another order](Self::with_order), which the
     /// result would not tell; `Device`, `DeviceLost`.
     pub async fn read(&self) -> Result<Vec<Quantized>> {
         if self.order.is_some() {
@@ -277,7 +277,7 @@ impl QuantizedTensor {
     ///
     /// # Errors
     /// `Shape` for a range that is not inside the shape, `Misaligned` for columns that do not begin
-    /// and end with whole blocks ([`QuantFormat::block`]), `Unsupported` for some columns of
+    /// and end with whole blocks ([`QuantFormat::block`]), `Misuse` for some columns of
     /// weights with an [order](Self::with_order) of columns.
     pub fn slice(&self, n: Range<usize>, k: Range<usize>) -> Result<Self> {
         let inside =

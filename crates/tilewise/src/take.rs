@@ -73,8 +73,8 @@ impl Take {
     /// Copies to a new tensor. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for what cannot be taken on this
-    /// device; `WrongContext` for operands of different contexts; `Device`, `DeviceLost`.
+    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `MissingFeature` for what cannot be taken on
+    /// this device; `WrongContext` for operands of different contexts; `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let out = Tensor::zeros(self.context(), self.dtype(), &self.shape()?)?;
         self.run_into(&out)?;

@@ -133,9 +133,12 @@ impl Tensor {
     /// # }
     /// ```
     ///
+    /// A buffer of another device shows in the product that takes it, as `Device`. One of another
+    /// wgpu instance cannot be told: wgpu panics, or takes a buffer of its own for it.
+    ///
     /// # Errors
     /// `Shape` when `strides` and `shape` differ in length, `Misaligned` when the offset is not a
-    /// multiple of the element size, `BufferTooSmall`, `Overflow`, `Unsupported` for a buffer
+    /// multiple of the element size, `BufferTooSmall`, `Overflow`, `Misuse` for a buffer
     /// without `STORAGE`, `WrongContext` on the CPU executor.
     pub fn from_buffer(
         context: &Context,

@@ -66,7 +66,7 @@ impl Gemm {
 /// does the work itself.
 ///
 /// # Errors
-/// Those of `work`; `Device`, `DeviceLost`; `Unsupported` in a browser without timestamps.
+/// Those of `work`; `Device`, `DeviceLost`; `MissingFeature` in a browser without timestamps.
 pub async fn time(
     context: &Context,
     mut work: impl FnMut(Option<&mut wgpu::ComputePass<'_>>) -> Result<()>,

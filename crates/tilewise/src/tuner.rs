@@ -1,7 +1,7 @@
 //! The tuner: times the kernels that serve a problem on this very device, and keeps the fastest for
 //! later calls and later runs.
 //!
-//! Nothing is ever timed but in [`Context::tune`] and [`Context::tune_async`].
+//! Nothing is ever timed but in [`Context::tune`] and [`Context::tune_blocking`].
 
 mod measure;
 mod report;
@@ -30,10 +30,10 @@ impl Context {
     ///
     /// # Errors
     /// Those of [`plan`](tilewise_core::plan()) for a problem that cannot be computed here;
-    /// `Device` when the device has no memory for the operands; `DeviceLost`.
+    /// `OutOfMemory` for the operands; `DeviceLost`.
     #[cfg(not(target_family = "wasm"))]
-    pub fn tune(&self, problem: &Problem) -> Result<Tuned> {
-        let mut tuned = pollster::block_on(self.tune_async(problem))?;
+    pub fn tune_blocking(&self, problem: &Problem) -> Result<Tuned> {
+        let mut tuned = pollster::block_on(self.tune(problem))?;
         if !tuned.times.is_empty() {
             match self.0.preferences.winners.save(&tuned.class, tuned.winner.clone()) {
                 Ok(file) => tuned.file = Some(file),
@@ -43,12 +43,12 @@ impl Context {
         Ok(tuned)
     }
 
-    /// As `tune`, without blocking. The winner is kept in this context and not in the file, whose
-    /// lock would have to be waited for.
+    /// As `tune_blocking`, without blocking. The winner is kept in this context and not in the
+    /// file, whose lock would have to be waited for.
     ///
     /// # Errors
-    /// As `tune`; `Unsupported` in a browser without timestamps.
-    pub async fn tune_async(&self, problem: &Problem) -> Result<Tuned> {
+    /// As `tune_blocking`; `MissingFeature` in a browser without timestamps.
+    pub async fn tune(&self, problem: &Problem) -> Result<Tuned> {
         let class = class(problem, self.caps())?;
         let mut tuned = Tuned {
             class,

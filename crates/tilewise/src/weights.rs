@@ -89,7 +89,7 @@ impl Weights {
     /// loaded, and those in all.
     ///
     /// # Errors
-    /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts.
+    /// As [`get`](Self::get); `Contradiction` when the file or its `config.json` says otherwise.
     pub fn get_with(
         &self,
         name: &str,
@@ -126,7 +126,7 @@ impl Weight {
     /// The tensor, if it is dense.
     ///
     /// # Errors
-    /// `Unsupported` when it is quantized.
+    /// `Misuse` when it is quantized.
     pub fn dense(self) -> Result<Tensor> {
         match self {
             Weight::Dense(tensor) => Ok(tensor),
@@ -140,7 +140,7 @@ impl Weight {
     /// The matrix, if it is quantized.
     ///
     /// # Errors
-    /// `Unsupported` when it is dense.
+    /// `Misuse` when it is dense.
     pub fn quantized(self) -> Result<QuantizedTensor> {
         match self {
             Weight::Quantized(tensor) => Ok(tensor),
@@ -239,7 +239,7 @@ impl QuantizedTensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Weights::open`] and [`Weights::get_with`]; `Unsupported` when the tensor is dense, and
+    /// As [`Weights::open`] and [`Weights::get_with`]; `Misuse` when the tensor is dense, and
     /// for a GGUF file.
     pub fn from_safetensors(
         context: &Context,
@@ -255,7 +255,7 @@ impl QuantizedTensor {
     /// Loads a quantized matrix, or a stack of them, from a `.gguf` file, which tells its format.
     ///
     /// # Errors
-    /// As [`Weights::open`] and [`Weights::get`]; `Unsupported` when the tensor is dense, and for a
+    /// As [`Weights::open`] and [`Weights::get`]; `Misuse` when the tensor is dense, and for a
     /// file that is not GGUF.
     pub fn from_gguf(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
         let weights = Weights::open(context, path)?;

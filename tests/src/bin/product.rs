@@ -45,7 +45,7 @@ fn run(args: &Args) -> tilewise::Result<String> {
     let (a, b) = (zeros([args.m, args.k])?, zeros([args.k, args.n])?);
     let product = Gemm::new(&a, &b);
     if args.tune {
-        print!("{}", ctx.tune(&product.problem()?)?);
+        print!("{}", ctx.tune_blocking(&product.problem()?)?);
     }
     product.run()?;
     ctx.wait()?;

@@ -30,7 +30,7 @@ fn refused(kernel: &Kernel, call: &Call, kind: fn(&Error) -> bool, words: &[&str
     let first = text.split("--> ").nth(1).unwrap_or_default();
     assert!(!first.starts_with("generated"), "points into what the user did not write: {text}");
     assert!(words.iter().all(|word| text.contains(word)), "{text:?} lacks one of {words:?}");
-    assert_eq!(kernel.check(call).expect_err("nor can it be checked"), error);
+    assert_eq!(kernel.check_blocking(call).expect_err("nor can it be checked"), error);
 }
 
 macro_rules! kind {
@@ -288,9 +288,9 @@ fn long_loops_on_the_cpu() {
     );
     let call = call(&context).grid([1, 1, 1]).init_value(0.0).workgroup([1, 1, 1]);
     assert_eq!(kernel.run(&call).unwrap()[0].read_blocking::<f32>().unwrap()[0], 1.5e6);
-    assert!(!kernel.check(&call).unwrap().is_clean());
+    assert!(!kernel.check_blocking(&call).unwrap().is_clean());
     let longer = call.clone().max_iterations(1_500_001);
-    let check = kernel.check(&longer).unwrap();
+    let check = kernel.check_blocking(&longer).unwrap();
     assert!(check.is_clean(), "{}", check.render(false));
     let short = call.max_iterations(1000);
     let error = kernel.run(&short).unwrap_err();
@@ -299,7 +299,7 @@ fn long_loops_on_the_cpu() {
         matches!(&error, Error::Kernel(text) if text.replace(',', "").contains(told)),
         "{error}"
     );
-    let check = kernel.check(&short).unwrap();
+    let check = kernel.check_blocking(&short).unwrap();
     assert!(check.render(false).replace(',', "").contains(told), "{}", check.render(false));
 }
 
@@ -316,7 +316,7 @@ fn beyond_the_addresses_of_the_cpu() {
             .source("small[0] = 1.0; out[0] = a[0];");
         match kernel.run(&call) {
             Err(error @ Error::TooLarge { bytes: 0x1_0000_0000, limit: 0xFFFF_FFFC, .. }) => {
-                assert_eq!(kernel.check(&call).expect_err("nor can it be checked"), error);
+                assert_eq!(kernel.check_blocking(&call).expect_err("nor can it be checked"), error);
             }
             other => panic!("{:?}", other.map(|_| ())),
         }

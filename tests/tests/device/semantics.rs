@@ -60,7 +60,8 @@ fn call_on(context: &Context) -> Call {
 /// Without findings, and what it leaves in the output.
 fn checked(name: &str, kernel: &Kernel, call: &Call, options: Options) -> Vec<u32> {
     let options = Options { zero_init: ZeroInit::ALL, ..options };
-    let check = kernel.check_with(call, options).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let check =
+        kernel.check_with_blocking(call, options).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(check.is_clean(), "{name}:\n{}", check.render(false));
     check.outputs[0].read_blocking().unwrap()
 }

@@ -76,7 +76,7 @@ fn winners_are_used() {
         let folder = folder("used");
         let context = open(adapter, &folder);
         let (own, _) = chosen(&context, SIZE);
-        let tuned = context.tune(&dense(60, 64, 48)).unwrap();
+        let tuned = context.tune_blocking(&dense(60, 64, 48)).unwrap();
         assert_eq!(tuned.file, Some(file(&folder)));
         assert!(
             tuned.times.len() > 1 && tuned.times.is_sorted_by_key(|trial| trial.seconds),
@@ -123,7 +123,7 @@ fn winners_are_used() {
 fn winners_that_do_not_fit() {
     let Some(adapter) = any() else { return };
     let folder = folder("fit");
-    let class = open(adapter, &folder).tune(&dense(60, 64, 48)).unwrap().class;
+    let class = open(adapter, &folder).tune_blocking(&dense(60, 64, 48)).unwrap().class;
     let text = std::fs::read_to_string(file(&folder)).unwrap();
     let (own, _) = chosen(&adapter.context, SIZE);
     for winner in ["gemv/1x4+k1", "none/such", "simt/1x1x1", "simt/64x64x16+k4096", "planner"] {
@@ -188,7 +188,8 @@ fn every_kind_of_product() {
         dense(3, 5, 0),
     ];
     for problem in problems {
-        let tuned = context.tune(&problem).unwrap_or_else(|error| panic!("{problem:?}: {error}"));
+        let tuned =
+            context.tune_blocking(&problem).unwrap_or_else(|error| panic!("{problem:?}: {error}"));
         let whole =
             tuned.times.iter().all(|trial| trial.seconds.is_finite() && trial.seconds >= 0.0);
         assert!(tuned.times.len() > 1 && whole && tuned.file.is_none(), "{problem:?}\n{tuned}");
@@ -204,13 +205,16 @@ fn every_kind_of_product() {
 #[test]
 fn nothing_to_tune() {
     for context in adapters().iter().map(Adapter::another).chain([Context::cpu()]) {
-        let tuned = context.tune(&dense(0, 5, 3)).unwrap();
+        let tuned = context.tune_blocking(&dense(0, 5, 3)).unwrap();
         assert!(tuned.times.is_empty() && tuned.winner.is_none(), "{tuned}");
         assert!(tuned.to_string().contains("nothing to choose"), "{tuned}");
         let short = Problem { a: Operand { len: 7, ..dense(2, 4, 4).a }, ..dense(2, 4, 4) };
-        assert!(matches!(context.tune(&short), Err(Error::BufferTooSmall { operand: "A", .. })));
+        assert!(matches!(
+            context.tune_blocking(&short),
+            Err(Error::BufferTooSmall { operand: "A", .. })
+        ));
     }
-    assert!(Context::cpu().tune(&dense(64, 64, 64)).unwrap().times.is_empty());
+    assert!(Context::cpu().tune_blocking(&dense(64, 64, 64)).unwrap().times.is_empty());
 }
 
 /// The program `product` in a process of its own.

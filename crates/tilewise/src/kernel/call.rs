@@ -154,7 +154,7 @@ impl Call {
     /// endless, which is an error or a finding; GPUs know no such bound. Without it 16,777,216 (1
     /// << 24) for [`run`](crate::Kernel::run) on [`Context::cpu`], and 1,000,000 for
     /// [`check`](crate::Kernel::check), which is slower. In
-    /// [`check_with`](crate::Kernel::check_with) it goes before that of the options.
+    /// [`check`](crate::Kernel::check) it goes before that of the options.
     pub fn max_iterations(mut self, iterations: u64) -> Self {
         self.max_iterations = Some(iterations);
         self

@@ -64,7 +64,7 @@ mod tests {
                 [tensor.t(), cut.clone(), cut.t(), tensor.slice(&[2..3, 4..5, 6..7]).unwrap()]
             {
                 let (kernel, call) = gather(&view).unwrap();
-                let check = kernel.check(&call).unwrap();
+                let check = kernel.check_blocking(&call).unwrap();
                 assert!(check.is_clean(), "{view:?}\n{}", check.render(false));
                 let copied = check.outputs[0].as_packed(view.dtype(), view.shape());
                 assert_eq!(

@@ -116,8 +116,8 @@ pub(super) fn written(kernel: &Kernel, call: &Call, generated: &Generated) -> Re
     }
 }
 
-/// `Unsupported` for half precision on a GPU that has none. The CPU executor and the sanitizer have
-/// it.
+/// `MissingFeature` for half precision on a GPU that has none. The CPU executor and the sanitizer
+/// have it.
 pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let context = &call.context;
     if context.is_cpu() || context.caps().f16 || !generated.f16 {

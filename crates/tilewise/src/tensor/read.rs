@@ -18,7 +18,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Unsupported` when `T` is not the tensor's dtype or a buffer of the caller's lacks
+    /// `Misuse` when `T` is not the tensor's dtype or a buffer of the caller's lacks
     /// `COPY_SRC`, `DeviceLost`, `Device`.
     pub async fn read<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {

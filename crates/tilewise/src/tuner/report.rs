@@ -33,8 +33,8 @@ pub struct Tuned {
     pub untried: usize,
     /// The file in which the winner is kept.
     pub file: Option<PathBuf>,
-    /// Why [`Context::tune`](crate::Context::tune) has kept it in none; absent where it has, and
-    /// where there is nothing to keep.
+    /// Why [`Context::tune_blocking`](crate::Context::tune_blocking) has kept it in none; absent
+    /// where it has, and where there is nothing to keep.
     pub not_kept: Option<String>,
 }
 
