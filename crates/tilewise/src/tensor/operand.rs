@@ -4,7 +4,9 @@ use super::Tensor;
 use crate::storage::{Bound, Storage};
 #[cfg(feature = "custom-kernels")]
 use smallvec::smallvec;
-use tilewise_core::{DType, Error, Format, Operand, Result};
+#[cfg(feature = "custom-kernels")]
+use tilewise_core::DType;
+use tilewise_core::{Error, Format, Operand, Result};
 
 impl Tensor {
     /// Elements from the start of the storage to the end of the view.
