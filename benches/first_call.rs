@@ -1,6 +1,6 @@
-//! What the first product of a process costs over a later one, kernel compilation included: each
-//! shape in a process of its own, with every cache of compiled shaders off. `cargo bench -p
-//! tilewise-benches --bench first_call -- MxNxK[:layout][:dtype] …`
+//! Times the first product of a process beside a later one. The difference is mostly compiling.
+//! Each shape runs in its own process, without caches of compiled shaders:
+//! `cargo bench -p tilewise-benches --bench first_call -- MxNxK[:layout][:dtype] …`
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;

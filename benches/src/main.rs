@@ -141,8 +141,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(failed)
 }
 
-/// The report of a run, and whether every product was right; none where there is no such adapter,
-/// and that is no failure. Where no shape is named, the device decides.
+/// Runs the bench. Returns the report and whether every product was right, or nothing where
+/// `--skip-missing` lets a missing adapter pass. If no shape is named, the device decides.
 fn measured(args: &Args, mut shapes: Vec<Shape>) -> Result<Option<(Report, bool)>, String> {
     let options = args.options()?;
     let said = |error: Error| error.to_string();

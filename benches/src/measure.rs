@@ -112,12 +112,11 @@ impl Bench {
         self.measured(&operands, kernel, samples)
     }
 
-    /// As [`measure`](Self::measure), by what the planner would choose if there were no kernels but
-    /// those in one language.
+    /// As [`measure`](Self::measure), with the planner's choice among the kernels of one language.
     ///
     /// # Errors
-    /// As [`measure`](Self::measure); `NoKernel` where none in this language serves the shape, or
-    /// the device compiles none of those that do.
+    /// As [`measure`](Self::measure); `NoKernel` if no kernel of this language serves the shape and
+    /// compiles on the device.
     pub fn measure_in(
         &mut self,
         language: Language,
@@ -163,9 +162,9 @@ impl Bench {
         ))
     }
 
-    /// As [`measure`](Self::measure) by the planner's choice, and then every kernel that the
-    /// planner estimates within `factor` of its own: three samples each, or one where that is twice
-    /// the best so far.
+    /// Measures the planner's choice, as [`measure`](Self::measure) does. Then it measures every
+    /// kernel whose estimate is within `factor` of the choice's: three samples each, or one if the
+    /// first takes twice the best so far.
     ///
     /// # Errors
     /// As [`measure`](Self::measure).

@@ -206,7 +206,7 @@ impl Shape {
         ([self.batch, m, n, k], words)
     }
 
-    /// The name of its precision; empty if it has none of its own, or f32.
+    /// The name of the shape's precision; empty for f32 and for a shape that names none.
     pub fn precision(&self) -> &'static str {
         self.precision.filter(|&own| own != Precision::F32).map_or("", Precision::name)
     }

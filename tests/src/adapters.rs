@@ -113,6 +113,11 @@ pub fn open(name: &str) -> tilewise::Result<Context> {
     Context::request_blocking(&options)
 }
 
+/// The context of every adapter, and the CPU executor.
+pub fn contexts() -> Vec<Context> {
+    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
+}
+
 static OPEN: OnceLock<Vec<Adapter>> = OnceLock::new();
 
 /// What a test has submitted and not waited for: its thread waits when it ends. Where a process

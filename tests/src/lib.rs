@@ -45,7 +45,7 @@ pub mod scaled;
 pub mod themes;
 pub mod translated;
 
-pub use adapters::{Adapter, adapters};
+pub use adapters::{Adapter, adapters, contexts};
 pub use case::Case;
 pub use generators::{Data, Rng};
 pub use kernels::{

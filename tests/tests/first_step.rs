@@ -9,8 +9,8 @@ use std::time::Duration;
 use tilewise::{Activation, Call, Context, ContextOptions, DType, Gemm, Kernel, Result, Tensor};
 use tilewise_tests::adapters;
 
-/// Seconds of the CPU that the step may take, the driver's compiling above all. CPU time, because
-/// it is the same beside other work. It bounds the wall time from above.
+/// CPU time that the step may take, most of it the driver's compiling. The wall clock would count
+/// other programs too. On an idle machine it shows no more, since some thread computes all the time.
 const MOST: Duration = Duration::from_secs(3);
 
 const ADAPTER: &str = "TILEWISE_FIRST_STEP";

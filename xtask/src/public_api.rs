@@ -17,7 +17,7 @@ use public_api::PublicItem;
 
 use crate::process::{Result, capture, cargo, run};
 
-/// The library, and those that it hands on whole.
+/// The library, and those whose items it re-exports.
 const LIBRARIES: [&str; 4] = [FACE, VOCABULARY, "tilewise_files", "tilewise_sanitizer"];
 const FACE: &str = "tilewise";
 /// Of this one the items that [`FACE`] re-exports by name: the planner is free to change.

@@ -155,10 +155,8 @@ fn compile(
                 // SAFETY: the text is one of the library's but for what `rewrite` changes, which
                 // must leave alone what it reads and writes; the library hands over its own in the
                 // same way, with the same layout (crates/tilewise/src/gpu/pipeline.rs).
-                (
-                    unsafe { device.create_shader_module_passthrough(descriptor) },
-                    tilewise_msl::ENTRY,
-                )
+                let module = unsafe { device.create_shader_module_passthrough(descriptor) };
+                (module, tilewise_msl::ENTRY)
             }
         };
         let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {

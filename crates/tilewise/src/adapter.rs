@@ -163,12 +163,11 @@ pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'sta
         label: Some("tilewise"),
         required_features: required_features(adapter),
         required_limits: required_limits(adapter),
+        // wgpu does not count PASSTHROUGH_SHADERS as experimental. The unsafe call in
+        // gpu/pipeline.rs answers for it.
         experimental_features: if required_features(adapter).intersects(MATRIX_UNITS) {
-            // SAFETY: wgpu asks whoever enables these to accept that they may have flaws. The only
-            // one that `required_features` names is cooperative matrices, which only the library's
-            // own kernels use; docs/safety.md says what they rely on, and how it is tested. (wgpu
-            // does not count PASSTHROUGH_SHADERS as experimental. The unsafe call in
-            // gpu/pipeline.rs answers for it.)
+            // SAFETY: experimental features may have flaws. The only one that is asked for is
+            // matrix units, which only the library's kernels use: docs/safety.md.
             unsafe { wgpu::ExperimentalFeatures::enabled() }
         } else {
             wgpu::ExperimentalFeatures::disabled()

@@ -2,13 +2,13 @@
 //! as if there were no such thing.
 
 use std::collections::BTreeSet;
-use tilewise::{Context, DType, Gemm, Precision, Tensor};
+use tilewise::{DType, Gemm, Precision, Tensor};
 use tilewise_core::caps::{Caps, RECORDED};
 use tilewise_core::plan::{Choice, Pass, Plan, admits, choices};
 use tilewise_core::{Error, Format, Operand, Problem, plan};
 use tilewise_shaders::LIBRARY;
-use tilewise_tests::adapters;
 use tilewise_tests::cases::devices;
+use tilewise_tests::contexts;
 
 /// Names of the variants whose sums are f16.
 fn half_sums() -> BTreeSet<String> {
@@ -213,8 +213,7 @@ fn bytes_of_activations() {
 /// the bit.
 #[test]
 fn by_the_builder() {
-    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
-    for context in contexts {
+    for context in contexts() {
         let values: Vec<f32> =
             (0..64 * 64).map(|i| ((i * 37 % 101) as f32 - 50.0) / 64.0).collect();
         let a = Tensor::upload(&context, &values, &[64, 64]).unwrap();

@@ -10,7 +10,7 @@ use tilewise::{
     Tensor,
 };
 use tilewise_core::convert;
-use tilewise_tests::{Data, Rng, adapters};
+use tilewise_tests::{Data, Rng, adapters, contexts};
 
 fn random(shape: &[usize], seed: u64) -> Vec<f32> {
     Data::Integers.generate(DType::F32, 1, [shape.iter().product(), 1], &mut Rng::new(seed))
@@ -156,8 +156,7 @@ fn buffers_of_the_callers() {
 /// adapter and on the CPU.
 #[test]
 fn views() {
-    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
-    for context in contexts {
+    for context in contexts() {
         let values: Vec<f32> = (0..60).map(|i| i as f32).collect();
         let cube = Tensor::upload(&context, &values, &[3, 4, 5]).unwrap();
         assert_eq!(cube.strides(), [20, 5, 1]);
@@ -190,8 +189,7 @@ fn views() {
 /// Shapes and types of what `run` allocates; `c` starts it and stays as it is.
 #[test]
 fn outputs() {
-    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
-    for context in contexts {
+    for context in contexts() {
         let (a, b) = (upload(&context, &[4, 6], 1), upload(&context, &[6, 3], 2));
         let c = Gemm::new(&a, &b).out_dtype(DType::BF16).run().unwrap();
         assert_eq!((c.dtype(), c.shape()), (DType::BF16, &[4, 3][..]));
@@ -223,8 +221,7 @@ fn outputs() {
 /// A prepared operand is a tensor like the one that it was made of, but no output.
 #[test]
 fn prepared_operands() {
-    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
-    for context in contexts {
+    for context in contexts() {
         for dtype in DType::ALL {
             let tensor = |shape: &[usize], seed| {
                 let numbers = convert::encode(dtype, &random(shape, seed));
@@ -260,8 +257,7 @@ fn prepared_operands() {
 /// Prepared weights are weights like those that they were made of, but no output.
 #[test]
 fn prepared_weights() {
-    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
-    for context in contexts {
+    for context in contexts() {
         // Each group has 0 and 15, so that affine codes of 4 bits are these numbers.
         let [n, k, m] = [24, 128, 5];
         let numbers: Vec<f32> =

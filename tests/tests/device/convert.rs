@@ -13,7 +13,7 @@ use tilewise_tests::conversions::{
     Data, Memory, Quantizing, Source, Taking, few_texts, pieces, places, quantizing, taking,
 };
 use tilewise_tests::sanitized::{Conversion, Shaders, options, same_numbers};
-use tilewise_tests::{Rng, adapters, generators};
+use tilewise_tests::{Rng, adapters, contexts, generators};
 
 /// Runs them in the sanitizer, and fails with what went wrong in the first few.
 fn clean(conversions: Vec<Conversion>) {
@@ -105,11 +105,6 @@ fn stacks_are_cut_at_aligned_entries() {
     let weights = Source::new(Format::Dense(DType::BF16), [40, 8, 32], Data::Weights);
     let case = Quantizing { weights, format: QuantFormat::MXFP4 };
     clean(vec![Conversion::quantizing(&case, &binding(18_000)).unwrap()]);
-}
-
-/// Every adapter's context, and the CPU executor.
-fn contexts() -> Vec<Context> {
-    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
 }
 
 /// What stands for a source on a device.

@@ -12,13 +12,8 @@ use tilewise_core::plan::Forced;
 use tilewise_core::quant::{quantize, quantize_to};
 use tilewise_core::{Caps, Format, Grouping, Operand, Problem, plan};
 use tilewise_shaders::LIBRARY;
-use tilewise_tests::adapters;
 use tilewise_tests::cases::devices;
-
-/// Contexts on which bad operands are tried: every adapter's, and the CPU executor.
-fn contexts() -> Vec<Context> {
-    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
-}
+use tilewise_tests::{adapters, contexts};
 
 fn zeros(context: &Context, shape: &[usize]) -> Tensor {
     Tensor::zeros(context, DType::F32, shape).unwrap()

@@ -5,7 +5,7 @@
 #![allow(clippy::duplicate_mod, dead_code)]
 
 use tilewise::Context;
-use tilewise_tests::adapters;
+use tilewise_tests::{adapters, contexts};
 
 #[path = "../../../crates/tilewise/examples/attention.rs"]
 mod attention;
@@ -18,8 +18,8 @@ mod training;
 
 /// On every adapter and on the CPU.
 fn everywhere(example: fn(&Context) -> tilewise::Result<()>) {
-    for context in adapters().iter().map(|adapter| &adapter.context).chain([&Context::cpu()]) {
-        example(context).unwrap_or_else(|error| panic!("{context:?}: {error}"));
+    for context in contexts() {
+        example(&context).unwrap_or_else(|error| panic!("{context:?}: {error}"));
     }
 }
 

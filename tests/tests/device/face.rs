@@ -11,9 +11,14 @@ use tilewise::{
 };
 use tilewise_tests::adapters;
 
+/// Whole numbers, so that sums are exact.
+fn number(i: usize) -> f32 {
+    (i * 7 % 11) as f32 - 5.0
+}
+
 fn numbers(context: &Context, shape: &[usize]) -> Tensor {
     let count: usize = shape.iter().product();
-    let data: Vec<f32> = (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect();
+    let data: Vec<f32> = (0..count).map(number).collect();
     Tensor::upload(context, &data, shape).unwrap()
 }
 
@@ -47,7 +52,10 @@ fn a_product_owns_its_operands() {
             let [x, w, bias] = [&[5, 7][..], &[3, 7], &[3]].map(|shape| numbers(context, shape));
             Gemm::new(&x, w.t()).bias(&bias)
         };
-        let expected = product.run().unwrap().read_blocking::<f32>().unwrap();
+        let dot = |row: usize, column: usize| {
+            (0..7).map(|k| number(row * 7 + k) * number(column * 7 + k)).sum::<f32>()
+        };
+        let expected: Vec<f32> = (0..15).map(|i| dot(i / 3, i % 3) + number(i % 3)).collect();
         for _ in 0..3 {
             let y = Tensor::zeros(context, DType::F32, &[5, 3]).unwrap();
             let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());

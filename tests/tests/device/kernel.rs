@@ -4,12 +4,7 @@ mod views;
 
 use half::{bf16, f16};
 use tilewise::{Call, Context, DType, Edge, Element, Error, Kernel, Tensor, wgpu};
-use tilewise_tests::adapters;
-
-/// Every adapter's context, and the CPU executor.
-fn contexts() -> Vec<Context> {
-    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
-}
+use tilewise_tests::{adapters, contexts};
 
 /// Whether kernels may use f16 there.
 fn has_f16(context: &Context) -> bool {

@@ -4,11 +4,7 @@
 use half::bf16;
 use tilewise::sanitizer::{Kind, Options};
 use tilewise::{Call, Context, DType, Edge, Kernel, Tensor};
-use tilewise_tests::adapters;
-
-fn contexts() -> Vec<Context> {
-    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
-}
+use tilewise_tests::contexts;
 
 fn kernel(body: &str) -> Kernel {
     Kernel::new("mine").inputs(["a"]).outputs(["out"]).source(body)

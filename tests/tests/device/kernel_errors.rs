@@ -4,11 +4,7 @@
 mod texts;
 
 use tilewise::{Call, Context, DType, Edge, Error, Kernel, Tensor, wgpu};
-use tilewise_tests::adapters;
-
-fn contexts() -> Vec<Context> {
-    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
-}
+use tilewise_tests::{adapters, contexts};
 
 fn kernel(body: &str) -> Kernel {
     Kernel::new("mine").inputs(["a"]).outputs(["out"]).source(body)

@@ -2,7 +2,7 @@
 //! which naga's SPIR-V writer cannot express.
 
 use tilewise::{Call, Context, DType, Error, Kernel, Tensor};
-use tilewise_tests::adapters;
+use tilewise_tests::contexts;
 
 const HEADER: &str = "
 struct Two { one: f32, other: array<f32, 3> }
@@ -22,10 +22,6 @@ fn kernel(header: &str, body: &str) -> Kernel {
 fn call(context: &Context) -> Call {
     let a = Tensor::upload(context, &[1.0f32, 2.0, 3.0, 4.0], &[4]).unwrap();
     Call::new(context).input(&a).output(DType::F32, &[4]).grid([4, 1, 1])
-}
-
-fn contexts() -> Vec<Context> {
-    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]).collect()
 }
 
 #[track_caller]

@@ -1,11 +1,11 @@
 //! Quantized weights under every kernel.
 
-use tilewise::{Context, DType, Gemm, QuantFormat, Quantized, QuantizedTensor, Tensor};
+use tilewise::{DType, Gemm, QuantFormat, Quantized, QuantizedTensor, Tensor};
 use tilewise_core::caps::DeviceClass;
 use tilewise_core::quant::Plane;
 use tilewise_tests::case::Groups;
 use tilewise_tests::kernels::smallest;
-use tilewise_tests::{Case, Rng, Suite, adapters, all_kernels, floor, kernels, themes};
+use tilewise_tests::{Case, Rng, Suite, all_kernels, contexts, floor, kernels, themes};
 
 #[test]
 fn types_and_batches() {
@@ -93,8 +93,7 @@ fn prepared() {
 /// rows and blocks alone.
 #[test]
 fn slices() {
-    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
-    for context in contexts {
+    for context in contexts() {
         for format in QuantFormat::kinds() {
             let block = format.block() as usize;
             let [n, k] = [300, 5 * block];

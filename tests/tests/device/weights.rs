@@ -12,7 +12,7 @@ use tilewise::{
     QuantizedTensor, Take, Tensor, Weights,
 };
 use tilewise_core::quant::{dequantize, quantize};
-use tilewise_tests::{Rng, adapters};
+use tilewise_tests::{Rng, adapters, contexts};
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/cli/tests/data")
@@ -221,11 +221,6 @@ fn a_stack_of_one_matrix_keeps_its_shape() {
     }
 }
 
-/// Every adapter's context, and the CPU executor.
-fn contexts() -> impl Iterator<Item = Context> {
-    adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()])
-}
-
 /// Rows of small integers.
 fn rows(count: usize, k: usize) -> Vec<f32> {
     (0..count * k).map(|i| ((i * 7) % 11) as f32 - 5.0).collect()
@@ -326,7 +321,7 @@ fn columns_in_another_order() {
     let order: Vec<u32> = (0..k as u32).map(|i| (i * 7 + 5) % k as u32).collect();
     let formats = [QuantFormat::NVFP4, QuantFormat::Q8_0];
     for (context, format) in
-        contexts().flat_map(|context| formats.map(|format| (context.clone(), format)))
+        contexts().into_iter().flat_map(|context| formats.map(|format| (context.clone(), format)))
     {
         let mut rng = Rng::new(6);
         let stored =

@@ -11,7 +11,7 @@ use tilewise::wgpu;
 use tilewise::{
     Activation, Context, DType, Error, Gemm, GroupOffsets, QuantFormat, QuantizedTensor, Tensor,
 };
-use tilewise_tests::adapters;
+use tilewise_tests::{adapters, contexts};
 
 fn filled(context: &Context, shape: &[usize], value: f32) -> Tensor {
     Tensor::upload(context, &vec![value; shape.iter().product()], shape).unwrap()
@@ -250,8 +250,7 @@ fn compiled_in_advance() {
 /// Problems that cannot be run are refused in advance, by the CPU executor too.
 #[test]
 fn warm_up_refuses() {
-    let contexts = adapters().iter().map(|adapter| adapter.context.clone()).chain([Context::cpu()]);
-    for context in contexts {
+    for context in contexts() {
         let fine = Problem::dense(DType::F32, 3, 5, 7);
         context.warm_up(&[]).unwrap();
         context.warm_up(&[fine, Problem::dense(DType::F32, 0, 5, 7)]).unwrap();

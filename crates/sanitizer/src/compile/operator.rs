@@ -67,7 +67,7 @@ impl<'a> Compiler<'a> {
         b: &[Reg],
         site: SiteId,
     ) -> Vec<Reg> {
-        let to = if compares(f) { Ty::Bool } else { ty };
+        let to = if f.compares() { Ty::Bool } else { ty };
         let (left, right) = (a.len() as u32 / ty.planes(), b.len() as u32 / right_ty.planes());
         let count = left.max(right);
         let first = self.registers(count * to.planes());
@@ -129,16 +129,4 @@ impl<'a> Compiler<'a> {
         }
         Ok((first..first + count * to.planes()).collect())
     }
-}
-
-fn compares(f: Binary) -> bool {
-    matches!(
-        f,
-        Binary::Equal
-            | Binary::NotEqual
-            | Binary::Less
-            | Binary::LessEqual
-            | Binary::Greater
-            | Binary::GreaterEqual
-    )
 }

@@ -31,20 +31,10 @@ impl Worker<'_> {
                 // A shift's amount is u32 whatever is shifted, ldexp's exponent i32.
                 let narrow = matches!(f, Binary::ShiftLeft | Binary::ShiftRight | Binary::Ldexp);
                 let b_ty = if narrow { Ty::U32 } else { *ty };
-                self.compute(
-                    *dst,
-                    if is_arithmetic(*f) { *ty } else { Ty::Bool },
-                    |worker, out| {
-                        arith::binary(
-                            *f,
-                            *ty,
-                            out,
-                            planes(worker, *a, *ty),
-                            planes(worker, *b, b_ty),
-                        );
-                    },
-                );
-                if is_arithmetic(*f) {
+                self.compute(*dst, if f.compares() { Ty::Bool } else { *ty }, |worker, out| {
+                    arith::binary(*f, *ty, out, planes(worker, *a, *ty), planes(worker, *b, b_ty));
+                });
+                if !f.compares() {
                     self.half_overflow(*ty, *dst, &[*a, *b]);
                 }
             }
@@ -405,18 +395,6 @@ fn of_unary(f: Unary, ty: Ty) -> Ty {
         Unary::FrexpExponent => Ty::I32,
         _ => ty,
     }
-}
-
-fn is_arithmetic(f: Binary) -> bool {
-    !matches!(
-        f,
-        Binary::Equal
-            | Binary::NotEqual
-            | Binary::Less
-            | Binary::LessEqual
-            | Binary::Greater
-            | Binary::GreaterEqual
-    )
 }
 
 fn f16_infinite(bits: u32) -> bool {

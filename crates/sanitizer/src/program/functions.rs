@@ -143,6 +143,21 @@ pub(crate) enum Binary {
     Ldexp,
 }
 
+impl Binary {
+    /// Whether its result is a bool.
+    pub(crate) fn compares(self) -> bool {
+        matches!(
+            self,
+            Binary::Equal
+                | Binary::NotEqual
+                | Binary::Less
+                | Binary::LessEqual
+                | Binary::Greater
+                | Binary::GreaterEqual
+        )
+    }
+}
+
 /// Functions of three scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ternary {

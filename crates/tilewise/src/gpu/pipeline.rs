@@ -109,11 +109,12 @@ impl Pipelines {
             label: Some(&pass.label),
             source: wgpu::ShaderSource::Wgsl(tilewise_shaders::assemble(pass).into()),
         };
-        // SAFETY: the shader is one of ours. Unchecked, it must not leave its bindings, loop
-        // forever, or divide by zero: tests/tests/host/sanitized.rs runs every kernel and variant
-        // in the sanitizer, which finds none of that at sizes around every tile edge (and `cargo
-        // xtask mutate` shows that it would); ARCHITECTURE.md ("Unchecked shaders") lists the
-        // invariants that carry it to every other size.
+        // The sanitizer runs every kernel and variant at sizes around every tile edge
+        // (tests/tests/host/sanitized.rs), and `cargo xtask mutate` shows that it finds mistakes.
+        // docs/safety.md has the invariants that carry this to every other size.
+        //
+        // SAFETY: unchecked, a shader must not leave its bindings, loop forever, or divide by zero.
+        // This one is the library's, of which the sanitizer shows that.
         let module = unsafe {
             device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
         };
