@@ -10,7 +10,7 @@ use tilewise::{Activation, Call, Context, ContextOptions, DType, Gemm, Kernel, R
 use tilewise_tests::adapters;
 
 /// CPU time that the step may take, most of it the driver's compiling. The wall clock would count
-/// other programs too. On an idle machine it shows no more, since some thread computes all the time.
+/// other programs too. On an idle machine it shows no more: some thread computes all the time.
 const MOST: Duration = Duration::from_secs(3);
 
 const ADAPTER: &str = "TILEWISE_FIRST_STEP";

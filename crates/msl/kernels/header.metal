@@ -76,7 +76,8 @@ INLINE uint linear_id(uint3 threadgroup_at, constant Params &params) {
 // neighbouring products share a matrix. The barriers order no memory: they keep the compiler from
 // mixing loads and products, which would take more registers.
 template <typename T, uint M, uint N>
-INLINE void multiply(thread simdgroup_float8x8 (&sums)[M][N], thread simdgroup_matrix<T, 8, 8> (&rows)[M],
+INLINE void multiply(thread simdgroup_float8x8 (&sums)[M][N],
+                     thread simdgroup_matrix<T, 8, 8> (&rows)[M],
                      thread simdgroup_matrix<T, 8, 8> (&columns)[N]) {
     simdgroup_barrier(mem_flags::mem_none);
     UNROLL

@@ -20,7 +20,8 @@ use tilewise_core::kernel::Language;
 pub(super) struct Rendered {
     pub(super) text: String,
     lines: Vec<Line>,
-    /// The sites' mutants, and the lines of the file that they reach over.
+    /// The sites' mutants, and the lines of the file that they reach over, from the first line of
+    /// their statement on: a compiler names that for a call that goes on below.
     sites: Vec<(u32, Range<usize>)>,
 }
 
@@ -138,7 +139,7 @@ impl Renderer<'_, '_> {
 
     fn site(&mut self, site: &Range<usize>, mutants: &[(u32, &Mutant)], next: usize) -> usize {
         let first = self.line(site.start);
-        let lines = first..self.line(site.end - 1) + 1;
+        let lines = self.statement(first)..self.line(site.end - 1) + 1;
         self.rendered.sites.extend(mutants.iter().map(|(id, _)| (*id, lines.clone())));
         let in_macro =
             self.text[..site.start].rsplit('\n').next().is_some_and(|line| line.starts_with('#'));
@@ -183,6 +184,15 @@ impl Renderer<'_, '_> {
     fn verbatim(&mut self, range: Range<usize>) {
         let line = self.line(range.start);
         self.rendered.push(&self.text[range], line, None);
+    }
+
+    /// The line on which the statement of a line begins.
+    fn statement(&self, line: usize) -> usize {
+        let lines: Vec<&str> = self.text.lines().take(line).map(str::trim).collect();
+        let ends = |line: &&str| {
+            line.is_empty() || line.ends_with([';', '{', '}']) || line.starts_with(['#', '/'])
+        };
+        lines.iter().rposition(ends).map_or(0, |end| end + 1)
     }
 
     fn line(&self, at: usize) -> usize {

@@ -1,4 +1,5 @@
-// Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not 0.
+// Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not
+// 0.
 // needs: BIAS_Format C_Element INLINE Params RESIDUAL_Format activation
 // provides: Epilogue
 // constants: BIAS_ALONG_M USE_BETA USE_BIAS USE_RESIDUAL
@@ -16,11 +17,13 @@ struct Epilogue {
             y += params->beta * float(c[index(batch, row, col)]);
         }
         if (USE_BIAS) {
-            y += bias.load(params->bias_offset + group * params->bias_batch + (BIAS_ALONG_M ? row : col) * params->bias_ld);
+            y += bias.load(params->bias_offset + group * params->bias_batch
+                + (BIAS_ALONG_M ? row : col) * params->bias_ld);
         }
         y = activation(y);
         if (USE_RESIDUAL) {
-            y += residual.load(params->residual_offset + batch * params->residual_batch + row * params->residual_ld + col);
+            y += residual.load(params->residual_offset + batch * params->residual_batch
+                + row * params->residual_ld + col);
         }
         return y;
     }

@@ -1,8 +1,8 @@
-// Mainloop: a BM×BN tile of C per threadgroup, which is one simdgroup, as 8×8 matrices straight from
-// device memory: no barriers between simdgroups, and caches large enough on Apple's GPUs from the
-// third generation on. A matrix that would reach over an edge of C begins so far inward that all of
-// it exists, and its sums of other tiles are dropped. A matrix that reaches beyond K, or whose
-// elements are stored otherwise than they are multiplied, passes through threadgroup memory.
+// Mainloop: a BM×BN tile of C per threadgroup, which is one simdgroup, as 8×8 matrices straight
+// from device memory: no barriers between simdgroups, and caches large enough on Apple's GPUs from
+// the third generation on. A matrix that would reach over an edge of C begins so far inward that
+// all of it exists, and its sums of other tiles are dropped. A matrix that reaches beyond K, or
+// whose elements are stored otherwise than they are multiplied, passes through threadgroup memory.
 // needs: A_ARGUMENTS A_Format A_NEIGHBOURS A_SIDE A_Side B_ARGUMENTS B_Format B_NEIGHBOURS B_SIDE
 //        B_Side Dense END END_ARGUMENTS INLINE KERNEL SCHEDULE_VALUES SHARED SIMD Stored Tile
 //        UNROLL lane linear_id multiply params schedule threadgroup_at
@@ -35,18 +35,21 @@ INLINE uint inward(uint x, uint x_end) {
 
 // The matrix at (x, k), all of which lies ready. Lines along K are its rows if `Rows` says so.
 template <bool Rows, typename Side, uint Width>
-INLINE void load_ready(thread Matrix &matrix, thread const Side &side, Dense<Staged, Width> format, uint x, uint k) {
-    simdgroup_load(matrix, format.data + side.index(x, k), side.ld, ulong2(0, 0), Rows != Side::ALONG_K);
+INLINE void load_ready(thread Matrix &matrix, thread const Side &side, Dense<Staged, Width> format,
+    uint x, uint k) {
+    simdgroup_load(matrix, format.data + side.index(x, k), side.ld, ulong2(0, 0),
+        Rows != Side::ALONG_K);
 }
 
 template <bool Rows, typename Side, typename Format>
 INLINE void load_ready(thread Matrix &, thread const Side &, Format, uint, uint) {
 }
 
-// The matrix that would begin at (x, k). What lies at or beyond x_end or k_end is 0 and never read; a
-// matrix of nothing else waits for no lane.
+// The matrix that would begin at (x, k). What lies at or beyond x_end or k_end is 0 and never read;
+// a matrix of nothing else waits for no lane.
 template <bool Rows, typename Side>
-INLINE void load(thread Matrix &matrix, thread const Side &side, uint own_x, uint x_end, uint k, uint k_end, threadgroup Staged *corner, uint lane) {
+INLINE void load(thread Matrix &matrix, thread const Side &side, uint own_x, uint x_end, uint k,
+    uint k_end, threadgroup Staged *corner, uint lane) {
     if (own_x >= x_end) {
         matrix = make_filled_simdgroup_matrix<Staged, 8, 8>(Staged(0.0f));
         return;

@@ -1,5 +1,6 @@
-// Second pass of a product with K in parts: adds what the parts left, and ends as a mainloop does. A thread has four elements of a row, 32 bytes or more
-// apart, so that neighbouring threads have neighbouring elements.
+// Second pass of a product with K in parts: adds what the parts left, and ends as a mainloop does.
+// A thread has four elements of a row, 32 bytes or more apart, so that neighbouring threads have
+// neighbouring elements.
 // needs: END END_ARGUMENTS KERNEL PARTS_ARGUMENTS SCHEDULE_VALUES Tile all_parts linear_id params
 //        partial_sums schedule thread_index threadgroup_at
 // provides: STEP

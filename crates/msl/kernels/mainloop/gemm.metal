@@ -1,5 +1,6 @@
-// Mainloop: a BM×BN tile of C per threadgroup, and of it a part per simdgroup, as 8×8 matrices that the whole simdgroup holds. Slices of A and B, BK deep,
-// pass through threadgroup memory; other threadgroups on the core hide the time of their loads.
+// Mainloop: a BM×BN tile of C per threadgroup, and of it a part per simdgroup, as 8×8 matrices that
+// the whole simdgroup holds. Slices of A and B, BK deep, pass through threadgroup memory; other
+// threadgroups on the core hide the time of their loads.
 // needs: A_ARGUMENTS A_SIDE A_Side B_ARGUMENTS B_SIDE B_Side END END_ARGUMENTS INLINE KERNEL
 //        SCHEDULE_VALUES SHARED SIMD Stored Tile UNROLL lane linear_id multiply params schedule
 //        simdgroup thread_index threadgroup_at
@@ -14,8 +15,9 @@ constexpr constant uint MATRICES_M = BM / SIMDGROUPS_M / 8;
 constexpr constant uint MATRICES_N = BN / SIMDGROUPS_N / 8;
 constexpr constant uint COLUMNS = MATRICES_N * 8;
 
-// A slice of an operand in threadgroup memory, X_TILE long and BK deep. It keeps the direction of the storage: lines along K or along the tile, 16 bytes
-// apart more than they are long, so that the rows of a matrix lie in different banks.
+// A slice of an operand in threadgroup memory, X_TILE long and BK deep. It keeps the direction of
+// the storage: lines along K or along the tile, 16 bytes apart more than they are long, so that the
+// rows of a matrix lie in different banks.
 
 template <typename Side, typename Staged, uint TILE>
 struct Panel {
@@ -27,9 +29,11 @@ struct Panel {
     static constexpr constant uint WIDTH = Side::Format::WIDTH;
     static constexpr constant uint UNITS = LENGTH / WIDTH;
 
-    // The slice that starts at (x, k), which is whole, or what there is of it: what lies at or beyond x_end or k_end is 0 and never read.
+    // The slice that starts at (x, k), which is whole, or what there is of it: what lies at or
+    // beyond x_end or k_end is 0 and never read.
     template <bool Whole>
-    INLINE static void fill(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end, uint k, uint k_end, uint thread_index) {
+    INLINE static void fill(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end,
+        uint k, uint k_end, uint thread_index) {
         UNROLL
         for (uint first = 0; first < LINES * UNITS; first += THREADS) {
             const uint unit = first + thread_index;
@@ -40,7 +44,8 @@ struct Panel {
     }
 
     template <bool Whole>
-    INLINE static void move(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end, uint k, uint k_end, uint unit) {
+    INLINE static void move(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end,
+        uint k, uint k_end, uint unit) {
         const uint line = unit / UNITS;
         const uint at = unit % UNITS * WIDTH;
         const uint to_x = x + (Side::ALONG_K ? line : at);
@@ -66,10 +71,12 @@ using Staged = Stored<STAGED>::Type;
 using A_Panel = Panel<A_Side, Staged, BM>;
 using B_Panel = Panel<B_Side, Staged, BN>;
 
-// Floats of threadgroup memory: the two slices, and in their place, when they are done with, eight rows of sums per simdgroup, as matrices give no access to
-// their elements.
-constexpr constant uint SHARED_FLOATS = (A_Panel::SIZE + B_Panel::SIZE) * sizeof(Staged) / sizeof(float);
-static_assert(SIMDGROUPS * 8 * COLUMNS <= SHARED_FLOATS, "the sums need more memory than the slices");
+// Floats of threadgroup memory: the two slices, and in their place, when they are done with, eight
+// rows of sums per simdgroup, as matrices give no access to their elements.
+constexpr constant uint SHARED_FLOATS =
+    (A_Panel::SIZE + B_Panel::SIZE) * sizeof(Staged) / sizeof(float);
+static_assert(SIMDGROUPS * 8 * COLUMNS <= SHARED_FLOATS,
+    "the sums need more memory than the slices");
 
 KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     SHARED(float, shared, SHARED_FLOATS);
@@ -109,12 +116,14 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
             simdgroup_matrix<Staged, 8, 8> columns[MATRICES_N];
             UNROLL
             for (uint i = 0; i < MATRICES_M; i += 1) {
-                simdgroup_load(rows[i], A_Panel::place(a_panel, m_at + i * 8, kk), A_Panel::LD, ulong2(0, 0), !A_Side::ALONG_K);
+                simdgroup_load(rows[i], A_Panel::place(a_panel, m_at + i * 8, kk), A_Panel::LD,
+                    ulong2(0, 0), !A_Side::ALONG_K);
             }
             simdgroup_barrier(mem_flags::mem_none);
             UNROLL
             for (uint j = 0; j < MATRICES_N; j += 1) {
-                simdgroup_load(columns[j], B_Panel::place(b_panel, n_at + j * 8, kk), B_Panel::LD, ulong2(0, 0), B_Side::ALONG_K);
+                simdgroup_load(columns[j], B_Panel::place(b_panel, n_at + j * 8, kk), B_Panel::LD,
+                    ulong2(0, 0), B_Side::ALONG_K);
             }
             multiply(sums, rows, columns);
         }
@@ -131,7 +140,8 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
         }
         simdgroup_barrier(mem_flags::mem_threadgroup);
         for (uint at = lane; at < 8 * COLUMNS; at += SIMD) {
-            end.store(tile, tile.row + m_at + i * 8 + at / COLUMNS, tile.col + n_at + at % COLUMNS, shown[at]);
+            end.store(tile, tile.row + m_at + i * 8 + at / COLUMNS, tile.col + n_at + at % COLUMNS,
+                shown[at]);
         }
         simdgroup_barrier(mem_flags::mem_threadgroup);
     }

@@ -1,5 +1,6 @@
-// Mainloop for few rows, or few columns, against an operand that is stored along K: bound by reading that operand once. Each simdgroup has LINES of its lines
-// and all FEW of the others; its lanes lie along K, with a SPAN of elements each, and their sums meet in simd_sum.
+// Mainloop for few rows, or few columns, against an operand that is stored along K: bound by
+// reading that operand once. Each simdgroup has LINES of its lines and all FEW of the others; its
+// lanes lie along K, with a SPAN of elements each, and their sums meet in simd_sum.
 // needs: A_ARGUMENTS A_Format A_SIDE A_Side B_ARGUMENTS B_Format B_SIDE B_Side END END_ARGUMENTS
 //        INLINE KERNEL SCHEDULE_VALUES SIMD Tile UNROLL lane linear_id params schedule simdgroup
 //        threadgroup_at
@@ -16,10 +17,11 @@ struct Range {
     uint end;
 };
 
-// A lane's share of one step: a SPAN of elements along K of every line, all of which exist if `Whole`
-// says so. Beyond an end the last line is read again, and its sums are dropped.
+// A lane's share of one step: a SPAN of elements along K of every line, all of which exist if
+// `Whole` says so. Beyond an end the last line is read again, and its sums are dropped.
 template <bool Whole, typename Many, typename Few>
-INLINE void step(thread const Many &many, Range lines, thread const Few &few, Range others, uint k, uint k_end, thread float (&sums)[SUMS]) {
+INLINE void step(thread const Many &many, Range lines, thread const Few &few, Range others, uint k,
+    uint k_end, thread float (&sums)[SUMS]) {
     using Format = typename Many::Format;
     const uint n = Whole ? Format::SPAN : k_end - k;
     typename Format::Raw raw[LINES];
@@ -36,7 +38,8 @@ INLINE void step(thread const Many &many, Range lines, thread const Few &few, Ra
         }
         UNROLL
         for (uint j = 0; j < FEW; j += 1) {
-            const auto spread = Format::spread(few.along_k(min(others.first + j, others.end - 1), k + part, n - part));
+            const auto spread = Format::spread(few.along_k(min(others.first + j, others.end - 1),
+                k + part, n - part));
             UNROLL
             for (uint i = 0; i < LINES; i += 1) {
                 sums[i * FEW + j] += Format::dot(numbers[i], spread);
@@ -47,7 +50,8 @@ INLINE void step(thread const Many &many, Range lines, thread const Few &few, Ra
 
 // A lane's share of the sums of `others.first` and so on with `lines.first` and so on.
 template <typename Many, typename Few>
-INLINE void accumulate(thread const Many &many, Range lines, thread const Few &few, Range others, uint k, uint k_end, thread float (&sums)[SUMS]) {
+INLINE void accumulate(thread const Many &many, Range lines, thread const Few &few, Range others,
+    uint k, uint k_end, thread float (&sums)[SUMS]) {
     const uint span = Many::Format::SPAN;
     for (; k + span <= k_end; k += SIMD * span) {
         step<true>(many, lines, few, others, k, k_end, sums);
@@ -67,9 +71,11 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     const uint own = simdgroup * LINES;
     float sums[SUMS] = {};
     if (MANY_ROWS) {
-        accumulate(a, Range{tile.row + own, tile.row_end}, b, Range{tile.col, params.n}, tile.k + lane * A_Format::SPAN, tile.k_end, sums);
+        accumulate(a, Range{tile.row + own, tile.row_end}, b, Range{tile.col, params.n},
+            tile.k + lane * A_Format::SPAN, tile.k_end, sums);
     } else {
-        accumulate(b, Range{tile.col + own, params.n}, a, Range{tile.row, tile.row_end}, tile.k + lane * B_Format::SPAN, tile.k_end, sums);
+        accumulate(b, Range{tile.col + own, params.n}, a, Range{tile.row, tile.row_end},
+            tile.k + lane * B_Format::SPAN, tile.k_end, sums);
     }
     // Each lane ends one of the sums.
     float sum = 0;
@@ -82,6 +88,7 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
         const uint many = own + lane / FEW;
         const uint few = lane % FEW;
         const auto end = END;
-        end.store(tile, tile.row + (MANY_ROWS ? many : few), tile.col + (MANY_ROWS ? few : many), sum);
+        end.store(tile, tile.row + (MANY_ROWS ? many : few), tile.col + (MANY_ROWS ? few : many),
+            sum);
     }
 }

@@ -1,5 +1,7 @@
-// Mainloop for few rows, or few columns, against an operand that is stored across K: bound by reading that operand once. A lane has eight neighbouring lines
-// of it, eight lanes lie side by side, and all others along K; their sums meet first within simdgroups, then in threadgroup memory.
+// Mainloop for few rows, or few columns, against an operand that is stored across K: bound by
+// reading that operand once. A lane has eight neighbouring lines of it, eight lanes lie side by
+// side, and all others along K; their sums meet first within simdgroups, then in threadgroup
+// memory.
 // needs: A_ARGUMENTS A_SIDE A_Side B_ARGUMENTS B_SIDE B_Side END END_ARGUMENTS Eight INLINE KERNEL
 //        SCHEDULE_VALUES SHARED SIMD Tile UNROLL lane linear_id params schedule simdgroup
 //        thread_index threadgroup_at
@@ -15,11 +17,11 @@ constexpr constant uint AHEAD = 4;
 constexpr constant uint THREADS = SIMD * SIMDGROUPS;
 
 // A lane's share of AHEAD steps along K, all of which exist if `Whole` says so: eight lines from
-// `line` on, `n` of which exist, with the others from `other` on. Beyond `other_end` the last is read
-// again, and its sums are dropped.
+// `line` on, `n` of which exist, with the others from `other` on. Beyond `other_end` the last is
+// read again, and its sums are dropped.
 template <bool Whole, typename Many, typename Few>
-INLINE void step(thread const Many &many, uint line, uint n, thread const Few &few, uint other, uint other_end, uint k, uint k_end,
-                 thread float (&sums)[FEW][8]) {
+INLINE void step(thread const Many &many, uint line, uint n, thread const Few &few, uint other,
+    uint other_end, uint k, uint k_end, thread float (&sums)[FEW][8]) {
     Eight eights[AHEAD];
     UNROLL
     for (uint s = 0; s < AHEAD; s += 1) {
@@ -32,7 +34,8 @@ INLINE void step(thread const Many &many, uint line, uint n, thread const Few &f
         UNROLL
         for (uint j = 0; j < FEW; j += 1) {
             // Nothing times an infinity would be no number.
-            const float x = Whole || at < k_end ? few.load(min(other + j, other_end - 1), at) : 0.0f;
+            const float x =
+                Whole || at < k_end ? few.load(min(other + j, other_end - 1), at) : 0.0f;
             UNROLL
             for (uint i = 0; i < 8; i += 1) {
                 sums[j][i] = fma(eights[s].at[i], x, sums[j][i]);
@@ -43,8 +46,8 @@ INLINE void step(thread const Many &many, uint line, uint n, thread const Few &f
 
 // A lane's share of all sums.
 template <typename Many, typename Few>
-INLINE void accumulate(thread const Many &many, uint line, uint n, thread const Few &few, uint other, uint other_end, uint k, uint k_end,
-                     thread float (&sums)[FEW][8]) {
+INLINE void accumulate(thread const Many &many, uint line, uint n, thread const Few &few,
+    uint other, uint other_end, uint k, uint k_end, thread float (&sums)[FEW][8]) {
     if (n == 8) {
         for (; k + (AHEAD - 1) * STRIPES < k_end; k += STRIPES * AHEAD) {
             step<true>(many, line, n, few, other, other_end, k, k_end, sums);
@@ -68,10 +71,12 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     float sums[FEW][8] = {};
     if (MANY_ROWS) {
         const uint line = tile.row + own;
-        accumulate(a, line, min(max(tile.row_end, line) - line, 8u), b, tile.col, params.n, k, tile.k_end, sums);
+        accumulate(a, line, min(max(tile.row_end, line) - line, 8u), b, tile.col, params.n, k,
+            tile.k_end, sums);
     } else {
         const uint line = tile.col + own;
-        accumulate(b, line, min(max(params.n, line) - line, 8u), a, tile.row, tile.row_end, k, tile.k_end, sums);
+        accumulate(b, line, min(max(params.n, line) - line, 8u), a, tile.row, tile.row_end, k,
+            tile.k_end, sums);
     }
     UNROLL
     for (uint j = 0; j < FEW; j += 1) {
@@ -95,6 +100,7 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
         }
         const uint many = at % WIDTH;
         const uint few = at / WIDTH;
-        end.store(tile, tile.row + (MANY_ROWS ? many : few), tile.col + (MANY_ROWS ? few : many), sum);
+        end.store(tile, tile.row + (MANY_ROWS ? many : few), tile.col + (MANY_ROWS ? few : many),
+            sum);
     }
 }

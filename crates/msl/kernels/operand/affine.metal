@@ -1,12 +1,13 @@
-// Operand in affine codes of 4 or 8 bits, in groups along K (MLX), stored along K: element = scale ·
-// code + bias. The first code of a word lies in its lowest bits; a scale and a bias per group. Rows
-// are whole groups, so the linear index gives word and group.
+// Operand in affine codes of 4 or 8 bits, in groups along K (MLX), stored along K: element = scale
+// · code + bias. The first code of a word lies in its lowest bits; a scale and a bias per group.
+// Rows are whole groups, so the linear index gives word and group.
 // needs: Eight INLINE Stored UNROLL put
 // provides: X_ARGUMENTS X_Format X_Scale X_VALUES x_biases x_codes x_scales
 // constants: X_BITS X_BLOCK X_PLANE_1_SLOT X_PLANE_2_SLOT X_SCALE X_SLOT
 
-#define X_ARGUMENTS                                                                                                                     \
-    , device const uint *x_codes [[buffer(X_SLOT)]], device const X_Scale *x_scales [[buffer(X_PLANE_1_SLOT)]],                         \
+#define X_ARGUMENTS \
+    , device const uint *x_codes [[buffer(X_SLOT)]], \
+        device const X_Scale *x_scales [[buffer(X_PLANE_1_SLOT)]], \
         device const X_Scale *x_biases [[buffer(X_PLANE_2_SLOT)]]
 #define X_VALUES x_codes, x_scales, x_biases
 

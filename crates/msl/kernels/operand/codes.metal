@@ -5,8 +5,9 @@
 // provides: X_ARGUMENTS X_Codes X_Format X_Scale X_VALUES x_biases x_codes x_scales
 // constants: X_BITS X_BLOCK X_PLANE_1_SLOT X_PLANE_2_SLOT X_SCALE X_SLOT
 
-#define X_ARGUMENTS                                                                                                                     \
-    , device const uint *x_codes [[buffer(X_SLOT)]], device const X_Scale *x_scales [[buffer(X_PLANE_1_SLOT)]],                         \
+#define X_ARGUMENTS \
+    , device const uint *x_codes [[buffer(X_SLOT)]], \
+        device const X_Scale *x_scales [[buffer(X_PLANE_1_SLOT)]], \
         device const X_Scale *x_biases [[buffer(X_PLANE_2_SLOT)]]
 #define X_VALUES reinterpret_cast<device const uchar *>(x_codes), x_scales, x_biases
 

@@ -35,8 +35,8 @@ INLINE void unpack(device const Half *from, thread float *to) {
     }
 }
 
-// Numbers on their way to simdgroup matrices, rounded to the type that these have. `to` is aligned to
-// 16 bytes.
+// Numbers on their way to simdgroup matrices, rounded to the type that these have. `to` is aligned
+// to 16 bytes.
 INLINE void put(Eight numbers, threadgroup float *to) {
     threadgroup float4 *words = reinterpret_cast<threadgroup float4 *>(to);
     words[0] = float4(numbers.at[0], numbers.at[1], numbers.at[2], numbers.at[3]);
@@ -72,7 +72,8 @@ INLINE void move(device const Half *from, threadgroup float *to) {
     put(numbers, to);
 }
 
-// `Width` elements are loaded together, 16 bytes, or one: offset, strides, the contiguous extent and the places where loads begin are multiples of it.
+// `Width` elements are loaded together, 16 bytes, or one: offset, strides, the contiguous extent
+// and the places where loads begin are multiples of it.
 template <typename T, uint Width>
 struct Dense {
     static constexpr constant uint WIDTH = Width;
@@ -115,8 +116,8 @@ struct Dense {
         return eight;
     }
 
-    // A dot product takes SPAN elements from memory (Raw), makes numbers of eight of them (Numbers), and
-    // prepares eight of the other side (Spread). Here all three are plain numbers.
+    // A dot product takes SPAN elements from memory (Raw), makes numbers of eight of them
+    // (Numbers), and prepares eight of the other side (Spread). Here all three are plain numbers.
     static constexpr constant uint SPAN = 8;
     using Raw = Eight;
     using Numbers = Eight;

@@ -1,11 +1,14 @@
-// Operand in a format of GGUF with blocks of 32 along K: a scale, perhaps a least element, and codes
-// of 4, 5 or 8 bits. Rows are whole blocks, so the linear index gives the block. The low nibbles of
-// 16 bytes are elements 0 to 15, the high ones elements 16 to 31; fifth bits are a word before them.
+// Operand in a format of GGUF with blocks of 32 along K: a scale, perhaps a least element, and
+// codes of 4, 5 or 8 bits. Rows are whole blocks, so the linear index gives the block. The low
+// nibbles of 16 bytes are elements 0 to 15, the high ones elements 16 to 31; fifth bits are a word
+// before them.
 // needs: Coded Eight INLINE UNROLL
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_codes x_scales
 // constants: X_BITS X_LEAST X_LESS X_PLANE_1_SLOT X_SLOT X_TABLE
 
-#define X_ARGUMENTS , device const uchar *x_scales [[buffer(X_SLOT)]], device const uint *x_codes [[buffer(X_PLANE_1_SLOT)]]
+#define X_ARGUMENTS \
+    , device const uchar *x_scales [[buffer(X_SLOT)]], \
+        device const uint *x_codes [[buffer(X_PLANE_1_SLOT)]]
 #define X_VALUES x_scales, x_codes
 
 struct X_Codes {

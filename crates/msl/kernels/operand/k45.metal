@@ -1,6 +1,6 @@
-// Operand in Q4_K or Q5_K (GGUF): blocks of 256 along K in sub-blocks of 32. A block is d and dmin in
-// f16, 12 bytes with 8 scales and 8 minima of 6 bits, 32 bytes of fifth bits in Q5_K, and 128 bytes
-// whose low nibbles are a sub-block and whose high ones the next. Rows are whole blocks.
+// Operand in Q4_K or Q5_K (GGUF): blocks of 256 along K in sub-blocks of 32. A block is d and dmin
+// in f16, 12 bytes with 8 scales and 8 minima of 6 bits, 32 bytes of fifth bits in Q5_K, and 128
+// bytes whose low nibbles are a sub-block and whose high ones the next. Rows are whole blocks.
 // needs: Coded INLINE Scaled
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks
 // constants: X_HIGH X_SLOT
@@ -37,7 +37,8 @@ struct X_Codes {
         const uint block = first(i);
         const uint j = i / 32 % 8;
         const uint l = i % 32;
-        uint code = (blocks[block + 4 + 8 * X_HIGH + j / 2 * 8 + l / 4] >> (l % 4 * 8 + j % 2 * 4)) & 15;
+        uint code =
+            (blocks[block + 4 + 8 * X_HIGH + j / 2 * 8 + l / 4] >> (l % 4 * 8 + j % 2 * 4)) & 15;
         if (X_HIGH != 0) {
             code |= ((blocks[block + 4 + l / 4] >> (l % 4 * 8 + j)) & 1) << 4;
         }

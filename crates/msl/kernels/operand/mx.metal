@@ -5,7 +5,9 @@
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_codes x_scales
 // constants: X_BITS X_BLOCK X_E4M3_SCALE X_PLANE_1_SLOT X_SLOT
 
-#define X_ARGUMENTS , device const uint *x_codes [[buffer(X_SLOT)]], device const uchar *x_scales [[buffer(X_PLANE_1_SLOT)]]
+#define X_ARGUMENTS \
+    , device const uint *x_codes [[buffer(X_SLOT)]], \
+        device const uchar *x_scales [[buffer(X_PLANE_1_SLOT)]]
 #define X_VALUES x_codes, x_scales
 
 struct X_Codes {
@@ -21,12 +23,14 @@ struct X_Codes {
     // An exponent of 0 means a multiple of 2^-9, all ones NaN.
     INLINE float e4m3(uint code) const thread {
         const uint low = code & 0x7f;
-        const uint magnitude = low < 8 ? as_type<uint>(float(low) * 0x1p-9f) : (low << 20) + (120u << 23);
+        const uint magnitude =
+            low < 8 ? as_type<uint>(float(low) * 0x1p-9f) : (low << 20) + (120u << 23);
         const uint nan = low == 0x7f ? 0x7fc00000u : 0;
         return as_type<float>(magnitude | nan | (code & 0x80) << 24);
     }
 
-    // The scale of the block that holds element i; of e8m0 2^(byte - 127), or 0 where that is subnormal.
+    // The scale of the block that holds element i; of e8m0 2^(byte - 127), or 0 where that is
+    // subnormal.
     INLINE float scale(uint i) const thread {
         const uint byte = scales[i / X_BLOCK];
         return X_E4M3_SCALE != 0 ? e4m3(byte) : as_type<float>(byte << 23);
@@ -46,7 +50,8 @@ struct X_Codes {
         const float scale = this->scale(i);
         UNROLL
         for (uint j = 0; j < 8; j += 1) {
-            eight.at[j] = scale * value(codes[i / (32 / X_BITS) + j / (32 / X_BITS)], j % (32 / X_BITS));
+            eight.at[j] =
+                scale * value(codes[i / (32 / X_BITS) + j / (32 / X_BITS)], j % (32 / X_BITS));
         }
         return eight;
     }

@@ -1,6 +1,6 @@
-// Operand in Q2_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 16 bytes with a scale
-// and a minimum of 4 bits each, 64 bytes of codes, four to a byte that lie 32 elements apart, and d
-// and dmin in f16. Rows are whole blocks.
+// Operand in Q2_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 16 bytes with a
+// scale and a minimum of 4 bits each, 64 bytes of codes, four to a byte that lie 32 elements apart,
+// and d and dmin in f16. Rows are whole blocks.
 // needs: Coded INLINE Scaled
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks
 // constants: X_SLOT

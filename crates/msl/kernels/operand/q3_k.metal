@@ -1,11 +1,13 @@
-// Operand in Q3_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 32 bytes of high bits,
-// 64 bytes of pairs of low bits that lie 32 elements apart, 12 bytes with 16 scales of 6 bits; and d
-// in f16, in a separate plane. Rows are whole blocks.
+// Operand in Q3_K (GGUF): blocks of 256 along K in sub-blocks of 16. A block is 32 bytes of high
+// bits, 64 bytes of pairs of low bits that lie 32 elements apart, 12 bytes with 16 scales of 6
+// bits; and d in f16, in a separate plane. Rows are whole blocks.
 // needs: Coded INLINE Scaled
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks x_scales
 // constants: X_PLANE_1_SLOT X_SLOT
 
-#define X_ARGUMENTS , device const uint *x_blocks [[buffer(X_SLOT)]], device const half *x_scales [[buffer(X_PLANE_1_SLOT)]]
+#define X_ARGUMENTS \
+    , device const uint *x_blocks [[buffer(X_SLOT)]], \
+        device const half *x_scales [[buffer(X_PLANE_1_SLOT)]]
 #define X_VALUES x_blocks, x_scales
 
 struct X_Codes {

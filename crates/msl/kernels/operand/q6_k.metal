@@ -5,7 +5,9 @@
 // provides: X_ARGUMENTS X_Codes X_Format X_VALUES x_blocks x_scales
 // constants: X_PLANE_1_SLOT X_SLOT
 
-#define X_ARGUMENTS , device const uint *x_blocks [[buffer(X_SLOT)]], device const half *x_scales [[buffer(X_PLANE_1_SLOT)]]
+#define X_ARGUMENTS \
+    , device const uint *x_blocks [[buffer(X_SLOT)]], \
+        device const half *x_scales [[buffer(X_PLANE_1_SLOT)]]
 #define X_VALUES x_blocks, x_scales
 
 struct X_Codes {
@@ -22,8 +24,10 @@ struct X_Codes {
     INLINE float code(uint i) const thread {
         const uint first = i / 256 * 52;
         const uint word = i % 32 / 4;
-        const uint low = blocks[first + i / 128 % 2 * 16 + i / 32 % 2 * 8 + word] >> (i % 4 * 8 + i / 64 % 2 * 4);
-        const uint high = blocks[first + 32 + i / 128 % 2 * 8 + word] >> (i % 4 * 8 + i / 32 % 4 * 2);
+        const uint low = blocks[first + i / 128 % 2 * 16 + i / 32 % 2 * 8 + word]
+            >> (i % 4 * 8 + i / 64 % 2 * 4);
+        const uint high =
+            blocks[first + 32 + i / 128 % 2 * 8 + word] >> (i % 4 * 8 + i / 32 % 4 * 2);
         return float((low & 15) | (high & 3) << 4) - 32.0f;
     }
 };

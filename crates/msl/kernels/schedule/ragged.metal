@@ -1,10 +1,12 @@
 // Schedule: rows of A and C in segments, one per entry of B, with the segments' ends on the device.
 //
-// Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles, which is never too few, since each segment wastes less
-// than one. A threadgroup walks the ends until it finds its own; those left over have nothing to do. An end below its start or beyond M is clamped, so that
-// no row outside C is touched whatever the buffer holds.
+// Over-launch: the host does not know the segments, so it starts ceil(M/BM) + groups rows of tiles,
+// which is never too few, since each segment wastes less than one. A threadgroup walks the ends
+// until it finds its own; those left over have nothing to do. An end below its start or beyond M is
+// clamped, so that no row outside C is touched whatever the buffer holds.
 //
-// A pass may compute a range of the rows and of the groups only; its rows and groups count from there, the ends in the buffer do not.
+// A pass may compute a range of the rows and of the groups only; its rows and groups count from
+// there, the ends in the buffer do not.
 // needs: INLINE Params Tile
 // provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries group_ends schedule
 // constants: BM BN OFFSETS_SLOT
@@ -18,7 +20,8 @@ INLINE Tile schedule(uint id, constant Params &params, device const uint *group_
     uint start = 0;
     uint first = 0;
     for (uint group = 0; group < params.first_group + params.entries; group += 1) {
-        const uint end = clamp(max(group_ends[group], params.first_row) - params.first_row, start, params.m);
+        const uint end =
+            clamp(max(group_ends[group], params.first_row) - params.first_row, start, params.m);
         const uint tiles = group >= params.first_group ? (end - start + BM - 1) / BM : 0;
         if (at_row < first + tiles) {
             tile.live = true;

@@ -20,8 +20,9 @@ struct Tile {
     bool live;
 };
 
-// Tiles are walked in bands of eight rows of tiles, column by column within a band, so that threadgroups that run together share rows of A and columns of
-// B in the cache. Each tile is met once: within a band the walk is column-major.
+// Tiles are walked in bands of eight rows of tiles, column by column within a band, so that
+// threadgroups that run together share rows of A and columns of B in the cache. Each tile is met
+// once: within a band the walk is column-major.
 INLINE uint2 banded(uint i, constant Params &params) {
     const uint band_tiles = 8 * params.tiles_n;
     const uint first = i / band_tiles * 8;

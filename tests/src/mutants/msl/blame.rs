@@ -75,4 +75,19 @@ mod tests {
         let around = of("f.metal:2:1: error: no".into()).alone;
         assert_eq!(around.len(), numbered.iter().filter(|(_, mutant)| mutant.line == 2).count());
     }
+
+    /// clang names the first line of a call whose arguments go on below.
+    #[test]
+    fn complaints_about_a_statement_name_its_other_lines() {
+        let text = "void f() {\n    g(a);\n    float x = h(a,\n        b + c);\n    g(b + 1);\n}\n";
+        let all = operators::mutants(Language::Msl, "f.metal", text);
+        let numbered: Vec<_> = (1..).zip(in_order(text, all.iter())).collect();
+        let rendered = render("f.metal", text, &numbered);
+        let first = rendered.text.lines().position(|line| line.contains("float x =")).unwrap();
+        let files = HashMap::from([("f.metal", rendered)]);
+        let alone = blamed(&format!("f.metal:{first}:15: error: no"), &files).alone;
+        let line = |id: &u32| numbered.iter().find(|(own, _)| own == id).unwrap().1.line;
+        assert!(alone.iter().any(|id| line(id) == 4), "{alone:?}");
+        assert!(alone.iter().all(|id| [3, 4].contains(&line(id))), "{alone:?}");
+    }
 }
