@@ -45,7 +45,7 @@ fn devices() -> [Caps; 3] {
 /// Problems that together reach every loader, store, schedule and epilogue.
 fn problems() -> Vec<Problem> {
     let mut all = Vec::new();
-    for dtype in DType::ALL {
+    for dtype in DType::FLOATS {
         for (m, n, k) in [(64, 64, 128), (65, 63, 127), (5, 7, 0)] {
             for (a_transposed, b_transposed) in
                 [(false, false), (false, true), (true, false), (true, true)]
@@ -59,9 +59,11 @@ fn problems() -> Vec<Problem> {
                 }
                 all.push(problem);
             }
-            for (extra, activation) in
-                DType::ALL.into_iter().zip([Activation::Relu, Activation::Gelu, Activation::Silu])
-            {
+            for (extra, activation) in DType::FLOATS.into_iter().zip([
+                Activation::Relu,
+                Activation::Gelu,
+                Activation::Silu,
+            ]) {
                 let mut problem = Problem::dense(dtype, m, n, k);
                 let axis = if extra == DType::F16 { Axis::M } else { Axis::N };
                 let length = if axis == Axis::M { m } else { n };
@@ -156,10 +158,10 @@ fn texts() -> HashMap<String, (Pass, String)> {
 fn conversions() -> Vec<(Pass, String)> {
     let caps = &devices()[0];
     let mut all = Vec::new();
-    let dense = DType::ALL.map(Format::Dense);
+    let dense = DType::FLOATS.map(Format::Dense);
     for format in dense.into_iter().chain(QuantFormat::kinds().into_iter().map(Format::Quantized)) {
         let table = Table::packed(format, 2, 3, 2 * format.block().max(16));
-        for (i, dtype) in DType::ALL.into_iter().enumerate() {
+        for (i, dtype) in DType::FLOATS.into_iter().enumerate() {
             let index = Some(Index { offset: 0, step: 1, count: 5, len: 5 });
             let (rows, columns) = [(None, None), (index, None), (index, index)][i];
             let take = Take { table, rows, columns, dtype, offset: 0, len: 1 << 20 };
@@ -171,7 +173,7 @@ fn conversions() -> Vec<(Pass, String)> {
             );
         }
     }
-    for (format, dtype) in QuantFormat::all().zip(DType::ALL.into_iter().cycle()) {
+    for (format, dtype) in QuantFormat::all().zip(DType::FLOATS.into_iter().cycle()) {
         let weights = Table::packed(Format::Dense(dtype), 2, 3, 2 * format.block());
         let quantize = Quantize { weights, format };
         let passes = plan::quantize(&quantize, caps, &CONVERSIONS).unwrap_or_default();

@@ -209,5 +209,5 @@ pub const LAYOUTS: [[bool; 2]; 4] = [[false, false], [false, true], [true, false
 /// Nine of the 27 mixtures of three types for A, B and C, in which every pair meets.
 pub fn mixtures() -> Vec<[DType; 3]> {
     let pairs = (0..3).flat_map(|a| (0..3).map(move |b| [a, b, (a + b) % 3]));
-    pairs.map(|types| types.map(|i| DType::ALL[i])).collect()
+    pairs.map(|types| types.map(|i| DType::FLOATS[i])).collect()
 }

@@ -84,7 +84,7 @@ pub fn edges(table: Table, a: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.kernels() {
         for (i, layout) in LAYOUTS.into_iter().enumerate() {
-            let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
+            let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::FLOATS[t]);
             let odd = odd_sizes(kernel.variant);
             // Of the small sizes one at a time, and all that lie around the tile.
             let odd = [&odd[i..=i], &odd[4..]].concat().into_iter().map(|size| (size, true));
@@ -107,7 +107,7 @@ pub fn thin(table: Table) -> Vec<Case> {
         let [bm, bn, bk] = [bm, bn, bk].map(|size| size as usize);
         for (i, k) in [0, 1, bk - 1, bk, bk + 1, 2 * bk + 3].into_iter().enumerate() {
             for (j, size) in [[3, 6, k], [1, bn + 1, k], [bm + 1, 1, k]].into_iter().enumerate() {
-                let types = [i, i + j, i + 2 * j].map(|t| DType::ALL[t % 3]);
+                let types = [i, i + j, i + 2 * j].map(|t| DType::FLOATS[t % 3]);
                 let case = Case { seed: (10 * i + j) as u64, ..Case::new(size, types) };
                 let case = case.kernel(&kernel.name).layout(LAYOUTS[(i + j) % 4]);
                 cases.push(if j == 1 { case } else { case.odd() });
@@ -151,7 +151,7 @@ pub fn splits(table: Table) -> Vec<Case> {
         let bk = kernel.variant.bk as usize;
         for (i, splits) in [2, 3, 4, 7].into_iter().enumerate() {
             for k in [1, 3 * bk + 5] {
-                let types = [DType::F32, DType::F32, DType::ALL[i % 3]];
+                let types = [DType::F32, DType::F32, DType::FLOATS[i % 3]];
                 let case = Case::new([5, 18, k], types).layout(LAYOUTS[i % 4]);
                 let case = case.kernel(format!("{}+k{splits}", kernel.name));
                 cases.push(case.clone());
@@ -253,16 +253,16 @@ pub fn mixed(table: Table) -> Vec<Case> {
 pub fn epilogues(table: Table) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in table.one_of_each() {
-        for (i, out) in DType::ALL.into_iter().enumerate() {
+        for (i, out) in DType::FLOATS.into_iter().enumerate() {
             let types = [DType::F32, DType::F32, out];
             let case =
                 |n| Case::new([6, n, kernel.variant.bk as usize + 3], types).kernel(&kernel.name);
-            cases.extend(themes::epilogues(&case(24), DType::ALL[(i + 1) % 3]));
+            cases.extend(themes::epilogues(&case(24), DType::FLOATS[(i + 1) % 3]));
             let case = case(22);
-            cases.extend(themes::epilogues(&case.clone().odd(), DType::ALL[(i + 2) % 3]));
+            cases.extend(themes::epilogues(&case.clone().odd(), DType::FLOATS[(i + 2) % 3]));
             if kernel.splits {
                 let split = case.kernel(format!("{}+k2", kernel.name)).batch(2).odd();
-                cases.extend(themes::epilogues(&split, DType::ALL[i]));
+                cases.extend(themes::epilogues(&split, DType::FLOATS[i]));
             }
         }
     }
@@ -278,8 +278,8 @@ pub fn epilogues(table: Table) -> Vec<Case> {
     }
     // In a batch each entry has its own bias and residual, and C its own old values.
     for (i, entries) in [Entries::Apart(1), Entries::Between].into_iter().enumerate() {
-        let place = Place::odd(DType::ALL[i]).entries(entries);
-        let case = Case::new([5, 9, 3], [DType::F32, DType::F16, DType::ALL[i]])
+        let place = Place::odd(DType::FLOATS[i]).entries(entries);
+        let case = Case::new([5, 9, 3], [DType::F32, DType::F16, DType::FLOATS[i]])
             .kernel(table.floor())
             .batch(3)
             .odd();
@@ -363,7 +363,7 @@ pub fn group_edges(table: Table) -> Vec<Case> {
             let ends = ends(lengths);
             let rows = ends.last().map_or(0, |end| *end as usize);
             let size = [(rows + 3).next_multiple_of(4), kernel.variant.bn as usize + 4, 8 + 4 * j];
-            let types = [i + j, j, i].map(|t| DType::ALL[t % 3]);
+            let types = [i + j, j, i].map(|t| DType::FLOATS[t % 3]);
             let case =
                 Case { groups: Some(Groups { ends, on_device: true }), ..Case::new(size, types) };
             let case = case.layout(layout).kernel(&kernel.name);
@@ -438,7 +438,7 @@ pub fn rounding(table: Table) -> Vec<Case> {
     numbers.extend(numbers.clone().iter().map(|number| -number));
     let rows = numbers.len();
     let mut cases = Vec::new();
-    for out in DType::ALL {
+    for out in DType::FLOATS {
         for odd in [false, true] {
             let case = Case::new([rows, 1, 1], [DType::F32, DType::F32, out]).kernel(table.floor());
             let case = if odd { case.odd() } else { case };

@@ -144,7 +144,7 @@ impl Quantizing {
 /// Formats of one kind, with which sources may be stored.
 pub fn formats() -> Vec<Format> {
     let quantized = QuantFormat::kinds().into_iter().map(Format::Quantized);
-    DType::ALL.map(Format::Dense).into_iter().chain(quantized).collect()
+    DType::FLOATS.map(Format::Dense).into_iter().chain(quantized).collect()
 }
 
 /// Formats that weights are quantized to on devices.
@@ -243,7 +243,7 @@ pub fn taking() -> Vec<Taking> {
             Format::Quantized(format) => (Data::Weights, format.block() as usize),
         };
         let source = |rows, blocks: usize| Source::new(format, [1, rows, blocks * block], data);
-        for (j, dtype) in DType::ALL.into_iter().enumerate() {
+        for (j, dtype) in DType::FLOATS.into_iter().enumerate() {
             let shape = [2 + (i + j) % 2, 5, 2 * block];
             let entries = Source::new(format, shape, data).inside(1);
             cases.push(Taking::new(entries.clone(), dtype));
@@ -266,7 +266,7 @@ pub fn taking() -> Vec<Taking> {
                 );
             }
         }
-        let dtype = DType::ALL[i % 3];
+        let dtype = DType::FLOATS[i % 3];
         cases.push(Taking::new(source(1, 1), dtype));
         cases.push(Taking::new(source(3, 1), dtype).rows(&[]));
         cases.push(Taking::new(source(0, 1), dtype).rows(&[0, 3]));
@@ -302,14 +302,15 @@ pub fn quantizing() -> Vec<Quantizing> {
             _ => 120,
         };
         let is_kind = kinds.contains(&format);
-        for (j, dtype) in DType::ALL.into_iter().enumerate().filter(|(j, _)| is_kind || i % 3 == *j)
+        for (j, dtype) in
+            DType::FLOATS.into_iter().enumerate().filter(|(j, _)| is_kind || i % 3 == *j)
         {
             let dense = Format::Dense(dtype);
             let shape = [1 + (i + j) % 3, 3, 3 * block];
             case(Source::new(dense, shape, Data::Weights).inside(1));
             case(Source::new(dense, [2, 5, 2 * block], Data::Below(below)).inside(1).transposed());
         }
-        case(Source::new(Format::Dense(DType::ALL[i % 3]), [1, 1, block], Data::Weights));
+        case(Source::new(Format::Dense(DType::FLOATS[i % 3]), [1, 1, block], Data::Weights));
         if is_kind {
             let edges = match format.def().family {
                 "mx" => MX_EDGES,
@@ -319,7 +320,7 @@ pub fn quantizing() -> Vec<Quantizing> {
             for edge in edges.chunks(1) {
                 case(Source::new(Format::Dense(DType::F32), [1, 1, block], Data::Rows(edge)));
             }
-            case(Source::new(Format::Dense(DType::ALL[i % 3]), [2, 3, block], Data::Infinite));
+            case(Source::new(Format::Dense(DType::FLOATS[i % 3]), [2, 3, block], Data::Infinite));
             case(Source::new(Format::Dense(DType::F32), [1, 137, 2 * block], Data::Below(below)));
             case(Source::new(Format::Dense(DType::F32), [1, 70, block], Data::Below(127)));
         }

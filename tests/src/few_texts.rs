@@ -18,7 +18,7 @@ pub fn edges(table: Table, a: usize) -> Vec<Case> {
     for kernel in table.kernels() {
         for (i, layout) in LAYOUTS.into_iter().enumerate() {
             let vectors = (i + a).is_multiple_of(2);
-            let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
+            let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::FLOATS[t]);
             let mut sizes =
                 if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
             // Whole tiles beside each other with whole slices and one that is not; and one that

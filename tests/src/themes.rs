@@ -83,8 +83,8 @@ pub fn strided() -> Vec<Case> {
     let mut cases = Vec::new();
     let ways =
         [Entries::Apart(0), Entries::Apart(5), Entries::Between, Entries::Stride0, Entries::Single];
-    for (i, out) in DType::ALL.into_iter().enumerate() {
-        let types = [DType::ALL[(i + 1) % 3], DType::ALL[(i + 2) % 3], out];
+    for (i, out) in DType::FLOATS.into_iter().enumerate() {
+        let types = [DType::FLOATS[(i + 1) % 3], DType::FLOATS[(i + 2) % 3], out];
         for (j, entries) in ways.into_iter().enumerate() {
             let case = Case::new([5, 7, 9], types).batch(3).layout(LAYOUTS[(i + j) % 4]).odd();
             let [a, b] = [case.a, case.b].map(|place| place.entries(ways[(j + 1) % 5]));
@@ -133,7 +133,7 @@ pub fn quantized() -> Vec<Case> {
     let mut cases = Vec::new();
     for (i, format) in QuantFormat::kinds().into_iter().enumerate() {
         let block = format.block() as usize;
-        let types = [DType::ALL[(i + 1) % 3], DType::F32, DType::ALL[(i + 2) % 3]];
+        let types = [DType::FLOATS[(i + 1) % 3], DType::F32, DType::FLOATS[(i + 2) % 3]];
         let case = |size| Case { quantized: Some(format), ..Case::new(size, types) };
         cases.push(case([5, 37, 3 * block]));
         cases.push(case([33, 70, few(format, 2)]).integers());
@@ -144,7 +144,7 @@ pub fn quantized() -> Vec<Case> {
         cases.push(case([1, 1, block]));
         let case = case([3, 9, block]).batch(2).odd();
         cases.push(Case { b: case.b.entries(Entries::Single), ..case.clone() });
-        let bias = Some((Axis::N, Place::odd(DType::ALL[i % 3])));
+        let bias = Some((Axis::N, Place::odd(DType::FLOATS[i % 3])));
         cases.push(Case { a: case.a.transposed(true), bias, beta: 0.5, ..case });
     }
     cases
@@ -156,7 +156,7 @@ pub fn across(kernels: Vec<Kernel>) -> Vec<Case> {
     let wide = kernels.into_iter().filter(|kernel| kernel.variant.bn % 8 == 0).collect();
     let case = |(i, format): (usize, QuantFormat)| {
         let size = [[1, 9, 3][i % 3], few(format, 2), 7 + i % 5];
-        let case = Case::new(size, [DType::F32, DType::F32, DType::ALL[i % 3]]);
+        let case = Case::new(size, [DType::F32, DType::F32, DType::FLOATS[i % 3]]);
         let case = Case { quantized: Some(format), across: true, ..case };
         match i % 5 {
             0 => case.batch(2).odd(),
@@ -214,7 +214,7 @@ pub fn grouped(ends: &[Vec<u32>], on_device: bool) -> Vec<Case> {
     let (mut cases, count) = (Vec::new(), ends.len());
     for (i, ends) in ends.iter().enumerate() {
         let groups = Some(Groups { ends: ends.clone(), on_device });
-        let types = [DType::F32, DType::ALL[i % 3], DType::ALL[(i + i / 3) % 3]];
+        let types = [DType::F32, DType::FLOATS[i % 3], DType::FLOATS[(i + i / 3) % 3]];
         let case = Case { groups, ..Case::new([40, 22, 12], types).layout([false, i % 2 == 1]) };
         cases.push(case.clone());
         cases.push(Case { size: [40, 21, 13], ..case.clone() }.odd());
@@ -240,7 +240,7 @@ pub fn few_buffers() -> Vec<Case> {
     let mut cases = epilogues(&Case::new([9, 22, 12], [DType::F32; 3]), DType::BF16);
     let kinds = QuantFormat::kinds();
     for (i, format) in kinds.into_iter().enumerate() {
-        let types = [DType::ALL[i % 3], DType::F32, DType::ALL[(i / 2) % 3]];
+        let types = [DType::FLOATS[i % 3], DType::F32, DType::FLOATS[(i / 2) % 3]];
         let [bias, residual] = [Place::odd(DType::F16), Place::odd(DType::F32)];
         let size = [5, few(format, 2), 2 * format.block() as usize];
         let case = Case { quantized: Some(format), ..Case::new(size, types) };
@@ -255,10 +255,10 @@ pub fn few_buffers() -> Vec<Case> {
         cases.push(if i % 2 == 0 { across.batch(2) } else { Case { beta: 0.5, ..across } });
     }
     // In groups, bias and residual meet in no pass. Of C in words, rows share some.
-    for (i, out) in DType::ALL.into_iter().enumerate() {
+    for (i, out) in DType::FLOATS.into_iter().enumerate() {
         let groups = Some(Groups { ends: vec![3, 3, 17, 18], on_device: true });
         let case = Case { groups, ..Case::new([20, 21, 12], [DType::F32, DType::F16, out]) };
-        let [bias, residual] = [Place::packed(DType::F32), Place::odd(DType::ALL[(i + 1) % 3])];
+        let [bias, residual] = [Place::packed(DType::F32), Place::odd(DType::FLOATS[(i + 1) % 3])];
         let case = all_steps(case, [(Axis::N, bias), (Axis::N, residual)], Activation::Silu);
         cases.push(if i == 0 { case } else { case.odd() });
     }
@@ -278,7 +278,7 @@ pub fn has_ranges(format: QuantFormat, bytes: u64) -> bool {
 pub fn large() -> Vec<Case> {
     let mut cases = mixed();
     for (i, layout) in LAYOUTS.into_iter().enumerate() {
-        let types = [DType::F32, DType::ALL[i % 3], DType::ALL[(i + 1) % 3]];
+        let types = [DType::F32, DType::FLOATS[i % 3], DType::FLOATS[(i + 1) % 3]];
         cases.push(Case::new([3, 5, 2100], types).layout(layout));
         cases.push(Case::new([70, 61, 3], types).layout(layout));
         cases.push(Case {
@@ -317,7 +317,7 @@ pub fn large() -> Vec<Case> {
     }
     let ends = [vec![0, 0, 25, 25, 185, 200, 200], vec![90, 20, 250], vec![70; 3]];
     for (i, ends) in ends.into_iter().enumerate() {
-        let types = [DType::F32, DType::ALL[i], DType::ALL[(i + 1) % 3]];
+        let types = [DType::F32, DType::FLOATS[i], DType::FLOATS[(i + 1) % 3]];
         let groups = Some(Groups { ends, on_device: true });
         let case = Case { groups, ..Case::new([200, 23, 26], types).layout([i == 1, i == 2]) };
         let bias = Some(([Axis::M, Axis::N][i % 2], Place::odd(DType::F16)));
@@ -346,7 +346,7 @@ pub fn large() -> Vec<Case> {
 /// do.
 pub fn empty() -> Vec<Case> {
     let mut cases = Vec::new();
-    for out in DType::ALL {
+    for out in DType::FLOATS {
         let case = |size| Case::new(size, [DType::F32, DType::F16, out]);
         cases.push(case([5, 7, 0]));
         cases.push(case([5, 7, 0]).odd());

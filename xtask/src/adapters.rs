@@ -117,7 +117,7 @@ fn of_this_system() -> Result<Adapters> {
             adapters.require("dx12");
         }
         system => {
-            println!(
+            eprintln!(
                 "no software adapter is known for {system}: tests run on the adapters that there \
                  are"
             );
@@ -132,7 +132,7 @@ fn prepare_linux() -> Result<Adapters> {
     if old || lavapipe().is_none() || swiftshader().is_none() {
         match Apt::open() {
             Ok(apt) => install(&apt, old)?,
-            Err(why) => println!("missing software adapters are not installed: {why}"),
+            Err(why) => eprintln!("missing software adapters are not installed: {why}"),
         }
     }
 
@@ -141,16 +141,16 @@ fn prepare_linux() -> Result<Adapters> {
          drivers (mesa-vulkan-drivers on Debian, Ubuntu and Fedora, vulkan-swrast on Arch) and the \
          Vulkan loader",
     )?;
-    println!("lavapipe: {}", lavapipe.display());
+    eprintln!("lavapipe: {}", lavapipe.display());
     let mut found = Adapters { drivers: vec![lavapipe], ..Adapters::default() };
     ["vulkan", "f16", "lavapipe"].iter().for_each(|word| found.require(word));
     match swiftshader() {
         Some(manifest) => {
-            println!("SwiftShader: {}", manifest.display());
+            eprintln!("SwiftShader: {}", manifest.display());
             found.drivers.push(manifest);
             found.require("swiftshader");
         }
-        None => println!(
+        None => eprintln!(
             "no SwiftShader (Debian has it in chromium-common, and Chrome brings it): not required"
         ),
     }
@@ -170,19 +170,19 @@ fn prepare_linux() -> Result<Adapters> {
 /// Installs what is missing; `old`: lavapipe is there, but one without shader-f16.
 fn install(apt: &Apt, old: bool) -> Result {
     if old || lavapipe().is_none() {
-        println!(
+        eprintln!(
             "lavapipe (software Vulkan with shader-f16: Mesa {MESA_WITH_F16} or later) is missing"
         );
         match apt.suite_with("mesa-vulkan-drivers", MESA_WITH_F16) {
             Ok(suite) => apt.install(&["mesa-vulkan-drivers", "libvulkan1"], suite.as_deref())?,
             Err(why) => {
-                println!("{why}: taking the release's own, whose lavapipe may lack shader-f16");
+                eprintln!("{why}: taking the release's own, whose lavapipe may lack shader-f16");
                 apt.install(&["mesa-vulkan-drivers", "libvulkan1"], None)?;
             }
         }
     }
     if swiftshader().is_none() && apt.is_debian {
-        println!(
+        eprintln!(
             "SwiftShader (software Vulkan without shader-f16) is missing; chromium-common contains \
              it"
         );

@@ -16,13 +16,13 @@ pub(crate) fn prepare() -> bool {
         return true;
     }
     if let Some(clang) = named() {
-        println!("TILEWISE_CLANG names {clang:?}, which does not link programs with sanitizers");
+        eprintln!("TILEWISE_CLANG names {clang:?}, which does not link programs with sanitizers");
         return false;
     }
     match Apt::open().and_then(|apt| install(&apt)) {
         Ok(()) => works(),
         Err(why) => {
-            println!("no clang with sanitizers, and it is not installed: {why}");
+            eprintln!("no clang with sanitizers, and it is not installed: {why}");
             false
         }
     }
@@ -48,7 +48,7 @@ fn named() -> Option<String> {
 /// Debian's clang leaves the sanitizers' runtimes and what names lines in their reports to other
 /// packages, by version.
 fn install(apt: &Apt) -> Result {
-    println!("clang, which compiles the MSL kernels for the CPU, is missing");
+    eprintln!("clang, which compiles the MSL kernels for the CPU, is missing");
     apt.install(&["clang", "llvm"], None)?;
     let version =
         Command::new("clang++").arg("-dumpversion").output().map_err(|error| error.to_string())?;

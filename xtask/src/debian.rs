@@ -1,8 +1,8 @@
 //! Installing packages on Debian and Ubuntu, announced first, and only as root.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::{fs, io};
 
 use crate::process::{Result, capture, find_program, run};
 
@@ -30,15 +30,15 @@ impl Apt {
             return Err("installing packages needs root".to_owned());
         }
         let apt = Self { codename: field("VERSION_CODENAME"), is_debian: id == "debian" };
-        run(Command::new("apt-get").args(["update", "-qq"]))?;
+        run(Command::new("apt-get").args(["update", "-qq"]).stdout(io::stderr()))?;
         Ok(apt)
     }
 
     /// Installs `packages`, from `suite` where one is named.
     pub(crate) fn install(&self, packages: &[&str], suite: Option<&str>) -> Result {
-        println!("installing {} with apt-get", packages.join(", "));
+        eprintln!("installing {} with apt-get", packages.join(", "));
         let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive").args([
+        command.stdout(io::stderr()).env("DEBIAN_FRONTEND", "noninteractive").args([
             "install",
             "-y",
             "-qq",
@@ -70,7 +70,7 @@ impl Apt {
             return Err(format!("no source of apt offers {package} {least} or later"));
         }
         self.add_source(&backports)?;
-        run(Command::new("apt-get").args(["update", "-qq"]))?;
+        run(Command::new("apt-get").args(["update", "-qq"]).stdout(io::stderr()))?;
         match offer(package, least)? {
             Some(_) => Ok(Some(backports)),
             None => Err(format!(
@@ -99,7 +99,7 @@ impl Apt {
             )
         })?;
         let path = Path::new("/etc/apt/sources.list.d").join(format!("{suite}.sources"));
-        println!("adding {suite} to apt's sources, in {}", path.display());
+        eprintln!("adding {suite} to apt's sources, in {}", path.display());
         let entry = format!(
             "Types: deb\nURIs: {uri}\nSuites: {suite}\nComponents: main\n\
              Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"

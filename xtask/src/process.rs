@@ -30,9 +30,10 @@ pub(crate) fn shown(command: &Command) -> String {
     environment.chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs `command` with this process's input and output; a non-zero exit is an error.
+/// Runs `command` with this process's input and output; a non-zero exit is an error. Commands are
+/// shown on stderr, so that stdout is the answer alone.
 pub(crate) fn run(command: &mut Command) -> Result {
-    println!("$ {}", shown(command));
+    eprintln!("$ {}", shown(command));
     let status = command.status().map_err(|error| cannot_start(command, &error))?;
     check(command, status)
 }

@@ -212,7 +212,7 @@ pub(crate) struct Known {
     /// Weights that share a scale, if the file does not tell
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) group: Option<u32>,
-    /// MLX's name of the family, if the file does not tell
+    /// MLX's name of the family, or gptq, gptq_v2, awq, if the file does not tell
     #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(modes()))]
     pub(crate) mode: Option<String>,
 }
@@ -220,7 +220,10 @@ pub(crate) struct Known {
 impl Known {
     /// The same, with a format.
     pub(crate) fn expected(&self, format: Option<QuantFormat>) -> Expected {
-        Expected { format, bits: self.bits, group: self.group, mode: self.mode.clone() }
+        let mut expected = Expected::default();
+        (expected.format, expected.bits) = (format, self.bits);
+        (expected.group, expected.mode) = (self.group, self.mode.clone());
+        expected
     }
 }
 
@@ -247,10 +250,11 @@ fn known_bits(text: &str) -> Result<u32, String> {
     }
 }
 
-/// The families of formats that MLX has.
+/// The families of formats that MLX has, and those who pack weights otherwise.
 fn modes() -> BTreeSet<&'static str> {
     let mlx = QuantFormat::all().filter(|format| format.gguf().is_none());
-    mlx.filter_map(|format| format.name().split('-').next()).collect()
+    let families = mlx.filter_map(|format| format.name().split('-').next());
+    families.chain(["gptq", "gptq_v2", "awq"]).collect()
 }
 
 /// Options of `tilewise dequantize`.

@@ -190,7 +190,8 @@ impl Job<'_> {
         let clock = match measured.timing.method {
             Method::Timestamps => "on the GPU",
             Method::Difference => "on the GPU, by the host's clock",
-            Method::WallClock => "on the CPU",
+            // `WallClock`.
+            _ => "on the CPU",
         };
         writeln!(out, "adapter  {}", adapter_text(self.context))?;
         let (layout, c) = (measured.problem.layout(), shape_text(shape));

@@ -4,6 +4,9 @@
 /// f32 whatever the storage, or in f16 where
 /// [`Precision::F16Sums`](crate::problem::Precision::F16Sums) permits it; the integers are for
 /// custom kernels.
+///
+/// Code that reads and writes elements matches on it, so the enum is closed: another type comes
+/// with another minor version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// IEEE 754 binary32.
@@ -19,10 +22,10 @@ pub enum DType {
 }
 
 impl DType {
-    /// The types that products take: those of floating point, in the order of their declaration.
-    pub const ALL: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
+    /// The types of floating point, which products take, in the order of their declaration.
+    pub const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-    /// Whether it is one of [`DType::ALL`].
+    /// Whether it is one of [`DType::FLOATS`].
     pub const fn is_float(self) -> bool {
         matches!(self, DType::F32 | DType::F16 | DType::BF16)
     }

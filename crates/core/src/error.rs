@@ -53,9 +53,7 @@ pub enum Error {
     #[error("misuse: {0}")]
     Misuse(String),
     /// An operand that does not fit one binding or one buffer of the device.
-    #[error(
-        "too large: {operand} needs {bytes} bytes, the limit of the device is {limit} ({which})"
-    )]
+    #[error("too large: {operand} needs {bytes} bytes, the limit is {limit} ({which})")]
     TooLarge {
         /// Which operand.
         operand: &'static str,
@@ -70,12 +68,14 @@ pub enum Error {
     #[error("no kernel takes this problem here: {0}")]
     NoKernel(String),
     /// A kernel asked for by name that does not exist.
-    #[error("no kernel is named {name:?}; there are {known}")]
+    #[error("no kernel is named {name:?}; the nearest of {count} are {nearest}")]
     UnknownKernel {
         /// The name asked for.
         name: String,
-        /// The names there are.
-        known: String,
+        /// The nearest names.
+        nearest: String,
+        /// Names there are.
+        count: usize,
     },
     /// Group offsets that decrease or exceed the number of rows.
     #[error("group offsets: {0}")]

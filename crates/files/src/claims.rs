@@ -1,10 +1,20 @@
 //! Claims about the format of a matrix, and who makes them.
 
+use crate::config::Method;
+use std::collections::BTreeSet;
 use std::fmt;
 use tilewise_core::{Error, QuantFormat, Result};
 
 /// The format of a quantized matrix, as far as the caller knows it. Nothing is required.
+///
+/// ```
+/// use tilewise_files::Expected;
+///
+/// let affine = Expected::default().bits(4).group(64).mode("affine");
+/// assert_eq!(affine.to_string(), "4 bits, groups of 64, mode affine");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Expected {
     /// The format itself.
     pub format: Option<QuantFormat>,
@@ -12,7 +22,8 @@ pub struct Expected {
     pub bits: Option<u32>,
     /// Elements along K that share a scale.
     pub group: Option<u32>,
-    /// The family, as MLX calls it: `affine`, `mxfp4`, `mxfp8`, `nvfp4`.
+    /// The family, as MLX calls it: `affine`, `mxfp4`, `mxfp8`, `nvfp4`; or who packed the matrix:
+    /// `gptq`, `gptq_v2`, `awq`. Case does not count.
     pub mode: Option<String>,
 }
 
@@ -23,6 +34,34 @@ impl From<QuantFormat> for Expected {
 }
 
 impl Expected {
+    /// With this format.
+    #[must_use]
+    pub fn format(mut self, format: QuantFormat) -> Self {
+        self.format = Some(format);
+        self
+    }
+
+    /// With codes of so many bits.
+    #[must_use]
+    pub fn bits(mut self, bits: u32) -> Self {
+        self.bits = Some(bits);
+        self
+    }
+
+    /// With so many elements along K that share a scale.
+    #[must_use]
+    pub fn group(mut self, group: u32) -> Self {
+        self.group = Some(group);
+        self
+    }
+
+    /// With this [`mode`](Self::mode).
+    #[must_use]
+    pub fn mode(mut self, mode: impl Into<String>) -> Self {
+        self.mode = Some(mode.into());
+        self
+    }
+
     /// One of MLX's formats in the words of its `config.json`: bits, group and mode. None for
     /// others.
     pub fn in_words(format: QuantFormat) -> Option<Self> {
@@ -39,6 +78,47 @@ impl Expected {
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         *self == Expected::default()
+    }
+
+    /// Fails if no file could be as expected.
+    pub(crate) fn check(&self) -> Result<()> {
+        let possible = match self.method() {
+            // Their codes have 4 or 8 bits, and groups of any size.
+            Some((method, _)) => {
+                self.bits.is_none_or(|bits| method.bits().contains(&bits))
+                    && self.format.is_none_or(|format| mode_of(format) == "affine")
+            }
+            None => {
+                // The size of groups is GPTQ's, too.
+                let formats = Expected { group: None, ..self.clone() };
+                QuantFormat::all().any(|format| formats.admits(format))
+            }
+        };
+        if possible {
+            return Ok(());
+        }
+        let all = QuantFormat::all().filter(|format| format.gguf().is_none());
+        let (mut bits, mut modes) = (BTreeSet::new(), BTreeSet::from(["gptq", "gptq_v2", "awq"]));
+        for format in all {
+            bits.extend(bits_of(format).map(|bits| bits.to_string()));
+            modes.insert(mode_of(format));
+        }
+        let (bits, modes) = (Vec::from_iter(bits), Vec::from_iter(modes));
+        Err(Error::InvalidValue(format!(
+            "the arguments: no format has {self}; bits are {}, modes {}",
+            bits.join(", "),
+            modes.join(", ")
+        )))
+    }
+
+    /// Who packed the matrix, if the mode says so, and whether in the second version of GPTQ.
+    pub(crate) fn method(&self) -> Option<(Method, bool)> {
+        match &*self.mode.as_ref()?.to_ascii_lowercase() {
+            "gptq" => Some((Method::Gptq, false)),
+            "gptq_v2" => Some((Method::Gptq, true)),
+            "awq" => Some((Method::Awq, false)),
+            _ => None,
+        }
     }
 
     /// Whether a format is as expected.

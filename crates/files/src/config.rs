@@ -27,7 +27,8 @@ pub(crate) struct Import {
     pub(crate) bits: Option<u64>,
     /// `u64::MAX` if K is one group.
     pub(crate) group: Option<u64>,
-    /// Whether it is the second version of GPTQ, which stores zeros without taking 1 off.
+    /// Whether it is the second version of GPTQ, which stores zeros without taking 1 off. Known if
+    /// the method is.
     pub(crate) second_version: bool,
     /// Another method, by its name: its tensors are not read.
     pub(crate) other: Option<String>,
@@ -38,6 +39,16 @@ pub(crate) struct Import {
 pub(crate) enum Method {
     Gptq,
     Awq,
+}
+
+impl Method {
+    /// Bits that a code may have.
+    pub(crate) const fn bits(self) -> &'static [u32] {
+        match self {
+            Method::Gptq => &[4, 8],
+            Method::Awq => &[4],
+        }
+    }
 }
 
 impl fmt::Display for Method {

@@ -41,8 +41,8 @@ pub(crate) fn leaves() -> &'static BTreeSet<&'static str> {
 /// Which format these planes of the matrix `prefix` are in.
 ///
 /// # Errors
-/// `Unsupported` when claims contradict each other; `Malformed` when no format fits, `Ambiguous`
-/// when several do.
+/// `Contradiction` when claims contradict each other or the planes; `Malformed` when no format
+/// fits, `Ambiguous` when several do.
 pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> Result<Found> {
     agree(claims)?;
     // A plane too many is a sign of another format, not to be passed over.
@@ -56,7 +56,11 @@ pub(crate) fn identify(prefix: &str, claims: &[Claim], planes: &Planes<'_>) -> R
     let chosen: Vec<&Found> = fitting.iter().filter(wanted).collect();
     match chosen[..] {
         [only] => Ok(only.clone()),
-        [] => Err(Error::Malformed(misfit(prefix, claims, planes, &fitting))),
+        [] => {
+            let why = misfit(prefix, claims, planes, &fitting);
+            // A sound matrix of another format than is claimed.
+            Err(if fitting.is_empty() { Error::Malformed(why) } else { Error::Contradiction(why) })
+        }
         _ => Err(Error::Ambiguous(format!("it may be {}: name the format", listed(&chosen)))),
     }
 }

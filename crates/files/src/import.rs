@@ -1,6 +1,7 @@
 //! Matrices of GPTQ and AWQ, as affine formats with f32 biases: w = scale · (code - zero), so the
 //! bias is -scale · zero. Scales of 16 bits times zeros of 9 are exact in f32.
 
+use crate::claims::Expected;
 use crate::config::{self, Method};
 use crate::gptq::Order;
 use crate::raw::{Element, Raw};
@@ -47,12 +48,8 @@ pub(crate) struct Data<'a> {
 }
 
 /// Finds out how the tensors are laid out: by their shapes, the file that says something of all
-/// matrices, and the size of groups that the caller expects.
-pub(crate) fn import(
-    raws: Raws<'_>,
-    said: &config::Import,
-    expected_group: Option<u32>,
-) -> Result<Import> {
+/// matrices, and the method and size of groups that the caller expects.
+pub(crate) fn import(raws: Raws<'_>, said: &config::Import, expected: &Expected) -> Result<Import> {
     let file = &said.file;
     let shown = [Some(raws.qweight), Some(raws.qzeros), Some(raws.scales), raws.g_idx];
     let shown: Vec<String> = shown.into_iter().flatten().map(Raw::to_string).collect();
@@ -85,6 +82,9 @@ pub(crate) fn import(
     if let Some(said) = said.method.filter(|&said| said != method) {
         return Err(contradiction(format!("{file} says {said}, the shapes {method}")));
     }
+    if let Some((expected, _)) = expected.method().filter(|&(expected, _)| expected != method) {
+        return Err(contradiction(format!("the arguments say {expected}, the shapes {method}")));
+    }
     if method == Method::Awq && raws.g_idx.is_some() {
         return Err(refuse("g_idx belongs to GPTQ; the shapes are AWQ's".into()));
     }
@@ -97,7 +97,7 @@ pub(crate) fn import(
     }
     // A group larger than K is all of K.
     let within = |group: u64| usize::try_from(group).map_or(k, |group| group.min(k));
-    let (group, by) = match (said.group.map(within), expected_group.map(u64::from).map(within)) {
+    let (group, by) = match (said.group.map(within), expected.group.map(u64::from).map(within)) {
         (Some(said), Some(expected)) if said != expected => {
             let text = format!("the arguments say groups of {expected}, {file} groups of {said}");
             return Err(contradiction(text));
@@ -132,8 +132,24 @@ pub(crate) fn import(
             "groups of {group} and K = {k} are no whole number of blocks of 32, 64 or 128"
         )));
     };
-    let short = u32::from(method == Method::Gptq && !said.second_version);
+    let short = u32::from(method == Method::Gptq && !second_version(said, expected)?);
     Ok(Import { method, bits, n, k, group, groups, short, format })
+}
+
+/// Whether zeros are stored as GPTQ's second version stores them. The shapes are the same.
+fn second_version(said: &config::Import, expected: &Expected) -> Result<bool> {
+    let name = |second| if second { "gptq_v2" } else { "gptq" };
+    match (said.method.map(|_| said.second_version), expected.method()) {
+        (Some(said_so), Some((_, second))) if said_so != second => Err(Error::Contradiction(
+            format!("the arguments say {}, {} {}", name(second), said.file, name(said_so)),
+        )),
+        (Some(second), _) | (None, Some((_, second))) => Ok(second),
+        (None, None) => Err(Error::Ambiguous(
+            "it may be GPTQ's first version, whose zeros are stored less 1, or the second, and no \
+             config.json tells: name the mode, gptq or gptq_v2"
+                .into(),
+        )),
+    }
 }
 
 impl Import {

@@ -1,10 +1,11 @@
 //! Model files: `.safetensors` in MLX's naming, GGUF, and the layouts of GPTQ and AWQ, which become
 //! affine formats when they are loaded. No GPU.
 //!
-//! [`Model::open`] maps the files of a model into memory and lists its tensors. A quantized matrix
-//! is one [`Tensor`], however many tensors of the file hold its parts. [`Tensor::stream`] gives the
-//! bytes of its planes in chunks of a few MiB, so that memory stays small whatever the file's size.
-//! [`write()`] makes a `.safetensors` file of such streams.
+//! [`Model::open`] reads the files of a model and lists its tensors; [`Model::map`] maps them. A
+//! quantized matrix is one [`Tensor`], however many tensors of the file hold its parts.
+//! [`Tensor::stream`] gives the bytes of its planes in chunks of a few MiB, so that of a mapped
+//! file little memory is needed, whatever its size. [`write()`] makes a `.safetensors` file of such
+//! streams.
 //!
 //! Files are untrusted. Every count, size and offset is checked before it is used. An error names
 //! the file, the tensor, the numbers, and the offset in bytes where there is one.

@@ -13,7 +13,7 @@ use crate::names;
 use crate::opening::{self, Opened};
 use crate::raw::{Element, Raw, elements, unread};
 use crate::shard::{Shard, Unknown};
-use crate::source::Files;
+use crate::source::{Files, Store};
 use crate::tensor::{Entry, Held, Kind, Tensor, matrix};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -23,7 +23,7 @@ use tilewise_core::{DType, Error, QuantFormat, Result};
 /// The metadata entry that names the format: of the matrix `PREFIX.quantization`, or of all.
 pub(crate) const FORMAT: &str = "quantization";
 
-/// The tensors of a model's files, which are mapped into memory.
+/// The tensors of a model's files, which are held or mapped in memory.
 pub struct Model {
     opened: Opened,
     groups: Vec<Group>,
@@ -42,23 +42,41 @@ impl Model {
     /// their files is to be opened by its name. Shards without an index are an error there. A shard
     /// that is opened by its own name is opened alone: [`shard`](Self::shard).
     ///
-    /// Files are mapped, not read: nobody may write to them, or shorten them, while the model is
-    /// open.
+    /// The files are read as a whole. [`map`](Self::map) opens models that are large beside the
+    /// machine's memory.
     ///
     /// # Errors
     /// `File` when a file cannot be opened, `Malformed` when it is malformed; of a folder
     /// `NotFound` when no model is in it, or shards without their index, `Ambiguous` when several
     /// are.
     pub fn open(path: impl AsRef<Path>) -> Result<Model> {
-        let path = path.as_ref();
+        Self::open_path(path.as_ref(), false)
+    }
+
+    /// As [`open`](Self::open), with the files mapped into memory, not read: it takes no memory for
+    /// them, and no time before their bytes are needed.
+    ///
+    /// # Safety
+    /// Nobody writes to the files, or shortens them, while the model is open. Otherwise bytes
+    /// change under a shared reference, which is undefined, and reading beyond the new end stops
+    /// the process (memmap2, "Safety").
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub unsafe fn map(path: impl AsRef<Path>) -> Result<Model> {
+        Self::open_path(path.as_ref(), true)
+    }
+
+    fn open_path(path: &Path, mapped: bool) -> Result<Model> {
         if path.is_dir() {
-            let files = Files::Folder(path.to_owned());
-            let entry = opening::entry(&files)?;
-            return Self::open_in(files, &entry);
+            let store = Store { files: Files::Folder(path.to_owned()), mapped };
+            let entry = opening::entry(&store)?;
+            return Self::open_store(store, &entry);
         }
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.ok_or_else(|| unfit(path, "the name of a file in Unicode is expected"))?;
-        Self::open_in(Files::Folder(path.parent().unwrap_or(Path::new("")).to_owned()), name)
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Self::open_store(Store { files: Files::Folder(folder), mapped }, name)
     }
 
     /// Opens the file `entry` of these files, with what belongs to it.
@@ -66,7 +84,11 @@ impl Model {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_in(files: Files, entry: &str) -> Result<Model> {
-        let opened = opening::open(files, entry)?;
+        Self::open_store(files.into(), entry)
+    }
+
+    fn open_store(store: Store, entry: &str) -> Result<Model> {
+        let opened = opening::open(store, entry)?;
         let groups = if opened.gguf.is_empty() { group(&opened.raws) } else { each(&opened.raws) };
         let mut by_name = HashMap::new();
         for (i, group) in groups.iter().enumerate() {
@@ -110,13 +132,14 @@ impl Model {
     /// The same, in the format that is expected.
     ///
     /// # Errors
-    /// As [`get`](Self::get); `Unsupported` when the file or its `config.json` contradicts;
-    /// `Malformed` when the tensor does not fit, `Ambiguous` when it may still be of several
-    /// formats.
+    /// As [`get`](Self::get); `InvalidValue` when nothing can be as expected; `Contradiction` when
+    /// the file or its `config.json` says otherwise; `Malformed` when the tensor fits no format,
+    /// `Ambiguous` when it may still be of several.
     pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Tensor<'_>> {
         if expected.is_empty() {
             return self.get(name);
         }
+        expected.check()?;
         let i = self.find(name)?;
         let entry = self.entry(&self.groups[i], expected);
         match entry.kind {
@@ -252,9 +275,10 @@ impl Model {
                     scales: self.raw(packed.scales),
                     g_idx: packed.g_idx.map(|raw| self.raw(raw)),
                 };
-                let import = import(raws, &self.opened.config.import, expected.group)?;
-                // Its blocks divide the groups that are expected.
-                admit(&Expected { group: None, ..expected.clone() }, import.format)?;
+                let import = import(raws, &self.opened.config.import, expected)?;
+                // Its blocks divide the groups that are expected, and its family is affine.
+                let mode = expected.mode.clone().filter(|_| expected.method().is_none());
+                admit(&Expected { group: None, mode, ..expected.clone() }, import.format)?;
                 let shape = vec![import.n, import.k];
                 (Kind::Quantized(import.format), shape, Held::Import(import, *packed))
             }

@@ -6,7 +6,7 @@ use crate::gguf::{Gguf, MAGIC};
 use crate::header;
 use crate::raw::Raw;
 use crate::shard::{INDEX, Shard, is_shard, weight_map};
-use crate::source::{Files, Source};
+use crate::source::{Source, Store};
 use crate::split;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tilewise_core::{Error, Result};
@@ -27,7 +27,7 @@ pub(crate) struct Opened {
 }
 
 /// Opens the model that the file `entry` holds or names.
-pub(crate) fn open(mut files: Files, entry: &str) -> Result<Opened> {
+pub(crate) fn open(mut files: Store, entry: &str) -> Result<Opened> {
     let mut opened = Opened::default();
     let source = files.open(entry)?;
     if source.bytes.starts_with(MAGIC) || entry.ends_with(".gguf") {
@@ -45,7 +45,7 @@ pub(crate) fn open(mut files: Files, entry: &str) -> Result<Opened> {
 }
 
 /// The entries on quantization of a file beside the tensors; none, if no file has any.
-pub(crate) fn config(files: &mut Files) -> Result<Config> {
+pub(crate) fn config(files: &mut Store) -> Result<Config> {
     for name in ["config.json", "quantize_config.json"] {
         if let Some(source) = files.open_optional(name)? {
             let config = Config::read(&source)?;
@@ -58,7 +58,7 @@ pub(crate) fn config(files: &mut Files) -> Result<Config> {
 }
 
 /// The file of a folder that holds its model, or names its shards.
-pub(crate) fn entry(files: &Files) -> Result<String> {
+pub(crate) fn entry(files: &Store) -> Result<String> {
     /// Names in a message.
     const SHOWN: usize = 10;
     let names = files.names()?;
@@ -116,7 +116,7 @@ impl Opened {
     }
 
     /// The shards that an index names, with the tensors that they hold.
-    fn add_shards(&mut self, files: &mut Files, index: &Source) -> Result<()> {
+    fn add_shards(&mut self, files: &mut Store, index: &Source) -> Result<()> {
         let map = weight_map(index)?;
         let shards: BTreeSet<&str> = map.values().map(String::as_str).collect();
         let mut of: HashMap<&str, usize> = HashMap::new();
@@ -154,7 +154,7 @@ impl Opened {
     }
 
     /// The part of a GGUF model that was named, and the others.
-    fn add_split(&mut self, files: &mut Files, entry: &str, source: Source) -> Result<()> {
+    fn add_split(&mut self, files: &mut Store, entry: &str, source: Source) -> Result<()> {
         let first = Gguf::read(0, &source.name, &source.bytes)?;
         let number =
             |gguf: &Gguf, source: &Source, key: &str| gguf.value(key, &source.bytes)?.as_u64();

@@ -3,7 +3,7 @@
 
 use crate::error::bad;
 use crate::json::{kind, object};
-use crate::source::{Files, Source};
+use crate::source::{Source, Store};
 use crate::split;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(crate) struct Shard {
 
 impl Shard {
     /// The shard that the file of this name is, unless it is a whole model.
-    pub(crate) fn open(files: &mut Files, file: &str) -> Result<Option<Self>> {
+    pub(crate) fn open(files: &mut Store, file: &str) -> Result<Option<Self>> {
         let Some((prefix, number, count)) = several(file) else { return Ok(None) };
         let index = files.open_optional(&format!("{prefix}{INDEX}"))?;
         Ok(Some(Shard {

@@ -1,13 +1,15 @@
-//! Where bytes come from: files of a folder, mapped into memory, or held by the caller.
+//! Where bytes come from: files of a folder, read or mapped into memory, or held by the caller.
 
 use crate::error::{refused, unfit};
 use memmap2::Mmap;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use tilewise_core::{Error, Result};
 
 /// The files among which a model is looked for, by name.
+#[non_exhaustive]
 pub enum Files {
     /// The files of a folder.
     Folder(PathBuf),
@@ -39,8 +41,8 @@ impl std::ops::Deref for Bytes {
     }
 }
 
-/// Maps a file into memory.
-fn map(path: &Path) -> Result<Bytes> {
+/// Reads a file, or maps it into memory.
+fn bytes(path: &Path, mapped: bool) -> Result<Bytes> {
     // Asked first: opening a pipe would wait for its other end.
     let described = std::fs::metadata(path).map_err(|why| refused(path, why))?;
     if !described.is_file() {
@@ -48,24 +50,50 @@ fn map(path: &Path) -> Result<Bytes> {
     }
     let file = File::open(path).map_err(|why| refused(path, why))?;
     // Some systems map no empty file.
-    if described.len() == 0 {
-        return Ok(Bytes::Held(Vec::new()));
+    if !mapped || described.len() == 0 {
+        return read(path, file, described.len());
     }
-    // SAFETY: the mapping is read-only and private to this process's readers. As with every mapped
-    // file, nobody may shorten the file or write to it while it is open. `Model::open` says so.
+    // SAFETY: the mapping is only read. Nobody shortens the file or writes to it meanwhile: the
+    // caller of `Model::map`, which alone sets `mapped`, has promised it.
     let mapped = unsafe { Mmap::map(&file) };
     mapped.map(Bytes::Mapped).map_err(|why| {
         Error::file(format!("{}: cannot be mapped into memory: {why}", path.display()), why)
     })
 }
 
-impl Files {
+/// Reads a file of this length into memory that is known to be there.
+fn read(path: &Path, mut file: File, length: u64) -> Result<Bytes> {
+    let too_large = |why: String| Error::OutOfMemory(format!("{}: {why}", path.display()));
+    let room = usize::try_from(length).map_err(|why| too_large(why.to_string()))?;
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(room)
+        .map_err(|why| too_large(format!("{length} bytes to be read, not mapped: {why}")))?;
+    file.read_to_end(&mut bytes).map_err(|why| refused(path, why))?;
+    Ok(Bytes::Held(bytes))
+}
+
+/// Files, and how those of a folder are opened.
+pub(crate) struct Store {
+    pub(crate) files: Files,
+    /// Mapped into memory, not read. Only `Model::map`, which is unsafe, sets it.
+    pub(crate) mapped: bool,
+}
+
+impl From<Files> for Store {
+    fn from(files: Files) -> Self {
+        Store { files, mapped: false }
+    }
+}
+
+impl Store {
     /// The bytes of a file. They are taken out of memory, so a file is opened once.
     pub(crate) fn open(&mut self, name: &str) -> Result<Source> {
-        match self {
+        match &mut self.files {
             Files::Folder(folder) => {
                 let path = folder.join(name);
-                Ok(Source { name: path.display().to_string(), bytes: map(&path)? })
+                let bytes = bytes(&path, self.mapped)?;
+                Ok(Source { name: path.display().to_string(), bytes })
             }
             Files::Memory(files) => {
                 let bytes = files
@@ -78,7 +106,7 @@ impl Files {
 
     /// Opens a file, if there is one of this name.
     pub(crate) fn open_optional(&mut self, name: &str) -> Result<Option<Source>> {
-        let there = match self {
+        let there = match &self.files {
             Files::Folder(folder) => folder.join(name).is_file(),
             Files::Memory(files) => files.contains_key(name),
         };
@@ -87,7 +115,7 @@ impl Files {
 
     /// The names of all files, in alphabetical order. Names that are not Unicode are left out.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
-        match self {
+        match &self.files {
             Files::Folder(folder) => {
                 let entries = std::fs::read_dir(folder).map_err(|why| refused(folder, why))?;
                 let mut names: Vec<String> = entries
@@ -102,7 +130,7 @@ impl Files {
 
     /// As errors show the folder.
     pub(crate) fn shown(&self) -> String {
-        match self {
+        match &self.files {
             Files::Folder(folder) => folder.display().to_string(),
             Files::Memory(_) => "the files in memory".to_owned(),
         }

@@ -249,7 +249,7 @@ fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
     if quantized.peek().is_none() {
         return Ok(());
     }
-    let config = opening::config(&mut Files::Folder(folder(path).to_owned()))?;
+    let config = opening::config(&mut Files::Folder(folder(path).to_owned()).into())?;
     for (name, format) in quantized {
         if let Some(claim) = config.claim(&name)?
             && !claim.says.admits(format)

@@ -185,7 +185,8 @@ mod tests {
         ];
         let shader =
             Shader::parse("test", "var<workgroup> tile: array<f32, 4>;").expect("valid WGSL");
-        let report = Report { trace, ..Report::default() };
+        let mut report = Report::default();
+        report.trace = trace;
         let picture = Picture::new(puzzle, &puzzle.cases[0], &shader, &report);
         let titles: Vec<&str> = picture.panels.iter().map(|panel| panel.title.as_str()).collect();
         assert_eq!(
@@ -213,13 +214,10 @@ mod tests {
 
     #[test]
     fn faults_name_each_variable_once() {
-        let finding = |kind, variable: Option<&str>| Finding {
-            kind,
-            message: String::new(),
-            labels: Vec::new(),
-            notes: Vec::new(),
-            variable: variable.map(str::to_owned),
-            occurrences: 1,
+        let finding = |kind, variable: Option<&str>| {
+            let mut finding = Finding::new(kind, "", Vec::new());
+            finding.variable = variable.map(str::to_owned);
+            finding
         };
         let findings = [
             finding(Kind::OutOfBounds, Some("a")),

@@ -49,7 +49,8 @@ pub(crate) fn run(
 ) -> Result<Run> {
     let context = Context::cpu();
     let kernel = kernel(puzzle, body);
-    let options = Options { trace: true, max_iterations: MOST_TURNS, ..Options::default() };
+    let mut options = Options::default();
+    (options.trace, options.max_iterations) = (true, MOST_TURNS);
     let check = kernel.check_with_blocking(&call(&context, case, inputs)?, options)?;
     let findings = check.render(color);
     Ok(Run {

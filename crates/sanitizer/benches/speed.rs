@@ -16,7 +16,8 @@ fn speed(criterion: &mut Criterion) {
     let tiled = Shader::parse("matmul.wgsl", include_str!("matmul.wgsl")).expect("it is valid");
     let arithmetic =
         Shader::parse("arithmetic.wgsl", include_str!("arithmetic.wgsl")).expect("it is valid");
-    let one_core = Options { parallel: false, ..Options::default() };
+    let mut one_core = Options::default();
+    one_core.parallel = false;
     let launches = [
         (
             "tiled product, all checks and costs",

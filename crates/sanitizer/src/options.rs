@@ -35,8 +35,15 @@ impl Default for CostModel {
     }
 }
 
-/// How a shader is run, and what is looked for.
+/// How a shader is run, and what is looked for: the default, or [`execute`](Self::execute), with
+/// some fields set.
+///
+/// ```
+/// let mut options = tilewise_sanitizer::Options::default();
+/// options.subgroup_size = 64;
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// Invocations per subgroup, a power of two from 1 to 128. 32 by default.
     pub subgroup_size: u32,

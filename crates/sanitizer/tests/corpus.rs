@@ -131,23 +131,16 @@ fn faults_are_noticed() {
     let source = "first //~ race\nsecond //~ also\nthird\n";
     let markers = markers(Kind::Race, source).expect("markers of one kind");
     let starts = [0, source.find("second").expect("a line"), source.find("third").expect("a line")];
-    let finding = |kind, lines: &[usize]| Finding {
-        kind,
-        message: "by hand".to_owned(),
-        labels: lines
-            .iter()
-            .map(|&line| Label {
-                span: Some(starts[line - 1]..starts[line - 1] + 5),
-                text: String::new(),
-                place: None,
-            })
-            .collect(),
-        notes: Vec::new(),
-        variable: None,
-        occurrences: 1,
+    let finding = |kind, lines: &[usize]| {
+        let label = |&line: &usize| {
+            let mut label = Label::new("");
+            label.span = Some(starts[line - 1]..starts[line - 1] + 5);
+            label
+        };
+        Finding::new(kind, "by hand", lines.iter().map(label).collect())
     };
     let count = |findings| {
-        let report = Report { findings, ..Report::default() };
+        let report = Report::of(findings);
         faults(Kind::Race, source, &markers, &report).len()
     };
     assert_eq!(count(vec![finding(Kind::Race, &[1, 2])]), 0);
@@ -320,10 +313,12 @@ struct Setup {
 
 impl Setup {
     fn launch(&self, shader: &Shader, parallel: bool) -> Result<Report, String> {
+        let mut options = self.options.clone();
+        options.parallel = parallel;
         let mut launch = Launch::new(shader)
             .grid(self.grid.unwrap_or([1, 1, 1]))
             .immediates(self.immediates.clone())
-            .options(Options { parallel, ..self.options.clone() });
+            .options(options);
         for (&binding, (_, buffer)) in &self.bindings {
             launch = launch.bind(0, binding, buffer.clone());
         }

@@ -21,7 +21,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 pub(crate) fn run(adapter: &wgpu::Adapter) -> Result<(), Box<dyn std::error::Error>> {
     // Your device, with the features and limits that make products fast. Add yours to them.
-    let (device, queue) = pollster::block_on(adapter.request_device(&device_descriptor(adapter)))?;
+    // SAFETY: of the shaders only tilewise's use the experimental feature, matrix units.
+    let experimental = unsafe { wgpu::ExperimentalFeatures::enabled() };
+    let descriptor = device_descriptor(adapter, experimental);
+    let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))?;
     let options = ContextOptions::default();
     let ctx = Context::from_wgpu(adapter, device.clone(), queue.clone(), &options)?;
 

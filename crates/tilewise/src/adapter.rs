@@ -153,25 +153,28 @@ pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
     adapter.limits()
 }
 
-/// How to ask an adapter for a device with all that tilewise can use: [`required_features`],
-/// [`required_limits`], and the experimental features that they name. Add your own features and
-/// limits, but no other experimental feature: for those the token in here would be yours to ask
-/// for, by an unsafe call of wgpu's. [`Context::from_wgpu`](crate::Context::from_wgpu) takes the
-/// device, and has an example.
-pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
+/// How to ask an adapter for a device with all that tilewise can use: [`required_features`] and
+/// [`required_limits`]. Add your own features and limits.
+///
+/// Matrix units through Vulkan are an experimental feature of wgpu. They are asked for if
+/// `experimental` is [`enabled`](wgpu::ExperimentalFeatures::enabled), which is wgpu's to hand out,
+/// by an unsafe call; with [`disabled`](wgpu::ExperimentalFeatures::disabled) products do without
+/// them. [`Context::from_wgpu`](crate::Context::from_wgpu) takes the device, and has an example.
+pub fn device_descriptor(
+    adapter: &wgpu::Adapter,
+    experimental: wgpu::ExperimentalFeatures,
+) -> wgpu::DeviceDescriptor<'static> {
+    let mut required_features = required_features(adapter);
+    if !experimental.is_enabled() {
+        required_features.remove(MATRIX_UNITS);
+    }
     wgpu::DeviceDescriptor {
         label: Some("tilewise"),
-        required_features: required_features(adapter),
+        required_features,
         required_limits: required_limits(adapter),
         // wgpu does not count PASSTHROUGH_SHADERS as experimental. The unsafe call in
         // gpu/pipeline.rs answers for it.
-        experimental_features: if required_features(adapter).intersects(MATRIX_UNITS) {
-            // SAFETY: experimental features may have flaws. The only one that is asked for is
-            // matrix units, which only the library's kernels use: docs/safety.md.
-            unsafe { wgpu::ExperimentalFeatures::enabled() }
-        } else {
-            wgpu::ExperimentalFeatures::disabled()
-        },
+        experimental_features: experimental,
         ..Default::default()
     }
 }

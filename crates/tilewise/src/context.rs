@@ -113,7 +113,8 @@ impl Context {
             return Ok(());
         }
         Err(Error::WrongContext(format!(
-            "{operand} was made on another context, {other:?}, than the call's, {self:?}"
+            "{operand} belongs to another context, {other:?}, than the call, {self:?}; contexts \
+             share no tensors, even those of one device"
         )))
     }
 }

@@ -94,8 +94,8 @@ impl Kernel {
                 self.show(call, &fitted)?;
                 limits::host(call, inputs(call)?)?;
                 let inputs = host::load(self, call)?;
-                let max_iterations = call.max_iterations.unwrap_or(MAX_ITERATIONS);
-                let options = Options { max_iterations, ..Options::execute() };
+                let mut options = Options::execute();
+                options.max_iterations = call.max_iterations.unwrap_or(MAX_ITERATIONS);
                 let (report, outputs) =
                     host::launch(self, call, &fitted, &shader, &inputs, options)?;
                 // Without checks, all that is reported is what could not be run to its end.
@@ -167,14 +167,11 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub async fn check_with(&self, call: &Call, options: Options) -> Result<Check> {
+    pub async fn check_with(&self, call: &Call, mut options: Options) -> Result<Check> {
         let fitted = Fitted::new(self, call)?;
         let shader = fitted.shader(self, call)?;
         limits::host(call, inputs(call)?)?;
-        let options = Options {
-            max_iterations: call.max_iterations.unwrap_or(options.max_iterations),
-            ..options
-        };
+        options.max_iterations = call.max_iterations.unwrap_or(options.max_iterations);
         let mut inputs = Vec::with_capacity(call.inputs.len());
         for tensor in &call.inputs {
             inputs.push(Loaded::new(self, tensor, tensor.extent_bytes().await?)?);

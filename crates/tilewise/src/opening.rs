@@ -95,8 +95,12 @@ impl Context {
     }
 
     async fn open(adapter: &wgpu::Adapter, options: &ContextOptions) -> Result<Context> {
+        // SAFETY: experimental features may have flaws. The only one that is asked for is matrix
+        // units, which only the library's kernels use: docs/safety.md. What the caller gets of the
+        // device is its handle, and wgpu checks the shaders that are made with it.
+        let experimental = unsafe { wgpu::ExperimentalFeatures::enabled() };
         let (device, queue) = adapter
-            .request_device(&adapter::device_descriptor(adapter))
+            .request_device(&adapter::device_descriptor(adapter, experimental))
             .await
             .map_err(|error| {
                 let text = format!("{}: {error}", adapter.get_info().name);
@@ -118,9 +122,13 @@ impl Context {
     /// ```no_run
     /// # use tilewise::wgpu::Adapter;
     /// # async fn open(adapter: Adapter) -> Result<(), Box<dyn std::error::Error>> {
-    /// use tilewise::{Context, ContextOptions, device_descriptor};
+    /// use tilewise::{Context, ContextOptions, device_descriptor, wgpu};
     ///
-    /// let (device, queue) = adapter.request_device(&device_descriptor(&adapter)).await?;
+    /// // SAFETY: no shader but tilewise's uses matrix units, which are the experimental feature.
+    /// // With the disabled token products do without, and nothing is unsafe.
+    /// let experimental = unsafe { wgpu::ExperimentalFeatures::enabled() };
+    /// let descriptor = device_descriptor(&adapter, experimental);
+    /// let (device, queue) = adapter.request_device(&descriptor).await?;
     /// let options = ContextOptions::default();
     /// let ctx = Context::from_wgpu(&adapter, device.clone(), queue.clone(), &options)?;
     /// # Ok(())
@@ -236,7 +244,7 @@ fn why_off(
         (_, Switch::Off) => Some("ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=off"),
         _ if !features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) => Some(
             "the device was made without wgpu's feature EXPERIMENTAL_COOPERATIVE_MATRIX, for which \
-             device_descriptor() asks",
+             device_descriptor() asks with ExperimentalFeatures::enabled()",
         ),
         (_, Switch::Auto) if !trusted => Some(
             "unproven with this driver; ContextOptions::matrix_units, TILEWISE_MATRIX_UNITS=on",

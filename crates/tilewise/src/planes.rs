@@ -34,7 +34,7 @@ impl QuantizedTensor {
         if sources.len() != sizes.len() {
             let names: Vec<_> = format.planes().iter().map(|plane| plane.name).collect();
             return Err(Error::Shape(format!(
-                "{} parts of {format}, which has {}",
+                "{} planes of {format}, which has {}",
                 sources.len(),
                 names.join(", ")
             )));

@@ -9,6 +9,7 @@ use tilewise_core::Result;
 
 /// How a time was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Method {
     /// By the adapter's timestamps, from the start to the end of a compute pass.
     Timestamps,

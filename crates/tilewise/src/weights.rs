@@ -46,12 +46,25 @@ pub enum Weight {
 
 impl Weights {
     /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or the first of a
-    /// split one, or a folder that holds one of these ([`Model::open`]).
+    /// split one, or a folder that holds one of these ([`Model::open`]). The files are read as a
+    /// whole, and held until the `Weights` go; [`map`](Self::map) needs no memory for them.
     ///
     /// # Errors
     /// As [`Model::open`].
     pub fn open(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self::new(context, Model::open(path)?))
+    }
+
+    /// As [`open`](Self::open), with the files mapped into memory, not read.
+    ///
+    /// # Safety
+    /// As [`Model::map`]: nobody writes to the files, or shortens them, while they are open.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    pub unsafe fn map(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
+        // SAFETY: the caller promises the same.
+        Ok(Self::new(context, unsafe { Model::map(path)? }))
     }
 
     /// The weights of a model that is open.
@@ -219,7 +232,8 @@ impl QuantizedTensor {
     /// Loads a quantized matrix, or a stack of them, from a `.safetensors` file or a sharded model,
     /// by its prefix. `expected` is the format, as far as the caller knows it
     /// (`&QuantFormat::NVFP4.into()`, `&Expected::default()`): it decides where the file leaves
-    /// several open.
+    /// several open. The whole file is read; for several tensors of it, or a large one, open
+    /// [`Weights`].
     ///
     /// ```no_run
     /// use tilewise::model::Expected;
@@ -253,6 +267,7 @@ impl QuantizedTensor {
     }
 
     /// Loads a quantized matrix, or a stack of them, from a `.gguf` file, which tells its format.
+    /// The whole file is read; for several tensors of it, or a large one, open [`Weights`].
     ///
     /// # Errors
     /// As [`Weights::open`] and [`Weights::get`]; `Misuse` when the tensor is dense, and for a

@@ -112,7 +112,7 @@ pub fn for_bits(kernel: &Kernel) -> Vec<Case> {
         [kernel.variant.bm, kernel.variant.bn, kernel.variant.bk].map(|size| size as usize);
     let mut cases = Vec::new();
     for (i, layout) in LAYOUTS.into_iter().enumerate() {
-        let types = [i, i + 1, 2 * i].map(|t| DType::ALL[t % 3]);
+        let types = [i, i + 1, 2 * i].map(|t| DType::FLOATS[t % 3]);
         let case = Case::new([bm.min(64) + 4, bn.min(64) + 4, bk + 8], types)
             .layout(layout)
             .kernel(&kernel.name);

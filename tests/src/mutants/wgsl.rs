@@ -218,11 +218,8 @@ const NEIGHBOURS: usize = 64;
 /// One thread per run, since mutants run side by side; no loop of these cases is as long as the
 /// bound.
 fn quick() -> Options {
-    Options {
-        parallel: false,
-        max_iterations: 1100,
-        max_findings: 1,
-        stop_at_first: true,
-        ..options()
-    }
+    let mut options = options();
+    (options.parallel, options.stop_at_first) = (false, true);
+    (options.max_iterations, options.max_findings) = (1100, 1);
+    options
 }

@@ -51,7 +51,9 @@ impl std::fmt::Display for Failure {
 
 /// As the library's pipelines run, without counting costs.
 pub fn options() -> Options {
-    Options { zero_init: ZeroInit::NONE, costs: None, ..Options::default() }
+    let mut options = Options::default();
+    (options.zero_init, options.costs) = (ZeroInit::NONE, None);
+    options
 }
 
 /// The plan of a case on a device with these caps: in MSL where its kernel is one of those.

@@ -83,7 +83,7 @@ fn cases(kernel: &Kernel, a: usize, wanted: impl Fn(usize) -> bool) -> Vec<Case>
     for (i, layout) in LAYOUTS.into_iter().enumerate().filter(|(i, _)| wanted(*i)) {
         // NN and TT in vectors, NT and TN in single elements, or the other way round: see above.
         let vectors = (i == 0 || i == 3) == (a != 1);
-        let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::ALL[t]);
+        let types = [a, (a + i) % 3, (a + 2 * i) % 3].map(|t| DType::FLOATS[t]);
         let sizes = if vectors { even_sizes(kernel.variant) } else { odd_sizes(kernel.variant) };
         for (j, size) in sizes.into_iter().enumerate() {
             let case = Case { seed: (100 * i + j) as u64, ..Case::new(size, types) };

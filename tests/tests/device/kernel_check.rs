@@ -116,9 +116,9 @@ fn outputs_and_counters() {
         let call = call(&context, 40);
         let kernel =
             kernel("let x = a[global_id.x]; out[global_id.x] = fma(x, 0.1, sqrt(x + 2.0)) * x;");
-        let check = kernel
-            .check_with_blocking(&call, Options { trace: true, ..Options::default() })
-            .unwrap();
+        let mut traced = Options::default();
+        traced.trace = true;
+        let check = kernel.check_with_blocking(&call, traced).unwrap();
         let (checked, run) = (&check.outputs[0], &kernel.run(&call).unwrap()[0]);
         let (checked, run) =
             (checked.read_blocking::<f32>().unwrap(), run.read_blocking::<f32>().unwrap());
@@ -188,12 +188,9 @@ fn nothing_to_check() {
         assert_eq!(found, [(Kind::NeverWritten, Some("out")), (Kind::NeverWritten, Some("more"))]);
         assert!(check.render(false).contains("the output `more` is never written"));
         kernel.run(&empty).unwrap();
-        assert!(
-            kernel
-                .check_with_blocking(&empty, Options { checks: false, ..Options::default() })
-                .unwrap()
-                .is_clean()
-        );
+        let mut unchecked = Options::default();
+        unchecked.checks = false;
+        assert!(kernel.check_with_blocking(&empty, unchecked).unwrap().is_clean());
     }
 }
 

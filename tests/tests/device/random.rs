@@ -18,16 +18,16 @@ fn epilogues() {
     Suite::on_every_adapter(|adapter| {
         let mut cases = Vec::new();
         for kernel in one_of_each(adapter) {
-            for (i, out) in DType::ALL.into_iter().enumerate() {
+            for (i, out) in DType::FLOATS.into_iter().enumerate() {
                 // The same files end every mainloop: the one that compiles fastest meets all of
                 // them, the others the finishing pass.
                 let split = if kernel.splits { "+k2" } else { "" };
                 let k = 2 * kernel.variant.bk as usize + 3;
                 let case = Case::new([13, 22, k], [DType::F32, DType::F32, out])
                     .kernel(format!("{}{split}", kernel.name));
-                cases.extend(themes::epilogues(&case, DType::ALL[(i + 1) % 3]));
+                cases.extend(themes::epilogues(&case, DType::FLOATS[(i + 1) % 3]));
                 if !kernel.splits {
-                    cases.extend(themes::epilogues(&case.odd(), DType::ALL[(i + 2) % 3]));
+                    cases.extend(themes::epilogues(&case.odd(), DType::FLOATS[(i + 2) % 3]));
                 }
             }
         }
@@ -73,7 +73,7 @@ fn chosen_by_the_planner() {
             [515, 3, 130],
         ];
         let case = |(i, size)| {
-            Case::new(size, [DType::F32, DType::ALL[i % 3], DType::ALL[i / 2]])
+            Case::new(size, [DType::F32, DType::FLOATS[i % 3], DType::FLOATS[i / 2]])
                 .layout(LAYOUTS[i % 4])
         };
         sizes.into_iter().enumerate().map(case).collect()

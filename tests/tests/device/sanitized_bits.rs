@@ -19,7 +19,6 @@
 
 use std::collections::BTreeMap;
 use tilewise::DType;
-use tilewise_sanitizer::Options;
 use tilewise_tests::cases::for_bits;
 use tilewise_tests::kernels::Kernel;
 use tilewise_tests::sanitized::{Job, Shaders, options};
@@ -44,8 +43,8 @@ fn fuses(adapter: &Adapter) -> bool {
 
 fn same_bits(adapter: &Adapter, cases: &[Case]) {
     let shaders = Shaders::of_library();
-    let fused = fuses(adapter);
-    let options = Options { fused, ..options() };
+    let mut options = options();
+    options.fused = fuses(adapter);
     let mut different: BTreeMap<String, usize> = BTreeMap::new();
     for case in cases {
         let gpu = run(&adapter.context, case)
@@ -64,7 +63,7 @@ fn same_bits(adapter: &Adapter, cases: &[Case]) {
         "{}: {} cases, fma rounds {}",
         adapter.name(),
         cases.len(),
-        if fused { "once" } else { "twice" }
+        if options.fused { "once" } else { "twice" }
     );
     let first = different.iter().next();
     assert!(

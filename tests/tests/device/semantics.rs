@@ -58,8 +58,8 @@ fn call_on(context: &Context) -> Call {
 }
 
 /// Without findings, and what it leaves in the output.
-fn checked(name: &str, kernel: &Kernel, call: &Call, options: Options) -> Vec<u32> {
-    let options = Options { zero_init: ZeroInit::ALL, ..options };
+fn checked(name: &str, kernel: &Kernel, call: &Call, mut options: Options) -> Vec<u32> {
+    options.zero_init = ZeroInit::ALL;
     let check =
         kernel.check_with_blocking(call, options).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(check.is_clean(), "{name}:\n{}", check.render(false));
@@ -145,7 +145,11 @@ fn fma_is_fused_or_it_is_not() {
                 put(1u, u[0]);";
     let kernel = kernel_of("fma", body, "");
     let call = call_on(&Context::cpu());
-    let rounding = |fused| checked("fma", &kernel, &call, Options { fused, ..Options::default() });
+    let rounding = |fused| {
+        let mut options = Options::default();
+        options.fused = fused;
+        checked("fma", &kernel, &call, options)
+    };
     let (fused, unfused) = (rounding(true), rounding(false));
     assert_ne!(fused, unfused);
     for adapter in adapters() {
@@ -185,7 +189,8 @@ fn subgroups() {
             );
             continue;
         }
-        let options = Options { subgroup_size: least, ..Options::default() };
+        let mut options = Options::default();
+        options.subgroup_size = least;
         let ours = checked("subgroups", &kernel, &call_on(&Context::cpu()), options);
         assert_eq!(
             run("subgroups", body, "", &adapter.context),

@@ -13,7 +13,7 @@ fn counts() {
             let bk = kernel.variant.bk as usize;
             for (i, splits) in [2, 3, 4, 7, 16, 64].into_iter().enumerate() {
                 for k in [1, 3 * bk + 5] {
-                    let types = [DType::F32, DType::F32, DType::ALL[i % 3]];
+                    let types = [DType::F32, DType::F32, DType::FLOATS[i % 3]];
                     let case = Case::new([9, 18, k], types)
                         .layout(LAYOUTS[i % 2])
                         .kernel(format!("{}+k{splits}", kernel.name));

@@ -144,7 +144,7 @@ fn tensors_by_name() {
     let said =
         |expected: &Expected| QuantizedTensor::from_safetensors(&context, &open, "f16", expected);
     assert!(matches!(said(&any), Err(Error::Ambiguous(_))));
-    assert_eq!(said(&Expected { bits: Some(4), ..any.clone() }).unwrap().shape(), [5, 192]);
+    assert_eq!(said(&any.clone().bits(4)).unwrap().shape(), [5, 192]);
     assert_eq!(
         said(&QuantFormat::affine(8, 32, DType::F16).unwrap().into()).unwrap().shape(),
         [5, 96]

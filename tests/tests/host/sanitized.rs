@@ -7,7 +7,6 @@ use tilewise::DType;
 use tilewise_core::kernel::{Constant, Role};
 use tilewise_core::plan::{Part, Pass};
 use tilewise_core::{Caps, Format, QuantFormat};
-use tilewise_sanitizer::Options;
 use tilewise_shaders::{FILES, KIT};
 use tilewise_tests::cases::{self, WGSL, devices};
 use tilewise_tests::conversions;
@@ -262,7 +261,9 @@ fn small_subgroups() {
         .map(|kernel| Case::new([9, 35, 19], [DType::F32; 3]).kernel(&kernel.name))
         .collect();
     for subgroup_size in [1, 8] {
-        check(&devices()[..1], &cases, &Options { subgroup_size, ..options() }, false);
+        let mut options = options();
+        options.subgroup_size = subgroup_size;
+        check(&devices()[..1], &cases, &options, false);
     }
 }
 
@@ -345,7 +346,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
     let label = &kernel.name;
     let mut wanted = Vec::new();
     let quantized = QuantFormat::kinds().into_iter().map(Format::Quantized);
-    let formats: Vec<_> = DType::ALL.map(Format::Dense).into_iter().chain(quantized).collect();
+    let formats: Vec<_> = DType::FLOATS.map(Format::Dense).into_iter().chain(quantized).collect();
     for operand in ["a", "b"] {
         for loader in KIT.operands {
             for &format in &formats {
@@ -393,7 +394,7 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
         if kernel.variant.unit().is_some_and(|unit| !caps.coop.contains(&unit.matrix)) {
             continue;
         }
-        for dtype in DType::ALL {
+        for dtype in DType::FLOATS {
             for store in KIT.stores.iter().filter(|store| (store.accepts)(dtype, &caps)) {
                 wanted.push(Use { constants: (store.constants)(dtype), ..plain(store.file) });
                 // It fits whatever the others do not.

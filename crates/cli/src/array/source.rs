@@ -108,7 +108,11 @@ impl Source {
 
     /// Opens the model that the file or folder holds.
     pub(crate) fn model(&self) -> Result<Model> {
-        Model::open(&self.path).map_err(|error| {
+        // SAFETY: whoever starts the program leaves its inputs alone while it runs, as with other
+        // programs that map files. An output that is one of the inputs is written under another
+        // name first, and renamed.
+        let model = unsafe { Model::map(&self.path) };
+        model.map_err(|error| {
             let hint = match self.path.is_file() && !MODELS.contains(&extension(&self.path)) {
                 true => "; the extension is none of .safetensors, .gguf and .json",
                 false => "",

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernel::{KernelDef, Library};
+use crate::quant::nearest;
 
 /// A kernel by name: `simt`, `simt/64x64x16`, `simt/64x64x16+k4`, `coop/64x64x32+pad16` or
 /// `coop/64x64x32+pad16+k4`.
@@ -87,9 +88,11 @@ fn unknown(forced: &Forced, library: &Library) -> Error {
         .kernels
         .iter()
         .flat_map(|k| k.variants.iter().map(move |v| format!("{}/{}", k.name, v.name)));
+    let names: Vec<String> = names.collect();
     let name = match &forced.variant {
         Some(variant) => format!("{}/{variant}", forced.kernel),
         None => forced.kernel.clone(),
     };
-    Error::UnknownKernel { name, known: names.collect::<Vec<_>>().join(", ") }
+    let nearest = nearest(&name, names.iter().map(String::as_str)).join(", ");
+    Error::UnknownKernel { name, nearest, count: names.len() }
 }

@@ -201,7 +201,7 @@ fn the_bound_admits_activations_in_f32() {
 fn the_bound_admits_f32_sums_and_catches_a_dropped_term() {
     let mut random = Random(1);
     for (dtype, k) in
-        [1, 2, 3, 7, 33, 64, 65, 200, 512].into_iter().flat_map(|k| DType::ALL.map(|d| (d, k)))
+        [1, 2, 3, 7, 33, 64, 65, 200, 512].into_iter().flat_map(|k| DType::FLOATS.map(|d| (d, k)))
     {
         let (m, n) = (3, 5);
         let mut problem = Problem::dense(dtype, m as u64, n as u64, k as u64);

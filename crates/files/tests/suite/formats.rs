@@ -101,16 +101,14 @@ fn shapes_that_fit_several_formats_need_a_word() {
     );
     let expect =
         |expected: Expected| unsaid.get_as("w", &expected).map(|tensor| tensor.kind().clone());
-    let bits = |bits| Expected { bits: Some(bits), ..Expected::default() };
+    let bits = |bits| Expected::default().bits(bits);
     assert_eq!(expect(bits(8)), Ok(kind("affine-8bit-g32-f16")));
-    assert_eq!(expect(Expected { group: Some(64), ..bits(4) }), Ok(kind("affine-4bit-g64-f16")));
+    assert_eq!(expect(bits(4).group(64)), Ok(kind("affine-4bit-g64-f16")));
     assert_eq!(
         expect("affine-4bit-g64-f16".parse::<tilewise_core::QuantFormat>().unwrap().into()),
         Ok(kind("affine-4bit-g64-f16"))
     );
-    let text = expect(Expected { mode: Some("mxfp4".into()), ..Expected::default() })
-        .unwrap_err()
-        .to_string();
+    let text = expect(Expected::default().mode("mxfp4")).unwrap_err().to_string();
     assert!(
         text.contains("not mode mxfp4 (the arguments)")
             && text.contains("w.weight U32 [3, 16] at byte "),
@@ -239,7 +237,7 @@ fn planes_that_do_not_belong_together_are_listed() {
         ],
     );
     let model = open(&[("m.safetensors", file(&lacks, &[]))]).unwrap();
-    let group = Expected { group: Some(32), ..Expected::default() };
+    let group = Expected::default().group(32);
     let text = model.get_as("w", &group).unwrap_err().to_string();
     assert!(text.contains("no tensor \"w.biases\"") && !text.contains("codes"), "{text}");
     let four = "affine-4bit-g64-f16".parse::<tilewise_core::QuantFormat>().unwrap();

@@ -3,8 +3,12 @@
 use crate::support::{Tensor, file, open, refusal, tensor, with_config};
 use half::f16;
 use safetensors::tensor::Dtype::{F16, I32};
+use tilewise_core::Error;
 use tilewise_core::quant::dequantize;
 use tilewise_files::{Expected, Kind, Model};
+
+/// A config that tells the version of GPTQ, and nothing else.
+const GPTQ: &str = r#"{"quantization_config":{"quant_method":"gptq"}}"#;
 
 /// A matrix before it is packed: `[n][k]` codes and `[group][n]` scales and zeros.
 struct Matrix {
@@ -151,11 +155,59 @@ fn gptq_of_all_groups() {
 }
 
 #[test]
-fn gptq_of_one_group_and_without_a_word() {
+fn gptq_of_one_group() {
     let matrix = Matrix::new(8, ascending(128, 128), 4, 1..17);
-    for config in [r#"{"bits":4,"group_size":-1}"#, "{}"] {
+    for config in [r#"{"bits":4,"group_size":-1}"#, GPTQ] {
         assert!(read(&with_config(&matrix.gptq(1, true), config)) == matrix.weights(), "{config}");
     }
+}
+
+/// Both have the same shapes, and zeros that differ by 1.
+#[test]
+fn without_a_config_the_version_of_gptq_is_asked_for() {
+    for (mode, short, other) in [("gptq", 1, "gptq_v2"), ("GPTQ_v2", 0, "gptq")] {
+        let matrix = Matrix::new(8, ascending(128, 64), 4, short..16 + short);
+        let tensors = matrix.gptq(short, true);
+        let silent = with_config(&tensors, "{}");
+        let unsaid = silent.get("w").unwrap();
+        assert!(matches!(unsaid.kind(), Kind::Unclear(Error::Ambiguous(_))), "{}", unsaid.kind());
+        assert!(refusal(&silent, "w").contains("name the mode, gptq or gptq_v2"));
+        let expected = Expected::default().mode(mode);
+        let weights = |model: &Model| {
+            let tensor = model.get_as("w", &expected.clone().bits(4).group(64))?;
+            Ok::<_, Error>(dequantize(&tensor.quantized()?))
+        };
+        assert!(weights(&silent).unwrap() == matrix.weights(), "{mode}");
+        let config = |version: &str| {
+            with_config(
+                &tensors,
+                &format!(
+                    r#"{{"quantization_config":{{"quant_method":"gptq",
+                    "checkpoint_format":"{version}"}}}}"#
+                ),
+            )
+        };
+        assert!(weights(&config(&mode.to_lowercase())).unwrap() == matrix.weights(), "{mode}");
+        let error = weights(&config(other)).unwrap_err();
+        let text = format!("the arguments say {}, config.json {other}", mode.to_lowercase());
+        assert!(matches!(error, Error::Contradiction(ref why) if why.contains(&text)), "{error}");
+    }
+}
+
+#[test]
+fn modes_that_no_file_or_this_file_has_not() {
+    let gptq = with_config(&Matrix::new(8, ascending(128, 64), 4, 1..17).gptq(1, false), GPTQ);
+    let error = |expected: Expected| gptq.get_as("w", &expected).unwrap_err();
+    let any = Expected::default;
+    for impossible in [any().bits(7), any().mode("nf4"), any().mode("awq").bits(8)] {
+        let error = error(impossible.clone());
+        let text = format!("no format has {impossible}; bits are 2, 3, 4, 5, 6, 8, modes affine, ");
+        assert!(matches!(error, Error::InvalidValue(ref why) if why.contains(&text)), "{error}");
+    }
+    for other in [any().mode("awq"), any().mode("mxfp4"), any().bits(8)] {
+        assert!(matches!(error(other), Error::Contradiction(_)));
+    }
+    assert!(gptq.get_as("w", &any().mode("affine")).is_ok());
 }
 
 #[test]
@@ -176,7 +228,7 @@ fn columns_are_sorted_by_their_groups() {
 fn groups_that_no_group_can_have() {
     let mut matrix = Matrix::new(8, ascending(128, 64), 4, 1..17);
     let error = |matrix: &Matrix| {
-        let model = with_config(&matrix.gptq(1, true), "{}");
+        let model = with_config(&matrix.gptq(1, true), GPTQ);
         let tensor = model.get("w").unwrap();
         let error = tensor.order().unwrap_err();
         assert_eq!(tensor.quantized(), Err(error.clone()));
@@ -237,11 +289,11 @@ fn contradictions_are_told_with_their_numbers() {
         refusal(&with_config(&foreign, "{}"), "w")
             .contains("g_idx belongs to GPTQ; the shapes are AWQ's")
     );
-    let model = with_config(&gptq, "{}");
-    let expected = Expected { bits: Some(8), ..Expected::default() };
+    let model = with_config(&gptq, GPTQ);
+    let expected = Expected::default().bits(8);
     let text = model.get_as("w", &expected).unwrap_err().to_string();
     assert!(text.contains("the arguments: 8 bits; the file: affine-4bit"), "{text}");
-    let expected = Expected { bits: Some(4), ..Expected::default() };
+    let expected = Expected::default().bits(4);
     assert!(matches!(model.get_as("w", &expected).unwrap().kind(), Kind::Quantized(_)));
 }
 
@@ -251,8 +303,8 @@ fn the_size_of_groups_may_be_expected() {
     for (bits, k, group) in [(8, 160, 64), (4, 192, 192)] {
         let matrix = Matrix::new(16, ascending(k, group), bits, 1..(1 << bits) + 1);
         let tensors = matrix.gptq(1, true);
-        let silent = with_config(&tensors, "{}");
-        let expected = |group| Expected { group: Some(group), ..Expected::default() };
+        let silent = with_config(&tensors, GPTQ);
+        let expected = |group| Expected::default().group(group);
         let read = silent.get_as("w", &expected(group as u32)).unwrap();
         assert!(dequantize(&read.quantized().unwrap()) == matrix.weights(), "K = {k}, {group}");
         for wrong in [0, 32] {

@@ -1,7 +1,7 @@
 //! Written files are read back, by this crate and by the crate `safetensors`; failures leave
 //! nothing.
 
-use crate::support::{file, open, tensor};
+use crate::support::{tensor, with_config};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype::{F16, I32, I64};
 use std::collections::BTreeMap;
@@ -201,7 +201,7 @@ fn other_types_and_imports_are_copied() {
     tensors.push(tensor("w.scales", F16, &[2, 8]));
     let order = (0..128u32).flat_map(|k| (k % 2).to_le_bytes()).collect();
     tensors.push(("w.g_idx".into(), I32, vec![128], order));
-    let model = open(&[("m.safetensors", file(&tensors, &[]))]).unwrap();
+    let model = with_config(&tensors, r#"{"quantization_config":{"quant_method":"gptq"}}"#);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.safetensors");
     let outputs =

@@ -154,20 +154,19 @@ impl Args {
     pub(crate) fn options(&self) -> Options {
         let zeroed =
             |space| self.zero_init.iter().any(|&named| named == space || named == Space::All);
-        Options {
-            subgroup_size: self.subgroup_size,
-            zero_init: ZeroInit {
-                workgroup: zeroed(Space::Workgroup),
-                private: zeroed(Space::Private),
-                function: zeroed(Space::Function),
-            },
-            max_iterations: self.max_iterations,
-            f16_overflow: self.f16_overflow,
-            costs: Some(CostModel { segment_bytes: self.segment_bytes, banks: self.banks }),
-            max_findings: self.max_findings as usize,
-            parallel: !self.sequential,
-            ..Options::default()
-        }
+        let mut options = Options::default();
+        options.subgroup_size = self.subgroup_size;
+        options.zero_init = ZeroInit {
+            workgroup: zeroed(Space::Workgroup),
+            private: zeroed(Space::Private),
+            function: zeroed(Space::Function),
+        };
+        options.max_iterations = self.max_iterations;
+        options.f16_overflow = self.f16_overflow;
+        options.costs = Some(CostModel { segment_bytes: self.segment_bytes, banks: self.banks });
+        options.max_findings = self.max_findings as usize;
+        options.parallel = !self.sequential;
+        options
     }
 
     /// Whether the report for people has colours.

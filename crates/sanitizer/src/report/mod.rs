@@ -82,6 +82,7 @@ pub struct Place {
 
 /// A part of the source, and what happened there.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Label {
     /// Bytes of the source; `None` where naga kept no span.
     pub span: Option<Range<usize>>,
@@ -93,6 +94,7 @@ pub struct Label {
 
 /// One finding: the first occurrence, and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// What is wrong.
     pub kind: Kind,
@@ -128,6 +130,7 @@ pub struct Access {
 
 /// What a run found, what it cost, and what it left in the buffers.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Report {
     /// In the order of the source; empty for a clean run.
     pub findings: Vec<Finding>,
@@ -141,7 +144,27 @@ pub struct Report {
     pub trace: Vec<Access>,
 }
 
+impl Label {
+    /// A line without a place in the source.
+    pub fn new(text: impl Into<String>) -> Self {
+        Label { span: None, text: text.into(), place: None }
+    }
+}
+
+impl Finding {
+    /// One occurrence, without notes.
+    pub fn new(kind: Kind, message: impl Into<String>, labels: Vec<Label>) -> Self {
+        let message = message.into();
+        Finding { kind, message, labels, notes: Vec::new(), variable: None, occurrences: 1 }
+    }
+}
+
 impl Report {
+    /// These findings, and nothing else.
+    pub fn of(findings: Vec<Finding>) -> Self {
+        Report { findings, ..Report::default() }
+    }
+
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.dropped == 0

@@ -84,7 +84,8 @@ fn an_endless_loop_stops_the_run() {
          }",
     );
     let run = |parallel| {
-        let options = Options { parallel, max_iterations: 10_000, ..Options::default() };
+        let mut options = Options::default();
+        (options.parallel, options.max_iterations) = (parallel, 10_000);
         let buffer = Buffer::new(vec![0; 256 * 512]).must_write();
         Launch::new(&shader).grid([512, 1, 1]).bind(0, 0, buffer).options(options).run().unwrap()
     };

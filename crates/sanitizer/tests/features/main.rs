@@ -119,7 +119,8 @@ fn cooperative_matrices() {
     let b: Vec<f32> = (0..128).map(|i| (i % 5) as f32 - 1.0).collect();
     let bytes = |x: &[f32]| Buffer::new(x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
     for subgroup_size in [4, 8, 32] {
-        let options = Options { subgroup_size, ..Options::default() };
+        let mut options = Options::default();
+        options.subgroup_size = subgroup_size;
         let launch =
             Launch::new(&shader).bind(0, 1, bytes(&a)).bind(0, 2, bytes(&b)).options(options);
         // With smaller subgroups, several compute the same: they write the same cells.
@@ -262,7 +263,8 @@ fn entry_points_and_bindings() {
     let stray = launch().entry("first").bind(2, 0, Buffer::new([1; 12]));
     assert_eq!(run(stray), "binding 2.0: bound, but the shader declares nothing there");
     assert!(run(launch().entry("first").grid([1, 65_536, 1])).contains("65,535"));
-    let odd = Options { subgroup_size: 12, ..Options::default() };
+    let mut odd = Options::default();
+    odd.subgroup_size = 12;
     assert!(run(launch().entry("first").options(odd)).contains("power of two"));
     assert_eq!(launch().entry("first").grid([0, 1, 1]).run().unwrap().counters.invocations, 0);
 }
@@ -331,7 +333,8 @@ fn zeros_on_request() {
          }",
     );
     let launch = |zero_init| {
-        let options = Options { zero_init, ..Options::default() };
+        let mut options = Options::default();
+        options.zero_init = zero_init;
         Launch::new(&shader).bind(0, 0, Buffer::output(32)).options(options).run().unwrap()
     };
     assert_eq!(launch(ZeroInit::NONE).findings.len(), 3);
@@ -380,11 +383,9 @@ fn a_shader_is_compiled_anew_for_other_options() {
          @compute @workgroup_size(1) fn main() { out[0] = shared_word + 3u * FACTOR; }
          @compute @workgroup_size(1) fn other() { out[0] = 7u; }",
     );
-    let zeroed = || {
-        Launch::new(&shader)
-            .entry("main")
-            .options(Options { zero_init: ZeroInit::ALL, ..Options::default() })
-    };
+    let mut options = Options::default();
+    options.zero_init = ZeroInit::ALL;
+    let zeroed = || Launch::new(&shader).entry("main").options(options.clone());
     assert_eq!(words(zeroed(), &shader, 1), [3]);
     assert_eq!(words(zeroed().constant("FACTOR", 2.0), &shader, 1), [6]);
     assert_eq!(words(zeroed().constant("FACTOR", 4.0), &shader, 1), [12]);

@@ -7,6 +7,7 @@ use tilewise_core::{DType, Error, Result};
 
 /// What happens where the grid ends inside a workgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Edge {
     /// Invocations beyond the grid do not run the body, as with Metal's `dispatchThreads`. A body
     /// with barriers cannot be clipped so, because all invocations of a workgroup must reach them:

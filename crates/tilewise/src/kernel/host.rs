@@ -69,7 +69,7 @@ pub(super) fn launch(
 ) -> Result<(Report, Vec<Tensor>)> {
     if call.is_idle() {
         let findings = if options.checks { never_written(kernel, call) } else { Vec::new() };
-        return Ok((Report { findings, ..Report::default() }, call.allocate()?));
+        return Ok((Report::of(findings), call.allocate()?));
     }
     let generated = &fitted.generated;
     let mut launch = Launch::new(shader).grid(fitted.workgroups).options(options);
@@ -114,17 +114,12 @@ pub(super) fn launch(
 fn never_written(kernel: &Kernel, call: &Call) -> Vec<Finding> {
     let outputs = kernel.outputs.iter().zip(&call.outputs);
     let outputs = outputs.filter(|(_, (_, shape))| call.init.is_none() && !shape.contains(&0));
-    let finding = |(name, _): (&String, _)| Finding {
-        kind: Kind::NeverWritten,
-        message: format!("the output `{name}` is never written"),
-        labels: vec![Label {
-            span: None,
-            text: "the grid has no invocations".to_owned(),
-            place: None,
-        }],
-        notes: Vec::new(),
-        variable: Some(name.clone()),
-        occurrences: 1,
+    let finding = |(name, _): (&String, _)| {
+        let message = format!("the output `{name}` is never written");
+        let labels = vec![Label::new("the grid has no invocations")];
+        let mut finding = Finding::new(Kind::NeverWritten, message, labels);
+        finding.variable = Some(name.clone());
+        finding
     };
     outputs.map(finding).collect()
 }
