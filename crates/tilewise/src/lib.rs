@@ -129,6 +129,7 @@ pub use wgpu;
 pub mod model {
     pub use tilewise_files::{Array, CHUNK, Value, replace, tensor_name, write, write_to};
     pub use tilewise_files::{Chunk, Expected, Files, Kind, Model, Output, Sink, Tensor};
+    pub use tilewise_files::{Npy, Scalar};
 }
 
 /// The sanitizer's options and reports, for [`Kernel::check`].

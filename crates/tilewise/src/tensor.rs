@@ -1,6 +1,8 @@
 //! Typed, strided views of buffers.
 
 mod element;
+#[cfg(feature = "files")]
+mod load;
 mod operand;
 mod read;
 

@@ -113,7 +113,7 @@ impl Weights {
     }
 
     /// Fails unless the files are GGUF, or are not.
-    fn is_gguf(&self, expected: bool) -> Result<()> {
+    pub(crate) fn is_gguf(&self, expected: bool) -> Result<()> {
         let file = self.model.files().next().unwrap_or_default();
         match (self.model.gguf_version(), expected) {
             (None, true) => {

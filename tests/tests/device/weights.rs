@@ -406,3 +406,50 @@ fn columns_in_another_order() {
         assert_eq!(refused.unwrap_err(), Error::Aliased { operand: "A" });
     }
 }
+
+/// numpy's files: two operands of each product, and what numpy makes of them in f64.
+#[test]
+fn dense_tensors_of_files() {
+    for context in contexts() {
+        let load = |name: &str| Tensor::from_npy(&context, data().join(name)).unwrap();
+        for (a, dtype, b, ab) in [
+            ("numpy_a_f64.npy", DType::F32, "numpy_b_f64.npy", "numpy_ab_f64.npy"),
+            ("numpy_a_f16_columns.npy", DType::F16, "numpy_b_f32_big.npy", "numpy_ab_f32.npy"),
+        ] {
+            let (a, b, ab) = (load(a), load(b), load(ab));
+            assert_eq!((a.dtype(), b.dtype()), (dtype, DType::F32));
+            let c = Gemm::new(&a, &b).out_dtype(DType::F32).run().unwrap();
+            assert_eq!(c.shape(), ab.shape());
+            let (c, ab) = (c.read_f32_blocking().unwrap(), ab.read_f32_blocking().unwrap());
+            let near = |(c, ab): (&f32, &f32)| (c - ab).abs() <= 1e-5 * (1.0 + ab.abs());
+            assert!(c.iter().zip(&ab).all(near), "{c:?}\n{ab:?}");
+        }
+        let file = data().join("mlx_expected.safetensors");
+        let answers = Model::open(&file).unwrap();
+        let name = answers.tensors().find(|t| *t.kind() == Kind::Dense(DType::F32)).unwrap();
+        let read = Tensor::from_safetensors(&context, &file, name.name()).unwrap();
+        let (shape, numbers) = expected(&answers, name.name()).unwrap();
+        let numbers: Vec<_> = numbers.into_iter().map(|x| x as f32).collect();
+        assert_eq!((read.shape(), read.read_f32_blocking().unwrap()), (&shape[..], numbers));
+    }
+    let context = Context::cpu();
+    let folder = tempfile::tempdir().unwrap();
+    let (npy, absent) = (folder.path().join("i.npy"), folder.path().join("no.npy"));
+    let header = "{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }\n";
+    let start = [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..]].concat();
+    std::fs::write(&npy, [&start[..], header.as_bytes(), &[0; 8]].concat()).unwrap();
+    let mlx = data().join("mlx.safetensors");
+    for (result, kind, text) in [
+        (Tensor::from_npy(&context, &npy), "Unsupported", "i.npy: elements are i64"),
+        (Tensor::from_npy(&context, &absent), "File", "no.npy"),
+        (Tensor::from_npy(&context, &mlx), "Malformed", "mlx.safetensors: not an .npy file"),
+        (Tensor::from_safetensors(&context, &mlx, "f16"), "Ambiguous", "name the format"),
+        (Tensor::from_safetensors(&context, data().join("gguf/all.gguf"), "x"), "Misuse", "GGUF"),
+    ] {
+        let error = result.unwrap_err();
+        assert!(
+            format!("{error:?}").starts_with(kind) && error.to_string().contains(text),
+            "{error:?}"
+        );
+    }
+}

@@ -1,6 +1,5 @@
 //! Arrays on the host: read from `.npy` or from models, written to `.npy` or `.safetensors`.
 
-mod npy;
 mod sink;
 mod source;
 
@@ -8,59 +7,15 @@ pub(crate) use sink::Sink;
 pub(crate) use source::Source;
 
 use crate::failure::{Failure, Result, warn};
-use std::io::{self, Read};
 use tilewise_core::problem::DType;
+use tilewise_files::Scalar;
 
-/// Bytes that are read at a time.
-const PIECE: usize = 16 << 20;
-
-/// Element types that occur in the files we read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scalar {
-    /// A type that the library computes with.
-    Float(DType),
-    /// IEEE 754 binary64: narrowed on the way in.
-    F64,
-    /// For group offsets.
-    U32,
-    /// For group offsets.
-    I32,
-    /// For group offsets.
-    I64,
-}
-
-impl Scalar {
-    /// Size of one element in bytes.
-    fn bytes(self) -> usize {
-        match self {
-            Scalar::Float(dtype) => dtype.bytes() as usize,
-            Scalar::U32 | Scalar::I32 => 4,
-            Scalar::F64 | Scalar::I64 => 8,
-        }
-    }
-
-    /// Size in bytes of an array of this type; `None` when it does not fit.
-    fn bytes_of(self, shape: &[usize]) -> Option<usize> {
-        shape.iter().try_fold(self.bytes(), |product, &extent| product.checked_mul(extent))
-    }
-
-    /// As messages write it.
-    fn name(self) -> &'static str {
-        match self {
-            Scalar::Float(dtype) => dtype.name(),
-            Scalar::F64 => "f64",
-            Scalar::U32 => "u32",
-            Scalar::I32 => "i32",
-            Scalar::I64 => "i64",
-        }
-    }
-}
-
-/// Contents of a file as they stand there: little-endian, row-major.
+/// Contents of a file as they stand there.
 #[derive(Debug, PartialEq)]
 struct Raw {
     scalar: Scalar,
     shape: Vec<usize>,
+    /// Little-endian, row-major.
     bytes: Vec<u8>,
 }
 
@@ -80,7 +35,7 @@ impl Raw {
     fn into_array(self, name: &str) -> Result<Array> {
         let Raw { scalar, shape, bytes } = self;
         match scalar {
-            Scalar::Float(dtype) => Ok(Array { dtype, shape, bytes }),
+            Scalar::Dense(dtype) if dtype.is_float() => Ok(Array { dtype, shape, bytes }),
             Scalar::F64 => {
                 let (narrowed, overflowed) = narrow(&bytes);
                 let lost = match overflowed {
@@ -94,7 +49,7 @@ impl Raw {
             }
             other => Err(Failure::other(format!(
                 "{name}: elements are {}; a matrix is f32, f16, bf16 or f64",
-                other.name()
+                other
             ))),
         }
     }
@@ -108,10 +63,10 @@ impl Raw {
             )));
         }
         let wide: Vec<i64> = match self.scalar {
-            Scalar::U32 => {
+            Scalar::Dense(DType::U32) => {
                 self.bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b).into()).collect()
             }
-            Scalar::I32 => {
+            Scalar::Dense(DType::I32) => {
                 self.bytes.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b).into()).collect()
             }
             Scalar::I64 => {
@@ -120,7 +75,7 @@ impl Raw {
             other => {
                 return Err(Failure::other(format!(
                     "{name}: elements are {}; offsets are u32, i32 or i64",
-                    other.name()
+                    other
                 )));
             }
         };
@@ -134,14 +89,6 @@ impl Raw {
         };
         wide.iter().enumerate().map(narrow).collect()
     }
-}
-
-/// The next `count` bytes, which the file is known to hold; in pieces, so that a progress bar
-/// moves.
-fn read_bytes(mut file: impl Read, count: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; count];
-    bytes.chunks_mut(PIECE).try_for_each(|piece| file.read_exact(piece))?;
-    Ok(bytes)
 }
 
 /// f64 to f32, and how many finite values became infinite.

@@ -1,13 +1,13 @@
 //! Where a result is written: whole, or not at all.
 
+use super::Array;
 use super::source::{Source, extension, folder};
-use super::{Array, npy};
 use crate::failure::{Failure, Result};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilewise_core::problem::DType;
-use tilewise_files::{Chunk, Error, Kind as Tensors, Output};
+use tilewise_files::{Chunk, Error, Kind as Tensors, Npy, Output};
 
 /// Kinds of files that results are written as.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,7 +72,7 @@ impl Sink {
 
     /// Whether the file can hold elements of `dtype`; told before anything is computed.
     pub(crate) fn admit(&self, dtype: DType) -> std::result::Result<(), String> {
-        if self.kind == Kind::Npy && npy::header(dtype, &[]).is_none() {
+        if self.kind == Kind::Npy && Npy::header(dtype, &[]).is_none() {
             return Err(format!(
                 "{}: .npy has no {dtype}; name a .safetensors file, or another element type",
                 self.path.display()
@@ -130,7 +130,7 @@ impl Sink {
         self.admit(dtype).map_err(Failure::Other)?;
         match self.kind {
             Kind::Npy => {
-                let header = npy::header(dtype, shape).ok_or_else(|| {
+                let header = Npy::header(dtype, shape).ok_or_else(|| {
                     let (path, count) = (self.path.display(), shape.len());
                     let text = format!("{path}: {count} dimensions do not fit the header of .npy");
                     Failure::Other(format!("{text}; name a .safetensors file"))

@@ -1,12 +1,12 @@
 //! Where arrays and weights are read from: `FILE.npy`, or a tensor of a model, `MODEL#TENSOR`.
 
-use super::{Array, Raw, Scalar, npy};
+use super::{Array, Raw};
 use crate::failure::{Failure, Result};
 use crate::progress;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tilewise_core::problem::DType;
-use tilewise_files::{Expected, Kind, Model, Tensor};
+use tilewise_core::Error;
+use tilewise_files::{Expected, Kind, Model, Npy, Scalar, Tensor};
 
 /// How the names of files with tensors end. A `#` after them names a tensor.
 const MODELS: [&str; 3] = ["safetensors", "gguf", "json"];
@@ -167,8 +167,13 @@ impl Source {
                 return Err(failed(format!("one array, without names; no tensor {tensor:?}")));
             }
             let (file, len) = open(&self.path)?;
-            return npy::read(progress::of_reading(len, &self.path).wrap_read(file), len)
-                .map_err(failed);
+            let file = progress::of_reading(len, &self.path).wrap_read(file);
+            let Npy { scalar, shape, bytes, .. } =
+                Npy::read(file, len).map_err(|error| match error {
+                    Error::Malformed(text) => failed(text),
+                    other => failed(other.to_string()),
+                })?;
+            return Ok(Raw { scalar, shape, bytes });
         }
         let model = self.model()?;
         let tensor = match &self.tensor {
@@ -176,9 +181,7 @@ impl Source {
             None => self.only(model.tensors().collect())?,
         };
         let scalar = match tensor.kind() {
-            Kind::Dense(DType::U32) => Scalar::U32,
-            Kind::Dense(DType::I32) => Scalar::I32,
-            Kind::Dense(dtype) => Scalar::Float(*dtype),
+            Kind::Dense(dtype) => Scalar::Dense(*dtype),
             Kind::Other(name) if name == "F64" => Scalar::F64,
             Kind::Other(name) if name == "I64" => Scalar::I64,
             Kind::Unclear(error) => return Err(error.clone().into()),

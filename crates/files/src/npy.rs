@@ -4,11 +4,74 @@
 //! The header is read by hand: it is three entries, and a parser of general Python literals would
 //! recurse as deep as the file likes.
 
-use super::{Raw, Scalar, read_bytes, shape_text};
+use std::fmt;
 use std::io::{self, Read};
-use tilewise_core::problem::DType;
+use tilewise_core::{DType, Error, Result};
+
+/// Bytes that are read at a time.
+const PIECE: usize = 16 << 20;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// The type of an array's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scalar {
+    /// A type of tensors.
+    Dense(DType),
+    /// IEEE 754 binary64.
+    F64,
+    /// Signed 64-bit integer.
+    I64,
+}
+
+impl Scalar {
+    /// Size of one element in bytes.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Scalar::Dense(dtype) => dtype.bytes() as usize,
+            Scalar::F64 | Scalar::I64 => 8,
+        }
+    }
+
+    /// Size in bytes of an array of this shape; `None` when it does not fit.
+    fn bytes_of(self, shape: &[usize]) -> Option<usize> {
+        shape.iter().try_fold(self.bytes(), |product, &extent| product.checked_mul(extent))
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Dense(dtype) => dtype.fmt(f),
+            Scalar::F64 => f.pad("f64"),
+            Scalar::I64 => f.pad("i64"),
+        }
+    }
+}
+
+/// An array of an `.npy` file.
+///
+/// ```
+/// use tilewise_core::DType;
+/// use tilewise_files::Npy;
+///
+/// let header = Npy::header(DType::F32, &[2]).ok_or("numpy has no such type")?;
+/// let file = [header, [1.5f32, -2.0].iter().flat_map(|x| x.to_le_bytes()).collect()].concat();
+/// let array = Npy::read(&file[..], file.len() as u64)?;
+/// assert_eq!((&array.shape[..], array.bytes.len()), (&[2][..], 8));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Npy {
+    /// Type of the elements.
+    pub scalar: Scalar,
+    /// Size of each dimension, the slowest first.
+    pub shape: Vec<usize>,
+    /// The elements, little-endian, row-major.
+    pub bytes: Vec<u8>,
+}
 
 /// What the header says.
 #[derive(Debug, PartialEq)]
@@ -19,20 +82,37 @@ struct Header {
     shape: Vec<usize>,
 }
 
-/// Reads an array from a file of `len` bytes. Nothing is allocated that the file does not hold.
-pub(super) fn read(mut file: impl Read, len: u64) -> Result<Raw, String> {
+impl Npy {
+    /// Reads an array from a file of `len` bytes: floats of 16, 32 and 64 bits, integers of 32 bits
+    /// and signed ones of 64, in either order of bytes and of dimensions. Nothing is allocated that
+    /// the file does not hold.
+    ///
+    /// # Errors
+    /// `Malformed` for a file that is none, is cut short or too long, and for other types.
+    pub fn read(file: impl Read, len: u64) -> Result<Npy> {
+        read(file, len).map_err(Error::Malformed)
+    }
+
+    /// The bytes that precede the elements of a row-major array. `None` for a type that numpy has
+    /// not (bf16).
+    pub fn header(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
+        header(dtype, shape)
+    }
+}
+
+fn read(mut file: impl Read, len: u64) -> Result<Npy, String> {
     let (header, header_len) = read_header(&mut file, len)?;
     let held = len - header_len;
     let declared =
         header.scalar.bytes_of(&header.shape).filter(|&bytes| isize::try_from(bytes).is_ok());
     let Some(declared) = declared else {
-        let (shape, name) = (shape_text(&header.shape), header.scalar.name());
+        let (shape, name) = (shape_text(&header.shape), header.scalar);
         return Err(format!(
             "the header declares shape {shape} of {name}, more bytes than can be addressed"
         ));
     };
     if declared as u64 != held {
-        let (shape, name) = (shape_text(&header.shape), header.scalar.name());
+        let (shape, name) = (shape_text(&header.shape), header.scalar);
         let verb = if held < declared as u64 { "truncated" } else { "too long" };
         return Err(format!(
             "{verb}: the header declares shape {shape} of {name}, {declared} bytes; {held} bytes \
@@ -48,12 +128,10 @@ pub(super) fn read(mut file: impl Read, len: u64) -> Result<Raw, String> {
     if header.fortran_order {
         bytes = to_row_major(&bytes, &header.shape, size);
     }
-    Ok(Raw { scalar: header.scalar, shape: header.shape, bytes })
+    Ok(Npy { scalar: header.scalar, shape: header.shape, bytes })
 }
 
-/// The bytes that precede the elements of a row-major array. `None` for a type that numpy has not
-/// (bf16).
-pub(super) fn header(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
+fn header(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
     let descr = match dtype {
         DType::F32 => "<f4",
         DType::F16 => "<f2",
@@ -72,6 +150,20 @@ pub(super) fn header(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
     text.push('\n');
     let len = u16::try_from(text.len()).ok()?;
     Some([MAGIC, &[1, 0][..], &len.to_le_bytes(), text.as_bytes()].concat())
+}
+
+/// The next `count` bytes, which the file is known to hold; in pieces, so that a progress bar
+/// moves.
+fn read_bytes(mut file: impl Read, count: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    bytes.chunks_mut(PIECE).try_for_each(|piece| file.read_exact(piece))?;
+    Ok(bytes)
+}
+
+/// A shape as messages write it: `[2,3]`.
+fn shape_text(shape: &[usize]) -> String {
+    let extents: Vec<String> = shape.iter().map(usize::to_string).collect();
+    format!("[{}]", extents.join(","))
 }
 
 /// The header, and how many bytes precede the elements.
@@ -156,11 +248,11 @@ fn parse_descr(descr: &str) -> Result<(Scalar, bool), String> {
         _ => return Err(unknown_type(descr)),
     };
     let scalar = match &descr[1..] {
-        "f2" => Scalar::Float(DType::F16),
-        "f4" => Scalar::Float(DType::F32),
+        "f2" => Scalar::Dense(DType::F16),
+        "f4" => Scalar::Dense(DType::F32),
         "f8" => Scalar::F64,
-        "u4" => Scalar::U32,
-        "i4" => Scalar::I32,
+        "u4" => Scalar::Dense(DType::U32),
+        "i4" => Scalar::Dense(DType::I32),
         "i8" => Scalar::I64,
         _ => return Err(unknown_type(descr)),
     };
@@ -271,139 +363,4 @@ fn to_row_major(bytes: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file(version: u8, header: &str, elements: &[u8]) -> Vec<u8> {
-        let mut bytes = [MAGIC, &[version, 0][..]].concat();
-        match version {
-            1 => bytes.extend((header.len() as u16).to_le_bytes()),
-            _ => bytes.extend((header.len() as u32).to_le_bytes()),
-        }
-        bytes.extend(header.as_bytes());
-        bytes.extend(elements);
-        bytes
-    }
-
-    fn parsed(bytes: &[u8]) -> Result<Raw, String> {
-        read(bytes, bytes.len() as u64)
-    }
-
-    #[test]
-    fn written_headers_are_read_back() {
-        for shape in [vec![], vec![5], vec![2, 3], vec![2, 0, 7]] {
-            for dtype in [DType::F32, DType::F16] {
-                let mut bytes = header(dtype, &shape).unwrap();
-                assert_eq!(bytes.len() % 64, 0);
-                let elements = vec![7; dtype.bytes() as usize * shape.iter().product::<usize>()];
-                bytes.extend(&elements);
-                assert_eq!(
-                    parsed(&bytes),
-                    Ok(Raw { scalar: Scalar::Float(dtype), shape: shape.clone(), bytes: elements })
-                );
-            }
-        }
-        assert_eq!(header(DType::BF16, &[1]), None);
-    }
-
-    #[test]
-    fn all_versions_byte_orders_and_entry_orders() {
-        for version in [1, 2, 3] {
-            let bytes = file(
-                version,
-                "{\"shape\": (2L,), 'fortran_order':False,'descr':'>i4'}\n",
-                &[0, 0, 0, 1, 0, 0, 2, 0],
-            );
-            let raw = parsed(&bytes).unwrap();
-            assert_eq!(
-                raw,
-                Raw { scalar: Scalar::I32, shape: vec![2], bytes: vec![1, 0, 0, 0, 0, 2, 0, 0] }
-            );
-        }
-        assert!(parsed(&file(4, "{}", &[])).unwrap_err().contains("version 4.0"));
-    }
-
-    #[test]
-    fn fortran_order_is_undone() {
-        // Element (i, j, k) of shape [2, 3, 2] holds its row-major rank.
-        let mut column_major = vec![0u8; 24];
-        for (rank, (i, j, k)) in (0..2)
-            .flat_map(|i| (0..3).flat_map(move |j| (0..2).map(move |k| (i, j, k))))
-            .enumerate()
-        {
-            column_major[2 * (i + 2 * j + 6 * k)] = rank as u8;
-        }
-        let bytes =
-            file(1, "{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3, 2), }", &column_major);
-        let expected: Vec<u8> = (0..12).flat_map(|rank| [rank, 0]).collect();
-        assert_eq!(parsed(&bytes).unwrap().bytes, expected);
-        let empty = file(1, "{'descr': '<f2', 'fortran_order': True, 'shape': (2, 0), }", &[]);
-        assert_eq!(parsed(&empty).unwrap().shape, [2, 0]);
-    }
-
-    #[test]
-    fn lies_are_refused_with_their_numbers() {
-        let with = |shape: &str, len| {
-            parsed(&file(
-                1,
-                &format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}"),
-                &vec![0; len],
-            ))
-            .unwrap_err()
-        };
-        let truncated = with("(3, 4)", 47);
-        assert!(truncated.contains("[3,4] of f32, 48 bytes; 47 bytes"), "{truncated}");
-        assert!(with("(3, 4)", 49).contains("too long"));
-        assert!(with("(4611686018427387904, 4)", 0).contains("more bytes than can be addressed"));
-        assert!(
-            with("(4294967296, 4294967296, 0)", 4).contains("more bytes than can be addressed")
-        );
-        assert!(with("(99999999999999999999999,)", 4).contains("does not fit"));
-        assert!(with("(-1, 4)", 4).contains("an extent expected at \"-1"));
-        assert!(with(&"(".repeat(9000), 4).contains("an extent expected"));
-    }
-
-    #[test]
-    fn malformed_headers_are_refused() {
-        for (header, part) in [
-            ("", "expected"),
-            ("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "quoted name"),
-            ("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", "<c8"),
-            ("{'descr': 'é4', 'fortran_order': False, 'shape': (1,)}", "é4"),
-            ("{'descr': '', 'fortran_order': False, 'shape': (1,)}", "element type"),
-            ("{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}", "False"),
-            ("{'descr': '<f4', 'shape': (1,)}", "lacks"),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 'y'}", "\"x\""),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} 7", "the end"),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': (1", "expected"),
-            ("{'descr': '<f4", "end of a quoted name"),
-        ] {
-            let error = parsed(&file(2, header, &[0; 4])).unwrap_err();
-            assert!(error.contains(part), "{header}: {error}");
-        }
-        let mut lying = file(2, "{}", &[]);
-        lying[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert!(
-            parsed(&lying)
-                .unwrap_err()
-                .contains("header of 4294967295 bytes is declared in a file of 14 bytes")
-        );
-        for len in 0..12 {
-            assert!(parsed(&lying[..len]).is_err());
-        }
-    }
-
-    #[test]
-    fn no_damage_of_one_byte_is_taken_for_more_than_it_holds() {
-        let good = [header(DType::F16, &[3, 10]).unwrap(), vec![1; 60]].concat();
-        for at in 0..good.len() - 60 {
-            for byte in 0..=255 {
-                let mut bad = good.clone();
-                bad[at] = byte;
-                if let Ok(raw) = parsed(&bad) {
-                    assert_eq!(raw.scalar.bytes_of(&raw.shape), Some(60), "byte {at} as {byte}");
-                }
-            }
-        }
-    }
-}
+mod tests;
