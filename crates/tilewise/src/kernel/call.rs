@@ -1,5 +1,6 @@
 //! One use of a kernel: tensors, sizes, template arguments.
 
+use super::output::Output;
 use crate::context::Context;
 use crate::memory;
 use crate::tensor::{Tensor, count};
@@ -72,7 +73,7 @@ pub(super) enum Template {
 pub struct Call {
     pub(super) context: Context,
     pub(super) inputs: Vec<Tensor>,
-    pub(super) outputs: Vec<(DType, Vec<usize>)>,
+    pub(super) outputs: Vec<Output>,
     pub(super) grid: Option<[u32; 3]>,
     pub(super) workgroup: [u32; 3],
     pub(super) templates: Vec<(String, Template)>,
@@ -97,6 +98,11 @@ impl Call {
         }
     }
 
+    /// A call on the context of this tensor, which is its first input.
+    pub fn of(tensor: &Tensor) -> Self {
+        Call::new(tensor.context()).input(tensor)
+    }
+
     /// The next input. Any view will do; the call shares its storage.
     pub fn input(mut self, tensor: &Tensor) -> Self {
         self.inputs.push(tensor.clone());
@@ -106,7 +112,64 @@ impl Call {
     /// The next output: type and shape of a tensor that the kernel's [`run`](crate::Kernel::run)
     /// makes.
     pub fn output(mut self, dtype: DType, shape: &[usize]) -> Self {
-        self.outputs.push((dtype, shape.to_vec()));
+        self.outputs.push(Output::New(dtype, shape.to_vec()));
+        self
+    }
+
+    /// The next output is this tensor, or view of one. As with [`output`](Self::output) the kernel
+    /// writes all of it and reads nothing that it has not written: [`inout`](Self::inout) is for
+    /// the rest.
+    ///
+    /// It may lie in the buffer of another tensor of the call, such as another row of a cache, but
+    /// not overlap it. Views that are not row-major go by way of a copy, unless
+    /// [`ensure_contiguous`](crate::Kernel::ensure_contiguous) is off; so do those that start or
+    /// end where the device cannot bind them.
+    ///
+    /// ```
+    /// use tilewise::{Call, Context, DType, Kernel, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let double = Kernel::new("double")
+    ///     .inputs(["a"])
+    ///     .outputs(["out"])
+    ///     .source("let i = global_id.x; out[i] = 2.0 * a[i];");
+    /// let rows = Tensor::zeros(&ctx, DType::F32, &[3, 2])?;
+    /// let a = Tensor::upload(&ctx, &[1.0f32, 4.0], &[2])?;
+    /// let second = rows.slice(&[1..2, 0..2])?;
+    /// double.run(&Call::of(&a).output_into(&second).grid([2, 1, 1]))?;
+    /// assert_eq!(rows.read_blocking::<f32>()?, [0.0, 0.0, 2.0, 8.0, 0.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn output_into(mut self, tensor: &Tensor) -> Self {
+        self.outputs.push(Output::Given(tensor.clone(), false));
+        self
+    }
+
+    /// The next output is this tensor, or view of one, and the kernel may read what it holds; what
+    /// the kernel does not write stays. As [`output_into`](Self::output_into) otherwise. Its name
+    /// is among the kernel's outputs: one body serves new tensors and old ones, and which it is
+    /// only the call knows.
+    ///
+    /// ```
+    /// use tilewise::{Call, Context, Kernel, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let descend = Kernel::new("descend")
+    ///     .inputs(["slope"])
+    ///     .outputs(["w"])
+    ///     .source("let i = global_id.x; w[i] -= 0.5 * slope[i];");
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 2.0], &[2])?;
+    /// let slope = Tensor::upload(&ctx, &[2.0f32, -4.0], &[2])?;
+    /// descend.run(&Call::of(&slope).inout(&w).grid([2, 1, 1]))?;
+    /// assert_eq!(w.read_blocking::<f32>()?, [0.0, 4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn inout(mut self, tensor: &Tensor) -> Self {
+        self.outputs.push(Output::Given(tensor.clone(), true));
         self
     }
 
@@ -137,8 +200,9 @@ impl Call {
         self
     }
 
-    /// Fills every output with this value first: rounded for floats, an integer within range for
-    /// integers. Without it an output's contents are undefined until the kernel writes them.
+    /// Fills every output that the call makes with this value first: rounded for floats, an integer
+    /// within range for integers. Without it an output's contents are undefined until the kernel
+    /// writes them.
     pub fn init_value(mut self, value: impl Into<f64>) -> Self {
         self.init = Some(value.into());
         self
@@ -168,13 +232,30 @@ impl Call {
 
     /// Whether there is nothing to run: no invocations, or outputs that are all empty.
     pub(super) fn is_idle(&self) -> bool {
-        let empty = |(_, shape): &(DType, Vec<usize>)| shape.contains(&0);
+        let empty = |output: &Output| output.shape().contains(&0);
         self.grid.is_some_and(|grid| grid.contains(&0)) || self.outputs.iter().all(empty)
     }
 
-    /// New tensors for the outputs, filled if so asked.
-    pub(super) fn allocate(&self) -> Result<Vec<Tensor>> {
-        self.outputs.iter().map(|(dtype, shape)| self.new_output(*dtype, shape)).collect()
+    /// The tensors that the call is given: inputs, then outputs.
+    pub(super) fn views(&self) -> impl Iterator<Item = &Tensor> {
+        self.inputs.iter().chain(self.outputs.iter().filter_map(Output::given))
+    }
+
+    /// Whether an output holds something before the kernel writes it.
+    pub(super) fn is_filled(&self, output: usize) -> bool {
+        match &self.outputs[output] {
+            Output::New(..) => self.init.is_some(),
+            Output::Given(_, inout) => *inout,
+        }
+    }
+
+    /// The tensors of the outputs: the caller's, and new ones, filled if so asked.
+    pub(super) fn tensors(&self) -> Result<Vec<Tensor>> {
+        let tensor = |output: &Output| match output {
+            Output::New(dtype, shape) => self.new_output(*dtype, shape),
+            Output::Given(tensor, _) => Ok(tensor.view()),
+        };
+        self.outputs.iter().map(tensor).collect()
     }
 
     /// A new tensor for an output, filled if so asked.

@@ -85,14 +85,15 @@ impl Kernel {
     }
 
     /// Names of the inputs.
-    pub fn inputs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.inputs = names.into_iter().map(Into::into).collect();
+    pub fn inputs<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.inputs = names.into_iter().map(str::to_owned).collect();
         self
     }
 
-    /// Names of the outputs, of which there must be one at least.
-    pub fn outputs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.outputs = names.into_iter().map(Into::into).collect();
+    /// Names of the outputs, of which there must be one at least. Tensors that the kernel changes
+    /// in place are outputs too: the call says so ([`Call::inout`](crate::Call::inout)).
+    pub fn outputs<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.outputs = names.into_iter().map(str::to_owned).collect();
         self
     }
 
@@ -109,8 +110,9 @@ impl Kernel {
     }
 
     /// Whether inputs that are not row-major are copied first, as `a_strides` then says; on by
-    /// default, so that `a[i]` is what it looks like. Off, the body follows `a_strides`. A view
-    /// that starts where the device cannot bind it is copied all the same.
+    /// default, so that `a[i]` is what it looks like. Outputs of the caller's are copied before and
+    /// brought back afterwards. Off, the body follows `a_strides`. A view that starts where the
+    /// device cannot bind it is copied all the same.
     pub fn ensure_contiguous(mut self, ensure: bool) -> Self {
         self.contiguous = ensure;
         self

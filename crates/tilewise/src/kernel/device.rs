@@ -12,7 +12,8 @@ use std::num::NonZeroU64;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::deep;
 
-/// Records a call into a compute pass, copies of inputs that cannot be bound as they are before it.
+/// Records a call into a compute pass. Tensors that cannot be bound as they are are copied before
+/// it, and of those the outputs brought back after it.
 pub(super) fn record(
     kernel: &Kernel,
     call: &Call,
@@ -26,24 +27,31 @@ pub(super) fn record(
         None => compile(kernel, call, fitted, gpu)?,
     };
     limits::written(kernel, call, generated)?;
-    let outputs = call.allocate()?;
+    let outputs = call.tensors()?;
     if call.is_idle() {
         return Ok(outputs);
     }
-    let mut inputs = call.inputs.clone();
+    let (mut inputs, mut bound) = (call.inputs.clone(), outputs.clone());
+    let mut away = Vec::new();
     // A copy has other strides, so that strides alone ask for it too.
     let strides =
         generated.words.iter().filter(|(_, is_stride, _)| *is_stride).map(|(slot, ..)| slot);
-    for slot in generated.storage.iter().chain(strides) {
-        if let Slot::Input(i) = *slot
-            && (kernel.contiguous && !inputs[i].is_contiguous() || !can_be_bound(&inputs[i]))
-        {
-            inputs[i] = copy(&inputs[i], pass)?;
+    for &slot in generated.storage.iter().map(|(slot, _)| slot).chain(strides) {
+        let tensor = match slot {
+            Slot::Input(i) => &mut inputs[i],
+            Slot::Output(i) if call.outputs[i].given().is_some() => &mut bound[i],
+            Slot::Output(_) => continue,
+        };
+        if kernel.contiguous && !tensor.is_contiguous() || !can_be_bound(tensor, slot)? {
+            *tensor = copy(tensor, pass)?;
+            if let Slot::Output(i) = slot {
+                away.push(i);
+            }
         }
     }
     let tensor = |slot| match slot {
         Slot::Input(i) => &inputs[i],
-        Slot::Output(i) => &outputs[i],
+        Slot::Output(i) => &bound[i],
     };
 
     let uniform = match generated.uniform {
@@ -58,10 +66,10 @@ pub(super) fn record(
         entries
             .push(wgpu::BindGroupEntry { binding: UNIFORM, resource: uniform.as_entire_binding() });
     }
-    for (binding, &slot) in (UNIFORM + 1..).zip(&generated.storage) {
+    for (binding, &(slot, _)) in (UNIFORM + 1..).zip(&generated.storage) {
         entries.push(wgpu::BindGroupEntry {
             binding,
-            resource: wgpu::BindingResource::Buffer(bound(tensor(slot))?),
+            resource: wgpu::BindingResource::Buffer(range(tensor(slot))?),
         });
     }
     let group = gpu.device.catch(|| {
@@ -75,6 +83,11 @@ pub(super) fn record(
     pass.set_bind_group(0, &group, &[]);
     let [x, y, z] = fitted.workgroups;
     pass.dispatch_workgroups(x, y, z);
+    for i in away {
+        let words = bound[i].words()?.0;
+        let (kernel, call) = contiguous::scatter(&words, &outputs[i])?;
+        record(&kernel, &call, &Fitted::new(&kernel, &call)?, pass)?;
+    }
     Ok(outputs)
 }
 
@@ -94,8 +107,7 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     limits::f16(kernel, call, generated)?;
     let uniform = generated.uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len()));
     let numbered = (UNIFORM + 1..).zip(&generated.storage);
-    let storage =
-        numbered.map(|(binding, slot)| storage_entry(binding, matches!(slot, Slot::Input(_)), 4));
+    let storage = numbered.map(|(binding, &(_, read_only))| storage_entry(binding, read_only, 4));
     let entries: Vec<_> = uniform.into_iter().chain(storage).collect();
     // Browsers ask for what naga takes for granted.
     let browser = gpu.device.adapter_info().backend == wgpu::Backend::BrowserWebGpu;
@@ -120,15 +132,18 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     })
 }
 
-/// Whether a binding can start at the first element.
-fn can_be_bound(tensor: &Tensor) -> bool {
+/// Whether a binding can start at the first element, and that of an output holds no half of a word
+/// which is another's.
+fn can_be_bound(tensor: &Tensor, slot: Slot) -> Result<bool> {
     let alignment = u64::from(tensor.context().caps().storage_alignment);
-    tensor.elem_count() == 0
-        || tensor.buffer().is_none_or(|(_, first)| first.is_multiple_of(alignment))
+    let extent = tensor.extent()?;
+    let starts = tensor.buffer().is_none_or(|(_, first)| first.is_multiple_of(alignment));
+    let ends = matches!(slot, Slot::Input(_)) || extent.is_multiple_of(4);
+    Ok(extent == 0 || starts && ends)
 }
 
 /// From the first element of a view to its last, in whole words; one word for an empty view.
-fn bound(tensor: &Tensor) -> Result<wgpu::BufferBinding<'_>> {
+fn range(tensor: &Tensor) -> Result<wgpu::BufferBinding<'_>> {
     let (buffer, first) = tensor
         .buffer()
         .ok_or_else(|| Error::WrongContext("a tensor that is not in GPU memory".into()))?;

@@ -5,6 +5,7 @@ use super::definition::Kernel;
 use super::generate::{Generated, generate};
 use super::limits;
 use super::names::Names;
+use super::output;
 use super::pointers;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::Shader;
@@ -36,6 +37,7 @@ impl Fitted {
         for (input, tensor) in kernel.inputs.iter().zip(&call.inputs) {
             call.context.same(tensor.context(), input)?;
         }
+        output::writable(kernel, call)?;
         let [inputs, outputs] = [&kernel.inputs, &kernel.outputs]
             .map(|n| n.iter().map(String::as_str).collect::<Vec<_>>());
         let templates: Vec<_> = call.templates.iter().map(|(name, _)| name.as_str()).collect();

@@ -4,6 +4,7 @@ use super::built_in::{BUILT_IN, BuiltIn};
 use super::call::{Call, Constant, Edge, Template};
 use super::definition::Kernel;
 use super::names::{self, Names};
+use super::output::beside_output;
 use super::text::Text;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -44,14 +45,20 @@ pub(super) struct Generated {
     pub(super) f16: bool,
     /// Whether it uses subgroups.
     pub(super) subgroups: bool,
-    /// What is bound from 1 on.
-    pub(super) storage: Vec<Slot>,
+    /// What is bound from 1 on, and whether for reading only.
+    pub(super) storage: Vec<(Slot, bool)>,
 }
 
 impl Generated {
     /// Bytes of the uniform buffer.
     pub(super) fn uniform_len(&self) -> u64 {
         4 * (3 + self.words.len() as u64).next_multiple_of(4)
+    }
+
+    /// The binding of a tensor, if the text mentions it.
+    pub(super) fn binding(&self, slot: Slot) -> Option<u32> {
+        let place = self.storage.iter().position(|(bound, _)| *bound == slot)?;
+        Some(UNIFORM + 1 + place as u32)
     }
 
     /// Contents of the uniform buffer; `layout` gives shape and strides.
@@ -203,21 +210,20 @@ impl Module<'_> {
         let outputs = outputs
             .iter()
             .zip(&call.outputs)
-            .map(|(name, (dtype, shape))| (name, *dtype, shape.len()));
+            .map(|(name, output)| (name, output.dtype(), output.shape().len()));
         let inputs = inputs.enumerate().map(|(i, operand)| (Slot::Input(i), operand));
         let outputs = outputs.enumerate().map(|(i, operand)| (Slot::Output(i), operand));
         let mut text = String::new();
         for (slot, (name, dtype, ndim)) in inputs.chain(outputs) {
             if self.everywhere.contains(name.as_str()) {
-                generated.storage.push(slot);
                 self.f16 |= dtype == DType::F16;
-                let (access, element) = match slot {
-                    Slot::Input(_) => ("read", element(dtype)),
-                    Slot::Output(_) if self.kernel.atomic => {
-                        ("read_write", self.atomic(name, dtype)?)
-                    }
-                    Slot::Output(_) => ("read_write", element(dtype)),
+                let (read_only, element) = match slot {
+                    Slot::Input(i) => (!beside_output(call, &call.inputs[i]), element(dtype)),
+                    Slot::Output(_) if self.kernel.atomic => (false, self.atomic(name, dtype)?),
+                    Slot::Output(_) => (false, element(dtype)),
                 };
+                generated.storage.push((slot, read_only));
+                let access = if read_only { "read" } else { "read_write" };
                 let binding = generated.storage.len();
                 let _ = writeln!(
                     text,

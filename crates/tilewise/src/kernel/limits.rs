@@ -3,8 +3,9 @@
 use super::call::Call;
 use super::definition::Kernel;
 use super::generate::{Generated, Slot};
+use super::output::Output;
 use crate::context::Context;
-use crate::tensor::count;
+use crate::tensor::{Tensor, count};
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::Shader;
 
@@ -75,7 +76,8 @@ pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> R
     let limit = of(&call.context).max_storage_buffers_per_shader_stage;
     let which = "max_storage_buffers_per_shader_stage";
     within(kernel, "storage buffers bound", generated.storage.len() as u64, limit.into(), which)?;
-    for (dtype, shape) in &call.outputs {
+    for output in &call.outputs {
+        let Output::New(dtype, shape) = output else { continue };
         let bytes = (count(shape)? as u64)
             .checked_mul(dtype.bytes())
             .ok_or_else(|| Error::Overflow(format!("an output of {dtype} of shape {shape:?}")))?;
@@ -89,11 +91,21 @@ pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> R
 }
 
 /// `TooLarge` for tensors that the sanitizer's machine, which runs kernels on the CPU, cannot
-/// address. `inputs` are bytes.
-pub(super) fn host(call: &Call, inputs: impl IntoIterator<Item = u64>) -> Result<()> {
-    let mut sizes: Vec<_> = inputs.into_iter().map(|bytes| ("an input", bytes)).collect();
-    for (dtype, shape) in &call.outputs {
-        sizes.push(("an output", (count(shape)? as u64).saturating_mul(dtype.bytes())));
+/// address: views from the first element to the last or as row-major copies, whichever is more.
+pub(super) fn host(call: &Call) -> Result<()> {
+    let viewed = |tensor: &Tensor| {
+        Ok::<_, Error>(tensor.extent()?.max(bytes_of(tensor.dtype(), tensor.shape())?))
+    };
+    let mut sizes = Vec::new();
+    for tensor in &call.inputs {
+        sizes.push(("an input", viewed(tensor)?));
+    }
+    for output in &call.outputs {
+        let bytes = match output {
+            Output::New(dtype, shape) => bytes_of(*dtype, shape)?,
+            Output::Given(tensor, _) => viewed(tensor)?,
+        };
+        sizes.push(("an output", bytes));
     }
     let (limit, which) =
         (u64::from(u32::MAX - 3), "addresses of 32 bits where kernels run on the CPU");
@@ -103,16 +115,23 @@ pub(super) fn host(call: &Call, inputs: impl IntoIterator<Item = u64>) -> Result
     }
 }
 
+fn bytes_of(dtype: DType, shape: &[usize]) -> Result<u64> {
+    Ok((count(shape)? as u64).saturating_mul(dtype.bytes()))
+}
+
 /// `Kernel` for an output that the text does not mention, unless the call fills it. Asked after the
 /// text has been found valid, which says more.
 pub(super) fn written(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
-    let unbound = |&index: &usize| !generated.storage.contains(&Slot::Output(index));
+    let unbound = |&index: &usize| {
+        let filled = call.init.is_some() && call.outputs[index].given().is_none();
+        !filled && generated.binding(Slot::Output(index)).is_none()
+    };
     match (0..kernel.outputs.len()).find(unbound) {
-        Some(index) if call.init.is_none() => Err(Error::Kernel(format!(
+        Some(index) => Err(Error::Kernel(format!(
             "{}: nothing writes the output {:?}",
             kernel.name, kernel.outputs[index]
         ))),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -123,9 +142,9 @@ pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result
     if context.is_cpu() || context.caps().f16 || !generated.f16 {
         return Ok(());
     }
-    let dtype = |slot: &Slot| match *slot {
+    let dtype = |&(slot, _): &(Slot, bool)| match slot {
         Slot::Input(i) => (&kernel.inputs[i], call.inputs[i].dtype()),
-        Slot::Output(i) => (&kernel.outputs[i], call.outputs[i].0),
+        Slot::Output(i) => (&kernel.outputs[i], call.outputs[i].dtype()),
     };
     let halves = generated.storage.iter().map(dtype).find(|(_, dtype)| *dtype == DType::F16);
     let who = halves.map_or_else(|| "it uses".to_owned(), |(name, _)| format!("{name} is"));
