@@ -9,6 +9,7 @@ mod device;
 mod fitted;
 mod generate;
 mod host;
+mod known;
 mod limits;
 mod msl;
 mod names;
@@ -238,7 +239,7 @@ impl Kernel {
     /// # Errors
     /// As [`run`](Self::run), but for what validation finds in the text.
     pub fn wgsl(&self, call: &Call) -> Result<String> {
-        Ok(Fitted::new(self, call)?.generated.text)
+        Ok(Fitted::new(self, call)?.generated().text.clone())
     }
 
     /// What naga makes of the generated module for Metal, with checks as wgpu asks for them; the
@@ -263,7 +264,7 @@ impl Kernel {
 
     /// What a verbose kernel prints.
     fn told(&self, call: &Call, fitted: &Fitted, metal: bool) -> Result<String> {
-        let mut text = format!("// kernel {} as WGSL\n{}", self.name, fitted.generated.text);
+        let mut text = format!("// kernel {} as WGSL\n{}", self.name, fitted.generated().text);
         if metal {
             text += &format!(
                 "// kernel {} as MSL\n{}",

@@ -22,7 +22,8 @@ pub enum Edge {
     Whole,
 }
 
-/// The value of a template constant: made from `u32`, `i32`, `f32` or `bool`.
+/// A number for a kernel, as a template constant or a value: made from `u32`, `i32`, `f32` or
+/// `bool`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Constant {
@@ -30,10 +31,31 @@ pub enum Constant {
     U32(u32),
     /// `i32`.
     I32(i32),
-    /// `f32`. Infinities and NaN have no literal in WGSL, and are refused.
+    /// `f32`. Infinities and NaN have no literal in WGSL, and are refused as constants.
     F32(f32),
     /// `bool`.
     Bool(bool),
+}
+
+impl Constant {
+    /// Its type: a number for each.
+    pub(super) fn kind(self) -> u8 {
+        match self {
+            Constant::U32(_) => 0,
+            Constant::I32(_) => 1,
+            Constant::F32(_) => 2,
+            Constant::Bool(_) => 3,
+        }
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        match self {
+            Constant::U32(value) => value,
+            Constant::I32(value) => value as u32,
+            Constant::F32(value) => value.to_bits(),
+            Constant::Bool(value) => value.into(),
+        }
+    }
 }
 
 impl From<u32> for Constant {
@@ -77,6 +99,7 @@ pub struct Call {
     pub(super) grid: Option<[u32; 3]>,
     pub(super) workgroup: [u32; 3],
     pub(super) templates: Vec<(String, Template)>,
+    pub(super) values: Vec<(String, Constant)>,
     pub(super) init: Option<f64>,
     pub(super) edge: Edge,
     pub(super) max_iterations: Option<u64>,
@@ -92,6 +115,7 @@ impl Call {
             grid: None,
             workgroup: [64, 1, 1],
             templates: Vec::new(),
+            values: Vec::new(),
             init: None,
             edge: Edge::default(),
             max_iterations: None,
@@ -193,10 +217,36 @@ impl Call {
         self
     }
 
-    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each value is a shader of its own;
-    /// what changes from call to call is better an input.
+    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each one is a shader of its own;
+    /// what changes from call to call is better a [`value`](Self::value).
     pub fn constant(mut self, name: &str, value: impl Into<Constant>) -> Self {
         self.templates.push((name.to_owned(), Template::Constant(value.into())));
+        self
+    }
+
+    /// Gives `name` a value that may change from call to call: another one compiles nothing. The
+    /// body reads it by its name; the header's functions take it as an argument.
+    ///
+    /// ```
+    /// use tilewise::{Call, Context, Kernel, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let descend = Kernel::new("descend")
+    ///     .inputs(["slope"])
+    ///     .outputs(["w"])
+    ///     .source("let i = global_id.x; w[i] -= rate * slope[i];");
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 2.0], &[2])?;
+    /// let slope = Tensor::upload(&ctx, &[2.0f32, -4.0], &[2])?;
+    /// for rate in [0.5f32, 0.25] {
+    ///     descend.run(&Call::of(&slope).inout(&w).value("rate", rate).grid([2, 1, 1]))?;
+    /// }
+    /// assert_eq!(w.read_blocking::<f32>()?, [-0.5, 5.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn value(mut self, name: &str, value: impl Into<Constant>) -> Self {
+        self.values.push((name.to_owned(), value.into()));
         self
     }
 

@@ -141,15 +141,15 @@ pub(super) fn launch(
         let outputs = loaded.iter().map(|output| output.elements(None)).collect::<Result<_>>()?;
         return Ok((Report { findings, ..Report::default() }, outputs));
     }
-    let generated = &fitted.generated;
+    let generated = fitted.generated();
     let mut launch = Launch::new(shader).grid(fitted.workgroups).options(options);
-    if generated.uniform {
+    if generated.has_uniform {
         let layout = |slot| {
             let Loaded { shape, strides, .. } = tensors.get(slot);
             (shape.as_slice(), strides.as_slice())
         };
-        launch =
-            launch.bind(0, UNIFORM, Buffer::new(generated.uniform_bytes(fitted.grid, layout)?));
+        let words = generated.uniform(call, layout)?;
+        launch = launch.bind(0, UNIFORM, Buffer::new(bytemuck::cast_slice(&words)));
     }
     for (binding, &(slot, _)) in (UNIFORM + 1..).zip(&generated.storage) {
         launch = launch.bind(0, binding, tensors.buffer(call, slot)?);

@@ -6,6 +6,7 @@ use super::generate::{Generated, Slot};
 use super::output::Output;
 use crate::context::Context;
 use crate::tensor::{Tensor, count};
+use std::fmt;
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::Shader;
 
@@ -14,7 +15,13 @@ fn of(context: &Context) -> wgpu::Limits {
     context.device().map_or_else(wgpu::Limits::defaults, wgpu::Device::limits)
 }
 
-fn within(kernel: &Kernel, what: &str, needed: u64, limit: u64, which: &str) -> Result<()> {
+fn within(
+    kernel: &Kernel,
+    what: fmt::Arguments<'_>,
+    needed: u64,
+    limit: u64,
+    which: &str,
+) -> Result<()> {
     if needed <= limit {
         return Ok(());
     }
@@ -44,7 +51,7 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
     for (size, (axis, limit, which)) in size.into_iter().zip(along) {
         within(
             kernel,
-            &format!("invocations of a workgroup along {axis}"),
+            format_args!("invocations of a workgroup along {axis}"),
             size.into(),
             limit.into(),
             which,
@@ -55,7 +62,7 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
         (limits.max_compute_invocations_per_workgroup, "max_compute_invocations_per_workgroup");
     within(
         kernel,
-        &format!("invocations of a workgroup of {size:?}"),
+        format_args!("invocations of a workgroup of {size:?}"),
         invocations,
         limit.into(),
         which,
@@ -64,9 +71,15 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
     for (groups, axis) in groups.into_iter().zip(["x", "y", "z"]) {
         let (limit, which) =
             (limits.max_compute_workgroups_per_dimension, "max_compute_workgroups_per_dimension");
-        let what =
-            format!("workgroups along {axis} for a grid of {grid:?} in workgroups of {size:?}");
-        within(kernel, &what, groups.into(), limit.into(), which)?;
+        within(
+            kernel,
+            format_args!(
+                "workgroups along {axis} for a grid of {grid:?} in workgroups of {size:?}"
+            ),
+            groups.into(),
+            limit.into(),
+            which,
+        )?;
     }
     Ok(groups)
 }
@@ -75,7 +88,8 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
 pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let limit = of(&call.context).max_storage_buffers_per_shader_stage;
     let which = "max_storage_buffers_per_shader_stage";
-    within(kernel, "storage buffers bound", generated.storage.len() as u64, limit.into(), which)?;
+    let what = format_args!("storage buffers bound");
+    within(kernel, what, generated.storage.len() as u64, limit.into(), which)?;
     for output in &call.outputs {
         let Output::New(dtype, shape) = output else { continue };
         let bytes = (count(shape)? as u64)
@@ -181,7 +195,7 @@ pub(super) fn module(
             || matches!(variable.space, naga::AddressSpace::Immediate | naga::AddressSpace::Handle)
     });
     let bound: Vec<_> = bound.filter_map(|variable| variable.name.as_deref()).collect();
-    if bound.len() > generated.storage.len() + usize::from(generated.uniform) {
+    if bound.len() > generated.storage.len() + usize::from(generated.has_uniform) {
         return Err(Error::Kernel(format!(
             "{name}: the header binds variables besides the call's: {bound:?}"
         )));
@@ -198,7 +212,7 @@ pub(super) fn module(
     let limit = of(&call.context).max_compute_workgroup_storage_size;
     within(
         kernel,
-        "bytes of workgroup memory",
+        format_args!("bytes of workgroup memory"),
         bytes,
         limit.into(),
         "max_compute_workgroup_storage_size",

@@ -1,6 +1,8 @@
 //! A tensor as products, conversions and custom kernels bind it.
 
 use super::Tensor;
+#[cfg(feature = "custom-kernels")]
+use crate::gpu::SharedBuffer;
 use crate::storage::{Bound, Storage};
 #[cfg(feature = "custom-kernels")]
 use smallvec::smallvec;
@@ -149,6 +151,16 @@ impl Tensor {
             copy: None,
         };
         Ok((view, (first - start) / size))
+    }
+
+    /// The buffer and the byte of it at which the first element lies, of device storage.
+    pub(crate) fn place(&self) -> Option<(&SharedBuffer, u64)> {
+        match &self.storage {
+            Storage::Gpu { buffer, start } => {
+                Some((buffer, start + self.offset as u64 * self.dtype.bytes()))
+            }
+            Storage::Host { .. } => None,
+        }
     }
 
     /// The words of its buffer in which elements lie or between which they do, in bytes.

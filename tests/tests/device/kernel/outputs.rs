@@ -169,6 +169,60 @@ fn in_place_in_one_pass() {
     }
 }
 
+/// Values that change from call to call: each recording has its own, in whatever order they are
+/// submitted.
+#[test]
+fn values() {
+    for context in contexts() {
+        let body = "let i = global_id.x; if flip { out[i] = f32(i32(i + n) + shift) * rate; }";
+        let kernel = Kernel::new("values").outputs(["out"]).source(body);
+        let call = |n: u32, shift: i32, rate: f32| {
+            let call = Call::new(&context).value("n", n).value("shift", shift).value("rate", rate);
+            call.value("flip", true).value("unused", 1u32).output(DType::F32, &[2]).grid([2, 1, 1])
+        };
+        for (n, shift, rate) in [(1, -3, 0.5), (1 << 24, i32::MIN, -1.0), (0, 0, f32::INFINITY)] {
+            let want = [0, 1].map(|i| (i + n as i32 + shift) as f32 * rate);
+            let call = call(n, shift, rate);
+            let check = kernel.check_blocking(&call).unwrap();
+            assert!(check.is_clean(), "{}", check.render(false));
+            for got in [run::<f32>(&kernel, &call), check.outputs[0].read_blocking().unwrap()] {
+                let same = got.iter().zip(want).all(|(got, want)| *got == want || want.is_nan());
+                assert!(same, "{got:?}, not {want:?}");
+            }
+        }
+        let text = |n| kernel.wgsl(&call(n, 0, 1.0)).unwrap();
+        assert_eq!(text(1), text(2));
+        let still = call(1, 0, 1.0).value("n", 2u32);
+        let error = kernel.run(&still).unwrap_err();
+        assert!(error.to_string().contains("a value has it already"), "{error}");
+    }
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let kernel = Kernel::new("add").outputs(["x"]).source("x[global_id.x] += by * f32(place);");
+        let x = Tensor::zeros(context, DType::F32, &[3, 64]).unwrap();
+        // More than one uniform buffer holds, over encoders that are submitted in reverse.
+        let mut want = [0.0f32; 3];
+        let mut encoders = Vec::new();
+        for step in 0..200 {
+            let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
+            {
+                let mut pass = encoder.begin_compute_pass(&Default::default());
+                for (place, want) in want.iter_mut().enumerate() {
+                    let row = x.slice(&[place..place + 1, 0..64]).unwrap();
+                    let call = Call::new(context).inout(&row).grid([64, 1, 1]);
+                    let call = call.value("by", step as f32).value("place", place as u32);
+                    kernel.record_one(&mut pass, &call).unwrap();
+                    *want += (step * place) as f32;
+                }
+            }
+            encoders.push(encoder.finish());
+        }
+        context.queue().unwrap().submit(encoders.into_iter().rev());
+        let got = x.read_blocking::<f32>().unwrap();
+        assert!(got.iter().enumerate().all(|(i, got)| *got == want[i / 64]), "{}", adapter.name());
+    }
+}
+
 /// Without inputs there is nothing to name, and it compiles.
 #[test]
 fn no_inputs() {
