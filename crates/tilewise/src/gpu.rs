@@ -4,6 +4,8 @@ mod answer;
 mod bind;
 mod callers;
 mod compiled;
+#[cfg(feature = "custom-kernels")]
+mod custom;
 mod device;
 pub(crate) mod pipeline;
 mod readback;
@@ -13,6 +15,8 @@ mod waiting;
 
 pub(crate) use bind::{Factors, Places, ROLES, SharedBuffer};
 pub(crate) use compiled::{Asked, Compiled, Conversion};
+#[cfg(feature = "custom-kernels")]
+pub(crate) use custom::{Custom, Place};
 pub(crate) use device::{Device, driver};
 
 use crate::cache::{Cache, lock};
@@ -23,11 +27,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tilewise_core::{Caps, Error, Result};
 
-/// Uniform buffers of custom kernels kept before all are forgotten at once: 4,096 · 256 bytes is a
-/// megabyte.
-#[cfg(feature = "custom-kernels")]
-const MAX_UNIFORMS: usize = 4096;
-
 /// Plans kept before all are forgotten at once: several kilobytes each.
 const MAX_PLANS: usize = 1024;
 
@@ -37,9 +36,8 @@ type Kept = Mutex<Option<Arc<SharedBuffer>>>;
 pub(crate) struct Gpu {
     pub(crate) device: Device,
     pub(crate) pipelines: Pipelines,
-    /// Those of custom kernels, by contents.
     #[cfg(feature = "custom-kernels")]
-    uniforms: Cache<Vec<u8>, wgpu::Buffer>,
+    customs: custom::Customs,
     /// To be cleared when another kernel is to be preferred from now on.
     pub(crate) plans: Cache<Asked, Arc<Compiled>>,
     conversions: Cache<Conversion, Arc<Compiled>>,
@@ -63,7 +61,7 @@ impl Gpu {
             device,
             pipelines,
             #[cfg(feature = "custom-kernels")]
-            uniforms: Cache::new(MAX_UNIFORMS),
+            customs: custom::Customs::default(),
             plans,
             conversions,
             groups,
@@ -121,12 +119,6 @@ impl Gpu {
                 mapped_at_creation: mapped,
             })
         })
-    }
-
-    /// A uniform buffer with these contents, perhaps one that others use.
-    #[cfg(feature = "custom-kernels")]
-    pub(crate) fn uniform(&self, contents: &[u8]) -> Result<wgpu::Buffer> {
-        self.uniforms.get_or_make(contents, || self.new_uniform(contents))
     }
 
     /// A new uniform buffer. It is never written again, so any number of submissions may use it.

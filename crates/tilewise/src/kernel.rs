@@ -9,9 +9,11 @@ mod device;
 mod fitted;
 mod generate;
 mod host;
+mod known;
 mod limits;
 mod msl;
 mod names;
+mod output;
 mod pointers;
 mod text;
 
@@ -21,7 +23,8 @@ pub use definition::Kernel;
 use crate::context::Backend;
 use crate::tensor::Tensor;
 use fitted::Fitted;
-use host::Loaded;
+use host::Tensors;
+use output::Output;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::{Options, Report, Shader};
 
@@ -35,7 +38,8 @@ const MAX_ITERATIONS: u64 = 1 << 24;
 pub struct Check {
     /// Findings and counters.
     pub report: Report,
-    /// The outputs as the sanitizer's run left them, on the call's context.
+    /// The outputs as the sanitizer's run left them, on the call's context: all new tensors, also
+    /// where the call gives the caller's.
     pub outputs: Vec<Tensor>,
     /// The generated module, into which the findings point.
     pub shader: Shader,
@@ -55,8 +59,8 @@ impl Check {
 }
 
 impl Kernel {
-    /// Runs the kernel into new tensors, one per output. On a GPU the work is submitted, not waited
-    /// for.
+    /// Runs the kernel and gives its outputs in the order of their names: new tensors, or clones of
+    /// those that the call gives. On a GPU the work is submitted, not waited for.
     ///
     /// Between two products:
     ///
@@ -73,7 +77,7 @@ impl Kernel {
     /// let w = Tensor::upload(&ctx, &[3.0f32, -1.0, 1.0, 2.0], &[2, 2])?;
     /// let h = ctx.matmul(&x, &w)?; // 5, 3
     /// let call = Call::new(&ctx).input(&h).output(DType::F32, h.shape()).grid([2, 1, 1]);
-    /// let h = square.run(&call)?.remove(0); // 25, 9
+    /// let h = square.run_one(&call)?; // 25, 9
     /// assert_eq!(ctx.matmul(&h, &w)?.read_blocking::<f32>()?, [84.0, -7.0]);
     /// # Ok(())
     /// # }
@@ -83,8 +87,10 @@ impl Kernel {
     /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for
     /// names that cannot be, and on the CPU executor for a loop without end; `Shape` for more or
     /// fewer tensors than names; `InvalidValue` for a missing grid, a template or an initial value
-    /// that cannot be written; `MissingFeature` for what exceeds the device;
-    /// `WrongContext` for inputs of another context; `Overflow`; `Device`, `DeviceLost`.
+    /// that cannot be written, or a prepared tensor as an output; `MissingFeature` for what exceeds
+    /// the device; `Misuse` for an output that overlaps another tensor of the call, `Strides` for
+    /// one whose elements overlap; `WrongContext` for tensors of another context; `Overflow`;
+    /// `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
         match &call.context.0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, call)),
@@ -92,18 +98,21 @@ impl Kernel {
                 let fitted = Fitted::new(self, call)?;
                 let shader = fitted.shader(self, call)?;
                 self.show(call, &fitted)?;
-                limits::host(call, inputs(call)?)?;
-                let inputs = host::load(self, call)?;
+                limits::host(call)?;
+                let views = call.views().map(Tensor::host_bytes).collect::<Result<_>>()?;
+                let tensors = Tensors::new(self, call, views)?;
                 let mut options = Options::execute();
                 options.max_iterations = call.max_iterations.unwrap_or(MAX_ITERATIONS);
-                let (report, outputs) =
-                    host::launch(self, call, &fitted, &shader, &inputs, options)?;
+                let (report, left) = host::launch(self, call, &fitted, &shader, &tensors, options)?;
                 // Without checks, all that is reported is what could not be run to its end.
-                if report.is_clean() {
-                    Ok(outputs)
-                } else {
-                    Err(Error::Kernel(report.render(&shader, false)))
+                if !report.is_clean() {
+                    return Err(Error::Kernel(report.render(&shader, false)));
                 }
+                let keep = |(output, bytes): (&Output, Vec<u8>)| match output {
+                    Output::New(..) => output.holding(&call.context, &bytes),
+                    Output::Given(tensor, _) => tensor.put(&bytes).map(|()| tensor.view()),
+                };
+                call.outputs.iter().zip(left).map(keep).collect()
             }
         }
     }
@@ -131,10 +140,49 @@ impl Kernel {
         device::record(self, call, &fitted, pass)
     }
 
+    /// As [`run`](Self::run), for a kernel with one output.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and `Misuse` for a kernel with several outputs.
+    pub fn run_one(&self, call: &Call) -> Result<Tensor> {
+        self.one("run", || self.run(call))
+    }
+
+    /// As [`encode`](Self::encode), for a kernel with one output.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode), and `Misuse` for a kernel with several outputs.
+    pub fn encode_one(&self, encoder: &mut wgpu::CommandEncoder, call: &Call) -> Result<Tensor> {
+        self.one("encode", || self.encode(encoder, call))
+    }
+
+    /// As [`record`](Self::record), for a kernel with one output.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record), and `Misuse` for a kernel with several outputs.
+    pub fn record_one(&self, pass: &mut wgpu::ComputePass<'_>, call: &Call) -> Result<Tensor> {
+        self.one("record", || self.record(pass, call))
+    }
+
+    /// The only output. `method` gives all.
+    fn one(&self, method: &str, outputs: impl FnOnce() -> Result<Vec<Tensor>>) -> Result<Tensor> {
+        if self.outputs.len() > 1 {
+            return Err(Error::Misuse(format!(
+                "kernel {} has {} outputs, {:?}: Kernel::{method} gives all of them",
+                self.name,
+                self.outputs.len(),
+                self.outputs
+            )));
+        }
+        let no_output = || Error::Shape(format!("kernel {} has no outputs", self.name));
+        outputs()?.pop().ok_or_else(no_output)
+    }
+
     /// The same call under the sanitizer, with its default options: races, accesses out of bounds,
     /// reads of what nobody wrote, parts of outputs that nobody wrote, barriers that not everybody
-    /// reaches; and what it costs. Does not wait for the device; the sanitizer itself runs on the
-    /// calling thread.
+    /// reaches; and what it costs. It runs on copies: tensors that the call gives as outputs keep
+    /// what they hold. Does not wait for the device; the sanitizer itself runs on the calling
+    /// thread.
     ///
     /// Subgroups have 32 invocations ([`Options::subgroup_size`]), whatever the device's have, and
     /// kernels with f16 can be checked on devices without.
@@ -170,13 +218,16 @@ impl Kernel {
     pub async fn check_with(&self, call: &Call, mut options: Options) -> Result<Check> {
         let fitted = Fitted::new(self, call)?;
         let shader = fitted.shader(self, call)?;
-        limits::host(call, inputs(call)?)?;
+        limits::host(call)?;
         options.max_iterations = call.max_iterations.unwrap_or(options.max_iterations);
-        let mut inputs = Vec::with_capacity(call.inputs.len());
-        for tensor in &call.inputs {
-            inputs.push(Loaded::new(self, tensor, tensor.extent_bytes().await?)?);
+        let mut views = Vec::new();
+        for tensor in call.views() {
+            views.push(tensor.extent_bytes().await?);
         }
-        let (report, outputs) = host::launch(self, call, &fitted, &shader, &inputs, options)?;
+        let tensors = Tensors::new(self, call, views)?;
+        let (report, left) = host::launch(self, call, &fitted, &shader, &tensors, options)?;
+        let copy = |(output, bytes): (&Output, Vec<u8>)| output.holding(&call.context, &bytes);
+        let outputs = call.outputs.iter().zip(left).map(copy).collect::<Result<_>>()?;
         Ok(Check { report, outputs, shader })
     }
 
@@ -185,7 +236,7 @@ impl Kernel {
     /// # Errors
     /// As [`run`](Self::run), but for what validation finds in the text.
     pub fn wgsl(&self, call: &Call) -> Result<String> {
-        Ok(Fitted::new(self, call)?.generated.text)
+        Ok(Fitted::new(self, call)?.generated().text.clone())
     }
 
     /// What naga makes of the generated module for Metal, with checks as wgpu asks for them; the
@@ -210,7 +261,7 @@ impl Kernel {
 
     /// What a verbose kernel prints.
     fn told(&self, call: &Call, fitted: &Fitted, metal: bool) -> Result<String> {
-        let mut text = format!("// kernel {} as WGSL\n{}", self.name, fitted.generated.text);
+        let mut text = format!("// kernel {} as WGSL\n{}", self.name, fitted.generated().text);
         if metal {
             text += &format!(
                 "// kernel {} as MSL\n{}",
@@ -220,17 +271,6 @@ impl Kernel {
         }
         Ok(text)
     }
-}
-
-/// Bytes of the inputs, each from its first element to its last or as a row-major copy, whichever
-/// is more.
-fn inputs(call: &Call) -> Result<Vec<u64>> {
-    let bytes = |tensor: &Tensor| {
-        Ok(tensor
-            .extent()?
-            .max((tensor.elem_count() as u64).saturating_mul(tensor.dtype().bytes())))
-    };
-    call.inputs.iter().map(bytes).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Typed, strided views of buffers.
 
 mod element;
-#[cfg(feature = "files")]
-mod load;
 mod operand;
 mod read;
 

@@ -1,5 +1,7 @@
 //! The weights of a model file on a device.
 
+mod dense;
+
 use crate::context::Context;
 use crate::quantized::QuantizedTensor;
 use crate::storage::{Filler, Storage};
@@ -113,7 +115,7 @@ impl Weights {
     }
 
     /// Fails unless the files are GGUF, or are not.
-    pub(crate) fn is_gguf(&self, expected: bool) -> Result<()> {
+    fn is_gguf(&self, expected: bool) -> Result<()> {
         let file = self.model.files().next().unwrap_or_default();
         match (self.model.gguf_version(), expected) {
             (None, true) => {

@@ -1,6 +1,7 @@
 //! Custom kernels that cannot run: each kind gives its own error, the same on every device, with
 //! line and column of the user's own text or with the numbers. None panics or reaches the driver.
 
+mod outputs;
 mod texts;
 
 use tilewise::{Call, Context, DType, Edge, Error, Kernel, Tensor, wgpu};
@@ -209,7 +210,7 @@ fn refused_bindings(context: &Context, most: u32) {
         let call = call.output(DType::F32, &[1]).grid([1, 1, 1]);
         (
             Kernel::new("mine")
-                .inputs(names)
+                .inputs(names.iter().map(String::as_str))
                 .outputs(["out"])
                 .source(format!("out[0] = {};", terms.join(" + "))),
             call,

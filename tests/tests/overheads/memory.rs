@@ -2,7 +2,7 @@
 
 use super::{Raw, encoder, filled, read, zeros};
 use tilewise::wgpu::{self, BufferUsages};
-use tilewise::{Context, DType, Error, Gemm, Tensor};
+use tilewise::{Call, Context, DType, Error, Gemm, Kernel, Tensor};
 use tilewise_tests::{Adapter, adapters};
 
 /// Bytes of the buffers of that label which the device has; none where the backend does not tell.
@@ -38,6 +38,8 @@ fn dropped_tensors_free_their_memory() {
     where_memory_is_counted(|adapter, context| {
         let bytes = || held(context, "tilewise tensor").unwrap() / MIB;
         let square = || Some(zeros(context, &[512, 512]));
+        let kernel = Kernel::new("sum").inputs(["a", "b", "r"]).outputs(["c"]);
+        let kernel = kernel.ensure_contiguous(false).source("c[0] = a[0] + b[0] + r[0];");
         for dropped in 0..4 {
             let mut tensors = [(); 4].map(|()| square());
             {
@@ -49,6 +51,8 @@ fn dropped_tensors_free_their_memory() {
                 for _ in 0..2 {
                     Gemm::new(&a, &b).residual(&residual).run_into(&c).unwrap();
                     Gemm::new(&a, b.t()).run_into(&c).unwrap();
+                    let call = Call::of(&a).input(&b).input(&residual).output_into(&c);
+                    kernel.run(&call.grid([1, 1, 1])).unwrap();
                 }
             }
             assert_eq!(bytes(), 4, "{}", adapter.name());

@@ -1,7 +1,10 @@
 //! Bind groups, kept for as long as all of their buffers are in use elsewhere.
 
 use crate::cache::lock;
+#[cfg(feature = "custom-kernels")]
+use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tilewise_core::Epilogue;
@@ -21,6 +24,13 @@ const MAX_FACTORS: usize = 16;
 pub(super) struct Identity {
     number: u64,
     groups: Arc<BindGroups>,
+}
+
+#[cfg(feature = "custom-kernels")]
+impl Identity {
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
 }
 
 impl Drop for Identity {
@@ -68,6 +78,12 @@ impl Factors {
     }
 }
 
+/// What bind groups are found by.
+trait Mentions: Clone + Default + Eq + Hash + Ord {
+    /// Whose identities it mentions.
+    fn mentioned(&self) -> impl Iterator<Item = u64>;
+}
+
 /// A plan and where its operands lie: identities of the plan and of the buffers, and the bytes from
 /// which these are bound. A role that is not there has zeros.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,8 +99,9 @@ impl Key {
         };
         Key { plan: plan.number, bound: places.map(place) }
     }
+}
 
-    /// Whose identities it mentions.
+impl Mentions for Key {
     fn mentioned(&self) -> impl Iterator<Item = u64> {
         std::iter::once(self.plan)
             .chain(self.bound.map(|(buffer, _)| buffer))
@@ -92,29 +109,57 @@ impl Key {
     }
 }
 
+/// A custom kernel and what is bound to it: identities, and the bytes that are bound, by the first
+/// and their number.
+#[cfg(feature = "custom-kernels")]
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct CustomKey(SmallVec<[(u64, u64, u64); 8]>);
+
+#[cfg(feature = "custom-kernels")]
+impl CustomKey {
+    pub(super) fn new<'a>(
+        kernel: &Identity,
+        bound: impl IntoIterator<Item = &'a (&'a SharedBuffer, u64, u64)>,
+    ) -> Self {
+        let bound = bound.into_iter().map(|&(b, start, bytes)| (b.identity.number, start, bytes));
+        CustomKey(std::iter::once((kernel.number, 0, 0)).chain(bound).collect())
+    }
+}
+
+#[cfg(feature = "custom-kernels")]
+impl Mentions for CustomKey {
+    fn mentioned(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|(number, ..)| *number)
+    }
+}
+
 /// One bind group per pass.
 type Groups = Arc<[wgpu::BindGroup]>;
 
-/// The bind groups of products, by [`Key`] and [`Factors`].
+/// The bind groups of products, by [`Key`] and [`Factors`], and of custom kernels.
 #[derive(Default)]
-pub(crate) struct BindGroups(Mutex<Table<Groups>>);
+pub(crate) struct BindGroups {
+    products: Mutex<Table<Key, Groups>>,
+    #[cfg(feature = "custom-kernels")]
+    customs: Mutex<Table<CustomKey, wgpu::BindGroup>>,
+}
 
-struct Table<V> {
-    values: HashMap<Key, Vec<(Factors, V)>>,
+struct Table<K, V> {
+    values: HashMap<K, Vec<(Factors, V)>>,
     /// How many values there are.
     count: usize,
     /// Each identity with each key that mentions it.
-    uses: BTreeSet<(u64, Key)>,
+    uses: BTreeSet<(u64, K)>,
 }
 
-impl<V> Default for Table<V> {
+impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
         Table { values: HashMap::new(), count: 0, uses: BTreeSet::new() }
     }
 }
 
-impl<V: Clone> Table<V> {
-    fn get(&self, key: &Key, factors: Factors) -> Option<V> {
+impl<K: Mentions, V: Clone> Table<K, V> {
+    fn get(&self, key: &K, factors: Factors) -> Option<V> {
         self.values
             .get(key)?
             .iter()
@@ -123,9 +168,9 @@ impl<V: Clone> Table<V> {
     }
 
     /// Returns the value that this one takes the place of.
-    fn insert(&mut self, key: Key, factors: Factors, value: V) -> Option<(Factors, V)> {
-        let values = self.values.entry(key).or_insert_with(|| {
-            self.uses.extend(key.mentioned().map(|number| (number, key)));
+    fn insert(&mut self, key: K, factors: Factors, value: V) -> Option<(Factors, V)> {
+        let values = self.values.entry(key.clone()).or_insert_with(|| {
+            self.uses.extend(key.mentioned().map(|number| (number, key.clone())));
             Vec::new()
         });
         let same = values.iter().position(|(those, _)| *those == factors);
@@ -138,12 +183,12 @@ impl<V: Clone> Table<V> {
 
     /// Removes the values whose keys mention an identity.
     fn forget(&mut self, number: u64) -> Vec<Vec<(Factors, V)>> {
-        let mentions = (number, Key::default())..(number + 1, Key::default());
-        let keys: Vec<Key> = self.uses.range(mentions).map(|(_, key)| *key).collect();
+        let mentions = (number, K::default())..(number + 1, K::default());
+        let keys: Vec<K> = self.uses.range(mentions).map(|(_, key)| key.clone()).collect();
         let mut forgotten = Vec::with_capacity(keys.len());
         for key in keys {
             for number in key.mentioned() {
-                self.uses.remove(&(number, key));
+                self.uses.remove(&(number, key.clone()));
             }
             forgotten.extend(self.values.remove(&key));
         }
@@ -163,26 +208,46 @@ impl BindGroups {
     }
 
     pub(super) fn get(&self, key: &Key, factors: Factors) -> Option<Groups> {
-        lock(&self.0).get(key, factors)
+        lock(&self.products).get(key, factors)
+    }
+
+    #[cfg(feature = "custom-kernels")]
+    pub(super) fn get_custom(&self, key: &CustomKey) -> Option<wgpu::BindGroup> {
+        lock(&self.customs).get(key, Factors::default())
     }
 
     /// Keeps bind groups whose plan and buffers the caller holds, so that none of them is gone
     /// already.
     pub(super) fn insert(&self, key: Key, factors: Factors, groups: Groups) {
-        let mut table = lock(&self.0);
-        let full =
-            if table.count >= MAX_GROUPS { std::mem::take(&mut *table) } else { Table::default() };
-        let replaced = table.insert(key, factors, groups);
-        drop(table);
-        // Without the lock, whatever a driver does when its objects go.
-        drop((full, replaced));
+        insert(&self.products, key, factors, groups);
+    }
+
+    /// As [`insert`](Self::insert), of a custom kernel.
+    #[cfg(feature = "custom-kernels")]
+    pub(super) fn insert_custom(&self, key: CustomKey, group: wgpu::BindGroup) {
+        insert(&self.customs, key, Factors::default(), group);
     }
 
     /// Forgets the bind groups that mention an identity.
     fn forget(&self, number: u64) {
-        let forgotten = lock(&self.0).forget(number);
+        let forgotten = lock(&self.products).forget(number);
         drop(forgotten);
+        #[cfg(feature = "custom-kernels")]
+        {
+            let forgotten = lock(&self.customs).forget(number);
+            drop(forgotten);
+        }
     }
+}
+
+fn insert<K: Mentions, V: Clone>(table: &Mutex<Table<K, V>>, key: K, factors: Factors, value: V) {
+    let mut table = lock(table);
+    let full =
+        if table.count >= MAX_GROUPS { std::mem::take(&mut *table) } else { Table::default() };
+    let replaced = table.insert(key, factors, value);
+    drop(table);
+    // Without the lock, whatever a driver does when its objects go.
+    drop((full, replaced));
 }
 
 #[cfg(test)]

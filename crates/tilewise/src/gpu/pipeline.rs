@@ -23,11 +23,9 @@ pub(crate) struct Pipeline {
     seconds: Option<f64>,
 }
 
-/// Pipelines by the parts of their shader, and those of custom kernels by its text.
+/// Pipelines by the parts of their shader.
 pub(crate) struct Pipelines {
     compiled: Cache<Vec<Part>, Pipeline>,
-    #[cfg(feature = "custom-kernels")]
-    custom: Cache<String, Pipeline>,
     refused: Refusals,
     kept: Option<Kept>,
 }
@@ -35,13 +33,7 @@ pub(crate) struct Pipelines {
 impl Pipelines {
     pub(crate) fn new(device: &wgpu::Device, folder: Option<&Path>) -> Self {
         let kept = folder.and_then(|folder| Kept::open(device, folder));
-        Pipelines {
-            compiled: Cache::new(usize::MAX),
-            #[cfg(feature = "custom-kernels")]
-            custom: Cache::new(usize::MAX),
-            refused: Refusals::default(),
-            kept,
-        }
+        Pipelines { compiled: Cache::new(usize::MAX), refused: Refusals::default(), kept }
     }
 
     /// The pipeline of a pass, compiled when it is met for the first time.
@@ -198,22 +190,15 @@ impl Pipelines {
 /// Those of custom kernels.
 #[cfg(feature = "custom-kernels")]
 impl Pipelines {
-    /// The pipeline of a custom kernel, if it has been compiled.
-    pub(crate) fn custom(&self, text: &str) -> Option<Pipeline> {
-        self.custom.get(text)
-    }
-
-    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours, and keeps
-    /// it under that text. `enable` goes before it.
+    /// Compiles a custom kernel with all of wgpu's checks, because its text is not ours.
     pub(crate) fn compile_custom(
         &self,
         device: &Device,
         label: &str,
-        enable: &str,
-        text: &str,
+        text: String,
         entries: &[wgpu::BindGroupLayoutEntry],
     ) -> Result<Pipeline> {
-        let source = wgpu::ShaderSource::Wgsl(format!("{enable}{text}").into());
+        let source = wgpu::ShaderSource::Wgsl(text.into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(label), source };
         let compile = || {
             device.catch(|| {
@@ -221,7 +206,7 @@ impl Pipelines {
                 self.build(device, label, (&module, "main"), entries, true)
             })
         };
-        self.custom.get_or_make(text, || self.timed(device, label, compile))
+        self.timed(device, label, compile)
     }
 }
 
@@ -262,16 +247,20 @@ impl Refusals {
 
 /// The layout of a pass: its parameters and its buffers, in ascending order.
 fn entries(pass: &Pass) -> Vec<wgpu::BindGroupLayoutEntry> {
-    let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64);
+    let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64, false);
     let storage = |binding: &Binding| {
         storage_entry(binding.role.binding(), !binding.writable, binding.element_bytes)
     };
     std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect()
 }
 
-/// A uniform buffer of `bytes`.
-pub(crate) fn uniform_entry(binding: u32, bytes: u64) -> wgpu::BindGroupLayoutEntry {
-    entry(binding, wgpu::BufferBindingType::Uniform, bytes)
+/// A uniform buffer of `bytes`; `moves` if its offset is given when the bind group is set.
+pub(crate) fn uniform_entry(binding: u32, bytes: u64, moves: bool) -> wgpu::BindGroupLayoutEntry {
+    let mut entry = entry(binding, wgpu::BufferBindingType::Uniform, bytes);
+    if let wgpu::BindingType::Buffer { has_dynamic_offset, .. } = &mut entry.ty {
+        *has_dynamic_offset = moves;
+    }
+    entry
 }
 
 /// A storage buffer of elements of so many bytes.

@@ -1,5 +1,6 @@
 //! One use of a kernel: tensors, sizes, template arguments.
 
+use super::output::Output;
 use crate::context::Context;
 use crate::memory;
 use crate::tensor::{Tensor, count};
@@ -22,7 +23,8 @@ pub enum Edge {
     Whole,
 }
 
-/// The value of a template constant: made from `u32`, `i32`, `f32` or `bool`.
+/// A number for a kernel, as a template constant or a value: made from `u32`, `i32`, `f32` or
+/// `bool`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Constant {
@@ -30,10 +32,31 @@ pub enum Constant {
     U32(u32),
     /// `i32`.
     I32(i32),
-    /// `f32`. Infinities and NaN have no literal in WGSL, and are refused.
+    /// `f32`. Infinities and NaN have no literal in WGSL, and are refused as constants.
     F32(f32),
     /// `bool`.
     Bool(bool),
+}
+
+impl Constant {
+    /// Its type: a number for each.
+    pub(super) fn kind(self) -> u8 {
+        match self {
+            Constant::U32(_) => 0,
+            Constant::I32(_) => 1,
+            Constant::F32(_) => 2,
+            Constant::Bool(_) => 3,
+        }
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        match self {
+            Constant::U32(value) => value,
+            Constant::I32(value) => value as u32,
+            Constant::F32(value) => value.to_bits(),
+            Constant::Bool(value) => value.into(),
+        }
+    }
 }
 
 impl From<u32> for Constant {
@@ -73,10 +96,11 @@ pub(super) enum Template {
 pub struct Call {
     pub(super) context: Context,
     pub(super) inputs: Vec<Tensor>,
-    pub(super) outputs: Vec<(DType, Vec<usize>)>,
+    pub(super) outputs: Vec<Output>,
     pub(super) grid: Option<[u32; 3]>,
     pub(super) workgroup: [u32; 3],
     pub(super) templates: Vec<(String, Template)>,
+    pub(super) values: Vec<(String, Constant)>,
     pub(super) init: Option<f64>,
     pub(super) edge: Edge,
     pub(super) max_iterations: Option<u64>,
@@ -92,10 +116,16 @@ impl Call {
             grid: None,
             workgroup: [64, 1, 1],
             templates: Vec::new(),
+            values: Vec::new(),
             init: None,
             edge: Edge::default(),
             max_iterations: None,
         }
+    }
+
+    /// A call on the context of this tensor, which is its first input.
+    pub fn of(tensor: &Tensor) -> Self {
+        Call::new(tensor.context()).input(tensor)
     }
 
     /// The next input. Any view will do; the call shares its storage.
@@ -107,7 +137,64 @@ impl Call {
     /// The next output: type and shape of a tensor that the kernel's [`run`](crate::Kernel::run)
     /// makes.
     pub fn output(mut self, dtype: DType, shape: &[usize]) -> Self {
-        self.outputs.push((dtype, shape.to_vec()));
+        self.outputs.push(Output::New(dtype, shape.to_vec()));
+        self
+    }
+
+    /// The next output is this tensor, or view of one. As with [`output`](Self::output) the kernel
+    /// writes all of it and reads nothing that it has not written: [`inout`](Self::inout) is for
+    /// the rest.
+    ///
+    /// It may lie in the buffer of another tensor of the call, such as another row of a cache, but
+    /// not overlap it. Views that are not row-major go by way of a copy, unless
+    /// [`ensure_contiguous`](crate::Kernel::ensure_contiguous) is off; so do those that start or
+    /// end where the device cannot bind them.
+    ///
+    /// ```
+    /// use tilewise::{Call, Context, DType, Kernel, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let double = Kernel::new("double")
+    ///     .inputs(["a"])
+    ///     .outputs(["out"])
+    ///     .source("let i = global_id.x; out[i] = 2.0 * a[i];");
+    /// let rows = Tensor::zeros(&ctx, DType::F32, &[3, 2])?;
+    /// let a = Tensor::upload(&ctx, &[1.0f32, 4.0], &[2])?;
+    /// let second = rows.slice(&[1..2, 0..2])?;
+    /// double.run(&Call::of(&a).output_into(&second).grid([2, 1, 1]))?;
+    /// assert_eq!(rows.read_blocking::<f32>()?, [0.0, 0.0, 2.0, 8.0, 0.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn output_into(mut self, tensor: &Tensor) -> Self {
+        self.outputs.push(Output::Given(tensor.clone(), false));
+        self
+    }
+
+    /// The next output is this tensor, or view of one, and the kernel may read what it holds; what
+    /// the kernel does not write stays. As [`output_into`](Self::output_into) otherwise. Its name
+    /// is among the kernel's outputs: one body serves new tensors and old ones, and which it is
+    /// only the call knows.
+    ///
+    /// ```
+    /// use tilewise::{Call, Context, Kernel, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let descend = Kernel::new("descend")
+    ///     .inputs(["slope"])
+    ///     .outputs(["w"])
+    ///     .source("let i = global_id.x; w[i] -= 0.5 * slope[i];");
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 2.0], &[2])?;
+    /// let slope = Tensor::upload(&ctx, &[2.0f32, -4.0], &[2])?;
+    /// descend.run(&Call::of(&slope).inout(&w).grid([2, 1, 1]))?;
+    /// assert_eq!(w.read_blocking::<f32>()?, [0.0, 4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn inout(mut self, tensor: &Tensor) -> Self {
+        self.outputs.push(Output::Given(tensor.clone(), true));
         self
     }
 
@@ -131,15 +218,42 @@ impl Call {
         self
     }
 
-    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each value is a shader of its own;
-    /// what changes from call to call is better an input.
+    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each one is a shader of its own;
+    /// what changes from call to call is better a [`value`](Self::value).
     pub fn constant(mut self, name: &str, value: impl Into<Constant>) -> Self {
         self.templates.push((name.to_owned(), Template::Constant(value.into())));
         self
     }
 
-    /// Fills every output with this value first: rounded for floats, an integer within range for
-    /// integers. Without it an output's contents are undefined until the kernel writes them.
+    /// Gives `name` a value that may change from call to call: another one compiles nothing. The
+    /// body reads it by its name; the header's functions take it as an argument.
+    ///
+    /// ```
+    /// use tilewise::{Call, Context, Kernel, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let descend = Kernel::new("descend")
+    ///     .inputs(["slope"])
+    ///     .outputs(["w"])
+    ///     .source("let i = global_id.x; w[i] -= rate * slope[i];");
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 2.0], &[2])?;
+    /// let slope = Tensor::upload(&ctx, &[2.0f32, -4.0], &[2])?;
+    /// for rate in [0.5f32, 0.25] {
+    ///     descend.run(&Call::of(&slope).inout(&w).value("rate", rate).grid([2, 1, 1]))?;
+    /// }
+    /// assert_eq!(w.read_blocking::<f32>()?, [-0.5, 5.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn value(mut self, name: &str, value: impl Into<Constant>) -> Self {
+        self.values.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Fills every output that the call makes with this value first: rounded for floats, an integer
+    /// within range for integers. Without it an output's contents are undefined until the kernel
+    /// writes them.
     pub fn init_value(mut self, value: impl Into<f64>) -> Self {
         self.init = Some(value.into());
         self
@@ -169,13 +283,30 @@ impl Call {
 
     /// Whether there is nothing to run: no invocations, or outputs that are all empty.
     pub(super) fn is_idle(&self) -> bool {
-        let empty = |(_, shape): &(DType, Vec<usize>)| shape.contains(&0);
+        let empty = |output: &Output| output.shape().contains(&0);
         self.grid.is_some_and(|grid| grid.contains(&0)) || self.outputs.iter().all(empty)
     }
 
-    /// New tensors for the outputs, filled if so asked.
-    pub(super) fn allocate(&self) -> Result<Vec<Tensor>> {
-        self.outputs.iter().map(|(dtype, shape)| self.new_output(*dtype, shape)).collect()
+    /// The tensors that the call is given: inputs, then outputs.
+    pub(super) fn views(&self) -> impl Iterator<Item = &Tensor> {
+        self.inputs.iter().chain(self.outputs.iter().filter_map(Output::given))
+    }
+
+    /// Whether an output holds something before the kernel writes it.
+    pub(super) fn is_filled(&self, output: usize) -> bool {
+        match &self.outputs[output] {
+            Output::New(..) => self.init.is_some(),
+            Output::Given(_, inout) => *inout,
+        }
+    }
+
+    /// The tensors of the outputs: the caller's, and new ones, filled if so asked.
+    pub(super) fn tensors(&self) -> Result<Vec<Tensor>> {
+        let tensor = |output: &Output| match output {
+            Output::New(dtype, shape) => self.new_output(*dtype, shape),
+            Output::Given(tensor, _) => Ok(tensor.view()),
+        };
+        self.outputs.iter().map(tensor).collect()
     }
 
     /// A new tensor for an output, filled if so asked.

@@ -8,6 +8,45 @@ use tilewise_core::{DType, Error, Result};
 /// A kernel that copies views row-major, and its call for this view, which is not empty. The copy
 /// comes as words.
 pub(super) fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
+    let per_word = 4 / tensor.dtype().bytes();
+    let (source, view) = walked(tensor)?;
+    let words = (tensor.elem_count() as u64).div_ceil(per_word);
+    let kernel = Kernel::new("contiguous")
+        .inputs(["source", "view"])
+        .outputs(["out"])
+        .ensure_contiguous(false)
+        .source(include_str!("contiguous.wgsl"));
+    let call = Call::of(&source).input(&view).output(DType::U32, &[words as usize]);
+    Ok((kernel, each(call, tensor, words)))
+}
+
+/// The reverse: a kernel that brings row-major elements, given as words, back to the view that they
+/// were copied from, and its call.
+pub(super) fn scatter(words: &Tensor, tensor: &Tensor) -> Result<(Kernel, Call)> {
+    let (target, view) = walked(tensor)?;
+    let kernel = Kernel::new("scatter")
+        .inputs(["source", "view"])
+        .outputs(["out"])
+        .ensure_contiguous(false)
+        .atomic_outputs(true)
+        .source(include_str!("scatter.wgsl"));
+    let call = Call::of(words).input(&view).inout(&target);
+    Ok((kernel, each(call, tensor, tensor.elem_count() as u64)))
+}
+
+/// An invocation for each of so many pieces, or for several where there are more than one dispatch
+/// can have.
+fn each(call: Call, tensor: &Tensor, pieces: u64) -> Call {
+    let per_word = 4 / tensor.dtype().bytes() as u32;
+    let most = u64::from(tensor.context().caps().max_workgroups) * 64;
+    call.constant("PER_WORD", per_word)
+        .constant("BITS", 32 / per_word)
+        .constant("NDIM", tensor.shape().len() as u32)
+        .grid([pieces.min(most) as u32, 1, 1])
+}
+
+/// The words around a view, and how the kernels walk through them.
+fn walked(tensor: &Tensor) -> Result<(Tensor, Tensor)> {
     let context = tensor.context();
     let (source, first) = tensor.words()?;
     let per_word = 4 / tensor.dtype().bytes();
@@ -25,23 +64,8 @@ pub(super) fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
             u32::MAX
         ))
     })?;
-    let words = (tensor.elem_count() as u64).div_ceil(per_word);
-    let kernel = Kernel::new("contiguous")
-        .inputs(["source", "view"])
-        .outputs(["out"])
-        .ensure_contiguous(false)
-        .source(include_str!("contiguous.wgsl"));
-    // Each invocation takes several words where there are more than one dispatch can have.
-    let most = u64::from(context.caps().max_workgroups) * 64;
-    let call = Call::new(context)
-        .input(&source)
-        .input(&Tensor::upload(context, &view, &[view.len()])?)
-        .output(DType::U32, &[words as usize])
-        .constant("PER_WORD", per_word as u32)
-        .constant("BITS", 32 / per_word as u32)
-        .constant("NDIM", tensor.shape().len() as u32)
-        .grid([words.min(most) as u32, 1, 1]);
-    Ok((kernel, call))
+    let view = Tensor::upload(context, &view, &[view.len()])?;
+    Ok((source, view))
 }
 
 #[cfg(test)]
@@ -67,11 +91,11 @@ mod tests {
                 let check = kernel.check_blocking(&call).unwrap();
                 assert!(check.is_clean(), "{view:?}\n{}", check.render(false));
                 let copied = check.outputs[0].as_packed(view.dtype(), view.shape());
-                assert_eq!(
-                    copied.read_bytes_blocking().unwrap(),
-                    view.read_bytes_blocking().unwrap(),
-                    "{view:?}"
-                );
+                let bytes = view.read_bytes_blocking().unwrap();
+                assert_eq!(copied.read_bytes_blocking().unwrap(), bytes, "{view:?}");
+                let (kernel, call) = scatter(&check.outputs[0], &view).unwrap();
+                let check = kernel.check_blocking(&call).unwrap();
+                assert!(check.is_clean(), "{view:?}\n{}", check.render(false));
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What a kernel is: names, a header and a body.
 
+use super::known::Known;
+
 /// A kernel of the caller's own: the body of a compute shader in WGSL, and the names of what it
 /// reads and writes.
 ///
@@ -13,12 +15,12 @@
 /// - `global_id`, `local_id`, `workgroup_id`, `num_workgroups` (`vec3<u32>`), `local_index`
 ///   (`u32`), `grid` (`vec3<u32>`, the size asked for), and on devices with subgroups
 ///   `subgroup_id`, `num_subgroups`, `subgroup_size`, `subgroup_invocation_id` (`u32`);
-/// - the templates of the [`Call`](crate::Call), and what the header declares.
+/// - the templates and values of the [`Call`](crate::Call), and what the header declares.
 ///
 /// Only what is mentioned is generated. `var<workgroup>` declarations in the body, and `const` ones
 /// outside its blocks, move to module scope, so that a body is a whole kernel. The header sees
-/// tensors and templates, but neither shapes, strides and `grid` nor the built-ins, which its
-/// functions take as arguments; directives in it (`enable f16;`) move to the front, and f16 is
+/// tensors and templates, but neither shapes, strides, values and `grid` nor the built-ins, which
+/// its functions take as arguments; directives in it (`enable f16;`) move to the front, and f16 is
 /// enabled by itself where it occurs. An array of f16 or of bf16 words with an odd number of
 /// elements, and one of no elements, is bound up to the next word, so that `arrayLength` may count
 /// one element more.
@@ -26,7 +28,8 @@
 /// The text is checked before any device sees it, so that an error reads the same everywhere, and
 /// names line and column of the body or the header. naga's numbers of 64 bits, and its integers of
 /// 16, are refused everywhere. Shaders are created with naga's bounds checks, and compiled once per
-/// context and text.
+/// context and text. A kernel that is kept remembers what was generated: calls like earlier ones
+/// are recorded in microseconds, whatever their shapes and values.
 ///
 /// The CPU executor keeps to WebGPU's default limits on workgroups (256 invocations, 256 × 256 × 64
 /// along the axes), workgroup memory (16,384 bytes), the grid (65,535 workgroups along an axis) and
@@ -66,6 +69,8 @@ pub struct Kernel {
     pub(super) contiguous: bool,
     pub(super) atomic: bool,
     pub(super) verbose: bool,
+    /// What it has been generated as. A change of the text begins anew.
+    pub(super) known: Known,
 }
 
 impl Kernel {
@@ -81,39 +86,47 @@ impl Kernel {
             contiguous: true,
             atomic: false,
             verbose: false,
+            known: Known::default(),
         }
     }
 
-    /// Names of the inputs.
-    pub fn inputs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.inputs = names.into_iter().map(Into::into).collect();
-        self
+    /// With another text, of which nothing is known.
+    fn anew(self) -> Self {
+        Kernel { known: Known::default(), ..self }
     }
 
-    /// Names of the outputs, of which there must be one at least.
-    pub fn outputs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.outputs = names.into_iter().map(Into::into).collect();
-        self
+    /// Names of the inputs.
+    pub fn inputs<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.inputs = names.into_iter().map(str::to_owned).collect();
+        self.anew()
+    }
+
+    /// Names of the outputs, of which there must be one at least. Tensors that the kernel changes
+    /// in place are outputs too: the call says so ([`Call::inout`](crate::Call::inout)).
+    pub fn outputs<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.outputs = names.into_iter().map(str::to_owned).collect();
+        self.anew()
     }
 
     /// What stands outside the function: structs, functions, aliases, directives.
     pub fn header(mut self, text: impl Into<String>) -> Self {
         self.header = text.into();
-        self
+        self.anew()
     }
 
     /// The body of the function.
     pub fn source(mut self, body: impl Into<String>) -> Self {
         self.source = body.into();
-        self
+        self.anew()
     }
 
     /// Whether inputs that are not row-major are copied first, as `a_strides` then says; on by
-    /// default, so that `a[i]` is what it looks like. Off, the body follows `a_strides`. A view
-    /// that starts where the device cannot bind it is copied all the same.
+    /// default, so that `a[i]` is what it looks like. Outputs of the caller's are copied before and
+    /// brought back afterwards. Off, the body follows `a_strides`. A view that starts where the
+    /// device cannot bind it is copied all the same.
     pub fn ensure_contiguous(mut self, ensure: bool) -> Self {
         self.contiguous = ensure;
-        self
+        self.anew()
     }
 
     /// Makes the outputs `array<atomic<u32>>` or `array<atomic<i32>>`; they must be of these types.
@@ -121,7 +134,7 @@ impl Kernel {
     /// like alone: `out[0] = 1u`, which naga lets pass, is an error in browsers.
     pub fn atomic_outputs(mut self, atomic: bool) -> Self {
         self.atomic = atomic;
-        self
+        self.anew()
     }
 
     /// Prints the generated module to stderr whenever the kernel runs, and on Metal what naga makes

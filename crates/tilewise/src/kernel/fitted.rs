@@ -3,16 +3,18 @@
 use super::call::Call;
 use super::definition::Kernel;
 use super::generate::{Generated, generate};
+use super::known::Ready;
 use super::limits;
 use super::names::Names;
+use super::output;
 use super::pointers;
+use std::sync::Arc;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::Shader;
 
 /// A call that fits its kernel and the device: the module, and how it is dispatched.
 pub(super) struct Fitted {
-    pub(super) generated: Generated,
-    pub(super) grid: [u32; 3],
+    pub(super) ready: Arc<Ready>,
     pub(super) workgroups: [u32; 3],
 }
 
@@ -36,28 +38,36 @@ impl Fitted {
         for (input, tensor) in kernel.inputs.iter().zip(&call.inputs) {
             call.context.same(tensor.context(), input)?;
         }
-        let [inputs, outputs] = [&kernel.inputs, &kernel.outputs]
-            .map(|n| n.iter().map(String::as_str).collect::<Vec<_>>());
-        let templates: Vec<_> = call.templates.iter().map(|(name, _)| name.as_str()).collect();
-        let names = Names::new(name, &inputs, &outputs, &templates)?;
+        output::writable(kernel, call)?;
         let workgroups = limits::workgroups(kernel, call)?;
-        let generated = generate(kernel, call, &names)?;
-        limits::bindings(kernel, call, &generated)?;
-        Ok(Fitted { generated, grid: call.grid.unwrap_or_default(), workgroups })
+        let ready = kernel.known.module(call, || {
+            let [inputs, outputs] = [&kernel.inputs, &kernel.outputs]
+                .map(|n| n.iter().map(String::as_str).collect::<Vec<_>>());
+            let templates: Vec<_> = call.templates.iter().map(|(name, _)| name.as_str()).collect();
+            let values: Vec<_> = call.values.iter().map(|(name, _)| name.as_str()).collect();
+            let names = Names::new(name, &inputs, &outputs, &templates, &values)?;
+            generate(kernel, call, &names)
+        })?;
+        limits::bindings(kernel, call, &ready.generated)?;
+        Ok(Fitted { ready, workgroups })
+    }
+
+    pub(super) fn generated(&self) -> &Generated {
+        &self.ready.generated
     }
 
     /// The module, parsed and validated, and every output written.
     pub(super) fn shader(&self, kernel: &Kernel, call: &Call) -> Result<Shader> {
         let shader = self.parse(kernel, call)?;
-        limits::written(kernel, call, &self.generated)?;
+        limits::written(kernel, call, self.generated())?;
         Ok(shader)
     }
 
     /// The module, parsed and validated.
     pub(super) fn parse(&self, kernel: &Kernel, call: &Call) -> Result<Shader> {
-        let shader =
-            Shader::parse_parts(&self.generated.text, &self.generated.parts).map_err(error)?;
-        limits::module(kernel, call, &self.generated, &shader)?;
+        let generated = self.generated();
+        let shader = Shader::parse_parts(&generated.text, &generated.parts).map_err(error)?;
+        limits::module(kernel, call, generated, &shader)?;
         pointers::passed(kernel, &shader)?;
         Ok(shader)
     }

@@ -4,7 +4,9 @@ use super::built_in::{BUILT_IN, BuiltIn};
 use super::call::{Call, Constant, Edge, Template};
 use super::definition::Kernel;
 use super::names::{self, Names};
+use super::output::beside_output;
 use super::text::Text;
+use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::ops::Range;
@@ -26,6 +28,17 @@ pub(super) enum Slot {
     Output(usize),
 }
 
+/// A word of the uniform buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Word {
+    /// The size of a tensor along an axis.
+    Size(Slot, usize),
+    /// Its stride.
+    Stride(Slot, usize),
+    /// A value of the call, by its place.
+    Value(usize),
+}
+
 /// Binding of the uniform buffer, which holds the grid and then the `words`; tensors follow from 1.
 pub(super) const UNIFORM: u32 = 0;
 
@@ -36,16 +49,15 @@ pub(super) struct Generated {
     /// Which bytes of the text are the user's own, under which name.
     pub(super) parts: Vec<(String, Range<usize>)>,
     /// Whether anything asks for the uniform buffer.
-    pub(super) uniform: bool,
-    /// Extents and strides in the uniform buffer, after the grid: of which tensor, whether the
-    /// stride, along which axis.
-    pub(super) words: Vec<(Slot, bool, usize)>,
+    pub(super) has_uniform: bool,
+    /// What the uniform buffer has after the grid.
+    pub(super) words: Vec<Word>,
     /// Whether it uses half precision.
     pub(super) f16: bool,
     /// Whether it uses subgroups.
     pub(super) subgroups: bool,
-    /// What is bound from 1 on.
-    pub(super) storage: Vec<Slot>,
+    /// What is bound from 1 on, and whether for reading only.
+    pub(super) storage: Vec<(Slot, bool)>,
 }
 
 impl Generated {
@@ -54,24 +66,37 @@ impl Generated {
         4 * (3 + self.words.len() as u64).next_multiple_of(4)
     }
 
+    /// The binding of a tensor, if the text mentions it.
+    pub(super) fn binding(&self, slot: Slot) -> Option<u32> {
+        let place = self.storage.iter().position(|(bound, _)| *bound == slot)?;
+        Some(UNIFORM + 1 + place as u32)
+    }
+
     /// Contents of the uniform buffer; `layout` gives shape and strides.
-    pub(super) fn uniform_bytes<'a>(
+    pub(super) fn uniform<'a>(
         &self,
-        grid: [u32; 3],
+        call: &Call,
         layout: impl Fn(Slot) -> (&'a [usize], &'a [usize]),
-    ) -> Result<Vec<u8>> {
-        let mut words = grid.to_vec();
-        for &(slot, is_stride, axis) in &self.words {
-            let (shape, strides) = layout(slot);
-            let value = if is_stride { strides[axis] } else { shape[axis] };
-            words.push(u32::try_from(value).map_err(|_| {
+    ) -> Result<SmallVec<[u32; 32]>> {
+        let mut words: SmallVec<[u32; 32]> = call.grid.unwrap_or_default().into_iter().collect();
+        for &word in &self.words {
+            let (slot, number) = match word {
+                Word::Size(slot, axis) => (slot, layout(slot).0[axis]),
+                Word::Stride(slot, axis) => (slot, layout(slot).1[axis]),
+                Word::Value(at) => {
+                    words.push(call.values[at].1.bits());
+                    continue;
+                }
+            };
+            words.push(u32::try_from(number).map_err(|_| {
+                let (shape, strides) = layout(slot);
                 Error::Overflow(format!(
                     "shape {shape:?} with strides {strides:?}: kernels count in 32 bits"
                 ))
             })?);
         }
         words.resize(words.len().next_multiple_of(4), 0);
-        Ok(bytemuck::cast_slice(&words).to_vec())
+        Ok(words)
     }
 }
 
@@ -90,7 +115,8 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
     let mut generated = Generated::default();
 
     let declarations = module.storage(call, &mut generated)? + &module.templates(call)?;
-    generated.uniform = module.needs_grid() || !generated.words.is_empty();
+    module.values(call, &mut generated);
+    generated.has_uniform = module.needs_grid() || !generated.words.is_empty();
     let [x, y, z] = call.workgroup;
     let frame = include_str!("frame.wgsl");
     let frame =
@@ -203,21 +229,20 @@ impl Module<'_> {
         let outputs = outputs
             .iter()
             .zip(&call.outputs)
-            .map(|(name, (dtype, shape))| (name, *dtype, shape.len()));
+            .map(|(name, output)| (name, output.dtype(), output.shape().len()));
         let inputs = inputs.enumerate().map(|(i, operand)| (Slot::Input(i), operand));
         let outputs = outputs.enumerate().map(|(i, operand)| (Slot::Output(i), operand));
         let mut text = String::new();
         for (slot, (name, dtype, ndim)) in inputs.chain(outputs) {
             if self.everywhere.contains(name.as_str()) {
-                generated.storage.push(slot);
                 self.f16 |= dtype == DType::F16;
-                let (access, element) = match slot {
-                    Slot::Input(_) => ("read", element(dtype)),
-                    Slot::Output(_) if self.kernel.atomic => {
-                        ("read_write", self.atomic(name, dtype)?)
-                    }
-                    Slot::Output(_) => ("read_write", element(dtype)),
+                let (read_only, element) = match slot {
+                    Slot::Input(i) => (!beside_output(call, &call.inputs[i]), element(dtype)),
+                    Slot::Output(_) if self.kernel.atomic => (false, self.atomic(name, dtype)?),
+                    Slot::Output(_) => (false, element(dtype)),
                 };
+                generated.storage.push((slot, read_only));
+                let access = if read_only { "read" } else { "read_write" };
                 let binding = generated.storage.len();
                 let _ = writeln!(
                     text,
@@ -251,7 +276,9 @@ impl Module<'_> {
             let mut elements = Vec::new();
             for axis in 0..ndim {
                 let _ = writeln!(self.fields, "    {derived}_{axis}: u32,");
-                generated.words.push((slot, is_stride, axis));
+                let word =
+                    if is_stride { Word::Stride(slot, axis) } else { Word::Size(slot, axis) };
+                generated.words.push(word);
                 elements.push(format!("{}call.{derived}_{axis}", names::OWN));
             }
             if ndim == 0 {
@@ -263,6 +290,26 @@ impl Module<'_> {
         let derived = format!("{name}_ndim");
         if self.in_body.contains(derived.as_str()) {
             let _ = writeln!(self.derived, "const {derived} = {ndim}u;");
+        }
+    }
+
+    /// The values that are mentioned.
+    fn values(&mut self, call: &Call, generated: &mut Generated) {
+        for (at, (name, value)) in call.values.iter().enumerate() {
+            if !self.in_body.contains(name.as_str()) {
+                continue;
+            }
+            let (kind, test) = match value {
+                Constant::U32(_) => ("u32", ""),
+                Constant::I32(_) => ("i32", ""),
+                Constant::F32(_) => ("f32", ""),
+                // No bool lies in a buffer.
+                Constant::Bool(_) => ("u32", " != 0u"),
+            };
+            let own = names::OWN;
+            let _ = writeln!(self.fields, "    value_{at}: {kind},");
+            let _ = writeln!(self.derived, "let {name} = {own}call.value_{at}{test};");
+            generated.words.push(Word::Value(at));
         }
     }
 
@@ -329,7 +376,7 @@ impl Module<'_> {
     }
 
     fn uniform(&self, generated: &Generated) -> String {
-        if !generated.uniform {
+        if !generated.has_uniform {
             return String::new();
         }
         let (own, fields) = (names::OWN, &self.fields);

@@ -4,32 +4,65 @@ use super::call::Call;
 use super::definition::Kernel;
 use super::fitted::{Fitted, error};
 use super::generate::{Slot, UNIFORM};
+use super::output::Output;
 use crate::memory;
 use crate::tensor::{Tensor, count, packed};
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::{Buffer, Finding, Kind, Label, Launch, Options, Region, Report, Shader};
 
-/// An input in host memory, from its first element to its last.
-pub(super) struct Loaded {
+/// A tensor in host memory, from its first element to its last.
+struct Loaded {
     dtype: DType,
     shape: Vec<usize>,
     strides: Vec<usize>,
     bytes: Vec<u8>,
+    /// The view, where its elements do not lie one after the other.
+    view: Option<Tensor>,
 }
 
 impl Loaded {
+    fn row_major(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Self {
+        let strides = packed(shape).into_vec();
+        Loaded { dtype, shape: shape.to_vec(), strides, bytes, view: None }
+    }
+
     /// `bytes` are the view's extent.
-    pub(super) fn new(kernel: &Kernel, tensor: &Tensor, bytes: Vec<u8>) -> Result<Self> {
-        let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
-        if kernel.contiguous && !tensor.is_contiguous() {
-            return Ok(Loaded {
-                dtype,
-                strides: packed(&shape).into_vec(),
-                bytes: tensor.gather(&bytes)?,
-                shape,
-            });
+    fn new(kernel: &Kernel, tensor: &Tensor, bytes: Vec<u8>) -> Result<Self> {
+        let (dtype, shape) = (tensor.dtype(), tensor.shape());
+        if tensor.is_contiguous() {
+            let strides = tensor.strides().to_vec();
+            return Ok(Loaded { strides, ..Self::row_major(dtype, shape, bytes) });
         }
-        Ok(Loaded { dtype, strides: tensor.strides().to_vec(), bytes, shape })
+        if kernel.contiguous {
+            return Ok(Self::row_major(dtype, shape, tensor.gather(&bytes)?));
+        }
+        let (strides, view) = (tensor.strides().to_vec(), Some(tensor.view()));
+        Ok(Loaded { dtype, shape: shape.to_vec(), strides, bytes, view })
+    }
+
+    /// An output that the call makes.
+    fn made(call: &Call, dtype: DType, shape: &[usize]) -> Result<Self> {
+        let bytes = match call.filled(dtype, shape)? {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = count(shape)?.checked_mul(dtype.bytes() as usize).ok_or_else(|| {
+                    Error::Overflow(format!("an output of {dtype} of shape {shape:?}"))
+                })?;
+                // NaN as floats, as the sanitizer's own outputs, unless nobody is there to write.
+                memory::filled(bytes, if call.is_idle() { 0 } else { 0xFF })?
+            }
+        };
+        Ok(Self::row_major(dtype, shape, bytes))
+    }
+
+    /// The elements, row-major. `left` is what a run left in the buffer.
+    fn elements(&self, left: Option<Vec<u8>>) -> Result<Vec<u8>> {
+        let mut bytes = left.unwrap_or_else(|| self.bytes.clone());
+        bytes.truncate(self.bytes.len());
+        match &self.view {
+            Some(view) => view.gather(&bytes),
+            None => Ok(bytes),
+        }
     }
 
     /// What is bound: whole words, of which the elements of the view are the operand.
@@ -40,7 +73,8 @@ impl Loaded {
         if self.bytes.is_empty() {
             return Ok(Buffer::new(bytes).range(0..0));
         }
-        // bf16 is read as words, and a word may hold an element of the view and one beside it.
+        // bf16 is read and written as words, and a word may hold an element of the view and one
+        // beside it.
         if self.dtype == DType::BF16 {
             return Ok(Buffer::new(bytes));
         }
@@ -53,97 +87,94 @@ impl Loaded {
     }
 }
 
-/// The inputs of a call on the CPU executor.
-pub(super) fn load(kernel: &Kernel, call: &Call) -> Result<Vec<Loaded>> {
-    call.inputs.iter().map(|tensor| Loaded::new(kernel, tensor, tensor.host_bytes()?)).collect()
+/// The tensors of a call in host memory. Nothing that is done to them touches the caller's.
+pub(super) struct Tensors {
+    inputs: Vec<Loaded>,
+    outputs: Vec<Loaded>,
 }
 
-/// Runs a call. When there is nothing to run, nothing is reported but that outputs are not written.
+impl Tensors {
+    /// `views` are the extents of the tensors given: inputs, then outputs.
+    pub(super) fn new(kernel: &Kernel, call: &Call, views: Vec<Vec<u8>>) -> Result<Self> {
+        let mut views = views.into_iter();
+        let mut load =
+            |tensor: &Tensor| Loaded::new(kernel, tensor, views.next().unwrap_or_default());
+        let inputs = call.inputs.iter().map(&mut load).collect::<Result<_>>()?;
+        let output = |output: &Output| match output {
+            Output::New(dtype, shape) => Loaded::made(call, *dtype, shape),
+            Output::Given(tensor, _) => load(tensor),
+        };
+        let outputs = call.outputs.iter().map(output).collect::<Result<_>>()?;
+        Ok(Tensors { inputs, outputs })
+    }
+
+    fn get(&self, slot: Slot) -> &Loaded {
+        match slot {
+            Slot::Input(i) => &self.inputs[i],
+            Slot::Output(i) => &self.outputs[i],
+        }
+    }
+
+    /// What is bound for a tensor of the call.
+    fn buffer(&self, call: &Call, slot: Slot) -> Result<Buffer> {
+        let buffer = self.get(slot).buffer()?;
+        Ok(match slot {
+            Slot::Output(i) if !call.is_filled(i) => buffer.poisoned().must_write(),
+            _ => buffer,
+        })
+    }
+}
+
+/// Runs a call. Besides what is reported it gives the elements of each output, row-major. When
+/// there is nothing to run, nothing is reported but that outputs are not written.
 pub(super) fn launch(
     kernel: &Kernel,
     call: &Call,
     fitted: &Fitted,
     shader: &Shader,
-    inputs: &[Loaded],
+    tensors: &Tensors,
     options: Options,
-) -> Result<(Report, Vec<Tensor>)> {
+) -> Result<(Report, Vec<Vec<u8>>)> {
+    let loaded = &tensors.outputs;
     if call.is_idle() {
         let findings = if options.checks { never_written(kernel, call) } else { Vec::new() };
-        return Ok((Report::of(findings), call.allocate()?));
+        let outputs = loaded.iter().map(|output| output.elements(None)).collect::<Result<_>>()?;
+        return Ok((Report::of(findings), outputs));
     }
-    let generated = &fitted.generated;
+    let generated = fitted.generated();
     let mut launch = Launch::new(shader).grid(fitted.workgroups).options(options);
-    if generated.uniform {
-        let packed: Vec<_> = call.outputs.iter().map(|(_, shape)| packed(shape)).collect();
-        let layout = |slot| match slot {
-            Slot::Input(i) => (inputs[i].shape.as_slice(), inputs[i].strides.as_slice()),
-            Slot::Output(i) => (call.outputs[i].1.as_slice(), packed[i].as_slice()),
+    if generated.has_uniform {
+        let layout = |slot| {
+            let Loaded { shape, strides, .. } = tensors.get(slot);
+            (shape.as_slice(), strides.as_slice())
         };
-        launch =
-            launch.bind(0, UNIFORM, Buffer::new(generated.uniform_bytes(fitted.grid, layout)?));
+        let words = generated.uniform(call, layout)?;
+        launch = launch.bind(0, UNIFORM, Buffer::new(bytemuck::cast_slice(&words)));
     }
-    for (binding, &slot) in (UNIFORM + 1..).zip(&generated.storage) {
-        let buffer = match slot {
-            Slot::Input(i) => inputs[i].buffer()?,
-            Slot::Output(i) => output(call, i)?,
-        };
-        launch = launch.bind(0, binding, buffer);
+    for (binding, &(slot, _)) in (UNIFORM + 1..).zip(&generated.storage) {
+        launch = launch.bind(0, binding, tensors.buffer(call, slot)?);
     }
     let mut report = launch.run().map_err(error)?;
     // Outputs are declared where the user has not written.
     let unwritten = report.findings.iter_mut().filter(|finding| finding.kind == Kind::NeverWritten);
     unwritten.flat_map(|finding| &mut finding.labels).for_each(|label| label.span = None);
-    let mut outputs = Vec::with_capacity(call.outputs.len());
-    for (i, (dtype, shape)) in call.outputs.iter().enumerate() {
-        let bound =
-            (UNIFORM + 1..).zip(&generated.storage).find(|(_, slot)| **slot == Slot::Output(i));
-        let left = bound.and_then(|(binding, _)| report.buffers.remove(&(0, binding)));
-        outputs.push(match left {
-            Some(mut bytes) => {
-                bytes.truncate(bytes_of(call, i)?);
-                Tensor::from_bytes(&call.context, *dtype, &bytes, shape)?
-            }
-            // The text does not mention it, so that it is as it was filled.
-            None => call.new_output(*dtype, shape)?,
-        });
+    let mut outputs = Vec::with_capacity(loaded.len());
+    for (i, output) in loaded.iter().enumerate() {
+        let bound = generated.binding(Slot::Output(i));
+        outputs.push(output.elements(bound.and_then(|at| report.buffers.remove(&(0, at))))?);
     }
     Ok((report, outputs))
 }
 
 /// The findings of a grid without invocations: every output with elements, unless it is filled.
 fn never_written(kernel: &Kernel, call: &Call) -> Vec<Finding> {
-    let outputs = kernel.outputs.iter().zip(&call.outputs);
-    let outputs = outputs.filter(|(_, (_, shape))| call.init.is_none() && !shape.contains(&0));
-    let finding = |(name, _): (&String, _)| {
-        let message = format!("the output `{name}` is never written");
+    let unwritten = |i: &usize| !call.is_filled(*i) && !call.outputs[*i].shape().contains(&0);
+    let finding = |i: usize| {
+        let message = format!("the output `{}` is never written", kernel.outputs[i]);
         let labels = vec![Label::new("the grid has no invocations")];
         let mut finding = Finding::new(Kind::NeverWritten, message, labels);
-        finding.variable = Some(name.clone());
+        finding.variable = Some(kernel.outputs[i].clone());
         finding
     };
-    outputs.map(finding).collect()
-}
-
-/// The buffer of an output: filled, or with nothing in it that may be read.
-fn output(call: &Call, index: usize) -> Result<Buffer> {
-    let (dtype, shape) = &call.outputs[index];
-    let len = bytes_of(call, index)?;
-    let whole = len.next_multiple_of(4).max(4);
-    // Words of bf16 are written whole.
-    let operand = if *dtype == DType::BF16 { len.next_multiple_of(4) } else { len };
-    let buffer = match call.filled(*dtype, shape)? {
-        Some(mut bytes) => {
-            bytes.resize(whole, 0);
-            Buffer::new(bytes)
-        }
-        // As `Buffer::output`, or an error.
-        None => Buffer::new(memory::filled(whole, 0xFF)?).poisoned().must_write(),
-    };
-    Ok(buffer.range(0..operand as u64))
-}
-
-fn bytes_of(call: &Call, index: usize) -> Result<usize> {
-    let (dtype, shape) = &call.outputs[index];
-    let bytes = count(shape)?.checked_mul(dtype.bytes() as usize);
-    bytes.ok_or_else(|| Error::Overflow(format!("an output of {dtype} of shape {shape:?}")))
+    (0..call.outputs.len()).filter(unwritten).map(finding).collect()
 }

@@ -3,8 +3,10 @@
 use super::call::Call;
 use super::definition::Kernel;
 use super::generate::{Generated, Slot};
+use super::output::Output;
 use crate::context::Context;
-use crate::tensor::count;
+use crate::tensor::{Tensor, count};
+use std::fmt;
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::Shader;
 
@@ -13,7 +15,13 @@ fn of(context: &Context) -> wgpu::Limits {
     context.device().map_or_else(wgpu::Limits::defaults, wgpu::Device::limits)
 }
 
-fn within(kernel: &Kernel, what: &str, needed: u64, limit: u64, which: &str) -> Result<()> {
+fn within(
+    kernel: &Kernel,
+    what: fmt::Arguments<'_>,
+    needed: u64,
+    limit: u64,
+    which: &str,
+) -> Result<()> {
     if needed <= limit {
         return Ok(());
     }
@@ -43,7 +51,7 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
     for (size, (axis, limit, which)) in size.into_iter().zip(along) {
         within(
             kernel,
-            &format!("invocations of a workgroup along {axis}"),
+            format_args!("invocations of a workgroup along {axis}"),
             size.into(),
             limit.into(),
             which,
@@ -54,7 +62,7 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
         (limits.max_compute_invocations_per_workgroup, "max_compute_invocations_per_workgroup");
     within(
         kernel,
-        &format!("invocations of a workgroup of {size:?}"),
+        format_args!("invocations of a workgroup of {size:?}"),
         invocations,
         limit.into(),
         which,
@@ -63,9 +71,15 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
     for (groups, axis) in groups.into_iter().zip(["x", "y", "z"]) {
         let (limit, which) =
             (limits.max_compute_workgroups_per_dimension, "max_compute_workgroups_per_dimension");
-        let what =
-            format!("workgroups along {axis} for a grid of {grid:?} in workgroups of {size:?}");
-        within(kernel, &what, groups.into(), limit.into(), which)?;
+        within(
+            kernel,
+            format_args!(
+                "workgroups along {axis} for a grid of {grid:?} in workgroups of {size:?}"
+            ),
+            groups.into(),
+            limit.into(),
+            which,
+        )?;
     }
     Ok(groups)
 }
@@ -74,8 +88,10 @@ pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
 pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
     let limit = of(&call.context).max_storage_buffers_per_shader_stage;
     let which = "max_storage_buffers_per_shader_stage";
-    within(kernel, "storage buffers bound", generated.storage.len() as u64, limit.into(), which)?;
-    for (dtype, shape) in &call.outputs {
+    let what = format_args!("storage buffers bound");
+    within(kernel, what, generated.storage.len() as u64, limit.into(), which)?;
+    for output in &call.outputs {
+        let Output::New(dtype, shape) = output else { continue };
         let bytes = (count(shape)? as u64)
             .checked_mul(dtype.bytes())
             .ok_or_else(|| Error::Overflow(format!("an output of {dtype} of shape {shape:?}")))?;
@@ -89,11 +105,21 @@ pub(super) fn bindings(kernel: &Kernel, call: &Call, generated: &Generated) -> R
 }
 
 /// `TooLarge` for tensors that the sanitizer's machine, which runs kernels on the CPU, cannot
-/// address. `inputs` are bytes.
-pub(super) fn host(call: &Call, inputs: impl IntoIterator<Item = u64>) -> Result<()> {
-    let mut sizes: Vec<_> = inputs.into_iter().map(|bytes| ("an input", bytes)).collect();
-    for (dtype, shape) in &call.outputs {
-        sizes.push(("an output", (count(shape)? as u64).saturating_mul(dtype.bytes())));
+/// address: views from the first element to the last or as row-major copies, whichever is more.
+pub(super) fn host(call: &Call) -> Result<()> {
+    let viewed = |tensor: &Tensor| {
+        Ok::<_, Error>(tensor.extent()?.max(bytes_of(tensor.dtype(), tensor.shape())?))
+    };
+    let mut sizes = Vec::new();
+    for tensor in &call.inputs {
+        sizes.push(("an input", viewed(tensor)?));
+    }
+    for output in &call.outputs {
+        let bytes = match output {
+            Output::New(dtype, shape) => bytes_of(*dtype, shape)?,
+            Output::Given(tensor, _) => viewed(tensor)?,
+        };
+        sizes.push(("an output", bytes));
     }
     let (limit, which) =
         (u64::from(u32::MAX - 3), "addresses of 32 bits where kernels run on the CPU");
@@ -103,16 +129,23 @@ pub(super) fn host(call: &Call, inputs: impl IntoIterator<Item = u64>) -> Result
     }
 }
 
+fn bytes_of(dtype: DType, shape: &[usize]) -> Result<u64> {
+    Ok((count(shape)? as u64).saturating_mul(dtype.bytes()))
+}
+
 /// `Kernel` for an output that the text does not mention, unless the call fills it. Asked after the
 /// text has been found valid, which says more.
 pub(super) fn written(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
-    let unbound = |&index: &usize| !generated.storage.contains(&Slot::Output(index));
+    let unbound = |&index: &usize| {
+        let filled = call.init.is_some() && call.outputs[index].given().is_none();
+        !filled && generated.binding(Slot::Output(index)).is_none()
+    };
     match (0..kernel.outputs.len()).find(unbound) {
-        Some(index) if call.init.is_none() => Err(Error::Kernel(format!(
+        Some(index) => Err(Error::Kernel(format!(
             "{}: nothing writes the output {:?}",
             kernel.name, kernel.outputs[index]
         ))),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -123,9 +156,9 @@ pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result
     if context.is_cpu() || context.caps().f16 || !generated.f16 {
         return Ok(());
     }
-    let dtype = |slot: &Slot| match *slot {
+    let dtype = |&(slot, _): &(Slot, bool)| match slot {
         Slot::Input(i) => (&kernel.inputs[i], call.inputs[i].dtype()),
-        Slot::Output(i) => (&kernel.outputs[i], call.outputs[i].0),
+        Slot::Output(i) => (&kernel.outputs[i], call.outputs[i].dtype()),
     };
     let halves = generated.storage.iter().map(dtype).find(|(_, dtype)| *dtype == DType::F16);
     let who = halves.map_or_else(|| "it uses".to_owned(), |(name, _)| format!("{name} is"));
@@ -162,7 +195,7 @@ pub(super) fn module(
             || matches!(variable.space, naga::AddressSpace::Immediate | naga::AddressSpace::Handle)
     });
     let bound: Vec<_> = bound.filter_map(|variable| variable.name.as_deref()).collect();
-    if bound.len() > generated.storage.len() + usize::from(generated.uniform) {
+    if bound.len() > generated.storage.len() + usize::from(generated.has_uniform) {
         return Err(Error::Kernel(format!(
             "{name}: the header binds variables besides the call's: {bound:?}"
         )));
@@ -179,7 +212,7 @@ pub(super) fn module(
     let limit = of(&call.context).max_compute_workgroup_storage_size;
     within(
         kernel,
-        "bytes of workgroup memory",
+        format_args!("bytes of workgroup memory"),
         bytes,
         limit.into(),
         "max_compute_workgroup_storage_size",

@@ -43,6 +43,7 @@ impl<'a> Names<'a> {
         inputs: &[&str],
         outputs: &[&str],
         templates: &[&str],
+        values: &[&str],
     ) -> Result<Self> {
         if kernel.is_empty() || kernel.contains(char::is_control) {
             return Err(Error::Kernel(format!(
@@ -58,9 +59,12 @@ impl<'a> Names<'a> {
             .chain(outputs)
             .flat_map(|name| DERIVED.map(|suffix| format!("{name}{suffix}")));
         let derived: HashSet<String> = derived.collect();
-        for (what, names) in
-            [("an input", inputs), ("an output", outputs), ("a template", templates)]
-        {
+        for (what, names) in [
+            ("an input", inputs),
+            ("an output", outputs),
+            ("a template", templates),
+            ("a value", values),
+        ] {
             for &name in names {
                 let why = if !is_identifier(name) {
                     "is no identifier of WGSL".to_owned()
@@ -122,7 +126,7 @@ mod tests {
 
     #[test]
     fn names() {
-        Names::new("k", &["a", "b_2", "größe"], &["out"], &["T", "N"]).unwrap();
+        Names::new("k", &["a", "b_2", "größe"], &["out"], &["T", "N"], &["rate"]).unwrap();
         for (inputs, outputs, templates, why) in [
             (vec!["1a"], vec![], vec![], "identifier"),
             (vec![""], vec![], vec![], "identifier"),
@@ -143,7 +147,7 @@ mod tests {
             (vec!["a"], vec![], vec!["a_ndim"], "dimensions"),
             (vec!["tilewise_call"], vec![], vec![], "generated"),
         ] {
-            let error = Names::new("k", &inputs, &outputs, &templates)
+            let error = Names::new("k", &inputs, &outputs, &templates, &[])
                 .err()
                 .expect("a bad name")
                 .to_string();
@@ -152,9 +156,15 @@ mod tests {
                 "{inputs:?} {outputs:?} {templates:?}: {error}"
             );
         }
+        for (value, why) in
+            [("N", "a template has it"), ("a", "an input has it"), ("if", "keyword")]
+        {
+            let error = Names::new("k", &["a"], &[], &["N"], &[value]).err().expect("a bad name");
+            assert!(error.to_string().contains(why), "{error}");
+        }
         for kernel in ["", "a\nb", "\u{1b}[31m"] {
             assert!(
-                matches!(Names::new(kernel, &[], &["out"], &[]), Err(Error::Kernel(_))),
+                matches!(Names::new(kernel, &[], &["out"], &[], &[]), Err(Error::Kernel(_))),
                 "{kernel:?}"
             );
         }
@@ -162,7 +172,7 @@ mod tests {
 
     #[test]
     fn declarations() {
-        let names = Names::new("k", &["a"], &["out"], &["T"]).unwrap();
+        let names = Names::new("k", &["a"], &["out"], &["T"], &["rate"]).unwrap();
         names
             .allow(
                 "header",
@@ -180,6 +190,7 @@ mod tests {
             ("const a = 1;", "`a` cannot be declared here, because it is an input"),
             ("var<private> out: u32;", "an output"),
             ("alias T = u32;", "a template"),
+            ("const rate = 1;", "a value"),
             ("const out_strides = 1;", "the strides"),
             ("const grid = 1;", "a built-in"),
             ("fn main() {}", "the entry point"),

@@ -1,9 +1,13 @@
 //! A tensor as products, conversions and custom kernels bind it.
 
 use super::Tensor;
+#[cfg(feature = "custom-kernels")]
+use crate::gpu::SharedBuffer;
 use crate::storage::{Bound, Storage};
 #[cfg(feature = "custom-kernels")]
 use smallvec::smallvec;
+#[cfg(feature = "custom-kernels")]
+use std::ops::Range;
 #[cfg(feature = "custom-kernels")]
 use tilewise_core::DType;
 use tilewise_core::{Error, Format, Operand, Result};
@@ -147,6 +151,41 @@ impl Tensor {
             copy: None,
         };
         Ok((view, (first - start) / size))
+    }
+
+    /// The buffer and the byte of it at which the first element lies, of device storage.
+    pub(crate) fn place(&self) -> Option<(&SharedBuffer, u64)> {
+        match &self.storage {
+            Storage::Gpu { buffer, start } => {
+                Some((buffer, start + self.offset as u64 * self.dtype.bytes()))
+            }
+            Storage::Host { .. } => None,
+        }
+    }
+
+    /// The words of its buffer in which elements lie or between which they do, in bytes.
+    pub(crate) fn span(&self) -> Result<Range<u64>> {
+        let start = match &self.storage {
+            Storage::Gpu { start, .. } => *start,
+            Storage::Host { .. } => 0,
+        };
+        let first = start + self.offset as u64 * self.dtype.bytes();
+        Ok(match self.extent()? {
+            0 => 0..0,
+            extent => first / 4 * 4..(first + extent).next_multiple_of(4),
+        })
+    }
+
+    /// Writes the elements, given row-major in the view's order, into host storage.
+    pub(crate) fn put(&self, bytes: &[u8]) -> Result<()> {
+        let size = self.dtype.bytes() as usize;
+        let mut words = self.storage.host_mut()?;
+        let target: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        for (element, at) in bytes.chunks(size).zip(self.places()) {
+            let at = (self.offset + at) * size;
+            target[at..at + size].copy_from_slice(element);
+        }
+        Ok(())
     }
 
     /// The same storage from its start, as elements of another type.

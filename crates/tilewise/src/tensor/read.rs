@@ -96,11 +96,17 @@ impl Tensor {
     pub(crate) fn gather(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         let size = self.dtype.bytes() as usize;
         let mut out = memory::room(self.elem_count() * size)?;
+        for place in self.places() {
+            out.extend_from_slice(&bytes[place * size..(place + 1) * size]);
+        }
+        Ok(out)
+    }
+
+    /// Elements from the first one to each, row-major in the view's order.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
         let mut index = vec![0usize; self.shape.len()];
-        for _ in 0..self.elem_count() {
-            let at =
-                index.iter().zip(&self.strides).map(|(i, stride)| i * stride).sum::<usize>() * size;
-            out.extend_from_slice(&bytes[at..at + size]);
+        (0..self.elem_count()).map(move |_| {
+            let place = index.iter().zip(&self.strides).map(|(i, stride)| i * stride).sum();
             for axis in (0..index.len()).rev() {
                 index[axis] += 1;
                 if index[axis] < self.shape[axis] {
@@ -108,7 +114,7 @@ impl Tensor {
                 }
                 index[axis] = 0;
             }
-        }
-        Ok(out)
+            place
+        })
     }
 }

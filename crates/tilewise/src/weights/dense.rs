@@ -1,8 +1,8 @@
 //! Dense tensors from files.
 
-use super::Tensor;
+use super::Weights;
 use crate::context::Context;
-use crate::weights::Weights;
+use crate::tensor::Tensor;
 use std::fs::File;
 use std::path::Path;
 use tilewise_core::{DType, Error, Result};

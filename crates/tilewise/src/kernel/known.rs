@@ -1,0 +1,116 @@
+//! What a kernel has been generated as, so that the next call like one before generates nothing.
+
+use super::call::{Call, Edge, Template};
+use super::generate::Generated;
+use super::output::beside_output;
+use crate::cache::Cache;
+use crate::gpu::{Custom, Gpu};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tilewise_core::Result;
+
+/// Modules of one kernel kept before all are forgotten at once.
+const MAX_MODULES: usize = 256;
+
+/// The modules of a kernel and its clones.
+#[derive(Clone)]
+pub(super) struct Known(Arc<Cache<Signature, Arc<Ready>>>);
+
+impl Default for Known {
+    fn default() -> Self {
+        Known(Arc::new(Cache::new(MAX_MODULES)))
+    }
+}
+
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Known")
+    }
+}
+
+impl Known {
+    /// The module for a call, which `generate` makes where none was met that is like it.
+    pub(super) fn module(
+        &self,
+        call: &Call,
+        generate: impl FnOnce() -> Result<Generated>,
+    ) -> Result<Arc<Ready>> {
+        self.0.get_or_make(&Signature::of(call), || {
+            Ok(Arc::new(Ready { generated: generate()?, compiled: AtomicU64::new(0) }))
+        })
+    }
+}
+
+/// A module, and the number of what a device has compiled it to.
+pub(super) struct Ready {
+    pub(super) generated: Generated,
+    compiled: AtomicU64,
+}
+
+impl Ready {
+    /// The pipeline, which `compile` makes where the device has none of this text.
+    pub(super) fn compiled(
+        &self,
+        gpu: &Gpu,
+        compile: impl FnOnce() -> Result<Arc<Custom>>,
+    ) -> Result<Arc<Custom>> {
+        if let Some(custom) = gpu.custom(self.compiled.load(Ordering::Relaxed)) {
+            return Ok(custom);
+        }
+        let custom = compile()?;
+        self.compiled.store(custom.number(), Ordering::Relaxed);
+        Ok(custom)
+    }
+}
+
+/// All of a call on which the text of its module depends, and its context. Each part says how long
+/// it is, so that no two calls have the same bytes for different reasons.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Signature(SmallVec<[u8; 128]>);
+
+impl Signature {
+    fn of(call: &Call) -> Self {
+        let mut signature = Signature(SmallVec::new());
+        signature.add(&(Arc::as_ptr(&call.context.0) as usize).to_le_bytes());
+        call.workgroup.iter().for_each(|size| signature.add(&size.to_le_bytes()));
+        signature.add(&[u8::from(call.edge == Edge::Clip), u8::from(call.is_aligned())]);
+        // The kernel has as many names: how many there are of each needs no saying.
+        for input in &call.inputs {
+            signature.add(&[u8::from(beside_output(call, input))]);
+            signature.tensor(input.dtype() as u8, input.shape());
+        }
+        for output in &call.outputs {
+            signature.tensor(output.dtype() as u8, output.shape());
+        }
+        for (name, template) in &call.templates {
+            match template {
+                Template::DType(dtype) => signature.add(&[0, *dtype as u8]),
+                Template::Constant(constant) => {
+                    signature.add(&[1, constant.kind()]);
+                    signature.add(&constant.bits().to_le_bytes());
+                }
+            }
+            signature.name(name);
+        }
+        for (name, value) in &call.values {
+            signature.add(&[2, value.kind()]);
+            signature.name(name);
+        }
+        signature
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn tensor(&mut self, dtype: u8, shape: &[usize]) {
+        self.add(&[dtype]);
+        self.add(&(shape.len() as u32).to_le_bytes());
+    }
+
+    fn name(&mut self, name: &str) {
+        self.add(&(name.len() as u32).to_le_bytes());
+        self.add(name.as_bytes());
+    }
+}

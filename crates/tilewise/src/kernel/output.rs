@@ -1,0 +1,133 @@
+//! The outputs of a call: tensors that it makes, and tensors of the caller's.
+
+use super::call::Call;
+use super::definition::Kernel;
+use crate::context::Context;
+use crate::tensor::Tensor;
+use tilewise_core::{DType, Error, Result};
+
+/// An output of a call.
+#[derive(Clone, Debug)]
+pub(super) enum Output {
+    /// Made by the call: type and shape.
+    New(DType, Vec<usize>),
+    /// The caller's. Whether the kernel may read what it holds.
+    Given(Tensor, bool),
+}
+
+impl Output {
+    pub(super) fn dtype(&self) -> DType {
+        match self {
+            Output::New(dtype, _) => *dtype,
+            Output::Given(tensor, _) => tensor.dtype(),
+        }
+    }
+
+    pub(super) fn shape(&self) -> &[usize] {
+        match self {
+            Output::New(_, shape) => shape,
+            Output::Given(tensor, _) => tensor.shape(),
+        }
+    }
+
+    /// A new tensor of this type and shape.
+    pub(super) fn holding(&self, context: &Context, bytes: &[u8]) -> Result<Tensor> {
+        Tensor::from_bytes(context, self.dtype(), bytes, self.shape())
+    }
+
+    /// The caller's tensor.
+    pub(super) fn given(&self) -> Option<&Tensor> {
+        match self {
+            Output::New(..) => None,
+            Output::Given(tensor, _) => Some(tensor),
+        }
+    }
+}
+
+/// Whether an input lies in the buffer of an output. One dispatch binds a buffer for reading or for
+/// writing, so that such an input is bound as the output is.
+pub(super) fn beside_output(call: &Call, input: &Tensor) -> bool {
+    let given = call.outputs.iter().filter_map(Output::given);
+    given.into_iter().any(|output| output.storage().shares(input.storage()))
+}
+
+/// Whether the caller's tensors can be written: `WrongContext`, `InvalidValue` for a prepared
+/// tensor, `Strides` where elements of an output overlap, `Misuse` where an output overlaps another
+/// tensor of the call or would have to be filled.
+pub(super) fn writable(kernel: &Kernel, call: &Call) -> Result<()> {
+    for (at, (name, output)) in kernel.outputs.iter().zip(&call.outputs).enumerate() {
+        let Output::Given(tensor, read) = output else { continue };
+        call.context.same(tensor.context(), name)?;
+        tensor.writable()?;
+        if call.init.is_some() && !read {
+            return Err(Error::Misuse(format!(
+                "kernel {}: Call::init_value fills outputs that the call makes, and {name:?} is \
+                 given by Call::output_into; Call::inout keeps what it holds",
+                kernel.name
+            )));
+        }
+        if overlaps_itself(tensor) {
+            return Err(Error::Strides(format!(
+                "kernel {}: elements of the output {name:?} overlap: shape {:?} with strides {:?}; \
+                 Call::output makes a tensor whose elements do not",
+                kernel.name,
+                tensor.shape(),
+                tensor.strides()
+            )));
+        }
+        let inputs = kernel.inputs.iter().zip(&call.inputs);
+        let earlier = kernel.outputs.iter().zip(&call.outputs).take(at);
+        let earlier = earlier.filter_map(|(name, output)| Some((name, output.given()?)));
+        let inputs = inputs.map(|other| ("input", other));
+        for (what, (other, of)) in inputs.chain(earlier.map(|other| ("output", other))) {
+            apart(kernel, (name, tensor), what, (other, of))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether an element may lie where another one lies: along the axes from the shortest stride on,
+/// each step must pass all that came before. So interleaved elements count as overlapping.
+fn overlaps_itself(tensor: &Tensor) -> bool {
+    if tensor.is_contiguous() {
+        return false;
+    }
+    let axes = tensor.strides().iter().zip(tensor.shape()).filter(|(_, size)| **size > 1);
+    let mut axes: Vec<_> = axes.map(|(&stride, &size)| (stride as u64, size as u64)).collect();
+    axes.sort_unstable();
+    let mut reach = 0;
+    axes.into_iter().any(|(stride, size)| {
+        let overlaps = stride <= reach;
+        reach += stride * (size - 1);
+        overlaps
+    })
+}
+
+/// `Misuse` when an output and another tensor of the call share a word of memory.
+fn apart(
+    kernel: &Kernel,
+    (name, tensor): (&str, &Tensor),
+    what: &str,
+    (other, of): (&str, &Tensor),
+) -> Result<()> {
+    if !tensor.storage().shares(of.storage()) {
+        return Ok(());
+    }
+    let (output, other_words) = (tensor.span()?, of.span()?);
+    if output.is_empty()
+        || other_words.is_empty()
+        || output.end <= other_words.start
+        || other_words.end <= output.start
+    {
+        return Ok(());
+    }
+    let remedy = match what {
+        "input" => "Call::inout gives one tensor to be read and written, Call::output makes one",
+        _ => "Call::output makes a tensor beside the other",
+    };
+    Err(Error::Misuse(format!(
+        "kernel {}: the output {name:?} has the bytes {output:?} of its buffer, in whole words, \
+         and the {what} {other:?} the bytes {other_words:?}; {remedy}",
+        kernel.name
+    )))
+}

@@ -1,0 +1,112 @@
+//! Outputs of the caller's that cannot be written.
+
+use super::*;
+use tilewise::PreparedTensor;
+
+fn copy(inputs: &[&'static str], outputs: &[&'static str]) -> Kernel {
+    let body = outputs.iter().map(|name| format!("{name}[global_id.x] = 1.0;")).collect::<String>();
+    let (inputs, outputs) = (inputs.iter().copied(), outputs.iter().copied());
+    Kernel::new("mine").inputs(inputs).outputs(outputs).source(body)
+}
+
+/// Refused when run and when checked, and for whoever names a tensor both ways.
+#[test]
+fn outputs_that_overlap() {
+    for context in contexts() {
+        let all = Tensor::zeros(&context, DType::F32, &[4, 6]).unwrap();
+        let rows = |rows| all.slice(&[rows, 0..6]).unwrap();
+        let grid = |call: Call| call.grid([6, 1, 1]);
+        let (kernel, two) = (copy(&["a"], &["out"]), copy(&[], &["out", "more"]));
+        for (input, output, words) in [
+            (all.clone(), all.clone(), ["0..96", "0..96"]),
+            (rows(0..2), rows(1..3), ["24..72", "0..48"]),
+            (all.t(), rows(3..4), ["72..96", "0..96"]),
+            // Every other element: what lies between does not count.
+            (
+                all.slice(&[0..4, 0..1]).unwrap(),
+                all.slice(&[0..4, 3..4]).unwrap(),
+                ["12..88", "0..76"],
+            ),
+        ] {
+            let words = ["\"out\"", words[0], "input \"a\"", words[1], "Call::inout"];
+            for call in [Call::of(&input).output_into(&output), Call::of(&input).inout(&output)] {
+                refused(&kernel, &grid(call), kind!(Misuse), &words);
+            }
+        }
+        let call = Call::new(&context).inout(&rows(0..2)).output_into(&rows(1..2));
+        let words = ["\"more\"", "24..48", "output \"out\"", "0..48", "Call::output"];
+        refused(&two, &grid(call), kind!(Misuse), &words);
+        // Halves of one word.
+        let halves = Tensor::zeros(&context, DType::BF16, &[6]).unwrap();
+        let half = |range| halves.slice(&[range]).unwrap();
+        let call = Call::new(&context).inout(&half(0..3)).output_into(&half(3..6));
+        refused(&two, &grid(call), kind!(Misuse), &["0..8", "4..12", "in whole words"]);
+        // What has no elements overlaps nothing.
+        let call = Call::of(&rows(1..1)).output_into(&rows(1..2));
+        kernel.run(&grid(call)).unwrap();
+    }
+}
+
+/// Strides under which elements of an output meet, which only buffers of the caller's have.
+#[test]
+fn elements_that_overlap() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let all = Tensor::zeros(context, DType::F32, &[64]).unwrap();
+        let view = |shape: &[usize], strides: &[usize]| {
+            let buffer = all.buffer().unwrap().0.clone();
+            Tensor::from_buffer(context, buffer, 0, DType::F32, shape, strides).unwrap()
+        };
+        let kernel = copy(&[], &["out"]);
+        let call = |tensor: &Tensor| Call::new(context).output_into(tensor).grid([4, 1, 1]);
+        for (shape, strides) in [
+            ([3, 4], [0, 1]),
+            ([3, 4], [1, 1]),
+            ([3, 4], [3, 1]),
+            ([4, 3], [1, 3]),
+            ([2, 3], [3, 2]),
+        ] {
+            let words = ["\"out\"", &format!("{shape:?}") as &str, &format!("{strides:?}")];
+            let words = [words[0], words[1], words[2], "Call::output"];
+            refused(&kernel, &call(&view(&shape, &strides)), kind!(Strides), &words);
+        }
+        for (shape, strides) in
+            [([3, 4], [4, 1]), ([1, 4], [0, 1]), ([4, 3], [1, 4]), ([2, 3], [5, 2])]
+        {
+            kernel.run(&call(&view(&shape, &strides))).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_is_no_output() {
+    for context in contexts() {
+        let kernel = copy(&[], &["out"]);
+        let call = Call::new(&context).grid([1, 1, 1]);
+        let constant = Tensor::zeros(&context, DType::F32, &[2, 2]).unwrap();
+        let constant = PreparedTensor::right(&constant).unwrap();
+        refused(&kernel, &call.clone().inout(&constant), kind!(InvalidValue), &["prepared tensor"]);
+        let tensor = Tensor::zeros(&context, DType::F32, &[4]).unwrap();
+        let filled = call.clone().output_into(&tensor).init_value(1.0);
+        refused(&kernel, &filled, kind!(Misuse), &["\"out\"", "Call::inout"]);
+        let others = contexts().into_iter().find(|other| other.is_cpu() != context.is_cpu());
+        let foreign = Tensor::zeros(&others.unwrap(), DType::F32, &[4]).unwrap();
+        refused(&kernel, &call.clone().inout(&foreign), kind!(WrongContext), &["out was made on"]);
+        let integers = Tensor::zeros(&context, DType::U32, &[4]).unwrap();
+        refused(&kernel, &call.clone().inout(&integers), kind!(Kernel), &["mine (body):1:"]);
+        let atomic = kernel.clone().atomic_outputs(true);
+        refused(&atomic, &call.clone().inout(&tensor), kind!(Unsupported), &["\"out\" is f32"]);
+        refused(&kernel.source(""), &call.inout(&tensor), kind!(Kernel), &["nothing writes"]);
+
+        let two = copy(&[], &["out", "more"]);
+        let call = Call::new(&context).output(DType::F32, &[1]).output(DType::F32, &[1]);
+        let error = two.run_one(&call.grid([1, 1, 1])).unwrap_err();
+        assert!(
+            matches!(&error, Error::Misuse(text) if text.contains("2 outputs")
+                && text.contains("Kernel::run ")),
+            "{error}"
+        );
+        let none = copy(&[], &[]).run_one(&Call::new(&context).grid([1, 1, 1])).unwrap_err();
+        assert!(matches!(&none, Error::Shape(text) if text.contains("no outputs")), "{none}");
+    }
+}
