@@ -1,5 +1,6 @@
 //! One product: dense, quantized or grouped, with its epilogue.
 
+mod batch;
 mod bundle;
 
 use crate::context::{Backend, Context};
@@ -29,6 +30,8 @@ use tilewise_core::{Activation, Axis, DType, Error, Precision, Problem, Result};
 pub struct Gemm {
     a: Tensor,
     b: RightOperand,
+    /// Whether A, and B, was given as a vector: A is one row then, B one column.
+    vectors: [bool; 2],
     offsets: Option<GroupOffsets>,
     alpha: f32,
     beta: f32,
@@ -56,9 +59,16 @@ impl Context {
 impl Gemm {
     /// A·B for a tensor B, X·Wᵀ for quantized weights W.
     pub fn new(a: &Tensor, b: impl Into<RightOperand>) -> Self {
+        let is_vector = |tensor: &Tensor| tensor.shape().len() == 1;
+        let row = is_vector(a);
+        let (b, column) = match b.into() {
+            RightOperand::Dense(b) if is_vector(&b) => (b.with_axis(1).into(), true),
+            b => (b, false),
+        };
         Gemm {
-            a: a.clone(),
-            b: b.into(),
+            a: if row { a.with_axis(0) } else { a.clone() },
+            b,
+            vectors: [row, column],
             offsets: None,
             alpha: 1.0,
             beta: 0.0,
@@ -152,7 +162,7 @@ impl Gemm {
 
     /// Adds a matrix of the output's shape last, after the activation.
     pub fn residual(mut self, residual: &Tensor) -> Self {
-        self.residual = Some(residual.clone());
+        self.residual = Some(self.as_matrix(residual).into_owned());
         self
     }
 
@@ -207,7 +217,8 @@ impl Gemm {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
             Backend::Cpu => {
                 self.fits(c)?;
-                let bundle = self.bundle(Some(c))?;
+                let matrix = self.as_matrix(c);
+                let bundle = self.bundle(Some(&matrix))?;
                 if let Some(InOrder { a, w, columns }) = self.in_order()? {
                     Take::new(&self.a).columns(&columns).run_into(&a)?;
                     return Gemm { a, b: w.into(), ..self.clone() }.run_into(c);
@@ -264,7 +275,8 @@ impl Gemm {
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
         let gpu = self.context().gpu_backend()?;
         self.fits(c)?;
-        let bundle = self.bundle(Some(c))?;
+        let matrix = self.as_matrix(c);
+        let bundle = self.bundle(Some(&matrix))?;
         if let Some(InOrder { a, w, columns }) = self.in_order()? {
             Take::new(&self.a).columns(&columns).record(pass, &a)?;
             return Gemm { a, b: w.into(), ..self.clone() }.record(pass, c);

@@ -86,8 +86,9 @@ impl Quantize {
     }
 
     fn bundle<'s>(&'s self, out: &'s QuantizedTensor) -> Result<(plan::Quantize, Buffers<'s>)> {
-        let [entries, rows, columns] = self.weights.matrix("the weights")?.map(|size| size as u64);
-        let (operand, bound) = self.weights.operand("the weights", entries)?;
+        let (sizes, stride) = self.weights.table("the weights")?;
+        let [entries, rows, columns] = sizes.map(|size| size as u64);
+        let (operand, bound) = self.weights.operand("the weights", [0, 0, 0, stride])?;
         let weights = Table { operand, entries, rows, columns };
         let quantize = plan::Quantize { weights, format: self.format }.checked()?;
         self.context().same(&out.context, "the output")?;

@@ -143,7 +143,7 @@ impl Take {
             RightOperand::Dense(table) => table.shape().to_vec(),
             RightOperand::Quantized(table) => table.shape(),
         };
-        let (Some(row), 2..=3) = (shape.len().checked_sub(2), shape.len()) else {
+        let (Some(row), 2..=4) = (shape.len().checked_sub(2), shape.len()) else {
             return Err(Error::Shape(format!(
                 "a table of shape {shape:?}, wanted [rows, columns]"
             )));
@@ -184,8 +184,8 @@ impl Take {
         };
         let table = match &self.table {
             RightOperand::Dense(table) => {
-                let [entries, rows, columns] = table.matrix("the table")?;
-                let (operand, bound) = table.operand("the table", entries as u64)?;
+                let ([entries, rows, columns], stride) = table.table("the table")?;
+                let (operand, bound) = table.operand("the table", [0, 0, 0, stride])?;
                 add(Role::B, "the table", table.context(), bound)?;
                 Table {
                     operand,
@@ -207,7 +207,7 @@ impl Take {
                 return Err(Error::Misuse(format!("{name} in {}, wanted u32", indices.dtype())));
             }
             let count = indices.elem_count() as u64;
-            let (Operand { offset, ld, len, .. }, bound) = indices.vector(name, 1, count)?;
+            let (Operand { offset, ld, len, .. }, bound) = indices.vector([0; 4]);
             add(role, name, indices.context(), bound)?;
             Ok(Some(Index { offset, step: ld, count, len }))
         };
@@ -224,7 +224,7 @@ impl Take {
             (_, columns) => columns,
         };
         let columns = index(Role::ColumnIndex, "the column indices", columns)?;
-        let (Operand { offset, len, .. }, bound) = out.operand("the output", table.entries)?;
+        let (Operand { offset, len, .. }, bound) = out.operand("the output", [0; 4])?;
         buffers[Role::C as usize] = Some(bound);
         let take = plan::Take { table, rows, columns, dtype, offset, len }.checked()?;
         Ok(Bundle { take, buffers })
