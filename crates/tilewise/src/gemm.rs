@@ -196,10 +196,12 @@ impl Gemm {
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
-    /// `GroupOffsets` for operands that cannot be multiplied on this device; `InvalidValue` when
-    /// beta is not 0 and there is no [`c`](Self::c); `UnknownKernel`, `NoKernel` for a forced
-    /// kernel, `InvalidValue` for a name that is none; `WrongContext` for operands of different
-    /// contexts; `Device`, `DeviceLost`.
+    /// `GroupOffsets` for operands that cannot be multiplied on this device; `Misuse` for the
+    /// transpose of weights with an [order](crate::QuantizedTensor::with_order) of columns;
+    /// `InvalidValue` when beta is not 0 and there is no [`c`](Self::c), and for text that is no
+    /// name of a kernel; `UnknownKernel` for a kernel that does not exist, `NoKernel` when the
+    /// forced kernel does not take the product, or no kernel does; `WrongContext` for operands of
+    /// different contexts; `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let c = self.output()?;
         self.onto().run_into(&c)?;
@@ -211,7 +213,7 @@ impl Gemm {
     /// # Errors
     /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand;
     /// `InvalidValue` when `c` is of another type than [`out_dtype`](Self::out_dtype), is a
-    /// [prepared tensor](crate::PreparedTensor), or stands beside [`c`](Self::c).
+    /// [prepared tensor](crate::PreparedTensor), or [`c`](Self::c) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
@@ -291,27 +293,38 @@ impl Gemm {
     }
 
     /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings,
-    /// parameters. Nothing is allocated. On the CPU executor it has no passes. Errors as
-    /// [`run`](Self::run).
+    /// parameters. Nothing is allocated. On the CPU executor it has no passes.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
     pub fn plan(&self) -> Result<Plan> {
         self.context().plan(&self.problem()?, self.kernel.as_deref())
     }
 
-    /// Every kernel that would do, the cheapest by estimate first, but for those in MSL that the
-    /// device was seen to refuse; each name (`Choice::to_string()`) may be given to
-    /// [`kernel`](Self::kernel). Empty on the CPU executor. Errors as [`run`](Self::run).
+    /// Every kernel that takes the product, the cheapest by estimate first. Kernels in MSL that the
+    /// device has refused are left out. Each name (`Choice::to_string()`) may be given to
+    /// [`kernel`](Self::kernel). Empty on the CPU executor.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
         self.context().choices(&self.problem()?)
     }
 
     /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its
-    /// pipeline is compiled, and how long that took. Errors as [`run`](Self::run).
+    /// pipeline is compiled, and how long that took.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
         self.context().explain(&self.problem()?, self.kernel.as_deref())
     }
 
     /// The problem that the planner sees for an output that [`run`](Self::run) would allocate, as
-    /// [`Context::warm_up`] takes it. Errors as [`run`](Self::run).
+    /// [`Context::warm_up`] takes it.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), for the operands.
     pub fn problem(&self) -> Result<Problem> {
         Ok(self.bundle(None)?.problem)
     }

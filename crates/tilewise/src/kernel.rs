@@ -84,7 +84,9 @@ impl Kernel {
     /// names that cannot be, and on the CPU executor for a loop without end; `Shape` for more or
     /// fewer tensors than names; `InvalidValue` for a missing grid, a template or an initial value
     /// that cannot be written; `MissingFeature` for what exceeds the device;
-    /// `WrongContext` for inputs of another context; `Overflow`; `Device`, `DeviceLost`.
+    /// `Unsupported` for a type of a tensor or template that kernels do not take there, and on the
+    /// CPU executor for an operation that it does not execute; `WrongContext` for inputs of another
+    /// context; `Overflow`, `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
         match &call.context.0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, call)),
@@ -140,7 +142,8 @@ impl Kernel {
     /// kernels with f16 can be checked on devices without.
     ///
     /// # Errors
-    /// As [`run`](Self::run), but findings are no errors.
+    /// As [`run`](Self::run), but findings are no errors; `Misuse` when a buffer of the caller's
+    /// that an input lies in lacks `COPY_SRC`.
     pub async fn check(&self, call: &Call) -> Result<Check> {
         self.check_with(call, Options::default()).await
     }
@@ -157,7 +160,7 @@ impl Kernel {
     /// As [`check_with`](Self::check_with), blocking.
     ///
     /// # Errors
-    /// As [`run`](Self::run), but findings are no errors.
+    /// As [`check`](Self::check).
     #[cfg(not(target_family = "wasm"))]
     pub fn check_with_blocking(&self, call: &Call, options: Options) -> Result<Check> {
         pollster::block_on(self.check_with(call, options))

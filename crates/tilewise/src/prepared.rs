@@ -138,8 +138,9 @@ impl PreparedQuantizedTensor {
     /// which may be slices. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Overflow`, `Unsupported` for weights that are no operand; `TooLarge`, `Device` when memory
-    /// is spent, `DeviceLost`.
+    /// `Misuse` for the transpose of weights with an [order](QuantizedTensor::with_order) of
+    /// columns; `Overflow`, `Unsupported` for weights that are no operand; `TooLarge`,
+    /// `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn new(weights: &QuantizedTensor) -> Result<Self> {
         let (operand, planes) = weights.operand();
         let packed =

@@ -73,8 +73,11 @@ impl Take {
     /// Copies to a new tensor. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `MissingFeature` for what cannot be taken on
-    /// this device; `WrongContext` for operands of different contexts; `Device`, `DeviceLost`.
+    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`
+    /// for a table or indices that cannot be used on this device, `MissingFeature` when it binds
+    /// too few storage buffers; `Misuse` for indices that are not u32, and for columns by index of
+    /// weights with an [order](QuantizedTensor::with_order) of columns; `WrongContext` for operands
+    /// of different contexts; `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let out = Tensor::zeros(self.context(), self.dtype(), &self.shape()?)?;
         self.run_into(&out)?;
@@ -84,8 +87,9 @@ impl Take {
     /// Copies into `out`, a contiguous tensor or view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand;
-    /// `InvalidValue` when it is a [prepared tensor](crate::PreparedTensor).
+    /// As [`run`](Self::run), and `Shape` when `out` has another shape or type, or is not
+    /// contiguous; `Aliased` when it shares a buffer with an operand; `InvalidValue` when it is a
+    /// [prepared tensor](crate::PreparedTensor).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),

@@ -58,13 +58,15 @@ impl Tensor {
     ///
     /// # Errors
     /// `Shape` when `data` has another length than `shape` says, `Overflow`, `TooLarge` for the
-    /// device's buffers, `OutOfMemory`, `DeviceLost`.
+    /// device's buffers, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn upload<T: Element>(context: &Context, data: &[T], shape: &[usize]) -> Result<Self> {
         Self::from_bytes(context, T::DTYPE, bytemuck::cast_slice(data), shape)
     }
 
-    /// A new tensor with a copy of `bytes`: elements of `dtype`, little-endian, row-major. Errors
-    /// as [`upload`](Self::upload).
+    /// A new tensor with a copy of `bytes`: elements of `dtype`, little-endian, row-major.
+    ///
+    /// # Errors
+    /// As [`upload`](Self::upload).
     pub fn from_bytes(
         context: &Context,
         dtype: DType,
@@ -83,7 +85,10 @@ impl Tensor {
         Ok(Self::packed(context, dtype, shape, storage))
     }
 
-    /// A new tensor of zeros. Errors as [`upload`](Self::upload).
+    /// A new tensor of zeros.
+    ///
+    /// # Errors
+    /// `Overflow`, `TooLarge` for the device's buffers, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn zeros(context: &Context, dtype: DType, shape: &[usize]) -> Result<Self> {
         let bytes = (count(shape)? as u64)
             .checked_mul(dtype.bytes())
