@@ -286,10 +286,17 @@ const STORES: &[StoreDef] = &[
 const SCHEDULES: &[ScheduleDef] = &[
     ScheduleDef {
         file: "schedule/batched.wgsl",
+        bases: Some("schedule/strides.wgsl"),
         serves: |grouping| matches!(grouping, Grouping::Batched),
     },
     ScheduleDef {
+        file: "schedule/batched.wgsl",
+        bases: Some("schedule/nested.wgsl"),
+        serves: |grouping| matches!(grouping, Grouping::Nested { .. }),
+    },
+    ScheduleDef {
         file: "schedule/ragged.wgsl",
+        bases: Some("schedule/strides.wgsl"),
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
     },
 ];

@@ -1,6 +1,7 @@
 // Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not
 // 0.
-// needs: activation bias_load c_load4_part params residual_load4_part
+// needs: activation bias_base bias_load c_base c_load4_part params residual_base
+//        residual_load4_part
 // provides: BIAS_ALONG_M USE_BETA USE_BIAS USE_RESIDUAL c_index epilogue
 
 const USE_BETA: bool = false; //param
@@ -9,7 +10,7 @@ const USE_BIAS: bool = false; //param
 const USE_RESIDUAL: bool = false; //param
 
 fn c_index(batch: u32, row: u32, col: u32) -> u32 {
-    return params.c_offset + batch * params.c_batch + row * params.c_ld + col;
+    return c_base(batch) + row * params.c_ld + col;
 }
 
 // For n neighbouring columns of a row; what lies beyond them is neither read nor meant.
@@ -19,7 +20,7 @@ fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) ->
         y += params.beta * c_load4_part(c_index(batch, row, col), n);
     }
     if USE_BIAS {
-        let first = params.bias_offset + group * params.bias_batch;
+        let first = bias_base(group);
         let ld = params.bias_ld;
         if BIAS_ALONG_M {
             y += bias_load(first + row * ld);
@@ -33,8 +34,7 @@ fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) ->
     }
     y = activation(y);
     if USE_RESIDUAL {
-        let first = params.residual_offset + batch * params.residual_batch;
-        y += residual_load4_part(first + row * params.residual_ld + col, n);
+        y += residual_load4_part(residual_base(batch) + row * params.residual_ld + col, n);
     }
     return y;
 }

@@ -1,7 +1,7 @@
 //! A product as a test names it.
 
 use crate::runner::problem;
-use crate::{Data, Entries, Place};
+use crate::{Count, Data, Entries, Place};
 use tilewise::planner::Caps;
 use tilewise::{Activation, Axis, DType, Precision, QuantFormat};
 use tilewise_core::Format;
@@ -27,6 +27,8 @@ pub struct Case {
     pub size: [usize; 3],
     /// Batch entries; matrices when absent.
     pub batch: Option<usize>,
+    /// Its dimensions, if it has several.
+    pub nest: Option<Count>,
     /// Place of A \[M,K\].
     pub a: Place,
     /// Place of B \[K,N\]. Of a quantized one `entries` counts; with a `pad` it lies inside a
@@ -71,6 +73,7 @@ impl Case {
             kernel: None,
             size,
             batch: None,
+            nest: None,
             a: Place::packed(a),
             b: Place::packed(b),
             c: Place::packed(c),
@@ -169,8 +172,33 @@ impl Case {
 
     /// Over a batch.
     pub fn batch(mut self, batch: usize) -> Self {
-        self.batch = Some(batch);
+        (self.batch, self.nest) = (Some(batch), None);
         self
+    }
+
+    /// Over a batch of so many outer entries, groups of heads in each, and heads in each group.
+    pub fn nested(mut self, sizes: [usize; 3]) -> Self {
+        let count = Count(sizes);
+        (self.batch, self.nest) = (Some(count.entries()), Some(count));
+        self
+    }
+
+    /// The batch entries of A and C.
+    pub fn count(&self) -> Count {
+        self.nest.unwrap_or(self.batch.unwrap_or(1).into())
+    }
+
+    /// The place of B, of which quantized weights have one stack for all outer entries of a batch.
+    pub(crate) fn right(&self) -> Place {
+        let entries = match self.b.entries {
+            own if self.nest.is_none() || self.quantized.is_none() => own,
+            Entries::Single | Entries::Stride0 => Entries::Single,
+            Entries::Shared | Entries::SharedHeads | Entries::SharedInner => Entries::SharedInner,
+            Entries::Apart(_) | Entries::Between | Entries::Heads | Entries::Inner => {
+                Entries::Inner
+            }
+        };
+        self.b.entries(entries)
     }
 
     /// Rows, and blocks of them, between quantized weights and the edge of what is stored.
@@ -179,27 +207,8 @@ impl Case {
     }
 
     /// Entries of B.
-    pub fn entries(&self) -> usize {
-        self.groups.as_ref().map_or(self.batch.unwrap_or(1), |groups| groups.ends.len())
-    }
-
-    /// As it can be laid out without a buffer, for the CPU executor.
-    pub fn on_host(mut self) -> Self {
-        for place in [&mut self.a, &mut self.b, &mut self.c] {
-            *place = place.on_host();
-        }
-        // Without strides of 0, the batch must show in A or B.
-        if self.batch.is_some() && self.b.entries == Entries::Single {
-            self.a.entries = Entries::Apart(0);
-        }
-        if let Some((_, place)) = &mut self.bias {
-            *place = Place { pad: 0, ..place.on_host() };
-        }
-        self.residual = self.residual.map(Place::on_host);
-        if let Some(groups) = &mut self.groups {
-            groups.on_device = false;
-        }
-        self
+    pub fn entries(&self) -> Count {
+        self.groups.as_ref().map_or(self.count(), |groups| groups.ends.len().into())
     }
 }
 

@@ -15,7 +15,7 @@ pub use buffers::{UNCOMPILED, few_buffers, three_buffers};
 pub use few::{for_bits, for_mutants};
 use tilewise::{Activation, Axis, DType};
 use tilewise_core::kernel::SUBGROUP;
-use tilewise_core::{Access, Caps, DeviceClass, KernelDef, Variant};
+use tilewise_core::{Access, Caps, DeviceClass, Grouping, KernelDef, Variant};
 use tilewise_shaders::LIBRARY;
 
 const F32: [DType; 3] = [DType::F32; 3];
@@ -176,9 +176,14 @@ pub fn splits(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Batches, strides and offsets on each kernel.
+/// Batches, strides and offsets on each kernel; a nested batch on every variant, in a language that
+/// has such.
 pub fn strides(table: Table) -> Vec<Case> {
-    themes::on(&table.one_of_each(), &[themes::strided(), words()].concat())
+    let nested = table.0[0].kit.schedule(Grouping::Nested { sizes: [1; 4] });
+    let nested = nested.map_or(Vec::new(), |_| themes::nested());
+    let each = themes::on(&table.kernels(), &nested[..nested.len().min(1)]);
+    let all = [themes::strided(), words(), nested].concat();
+    [themes::on(&table.one_of_each(), &all), each].concat()
 }
 
 /// Kernels with lines in workgroup memory, with less between them and more than their own.

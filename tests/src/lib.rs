@@ -51,6 +51,6 @@ pub use generators::{Data, Rng};
 pub use kernels::{
     Kernel, all_kernels, floor, kernels, one_of_each, quant_families, quant_formats,
 };
-pub use place::{Entries, Place};
+pub use place::{Count, Entries, Place};
 pub use program::Program;
 pub use runner::{Filled, Outcome, Suite, run};

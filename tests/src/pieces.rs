@@ -2,7 +2,7 @@
 //! C once, over all of K.
 
 use std::collections::HashMap;
-use tilewise_core::kernel::Role;
+use tilewise_core::kernel::{Params, Role};
 use tilewise_core::plan::{Binding, Pass};
 use tilewise_core::{Caps, Format, Plan, Problem};
 
@@ -57,12 +57,10 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
             || pass.bindings.iter().any(|b| b.role == Role::Offsets);
         let (copies, times) = if grouped { (1, entries) } else { (entries, 1) };
         for entry in 0..copies {
+            let own = entry_of(params, entry);
             for row in 0..m {
                 for col in 0..n {
-                    let at = first
-                        + entry * u64::from(params.c_batch)
-                        + row * u64::from(params.c_ld)
-                        + col;
+                    let at = first + own + row * u64::from(params.c_ld) + col;
                     *written.entry(at).or_default() += times;
                 }
             }
@@ -73,7 +71,7 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
     for entry in 0..batch {
         for row in 0..m {
             for col in 0..n {
-                let at = c.offset + entry * c.batch_stride + row * c.ld + col;
+                let at = plan.problem.entry(&c, entry).offset + row * c.ld + col;
                 let got = written.remove(&at).unwrap_or_default();
                 if got != times && !plan.passes.is_empty() {
                     return Err(format!(
@@ -88,6 +86,19 @@ pub fn check(plan: &Plan, caps: &Caps) -> Result<(), String> {
     } else {
         Err(format!("written, but not C's: elements {written:?}"))
     }
+}
+
+/// Where an entry of C begins, from the first.
+fn entry_of(params: &Params, entry: u64) -> u64 {
+    if params.nest == [0; 4] {
+        return entry * u64::from(params.c_batch);
+    }
+    let (mut rest, mut at) = (entry, 0);
+    for (size, stride) in params.nest.into_iter().zip(params.c_nest).rev() {
+        at += rest % u64::from(size) * u64::from(stride);
+        rest /= u64::from(size);
+    }
+    at
 }
 
 /// Bytes of a dense operand's storage, in whole words and vectors, or of the memory for packed

@@ -1,7 +1,7 @@
 //! Where an operand lies in a buffer that is larger than it needs.
 
-use tilewise::{Context, DType, Result, Tensor};
-use tilewise_core::{Format, Operand};
+use tilewise::{DType, Result, Tensor};
+use tilewise_core::{Format, Grouping, Operand};
 
 /// Elements of guard band behind every operand, and at least before it where nothing else is asked
 /// for.
@@ -18,6 +18,63 @@ pub enum Entries {
     Stride0,
     /// One entry serves all, by a tensor that has no more.
     Single,
+    /// Of a nested batch \[outer, heads\]: row r of all heads before row r + 1 of any, as attention
+    /// has them.
+    Heads,
+    /// The same with one head for each group.
+    SharedHeads,
+    /// One after the other, one for each group.
+    Shared,
+    /// One after the other, the same for all outer entries.
+    Inner,
+    /// The same with one for each group.
+    SharedInner,
+}
+
+/// How many entries a batch has: outer ones, groups of heads in each, heads in each group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(pub [usize; 3]);
+
+impl From<usize> for Count {
+    fn from(entries: usize) -> Self {
+        Count([1, 1, entries])
+    }
+}
+
+impl Count {
+    /// All of them.
+    pub fn entries(self) -> usize {
+        self.0.iter().product()
+    }
+
+    /// As products have them.
+    pub fn grouping(self) -> Grouping {
+        let [outer, groups, each] = self.0.map(|size| size as u64);
+        match self.0 {
+            [1, 1, _] => Grouping::Batched,
+            _ => Grouping::Nested { sizes: [1, outer, groups, each] },
+        }
+    }
+
+    /// Strides for these sizes, without those that there are not.
+    pub(crate) fn strides(self, strides: [usize; 3]) -> [u64; 4] {
+        let [outer, group, each] = strides.map(|stride| stride as u64);
+        match self.0 {
+            [1, 1, _] => [0, 0, 0, each],
+            _ => [0, outer, group, each],
+        }
+    }
+
+    /// Where each entry of an operand begins.
+    pub fn firsts(self, operand: &Operand) -> Vec<usize> {
+        let [_, outer, group, own] = operand.entry_strides();
+        let [outers, groups, each] = self.0.map(|size| size as u64);
+        let entries = (0..outers)
+            .flat_map(|o| (0..groups).flat_map(move |g| (0..each).map(move |e| (o, g, e))));
+        entries
+            .map(|(o, g, e)| (operand.offset + o * outer + g * group + e * own) as usize)
+            .collect()
+    }
 }
 
 /// Type and layout of an operand; [`operand`](Place::operand) gives the numbers for a shape.
@@ -57,104 +114,80 @@ impl Place {
     }
 
     /// Number of distinct entries stored for a batch.
-    pub fn stored(&self, batch: usize) -> usize {
+    pub fn stored(&self, count: impl Into<Count>) -> usize {
+        let Count([outer, groups, each]) = count.into();
         match self.entries {
-            Entries::Apart(_) | Entries::Between => batch,
+            Entries::Apart(_) | Entries::Between | Entries::Heads => outer * groups * each,
             Entries::Stride0 | Entries::Single => 1,
+            Entries::SharedHeads | Entries::Shared => outer * groups,
+            Entries::Inner => groups * each,
+            Entries::SharedInner => groups,
+        }
+    }
+
+    /// Row stride, and the strides of entries, where a matrix has so many lines, each with its gap.
+    fn strides(&self, count: Count, lines: usize, row: usize) -> (usize, [usize; 3]) {
+        let [_, groups, each] = count.0;
+        let packed = |own: usize| [own * groups * each, own * each, own];
+        let whole = lines * row;
+        match self.entries {
+            Entries::Apart(gap) => (row, packed(whole + gap)),
+            Entries::Between => (row * count.entries(), packed(row)),
+            Entries::Stride0 | Entries::Single => (row, [0; 3]),
+            Entries::Heads => {
+                let ld = row * groups * each;
+                (ld, [lines * ld, row * each, row])
+            }
+            Entries::SharedHeads => (row * groups, [lines * row * groups, row, 0]),
+            Entries::Shared => (row, [whole * groups, whole, 0]),
+            Entries::Inner => (row, [0, whole * each, whole]),
+            Entries::SharedInner => (row, [0, whole, 0]),
         }
     }
 
     /// The operand in elements from the start of its buffer, whose length includes the guard bands.
-    pub fn operand(&self, batch: usize, [rows, cols]: [usize; 2]) -> Operand {
+    pub fn operand(&self, count: impl Into<Count>, [rows, cols]: [usize; 2]) -> Operand {
+        let count = count.into();
         let (lines, width) = if self.transposed { (cols, rows) } else { (rows, cols) };
-        let row = width + self.pad;
-        let (ld, batch_stride) = match self.entries {
-            Entries::Apart(gap) => (row, lines * row + gap),
-            Entries::Between => (row * batch, row),
-            Entries::Stride0 | Entries::Single => (row, 0),
-        };
-        // Room for a whole last row and gap, so that a view can be cut from it by shape alone.
-        let len = self.lead + self.stored(batch) * batch_stride.max(lines * ld) + ld + GUARD;
+        let (ld, strides) = self.strides(count, lines, width + self.pad);
+        let reach = strides.iter().zip(count.0).map(|(stride, size)| size.max(1) * stride);
+        let len = self.lead + reach.max().unwrap_or(0).max(lines * ld) + lines * ld + ld + GUARD;
         Operand {
             format: Format::Dense(self.dtype),
             transposed: self.transposed,
             offset: self.lead as u64,
             ld: ld as u64,
-            batch_stride: batch_stride as u64,
+            batch_stride: 0,
+            outer_strides: [0; 3],
             len: len.next_multiple_of(8) as u64,
         }
+        .with_entry_strides(count.strides(strides))
     }
 
-    /// A view of `flat`, the whole buffer, as an operand: \[rows, cols\] without a batch.
-    pub fn view(
-        &self,
-        context: &Context,
-        flat: &Tensor,
-        batch: Option<usize>,
-        shape: [usize; 2],
-    ) -> Result<Tensor> {
-        let operand = self.operand(batch.unwrap_or(1), shape);
-        let (ld, batch_stride) = (operand.ld as usize, operand.batch_stride as usize);
-        let batch = batch.map(|batch| if self.entries == Entries::Single { 1 } else { batch });
+    /// A view of `flat`, the whole buffer, as an operand: \[rows, cols\] without a batch, \[outer,
+    /// heads, rows, cols\] with a nested one.
+    pub fn view(&self, flat: &Tensor, count: Option<Count>, shape: [usize; 2]) -> Result<Tensor> {
+        let whole = count.unwrap_or(1.into());
+        let operand = self.operand(whole, shape);
+        let ld = operand.ld as usize;
         let inner = if self.transposed { [1, ld] } else { [ld, 1] };
-        if context.is_cpu() {
-            return self.cut(flat, batch, shape, [batch_stride, ld]);
-        }
-        let (shape, strides) = match batch {
-            Some(batch) => {
-                (vec![batch, shape[0], shape[1]], vec![batch_stride, inner[0], inner[1]])
-            }
-            None => (shape.to_vec(), inner.to_vec()),
+        let [outer, groups, each] = whole.0;
+        let heads = match self.entries {
+            Entries::Single => [1, 1],
+            Entries::SharedHeads | Entries::Shared => [outer, groups],
+            Entries::Inner => [1, groups * each],
+            Entries::SharedInner => [1, groups],
+            _ => [outer, groups * each],
         };
-        of_buffer(context, flat, self.lead, &shape, &strides)
-    }
-
-    /// The same by slices and reshapes, which is all that there is without a buffer.
-    fn cut(
-        &self,
-        flat: &Tensor,
-        batch: Option<usize>,
-        [rows, cols]: [usize; 2],
-        [batch_stride, ld]: [usize; 2],
-    ) -> Result<Tensor> {
-        let (lines, width) = if self.transposed { (cols, rows) } else { (rows, cols) };
-        let range = |count: usize| self.lead..self.lead + count;
-        let view = match batch {
-            None => flat
-                .slice(std::slice::from_ref(&range(lines * ld)))?
-                .reshape(&[lines, ld])?
-                .slice(&[0..lines, 0..width])?,
-            Some(batch) => {
-                // Every entry is cut from whole rows: see `on_host`.
-                let whole = if batch_stride == 0 { lines } else { batch_stride / ld.max(1) };
-                let all = flat
-                    .slice(std::slice::from_ref(&range(batch * whole * ld)))?
-                    .reshape(&[batch, whole, ld])?;
-                all.slice(&[0..batch, 0..lines, 0..width])?
-            }
+        let [_, far, group, own] = operand.entry_strides().map(|stride| stride as usize);
+        let near = if heads[1] == groups && each != 1 { group } else { own };
+        let all = [(heads[0], far), (heads[1], near), (shape[0], inner[0]), (shape[1], inner[1])];
+        let first = match whole.grouping() {
+            _ if count.is_none() => 2,
+            Grouping::Nested { .. } => 0,
+            _ => 1,
         };
-        Ok(if self.transposed { view.t() } else { view })
+        let (shape, strides): (Vec<_>, Vec<_>) = all[first..].iter().copied().unzip();
+        flat.as_strided(&shape, &strides, self.lead)
     }
-
-    /// The nearest place that slices of a tensor on the host can express.
-    pub fn on_host(self) -> Self {
-        let entries = match self.entries {
-            Entries::Apart(_) | Entries::Between => Entries::Apart(0),
-            Entries::Stride0 | Entries::Single => Entries::Single,
-        };
-        Place { entries, ..self }
-    }
-}
-
-/// A view of the buffer of `flat` from element `first` on.
-pub fn of_buffer(
-    context: &Context,
-    flat: &Tensor,
-    first: usize,
-    shape: &[usize],
-    strides: &[usize],
-) -> Result<Tensor> {
-    let (buffer, start) = flat.buffer().expect("a tensor on a GPU");
-    let first = start + first as u64 * flat.dtype().bytes();
-    Tensor::from_buffer(context, buffer.clone(), first, flat.dtype(), shape, strides)
 }

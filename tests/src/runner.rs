@@ -3,8 +3,7 @@
 mod suite;
 
 use crate::generators::{poison, rescaled};
-use crate::place::of_buffer;
-use crate::{Case, Place, Rng};
+use crate::{Case, Count, Entries, Place, Rng};
 pub use suite::Suite;
 use tilewise::{
     Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, Quantized,
@@ -34,19 +33,21 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Poison everywhere.
-    fn poisoned(place: &Place, entries: usize, shape: [usize; 2]) -> Self {
-        let operand = place.operand(entries, shape);
+    fn poisoned(place: &Place, count: Count, shape: [usize; 2]) -> Self {
+        let operand = place.operand(count, shape);
         Stored { operand, bytes: poison(place.dtype, operand.len as usize) }
     }
 
     /// Poison, but for the elements.
-    fn filled(place: &Place, entries: usize, shape: [usize; 2], values: &[f32]) -> Self {
-        let mut stored = Self::poisoned(place, entries, shape);
+    fn filled(place: &Place, count: Count, shape: [usize; 2], values: &[f32]) -> Self {
+        let mut stored = Self::poisoned(place, count, shape);
         let encoded = convert::encode(place.dtype, values);
         let size = place.dtype.bytes() as usize;
-        for (value, at) in
-            encoded.chunks_exact(size).zip(places(&stored.operand, place.stored(entries), shape))
-        {
+        // Entries that are one are filled once.
+        let mut firsts = count.firsts(&stored.operand);
+        firsts.sort_unstable();
+        firsts.dedup();
+        for (value, at) in encoded.chunks_exact(size).zip(places(&stored.operand, firsts, shape)) {
             stored.bytes[at * size..(at + 1) * size].copy_from_slice(value);
         }
         stored
@@ -65,21 +66,18 @@ impl Stored {
     }
 }
 
-/// Storage indices of the elements, row-major over entries, rows and columns.
+/// Storage indices of the elements, row-major over entries, which begin there, rows and columns.
 fn places(
     operand: &Operand,
-    entries: usize,
+    firsts: Vec<usize>,
     [rows, cols]: [usize; 2],
 ) -> impl Iterator<Item = usize> {
-    let Operand { transposed, offset, ld, batch_stride, .. } = *operand;
-    let [offset, ld, batch_stride] = [offset, ld, batch_stride].map(|n| n as usize);
-    (0..entries).flat_map(move |entry| {
+    let Operand { transposed, ld, .. } = *operand;
+    let ld = ld as usize;
+    firsts.into_iter().flat_map(move |first| {
         (0..rows).flat_map(move |row| {
-            (0..cols).map(move |col| {
-                offset
-                    + entry * batch_stride
-                    + if transposed { col * ld + row } else { row * ld + col }
-            })
+            (0..cols)
+                .map(move |col| first + if transposed { col * ld + row } else { row * ld + col })
         })
     })
 }
@@ -107,9 +105,9 @@ impl Filled {
     /// When the weights cannot be quantized as the case says.
     pub fn new(case: &Case, caps: &Caps) -> Result<Self, String> {
         let [m, n, k] = case.size;
-        let (batch, entries) = (case.batch.unwrap_or(1), case.entries());
+        let (batch, entries) = (case.count(), case.entries());
         let mut rng = Rng::new(case.seed);
-        let mut fill = |data: &crate::Data, place: &Place, entries: usize, shape: [usize; 2]| {
+        let mut fill = |data: &crate::Data, place: &Place, entries: Count, shape: [usize; 2]| {
             let values = data.generate(place.dtype, place.stored(entries), shape, &mut rng);
             Stored::filled(place, entries, shape, &values)
         };
@@ -158,9 +156,9 @@ impl Filled {
         let Filled { case, problem, expected, .. } = self;
         let old = &self.old.bytes;
         let [m, n, _] = case.size;
-        let (dtype, batch) = (case.c.dtype, case.batch.unwrap_or(1));
+        let dtype = case.c.dtype;
         let size = dtype.bytes() as usize;
-        let at: Vec<_> = places(&problem.c, batch, [m, n]).collect();
+        let at: Vec<_> = places(&problem.c, case.count().firsts(&problem.c), [m, n]).collect();
         let name = |index: usize| match at.iter().position(|&place| place == index) {
             Some(i) => format!(
                 "element {index} (entry {}, row {}, column {})",
@@ -212,17 +210,11 @@ impl Filled {
 /// # Errors
 /// What was wrong, in words.
 pub fn run(context: &Context, case: &Case) -> Result<Outcome, String> {
-    let case = if context.is_cpu() { case.clone().on_host() } else { case.clone() };
-    let filled = Filled::new(&case, context.caps())?;
+    let filled = Filled::new(case, context.caps())?;
     let Filled { a, b, old, bias, residual, weights, .. } = &filled;
-    let bytes = execute(
-        context,
-        &case,
-        [a, b, old],
-        [bias.as_ref(), residual.as_ref()],
-        weights.as_deref(),
-    )
-    .map_err(|error| format!("refused: {error}"))?;
+    let bytes =
+        execute(context, case, [a, b, old], [bias.as_ref(), residual.as_ref()], weights.as_deref())
+            .map_err(|error| format!("refused: {error}"))?;
     filled.judge(bytes)
 }
 
@@ -266,7 +258,8 @@ fn weights(
         })?;
         Quantized::from_planes(format, n, k, planes)
     };
-    let all = (0..case.b.stored(case.entries())).map(&mut matrix).collect::<tilewise::Result<_>>();
+    let all =
+        (0..case.right().stored(case.entries())).map(&mut matrix).collect::<tilewise::Result<_>>();
     all.map_err(|error| error.to_string())
 }
 
@@ -285,11 +278,11 @@ fn stored_shape(case: &Case, format: tilewise::QuantFormat) -> [usize; 2] {
 /// A case in numbers.
 pub(crate) fn problem(case: &Case) -> Problem {
     let [m, n, k] = case.size;
-    let (batch, entries) = (case.batch.unwrap_or(1), case.entries());
+    let (count, entries) = (case.count(), case.entries());
     let b = match case.quantized {
         None => case.b.operand(entries, [k, n]),
         Some(format) => {
-            let stored = case.b.stored(entries) as u64;
+            let stored = case.right().stored(entries) as u64;
             let [rows, columns] = stored_shape(case, format).map(|size| size as u64);
             let offset = case.margin() as u64 * (columns + format.block());
             let operand = Operand {
@@ -297,7 +290,13 @@ pub(crate) fn problem(case: &Case) -> Problem {
                 ..Operand::packed(Format::Quantized(format), stored, rows, columns)
             };
             let operand = if case.across { operand } else { operand.t() };
-            Operand { batch_stride: if stored == 1 { 0 } else { operand.batch_stride }, ..operand }
+            let [_, _, each] = entries.0;
+            let own = operand.batch_stride as usize;
+            operand.with_entry_strides(entries.strides(match case.right().entries {
+                _ if stored == 1 => [0; 3],
+                Entries::SharedInner => [0, own, 0],
+                _ => [0, own * each, own],
+            }))
         }
     };
     let bias = case.bias.map(|(axis, place)| {
@@ -308,12 +307,12 @@ pub(crate) fn problem(case: &Case) -> Problem {
         m: m as u64,
         n: n as u64,
         k: k as u64,
-        batch: batch as u64,
-        a: case.a.operand(batch, [m, k]),
+        batch: count.entries() as u64,
+        a: case.a.operand(count, [m, k]),
         b,
-        c: case.c.operand(batch, [m, n]),
+        c: case.c.operand(count, [m, n]),
         grouping: match &case.groups {
-            None => Grouping::Batched,
+            None => count.grouping(),
             Some(groups) => Grouping::RaggedM { groups: groups.ends.len() as u64 },
         },
         epilogue: Epilogue {
@@ -321,7 +320,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
             beta: case.beta,
             bias,
             activation: case.activation,
-            residual: case.residual.map(|place| place.operand(batch, [m, n])),
+            residual: case.residual.map(|place| place.operand(count, [m, n])),
         },
         precision: case.precision,
         copies: [None; 2],
@@ -337,10 +336,11 @@ fn execute(
 ) -> tilewise::Result<Vec<u8>> {
     let [m, n, k] = case.size;
     let c_flat = c.upload(context)?;
-    let c_view = case.c.view(context, &c_flat, case.batch, [m, n])?;
-    let a_view = case.a.view(context, &a.upload(context)?, case.batch, [m, k])?;
-    let b_batch = case.groups.as_ref().map_or(case.batch, |groups| Some(groups.ends.len()));
-    let b_view = case.b.view(context, &b.upload(context)?, b_batch, [k, n])?;
+    let batch = case.batch.map(|_| case.count());
+    let c_view = case.c.view(&c_flat, batch, [m, n])?;
+    let a_view = case.a.view(&a.upload(context)?, batch, [m, k])?;
+    let b_batch = case.groups.as_ref().map_or(batch, |groups| Some(groups.ends.len().into()));
+    let b_view = case.b.view(&b.upload(context)?, b_batch, [k, n])?;
     let weights =
         weights.map(|weights| QuantizedTensor::upload_groups(context, weights)).transpose()?;
     let inside = |weights: QuantizedTensor| {
@@ -358,9 +358,7 @@ fn execute(
         _ => None,
     };
     let residual = match (case.residual, residual) {
-        (Some(place), Some(stored)) => {
-            Some(place.view(context, &stored.upload(context)?, case.batch, [m, n])?)
-        }
+        (Some(place), Some(stored)) => Some(place.view(&stored.upload(context)?, batch, [m, n])?),
         _ => None,
     };
     let offsets = case.groups.as_ref().map(|groups| offsets(context, groups)).transpose()?;
@@ -405,23 +403,13 @@ fn vector(
     stored: &Stored,
     length: usize,
 ) -> tilewise::Result<Tensor> {
-    let flat = stored.upload(context)?;
-    let entries = place.stored(case.entries());
-    if context.is_cpu() {
-        let range = place.lead..place.lead + entries * length;
-        let whole = flat.slice(std::slice::from_ref(&range))?;
-        return if entries == 1 { Ok(whole) } else { whole.reshape(&[entries, length]) };
-    }
-    let [ld, batch_stride] =
-        [stored.operand.ld, stored.operand.batch_stride].map(|stride| stride as usize);
-    match entries {
-        1 => of_buffer(context, &flat, place.lead, &[length], &[ld]),
-        _ => of_buffer(context, &flat, place.lead, &[entries, length], &[batch_stride, ld]),
-    }
+    let entries = Some(case.entries()).filter(|entries| place.stored(*entries) != 1);
+    let columns = place.view(&stored.upload(context)?, entries, [length, 1])?;
+    columns.squeeze(columns.shape().len() - 1)
 }
 
 fn offsets(context: &Context, groups: &crate::case::Groups) -> tilewise::Result<GroupOffsets> {
-    if !groups.on_device {
+    if !groups.on_device || context.is_cpu() {
         return GroupOffsets::upload(context, &groups.ends);
     }
     let count = groups.ends.len();

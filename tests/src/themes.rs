@@ -122,6 +122,61 @@ pub fn strided() -> Vec<Case> {
     cases
 }
 
+/// Batches of two dimensions, as in attention: heads between rows, fewer heads of one operand, one
+/// for all outer entries; into outputs of either kind, with every epilogue that has entries. Rows of
+/// 16-bit outputs share words in some.
+pub fn nested() -> Vec<Case> {
+    use Entries::{Apart, Heads, Inner, Shared, SharedHeads, SharedInner, Single};
+    let mut cases = Vec::new();
+    for (i, out) in DType::FLOATS.into_iter().enumerate() {
+        let types = [DType::FLOATS[(i + 1) % 3], DType::FLOATS[(i + 2) % 3], out];
+        let ways = [
+            // Q·Kᵀ and P·V of attention, with as many heads and with fewer.
+            ([2, 1, 3], [Heads, Heads, Apart(0)]),
+            ([2, 2, 4], [Heads, SharedHeads, Apart(0)]),
+            ([3, 2, 2], [Apart(0), SharedHeads, Heads]),
+            ([1, 2, 3], [Apart(3), Shared, Apart(3)]),
+            ([2, 3, 2], [Shared, Heads, Heads]),
+            ([2, 1, 5], [Inner, Heads, Apart(1)]),
+            ([3, 2, 2], [Heads, SharedInner, Heads]),
+            ([2, 1, 3], [Heads, Single, Heads]),
+            ([5, 1, 1], [Heads, Heads, Heads]),
+        ];
+        for (j, (sizes, [a, b, c])) in ways.into_iter().enumerate() {
+            // Even rows, which begin at whole words, and odd ones.
+            for (size, odd) in [([4, 8, 8], false), ([5, 7, 9], true), ([1, 1, 3], true)] {
+                let case = Case::new(size, types).nested(sizes).layout(LAYOUTS[(i + j) % 4]);
+                let case = if odd { case.odd() } else { case };
+                let case = Case {
+                    a: case.a.entries(a),
+                    b: case.b.entries(b),
+                    c: case.c.entries(c),
+                    ..case
+                };
+                let place = |entries| Place::odd(types[1]).entries(entries);
+                let case = match j % 3 {
+                    0 => Case { beta: 2.0, residual: Some(place(Heads)), ..case },
+                    1 => Case { bias: Some((Axis::N, place(Inner))), ..case },
+                    _ => Case {
+                        bias: Some((Axis::M, place(Heads))),
+                        residual: Some(place(Inner)),
+                        ..case
+                    },
+                };
+                cases.push(case);
+            }
+        }
+        let format = QuantFormat::kinds()[i];
+        for b in [Single, Inner, SharedInner] {
+            let size = [3, 9, 2 * format.block() as usize];
+            let case = Case::new(size, types).nested([2, 2, 3]);
+            let [a, c] = [case.a, case.c].map(|place| place.entries(Heads));
+            cases.push(Case { a, b: case.b.entries(b), c, quantized: Some(format), ..case });
+        }
+    }
+    cases
+}
+
 /// Elements in so many blocks of a format, or in one that is long by itself.
 fn few(format: QuantFormat, blocks: usize) -> usize {
     let block = format.block() as usize;

@@ -1,6 +1,7 @@
 //! How the rows of A and C are split among the entries of B. A grouping answers for itself: nobody
 //! else asks which one it is, except a schedule, which serves one of them.
 
+use crate::problem::Operand;
 use crate::role::Role;
 use std::fmt;
 use std::ops::Range;
@@ -10,6 +11,13 @@ use std::ops::Range;
 pub enum Grouping {
     /// `Problem::batch` independent products, one entry each of A, B and C.
     Batched,
+    /// The same, with a batch of several dimensions. Each operand has a stride along each of them
+    /// ([`Operand::entry_strides`]), 0 along those that it is shared along.
+    Nested {
+        /// The dimensions, outermost first; 1 for those that there are not. `Problem::batch` is
+        /// their product.
+        sizes: [u64; 4],
+    },
     /// Rows `ends[g-1] .. ends[g]` of A and C (row 0 on for g = 0) are multiplied by entry g of B.
     /// The `groups` ends are cumulative, u32, on the device. Rows from the last end on are left
     /// untouched.
@@ -34,14 +42,24 @@ impl Grouping {
     /// Entries of B: the batch, or the number of groups.
     pub const fn entries(self, batch: u64) -> u64 {
         match self {
-            Grouping::Batched => batch,
+            Grouping::Batched | Grouping::Nested { .. } => batch,
             Grouping::RaggedM { groups } => groups,
         }
     }
 
+    /// The dimensions of `entries`, outermost first, each with the stride of an operand.
+    pub(crate) fn levels(self, entries: u64, operand: &Operand) -> [(u64, u64); 4] {
+        let sizes = match self {
+            Grouping::Nested { sizes } => sizes,
+            Grouping::Batched | Grouping::RaggedM { .. } => [1, 1, 1, entries],
+        };
+        let strides = operand.entry_strides();
+        std::array::from_fn(|level| (sizes[level], strides[level]))
+    }
+
     /// Whether A, C and the residual have an entry for each of B. Otherwise the groups share one.
     pub const fn has_entries(self) -> bool {
-        matches!(self, Grouping::Batched)
+        !matches!(self, Grouping::RaggedM { .. })
     }
 
     /// Whether it may come with a batch.
@@ -69,7 +87,7 @@ impl Grouping {
     /// is not full.
     pub const fn tiles_m(self, m: u64, bm: u64) -> u64 {
         match self {
-            Grouping::Batched => m.div_ceil(bm),
+            Grouping::Batched | Grouping::Nested { .. } => m.div_ceil(bm),
             Grouping::RaggedM { groups } => m.div_ceil(bm) + groups,
         }
     }
@@ -79,7 +97,7 @@ impl Grouping {
     pub fn expected_tiles_m(self, m: u64, batch: u64, bm: u64) -> f64 {
         let rows = m.div_ceil(bm) as f64;
         match self {
-            Grouping::Batched => rows * batch as f64,
+            Grouping::Batched | Grouping::Nested { .. } => rows * batch as f64,
             Grouping::RaggedM { groups } => rows + 0.5 * groups as f64,
         }
     }
@@ -87,7 +105,7 @@ impl Grouping {
     /// The buffers that its schedule reads, each with its elements, which are u32.
     pub fn operands(self) -> impl Iterator<Item = (Role, u64)> {
         match self {
-            Grouping::Batched => None,
+            Grouping::Batched | Grouping::Nested { .. } => None,
             Grouping::RaggedM { groups } => Some((Role::Offsets, groups)),
         }
         .into_iter()
@@ -96,7 +114,7 @@ impl Grouping {
     /// Ends of groups of equal size, for a measurement.
     pub fn even_ends(self, m: u64) -> Vec<u32> {
         match self {
-            Grouping::Batched => Vec::new(),
+            Grouping::Batched | Grouping::Nested { .. } => Vec::new(),
             Grouping::RaggedM { groups } => {
                 (1..=groups).map(|group| (group * m / groups) as u32).collect()
             }
@@ -106,7 +124,7 @@ impl Grouping {
     /// With `entries` of them, for a range of a product.
     pub(crate) fn cut(&mut self, batch: &mut u64, entries: u64) {
         match self {
-            Grouping::Batched => *batch = entries,
+            Grouping::Batched | Grouping::Nested { .. } => *batch = entries,
             Grouping::RaggedM { groups } => *groups = entries,
         }
     }
@@ -115,7 +133,7 @@ impl Grouping {
     /// row, is clamped; a group without an end has no rows.
     pub fn segments(self, m: u64, batch: u64, ends: &[u32]) -> Vec<Segment> {
         match self {
-            Grouping::Batched => {
+            Grouping::Batched | Grouping::Nested { .. } => {
                 (0..batch).map(|entry| Segment { entry, group: entry, rows: 0..m }).collect()
             }
             Grouping::RaggedM { groups } => {
@@ -135,10 +153,11 @@ impl Grouping {
 }
 
 impl fmt::Display for Grouping {
-    /// `batch`, `groups`: its name in a class of problems.
+    /// `batch`, `nested`, `groups`: its name in a class of problems.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Grouping::Batched => "batch",
+            Grouping::Nested { .. } => "nested",
             Grouping::RaggedM { .. } => "groups",
         })
     }

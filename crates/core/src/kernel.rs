@@ -333,6 +333,9 @@ impl StoreDef {
 pub struct ScheduleDef {
     /// Its file.
     pub file: &'static str,
+    /// The file that gives the first element of an entry of each operand; none in a language whose
+    /// files do so themselves.
+    pub bases: Option<&'static str>,
     /// Whether it serves this grouping, which says the rest: tiles, operands, segments.
     pub serves: fn(Grouping) -> bool,
 }
@@ -439,4 +442,11 @@ pub struct Kit {
     pub divided: Option<&'static str>,
     /// The same where no operand was divided.
     pub undivided: Option<&'static str>,
+}
+
+impl Kit {
+    /// The schedule for a grouping.
+    pub fn schedule(&self, grouping: Grouping) -> Option<&'static ScheduleDef> {
+        self.schedules.iter().find(|schedule| (schedule.serves)(grouping))
+    }
 }

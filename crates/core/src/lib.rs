@@ -14,6 +14,7 @@ mod grouping;
 pub mod kernel;
 mod language;
 mod model;
+mod nested;
 mod params;
 pub mod plan;
 mod precision;

@@ -4,6 +4,16 @@
 use crate::language::Language;
 use crate::role::Role;
 
+/// The type of a field on the host.
+macro_rules! host {
+    (vec4u) => {
+        [u32; 4]
+    };
+    ($ty:ident) => {
+        u32
+    };
+}
+
 /// Each field has a doc comment, a name, and its type in shaders.
 macro_rules! params {
     ($($(#[$doc:meta])* $name:ident: $ty:ident,)*) => {
@@ -13,7 +23,7 @@ macro_rules! params {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[derive(bytemuck::Pod, bytemuck::Zeroable)]
         pub struct Params {
-            $($(#[$doc])* pub $name: u32,)*
+            $($(#[$doc])* pub $name: host!($ty),)*
         }
 
         /// Name and type of every field, as WGSL has them.
@@ -95,8 +105,22 @@ params! {
     table_rows: u32,
     /// Those of them that a pass binds, from `first_row` on.
     bound_rows: u32,
+    /// The dimensions of a nested batch, outermost first.
+    nest: vec4u,
+    /// Elements from one entry of A to the next along each of them.
+    a_nest: vec4u,
+    /// The same of B.
+    b_nest: vec4u,
+    /// The same of C.
+    c_nest: vec4u,
+    /// The same of the bias.
+    bias_nest: vec4u,
+    /// The same of the residual.
+    residual_nest: vec4u,
 }
 
+// Vectors of four start at multiples of 16 bytes in a uniform buffer.
+const _: () = assert!(std::mem::offset_of!(Params, nest).is_multiple_of(16));
 const _: () = assert!(size_of::<Params>().is_multiple_of(16));
 
 impl Params {
@@ -105,6 +129,7 @@ impl Params {
         let field = |(name, ty): &(&str, &str)| match (language, *ty) {
             (Language::Wgsl, ty) => format!("    {name}: {ty},\n"),
             (Language::Msl, "f32") => format!("    float {name};\n"),
+            (Language::Msl, "vec4u") => format!("    unsigned int {name}[4];\n"),
             (Language::Msl, _) => format!("    unsigned int {name};\n"),
         };
         let fields: String = FIELDS.iter().map(field).collect();
@@ -112,13 +137,15 @@ impl Params {
         format!("struct Params {{\n{fields}{end}\n")
     }
 
-    /// Says that A or B lies elsewhere.
+    /// Says that A or B lies elsewhere, entry after entry.
     pub(crate) fn relocate(&mut self, role: Role, [offset, ld, batch]: [u32; 3]) {
-        let (its_offset, its_ld, its_batch) = match role {
-            Role::A => (&mut self.a_offset, &mut self.a_ld, &mut self.a_batch),
-            _ => (&mut self.b_offset, &mut self.b_ld, &mut self.b_batch),
+        let [_, second, third, last] = self.nest;
+        let nest = [second * third * last, third * last, last, 1].map(|entries| entries * batch);
+        let (its_offset, its_ld, its_batch, its_nest) = match role {
+            Role::A => (&mut self.a_offset, &mut self.a_ld, &mut self.a_batch, &mut self.a_nest),
+            _ => (&mut self.b_offset, &mut self.b_ld, &mut self.b_batch, &mut self.b_nest),
         };
-        (*its_offset, *its_ld, *its_batch) = (offset, ld, batch);
+        (*its_offset, *its_ld, *its_batch, *its_nest) = (offset, ld, batch, nest);
     }
 }
 
@@ -131,14 +158,14 @@ mod tests {
         let wgsl = Params::declaration(Language::Wgsl);
         assert!(
             wgsl.starts_with("struct Params {\n    m: u32,\n")
-                && wgsl.ends_with("    bound_rows: u32,\n}\n"),
+                && wgsl.ends_with("    residual_nest: vec4u,\n}\n"),
             "{wgsl}"
         );
         assert!(wgsl.contains("    alpha: f32,\n    beta: f32,\n"), "{wgsl}");
         let msl = Params::declaration(Language::Msl);
         assert!(
             msl.starts_with("struct Params {\n    unsigned int m;\n")
-                && msl.ends_with("bound_rows;\n};\n"),
+                && msl.ends_with("    unsigned int residual_nest[4];\n};\n"),
             "{msl}"
         );
         assert!(msl.contains("    float alpha;\n    float beta;\n"), "{msl}");

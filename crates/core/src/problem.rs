@@ -82,7 +82,8 @@ impl std::fmt::Display for Format {
 /// not bytes.
 ///
 /// Element (row, col) of batch entry b is at `offset + b·batch_stride + row·ld + col`, or, when
-/// `transposed`, at `offset + b·batch_stride + col·ld + row`.
+/// `transposed`, at `offset + b·batch_stride + col·ld + row`. A nested batch
+/// ([`Grouping::Nested`]) has more strides than one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// Storage format.
@@ -96,6 +97,8 @@ pub struct Operand {
     /// Distance between batch entries (between groups, for the B of a grouped product); 0
     /// broadcasts one entry.
     pub batch_stride: u64,
+    /// The same along the outer dimensions of a nested batch, outermost first; 0 in any other.
+    pub outer_strides: [u64; 3],
     /// How many elements the storage holds, from its start. The planner refuses a problem that
     /// reaches beyond.
     pub len: u64,
@@ -111,6 +114,7 @@ impl Operand {
             offset: 0,
             ld: cols,
             batch_stride: rows * cols,
+            outer_strides: [0; 3],
             len: batch * rows * cols,
         }
     }
@@ -119,6 +123,24 @@ impl Operand {
     pub const fn t(mut self) -> Self {
         self.transposed = !self.transposed;
         self
+    }
+
+    /// The strides of its entries along the dimensions of a nested batch, outermost first.
+    pub const fn entry_strides(&self) -> [u64; 4] {
+        let [first, second, third] = self.outer_strides;
+        [first, second, third, self.batch_stride]
+    }
+
+    /// The same operand with other strides of its entries.
+    pub const fn with_entry_strides(mut self, [first, second, third, last]: [u64; 4]) -> Self {
+        self.outer_strides = [first, second, third];
+        self.batch_stride = last;
+        self
+    }
+
+    /// Whether one entry serves all.
+    pub fn is_shared(&self) -> bool {
+        self.entry_strides() == [0; 4]
     }
 }
 
@@ -344,7 +366,7 @@ impl Problem {
     }
 
     /// A range of one dimension, as a problem on the same storage; of K, the product of which only
-    /// a share of the sums comes.
+    /// a share of the sums comes. Entries of a nested batch have no ranges.
     pub fn range(&self, dimension: Dimension, range: Range<u64>) -> Problem {
         let mut problem = *self;
         for (_, operand, strides) in problem.operands() {
@@ -371,6 +393,16 @@ impl Problem {
             Dimension::K => problem.k = extent,
         }
         problem
+    }
+
+    /// One entry of an operand, as an operand by itself.
+    pub fn entry(&self, operand: &Operand, entry: u64) -> Operand {
+        let (mut rest, mut offset) = (entry, operand.offset);
+        for (size, stride) in self.grouping.levels(self.entries(), operand).into_iter().rev() {
+            offset += rest % size.max(1) * stride;
+            rest /= size.max(1);
+        }
+        Operand { offset, ..operand.with_entry_strides([0; 4]) }
     }
 
     /// The size of a dimension.

@@ -48,7 +48,7 @@ impl Model {
     /// # Errors
     /// `File` when a file cannot be opened, `Malformed` when it is malformed; of a folder
     /// `NotFound` when no model is in it, or shards without their index, `Ambiguous` when several
-    /// are.
+    /// are; `OutOfMemory` when memory cannot hold the files.
     pub fn open(path: impl AsRef<Path>) -> Result<Model> {
         Self::open_path(path.as_ref(), false)
     }
@@ -79,10 +79,10 @@ impl Model {
         Self::open_store(Store { files: Files::Folder(folder), mapped }, name)
     }
 
-    /// Opens the file `entry` of these files, with what belongs to it.
+    /// Opens the file `entry` of these files, with the other files of the same model.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As [`open`](Self::open); `NotFound` when a file in memory is missing.
     pub fn open_in(files: Files, entry: &str) -> Result<Model> {
         Self::open_store(files.into(), entry)
     }
@@ -108,7 +108,7 @@ impl Model {
     /// Opens a single file in memory.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As [`open_in`](Self::open_in).
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Model> {
         Self::open_in(Files::Memory(BTreeMap::from([(name.to_owned(), bytes)])), name)
     }

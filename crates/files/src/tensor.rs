@@ -156,7 +156,7 @@ impl<'m> Tensor<'m> {
     /// Bytes of each plane that [`stream`](Self::stream) gives.
     ///
     /// # Errors
-    /// Why it cannot be read, for [`Kind::Unclear`].
+    /// The error of [`Kind::Unclear`]; otherwise as [`matrix`](Self::matrix).
     pub fn sizes(&self) -> Result<Vec<usize>> {
         match self.kind() {
             Kind::Unclear(error) => Err(error.clone()),
@@ -173,7 +173,7 @@ impl<'m> Tensor<'m> {
     ///
     /// # Errors
     /// As [`sizes`](Self::sizes); `Malformed` when `g_idx` names a group that does not exist, or
-    /// gives one too many columns; every error of `sink`.
+    /// gives one too many columns; `OutOfMemory`; every error of `sink`.
     pub fn stream(&self, sink: &mut Sink<'_>) -> Result<()> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());
@@ -213,7 +213,7 @@ impl<'m> Tensor<'m> {
     /// All bytes of each plane. `progress` is told the bytes that are done, and those in all.
     ///
     /// # Errors
-    /// As [`stream`](Self::stream); `Device` when there is no memory.
+    /// As [`stream`](Self::stream); `OutOfMemory`.
     pub fn planes(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<Vec<u8>>> {
         let sizes = self.sizes()?;
         let mut planes = Vec::new();
@@ -325,8 +325,8 @@ impl<'m> Tensor<'m> {
     /// The bytes of a dense tensor, unchanged.
     ///
     /// # Errors
-    /// `Unsupported` when it is quantized, or of a type that is none of [`DType`]: with the types
-    /// that are read.
+    /// `Unsupported` when it is quantized, or when its type is none of [`DType`]; the error of
+    /// [`Kind::Unclear`].
     pub fn dense(&self) -> Result<(DType, &'m [u8])> {
         match (self.kind(), &self.entry.held) {
             (Kind::Dense(dtype), Held::Whole(raw)) => Ok((*dtype, self.model.bytes(*raw))),
@@ -352,7 +352,7 @@ impl<'m> Tensor<'m> {
     /// `order[i]` of W. A product takes its activations in this order.
     ///
     /// # Errors
-    /// `Malformed` when the file gives no order of all columns.
+    /// `Malformed` when the file's order is none of all columns; the error of [`Kind::Unclear`].
     pub fn order(&self) -> Result<Option<Vec<u32>>> {
         if let Kind::Unclear(error) = self.kind() {
             return Err(error.clone());

@@ -226,7 +226,7 @@ impl Planned {
 ///
 /// # Errors
 /// As [`write_to`]; `File` when the system refuses; `Unsupported` when `config.json` beside the
-/// file names another format of a matrix.
+/// file names another format of a matrix, `Malformed` when that file is malformed.
 pub fn write(
     path: impl AsRef<Path>,
     outputs: Vec<Output<'_>>,
@@ -268,8 +268,9 @@ fn agrees_with_config(path: &Path, outputs: &[Output<'_>]) -> Result<()> {
 /// Writes the bytes of a file.
 ///
 /// # Errors
-/// `Malformed` when two tensors have one name, or a stream is not as long as its shape says;
-/// `Unsupported` for a type, a name or a header that safetensors does not have; `Overflow`; every
+/// `InvalidValue` when two tensors have one name; `Malformed` when a stream is not as long as its
+/// shape says; `Shape` for a K that is not a multiple of the block; `Unsupported` for a type, a
+/// name or a header that safetensors does not have; `Overflow`; `File` when `file` refuses; every
 /// error of a stream.
 pub fn write_to<W: Write + Seek>(
     file: &mut W,

@@ -179,10 +179,12 @@ const fn store(file: &'static str, accepts: fn(DType, &Caps) -> bool, bytes: u64
 const SCHEDULES: &[ScheduleDef] = &[
     ScheduleDef {
         file: "schedule/batched.metal",
+        bases: None,
         serves: |grouping| matches!(grouping, Grouping::Batched),
     },
     ScheduleDef {
         file: "schedule/ragged.metal",
+        bases: None,
         serves: |grouping| matches!(grouping, Grouping::RaggedM { .. }),
     },
 ];

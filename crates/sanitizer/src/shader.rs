@@ -31,7 +31,8 @@ impl Shader {
     /// Parses and validates `source`. `name` stands for it in reports, as a file's name would.
     ///
     /// # Errors
-    /// `Invalid`, with a text that points at the source.
+    /// `Invalid`, with a text that points at the source; `Limit` when there is no thread to parse
+    /// on.
     pub fn parse(name: &str, source: &str) -> Result<Self, Error> {
         let text = Text::new(name, source);
         let module = module(source, &text)?;
@@ -43,7 +44,7 @@ impl Shader {
     /// with the lines counted from the part's own beginning. The rest is called `generated`.
     ///
     /// # Errors
-    /// `Invalid` for a part that is not a piece of `source`, and as in `parse`.
+    /// `Invalid` for a part that is not a piece of `source`; otherwise as [`parse`](Self::parse).
     pub fn parse_parts(source: &str, parts: &[(String, Range<usize>)]) -> Result<Self, Error> {
         let name = "generated";
         let mut text = Text::new(name, source);

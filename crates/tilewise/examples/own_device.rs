@@ -45,7 +45,7 @@ pub(crate) fn run(adapter: &wgpu::Adapter) -> Result<(), Box<dyn std::error::Err
         usage: wgpu::BufferUsages::STORAGE,
         mapped_at_creation: false,
     });
-    let x = Tensor::from_buffer(&ctx, numbers, 0, DType::F32, &[IMAGES, PIXELS], &[PIXELS, 1])?;
+    let x = Tensor::from_buffer(&ctx, numbers, 0, DType::F32, &[IMAGES, PIXELS])?;
     // The library's buffers, for kernels of yours: `binding` has their exact length.
     let w = Tensor::upload(&ctx, &weights, &[CLASSES, PIXELS])?;
     let b = Tensor::upload(&ctx, &bias, &[CLASSES])?;

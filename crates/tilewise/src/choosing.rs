@@ -42,8 +42,9 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`
-    /// for the first problem that cannot be run on this device, `NoKernel`; `Device`, `DeviceLost`.
+    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
+    /// `NoKernel` for the first problem that cannot be run on this device; `InvalidValue` when the
+    /// name of the context's kernel is none; `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn warm_up(&self, problems: &[Problem]) -> Result<()> {
         problems.iter().try_for_each(|problem| match &self.0.backend {
             Backend::Gpu(gpu) => self.compile(gpu, problem, None).map(drop),

@@ -18,10 +18,11 @@ impl Widened {
         if self.operand.transposed { (1, ld) } else { (ld, 1) }
     }
 
-    fn at(&self, entry: u64, i: u64, j: u64) -> f32 {
-        let Operand { offset, ld, batch_stride, transposed, .. } = self.operand;
+    /// An element of an entry that begins at `offset`.
+    fn at(&self, offset: u64, i: u64, j: u64) -> f32 {
+        let Operand { ld, transposed, .. } = self.operand;
         let inner = if transposed { j * ld + i } else { i * ld + j };
-        self.elements[(offset + entry * batch_stride + inner) as usize]
+        self.elements[(offset + inner) as usize]
     }
 }
 
@@ -40,21 +41,26 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
     let mut sums = memory::filled((m * n) as usize, 0f32)?;
     for Segment { entry, group, rows } in segments(bundle)? {
-        product(&a, &b, problem, [entry, group], rows.clone(), &mut sums);
+        let first = |operand: &Operand, entry| problem.entry(operand, entry).offset;
+        let firsts = [first(&a.operand, entry), first(&b.operand, group)];
+        product(&a, &b, problem, firsts, rows.clone(), &mut sums);
+        let c_first = first(&problem.c, entry);
+        let bias_first = bias.as_ref().map_or(0, |bias| first(&bias.operand, group));
+        let residual_first =
+            residual.as_ref().map_or(0, |residual| first(&residual.operand, entry));
         for row in rows {
             for col in 0..n {
-                let at =
-                    problem.c.offset + entry * problem.c.batch_stride + row * problem.c.ld + col;
+                let at = c_first + row * problem.c.ld + col;
                 let mut y = epilogue.alpha * sums[(row * n + col) as usize];
                 if epilogue.beta != 0.0 {
                     y += epilogue.beta * load(&c, dtype, at);
                 }
                 if let (Some(bias), Some(vector)) = (epilogue.bias, &bias) {
-                    y += vector.at(group, if bias.axis == Axis::N { col } else { row }, 0);
+                    y += vector.at(bias_first, if bias.axis == Axis::N { col } else { row }, 0);
                 }
                 y = epilogue.activation.apply(y);
                 if let Some(residual) = &residual {
-                    y += residual.at(entry, row, col);
+                    y += residual.at(residual_first, row, col);
                 }
                 store(&mut c, dtype, at, y);
             }
@@ -74,12 +80,12 @@ fn segments(bundle: &Bundle<'_>) -> Result<Vec<Segment>> {
     }
 }
 
-/// Rows `rows` of one entry's product, to the same rows of `sums` \[M,N\].
+/// Rows `rows` of the product of two entries that begin there, to the same rows of `sums` \[M,N\].
 fn product(
     a: &Widened,
     b: &Widened,
     problem: &Problem,
-    [entry, group]: [u64; 2],
+    [a_first, b_first]: [u64; 2],
     rows: std::ops::Range<u64>,
     sums: &mut [f32],
 ) {
@@ -90,9 +96,8 @@ fn product(
         return;
     }
     let ((a_row, a_col), (b_row, b_col)) = (a.row_col(), b.row_col());
-    let a_first = (a.operand.offset + entry * a.operand.batch_stride) as usize
-        + rows.start as usize * a_row as usize;
-    let b_first = (b.operand.offset + group * b.operand.batch_stride) as usize;
+    let a_first = a_first as usize + rows.start as usize * a_row as usize;
+    let b_first = b_first as usize;
     let last = |rows: usize, cols: usize, row: isize, col: isize| {
         (rows - 1) * row as usize + (cols - 1) * col as usize
     };

@@ -1,5 +1,6 @@
 //! One product: dense, quantized or grouped, with its epilogue.
 
+mod batch;
 mod bundle;
 
 use crate::context::{Backend, Context};
@@ -29,6 +30,8 @@ use tilewise_core::{Activation, Axis, DType, Error, Precision, Problem, Result};
 pub struct Gemm {
     a: Tensor,
     b: RightOperand,
+    /// Whether A, and B, was given as a vector: A is one row then, B one column.
+    vectors: [bool; 2],
     offsets: Option<GroupOffsets>,
     alpha: f32,
     beta: f32,
@@ -56,9 +59,16 @@ impl Context {
 impl Gemm {
     /// A·B for a tensor B, X·Wᵀ for quantized weights W.
     pub fn new(a: &Tensor, b: impl Into<RightOperand>) -> Self {
+        let is_vector = |tensor: &Tensor| tensor.shape().len() == 1;
+        let row = is_vector(a);
+        let (b, column) = match b.into() {
+            RightOperand::Dense(b) if is_vector(&b) => (b.with_axis(1).into(), true),
+            b => (b, false),
+        };
         Gemm {
-            a: a.clone(),
-            b: b.into(),
+            a: if row { a.with_axis(0) } else { a.clone() },
+            b,
+            vectors: [row, column],
             offsets: None,
             alpha: 1.0,
             beta: 0.0,
@@ -152,7 +162,7 @@ impl Gemm {
 
     /// Adds a matrix of the output's shape last, after the activation.
     pub fn residual(mut self, residual: &Tensor) -> Self {
-        self.residual = Some(residual.clone());
+        self.residual = Some(self.as_matrix(residual).into_owned());
         self
     }
 
@@ -186,10 +196,12 @@ impl Gemm {
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
-    /// `GroupOffsets` for operands that cannot be multiplied on this device; `InvalidValue` when
-    /// beta is not 0 and there is no [`c`](Self::c); `UnknownKernel`, `NoKernel` for a forced
-    /// kernel, `InvalidValue` for a name that is none; `WrongContext` for operands of different
-    /// contexts; `Device`, `DeviceLost`.
+    /// `GroupOffsets` for operands that cannot be multiplied on this device; `Misuse` for the
+    /// transpose of weights with an [order](crate::QuantizedTensor::with_order) of columns;
+    /// `InvalidValue` when beta is not 0 and there is no [`c`](Self::c), and for text that is no
+    /// name of a kernel; `UnknownKernel` for a kernel that does not exist, `NoKernel` when the
+    /// forced kernel does not take the product, or no kernel does; `WrongContext` for operands of
+    /// different contexts; `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let c = self.output()?;
         self.onto().run_into(&c)?;
@@ -201,13 +213,14 @@ impl Gemm {
     /// # Errors
     /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand;
     /// `InvalidValue` when `c` is of another type than [`out_dtype`](Self::out_dtype), is a
-    /// [prepared tensor](crate::PreparedTensor), or stands beside [`c`](Self::c).
+    /// [prepared tensor](crate::PreparedTensor), or [`c`](Self::c) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
             Backend::Cpu => {
                 self.fits(c)?;
-                let bundle = self.bundle(Some(c))?;
+                let matrix = self.as_matrix(c);
+                let bundle = self.bundle(Some(&matrix))?;
                 if let Some(InOrder { a, w, columns }) = self.in_order()? {
                     Take::new(&self.a).columns(&columns).run_into(&a)?;
                     return Gemm { a, b: w.into(), ..self.clone() }.run_into(c);
@@ -264,7 +277,8 @@ impl Gemm {
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, c: &Tensor) -> Result<()> {
         let gpu = self.context().gpu_backend()?;
         self.fits(c)?;
-        let bundle = self.bundle(Some(c))?;
+        let matrix = self.as_matrix(c);
+        let bundle = self.bundle(Some(&matrix))?;
         if let Some(InOrder { a, w, columns }) = self.in_order()? {
             Take::new(&self.a).columns(&columns).record(pass, &a)?;
             return Gemm { a, b: w.into(), ..self.clone() }.record(pass, c);
@@ -279,27 +293,38 @@ impl Gemm {
     }
 
     /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings,
-    /// parameters. Nothing is allocated. On the CPU executor it has no passes. Errors as
-    /// [`run`](Self::run).
+    /// parameters. Nothing is allocated. On the CPU executor it has no passes.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
     pub fn plan(&self) -> Result<Plan> {
         self.context().plan(&self.problem()?, self.kernel.as_deref())
     }
 
-    /// Every kernel that would do, the cheapest by estimate first, but for those in MSL that the
-    /// device was seen to refuse; each name (`Choice::to_string()`) may be given to
-    /// [`kernel`](Self::kernel). Empty on the CPU executor. Errors as [`run`](Self::run).
+    /// Every kernel that takes the product, the cheapest by estimate first. Kernels in MSL that the
+    /// device has refused are left out. Each name (`Choice::to_string()`) may be given to
+    /// [`kernel`](Self::kernel). Empty on the CPU executor.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
     pub fn choices(&self) -> Result<Vec<Choice>> {
         self.context().choices(&self.problem()?)
     }
 
     /// Which kernel was chosen and why not another, as text; at its end, for each pass, whether its
-    /// pipeline is compiled, and how long that took. Errors as [`run`](Self::run).
+    /// pipeline is compiled, and how long that took.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
     pub fn explain(&self) -> Result<String> {
         self.context().explain(&self.problem()?, self.kernel.as_deref())
     }
 
     /// The problem that the planner sees for an output that [`run`](Self::run) would allocate, as
-    /// [`Context::warm_up`] takes it. Errors as [`run`](Self::run).
+    /// [`Context::warm_up`] takes it.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), for the operands.
     pub fn problem(&self) -> Result<Problem> {
         Ok(self.bundle(None)?.problem)
     }

@@ -89,7 +89,9 @@ impl Kernel {
     /// fewer tensors than names; `InvalidValue` for a missing grid, a template or an initial value
     /// that cannot be written, or a prepared tensor as an output; `MissingFeature` for what exceeds
     /// the device; `Misuse` for an output that overlaps another tensor of the call, `Strides` for
-    /// one whose elements overlap; `WrongContext` for tensors of another context; `Overflow`;
+    /// one whose elements overlap; `Unsupported` for a type of a tensor or template that kernels do
+    /// not take there, and on the CPU executor for an operation that it does not execute;
+    /// `WrongContext` for tensors of another context; `Overflow`, `TooLarge`, `OutOfMemory`,
     /// `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
         match &call.context.0.backend {
@@ -188,7 +190,8 @@ impl Kernel {
     /// kernels with f16 can be checked on devices without.
     ///
     /// # Errors
-    /// As [`run`](Self::run), but findings are no errors.
+    /// As [`run`](Self::run), but findings are no errors; `Misuse` when a buffer of the caller's
+    /// that an input lies in lacks `COPY_SRC`.
     pub async fn check(&self, call: &Call) -> Result<Check> {
         self.check_with(call, Options::default()).await
     }
@@ -205,7 +208,7 @@ impl Kernel {
     /// As [`check_with`](Self::check_with), blocking.
     ///
     /// # Errors
-    /// As [`run`](Self::run), but findings are no errors.
+    /// As [`check`](Self::check).
     #[cfg(not(target_family = "wasm"))]
     pub fn check_with_blocking(&self, call: &Call, options: Options) -> Result<Check> {
         pollster::block_on(self.check_with(call, options))

@@ -20,8 +20,8 @@ impl GroupOffsets {
     /// Uploads ends that must not decrease. Empty groups are legal.
     ///
     /// # Errors
-    /// `GroupOffsets` when an end is smaller than the one before; those of an upload otherwise.
-    /// That no end exceeds M is checked by the product that uses them.
+    /// `GroupOffsets` when an end is smaller than the end before it; `TooLarge`, `OutOfMemory`,
+    /// `Device`, `DeviceLost`. The product that uses them checks that no end exceeds M.
     pub fn upload(context: &Context, ends: &[u32]) -> Result<Self> {
         if let Some(at) = ends.windows(2).position(|pair| pair[1] < pair[0]) {
             return Err(Error::GroupOffsets(format!(
@@ -40,9 +40,34 @@ impl GroupOffsets {
         })
     }
 
-    /// Ends that some shader of the caller's writes: `groups` u32 from `byte_offset` of `buffer`
-    /// on. Nothing is read back: an end below the one before counts as equal to it, one beyond M as
-    /// M.
+    /// Ends that a shader of the caller's writes: `groups` numbers of type u32, from byte
+    /// `byte_offset` of `buffer` on. Nothing is read back. An end below the end before it counts as
+    /// equal to that one; an end beyond M counts as M.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor, wgpu};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// // The CPU executor has neither.
+    /// if let (Some(device), Some(queue)) = (ctx.device(), ctx.queue()) {
+    ///     let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+    ///         label: None,
+    ///         size: 8,
+    ///         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
+    ///         mapped_at_creation: false,
+    ///     });
+    ///     // In place of a shader: row 0 in the first group, rows 1 and 2 in the second.
+    ///     queue.write_buffer(&buffer, 0, &[1u32, 3].map(u32::to_le_bytes).concat());
+    ///     let ends = GroupOffsets::from_buffer(&ctx, buffer, 0, 2)?;
+    ///     let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0], &[3, 1])?;
+    ///     let w = Tensor::upload(&ctx, &[1.0f32, 10.0], &[2, 1, 1])?; // [groups, K, N]
+    ///     let y = Gemm::grouped(&x, &w, &ends).run()?;
+    ///     assert_eq!(y.read_blocking::<f32>()?, [1.0, 20.0, 30.0]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `Misaligned` when the offset is not a multiple of the device's storage alignment,

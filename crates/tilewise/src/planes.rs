@@ -19,11 +19,27 @@ impl QuantizedTensor {
     /// Weights \[N,K\], or \[G,N,K\], from their planes, in the order of [`QuantFormat::planes`]. A
     /// plane holds its share of every block, row after row.
     ///
+    /// ```
+    /// use tilewise::{Context, Gemm, PlaneSource, QuantFormat, QuantizedTensor, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let codes = [0x22; 16]; // 32 codes of mxfp4, two in a byte; each stands for 1
+    /// let scales = [0x80]; // the power of two of these 32 weights: 2
+    /// let planes = [PlaneSource::Bytes(&codes), PlaneSource::Bytes(&scales)];
+    /// let w = QuantizedTensor::from_planes(&ctx, QuantFormat::MXFP4, &[1, 32], &planes)?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32; 32], &[1, 32])?;
+    /// assert_eq!(Gemm::new(&x, &w).run()?.read_blocking::<f32>()?, [64.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `Shape` for another shape, a K that is not a multiple of [`QuantFormat::block`], another
     /// number of planes or bytes, a buffer that is too short; `Misaligned` for a byte that no
     /// binding of the device begins at; `Misuse` for a buffer without `STORAGE`;
-    /// `WrongContext` for a buffer on the CPU executor; `TooLarge`, `Device`, `DeviceLost`.
+    /// `WrongContext` for a buffer on the CPU executor; `Overflow`, `TooLarge`, `OutOfMemory`,
+    /// `Device`, `DeviceLost`.
     pub fn from_planes(
         context: &Context,
         format: QuantFormat,

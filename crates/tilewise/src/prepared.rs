@@ -84,8 +84,8 @@ impl PreparedTensor {
 
     fn new(tensor: &Tensor, role: Role, precision: Precision) -> Result<Self> {
         let name = if role == Role::A { "A" } else { "B" };
-        let matrix = tensor.matrix(name)?;
-        let (operand, bound) = tensor.operand(name, matrix[0] as u64)?;
+        let (matrix, stride) = tensor.table(name)?;
+        let (operand, bound) = tensor.operand(name, [0, 0, 0, stride])?;
         let packed = copy(tensor.context(), operand, matrix, role, [(role, bound)], precision)?;
         let mut tensor = tensor.view();
         tensor.copy = Some(Arc::new(PackedCopy { role, packed }));
@@ -138,8 +138,9 @@ impl PreparedQuantizedTensor {
     /// which may be slices. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Overflow`, `Unsupported` for weights that are no operand; `TooLarge`, `Device` when memory
-    /// is spent, `DeviceLost`.
+    /// `Misuse` for the transpose of weights with an [order](QuantizedTensor::with_order) of
+    /// columns; `Overflow`, `Unsupported` for weights that are no operand; `TooLarge`,
+    /// `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn new(weights: &QuantizedTensor) -> Result<Self> {
         let (operand, planes) = weights.operand();
         let packed =

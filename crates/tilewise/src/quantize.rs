@@ -19,6 +19,20 @@ use tilewise_core::{Error, Operand, QuantFormat, Result, quant};
 ///
 /// A GPU cannot refuse weights that are NaN or infinite, or whose range the format does not hold.
 /// [`QuantizedTensor::check`] tells afterwards.
+///
+/// ```
+/// use tilewise::{Context, DType, QuantFormat, Quantize, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let w: Vec<f32> = (0..64).map(|i| (i % 16) as f32).collect();
+/// let w = Tensor::upload(&ctx, &w, &[1, 64])?;
+/// let w = Quantize::new(&w, QuantFormat::affine(4, 64, DType::F16)?).run()?;
+/// w.check_blocking()?; // the format holds all of them
+/// assert_eq!(w.dequantize(DType::F32)?.read_blocking::<f32>()?[15], 15.0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is quantized until it is run, encoded or recorded"]
 pub struct Quantize {
@@ -36,8 +50,9 @@ impl Quantize {
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `Unsupported` for weights that cannot be
-    /// quantized on this device; `Device`, `DeviceLost`. On the CPU executor `InvalidValue` for
-    /// numbers that the format does not hold.
+    /// quantized on this device, `MissingFeature` when it binds too few storage buffers;
+    /// `OutOfMemory`, `Device`, `DeviceLost`. On the CPU executor `InvalidValue` for numbers that
+    /// the format does not hold.
     pub fn run(&self) -> Result<QuantizedTensor> {
         let out = QuantizedTensor::zeros(self.context(), self.format, self.weights.shape())?;
         self.run_into(&out)?;
@@ -48,8 +63,11 @@ impl Quantize {
     /// for.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Aliased` when `out` shares a buffer with the weights, `InvalidValue`
-    /// when it is [prepared](crate::PreparedQuantizedTensor).
+    /// As [`run`](Self::run); `Shape` when `out` is of another shape or format, or a slice;
+    /// `Aliased` when it shares a buffer with the weights, `InvalidValue` when it is
+    /// [prepared](crate::PreparedQuantizedTensor) or not made by [`QuantizedTensor::zeros`],
+    /// `Unsupported` when it has a factor or an order of columns, `WrongContext` when it belongs to
+    /// another context.
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
@@ -86,8 +104,9 @@ impl Quantize {
     }
 
     fn bundle<'s>(&'s self, out: &'s QuantizedTensor) -> Result<(plan::Quantize, Buffers<'s>)> {
-        let [entries, rows, columns] = self.weights.matrix("the weights")?.map(|size| size as u64);
-        let (operand, bound) = self.weights.operand("the weights", entries)?;
+        let (sizes, stride) = self.weights.table("the weights")?;
+        let [entries, rows, columns] = sizes.map(|size| size as u64);
+        let (operand, bound) = self.weights.operand("the weights", [0, 0, 0, stride])?;
         let weights = Table { operand, entries, rows, columns };
         let quantize = plan::Quantize { weights, format: self.format }.checked()?;
         self.context().same(&out.context, "the output")?;

@@ -73,8 +73,8 @@ impl QuantizedTensor {
     /// product.
     ///
     /// # Errors
-    /// `Shape` when there is none or they differ, `Misuse` when their factors
-    /// ([`Quantized::factor`]) do; otherwise as [`upload`](Self::upload).
+    /// `Shape` when there is no matrix, or shapes or formats differ; `Misuse` when factors
+    /// ([`Quantized::factor`]) differ; otherwise as [`upload`](Self::upload).
     pub fn upload_groups(context: &Context, weights: &[Quantized]) -> Result<Self> {
         let first =
             weights.first().ok_or_else(|| Error::Shape("no quantized matrix given".into()))?;
@@ -114,7 +114,7 @@ impl QuantizedTensor {
     ///
     /// # Errors
     /// `Shape` for another shape, or a K that is not a multiple of [`QuantFormat::block`];
-    /// `Overflow`, `TooLarge`, `Device`, `DeviceLost`.
+    /// `Overflow`, `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn zeros(context: &Context, format: QuantFormat, shape: &[usize]) -> Result<Self> {
         let planes =
             sizes(format, shape)?.into_iter().map(|bytes| Storage::zeros(context, bytes as u64));
@@ -148,8 +148,27 @@ impl QuantizedTensor {
     /// Products take the columns of X in this order first; [`dequantize`](Self::dequantize) and
     /// [`rows`](Self::rows) give the columns of W.
     ///
+    /// ```
+    /// use tilewise::{Context, Gemm, QuantFormat, QuantizedTensor, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let mut stored = [1.0; 32];
+    /// stored[0] = 4.0;
+    /// let w = QuantizedTensor::quantize(&ctx, &stored, [1, 32], QuantFormat::MXFP4)?;
+    /// let order: Vec<u32> = (0..32).rev().collect(); // stored column 0 is column 31 of W
+    /// let mut x = [0.0f32; 32];
+    /// x[31] = 1.0;
+    /// let x = Tensor::upload(&ctx, &x, &[1, 32])?;
+    /// let y = Gemm::new(&x, w.with_order(&order)?).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// `InvalidValue` for an order that is no permutation of all columns; `Device`, `DeviceLost`.
+    /// `InvalidValue` for an order that is no permutation of all columns; `TooLarge`,
+    /// `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn with_order(self, order: &[u32]) -> Result<Self> {
         let mut seen = vec![false; self.k as usize];
         for &column in order {
@@ -179,7 +198,7 @@ impl QuantizedTensor {
     ///
     /// # Errors
     /// `InvalidValue` with a row that cannot be stored, the last one, counted over all matrices;
-    /// `Device`, `DeviceLost`.
+    /// `OutOfMemory`, `Device`, `DeviceLost`.
     pub async fn check(&self) -> Result<()> {
         let Some(status) = &self.status else { return Ok(()) };
         let bytes = status.read(&self.context, STATUS_BYTES).await?;
@@ -204,8 +223,9 @@ impl QuantizedTensor {
     /// The matrices, read back. Never blocks.
     ///
     /// # Errors
-    /// `Misuse` for a slice, and for columns in [another order](Self::with_order), which the
-    /// result would not tell; `Device`, `DeviceLost`.
+    /// `Misuse` for a slice, for columns in [another order](Self::with_order), which the result
+    /// would not tell, and for a [plane](Self::from_planes) in a buffer without `COPY_SRC`;
+    /// `OutOfMemory`, `Device`, `DeviceLost`.
     pub async fn read(&self) -> Result<Vec<Quantized>> {
         if self.order.is_some() {
             let text = "reading weights whose columns are in another order: dequantize them";

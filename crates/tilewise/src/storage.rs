@@ -59,6 +59,11 @@ impl Storage {
         Ok(Storage::Gpu { buffer: gpu.share(buffer), start })
     }
 
+    /// Whether it is a buffer.
+    pub(crate) fn is_on_gpu(&self) -> bool {
+        matches!(self, Storage::Gpu { .. })
+    }
+
     /// Bytes from the start of the storage to its end.
     pub(crate) fn bytes(&self) -> u64 {
         match self {

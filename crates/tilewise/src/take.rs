@@ -73,8 +73,11 @@ impl Take {
     /// Copies to a new tensor. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// `Shape`, `Strides`, `Overflow`, `TooLarge`, `MissingFeature` for what cannot be taken on
-    /// this device; `WrongContext` for operands of different contexts; `Device`, `DeviceLost`.
+    /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`
+    /// for a table or indices that cannot be used on this device, `MissingFeature` when it binds
+    /// too few storage buffers; `Misuse` for indices that are not u32, and for columns by index of
+    /// weights with an [order](QuantizedTensor::with_order) of columns; `WrongContext` for operands
+    /// of different contexts; `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let out = Tensor::zeros(self.context(), self.dtype(), &self.shape()?)?;
         self.run_into(&out)?;
@@ -84,8 +87,9 @@ impl Take {
     /// Copies into `out`, a contiguous tensor or view. The work is submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `out` shares a buffer with an operand;
-    /// `InvalidValue` when it is a [prepared tensor](crate::PreparedTensor).
+    /// As [`run`](Self::run), and `Shape` when `out` has another shape or type, or is not
+    /// contiguous; `Aliased` when it shares a buffer with an operand; `InvalidValue` when it is a
+    /// [prepared tensor](crate::PreparedTensor).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
@@ -143,7 +147,7 @@ impl Take {
             RightOperand::Dense(table) => table.shape().to_vec(),
             RightOperand::Quantized(table) => table.shape(),
         };
-        let (Some(row), 2..=3) = (shape.len().checked_sub(2), shape.len()) else {
+        let (Some(row), 2..=4) = (shape.len().checked_sub(2), shape.len()) else {
             return Err(Error::Shape(format!(
                 "a table of shape {shape:?}, wanted [rows, columns]"
             )));
@@ -184,8 +188,8 @@ impl Take {
         };
         let table = match &self.table {
             RightOperand::Dense(table) => {
-                let [entries, rows, columns] = table.matrix("the table")?;
-                let (operand, bound) = table.operand("the table", entries as u64)?;
+                let ([entries, rows, columns], stride) = table.table("the table")?;
+                let (operand, bound) = table.operand("the table", [0, 0, 0, stride])?;
                 add(Role::B, "the table", table.context(), bound)?;
                 Table {
                     operand,
@@ -207,7 +211,7 @@ impl Take {
                 return Err(Error::Misuse(format!("{name} in {}, wanted u32", indices.dtype())));
             }
             let count = indices.elem_count() as u64;
-            let (Operand { offset, ld, len, .. }, bound) = indices.vector(name, 1, count)?;
+            let (Operand { offset, ld, len, .. }, bound) = indices.vector([0; 4]);
             add(role, name, indices.context(), bound)?;
             Ok(Some(Index { offset, step: ld, count, len }))
         };
@@ -224,7 +228,7 @@ impl Take {
             (_, columns) => columns,
         };
         let columns = index(Role::ColumnIndex, "the column indices", columns)?;
-        let (Operand { offset, len, .. }, bound) = out.operand("the output", table.entries)?;
+        let (Operand { offset, len, .. }, bound) = out.operand("the output", [0; 4])?;
         buffers[Role::C as usize] = Some(bound);
         let take = plan::Take { table, rows, columns, dtype, offset, len }.checked()?;
         Ok(Bundle { take, buffers })

@@ -3,6 +3,7 @@
 mod element;
 mod operand;
 mod read;
+mod views;
 
 pub use element::Element;
 
@@ -10,17 +11,17 @@ use crate::context::Context;
 use crate::storage::{PackedCopy, Storage};
 use smallvec::{SmallVec, smallvec};
 use std::num::NonZeroU64;
-use std::ops::Range;
 use std::sync::Arc;
 use tilewise_core::{DType, Error, Result};
 /// One number per dimension; up to four without an allocation, so that tensors are cheap to clone.
 type Sizes = SmallVec<[usize; 4]>;
 
 /// A typed, strided view of storage. Views ([`t`](Tensor::t), [`slice`](Tensor::slice),
-/// [`reshape`](Tensor::reshape)) and clones share the storage.
+/// [`permute`](Tensor::permute), [`broadcast_to`](Tensor::broadcast_to) and others) and clones share
+/// the storage. No view copies anything.
 ///
-/// Strides and offsets count elements. Products take tensors of two dimensions, or three with the
-/// batch first.
+/// Strides and offsets count elements. Products take tensors of one to four dimensions: matrices
+/// \[rows, columns\] with up to two dimensions of a batch before them, and vectors.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     context: Context,
@@ -57,13 +58,15 @@ impl Tensor {
     ///
     /// # Errors
     /// `Shape` when `data` has another length than `shape` says, `Overflow`, `TooLarge` for the
-    /// device's buffers, `OutOfMemory`, `DeviceLost`.
+    /// device's buffers, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn upload<T: Element>(context: &Context, data: &[T], shape: &[usize]) -> Result<Self> {
         Self::from_bytes(context, T::DTYPE, bytemuck::cast_slice(data), shape)
     }
 
-    /// A new tensor with a copy of `bytes`: elements of `dtype`, little-endian, row-major. Errors
-    /// as [`upload`](Self::upload).
+    /// A new tensor with a copy of `bytes`: elements of `dtype`, little-endian, row-major.
+    ///
+    /// # Errors
+    /// As [`upload`](Self::upload).
     pub fn from_bytes(
         context: &Context,
         dtype: DType,
@@ -82,7 +85,10 @@ impl Tensor {
         Ok(Self::packed(context, dtype, shape, storage))
     }
 
-    /// A new tensor of zeros. Errors as [`upload`](Self::upload).
+    /// A new tensor of zeros.
+    ///
+    /// # Errors
+    /// `Overflow`, `TooLarge` for the device's buffers, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn zeros(context: &Context, dtype: DType, shape: &[usize]) -> Result<Self> {
         let bytes = (count(shape)? as u64)
             .checked_mul(dtype.bytes())
@@ -103,10 +109,11 @@ impl Tensor {
     }
 
     /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to
-    /// be read back). The first element lies at `byte_offset`; `strides` count elements, one per
-    /// dimension. Only whole words of 4 bytes count, which matters to 16-bit elements. The context
-    /// keeps the last 64 of the caller's buffers, so that tensors made anew on them cost little:
-    /// until others push them out, or [`Context::release_scratch`].
+    /// be read back). The first element lies at `byte_offset`, the others follow row-major; see
+    /// [`from_buffer_strided`](Self::from_buffer_strided) for others. Only whole words of 4 bytes
+    /// count, which matters to 16-bit elements. The context keeps the last 64 of the caller's
+    /// buffers, so that tensors made anew on them cost little: until others push them out, or
+    /// [`Context::release_scratch`].
     ///
     /// ```
     /// use tilewise::{Context, DType, Tensor, wgpu};
@@ -125,8 +132,10 @@ impl Tensor {
     ///     });
     ///     let bytes: Vec<u8> = (1..=6).flat_map(|i| (i as f32).to_le_bytes()).collect();
     ///     queue.write_buffer(&buffer, 0, &bytes);
+    ///     let x = Tensor::from_buffer(&ctx, buffer.clone(), 8, DType::F32, &[2, 2])?;
+    ///     assert_eq!(x.read_blocking::<f32>()?, [3.0, 4.0, 5.0, 6.0]);
     ///     // The last two of each row of three.
-    ///     let x = Tensor::from_buffer(&ctx, buffer, 4, DType::F32, &[2, 2], &[3, 1])?;
+    ///     let x = Tensor::from_buffer_strided(&ctx, buffer, 4, DType::F32, &[2, 2], &[3, 1])?;
     ///     assert_eq!(x.read_blocking::<f32>()?, [2.0, 3.0, 5.0, 6.0]);
     /// }
     /// # Ok(())
@@ -137,10 +146,25 @@ impl Tensor {
     /// wgpu instance cannot be told: wgpu panics, or takes a buffer of its own for it.
     ///
     /// # Errors
-    /// `Shape` when `strides` and `shape` differ in length, `Misaligned` when the offset is not a
-    /// multiple of the element size, `BufferTooSmall`, `Overflow`, `Misuse` for a buffer
-    /// without `STORAGE`, `WrongContext` on the CPU executor.
+    /// `Misaligned` when the offset is not a multiple of the element size, `BufferTooSmall`,
+    /// `Overflow`, `Misuse` for a buffer without `STORAGE`, `WrongContext` on the CPU executor.
     pub fn from_buffer(
+        context: &Context,
+        buffer: wgpu::Buffer,
+        byte_offset: u64,
+        dtype: DType,
+        shape: &[usize],
+    ) -> Result<Self> {
+        Self::from_buffer_strided(context, buffer, byte_offset, dtype, shape, &packed(shape))
+    }
+
+    /// As [`from_buffer`](Self::from_buffer), with strides: how many elements lie between
+    /// neighbours along each dimension.
+    ///
+    /// # Errors
+    /// As [`from_buffer`](Self::from_buffer), and `Shape` when `strides` and `shape` differ in
+    /// length.
+    pub fn from_buffer_strided(
         context: &Context,
         buffer: wgpu::Buffer,
         byte_offset: u64,
@@ -149,37 +173,16 @@ impl Tensor {
         strides: &[usize],
     ) -> Result<Self> {
         context.gpu_backend()?;
-        if shape.len() != strides.len() {
-            return Err(Error::Shape(format!(
-                "shape {shape:?} and strides {strides:?} differ in length"
-            )));
-        }
         if !byte_offset.is_multiple_of(dtype.bytes()) {
             return Err(Error::Misaligned(format!(
                 "byte offset {byte_offset} of {dtype} elements of {} bytes",
                 dtype.bytes()
             )));
         }
-        count(shape)?;
         let storage = Storage::of_buffer(context, buffer, 0)?;
         let offset = usize::try_from(byte_offset / dtype.bytes())
             .map_err(|_| Error::Overflow(format!("byte offset {byte_offset}")))?;
-        let tensor = Tensor {
-            context: context.clone(),
-            dtype,
-            shape: shape.into(),
-            strides: strides.into(),
-            offset,
-            storage,
-            copy: None,
-        };
-        // Bindings and copies go by words of 4 bytes.
-        let per_word = 4 / dtype.bytes();
-        let (needed, len) = (tensor.end()?, tensor.storage.bytes() / 4 * per_word);
-        if needed > len {
-            return Err(Error::BufferTooSmall { operand: "tensor", needed, len });
-        }
-        Ok(tensor)
+        Tensor { offset, ..Self::packed(context, dtype, &[0], storage) }.strided(shape, strides)
     }
 
     /// The context it belongs to.
@@ -204,7 +207,8 @@ impl Tensor {
 
     /// Number of elements.
     pub fn elem_count(&self) -> usize {
-        self.shape.iter().product()
+        // A dimension of 0 makes it empty, however large the others are.
+        if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
     }
 
     /// Whether the elements lie one after the other, row-major.
@@ -252,67 +256,6 @@ impl Tensor {
                 start.map_or(0, |(_, offset)| offset)
             ))),
         }
-    }
-
-    /// The transpose: a view with the last two dimensions exchanged. A tensor of fewer dimensions
-    /// is its own transpose.
-    pub fn t(&self) -> Tensor {
-        let mut view = self.view();
-        if let rank @ 2.. = view.shape.len() {
-            view.shape.swap(rank - 2, rank - 1);
-            view.strides.swap(rank - 2, rank - 1);
-        }
-        view
-    }
-
-    /// All of it, without its copy.
-    pub(crate) fn view(&self) -> Tensor {
-        Tensor { copy: None, ..self.clone() }
-    }
-
-    /// The view of a range along each dimension. `Shape` when there are more or fewer ranges than
-    /// dimensions or one exceeds its dimension.
-    pub fn slice(&self, ranges: &[Range<usize>]) -> Result<Tensor> {
-        let fits = ranges.len() == self.shape.len()
-            && ranges
-                .iter()
-                .zip(&self.shape)
-                .all(|(range, &size)| range.start <= range.end && range.end <= size);
-        if !fits {
-            return Err(Error::Shape(format!(
-                "slice {ranges:?} of a tensor of shape {:?}",
-                self.shape
-            )));
-        }
-        let mut view = self.view();
-        for (axis, range) in ranges.iter().enumerate() {
-            view.shape[axis] = range.len();
-        }
-        // An empty view keeps its offset: nothing of it is ever touched, and the start may lie
-        // beyond the storage.
-        if view.elem_count() > 0 {
-            view.offset += ranges
-                .iter()
-                .zip(&self.strides)
-                .map(|(range, stride)| range.start * stride)
-                .sum::<usize>();
-        }
-        Ok(view)
-    }
-
-    /// The same elements in row-major order under another shape. `Shape` when the number of
-    /// elements differs, `Strides` when the view is not contiguous (nothing is copied).
-    pub fn reshape(&self, shape: &[usize]) -> Result<Tensor> {
-        if count(shape)? != self.elem_count() {
-            return Err(Error::Shape(format!("reshape of {:?} to {shape:?}", self.shape)));
-        }
-        if !self.is_contiguous() {
-            return Err(Error::Strides(format!(
-                "reshape of a view of shape {:?} with strides {:?}",
-                self.shape, self.strides
-            )));
-        }
-        Ok(Tensor { shape: shape.into(), strides: packed(shape), ..self.view() })
     }
 
     /// A new tensor with the same contents. The view must be contiguous.

@@ -34,12 +34,12 @@ pub struct Timing {
 pub(crate) const REPETITIONS: u32 = 5;
 
 impl Gemm {
-    /// As [`run`](Gemm::run), and the time the product took on the GPU, its kernels already
-    /// compiled. It is computed more than once. Does not block, but on an adapter without
-    /// timestamps it waits for the GPU between polls.
+    /// As [`run`](Gemm::run), with the time that the product took on the GPU, its kernels already
+    /// compiled. It is computed more than once. This does not block; on an adapter without
+    /// timestamps it waits for the GPU between polls. `run_timed_blocking` has an example.
     ///
     /// # Errors
-    /// As [`run`](Gemm::run).
+    /// As [`run`](Gemm::run); `MissingFeature` in a browser without timestamps.
     pub async fn run_timed(&self) -> Result<(Tensor, Timing)> {
         // Compiles, and warms caches; a second output, because with beta each run changes it.
         let trial = self.output()?;
@@ -54,6 +54,19 @@ impl Gemm {
     }
 
     /// As [`run_timed`](Self::run_timed), blocking.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let a = Tensor::upload(&ctx, &[1.0f32; 64 * 32], &[64, 32])?;
+    /// let (c, timing) = Gemm::new(&a, &a.t()).run_timed_blocking()?;
+    /// println!("{:.1} µs ({:?})", timing.seconds * 1e6, timing.method);
+    /// assert_eq!(c.read_blocking::<f32>()?, [32.0; 64 * 64]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`run`](Gemm::run).

@@ -28,9 +28,22 @@ impl Context {
     /// empty. A file that cannot be written is a warning in the log, and [`Tuned::not_kept`] says
     /// why.
     ///
+    /// ```
+    /// use tilewise::{Context, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::cpu(); // in place of a GPU, on which this takes seconds
+    /// let a = Tensor::upload(&ctx, &[1.0f32; 64 * 32], &[64, 32])?;
+    /// let tuned = ctx.tune_blocking(&Gemm::new(&a, &a.t()).problem()?)?;
+    /// println!("{tuned}"); // the kernels, the fastest first
+    /// assert!(tuned.winner.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// Those of [`plan`](tilewise_core::plan()) for a problem that cannot be computed here;
-    /// `OutOfMemory` for the operands; `DeviceLost`.
+    /// As [`plan`](tilewise_core::plan()) for a problem that cannot be computed here;
+    /// `OutOfMemory` for the operands; `Device`, `DeviceLost`.
     #[cfg(not(target_family = "wasm"))]
     pub fn tune_blocking(&self, problem: &Problem) -> Result<Tuned> {
         let mut tuned = pollster::block_on(self.tune(problem))?;
@@ -45,6 +58,15 @@ impl Context {
 
     /// As `tune_blocking`, without blocking. The winner is kept in this context and not in the
     /// file, whose lock would have to be waited for.
+    ///
+    /// ```no_run
+    /// # use tilewise::{Gemm, Tensor};
+    /// async fn tuned(x: &Tensor, w: &Tensor) -> tilewise::Result<Tensor> {
+    ///     let gemm = Gemm::new(x, w);
+    ///     println!("{}", x.context().tune(&gemm.problem()?).await?);
+    ///     gemm.run() // with the fastest kernel
+    /// }
+    /// ```
     ///
     /// # Errors
     /// As `tune_blocking`; `MissingFeature` in a browser without timestamps.

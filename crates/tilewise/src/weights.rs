@@ -93,9 +93,11 @@ impl Weights {
     /// Loads a tensor: by its prefix, or the full name of one of the tensors that hold it.
     ///
     /// # Errors
-    /// `NotFound` when there is none of this name, with the nearest ones; `Malformed` when it is
-    /// malformed; `Ambiguous` when several formats fit it, with their names; `Unsupported` for
-    /// numbers of a type that products do not take; `TooLarge`, `Device`, `DeviceLost`.
+    /// `NotFound` when no tensor has this name, with the nearest ones; `Malformed` when it is
+    /// malformed; `Ambiguous` when several formats fit it, with their names; `Contradiction` when
+    /// places of the files contradict each other; `Unsupported` for numbers of a type that tensors
+    /// do not have; `InvalidValue`, `Shape`, `Overflow` for other weights that cannot be;
+    /// `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn get(&self, name: &str) -> Result<Weight> {
         self.get_with(name, &Expected::default(), &mut |_, _| {})
     }
@@ -104,7 +106,8 @@ impl Weights {
     /// loaded, and those in all.
     ///
     /// # Errors
-    /// As [`get`](Self::get); `Contradiction` when the file or its `config.json` says otherwise.
+    /// As [`get`](Self::get); `InvalidValue` when no format can be as expected; `Contradiction`
+    /// when the file or its `config.json` says otherwise.
     pub fn get_with(
         &self,
         name: &str,

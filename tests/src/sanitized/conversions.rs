@@ -238,8 +238,10 @@ impl Conversion {
             let fresh = whole && binding.writable && binding.role != Role::Status;
             return if fresh { bytes.must_write().poisoned() } else { bytes };
         };
+        let tilewise_core::Operand { offset, batch_stride, .. } = table.operand;
+        let firsts = (0..table.entries).map(|entry| offset + entry * batch_stride);
         let elements =
-            Elements::new(table.operand, *plane, table.entries, [table.rows, table.columns]);
+            Elements::new(table.operand, *plane, firsts.collect(), [table.rows, table.columns]);
         let bound = binding.start..binding.start + binding.bytes;
         let buffer = elements.declare(bytes, binding.element_bytes == 4, &bound);
         match whole && binding.writable {

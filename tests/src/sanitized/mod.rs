@@ -382,8 +382,10 @@ impl Job {
     fn elements(&self, role: Role, rows: u64) -> Elements {
         let problem = &self.plan.problem;
         let (n, k, batch, entries) = (problem.n, problem.k, problem.batch, problem.entries());
-        let elements =
-            |operand, entries, shape| Elements::new(operand, role.plane(), entries, shape);
+        let elements = |operand, entries: u64, shape| {
+            let firsts = (0..entries).map(|entry| problem.entry(&operand, entry).offset).collect();
+            Elements::new(operand, role.plane(), firsts, shape)
+        };
         match role {
             Role::A => elements(problem.a, batch, [rows, k]),
             Role::C => elements(problem.c, batch, [rows, n]),

@@ -9,70 +9,68 @@ use tilewise_core::Operand;
 use tilewise_sanitizer::{Buffer, Region};
 
 /// The blocks of an operand in one plane, each of `bytes` bytes; of a dense operand, its elements.
-/// There are `entries` matrices, each of `lines` runs of `width` neighbouring blocks, and the
-/// operand's numbers count blocks.
-#[derive(Clone, Copy, Debug)]
+/// There are matrices that begin with the blocks `firsts`, each of `lines` runs of `width`
+/// neighbouring blocks, and the operand's numbers count blocks.
+#[derive(Clone, Debug)]
 pub(super) struct Elements {
-    pub(super) operand: Operand,
-    pub(super) entries: u64,
+    pub(super) firsts: Vec<u64>,
+    pub(super) ld: u64,
     pub(super) lines: u64,
     pub(super) width: u64,
     pub(super) bytes: u64,
 }
 
 impl Elements {
+    /// Of an operand whose entries begin with the elements `firsts`.
     pub(super) fn new(
-        mut operand: Operand,
+        operand: Operand,
         plane: usize,
-        entries: u64,
+        mut firsts: Vec<u64>,
         [rows, cols]: [u64; 2],
     ) -> Self {
-        let [lines, mut width] = if operand.transposed { [cols, rows] } else { [rows, cols] };
+        let [lines, width] = if operand.transposed { [cols, rows] } else { [rows, cols] };
         let (block, bytes) = (operand.format.block(), operand.format.planes()[plane].bytes);
-        for elements in
-            [&mut operand.offset, &mut operand.ld, &mut operand.batch_stride, &mut width]
-        {
-            *elements /= block;
-        }
-        Elements { operand, entries, lines, width, bytes }
+        firsts.sort_unstable();
+        firsts.dedup();
+        firsts.iter_mut().for_each(|first| *first /= block);
+        Elements { firsts, ld: operand.ld / block, lines, width: width / block, bytes }
     }
 
     /// Whether words hold both elements and something else.
     pub(super) fn shares_words(&self) -> bool {
-        let Operand { offset, ld, batch_stride, .. } = self.operand;
-        let starts = [
-            offset,
-            if self.lines > 1 { ld } else { 0 },
-            if self.entries > 1 { batch_stride } else { 0 },
-        ];
-        starts.iter().chain([&self.width]).any(|blocks| !(blocks * self.bytes).is_multiple_of(4))
+        let starts = [if self.lines > 1 { self.ld } else { 0 }, self.width];
+        self.firsts.iter().chain(&starts).any(|blocks| !(blocks * self.bytes).is_multiple_of(4))
     }
 
     /// The byte after the last of them, in their storage.
     pub(super) fn end(&self) -> u64 {
-        let Operand { offset, ld, batch_stride, .. } = self.operand;
-        let last = offset
-            + (self.entries.max(1) - 1) * batch_stride
-            + (self.lines.max(1) - 1) * ld
-            + self.width;
-        if self.entries * self.lines * self.width == 0 { 0 } else { last * self.bytes }
+        let last = self
+            .firsts
+            .last()
+            .map_or(0, |first| first + (self.lines.max(1) - 1) * self.ld + self.width);
+        if self.lines * self.width == 0 { 0 } else { last * self.bytes }
+    }
+
+    /// The distance from each matrix to the next, if it is one.
+    fn step(&self) -> Option<u64> {
+        let mut steps = self.firsts.windows(2).map(|pair| pair[1] - pair[0]);
+        let first = steps.next().unwrap_or(0);
+        steps.all(|step| step == first).then_some(first)
     }
 
     /// Declares them as the logical range of `buffer`, which holds the bytes `bound` of their
     /// storage; in whole words if the shader takes them from words.
     pub(super) fn declare(&self, buffer: Buffer, words: bool, bound: &Range<u64>) -> Buffer {
         let bytes = |blocks: u64| blocks * self.bytes;
-        let Operand { offset, ld, batch_stride, .. } = self.operand;
-        let last = offset
-            + (self.entries.max(1) - 1) * batch_stride
-            + (self.lines.max(1) - 1) * ld
-            + self.width;
-        let all = bound.start == 0 && bytes(last) <= bound.end;
-        if all && !(words && self.shares_words()) {
-            let counts = vec![self.entries, self.lines, bytes(self.width)];
-            let strides = vec![bytes(batch_stride), bytes(ld), 1];
+        let all = bound.start == 0 && self.end() <= bound.end;
+        if let (Some(step), Some(&first)) = (self.step(), self.firsts.first())
+            && all
+            && !(words && self.shares_words())
+        {
+            let counts = vec![self.firsts.len() as u64, self.lines, bytes(self.width)];
+            let strides = vec![bytes(step), bytes(self.ld), 1];
             return buffer.region(Region {
-                offset: bytes(offset),
+                offset: bytes(first),
                 counts,
                 strides,
                 element_bytes: 1,
@@ -80,10 +78,12 @@ impl Elements {
         }
         let word = if words { 4 } else { 1 };
         let buffer = buffer.range(0..0);
-        let starts =
-            (0..self.entries).flat_map(|entry| (0..self.lines).map(move |line| (entry, line)));
-        starts.fold(buffer, |buffer, (entry, line)| {
-            let start = bytes(offset + entry * batch_stride + line * ld);
+        let starts = self
+            .firsts
+            .iter()
+            .flat_map(|first| (0..self.lines).map(move |line| first + line * self.ld));
+        starts.fold(buffer, |buffer, block| {
+            let start = bytes(block);
             let (start, end) =
                 (start / word * word, (start + bytes(self.width)).next_multiple_of(word));
             let [start, end] =
@@ -101,7 +101,7 @@ mod tests {
     fn elements(dtype: DType, offset: u64, ld: u64, shape: [u64; 2]) -> Elements {
         let operand =
             Operand { offset, ld, ..Operand::packed(Format::Dense(dtype), 1, shape[0], shape[1]) };
-        Elements::new(operand, 0, 1, shape)
+        Elements::new(operand, 0, vec![offset], shape)
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn transposes_swap_lines_and_width() {
         let operand = Operand::packed(Format::Dense(DType::F32), 1, 3, 7).t();
-        let elements = Elements::new(operand, 0, 1, [7, 3]);
+        let elements = Elements::new(operand, 0, vec![0], [7, 3]);
         assert_eq!((elements.lines, elements.width), (3, 7));
     }
 }

@@ -133,7 +133,8 @@ fn buffers_of_the_callers() {
         queue.write_buffer(&inputs, 20, bytemuck::cast_slice(&a));
         queue.write_buffer(&inputs, 1012, bytemuck::cast_slice(&b));
         let view = |buffer: &wgpu::Buffer, at, shape: &[usize], strides: &[usize]| {
-            Tensor::from_buffer(context, buffer.clone(), at, DType::F32, shape, strides).unwrap()
+            Tensor::from_buffer_strided(context, buffer.clone(), at, DType::F32, shape, strides)
+                .unwrap()
         };
         let [va, vb, vc] = [
             view(&inputs, 20, &[5, 6], &[6, 1]),
@@ -346,8 +347,7 @@ fn prepared_weights() {
         let prepared = PreparedQuantizedTensor::new(&weights).unwrap();
         assert_eq!(run(RightOperand::from(&prepared), k), whole);
         let output =
-            Tensor::from_buffer(&context, buffers[1].clone(), 2048, DType::F32, &[m, n], &[n, 1])
-                .unwrap();
+            Tensor::from_buffer(&context, buffers[1].clone(), 2048, DType::F32, &[m, n]).unwrap();
         let error = Gemm::new(&x(&[m, k]), &prepared).run_into(&output).unwrap_err();
         assert!(matches!(error, Error::Aliased { operand: "B" }), "{error}");
     }

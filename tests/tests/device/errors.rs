@@ -113,7 +113,7 @@ fn storage_that_is_too_small_or_too_large() {
             zeros(context, &[100]).buffer().map(|(buffer, at)| (buffer.clone(), at)).unwrap();
         let len = (buffer.size() / 4).to_string();
         let view = |offset, shape: &[usize], strides: &[usize]| {
-            Tensor::from_buffer(context, buffer.clone(), offset, DType::F32, shape, strides)
+            Tensor::from_buffer_strided(context, buffer.clone(), offset, DType::F32, shape, strides)
         };
         refused(view(0, &[10, 10], &[11, 1]), kind!(BufferTooSmall), &["109", &len]);
         refused(view(8, &[10, 10], &[10, 1]), kind!(BufferTooSmall), &["102", &len]);
@@ -122,7 +122,7 @@ fn storage_that_is_too_small_or_too_large() {
         refused(view(0, &[3, 3], &[3]), kind!(Shape), &["[3, 3]", "[3]"]);
         refused(view(2, &[3, 3], &[3, 1]), kind!(Misaligned), &["2", "f32"]);
         refused(
-            Tensor::from_buffer(context, buffer.clone(), 3, DType::BF16, &[1], &[1]),
+            Tensor::from_buffer(context, buffer.clone(), 3, DType::BF16, &[1]),
             kind!(Misaligned),
             &["3", "bf16"],
         );
@@ -176,10 +176,7 @@ fn strides_that_no_kernel_follows() {
     for adapter in adapters() {
         let context = &adapter.context;
         let flat = zeros(context, &[4096]);
-        let view = |shape: &[usize], strides: &[usize]| {
-            let (buffer, at) = flat.buffer().unwrap();
-            Tensor::from_buffer(context, buffer.clone(), at, DType::F32, shape, strides).unwrap()
-        };
+        let view = |shape: &[usize], strides: &[usize]| flat.as_strided(shape, strides, 0).unwrap();
         let b = zeros(context, &[6, 7]);
         refused(context.matmul(&view(&[4, 6], &[60, 2]), &b), kind!(Strides), &["A", "[60, 2]"]);
         let a = zeros(context, &[4, 6]);
@@ -348,7 +345,7 @@ fn contexts_that_differ() {
         refused(Gemm::new(&there, &there).c(&here).run(), kind!(WrongContext), &["C"]);
         let (buffer, _) = there.buffer().unwrap();
         refused(
-            Tensor::from_buffer(&cpu, buffer.clone(), 0, DType::F32, &[1], &[1]),
+            Tensor::from_buffer(&cpu, buffer.clone(), 0, DType::F32, &[1]),
             kind!(WrongContext),
             &["CPU"],
         );
@@ -379,8 +376,7 @@ fn buffers_without_the_usages() {
                 mapped_at_creation: false,
             })
         };
-        let view =
-            |buffer| Tensor::from_buffer(&adapter.context, buffer, 0, DType::F32, &[4, 4], &[4, 1]);
+        let view = |buffer| Tensor::from_buffer(&adapter.context, buffer, 0, DType::F32, &[4, 4]);
         refused(view(buffer(BufferUsages::COPY_SRC)), kind!(Misuse), &["STORAGE"]);
         let unreadable = view(buffer(BufferUsages::STORAGE)).unwrap();
         refused(unreadable.read_blocking::<f32>(), kind!(Misuse), &["COPY_SRC"]);

@@ -47,6 +47,7 @@ fn random() {
 #[test]
 fn strided() {
     check(themes::strided());
+    check(themes::nested());
 }
 
 #[test]

@@ -387,7 +387,10 @@ fn wanted(kernel: &Kernel) -> Vec<Use> {
         constants: Vec::new(),
         along_k: None,
     };
-    wanted.extend(KIT.schedules.iter().map(|schedule| plain(schedule.file)));
+    let schedules = KIT.schedules.iter();
+    wanted.extend(
+        schedules.flat_map(|schedule| [Some(schedule.file), schedule.bases]).flatten().map(plain),
+    );
     // That ranges of K add up is met by pieces.
     wanted.extend([plain(KIT.direct), Use { constants: vec![("ADD", 0)], ..plain(KIT.partial) }]);
     for caps in devices() {

@@ -119,7 +119,7 @@ fn mainloop(
             }
         }
         builder.part(kit.lines, name, Vec::new());
-        builder.axes(side);
+        builder.axes(side.name, side.along_k);
         match (variant.access, fetch.map(|fetch| fetch.loader)) {
             (Access::Elements, _) => builder.part_if_any(kit.block, name),
             (Access::Eights { .. }, Some(loader)) => builder.eights(side.name, loader),
@@ -227,11 +227,27 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
         offset: 0,
         ld: 0,
         batch_stride: 0,
+        outer_strides: [0; 3],
         len: 0,
     };
     let (a, b, c) = (&problem.a, &problem.b, &problem.c);
     let bias = problem.epilogue.bias.map_or(none, |bias| bias.operand);
     let residual = problem.epilogue.residual.unwrap_or(none);
+    let nest = match problem.grouping {
+        Grouping::Nested { sizes } => {
+            let strides = |operand: &Operand| operand.entry_strides().map(|stride| stride as u32);
+            Params {
+                nest: sizes.map(|size| size as u32),
+                a_nest: strides(a),
+                b_nest: strides(b),
+                c_nest: strides(c),
+                bias_nest: strides(&bias),
+                residual_nest: strides(&residual),
+                ..Params::default()
+            }
+        }
+        Grouping::Batched | Grouping::RaggedM { .. } => Params::default(),
+    };
     Params {
         m: problem.m as u32,
         n: problem.n as u32,
@@ -263,6 +279,6 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
         parts: setup.scratch_splits as u32,
         first_row: piece.first_row as u32,
         first_group: piece.first_group as u32,
-        ..Params::default()
+        ..nest
     }
 }

@@ -129,12 +129,13 @@ impl Builder {
     }
 
     /// A or B by its axes.
-    pub(super) fn axes(&mut self, side: &Side) {
-        self.part(
-            self.kit.axes,
-            Some(side.name),
-            vec![("X_K_CONTIGUOUS", u32::from(side.along_k))],
-        );
+    pub(super) fn axes(&mut self, name: &'static str, along_k: bool) {
+        self.part(self.kit.axes, Some(name), vec![("X_K_CONTIGUOUS", u32::from(along_k))]);
+    }
+
+    /// Where the entries of operands begin.
+    pub(super) fn bases(&mut self, grouping: Grouping) {
+        self.part_if_any(self.kit.schedule(grouping).and_then(|schedule| schedule.bases), None);
     }
 
     /// The names of a matrix unit.
@@ -253,6 +254,7 @@ impl Builder {
     /// The schedule, which reads the buffers of the whole product's grouping.
     pub(super) fn schedule(&mut self, setup: &Setup, whole: Grouping) {
         self.part(setup.schedule.file, None, Vec::new());
+        self.bases(setup.problem.grouping);
         for (role, elements) in whole.operands() {
             self.bind(role, false, [0, elements * WORD], WORD);
         }

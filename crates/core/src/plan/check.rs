@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernel::Role;
-use crate::problem::{DType, Dimension, Format, Operand, Problem};
+use crate::problem::{DType, Dimension, Format, Grouping, Operand, Problem};
 use crate::quant::QuantFormat;
 
 /// Largest M, N, K or batch: tile arithmetic in u32 must not wrap.
@@ -31,6 +31,7 @@ pub fn check(problem: &Problem) -> Result<Problem> {
     if !problem.grouping.takes_batch() && batch != 1 {
         return Err(Error::Shape(format!("a grouped product has no batch, this one has {batch}")));
     }
+    nest(problem)?;
     let mut checked = *problem;
     if let Some(bias) = &mut checked.epilogue.bias {
         // One column: element i is at i·ld.
@@ -53,7 +54,7 @@ pub fn check(problem: &Problem) -> Result<Problem> {
     if let Format::Quantized(format) = problem.b.format {
         quantized(&problem.b, [k, n], format)?;
     }
-    let normal = normal(&checked);
+    let normal = normal(&checked.collapsed());
     no_overlap(&normal)?;
     Ok(normal)
 }
@@ -91,8 +92,16 @@ pub(super) fn span(
 ) -> Option<u64> {
     let mut last = operand.offset;
     for &(dimension, stride) in strides {
-        let Some(steps) = problem.extent(dimension).checked_sub(1) else { return Some(0) };
-        last = last.checked_add(stride.checked_mul(steps)?)?;
+        let nested = match (dimension, problem.grouping) {
+            (Dimension::Entries, Grouping::Nested { .. }) => {
+                problem.grouping.levels(problem.batch, operand)
+            }
+            _ => [(1, 0), (1, 0), (1, 0), (problem.extent(dimension), stride)],
+        };
+        for (extent, stride) in nested {
+            let Some(steps) = extent.checked_sub(1) else { return Some(0) };
+            last = last.checked_add(stride.checked_mul(steps)?)?;
+        }
     }
     last.checked_add(1).filter(|span| span.checked_mul(u64::BITS.into()).is_some())
 }
@@ -127,11 +136,23 @@ pub(super) fn normal(problem: &Problem) -> Problem {
         if problem.extent(if operand.transposed { cols } else { rows }) <= 1 {
             operand.ld = 0;
         }
-        if problem.entries() <= 1 || entry == 0 {
-            operand.batch_stride = 0;
+        match problem.grouping {
+            Grouping::Nested { .. } => {}
+            _ if problem.entries() <= 1 => *operand = operand.with_entry_strides([0; 4]),
+            _ => *operand = operand.with_entry_strides([0, 0, 0, entry]),
         }
     }
     normal
+}
+
+/// The dimensions of a nested batch make its entries; strides along them belong to no other batch.
+fn nest(problem: &Problem) -> Result<()> {
+    let Grouping::Nested { sizes } = problem.grouping else { return Ok(()) };
+    let product = sizes.iter().try_fold(1u64, |product, &size| product.checked_mul(size));
+    if product == Some(problem.batch) {
+        return Ok(());
+    }
+    Err(Error::Shape(format!("a batch of {} entries has dimensions {sizes:?}", problem.batch)))
 }
 
 /// B lies in whole blocks along its rows: along K where it is stored [N,K], along N otherwise.
@@ -143,9 +164,15 @@ fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
             "{axis} = {length} is not a multiple of {block}, the block of {format}"
         )));
     }
-    for (name, value) in
-        [("offset", b.offset), ("row stride", b.ld), ("batch stride", b.batch_stride)]
-    {
+    let [first, second, third, last] = b.entry_strides();
+    for (name, value) in [
+        ("offset", b.offset),
+        ("row stride", b.ld),
+        ("batch stride", last),
+        ("batch stride", third),
+        ("batch stride", second),
+        ("batch stride", first),
+    ] {
         if !value.is_multiple_of(block) {
             return Err(Error::Misaligned(format!(
                 "the {name} of a quantized B is {value}, not a multiple of {block}, the block of \
@@ -156,24 +183,29 @@ fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
     Ok(())
 }
 
-/// No two elements of C share a place: rows apart by at least N and entries by at least a matrix,
-/// or the other way round.
+/// No two elements of C share a place: along each dimension, shortest stride first, neighbours lie
+/// behind all that the dimensions before it reach.
 fn no_overlap(problem: &Problem) -> Result<()> {
-    let Problem { m, n, batch, c, .. } = *problem;
-    if m == 0 || n == 0 || batch == 0 {
+    let Problem { m, n, c, .. } = *problem;
+    let entries = problem.grouping.levels(problem.batch, &c);
+    let mut all = [&entries[..], &[(m, c.ld), (n, 1)]].concat();
+    if all.iter().any(|(size, _)| *size == 0) {
         return Ok(());
     }
-    let rows_apart = m == 1 || c.ld >= n;
-    let entries_outside =
-        batch == 1 || c.batch_stride >= (m - 1).saturating_mul(c.ld).saturating_add(n);
-    let entries_apart = batch == 1 || c.batch_stride >= n;
-    let rows_outside =
-        m == 1 || c.ld >= (batch - 1).saturating_mul(c.batch_stride).saturating_add(n);
-    if (rows_apart && entries_outside) || (entries_apart && rows_outside) {
-        return Ok(());
+    all.retain(|(size, _)| *size > 1);
+    all.sort_by_key(|(_, stride)| *stride);
+    let mut end = 1u64;
+    for (size, stride) in all {
+        if stride < end {
+            let entries = entries.iter().filter(|(size, _)| *size > 1);
+            let entries = entries.map(|(size, stride)| format!("{size} entries {stride} apart, "));
+            return Err(Error::Strides(format!(
+                "elements of C overlap: {}{m} rows {} apart, {n} columns",
+                entries.collect::<String>(),
+                c.ld
+            )));
+        }
+        end = end.saturating_add((size - 1).saturating_mul(stride));
     }
-    Err(Error::Strides(format!(
-        "elements of C overlap: {batch} entries {} apart, {m} rows {} apart, {n} columns",
-        c.batch_stride, c.ld
-    )))
+    Ok(())
 }

@@ -6,7 +6,7 @@ use super::{Candidate, Cut, Forced, Plan, candidates, plan};
 use crate::caps::{Caps, DeviceClass};
 use crate::error::Result;
 use crate::kernel::Library;
-use crate::problem::{Dimension, Precision, Problem};
+use crate::problem::{Dimension, Grouping, Precision, Problem};
 use std::fmt::Write;
 
 /// Said of a precision that permits less than f32, where the plan is the same as without it.
@@ -105,8 +105,15 @@ pub fn describe(problem: &Problem, caps: &Caps) -> String {
         problem.layout()
     );
     if problem.grouping.has_entries() {
-        let batch = if batch == 1 { String::new() } else { format!("  batch {batch}") };
-        out.push_str(&batch);
+        let sizes = match problem.grouping {
+            Grouping::Nested { sizes } => sizes.to_vec(),
+            _ => vec![batch],
+        };
+        let sizes: Vec<_> =
+            sizes.iter().filter(|size| **size != 1).map(ToString::to_string).collect();
+        if !sizes.is_empty() {
+            let _ = write!(out, "  batch {}", sizes.join("×"));
+        }
     } else {
         let _ = write!(out, "  {} groups of rows", problem.entries());
     }
@@ -138,6 +145,9 @@ fn cut(plan: &Plan, pieces: &[Piece], caps: &Caps) -> String {
         Dimension::K => "K",
     };
     let reason = |cut: &Cut| {
+        if cut.bytes == 0 {
+            return format!("{}, which share words of {}", along(cut.dimension), cut.operand);
+        }
         format!("{} because {} has {}", along(cut.dimension), cut.operand, size(cut.bytes))
     };
     let reasons: Vec<_> = plan.cuts.iter().map(reason).collect();

@@ -126,9 +126,8 @@ impl Fetch {
 /// storage.
 pub(super) fn aligned(side: &Side, step: u64, vector: u64) -> bool {
     let Side { operand, extent, k, along_k, .. } = *side;
-    let numbers =
-        [operand.offset, operand.ld, operand.batch_stride, if along_k { k } else { extent }, step];
-    numbers.iter().all(|number| number.is_multiple_of(vector))
+    let numbers = [operand.offset, operand.ld, if along_k { k } else { extent }, step];
+    numbers.iter().chain(&operand.entry_strides()).all(|number| number.is_multiple_of(vector))
 }
 
 /// A problem of weights whose copy is read instead.

@@ -125,7 +125,7 @@ impl Packing {
         bk: u64,
         start: u64,
     ) -> Result<Self, Reject> {
-        let entries = if side.operand.batch_stride == 0 { 1 } else { side.entries };
+        let entries = if side.operand.is_shared() { 1 } else { side.entries };
         let format = side.operand.format;
         let scales = unit.is_some_and(|unit| unit.scales(format));
         let splits = unit.is_some_and(|unit| unit.splits(format));
@@ -311,7 +311,8 @@ impl Packing {
             builder.eights(side.name, self.loader);
             builder.part_if_any(kit.words, Some(side.name));
         }
-        builder.axes(side);
+        builder.axes(side.name, side.along_k);
+        builder.bases(setup.problem.grouping);
         if let Some((file, constants)) = work.powers {
             builder.part(file, Some(side.name), constants);
         }

@@ -77,7 +77,7 @@ pub fn prepare(
         return Ok(None);
     }
     let step = Step::new(piece, 0, caps);
-    let copy = Copied { entries: if operand.batch_stride == 0 { 1 } else { entries }, extent, k };
+    let copy = Copied { entries: if operand.is_shared() { 1 } else { entries }, extent, k };
     let Ok(setup) = Setup::new(piece, &step, caps, kernel.kit, variant, 1) else {
         return Ok(None);
     };

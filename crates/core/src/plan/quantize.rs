@@ -12,7 +12,7 @@ use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Conversions, EncoderDef};
 use crate::params::Params;
-use crate::problem::Format;
+use crate::problem::{Format, Grouping};
 use crate::quant::QuantFormat;
 use crate::role::Role;
 use std::ops::Range;
@@ -172,11 +172,8 @@ fn pass(
         Builder::new(format!("quantize {format}"), params, THREADS, 0, (tools.kit, windows));
     builder.part(tools.float, None, Vec::new());
     source_bits(&mut builder, "a", Role::A, &operand, tools, caps)?;
-    builder.part(
-        tools.kit.axes,
-        Some("a"),
-        vec![("X_K_CONTIGUOUS", u32::from(!operand.transposed))],
-    );
+    builder.axes("a", !operand.transposed);
+    builder.bases(Grouping::Batched);
     builder.part(encoder.file, None, (encoder.constants)(format));
     builder.part(
         tools.quantize,

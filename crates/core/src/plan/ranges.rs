@@ -15,6 +15,7 @@ use super::{Forced, least_splits, variants};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Kit, Library, Unit, Variant};
+use crate::nested;
 use crate::problem::{Dimension, Grouping, Problem};
 use crate::role::Role;
 
@@ -32,7 +33,7 @@ pub struct Cut {
     pub dimension: Dimension,
     /// The operand, or the scratch memory, that was too large.
     pub operand: &'static str,
-    /// Bytes that it spanned before.
+    /// Bytes that it spanned before; 0 for entries of C that share words of memory.
     pub bytes: u64,
 }
 
@@ -82,7 +83,19 @@ impl Cutter<'_> {
                 "more than {MAX_PASSES} passes, each over what the device can bind"
             )));
         }
-        let Some(excess) = self.excess(&piece) else {
+        let excess = self.excess(&piece);
+        if let Some(entries) = nested::outermost(piece.problem.grouping) {
+            let shared = self.shares_words(&piece.problem);
+            let cause = excess.as_ref().map(|excess| (excess.operand, excess.bytes));
+            if let Some((operand, bytes)) = cause.or(shared.then_some(("C", 0))) {
+                self.note(Dimension::Entries, operand, bytes);
+                for index in 0..entries {
+                    self.cut(Piece::whole(&nested::of_outermost(&piece.problem, index)))?;
+                }
+                return Ok(());
+            }
+        }
+        let Some(excess) = excess else {
             self.passes += piece.steps();
             self.pieces.push(piece);
             return Ok(());
@@ -90,9 +103,7 @@ impl Cutter<'_> {
         let Excess { operand, bytes, dimension: Some(dimension), .. } = excess else {
             return Err(self.error(&excess));
         };
-        if !self.cuts.iter().any(|cut| (cut.dimension, cut.operand) == (dimension, operand)) {
-            self.cuts.push(Cut { dimension, operand, bytes });
-        }
+        self.note(dimension, operand, bytes);
         if dimension == Dimension::K {
             return self.cut(Piece {
                 k_step: half(piece.k_step, granule(&piece.problem, dimension)),
@@ -103,6 +114,22 @@ impl Cutter<'_> {
         let middle = half(extent, granule(&piece.problem, dimension));
         self.cut(piece.range(dimension, 0..middle))?;
         self.cut(piece.range(dimension, middle..extent))
+    }
+
+    fn note(&mut self, dimension: Dimension, operand: &'static str, bytes: u64) {
+        if !self.cuts.iter().any(|cut| (cut.dimension, cut.operand) == (dimension, operand)) {
+            self.cuts.push(Cut { dimension, operand, bytes });
+        }
+    }
+
+    /// Whether C can only be stored word by word, and the entries of a nested batch do not follow
+    /// one another: from a word nobody could tell whose it is.
+    fn shares_words(&self, problem: &Problem) -> bool {
+        let mut kits = variants(self.library, self.forced).map(|(kernel, _)| kernel.kit);
+        !nested::is_even(problem.grouping, &problem.c)
+            && kits.all(|kit| {
+                kit.finish_words.is_some() && tile_store(kit, self.caps, problem).is_none()
+            })
     }
 
     /// The first operand, or the scratch memory, that one binding does not hold.

@@ -6,6 +6,7 @@ use super::fetch::{Fetches, scalar_loader};
 use super::piece::{Piece, Step, Window, scratch_bytes, split_length, splits_of};
 use crate::caps::Caps;
 use crate::kernel::{Kit, OperandDef, Reject, ScheduleDef, StoreDef, Variant};
+use crate::nested;
 use crate::problem::Problem;
 use crate::role::Role;
 
@@ -53,8 +54,9 @@ impl Setup {
     ) -> Result<Self, Reject> {
         let Step { index, ref problem, windows } = *step;
         let grouping = problem.grouping;
-        let schedule = kit.schedules.iter().find(|schedule| (schedule.serves)(grouping));
-        let schedule = schedule.ok_or_else(|| Reject(format!("no schedule for {grouping:?}")))?;
+        let schedule = kit
+            .schedule(grouping)
+            .ok_or_else(|| Reject(format!("no schedule for {grouping:?}")))?;
         let tiles_m = grouping.tiles_m(problem.m, variant.bm.into());
         let tiles_n = problem.n.div_ceil(variant.bn.into());
         let multiplied = variant.multiplied(problem);
@@ -72,6 +74,9 @@ impl Setup {
         let dtype = check::dense_type(&problem.c);
         let direct = tile_store(kit, caps, problem);
         let by_tiles = direct.is_some();
+        if !by_tiles && kit.finish_words.is_some() && !nested::is_even(grouping, &problem.c) {
+            return Err(Reject("entries of C share words, and do not follow one another".into()));
+        }
         let directly = direct_buffers(&fetches, problem) <= caps.max_storage_buffers.into();
         let two_passes = scratch_splits > 1 || piece.steps() > 1 || !by_tiles || !directly;
         let by_words = || kit.stores.iter().find(|s| (s.accepts)(dtype, caps) && s.words);
@@ -147,6 +152,7 @@ pub(super) fn tile_store(
 /// word of another's.
 fn stores_tiles(store: &StoreDef, problem: &Problem) -> bool {
     let c = &problem.c;
-    [c.offset, c.ld, c.batch_stride].iter().all(|number| number.is_multiple_of(store.vector))
+    let numbers = [c.offset, c.ld];
+    numbers.iter().chain(&c.entry_strides()).all(|number| number.is_multiple_of(store.vector))
         && (!store.whole || problem.n.is_multiple_of(store.vector))
 }

@@ -8,7 +8,7 @@ use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Conversions, OperandDef};
 use crate::params::Params;
-use crate::problem::{DType, Format, Operand};
+use crate::problem::{DType, Format, Grouping, Operand};
 use crate::role::Role;
 
 /// Invocations of a workgroup.
@@ -250,11 +250,8 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
     let mut builder = Builder::new("take".into(), params, THREADS, 0, (tools.kit, windows));
     builder.part(tools.float, None, Vec::new());
     source_bits(&mut builder, "b", Role::B, &operand, tools, caps)?;
-    builder.part(
-        tools.kit.axes,
-        Some("b"),
-        vec![("X_K_CONTIGUOUS", u32::from(!operand.transposed))],
-    );
+    builder.axes("b", !operand.transposed);
+    builder.bases(Grouping::Batched);
     for (name, role, index) in
         [("row", Role::RowIndex, take.rows), ("column", Role::ColumnIndex, take.columns)]
     {

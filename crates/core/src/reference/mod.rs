@@ -197,21 +197,22 @@ fn product_of(
     let a = Side {
         values: inputs.a,
         errors: None,
-        operand: problem.a.t(),
-        entry,
+        operand: problem.entry(&problem.a, entry).t(),
         admits: a_admits,
         counted: problem.activation_bytes(),
     };
     let b = Side {
         values: inputs.b,
         errors: inputs.b_error,
-        operand: problem.b,
-        entry: b_entry,
+        operand: problem.entry(&problem.b, b_entry),
         admits: b_admits,
         counted: None,
     };
+    let c = problem.entry(&problem.c, entry);
+    let residual = epilogue.residual.map(|residual| problem.entry(&residual, entry));
+    let bias = epilogue.bias.map(|bias| (bias.axis, problem.entry(&bias.operand, b_entry)));
     product::for_each(&a, &b, rows, problem.n, k, |row, col, dot| {
-        let index = at(&problem.c, entry, row, col);
+        let index = at(&c, row, col);
         let stored = |values: Option<&[f64]>, operand: &Operand, index: usize| {
             let value = values.expect("the epilogue's inputs are given")[index];
             (value, flushed(operand.format, value))
@@ -220,17 +221,14 @@ fn product_of(
             old: if epilogue.beta == 0.0 {
                 None
             } else {
-                Some(stored(Some(&result.value), &problem.c, index))
+                Some(stored(Some(&result.value), &c, index))
             },
-            bias: epilogue.bias.map(|bias| {
-                let i = if bias.axis == Axis::M { row } else { col };
-                let place =
-                    bias.operand.offset + b_entry * bias.operand.batch_stride + i * bias.operand.ld;
-                stored(inputs.bias, &bias.operand, place as usize)
+            bias: bias.map(|(axis, operand)| {
+                let i = if axis == Axis::M { row } else { col };
+                stored(inputs.bias, &operand, (operand.offset + i * operand.ld) as usize)
             }),
-            residual: epilogue
-                .residual
-                .map(|operand| stored(inputs.residual, &operand, at(&operand, entry, row, col))),
+            residual: residual
+                .map(|operand| stored(inputs.residual, &operand, at(&operand, row, col))),
         };
         let (value, bound) = epilogue::apply(problem, &dot, &terms);
         result.value[index] = value;
@@ -239,10 +237,10 @@ fn product_of(
     });
 }
 
-/// Storage index of an element.
-fn at(operand: &Operand, entry: u64, row: u64, col: u64) -> usize {
+/// Storage index of an element of a single entry.
+fn at(operand: &Operand, row: u64, col: u64) -> usize {
     let (row, col) = if operand.transposed { (col, row) } else { (row, col) };
-    (operand.offset + entry * operand.batch_stride + row * operand.ld + col) as usize
+    (operand.offset + row * operand.ld + col) as usize
 }
 
 /// By how much a `value` read from `format` changes when the device takes subnormals for zero.

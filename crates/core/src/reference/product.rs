@@ -65,10 +65,8 @@ pub(super) struct Side<'a> {
     pub(super) values: &'a [f64],
     /// Errors admitted in the elements of its storage.
     pub(super) errors: Option<&'a [f64]>,
-    /// Where it lies, as a matrix `[K, lines]`.
+    /// Where the entry lies, as a matrix `[K, lines]`.
     pub(super) operand: Operand,
-    /// Which of its batch entries.
-    pub(super) entry: u64,
     /// What a kernel may do to its lines.
     pub(super) admits: Admits,
     /// In how many bytes a kernel may multiply its elements as whole numbers
@@ -105,7 +103,7 @@ impl Side<'_> {
         for eight in blocks(0..k as u64, 8) {
             for (first, line) in (0..).step_by(k).zip(lines.clone()) {
                 for i in eight.clone() {
-                    let (from, to) = (at(&self.operand, self.entry, i, line), first + i as usize);
+                    let (from, to) = (at(&self.operand, i, line), first + i as usize);
                     values[to] = self.values[from];
                     let error = self.errors.map_or(0.0, |e| e[from])
                         + flushed(self.operand.format, values[to]);

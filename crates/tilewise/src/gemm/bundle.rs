@@ -1,11 +1,13 @@
 //! What a product computes, checked: its sizes, its output, its problem and where operands lie.
 
 use super::Gemm;
+use super::batch::Batch;
 use crate::context::Context;
 use crate::quantized::QuantizedTensor;
 use crate::right::RightOperand;
 use crate::storage::{Bound, Buffers, Bundle};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, count};
+use std::borrow::Cow;
 use tilewise_core::kernel::Role;
 use tilewise_core::{
     Axis, Bias, DType, Epilogue, Error, Format, Grouping, Operand, Problem, Result,
@@ -24,63 +26,64 @@ impl Gemm {
         }))
     }
 
-    /// Shape of the right operand as B: entries, K, N.
-    fn b_matrix(&self) -> Result<[usize; 3]> {
+    /// The batch of the right operand, and its K and N as B.
+    fn right(&self) -> Result<([usize; 2], [usize; 2])> {
         match &self.b {
-            RightOperand::Dense(b) => b.matrix("B"),
-            RightOperand::Quantized(w) => w.matrix(),
+            RightOperand::Dense(b) => {
+                Ok((b.batch(2).map(|(size, _)| size), b.rows_and_columns("B")?))
+            }
+            RightOperand::Quantized(w) => {
+                let [entries, k, n] = w.matrix()?;
+                Ok(([1, entries], [k, n]))
+            }
         }
     }
 
-    /// Batch, M, N, K.
-    fn sizes(&self) -> Result<[usize; 4]> {
-        let ([a_batch, m, k], [b_batch, b_k, n]) = (self.a.matrix("A")?, self.b_matrix()?);
+    /// Batch, and M, N, K.
+    fn sizes(&self) -> Result<(Batch, [usize; 3])> {
+        let [m, k] = self.a.rows_and_columns("A")?;
+        let (b_batch, [b_k, n]) = self.right()?;
         if k != b_k {
             return Err(Error::Shape(format!("A is {m}×{k} and B is {b_k}×{n}: K differs")));
         }
-        let batch = match &self.offsets {
-            Some(offsets) if a_batch != 1 => {
-                let groups = offsets.groups;
-                return Err(Error::Shape(format!(
-                    "a grouped product ({groups} groups) takes A [M,K], not a batch of {a_batch}"
-                )));
-            }
-            Some(offsets) if b_batch as u64 != offsets.groups => {
-                return Err(Error::Shape(format!(
-                    "{} group offsets for {b_batch} entries of B",
-                    offsets.groups
-                )));
-            }
-            Some(_) => 1,
-            None if a_batch == b_batch || b_batch == 1 => a_batch,
-            None if a_batch == 1 => b_batch,
-            None => {
-                return Err(Error::Shape(format!(
-                    "A has a batch of {a_batch}, B one of {b_batch}"
-                )));
-            }
+        let Some(offsets) = &self.offsets else {
+            return Ok((Batch::of(&self.a, b_batch)?, [m, n, k]));
         };
-        if let Some(&last) = self
-            .offsets
-            .as_ref()
-            .and_then(|offsets| offsets.ends.as_deref())
-            .and_then(<[u32]>::last)
+        let groups = offsets.groups;
+        let a_batch = Batch::of(&self.a, [1, 1])?;
+        if a_batch.sizes() != [1, 1] {
+            return Err(Error::Shape(format!(
+                "a grouped product ({groups} groups) takes A [M,K], not a batch of {a_batch}"
+            )));
+        }
+        if b_batch[0] != 1 || b_batch[1] as u64 != groups {
+            return Err(Error::Shape(format!(
+                "{groups} group offsets for {} entries of B",
+                if b_batch[0] == 1 {
+                    b_batch[1].to_string()
+                } else {
+                    format!("{}×{}", b_batch[0], b_batch[1])
+                }
+            )));
+        }
+        if let Some(&last) = offsets.ends.as_deref().and_then(<[u32]>::last)
             && last as usize > m
         {
             return Err(Error::GroupOffsets(format!("the last one is {last}, A has {m} rows")));
         }
-        Ok([batch, m, n, k])
+        Ok((Batch::SINGLE, [m, n, k]))
     }
 
-    /// Type and shape of the output that `run` allocates.
+    /// Type and shape of the output that `run` allocates, before vectors lose an axis.
     fn output_kind(&self) -> Result<(DType, Vec<usize>)> {
-        let [batch, m, n, _] = self.sizes()?;
-        let stacked = match &self.b {
-            RightOperand::Dense(b) => b.shape().len() == 3,
-            RightOperand::Quantized(w) => w.stacked,
+        let (batch, [m, n, _]) = self.sizes()?;
+        let rank = match &self.b {
+            RightOperand::Dense(b) => b.shape().len(),
+            RightOperand::Quantized(w) => 2 + usize::from(w.stacked),
         };
-        let batched = self.offsets.is_none() && (self.a.shape().len() == 3 || stacked);
-        let shape = if batched { vec![batch, m, n] } else { vec![m, n] };
+        let rank = if self.offsets.is_some() { 2 } else { rank.max(self.a.shape().len()) };
+        let [outer, inner] = batch.sizes();
+        let shape = [outer, inner, m, n][4 - rank..].to_vec();
         let shared = match &self.b {
             RightOperand::Dense(b) if b.dtype() != self.a.dtype() => DType::F32,
             _ => self.a.dtype(),
@@ -88,9 +91,29 @@ impl Gemm {
         Ok((self.out_dtype.or(self.c.as_ref().map(Tensor::dtype)).unwrap_or(shared), shape))
     }
 
+    /// A tensor of the output's shape with an axis for the rows of a vector A, or for the columns
+    /// of a vector B.
+    pub(super) fn as_matrix<'c>(&self, tensor: &'c Tensor) -> Cow<'c, Tensor> {
+        let mut tensor = Cow::Borrowed(tensor);
+        let [no_rows, no_columns] = self.vectors;
+        if no_columns {
+            tensor = Cow::Owned(tensor.with_axis(tensor.shape().len()));
+        }
+        if no_rows && let Some(axis) = tensor.shape().len().checked_sub(1) {
+            tensor = Cow::Owned(tensor.with_axis(axis));
+        }
+        tensor
+    }
+
     /// The output that `run` allocates.
     pub(crate) fn output(&self) -> Result<Tensor> {
-        let (dtype, shape) = self.output_kind()?;
+        let (dtype, mut shape) = self.output_kind()?;
+        let [no_rows, no_columns] = self.vectors;
+        let rank = shape.len();
+        shape.truncate(rank - usize::from(no_columns));
+        if no_rows {
+            shape.remove(rank - 2);
+        }
         let Some(c) = &self.c else {
             if self.beta != 0.0 {
                 let beta = self.beta;
@@ -115,8 +138,8 @@ impl Gemm {
     /// there yet.
     pub(crate) fn bundle<'s>(&'s self, c: Option<&'s Tensor>) -> Result<Bundle<'s>> {
         let context = self.context();
-        let [batch, m, n, k] = self.sizes()?;
-        let entries = self.offsets.as_ref().map_or(batch as u64, |offsets| offsets.groups);
+        let (batch, [m, n, k]) = self.sizes()?;
+        let (nested, entries) = batch.grouping()?;
         let mut buffers = Buffers::default();
         let mut add = |role: Role, name: &'static str, owner: &Context, bound: Bound<'s>| {
             context.same(owner, name)?;
@@ -126,11 +149,16 @@ impl Gemm {
             buffers[role as usize] = Some(bound);
             Ok(())
         };
-        let (a, bound) = self.a.operand("A", batch as u64)?;
+        let (a, bound) = self.a.operand("A", batch.shared("A", self.a.batch(2))?)?;
         add(Role::A, "A", context, bound)?;
         let b = match &self.b {
             RightOperand::Dense(b) => {
-                let (operand, bound) = b.operand("B", entries)?;
+                let own = b.batch(2);
+                let strides = match &self.offsets {
+                    Some(_) => [0, 0, 0, own[1].1 as u64],
+                    None => batch.shared("B", own)?,
+                };
+                let (operand, bound) = b.operand("B", strides)?;
                 add(Role::B, "B", b.context(), bound)?;
                 operand
             }
@@ -139,13 +167,20 @@ impl Gemm {
                 for (role, bound) in planes {
                     add(role, "B", &w.context, bound)?;
                 }
-                operand
+                match &self.offsets {
+                    Some(_) => operand,
+                    None => {
+                        let own = [(1, 0), (w.entries as usize, operand.batch_stride as usize)];
+                        operand.with_entry_strides(batch.shared("B", own)?)
+                    }
+                }
             }
         };
         let bias = match &self.bias {
             Some((bias, axis)) => {
-                let (operand, bound) =
-                    bias.vector("bias", entries, if *axis == Axis::N { n } else { m } as u64)?;
+                let strides =
+                    self.bias_strides(bias, &batch, if *axis == Axis::N { n } else { m })?;
+                let (operand, bound) = bias.vector(strides);
                 add(Role::Bias, "bias", bias.context(), bound)?;
                 Some(Bias { axis: *axis, operand })
             }
@@ -153,9 +188,9 @@ impl Gemm {
         };
         let residual = match &self.residual {
             Some(residual) => {
-                let [_, rows, cols] = residual.matrix("residual")?;
-                same_shape("residual", [rows, cols], [m, n])?;
-                let (operand, bound) = residual.operand("residual", batch as u64)?;
+                same_shape("residual", residual.rows_and_columns("residual")?, [m, n])?;
+                let strides = batch.each("residual", residual.batch(2))?;
+                let (operand, bound) = residual.operand("residual", strides)?;
                 add(Role::Residual, "residual", residual.context(), bound)?;
                 Some(along_rows("residual", operand, m, n)?)
             }
@@ -167,18 +202,20 @@ impl Gemm {
         let c = match c {
             Some(c) => {
                 context.same(c.context(), "C")?;
-                let [c_batch, rows, cols] = c.matrix("C")?;
-                same_shape("C", [rows, cols], [m, n])?;
-                if c_batch != batch {
+                same_shape("C", c.rows_and_columns("C")?, [m, n])?;
+                let own = c.batch(2);
+                let strides = batch.each("C", own)?;
+                if own.map(|(size, _)| size) != batch.sizes() {
                     return Err(Error::Shape(format!(
-                        "C has a batch of {c_batch}, the product one of {batch}"
+                        "C has shape {:?}, the product a batch of {batch}",
+                        c.shape()
                     )));
                 }
-                let (operand, bound) = c.operand("C", batch as u64)?;
+                let (operand, bound) = c.operand("C", strides)?;
                 buffers[Role::C as usize] = Some(bound);
                 along_rows("C", operand, m, n)?
             }
-            None => packed(self.output_kind()?.0, [batch, m, n])?,
+            None => packed(self.output_kind()?.0, &batch, [m, n])?,
         };
         let b_copy = match &self.b {
             RightOperand::Dense(b) => &b.copy,
@@ -195,13 +232,13 @@ impl Gemm {
             m: m as u64,
             n: n as u64,
             k: k as u64,
-            batch: batch as u64,
+            batch: entries,
             a,
             b,
             c,
             grouping: match &self.offsets {
                 Some(offsets) => Grouping::RaggedM { groups: offsets.groups },
-                None => Grouping::Batched,
+                None => nested,
             },
             epilogue: Epilogue {
                 alpha: self.alpha * factor,
@@ -213,7 +250,31 @@ impl Gemm {
             precision: self.precision,
             copies,
         };
-        Ok(Bundle { problem, buffers })
+        Ok(Bundle { problem: problem.collapsed(), buffers })
+    }
+
+    /// The strides of a bias: one for all, for each group, or along each dimension of the batch for
+    /// all or for each.
+    fn bias_strides(&self, bias: &Tensor, batch: &Batch, length: usize) -> Result<[u64; 4]> {
+        let shape = bias.shape();
+        let wanted = |groups: String| {
+            Error::Shape(format!(
+                "bias has shape {shape:?}, wanted [{length}] or [{groups}{length}]"
+            ))
+        };
+        let fits = (1..=3).contains(&shape.len()) && shape.last() == Some(&length);
+        let own = if fits { bias.batch(1) } else { [(1, 0); 2] };
+        match &self.offsets {
+            Some(offsets) => match own {
+                [(1, _), (1, _)] if fits => Ok([0; 4]),
+                [(1, _), (size, stride)] if fits && size as u64 == offsets.groups => {
+                    Ok([0, 0, 0, stride as u64])
+                }
+                _ => Err(wanted(format!("{}, ", offsets.groups))),
+            },
+            None if fits => batch.each("bias", own),
+            None => Err(wanted(batch.sizes().map(|size| format!("{size}, ")).concat())),
+        }
     }
 }
 
@@ -226,12 +287,12 @@ pub(super) struct InOrder {
 }
 
 /// An output that is still to be allocated.
-fn packed(dtype: DType, [batch, m, n]: [usize; 3]) -> Result<Operand> {
-    let elements = (batch as u64).checked_mul(m as u64).and_then(|rows| rows.checked_mul(n as u64));
-    match elements {
-        Some(_) => Ok(Operand::packed(Format::Dense(dtype), batch as u64, m as u64, n as u64)),
-        None => Err(Error::Overflow(format!("an output of {batch}×{m}×{n} elements"))),
-    }
+fn packed(dtype: DType, batch: &Batch, [m, n]: [usize; 2]) -> Result<Operand> {
+    let [outer, inner] = batch.sizes();
+    count(&[outer, inner, m, n])?;
+    let entries = if outer == 0 { 0 } else { (outer * inner) as u64 };
+    let operand = Operand::packed(Format::Dense(dtype), entries, m as u64, n as u64);
+    Ok(operand.with_entry_strides(batch.each("C", [(outer, inner * m * n), (inner, m * n)])?))
 }
 
 fn same_shape(name: &str, got: [usize; 2], wanted: [usize; 2]) -> Result<()> {

@@ -34,27 +34,52 @@ impl Tensor {
         &self.storage
     }
 
-    /// Entries, rows and columns of a tensor of two or three dimensions.
-    pub(crate) fn matrix(&self, name: &str) -> Result<[usize; 3]> {
+    /// Rows and columns: the last two dimensions of two to four.
+    pub(crate) fn rows_and_columns(&self, name: &str) -> Result<[usize; 2]> {
         match self.shape[..] {
-            [rows, cols] => Ok([1, rows, cols]),
-            [entries, rows, cols] => Ok([entries, rows, cols]),
+            [rows, cols] | [_, rows, cols] | [_, _, rows, cols] => Ok([rows, cols]),
             _ => Err(Error::Shape(format!(
-                "{name} has shape {:?}; products take [rows, columns] or [batch, rows, columns]",
+                "{name} has shape {:?}; [rows, columns] is wanted, with up to two dimensions of a \
+                 batch before them",
                 self.shape
             ))),
         }
     }
 
-    /// The view as an operand whose batch has `entries` entries, and where its storage is bound.
-    /// One entry serves all.
-    pub(crate) fn operand(&self, name: &str, entries: u64) -> Result<(Operand, Bound<'_>)> {
-        let [own, rows, cols] = self.matrix(name)?;
-        if own as u64 != entries && own != 1 {
-            return Err(Error::Shape(format!(
-                "{name} has a batch of {own}, the product one of {entries}"
-            )));
-        }
+    /// Size and stride of the two dimensions before the last `inner`; 1 where there are none.
+    pub(crate) fn batch(&self, inner: usize) -> [(usize, usize); 2] {
+        [2, 1].map(|before| match self.shape.len().checked_sub(inner + before) {
+            Some(axis) => (self.shape[axis], self.strides[axis]),
+            None => (1, 0),
+        })
+    }
+
+    /// Entries, rows and columns of a table, whose entries have one stride, and that stride.
+    pub(crate) fn table(&self, name: &str) -> Result<([usize; 3], u64)> {
+        let [rows, cols] = self.rows_and_columns(name)?;
+        let [(outer, far), (inner, near)] = self.batch(2);
+        let entries = outer
+            .checked_mul(inner)
+            .ok_or_else(|| Error::Overflow(format!("{name} of shape {:?}", self.shape)))?;
+        let stride = match (outer, inner) {
+            (_, 1) => far,
+            (0..=1, _) => near,
+            _ if near.checked_mul(inner) == Some(far) => near,
+            _ => {
+                return Err(Error::Strides(format!(
+                    "{name} of shape {:?} with strides {:?}: its entries have no common stride",
+                    self.shape, self.strides
+                )));
+            }
+        };
+        Ok(([entries, rows, cols], if entries == 1 { 0 } else { stride as u64 }))
+    }
+
+    /// The view as an operand whose entries have these strides
+    /// ([`Operand::entry_strides`](tilewise_core::Operand::entry_strides)), and where its storage
+    /// is bound.
+    pub(crate) fn operand(&self, name: &str, entries: [u64; 4]) -> Result<(Operand, Bound<'_>)> {
+        let [rows, cols] = self.rows_and_columns(name)?;
         let [row, col] = [self.strides[self.shape.len() - 2], self.strides[self.shape.len() - 1]];
         // A single row or column can be read either way; along the longer axis, if that is
         // contiguous, is the better.
@@ -71,36 +96,18 @@ impl Tensor {
                 )));
             }
         };
-        let batch_stride = if own == 1 { 0 } else { self.strides[0] as u64 };
-        Ok(self.bound(transposed, ld as u64, batch_stride))
+        Ok(self.bound(transposed, ld as u64, entries))
     }
 
-    /// A vector of `length`, or a matrix \[entries, length\] of them, as an operand.
-    pub(crate) fn vector(
-        &self,
-        name: &str,
-        entries: u64,
-        length: u64,
-    ) -> Result<(Operand, Bound<'_>)> {
-        let (own, batch_stride) = match self.shape[..] {
-            [n] if n as u64 == length => (1, 0),
-            [own, n] if n as u64 == length && (own as u64 == entries || own == 1) => {
-                (own, self.strides[0] as u64)
-            }
-            _ => {
-                let shape = &self.shape;
-                return Err(Error::Shape(format!(
-                    "{name} has shape {shape:?}, wanted [{length}] or [{entries}, {length}]"
-                )));
-            }
-        };
-        let ld = self.strides[self.shape.len() - 1] as u64;
-        Ok(self.bound(false, ld, if own == 1 { 0 } else { batch_stride }))
+    /// A vector, or one for each entry, as an operand whose entries have these strides.
+    pub(crate) fn vector(&self, entries: [u64; 4]) -> (Operand, Bound<'_>) {
+        let ld = self.strides.last().map_or(0, |stride| *stride as u64);
+        self.bound(false, ld, entries)
     }
 
     /// Bindings start at a multiple of the device's alignment; the operand's offset makes up for
     /// the rest.
-    fn bound(&self, transposed: bool, ld: u64, batch_stride: u64) -> (Operand, Bound<'_>) {
+    fn bound(&self, transposed: bool, ld: u64, entries: [u64; 4]) -> (Operand, Bound<'_>) {
         let size = self.dtype.bytes();
         let base = match &self.storage {
             Storage::Gpu { start, .. } => *start,
@@ -116,10 +123,11 @@ impl Tensor {
             transposed,
             offset: (first - start) / size,
             ld,
-            batch_stride,
+            batch_stride: 0,
+            outer_strides: [0; 3],
             len: (base + self.storage.bytes()).saturating_sub(start) / size,
         };
-        (operand, Bound { storage: &self.storage, start })
+        (operand.with_entry_strides(entries), Bound { storage: &self.storage, start })
     }
 }
 

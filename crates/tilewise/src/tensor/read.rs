@@ -18,8 +18,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Misuse` when `T` is not the tensor's dtype or a buffer of the caller's lacks
-    /// `COPY_SRC`, `DeviceLost`, `Device`.
+    /// `Misuse` when `T` is not the tensor's dtype, or a buffer of the caller's lacks `COPY_SRC`;
+    /// `Overflow`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub async fn read<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {
             return Err(Error::Misuse(format!("reading a {} tensor as {}", self.dtype, T::DTYPE)));
@@ -30,13 +30,19 @@ impl Tensor {
         Ok(elements)
     }
 
-    /// The elements widened to f32. Errors as [`read`](Self::read).
+    /// The elements as f32: floats exactly, integers rounded.
+    ///
+    /// # Errors
+    /// As [`read_bytes`](Self::read_bytes).
     pub async fn read_f32(&self) -> Result<Vec<f32>> {
         memory::decoded(self.dtype, &self.read_bytes().await?)
     }
 
-    /// The elements as little-endian bytes, row-major in the view's order. Errors as
-    /// [`read`](Self::read).
+    /// The elements as little-endian bytes, row-major in the view's order.
+    ///
+    /// # Errors
+    /// `Misuse` when a buffer of the caller's lacks `COPY_SRC`; `Overflow`, `OutOfMemory`,
+    /// `Device`, `DeviceLost`.
     pub async fn read_bytes(&self) -> Result<Vec<u8>> {
         let bytes = self.extent_bytes().await?;
         if self.is_contiguous() { Ok(bytes) } else { self.gather(&bytes) }
@@ -75,18 +81,27 @@ impl Tensor {
     }
 
     /// As [`read`](Self::read), blocking.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
     #[cfg(not(target_family = "wasm"))]
     pub fn read_blocking<T: Element>(&self) -> Result<Vec<T>> {
         pollster::block_on(self.read())
     }
 
     /// As [`read_f32`](Self::read_f32), blocking.
+    ///
+    /// # Errors
+    /// As [`read_f32`](Self::read_f32).
     #[cfg(not(target_family = "wasm"))]
     pub fn read_f32_blocking(&self) -> Result<Vec<f32>> {
         pollster::block_on(self.read_f32())
     }
 
     /// As [`read_bytes`](Self::read_bytes), blocking.
+    ///
+    /// # Errors
+    /// As [`read_bytes`](Self::read_bytes).
     #[cfg(not(target_family = "wasm"))]
     pub fn read_bytes_blocking(&self) -> Result<Vec<u8>> {
         pollster::block_on(self.read_bytes())

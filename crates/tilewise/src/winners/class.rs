@@ -52,10 +52,11 @@ pub(crate) fn class(problem: &Problem, caps: &Caps) -> Result<String> {
 }
 
 fn operand(operand: &Operand, [rows, cols]: [u64; 2], entries: u64) -> String {
-    let Operand { offset, ld, batch_stride, .. } = *operand;
+    let Operand { offset, ld, .. } = *operand;
+    let strides = operand.entry_strides().into_iter().fold(offset | ld, |all, stride| all | stride);
     let extent = if operand.transposed { rows } else { cols };
-    let alignment = 1u64 << (8 | offset | ld | batch_stride | extent).trailing_zeros();
-    let shared = if entries > 1 && batch_stride == 0 { "*" } else { "" };
+    let alignment = 1u64 << (8 | strides | extent).trailing_zeros();
+    let shared = if entries > 1 && operand.is_shared() { "*" } else { "" };
     format!("{}/{alignment}{shared}", operand.format)
 }
 

@@ -1,0 +1,36 @@
+// The first element of an entry of each operand, where the batch has several dimensions, each with
+// its own stride: 0 along those that an operand is shared along.
+// needs: params
+// provides: a_base b_base bias_base c_base nested residual_base
+
+fn nested(entry: u32, strides: vec4<u32>) -> u32 {
+    let outer = entry / params.nest.w;
+    let outermost = outer / params.nest.z;
+    let at = vec4<u32>(
+        outermost / params.nest.y,
+        outermost % params.nest.y,
+        outer % params.nest.z,
+        entry % params.nest.w,
+    );
+    return dot(at, strides);
+}
+
+fn a_base(entry: u32) -> u32 {
+    return params.a_offset + nested(entry, params.a_nest);
+}
+
+fn b_base(entry: u32) -> u32 {
+    return params.b_offset + nested(entry, params.b_nest);
+}
+
+fn c_base(entry: u32) -> u32 {
+    return params.c_offset + nested(entry, params.c_nest);
+}
+
+fn bias_base(entry: u32) -> u32 {
+    return params.bias_offset + nested(entry, params.bias_nest);
+}
+
+fn residual_base(entry: u32) -> u32 {
+    return params.residual_offset + nested(entry, params.residual_nest);
+}
