@@ -55,7 +55,7 @@ fn elements_that_overlap() {
         let all = Tensor::zeros(context, DType::F32, &[64]).unwrap();
         let view = |shape: &[usize], strides: &[usize]| {
             let buffer = all.buffer().unwrap().0.clone();
-            Tensor::from_buffer(context, buffer, 0, DType::F32, shape, strides).unwrap()
+            Tensor::from_buffer_strided(context, buffer, 0, DType::F32, shape, strides).unwrap()
         };
         let kernel = copy(&[], &["out"]);
         let call = |tensor: &Tensor| Call::new(context).output_into(tensor).grid([4, 1, 1]);
