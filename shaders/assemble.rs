@@ -48,7 +48,12 @@ pub fn assemble_with<'a>(
         let file = replaced(part.file)
             .or_else(own)
             .ok_or_else(|| format!("no shader file {}", part.file))?;
-        text.push_str(&instantiate(part, file)?);
+        let file = instantiate(part, file)?;
+        if pass.beside_c && part.operand.is_some() {
+            text.push_str(&file.replace("var<storage, read>", "var<storage, read_write>"));
+        } else {
+            text.push_str(&file);
+        }
         text.push('\n');
     }
     if pass.unroll { unroll(&text) } else { Ok(text) }

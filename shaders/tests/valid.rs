@@ -164,7 +164,8 @@ fn conversions() -> Vec<(Pass, String)> {
         for (i, dtype) in DType::FLOATS.into_iter().enumerate() {
             let index = Some(Index { offset: 0, step: 1, count: 5, len: 5 });
             let (rows, columns) = [(None, None), (index, None), (index, index)][i];
-            let take = Take { table, rows, columns, dtype, offset: 0, len: 1 << 20 };
+            let take =
+                Take { table, rows, columns, dtype, offset: 0, len: 1 << 20, beside_c: false };
             all.extend(
                 plan::take(&take, caps, &CONVERSIONS)
                     .unwrap()

@@ -80,6 +80,7 @@ impl Taking {
             dtype: self.dtype,
             offset: self.lead as u64,
             len: elements as u64,
+            beside_c: false,
         }
     }
 

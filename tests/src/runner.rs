@@ -324,6 +324,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
         },
         precision: case.precision,
         copies: [None; 2],
+        beside_c: false,
     }
 }
 

@@ -32,15 +32,13 @@ pub enum Error {
     /// Strides that a kernel cannot follow, or under which elements of C overlap.
     #[error("strides: {0}")]
     Strides(String),
-    /// The output shares a buffer with an input. WebGPU refuses one buffer bound for reading and
-    /// for writing in one dispatch.
-    #[error(
-        "aliasing: the output and {operand} lie in one buffer; one dispatch cannot bind it for \
-         reading and for writing"
-    )]
+    /// The output overlaps an input, or shares a buffer with one that is bound for reading alone.
+    #[error("aliasing: the output and {operand} {how}")]
     Aliased {
         /// The input that shares the output's buffer.
         operand: &'static str,
+        /// How they meet, with the bytes, and what works instead.
+        how: String,
     },
     /// A dtype or format that the operation does not take in this place, on any device; another one
     /// may do.

@@ -118,6 +118,19 @@ pub struct Pass {
     pub workgroup_bytes: u32,
     /// The buffers, by ascending role; `Role::Params` is not among them, every pass has it.
     pub bindings: Vec<Binding>,
+    /// Whether operands that the shader only reads are declared and bound as if it wrote them,
+    /// because one may lie in the buffer that it does write. WebGPU takes a buffer in one dispatch
+    /// either for reading or for writing.
+    pub beside_c: bool,
+}
+
+impl Pass {
+    /// Whether a buffer is bound for reading alone.
+    pub fn read_only(&self, binding: &Binding) -> bool {
+        // The ends of groups decide which invocations meet barriers, so that they must stay
+        // constant for the compiler.
+        !binding.writable && (!self.beside_c || binding.role == Role::Offsets)
+    }
 }
 
 /// What was chosen.
@@ -277,6 +290,10 @@ pub fn plan(
                 _ => plan.edges.push(choice),
             }
         }
+    }
+    for pass in &mut plan.passes {
+        pass.beside_c =
+            problem.beside_c && pass.bindings.iter().any(|binding| binding.role == Role::C);
     }
     Ok(plan)
 }

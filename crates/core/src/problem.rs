@@ -284,6 +284,10 @@ pub struct Problem {
     pub precision: Precision,
     /// Copies of A and B that were packed beforehand, where there are some.
     pub copies: [Option<Copied>; 2],
+    /// Whether an operand lies in the buffer of C, beside it ([`Pass::beside_c`]).
+    ///
+    /// [`Pass::beside_c`]: crate::plan::Pass::beside_c
+    pub beside_c: bool,
 }
 
 impl Problem {
@@ -302,6 +306,7 @@ impl Problem {
             epilogue: Epilogue::default(),
             precision: Precision::F32,
             copies: [None; 2],
+            beside_c: false,
         }
     }
 

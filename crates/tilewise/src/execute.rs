@@ -38,9 +38,11 @@ pub(crate) fn run(bundle: &Bundle<'_>) -> Result<()> {
     let bias = epilogue.bias.map(|bias| widen(bundle, Role::Bias, &bias.operand)).transpose()?;
     let residual =
         epilogue.residual.map(|residual| widen(bundle, Role::Residual, &residual)).transpose()?;
-    let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
+    let segments = segments(bundle)?;
     let mut sums = memory::filled((m * n) as usize, 0f32)?;
-    for Segment { entry, group, rows } in segments(bundle)? {
+    // An operand may lie beside C, so that all have been read before C is locked.
+    let mut c = storage(&bundle.buffers, Role::C)?.host_mut()?;
+    for Segment { entry, group, rows } in segments {
         let first = |operand: &Operand, entry| problem.entry(operand, entry).offset;
         let firsts = [first(&a.operand, entry), first(&b.operand, group)];
         product(&a, &b, problem, firsts, rows.clone(), &mut sums);

@@ -136,7 +136,8 @@ impl Quantize {
         buffers[Role::Status as usize] = Some(Bound::whole(status));
         for (role, plane) in Role::B.planes().zip(&out.planes) {
             if bound.storage.shares(plane) {
-                return Err(Error::Aliased { operand: "the weights" });
+                let how = "lie in one buffer: QuantizedTensor::zeros makes another".into();
+                return Err(Error::Aliased { operand: "the weights", how });
             }
             buffers[role as usize] = Some(Bound::whole(plane));
         }

@@ -177,12 +177,15 @@ impl Take {
                  {strides:?}"
             )));
         }
-        let mut buffers = Buffers::default();
-        let mut add = |role: Role, operand: &'static str, owner: &Context, bound: Bound<'s>| {
+        let (mut buffers, mut beside_c) = (Buffers::default(), false);
+        // Where an operand is no tensor, all of its buffer counts.
+        let mut add = |role: Role,
+                       operand: &'static str,
+                       owner: &Context,
+                       bound: Bound<'s>,
+                       tensor: Option<&Tensor>| {
             context.same(owner, operand)?;
-            if bound.storage.shares(out.storage()) {
-                return Err(Error::Aliased { operand });
-            }
+            beside_c |= out.lies_beside(operand, bound, tensor)?;
             buffers[role as usize] = Some(bound);
             Ok(())
         };
@@ -190,7 +193,7 @@ impl Take {
             RightOperand::Dense(table) => {
                 let ([entries, rows, columns], stride) = table.table("the table")?;
                 let (operand, bound) = table.operand("the table", [0, 0, 0, stride])?;
-                add(Role::B, "the table", table.context(), bound)?;
+                add(Role::B, "the table", table.context(), bound, Some(table))?;
                 Table {
                     operand,
                     entries: entries as u64,
@@ -200,7 +203,7 @@ impl Take {
             }
             RightOperand::Quantized(w) => {
                 for (role, plane) in Role::B.planes().zip(&w.planes) {
-                    add(role, "the table", &w.context, Bound::whole(plane))?;
+                    add(role, "the table", &w.context, Bound::whole(plane), None)?;
                 }
                 w.table()
             }
@@ -212,7 +215,7 @@ impl Take {
             }
             let count = indices.elem_count() as u64;
             let (Operand { offset, ld, len, .. }, bound) = indices.vector([0; 4]);
-            add(role, name, indices.context(), bound)?;
+            add(role, name, indices.context(), bound, Some(indices))?;
             Ok(Some(Index { offset, step: ld, count, len }))
         };
         let rows = index(Role::RowIndex, "the row indices", self.rows.as_ref())?;
@@ -230,7 +233,7 @@ impl Take {
         let columns = index(Role::ColumnIndex, "the column indices", columns)?;
         let (Operand { offset, len, .. }, bound) = out.operand("the output", [0; 4])?;
         buffers[Role::C as usize] = Some(bound);
-        let take = plan::Take { table, rows, columns, dtype, offset, len }.checked()?;
+        let take = plan::Take { table, rows, columns, dtype, offset, len, beside_c }.checked()?;
         Ok(Bundle { take, buffers })
     }
 }
@@ -280,12 +283,12 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     let storage = |role| execute::storage(buffers, role);
     let Table { operand, rows, columns, .. } = take.table;
     let planes = operand.format.planes();
-    let planes = Role::B
+    let guards = Role::B
         .planes()
         .zip(planes)
         .map(|(role, _)| storage(role)?.host())
         .collect::<Result<Vec<_>>>()?;
-    let planes: Vec<&[u32]> = planes.iter().map(|words| words.as_slice()).collect();
+    let planes: Vec<&[u32]> = guards.iter().map(|words| words.as_slice()).collect();
     let indices = |role: Role, index: Option<Index>, all: u64| -> Result<Vec<u64>> {
         let Some(Index { offset, step, count, .. }) = index else { return Ok((0..all).collect()) };
         let words = storage(role)?.host()?;
@@ -293,12 +296,9 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     };
     let row_indices = indices(Role::RowIndex, take.rows, rows)?;
     let column_indices = indices(Role::ColumnIndex, take.columns, columns)?;
-    let mut out = storage(Role::C)?.host_mut()?;
-    let out: &mut [u8] = bytemuck::cast_slice_mut(&mut out);
     let (mut row, mut taken) =
         (memory::filled(columns as usize, 0f32)?, memory::filled(n as usize, 0f32)?);
-    let bytes = (n * take.dtype.bytes()) as usize;
-    let mut target = (take.offset * take.dtype.bytes()) as usize;
+    let mut taken_bytes = memory::room((entries * m * n * take.dtype.bytes()) as usize)?;
     for entry in 0..entries {
         for &index in &row_indices {
             if index < rows {
@@ -311,10 +311,15 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
                 *taken =
                     if index < rows && column < columns { row[column as usize] } else { f32::NAN };
             }
-            out[target..target + bytes].copy_from_slice(&convert::encode(take.dtype, &taken));
-            target += bytes;
+            taken_bytes.extend(convert::encode(take.dtype, &taken));
         }
     }
+    // The table may lie beside the output, and is locked no longer.
+    drop(guards);
+    let first = (take.offset * take.dtype.bytes()) as usize;
+    let mut words = storage(Role::C)?.host_mut()?;
+    let out: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+    out[first..first + taken_bytes.len()].copy_from_slice(&taken_bytes);
     Ok(())
 }
 

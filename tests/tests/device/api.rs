@@ -349,7 +349,7 @@ fn prepared_weights() {
         let output =
             Tensor::from_buffer(&context, buffers[1].clone(), 2048, DType::F32, &[m, n]).unwrap();
         let error = Gemm::new(&x(&[m, k]), &prepared).run_into(&output).unwrap_err();
-        assert!(matches!(error, Error::Aliased { operand: "B" }), "{error}");
+        assert!(matches!(error, Error::Aliased { operand: "B", .. }), "{error}");
     }
 }
 

@@ -328,7 +328,7 @@ fn what_does_not_fit_is_an_error() {
             matches!(take.run_into(&table), Err(Error::Shape(text)) if text.contains("f32 [2, 32]"))
         );
         let view = table.slice(&[0..2, 0..32]).unwrap();
-        assert!(matches!(take.run_into(&view), Err(Error::Aliased { operand: "the table" })));
+        assert!(matches!(take.run_into(&view), Err(Error::Aliased { operand: "the table", .. })));
         let integers = Tensor::upload(&context, &[1i32; 4], &[2, 2]).unwrap();
         assert!(matches!(integers.rows(&indices), Err(Error::Unsupported(_))));
         let other = Tensor::upload(&Context::cpu(), &[0u32], &[1]).unwrap();

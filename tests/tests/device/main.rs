@@ -5,6 +5,7 @@
 mod accumulation;
 mod adapters;
 mod api;
+mod arena;
 mod arithmetic;
 mod convert;
 mod errors;

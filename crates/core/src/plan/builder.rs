@@ -51,6 +51,7 @@ impl Builder {
             threads,
             workgroup_bytes,
             bindings: Vec::new(),
+            beside_c: false,
         };
         let mut builder = Builder { pass, kit, windows };
         for file in kit.common {

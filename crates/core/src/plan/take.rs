@@ -42,6 +42,8 @@ pub struct Take {
     pub offset: u64,
     /// Elements of that storage, from its start.
     pub len: u64,
+    /// Whether a table or an index lies in the buffer of the output ([`Pass::beside_c`]).
+    pub beside_c: bool,
 }
 
 impl Take {
@@ -108,7 +110,7 @@ pub fn take(take: &Take, caps: &Caps, tools: &Conversions) -> Result<Vec<Pass>> 
     if !take.shape().contains(&0) {
         let bound = take.table.rows;
         cut(Piece { take, first: 0, bound }, caps, &mut |piece| {
-            passes.push(pass(piece, caps, tools)?);
+            passes.push(Pass { beside_c: take.beside_c, ..pass(piece, caps, tools)? });
             Ok(())
         })?;
     }

@@ -140,17 +140,20 @@ impl Gemm {
         let context = self.context();
         let (batch, [m, n, k]) = self.sizes()?;
         let (nested, entries) = batch.grouping()?;
-        let mut buffers = Buffers::default();
-        let mut add = |role: Role, name: &'static str, owner: &Context, bound: Bound<'s>| {
+        let (mut buffers, mut beside_c) = (Buffers::default(), false);
+        // Where an operand is no tensor, all of its buffer counts.
+        let mut add = |role: Role,
+                       name: &'static str,
+                       owner: &Context,
+                       bound: Bound<'s>,
+                       tensor: Option<&Tensor>| {
             context.same(owner, name)?;
-            if c.is_some_and(|c| bound.storage.shares(c.storage())) {
-                return Err(Error::Aliased { operand: name });
-            }
+            beside_c |= c.map_or(Ok(false), |c| c.lies_beside(name, bound, tensor))?;
             buffers[role as usize] = Some(bound);
             Ok(())
         };
         let (a, bound) = self.a.operand("A", batch.shared("A", self.a.batch(2))?)?;
-        add(Role::A, "A", context, bound)?;
+        add(Role::A, "A", context, bound, Some(&self.a))?;
         let b = match &self.b {
             RightOperand::Dense(b) => {
                 let own = b.batch(2);
@@ -159,13 +162,13 @@ impl Gemm {
                     None => batch.shared("B", own)?,
                 };
                 let (operand, bound) = b.operand("B", strides)?;
-                add(Role::B, "B", b.context(), bound)?;
+                add(Role::B, "B", b.context(), bound, Some(b))?;
                 operand
             }
             RightOperand::Quantized(w) => {
                 let (operand, planes) = w.operand();
                 for (role, bound) in planes {
-                    add(role, "B", &w.context, bound)?;
+                    add(role, "B", &w.context, bound, None)?;
                 }
                 match &self.offsets {
                     Some(_) => operand,
@@ -181,7 +184,7 @@ impl Gemm {
                 let strides =
                     self.bias_strides(bias, &batch, if *axis == Axis::N { n } else { m })?;
                 let (operand, bound) = bias.vector(strides);
-                add(Role::Bias, "bias", bias.context(), bound)?;
+                add(Role::Bias, "bias", bias.context(), bound, Some(bias))?;
                 Some(Bias { axis: *axis, operand })
             }
             None => None,
@@ -191,13 +194,14 @@ impl Gemm {
                 same_shape("residual", residual.rows_and_columns("residual")?, [m, n])?;
                 let strides = batch.each("residual", residual.batch(2))?;
                 let (operand, bound) = residual.operand("residual", strides)?;
-                add(Role::Residual, "residual", residual.context(), bound)?;
+                add(Role::Residual, "residual", residual.context(), bound, Some(residual))?;
                 Some(along_rows("residual", operand, m, n)?)
             }
             None => None,
         };
         if let Some(offsets) = &self.offsets {
-            add(Role::Offsets, "group offsets", &offsets.context, Bound::whole(&offsets.storage))?;
+            let bound = Bound::whole(&offsets.storage);
+            add(Role::Offsets, "group offsets", &offsets.context, bound, None)?;
         }
         let c = match c {
             Some(c) => {
@@ -249,6 +253,7 @@ impl Gemm {
             },
             precision: self.precision,
             copies,
+            beside_c,
         };
         Ok(Bundle { problem: problem.collapsed(), buffers })
     }

@@ -70,6 +70,7 @@ pub(crate) struct Asked {
     residual: Option<Operand>,
     precision: Precision,
     copies: [Option<Copied>; 2],
+    beside_c: bool,
     kernel: Option<Arc<str>>,
 }
 
@@ -77,7 +78,8 @@ impl Asked {
     /// Of a problem that [`check`](tilewise_core::plan::check) has passed. How long the storage is
     /// that holds an operand concerns that check alone.
     pub(crate) fn new(problem: &Problem, kernel: Option<&Arc<str>>) -> Self {
-        let Problem { m, n, k, batch, a, b, c, grouping, epilogue, precision, copies } = *problem;
+        let Problem { m, n, k, batch, a, b, c, grouping, epilogue, precision, copies, beside_c } =
+            *problem;
         let Epilogue { alpha: _, beta, bias, activation, residual } = epilogue;
         let placed = |operand| Operand { len: 0, ..operand };
         Asked {
@@ -90,6 +92,7 @@ impl Asked {
             residual: residual.map(placed),
             precision,
             copies,
+            beside_c,
             kernel: kernel.cloned(),
         }
     }

@@ -23,9 +23,16 @@ pub(crate) struct Pipeline {
     seconds: Option<f64>,
 }
 
-/// Pipelines by the parts of their shader.
+/// The parts of a shader, and whether it is one for operands beside C.
+pub(super) type Text = (Vec<Part>, bool);
+
+pub(super) fn text_of(pass: &Pass) -> Text {
+    (pass.parts.clone(), pass.beside_c)
+}
+
+/// Pipelines by the text of their shader.
 pub(crate) struct Pipelines {
-    compiled: Cache<Vec<Part>, Pipeline>,
+    compiled: Cache<Text, Pipeline>,
     refused: Refusals,
     kept: Option<Kept>,
 }
@@ -48,8 +55,7 @@ impl Pipelines {
             Language::Wgsl => device.catch(|| self.compile(device, pass)),
             Language::Msl => self.compile_msl(device, pass),
         };
-        self.compiled
-            .get_or_make(pass.parts.as_slice(), || self.timed(device, &pass.label, compile))
+        self.compiled.get_or_make(&text_of(pass), || self.timed(device, &pass.label, compile))
     }
 
     /// Why the device has refused the MSL of one of these passes, if it has.
@@ -65,12 +71,12 @@ impl Pipelines {
     /// Whether the pipeline of a pass is compiled.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn has(&self, pass: &Pass) -> bool {
-        self.compiled.get(pass.parts.as_slice()).is_some()
+        self.compiled.get(&text_of(pass)).is_some()
     }
 
     /// Whether the pipeline of a pass is compiled, in words.
     pub(crate) fn state(&self, pass: &Pass) -> String {
-        match self.compiled.get(pass.parts.as_slice()) {
+        match self.compiled.get(&text_of(pass)) {
             Some(Pipeline { seconds: Some(seconds), .. }) => format!("compiled in {seconds:.3} s"),
             Some(_) => "compiled".into(),
             None => "not compiled yet".into(),
@@ -249,7 +255,7 @@ impl Refusals {
 fn entries(pass: &Pass) -> Vec<wgpu::BindGroupLayoutEntry> {
     let params = uniform_entry(Role::Params.binding(), size_of::<Params>() as u64, false);
     let storage = |binding: &Binding| {
-        storage_entry(binding.role.binding(), !binding.writable, binding.element_bytes)
+        storage_entry(binding.role.binding(), pass.read_only(binding), binding.element_bytes)
     };
     std::iter::once(params).chain(pass.bindings.iter().map(storage)).collect()
 }

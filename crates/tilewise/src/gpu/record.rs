@@ -3,6 +3,7 @@
 use super::Gpu;
 use super::bind::{Factors, Key, Places};
 use super::compiled::{Compiled, Conversion, Step};
+use super::pipeline::text_of;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
@@ -54,7 +55,8 @@ impl Gpu {
     fn compile_together(&self, passes: &[Pass]) {
         let mut new: Vec<&Pass> = Vec::new();
         for pass in passes {
-            if !self.pipelines.has(pass) && new.iter().all(|other| other.parts != pass.parts) {
+            if !self.pipelines.has(pass) && new.iter().all(|other| text_of(other) != text_of(pass))
+            {
                 new.push(pass);
             }
         }

@@ -6,7 +6,6 @@ use crate::gpu::SharedBuffer;
 use crate::storage::{Bound, Storage};
 #[cfg(feature = "custom-kernels")]
 use smallvec::smallvec;
-#[cfg(feature = "custom-kernels")]
 use std::ops::Range;
 #[cfg(feature = "custom-kernels")]
 use tilewise_core::DType;
@@ -131,6 +130,50 @@ impl Tensor {
     }
 }
 
+/// Views in one buffer.
+impl Tensor {
+    /// The words of its buffer in which elements lie or between which they do, in bytes.
+    pub(crate) fn span(&self) -> Result<Range<u64>> {
+        let start = match &self.storage {
+            Storage::Gpu { start, .. } => *start,
+            Storage::Host { .. } => 0,
+        };
+        let first = start + self.offset as u64 * self.dtype.bytes();
+        Ok(match self.extent()? {
+            0 => 0..0,
+            extent => first / 4 * 4..(first + extent).next_multiple_of(4),
+        })
+    }
+
+    /// Whether an operand lies in the buffer of this output, beside it; of one that is no tensor
+    /// no bytes are known.
+    ///
+    /// # Errors
+    /// `Aliased` where they overlap.
+    pub(crate) fn lies_beside(
+        &self,
+        operand: &'static str,
+        bound: Bound<'_>,
+        tensor: Option<&Tensor>,
+    ) -> Result<bool> {
+        if !bound.storage.shares(&self.storage) {
+            return Ok(false);
+        }
+        let aliased = |how| Err(Error::Aliased { operand, how });
+        let Some(tensor) = tensor else {
+            return aliased("lie in one buffer, whose bytes cannot be told apart: take two".into());
+        };
+        let (own, other) = (self.span()?, tensor.span()?);
+        if own.is_empty() || other.is_empty() || own.end <= other.start || other.end <= own.start {
+            return Ok(true);
+        }
+        aliased(format!(
+            "overlap: in whole words they have the bytes {own:?} and {other:?} of one buffer; an \
+             output that is added to is its own C, with beta(1)"
+        ))
+    }
+}
+
 /// Views that custom kernels bind.
 #[cfg(feature = "custom-kernels")]
 impl Tensor {
@@ -169,19 +212,6 @@ impl Tensor {
             }
             Storage::Host { .. } => None,
         }
-    }
-
-    /// The words of its buffer in which elements lie or between which they do, in bytes.
-    pub(crate) fn span(&self) -> Result<Range<u64>> {
-        let start = match &self.storage {
-            Storage::Gpu { start, .. } => *start,
-            Storage::Host { .. } => 0,
-        };
-        let first = start + self.offset as u64 * self.dtype.bytes();
-        Ok(match self.extent()? {
-            0 => 0..0,
-            extent => first / 4 * 4..(first + extent).next_multiple_of(4),
-        })
     }
 
     /// Writes the elements, given row-major in the view's order, into host storage.
