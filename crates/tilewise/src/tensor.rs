@@ -110,10 +110,10 @@ impl Tensor {
 
     /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to
     /// be read back). The first element lies at `byte_offset`, the others follow row-major; see
-    /// [`from_buffer_strided`](Self::from_buffer_strided) for others. Only whole words of 4 bytes
-    /// count, which matters to 16-bit elements. The context keeps the last 64 of the caller's
-    /// buffers, so that tensors made anew on them cost little: until others push them out, or
-    /// [`Context::release_scratch`].
+    /// [`from_buffer_strided`](Self::from_buffer_strided) for others. Kernels read whole words of 4
+    /// bytes, so a 16-bit element must not lie in a word that the end of the buffer cuts off. The
+    /// context keeps the last 64 of the caller's buffers, so that tensors made anew on them cost
+    /// little: until others push them out, or [`Context::release_scratch`].
     ///
     /// ```
     /// use tilewise::{Context, DType, Tensor, wgpu};
