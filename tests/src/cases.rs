@@ -176,12 +176,11 @@ pub fn splits(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Batches, strides and offsets on each kernel; a nested batch on every variant, in a language that
-/// has such.
+/// Batches, strides and offsets on each kernel; nested batches where a language has them.
 pub fn strides(table: Table) -> Vec<Case> {
-    let nested = table.0[0].kit.schedule(Grouping::Nested { sizes: [1; 4] });
-    let nested = nested.map_or(Vec::new(), |_| themes::nested());
-    let each = themes::on(&table.kernels(), &nested[..nested.len().min(1)]);
+    let nests = table.0[0].kit.schedule(Grouping::Nested { sizes: [1; 4] }).is_some();
+    let nested = if nests { themes::nested() } else { Vec::new() };
+    let each = themes::on(&table.kernels(), &nested[..usize::from(nests)]);
     let all = [themes::strided(), words(), nested].concat();
     [themes::on(&table.one_of_each(), &all), each].concat()
 }

@@ -123,8 +123,8 @@ pub fn strided() -> Vec<Case> {
 }
 
 /// Batches of two dimensions, as in attention: heads between rows, fewer heads of one operand, one
-/// for all outer entries; into outputs of either kind, with every epilogue that has entries. Rows of
-/// 16-bit outputs share words in some.
+/// for all outer entries; into outputs of either kind, with every epilogue that has entries. In
+/// some, rows of 16-bit outputs share words.
 pub fn nested() -> Vec<Case> {
     use Entries::{Apart, Heads, Inner, Shared, SharedHeads, SharedInner, Single};
     let mut cases = Vec::new();

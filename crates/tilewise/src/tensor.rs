@@ -16,9 +16,9 @@ use tilewise_core::{DType, Error, Result};
 /// One number per dimension; up to four without an allocation, so that tensors are cheap to clone.
 type Sizes = SmallVec<[usize; 4]>;
 
-/// A typed, strided view of storage. Views ([`t`](Tensor::t), [`slice`](Tensor::slice),
-/// [`permute`](Tensor::permute), [`broadcast_to`](Tensor::broadcast_to) and others) and clones share
-/// the storage. No view copies anything.
+/// A typed, strided view of storage. Clones share the storage, and so do views
+/// ([`t`](Tensor::t), [`slice`](Tensor::slice), [`permute`](Tensor::permute),
+/// [`broadcast_to`](Tensor::broadcast_to) and others): none copies anything.
 ///
 /// Strides and offsets count elements. Products take tensors of one to four dimensions: matrices
 /// \[rows, columns\] with up to two dimensions of a batch before them, and vectors.
