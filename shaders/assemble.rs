@@ -1,5 +1,5 @@
-//! From the parts of a pass to the text of one WGSL module. Four rules, and no preprocessor beyond
-//! them:
+//! From the part files of a pass to the text of one WGSL module. Four rules, and no preprocessor
+//! beyond them:
 //!
 //! 1. Whole files are concatenated; module scope in WGSL has no order.
 //! 2. In a line `const NAME: type = value; //param` the value is replaced.
@@ -8,7 +8,7 @@
 //! 4. A loop marked `//unroll` is repeated in blocks with a constant index, where the pass says so:
 //!    see `unroll.rs`.
 //!
-//! Extensions are enabled at the top when a part needs them. Then comes the struct [`Params`].
+//! Extensions are enabled at the top when a part file needs them. Then comes the struct [`Params`].
 
 use crate::files::FILES;
 use crate::unroll::unroll;

@@ -85,7 +85,7 @@ files![
     "epilogue/keep.wgsl",
     "epilogue/linear.wgsl",
     "epilogue/partial.wgsl",
-    "epilogue/parts.wgsl",
+    "epilogue/k_splits.wgsl",
     "epilogue/residual.wgsl",
     "epilogue/scratch.wgsl",
     "epilogue/store_f16.wgsl",

@@ -1,5 +1,5 @@
 //! The WGSL kernels of tilewise as files, the tables that compose them ([`LIBRARY`]), and
-//! [`assemble`], which puts the parts of a pass together.
+//! [`assemble`], which puts the part files of a pass together.
 
 mod assemble;
 mod conversions;

@@ -10,7 +10,7 @@ use tilewise_core::{Caps, DType, Format, Grouping};
 /// Every kernel in WGSL.
 pub const LIBRARY: Library = Library { kernels: KERNELS };
 
-/// Every part of the other three axes.
+/// Every part file of the other three axes.
 pub static KIT: Kit = Kit {
     language: Language::Wgsl,
     operands: OPERANDS,
@@ -32,7 +32,7 @@ pub static KIT: Kit = Kit {
     linear: "epilogue/linear.wgsl",
     activation: "epilogue/activation.wgsl",
     partial: "epilogue/partial.wgsl",
-    parts: "epilogue/parts.wgsl",
+    k_splits: "epilogue/k_splits.wgsl",
     scratch: Some("epilogue/scratch.wgsl"),
     keep: Some("epilogue/keep.wgsl"),
     residual: Some("epilogue/residual.wgsl"),

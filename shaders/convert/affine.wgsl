@@ -41,9 +41,9 @@ fn fit(block: Block) -> Fit {
     let least = float_of_key(low);
     let most = float_of_key(high);
     let range = float_div(float_sub(most, least), bitcast<u32>(f32(LEVELS)));
-    let side = (least & ~FLOAT_SIGN) > (most & ~FLOAT_SIGN);
-    let step = max(range, SMALLEST) | select(FLOAT_SIGN, 0u, side);
-    let edge = select(most, least, side);
+    let from_least = (least & ~FLOAT_SIGN) > (most & ~FLOAT_SIGN);
+    let step = max(range, SMALLEST) | select(FLOAT_SIGN, 0u, from_least);
+    let edge = select(most, least, from_least);
     let steps = float_rint(float_div(edge, step));
     let none = (steps & ~FLOAT_SIGN) == 0u;
     let scale = select(float_div(edge, steps), step, none);

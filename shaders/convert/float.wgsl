@@ -2,26 +2,26 @@
 // numbers, infinities and ties to even included. WGSL lets devices divide to 2.5 units in the last
 // place, take subnormal numbers for zero, and fuse products with sums.
 // needs: nothing
-// provides: FLOAT_INFINITY FLOAT_NAN FLOAT_SIGN Parts float_add float_div float_f32 float_finite
+// provides: FLOAT_INFINITY FLOAT_NAN FLOAT_SIGN Unpacked float_add float_div float_f32 float_finite
 //        float_integer float_key float_level float_mul float_of_half float_of_key float_pack
-//        float_parts float_rint float_rounded float_sub float_to_half
+//        float_rint float_rounded float_sub float_to_half float_unpack
 
 const FLOAT_SIGN: u32 = 0x80000000u;
 const FLOAT_INFINITY: u32 = 0x7f800000u;
 const FLOAT_NAN: u32 = 0x7fc00000u;
 
 // A positive number: significand / 2^30 · 2^exponent, the significand from 2^30 on and below 2^31.
-struct Parts {
+struct Unpacked {
     exponent: i32,
     significand: u32,
 }
 
 // Of a number that is not NaN, without its sign. The significand of 0 is 0.
-fn float_parts(x: u32) -> Parts {
+fn float_unpack(x: u32) -> Unpacked {
     let field = (x & FLOAT_INFINITY) >> 23u;
     let significand = (x & 0x7fffffu) | (min(field, 1u) << 23u);
     let zeros = countLeadingZeros(significand);
-    return Parts(i32(max(field, 1u)) - i32(zeros) - 119, significand << (zeros - 1u));
+    return Unpacked(i32(max(field, 1u)) - i32(zeros) - 119, significand << (zeros - 1u));
 }
 
 // Drops the lowest n bits of a number below 2^31; rounds to nearest, ties to even. n is not 0. Its
@@ -38,15 +38,15 @@ fn float_rounded(x: u32, n: u32) -> u32 {
 
 // The bits of a positive number in a format with so many bits of fraction, whose least normal
 // number is 2^least. Beyond the format's range they are at least the bits of its infinity.
-fn float_pack(parts: Parts, fraction: u32, least: i32) -> u32 {
-    let above = u32(max(parts.exponent - least, 0));
-    let below = u32(max(least - parts.exponent, 0));
-    return (above << fraction) + float_rounded(parts.significand, 30u - fraction + below);
+fn float_pack(unpacked: Unpacked, fraction: u32, least: i32) -> u32 {
+    let above = u32(max(unpacked.exponent - least, 0));
+    let below = u32(max(least - unpacked.exponent, 0));
+    return (above << fraction) + float_rounded(unpacked.significand, 30u - fraction + below);
 }
 
 fn float_f32(sign: u32, exponent: i32, significand: u32) -> u32 {
     return (sign & FLOAT_SIGN)
-        | min(float_pack(Parts(exponent, significand), 23u, -126), FLOAT_INFINITY);
+        | min(float_pack(Unpacked(exponent, significand), 23u, -126), FLOAT_INFINITY);
 }
 
 fn float_add(a: u32, b: u32) -> u32 {
@@ -65,8 +65,8 @@ fn float_add(a: u32, b: u32) -> u32 {
     if y == 0u {
         return select(larger, a & b, x == 0u);
     }
-    let p = float_parts(x);
-    let q = float_parts(y);
+    let p = float_unpack(x);
+    let q = float_unpack(y);
     // One bit is left for a carry. What is shifted out counts as one bit below all others.
     let shift = min(u32(p.exponent - q.exponent), 31u);
     let shifted = (q.significand >> 1u) >> shift;
@@ -96,8 +96,8 @@ fn float_mul(a: u32, b: u32) -> u32 {
     if min(x, y) == 0u {
         return sign;
     }
-    let p = float_parts(x);
-    let q = float_parts(y);
+    let p = float_unpack(x);
+    let q = float_unpack(y);
     // 24 bits each, in halves of 12; of the product the upper 32 bits of 48.
     let u = vec2<u32>(p.significand >> 19u, (p.significand >> 7u) & 0xfffu);
     let v = vec2<u32>(q.significand >> 19u, (q.significand >> 7u) & 0xfffu);
@@ -123,8 +123,8 @@ fn float_div(a: u32, b: u32) -> u32 {
     if x == 0u || y == FLOAT_INFINITY {
         return sign;
     }
-    let p = float_parts(x);
-    let q = float_parts(y);
+    let p = float_unpack(x);
+    let q = float_unpack(y);
     let divisor = q.significand >> 7u;
     var rest = p.significand >> 7u;
     let less = select(0u, 1u, rest < divisor);
@@ -191,11 +191,11 @@ fn float_to_half(x: u32, bf16: bool) -> u32 {
     if magnitude > FLOAT_INFINITY {
         return sign | select(0x7e00u | ((x & 0x7fffffu) >> 13u), 0x40u | (magnitude >> 16u), bf16);
     }
-    let parts = float_parts(magnitude);
+    let unpacked = float_unpack(magnitude);
     if bf16 {
-        return sign | float_pack(parts, 7u, -126);
+        return sign | float_pack(unpacked, 7u, -126);
     }
-    return sign | min(float_pack(parts, 10u, -14), 0x7c00u);
+    return sign | min(float_pack(unpacked, 10u, -14), 0x7c00u);
 }
 
 // A bf16 or an f16 widened. NaN becomes quiet.

@@ -1,6 +1,7 @@
 // To the microscaling formats: codes of e2m1 in 4 bits or e4m3 in 8, and a scale per block, a power
 // of two or in e4m3. The arithmetic is that of crates/core/src/quant/mx.rs, operation by operation.
-// needs: BITS BLOCK Block FLOAT_SIGN float_div float_finite float_mul float_pack float_parts weight
+// needs: BITS BLOCK Block FLOAT_SIGN float_div float_finite float_mul float_pack float_unpack
+//        weight
 // provides: BEYOND_E4M3 E4M3_SCALE Fit LARGEST MOST code_of e2m1 e4m3 fit number_of_e4m3
 //        power_of_two put_second
 
@@ -26,7 +27,7 @@ struct Fit {
 fn e4m3(x: u32) -> u32 {
     let magnitude = x & ~FLOAT_SIGN;
     let sign = (x & FLOAT_SIGN) >> 24u;
-    return sign | min(float_pack(float_parts(magnitude), 3u, -6), 0x7eu);
+    return sign | min(float_pack(float_unpack(magnitude), 3u, -6), 0x7eu);
 }
 
 // The number of a code without a sign.

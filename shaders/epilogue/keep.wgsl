@@ -1,5 +1,5 @@
 // The end of a finishing pass that does not bind the residual beside everything else: it leaves the
-// rest of the epilogue in scratch, where the first part of K was, for another finishing pass.
+// rest of the epilogue in scratch, where the first K split was, for another finishing pass.
 // needs: Tile epilogue params
 // provides: partial_sums store
 

@@ -1,7 +1,7 @@
 // Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not
 // 0.
-// needs: activation bias_base bias_load c_base c_load4_part params residual_base
-//        residual_load4_part
+// needs: activation bias_base bias_load c_base c_load4_masked params residual_base
+//        residual_load4_masked
 // provides: BIAS_ALONG_M USE_BETA USE_BIAS USE_RESIDUAL c_index epilogue
 
 const USE_BETA: bool = false; //param
@@ -17,7 +17,7 @@ fn c_index(batch: u32, row: u32, col: u32) -> u32 {
 fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) -> vec4<f32> {
     var y = params.alpha * x;
     if USE_BETA {
-        y += params.beta * c_load4_part(c_index(batch, row, col), n);
+        y += params.beta * c_load4_masked(c_index(batch, row, col), n);
     }
     if USE_BIAS {
         let first = bias_base(group);
@@ -34,7 +34,7 @@ fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) ->
     }
     y = activation(y);
     if USE_RESIDUAL {
-        y += residual_load4_part(residual_base(batch) + row * params.residual_ld + col, n);
+        y += residual_load4_masked(residual_base(batch) + row * params.residual_ld + col, n);
     }
     return y;
 }

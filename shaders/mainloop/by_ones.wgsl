@@ -1,6 +1,6 @@
 // Products of a group of 32 weights that a loader of bytes reads, one by one: what mainloops turn
 // to where their own way is not finite.
-// needs: B_MORE B_PAIRED B_PART B_Raw a_load8 a_widen8 b_bytes b_numbers
+// needs: B_CODE_STEP B_MORE B_PAIRED B_Raw a_load8 a_widen8 b_bytes b_numbers
 // provides: GROUP by_ones code_at is_finite
 
 // Weights of a group.
@@ -15,18 +15,18 @@ fn code_at(word: u32, byte: u32) -> u32 {
     return select(word * 4u + byte, word / 2u * 8u + byte * 2u + word % 2u, B_PAIRED);
 }
 
-// Σ weight · element of a group, whatever they are. `part` is its place in the load.
-fn by_ones(raw: B_Raw, part: u32, begin: u32) -> f32 {
-    let numbers = b_numbers(raw, part);
-    let low = b_bytes(raw, part * 2u);
-    let high = b_bytes(raw, part * 2u + 1u);
+// Σ weight · element of a group, whatever they are. `in_span` is its place in the load.
+fn by_ones(raw: B_Raw, in_span: u32, begin: u32) -> f32 {
+    let numbers = b_numbers(raw, in_span);
+    let low = b_bytes(raw, in_span * 2u);
+    let high = b_bytes(raw, in_span * 2u + 1u);
     var sum = 0.0;
     for (var at = 0u; at < GROUP; at += 1u) {
         let four = select(low, high, vec4<bool>(at >= 16u));
         let code = (bitcast<i32>(four[at / 4u % 4u] << (24u - at % 4u * 8u)) >> 24u) + B_MORE;
         let i = at / 16u * 16u + code_at(at / 4u % 4u, at % 4u);
         let eight = a_widen8(a_load8(begin + i / 8u * 8u, 8u));
-        sum += eight[i / 4u % 2u][i % 4u] * (numbers.x * (B_PART * f32(code)) + numbers.y);
+        sum += eight[i / 4u % 2u][i % 4u] * (numbers.x * (B_CODE_STEP * f32(code)) + numbers.y);
     }
     return sum;
 }

@@ -1,4 +1,4 @@
-// Mainloop for matrix units: a BM×BN tile of C per workgroup, and of it a part per subgroup, as
+// Mainloop for matrix units: a BM×BN tile of C per workgroup, and of it a subtile per subgroup, as
 // matrices that the whole subgroup holds. Slices of A and B, BK deep, pass through workgroup
 // memory; the next ones are fetched into registers while the current one is multiplied. Where tiles
 // are small, subgroups share the depth of a slice as well, and their sums are added at the end.
@@ -6,10 +6,10 @@
 // It relies on one thing that SPIR-V does not promise for the text that naga makes of it: that what
 // other invocations stored in a panel before a barrier is seen after it (ARCHITECTURE.md, "Matrix
 // units").
-// needs: A_FETCHES A_Matrix A_Unit B_FETCHES B_Unit C_Matrix C_STEP SIZE Sum a_base a_fetch
+// needs: A_FETCHES A_Matrix A_Words B_FETCHES B_Words C_Matrix C_STEP SIZE Sum a_base a_fetch
 //        a_matrix a_put b_base b_fetch b_matrix b_put linear_id params restored schedule store
-// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS MATRICES_M MATRICES_N PAD PARTS
-//        SUBGROUP SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N THREADS main shown shown_at
+// provides: AHEAD A_TILE BK BM BN B_TILE CHAIN DEPTH ELEMENTS MATRICES_M MATRICES_N PAD SUBGROUP
+//        SUBGROUPS_K SUBGROUPS_M SUBGROUPS_N SUBTILES THREADS main shown shown_at
 
 const BM: u32 = 128u; //param
 const BN: u32 = 128u; //param
@@ -19,7 +19,7 @@ const SUBGROUPS_M: u32 = 2u; //param
 const SUBGROUPS_N: u32 = 2u; //param
 const SUBGROUPS_K: u32 = 1u; //param
 // Slices that are on their way at a time: more for small tiles, whose arithmetic does not last as
-// long as a load. A part of K is a multiple of as many.
+// long as a load. A K split is a multiple of as many.
 const AHEAD: u32 = 1u; //param
 // Elements between the lines of a slice in workgroup memory.
 const PAD: u32 = 8u; //param
@@ -31,8 +31,8 @@ const CHAIN: u32 = 0u; //param
 const SUBGROUP: u32 = 32u;
 const A_TILE: u32 = BM;
 const B_TILE: u32 = BN;
-const PARTS: u32 = SUBGROUPS_M * SUBGROUPS_N;
-const THREADS: u32 = PARTS * SUBGROUPS_K * SUBGROUP;
+const SUBTILES: u32 = SUBGROUPS_M * SUBGROUPS_N;
+const THREADS: u32 = SUBTILES * SUBGROUPS_K * SUBGROUP;
 // Steps along K of a slice that a subgroup takes.
 const DEPTH: u32 = BK / SUBGROUPS_K;
 // A subgroup's matrices along M and along N.
@@ -43,7 +43,7 @@ const ELEMENTS: u32 = SIZE * SIZE;
 const_assert CHAIN % (AHEAD * BK) == 0u;
 
 // A matrix of sums per subgroup: WGSL gives no access to the elements of one in registers.
-var<workgroup> shown: array<vec4<Sum>, PARTS * SUBGROUPS_K * ELEMENTS / 4u>;
+var<workgroup> shown: array<vec4<Sum>, SUBTILES * SUBGROUPS_K * ELEMENTS / 4u>;
 
 // C_STEP elements from here on, and nothing that is meant after them.
 fn shown_at(at: u32) -> vec4<f32> {
@@ -64,17 +64,17 @@ fn main(
     let tile = schedule(linear_id(workgroup));
     let a = a_base(tile.batch);
     let b = b_base(tile.group);
-    let part = subgroup % PARTS;
-    let m_at = part / SUBGROUPS_N * MATRICES_M * SIZE;
-    let n_at = part % SUBGROUPS_N * MATRICES_N * SIZE;
-    let k_at = subgroup / PARTS % SUBGROUPS_K * DEPTH;
+    let subtile = subgroup % SUBTILES;
+    let m_at = subtile / SUBGROUPS_N * MATRICES_M * SIZE;
+    let n_at = subtile % SUBGROUPS_N * MATRICES_N * SIZE;
+    let k_at = subgroup / SUBTILES % SUBGROUPS_K * DEPTH;
 
     var sums: array<C_Matrix, MATRICES_M * MATRICES_N>;
     for (var i = 0u; i < MATRICES_M * MATRICES_N; i += 1u) { //unroll
         sums[i] = C_Matrix();
     }
-    var a_next: array<array<A_Unit, A_FETCHES>, AHEAD>;
-    var b_next: array<array<B_Unit, B_FETCHES>, AHEAD>;
+    var a_next: array<array<A_Words, A_FETCHES>, AHEAD>;
+    var b_next: array<array<B_Words, B_FETCHES>, AHEAD>;
     for (var s = 0u; s < AHEAD; s += 1u) { //unroll
         a_next[s] = a_fetch(thread, a, tile.row, tile.row_end, tile.k + s * BK);
         b_next[s] = b_fetch(thread, b, tile.col, params.n, tile.k + s * BK);
@@ -139,11 +139,11 @@ fn main(
                 coopStoreT(matrix, place, ld);
             }
             workgroupBarrier();
-            for (var at = thread * C_STEP; at < PARTS * ELEMENTS; at += THREADS * C_STEP) {
-                // The subgroups that share a part lie PARTS matrices apart.
+            for (var at = thread * C_STEP; at < SUBTILES * ELEMENTS; at += THREADS * C_STEP) {
+                // The subgroups that share a subtile lie SUBTILES matrices apart.
                 var sum = shown_at(at);
-                for (var k_part = 1u; k_part < SUBGROUPS_K; k_part += 1u) {
-                    sum += shown_at(k_part * PARTS * ELEMENTS + at);
+                for (var k_subgroup = 1u; k_subgroup < SUBGROUPS_K; k_subgroup += 1u) {
+                    sum += shown_at(k_subgroup * SUBTILES * ELEMENTS + at);
                 }
                 let part_at = at / ELEMENTS;
                 let row = tile.row + (part_at / SUBGROUPS_N * MATRICES_M + i) * SIZE

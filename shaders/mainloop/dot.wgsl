@@ -10,11 +10,12 @@
 //
 // A group with an infinity, a NaN or none but very small numbers has an infinite power. Sums that
 // are not finite in the end are added anew, product by product.
-// needs: B_GROUPS B_MORE B_PAIRED B_PART B_Raw GROUP a_base a_line a_load8 a_widen8 add_stripes
-//        b_base b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params schedule store
+// needs: B_CODE_STEP B_GROUPS B_MORE B_PAIRED B_Raw GROUP a_base a_line a_load8 a_widen8
+//        add_stripes b_base b_bytes b_line b_numbers b_raw by_ones is_finite linear_id params
+//        schedule store
 // provides: BEYOND BM BN BYTES CHUNK COLS DIGITS GROUPS INFINITE LANES LEAST LEAST_TOTAL ROUND ROWS
-//        SPAN STAGED STRIPES SUMS THREADS TURNS UNITS WHOLE bytes_of digits dots exponent_of main
-//        powers stage staged stripe_at stripe_put sum_of total_of totals totals_at units_from
+//        SPAN SPANS STAGED STRIPES SUMS THREADS TURNS WHOLE bytes_of digits dots exponent_of main
+//        powers spans_from stage staged stripe_at stripe_put sum_of total_of totals totals_at
 //        whole_numbers whole_sum
 
 const ROWS: u32 = 1u; //param
@@ -38,7 +39,7 @@ const SUMS: u32 = ROWS * TURNS;
 const ROUND: u32 = TURNS;
 // Elements of a load, and loads of a chunk.
 const SPAN: u32 = GROUP * B_GROUPS;
-const UNITS: u32 = CHUNK / SPAN;
+const SPANS: u32 = CHUNK / SPAN;
 const GROUPS: u32 = CHUNK / GROUP;
 // Vectors of 16 bytes that a group takes: the digits of each value, half by half.
 const DIGITS: u32 = 2u * BYTES;
@@ -118,7 +119,7 @@ fn totals_at(place: u32) -> vec2<i32> {
 }
 
 // Brings the rows' elements from k on, as many as there are, to workgroup memory: half a group at a
-// time. Neighbours have neighbouring units, so the first groups of all units come before the second
+// time. Neighbours have neighbouring spans, so the first groups of all spans come before the second
 // ones.
 fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
     for (var i = thread; i < ROWS * GROUPS * 2u; i += THREADS) {
@@ -159,7 +160,7 @@ fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
                     bytes[d][2u * j + 1u] = bytes_of(second[d]);
                 }
             }
-            let place = group % B_GROUPS * UNITS + group / B_GROUPS;
+            let place = group % B_GROUPS * SPANS + group / B_GROUPS;
             for (var d = 0u; d < BYTES; d += 1u) { //unroll
                 staged[(r * DIGITS + d * 2u + half) * GROUPS + place] = bytes[d];
             }
@@ -173,9 +174,9 @@ fn stage(thread: u32, base: u32, row: u32, row_end: u32, k: u32, k_end: u32) {
 }
 
 // Loads from k on of a chunk.
-fn units_from(k: u32, k_end: u32) -> u32 {
+fn spans_from(k: u32, k_end: u32) -> u32 {
     if WHOLE {
-        return UNITS;
+        return SPANS;
     }
     return min(CHUNK, k_end - k) / SPAN;
 }
@@ -220,31 +221,31 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     for (var k = tile.k; k < tile.k_end; k += CHUNK) {
         stage(thread, a, tile.row, tile.row_end, k, tile.k_end);
         workgroupBarrier();
-        let units = units_from(k, tile.k_end);
+        let spans = spans_from(k, tile.k_end);
         for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
             let col = tile.col + (turn * LANES + lane) * COLS;
-            for (var unit = stripe; unit < units; unit += STRIPES) {
+            for (var span = stripe; span < spans; span += STRIPES) {
                 var raw: array<B_Raw, COLS>;
                 for (var c = 0u; c < COLS; c += 1u) { //unroll
                     raw[c] = b_raw(b + b_line(min(col + c, params.n - 1u)) * params.b_ld + k
-                        + unit * SPAN);
+                        + span * SPAN);
                 }
-                for (var part = 0u; part < B_GROUPS; part += 1u) { //unroll
+                for (var in_span = 0u; in_span < B_GROUPS; in_span += 1u) { //unroll
                     for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                        let place = part * UNITS + unit;
+                        let place = in_span * SPANS + span;
                         var group: array<vec4<u32>, DIGITS>;
                         for (var i = 0u; i < DIGITS; i += 1u) { //unroll
                             group[i] = staged[(r * DIGITS + i) * GROUPS + place];
                         }
-                        let parts = totals_at(r * GROUPS + place);
+                        let both = totals_at(r * GROUPS + place);
                         let power = powers[r * GROUPS + place];
-                        let total = f32(parts.x * 65536 + parts.y) * power;
+                        let total = f32(both.x * 65536 + both.y) * power;
                         for (var c = 0u; c < COLS; c += 1u) { //unroll
                             let codes = array<vec4<u32>, 2>(
-                                b_bytes(raw[c], part * 2u), b_bytes(raw[c], part * 2u + 1u));
-                            let numbers = b_numbers(raw[c], part);
+                                b_bytes(raw[c], in_span * 2u), b_bytes(raw[c], in_span * 2u + 1u));
+                            let numbers = b_numbers(raw[c], in_span);
                             let product =
-                                whole_sum(codes, group, B_MORE * parts) * (power * B_PART);
+                                whole_sum(codes, group, B_MORE * both) * (power * B_CODE_STEP);
                             let sum = fma(numbers.y, total, sums[r * TURNS + turn][c]);
                             sums[r * TURNS + turn][c] = fma(numbers.x, product, sum);
                         }
@@ -270,11 +271,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         let row = a + a_line(min(tile.row + i / COLS / TURNS, tile.row_end - 1u)) * params.a_ld;
         var sum = 0.0;
         for (var k = tile.k; k < tile.k_end; k += CHUNK) {
-            for (var unit = stripe; unit < units_from(k, tile.k_end); unit += STRIPES) {
-                let at = k + unit * SPAN;
+            for (var span = stripe; span < spans_from(k, tile.k_end); span += STRIPES) {
+                let at = k + span * SPAN;
                 let raw = b_raw(column + at);
-                for (var part = 0u; part < B_GROUPS; part += 1u) { //unroll
-                    sum += by_ones(raw, part, row + at + part * GROUP);
+                for (var in_span = 0u; in_span < B_GROUPS; in_span += 1u) { //unroll
+                    sum += by_ones(raw, in_span, row + at + in_span * GROUP);
                 }
             }
         }

@@ -1,6 +1,6 @@
-// Second pass of a product with K in parts: adds what the parts left, and ends as a mainloop does,
-// with four neighbouring columns of a row.
-// needs: all_parts linear_id params schedule store
+// Second pass of a product with K in splits: adds the sums of the splits, and ends as a mainloop
+// does, with four neighbouring columns of a row.
+// needs: linear_id params schedule store sum_k_splits
 // provides: BM BN QUADS_N main
 
 const BM: u32 = 8u; //param
@@ -16,5 +16,5 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if !tile.live || row >= tile.row_end || col >= params.n {
         return;
     }
-    store(tile, row, col, 4u, all_parts(tile.batch, row, col));
+    store(tile, row, col, 4u, sum_k_splits(tile.batch, row, col));
 }

@@ -1,7 +1,7 @@
 // Second pass of a product whose output, two elements to a word, cannot be stored by tiles, as rows
-// share words: each invocation owns one word of C, finds the elements in it, adds what the parts of
-// K left for them, and applies the epilogue.
-// needs: all_parts c_entries c_store_word epilogue linear_id owner params
+// share words: each invocation owns one word of C, finds the elements in it, adds the sums of
+// the K splits for them, and applies the epilogue.
+// needs: c_entries c_store_word epilogue linear_id owner params sum_k_splits
 // provides: BM BN Element THREADS element main
 
 const THREADS: u32 = 64u; //param
@@ -41,7 +41,7 @@ fn element(relative: u32) -> Element {
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let id = linear_id(workgroup) * THREADS + thread;
-    if id >= params.units {
+    if id >= params.shares {
         return;
     }
     let word = params.c_offset / 2u + id;
@@ -60,7 +60,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         if !owner.live {
             continue;
         }
-        let sum = all_parts(at.batch, at.row, at.col)[at.col % 4u];
+        let sum = sum_k_splits(at.batch, at.row, at.col)[at.col % 4u];
         y[half] =
             epilogue(at.batch, owner.group, at.row, at.col, 1u, vec4<f32>(sum, 0.0, 0.0, 0.0)).x;
         valid[half] = true;

@@ -2,8 +2,8 @@
 // once: K is spread over the invocations of a workgroup, each of which sums ROWS×COLS of C along
 // its own stripe; the stripes meet in a tree whose order is fixed.
 // needs: A_EIGHTS A_Eight A_K_CONTIGUOUS A_LOADS B_ALONG_K B_Eight B_K_CONTIGUOUS B_LOADS a_base
-//        a_strip a_strip_part a_whole a_widen8 b_base b_strip b_strip_part b_whole b_widen8
-//        add_stripes linear_id params schedule store
+//        a_strip a_strip_masked a_whole a_widen8 add_stripes b_base b_strip b_strip_masked b_whole
+//        b_widen8 linear_id params schedule store
 // provides: A_TILE BM BN B_TILE COLS DEPTH INNER LANES QUADS ROUND ROWS STEP STRIPES SUMS THREADS
 //        main multiply stripe_at stripe_put stripes
 
@@ -97,8 +97,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         }
     }
     for (; k < tile.k_end; k += STEP) {
-        multiply(&sums, a_strip_part(a, tile.row, tile.row_end, k, tile.k_end),
-            b_strip_part(b, col, params.n, k, tile.k_end));
+        multiply(&sums, a_strip_masked(a, tile.row, tile.row_end, k, tile.k_end),
+            b_strip_masked(b, col, params.n, k, tile.k_end));
     }
 
     for (var first = 0u; first < SUMS / ROUND; first += 1u) { //unroll

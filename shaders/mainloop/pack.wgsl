@@ -2,24 +2,24 @@
 // steps along K, with zeros at their ends, 16 bytes per invocation. Lines keep their order: the
 // mainloop asks x_line of the copy. Here params.m is the operand's extent along the axis that is
 // not K, c_ld and c_batch are the strides of the copy, and tiles_m and tiles_n count tiles of LINES
-// × UNITS in an entry of the copy.
-// needs: X_K_CONTIGUOUS linear_id params x_base x_words_part
-// provides: LINES UNITS VECTOR main packed
+// × VECTORS in an entry of the copy.
+// needs: X_K_CONTIGUOUS linear_id params x_base x_words_masked
+// provides: LINES VECTOR VECTORS main packed
 
 const LINES: u32 = 4u; //param
-const UNITS: u32 = 16u; //param
+const VECTORS: u32 = 16u; //param
 // Elements in 16 bytes.
 const VECTOR: u32 = 8u; //param
 
 @group(0) @binding(10) var<storage, read_write> packed: array<vec4<u32>>;
 
-@compute @workgroup_size(LINES * UNITS)
+@compute @workgroup_size(LINES * VECTORS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let tile = linear_id(workgroup);
     let row = tile / params.tiles_n;
     let entry = row / params.tiles_m;
-    let line = row % params.tiles_m * LINES + thread / UNITS;
-    let at = (tile % params.tiles_n * UNITS + thread % UNITS) * VECTOR;
+    let line = row % params.tiles_m * LINES + thread / VECTORS;
+    let at = (tile % params.tiles_n * VECTORS + thread % VECTORS) * VECTOR;
     if entry >= params.entries || line * params.c_ld >= params.c_batch || at >= params.c_ld {
         return;
     }
@@ -27,7 +27,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let length = select(params.m, params.k, X_K_CONTIGUOUS);
     var words = vec4<u32>();
     if line < lines && at < length {
-        words = x_words_part(x_base(entry) + line * params.x_ld + at, length - at);
+        words = x_words_masked(x_base(entry) + line * params.x_ld + at, length - at);
     }
     packed[(entry * params.c_batch + line * params.c_ld + at) / VECTOR] = words;
 }

@@ -1,9 +1,9 @@
 // A slice of an operand for matrix units, X_TILE long and BK deep, on its way through registers
 // into workgroup memory. It keeps the direction of the storage: lines along K or along the tile,
 // PAD elements apart so that the rows of a matrix lie in different memory banks.
-// needs: BK Element PAD THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_SPAN X_TILE X_Unit params
+// needs: BK Element PAD THREADS VECTOR X_K_CONTIGUOUS X_Matrix X_SPAN X_TILE X_Words params
 //        x_elements x_line x_words
-// provides: X_ALONG_K X_FETCHES X_LD X_LINES X_ROW_MAJOR X_UNITS X_WIDTH x_fetch x_matrix x_panel
+// provides: X_ALONG_K X_FETCHES X_LD X_LINES X_LOADS X_ROW_MAJOR X_WIDTH x_fetch x_matrix x_panel
 //        x_place x_put
 
 const X_ALONG_K: u32 = 1u; //param
@@ -14,32 +14,32 @@ const X_WIDTH: u32 = X_ALONG_K * BK + (1u - X_ALONG_K) * X_TILE;
 // Between lines, in vectors of four elements.
 const X_LD: u32 = (X_WIDTH + PAD) / 4u;
 // Of as many elements as the loader reads at once.
-const X_UNITS: u32 = X_WIDTH / X_SPAN;
-const X_FETCHES: u32 = X_LINES * X_UNITS / THREADS;
-// Every invocation has as many units as any other, and lines come in eights.
-const_assert X_FETCHES * THREADS == X_LINES * X_UNITS;
+const X_LOADS: u32 = X_WIDTH / X_SPAN;
+const X_FETCHES: u32 = X_LINES * X_LOADS / THREADS;
+// Every invocation has as many loads as any other, and lines come in eights.
+const_assert X_FETCHES * THREADS == X_LINES * X_LOADS;
 const_assert X_LINES % 8u == 0u;
 
 var<workgroup> x_panel: array<vec4<Element>, X_LINES * X_LD>;
 
-// Line and first element of a unit. Lines of four units of 16 bytes are met in the order 0 4 1 5 2
+// Line and first element of a load. Lines of four loads of 16 bytes are met in the order 0 4 1 5 2
 // 6 3 7, so that eight invocations, which write to workgroup memory together, write two lines that
 // lie in different banks.
-fn x_place(unit: u32) -> vec2<u32> {
-    let line = unit / X_UNITS;
-    let at = unit % X_UNITS * X_SPAN;
-    if X_UNITS == 4u && X_SPAN == VECTOR {
+fn x_place(load: u32) -> vec2<u32> {
+    let line = load / X_LOADS;
+    let at = load % X_LOADS * X_SPAN;
+    if X_LOADS == 4u && X_SPAN == VECTOR {
         return vec2<u32>(line / 8u * 8u + line % 2u * 4u + line / 2u % 4u, at);
     }
     return vec2<u32>(line, at);
 }
 
-// This invocation's units of the slice that starts at (x, k), which has all its depth. Beyond the
+// This invocation's loads of the slice that starts at (x, k), which has all its depth. Beyond the
 // end of the tile the last line, or the last vector, is read again: nothing is stored of what it
 // gives, and a branch here would make the driver wait for the loads at its end. (A tile with
 // nothing to do ends before it starts.)
-fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<X_Unit, X_FETCHES> {
-    var fetched = array<X_Unit, X_FETCHES>();
+fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<X_Words, X_FETCHES> {
+    var fetched = array<X_Words, X_FETCHES>();
     let last = max(x_end, 1u) - 1u;
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
         let place = x_place(thread + i * THREADS);
@@ -53,11 +53,11 @@ fn x_fetch(thread: u32, base: u32, x: u32, x_end: u32, k: u32) -> array<X_Unit, 
     return fetched;
 }
 
-fn x_put(thread: u32, fetched: array<X_Unit, X_FETCHES>) {
+fn x_put(thread: u32, fetched: array<X_Words, X_FETCHES>) {
     for (var i = 0u; i < X_FETCHES; i += 1u) { //unroll
         let place = x_place(thread + i * THREADS);
-        for (var part = 0u; part < X_SPAN / 4u; part += 1u) { //unroll
-            x_panel[place.x * X_LD + place.y / 4u + part] = x_elements(fetched[i], part);
+        for (var quad = 0u; quad < X_SPAN / 4u; quad += 1u) { //unroll
+            x_panel[place.x * X_LD + place.y / 4u + quad] = x_elements(fetched[i], quad);
         }
     }
 }

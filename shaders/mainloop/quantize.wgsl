@@ -1,8 +1,8 @@
 // Mainloop: quantizes weights A [entries, m, k], block by block along k, to codes of a few bits,
 // one after the other from the lowest bit on, and numbers that belong to a block. Each invocation
-// makes UNIT blocks: their numbers fill a word of each plane of numbers.
+// makes BLOCKS blocks: their numbers fill a word of each plane of numbers.
 // needs: A_K_CONTIGUOUS a_base a_bits code_of fit linear_id params put_second
-// provides: BITS BLOCK Block CODES NUMBERS THREADS UNIT WORDS codes main numbers place status
+// provides: BITS BLOCK BLOCKS Block CODES NUMBERS THREADS WORDS codes main numbers place status
 //        weight
 
 const THREADS: u32 = 64u; //param
@@ -10,7 +10,7 @@ const THREADS: u32 = 64u; //param
 const BLOCK: u32 = 64u; //param
 // Of a code.
 const BITS: u32 = 4u; //param
-const UNIT: u32 = 1u; //param
+const BLOCKS: u32 = 1u; //param
 // Bindings of codes and of the first plane of numbers.
 const CODES: u32 = 2u; //param
 const NUMBERS: u32 = 7u; //param
@@ -44,15 +44,15 @@ fn weight(block: Block, i: u32) -> u32 {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let unit = linear_id(workgroup) * THREADS + thread;
-    if unit >= params.units {
+    let share = linear_id(workgroup) * THREADS + thread;
+    if share >= params.shares {
         return;
     }
     let width = params.k / BLOCK;
     let blocks = params.entries * params.m * width;
     var words = vec2<u32>();
-    for (var i = 0u; i < UNIT; i += 1u) {
-        let number = unit * UNIT + i;
+    for (var i = 0u; i < BLOCKS; i += 1u) {
+        let number = share * BLOCKS + i;
         if number >= blocks {
             break;
         }
@@ -62,7 +62,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         if !fit.holds {
             atomicMax(&status[0], params.first_row + line + 1u);
         }
-        words |= fit.numbers << vec2<u32>(i * (32u / UNIT));
+        words |= fit.numbers << vec2<u32>(i * (32u / BLOCKS));
         var at = number * WORDS;
         var word = 0u;
         var filled = 0u;
@@ -78,6 +78,6 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             }
         }
     }
-    numbers[unit] = words.x;
-    put_second(unit, words.y);
+    numbers[share] = words.x;
+    put_second(share, words.y);
 }

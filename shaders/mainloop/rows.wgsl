@@ -3,10 +3,10 @@
 // multiplied with sums: of element · code, and of elements.
 //
 // Where such a sum is not finite, its products are added one by one.
-// needs: B_MORE B_PART B_Raw B_SIGNED GROUP a_base a_line a_load8 a_widen8 b_base b_bytes b_line
-//        b_numbers b_raw by_ones code_at counted is_finite linear_id params schedule store
-// provides: BM BN COLS LANES LESS_BY PARTS QUADS ROUND ROWS STRIPES SUMS THREADS codes_of main
-//        parts staged
+// needs: B_CODE_STEP B_MORE B_Raw B_SIGNED GROUP a_base a_line a_load8 a_widen8 b_base b_bytes
+//        b_line b_numbers b_raw by_ones code_at counted is_finite linear_id params schedule store
+// provides: BM BN COLS LANES LESS_BY PARTIALS QUADS ROUND ROWS STRIPES SUMS THREADS codes_of main
+//        partials staged
 
 const ROWS: u32 = 4u; //param
 // A multiple of 4.
@@ -22,15 +22,15 @@ const SUMS: u32 = ROWS * COLS;
 const QUADS: u32 = COLS / 4u;
 // Vectors of sums of an invocation, and invocations that add up each.
 const ROUND: u32 = SUMS / 4u;
-const PARTS: u32 = THREADS / ROUND;
+const PARTIALS: u32 = THREADS / ROUND;
 // The codes' numbers are so much less than their bytes, which count from -128 on where they are
 // signed.
 const LESS_BY: i32 = select(0, 128, B_SIGNED) - B_MORE;
 
-const_assert SUMS <= 32u && PARTS * ROUND == THREADS && PARTS % LANES == 0u;
+const_assert SUMS <= 32u && PARTIALS * ROUND == THREADS && PARTIALS % LANES == 0u;
 
 var<workgroup> staged: array<vec4<f32>, THREADS * ROUND>;
-var<workgroup> parts: array<vec4<f32>, THREADS>;
+var<workgroup> partials: array<vec4<f32>, THREADS>;
 
 // The numbers of four codes.
 fn codes_of(bytes: u32) -> vec4<f32> {
@@ -90,7 +90,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             }
             let numbers = b_numbers(raw[c], 0u);
             for (var r = 0u; r < ROWS; r += 1u) { //unroll
-                let sum = fma(numbers.x, B_PART * products[r], numbers.y * totals[r]);
+                let sum = fma(numbers.x, B_CODE_STEP * products[r], numbers.y * totals[r]);
                 let finite = is_finite(sum);
                 sums[r * COLS + c] += select(0.0, sum, finite);
                 left |= select(1u << (r * COLS + c), 0u, finite);
@@ -113,17 +113,17 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             vec4<f32>(sums[i * 4u], sums[i * 4u + 1u], sums[i * 4u + 2u], sums[i * 4u + 3u]);
     }
     workgroupBarrier();
-    var part = vec4<f32>();
+    var first_sum = vec4<f32>();
     for (var i = 0u; i < ROUND; i += 1u) { //unroll
-        part += staged[thread / PARTS * THREADS + i * PARTS + thread % PARTS];
+        first_sum += staged[thread / PARTIALS * THREADS + i * PARTIALS + thread % PARTIALS];
     }
-    parts[thread] = part;
+    partials[thread] = first_sum;
     workgroupBarrier();
     if thread < ROUND * LANES {
         let quad = thread / LANES;
         var sum = vec4<f32>();
-        for (var i = 0u; i < PARTS / LANES; i += 1u) { //unroll
-            sum += parts[quad * PARTS + i * LANES + thread % LANES];
+        for (var i = 0u; i < PARTIALS / LANES; i += 1u) { //unroll
+            sum += partials[quad * PARTIALS + i * LANES + thread % LANES];
         }
         let to = tile.col + thread % LANES * COLS + quad % QUADS * 4u;
         store(tile, tile.row + quad / QUADS, to, 4u, sum);

@@ -47,7 +47,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         sums[i] = vec4<f32>();
     }
     // The first slice takes what K leaves over, so that the others are whole along K and need no
-    // test. Parts of K begin at multiples of BK.
+    // test. K splits begin at multiples of BK.
     var k = tile.k + (tile.k_end + BK - 1u) % BK + 1u;
     if a_has(thread) {
         a_put(thread, a_first(thread, a, tile.row, tile.row_end, tile.k, k));

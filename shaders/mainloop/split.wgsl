@@ -1,15 +1,15 @@
-// Pass before a mainloop of matrix units of f16: copies an operand of f32 in two parts of f16, high
+// Pass before a mainloop of matrix units of f16: copies an operand of f32 in two terms of f16, high
 // + low, with each row of A, or column of B, divided by a power of two (powers.wgsl). The product
-// of two numbers is then low·high + high·low + high·high, and the product of low parts that is left
+// of two numbers is then low·high + high·low + high·high, and the product of low terms that is left
 // out is at most 2^-22 of it. So K becomes three segments, the small products first: low, high,
 // high of one operand meet high, low, high of the other.
 //
-// The high part is the nearest f16, the low part the f16 nearest to what is left. Numbers below
-// 2^-17 of the largest lose digits, as their low part is subnormal in f16: all of what two parts
+// The high term is the nearest f16, the low term the f16 nearest to what is left. Numbers below
+// 2^-17 of the largest lose digits, as their low term is subnormal in f16: all of what two terms
 // leave of a number is below 2^-23 of it or 2^-39 of the largest.
 //
 // Where the largest is an infinity or a NaN, so are all sums, and the last segment alone gives
-// them: the others are zero. That holds as a high part is zero only for a zero, so that its product
+// them: the others are zero. That holds as a high term is zero only for a zero, so that its product
 // with an infinity is infinite.
 // needs: AHEAD INFINITE STRIP THREADS VECTOR X_Eight X_K_CONTIGUOUS find_powers further inside
 //        line_of linear_id loaded packed params place_of powers significand_of store_powers
@@ -17,9 +17,9 @@
 // provides: BIAS LOW_FIRST TOP before_last f16_of finite in_words main nearest parts_of parts_of4
 //        segment shift_of
 
-// Whether the first segment has the low parts, or the second.
+// Whether the first segment has the low terms, or the second.
 const LOW_FIRST: bool = false; //param
-// The exponent of the numbers next below 2^15, in f32: a high part that is rounded up is finite.
+// The exponent of the numbers next below 2^15, in f32: a high term that is rounded up is finite.
 const TOP: i32 = 141;
 // Between the exponents of f32 and those of f16, where f32 has them.
 const BIAS: u32 = 112u << 23u;
@@ -44,18 +44,18 @@ fn shift_of(exponent: i32) -> u32 {
     return u32(clamp(14 - exponent, 13, 25));
 }
 
-// Digits rounded to so many fewer bits. Between two f16 the choice is free: the low part of a
-// number holds what the high one leaves, on either side.
+// Digits rounded to so many fewer bits. Between two f16 the choice is free: the low term of a
+// number holds what the high one leaves, in either case.
 fn nearest(digits: u32, shift: u32) -> u32 {
     return (digits + (1u << (shift - 1u))) >> shift;
 }
 
-// The bits of an f16 with so many units of its last digit; 2^11 units are the next power of two.
-fn f16_of(units: u32, exponent: i32) -> u32 {
-    return (u32(max(exponent - 1, 0)) << 10u) + units;
+// The bits of an f16 with so many steps of its last digit; 2^11 steps are the next power of two.
+fn f16_of(steps: u32, exponent: i32) -> u32 {
+    return (u32(max(exponent - 1, 0)) << 10u) + steps;
 }
 
-// A number divided by a power of two: the bits of its low and of its high part.
+// A number divided by a power of two: the bits of its low and of its high term.
 fn parts_of(number: f32, power: i32) -> vec2<u32> {
     let bits = bitcast<u32>(number);
     let sign = (bits >> 16u) & 0x8000u;
@@ -85,12 +85,12 @@ fn parts_of(number: f32, power: i32) -> vec2<u32> {
     return vec2<u32>((sign ^ opposite) | low, sign | f16_of(high, exponent));
 }
 
-// The same of four numbers: low parts, and high parts.
+// The same of four numbers: low terms, and high terms.
 fn parts_of4(numbers: vec4<f32>, powers: vec4<i32>) -> array<vec4<u32>, 2> {
     let bits = bitcast<vec4<u32>>(numbers);
     let magnitudes = bits & vec4<u32>(0x7fffffffu);
     let zero = magnitudes == vec4<u32>();
-    // The smallest whose high part is normal in both types.
+    // The smallest whose high term is normal in both types.
     let least = bitcast<vec4<u32>>(max(powers + 113, vec4<i32>(1)) * 0x800000);
     let moves = (magnitudes >= least) & (magnitudes < vec4<u32>(INFINITE));
     if all(zero | moves) {
@@ -108,15 +108,15 @@ fn parts_of4(numbers: vec4<f32>, powers: vec4<i32>) -> array<vec4<u32>, 2> {
         let high = select((rounded - vec4<u32>(BIAS)) >> vec4<u32>(13u), vec4<u32>(), zero);
         return array<vec4<u32>, 2>((signs ^ opposite) | low, signs | high);
     }
-    let parts = array<vec2<u32>, 4>(
+    let terms = array<vec2<u32>, 4>(
         parts_of(numbers.x, powers.x),
         parts_of(numbers.y, powers.y),
         parts_of(numbers.z, powers.z),
         parts_of(numbers.w, powers.w),
     );
     return array<vec4<u32>, 2>(
-        vec4<u32>(parts[0].x, parts[1].x, parts[2].x, parts[3].x),
-        vec4<u32>(parts[0].y, parts[1].y, parts[2].y, parts[3].y),
+        vec4<u32>(terms[0].x, terms[1].x, terms[2].x, terms[3].x),
+        vec4<u32>(terms[0].y, terms[1].y, terms[2].y, terms[3].y),
     );
 }
 

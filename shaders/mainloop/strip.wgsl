@@ -1,7 +1,7 @@
-// An invocation's part of an operand in one step of gemv: X_TILE elements along the tile, eight
+// The elements that an invocation takes in one step of gemv: X_TILE elements along the tile, eight
 // along K, as eights along the storage.
 // needs: X_Eight X_K_CONTIGUOUS X_TILE params x_line x_load8
-// provides: X_ALONG_K X_EIGHTS X_LOADS X_WIDTH x_strip x_strip_part x_whole
+// provides: X_ALONG_K X_EIGHTS X_LOADS X_WIDTH x_strip x_strip_masked x_whole
 
 const X_ALONG_K: u32 = 1u; //param
 
@@ -32,7 +32,7 @@ fn x_strip(base: u32, x: u32, x_end: u32, k: u32) -> array<X_Eight, X_LOADS> {
 }
 
 // The strip at (x, k); what lies at or beyond k_end or, across K, x_end is 0 and never read.
-fn x_strip_part(base: u32, x: u32, x_end: u32, k: u32, k_end: u32) -> array<X_Eight, X_LOADS> {
+fn x_strip_masked(base: u32, x: u32, x_end: u32, k: u32, k_end: u32) -> array<X_Eight, X_LOADS> {
     var strip = array<X_Eight, X_LOADS>();
     for (var i = 0u; i < X_LOADS; i += 1u) { //unroll
         if X_K_CONTIGUOUS {

@@ -7,11 +7,11 @@
 // The sums come to lie where the first stripe's were, LANES of them in each round. The invocation
 // that adds them last is the one of that number.
 fn add_stripes(thread: u32) {
-    for (var parts = STRIPES; parts > 1u;) {
+    for (var stripes = STRIPES; stripes > 1u;) {
         workgroupBarrier();
-        let fan = min(parts, 8u);
-        parts /= fan;
-        let width = LANES * parts;
+        let fan = min(stripes, 8u);
+        stripes /= fan;
+        let width = LANES * stripes;
         for (var i = thread; i < ROUND * width; i += THREADS) {
             let at = i / width * THREADS + i % width;
             var sum = stripe_at(at);

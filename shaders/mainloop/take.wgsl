@@ -40,7 +40,7 @@ fn source(relative: u32) -> Source {
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let id = linear_id(workgroup) * THREADS + thread;
-    if id >= params.units {
+    if id >= params.shares {
         return;
     }
     let first = (params.c_offset / 4u + id) * 4u;

@@ -1,5 +1,5 @@
 // Elements of an operand by their place along its axes.
-// needs: X_K_CONTIGUOUS params x_line x_load x_load4 x_load4_part
+// needs: X_K_CONTIGUOUS params x_line x_load x_load4 x_load4_masked
 // provides: x_at x_block x_line4
 
 // Element (x, k), which must exist.
@@ -34,10 +34,10 @@ fn x_block(base: u32, x: u32, x_end: u32, k: u32, k_end: u32) -> mat4x4<f32> {
         let count = select(nk, nx, X_K_CONTIGUOUS);
         let length = select(nx, nk, X_K_CONTIGUOUS);
         lines = mat4x4<f32>(
-            x_load4_part(at.x, select(0u, length, count > 0u)),
-            x_load4_part(at.y, select(0u, length, count > 1u)),
-            x_load4_part(at.z, select(0u, length, count > 2u)),
-            x_load4_part(at.w, select(0u, length, count > 3u)),
+            x_load4_masked(at.x, select(0u, length, count > 0u)),
+            x_load4_masked(at.y, select(0u, length, count > 1u)),
+            x_load4_masked(at.z, select(0u, length, count > 2u)),
+            x_load4_masked(at.w, select(0u, length, count > 3u)),
         );
     }
     if X_K_CONTIGUOUS {

@@ -1,7 +1,7 @@
 // Operand in f32, four elements at a time: offset, strides and the contiguous extent are multiples
 // of 4, so that n is 0 or 4.
 // needs: nothing
-// provides: X_BINDING X_SPAN X_Unit x_data x_decode4 x_elements x_fetch4 x_raw4 x_words
+// provides: X_BINDING X_SPAN X_Words x_data x_decode4 x_elements x_fetch4 x_raw4 x_words
 
 const X_BINDING: u32 = 1u; //param
 
@@ -20,12 +20,12 @@ fn x_decode4(raw: x_raw4) -> vec4<f32> {
 // Elements that it reads at once for a matrix unit.
 const X_SPAN: u32 = 4u;
 
-alias X_Unit = vec4<u32>;
+alias X_Words = vec4<u32>;
 
-fn x_words(i: u32) -> X_Unit {
+fn x_words(i: u32) -> X_Words {
     return bitcast<vec4<u32>>(x_data[i / 4u]);
 }
 
-fn x_elements(words: X_Unit, part: u32) -> vec4<f32> {
+fn x_elements(words: X_Words, quad: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(words);
 }

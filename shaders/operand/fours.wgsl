@@ -1,6 +1,6 @@
 // The other ways to load, for loaders that fetch four elements at a time: rows are whole fours.
 // needs: x_decode4 x_fetch4
-// provides: x_load x_load4 x_load4_part
+// provides: x_load x_load4 x_load4_masked
 
 fn x_load4(i: u32) -> vec4<f32> {
     return x_decode4(x_fetch4(i, 4u));
@@ -11,7 +11,7 @@ fn x_load(i: u32) -> f32 {
 }
 
 // n is 0 or 4.
-fn x_load4_part(i: u32, n: u32) -> vec4<f32> {
+fn x_load4_masked(i: u32, n: u32) -> vec4<f32> {
     if n == 0u {
         return vec4<f32>();
     }

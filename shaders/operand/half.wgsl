@@ -1,7 +1,7 @@
 // Operand in a 16-bit type, f16 or bf16, as halves of words, one element at a time, or eight as
 // they are: any alignment, no extension.
 // needs: widen
-// provides: X_BF16 X_BINDING x_data x_load x_words_part
+// provides: X_BF16 X_BINDING x_data x_load x_words_masked
 
 const X_BINDING: u32 = 1u; //param
 const X_BF16: bool = false; //param
@@ -13,7 +13,7 @@ fn x_load(i: u32) -> f32 {
 }
 
 // Elements i .. i+7 as words; those from n on are 0 and never read. n is not 0.
-fn x_words_part(i: u32, n: u32) -> vec4<u32> {
+fn x_words_masked(i: u32, n: u32) -> vec4<u32> {
     let first = i / 2u;
     // Beyond the last word it is read again: a branch would make the loads wait for one another.
     let last = (i + n - 1u) / 2u;

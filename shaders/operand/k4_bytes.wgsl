@@ -2,8 +2,8 @@
 // minimum. A block of 256 is d and dmin in f16, 12 bytes with 8 scales and 8 minima of 6 bits, and
 // 128 bytes whose low nibbles are a sub-block and whose high ones the next.
 // needs: nothing
-// provides: X_BINDING X_F16_NUMBERS X_GROUPS X_HIGH X_MORE X_PAIRED X_PART X_Raw X_SIGNED x_blocks
-//        x_bytes x_numbers x_raw
+// provides: X_BINDING X_CODE_STEP X_F16_NUMBERS X_GROUPS X_HIGH X_MORE X_PAIRED X_Raw X_SIGNED
+//        x_blocks x_bytes x_numbers x_raw
 
 const X_BINDING: u32 = 2u; //param
 // 1 in Q5_K, which has fifth bits.
@@ -13,7 +13,7 @@ const X_GROUPS: u32 = 1u; //param
 
 const X_PAIRED: bool = false;
 const X_MORE: i32 = 0;
-const X_PART: f32 = 1.0;
+const X_CODE_STEP: f32 = 1.0;
 const X_SIGNED: bool = false;
 const X_F16_NUMBERS: bool = false;
 
@@ -41,11 +41,11 @@ fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
         & vec4<u32>(0x0f0f0f0fu);
 }
 
-fn x_numbers(raw: X_Raw, part: u32) -> vec2<f32> {
-    let at = (raw.at + part) % 4u * 8u;
+fn x_numbers(raw: X_Raw, in_span: u32) -> vec2<f32> {
+    let at = (raw.at + in_span) % 4u * 8u;
     let low = vec2<u32>(raw.head.y, raw.head.z) >> vec2<u32>(at);
     var scale = low & vec2<u32>(63u);
-    if raw.at + part >= 4u {
+    if raw.at + in_span >= 4u {
         let pair = vec2<u32>(raw.head.w) >> vec2<u32>(at, at + 4u);
         scale =
             (pair & vec2<u32>(15u)) | (((low >> vec2<u32>(6u)) & vec2<u32>(3u)) << vec2<u32>(4u));

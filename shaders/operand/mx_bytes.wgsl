@@ -1,9 +1,9 @@
-// Operand in mxfp4, a block of 32 along K at a time as bytes: element = X_PART · scale · (byte +
-// X_MORE), where the sum is twice the code's value. The even codes of eight come before the odd
+// Operand in mxfp4, a block of 32 along K at a time as bytes: element = X_CODE_STEP · scale · (byte
+// + X_MORE), where the sum is twice the code's value. The even codes of eight come before the odd
 // ones.
 // needs: E2M1_MORE e2m1_bytes
-// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_E4M3_SCALE X_F16_NUMBERS X_GROUPS X_MORE
-//        X_PAIRED X_PART X_Raw X_SIGNED x_bytes x_codes x_numbers x_raw x_scales
+// provides: X_BINDING X_BINDING_1 X_BITS X_BLOCK X_CODE_STEP X_E4M3_SCALE X_F16_NUMBERS X_GROUPS
+//        X_MORE X_PAIRED X_Raw X_SIGNED x_bytes x_codes x_numbers x_raw x_scales
 
 const X_BINDING: u32 = 2u; //param
 const X_BINDING_1: u32 = 7u; //param
@@ -14,7 +14,7 @@ const X_E4M3_SCALE: bool = false; //param
 const X_GROUPS: u32 = 1u;
 const X_PAIRED: bool = true;
 const X_MORE: i32 = -E2M1_MORE;
-const X_PART: f32 = 0.5;
+const X_CODE_STEP: f32 = 0.5;
 const X_SIGNED: bool = false;
 // Scales have the range of f32.
 const X_F16_NUMBERS: bool = false;
@@ -46,7 +46,7 @@ fn x_bytes(raw: X_Raw, half: u32) -> vec4<u32> {
 }
 
 // 2^(byte - 127), or 0 where that is subnormal.
-fn x_numbers(raw: X_Raw, part: u32) -> vec2<f32> {
+fn x_numbers(raw: X_Raw, in_span: u32) -> vec2<f32> {
     let byte = (raw.scales >> (raw.at * 8u)) & 0xffu;
     return vec2<f32>(bitcast<f32>(byte << 23u), 0.0);
 }

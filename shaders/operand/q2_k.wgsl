@@ -16,9 +16,9 @@ struct x_raw4 {
 // i is a multiple of 4: four codes are pairs of bits at one place in the bytes of a word.
 fn x_fetch4(i: u32, n: u32) -> x_raw4 {
     let first = i / 256u * 21u;
-    let part = i / 16u % 16u;
+    let sub = i / 16u % 16u;
     let pair =
-        vec2<u32>(x_blocks[first + part / 4u]) >> (vec2<u32>(part % 4u * 8u) + vec2<u32>(0u, 4u));
+        vec2<u32>(x_blocks[first + sub / 4u]) >> (vec2<u32>(sub % 4u * 8u) + vec2<u32>(0u, 4u));
     let scale = unpack2x16float(x_blocks[first + 20u]) * vec2<f32>(pair & vec2<u32>(15u));
     let word = x_blocks[first + 4u + i / 128u % 2u * 8u + i % 32u / 4u];
     return x_raw4(word >> (i / 32u % 4u * 2u), scale);

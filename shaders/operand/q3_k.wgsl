@@ -12,10 +12,10 @@ const X_BINDING_1: u32 = 7u; //param
 
 // The scale of a sub-block: its low four bits are a nibble of eight bytes, its high two in the four
 // bytes after them.
-fn x_scale(block: u32, part: u32) -> f32 {
+fn x_scale(block: u32, sub: u32) -> f32 {
     let first = block * 27u + 24u;
-    let low = x_blocks[first + part / 4u % 2u] >> (part % 4u * 8u + part / 8u * 4u);
-    let high = x_blocks[first + 2u] >> (part % 4u * 8u + part / 4u * 2u);
+    let low = x_blocks[first + sub / 4u % 2u] >> (sub % 4u * 8u + sub / 8u * 4u);
+    let high = x_blocks[first + 2u] >> (sub % 4u * 8u + sub / 4u * 2u);
     let scale = f32((low & 15u) | ((high & 3u) << 4u)) - 32.0;
     return unpack2x16float(x_scales[block / 2u])[block % 2u] * scale;
 }

@@ -10,9 +10,9 @@ const X_BINDING_1: u32 = 7u; //param
 @group(0) @binding(X_BINDING) var<storage, read> x_blocks: array<u32>;
 @group(0) @binding(X_BINDING_1) var<storage, read> x_scales: array<u32>;
 
-fn x_scale(block: u32, part: u32) -> f32 {
-    let word = x_blocks[block * 52u + 48u + part / 4u];
-    let scale = (i32(word) << (24u - part % 4u * 8u)) >> 24u;
+fn x_scale(block: u32, sub: u32) -> f32 {
+    let word = x_blocks[block * 52u + 48u + sub / 4u];
+    let scale = (i32(word) << (24u - sub % 4u * 8u)) >> 24u;
     return unpack2x16float(x_scales[block / 2u])[block % 2u] * f32(scale);
 }
 

@@ -1,4 +1,4 @@
-// Schedule: the whole grid of tiles, once per batch entry and part of K.
+// Schedule: the whole grid of tiles, once per batch entry and K split.
 // needs: BM BN Tile banded params
 // provides: Owner c_entries owner schedule
 

@@ -1,4 +1,4 @@
-// What a schedule hands to a mainloop: the part of the product that one workgroup computes.
+// The tile that a schedule gives to a workgroup, for its mainloop to compute.
 // needs: params
 // provides: Tile banded
 
@@ -14,7 +14,7 @@ struct Tile {
     // Range of K.
     k: u32,
     k_end: u32,
-    // Which part of K that range is.
+    // Which K split that range is.
     split: u32,
     // False for a workgroup with nothing to do; the same for all its invocations.
     live: bool,

@@ -79,6 +79,13 @@ fn problems() -> Vec<Problem> {
         grouped.grouping = Grouping::RaggedM { groups: 3 };
         grouped.b = Operand::packed(Format::Dense(dtype), 3, 128, 64);
         all.push(grouped);
+        let mut nested = Problem { batch: 6, ..Problem::dense(dtype, 96, 64, 128) };
+        nested.grouping = Grouping::Nested { sizes: [1, 1, 2, 3] };
+        for operand in [&mut nested.a, &mut nested.b, &mut nested.c] {
+            operand.len *= 8;
+            *operand = operand.with_entry_strides([0, 0, 4 * operand.len / 8, operand.len / 8]);
+        }
+        all.push(nested);
         // Formats of one kind differ in constants, which one type of A shows.
         let kinds = QuantFormat::kinds();
         for format in
@@ -250,14 +257,17 @@ fn workgroup(module: &Module, pass: &Pass) {
     assert_eq!(bytes, pass.workgroup_bytes, "{}", pass.label);
 }
 
-/// WGSL lays `Params` out as Rust does: one word after the other.
+/// WGSL lays `Params` out as Rust does: one field right after the other.
 fn params(module: &Module) {
     let (_, ty) =
         module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some("Params")).expect("Params");
     let TypeInner::Struct { members, span } = &ty.inner else { panic!("Params is no struct") };
     assert_eq!(*span as usize, size_of::<Params>());
-    let offsets = members.iter().map(|member| member.offset as usize);
-    assert!(offsets.eq((0..size_of::<Params>()).step_by(size_of::<u32>())), "{members:?}");
+    let end = members.iter().fold(0, |end, member| {
+        assert_eq!(member.offset, end, "{members:?}");
+        end + module.types[member.ty].inner.size(module.to_ctx())
+    });
+    assert_eq!(end, *span, "{members:?}");
 }
 
 fn write_all(module: &Module, info: &ModuleInfo, pass: &Pass) {

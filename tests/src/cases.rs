@@ -176,14 +176,14 @@ pub fn splits(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Batches, strides and offsets on each kernel; a nested batch on every variant, in a language that
-/// has such.
+/// Batches, strides and offsets on each kernel; nested batches where a language has them.
 pub fn strides(table: Table) -> Vec<Case> {
-    let nested = table.0[0].kit.schedule(Grouping::Nested { sizes: [1; 4] });
-    let nested = nested.map_or(Vec::new(), |_| themes::nested());
-    let each = themes::on(&table.kernels(), &nested[..nested.len().min(1)]);
-    let all = [themes::strided(), words(), nested].concat();
-    [themes::on(&table.one_of_each(), &all), each].concat()
+    let nests = table.0[0].kit.schedule(Grouping::Nested { sizes: [1; 4] }).is_some();
+    let nested: Vec<_> = nests.then(themes::nested).into_iter().flatten().collect();
+    let each = themes::on(&table.kernels(), &nested[..usize::from(nests)]);
+    let all =
+        themes::on(&table.one_of_each(), &[themes::strided(), themes::words(), nested].concat());
+    [all, each].concat()
 }
 
 /// Kernels with lines in workgroup memory, with less between them and more than their own.
@@ -223,29 +223,6 @@ pub fn packed(table: Table) -> Vec<Case> {
         .iter()
         .map(|kernel| Case::new([5, 9, 262], F32).layout(LAYOUTS[1]).kernel(&kernel.name).odd());
     cases.chain(once).chain(words).collect()
-}
-
-/// Outputs in 16 bits, two to a word: rows that end in every part of four columns and begin at
-/// whole words, rows and entries that share words, and the last word half full. And numbers of 16
-/// bits that must arrive as they are.
-fn words() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (i, out) in [DType::F16, DType::BF16].into_iter().enumerate() {
-        let types = [out, DType::F32, out];
-        for n in 5..9 {
-            let case = Case::new([3, n, 5], types);
-            cases.push(Case { c: Place { pad: n % 2 + 2 * i, ..case.c }, ..case });
-        }
-        cases.push(Case::new([3, 3, 2], types));
-        cases.push(Case::new([3, 3, 2], types).batch(3));
-        let columns = Case::new([4, 1, 3], types).batch(3);
-        cases.push(Case { c: columns.c.entries(Entries::Between), ..columns });
-        let case = Case::new([5, 6, 6], [out, DType::F32, DType::F32]);
-        for case in [case.clone(), case.odd()] {
-            cases.push(Case { b_data: Data::Identity, exact: true, ..case });
-        }
-    }
-    cases
 }
 
 /// Every pair of types in every layout on each kernel.

@@ -3,7 +3,7 @@
 
 use crate::case::{Groups, LAYOUTS, mixtures};
 use crate::kernels::{Kernel, smallest};
-use crate::{Adapter, Case, Entries, Place, floor, one_of_each, quant_formats};
+use crate::{Adapter, Case, Data, Entries, Place, floor, one_of_each, quant_formats};
 use tilewise::{Activation, Axis, DType, QuantFormat};
 
 /// Every case on every kernel.
@@ -122,9 +122,32 @@ pub fn strided() -> Vec<Case> {
     cases
 }
 
+/// Outputs in 16 bits, two to a word: rows that end in every part of four columns and begin at
+/// whole words, rows and entries that share words, and the last word half full. And numbers of 16
+/// bits that must arrive as they are.
+pub fn words() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, out) in [DType::F16, DType::BF16].into_iter().enumerate() {
+        let types = [out, DType::F32, out];
+        for n in 5..9 {
+            let case = Case::new([3, n, 5], types);
+            cases.push(Case { c: Place { pad: n % 2 + 2 * i, ..case.c }, ..case });
+        }
+        cases.push(Case::new([3, 3, 2], types));
+        cases.push(Case::new([3, 3, 2], types).batch(3));
+        let columns = Case::new([4, 1, 3], types).batch(3);
+        cases.push(Case { c: columns.c.entries(Entries::Between), ..columns });
+        let case = Case::new([5, 6, 6], [out, DType::F32, DType::F32]);
+        for case in [case.clone(), case.odd()] {
+            cases.push(Case { b_data: Data::Identity, exact: true, ..case });
+        }
+    }
+    cases
+}
+
 /// Batches of two dimensions, as in attention: heads between rows, fewer heads of one operand, one
-/// for all outer entries; into outputs of either kind, with every epilogue that has entries. Rows of
-/// 16-bit outputs share words in some.
+/// for all outer entries; into outputs of either kind, with every epilogue that has entries. In
+/// some, rows of 16-bit outputs share words.
 pub fn nested() -> Vec<Case> {
     use Entries::{Apart, Heads, Inner, Shared, SharedHeads, SharedInner, Single};
     let mut cases = Vec::new();

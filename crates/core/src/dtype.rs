@@ -1,12 +1,11 @@
 //! Types of elements.
 
-/// Type of a stored dense element. Products take the floating-point types, and are accumulated in
-/// f32 whatever the storage, or in f16 where
-/// [`Precision::F16Sums`](crate::problem::Precision::F16Sums) permits it; the integers are for
-/// custom kernels.
+/// Type of a stored dense element. Products take the floating-point types. Their sums are f32, or
+/// f16 where [`Precision::F16Sums`](crate::problem::Precision::F16Sums) permits it. Integers are
+/// for indices and custom kernels.
 ///
-/// Code that reads and writes elements matches on it, so the enum is closed: another type comes
-/// with another minor version.
+/// Code that reads and writes elements matches on the type, so the enum is closed: a new type comes
+/// with a new minor version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// IEEE 754 binary32.
@@ -38,7 +37,7 @@ impl DType {
         }
     }
 
-    /// The number by which constants of kernels name a type of floating point.
+    /// The number of a floating-point type in the constants of kernels.
     pub const fn number(self) -> u32 {
         match self {
             DType::F16 => 1,
@@ -60,7 +59,7 @@ impl DType {
     }
 
     /// Half the distance from 1 to the next number: the relative error of one rounding to this
-    /// type. For integers that is meaningless, and 0.
+    /// type. 0 for integers, where it has no meaning.
     pub const fn unit_roundoff(self) -> f64 {
         match self {
             DType::F32 => 1.0 / (1u64 << 24) as f64,

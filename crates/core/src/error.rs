@@ -65,7 +65,7 @@ pub enum Error {
     /// No kernel accepts the problem on this device; the text lists each with its reason.
     #[error("no kernel takes this problem here: {0}")]
     NoKernel(String),
-    /// A kernel asked for by name that does not exist.
+    /// No kernel has the name that was asked for.
     #[error("no kernel is named {name:?}; the nearest of {count} are {nearest}")]
     UnknownKernel {
         /// The name asked for.
@@ -92,7 +92,7 @@ pub enum Error {
         /// What wgpu reported.
         source: Option<Cause>,
     },
-    /// The operation needs a GPU and the context is `Context::cpu()`, or the operands belong to
+    /// The operation needs a GPU, and the context is the CPU executor; or operands belong to
     /// different contexts.
     #[error("wrong context: {0}")]
     WrongContext(String),
@@ -111,13 +111,13 @@ pub enum Error {
     #[error("out of memory: {0}")]
     OutOfMemory(String),
     /// A custom kernel that is not valid, does not fit its call or the device, or went wrong when
-    /// it ran; the text points at the caller's own source where there is something to point at.
+    /// it ran. The text points at the place in the caller's source, where there is one.
     #[error("kernel: {0}")]
     Kernel(String),
     /// No file or tensor has the name that was asked for.
     #[error("not found: {0}")]
     NotFound(String),
-    /// Several files, tensors or formats fit; the text lists them, and the caller is to name one.
+    /// Several files, tensors or formats fit. The text lists them; name one of them.
     #[error("ambiguous: {0}")]
     Ambiguous(String),
     /// The file says one thing, and the arguments or another place of the file another.

@@ -1,7 +1,6 @@
 //! How the rows of A and C are split among the entries of B. A grouping answers for itself: nobody
 //! else asks which one it is, except a schedule, which serves one of them.
 
-use crate::problem::Operand;
 use crate::role::Role;
 use std::fmt;
 use std::ops::Range;
@@ -11,8 +10,8 @@ use std::ops::Range;
 pub enum Grouping {
     /// `Problem::batch` independent products, one entry each of A, B and C.
     Batched,
-    /// The same, with a batch of several dimensions. Each operand has a stride along each of them
-    /// ([`Operand::entry_strides`]), 0 along those that it is shared along.
+    /// The same, with a batch of several dimensions. Each operand has a stride along each of them,
+    /// 0 along those that it is shared along.
     Nested {
         /// The dimensions, outermost first; 1 for those that there are not. `Problem::batch` is
         /// their product.
@@ -47,13 +46,12 @@ impl Grouping {
         }
     }
 
-    /// The dimensions of `entries`, outermost first, each with the stride of an operand.
-    pub(crate) fn levels(self, entries: u64, operand: &Operand) -> [(u64, u64); 4] {
+    /// The dimensions of `entries`, outermost first, each with its stride.
+    pub(crate) fn levels(self, entries: u64, strides: [u64; 4]) -> [(u64, u64); 4] {
         let sizes = match self {
             Grouping::Nested { sizes } => sizes,
             Grouping::Batched | Grouping::RaggedM { .. } => [1, 1, 1, entries],
         };
-        let strides = operand.entry_strides();
         std::array::from_fn(|level| (sizes[level], strides[level]))
     }
 

@@ -1,7 +1,7 @@
 //! What a kernel is: a mainloop with its variants, and the entries of the other three axes. Data,
 //! not code that chooses.
 //!
-//! A shader is a composition of parts along four axes: mainloop × operand loaders × schedule ×
+//! A shader is a composition of part files along four axes: mainloop × operand loaders × schedule ×
 //! epilogue. The tables ([`Library`]) live in the crates `tilewise-shaders` and `tilewise-msl`,
 //! next to the files they name.
 
@@ -163,7 +163,7 @@ pub enum Load {
     Bytes,
     /// 16 stored bytes, unconverted: `x_words`.
     Words,
-    /// 16 bytes gathered from any element on, for the pass that packs an operand: `x_words_part`.
+    /// 16 bytes gathered from any element on, for the pass that packs an operand: `x_words_masked`.
     Packing,
 }
 
@@ -396,8 +396,8 @@ pub struct Kit {
     pub activation: &'static str,
     /// The end of a mainloop that leaves f32 partial sums to a finishing pass.
     pub partial: &'static str,
-    /// What reads those partial sums.
-    pub parts: &'static str,
+    /// Adds those partial sums, one from each K split.
+    pub k_splits: &'static str,
     /// Their declaration, where that is a file of its own.
     pub scratch: Option<&'static str>,
     /// The same for a finishing pass that leaves the residual to another, and the end of that pass;

@@ -56,7 +56,7 @@ pub(crate) fn outermost(grouping: Grouping) -> Option<u64> {
 
 /// Whether an operand has one stride for all entries.
 pub(crate) fn is_even(grouping: Grouping, operand: &Operand) -> bool {
-    let levels = grouping.levels(1, operand);
+    let levels = grouping.levels(1, operand.entry_strides());
     levels.windows(2).all(|pair| {
         let [(outer_size, outer), (size, inner)] = [pair[0], pair[1]];
         outer_size <= 1 || size.checked_mul(inner) == Some(outer)

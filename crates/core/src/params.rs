@@ -86,9 +86,9 @@ params! {
     grid_x: u32,
     /// Shares of a pass, one for each invocation: words of C, from that of `c_offset` on, or
     /// four elements of it, or blocks of weights.
-    units: u32,
+    shares: u32,
     /// Splits of K that a finishing pass finds in scratch memory.
-    parts: u32,
+    scratch_splits: u32,
     /// Rows of a grouped product, of a table or of weights before the first of this pass.
     first_row: u32,
     /// Groups of a grouped product before the first of this pass.

@@ -447,12 +447,12 @@ fn lay(
     let least = least_splits(problem, variant);
     if splits < least {
         return Err(Reject(format!(
-            "the precision split-f32 asks for K in {least} parts, which keep sums short"
+            "the precision split-f32 asks for K in {least} splits, which keep sums short"
         )));
     }
     if splits > 1 && !(kernel.splits && problem.grouping.may_split_k()) {
         return Err(Reject(format!(
-            "K cannot be split ({splits} parts) under this kernel and grouping"
+            "K cannot be split ({splits} splits) under this kernel and grouping"
         )));
     }
     // Ranges of K after the first may have to be packed where that one need not.

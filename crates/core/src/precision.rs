@@ -2,55 +2,64 @@
 
 use crate::error::Error;
 
-/// How exact a product must be: a permission, not an order. The planner makes use of it where a
-/// kernel has a faster way for it, on matrix units or on bytes, and nowhere else.
+/// How exact a product must be: a permission, not an order. The planner uses it where it makes a
+/// kernel faster, on matrix units or on bytes, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Precision {
     /// Sums in f32. Beside quantized weights an element of A may be taken as a whole number of 24
-    /// bits, 32 along K under one power of two: it is then off by at most 2⁻²³ of the largest
-    /// magnitude of its 32, so that small elements beside large ones have fewer digits than in f32.
-    /// Kernels for one or two rows beside weights of 4 and 8 bits do so. Kernels on matrix units
-    /// round quantized weights to f16, once, beside A in f16 or bf16; a weight beyond 65504 is
-    /// infinite there. They divide lines of bf16 by powers of two: a number below 2⁻²⁹ of the
-    /// largest of its row of A, or column of B, is off by at most 2⁻³⁹ of that.
+    /// bits; 32 elements along K share one power of two. An element is then off by at most 2⁻²³ of
+    /// the largest magnitude of these 32, so that small elements beside large ones have fewer
+    /// digits than in f32. Kernels for one or two rows beside weights of 4 and 8 bits do this.
+    ///
+    /// Beside A in f16 or bf16, kernels on matrix units round quantized weights to f16, once; a
+    /// weight beyond 65504 becomes infinite. They divide rows of A and columns of B in bf16 by
+    /// powers of two: a number below 2⁻²⁹ of the largest number of its row or column is off by at
+    /// most 2⁻³⁹ of that largest number.
     #[default]
     F32,
     /// Products of f32 by f32 may be computed on matrix units of f16, each number as the sum of two
-    /// f16, about as exactly as in f32: with the bound of [`SplitF32Fast`](Self::SplitF32Fast), and
-    /// in chains of at most [`CHAIN`](Self::CHAIN) additions on the matrix unit, which rounds
-    /// toward zero; their sums are added in f32. On an H200 the largest error of 16,384 elements,
-    /// in u·Σ|ab| with u = 2⁻²⁴, was 2.2 at 4096³ and 1.7 at 8192³ of normal data, where the f32
-    /// kernel had 4.2 and 4.0; and 25 and 26 of data spread over 2^±20, where that had 32 and 22.
-    /// The roots of the mean squares were 0.5 and 0.4 beside 0.5 and 0.5, and 6.0 and 4.5 beside
-    /// 2.5 and 2.5.
-    SplitF32,
-    /// The same in chains as long as the planner likes: 9.4 u·Σ|ab| at 4096³ and 14 at 8192³ of
-    /// normal data, 102 and 138 of data spread over 2^±20.
+    /// f16. The result is about as exact as in f32. The bound of
+    /// [`SplitF32Fast`](Self::SplitF32Fast) holds. Besides, a matrix unit, which rounds toward
+    /// zero, adds in chains of at most [`CHAIN`](Self::CHAIN) additions; the sums of the chains are
+    /// added in f32.
     ///
-    /// A number of a row of A is off by at most 2⁻²³ of itself or, where that is more, 2⁻³⁸ of the
-    /// largest number of its row; so is a number of a column of B. A product a·b loses 2⁻²²·|ab|
-    /// besides, and the sums round as sums of three times as many products do. So the error is that
-    /// of f32 by the norms of rows and columns. Where the large numbers of a row meet nothing but
-    /// zeros in a column, its small ones make the sum, and have few digits or none below 2⁻³⁸ of
-    /// the largest: such products want [`F32`](Self::F32). Infinities and NaN among the operands go
-    /// where f32 takes them.
+    /// Errors of 16,384 elements on an H200, in u·Σ|ab| with u = 2⁻²⁴, and in parentheses those of
+    /// the f32 kernel:
+    ///
+    /// | data | size | largest error | root of the mean square |
+    /// |---|---|---|---|
+    /// | normal | 4096³ | 2.2 (4.2) | 0.5 (0.5) |
+    /// | normal | 8192³ | 1.7 (4.0) | 0.4 (0.5) |
+    /// | spread over 2^±20 | 4096³ | 25 (32) | 6.0 (2.5) |
+    /// | spread over 2^±20 | 8192³ | 26 (22) | 4.5 (2.5) |
+    SplitF32,
+    /// The same with chains of any length. The largest errors were 9.4 u·Σ|ab| at 4096³ and 14 at
+    /// 8192³ of normal data, 102 and 138 of data spread over 2^±20.
+    ///
+    /// A number in a row of A is off by at most 2⁻²³ of itself or, where that is more, 2⁻³⁸ of the
+    /// largest number of its row. The same holds for a number in a column of B. Besides, a product
+    /// a·b loses 2⁻²²·|ab|, and a sum rounds as a sum of three times as many products does. So the
+    /// error is that of f32, measured by the norms of rows and columns. But where the large numbers
+    /// of a row of A meet only zeros in a column of B, the small numbers make the sum, and they
+    /// have few digits or none below 2⁻³⁸ of the largest: take [`F32`](Self::F32) for such
+    /// products. Infinities and NaN among the operands have the same effect as in f32.
     SplitF32Fast,
-    /// Elements of A may be taken as whole numbers of 16 bits beside quantized weights, 32 along K
-    /// under one power of two. An element is then off by at most 1/32639 of the largest magnitude
-    /// of its 32, about 2⁻¹⁵, so that a product may lose as much of Σ largest·|b|, where f32
-    /// arithmetic loses shares of Σ|ab|: small elements beside large ones have few digits or none.
-    /// Sums are f32 as ever; infinities and NaN among the operands go where f32 takes them. Kernels
-    /// for few rows beside weights of 4 and 8 bits that are stored along K use it. All other
-    /// products are computed as with [`F32`](Self::F32).
+    /// Elements of A may be taken as whole numbers of 16 bits beside quantized weights; 32 elements
+    /// along K share one power of two. An element is then off by at most 1/32639, about 2⁻¹⁵, of
+    /// the largest magnitude of these 32. So a product may lose this share of Σ largest·|b|, where
+    /// f32 arithmetic loses shares of Σ|ab|: small elements beside large ones have few digits or
+    /// none. Sums are f32; infinities and NaN among the operands have the same effect as in f32.
+    /// Kernels for few rows beside weights of 4 and 8 bits that are stored along K use it. All
+    /// other products are computed as with [`F32`](Self::F32).
     Int16Activations,
-    /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. It costs accuracy,
-    /// 2⁻¹¹ of a partial sum with each of the K additions instead of 2⁻²⁴, and range: a partial sum
-    /// beyond 65504 is infinite, whatever the type of C and however small alpha is. Splits of
-    /// K are added in f32, and the epilogue is computed in f32, as ever.
+    /// Partial sums may be kept in f16 where A is f16 and B is f16 or quantized. This costs
+    /// accuracy: each of the K additions may lose 2⁻¹¹ of a partial sum instead of 2⁻²⁴. It costs
+    /// range: a partial sum beyond 65504 is infinite, whatever the type of C and however small
+    /// alpha is. Splits of K are still added in f32, and the epilogue is computed in f32.
     F16Sums,
-    /// As [`Int16Activations`](Self::Int16Activations), but whole numbers of 8 bits: an element is
-    /// off by at most 1/127 of the largest magnitude of its 32.
+    /// As [`Int16Activations`](Self::Int16Activations), but with whole numbers of 8 bits: an
+    /// element is off by at most 1/127 of the largest magnitude of the 32.
     Int8Activations,
 }
 
@@ -65,8 +74,8 @@ impl Precision {
         Precision::Int8Activations,
     ];
 
-    /// Additions that a matrix unit may do in a chain with [`SplitF32`](Self::SplitF32), of which
-    /// three are for each step along K.
+    /// The most additions of one chain on a matrix unit with [`SplitF32`](Self::SplitF32). Each
+    /// step along K takes three of them.
     pub const CHAIN: u64 = 1024;
 
     /// Lower-case name, as the command line writes it.

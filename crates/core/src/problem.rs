@@ -403,7 +403,8 @@ impl Problem {
     /// One entry of an operand, as an operand by itself.
     pub fn entry(&self, operand: &Operand, entry: u64) -> Operand {
         let (mut rest, mut offset) = (entry, operand.offset);
-        for (size, stride) in self.grouping.levels(self.entries(), operand).into_iter().rev() {
+        let levels = self.grouping.levels(self.entries(), operand.entry_strides());
+        for (size, stride) in levels.into_iter().rev() {
             offset += rest % size.max(1) * stride;
             rest /= size.max(1);
         }

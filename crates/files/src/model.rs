@@ -33,8 +33,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or one of those
-    /// that it was split into, or a folder that holds one of these. `config.json` beside a
+    /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or one part of a
+    /// split one, or a folder that holds one of these. `config.json` beside a
     /// `.safetensors` file is read for its entries on quantization.
     ///
     /// In a folder, `model.safetensors.index.json` stands for all `.safetensors` files, else
@@ -154,11 +154,13 @@ impl Model {
     }
 
     /// If this is one shard of several, opened by its own name
-    /// (`model-00001-of-00002.safetensors`): its number, from 1 on, and how many there are. The
-    /// tensors of the others are not in the model, and of a matrix whose parts lie in several
-    /// shards the codes are [`Kind::Unclear`]. So is a matrix whose factor or order of columns lies
-    /// in another shard by the index beside it; without an index, one of a format with a factor, or
-    /// of GPTQ, that has none here.
+    /// (`model-00001-of-00002.safetensors`): its number, from 1 on, and the number of shards. The
+    /// model then holds the tensors of this shard alone. A quantized matrix is [`Kind::Unclear`]
+    ///
+    /// - if its codes are here, and its scales or other planes are in another shard;
+    /// - if its factor or its order of columns is in another shard, as the index beside it says;
+    /// - if there is no index, and this shard has no factor for a format that may have one, or no
+    ///   order for a matrix of GPTQ.
     pub fn shard(&self) -> Option<(u64, u64)> {
         self.opened.shard.as_ref().map(|shard| (shard.number, shard.count))
     }

@@ -19,13 +19,13 @@ use tilewise_core::{DType, Error, QuantFormat, Result};
 pub enum Kind {
     /// Numbers.
     Dense(DType),
-    /// A matrix in a quantized format, or a stack of them. It may be stored otherwise, and become
-    /// this when it is loaded.
+    /// A matrix in a quantized format, or a stack of them. The file may store it in another way,
+    /// and loading converts it to this format.
     Quantized(QuantFormat),
     /// Elements of another type, by its name. Their bytes are not converted.
     Other(String),
-    /// Parts of a quantized matrix that contradict each other or an expectation, or that several
-    /// formats fit. The error says so; reading gives it, too.
+    /// A quantized matrix that contradicts itself or an expectation, or that several formats fit.
+    /// Reading it gives this error, too.
     Unclear(Error),
 }
 
@@ -122,8 +122,9 @@ impl<'m> Tensor<'m> {
         self.entry.members.iter().map(|&raw| self.model.raw(raw).bytes.len() as u64).sum()
     }
 
-    /// Whether the size of its elements is known. Else the bytes are where the header has them in
-    /// safetensors, which cannot be held against the shape, and in GGUF all up to the next tensor.
+    /// Whether the size of its elements is known. If not, its bytes cannot be checked against its
+    /// shape: in safetensors they are the range in the header, in GGUF all bytes up to the next
+    /// tensor.
     pub fn is_sized(&self) -> bool {
         match self.kind() {
             Kind::Other(name) if self.model.is_gguf() => gguf::is_sized(name),
@@ -145,7 +146,7 @@ impl<'m> Tensor<'m> {
         self.model.raw(self.entry.members[0])
     }
 
-    /// Rows and columns of the matrix that it is when all dimensions but the last are one.
+    /// Rows and columns, with all dimensions but the last taken together as rows.
     ///
     /// # Errors
     /// `Overflow` when the rows cannot be counted.

@@ -30,7 +30,7 @@
 #define LIMIT [[max_total_threads_per_threadgroup(64)]]
 #endif
 
-// The entry point of a text, and the end of the namespace. Its parts name their own `buffers`.
+// The entry point of a text, and the end of the namespace. Its part files name the `buffers`.
 #define KERNEL(buffers)                                                                            \
     }                                                                                              \
     using namespace metal;                                                                         \

@@ -1,12 +1,12 @@
-//! From the parts of a pass to the text of one MSL library. Two rules of those that assemble WGSL
-//! serve here as well, and C++ does the rest:
+//! From the part files of a pass to the text of one MSL library. Two rules of those that assemble
+//! WGSL serve here as well, and C++ does the rest:
 //!
-//! 1. Whole files are concatenated, in the order of the parts.
+//! 1. Whole files are concatenated, in their order.
 //! 2. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by
 //!    the operand's name.
 //!
-//! Before them stand the constants of all parts, the number of threads that are launched, the slot
-//! of every buffer as `NAME_SLOT`, and the struct [`Params`].
+//! Before them stand the constants of all part files, the number of threads that are launched, the
+//! slot of every buffer as `NAME_SLOT`, and the struct [`Params`].
 
 use crate::files::FILES;
 use std::fmt::Write;
@@ -52,8 +52,8 @@ pub fn assemble_with<'a>(
     Ok(text)
 }
 
-/// The constants of all parts, each once. No header has been included yet, so that some systems do
-/// not know `uint`.
+/// The constants of all part files, each once. No header has been included yet, so that some
+/// systems do not know `uint`.
 fn constants(pass: &Pass) -> Result<String, String> {
     let mut known: Vec<(String, u32)> = Vec::new();
     for part in &pass.parts {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn operands_have_their_names() {
         let text = text();
-        for name in ["A_Format", "B_Format", "A_Side", "BIAS_Format"] {
+        for name in ["A_Format", "B_Format", "A_Operand", "BIAS_Format"] {
             assert!(text.contains(name), "{name}");
         }
         assert!(!text.contains("X_Format"));

@@ -38,7 +38,7 @@ files![
     "epilogue/direct.metal",
     "epilogue/linear.metal",
     "epilogue/partial.metal",
-    "epilogue/parts.metal",
+    "epilogue/k_splits.metal",
     "epilogue/store_bf16.metal",
     "epilogue/store_f16.metal",
     "epilogue/store_f32.metal",

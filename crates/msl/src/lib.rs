@@ -1,5 +1,5 @@
 //! The MSL kernels of tilewise as files, for Apple's GPUs, the tables that compose them, and
-//! [`assemble`], which puts the parts of a pass together.
+//! [`assemble`], which puts the part files of a pass together.
 //!
 //! They take the same problems as the WGSL kernels of `tilewise-shaders` and are planned by the
 //! same planner: [`LIBRARY`] has both. A pass in MSL binds what its plan says, in the slots of

@@ -28,7 +28,7 @@ static BOTH: [KernelDef; KERNELS.len() + tilewise_shaders::LIBRARY.kernels.len()
     both
 };
 
-/// Every part of the other three axes.
+/// Every part file of the other three axes.
 pub static KIT: Kit = Kit {
     language: Language::Msl,
     operands: OPERANDS,
@@ -50,7 +50,7 @@ pub static KIT: Kit = Kit {
     linear: "epilogue/linear.metal",
     activation: "epilogue/activation.metal",
     partial: "epilogue/partial.metal",
-    parts: "epilogue/parts.metal",
+    k_splits: "epilogue/k_splits.metal",
     scratch: None,
     keep: None,
     residual: None,

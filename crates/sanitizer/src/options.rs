@@ -66,7 +66,7 @@ pub struct Options {
     /// End the run soon after the first finding, which is then the same as in a whole run. Outputs
     /// and counters are of a part. Off by default.
     pub stop_at_first: bool,
-    /// Look for findings at all. Off, the shader is only executed, as WGSL defines it for a robust
+    /// Look for findings. Off, the shader is only executed, as WGSL defines it for a robust
     /// implementation: reads out of bounds give 0, writes out of bounds do nothing. Endless loops
     /// are reported all the same.
     pub checks: bool,

@@ -123,8 +123,9 @@ impl Shader {
     }
 
     /// Whether launches of this shader and of `other`, each with one entry point and with these
-    /// options, do the same, whatever is bound: the two differ at most in functions that nobody
-    /// calls, in branches that a constant closes, and in where things stand. `false` says nothing.
+    /// options, do the same, whatever is bound. Then the two differ at most in functions that are
+    /// never called, in branches that a constant closes, and in the places of their text. If it is
+    /// `false`, they may do the same or not.
     ///
     /// # Errors
     /// As [`Launch::run`], for what is not executed here.

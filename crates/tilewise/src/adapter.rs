@@ -15,19 +15,19 @@ pub struct AdapterDescription {
     pub backend: &'static str,
     /// Driver and its version, where the backend tells.
     pub driver: String,
-    /// What it can do.
+    /// Its features and limits.
     pub caps: Caps,
     /// Whether it is hardware rather than a software rasterizer.
     pub hardware: bool,
-    /// Whether it can time passes by itself.
+    /// Whether it has timestamps for compute passes.
     pub timestamps: bool,
-    /// Whether it is one that kernels in MSL are for: an Apple GPU with simdgroup matrices, through
+    /// Whether kernels in MSL are meant for it: an Apple GPU with simdgroup matrices, through
     /// Metal, with the feature `msl`.
     pub msl: bool,
 }
 
 impl AdapterDescription {
-    /// The CPU executor, as [`adapters`] does not list it.
+    /// The CPU executor, which [`adapters`] does not list.
     pub fn cpu() -> Self {
         AdapterDescription {
             name: cpu_caps().name,
@@ -53,7 +53,7 @@ impl AdapterDescription {
         }
     }
 
-    /// The kernels that a context with these options has on it.
+    /// The kernels of a context on this adapter with these options.
     pub fn library(&self, options: &ContextOptions) -> &'static Library {
         msl::library(options.msl, self.msl)
     }
@@ -131,8 +131,8 @@ pub(crate) async fn find_gl() -> Vec<wgpu::Adapter> {
 }
 
 /// The features to ask of a device of this adapter for
-/// [`Context::from_wgpu`](crate::Context::from_wgpu): those that tilewise can use and the adapter
-/// has. None is indispensable.
+/// [`Context::from_wgpu`](crate::Context::from_wgpu): all features that tilewise can use and the
+/// adapter has. None is indispensable.
 pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let speed = wgpu::Features::SHADER_F16
         | wgpu::Features::TIMESTAMP_QUERY
@@ -147,19 +147,21 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
 
 const MATRIX_UNITS: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
 
-/// The limits to ask of a device of this adapter: all that it has. The defaults of WebGPU work too,
-/// with smaller tiles and operands.
+/// The limits to ask of a device of this adapter: the adapter's own. The defaults of WebGPU work
+/// too, with smaller tiles and operands.
 pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
     adapter.limits()
 }
 
-/// How to ask an adapter for a device with all that tilewise can use: [`required_features`] and
-/// [`required_limits`]. Add your own features and limits.
+/// Asks an adapter for a device with [`required_features`] and [`required_limits`]. Add your own
+/// features and limits.
 ///
-/// Matrix units through Vulkan are an experimental feature of wgpu. They are asked for if
-/// `experimental` is [`enabled`](wgpu::ExperimentalFeatures::enabled), which is wgpu's to hand out,
-/// by an unsafe call; with [`disabled`](wgpu::ExperimentalFeatures::disabled) products do without
-/// them. [`Context::from_wgpu`](crate::Context::from_wgpu) takes the device, and has an example.
+/// Matrix units through Vulkan are an experimental feature of wgpu. The descriptor asks for them if
+/// `experimental` is [`enabled`](wgpu::ExperimentalFeatures::enabled), a token that wgpu gives to
+/// an unsafe call. With [`disabled`](wgpu::ExperimentalFeatures::disabled) products do without
+/// them.
+///
+/// [`Context::from_wgpu`](crate::Context::from_wgpu) takes the device, and has an example.
 pub fn device_descriptor(
     adapter: &wgpu::Adapter,
     experimental: wgpu::ExperimentalFeatures,
@@ -179,7 +181,7 @@ pub fn device_descriptor(
     }
 }
 
-/// What a device can do that was made with [`required_features`] and [`required_limits`].
+/// The caps of a device that is made with [`required_features`] and [`required_limits`].
 pub fn caps_of(adapter: &wgpu::Adapter) -> Caps {
     let coop = coop_of(adapter);
     caps(&adapter.get_info(), required_features(adapter), &required_limits(adapter), coop)

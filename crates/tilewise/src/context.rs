@@ -42,13 +42,13 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// What the device can do.
+    /// The device's features and limits.
     pub fn caps(&self) -> &Caps {
         &self.0.caps
     }
 
-    /// The kernels that the planner chooses from. Those in MSL are among them where they may be
-    /// used, whether or not the device has refused some ([`explain`](Self::explain) tells).
+    /// The kernels that the planner chooses from. They include kernels in MSL where these may be
+    /// used, even if the device has refused some; [`explain`](Self::explain) tells.
     pub fn library(&self) -> &'static Library {
         self.0.library
     }

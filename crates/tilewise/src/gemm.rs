@@ -82,9 +82,9 @@ impl Gemm {
         }
     }
 
-    /// A grouped product: the rows of A \[M,K\] in segments, each multiplied by its own entry of B
-    /// \[groups,K,N\] (or of weights \[groups,N,K\]). Rows from the last offset on are left as they
-    /// are; in an output that [`run`](Self::run) allocates, they are zero.
+    /// A grouped product. The rows of A \[M,K\] lie in segments, one for each group; a segment is
+    /// multiplied by the group's entry of B \[groups,K,N\] (or of weights \[groups,N,K\]). Rows of
+    /// the output from the last offset on are not written; [`run`](Self::run) leaves zeros there.
     ///
     /// ```
     /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
@@ -133,11 +133,11 @@ impl Gemm {
         self
     }
 
-    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies, and
-    /// has its dtype unless [`out_dtype`](Self::out_dtype) names one, which must be the same. `c`
-    /// must be contiguous and have the output's shape. Without [`beta`](Self::beta) none of its
-    /// numbers is read.
-    /// With an output of your own it is an error: there, beta multiplies what the output holds.
+    /// For [`run`](Self::run): the output starts as a copy of `c`, which beta then multiplies. `c`
+    /// must be contiguous and have the output's shape. The output has its dtype; if
+    /// [`out_dtype`](Self::out_dtype) is called, too, it must name the same. Without
+    /// [`beta`](Self::beta) no number of `c` is read. With an output of yours `c` is an error:
+    /// there beta multiplies the numbers that the output holds.
     pub fn c(mut self, c: &Tensor) -> Self {
         self.c = Some(c.clone());
         self
@@ -167,25 +167,26 @@ impl Gemm {
     }
 
     /// Type of the output that [`run`](Self::run) allocates. By default that of A and B, f32 if
-    /// they differ; A's with quantized weights. An output of your own must have it, if it is named.
+    /// they differ; A's with quantized weights. An output of yours must have the type named here.
     pub fn out_dtype(mut self, dtype: DType) -> Self {
         self.out_dtype = Some(dtype);
         self
     }
 
-    /// How exact the product must be: [`Precision::F32`] by default. Nothing else permits less. It
-    /// is a permission: the planner takes a less exact kernel where that is expected to be faster,
-    /// on matrix units or on bytes. Everywhere else, as on the CPU, it computes as with `F32`.
+    /// How exact the product must be: [`Precision::F32`] by default. Only this call permits less.
+    /// It is a permission: the planner takes a less exact kernel where that is estimated to be
+    /// faster, on matrix units or on bytes. Everywhere else, and on the CPU, the product is
+    /// computed as with `F32`.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
     }
 
     /// Forces a kernel: `simt`, `simt/64x64x16`, `simt/64x64x16+k4` (4 splits of K) or
-    /// `coop/64x64x32+pad16` (16 elements between lines in workgroup memory, for kernels that have
-    /// some); in MSL `msl-gemm/64x64x16`, where the context has such kernels
-    /// ([`Context::library`]), and an error, `NoKernel`, where the driver does not compile it. The
-    /// CPU executor ignores it once the name is known to exist.
+    /// `coop/64x64x32+pad16` (16 elements between lines in workgroup memory, for kernels with such
+    /// padding). `msl-gemm/64x64x16` is a kernel in MSL, where the context has some
+    /// ([`Context::library`]); if the driver does not compile it, the product is an error,
+    /// `NoKernel`. The CPU executor only checks that the name exists.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into().into());
         self
@@ -238,8 +239,8 @@ impl Gemm {
     /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
     /// encoder is as good as before.
     ///
-    /// Whose encoder it is wgpu tells nobody. It panics in `finish` for the encoder of another
-    /// device, and here for one of another instance or with a pass still open.
+    /// wgpu does not tell to which device an encoder belongs. It panics in `finish` for the encoder
+    /// of another device, and here for an encoder of another instance, or with an open pass.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, c: &Tensor) -> Result<()> {
         let descriptor =
             wgpu::ComputePassDescriptor { label: Some("tilewise"), timestamp_writes: None };
@@ -247,7 +248,7 @@ impl Gemm {
     }
 
     /// Adds the product to a compute pass of the caller's, so that a whole model can run in few
-    /// passes. Sets pipeline and bind group 0.
+    /// passes. It sets the pipeline and bind group 0.
     ///
     /// ```
     /// use tilewise::{Activation, Context, DType, Gemm, Tensor};

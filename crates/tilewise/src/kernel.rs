@@ -33,7 +33,7 @@ use tilewise_sanitizer::{Options, Report, Shader};
 /// many.
 const MAX_ITERATIONS: u64 = 1 << 24;
 
-/// What the sanitizer found in a call.
+/// The sanitizer's report on a call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Check {
@@ -181,14 +181,14 @@ impl Kernel {
         outputs()?.pop().ok_or_else(no_output)
     }
 
-    /// The same call under the sanitizer, with its default options: races, accesses out of bounds,
-    /// reads of what nobody wrote, parts of outputs that nobody wrote, barriers that not everybody
-    /// reaches; and what it costs. It runs on copies: tensors that the call gives as outputs keep
-    /// what they hold. Does not wait for the device; the sanitizer itself runs on the calling
-    /// thread.
+    /// Runs the call under the sanitizer, with its default options. It reports races, accesses out
+    /// of bounds, reads of memory that was not written, elements of outputs that were not written,
+    /// and barriers that not all invocations reach; it counts costs. It runs on copies: tensors
+    /// that the call gives as outputs keep their elements. It does not block while the device
+    /// works; the sanitizer itself runs on the calling thread.
     ///
-    /// Subgroups have 32 invocations ([`Options::subgroup_size`]), whatever the device's have, and
-    /// kernels with f16 can be checked on devices without.
+    /// Subgroups have 32 invocations ([`Options::subgroup_size`]), on every device, and kernels
+    /// with f16 can be checked on devices without f16.
     ///
     /// # Errors
     /// As [`run`](Self::run), but findings are no errors; `Misuse` when a buffer of the caller's
@@ -243,8 +243,8 @@ impl Kernel {
         Ok(Fitted::new(self, call)?.generated().text.clone())
     }
 
-    /// What naga makes of the generated module for Metal, with checks as wgpu asks for them; the
-    /// numbers of the buffers may differ there.
+    /// The generated module as naga translates it for Metal, with the checks that wgpu asks for. On
+    /// a device, the numbers of the buffers may differ.
     ///
     /// # Errors
     /// As [`run`](Self::run); `Kernel` for what MSL cannot express.

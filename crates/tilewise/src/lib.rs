@@ -14,13 +14,13 @@
 //!   and let it [`explain`](Gemm::explain) which kernel it chose.
 //! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights.
 //!   [`Quantize`] makes quantized weights on the device.
-//! - [`Context::tune`] times every kernel that would do for a problem, and keeps the fastest for
-//!   later calls and runs.
-//! - [`Kernel`] is a kernel of your own, of which you write the body in WGSL; [`Call`] is one use
-//!   of it. It runs where products do, and under a sanitizer: [`Kernel::check`].
+//! - [`Context::tune`] times the kernels that take a problem and might be fast, and keeps the
+//!   fastest for later calls and runs.
+//! - [`Kernel`] is a kernel of yours: you write its body in WGSL. [`Call`] is one use of it. It
+//!   runs where products run, and under a sanitizer: [`Kernel::check`].
 //!
-//! Longer examples, each a program, lie in the crate's folder `examples`: a product on one's own
-//! device and in one's own pass, training, attention, routed experts.
+//! Longer examples, each a program, lie in the crate's folder `examples`: a product on your device
+//! and in your pass, training, attention, routed experts.
 //!
 //! # Features
 //!
@@ -124,7 +124,7 @@ pub use tuner::{Trial, Tuned};
 pub use weights::{Weight, Weights};
 pub use wgpu;
 
-/// Model files, without a device: what [`Weights`] loads from.
+/// Model files, without a device. [`Weights`] loads tensors from them.
 #[cfg(feature = "files")]
 pub mod model {
     pub use tilewise_files::{Array, CHUNK, Value, replace, tensor_name, write, write_to};

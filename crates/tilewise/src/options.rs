@@ -9,20 +9,20 @@
 //!   both (`vulkan:llvmpipe`), or `cpu`.
 //! - `TILEWISE_CACHE_DIR`: folder of compiled pipelines and of the tuner's winners, by default in
 //!   the user's cache folder. Empty: no folder.
-//! - `TILEWISE_TUNED`: `off`: the tuner's file is neither read nor written. `on`, `auto`: it is,
-//!   where there is a folder.
+//! - `TILEWISE_TUNED`: `off`: the tuner's file is neither read nor written. `on`, `auto`: it is
+//!   read and written, where there is a folder.
 //! - `TILEWISE_KERNEL`: the kernel of every product that does not name its own: `simt`,
 //!   `simt/64x64x16`, `simt/64x64x16+k4` (4 splits of K), `coop/64x64x32+pad16` (16 elements
 //!   between lines in workgroup memory), `msl-gemm/64x64x16`.
-//! - `TILEWISE_MATRIX_UNITS`: `off`: they stay unused by kernels in WGSL. `on`: they are used on
-//!   every GPU that has them, but on Metal. `auto`: where the suite has passed.
+//! - `TILEWISE_MATRIX_UNITS`: `off`: kernels in WGSL do not use them. `on`: they use them on every
+//!   GPU that has them, except on Metal. `auto`: where the suite has passed.
 //! - `TILEWISE_MSL`: `off`: kernels in MSL stay unused. `on`: they are tried on every GPU. `auto`:
 //!   they are used on Metal with simdgroup matrices.
 //! - `TILEWISE_METAL_CAPTURE`: file `NAME.gputrace` for a capture by Metal, with
 //!   MTL_CAPTURE_ENABLED=1.
 //!
 //! Only kernels for matrix units (`coop`) have padding that can be forced: a multiple of 16 bytes
-//! that fits workgroup memory. Parts of K may follow it: `coop/64x64x32+pad16+k4`.
+//! that fits workgroup memory. Splits of K may follow it: `coop/64x64x32+pad16+k4`.
 //!
 //! A product that the kernel of `TILEWISE_KERNEL` cannot compute on the device is an error that
 //! names the variable, so that an experiment never runs another kernel silently. The CPU executor
@@ -31,15 +31,15 @@
 use std::path::PathBuf;
 use tilewise_core::{Error, Result};
 
-/// Whether something is used.
+/// Whether the library uses something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Switch {
     /// The library decides.
     #[default]
     Auto,
-    /// Wherever it is there.
+    /// It is used wherever it is there.
     On,
-    /// Never.
+    /// It is never used.
     Off,
 }
 
@@ -92,7 +92,7 @@ pub struct ContextOptions {
     /// `gl`), both (`vulkan:llvmpipe`), or `cpu` for the CPU executor. Absent: the best hardware
     /// GPU, and the CPU executor when there is none. `TILEWISE_ADAPTER`.
     pub adapter: Option<String>,
-    /// Whether the CPU executor will not do: without a GPU, opening is an error.
+    /// Whether opening is an error without a GPU, in place of the CPU executor.
     pub require_gpu: bool,
     /// Folder in which compiled pipelines are kept between runs, where the backend can (Vulkan);
     /// absent: nowhere. `TILEWISE_CACHE_DIR`.
@@ -107,27 +107,28 @@ pub struct ContextOptions {
     /// error. `TILEWISE_KERNEL`.
     pub kernel: Option<String>,
     /// Whether kernels in WGSL may use the matrix units. `Auto`: through Vulkan with the drivers on
-    /// which the suite has passed, NVIDIA's so far. `On`: wherever there are some. Never on Metal:
-    /// there kernels in MSL use them, whatever this says. `TILEWISE_MATRIX_UNITS`.
+    /// which the suite has passed, NVIDIA's so far. `On`: wherever there are some. On Metal kernels
+    /// in WGSL never use them, and kernels in MSL do, whatever this says. `TILEWISE_MATRIX_UNITS`.
     pub matrix_units: Switch,
     /// Whether kernels in MSL may be used beside those in WGSL. `Auto`: on Metal, where the GPU has
-    /// simdgroup matrices. `On`: on every GPU; what does not compile is computed in WGSL after all,
-    /// with a warning in the log. Without the feature `msl` there are none. `TILEWISE_MSL`.
+    /// simdgroup matrices. `On`: on every GPU; if a kernel does not compile, a kernel in WGSL takes
+    /// its place, with a warning in the log. Without the feature `msl` there are none.
+    /// `TILEWISE_MSL`.
     pub msl: Switch,
-    /// File `NAME.gputrace` into which Metal captures what the context submits, for Xcode: from its
-    /// opening to its end, and only for a process that has MTL_CAPTURE_ENABLED=1 in its
-    /// environment. Metal writes over no file, and captures for one context at a time; where it
-    /// does not, the log says why. `TILEWISE_METAL_CAPTURE`.
+    /// File `NAME.gputrace` into which Metal captures the work of the context, for Xcode, from its
+    /// opening to its end. The process needs MTL_CAPTURE_ENABLED=1 in its environment. Metal does
+    /// not overwrite files, and captures for one context at a time. If there is no capture, the log
+    /// says why. `TILEWISE_METAL_CAPTURE`.
     pub metal_capture: Option<PathBuf>,
-    /// The most bytes that a product may have for partial sums, and again for packed operands: it
-    /// is planned with kernels and in pieces that need no more. Absent: whatever is fastest.
-    /// [`Context::release_scratch`](crate::Context::release_scratch) frees them.
+    /// The most bytes that a product may use for partial sums, and as many again for packed
+    /// operands. The planner takes kernels and pieces that need no more. Absent: no bound.
+    /// [`Context::release_scratch`](crate::Context::release_scratch) frees this memory.
     pub max_scratch_bytes: Option<u64>,
 }
 
 impl ContextOptions {
-    /// The defaults under the environment's variables, each described at the field that it sets;
-    /// pipelines and tuned kernels are kept in the user's cache folder, or in `TILEWISE_CACHE_DIR`.
+    /// The defaults, changed by the environment's variables: each field names its variable.
+    /// Pipelines and tuned kernels are kept in the user's cache folder, or in `TILEWISE_CACHE_DIR`.
     ///
     /// # Errors
     /// `InvalidValue` for a switch that is none of `on`, `off` and `auto`.

@@ -13,19 +13,19 @@ use tilewise_core::plan::{Preparation, prepare};
 use tilewise_core::problem::Copied;
 use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 
-/// A constant operand of many products, such as a layer's weights, with a copy as kernels on matrix
-/// units want it. Without one, every product makes its own on matrix units: of bf16 always, and of
-/// other types whose rows are not multiples of 16 bytes or whose K is no multiple of a kernel's
-/// step; of f32 where the product's [`Precision`] lets kernels split it.
+/// A constant operand of many products, such as a layer's weights, with a copy that is packed for
+/// kernels on matrix units. Without this copy, every product on matrix units packs the operand
+/// again if it is bf16, if its rows are not multiples of 16 bytes, if K is not a multiple of a
+/// kernel's step, or if the operand is f32 and the product's [`Precision`] lets kernels split it.
 ///
-/// It is a tensor, and goes wherever a tensor goes: [`Gemm`](crate::Gemm) uses the copy where its
-/// kernel wants one, on the side that it was prepared for. The same kernel gives the same bits with
-/// and without. Where kernels take the tensor as it lies, as on devices without matrix units, there
-/// is no copy, and nothing is spent.
+/// A prepared tensor goes wherever a tensor goes. [`Gemm`](crate::Gemm) uses the copy where its
+/// kernel needs one, if the tensor is the operand that it was prepared to be: left or right. The
+/// same kernel gives the same bits with the copy and without it. Where kernels need no copy, for
+/// example on devices without matrix units, none is made, and no memory is spent.
 ///
-/// Its views, such as `t()` and `slice()`, are plain tensors, without the copy. The tensor must not
-/// be written from then on: the copy would not follow. Products refuse it as their output, though
-/// not the tensor that it was made of.
+/// Views of it, such as `t()` and `slice()`, are plain tensors, without the copy. Nobody may write
+/// to the tensor from then on, because the copy would not follow. Products refuse a prepared tensor
+/// as their output, but not the tensor from which it was made.
 ///
 /// ```
 /// use tilewise::{Context, Gemm, PreparedTensor, Tensor};
@@ -54,10 +54,10 @@ impl PreparedTensor {
         Self::left_for(tensor, Precision::F32)
     }
 
-    /// As [`left`](Self::left), for products of this precision. It matters for f32, whose copy in
-    /// two terms takes one and a half times the tensor's bytes: products of
-    /// [`SplitF32`](Precision::SplitF32) and [`SplitF32Fast`](Precision::SplitF32Fast) use it,
-    /// whichever of them it was made for. Others take the tensor as it lies.
+    /// As [`left`](Self::left), for products of this precision. The precision matters for f32
+    /// alone. With [`SplitF32`](Precision::SplitF32) or [`SplitF32Fast`](Precision::SplitF32Fast),
+    /// the copy holds each number in two terms and takes one and a half times the tensor's bytes.
+    /// Products with either of these two precisions use it. Other products read the tensor.
     ///
     /// # Errors
     /// As [`left`](Self::left).
@@ -98,21 +98,22 @@ impl PreparedTensor {
     }
 }
 
-/// Constant quantized weights of many products, with a copy of them in f16 as kernels on matrix
-/// units want it, decoded once. Without one, every product on matrix units decodes them, many rows
-/// to a copy of its own. They take f16 and bf16 beside weights; f32 never reads the copy.
+/// Constant quantized weights of many products, with a copy that is decoded to f16, once, for
+/// kernels on matrix units. Without this copy, every product on matrix units decodes the weights
+/// again. Products of f16 and bf16 may read the copy; products of f32 never do.
 ///
-/// They are quantized weights, and go wherever those go: [`Gemm`](crate::Gemm) reads the copy where
-/// that is expected to be faster. One row, and a few, read the codes, which are fewer bytes. The
-/// planner counts what a copy saves, so it may choose a kernel on matrix units for fewer rows than
-/// without. A kernel that makes a copy of its own without gives the same bits with. Any other
-/// result is within the error of a product that rounds weights to f16 once. On devices without
-/// matrix units there is no copy, and nothing is spent.
+/// Prepared weights go wherever quantized weights go. [`Gemm`](crate::Gemm) reads the copy where
+/// that is estimated to be faster. Products of one row, or a few, read the codes, which are fewer
+/// bytes. The copy makes kernels on matrix units cheaper, so the planner may choose one for fewer
+/// rows than without it. If a kernel would decode the weights to such a copy in any case, the
+/// result has the same bits with the prepared copy. Every other result is within the error of a
+/// product that rounds weights to f16 once. On devices without matrix units no copy is made, and no
+/// memory is spent.
 ///
-/// Their transpose and slices are plain weights without the copy. Prepare the view that a product
-/// takes. The weights must not be written from then on: the copy would not follow.
-/// [`Quantize`](crate::Quantize) refuses them as its output, though not the weights that they were
-/// made of.
+/// Their transpose and slices are plain weights without the copy: prepare the view that a product
+/// takes. Nobody may write to the weights from then on, because the copy would not follow.
+/// [`Quantize`](crate::Quantize) refuses prepared weights as its output, but not the weights from
+/// which they were made.
 ///
 /// ```
 /// use tilewise::{Context, DType, Gemm, PreparedQuantizedTensor, QuantFormat};

@@ -11,8 +11,8 @@ use tilewise_core::kernel::Role;
 use tilewise_core::plan::{self, Table};
 use tilewise_core::{Error, Operand, QuantFormat, Result, quant};
 
-/// Quantizes weights \[N,K\] or \[G,N,K\] where they are: to the very bits that
-/// [`quant::quantize`](tilewise_core::quant::quantize()) gives, on every device.
+/// Quantizes weights \[N,K\] or \[G,N,K\] on the device. Every device gives the same bits as
+/// [`quant::quantize`](tilewise_core::quant::quantize()).
 ///
 /// Devices make affine formats, mxfp4, mxfp8, nvfp4 and Q8_0. The CPU executor makes every format
 /// that [`QuantFormat::quantizes`] names.
@@ -91,8 +91,8 @@ impl Quantize {
         self.record(&mut encoder.begin_compute_pass(&descriptor), out)
     }
 
-    /// Adds the work to a compute pass of the caller's. Sets pipeline and bind group 0. A pass
-    /// cannot clear what earlier work has left for [`QuantizedTensor::check`].
+    /// Adds the work to a compute pass of the caller's. It sets the pipeline and bind group 0. A
+    /// pass cannot clear the status that earlier work has left for [`QuantizedTensor::check`].
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -179,8 +179,9 @@ impl Quantize {
 }
 
 impl Tensor {
-    /// The tensor as quantized weights, made where it is: see [`Quantize`]. The work is submitted,
-    /// not waited for; [`QuantizedTensor::check`] tells whether the format holds the weights.
+    /// The tensor as quantized weights, made on the device: see [`Quantize`]. The work is
+    /// submitted, not waited for; [`QuantizedTensor::check`] tells whether the format holds the
+    /// weights.
     ///
     /// # Errors
     /// As [`Quantize::run`].

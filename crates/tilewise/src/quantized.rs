@@ -122,8 +122,8 @@ impl QuantizedTensor {
         Ok(QuantizedTensor { status: Some(Storage::zeros(context, STATUS_BYTES)?), ..weights })
     }
 
-    /// The weights under this factor of the whole matrix, in place of the one before
-    /// ([`Quantized::with_factor`]).
+    /// The same weights with another factor of the whole matrix, which replaces the factor that
+    /// they had ([`Quantized::with_factor`]).
     ///
     /// # Errors
     /// `Unsupported` for a format that has no factor, `InvalidValue` for one that is not finite.
@@ -132,8 +132,8 @@ impl QuantizedTensor {
         Ok(QuantizedTensor { factor, ..self })
     }
 
-    /// The order of the columns, a vector of u32, if it is not W's: see
-    /// [`with_order`](Self::with_order).
+    /// The order of the stored columns, a vector of u32, if it differs from the order of W's
+    /// columns: see [`with_order`](Self::with_order).
     pub fn order(&self) -> Option<&Tensor> {
         self.order.as_deref().map(|order| &order.columns)
     }
@@ -143,8 +143,8 @@ impl QuantizedTensor {
         self.factor
     }
 
-    /// The weights of a W whose columns are stored in another order, as GPTQ's with act-order are:
-    /// stored column i is column `order[i]` of W. An order that was there before is replaced.
+    /// The same weights, with the order in which the columns of W are stored, as in GPTQ's
+    /// act-order: stored column i is column `order[i]` of W. It replaces the order that they had.
     /// Products take the columns of X in this order first; [`dequantize`](Self::dequantize) and
     /// [`rows`](Self::rows) give the columns of W.
     ///
@@ -286,9 +286,9 @@ impl QuantizedTensor {
         Self::upload(context, &quantize(weights, n, k, format)?)
     }
 
-    /// The transpose, on the same memory: as the right operand of a product it stands for W itself,
-    /// Y = X·W, whose rows X's columns meet. Blocks stay along the rows of W. A product does not
-    /// take it if the columns have an [order](Self::with_order).
+    /// The transpose, on the same memory. As the right operand of a product it stands for W itself:
+    /// Y = X·W, where X has a column for each row of W. Blocks stay along the rows of W. A product
+    /// does not take it if the columns have an [order](Self::with_order).
     pub fn t(&self) -> Self {
         QuantizedTensor { operand: self.operand.t(), copy: None, ..self.clone() }
     }

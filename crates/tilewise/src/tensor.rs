@@ -16,9 +16,9 @@ use tilewise_core::{DType, Error, Result};
 /// One number per dimension; up to four without an allocation, so that tensors are cheap to clone.
 type Sizes = SmallVec<[usize; 4]>;
 
-/// A typed, strided view of storage. Views ([`t`](Tensor::t), [`slice`](Tensor::slice),
-/// [`permute`](Tensor::permute), [`broadcast_to`](Tensor::broadcast_to) and others) and clones share
-/// the storage. No view copies anything.
+/// A typed, strided view of storage. Clones share the storage, and so do views
+/// ([`t`](Tensor::t), [`slice`](Tensor::slice), [`permute`](Tensor::permute),
+/// [`broadcast_to`](Tensor::broadcast_to) and others): none copies anything.
 ///
 /// Strides and offsets count elements. Products take tensors of one to four dimensions: matrices
 /// \[rows, columns\] with up to two dimensions of a batch before them, and vectors.
@@ -110,10 +110,10 @@ impl Tensor {
 
     /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to
     /// be read back). The first element lies at `byte_offset`, the others follow row-major; see
-    /// [`from_buffer_strided`](Self::from_buffer_strided) for others. Only whole words of 4 bytes
-    /// count, which matters to 16-bit elements. The context keeps the last 64 of the caller's
-    /// buffers, so that tensors made anew on them cost little: until others push them out, or
-    /// [`Context::release_scratch`].
+    /// [`from_buffer_strided`](Self::from_buffer_strided) for others. Kernels read whole words of 4
+    /// bytes, so a 16-bit element must not lie in a word that the end of the buffer cuts off. The
+    /// context keeps the last 64 of the caller's buffers, so that tensors made anew on them cost
+    /// little: until others push them out, or [`Context::release_scratch`].
     ///
     /// ```
     /// use tilewise::{Context, DType, Tensor, wgpu};

@@ -76,8 +76,8 @@ impl Gemm {
     }
 }
 
-/// Times what `work` records into a compute pass; on the CPU executor it is called without one and
-/// does the work itself.
+/// Times a compute pass into which `work` records. On the CPU executor `work` is called without a
+/// pass, and does the work itself.
 ///
 /// # Errors
 /// Those of `work`; `Device`, `DeviceLost`; `MissingFeature` in a browser without timestamps.
@@ -105,9 +105,9 @@ pub async fn time(
     })
 }
 
-/// Times of `count` compute passes, into each of which `work` records, one after the other without
-/// pauses, so that the clock of the device stays where steady work has it. Without timestamps, as
-/// [`time`] called so often.
+/// The times of `count` compute passes. `work` records into each of them. They run one after the
+/// other without pauses, so that the device keeps the clock rate of steady work. Without
+/// timestamps, this is [`time`], called `count` times.
 ///
 /// # Errors
 /// As [`time`].

@@ -16,13 +16,13 @@ impl Context {
     /// Times every kernel that serves the problem and might be fast, on operands of its own, and
     /// keeps the fastest: for later products of the same class in this context, and in the file of
     /// [`ContextOptions::tuned`](crate::ContextOptions::tuned) for contexts that are opened later.
-    /// Takes seconds, and as much memory as the operands or some hundred megabytes. Blocks. Where a
-    /// winner cannot be used for a product of its class, the planner chooses as if nothing had been
-    /// tuned.
+    /// This blocks, and takes seconds. It takes memory for the operands, and up to some hundred
+    /// megabytes even if they are small. Where a winner cannot be used for a product of its class,
+    /// the planner chooses as if nothing had been tuned.
     ///
-    /// A class holds the problems for which about the same is fast: same formats, layout, alignment
-    /// and kind of grouping, and sizes that differ by less than a quarter. The epilogue plays no
-    /// part. [`Gemm::problem`](crate::Gemm::problem) gives a product's problem.
+    /// A class holds problems for which the same kernels should be fast: with the same formats,
+    /// layout, alignment and kind of grouping, and sizes that differ by less than a quarter, with
+    /// any epilogue. [`Gemm::problem`](crate::Gemm::problem) gives a product's problem.
     ///
     /// The CPU executor has one kernel: nothing is timed or kept there, and [`Tuned::times`] is
     /// empty. A file that cannot be written is a warning in the log, and [`Tuned::not_kept`] says

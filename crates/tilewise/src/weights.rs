@@ -13,8 +13,9 @@ use tilewise_files::{Chunk, Expected, Kind, Model};
 /// A model's files, from which tensors are loaded to a device one by one: `.safetensors` in MLX's
 /// naming, sharded or not, GGUF, GPTQ and AWQ.
 ///
-/// Files are mapped into memory, and loading streams: beside the mapping and the device's memory it
-/// takes some tens of MiB, whatever the size of a tensor.
+/// [`open`](Self::open) reads the files into memory, [`map`](Self::map) maps them. Loading a tensor
+/// streams it: beside the files and the device's memory this takes some tens of MiB, whatever the
+/// size of the tensor.
 ///
 /// ```no_run
 /// use tilewise::{Context, Gemm, Tensor, Weight, Weights};
@@ -49,7 +50,7 @@ pub enum Weight {
 impl Weights {
     /// Opens a `.safetensors` file, the index of a sharded model, a `.gguf` file or the first of a
     /// split one, or a folder that holds one of these ([`Model::open`]). The files are read as a
-    /// whole, and held until the `Weights` go; [`map`](Self::map) needs no memory for them.
+    /// whole, and held as long as the `Weights`; [`map`](Self::map) needs no memory for them.
     ///
     /// # Errors
     /// As [`Model::open`].
@@ -236,8 +237,8 @@ fn load_planes(
 impl QuantizedTensor {
     /// Loads a quantized matrix, or a stack of them, from a `.safetensors` file or a sharded model,
     /// by its prefix. `expected` is the format, as far as the caller knows it
-    /// (`&QuantFormat::NVFP4.into()`, `&Expected::default()`): it decides where the file leaves
-    /// several open. The whole file is read; for several tensors of it, or a large one, open
+    /// (`&QuantFormat::NVFP4.into()`, `&Expected::default()`). It decides when the file fits
+    /// several formats. The whole file is read; for several tensors, or a large file, open
     /// [`Weights`].
     ///
     /// ```no_run
@@ -272,7 +273,7 @@ impl QuantizedTensor {
     }
 
     /// Loads a quantized matrix, or a stack of them, from a `.gguf` file, which tells its format.
-    /// The whole file is read; for several tensors of it, or a large one, open [`Weights`].
+    /// The whole file is read; for several tensors, or a large file, open [`Weights`].
     ///
     /// # Errors
     /// As [`Weights::open`] and [`Weights::get`]; `Misuse` when the tensor is dense, and for a

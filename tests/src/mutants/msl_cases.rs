@@ -200,7 +200,8 @@ fn variants() -> Vec<Case> {
     cases
 }
 
-/// Parts of K: few, more than are read at once, some of them short or without any of K; in a batch.
+/// Splits of K: few, more than are read at once, some of them short or without any of K; in a
+/// batch.
 fn splits() -> Vec<Case> {
     let mut cases = Vec::new();
     let bk = variant(GEMM).bk as usize;

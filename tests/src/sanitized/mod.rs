@@ -310,7 +310,7 @@ impl Job {
                 let batched = problem.grouping.has_entries();
                 let split = m * row * if batched { copies } else { 1 };
                 let reads = keeps(pass) || !binding.writable;
-                let splits = if reads { pass.params.parts } else { pass.params.splits };
+                let splits = if reads { pass.params.scratch_splits } else { pass.params.splits };
                 // A piece of a grouped product leaves out rows whose groups belong to another.
                 let some = batched || !self.plan.cuts.is_empty();
                 let written = if some { 0..u64::from(splits) * split } else { 0..rows * row };

@@ -41,7 +41,9 @@ fn dimensions_that_do_not_fit() {
         let tensor = |shape: &[usize]| zeros(&context, shape);
         let [a, b] = [tensor(&[4, 5]), tensor(&[6, 7])];
         refused(context.matmul(&a, &b), kind!(Shape), &["4×5", "6×7"]);
-        refused(context.matmul(&tensor(&[5]), &b), kind!(Shape), &["[5]"]);
+        refused(context.matmul(&tensor(&[5]), &b), kind!(Shape), &["1×5", "6×7"]);
+        refused(context.matmul(&tensor(&[]), &b), kind!(Shape), &["A", "[]"]);
+        refused(context.matmul(&tensor(&[1; 5]), &b), kind!(Shape), &["[1, 1, 1, 1, 1]"]);
         refused(
             context.matmul(&tensor(&[2, 4, 6]), &tensor(&[3, 6, 7])),
             kind!(Shape),

@@ -65,7 +65,7 @@ fn on_devices() {
     }
 }
 
-/// Parts of K on a kernel that splits it, in pieces of rows and in pieces of K.
+/// Splits of K on a kernel that splits it, in pieces of rows and in pieces of K.
 fn splits(adapter: &Adapter) -> Vec<Case> {
     let kernel = one_of_each(adapter)
         .into_iter()

@@ -30,5 +30,6 @@ mod semantics;
 mod split;
 mod strides;
 mod tuner;
+mod views;
 #[cfg(target_os = "linux")]
 mod weights;

@@ -8,3 +8,4 @@ mod plans;
 mod sanitized;
 mod scratch;
 mod translated;
+mod views;

@@ -176,10 +176,10 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, setup: &Setup, ends: Ends
     let by_tiles = setup.by_tiles || ends == Ends::ButResidual;
     let params = Params {
         splits: 1,
-        parts: splits as u32,
+        scratch_splits: splits as u32,
         tiles_m: tiles_m as u32,
         tiles_n: tiles_n as u32,
-        units: words as u32,
+        shares: words as u32,
         ..params(piece, setup)
     };
     let (file, constants, threads, workgroups) = match kit.finish_words.filter(|_| !by_tiles) {
@@ -203,7 +203,7 @@ fn finish(piece: &Piece, whole: Grouping, caps: &Caps, setup: &Setup, ends: Ends
     let mut builder = Builder::new(FINISH.into(), params, threads, 0, (setup.kit, setup.windows));
     builder.schedule(setup, whole);
     builder.part(
-        kit.parts,
+        kit.k_splits,
         None,
         vec![("AHEAD", splits.next_power_of_two().min(MAX_AHEAD) as u32)],
     );
@@ -275,8 +275,8 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
         splits: setup.splits as u32,
         k_split: setup.k_split as u32,
         grid_x: 0,
-        units: 0,
-        parts: setup.scratch_splits as u32,
+        shares: 0,
+        scratch_splits: setup.scratch_splits as u32,
         first_row: piece.first_row as u32,
         first_group: piece.first_group as u32,
         ..nest

@@ -1,4 +1,4 @@
-//! A pass, part by part and binding by binding.
+//! A pass, file by file and binding by binding.
 
 use super::pack::{Packing, Side};
 use super::piece::Window;

@@ -94,7 +94,7 @@ pub(super) fn span(
     for &(dimension, stride) in strides {
         let nested = match (dimension, problem.grouping) {
             (Dimension::Entries, Grouping::Nested { .. }) => {
-                problem.grouping.levels(problem.batch, operand)
+                problem.grouping.levels(problem.batch, operand.entry_strides())
             }
             _ => [(1, 0), (1, 0), (1, 0), (problem.extent(dimension), stride)],
         };
@@ -187,7 +187,7 @@ fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
 /// behind all that the dimensions before it reach.
 fn no_overlap(problem: &Problem) -> Result<()> {
     let Problem { m, n, c, .. } = *problem;
-    let entries = problem.grouping.levels(problem.batch, &c);
+    let entries = problem.grouping.levels(problem.batch, c.entry_strides());
     let mut all = [&entries[..], &[(m, c.ld), (n, 1)]].concat();
     if all.iter().any(|(size, _)| *size == 0) {
         return Ok(());

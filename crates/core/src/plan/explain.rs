@@ -13,7 +13,7 @@ use std::fmt::Write;
 pub const UNUSED: &str = "as with precision f32: nothing here makes use of less";
 
 /// The plan of a problem with every candidate's estimate or the reason against it, and the passes
-/// with their parts and bindings.
+/// with their part files and bindings.
 ///
 /// # Errors
 /// As [`plan`].
@@ -61,7 +61,7 @@ pub fn explain(
             let name = part.file.rsplit_once('.').map_or(part.file, |(name, _)| name);
             part.operand.map_or_else(|| name.to_owned(), |operand| format!("{operand}:{name}"))
         });
-        let _ = writeln!(out, "  parts     {}", files.collect::<Vec<_>>().join(" "));
+        let _ = writeln!(out, "  files     {}", files.collect::<Vec<_>>().join(" "));
         let bindings = pass.bindings.iter().map(|b| {
             let start = if b.start > 0 { format!(" from {}", b.start) } else { String::new() };
             let name = match b.role.plane() {

@@ -257,7 +257,8 @@ impl Packing {
         }
         let file = kit.pack.ok_or_else(none)?;
         let [lines, vectors] = kit.pack_tile;
-        let constants = vec![("LINES", lines), ("UNITS", vectors), ("VECTOR", self.vector as u32)];
+        let constants =
+            vec![("LINES", lines), ("VECTORS", vectors), ("VECTOR", self.vector as u32)];
         let tiles = [
             self.lines.div_ceil(lines.into()),
             (self.width / self.vector).div_ceil(vectors.into()),

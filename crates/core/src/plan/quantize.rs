@@ -164,7 +164,7 @@ fn pass(
         a_offset: operand.offset as u32,
         a_ld: operand.ld as u32,
         a_batch: operand.batch_stride as u32,
-        units: invocations as u32,
+        shares: invocations as u32,
         first_row: first as u32,
         ..Params::default()
     };
@@ -182,7 +182,7 @@ fn pass(
             ("THREADS", THREADS),
             ("BLOCK", format.block() as u32),
             ("BITS", (planes[encoder.codes].bytes * 8 / format.block()) as u32),
-            ("UNIT", blocks as u32),
+            ("BLOCKS", blocks as u32),
             ("CODES", Role::B_PLANES[encoder.codes].binding()),
             ("NUMBERS", Role::B_PLANES[encoder.numbers[0]].binding()),
         ],

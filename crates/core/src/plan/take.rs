@@ -239,7 +239,7 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         b_batch: operand.batch_stride as u32,
         c_offset: c.offset as u32,
         alpha: 1f32.to_bits(),
-        units: invocations as u32,
+        shares: invocations as u32,
         first_row: first as u32,
         row_offset,
         row_step,

@@ -1,5 +1,5 @@
 // The end of a mainloop that leaves the rest to a finishing pass: f32 sums to scratch
-// [part][batch][M][N], nothing applied. Rows are whole vectors of four; what lies beyond column N
+// [split][batch][M][N], nothing applied. Rows are whole vectors of four; what lies beyond column N
 // is not used.
 // needs: INLINE Params Tile c_entries params
 // provides: END END_ARGUMENTS End partial_sums

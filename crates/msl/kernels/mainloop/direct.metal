@@ -3,9 +3,9 @@
 // the third generation on. A matrix that would reach over an edge of C begins so far inward that
 // all of it exists, and its sums of other tiles are dropped. A matrix that reaches beyond K, or
 // whose elements are stored otherwise than they are multiplied, passes through threadgroup memory.
-// needs: A_ARGUMENTS A_Format A_NEIGHBOURS A_SIDE A_Side B_ARGUMENTS B_Format B_NEIGHBOURS B_SIDE
-//        B_Side Dense END END_ARGUMENTS INLINE KERNEL SCHEDULE_VALUES SHARED SIMD Stored Tile
-//        UNROLL lane linear_id multiply params schedule threadgroup_at
+// needs: A_ARGUMENTS A_Format A_NEIGHBOURS A_OPERAND A_Operand B_ARGUMENTS B_Format B_NEIGHBOURS
+//        B_OPERAND B_Operand Dense END END_ARGUMENTS INLINE KERNEL SCHEDULE_VALUES SHARED SIMD
+//        Stored Tile UNROLL lane linear_id multiply params schedule threadgroup_at
 // provides: Lies MATRICES_M MATRICES_N Matrix READY Staged inward load load_ready
 // constants: BM BN STAGED
 
@@ -34,35 +34,35 @@ INLINE uint inward(uint x, uint x_end) {
 }
 
 // The matrix at (x, k), all of which lies ready. Lines along K are its rows if `Rows` says so.
-template <bool Rows, typename Side, uint Width>
-INLINE void load_ready(thread Matrix &matrix, thread const Side &side, Dense<Staged, Width> format,
-    uint x, uint k) {
-    simdgroup_load(matrix, format.data + side.index(x, k), side.ld, ulong2(0, 0),
-        Rows != Side::ALONG_K);
+template <bool Rows, typename Operand, uint Width>
+INLINE void load_ready(thread Matrix &matrix, thread const Operand &operand,
+    Dense<Staged, Width> format, uint x, uint k) {
+    simdgroup_load(matrix, format.data + operand.index(x, k), operand.ld, ulong2(0, 0),
+        Rows != Operand::ALONG_K);
 }
 
-template <bool Rows, typename Side, typename Format>
-INLINE void load_ready(thread Matrix &, thread const Side &, Format, uint, uint) {
+template <bool Rows, typename Operand, typename Format>
+INLINE void load_ready(thread Matrix &, thread const Operand &, Format, uint, uint) {
 }
 
 // The matrix that would begin at (x, k). What lies at or beyond x_end or k_end is 0 and never read;
 // a matrix of nothing else waits for no lane.
-template <bool Rows, typename Side>
-INLINE void load(thread Matrix &matrix, thread const Side &side, uint own_x, uint x_end, uint k,
-    uint k_end, threadgroup Staged *corner, uint lane) {
+template <bool Rows, typename Operand>
+INLINE void load(thread Matrix &matrix, thread const Operand &operand, uint own_x, uint x_end,
+    uint k, uint k_end, threadgroup Staged *corner, uint lane) {
     if (own_x >= x_end) {
         matrix = make_filled_simdgroup_matrix<Staged, 8, 8>(Staged(0.0f));
         return;
     }
     const uint x = inward(own_x, x_end);
     if (READY && x_end >= 8 && k + 8 <= k_end) {
-        load_ready<Rows>(matrix, side, side.format, x, k);
+        load_ready<Rows>(matrix, operand, operand.format, x, k);
         return;
     }
     for (uint at = lane; at < 64; at += SIMD) {
         const uint at_x = x + (Rows ? at / 8 : at % 8);
         const uint at_k = k + (Rows ? at % 8 : at / 8);
-        corner[at] = at_x < x_end && at_k < k_end ? Staged(side.load(at_x, at_k)) : Staged(0.0f);
+        corner[at] = at_x < x_end && at_k < k_end ? Staged(operand.load(at_x, at_k)) : Staged(0.0f);
     }
     simdgroup_barrier(mem_flags::mem_threadgroup);
     simdgroup_load(matrix, corner, 8);
@@ -77,8 +77,8 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     if (!tile.live) {
         return;
     }
-    const A_Side a = A_SIDE(tile.batch);
-    const B_Side b = B_SIDE(tile.group);
+    const A_Operand a = A_OPERAND(tile.batch);
+    const B_Operand b = B_OPERAND(tile.group);
 
     simdgroup_float8x8 sums[MATRICES_M][MATRICES_N];
     Matrix rows[MATRICES_M];

@@ -1,9 +1,9 @@
-// Mainloop: a BM×BN tile of C per threadgroup, and of it a part per simdgroup, as 8×8 matrices that
-// the whole simdgroup holds. Slices of A and B, BK deep, pass through threadgroup memory; other
-// threadgroups on the core hide the time of their loads.
-// needs: A_ARGUMENTS A_SIDE A_Side B_ARGUMENTS B_SIDE B_Side END END_ARGUMENTS INLINE KERNEL
-//        SCHEDULE_VALUES SHARED SIMD Stored Tile UNROLL lane linear_id multiply params schedule
-//        simdgroup thread_index threadgroup_at
+// Mainloop: a BM×BN tile of C per threadgroup, and of it a subtile per simdgroup, as 8×8 matrices
+// that the whole simdgroup holds. Slices of A and B, BK deep, pass through threadgroup memory;
+// other threadgroups on the core hide the time of their loads.
+// needs: A_ARGUMENTS A_OPERAND A_Operand B_ARGUMENTS B_OPERAND B_Operand END END_ARGUMENTS INLINE
+//        KERNEL SCHEDULE_VALUES SHARED SIMD Stored Tile UNROLL lane linear_id multiply params
+//        schedule simdgroup thread_index threadgroup_at
 // provides: A_Panel B_Panel COLUMNS MATRICES_M MATRICES_N Panel SHARED_FLOATS SIMDGROUPS Staged
 //        THREADS
 // constants: BK BM BN SIMDGROUPS_M SIMDGROUPS_N STAGED
@@ -19,40 +19,40 @@ constexpr constant uint COLUMNS = MATRICES_N * 8;
 // the storage: lines along K or along the tile, 16 bytes apart more than they are long, so that the
 // rows of a matrix lie in different banks.
 
-template <typename Side, typename Staged, uint TILE>
+template <typename Operand, typename Staged, uint TILE>
 struct Panel {
-    static constexpr constant uint LINES = Side::ALONG_K ? TILE : BK;
-    static constexpr constant uint LENGTH = Side::ALONG_K ? BK : TILE;
+    static constexpr constant uint LINES = Operand::ALONG_K ? TILE : BK;
+    static constexpr constant uint LENGTH = Operand::ALONG_K ? BK : TILE;
     static constexpr constant uint LD = LENGTH + 16 / sizeof(Staged);
     static constexpr constant uint SIZE = LINES * LD;
     // What a thread moves at a time.
-    static constexpr constant uint WIDTH = Side::Format::WIDTH;
-    static constexpr constant uint UNITS = LENGTH / WIDTH;
+    static constexpr constant uint WIDTH = Operand::Format::WIDTH;
+    static constexpr constant uint LOADS = LENGTH / WIDTH;
 
     // The slice that starts at (x, k), which is whole, or what there is of it: what lies at or
     // beyond x_end or k_end is 0 and never read.
     template <bool Whole>
-    INLINE static void fill(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end,
-        uint k, uint k_end, uint thread_index) {
+    INLINE static void fill(threadgroup Staged *panel, thread const Operand &operand, uint x,
+        uint x_end, uint k, uint k_end, uint thread_index) {
         UNROLL
-        for (uint first = 0; first < LINES * UNITS; first += THREADS) {
-            const uint unit = first + thread_index;
-            if (LINES * UNITS % THREADS == 0 || unit < LINES * UNITS) {
-                move<Whole>(panel, side, x, x_end, k, k_end, unit);
+        for (uint first = 0; first < LINES * LOADS; first += THREADS) {
+            const uint load = first + thread_index;
+            if (LINES * LOADS % THREADS == 0 || load < LINES * LOADS) {
+                move<Whole>(panel, operand, x, x_end, k, k_end, load);
             }
         }
     }
 
     template <bool Whole>
-    INLINE static void move(threadgroup Staged *panel, thread const Side &side, uint x, uint x_end,
-        uint k, uint k_end, uint unit) {
-        const uint line = unit / UNITS;
-        const uint at = unit % UNITS * WIDTH;
-        const uint to_x = x + (Side::ALONG_K ? line : at);
-        const uint to_k = k + (Side::ALONG_K ? at : line);
+    INLINE static void move(threadgroup Staged *panel, thread const Operand &operand, uint x,
+        uint x_end, uint k, uint k_end, uint load) {
+        const uint line = load / LOADS;
+        const uint at = load % LOADS * WIDTH;
+        const uint to_x = x + (Operand::ALONG_K ? line : at);
+        const uint to_k = k + (Operand::ALONG_K ? at : line);
         threadgroup Staged *to = panel + line * LD + at;
         if (Whole || (to_x < x_end && to_k < k_end)) {
-            side.format.stage(side.index(to_x, to_k), to);
+            operand.format.stage(operand.index(to_x, to_k), to);
         } else {
             UNROLL
             for (uint j = 0; j < WIDTH; j += 1) {
@@ -63,13 +63,13 @@ struct Panel {
 
     // The place of the matrix at (x, k) of the slice.
     INLINE static threadgroup const Staged *place(threadgroup const Staged *panel, uint x, uint k) {
-        return panel + (Side::ALONG_K ? x * LD + k : k * LD + x);
+        return panel + (Operand::ALONG_K ? x * LD + k : k * LD + x);
     }
 };
 
 using Staged = Stored<STAGED>::Type;
-using A_Panel = Panel<A_Side, Staged, BM>;
-using B_Panel = Panel<B_Side, Staged, BN>;
+using A_Panel = Panel<A_Operand, Staged, BM>;
+using B_Panel = Panel<B_Operand, Staged, BN>;
 
 // Floats of threadgroup memory: the two slices, and in their place, when they are done with, eight
 // rows of sums per simdgroup, as matrices give no access to their elements.
@@ -86,8 +86,8 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     if (!tile.live) {
         return;
     }
-    const A_Side a = A_SIDE(tile.batch);
-    const B_Side b = B_SIDE(tile.group);
+    const A_Operand a = A_OPERAND(tile.batch);
+    const B_Operand b = B_OPERAND(tile.group);
     const uint m_at = simdgroup / SIMDGROUPS_N * MATRICES_M * 8;
     const uint n_at = simdgroup % SIMDGROUPS_N * COLUMNS;
     const bool inside = tile.row + BM <= tile.row_end && tile.col + BN <= params.n;
@@ -117,13 +117,13 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
             UNROLL
             for (uint i = 0; i < MATRICES_M; i += 1) {
                 simdgroup_load(rows[i], A_Panel::place(a_panel, m_at + i * 8, kk), A_Panel::LD,
-                    ulong2(0, 0), !A_Side::ALONG_K);
+                    ulong2(0, 0), !A_Operand::ALONG_K);
             }
             simdgroup_barrier(mem_flags::mem_none);
             UNROLL
             for (uint j = 0; j < MATRICES_N; j += 1) {
                 simdgroup_load(columns[j], B_Panel::place(b_panel, n_at + j * 8, kk), B_Panel::LD,
-                    ulong2(0, 0), B_Side::ALONG_K);
+                    ulong2(0, 0), B_Operand::ALONG_K);
             }
             multiply(sums, rows, columns);
         }

@@ -1,9 +1,9 @@
 // Mainloop for few rows, or few columns, against an operand that is stored along K: bound by
 // reading that operand once. Each simdgroup has LINES of its lines and all FEW of the others; its
 // lanes lie along K, with a SPAN of elements each, and their sums meet in simd_sum.
-// needs: A_ARGUMENTS A_Format A_SIDE A_Side B_ARGUMENTS B_Format B_SIDE B_Side END END_ARGUMENTS
-//        INLINE KERNEL SCHEDULE_VALUES SIMD Tile UNROLL lane linear_id params schedule simdgroup
-//        threadgroup_at
+// needs: A_ARGUMENTS A_Format A_OPERAND A_Operand B_ARGUMENTS B_Format B_OPERAND B_Operand END
+//        END_ARGUMENTS INLINE KERNEL SCHEDULE_VALUES SIMD Tile UNROLL lane linear_id params
+//        schedule simdgroup threadgroup_at
 // provides: Range SUMS accumulate step
 // constants: FEW LINES MANY_ROWS
 
@@ -30,16 +30,16 @@ INLINE void step(thread const Many &many, Range lines, thread const Few &few, Ra
         raw[i] = many.raw(min(lines.first + i, lines.end - 1), k, n);
     }
     UNROLL
-    for (uint part = 0; part < Format::SPAN; part += 8) {
+    for (uint from = 0; from < Format::SPAN; from += 8) {
         typename Format::Numbers numbers[LINES];
         UNROLL
         for (uint i = 0; i < LINES; i += 1) {
-            numbers[i] = Format::numbers(raw[i], part);
+            numbers[i] = Format::numbers(raw[i], from);
         }
         UNROLL
         for (uint j = 0; j < FEW; j += 1) {
             const auto spread = Format::spread(few.along_k(min(others.first + j, others.end - 1),
-                k + part, n - part));
+                k + from, n - from));
             UNROLL
             for (uint i = 0; i < LINES; i += 1) {
                 sums[i * FEW + j] += Format::dot(numbers[i], spread);
@@ -66,8 +66,8 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     if (!tile.live) {
         return;
     }
-    const A_Side a = A_SIDE(tile.batch);
-    const B_Side b = B_SIDE(tile.group);
+    const A_Operand a = A_OPERAND(tile.batch);
+    const B_Operand b = B_OPERAND(tile.group);
     const uint own = simdgroup * LINES;
     float sums[SUMS] = {};
     if (MANY_ROWS) {

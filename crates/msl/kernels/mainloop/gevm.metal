@@ -2,9 +2,9 @@
 // reading that operand once. A lane has eight neighbouring lines of it, eight lanes lie side by
 // side, and all others along K; their sums meet first within simdgroups, then in threadgroup
 // memory.
-// needs: A_ARGUMENTS A_SIDE A_Side B_ARGUMENTS B_SIDE B_Side END END_ARGUMENTS Eight INLINE KERNEL
-//        SCHEDULE_VALUES SHARED SIMD Tile UNROLL lane linear_id params schedule simdgroup
-//        thread_index threadgroup_at
+// needs: A_ARGUMENTS A_OPERAND A_Operand B_ARGUMENTS B_OPERAND B_Operand END END_ARGUMENTS Eight
+//        INLINE KERNEL SCHEDULE_VALUES SHARED SIMD Tile UNROLL lane linear_id params schedule
+//        simdgroup thread_index threadgroup_at
 // provides: ABREAST AHEAD STRIPES THREADS WIDTH accumulate step
 // constants: FEW MANY_ROWS SIMDGROUPS
 
@@ -64,8 +64,8 @@ KERNEL(A_ARGUMENTS B_ARGUMENTS END_ARGUMENTS) {
     if (!tile.live) {
         return;
     }
-    const A_Side a = A_SIDE(tile.batch);
-    const B_Side b = B_SIDE(tile.group);
+    const A_Operand a = A_OPERAND(tile.batch);
+    const B_Operand b = B_OPERAND(tile.group);
     const uint own = lane % ABREAST * 8;
     const uint k = tile.k + simdgroup * (SIMD / ABREAST) + lane / ABREAST;
     float sums[FEW][8] = {};

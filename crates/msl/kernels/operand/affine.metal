@@ -67,7 +67,7 @@ struct X_Format {
         float bias;
     };
 
-    // i is a multiple of SPAN, as parts of K and groups are.
+    // i is a multiple of SPAN, as K splits and groups are.
     INLINE Raw raw(uint i, uint, uint) const thread {
         Raw raw = {};
         raw.words = *reinterpret_cast<device const vec<uint, WORDS> *>(codes + i / CODES);
@@ -92,12 +92,12 @@ struct X_Format {
         float sum;
     };
 
-    // Of the eight codes of a span from `part` on.
-    INLINE static Numbers numbers(Raw raw, uint part) {
+    // Of the eight codes of a span from code `from` on.
+    INLINE static Numbers numbers(Raw raw, uint from) {
         Numbers numbers = {};
         UNROLL
         for (uint h = 0; h < HALVES; h += 1) {
-            const uint word = raw.words[(part / HALF + h) / 2];
+            const uint word = raw.words[(from / HALF + h) / 2];
             const uint codes = h % 2 == 0 ? word & 0xffff : word >> 16;
             UNROLL
             for (uint j = 0; j < HALF; j += 1) {

@@ -1,9 +1,9 @@
 // An operand seen by its axes: k along the summed dimension, x along the other (M for A, N for B).
 // needs: Eight INLINE UNROLL X_Format X_VALUES params x_line
-// provides: X_SIDE X_Side
+// provides: X_OPERAND X_Operand
 // constants: X_K_CONTIGUOUS
 
-struct X_Side {
+struct X_Operand {
     static constexpr constant bool ALONG_K = X_K_CONTIGUOUS != 0;
     using Format = X_Format;
 
@@ -45,4 +45,4 @@ struct X_Side {
     }
 };
 
-#define X_SIDE(entry) X_Side{X_Format{X_VALUES}, params.x_offset + (entry) * params.x_batch, params.x_ld}
+#define X_OPERAND(entry) X_Operand{X_Format{X_VALUES}, params.x_offset + (entry) * params.x_batch, params.x_ld}

@@ -117,7 +117,8 @@ struct Dense {
     }
 
     // A dot product takes SPAN elements from memory (Raw), makes numbers of eight of them
-    // (Numbers), and prepares eight of the other side (Spread). Here all three are plain numbers.
+    // (Numbers), and prepares eight of the other operand (Spread). Here all three are plain
+    // numbers.
     static constexpr constant uint SPAN = 8;
     using Raw = Eight;
     using Numbers = Eight;

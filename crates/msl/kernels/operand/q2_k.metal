@@ -14,8 +14,8 @@ struct X_Codes {
     // Scale and minimum of the sub-block of element i.
     INLINE float2 scale(uint i) const thread {
         const uint first = i / 256 * 21;
-        const uint part = i / 16 % 16;
-        const uint byte = blocks[first + part / 4] >> (part % 4 * 8);
+        const uint sub = i / 16 % 16;
+        const uint byte = blocks[first + sub / 4] >> (sub % 4 * 8);
         const half2 both = as_type<half2>(blocks[first + 20]);
         return float2(float(both.x) * float(byte & 15), float(both.y) * float((byte >> 4) & 15));
     }

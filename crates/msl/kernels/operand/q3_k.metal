@@ -18,9 +18,9 @@ struct X_Codes {
     // nibble of eight bytes, its high two in the four bytes after them.
     INLINE float2 scale(uint i) const thread {
         const uint first = i / 256 * 27 + 24;
-        const uint part = i / 16 % 16;
-        const uint low = blocks[first + part / 4 % 2] >> (part % 4 * 8 + part / 8 * 4);
-        const uint high = blocks[first + 2] >> (part % 4 * 8 + part / 4 * 2);
+        const uint sub = i / 16 % 16;
+        const uint low = blocks[first + sub / 4 % 2] >> (sub % 4 * 8 + sub / 8 * 4);
+        const uint high = blocks[first + 2] >> (sub % 4 * 8 + sub / 4 * 2);
         return float2(float(scales[i / 256]) * (float((low & 15) | (high & 3) << 4) - 32.0f), 0);
     }
 

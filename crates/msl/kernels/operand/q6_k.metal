@@ -16,9 +16,9 @@ struct X_Codes {
 
     // The scale of the sub-block of element i, and no minimum.
     INLINE float2 scale(uint i) const thread {
-        const uint part = i / 16 % 16;
-        const uint word = blocks[i / 256 * 52 + 48 + part / 4];
-        return float2(float(scales[i / 256]) * float(char(word >> (part % 4 * 8))), 0);
+        const uint sub = i / 16 % 16;
+        const uint word = blocks[i / 256 * 52 + 48 + sub / 4];
+        return float2(float(scales[i / 256]) * float(char(word >> (sub % 4 * 8))), 0);
     }
 
     INLINE float code(uint i) const thread {

@@ -1,4 +1,4 @@
-// Schedule: the whole grid of tiles, once per batch entry and part of K.
+// Schedule: the whole grid of tiles, once per batch entry and K split.
 // needs: INLINE Params Tile banded
 // provides: SCHEDULE_ARGUMENTS SCHEDULE_VALUES c_entries schedule
 // constants: BM BN

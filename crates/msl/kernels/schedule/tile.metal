@@ -1,4 +1,4 @@
-// What a schedule hands to a mainloop: the part of the product that one threadgroup computes.
+// The tile that a schedule gives to a threadgroup, for its mainloop to compute.
 // needs: INLINE Params
 // provides: Tile banded
 
@@ -14,7 +14,7 @@ struct Tile {
     // Range of K.
     uint k;
     uint k_end;
-    // Which part of K that range is.
+    // Which K split that range is.
     uint split;
     // False for a threadgroup with nothing to do; the same for all its threads.
     bool live;

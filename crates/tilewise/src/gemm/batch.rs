@@ -1,5 +1,5 @@
-//! The batch of a product: up to two dimensions, each of one size for A and B, or of two of which one
-//! divides the other.
+//! The batch of a product: up to two dimensions, each of one size for A and B, or of two sizes, one
+//! of which divides the other.
 
 use crate::tensor::Tensor;
 use tilewise_core::{Error, Grouping, Result};
@@ -19,13 +19,13 @@ struct Dim {
 impl Dim {
     /// Of A's entries and B's along it.
     fn of(a: usize, b: usize) -> Option<Self> {
-        let [fewer, size] = [a.min(b), a.max(b)];
-        match fewer {
-            1 if a == 1 => Some(Dim { size: b, fewer }),
-            _ if b == 1 || a == b => Some(Dim { size: a, fewer }),
-            0 => None,
-            _ => size.is_multiple_of(fewer).then_some(Dim { size, fewer }),
-        }
+        let (fewer, more) = (a.min(b), a.max(b));
+        let size = match (a, b) {
+            (1, all) | (all, 1) => all,
+            _ if a == b || fewer > 0 && more.is_multiple_of(fewer) => more,
+            _ => return None,
+        };
+        Some(Dim { size, fewer })
     }
 
     /// Groups, and entries in each; 1 and all of them where nothing is grouped.

@@ -11,11 +11,11 @@ use tilewise_core::{DType, Error, Result};
 #[non_exhaustive]
 pub enum Edge {
     /// Invocations beyond the grid do not run the body, as with Metal's `dispatchThreads`. A body
-    /// with barriers cannot be clipped so, because all invocations of a workgroup must reach them:
-    /// `Error::Kernel`, unless the grid is a multiple of the workgroup along each axis, so that
-    /// nothing is clipped. Subgroup operations are not refused: clipped invocations take no part in
-    /// them. Browsers, which ask that subgroup operations stand in uniform control flow, may refuse
-    /// them after the clipping; then [`Whole`](Self::Whole) is the way.
+    /// with barriers cannot be clipped, because all invocations of a workgroup must reach them: it
+    /// is an `Error::Kernel`, unless the grid is a multiple of the workgroup along each axis, so
+    /// that nothing is clipped. Subgroup operations are permitted: clipped invocations take no part
+    /// in them. Browsers want subgroup operations in uniform control flow, and may refuse a clipped
+    /// body that has some; then take [`Whole`](Self::Whole).
     #[default]
     Clip,
     /// All invocations of every workgroup run the body, which guards itself by `grid`, the size
@@ -198,8 +198,8 @@ impl Call {
         self
     }
 
-    /// Invocations along x, y and z. They go in workgroups; [`edge`](Self::edge) says what happens
-    /// to those beyond. Nothing runs when one is 0.
+    /// Invocations along x, y and z. They run in whole workgroups; [`edge`](Self::edge) says what
+    /// happens to invocations beyond the grid. Nothing runs when a size is 0.
     pub fn grid(mut self, threads: [u32; 3]) -> Self {
         self.grid = Some(threads);
         self
@@ -218,8 +218,8 @@ impl Call {
         self
     }
 
-    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each one is a shader of its own;
-    /// what changes from call to call is better a [`value`](Self::value).
+    /// Makes `name` stand for a constant: `const N: u32 = 4u;`. Each one is compiled as another
+    /// shader, so a number that changes from call to call should be a [`value`](Self::value).
     pub fn constant(mut self, name: &str, value: impl Into<Constant>) -> Self {
         self.templates.push((name.to_owned(), Template::Constant(value.into())));
         self
@@ -265,11 +265,11 @@ impl Call {
         self
     }
 
-    /// Iterations of one loop after which the CPU executor and the sanitizer give up on it as
-    /// endless, which is an error or a finding; GPUs know no such bound. Without it 16,777,216 (1
-    /// << 24) for [`run`](crate::Kernel::run) on [`Context::cpu`], and 1,000,000 for
-    /// [`check`](crate::Kernel::check), which is slower. In
-    /// [`check`](crate::Kernel::check) it goes before that of the options.
+    /// The most iterations that one loop may take on the CPU executor and in the sanitizer. A loop
+    /// with more counts as endless: an error of [`run`](crate::Kernel::run), a finding of
+    /// [`check`](crate::Kernel::check). GPUs have no such bound. By default it is 16,777,216
+    /// (1 << 24) for `run` on [`Context::cpu`] and 1,000,000 for `check`, which is slower. In
+    /// [`check_with`](crate::Kernel::check_with) it replaces the bound of the options.
     pub fn max_iterations(mut self, iterations: u64) -> Self {
         self.max_iterations = Some(iterations);
         self

@@ -2,8 +2,8 @@
 
 use super::known::Known;
 
-/// A kernel of the caller's own: the body of a compute shader in WGSL, and the names of what it
-/// reads and writes.
+/// A kernel of the caller's: the body of a compute shader in WGSL, and the names of the tensors
+/// that it reads and writes.
 ///
 /// By name, the body sees
 ///
@@ -20,8 +20,8 @@ use super::known::Known;
 ///
 /// Only what is mentioned is generated. `var<workgroup>` declarations in the body, and `const` ones
 /// outside its blocks, move to module scope, so that a body is a whole kernel. The header sees
-/// tensors and templates, but neither shapes, strides, values and `grid` nor the built-ins, which
-/// its functions take as arguments; directives in it (`enable f16;`) move to the front, and f16 is
+/// tensors and templates. It sees no shapes, no strides, no values, no `grid` and no built-ins: its
+/// functions take these as arguments. Directives in it (`enable f16;`) move to the front. f16 is
 /// enabled by itself where it occurs. An array of f16 or of bf16 words with an odd number of
 /// elements, and one of no elements, is bound up to the next word, so that `arrayLength` may count
 /// one element more.
@@ -71,8 +71,8 @@ use super::known::Known;
 /// The CPU executor keeps to WebGPU's default limits on workgroups (256 invocations, 256 × 256 × 64
 /// along the axes), workgroup memory (16,384 bytes), the grid (65,535 workgroups along an axis) and
 /// storage buffers (8); not to those on the size of buffers, which may have up to 4 GiB − 4 bytes.
-/// It has f16, ends loops at [`Call::max_iterations`](crate::Call::max_iterations), and gives 0 for
-/// what is read out of bounds.
+/// It has f16, ends loops at [`Call::max_iterations`](crate::Call::max_iterations), and reads 0 out
+/// of bounds.
 ///
 /// ```
 /// use tilewise::{Call, Context, DType, Kernel, Tensor};
@@ -145,7 +145,7 @@ impl Kernel {
         self.anew()
     }
 
-    /// What stands outside the function: structs, functions, aliases, directives.
+    /// Text outside the function: structs, functions, aliases, directives.
     pub fn header(mut self, text: impl Into<String>) -> Self {
         self.header = text.into();
         self.anew()
@@ -157,10 +157,10 @@ impl Kernel {
         self.anew()
     }
 
-    /// Whether inputs that are not row-major are copied first, as `a_strides` then says; on by
-    /// default, so that `a[i]` is what it looks like. Outputs of the caller's are copied before and
-    /// brought back afterwards. Off, the body follows `a_strides`. A view that starts where the
-    /// device cannot bind it is copied all the same.
+    /// Whether inputs that are not row-major are copied first. On by default: `a[i]` is element i
+    /// in row-major order, and `a_strides` agrees. Outputs of the caller's are copied before and
+    /// brought back afterwards. Off, the body follows `a_strides`; a view is still copied if the
+    /// device cannot bind it where it starts.
     pub fn ensure_contiguous(mut self, ensure: bool) -> Self {
         self.contiguous = ensure;
         self.anew()
@@ -174,8 +174,8 @@ impl Kernel {
         self.anew()
     }
 
-    /// Prints the generated module to stderr whenever the kernel runs, and on Metal what naga makes
-    /// of it; in a browser to the log. Off by default.
+    /// Prints the generated module to stderr whenever the kernel runs, and on Metal its
+    /// translation; in a browser to the log. Off by default.
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = verbose;
         self

@@ -11,21 +11,21 @@ pub(super) const HOPELESS_ESTIMATE: f64 = 20.0;
 #[non_exhaustive]
 pub struct Trial {
     /// A kernel, as [`Gemm::kernel`](crate::Gemm::kernel) takes it, or `planner: ` and the kernels
-    /// of the plan that is made when none is forced.
+    /// that the planner chose.
     pub name: String,
     /// Seconds of one product on the GPU: the median of the samples.
     pub seconds: f64,
-    /// How often it was timed: once when that was hopeless.
+    /// How often it was timed: once if it was far slower than others.
     pub samples: usize,
 }
 
-/// What tuning a problem found. Its `Display` is a table.
+/// The result of tuning. Its `Display` is a table.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Tuned {
-    /// The problem's class, to all of which the result applies.
+    /// The problem's class. The result applies to all problems of this class.
     pub class: String,
-    /// The kernel that is faster than what the planner chooses; none when there is none.
+    /// The fastest kernel; none when the planner's choice is as fast.
     pub winner: Option<Forced>,
     /// The times, the shortest first. Empty on the CPU executor and for a product without elements.
     pub times: Vec<Trial>,
@@ -33,8 +33,8 @@ pub struct Tuned {
     pub untried: usize,
     /// The file in which the winner is kept.
     pub file: Option<PathBuf>,
-    /// Why [`Context::tune_blocking`](crate::Context::tune_blocking) has kept it in none; absent
-    /// where it has, and where there is nothing to keep.
+    /// Why [`Context::tune_blocking`](crate::Context::tune_blocking) could not write the file;
+    /// absent if it did, or if there is nothing to keep.
     pub not_kept: Option<String>,
 }
 
