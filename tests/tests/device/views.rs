@@ -158,7 +158,7 @@ fn vectors_by_quantized_weights() {
             .collect();
         let quantized = QuantizedTensor::quantize(&context, &w, [6, 64], format).unwrap();
         let dense = quantized.dequantize(DType::F32).unwrap();
-        for dtype in DType::ALL {
+        for dtype in DType::FLOATS {
             let x = integers(&context, dtype, &[3, 64]);
             let row = x.slice(&[1..2, 0..64]).unwrap().squeeze(0).unwrap();
             let y = Gemm::new(&row, &quantized).out_dtype(DType::F32).run().unwrap();
@@ -206,7 +206,7 @@ fn batches() {
     for context in contexts() {
         for (i, [a, b]) in BATCHES.iter().enumerate() {
             let [m, n, k] = [[3, 5, 7], [1, 4, 8], [2, 1, 1]][i % 3];
-            let dtype = |j: usize| DType::ALL[(i + j) % 3];
+            let dtype = |j: usize| DType::FLOATS[(i + j) % 3];
             let a = integers(&context, dtype(0), &[a, &[m, k][..]].concat());
             let b = integers(&context, dtype(1), &[b, &[k, n][..]].concat());
             check(&a, &b);
@@ -243,12 +243,12 @@ fn batches_that_do_not_fit() {
             (&[3, 6, 4, 5], ["2×6", "3×6"]),
             (&[2, 0, 4, 5], ["2×6", "2×0"]),
         ] {
-            let error = Gemm::new(&a, &tensor(b)).run().unwrap_err();
+            let error = Gemm::new(&a, tensor(b)).run().unwrap_err();
             let text = error.to_string();
             let kind = matches!(error, Error::Shape(_));
             assert!(kind && words.iter().all(|word| text.contains(word)), "{text}");
         }
-        let gemm = Gemm::new(&a, &tensor(&[2, 2, 4, 5]));
+        let gemm = Gemm::new(&a, tensor(&[2, 2, 4, 5]));
         // Only A and B serve groups.
         let refused = [
             gemm.run_into(&tensor(&[2, 2, 3, 5])),
@@ -270,7 +270,7 @@ fn batches_that_do_not_fit() {
         for (a, b) in
             [(&[2, 3, 4][..], &[2, 4, 5][..]), (&[3, 4], &[2, 2, 4, 5]), (&[3, 4], &[1, 4, 5])]
         {
-            let error = Gemm::grouped(&tensor(a), &tensor(b), &ends).run().unwrap_err();
+            let error = Gemm::grouped(&tensor(a), tensor(b), &ends).run().unwrap_err();
             assert!(matches!(error, Error::Shape(_)), "{error}");
         }
     }

@@ -1,0 +1,99 @@
+//! One dispatch: the files of its shader, its buffers, its grid.
+
+use crate::kernel::{Constant, Language, Params, Role};
+
+/// One file of a pass.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// Path below the folder of its language's files.
+    pub file: &'static str,
+    /// The operand it is instantiated for: replaces the prefix `x_` of its identifiers.
+    pub operand: Option<&'static str>,
+    /// Values for its constants.
+    pub constants: Vec<Constant>,
+}
+
+impl Part {
+    /// `text` with the prefix `x_` (`X_`) of identifiers replaced by the operand's name, in the
+    /// same case; as it is where there is no operand.
+    pub fn instantiate(&self, text: &str) -> String {
+        let Some(name) = self.operand else { return text.to_owned() };
+        let mut out = String::with_capacity(text.len() + 256);
+        let mut inside = false;
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            if !inside && (rest.starts_with("x_") || rest.starts_with("X_")) {
+                if c == 'X' {
+                    out.push_str(&name.to_uppercase());
+                } else {
+                    out.push_str(name);
+                }
+            } else {
+                out.push(c);
+            }
+            inside = c.is_alphanumeric() || c == '_';
+            rest = &rest[c.len_utf8()..];
+        }
+        out
+    }
+}
+
+/// One buffer of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Binding {
+    /// What it holds, and by that its number.
+    pub role: Role,
+    /// Whose storage that is: its own, or `Packed` for an operand that was packed.
+    pub from: Role,
+    /// First byte of that storage that is bound; a multiple of `Caps::storage_alignment`. Offsets
+    /// in `Pass::params` count from there.
+    pub start: u64,
+    /// Whether the shader writes it.
+    pub writable: bool,
+    /// Bytes from there on that the shader may touch; a multiple of 4, at least `element_bytes`.
+    pub bytes: u64,
+    /// Bytes of one element of the bound array.
+    pub element_bytes: u64,
+}
+
+/// One dispatch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pass {
+    /// Kernel and variant, for labels.
+    pub label: String,
+    /// What its shader is written in.
+    pub language: Language,
+    /// The files that make its shader.
+    pub parts: Vec<Part>,
+    /// Whether the shader enables the extension f16.
+    pub f16: bool,
+    /// Whether the shader enables cooperative matrices; it uses subgroups, too.
+    pub coop: bool,
+    /// Whether loops marked `//unroll` are repeated. A GPU then keeps arrays in registers. A
+    /// software device gains nothing, and compiles longer.
+    pub unroll: bool,
+    /// Contents of the uniform buffer.
+    pub params: Params,
+    /// Workgroups along x and y.
+    pub grid: [u32; 2],
+    /// Invocations of one workgroup.
+    pub threads: u32,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+    /// The buffers, by ascending role; `Role::Params` is not among them, every pass has it.
+    pub bindings: Vec<Binding>,
+    /// Whether operands that the shader only reads are declared and bound as if it wrote them,
+    /// because one may lie in the buffer that it does write. WebGPU takes a buffer in one dispatch
+    /// either for reading or for writing.
+    pub beside_c: bool,
+}
+
+impl Pass {
+    /// Whether a buffer is bound for reading alone.
+    pub fn read_only(&self, binding: &Binding) -> bool {
+        // Operands have files of their own. The ends of groups decide which invocations meet
+        // barriers, so that they must stay constant for the compiler; sums are the library's.
+        let is_operand = !matches!(binding.role, Role::Offsets | Role::Scratch);
+        !(binding.writable || self.beside_c && is_operand)
+    }
+}
