@@ -158,7 +158,7 @@ fn vectors_by_quantized_weights() {
             .collect();
         let quantized = QuantizedTensor::quantize(&context, &w, [6, 64], format).unwrap();
         let dense = quantized.dequantize(DType::F32).unwrap();
-        for dtype in DType::ALL {
+        for dtype in DType::FLOATS {
             let x = integers(&context, dtype, &[3, 64]);
             let row = x.slice(&[1..2, 0..64]).unwrap().squeeze(0).unwrap();
             let y = Gemm::new(&row, &quantized).out_dtype(DType::F32).run().unwrap();
@@ -206,7 +206,7 @@ fn batches() {
     for context in contexts() {
         for (i, [a, b]) in BATCHES.iter().enumerate() {
             let [m, n, k] = [[3, 5, 7], [1, 4, 8], [2, 1, 1]][i % 3];
-            let dtype = |j: usize| DType::ALL[(i + j) % 3];
+            let dtype = |j: usize| DType::FLOATS[(i + j) % 3];
             let a = integers(&context, dtype(0), &[a, &[m, k][..]].concat());
             let b = integers(&context, dtype(1), &[b, &[k, n][..]].concat());
             check(&a, &b);
