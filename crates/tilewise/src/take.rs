@@ -116,9 +116,41 @@ impl Take {
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
         let gpu = self.context().gpu_backend()?;
         let Bundle { take, buffers } = self.bundle(out)?;
+        if let Some((all, numbers)) = self.decoded()? {
+            Take::new(all).record(pass, &numbers)?;
+            return self.of_decoded(numbers).record(pass, out);
+        }
         let compiled = gpu.convert(Conversion::Take(take), self.context().caps())?;
         let epilogue = Epilogue { alpha: self.factor(), ..Epilogue::default() };
         gpu.record(pass, &compiled, Factors::of(&epilogue), on_device(&buffers))
+    }
+
+    /// All of a quantized table, with its columns as they are stored, and memory for its numbers:
+    /// where the device binds too few storage buffers for planes, indices and output at once.
+    fn decoded(&self) -> Result<Option<(QuantizedTensor, Tensor)>> {
+        let RightOperand::Quantized(w) = &self.table else { return Ok(None) };
+        let columns = self.columns.is_some() || w.order.is_some();
+        let indices = usize::from(self.rows.is_some()) + usize::from(columns);
+        let most = self.context().caps().max_storage_buffers as usize;
+        if indices == 0 || w.planes.len() + indices < most {
+            return Ok(None);
+        }
+        let numbers = Tensor::zeros(self.context(), DType::F32, &w.shape())?;
+        Ok(Some((QuantizedTensor { order: None, ..w.clone() }, numbers)))
+    }
+
+    /// The same rows and columns of the numbers that the table stands for.
+    fn of_decoded(&self, numbers: Tensor) -> Take {
+        let places = match &self.table {
+            RightOperand::Quantized(w) => w.order.as_ref().map(|order| order.places.clone()),
+            RightOperand::Dense(_) => None,
+        };
+        Take {
+            table: numbers.into(),
+            rows: self.rows.clone(),
+            columns: self.columns.clone().or(places),
+            dtype: Some(self.dtype()),
+        }
     }
 
     fn context(&self) -> &Context {

@@ -1,6 +1,6 @@
 //! The ends of the ranges: nothing at all, very long and very many, and devices that allow little.
 
-use tilewise::{DType, QuantFormat, QuantizedTensor, Tensor};
+use tilewise::{DType, QuantFormat, QuantizedTensor, Take, Tensor};
 use tilewise_core::{Caps, DeviceClass, Error, Problem, explain, plan};
 use tilewise_shaders::LIBRARY;
 use tilewise_tests::{Case, Suite, adapters, floor, one_of_each, themes};
@@ -117,14 +117,33 @@ fn downlevel_devices() {
         suite.run("four storage buffers", &context, &themes::few_buffers()[..4]);
         suite.finish(adapter.name());
 
-        // Conversions bind what they bind: three planes and the output, or an index more.
-        let format = QuantFormat::affine(4, 64, DType::F32).unwrap();
-        let w = QuantizedTensor::quantize(&context, &[0.5; 128], [2, 64], format).unwrap();
-        let halves = w.dequantize(DType::F32).unwrap().read_blocking::<f32>().unwrap();
-        assert_eq!(halves, [0.5; 128]);
-        let rows = Tensor::upload(&context, &[1u32], &[1]).unwrap();
+        // Planes, the output and an index or two may be more: then the table is decoded before.
+        let upload =
+            |indices: &[u32]| Tensor::upload(&context, indices, &[indices.len()]).unwrap();
+        let (rows, columns) = (upload(&[1, 9, 0]), upload(&[63, 0]));
+        let order: Vec<u32> = (0..64).rev().collect();
+        let numbers: Vec<f32> = (0..128).map(|i| (i / 64 * 8 + i % 8) as f32).collect();
+        for format in [QuantFormat::affine(4, 64, DType::F32).unwrap(), "q8_0".parse().unwrap()] {
+            let w = QuantizedTensor::quantize(&context, &numbers, [2, 64], format).unwrap();
+            let read = |take: Take| take.run().unwrap().read_blocking::<f32>().unwrap();
+            let all = read(Take::new(&w));
+            let row = |row: usize| &all[row * 64..][..64];
+            let taken = read(Take::new(&w).rows(&rows));
+            assert_eq!((&taken[..64], &taken[128..]), (row(1), row(0)), "{format}");
+            assert!(taken[64..128].iter().all(|number| number.is_nan()), "{format}");
+            let taken = read(Take::new(&w).rows(&rows).columns(&columns));
+            assert_eq!(taken[..2], [row(1)[63], row(1)[0]], "{format}");
+            assert_eq!(taken[4..], [row(0)[63], row(0)[0]], "{format}");
+            let turned = w.with_order(&order).unwrap();
+            let taken = read(Take::new(&turned).rows(&rows).out_dtype(DType::F32));
+            assert!(taken[128..].iter().eq(row(0).iter().rev()), "{format}");
+            assert!(read(Take::new(&turned))[..64].iter().eq(row(0).iter().rev()), "{format}");
+        }
+        // Quantizing binds its planes, the weights and the status.
+        let w = Tensor::upload(&context, &numbers, &[2, 64]).unwrap();
+        assert!(w.quantize_blocking("q8_0".parse().unwrap()).is_ok());
         assert!(matches!(
-            w.rows(&rows, DType::F32),
+            w.quantize(QuantFormat::affine(4, 64, DType::F32).unwrap()),
             Err(Error::MissingFeature(text)) if text.contains("binds 5 storage buffers")
         ));
     }
