@@ -14,7 +14,8 @@
 
 // Where a group ends among this pass's rows, given where it starts.
 fn group_end(group: u32, start: u32) -> u32 {
-    return clamp(max(group_ends[group], params.first_row) - params.first_row, start, params.m);
+    let own = group_ends[params.row_offset + group];
+    return clamp(max(own, params.first_row) - params.first_row, start, params.m);
 }
 
 fn schedule(id: u32) -> Tile {

@@ -76,7 +76,7 @@ fn problems() -> Vec<Problem> {
             }
         }
         let mut grouped = Problem::dense(dtype, 96, 64, 128);
-        grouped.grouping = Grouping::RaggedM { groups: 3 };
+        grouped.grouping = Grouping::RaggedM { groups: 3, offset: 0 };
         grouped.b = Operand::packed(Format::Dense(dtype), 3, 128, 64);
         all.push(grouped);
         let mut nested = Problem { batch: 6, ..Problem::dense(dtype, 96, 64, 128) };

@@ -313,7 +313,7 @@ pub(crate) fn problem(case: &Case) -> Problem {
         c: case.c.operand(count, [m, n]),
         grouping: match &case.groups {
             None => count.grouping(),
-            Some(groups) => Grouping::RaggedM { groups: groups.ends.len() as u64 },
+            Some(groups) => Grouping::RaggedM { groups: groups.ends.len() as u64, offset: 0 },
         },
         epilogue: Epilogue {
             alpha: case.alpha,
@@ -410,14 +410,13 @@ fn vector(
 }
 
 fn offsets(context: &Context, groups: &crate::case::Groups) -> tilewise::Result<GroupOffsets> {
-    if !groups.on_device || context.is_cpu() {
+    if !groups.on_device {
         return GroupOffsets::upload(context, &groups.ends);
     }
-    let count = groups.ends.len();
-    let flat =
-        Tensor::from_bytes(context, DType::F32, bytemuck::cast_slice(&groups.ends), &[count])?;
-    let (buffer, start) = flat.buffer().expect("a tensor on a GPU");
-    GroupOffsets::from_buffer(context, buffer.clone(), start, count as u64)
+    // Behind three others, so that no binding of some devices begins there.
+    let all = [&[u32::MAX; 3][..], &groups.ends].concat();
+    let all = Tensor::upload(context, &all, &[all.len()])?;
+    GroupOffsets::from_tensor(&all.narrow(0, 3, groups.ends.len())?)
 }
 
 /// How far the kernel of a case may be from the weights. Those on matrix units round them to a

@@ -23,6 +23,8 @@ pub enum Grouping {
     RaggedM {
         /// Number of groups.
         groups: u64,
+        /// The place of the first end in its storage.
+        offset: u64,
     },
 }
 
@@ -42,7 +44,7 @@ impl Grouping {
     pub const fn entries(self, batch: u64) -> u64 {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => batch,
-            Grouping::RaggedM { groups } => groups,
+            Grouping::RaggedM { groups, .. } => groups,
         }
     }
 
@@ -86,7 +88,7 @@ impl Grouping {
     pub const fn tiles_m(self, m: u64, bm: u64) -> u64 {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => m.div_ceil(bm),
-            Grouping::RaggedM { groups } => m.div_ceil(bm) + groups,
+            Grouping::RaggedM { groups, .. } => m.div_ceil(bm) + groups,
         }
     }
 
@@ -96,7 +98,7 @@ impl Grouping {
         let rows = m.div_ceil(bm) as f64;
         match self {
             Grouping::Batched | Grouping::Nested { .. } => rows * batch as f64,
-            Grouping::RaggedM { groups } => rows + 0.5 * groups as f64,
+            Grouping::RaggedM { groups, .. } => rows + 0.5 * groups as f64,
         }
     }
 
@@ -104,7 +106,9 @@ impl Grouping {
     pub fn operands(self) -> impl Iterator<Item = (Role, u64)> {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => None,
-            Grouping::RaggedM { groups } => Some((Role::Offsets, groups)),
+            Grouping::RaggedM { groups, offset } => {
+                Some((Role::Offsets, offset.saturating_add(groups)))
+            }
         }
         .into_iter()
     }
@@ -113,7 +117,7 @@ impl Grouping {
     pub fn even_ends(self, m: u64) -> Vec<u32> {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => Vec::new(),
-            Grouping::RaggedM { groups } => {
+            Grouping::RaggedM { groups, .. } => {
                 (1..=groups).map(|group| (group * m / groups) as u32).collect()
             }
         }
@@ -123,7 +127,7 @@ impl Grouping {
     pub(crate) fn cut(&mut self, batch: &mut u64, entries: u64) {
         match self {
             Grouping::Batched | Grouping::Nested { .. } => *batch = entries,
-            Grouping::RaggedM { groups } => *groups = entries,
+            Grouping::RaggedM { groups, .. } => *groups = entries,
         }
     }
 
@@ -134,11 +138,11 @@ impl Grouping {
             Grouping::Batched | Grouping::Nested { .. } => {
                 (0..batch).map(|entry| Segment { entry, group: entry, rows: 0..m }).collect()
             }
-            Grouping::RaggedM { groups } => {
+            Grouping::RaggedM { groups, offset } => {
                 let mut start = 0;
                 let segment = |group: u64| {
                     let end = ends
-                        .get(group as usize)
+                        .get((offset + group) as usize)
                         .map_or(start, |&end| u64::from(end).clamp(start, m));
                     let rows = start..end;
                     start = end;
@@ -168,7 +172,7 @@ mod tests {
     #[test]
     fn segments_cover_rows_once_whatever_the_ends() {
         let rows = |ends: &[u32]| {
-            let grouping = Grouping::RaggedM { groups: ends.len() as u64 };
+            let grouping = Grouping::RaggedM { groups: ends.len() as u64, offset: 0 };
             let segments = grouping.segments(9, 1, ends);
             assert!(segments.iter().enumerate().all(|(i, s)| s.group == i as u64 && s.entry == 0));
             segments.into_iter().map(|segment| segment.rows).collect::<Vec<_>>()
@@ -182,7 +186,7 @@ mod tests {
 
     #[test]
     fn enough_tiles_for_any_ends() {
-        let grouping = Grouping::RaggedM { groups: 3 };
+        let grouping = Grouping::RaggedM { groups: 3, offset: 0 };
         for ends in [[1, 2, 20], [0, 0, 20], [9, 10, 20], [20, 20, 20]] {
             let needed: u64 = grouping
                 .segments(20, 1, &ends)

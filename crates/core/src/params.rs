@@ -93,7 +93,7 @@ params! {
     first_row: u32,
     /// Groups of a grouped product before the first of this pass.
     first_group: u32,
-    /// Place of the first index of rows.
+    /// Place of the first index of rows, or of the first end of a group.
     row_offset: u32,
     /// Words from one index of rows to the next.
     row_step: u32,

@@ -1,17 +1,18 @@
 //! Where the rows of each group end, for grouped products.
 
-use crate::context::{Backend, Context};
-use crate::storage::Storage;
+use crate::context::Context;
+use crate::tensor::Tensor;
 use std::sync::Arc;
-use tilewise_core::{Error, Result};
+use tilewise_core::{DType, Error, Result};
 
 /// Cumulative ends of the groups of a grouped product, u32, on the device: rows `ends[g-1] ..
-/// ends[g]` belong to group g.
+/// ends[g]` belong to group g, and the rows from 0 on to group 0.
+///
+/// There is one end for each entry of B. If there is one more, the first is the start of the first
+/// group, as in the row pointers of CSR: it must be 0, and on the device it is taken for 0.
 #[derive(Clone, Debug)]
 pub struct GroupOffsets {
-    pub(crate) context: Context,
-    pub(crate) storage: Storage,
-    pub(crate) groups: u64,
+    pub(crate) tensor: Tensor,
     /// Known when they came from the host.
     pub(crate) ends: Option<Arc<[u32]>>,
 }
@@ -31,13 +32,49 @@ impl GroupOffsets {
                 ends[at]
             )));
         }
-        let storage = Storage::with_bytes(context, bytemuck::cast_slice(ends))?;
-        Ok(GroupOffsets {
-            context: context.clone(),
-            storage,
-            groups: ends.len() as u64,
-            ends: Some(ends.into()),
-        })
+        let tensor = Tensor::upload(context, ends, &[ends.len()])?;
+        Ok(GroupOffsets { tensor, ends: Some(ends.into()) })
+    }
+
+    /// Ends in a tensor, a vector of u32, such as a kernel of the caller's writes: a view of any
+    /// offset, on the CPU executor too. Nothing is read back, and nothing is copied. An end below
+    /// the end before it counts as equal to that one; an end beyond M counts as M.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, GroupOffsets, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let starts = Tensor::upload(&ctx, &[0u32, 1, 3], &[3])?;
+    /// let ends = GroupOffsets::from_tensor(&starts)?; // or of starts.narrow(0, 1, 2)?
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0], &[3, 1])?;
+    /// let w = Tensor::upload(&ctx, &[1.0f32, 10.0], &[2, 1, 1])?; // [groups, K, N]
+    /// let y = Gemm::grouped(&x, &w, &ends).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [1.0, 20.0, 30.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Misuse` for another type than u32, `Shape` for another shape than a vector, `Strides` for
+    /// one whose elements do not follow each other.
+    pub fn from_tensor(ends: &Tensor) -> Result<Self> {
+        if ends.dtype() != DType::U32 {
+            return Err(Error::Misuse(format!("group offsets in {}, wanted u32", ends.dtype())));
+        }
+        let [_] = ends.shape() else {
+            return Err(Error::Shape(format!(
+                "group offsets of shape {:?}, wanted a vector",
+                ends.shape()
+            )));
+        };
+        if !ends.is_contiguous() {
+            return Err(Error::Strides(format!(
+                "group offsets with strides {:?}: one must follow the other",
+                ends.strides()
+            )));
+        }
+        Ok(GroupOffsets { tensor: ends.clone(), ends: None })
     }
 
     /// Ends that a shader of the caller's writes: `groups` numbers of type u32, from byte
@@ -70,34 +107,46 @@ impl GroupOffsets {
     /// ```
     ///
     /// # Errors
-    /// `Misaligned` when the offset is not a multiple of the device's storage alignment,
-    /// `BufferTooSmall`, `Misuse` when the buffer lacks `BufferUsages::STORAGE`,
-    /// `WrongContext` on the CPU executor.
+    /// As [`Tensor::from_buffer`].
     pub fn from_buffer(
         context: &Context,
         buffer: wgpu::Buffer,
         byte_offset: u64,
         groups: u64,
     ) -> Result<Self> {
-        if let Backend::Cpu = context.0.backend {
-            context.gpu_backend()?;
-        }
-        let alignment = u64::from(context.caps().storage_alignment);
-        if !byte_offset.is_multiple_of(alignment) {
-            return Err(Error::Misaligned(format!(
-                "group offsets at byte {byte_offset}, the device wants multiples of {alignment}"
-            )));
-        }
-        let len = buffer.size().saturating_sub(byte_offset) / 4;
-        if groups > len {
-            return Err(Error::BufferTooSmall { operand: "group offsets", needed: groups, len });
-        }
-        let storage = Storage::of_buffer(context, buffer, byte_offset)?;
-        Ok(GroupOffsets { context: context.clone(), storage, groups, ends: None })
+        let too_many = |_| Error::Overflow(format!("{groups} group offsets"));
+        let count = usize::try_from(groups).map_err(too_many)?;
+        let tensor = Tensor::from_buffer(context, buffer, byte_offset, DType::U32, &[count])?;
+        Ok(GroupOffsets { tensor, ends: None })
     }
 
-    /// Number of groups.
-    pub fn groups(&self) -> usize {
-        self.groups as usize
+    /// How many there are: one for each group, or one more.
+    pub fn count(&self) -> usize {
+        self.tensor.elem_count()
+    }
+
+    /// How many lie before the ends of so many groups: 1 if the start of the first is there.
+    ///
+    /// # Errors
+    /// `Shape` for another number of groups, `GroupOffsets` for a start that is not 0.
+    pub(crate) fn before(&self, groups: usize) -> Result<u64> {
+        match self.count() {
+            count if count == groups => Ok(0),
+            count if count == groups + 1 => {
+                if let Some(&start) = self.ends.as_deref().and_then(<[u32]>::first)
+                    && start != 0
+                {
+                    return Err(Error::GroupOffsets(format!(
+                        "{count} for {groups} groups: the first is the start of the first group, \
+                         {start} in place of 0"
+                    )));
+                }
+                Ok(1)
+            }
+            count => Err(Error::Shape(format!(
+                "{count} group offsets for {groups} entries of B; there is one for each, and one \
+                 more if a 0 comes first"
+            ))),
+        }
     }
 }

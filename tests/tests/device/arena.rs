@@ -19,10 +19,9 @@ fn arena(context: &Context, dtype: DType, shapes: &[&[usize]]) -> (Tensor, Vec<T
     let whole = Tensor::from_bytes(context, dtype, &bytes, &[all]).unwrap();
     let mut first = 0;
     let place = |((shape, size), gap): ((&&[usize], &usize), &usize)| {
-        first += gap;
-        let range = first..first + size;
-        first = range.end;
-        whole.slice(&[range]).unwrap().reshape(shape).unwrap()
+        let start = first + gap;
+        first = start + size;
+        whole.narrow(0, start, *size).unwrap().reshape(shape).unwrap()
     };
     let parts = shapes.iter().zip(&sizes).zip(&GAPS).map(place).collect();
     (whole, parts)

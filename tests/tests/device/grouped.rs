@@ -1,9 +1,9 @@
 //! Grouped products: ragged segments of rows, dense and quantized, with ends that are right and
 //! ends that are not.
 
-use tilewise::DType;
+use tilewise::{DType, Error, Gemm, GroupOffsets, Tensor};
 use tilewise_tests::case::Groups;
-use tilewise_tests::{Case, Suite, floor, kernels, themes};
+use tilewise_tests::{Case, Rng, Suite, contexts, floor, kernels, themes};
 
 #[test]
 fn segments() {
@@ -50,4 +50,45 @@ fn every_kernel_around_its_edges() {
         }
         cases
     });
+}
+
+/// Ends at any place of a tensor, and with a 0 before them, are the ends themselves.
+#[test]
+fn ends_in_a_tensor() {
+    for context in contexts() {
+        let numbers = |shape: &[usize]| {
+            let mut rng = Rng::new(shape.len() as u64);
+            let all: Vec<f32> = (0..shape.iter().product()).map(|_| rng.number()).collect();
+            Tensor::upload(&context, &all, shape).unwrap()
+        };
+        let (x, w) = (numbers(&[9, 20]), numbers(&[3, 20, 7]));
+        let whole = Tensor::upload(&context, &[99u32, 7, 7, 0, 4, 4, 9, 1], &[8]).unwrap();
+        let product = |ends: &GroupOffsets| {
+            let y = Tensor::upload(&context, &[0.5f32; 63], &[9, 7]).unwrap();
+            Gemm::grouped(&x, &w, ends).run_into(&y).map(|()| y.read_blocking::<f32>().unwrap())
+        };
+        let wanted = product(&GroupOffsets::upload(&context, &[4, 4, 9]).unwrap()).unwrap();
+        assert!(wanted.iter().all(|y| *y != 0.5));
+        for (start, len) in [(4, 3), (3, 4)] {
+            let part = whole.narrow(0, start, len).unwrap();
+            let ends = GroupOffsets::from_tensor(&part).unwrap();
+            assert_eq!(product(&ends), Ok(wanted.clone()), "{start}");
+        }
+        assert!(matches!(whole.narrow(0, 5, 4), Err(Error::Shape(_))));
+        assert!(matches!(whole.narrow(1, 0, 1), Err(Error::Shape(_))));
+        assert!(matches!(whole.narrow(0, 1, usize::MAX), Err(Error::Shape(_))));
+        let with_start = |start| GroupOffsets::upload(&context, &[start, 4, 4, 9]).unwrap();
+        assert_eq!(product(&with_start(0)), Ok(wanted));
+        for (ends, kind, text) in [
+            (Ok(with_start(2)), "GroupOffsets", "4 for 3 groups: the first is the start"),
+            (GroupOffsets::from_tensor(&whole), "Shape", "8 group offsets for 3 entries"),
+            (GroupOffsets::from_tensor(&x), "Misuse", "group offsets in f32"),
+            (GroupOffsets::from_tensor(&whole.unsqueeze(0).unwrap()), "Shape", "[1, 8]"),
+            (GroupOffsets::from_tensor(&whole.broadcast_to(&[2, 8]).unwrap()), "Shape", "[2, 8]"),
+        ] {
+            let error = ends.and_then(|ends| product(&ends)).unwrap_err();
+            let found = format!("{error:?}").starts_with(kind) && error.to_string().contains(text);
+            assert!(found, "{error:?}");
+        }
+    }
 }

@@ -246,7 +246,10 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
                 ..Params::default()
             }
         }
-        Grouping::Batched | Grouping::RaggedM { .. } => Params::default(),
+        Grouping::RaggedM { offset, .. } => {
+            Params { row_offset: offset as u32, ..Params::default() }
+        }
+        Grouping::Batched => Params::default(),
     };
     Params {
         m: problem.m as u32,

@@ -93,6 +93,13 @@ fn unknown(forced: &Forced, library: &Library) -> Error {
         Some(variant) => format!("{}/{variant}", forced.kernel),
         None => forced.kernel.clone(),
     };
-    let nearest = nearest(&name, names.iter().map(String::as_str)).join(", ");
+    // Variants of the kernel that is named, if there is one.
+    let own = |other: &&str| other.split('/').next() == Some(&*forced.kernel);
+    let all = || names.iter().map(String::as_str);
+    let near = match all().any(|other| own(&other)) {
+        true => nearest(&name, all().filter(own)),
+        false => nearest(&name, all()),
+    };
+    let nearest = near.join(", ");
     Error::UnknownKernel { name, nearest, count: names.len() }
 }

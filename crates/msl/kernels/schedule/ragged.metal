@@ -20,8 +20,8 @@ INLINE Tile schedule(uint id, constant Params &params, device const uint *group_
     uint start = 0;
     uint first = 0;
     for (uint group = 0; group < params.first_group + params.entries; group += 1) {
-        const uint end =
-            clamp(max(group_ends[group], params.first_row) - params.first_row, start, params.m);
+        const uint own = group_ends[params.row_offset + group];
+        const uint end = clamp(max(own, params.first_row) - params.first_row, start, params.m);
         const uint tiles = group >= params.first_group ? (end - start + BM - 1) / BM : 0;
         if (at_row < first + tiles) {
             tile.live = true;

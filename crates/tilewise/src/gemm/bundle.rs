@@ -3,6 +3,7 @@
 use super::Gemm;
 use super::batch::Batch;
 use crate::context::Context;
+use crate::offsets::GroupOffsets;
 use crate::quantized::QuantizedTensor;
 use crate::right::RightOperand;
 use crate::storage::{Bound, Buffers, Bundle};
@@ -49,23 +50,20 @@ impl Gemm {
         let Some(offsets) = &self.offsets else {
             return Ok((Batch::of(&self.a, b_batch)?, [m, n, k]));
         };
-        let groups = offsets.groups;
         let a_batch = Batch::of(&self.a, [1, 1])?;
         if a_batch.sizes() != [1, 1] {
             return Err(Error::Shape(format!(
-                "a grouped product ({groups} groups) takes A [M,K], not a batch of {a_batch}"
+                "a grouped product ({} groups) takes A [M,K], not a batch of {a_batch}",
+                b_batch[1]
             )));
         }
-        if b_batch[0] != 1 || b_batch[1] as u64 != groups {
+        if b_batch[0] != 1 {
             return Err(Error::Shape(format!(
-                "{groups} group offsets for {} entries of B",
-                if b_batch[0] == 1 {
-                    b_batch[1].to_string()
-                } else {
-                    format!("{}×{}", b_batch[0], b_batch[1])
-                }
+                "a grouped product takes one entry of B for each group, not a batch of {}×{}",
+                b_batch[0], b_batch[1]
             )));
         }
+        offsets.before(b_batch[1])?;
         if let Some(&last) = offsets.ends.as_deref().and_then(<[u32]>::last)
             && last as usize > m
         {
@@ -199,9 +197,12 @@ impl Gemm {
             }
             None => None,
         };
-        if let Some(offsets) = &self.offsets {
-            let bound = Bound::whole(&offsets.storage);
-            add(Role::Offsets, "group offsets", &offsets.context, bound, None)?;
+        let mut grouping = nested;
+        if let Some(GroupOffsets { tensor, .. }) = &self.offsets {
+            let (operand, bound) = tensor.vector([0; 4]);
+            add(Role::Offsets, "group offsets", tensor.context(), bound, None)?;
+            let (groups, before) = self.groups()?;
+            grouping = Grouping::RaggedM { groups, offset: operand.offset + before };
         }
         let c = match c {
             Some(c) => {
@@ -240,10 +241,7 @@ impl Gemm {
             a,
             b,
             c,
-            grouping: match &self.offsets {
-                Some(offsets) => Grouping::RaggedM { groups: offsets.groups },
-                None => nested,
-            },
+            grouping,
             epilogue: Epilogue {
                 alpha: self.alpha * factor,
                 beta: self.beta,
@@ -258,6 +256,13 @@ impl Gemm {
         Ok(Bundle { problem: problem.collapsed(), buffers })
     }
 
+    /// Groups of a grouped product, and the offsets before the end of the first.
+    fn groups(&self) -> Result<(u64, u64)> {
+        let (b_batch, _) = self.right()?;
+        let before = self.offsets.as_ref().map_or(Ok(0), |offsets| offsets.before(b_batch[1]))?;
+        Ok((b_batch[1] as u64, before))
+    }
+
     /// The strides of a bias: one for all, for each group, or along each dimension of the batch for
     /// all or for each.
     fn bias_strides(&self, bias: &Tensor, batch: &Batch, length: usize) -> Result<[u64; 4]> {
@@ -270,12 +275,12 @@ impl Gemm {
         let fits = (1..=3).contains(&shape.len()) && shape.last() == Some(&length);
         let own = if fits { bias.batch(1) } else { [(1, 0); 2] };
         match &self.offsets {
-            Some(offsets) => match own {
-                [(1, _), (1, _)] if fits => Ok([0; 4]),
-                [(1, _), (size, stride)] if fits && size as u64 == offsets.groups => {
+            Some(_) => match (own, self.groups()?.0) {
+                ([(1, _), (1, _)], _) if fits => Ok([0; 4]),
+                ([(1, _), (size, stride)], groups) if fits && size as u64 == groups => {
                     Ok([0, 0, 0, stride as u64])
                 }
-                _ => Err(wanted(format!("{}, ", offsets.groups))),
+                (_, groups) => Err(wanted(format!("{groups}, "))),
             },
             None if fits => batch.each("bias", own),
             None => Err(wanted(batch.sizes().map(|size| format!("{size}, ")).concat())),

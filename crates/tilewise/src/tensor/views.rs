@@ -1,7 +1,7 @@
 //! Views: other shapes, strides and offsets on the same storage.
 
 use super::{Sizes, Tensor, count, packed};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 use tilewise_core::{Error, Result};
 
@@ -242,6 +242,34 @@ impl Tensor {
                 .sum::<usize>();
         }
         Ok(view)
+    }
+
+    /// The view of `len` places from `start` on along one dimension, and of all along the others.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let x = Tensor::upload(&Context::cpu(), &[0u32, 1, 2, 3, 4, 5], &[2, 3])?;
+    /// assert_eq!(x.narrow(1, 1, 2)?.read_blocking::<u32>()?, [1, 2, 4, 5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape` for an axis or places that the tensor does not have.
+    pub fn narrow(&self, axis: usize, start: usize, len: usize) -> Result<Tensor> {
+        let mut ranges: SmallVec<[Range<usize>; 4]> = self.shape.iter().map(|&n| 0..n).collect();
+        match (ranges.get_mut(axis), start.checked_add(len)) {
+            (Some(range), Some(end)) => *range = start..end,
+            _ => {
+                return Err(Error::Shape(format!(
+                    "narrow({axis}, {start}, {len}) of a tensor of shape {:?}",
+                    self.shape
+                )));
+            }
+        }
+        self.slice(&ranges)
     }
 
     /// The same elements in row-major order under another shape, as a view: dimensions are split,
