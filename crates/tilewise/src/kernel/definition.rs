@@ -160,7 +160,8 @@ impl Kernel {
     /// Whether inputs that are not row-major are copied first, as `a_strides` then says; on by
     /// default, so that `a[i]` is what it looks like. Outputs of the caller's are copied before and
     /// brought back afterwards. Off, the body follows `a_strides`. A view that starts where the
-    /// device cannot bind it is copied all the same.
+    /// device cannot bind it is copied all the same, unless the text has functions
+    /// of it alone (`a_load`).
     pub fn ensure_contiguous(mut self, ensure: bool) -> Self {
         self.contiguous = ensure;
         self.anew()
