@@ -99,17 +99,18 @@ impl Kernel {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, call)),
             Backend::Cpu => {
                 let fitted = Fitted::new(self, call)?;
-                let shader = fitted.shader(self, call)?;
+                let shader = fitted.ready.parsed(|| fitted.parse(self, call))?;
+                limits::written(self, call, fitted.generated())?;
                 self.show(call, &fitted)?;
                 limits::host(call)?;
                 let views = call.views().map(Tensor::host_bytes).collect::<Result<_>>()?;
                 let tensors = Tensors::new(self, call, views)?;
                 let mut options = Options::execute();
                 options.max_iterations = call.max_iterations.unwrap_or(MAX_ITERATIONS);
-                let (report, left) = host::launch(self, call, &fitted, &shader, &tensors, options)?;
+                let (report, left) = host::launch(self, call, &fitted, shader, &tensors, options)?;
                 // Without checks, all that is reported is what could not be run to its end.
                 if !report.is_clean() {
-                    return Err(Error::Kernel(report.render(&shader, false)));
+                    return Err(Error::Kernel(report.render(shader, false)));
                 }
                 let keep = |(output, bytes): (&Output, Vec<u8>)| match output {
                     Output::New(..) => output.holding(&call.context, &bytes),

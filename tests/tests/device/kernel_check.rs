@@ -60,6 +60,8 @@ fn findings() {
             found(&kernel("out[global_id.x] = a[global_id.x + 1u];"), &call),
             [Kind::OutOfBounds]
         );
+        let beyond = kernel("out_store(global_id.x, a_load(global_id.x + 1u));");
+        assert_eq!(found(&beyond, &call), [Kind::OutOfBounds]);
         let half = "if global_id.x % 2u == 0u { out[global_id.x] = a[global_id.x]; }";
         assert_eq!(found(&kernel(half), &call), [Kind::NeverWritten]);
         assert_eq!(found(&kernel(half), &call.clone().init_value(f32::NAN)), clean);

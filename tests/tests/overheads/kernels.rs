@@ -45,6 +45,20 @@ fn little_is_allocated_once_warm() {
         assert!(again <= theirs + 2, "{again} allocations, not {theirs} on {}", adapter.name());
         assert_eq!(least(&second), again, "{}", adapter.name());
         assert!(recorded(&call(&g, &w, 0.125)) > again + 1, "its value is written");
+
+        // Where no binding can start: functions need no copy.
+        let by_functions = Kernel::new("store")
+            .inputs(["g"])
+            .outputs(["w"])
+            .source("w_store(global_id.x, rate * g_load(global_id.x));");
+        let cut = |tensor: &Tensor| tensor.slice(&[3..4, 1..8]).unwrap();
+        let call = call(&cut(&g), &cut(&w), 2.0);
+        let mut recorded = || {
+            let work = || drop(by_functions.record(&mut pass, &call).unwrap());
+            allocation_counter::measure(work).count_total
+        };
+        let least = (0..5).map(|_| recorded()).min();
+        assert_eq!(least, Some(again), "{}", adapter.name());
     }
 }
 

@@ -233,7 +233,7 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
     let (a, b, c) = (&problem.a, &problem.b, &problem.c);
     let bias = problem.epilogue.bias.map_or(none, |bias| bias.operand);
     let residual = problem.epilogue.residual.unwrap_or(none);
-    let nest = match problem.grouping {
+    let own = match problem.grouping {
         Grouping::Nested { sizes } => {
             let strides = |operand: &Operand| operand.entry_strides().map(|stride| stride as u32);
             Params {
@@ -282,6 +282,6 @@ pub(super) fn params(piece: &Piece, setup: &Setup) -> Params {
         scratch_splits: setup.scratch_splits as u32,
         first_row: piece.first_row as u32,
         first_group: piece.first_group as u32,
-        ..nest
+        ..own
     }
 }

@@ -148,7 +148,8 @@ impl Call {
     /// It may lie in the buffer of another tensor of the call, such as another row of a cache, but
     /// not overlap it. Views that are not row-major go by way of a copy, unless
     /// [`ensure_contiguous`](crate::Kernel::ensure_contiguous) is off; so do those that start or
-    /// end where the device cannot bind them.
+    /// end where the device cannot bind them. A row of a cache is written without copies by
+    /// functions (`out_store`).
     ///
     /// ```
     /// use tilewise::{Call, Context, DType, Kernel, Tensor};

@@ -3,69 +3,76 @@
 use super::call::Call;
 use super::definition::Kernel;
 use crate::tensor::Tensor;
+use std::sync::LazyLock;
 use tilewise_core::{DType, Error, Result};
+
+/// The two kernels by the number of dimensions, kept so that they remember their modules.
+static KERNELS: LazyLock<Vec<[Kernel; 2]>> = LazyLock::new(|| (0..=8).map(kernels).collect());
+
+/// The kernels for views of so many dimensions: one that copies them row-major, and its reverse.
+fn kernels(ndim: usize) -> [Kernel; 2] {
+    let numbers: Vec<_> = (0..2 + 2 * ndim).map(|i| format!("view_{i}")).collect();
+    let view = format!("let view = array<u32, {}>({});\n", numbers.len(), numbers.join(", "));
+    let kernel = |name, body| {
+        let kernel = Kernel::new(name).inputs(["source"]).outputs(["out"]);
+        kernel.ensure_contiguous(false).source(format!("{view}{body}"))
+    };
+    [
+        kernel("contiguous", include_str!("contiguous.wgsl")),
+        kernel("scatter", include_str!("scatter.wgsl")).atomic_outputs(true),
+    ]
+}
+
+fn kept(ndim: usize) -> [Kernel; 2] {
+    KERNELS.get(ndim).cloned().unwrap_or_else(|| kernels(ndim))
+}
 
 /// A kernel that copies views row-major, and its call for this view, which is not empty. The copy
 /// comes as words.
 pub(super) fn gather(tensor: &Tensor) -> Result<(Kernel, Call)> {
-    let per_word = 4 / tensor.dtype().bytes();
-    let (source, view) = walked(tensor)?;
-    let words = (tensor.elem_count() as u64).div_ceil(per_word);
-    let kernel = Kernel::new("contiguous")
-        .inputs(["source", "view"])
-        .outputs(["out"])
-        .ensure_contiguous(false)
-        .source(include_str!("contiguous.wgsl"));
-    let call = Call::of(&source).input(&view).output(DType::U32, &[words as usize]);
-    Ok((kernel, each(call, tensor, words)))
+    let [kernel, _] = kept(tensor.shape().len());
+    let (source, first) = tensor.words()?;
+    let words = (tensor.elem_count() as u64).div_ceil(4 / tensor.dtype().bytes());
+    let call = Call::of(&source).output(DType::U32, &[words as usize]);
+    Ok((kernel, walk(call, tensor, first, source.elem_count(), words)?))
 }
 
 /// The reverse: a kernel that brings row-major elements, given as words, back to the view that they
 /// were copied from, and its call.
 pub(super) fn scatter(words: &Tensor, tensor: &Tensor) -> Result<(Kernel, Call)> {
-    let (target, view) = walked(tensor)?;
-    let kernel = Kernel::new("scatter")
-        .inputs(["source", "view"])
-        .outputs(["out"])
-        .ensure_contiguous(false)
-        .atomic_outputs(true)
-        .source(include_str!("scatter.wgsl"));
-    let call = Call::of(words).input(&view).inout(&target);
-    Ok((kernel, each(call, tensor, tensor.elem_count() as u64)))
+    let [_, kernel] = kept(tensor.shape().len());
+    let (target, first) = tensor.words()?;
+    let call = Call::of(words).inout(&target);
+    Ok((kernel, walk(call, tensor, first, target.elem_count(), tensor.elem_count() as u64)?))
 }
 
-/// An invocation for each of so many pieces, or for several where there are more than one dispatch
-/// can have.
-fn each(call: Call, tensor: &Tensor, pieces: u64) -> Call {
-    let per_word = 4 / tensor.dtype().bytes() as u32;
-    let most = u64::from(tensor.context().caps().max_workgroups) * 64;
-    call.constant("PER_WORD", per_word)
-        .constant("BITS", 32 / per_word)
-        .constant("NDIM", tensor.shape().len() as u32)
-        .grid([pieces.min(most) as u32, 1, 1])
-}
-
-/// The words around a view, and how the kernels walk through them.
-fn walked(tensor: &Tensor) -> Result<(Tensor, Tensor)> {
-    let context = tensor.context();
-    let (source, first) = tensor.words()?;
+/// The call with what the kernels need to walk through a view, whose first element is the `first`
+/// in so many words around it. Each of the pieces has an invocation, or several have one where
+/// there are more than one dispatch can have.
+fn walk(call: Call, tensor: &Tensor, first: u64, words: usize, pieces: u64) -> Result<Call> {
     let per_word = 4 / tensor.dtype().bytes();
-    let mut view = vec![tensor.elem_count() as u64, first];
-    for (&size, &stride) in tensor.shape().iter().zip(tensor.strides()).rev() {
-        // A dimension of one element is not walked, whatever its stride.
-        view.extend([size as u64, if size == 1 { 0 } else { stride as u64 }]);
+    let reach = words as u64 * per_word;
+    // A dimension of one element is not walked, whatever its stride.
+    let stride = |size: usize, stride: usize| if size == 1 { 0 } else { stride as u64 };
+    let axes = tensor.shape().iter().zip(tensor.strides()).rev();
+    let axes = axes.flat_map(|(&size, &by)| [size as u64, stride(size, by)]);
+    let most = u64::from(tensor.context().caps().max_workgroups) * 64;
+    let mut call = call
+        .constant("PER_WORD", per_word as u32)
+        .constant("BITS", 32 / per_word as u32)
+        .constant("NDIM", tensor.shape().len() as u32)
+        .grid([pieces.min(most) as u32, 1, 1]);
+    for (i, number) in [tensor.elem_count() as u64, first].into_iter().chain(axes).enumerate() {
+        let number = u32::try_from(number).ok().filter(|_| u32::try_from(reach).is_ok());
+        let number = number.ok_or_else(|| {
+            Error::Overflow(format!(
+                "copying a view that spans {reach} elements: kernels index at most {}",
+                u32::MAX
+            ))
+        })?;
+        call = call.value(&format!("view_{i}"), number);
     }
-    let reach = source.elem_count() as u64 * per_word;
-    let view: Option<Vec<u32>> =
-        view.into_iter().map(|number| u32::try_from(number).ok()).collect();
-    let view = view.filter(|_| u32::try_from(reach).is_ok()).ok_or_else(|| {
-        Error::Overflow(format!(
-            "copying a view that spans {reach} elements: kernels index at most {}",
-            u32::MAX
-        ))
-    })?;
-    let view = Tensor::upload(context, &view, &[view.len()])?;
-    Ok((source, view))
+    Ok(call)
 }
 
 #[cfg(test)]

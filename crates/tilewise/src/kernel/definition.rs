@@ -160,7 +160,7 @@ impl Kernel {
     /// Whether inputs that are not row-major are copied first. On by default: `a[i]` is element i
     /// in row-major order, and `a_strides` agrees. Outputs of the caller's are copied before and
     /// brought back afterwards. Off, the body follows `a_strides`; a view is still copied if the
-    /// device cannot bind it where it starts.
+    /// device cannot bind it where it starts, unless the text has functions of it alone (`a_load`).
     pub fn ensure_contiguous(mut self, ensure: bool) -> Self {
         self.contiguous = ensure;
         self.anew()

@@ -50,78 +50,79 @@ impl<'a> Reached<'a> {
     }
 
     /// The functions. An index counts elements from the view's first, which lies `offset` elements
-    /// after what is bound: an even number for outputs of 16 bits.
+    /// after what is bound: an even number for outputs of 16 bits. Tensors may be called anything
+    /// but what begins as the generated names do, for which `$` stands.
     pub(super) fn functions(&self) -> String {
-        let (name, dtype) = (self.name, self.dtype);
-        let at = format!("let at = i + {OWN}call.{name}_offset;");
-        let mut text = String::new();
-        if dtype == DType::F32 {
-            let _ = writeln!(text, "fn {name}_load(i: u32) -> f32 {{ {at} return {name}[at]; }}");
-            let _ = writeln!(
-                text,
-                "fn {name}_load2(i: u32) -> vec2<f32> {{ {at} return vec2<f32>({name}[at], \
-                 {name}[at + 1u]); }}"
-            );
-        } else {
-            let word = |at: &str| match self.atomic {
-                true => format!("atomicLoad(&{name}[{at}])"),
-                false => format!("{name}[{at}]"),
-            };
-            let (first, second) = (word("at / 2u"), word("at / 2u + 1u"));
-            let _ = writeln!(
-                text,
-                "fn {name}_load(i: u32) -> f32 {{ {at} return {OWN}widen_{dtype}({first})[at % \
-                 2u]; }}\n\
-                 fn {name}_load2(i: u32) -> vec2<f32> {{ {at} var word = {first};\n\
-                 if at % 2u == 1u {{ word = (word >> 16u) | ({second} << 16u); }}\n\
-                 return {OWN}widen_{dtype}(word); }}"
-            );
-        }
+        let mut text = if self.dtype == DType::F32 { self.of_f32() } else { self.of_halves() };
+        let name = self.name;
         let _ = writeln!(
             text,
-            "fn {name}_load4(i: u32) -> vec4<f32> {{ return vec4<f32>({name}_load2(i), \
-             {name}_load2(i + 2u)); }}"
+            "fn {name}_load4($i: u32) -> vec4<f32> {{ return vec4<f32>({name}_load2($i), \
+             {name}_load2($i + 2u)); }}"
         );
         if self.output {
-            text += &self.stores(&at);
+            let _ = writeln!(
+                text,
+                "fn {name}_store4($i: u32, $x: vec4<f32>) {{ {name}_store2($i, $x.xy); \
+                 {name}_store2($i + 2u, $x.zw); }}"
+            );
+        }
+        text.replace('$', OWN)
+    }
+
+    fn of_f32(&self) -> String {
+        let name = self.name;
+        let at = format!("let $at = $i + $call.{name}_offset;");
+        let mut text = format!(
+            "fn {name}_load($i: u32) -> f32 {{ {at} return {name}[$at]; }}\n\
+             fn {name}_load2($i: u32) -> vec2<f32> {{ {at} return vec2<f32>({name}[$at], \
+             {name}[$at + 1u]); }}\n"
+        );
+        if self.output {
+            let _ = writeln!(
+                text,
+                "fn {name}_store($i: u32, $x: f32) {{ {at} {name}[$at] = $x; }}\n\
+                 fn {name}_store2($i: u32, $x: vec2<f32>) {{ {at} {name}[$at] = $x.x; \
+                 {name}[$at + 1u] = $x.y; }}"
+            );
         }
         text
     }
 
-    fn stores(&self, at: &str) -> String {
+    fn of_halves(&self) -> String {
         let (name, dtype) = (self.name, self.dtype);
-        let mut text = String::new();
-        if dtype == DType::F32 {
-            let _ = writeln!(
-                text,
-                "fn {name}_store(i: u32, x: f32) {{ {at} {name}[at] = x; }}\n\
-                 fn {name}_store2(i: u32, x: vec2<f32>) {{ {at} {name}[at] = x.x; {name}[at + 1u] \
-                 = x.y; }}"
-            );
-        } else if self.atomic {
+        let at = format!("let $at = $i + $call.{name}_offset;");
+        let (open, close) = if self.atomic { ("atomicLoad(&", ")") } else { ("", "") };
+        let mut text = format!(
+            "fn {name}_load($i: u32) -> f32 {{ {at}\n\
+             return $widen_{dtype}({open}{name}[$at / 2u]{close})[$at % 2u]; }}\n\
+             fn {name}_load2($i: u32) -> vec2<f32> {{ {at}\n\
+             var $word = {open}{name}[$at / 2u]{close};\n\
+             if $at % 2u == 1u {{\n\
+             $word = ($word >> 16u) | ({open}{name}[$at / 2u + 1u]{close} << 16u);\n\
+             }}\n\
+             return $widen_{dtype}($word); }}\n"
+        );
+        if self.atomic {
             // Nobody else changes this half, so that it is as it was loaded; the other half may
             // change at any time, and is left alone.
             let _ = writeln!(
                 text,
-                "fn {name}_store(i: u32, x: f32) {{ {at} let own = 0xffffu << (at % 2u * 16u);\n\
-                 let put = {OWN}narrow_{dtype}(vec2<f32>(x, x)) & own;\n\
-                 let was = atomicLoad(&{name}[at / 2u]) & own;\n\
-                 atomicXor(&{name}[at / 2u], was ^ put); }}\n\
-                 fn {name}_store2(i: u32, x: vec2<f32>) {{ {at} atomicStore(&{name}[at / 2u], \
-                 {OWN}narrow_{dtype}(x)); }}"
+                "fn {name}_store($i: u32, $x: f32) {{ {at} let $own = 0xffffu << ($at % 2u * \
+                 16u);\n\
+                 let $put = $narrow_{dtype}(vec2<f32>($x, $x)) & $own;\n\
+                 let $was = atomicLoad(&{name}[$at / 2u]) & $own;\n\
+                 atomicXor(&{name}[$at / 2u], $was ^ $put); }}\n\
+                 fn {name}_store2($i: u32, $x: vec2<f32>) {{ {at}\n\
+                 atomicStore(&{name}[$at / 2u], $narrow_{dtype}($x)); }}"
             );
-        } else {
+        } else if self.output {
             let _ = writeln!(
                 text,
-                "fn {name}_store2(i: u32, x: vec2<f32>) {{ {at} {name}[at / 2u] = \
-                 {OWN}narrow_{dtype}(x); }}"
+                "fn {name}_store2($i: u32, $x: vec2<f32>) {{ {at}\n\
+                 {name}[$at / 2u] = $narrow_{dtype}($x); }}"
             );
         }
-        let _ = writeln!(
-            text,
-            "fn {name}_store4(i: u32, x: vec4<f32>) {{ {name}_store2(i, x.xy); {name}_store2(i + \
-             2u, x.zw); }}"
-        );
         text
     }
 }

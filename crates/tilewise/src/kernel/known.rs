@@ -6,9 +6,10 @@ use super::output::beside_output;
 use crate::cache::Cache;
 use crate::gpu::{Custom, Gpu};
 use smallvec::SmallVec;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tilewise_core::Result;
+use tilewise_sanitizer::Shader;
 
 /// Modules of one kernel kept before all are forgotten at once.
 const MAX_MODULES: usize = 256;
@@ -37,18 +38,32 @@ impl Known {
         generate: impl FnOnce() -> Result<Generated>,
     ) -> Result<Arc<Ready>> {
         self.0.get_or_make(&Signature::of(call), || {
-            Ok(Arc::new(Ready { generated: generate()?, compiled: AtomicU64::new(0) }))
+            let (parsed, compiled) = Default::default();
+            Ok(Arc::new(Ready { generated: generate()?, parsed, compiled }))
         })
     }
 }
 
-/// A module, and the number of what a device has compiled it to.
+/// A module, with what the CPU executor has parsed it to, or the number of what a device has
+/// compiled it to.
 pub(super) struct Ready {
     pub(super) generated: Generated,
+    parsed: OnceLock<Shader>,
     compiled: AtomicU64,
 }
 
 impl Ready {
+    /// The module, parsed by `parse` where it was not before.
+    pub(super) fn parsed(&self, parse: impl FnOnce() -> Result<Shader>) -> Result<&Shader> {
+        match self.parsed.get() {
+            Some(shader) => Ok(shader),
+            None => {
+                let shader = parse()?;
+                Ok(self.parsed.get_or_init(|| shader))
+            }
+        }
+    }
+
     /// The pipeline, which `compile` makes where the device has none of this text.
     pub(super) fn compiled(
         &self,

@@ -163,8 +163,11 @@ pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result
     };
     let halves = direct.map(dtype).find(|(_, dtype)| *dtype == DType::F16);
     let who = halves.map_or_else(|| "it uses".to_owned(), |(name, _)| format!("{name} is"));
+    let way = halves.map_or_else(String::new, |(name, _)| {
+        format!("; {name}_load and {name}_store take f16 everywhere")
+    });
     Err(Error::MissingFeature(format!(
-        "kernel {}: {who} f16, and {} has no shader-f16",
+        "kernel {}: {who} f16, and {} has no shader-f16{way}",
         kernel.name,
         context.adapter_name()
     )))

@@ -148,6 +148,31 @@ fn one_body_for_all_types() {
     }
 }
 
+/// Tensors may be called what variables of the functions could be, and the text is valid for Metal.
+#[test]
+fn names_of_all_kinds() {
+    for context in contexts() {
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            let ones = Tensor::zeros(&context, dtype, &[4]).unwrap();
+            let call = Call::of(&ones).input(&ones).output(dtype, &[4]).output(dtype, &[4]);
+            let call = call.output(dtype, &[4]).grid([1, 1, 1]).value("own", 1.5f32);
+            let kernel = Kernel::new("k").inputs(["x", "i"]).outputs(["at", "word", "put"]).source(
+                "at_store4(0u, x_load4(0u) + own);
+                 word_store2(0u, i_load2(0u) + 2.0 * own); word_store2(2u, at_load2(1u));
+                 for (var j = 0u; j < 4u; j++) { put_store(j, word_load(j) + x_load(j)); }",
+            );
+            let check = kernel.check_blocking(&call).unwrap();
+            assert!(check.is_clean(), "{}", check.render(false));
+            for outputs in [check.outputs, kernel.run(&call).unwrap()] {
+                let [at, word, put] = [0, 1, 2].map(|i| outputs[i].read_f32_blocking().unwrap());
+                assert_eq!((at, &word), (vec![1.5; 4], &vec![3.0, 3.0, 1.5, 1.5]), "{context:?}");
+                assert_eq!(put, word);
+            }
+            assert!(kernel.msl(&call).unwrap().contains("kernel void main_"));
+        }
+    }
+}
+
 /// By strides, and by functions of the header's; inputs in the buffer of an output.
 #[test]
 fn strides_and_headers() {

@@ -199,28 +199,33 @@ fn values() {
     }
     for adapter in adapters() {
         let context = &adapter.context;
-        let kernel = Kernel::new("add").outputs(["x"]).source("x[global_id.x] += by * f32(place);");
-        let x = Tensor::zeros(context, DType::F32, &[3, 64]).unwrap();
-        // More than one uniform buffer holds, over encoders that are submitted in reverse.
-        let mut want = [0.0f32; 3];
+        let body = "x[global_id.x] = x[global_id.x] * 31u + by * row;";
+        let kernel = Kernel::new("hash").outputs(["x"]).source(body);
+        const ROWS: usize = 30;
+        let x = Tensor::zeros(context, DType::U32, &[ROWS, 64]).unwrap();
+        // More than are kept, in several uniform buffers, over encoders that are submitted in
+        // reverse.
+        let steps = 1..170u32;
         let mut encoders = Vec::new();
-        for step in 0..200 {
+        for step in steps.clone() {
             let mut encoder = context.device().unwrap().create_command_encoder(&Default::default());
             {
                 let mut pass = encoder.begin_compute_pass(&Default::default());
-                for (place, want) in want.iter_mut().enumerate() {
-                    let row = x.slice(&[place..place + 1, 0..64]).unwrap();
-                    let call = Call::new(context).inout(&row).grid([64, 1, 1]);
-                    let call = call.value("by", step as f32).value("place", place as u32);
+                for row in 0..ROWS {
+                    let cut = x.slice(&[row..row + 1, 0..64]).unwrap();
+                    let call = Call::new(context).inout(&cut).grid([64, 1, 1]);
+                    let call = call.value("by", step).value("row", row as u32);
                     kernel.record_one(&mut pass, &call).unwrap();
-                    *want += (step * place) as f32;
                 }
             }
             encoders.push(encoder.finish());
         }
         context.queue().unwrap().submit(encoders.into_iter().rev());
-        let got = x.read_blocking::<f32>().unwrap();
-        assert!(got.iter().enumerate().all(|(i, got)| *got == want[i / 64]), "{}", adapter.name());
+        let hash = |row: u32| {
+            steps.clone().rev().fold(0u32, |x, by| x.wrapping_mul(31).wrapping_add(by * row))
+        };
+        let want = (0..ROWS as u32).flat_map(|row| [hash(row); 64]);
+        assert!(x.read_blocking::<u32>().unwrap().into_iter().eq(want), "{}", adapter.name());
     }
 }
 
