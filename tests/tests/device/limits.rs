@@ -118,8 +118,7 @@ fn downlevel_devices() {
         suite.finish(adapter.name());
 
         // Planes, the output and an index or two may be more: then the table is decoded before.
-        let upload =
-            |indices: &[u32]| Tensor::upload(&context, indices, &[indices.len()]).unwrap();
+        let upload = |indices: &[u32]| Tensor::upload(&context, indices, &[indices.len()]).unwrap();
         let (rows, columns) = (upload(&[1, 9, 0]), upload(&[63, 0]));
         let order: Vec<u32> = (0..64).rev().collect();
         let numbers: Vec<f32> = (0..128).map(|i| (i / 64 * 8 + i % 8) as f32).collect();
