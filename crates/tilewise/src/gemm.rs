@@ -26,11 +26,11 @@ use tilewise_core::{Activation, Axis, DType, Error, Precision, Problem, Result};
 /// Operands are any mixture of f32, f16 and bf16. Rows or columns of each must be contiguous, in
 /// either order (so transposed views cost nothing).
 ///
-/// A is \[M,K\] and B \[K,N\], with up to two dimensions of a batch before them, \[outer, inner, M, K\],
-/// with any strides. Where A and B have different sizes along one, the smaller must divide the
-/// larger: entry i of n entries that serve m is that of entries i·m/n to (i+1)·m/n. So one entry
-/// serves all, and 2 heads of keys serve 8 of queries, four each. Missing dimensions are 1. A vector
-/// A is a row, a vector B a column; the output then has no such axis, as in `numpy.matmul`.
+/// A is \[M,K\] and B \[K,N\], with up to two dimensions of a batch before them, \[outer, inner, M,
+/// K\], with any strides. Missing dimensions are 1. Where A and B have different sizes along one,
+/// the smaller must divide the larger, and each of its entries serves as many neighbours of the
+/// other: 2 heads of keys serve 8 of queries, four each, and 1 serves all. A vector A is a row, a
+/// vector B a column; the output then has no such axis, as in `numpy.matmul`.
 ///
 /// ```
 /// use tilewise::{Context, DType, Gemm, Tensor};
@@ -219,8 +219,8 @@ impl Gemm {
         self
     }
 
-    /// Computes into a new tensor, of shape \[M,N\] with the batch before it. The work is submitted,
-    /// not waited for.
+    /// Computes into a new tensor, of shape \[M,N\] with the batch before it. The work is
+    /// submitted, not waited for.
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
