@@ -243,12 +243,12 @@ fn batches_that_do_not_fit() {
             (&[3, 6, 4, 5], ["2×6", "3×6"]),
             (&[2, 0, 4, 5], ["2×6", "2×0"]),
         ] {
-            let error = Gemm::new(&a, &tensor(b)).run().unwrap_err();
+            let error = Gemm::new(&a, tensor(b)).run().unwrap_err();
             let text = error.to_string();
             let kind = matches!(error, Error::Shape(_));
             assert!(kind && words.iter().all(|word| text.contains(word)), "{text}");
         }
-        let gemm = Gemm::new(&a, &tensor(&[2, 2, 4, 5]));
+        let gemm = Gemm::new(&a, tensor(&[2, 2, 4, 5]));
         // Only A and B serve groups.
         let refused = [
             gemm.run_into(&tensor(&[2, 2, 3, 5])),
@@ -270,7 +270,7 @@ fn batches_that_do_not_fit() {
         for (a, b) in
             [(&[2, 3, 4][..], &[2, 4, 5][..]), (&[3, 4], &[2, 2, 4, 5]), (&[3, 4], &[1, 4, 5])]
         {
-            let error = Gemm::grouped(&tensor(a), &tensor(b), &ends).run().unwrap_err();
+            let error = Gemm::grouped(&tensor(a), tensor(b), &ends).run().unwrap_err();
             assert!(matches!(error, Error::Shape(_)), "{error}");
         }
     }

@@ -164,7 +164,7 @@ fn step(
             });
             let at: Vec<_> = places.collect();
             let inside = at.iter().all(|&at| at < len);
-            (view.as_strided(&to, &strides, offset), inside.then(|| Model { shape: to, at }))
+            (view.as_strided(&to, &strides, offset), inside.then_some(Model { shape: to, at }))
         }
     }
 }
