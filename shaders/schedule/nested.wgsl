@@ -11,8 +11,8 @@ fn nested(entry: u32, strides: vec4<u32>) -> u32 {
         outermost % params.nest.y,
         outer % params.nest.z,
         entry % params.nest.w,
-    );
-    return dot(at, strides);
+    ) * strides;
+    return at.x + at.y + at.z + at.w;
 }
 
 fn a_base(entry: u32) -> u32 {

@@ -176,8 +176,8 @@ impl Case {
         self
     }
 
-    /// Over a batch of so many outer entries, groups of heads in each, and heads in each group.
-    pub fn nested(mut self, sizes: [usize; 3]) -> Self {
+    /// Over a nested batch: as [`Count`] has its sizes.
+    pub fn nested(mut self, sizes: [usize; 4]) -> Self {
         let count = Count(sizes);
         (self.batch, self.nest) = (Some(count.entries()), Some(count));
         self
@@ -194,9 +194,7 @@ impl Case {
             own if self.nest.is_none() || self.quantized.is_none() => own,
             Entries::Single | Entries::Stride0 => Entries::Single,
             Entries::Shared | Entries::SharedHeads | Entries::SharedInner => Entries::SharedInner,
-            Entries::Apart(_) | Entries::Between | Entries::Heads | Entries::Inner => {
-                Entries::Inner
-            }
+            _ => Entries::Inner,
         };
         self.b.entries(entries)
     }

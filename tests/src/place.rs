@@ -29,15 +29,18 @@ pub enum Entries {
     Inner,
     /// The same with one for each group.
     SharedInner,
+    /// One after the other, the same for the outer entries of a group.
+    SharedOuter,
 }
 
-/// How many entries a batch has: outer ones, groups of heads in each, heads in each group.
+/// How many entries a batch has: groups of outer entries, outer entries in each group, groups of
+/// heads in each of those, heads in each group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count(pub [usize; 3]);
+pub struct Count(pub [usize; 4]);
 
 impl From<usize> for Count {
     fn from(entries: usize) -> Self {
-        Count([1, 1, entries])
+        Count([1, 1, 1, entries])
     }
 }
 
@@ -49,31 +52,33 @@ impl Count {
 
     /// As products have them.
     pub fn grouping(self) -> Grouping {
-        let [outer, groups, each] = self.0.map(|size| size as u64);
         match self.0 {
-            [1, 1, _] => Grouping::Batched,
-            _ => Grouping::Nested { sizes: [1, outer, groups, each] },
+            [1, 1, 1, _] => Grouping::Batched,
+            sizes => Grouping::Nested { sizes: sizes.map(|size| size as u64) },
         }
     }
 
     /// Strides for these sizes, without those that there are not.
-    pub(crate) fn strides(self, strides: [usize; 3]) -> [u64; 4] {
-        let [outer, group, each] = strides.map(|stride| stride as u64);
-        match self.0 {
-            [1, 1, _] => [0, 0, 0, each],
-            _ => [0, outer, group, each],
+    pub(crate) fn strides(self, strides: [usize; 4]) -> [u64; 4] {
+        match (self.0, strides.map(|stride| stride as u64)) {
+            ([1, 1, 1, _], [.., each]) => [0, 0, 0, each],
+            (_, strides) => strides,
         }
+    }
+
+    /// How far apart entries lie along each dimension, one after the other.
+    fn packed(self, own: usize) -> [usize; 4] {
+        let [_, outer, groups, each] = self.0;
+        [own * each * groups * outer, own * each * groups, own * each, own]
     }
 
     /// Where each entry of an operand begins.
     pub fn firsts(self, operand: &Operand) -> Vec<usize> {
-        let [_, outer, group, own] = operand.entry_strides();
-        let [outers, groups, each] = self.0.map(|size| size as u64);
-        let entries = (0..outers)
-            .flat_map(|o| (0..groups).flat_map(move |g| (0..each).map(move |e| (o, g, e))));
-        entries
-            .map(|(o, g, e)| (operand.offset + o * outer + g * group + e * own) as usize)
-            .collect()
+        let dimensions = self.0.into_iter().zip(operand.entry_strides());
+        dimensions.fold(vec![operand.offset as usize], |firsts, (size, stride)| {
+            let along = |first: usize| (0..size).map(move |i| first + i * stride as usize);
+            firsts.into_iter().flat_map(along).collect()
+        })
     }
 }
 
@@ -115,33 +120,43 @@ impl Place {
 
     /// Number of distinct entries stored for a batch.
     pub fn stored(&self, count: impl Into<Count>) -> usize {
-        let Count([outer, groups, each]) = count.into();
+        let count = count.into();
+        let [far, outer, groups, each] = count.0;
         match self.entries {
-            Entries::Apart(_) | Entries::Between | Entries::Heads => outer * groups * each,
+            Entries::Apart(_) | Entries::Between | Entries::Heads => count.entries(),
             Entries::Stride0 | Entries::Single => 1,
-            Entries::SharedHeads | Entries::Shared => outer * groups,
+            Entries::SharedHeads | Entries::Shared => far * outer * groups,
             Entries::Inner => groups * each,
             Entries::SharedInner => groups,
+            Entries::SharedOuter => far * groups * each,
         }
     }
 
     /// Row stride, and the strides of entries, where a matrix has so many lines, each with its gap.
-    fn strides(&self, count: Count, lines: usize, row: usize) -> (usize, [usize; 3]) {
-        let [_, groups, each] = count.0;
-        let packed = |own: usize| [own * groups * each, own * each, own];
+    fn strides(&self, count: Count, lines: usize, row: usize) -> (usize, [usize; 4]) {
+        let [_, outer, groups, each] = count.0;
         let whole = lines * row;
+        let of_outer = |own: usize| [own * outer, own];
         match self.entries {
-            Entries::Apart(gap) => (row, packed(whole + gap)),
-            Entries::Between => (row * count.entries(), packed(row)),
-            Entries::Stride0 | Entries::Single => (row, [0; 3]),
+            Entries::Apart(gap) => (row, count.packed(whole + gap)),
+            Entries::Between => (row * count.entries(), count.packed(row)),
+            Entries::Stride0 | Entries::Single => (row, [0; 4]),
             Entries::Heads => {
                 let ld = row * groups * each;
-                (ld, [lines * ld, row * each, row])
+                let [far, near] = of_outer(lines * ld);
+                (ld, [far, near, row * each, row])
             }
-            Entries::SharedHeads => (row * groups, [lines * row * groups, row, 0]),
-            Entries::Shared => (row, [whole * groups, whole, 0]),
-            Entries::Inner => (row, [0, whole * each, whole]),
-            Entries::SharedInner => (row, [0, whole, 0]),
+            Entries::SharedHeads => {
+                let [far, near] = of_outer(whole * groups);
+                (row * groups, [far, near, row, 0])
+            }
+            Entries::Shared => {
+                let [far, near] = of_outer(whole * groups);
+                (row, [far, near, whole, 0])
+            }
+            Entries::Inner => (row, [0, 0, whole * each, whole]),
+            Entries::SharedInner => (row, [0, 0, whole, 0]),
+            Entries::SharedOuter => (row, [whole * each * groups, 0, whole * each, whole]),
         }
     }
 
@@ -171,16 +186,18 @@ impl Place {
         let operand = self.operand(whole, shape);
         let ld = operand.ld as usize;
         let inner = if self.transposed { [1, ld] } else { [ld, 1] };
-        let [outer, groups, each] = whole.0;
+        let [most, outer, groups, each] = whole.0;
         let heads = match self.entries {
             Entries::Single => [1, 1],
-            Entries::SharedHeads | Entries::Shared => [outer, groups],
+            Entries::SharedHeads | Entries::Shared => [most * outer, groups],
             Entries::Inner => [1, groups * each],
             Entries::SharedInner => [1, groups],
-            _ => [outer, groups * each],
+            Entries::SharedOuter => [most, groups * each],
+            _ => [most * outer, groups * each],
         };
-        let [_, far, group, own] = operand.entry_strides().map(|stride| stride as usize);
-        let near = if heads[1] == groups && each != 1 { group } else { own };
+        let [far, near, group, own] = operand.entry_strides().map(|stride| stride as usize);
+        let far = if heads[0] == most { far } else { near };
+        let near = if heads[1] == groups { group } else { own };
         let all = [(heads[0], far), (heads[1], near), (shape[0], inner[0]), (shape[1], inner[1])];
         let first = match whole.grouping() {
             _ if count.is_none() => 2,

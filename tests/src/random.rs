@@ -19,6 +19,19 @@ fn entries() -> impl Strategy<Value = Entries> {
     ]
 }
 
+/// The same in a nested batch.
+fn nested() -> impl Strategy<Value = Entries> {
+    prop_oneof![
+        2 => entries(),
+        3 => Just(Entries::Heads),
+        1 => Just(Entries::SharedHeads),
+        1 => Just(Entries::Shared),
+        1 => Just(Entries::Inner),
+        1 => Just(Entries::SharedInner),
+        1 => Just(Entries::SharedOuter),
+    ]
+}
+
 fn place() -> impl Strategy<Value = Place> {
     // Offsets and gaps of zero and of multiples of four let vector loads happen.
     let gap = prop_oneof![3 => Just(0), 2 => Just(4), 3 => 0..9usize];
@@ -59,6 +72,31 @@ fn groups(m: usize) -> impl Strategy<Value = Groups> {
     })
 }
 
+/// The same product over a nested batch, which all of A has unless all of B does; and C.
+fn in_nest(case: Case, sizes: [usize; 4], [a, b, c, bias, residual]: [Entries; 5]) -> Case {
+    let is_whole = |entries| {
+        matches!(entries, Entries::Apart(_) | Entries::Between | Entries::Heads | Entries::Stride0)
+    };
+    let whole = |entries| if is_whole(entries) { entries } else { Entries::Heads };
+    let a = if is_whole(b) && case.quantized.is_none() { a } else { whole(a) };
+    let c = if c == Entries::Stride0 { Entries::Heads } else { whole(c) };
+    // Of bias and residual no entry serves a group.
+    let each = |entries| match entries {
+        Entries::Shared | Entries::SharedHeads => Entries::Heads,
+        Entries::SharedInner | Entries::SharedOuter => Entries::Inner,
+        other => other,
+    };
+    Case {
+        a: case.a.entries(a),
+        b: case.b.entries(b),
+        c: case.c.entries(c),
+        bias: case.bias.map(|(axis, place)| (axis, place.entries(each(bias)))),
+        residual: case.residual.map(|place| place.entries(each(residual))),
+        ..case
+    }
+    .nested(sizes)
+}
+
 /// The right operands of products.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Weights {
@@ -84,8 +122,18 @@ fn case(of: Weights) -> impl Strategy<Value = Case> {
         prop::sample::select(Activation::ALL.to_vec()),
         prop::option::weighted(0.3, place()),
     );
-    let base =
-        (shape, places, ends, (any::<bool>(), any::<u64>()), (kind, quantized, any::<bool>()));
+    let sizes = || {
+        (1..3usize, prop::array::uniform3(1..4usize)).prop_map(|(far, [o, g, e])| [far, o, g, e])
+    };
+    let nest = prop::option::weighted(0.25, (sizes(), prop::array::uniform5(nested())));
+    let base = (
+        shape,
+        places,
+        ends,
+        (any::<bool>(), any::<u64>()),
+        (kind, quantized, any::<bool>()),
+        nest,
+    );
     base.prop_flat_map(
         |(
             shape,
@@ -93,6 +141,7 @@ fn case(of: Weights) -> impl Strategy<Value = Case> {
             (factors, bias, activation, residual),
             (integers, seed),
             (kind, quantized, across),
+            nest,
         )| {
             let ([m, n, k], batch) = shape;
             // A batch shows in A or B; weights that serve all entries are one matrix. A product
@@ -132,6 +181,10 @@ fn case(of: Weights) -> impl Strategy<Value = Case> {
                 ..Case::new([0; 3], [DType::F32; 3])
             };
             let case = Case { a_data: data.clone(), b_data: data, ..case };
+            let case = match nest {
+                Some((sizes, ways)) if kind.is_none() => in_nest(case, sizes, ways),
+                _ => case,
+            };
             match kind {
                 None => Just(case).boxed(),
                 Some(_) => groups(m)

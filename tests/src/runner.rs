@@ -290,12 +290,12 @@ pub(crate) fn problem(case: &Case) -> Problem {
                 ..Operand::packed(Format::Quantized(format), stored, rows, columns)
             };
             let operand = if case.across { operand } else { operand.t() };
-            let [_, _, each] = entries.0;
+            let [.., each] = entries.0;
             let own = operand.batch_stride as usize;
             operand.with_entry_strides(entries.strides(match case.right().entries {
-                _ if stored == 1 => [0; 3],
-                Entries::SharedInner => [0, own, 0],
-                _ => [0, own * each, own],
+                _ if stored == 1 => [0; 4],
+                Entries::SharedInner => [0, 0, own, 0],
+                _ => [0, 0, own * each, own],
             }))
         }
     };

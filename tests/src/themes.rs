@@ -149,21 +149,22 @@ pub fn words() -> Vec<Case> {
 /// for all outer entries; into outputs of either kind, with every epilogue that has entries. In
 /// some, rows of 16-bit outputs share words.
 pub fn nested() -> Vec<Case> {
-    use Entries::{Apart, Heads, Inner, Shared, SharedHeads, SharedInner, Single};
+    use Entries::{Apart, Heads, Inner, Shared, SharedHeads, SharedInner, SharedOuter, Single};
     let mut cases = Vec::new();
     for (i, out) in DType::FLOATS.into_iter().enumerate() {
         let types = [DType::FLOATS[(i + 1) % 3], DType::FLOATS[(i + 2) % 3], out];
         let ways = [
             // Q·Kᵀ and P·V of attention, with as many heads and with fewer.
-            ([2, 1, 3], [Heads, Heads, Apart(0)]),
-            ([2, 2, 4], [Heads, SharedHeads, Apart(0)]),
-            ([3, 2, 2], [Apart(0), SharedHeads, Heads]),
-            ([1, 2, 3], [Apart(3), Shared, Apart(3)]),
-            ([2, 3, 2], [Shared, Heads, Heads]),
-            ([2, 1, 5], [Inner, Heads, Apart(1)]),
-            ([3, 2, 2], [Heads, SharedInner, Heads]),
-            ([2, 1, 3], [Heads, Single, Heads]),
-            ([5, 1, 1], [Heads, Heads, Heads]),
+            ([1, 2, 1, 3], [Heads, Heads, Apart(0)]),
+            ([1, 2, 2, 4], [Heads, SharedHeads, Apart(0)]),
+            ([1, 3, 2, 2], [Apart(0), SharedHeads, Heads]),
+            ([1, 1, 2, 3], [Apart(3), Shared, Apart(3)]),
+            ([1, 2, 3, 2], [Shared, Heads, Heads]),
+            ([1, 2, 1, 5], [Inner, Heads, Apart(1)]),
+            ([1, 3, 2, 2], [Heads, SharedInner, Heads]),
+            ([1, 2, 1, 3], [Heads, Single, Heads]),
+            ([1, 5, 1, 1], [Heads, Heads, Heads]),
+            ([2, 3, 2, 2], [SharedOuter, SharedHeads, Apart(0)]),
         ];
         for (j, (sizes, [a, b, c])) in ways.into_iter().enumerate() {
             // Even rows, which begin at whole words, and odd ones.
@@ -192,7 +193,7 @@ pub fn nested() -> Vec<Case> {
         let format = QuantFormat::kinds()[i];
         for b in [Single, Inner, SharedInner] {
             let size = [3, 9, 2 * format.block() as usize];
-            let case = Case::new(size, types).nested([2, 2, 3]);
+            let case = Case::new(size, types).nested([1, 2, 2, 3]);
             let [a, c] = [case.a, case.c].map(|place| place.entries(Heads));
             cases.push(Case { a, b: case.b.entries(b), c, quantized: Some(format), ..case });
         }

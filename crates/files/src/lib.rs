@@ -2,7 +2,7 @@
 //! affine formats when they are loaded. No GPU.
 //!
 //! [`Model::open`] reads the files of a model and lists its tensors; [`Model::map`] maps them. A
-//! quantized matrix is one [`Tensor`], however many tensors of the file hold its parts.
+//! quantized matrix is one [`Tensor`], however many tensors of the file hold its planes.
 //! [`Tensor::stream`] gives the bytes of its planes in chunks of a few MiB, so that of a mapped
 //! file little memory is needed, whatever its size. [`write()`] makes a `.safetensors` file of such
 //! streams.

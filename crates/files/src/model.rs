@@ -335,7 +335,7 @@ impl Model {
     fn whole(&self, index: usize, expected: &Expected) -> Result<(Kind, Vec<usize>, Held)> {
         let raw = self.raw(index);
         if self.shard().is_some() && is_coded(raw) {
-            let text = format!("{raw}: scales or other parts of the quantized matrix are missing");
+            let text = format!("{raw}: scales or other planes of the quantized matrix are missing");
             return Err(Error::Malformed(format!("{text}{}", self.others())));
         }
         let (kind, held) = match &raw.element {

@@ -99,25 +99,25 @@ impl<'m> Tensor<'m> {
         }
     }
 
-    /// Whether it is named as a part of quantized weights (`X.scales`), and stands alone: the other
-    /// parts are missing, or lie in another file of the model.
+    /// Whether it is named as a plane of quantized weights (`X.scales`), and stands alone: the
+    /// other planes are missing, or lie in another file of the model.
     pub fn is_stray(&self) -> bool {
         let leaf = self.name().rsplit('.').next().unwrap_or_default();
         let is_part = leaf != "weight" && leaves().contains(leaf) || PACKED.contains(&leaf);
         is_part && !self.model.is_gguf() && !matches!(self.kind(), Kind::Quantized(_))
     }
 
-    /// The file that holds it, or its first part.
+    /// The file that holds it, or its first plane.
     pub fn file(&self) -> &'m str {
         self.model.file(self.first().file)
     }
 
-    /// Where its first part begins in that file.
+    /// Where it, or its first plane, begins in that file.
     pub fn offset(&self) -> u64 {
         self.first().bytes.start as u64
     }
 
-    /// Bytes of all its parts in the files.
+    /// Bytes of all its planes in the files.
     pub fn stored_bytes(&self) -> u64 {
         self.entry.members.iter().map(|&raw| self.model.raw(raw).bytes.len() as u64).sum()
     }

@@ -24,7 +24,33 @@ use tilewise_core::{Activation, Axis, DType, Error, Precision, Problem, Result};
 /// are exact.
 ///
 /// Operands are any mixture of f32, f16 and bf16. Rows or columns of each must be contiguous, in
-/// either order (so transposed views cost nothing). A batch of 1 is broadcast.
+/// either order (so transposed views cost nothing).
+///
+/// A is \[M,K\] and B \[K,N\], with up to two dimensions of a batch before them, \[outer, inner, M,
+/// K\], with any strides. Missing dimensions are 1. Where A and B have different sizes along one,
+/// the smaller must divide the larger, and each of its entries serves as many neighbours of the
+/// other: 2 heads of keys serve 8 of queries, four each, and 1 serves all. A vector A is a row, a
+/// vector B a column; the output then has no such axis, as in `numpy.matmul`.
+///
+/// ```
+/// use tilewise::{Context, DType, Gemm, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let (batch, tokens, heads, shared, size) = (2, 5, 8, 2, 4);
+/// let width = (heads + 2 * shared) * size; // queries, keys and values of a token
+/// let qkv = Tensor::zeros(&ctx, DType::F32, &[batch, tokens, width])?;
+/// let part = |first: usize, heads: usize| {
+///     let columns = first * size..(first + heads) * size;
+///     let part = qkv.slice(&[0..batch, 0..tokens, columns])?;
+///     part.reshape(&[batch, tokens, heads, size])?.transpose(1, 2) // heads first: all are views
+/// };
+/// let (q, k) = (part(0, heads)?, part(heads, shared)?);
+/// let scores = Gemm::new(&q, k.t()).alpha(0.5).run()?;
+/// assert_eq!(scores.shape(), [batch, heads, tokens, tokens]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a product computes nothing until it is run, encoded or recorded"]
 pub struct Gemm {
@@ -45,8 +71,8 @@ pub struct Gemm {
 }
 
 impl Context {
-    /// A·B with defaults: shapes \[M,K\]·\[K,N\], or with a leading batch dimension that is equal
-    /// or 1; the output has the dtype of A and B, f32 where they differ.
+    /// A·B with defaults, for shapes as [`Gemm`] takes them; the output has the dtype of A and B,
+    /// f32 where they differ.
     ///
     /// # Errors
     /// As [`Gemm::run`].
@@ -143,7 +169,8 @@ impl Gemm {
         self
     }
 
-    /// Adds a vector \[N\] to every row. In a batched or grouped product it may be \[entries,N\].
+    /// Adds a vector \[N\] to every row. In a batched product it may be \[inner,N\] or
+    /// \[outer,inner,N\], where a dimension of 1 serves all; in a grouped one \[groups,N\].
     pub fn bias(self, bias: &Tensor) -> Self {
         self.bias_along(bias, Axis::N)
     }
@@ -160,7 +187,8 @@ impl Gemm {
         self
     }
 
-    /// Adds a matrix of the output's shape last, after the activation.
+    /// Adds a matrix of the output's shape last, after the activation. A dimension of its batch may
+    /// be 1, which serves all.
     pub fn residual(mut self, residual: &Tensor) -> Self {
         self.residual = Some(self.as_matrix(residual).into_owned());
         self
@@ -192,8 +220,8 @@ impl Gemm {
         self
     }
 
-    /// Computes into a new tensor of shape \[M,N\], or \[batch,M,N\]. The work is submitted, not
-    /// waited for.
+    /// Computes into a new tensor, of shape \[M,N\] with the batch before it. The work is
+    /// submitted, not waited for.
     ///
     /// # Errors
     /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
@@ -209,7 +237,8 @@ impl Gemm {
         Ok(c)
     }
 
-    /// Computes into `c`, which may be a view. The work is submitted, not waited for.
+    /// Computes into `c`, which may be a view whose elements have a place each. The work is
+    /// submitted, not waited for.
     ///
     /// # Errors
     /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand;

@@ -7,7 +7,8 @@ use crate::tensor::Tensor;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RightOperand {
-    /// B \[K,N\], \[batch,K,N\], or \[groups,K,N\] in a grouped product.
+    /// B \[K\], \[K,N\], with a batch \[inner,K,N\] or \[outer,inner,K,N\], or \[groups,K,N\] in a
+    /// grouped product.
     Dense(Tensor),
     /// W \[N,K\] or \[groups,N,K\]; its transpose ([`QuantizedTensor::t`]) stands for W \[K,N\].
     Quantized(QuantizedTensor),

@@ -137,7 +137,7 @@ fn known<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) -> Size 
     tensors.into_iter().filter(is_known).map(Size::of).sum()
 }
 
-/// Warns of parts of quantized weights that stand alone. Weights beside them are read as plain
+/// Warns of planes of quantized weights that stand alone. Weights beside them are read as plain
 /// numbers.
 pub(super) fn warn_of_strays<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a Tensor<'m>>) {
     /// Names in a message.
@@ -146,7 +146,7 @@ pub(super) fn warn_of_strays<'a, 'm: 'a>(tensors: impl IntoIterator<Item = &'a T
         tensors.into_iter().filter(|tensor| tensor.is_stray()).map(Tensor::name).collect();
     let more = if strays.len() > SHOWN { ", ..." } else { "" };
     let shown = strays.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-    let text = "tensors are named as parts of quantized weights whose other parts are not there";
+    let text = "tensors are named as planes of quantized weights whose other planes are not there";
     match strays.len() {
         0 => {}
         count => warn(&format!("{count} {text}: {shown}{more}")),

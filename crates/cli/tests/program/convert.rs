@@ -334,7 +334,7 @@ fn vectors_become_rows() {
     }
 }
 
-/// Parts of quantized weights without the others are no weights.
+/// Planes of quantized weights without the others are no weights.
 #[test]
 fn strays_are_kept() {
     let bench = Bench::new();
@@ -363,8 +363,8 @@ fn strays_are_kept() {
             "{report}"
         );
     }
-    let told = "2 tensors are named as parts of quantized weights whose other parts are not there: \
-                r.biases, r.scales\n";
+    let told = "2 tensors are named as planes of quantized weights whose other planes are not \
+                there: r.biases, r.scales\n";
     for line in [
         "inspect float.safetensors",
         "inspect half.safetensors --json",

@@ -91,7 +91,7 @@ fn a_shard_alone_is_a_shard() {
     let others = "; this file is shard 1 of 2: open the index, or the folder";
     for (name, why) in [
         ("w.weight", "\"w.weight\": w.weight U32 [3, 16] at byte "),
-        ("p.qweight", "scales or other parts of the quantized matrix are missing"),
+        ("p.qweight", "scales or other planes of the quantized matrix are missing"),
         ("w", "no tensor is named \"w\""),
         ("u", "; u.biases is missing; this file"),
         ("w.scales", "no tensor is named \"w.scales\""),
