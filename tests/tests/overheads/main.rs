@@ -129,6 +129,12 @@ fn nothing_is_allocated_once_warm() {
         allocates_nothing("epilogue", 1, &epilogue, &c);
         allocates_nothing("split", 2, &epilogue.clone().kernel("gemv/1x4+k2"), &c);
 
+        let heads = filled(context, &[2, 24, 3, 1152], 1.0).transpose(1, 2).unwrap();
+        let nested = zeros(context, &[2, 3, 24, 40]);
+        allocates_nothing("nested", 1, &Gemm::new(&heads, &b).kernel("naive"), &nested);
+        let (vector, row) = (filled(context, &[1152], 1.0), zeros(context, &[40]));
+        allocates_nothing("vector", 1, &Gemm::new(&vector, &b).kernel("naive"), &row);
+
         let weights = QuantFormat::affine(4, 64, DType::F16).unwrap();
         let w = QuantizedTensor::quantize(context, &[0.5; 40 * 1152], [40, 1152], weights).unwrap();
         allocates_nothing("quantized", 1, &Gemm::new(&a, &w).kernel("naive"), &c);

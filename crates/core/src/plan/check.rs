@@ -188,14 +188,15 @@ fn quantized(b: &Operand, [k, n]: [u64; 2], format: QuantFormat) -> Result<()> {
 fn no_overlap(problem: &Problem) -> Result<()> {
     let Problem { m, n, c, .. } = *problem;
     let entries = problem.grouping.levels(problem.batch, c.entry_strides());
-    let mut all = [&entries[..], &[(m, c.ld), (n, 1)]].concat();
+    let [first, second, third, last] = entries;
+    // A product that is recorded again and again allocates nothing here.
+    let mut all = [first, second, third, last, (m, c.ld), (n, 1)];
     if all.iter().any(|(size, _)| *size == 0) {
         return Ok(());
     }
-    all.retain(|(size, _)| *size > 1);
-    all.sort_by_key(|(_, stride)| *stride);
+    all.sort_unstable_by_key(|(_, stride)| *stride);
     let mut end = 1u64;
-    for (size, stride) in all {
+    for (size, stride) in all.into_iter().filter(|(size, _)| *size > 1) {
         if stride < end {
             let entries = entries.iter().filter(|(size, _)| *size > 1);
             let entries = entries.map(|(size, stride)| format!("{size} entries {stride} apart, "));
