@@ -159,8 +159,9 @@ impl Tensor {
         self.strided(shape, &strides)
     }
 
-    /// The view of any elements of the storage: that at index (i, j, …) lies `offset + i·strides\[0\]
-    /// + j·strides\[1\] + …` behind this view's first. It may leave this view, not the storage.
+    /// The view of any elements of the storage: the element at index (i, j, …) lies
+    /// `offset + i·strides[0] + j·strides[1] + …` behind this view's first element. The view may
+    /// leave this one, but not the storage.
     ///
     /// ```
     /// use tilewise::{Context, Tensor};

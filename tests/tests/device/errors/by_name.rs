@@ -8,7 +8,7 @@ fn kernels_by_name() {
         let a = zeros(&context, &[4, 4]);
         let gemm = |name: &str| Gemm::new(&a, &a).kernel(name).run();
         refused(gemm("fast"), kind!(UnknownKernel), &["\"fast\"; the nearest of ", "gemv/1x4"]);
-        refused(gemm("simt/1x1"), kind!(UnknownKernel), &["simt/1x1", "simt/16x16x16"]);
+        refused(gemm("simt/1x1"), kind!(UnknownKernel), &["simt/1x1", "simt/64x64x16"]);
         for count in ["0", "4097", "x", ""] {
             refused(gemm(&format!("simt+k{count}")), kind!(InvalidValue), &["+k"]);
         }
