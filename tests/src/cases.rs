@@ -176,14 +176,20 @@ pub fn splits(table: Table) -> Vec<Case> {
     cases
 }
 
-/// Batches, strides and offsets on each kernel; nested batches where a language has them.
+/// Batches, strides and offsets on each kernel. Nested batches, where a language has them: all on
+/// the first kernel, some on each other, one on each variant.
 pub fn strides(table: Table) -> Vec<Case> {
     let nests = table.0[0].kit.schedule(Grouping::Nested { sizes: [1; 4] }).is_some();
     let nested: Vec<_> = nests.then(themes::nested).into_iter().flatten().collect();
-    let each = themes::on(&table.kernels(), &nested[..usize::from(nests)]);
-    let all =
-        themes::on(&table.one_of_each(), &[themes::strided(), themes::words(), nested].concat());
-    [all, each].concat()
+    let some: Vec<_> = nested.iter().step_by(4).cloned().collect();
+    let (kernels, first) = (table.one_of_each(), usize::from(nests));
+    [
+        themes::on(&kernels, &[themes::strided(), themes::words()].concat()),
+        themes::on(&kernels[..1], &nested),
+        themes::on(&kernels[1..], &some),
+        themes::on(&table.kernels(), &nested[..first]),
+    ]
+    .concat()
 }
 
 /// Kernels with lines in workgroup memory, with less between them and more than their own.
