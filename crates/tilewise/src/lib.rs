@@ -84,6 +84,8 @@ mod memory;
 mod msl;
 mod offsets;
 mod opening;
+#[cfg(feature = "custom-kernels")]
+pub mod ops;
 mod options;
 mod planes;
 pub mod planner;

@@ -21,6 +21,7 @@ mod large;
 mod layers;
 mod limits;
 mod metamorphic;
+mod ops;
 mod property;
 mod quantized;
 mod random;
