@@ -1,130 +1,143 @@
 //! The texts of the operations, and the kernels that they become.
 
+use super::access;
 use crate::cache::lock;
 use crate::kernel::{Call, Edge, Kernel};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
-use tilewise_core::{DType, Error, Result};
+use tilewise_core::{Error, Result};
+
+/// A file below `crates/tilewise/src/ops/`, and its text.
+pub type File = (&'static str, &'static str);
 
 /// A text in WGSL that serves several operations or several of their forms.
-pub(super) struct Family {
+pub struct Family {
     /// Name of the kernel.
-    pub name: &'static str,
-    /// File of the body below `crates/tilewise/src/ops/`, and its text.
-    pub file: (&'static str, &'static str),
-    /// What stands before the body.
-    header: &'static str,
+    name: &'static str,
+    body: File,
+    /// What stands before the body, if anything.
+    header: File,
     /// Names of the inputs. The output is `y`.
     inputs: &'static [&'static str],
-    /// The kernels made so far, by function and by where the inputs lie.
-    kernels: Mutex<Vec<(Key, Arc<Kernel>)>>,
+    /// The kernels made so far.
+    kernels: Mutex<Vec<(Form, Arc<Kernel>)>>,
 }
 
-/// Which of a family's functions, and two bits for each input.
-type Key = (u16, u16);
-
-macro_rules! family {
-    ($name:literal, $file:literal, $header:literal, $inputs:expr) => {
-        Family {
-            name: $name,
-            file: ($file, include_str!($file)),
-            header: include_str!($header),
-            inputs: &$inputs,
-            kernels: Mutex::new(Vec::new()),
-        }
+macro_rules! file {
+    ($file:literal) => {
+        ($file, include_str!($file))
     };
 }
 
-pub(super) static SOFTMAX: Family =
-    family!("softmax", "softmax.wgsl", "online.wgsl", ["x", "mask"]);
+macro_rules! families {
+    ($($name:ident $title:literal $body:literal $header:expr, $inputs:expr;)*) => {
+        $(pub(super) static $name: Family = Family {
+            name: $title,
+            body: file!($body),
+            header: $header,
+            inputs: &$inputs,
+            kernels: Mutex::new(Vec::new()),
+        };)*
 
-/// All families.
-pub(super) static FAMILIES: [&Family; 1] = [&SOFTMAX];
+        /// All families.
+        static FAMILIES: &[&Family] = &[$(&$name),*];
+    };
+}
 
-/// A function that a family applies: its number in the family's table, and its text.
-#[derive(Clone, Copy)]
-#[allow(dead_code)]
-pub(super) struct Function {
-    pub number: u16,
+const NONE: File = ("", "");
+
+// A line each: name of the kernel, files of body and header, inputs.
+families! {
+    ELEMENTWISE "elementwise" "elementwise.wgsl" file!("functions.wgsl"), ["a", "b"];
+    SOFTMAX "softmax" "softmax.wgsl" file!("online.wgsl"), ["x", "mask"];
+    NORMALIZE "norm" "normalize.wgsl" NONE, ["x", "weight", "bias"];
+    REDUCE "reduce" "reduce.wgsl" NONE, ["x"];
+    ROPE "rope" "rope.wgsl" NONE, ["x", "cos", "sin"];
+}
+
+/// Headers that operations of one family differ by.
+pub(super) static SUM: File = file!("sum.wgsl");
+pub(super) static LARGEST: File = file!("largest.wgsl");
+
+/// Every file.
+pub(super) fn files() -> impl Iterator<Item = File> {
+    let own = FAMILIES.iter().flat_map(|family| [family.body, family.header]);
+    own.chain([SUM, LARGEST]).filter(|(path, _)| !path.is_empty())
+}
+
+/// A function that a family applies: a header, and a text after it that no other function has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Function {
+    pub header: File,
     pub text: &'static str,
+}
+
+impl Function {
+    pub(super) const NONE: Function = Function { header: NONE, text: "" };
+}
+
+/// On what of tensors the text of a kernel depends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Form {
+    function: Function,
+    /// Where each input is read.
+    places: [Place; 4],
+    access: access::Form,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It is bound by its name.
+    Own,
+    /// It is the output.
+    Output,
+    /// There is none.
+    Absent,
 }
 
 /// A kernel and its call.
 pub struct Step {
-    pub kernel: Arc<Kernel>,
+    family: &'static Family,
+    form: Form,
     pub call: Call,
 }
 
 /// Few steps make an operation.
-pub(super) type Steps = SmallVec<[Step; 1]>;
+pub type Steps = SmallVec<[Step; 1]>;
 
 impl Family {
     /// The call of the kernel for these inputs, absent ones among them, and this output. Tensors
     /// are laid out as the text walks through them. An input that is the output is read there.
     pub(super) fn step(
         &'static self,
-        function: Option<Function>,
+        function: Function,
         inputs: &[Option<&Tensor>],
         out: &Tensor,
     ) -> Result<Step> {
         let mut call = Call::new(out.context()).edge(Edge::Whole);
-        let (mut places, mut in_place) = (0, false);
+        let mut places = [Place::Absent; 4];
         for (at, input) in inputs.iter().enumerate() {
-            let place = match input {
-                None => ABSENT,
-                Some(input) if input.is_same_view(out) => OUTPUT,
-                Some(input) => {
-                    self.apart(self.inputs[at], input, out)?;
-                    call = call.input(input);
-                    OWN
-                }
+            let Some(input) = input else { continue };
+            places[at] = if input.is_same_view(out) {
+                Place::Output
+            } else {
+                self.apart(self.inputs[at], input, out)?;
+                call = call.input(input);
+                Place::Own
             };
-            in_place |= place == OUTPUT;
-            places |= place << (2 * at);
         }
-        call = if in_place { call.inout(out) } else { call.output_into(out) };
-        if out.dtype() != DType::BF16 {
-            call = call.dtype("T", out.dtype());
-        }
-        let key = (function.map_or(0, |function| function.number), places);
-        let mut kernels = lock(&self.kernels);
-        let known = kernels.iter().find(|(known, _)| *known == key);
-        let kernel = match known {
-            Some((_, kernel)) => kernel.clone(),
-            None => {
-                let kernel = Arc::new(self.kernel(function, places));
-                kernels.push((key, kernel.clone()));
-                kernel
-            }
+        call = match places.contains(&Place::Output) {
+            true => call.inout(out),
+            false => call.output_into(out),
         };
-        Ok(Step { kernel, call })
-    }
-
-    fn kernel(&self, function: Option<Function>, places: u16) -> Kernel {
-        let mut header = self.header.to_owned();
-        let mut body = self.file.1.to_owned();
-        let mut own: SmallVec<[&str; 4]> = SmallVec::new();
-        for (at, &name) in self.inputs.iter().enumerate() {
-            match places >> (2 * at) & 3 {
-                OWN => own.push(name),
-                // The text reads nothing of an absent input, and must be valid.
-                _ => body = renamed(&body, name, "y"),
-            }
+        let integers =
+            inputs.iter().flatten().next().is_some_and(|input| !input.dtype().is_float());
+        let access = access::Form::new(integers, out);
+        if access.names_its_type() {
+            call = call.dtype("Y", out.dtype());
         }
-        for name in own.iter().chain([&"y"]) {
-            header += &format!("fn {name}_load(i: u32) -> f32 {{ return f32({name}[i]); }}\n");
-        }
-        header += "fn y_store(i: u32, value: f32) { y[i] = T(value); }\n";
-        if let Some(function) = function {
-            header += function.text;
-        }
-        Kernel::new(self.name)
-            .inputs(own.iter().copied())
-            .outputs(["y"])
-            .header(header)
-            .source(body)
-            .ensure_contiguous(false)
+        Ok(Step { family: self, form: Form { function, places, access }, call })
     }
 
     /// `Misuse` for an input that lies partly in the output.
@@ -138,18 +151,69 @@ impl Family {
         }
         Err(Error::Misuse(format!(
             "{}: the output has the bytes {of_out:?} of its buffer, and {name} the bytes \
-             {of_input:?}, in whole words; run() makes another tensor, and the output may be the \
-             same view as the input where both have one shape, dtype and strides",
+             {of_input:?}, in whole words; run() makes another tensor, and elementwise functions, \
+             softmax, norms and rope may write to the view that they read",
             self.name
         )))
     }
 }
 
-const OWN: u16 = 0;
-const OUTPUT: u16 = 1;
-const ABSENT: u16 = 2;
+impl Step {
+    /// The kernel, made when it is met for the first time.
+    pub(super) fn kernel(&self) -> Arc<Kernel> {
+        let mut kernels = lock(&self.family.kernels);
+        if let Some((_, kernel)) = kernels.iter().find(|(form, _)| *form == self.form) {
+            return kernel.clone();
+        }
+        let kernel = Arc::new(self.made_of(|(_, text)| text.to_owned()));
+        kernels.push((self.form, kernel.clone()));
+        kernel
+    }
 
-/// `text` with `from` as a prefix of identifiers replaced: `x_load` by `y_load`.
+    /// The kernel of these texts of files.
+    pub(super) fn made_of(&self, text: impl Fn(File) -> String) -> Kernel {
+        let Form { function, places, access } = self.form;
+        let (family, names) = (self.family, self.family.inputs);
+        let mut header = String::new();
+        let mut body = text(family.body);
+        let mut own: SmallVec<[&str; 4]> = SmallVec::new();
+        for (&name, place) in names.iter().zip(places) {
+            match place {
+                Place::Own => own.push(name),
+                Place::Output => body = renamed(&body, name, "y"),
+                Place::Absent => {}
+            }
+        }
+        // The text reads nothing of an absent input, and must be valid.
+        let present = own.first().copied().unwrap_or("y");
+        for (&name, place) in names.iter().zip(places) {
+            if place == Place::Absent {
+                body = renamed(&body, name, present);
+            }
+        }
+        header += access.types();
+        for &name in &own {
+            header += &access.get(name);
+        }
+        if body.contains("y_get(") {
+            header += &access.get_of_output();
+        }
+        if body.contains("y_put(") {
+            header += &access.put();
+        }
+        header += &text(family.header);
+        header += &text(function.header);
+        header += function.text;
+        Kernel::new(family.name)
+            .inputs(own.iter().copied())
+            .outputs(["y"])
+            .header(header)
+            .source(body)
+            .ensure_contiguous(false)
+    }
+}
+
+/// `text` with `from` as a prefix of identifiers replaced: `x_get` by `y_get`.
 fn renamed(text: &str, from: &str, to: &str) -> String {
     let prefix = format!("{from}_");
     let mut out = String::with_capacity(text.len());
@@ -174,7 +238,21 @@ mod tests {
 
     #[test]
     fn names_are_replaced_as_prefixes_alone() {
-        let text = "x_load(max_x + x_shape[0]) * x * mask_load(x_)";
-        assert_eq!(renamed(text, "x", "y"), "y_load(max_x + y_shape[0]) * x * mask_load(y_)");
+        let text = "x_get(max_x + x_shape[0]) * x * mask_get(x_)";
+        assert_eq!(renamed(text, "x", "y"), "y_get(max_x + y_shape[0]) * x * mask_get(y_)");
+    }
+
+    #[test]
+    fn every_file_is_listed() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ops");
+        let mut there: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".wgsl"))
+            .collect();
+        let mut listed: Vec<_> = files().map(|(path, _)| path.to_owned()).collect();
+        there.sort();
+        listed.sort();
+        assert_eq!(there, listed);
     }
 }

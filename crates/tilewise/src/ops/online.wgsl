@@ -4,25 +4,32 @@
 
 const LOWEST = -3.4028234e38;
 
-fn is_masked(score: f32) -> bool {
-    return bitcast<u32>(score) == 0xff800000u;
+fn is_finite(scores: vec4<f32>) -> vec4<bool> {
+    return (bitcast<vec4<u32>>(scores) & vec4(0x7fffffffu)) < vec4(0x7f800000u);
 }
 
 // e^distance for distances up to 0. It vanishes in f32 from −104 on.
-fn vanishing(distance: f32) -> f32 {
-    return exp(max(distance, -104.0));
+fn vanishing(distance: vec4<f32>) -> vec4<f32> {
+    return exp(max(distance, vec4(-104.0)));
 }
 
-fn single(score: f32) -> vec2<f32> {
-    if is_masked(score) {
-        return vec2(LOWEST, 0.0);
+// Of the first `count` scores. −∞ does not count.
+fn block(scores: vec4<f32>, count: u32) -> vec2<f32> {
+    let there = vec4(0u, 1u, 2u, 3u) < vec4(count);
+    let masked = bitcast<vec4<u32>>(scores) == vec4(0xff800000u);
+    let finite = is_finite(scores);
+    if any(there & !finite & !masked) {
+        return vec2(LOWEST, -1.0);
     }
-    let finite = (bitcast<u32>(score) & 0x7fffffffu) < 0x7f800000u;
-    return vec2(select(LOWEST, score, finite), select(-1.0, 1.0, finite));
+    let counted = there & finite;
+    let s = select(vec4(LOWEST), scores, counted);
+    let largest = max(max(s.x, s.y), max(s.z, s.w));
+    let e = select(vec4<f32>(), vanishing(s - largest), counted);
+    return vec2(largest, (e.x + e.y) + (e.z + e.w));
 }
 
 fn joined(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> {
     let largest = max(a.x, b.x);
-    let sum = a.y * vanishing(a.x - largest) + b.y * vanishing(b.x - largest);
-    return vec2(largest, select(sum, -1.0, a.y < 0.0 || b.y < 0.0));
+    let e = exp(max(vec2(a.x, b.x) - largest, vec2(-104.0)));
+    return vec2(largest, select(a.y * e.x + b.y * e.y, -1.0, a.y < 0.0 || b.y < 0.0));
 }

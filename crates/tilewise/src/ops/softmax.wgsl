@@ -25,12 +25,13 @@ if CAUSAL {
 }
 
 var part = vec2(LOWEST, 0.0);
-for (var i = lane; i < seen; i += LANES) {
-    var score = scale * x_load(at_x + i * x_strides[last]);
+for (var i = 4u * lane; i < seen; i += 4u * LANES) {
+    let count = min(4u, seen - i);
+    var scores = scale * x_get(at_x, i, x_strides[last], count);
     if MASKED {
-        score += mask_load(at_mask + i * mask_strides[last]);
+        scores += mask_get(at_mask, i, mask_strides[last], count);
     }
-    part = joined(part, single(score));
+    part = joined(part, block(scores, count));
 }
 parts[local_index] = part;
 workgroupBarrier();
@@ -42,19 +43,21 @@ for (var half = LANES / 2u; half > 0u; half /= 2u) {
 }
 let whole = parts[local_index - lane];
 
-for (var i = lane; i < length; i += LANES) {
-    var p = 0.0;
+for (var i = 4u * lane; i < length; i += 4u * LANES) {
+    let count = min(4u, length - i);
+    let counted = min(count, max(seen, i) - i);
+    var p = vec4<f32>();
     if whole.y < 0.0 {
         // NaN, of a number that is not constant.
-        p = bitcast<f32>(0x7fc00000u | min(row, 1u));
-    } else if i < seen {
-        var score = scale * x_load(at_x + i * x_strides[last]);
+        p = vec4(bitcast<f32>(0x7fc00000u | min(row, 1u)));
+    } else if counted > 0u {
+        var scores = scale * x_get(at_x, i, x_strides[last], counted);
         if MASKED {
-            score += mask_load(at_mask + i * mask_strides[last]);
+            scores += mask_get(at_mask, i, mask_strides[last], counted);
         }
-        if !is_masked(score) {
-            p = vanishing(score - whole.x) / whole.y;
-        }
+        // Where nothing counts, the sum is 0 and nothing is divided by it.
+        let kept = is_finite(scores) & (vec4(0u, 1u, 2u, 3u) < vec4(counted));
+        p = select(vec4<f32>(), vanishing(scores - whole.x) / whole.y, kept);
     }
-    y_store(at_y + i * y_strides[last], p);
+    y_put(at_y, i, y_strides[last], count, p);
 }
