@@ -1,5 +1,5 @@
-//! Two layers, trained by gradient descent. The loop reads nothing back: products add to the
-//! weights in place, by alpha and beta.
+//! Two layers, trained by Adam. The loop reads nothing back: a kernel changes the weights and their
+//! moments in place, at a rate that is new in each step.
 //!
 //! `cargo run --release --example training`; on the CPU with TILEWISE_ADAPTER=cpu.
 
@@ -12,8 +12,15 @@ const BATCH: usize = 64;
 const IN: usize = 4;
 const HIDDEN: usize = 32;
 const OUT: usize = 2;
-const STEPS: usize = 200;
-const RATE: f32 = 0.25 / BATCH as f32;
+const STEPS: i32 = 200;
+const ADAM: &str = "let i = global_id.x;
+    m[i] = mix(g[i], m[i], 0.9); v[i] = mix(g[i] * g[i], v[i], 0.999);
+    w[i] -= rate * m[i] / (sqrt(v[i]) + 1e-4);";
+
+/// The rate of a step, which makes up for moments that begin at 0.
+fn rate(step: i32) -> f64 {
+    0.01 * (1.0 - 0.999f64.powi(step)).sqrt() / (1.0 - 0.9f64.powi(step))
+}
 
 fn main() -> Result<()> {
     run(&Context::new()?)
@@ -22,43 +29,38 @@ fn main() -> Result<()> {
 pub(crate) fn run(ctx: &Context) -> Result<()> {
     let data = numbers(BATCH * IN, 1, 0.25);
     let wanted: Vec<f32> = data.chunks(IN).flat_map(|x| [x[0] * x[1], x[2] - x[3]]).collect();
-    let start = [
-        numbers(IN * HIDDEN, 2, 0.125),
-        numbers(HIDDEN, 3, 0.0625),
-        numbers(HIDDEN * OUT, 4, 0.0625),
-    ];
-
+    let start =
+        [(IN * HIDDEN, 2), (HIDDEN, 3), (HIDDEN * OUT, 4)].map(|(n, i)| numbers(n, i, 0.0625));
     let x = Tensor::upload(ctx, &data, &[BATCH, IN])?;
     let t = Tensor::upload(ctx, &wanted, &[BATCH, OUT])?;
-    let w1 = Tensor::upload(ctx, &start[0], &[IN, HIDDEN])?;
-    let b1 = Tensor::upload(ctx, &start[1], &[1, HIDDEN])?;
-    let w2 = Tensor::upload(ctx, &start[2], &[HIDDEN, OUT])?;
     let ones = Tensor::upload(ctx, &[1.0f32; BATCH], &[1, BATCH])?;
-    let gate = Kernel::new("relu_backward")
-        .inputs(["h", "g"])
-        .outputs(["out"])
-        .source("let i = global_id.x; out[i] = select(0.0, g[i], h[i] > 0.0);");
-
-    // The slope of half the mean of squares. w ← w − rate · slope is a product onto w itself.
-    let descend =
-        |w: &Tensor, a: &Tensor, d: &Tensor| Gemm::new(a, d).alpha(-RATE).beta(1.0).run_into(w);
+    // Weights, and the moments of their slopes.
+    let trained = |data: &[f32], shape: [usize; 2]| -> Result<[Tensor; 3]> {
+        let moment = || Tensor::zeros(ctx, DType::F32, &shape);
+        Ok([Tensor::upload(ctx, data, &shape)?, moment()?, moment()?])
+    };
+    let (w1, b1) = (trained(&start[0], [IN, HIDDEN])?, trained(&start[1], [1, HIDDEN])?);
+    let w2 = trained(&start[2], [HIDDEN, OUT])?;
+    let gate = "let i = global_id.x; g[i] = select(0.0, g[i], h[i] > 0.0);";
+    let gate = Kernel::new("relu_backward").inputs(["h"]).outputs(["g"]).source(gate);
+    let adam = Kernel::new("adam").inputs(["g"]).outputs(["w", "m", "v"]).source(ADAM);
     let mut errors = Vec::new();
-    for _ in 0..STEPS {
-        let h = Gemm::new(&x, &w1).bias(&b1).activation(Activation::Relu).run()?;
-        let d = Gemm::new(&h, &w2).c(&t).beta(-1.0).run()?; // h·w2 − t
-        let g = ctx.matmul(&d, &w2.t())?; // with w2 before its step
-        let call = Call::new(ctx).input(&h).input(&g).output(DType::F32, &[BATCH, HIDDEN]);
-        let g = &gate.run(&call.grid([(BATCH * HIDDEN) as u32, 1, 1]))?[0];
-        descend(&w2, &h.t(), &d)?;
-        descend(&w1, &x.t(), g)?;
-        descend(&b1, &ones, g)?;
+    for step in 1..=STEPS {
+        let h = Gemm::new(&x, &w1[0]).bias(&b1[0]).activation(Activation::Relu).run()?;
+        let d = Gemm::new(&h, &w2[0]).c(&t).beta(-1.0).run()?; // h·w2 − t
+        let g = ctx.matmul(&d, &w2[0].t())?;
+        gate.run(&Call::of(&h).inout(&g).grid([(BATCH * HIDDEN) as u32, 1, 1]))?;
+        for ([w, m, v], a, d) in [(&w1, &x.t(), &g), (&b1, &ones, &g), (&w2, &h.t(), &d)] {
+            let g = ctx.matmul(a, d)?;
+            let call = Call::of(&g).inout(w).inout(m).inout(v).value("rate", rate(step) as f32);
+            adam.run(&call.grid([w.elem_count() as u32, 1, 1]))?;
+        }
         errors.push(d);
     }
     let loss = |d: &[f64]| d.iter().map(|d| d * d).sum::<f64>() / (2 * BATCH) as f64;
     let measured = |d: &Tensor| Ok(loss(&wide(&d.read_blocking::<f32>()?)));
-    let [first, last] = [measured(&errors[0])?, measured(&errors[STEPS - 1])?];
+    let [first, last] = [measured(&errors[0])?, measured(&errors[errors.len() - 1])?];
     println!("{}: loss from {first:.4} to {last:.4}", ctx.adapter_name());
-
     // The same in plain loops. Slopes jump where h passes 0, so that a rounding may make a step
     // another one: the losses agree to a hundredth, and only the first to f32's precision.
     let [twin_first, twin_last] = twin(&data, &wanted, &start);
@@ -71,23 +73,27 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
 /// The first and the last loss.
 fn twin(data: &[f32], wanted: &[f32], start: &[Vec<f32>; 3]) -> [f64; 2] {
     let (x, t) = (wide(data), wide(wanted));
-    let [mut w1, mut b1, mut w2] = start.each_ref().map(|numbers| wide(numbers));
-    let descend = |w: &mut [f64], slope: Vec<f64>| {
-        w.iter_mut().zip(slope).for_each(|(w, s)| *w -= f64::from(RATE) * s)
-    };
-    let losses: Vec<f64> = (0..STEPS)
-        .map(|_| {
-            let mut h = product(&x, &w1, IN, HIDDEN);
-            h.iter_mut().zip(b1.iter().cycle()).for_each(|(h, b)| *h = (*h + b).max(0.0));
-            let mut d = product(&h, &w2, HIDDEN, OUT);
-            d.iter_mut().zip(&t).for_each(|(d, t)| *d -= t);
-            let mut g = product(&d, &transposed(&w2, OUT), OUT, HIDDEN);
-            g.iter_mut().zip(&h).filter(|(_, h)| **h <= 0.0).for_each(|(g, _)| *g = 0.0);
-            descend(&mut w2, product(&transposed(&h, HIDDEN), &d, BATCH, OUT));
-            descend(&mut w1, product(&transposed(&x, IN), &g, BATCH, HIDDEN));
-            descend(&mut b1, product(&[1.0; BATCH], &g, BATCH, HIDDEN));
-            d.iter().map(|d| d * d).sum::<f64>() / (2 * BATCH) as f64
-        })
-        .collect();
-    [losses[0], losses[STEPS - 1]]
+    let mut w = start.each_ref().map(|numbers| wide(numbers));
+    let mut moments = w.each_ref().map(|w| vec![[0.0; 2]; w.len()]);
+    let mut losses = Vec::new();
+    for step in 1..=STEPS {
+        let mut h = product(&x, &w[0], IN, HIDDEN);
+        h.iter_mut().zip(w[1].iter().cycle()).for_each(|(h, b)| *h = (*h + b).max(0.0));
+        let mut d = product(&h, &w[2], HIDDEN, OUT);
+        d.iter_mut().zip(&t).for_each(|(d, t)| *d -= t);
+        let mut g = product(&d, &transposed(&w[2], OUT), OUT, HIDDEN);
+        g.iter_mut().zip(&h).filter(|(_, h)| **h <= 0.0).for_each(|(g, _)| *g = 0.0);
+        let slopes = [
+            product(&transposed(&x, IN), &g, BATCH, HIDDEN),
+            product(&[1.0; BATCH], &g, BATCH, HIDDEN),
+            product(&transposed(&h, HIDDEN), &d, BATCH, OUT),
+        ];
+        let trained = w.iter_mut().flatten().zip(moments.iter_mut().flatten());
+        for ((w, [m, v]), g) in trained.zip(slopes.iter().flatten()) {
+            (*m, *v) = (0.9 * *m + 0.1 * g, 0.999 * *v + 0.001 * g * g);
+            *w -= rate(step) * *m / (v.sqrt() + 1e-4);
+        }
+        losses.push(d.iter().map(|d| d * d).sum::<f64>() / (2 * BATCH) as f64);
+    }
+    [losses[0], losses[losses.len() - 1]]
 }

@@ -7,6 +7,7 @@ mod contiguous;
 mod definition;
 mod device;
 mod fitted;
+mod functions;
 mod generate;
 mod host;
 mod known;

@@ -1,5 +1,6 @@
 //! Custom kernels: the same results on every adapter and on the CPU executor.
 
+mod functions;
 mod outputs;
 mod views;
 

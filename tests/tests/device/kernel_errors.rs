@@ -107,6 +107,44 @@ fn templates_and_types() {
     }
 }
 
+/// Functions of a tensor's are for floats, and reach 16-bit ones alone.
+#[test]
+fn functions_that_do_not_fit() {
+    for context in contexts() {
+        let tensor = |dtype| Tensor::zeros(&context, dtype, &[4]).unwrap();
+        let load = kernel("out[0] = f32(a_load(0u));");
+        let call = |dtype| {
+            Call::of(&tensor(dtype)).output(DType::F32, &[4]).grid([1, 1, 1]).init_value(0.0)
+        };
+        for dtype in [DType::I32, DType::U32] {
+            refused(
+                &load,
+                &call(dtype),
+                kind!(Unsupported),
+                &["a is", dtype.name(), "a_load", "a[i]"],
+            );
+        }
+        let both = kernel("out[0] = a_load2(0u).x + f32(arrayLength(&a));");
+        both.run(&call(DType::F32)).unwrap();
+        for dtype in [DType::F16, DType::BF16] {
+            refused(&both, &call(dtype), kind!(Unsupported), &["a is", dtype.name(), "a_load2"]);
+        }
+        refused(
+            &kernel("a_store(0u, 1.0); out[0] = 1.0;"),
+            &call(DType::F32),
+            kind!(Kernel),
+            &["mine (body):1:1"],
+        );
+        let header = kernel(FINE).header("fn out_store(i: u32) {}");
+        refused(
+            &header,
+            &call(DType::F32),
+            kind!(Kernel),
+            &["out_store", "a function of a tensor"],
+        );
+    }
+}
+
 /// What the module must not bring along.
 #[test]
 fn headers_that_reach_beyond() {

@@ -1,6 +1,6 @@
 //! One use of a kernel: tensors, sizes, template arguments.
 
-use super::output::Output;
+use super::output::{Output, Slot};
 use crate::context::Context;
 use crate::memory;
 use crate::tensor::{Tensor, count};
@@ -289,6 +289,14 @@ impl Call {
     /// The tensors that the call is given: inputs, then outputs.
     pub(super) fn views(&self) -> impl Iterator<Item = &Tensor> {
         self.inputs.iter().chain(self.outputs.iter().filter_map(Output::given))
+    }
+
+    /// An input, or an output of the caller's.
+    pub(super) fn tensor(&self, slot: Slot) -> Option<&Tensor> {
+        match slot {
+            Slot::Input(i) => Some(&self.inputs[i]),
+            Slot::Output(i) => self.outputs[i].given(),
+        }
     }
 
     /// Whether an output holds something before the kernel writes it.

@@ -12,6 +12,7 @@ use super::known::Known;
 ///   elements to a word, the first in the lower half;
 /// - of each, `a_shape` and `a_strides` (arrays of `u32`, strides in elements) and `a_ndim`; those
 ///   of a tensor without dimensions are \[1\], \[1\] and 0;
+/// - of each of f32, f16 or bf16 the functions below;
 /// - `global_id`, `local_id`, `workgroup_id`, `num_workgroups` (`vec3<u32>`), `local_index`
 ///   (`u32`), `grid` (`vec3<u32>`, the size asked for), and on devices with subgroups
 ///   `subgroup_id`, `num_subgroups`, `subgroup_size`, `subgroup_invocation_id` (`u32`);
@@ -24,6 +25,42 @@ use super::known::Known;
 /// enabled by itself where it occurs. An array of f16 or of bf16 words with an odd number of
 /// elements, and one of no elements, is bound up to the next word, so that `arrayLength` may count
 /// one element more.
+///
+/// # One body for f32, f16 and bf16
+///
+/// - `a_load(i)` is element i as `f32`. With 2 or 4 at the end of its name it is a `vec2<f32>` or a
+///   `vec4<f32>`, of the elements from i on.
+/// - `out_store(i, x)` stores an `f32`, rounded to nearest even. With 2 or 4 at the end it stores a
+///   vector, and i is even.
+///
+/// i counts elements from the first one of the view; `a_strides` leads to others. Functions need no
+/// f16 of the device, and have the same bits on all: numbers of 16 bits are halves of words, which
+/// integers convert. `out_store` changes half of a word by an atomic, so that invocations may store
+/// neighbours; vectors are stored as whole words, which is faster. Where it occurs, the sanitizer
+/// checks an output of 16 bits by words. A text that calls functions of such a tensor does not
+/// mention the tensor itself.
+///
+/// ```
+/// use half::bf16;
+/// use tilewise::{Call, Context, DType, Kernel, Tensor};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let double = Kernel::new("double")
+///     .inputs(["a"])
+///     .outputs(["out"])
+///     .source("let i = global_id.x; out_store(i, 2.0 * a_load(i));");
+/// let floats = Tensor::upload(&ctx, &[1.0f32, 2.5, -3.0], &[3])?;
+/// let halves = Tensor::upload(&ctx, &[1.0, 2.5, -3.0].map(bf16::from_f32), &[3])?;
+/// for a in [floats, halves] {
+///     let call = Call::of(&a).output(a.dtype(), &[3]).grid([3, 1, 1]);
+///     assert_eq!(double.run_one(&call)?.read_f32_blocking()?, [2.0, 5.0, -6.0]);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Checks and limits
 ///
 /// The text is checked before any device sees it, so that an error reads the same everywhere, and
 /// names line and column of the body or the header. naga's numbers of 64 bits, and its integers of
@@ -49,9 +86,9 @@ use super::known::Known;
 ///     .source("let i = global_id.x; out[i] = T(twice(f32(a[i]))) * T(N);");
 ///
 /// let a = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0], &[3])?;
-/// let call = Call::new(&ctx).input(&a).output(DType::F32, &[3]).grid([3, 1, 1]);
+/// let call = Call::of(&a).output(DType::F32, &[3]).grid([3, 1, 1]);
 /// let call = call.dtype("T", DType::F32).constant("N", 5u32);
-/// assert_eq!(kernel.run(&call)?[0].read_blocking::<f32>()?, [10.0, 20.0, 30.0]);
+/// assert_eq!(kernel.run_one(&call)?.read_blocking::<f32>()?, [10.0, 20.0, 30.0]);
 ///
 /// let check = kernel.check_blocking(&call)?; // the same under the sanitizer
 /// assert!(check.is_clean(), "{}", check.render(false));

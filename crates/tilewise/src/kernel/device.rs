@@ -3,7 +3,8 @@
 use super::call::Call;
 use super::definition::Kernel;
 use super::fitted::{Fitted, no_thread};
-use super::generate::{Slot, UNIFORM, Word};
+use super::generate::{Binding, Layout, UNIFORM, Word};
+use super::output::{Slot, beside_output};
 use super::{contiguous, limits};
 use crate::gpu::pipeline::{Pipeline, storage_entry, uniform_entry};
 use crate::gpu::{Gpu, Place};
@@ -31,20 +32,21 @@ pub(super) fn record(
     if call.is_idle() {
         return Ok(outputs);
     }
-    // A copy has other strides, so that strides alone ask for it too.
-    let strides = generated.words.iter().filter_map(|word| match word {
-        Word::Stride(slot, _) => Some(*slot),
-        _ => None,
-    });
     let mut copies: SmallVec<[(Slot, Tensor); 1]> = SmallVec::new();
-    for slot in generated.storage.iter().map(|(slot, _)| *slot).chain(strides) {
-        let tensor = match slot {
-            Slot::Input(i) => &call.inputs[i],
-            Slot::Output(i) if call.outputs[i].given().is_some() => &outputs[i],
-            Slot::Output(_) => continue,
-        };
-        let fits = can_be_bound(tensor, slot)? && is_laid_out(kernel, tensor);
-        if !fits && copies.iter().all(|(copied, _)| *copied != slot) {
+    for binding in &generated.storage {
+        if let Some(tensor) = call.tensor(binding.slot)
+            && !(is_laid_out(kernel, tensor) && can_be_bound(call, binding, tensor)?)
+        {
+            copies.push((binding.slot, copy(tensor, pass)?));
+        }
+    }
+    // A copy has other strides, so that strides alone ask for it too.
+    for word in &generated.words {
+        if let Word::Stride(slot, _) = *word
+            && let Some(tensor) = call.tensor(slot)
+            && !is_laid_out(kernel, tensor)
+            && copies.iter().all(|(copied, _)| *copied != slot)
+        {
             copies.push((slot, copy(tensor, pass)?));
         }
     }
@@ -55,12 +57,16 @@ pub(super) fn record(
     };
 
     let mut places: SmallVec<[Place<'_>; 8]> = SmallVec::new();
-    for &(slot, _) in &generated.storage {
-        places.push(place(tensor(slot))?);
+    for binding in &generated.storage {
+        places.push(place(tensor(binding.slot))?);
     }
     let uniform = match generated.has_uniform {
         true => {
-            let layout = |slot| (tensor(slot).shape(), tensor(slot).strides());
+            let layout = |slot| {
+                let tensor = tensor(slot);
+                let (shape, strides, offset) = (tensor.shape(), tensor.strides(), before(tensor));
+                Layout { shape, strides, offset: offset / tensor.dtype().bytes() }
+            };
             Some(gpu.uniform(bytemuck::cast_slice(&generated.uniform(call, layout)?))?)
         }
         false => None,
@@ -98,7 +104,7 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     let uniform = generated.has_uniform;
     let uniform = uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len(), true));
     let numbered = (UNIFORM + 1..).zip(&generated.storage);
-    let storage = numbered.map(|(binding, &(_, read_only))| storage_entry(binding, read_only, 4));
+    let storage = numbered.map(|(number, binding)| storage_entry(number, binding.read_only, 4));
     let entries: Vec<_> = uniform.into_iter().chain(storage).collect();
     // Browsers ask for what naga takes for granted.
     let browser = gpu.device.adapter_info().backend == wgpu::Backend::BrowserWebGpu;
@@ -122,29 +128,48 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     })
 }
 
-/// Whether a binding can start at the first element, and that of an output holds no half of a word
-/// which is another's.
-fn can_be_bound(tensor: &Tensor, slot: Slot) -> Result<bool> {
-    let alignment = u64::from(tensor.context().caps().storage_alignment);
-    let extent = tensor.extent()?;
-    let starts = tensor.place().is_none_or(|(_, first)| first.is_multiple_of(alignment));
-    let ends = matches!(slot, Slot::Input(_)) || extent.is_multiple_of(4);
-    Ok(extent == 0 || starts && ends)
-}
-
 /// Whether the elements lie as the kernel asks.
 fn is_laid_out(kernel: &Kernel, tensor: &Tensor) -> bool {
     !kernel.contiguous || tensor.is_contiguous()
 }
 
-/// From the first element of a view to its last, in whole words; one word for an empty view.
+/// Whether a binding can start at the first element, or before it where functions step over what
+/// precedes it, and that of an output holds no half of a word which is another's.
+fn can_be_bound(call: &Call, binding: &Binding, tensor: &Tensor) -> Result<bool> {
+    let (first, extent) = (tensor.place().map_or(0, |(_, first)| first), tensor.extent()?);
+    let starts = before(tensor) == 0 || binding.by_functions && is_alone(call, binding.slot);
+    let whole = matches!(binding.slot, Slot::Input(_)) || (first | extent).is_multiple_of(4);
+    Ok(extent == 0 || starts && whole)
+}
+
+/// Whether nothing else of the call lies in the tensor's buffer, where one of the two is written:
+/// bindings that overlap are refused in browsers.
+fn is_alone(call: &Call, slot: Slot) -> bool {
+    match (slot, call.tensor(slot)) {
+        (Slot::Input(_), Some(input)) => !beside_output(call, input),
+        (Slot::Output(_), Some(tensor)) => {
+            call.views().filter(|other| other.storage().shares(tensor.storage())).count() == 1
+        }
+        (_, None) => true,
+    }
+}
+
+/// Bytes from where a binding can start to the first element.
+fn before(tensor: &Tensor) -> u64 {
+    let alignment = u64::from(tensor.context().caps().storage_alignment);
+    tensor.place().map_or(0, |(_, first)| first % alignment)
+}
+
+/// From the first element of a view to its last, in whole words, and what precedes it from where it
+/// can be bound; one word for an empty view.
 fn place(tensor: &Tensor) -> Result<Place<'_>> {
     let (buffer, first) = tensor
         .place()
         .ok_or_else(|| Error::WrongContext("a tensor that is not in GPU memory".into()))?;
+    let before = before(tensor);
     let (offset, bytes) = match tensor.extent()? {
         0 => (0, 4),
-        extent => (first, extent.next_multiple_of(4)),
+        extent => (first - before, (before + extent).next_multiple_of(4)),
     };
     let (limit, which) =
         (tensor.context().caps().max_binding_bytes, "max_storage_buffer_binding_size");

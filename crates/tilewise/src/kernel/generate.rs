@@ -3,8 +3,9 @@
 use super::built_in::{BUILT_IN, BuiltIn};
 use super::call::{Call, Constant, Edge, Template};
 use super::definition::Kernel;
+use super::functions::{self, HALVES, Reached};
 use super::names::{self, Names};
-use super::output::beside_output;
+use super::output::{Slot, beside_output};
 use super::text::Text;
 use smallvec::SmallVec;
 use std::collections::HashSet;
@@ -21,11 +22,23 @@ const BARRIERS: [&str; 5] = [
     "workgroupUniformLoad",
 ];
 
-/// A tensor of the call, by its place among the inputs or the outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
-    Input(usize),
-    Output(usize),
+/// A tensor that is bound.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Binding {
+    pub(super) slot: Slot,
+    pub(super) read_only: bool,
+    /// Whether functions alone reach it, so that it may begin after the binding does.
+    pub(super) by_functions: bool,
+    /// Whether it is stored by halves of words.
+    pub(super) by_halves: bool,
+}
+
+/// How a tensor lies in what is bound.
+pub(super) struct Layout<'a> {
+    pub(super) shape: &'a [usize],
+    pub(super) strides: &'a [usize],
+    /// Elements before the first one.
+    pub(super) offset: u64,
 }
 
 /// A word of the uniform buffer.
@@ -35,6 +48,8 @@ pub(super) enum Word {
     Size(Slot, usize),
     /// Its stride.
     Stride(Slot, usize),
+    /// Elements before its first.
+    Offset(Slot),
     /// A value of the call, by its place.
     Value(usize),
 }
@@ -56,8 +71,8 @@ pub(super) struct Generated {
     pub(super) f16: bool,
     /// Whether it uses subgroups.
     pub(super) subgroups: bool,
-    /// What is bound from 1 on, and whether for reading only.
-    pub(super) storage: Vec<(Slot, bool)>,
+    /// What is bound from 1 on.
+    pub(super) storage: Vec<Binding>,
 }
 
 impl Generated {
@@ -68,28 +83,29 @@ impl Generated {
 
     /// The binding of a tensor, if the text mentions it.
     pub(super) fn binding(&self, slot: Slot) -> Option<u32> {
-        let place = self.storage.iter().position(|(bound, _)| *bound == slot)?;
+        let place = self.storage.iter().position(|binding| binding.slot == slot)?;
         Some(UNIFORM + 1 + place as u32)
     }
 
-    /// Contents of the uniform buffer; `layout` gives shape and strides.
+    /// Contents of the uniform buffer.
     pub(super) fn uniform<'a>(
         &self,
         call: &Call,
-        layout: impl Fn(Slot) -> (&'a [usize], &'a [usize]),
+        layout: impl Fn(Slot) -> Layout<'a>,
     ) -> Result<SmallVec<[u32; 32]>> {
         let mut words: SmallVec<[u32; 32]> = call.grid.unwrap_or_default().into_iter().collect();
         for &word in &self.words {
             let (slot, number) = match word {
-                Word::Size(slot, axis) => (slot, layout(slot).0[axis]),
-                Word::Stride(slot, axis) => (slot, layout(slot).1[axis]),
+                Word::Size(slot, axis) => (slot, layout(slot).shape[axis] as u64),
+                Word::Stride(slot, axis) => (slot, layout(slot).strides[axis] as u64),
+                Word::Offset(slot) => (slot, layout(slot).offset),
                 Word::Value(at) => {
                     words.push(call.values[at].1.bits());
                     continue;
                 }
             };
             words.push(u32::try_from(number).map_err(|_| {
-                let (shape, strides) = layout(slot);
+                let Layout { shape, strides, .. } = layout(slot);
                 Error::Overflow(format!(
                     "shape {shape:?} with strides {strides:?}: kernels count in 32 bits"
                 ))
@@ -234,14 +250,28 @@ impl Module<'_> {
         let outputs = outputs.enumerate().map(|(i, operand)| (Slot::Output(i), operand));
         let mut text = String::new();
         for (slot, (name, dtype, ndim)) in inputs.chain(outputs) {
-            if self.everywhere.contains(name.as_str()) {
-                self.f16 |= dtype == DType::F16;
-                let (read_only, element) = match slot {
-                    Slot::Input(i) => (!beside_output(call, &call.inputs[i]), element(dtype)),
-                    Slot::Output(_) if self.kernel.atomic => (false, self.atomic(name, dtype)?),
-                    Slot::Output(_) => (false, element(dtype)),
+            let reached = self.reached(name, dtype, matches!(slot, Slot::Output(_)))?;
+            let direct = self.everywhere.contains(name.as_str());
+            if direct || reached.is_some() {
+                let (read_only, element) = match (slot, &reached) {
+                    (Slot::Output(_), _) if self.kernel.atomic => {
+                        (false, self.atomic(name, dtype)?)
+                    }
+                    (Slot::Output(_), Some(reached)) => (false, reached.element()),
+                    (Slot::Output(_), None) => (false, element(dtype)),
+                    (Slot::Input(i), reached) => (
+                        !beside_output(call, &call.inputs[i]),
+                        reached.as_ref().map_or(element(dtype), Reached::element),
+                    ),
                 };
-                generated.storage.push((slot, read_only));
+                self.f16 |= element == "f16";
+                let by_halves = reached.as_ref().is_some_and(|reached| reached.atomic);
+                generated.storage.push(Binding {
+                    slot,
+                    read_only,
+                    by_functions: !direct,
+                    by_halves,
+                });
                 let access = if read_only { "read" } else { "read_write" };
                 let binding = generated.storage.len();
                 let _ = writeln!(
@@ -249,9 +279,41 @@ impl Module<'_> {
                     "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{element}>;"
                 );
             }
+            if let Some(reached) = reached {
+                if dtype != DType::F32 && !text.contains(HALVES) {
+                    text += HALVES;
+                }
+                let _ = writeln!(self.fields, "    {name}_offset: u32,");
+                generated.words.push(Word::Offset(slot));
+                text += &reached.functions();
+            }
             self.derive(slot, name, ndim, generated);
         }
         Ok(text)
+    }
+
+    /// The tensor, if the text mentions functions that reach it.
+    fn reached<'n>(
+        &self,
+        name: &'n str,
+        dtype: DType,
+        output: bool,
+    ) -> Result<Option<Reached<'n>>> {
+        let Some(function) = functions::mentioned(&self.everywhere, name) else { return Ok(None) };
+        let kernel = &self.kernel.name;
+        if matches!(dtype, DType::I32 | DType::U32) {
+            return Err(Error::Unsupported(format!(
+                "kernel {kernel}: {name} is {dtype}, and {function} is for f32, f16 and bf16; \
+                 {name}[i] is for all types"
+            )));
+        }
+        if dtype != DType::F32 && self.everywhere.contains(name) {
+            return Err(Error::Unsupported(format!(
+                "kernel {kernel}: {name} is {dtype}, and the text has {name} itself beside \
+                 {function}; to functions it is words of two elements: use one of the two"
+            )));
+        }
+        Ok(Some(Reached::new(&self.everywhere, name, dtype, output)))
     }
 
     fn atomic(&self, name: &str, dtype: DType) -> Result<&'static str> {

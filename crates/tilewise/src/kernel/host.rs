@@ -3,10 +3,11 @@
 use super::call::Call;
 use super::definition::Kernel;
 use super::fitted::{Fitted, error};
-use super::generate::{Slot, UNIFORM};
-use super::output::Output;
+use super::generate::{Binding, Layout, UNIFORM};
+use super::output::{Output, Slot};
 use crate::memory;
 use crate::tensor::{Tensor, count, packed};
+use std::ops::Range;
 use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::{Buffer, Finding, Kind, Label, Launch, Options, Region, Report, Shader};
 
@@ -66,17 +67,17 @@ impl Loaded {
     }
 
     /// What is bound: whole words, of which the elements of the view are the operand.
-    fn buffer(&self) -> Result<Buffer> {
+    fn buffer(&self, by_functions: bool) -> Result<Buffer> {
         let size = self.dtype.bytes();
         let mut bytes = memory::filled(self.bytes.len().next_multiple_of(4).max(4), 0u8)?;
         bytes[..self.bytes.len()].copy_from_slice(&self.bytes);
         if self.bytes.is_empty() {
             return Ok(Buffer::new(bytes).range(0..0));
         }
-        // bf16 is read and written as words, and a word may hold an element of the view and one
-        // beside it.
-        if self.dtype == DType::BF16 {
-            return Ok(Buffer::new(bytes));
+        // A word may hold an element of the view and one beside it.
+        if self.dtype == DType::BF16 || self.dtype == DType::F16 && by_functions {
+            let words = self.view.iter().flat_map(words).fold(Buffer::new(bytes), Buffer::range);
+            return Ok(words);
         }
         Ok(Buffer::new(bytes).region(Region {
             offset: 0,
@@ -85,6 +86,21 @@ impl Loaded {
             element_bytes: size,
         }))
     }
+}
+
+/// The words in which elements of 16 bits lie, in bytes from the first.
+fn words(view: &Tensor) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for place in view.places() {
+        let word = place as u64 / 2 * 4;
+        match ranges.last_mut() {
+            Some(last) if (last.start..=last.end).contains(&word) => {
+                last.end = last.end.max(word + 4);
+            }
+            _ => ranges.push(word..word + 4),
+        }
+    }
+    ranges
 }
 
 /// The tensors of a call in host memory. Nothing that is done to them touches the caller's.
@@ -116,11 +132,14 @@ impl Tensors {
     }
 
     /// What is bound for a tensor of the call.
-    fn buffer(&self, call: &Call, slot: Slot) -> Result<Buffer> {
-        let buffer = self.get(slot).buffer()?;
-        Ok(match slot {
-            Slot::Output(i) if !call.is_filled(i) => buffer.poisoned().must_write(),
-            _ => buffer,
+    fn buffer(&self, call: &Call, binding: &Binding) -> Result<Buffer> {
+        let buffer = self.get(binding.slot).buffer(binding.by_functions)?;
+        Ok(match binding.slot {
+            Slot::Input(_) => buffer,
+            Slot::Output(i) if call.is_filled(i) => buffer,
+            // Storing one half of a word reads the other.
+            Slot::Output(_) if binding.by_halves => buffer.must_write(),
+            Slot::Output(_) => buffer.poisoned().must_write(),
         })
     }
 }
@@ -146,13 +165,13 @@ pub(super) fn launch(
     if generated.has_uniform {
         let layout = |slot| {
             let Loaded { shape, strides, .. } = tensors.get(slot);
-            (shape.as_slice(), strides.as_slice())
+            Layout { shape, strides, offset: 0 }
         };
         let words = generated.uniform(call, layout)?;
         launch = launch.bind(0, UNIFORM, Buffer::new(bytemuck::cast_slice(&words)));
     }
-    for (binding, &(slot, _)) in (UNIFORM + 1..).zip(&generated.storage) {
-        launch = launch.bind(0, binding, tensors.buffer(call, slot)?);
+    for (number, binding) in (UNIFORM + 1..).zip(&generated.storage) {
+        launch = launch.bind(0, number, tensors.buffer(call, binding)?);
     }
     let mut report = launch.run().map_err(error)?;
     // Outputs are declared where the user has not written.

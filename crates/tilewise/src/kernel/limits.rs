@@ -2,8 +2,8 @@
 
 use super::call::Call;
 use super::definition::Kernel;
-use super::generate::{Generated, Slot};
-use super::output::Output;
+use super::generate::{Binding, Generated};
+use super::output::{Output, Slot};
 use crate::context::Context;
 use crate::tensor::{Tensor, count};
 use std::fmt;
@@ -156,11 +156,12 @@ pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result
     if context.is_cpu() || context.caps().f16 || !generated.f16 {
         return Ok(());
     }
-    let dtype = |&(slot, _): &(Slot, bool)| match slot {
+    let direct = generated.storage.iter().filter(|binding| !binding.by_functions);
+    let dtype = |binding: &Binding| match binding.slot {
         Slot::Input(i) => (&kernel.inputs[i], call.inputs[i].dtype()),
         Slot::Output(i) => (&kernel.outputs[i], call.outputs[i].dtype()),
     };
-    let halves = generated.storage.iter().map(dtype).find(|(_, dtype)| *dtype == DType::F16);
+    let halves = direct.map(dtype).find(|(_, dtype)| *dtype == DType::F16);
     let who = halves.map_or_else(|| "it uses".to_owned(), |(name, _)| format!("{name} is"));
     Err(Error::MissingFeature(format!(
         "kernel {}: {who} f16, and {} has no shader-f16",

@@ -1,32 +1,40 @@
 //! Which names a kernel, its inputs, outputs and templates may have, and what its text may declare.
 
 use super::built_in::BUILT_IN;
+use super::functions::{LOADS, STORES};
 use super::text::Text;
 use naga::keywords::wgsl::{BUILTIN_IDENTIFIERS, RESERVED};
 use std::collections::{HashMap, HashSet};
 use tilewise_core::{Error, Result};
 
-/// What a tensor's name is followed by in the names that derive from it.
+/// What a tensor's name is followed by in the names that derive from it, besides its functions.
 const DERIVED: [&str; 3] = ["_shape", "_strides", "_ndim"];
 
 /// What the generated module calls things of its own.
 pub(super) const OWN: &str = "tilewise_";
 
 /// What the generated text itself uses of WGSL, which must mean there what it means everywhere.
-const USED: [&str; 13] = [
+const USED: [&str; 20] = [
     "any",
     "array",
     "atomic",
+    "atomicLoad",
+    "atomicStore",
+    "atomicXor",
+    "bitcast",
     "bool",
     "f16",
     "f32",
     "i32",
     "read",
     "read_write",
+    "select",
     "storage",
     "u32",
     "uniform",
+    "vec2",
     "vec3",
+    "vec4",
 ];
 
 /// What the names of a call stand for.
@@ -54,10 +62,10 @@ impl<'a> Names<'a> {
             BUILT_IN.iter().map(|b| (b.name.to_owned(), "a built-in")).collect();
         taken.insert("grid".into(), "a built-in");
         taken.insert("main".into(), "the entry point");
-        let derived = inputs
-            .iter()
-            .chain(outputs)
-            .flat_map(|name| DERIVED.map(|suffix| format!("{name}{suffix}")));
+        let derived = inputs.iter().chain(outputs).flat_map(|name| {
+            let suffixes = DERIVED.iter().chain(&LOADS).chain(&STORES);
+            suffixes.map(move |suffix| format!("{name}{suffix}"))
+        });
         let derived: HashSet<String> = derived.collect();
         for (what, names) in [
             ("an input", inputs),
@@ -75,7 +83,8 @@ impl<'a> Names<'a> {
                 } else if name.starts_with(OWN) {
                     "begins as the generated names do".to_owned()
                 } else if derived.contains(name) {
-                    "is the name of another's shape, strides or number of dimensions".to_owned()
+                    "is the name of another's shape, strides, number of dimensions or function"
+                        .to_owned()
                 } else if let Some(earlier) = taken.insert(name.to_owned(), what) {
                     format!("is taken: {earlier} has it already")
                 } else {
@@ -84,7 +93,7 @@ impl<'a> Names<'a> {
                 return Err(Error::Kernel(format!("{kernel}: the name {name:?} of {what} {why}")));
             }
         }
-        let what = "the shape, the strides or the number of dimensions of a tensor";
+        let what = "the shape, the strides, the number of dimensions or a function of a tensor";
         taken.extend(derived.into_iter().map(|name| (name, what)));
         Ok(Names { taken, kernel })
     }
@@ -145,6 +154,7 @@ mod tests {
             (vec!["main"], vec![], vec![], "the entry point"),
             (vec!["a", "a_shape"], vec![], vec![], "shape"),
             (vec!["a"], vec![], vec!["a_ndim"], "dimensions"),
+            (vec!["a", "a_load2"], vec![], vec![], "function"),
             (vec!["tilewise_call"], vec![], vec![], "generated"),
         ] {
             let error = Names::new("k", &inputs, &outputs, &templates, &[])

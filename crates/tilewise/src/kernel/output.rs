@@ -6,6 +6,13 @@ use crate::context::Context;
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
+/// A tensor of the call, by its place among the inputs or the outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    Input(usize),
+    Output(usize),
+}
+
 /// An output of a call.
 #[derive(Clone, Debug)]
 pub(super) enum Output {

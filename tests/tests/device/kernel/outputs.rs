@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Runs a call and checks it: the sanitizer finds nothing, changes nothing, and gives what running
 /// then leaves in the caller's tensors.
 #[track_caller]
-fn run_and_check(kernel: &Kernel, call: &Call, given: &[&Tensor]) {
+pub(super) fn run_and_check(kernel: &Kernel, call: &Call, given: &[&Tensor]) {
     let bytes = |tensor: &Tensor| tensor.read_bytes_blocking().unwrap();
     let before: Vec<_> = given.iter().map(|tensor| bytes(tensor)).collect();
     let check = kernel.check_blocking(call).unwrap_or_else(|error| panic!("{error}"));
@@ -16,7 +16,8 @@ fn run_and_check(kernel: &Kernel, call: &Call, given: &[&Tensor]) {
     let (checked, run): (Vec<_>, Vec<_>) =
         check.outputs.iter().zip(&outputs).map(|(c, r)| (bytes(c), bytes(r))).unzip();
     assert_eq!(checked, run);
-    assert_eq!(given.iter().map(|tensor| bytes(tensor)).collect::<Vec<_>>(), run);
+    let held: Vec<_> = given.iter().map(|tensor| bytes(tensor)).collect();
+    assert!(given.is_empty() || held == run, "{call:?}");
 }
 
 /// Views of a tensor of 7×12: where no binding can start, transposed, every other row.
