@@ -2,34 +2,31 @@
 
 mod cases;
 
-pub use cases::{all, small};
+pub use cases::{FAMILIES, all, small};
 
 use half::{bf16, f16};
 use tilewise::ops::{Op, Operation};
 use tilewise::{Call, Context, DType, Kernel, Result, Tensor};
 use tilewise_core::convert;
 
+/// The text of a file of which path and own text are given.
+pub type Text<'a> = &'a dyn Fn((&'static str, &'static str)) -> String;
+
 /// An operation of any kind.
 pub trait AnyOp {
-    /// [`Op::run`].
-    fn run(&self) -> Result<Tensor>;
     /// [`Op::run_into`].
     fn run_into(&self, out: &Tensor) -> Result<()>;
-    /// [`Op::calls`].
-    fn calls(&self, out: &Tensor) -> Result<Vec<(Kernel, Call)>>;
+    /// [`Op::calls_of`].
+    fn calls_of(&self, out: &Tensor, text: Text<'_>) -> Result<Vec<(Kernel, Call)>>;
 }
 
 impl<K: Operation> AnyOp for Op<K> {
-    fn run(&self) -> Result<Tensor> {
-        Op::run(self)
-    }
-
     fn run_into(&self, out: &Tensor) -> Result<()> {
         Op::run_into(self, out)
     }
 
-    fn calls(&self, out: &Tensor) -> Result<Vec<(Kernel, Call)>> {
-        Op::calls(self, out)
+    fn calls_of(&self, out: &Tensor, text: Text<'_>) -> Result<Vec<(Kernel, Call)>> {
+        Op::calls_of(self, out, text)
     }
 }
 
@@ -173,7 +170,7 @@ impl Case {
         }
     }
 
-    /// Runs the case in the sanitizer, step after step, with `change` applied to the kernels.
+    /// Runs the case in the sanitizer, of these texts.
     ///
     /// # Errors
     /// What was found, or the first number that is wrong.
@@ -181,13 +178,13 @@ impl Case {
         &self,
         context: &Context,
         options: &tilewise::sanitizer::Options,
-        change: impl Fn(Kernel) -> Kernel,
+        text: impl Fn((&'static str, &'static str)) -> String,
     ) -> std::result::Result<(), String> {
         let (inputs, out, _) = self.prepared(context);
-        let calls = (self.op)(&inputs).calls(&out).map_err(|error| error.to_string())?;
+        let calls = (self.op)(&inputs).calls_of(&out, &text).map_err(|error| error.to_string())?;
         let [(kernel, call)] = <[_; 1]>::try_from(calls)
             .map_err(|calls| format!("{} kernels, and one can be checked", calls.len()))?;
-        let check = change(kernel).check_with_blocking(&call, options.clone());
+        let check = kernel.check_with_blocking(&call, options.clone());
         let check = check.map_err(|error| error.to_string())?;
         if !check.is_clean() {
             return Err(check.render(false));

@@ -14,6 +14,7 @@
 //!   and let it [`explain`](Gemm::explain) which kernel it chose.
 //! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights.
 //!   [`Quantize`] makes quantized weights on the device.
+//! - [`ops`] has ready kernels between products: softmax, norms, elementwise functions.
 //! - [`Context::tune`] times every kernel that would do for a problem, and keeps the fastest for
 //!   later calls and runs.
 //! - [`Kernel`] is a kernel of your own, of which you write the body in WGSL; [`Call`] is one use
@@ -28,8 +29,8 @@
 //!
 //! - `vulkan`, `metal`, `dx12`, `gles`, `webgpu`: wgpu's backends.
 //! - `msl`: kernels in MSL for Apple's GPUs.
-//! - `custom-kernels`: [`Kernel`], [`Call`] and the sanitizer. Without it the library has products
-//!   alone, and needs fewer crates.
+//! - `custom-kernels`: [`Kernel`], [`Call`], [`ops`] and the sanitizer. Without it the library has
+//!   products alone, and needs fewer crates.
 //!
 //! Not a default:
 //!

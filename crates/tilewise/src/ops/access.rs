@@ -1,5 +1,5 @@
 //! How texts read and write four elements of a row: `x_get(at, i, step, count)` and
-//! `y_put(at, i, step, count, x)`. `count` elements from the i-th on count; `at` is where the row
+//! `y_put(at, i, step, count, v)`. `count` elements from the i-th on count; `at` is where the row
 //! begins, `step` the distance between its elements.
 
 use crate::tensor::Tensor;
@@ -35,6 +35,12 @@ impl Form {
         Form { integers, output }
     }
 
+    /// The same, where parts of rows begin anywhere.
+    pub(super) fn in_parts(self) -> Self {
+        let output = if self.output == Output::Words { Output::Halves } else { self.output };
+        Form { output, ..self }
+    }
+
     /// Whether the functions mention the output's type, `Y`.
     pub(super) fn names_its_type(self) -> bool {
         self.output == Output::Integers
@@ -61,19 +67,19 @@ impl Form {
         let each = "for (var k = 0u; k < count; k++) {";
         let body = match self.output {
             Output::F32 => format!(
-                "if step == 1u && count == 4u {{ y_store4(at + i, x); return; }}\n\
-                 {each} y_store(at + (i + k) * step, x[k]); }}"
+                "if step == 1u && count == 4u {{ y_store4(at + i, v); return; }}\n\
+                 {each} y_store(at + (i + k) * step, v[k]); }}"
             ),
             Output::Halves => format!(
-                "if step == 1u && count == 4u && (at + i) % 2u == 0u {{ y_store4(at + i, x); \
-                 return; }}\n{each} y_store(at + (i + k) * step, x[k]); }}"
+                "if step == 1u && count == 4u && (at + i) % 2u == 0u {{ y_store4(at + i, v); \
+                 return; }}\n{each} y_store(at + (i + k) * step, v[k]); }}"
             ),
-            Output::Words => "if count == 4u { y_store4(at + i, x); }\n\
-                 if count == 2u { y_store2(at + i, x.xy); }"
+            Output::Words => "if count == 4u { y_store4(at + i, v); }\n\
+                 if count == 2u { y_store2(at + i, v.xy); }"
                 .to_owned(),
-            Output::Integers => format!("{each} y[at + (i + k) * step] = Y(x[k]); }}"),
+            Output::Integers => format!("{each} y[at + (i + k) * step] = Y(v[k]); }}"),
         };
-        format!("fn y_put(at: u32, i: u32, step: u32, count: u32, x: V) {{\n{body}\n}}\n")
+        format!("fn y_put(at: u32, i: u32, step: u32, count: u32, v: V) {{\n{body}\n}}\n")
     }
 }
 
@@ -81,18 +87,18 @@ fn floats(name: &str) -> String {
     format!(
         "fn {name}_get(at: u32, i: u32, step: u32, count: u32) -> V {{\n\
          if step == 1u && count == 4u {{ return {name}_load4(at + i); }}\n\
-         var x = V();\n\
-         for (var k = 0u; k < count; k++) {{ x[k] = {name}_load(at + (i + k) * step); }}\n\
-         return x;\n}}\n"
+         var v = V();\n\
+         for (var k = 0u; k < count; k++) {{ v[k] = {name}_load(at + (i + k) * step); }}\n\
+         return v;\n}}\n"
     )
 }
 
 fn integers(name: &str) -> String {
     format!(
         "fn {name}_get(at: u32, i: u32, step: u32, count: u32) -> V {{\n\
-         var x = V();\n\
-         for (var k = 0u; k < count; k++) {{ x[k] = E({name}[at + (i + k) * step]); }}\n\
-         return x;\n}}\n"
+         var v = V();\n\
+         for (var k = 0u; k < count; k++) {{ v[k] = E({name}[at + (i + k) * step]); }}\n\
+         return v;\n}}\n"
     )
 }
 

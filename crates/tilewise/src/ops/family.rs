@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use tilewise_core::{Error, Result};
 
 /// A file below `crates/tilewise/src/ops/`, and its text.
-pub type File = (&'static str, &'static str);
+pub(super) type File = (&'static str, &'static str);
 
 /// A text in WGSL that serves several operations or several of their forms.
-pub struct Family {
+pub(super) struct Family {
     /// Name of the kernel.
     name: &'static str,
     body: File,
@@ -53,7 +53,7 @@ families! {
     SOFTMAX "softmax" "softmax.wgsl" file!("online.wgsl"), ["x", "mask"];
     NORMALIZE "norm" "normalize.wgsl" NONE, ["x", "weight", "bias"];
     REDUCE "reduce" "reduce.wgsl" NONE, ["x"];
-    ROPE "rope" "rope.wgsl" NONE, ["x", "cos", "sin"];
+    ROPE "rope" "rope.wgsl" NONE, ["x", "cosine", "sine"];
 }
 
 /// Headers that operations of one family differ by.
@@ -68,9 +68,9 @@ pub(super) fn files() -> impl Iterator<Item = File> {
 
 /// A function that a family applies: a header, and a text after it that no other function has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Function {
-    pub header: File,
-    pub text: &'static str,
+pub(super) struct Function {
+    pub(super) header: File,
+    pub(super) text: &'static str,
 }
 
 impl Function {
@@ -104,13 +104,14 @@ pub struct Step {
 }
 
 /// Few steps make an operation.
-pub type Steps = SmallVec<[Step; 1]>;
+pub(super) type Steps = SmallVec<[Step; 1]>;
 
 impl Family {
     /// The call of the kernel for these inputs, absent ones among them, and this output. Tensors
     /// are laid out as the text walks through them. An input that is the output is read there.
     pub(super) fn step(
         &'static self,
+        operation: &str,
         function: Function,
         inputs: &[Option<&Tensor>],
         out: &Tensor,
@@ -122,7 +123,7 @@ impl Family {
             places[at] = if input.is_same_view(out) {
                 Place::Output
             } else {
-                self.apart(self.inputs[at], input, out)?;
+                apart(operation, self.inputs[at], input, out)?;
                 call = call.input(input);
                 Place::Own
             };
@@ -131,34 +132,22 @@ impl Family {
             true => call.inout(out),
             false => call.output_into(out),
         };
-        let integers =
-            inputs.iter().flatten().next().is_some_and(|input| !input.dtype().is_float());
-        let access = access::Form::new(integers, out);
+        let first = inputs.iter().flatten().next().copied().unwrap_or(out);
+        let access = access::Form::new(!first.dtype().is_float(), out);
         if access.names_its_type() {
             call = call.dtype("Y", out.dtype());
         }
         Ok(Step { family: self, form: Form { function, places, access }, call })
     }
-
-    /// `Misuse` for an input that lies partly in the output.
-    fn apart(&self, name: &str, input: &Tensor, out: &Tensor) -> Result<()> {
-        if !input.storage().shares(out.storage()) {
-            return Ok(());
-        }
-        let (of_input, of_out) = (input.span()?, out.span()?);
-        if of_input.is_empty() || of_input.end <= of_out.start || of_out.end <= of_input.start {
-            return Ok(());
-        }
-        Err(Error::Misuse(format!(
-            "{}: the output has the bytes {of_out:?} of its buffer, and {name} the bytes \
-             {of_input:?}, in whole words; run() makes another tensor, and elementwise functions, \
-             softmax, norms and rope may write to the view that they read",
-            self.name
-        )))
-    }
 }
 
 impl Step {
+    /// The same, where the text writes parts of rows that begin anywhere.
+    pub(super) fn in_parts(mut self) -> Self {
+        self.form.access = self.form.access.in_parts();
+        self
+    }
+
     /// The kernel, made when it is met for the first time.
     pub(super) fn kernel(&self) -> Arc<Kernel> {
         let mut kernels = lock(&self.family.kernels);
@@ -211,6 +200,22 @@ impl Step {
             .source(body)
             .ensure_contiguous(false)
     }
+}
+
+/// `Misuse` for an input that lies partly in the output.
+fn apart(operation: &str, name: &str, input: &Tensor, out: &Tensor) -> Result<()> {
+    if !input.storage().shares(out.storage()) {
+        return Ok(());
+    }
+    let (of_input, of_out) = (input.span()?, out.span()?);
+    if of_input.is_empty() || of_input.end <= of_out.start || of_out.end <= of_input.start {
+        return Ok(());
+    }
+    Err(Error::Misuse(format!(
+        "{operation}: the output has the bytes {of_out:?} of its buffer, and {name} the bytes \
+         {of_input:?}, in whole words; run() makes another tensor, and elementwise functions, \
+         softmax, norms and rope may write to the view that they read"
+    )))
 }
 
 /// `text` with `from` as a prefix of identifiers replaced: `x_get` by `y_get`.

@@ -7,13 +7,13 @@ fn is_nan(x: vec4<f32>) -> vec4<bool> {
 }
 
 fn sigmoid(x: vec4<f32>) -> vec4<f32> {
-    let y = 1.0 / (1.0 + exp(-clamp(x, vec4(-87.0), vec4(87.0))));
-    return select(select(y, vec4(0.0), x < vec4(-87.0)), x, is_nan(x));
+    let f = 1.0 / (1.0 + exp(-clamp(x, vec4(-87.0), vec4(87.0))));
+    return select(select(f, vec4(0.0), x < vec4(-87.0)), x, is_nan(x));
 }
 
 fn silu(x: vec4<f32>) -> vec4<f32> {
-    let y = x / (1.0 + exp(-clamp(x, vec4(-87.0), vec4(87.0))));
-    return select(y, vec4(0.0), x < vec4(-87.0));
+    let f = x / (1.0 + exp(-clamp(x, vec4(-87.0), vec4(87.0))));
+    return select(f, vec4(0.0), x < vec4(-87.0));
 }
 
 fn hyperbolic(x: vec4<f32>) -> vec4<f32> {
@@ -22,19 +22,19 @@ fn hyperbolic(x: vec4<f32>) -> vec4<f32> {
 
 fn gelu(x: vec4<f32>) -> vec4<f32> {
     let inner = 0.7978845608028654 * (x + 0.044715 * x * x * x);
-    let y = 0.5 * x * (1.0 + tanh(clamp(inner, vec4(-15.0), vec4(15.0))));
-    return select(select(y, vec4(0.0), x < vec4(-10.0)), x, x > vec4(10.0));
+    let f = 0.5 * x * (1.0 + tanh(clamp(inner, vec4(-15.0), vec4(15.0))));
+    return select(select(f, vec4(0.0), x < vec4(-10.0)), x, x > vec4(10.0));
 }
 
-// x·Φ(x). The complement of erf is a polynomial times exp (M. Abramowitz, I. A. Stegun, "Handbook of
-// Mathematical Functions", 7.1.26), wrong by 1.5e-7 at most.
+// x·Φ(x). The complement of erf is a polynomial times exp (M. Abramowitz, I. A. Stegun, "Handbook
+// of Mathematical Functions", 7.1.26), wrong by 1.5e-7 at most.
 fn gelu_erf(x: vec4<f32>) -> vec4<f32> {
     let z = min(abs(x) * 0.7071067811865476, vec4(9.0));
     let t = 1.0 / (1.0 + 0.3275911 * z);
     let inner = t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)));
     let tail = 0.5 * t * (0.254829592 + inner) * exp(-z * z);
-    let y = select(x - x * tail, x * tail, x < vec4(0.0));
-    return select(y, vec4(0.0), x < vec4(-12.0));
+    let f = select(x - x * tail, x * tail, x < vec4(0.0));
+    return select(select(f, vec4(0.0), x < vec4(-12.0)), x, x > vec4(6.0));
 }
 
 // To ±π, in two steps: the first factor has eight bits, so that its products are exact.
@@ -50,10 +50,10 @@ fn power(x: vec4<f32>, z: vec4<f32>) -> vec4<f32> {
     let zero = x == vec4(0.0);
     let magnitude = pow(select(abs(x), vec4(1.0), zero), z);
     // Of zero: 0, or its inverse.
-    var y = select(magnitude, select(vec4(0.0), 1.0 / abs(x), z < vec4(0.0)), zero);
-    y = select(y, -y, odd & (x < vec4(0.0)));
-    let undefined = (x < vec4(0.0)) & !whole;
-    y = select(y, bitcast<vec4<f32>>(vec4(0x7fc00000u) | bitcast<vec4<u32>>(z)), undefined);
-    y = select(y, x + z, is_nan(x) | is_nan(z));
-    return select(y, vec4(1.0), (z == vec4(0.0)) | (x == vec4(1.0)));
+    var f = select(magnitude, select(vec4(0.0), 1.0 / abs(x), z < vec4(0.0)), zero);
+    f = select(f, -f, odd & (x < vec4(0.0)));
+    let undefined = (x < vec4(0.0)) & (x >= vec4(-3.4028234e38)) & !whole;
+    f = select(f, bitcast<vec4<f32>>(vec4(0x7fc00000u) | bitcast<vec4<u32>>(z)), undefined);
+    f = select(f, x + z, is_nan(x) | is_nan(z));
+    return select(f, vec4(1.0), (z == vec4(0.0)) | (x == vec4(1.0)));
 }

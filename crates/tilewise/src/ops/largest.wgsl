@@ -7,8 +7,8 @@ fn nothing() -> Part {
     return vec2(0u, 0xffffffffu);
 }
 
-fn ordered(x: f32) -> u32 {
-    let bits = bitcast<u32>(x);
+fn ordered(v: f32) -> u32 {
+    let bits = bitcast<u32>(v);
     let magnitude = bits & 0x7fffffffu;
     if magnitude > 0x7f800000u {
         return 0xffffffffu;
@@ -29,10 +29,10 @@ fn joined(a: Part, b: Part) -> Part {
     return select(b, a, first);
 }
 
-fn block(x: vec4<f32>, first: u32, count: u32) -> Part {
+fn block(v: vec4<f32>, first: u32, count: u32) -> Part {
     var largest = nothing();
     for (var i = 0u; i < count; i++) {
-        largest = joined(largest, vec2(ordered(x[i]), first + i));
+        largest = joined(largest, vec2(ordered(v[i]), first + i));
     }
     return largest;
 }

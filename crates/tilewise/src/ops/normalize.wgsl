@@ -25,8 +25,8 @@ for (var turn = select(1u, 0u, CENTRED); turn < 2u; turn++) {
     for (var i = 4u * lane; i < length; i += 4u * LANES) {
         let count = min(4u, length - i);
         let there = vec4(0u, 1u, 2u, 3u) < vec4(count);
-        let x = x_get(at_x, i, x_strides[last], count);
-        let d = select(vec4<f32>(), x - mean, there);
+        let v = x_get(at_x, i, x_strides[last], count);
+        let d = select(vec4<f32>(), v - mean, there);
         let term = select(d, d * d, turn == 1u);
         part += (term.x + term.y) + (term.z + term.w);
     }
@@ -47,10 +47,10 @@ for (var turn = select(1u, 0u, CENTRED); turn < 2u; turn++) {
 let factor = inverseSqrt(square + eps);
 for (var i = 4u * lane; i < length; i += 4u * LANES) {
     let count = min(4u, length - i);
-    var y = (x_get(at_x, i, x_strides[last], count) - mean) * factor;
-    y *= weight_get(0u, i, weight_strides[0], count);
+    var v = (x_get(at_x, i, x_strides[last], count) - mean) * factor;
+    v *= weight_get(0u, i, weight_strides[0], count);
     if CENTRED {
-        y += bias_get(0u, i, bias_strides[0], count);
+        v += bias_get(0u, i, bias_strides[0], count);
     }
-    y_put(at_y, i, y_strides[last], count, y);
+    y_put(at_y, i, y_strides[last], count, v);
 }

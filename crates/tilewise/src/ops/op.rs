@@ -1,6 +1,6 @@
 //! An operation as it is run.
 
-use super::family::Steps;
+use super::family::{Step, Steps};
 use crate::context::{Backend, Context};
 use crate::kernel::{Call, Kernel};
 use crate::tensor::Tensor;
@@ -49,9 +49,33 @@ pub(super) mod sealed {
         /// Shape and type of the output, once the operands are found to fit together.
         fn output(&self) -> Result<(Sizes, DType)>;
 
+        /// Whether the output may be of this type, where `own` is the one by default.
+        fn takes(&self, dtype: DType, own: DType) -> bool {
+            dtype == own || dtype.is_float() && own.is_float()
+        }
+
         /// The kernels, for an output of the right shape and type.
         fn steps(&self, out: &Tensor) -> Result<Steps>;
     }
+}
+
+/// Runs the steps one after the other. On a GPU they are submitted, not waited for.
+pub(super) fn submit(context: &Context, label: &str, steps: &[Step]) -> Result<()> {
+    match &context.0.backend {
+        _ if steps.is_empty() => Ok(()),
+        Backend::Gpu(gpu) => gpu.device.once(|encoder| encode(encoder, label, steps)),
+        Backend::Cpu => steps.iter().try_for_each(|step| step.kernel().run(&step.call).map(drop)),
+    }
+}
+
+/// As one compute pass.
+fn encode(encoder: &mut wgpu::CommandEncoder, label: &str, steps: &[Step]) -> Result<()> {
+    let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
+    record(&mut encoder.begin_compute_pass(&descriptor), steps)
+}
+
+fn record(pass: &mut wgpu::ComputePass<'_>, steps: &[Step]) -> Result<()> {
+    steps.iter().try_for_each(|step| step.kernel().record(pass, &step.call).map(drop))
 }
 
 impl<K: sealed::Plan> Op<K> {
@@ -90,15 +114,7 @@ impl<K: Operation> Op<K> {
     /// elements overlap; `InvalidValue` when it is a [prepared tensor](crate::PreparedTensor) or of
     /// another type than [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
-        match &self.context().0.backend {
-            Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
-            Backend::Cpu => {
-                for step in self.steps(out)? {
-                    step.kernel.run(&step.call)?;
-                }
-                Ok(())
-            }
-        }
+        submit(self.context(), self.kind.name(), &self.steps(out)?)
     }
 
     /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
@@ -107,9 +123,8 @@ impl<K: Operation> Op<K> {
     /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
     /// encoder is as good as before.
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
-        let descriptor =
-            wgpu::ComputePassDescriptor { label: Some(self.kind.name()), timestamp_writes: None };
-        self.record(&mut encoder.begin_compute_pass(&descriptor), out)
+        self.context().gpu_backend()?;
+        encode(encoder, self.kind.name(), &self.steps(out)?)
     }
 
     /// Adds it to a compute pass of the caller's. Sets pipeline and bind group 0.
@@ -118,10 +133,7 @@ impl<K: Operation> Op<K> {
     /// As [`encode`](Self::encode).
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
         self.context().gpu_backend()?;
-        for step in self.steps(out)? {
-            step.kernel.record(pass, &step.call)?;
-        }
-        Ok(())
+        record(pass, &self.steps(out)?)
     }
 
     /// The kernels that compute `out` one after the other, and their calls: to read their
@@ -130,8 +142,20 @@ impl<K: Operation> Op<K> {
     /// # Errors
     /// As [`run_into`](Self::run_into).
     pub fn calls(&self, out: &Tensor) -> Result<Vec<(Kernel, Call)>> {
-        let steps = self.steps(out)?;
-        Ok(steps.into_iter().map(|step| ((*step.kernel).clone(), step.call)).collect())
+        let kernel = |step: Step| ((*step.kernel()).clone(), step.call);
+        Ok(self.steps(out)?.into_iter().map(kernel).collect())
+    }
+
+    /// As [`calls`](Self::calls), of other texts, for the mutation check: `text` is given the path
+    /// and the text of a file, as [`texts`](super::texts) lists them.
+    #[doc(hidden)]
+    pub fn calls_of(
+        &self,
+        out: &Tensor,
+        text: impl Fn((&'static str, &'static str)) -> String,
+    ) -> Result<Vec<(Kernel, Call)>> {
+        let kernel = |step: Step| (step.made_of(&text), step.call);
+        Ok(self.steps(out)?.into_iter().map(kernel).collect())
     }
 
     fn context(&self) -> &Context {
@@ -155,7 +179,7 @@ impl<K: Operation> Op<K> {
                 "{name}: the output is {kind}, and out_dtype says {wanted}"
             )));
         }
-        if kind.is_float() != dtype.is_float() || !kind.is_float() && kind != dtype {
+        if !self.kind.takes(kind, dtype) {
             return Err(Error::Unsupported(format!("{name}: the output is {kind}, not {dtype}")));
         }
         if out.overlaps_itself() {

@@ -1,28 +1,28 @@
 // The body of rotary embeddings. An invocation has a block of four pairs of a row of `x` and `y`.
-// `cos` and `sin` have a number for each pair. Pairs are neighbours, if INTERLEAVED, or half a row
-// apart.
+// `cosine` and `sine` have a number for each pair. Pairs are neighbours, if INTERLEAVED, or half a
+// row apart.
 let index = (workgroup_id.y * num_workgroups.x + workgroup_id.x) * SIZE + local_index;
-let last = cos_ndim - 1u;
-let half = cos_shape[last];
+let last = cosine_ndim - 1u;
+let half = cosine_shape[last];
 let per_row = (half + 3u) / 4u;
 if index < blocks {
     var rest = index / per_row;
     let i = index % per_row * 4u;
     let count = min(4u, half - i);
     var at_x = 0u;
-    var at_cos = 0u;
-    var at_sin = 0u;
+    var at_cosine = 0u;
+    var at_sine = 0u;
     var at_y = 0u;
     for (var axis = last; axis > 0u; axis--) {
-        let i = rest % cos_shape[axis - 1u];
-        rest /= cos_shape[axis - 1u];
+        let i = rest % cosine_shape[axis - 1u];
+        rest /= cosine_shape[axis - 1u];
         at_x += i * x_strides[axis - 1u];
-        at_cos += i * cos_strides[axis - 1u];
-        at_sin += i * sin_strides[axis - 1u];
+        at_cosine += i * cosine_strides[axis - 1u];
+        at_sine += i * sine_strides[axis - 1u];
         at_y += i * y_strides[axis - 1u];
     }
-    let c = cos_get(at_cos, i, cos_strides[last], count);
-    let s = sin_get(at_sin, i, sin_strides[last], count);
+    let c = cosine_get(at_cosine, i, cosine_strides[last], count);
+    let s = sine_get(at_sine, i, sine_strides[last], count);
     let low = min(4u, 2u * count);
     let high = 2u * count - low;
     var a = V();

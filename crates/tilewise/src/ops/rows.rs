@@ -38,6 +38,20 @@ impl<const N: usize> Rows<N> {
         tensor.laid_out(&self.axes.shape, &self.axes.strides[of])
     }
 
+    /// As [`view`](Self::view), with rows of another length.
+    pub(super) fn view_of(&self, tensor: &Tensor, of: usize, length: usize) -> Tensor {
+        let mut shape = self.axes.shape.clone();
+        shape.pop();
+        shape.push(length);
+        tensor.laid_out(&shape, &self.axes.strides[of])
+    }
+
+    /// As [`view`](Self::view), with a row's one element.
+    pub(super) fn ends(&self, tensor: &Tensor, of: usize) -> Tensor {
+        let last = self.axes.shape.len() - 1;
+        tensor.laid_out(&self.axes.shape[..last], &self.axes.strides[of][..last])
+    }
+
     /// Elements of a row.
     pub(super) fn length(&self) -> usize {
         self.axes.shape.last().copied().unwrap_or(1)
@@ -46,18 +60,60 @@ impl<const N: usize> Rows<N> {
     /// The call with grid, workgroup and the numbers that every text of rows has: LANES, ROWS and
     /// `rows`.
     pub(super) fn dispatch(&self, call: Call, caps: &Caps) -> Call {
-        let Shares { invocations, rows } = Shares::new(self.length(), caps);
-        let groups = self.count.div_ceil(rows);
-        let x = groups.min(caps.max_workgroups);
-        let y = if x == 0 { 0 } else { groups.div_ceil(x) };
-        let size = invocations * rows;
-        call.constant("LANES", invocations)
-            .constant("ROWS", rows)
-            .value("rows", self.count)
-            .workgroup([size, 1, 1])
-            .grid([x * size, y, 1])
+        self.shared(call, Shares::new(self.length(), caps), caps)
+    }
+
+    /// As [`dispatch`](Self::dispatch), where neighbouring invocations may have neighbouring rows:
+    /// ACROSS, if the first tensor is read the faster so.
+    pub(super) fn dispatch_across(&self, call: Call, caps: &Caps) -> Call {
+        let strides = &self.axes.strides[0];
+        let last = strides.len() - 1;
+        let across = strides[last] != 1 && last > 0 && strides[last - 1] == 1;
+        let shares = Shares::new(self.length(), caps);
+        let shares = if across { shares.across() } else { shares };
+        self.shared(call.constant("ACROSS", across), shares, caps)
+    }
+
+    fn shared(&self, call: Call, shares: Shares, caps: &Caps) -> Call {
+        let Shares { invocations, rows } = shares;
+        let call = call.constant("LANES", invocations).constant("ROWS", rows);
+        let call = call.value("rows", self.count);
+        dispatch(call, self.count.div_ceil(rows), invocations * rows, caps)
     }
 }
+
+/// So many workgroups of this size, in rows of workgroups where one is not enough.
+fn dispatch(call: Call, groups: u32, size: u32, caps: &Caps) -> Call {
+    let x = groups.min(caps.max_workgroups);
+    let y = if x == 0 { 0 } else { groups.div_ceil(x) };
+    // Where the product does not fit, the call is refused for its number of workgroups.
+    call.workgroup([size, 1, 1]).grid([x.saturating_mul(size), y, 1])
+}
+
+/// The call with grid, workgroup and the numbers of texts in which an invocation has a block of
+/// four elements of a row: SIZE and `blocks`.
+pub(super) fn in_blocks(
+    operation: &str,
+    call: Call,
+    rows: u32,
+    length: usize,
+    caps: &Caps,
+) -> Result<Call> {
+    let per_row = u32::try_from(length.div_ceil(BLOCK)).ok();
+    let blocks = per_row.and_then(|per_row| rows.checked_mul(per_row)).ok_or_else(|| {
+        Error::Overflow(format!(
+            "{operation}: {rows} rows of {length} elements in blocks of {BLOCK}: kernels count to \
+             {}",
+            u32::MAX
+        ))
+    })?;
+    let size = SIZE.min(most(caps));
+    let call = call.constant("SIZE", size).value("blocks", blocks);
+    Ok(dispatch(call, blocks.div_ceil(size), size, caps))
+}
+
+/// Elements that an invocation reads at once.
+const BLOCK: usize = 4;
 
 /// Elements that an invocation should have before another one helps.
 const SHARE: usize = 8;
@@ -68,24 +124,36 @@ const SIZE: u32 = 256;
 /// The length from which a row has a workgroup of the largest size.
 const LONG: usize = 16 << 10;
 
+/// Rows of a workgroup whose neighbouring invocations have neighbouring rows.
+const NEIGHBOURS: u32 = 32;
+
+/// The largest power of two that a workgroup may have invocations.
+fn most(caps: &Caps) -> u32 {
+    1 << caps.max_invocations.min(caps.max_workgroup_size_x).max(1).ilog2()
+}
+
 /// The invocations of a workgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shares {
+struct Shares {
     /// Invocations that share a row: a power of two.
-    pub(super) invocations: u32,
+    invocations: u32,
     /// Rows of a workgroup.
-    pub(super) rows: u32,
+    rows: u32,
 }
 
 impl Shares {
     /// For rows of this length.
-    pub(super) fn new(length: usize, caps: &Caps) -> Self {
-        let most = caps.max_invocations.min(caps.max_workgroup_size_x).max(1);
-        let most = if length < LONG { most.min(SIZE) } else { most };
-        let most = 1 << most.ilog2();
+    fn new(length: usize, caps: &Caps) -> Self {
+        let most = if length < LONG { most(caps).min(SIZE) } else { most(caps) };
         let helpful = length.div_ceil(SHARE).max(1).next_power_of_two();
         let invocations = u32::try_from(helpful).unwrap_or(most).min(most);
         Shares { invocations, rows: most / invocations }
+    }
+
+    /// With several rows in any case.
+    fn across(self) -> Self {
+        let rows = self.rows.max(NEIGHBOURS.min(self.invocations));
+        Shares { invocations: self.invocations * self.rows / rows, rows }
     }
 }
 
@@ -109,6 +177,9 @@ mod tests {
         ] {
             assert_eq!(Shares::new(length, &caps), Shares { invocations, rows }, "{length}");
         }
+        let across = |length| Shares::new(length, &caps).across();
+        assert_eq!(across(4096), Shares { invocations: 8, rows: 32 });
+        assert_eq!(across(3), Shares { invocations: 1, rows: 256 });
         let few = Caps { max_invocations: 100, ..caps };
         assert_eq!(Shares::new(4096, &few), Shares { invocations: 64, rows: 1 });
     }

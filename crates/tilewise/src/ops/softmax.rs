@@ -1,6 +1,6 @@
 //! Softmax along the last axis.
 
-use super::family::{SOFTMAX, Steps};
+use super::family::{Function, SOFTMAX, Steps};
 use super::layout::{Axes, Sizes, broadcast, float};
 use super::op::{Op, sealed::Plan};
 use super::rows::Rows;
@@ -23,7 +23,7 @@ pub struct Softmax {
 /// gives NaN.
 ///
 /// With d the distance between the largest and the smallest finite score of a row, n its length and
-/// ε = 2⁻²³, the relative error is at most (14 + 4·d + n/4)·ε, apart from the rounding of scores by
+/// ε = 2⁻²³, the relative error is at most (20 + 5·d + n/2)·ε, apart from the rounding of scores by
 /// scale and mask and of the output to its type; results below 2⁻¹²⁶ may be 0.
 ///
 /// ```
@@ -109,7 +109,7 @@ impl Plan for Softmax {
         let rows = Rows::new("softmax", axes, shape.len() - 1)?;
         let inputs = [Some(rows.view(x, 0)), mask.map(|mask| rows.view(mask, 1))];
         let inputs = inputs.each_ref().map(Option::as_ref);
-        let mut step = SOFTMAX.step(None, &inputs, &rows.view(out, 2))?;
+        let mut step = SOFTMAX.step("softmax", Function::NONE, &inputs, &rows.view(out, 2))?;
         // Beyond the last column all offsets are the same.
         let before = self.causal.map(|offset| offset.min(rows.length()) as u32);
         let queries = if before.is_some() { shape[shape.len() - 2] as u32 } else { 1 };
