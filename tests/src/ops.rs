@@ -4,8 +4,12 @@ mod cases;
 
 pub use cases::{FAMILIES, all, small};
 
+use crate::sanitized::Failure;
 use half::{bf16, f16};
+use std::cell::RefCell;
+use std::collections::HashSet;
 use tilewise::ops::{Op, Operation};
+use tilewise::sanitizer::Options;
 use tilewise::{Call, Context, DType, Kernel, Result, Tensor};
 use tilewise_core::convert;
 
@@ -130,6 +134,16 @@ pub fn rounded(dtype: DType, value: f64) -> f64 {
 /// it may err.
 pub type Wanted = (f64, f64);
 
+/// A run in the sanitizer.
+pub struct Ran {
+    /// Files of which the kernel is made.
+    pub files: HashSet<&'static str>,
+    /// What it cost, in operations of the sanitizer.
+    pub operations: u64,
+    /// The output.
+    pub bits: Vec<u8>,
+}
+
 /// An operation on these tensors.
 pub type Make = Box<dyn Fn(&[Tensor]) -> Box<dyn AnyOp> + Send + Sync>;
 
@@ -170,26 +184,44 @@ impl Case {
         }
     }
 
+    /// Whether there is nothing to compute.
+    pub fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
     /// Runs the case in the sanitizer, of these texts.
     ///
     /// # Errors
     /// What was found, or the first number that is wrong.
     pub fn check(
         &self,
-        context: &Context,
-        options: &tilewise::sanitizer::Options,
+        options: &Options,
         text: impl Fn((&'static str, &'static str)) -> String,
-    ) -> std::result::Result<(), String> {
-        let (inputs, out, _) = self.prepared(context);
-        let calls = (self.op)(&inputs).calls_of(&out, &text).map_err(|error| error.to_string())?;
-        let [(kernel, call)] = <[_; 1]>::try_from(calls)
-            .map_err(|calls| format!("{} kernels, and one can be checked", calls.len()))?;
+    ) -> std::result::Result<Ran, Failure> {
+        let (inputs, out, _) = self.prepared(&Context::cpu());
+        let files = RefCell::new(HashSet::new());
+        let noted = |file: (&'static str, &'static str)| {
+            files.borrow_mut().insert(file.0);
+            text(file)
+        };
+        let refused = |error: tilewise::Error| Failure::Refused(error.to_string());
+        let calls = (self.op)(&inputs).calls_of(&out, &noted).map_err(refused)?;
+        let [(kernel, call)] = <[_; 1]>::try_from(calls).map_err(|calls| {
+            Failure::Refused(format!("{} kernels, and one can be checked", calls.len()))
+        })?;
         let check = kernel.check_with_blocking(&call, options.clone());
-        let check = check.map_err(|error| error.to_string())?;
-        if !check.is_clean() {
-            return Err(check.render(false));
+        let check = check.map_err(|error| match error {
+            tilewise::Error::Kernel(text) => Failure::Invalid(text),
+            other => refused(other),
+        })?;
+        if let Some(finding) = check.report.findings.first() {
+            return Err(Failure::Found(finding.kind, check.render(false)));
         }
-        self.hold(&check.outputs[0].reshape(&self.out.1).map_err(|error| error.to_string())?)
+        let out = check.outputs[0].reshape(&self.out.1).map_err(refused)?;
+        self.hold(&out).map_err(Failure::Wrong)?;
+        let bits = out.read_bytes_blocking().map_err(refused)?;
+        let operations = check.report.counters.operations;
+        Ok(Ran { files: files.into_inner(), operations, bits })
     }
 
     /// Operands, output, and the tensor around it.

@@ -42,7 +42,7 @@ pub fn all() -> Vec<Case> {
 }
 
 /// Makes cases.
-pub type Cases = fn() -> Vec<Case>;
+pub(super) type Cases = fn() -> Vec<Case>;
 
 /// The cases of each family, by its name.
 pub const FAMILIES: [(&str, Cases); 5] = [

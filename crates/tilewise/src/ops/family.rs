@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 use tilewise_core::{Error, Result};
 
-/// A file below `crates/tilewise/src/ops/`, and its text.
+/// A file below `crates/tilewise/src/`, and its text.
 pub(super) type File = (&'static str, &'static str);
 
 /// A text in WGSL that serves several operations or several of their forms.
@@ -26,7 +26,7 @@ pub(super) struct Family {
 
 macro_rules! file {
     ($file:literal) => {
-        ($file, include_str!($file))
+        (concat!("ops/", $file), include_str!($file))
     };
 }
 
@@ -190,8 +190,11 @@ impl Step {
         if body.contains("y_put(") {
             header += &access.put();
         }
-        header += &text(family.header);
-        header += &text(function.header);
+        for file in [family.header, function.header] {
+            if file != NONE {
+                header += &text(file);
+            }
+        }
         header += function.text;
         Kernel::new(family.name)
             .inputs(own.iter().copied())
@@ -254,6 +257,7 @@ mod tests {
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .filter(|name| name.ends_with(".wgsl"))
+            .map(|name| format!("ops/{name}"))
             .collect();
         let mut listed: Vec<_> = files().map(|(path, _)| path.to_owned()).collect();
         there.sort();
