@@ -12,6 +12,7 @@
 //! - [`mod@estimate`]: what the kernels in MSL ask of a GPU, counted from their table lines.
 //! - [`mod@few_texts`]: of those as many as share few shaders, where compiling is what takes time.
 //! - [`lines`](mod@lines): operands with their lines in another order.
+//! - [`ops`](mod@ops): ready operations.
 //! - [`pieces`](mod@pieces): whether a plan keeps to limits and computes every element once.
 //! - [`program`](mod@program): a program of the workspace, run from outside.
 //! - [`runner`]: runs a case between guard bands and holds the whole of the output against the
@@ -35,6 +36,7 @@ pub mod kernels;
 pub mod lines;
 pub mod msl;
 pub mod mutants;
+pub mod ops;
 pub mod pieces;
 pub mod place;
 pub mod program;

@@ -14,6 +14,7 @@
 //!   and let it [`explain`](Gemm::explain) which kernel it chose.
 //! - [`Take`] copies rows and columns of a table by index, and decodes quantized weights.
 //!   [`Quantize`] makes quantized weights on the device.
+//! - [`ops`] has ready kernels between products: softmax, norms, elementwise functions.
 //! - [`Context::tune`] times the kernels that take a problem and might be fast, and keeps the
 //!   fastest for later calls and runs.
 //! - [`Kernel`] is a kernel of yours: you write its body in WGSL. [`Call`] is one use of it. It
@@ -28,8 +29,8 @@
 //!
 //! - `vulkan`, `metal`, `dx12`, `gles`, `webgpu`: wgpu's backends.
 //! - `msl`: kernels in MSL for Apple's GPUs.
-//! - `custom-kernels`: [`Kernel`], [`Call`] and the sanitizer. Without it the library has products
-//!   alone, and needs fewer crates.
+//! - `custom-kernels`: [`Kernel`], [`Call`], [`ops`] and the sanitizer. Without it the library has
+//!   products alone, and needs fewer crates.
 //!
 //! Not a default:
 //!
@@ -84,6 +85,8 @@ mod memory;
 mod msl;
 mod offsets;
 mod opening;
+#[cfg(feature = "custom-kernels")]
+pub mod ops;
 mod options;
 mod planes;
 pub mod planner;

@@ -83,7 +83,7 @@ type Key = (&'static str, Range<usize>, String);
 /// One change of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// Path below `shaders/`, or below `crates/msl/kernels/`.
+    /// Path below `shaders/`, `crates/tilewise/src/` or `crates/msl/kernels/`.
     pub file: &'static str,
     /// Line, from 1.
     pub line: usize,
@@ -145,15 +145,17 @@ impl Mutant {
 }
 
 /// Path and text of every file of a language.
-pub fn files(language: Language) -> &'static [(&'static str, &'static str)] {
+pub fn files(language: Language) -> Vec<(&'static str, &'static str)> {
     match language {
-        Language::Wgsl => tilewise_shaders::FILES,
-        Language::Msl => tilewise_msl::FILES,
+        Language::Wgsl => {
+            tilewise_shaders::FILES.iter().copied().chain(tilewise::ops::texts()).collect()
+        }
+        Language::Msl => tilewise_msl::FILES.to_vec(),
     }
 }
 
 /// Every mutant of a language's files whose path contains `file`.
 pub fn all(language: Language, file: &str) -> Vec<Mutant> {
-    let files = files(language).iter().filter(|(path, _)| path.contains(file));
+    let files = files(language).into_iter().filter(|(path, _)| path.contains(file));
     files.flat_map(|(path, text)| operators::mutants(language, path, text)).collect()
 }

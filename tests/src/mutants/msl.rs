@@ -192,13 +192,13 @@ impl Msl {
             let known = |id: &u32| self.invalid.contains(id) || self.alone.contains(id);
             let own: Vec<_> = mutants
                 .iter()
-                .filter(|(id, mutant)| mutant.file == *path && !known(id))
+                .filter(|(id, mutant)| mutant.file == path && !known(id))
                 .copied()
                 .collect();
             let file = render(path, text, &own);
             let placed: HashSet<u32> = file.mutants().collect();
             self.alone.extend(own.iter().map(|(id, _)| *id).filter(|id| !placed.contains(id)));
-            rendered.insert(*path, file);
+            rendered.insert(path, file);
         }
         rendered
     }

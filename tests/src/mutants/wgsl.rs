@@ -1,15 +1,15 @@
 //! Runs mutants of the WGSL against the cases.
 
-use super::{Bench, Fate, Mutant, Step};
+use super::{Bench, Fate, Language, Mutant, Step};
 use crate::arithmetic;
 use crate::cases::{self, WGSL};
 use crate::conversions;
+use crate::ops;
 use crate::sanitized::{Conversion, Failure, Job, Ran, Record, Shaders, options, planned};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use tilewise_core::plan::Pass;
 use tilewise_sanitizer::Options;
-use tilewise_shaders::FILES;
 
 /// The cases, chosen once for all mutants.
 pub struct Wgsl {
@@ -28,6 +28,8 @@ struct Case {
 enum Work {
     Product(Box<Job>, Record),
     Conversion(Conversion, Ran),
+    /// A ready operation.
+    Op(Box<ops::Case>, ops::Ran),
     /// Pairs of numbers.
     Arithmetic(Vec<[u32; 2]>),
 }
@@ -43,6 +45,10 @@ impl Work {
         match self {
             Work::Product(job, record) => job.run_changed(record, shaders, &options),
             Work::Conversion(conversion, ran) => conversion.run_changed(ran, shaders, &options),
+            Work::Op(case, ran) => {
+                let own = |(path, own)| if path == mutant.file { text } else { own }.to_owned();
+                case.check(&options, own).map(|changed| changed.bits == ran.bits)
+            }
             Work::Arithmetic(pairs) if mutant.file == arithmetic::FILE => {
                 let compute = |pairs: &[_]| crate::sanitized::arithmetic(text, pairs, &options);
                 // Few pairs notice most mistakes.
@@ -57,6 +63,7 @@ impl Work {
         match self {
             Work::Product(job, _) => format!("{:?}", job.filled.case),
             Work::Conversion(conversion, _) => conversion.name.clone(),
+            Work::Op(case, _) => case.name.clone(),
             Work::Arithmetic(pairs) => format!("{} pairs of numbers", pairs.len()),
         }
     }
@@ -122,6 +129,15 @@ impl Wgsl {
         };
         let conversions = conversions::planned(&with_f16).map_err(|error| error.to_string())?;
         jobs.extend(conversions.into_par_iter().map(convert).collect::<Result<Vec<_>, String>>()?);
+        let operate = |case: ops::Case| {
+            let ran = case
+                .check(&options, |(_, text)| text.to_owned())
+                .map_err(|failure| format!("{failure}: {}", case.name))?;
+            let (files, operations) = (ran.files.clone(), ran.operations);
+            Ok(Case { work: Work::Op(Box::new(case), ran), files, operations })
+        };
+        let small: Vec<_> = ops::small(MOST).into_iter().filter(|case| !case.is_empty()).collect();
+        jobs.extend(small.into_par_iter().map(operate).collect::<Result<Vec<_>, String>>()?);
         let pairs = arithmetic::pairs(PAIRS);
         crate::sanitized::arithmetic(arithmetic::text(), &pairs, &options)
             .map_err(|failure| failure.to_string())?;
@@ -134,8 +150,9 @@ impl Wgsl {
     /// Tries cases in this order, and moves to its front the one that notices: it is the likeliest
     /// to notice the next mistake nearby.
     fn try_in(&self, order: &mut [&Case], mutant: &Mutant, step: usize) -> (Fate, String) {
-        let original =
-            FILES.iter().find(|(path, _)| *path == mutant.file).map_or("", |(_, text)| text);
+        let files = super::files(Language::Wgsl);
+        let original = files.iter().find(|(path, _)| *path == mutant.file);
+        let original = original.map_or("", |(_, text)| text);
         let text = mutant.apply(original);
         let shaders = Shaders::with(mutant.file, &text, &self.shaders);
         let mut same_bits = true;
@@ -208,6 +225,9 @@ fn as_written(passes: &mut [Pass]) {
 fn files(passes: &[Pass]) -> HashSet<&'static str> {
     passes.iter().flat_map(|pass| pass.parts.iter().map(|part| part.file)).collect()
 }
+
+/// Elements of the operations that mutants meet.
+const MOST: usize = 400;
 
 /// Random pairs of numbers, beside those of edges.
 const PAIRS: usize = 6_000;

@@ -22,6 +22,7 @@ mod large;
 mod layers;
 mod limits;
 mod metamorphic;
+mod ops;
 mod property;
 mod quantized;
 mod random;

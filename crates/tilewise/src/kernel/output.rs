@@ -73,7 +73,7 @@ pub(super) fn writable(kernel: &Kernel, call: &Call) -> Result<()> {
                 kernel.name
             )));
         }
-        if overlaps_itself(tensor) {
+        if tensor.overlaps_itself() {
             return Err(Error::Strides(format!(
                 "kernel {}: elements of the output {name:?} overlap: shape {:?} with strides {:?}; \
                  Call::output makes a tensor whose elements do not",
@@ -91,23 +91,6 @@ pub(super) fn writable(kernel: &Kernel, call: &Call) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether an element may lie where another one lies: along the axes from the shortest stride on,
-/// each step must pass all that came before. So interleaved elements count as overlapping.
-fn overlaps_itself(tensor: &Tensor) -> bool {
-    if tensor.is_contiguous() {
-        return false;
-    }
-    let axes = tensor.strides().iter().zip(tensor.shape()).filter(|(_, size)| **size > 1);
-    let mut axes: Vec<_> = axes.map(|(&stride, &size)| (stride as u64, size as u64)).collect();
-    axes.sort_unstable();
-    let mut reach = 0;
-    axes.into_iter().any(|(stride, size)| {
-        let overlaps = stride <= reach;
-        reach += stride * (size - 1);
-        overlaps
-    })
 }
 
 /// `Misuse` when an output and another tensor of the call share a word of memory.

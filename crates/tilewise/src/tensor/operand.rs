@@ -5,7 +5,7 @@ use super::Tensor;
 use crate::gpu::SharedBuffer;
 use crate::storage::{Bound, Storage};
 #[cfg(feature = "custom-kernels")]
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 #[cfg(feature = "custom-kernels")]
 use tilewise_core::DType;
@@ -132,13 +132,18 @@ impl Tensor {
 
 /// Views in one buffer.
 impl Tensor {
-    /// The words of its buffer in which elements lie or between which they do, in bytes.
-    pub(crate) fn span(&self) -> Result<Range<u64>> {
+    /// The byte of its buffer at which the first element lies.
+    fn first(&self) -> u64 {
         let start = match &self.storage {
             Storage::Gpu { start, .. } => *start,
             Storage::Host { .. } => 0,
         };
-        let first = start + self.offset as u64 * self.dtype.bytes();
+        start + self.offset as u64 * self.dtype.bytes()
+    }
+
+    /// The words of its buffer in which elements lie or between which they do, in bytes.
+    pub(crate) fn span(&self) -> Result<Range<u64>> {
+        let first = self.first();
         Ok(match self.extent()? {
             0 => 0..0,
             extent => first / 4 * 4..(first + extent).next_multiple_of(4),
@@ -212,6 +217,39 @@ impl Tensor {
             }
             Storage::Host { .. } => None,
         }
+    }
+
+    /// The same first element under another shape and other strides, which lead to no element
+    /// outside the view.
+    pub(crate) fn laid_out(&self, shape: &[usize], strides: &[usize]) -> Tensor {
+        Tensor { shape: shape.into(), strides: strides.into(), ..self.view() }
+    }
+
+    /// Whether both are the same elements in the same order.
+    pub(crate) fn is_same_view(&self, other: &Tensor) -> bool {
+        self.storage.shares(&other.storage)
+            && self.first() == other.first()
+            && self.dtype == other.dtype
+            && self.shape == other.shape
+            && self.strides == other.strides
+    }
+
+    /// Whether an element may lie where another one lies: along the axes from the shortest stride
+    /// on, each step must pass all that came before. So interleaved elements count as overlapping.
+    pub(crate) fn overlaps_itself(&self) -> bool {
+        if self.is_contiguous() {
+            return false;
+        }
+        let axes = self.strides.iter().zip(&self.shape).filter(|(_, size)| **size > 1);
+        let mut axes: SmallVec<[_; 8]> =
+            axes.map(|(&stride, &size)| (stride as u64, size as u64)).collect();
+        axes.sort_unstable();
+        let mut reach = 0u64;
+        axes.into_iter().any(|(stride, size)| {
+            let overlaps = stride <= reach;
+            reach = reach.saturating_add(stride.saturating_mul(size - 1));
+            overlaps
+        })
     }
 
     /// Writes the elements, given row-major in the view's order, into host storage.

@@ -1,0 +1,68 @@
+//! Ready kernels between products: softmax, norms, elementwise functions and the like.
+//!
+//! Each function here takes tensors and gives an [`Op`]: [`run`](Op::run) it, or
+//! [`encode`](Op::encode) or [`record`](Op::record) it among products. They are
+//! [kernels](crate::Kernel) as you could write them, planned for shapes and strides.
+//!
+//! ```
+//! use tilewise::{Context, Tensor, ops};
+//!
+//! # fn main() -> tilewise::Result<()> {
+//! let ctx = Context::new()?;
+//! let q = Tensor::upload(&ctx, &[1.0f32, 0.0, 0.0, 1.0], &[2, 2])?;
+//! let scores = ctx.matmul(&q, &q.t())?;
+//! let p = ops::softmax(&scores).causal(0).run()?;
+//! assert_eq!(p.read_blocking::<f32>()?[..2], [1.0, 0.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | operation | shapes | output | relative error, with ε = 2⁻²³ |
+//! |---|---|---|---|
+//! | [`softmax`] | \[…, n\], a mask broadcast to it | the same | (20 + 5·range + n/2)·ε |
+//! | [`unary`], such as [`exp`], [`gelu`] | any | the same | [`Unary::error`] |
+//! | [`binary`], such as [`add`] | two, broadcast | their joint one | [`Binary::error`] |
+//! | [`layer_norm`], [`rms_norm`] | \[…, n\], vectors \[n\] | the same | (n/4 + 20)·ε about 0 |
+//! | [`sum`] | any, along an axis | without the axis | (n/8 + 8)·ε of Σ\|x\| |
+//! | [`max`], [`arg_max`] | any, along an axis | without the axis | none; `arg_max` gives u32 |
+//! | [`rope`] | \[…, T, D\], tables \[T, D/2\] | the same | 2·ε of both terms |
+//! | [`copy`] | any | the same | none |
+//!
+//! Errors are those of f32 arithmetic as the WGSL specification admits it; the output is rounded
+//! once more, to its type. Tensors may be f32, f16 or bf16 in any mix on every device; copies take
+//! integers, too. They may have any strides and up to eight dimensions, and may be empty.
+//!
+//! Operations bind four storage buffers at most. The same inputs on the same device give the same
+//! bits. [`Tensor::cast`](crate::Tensor::cast), [`Tensor::fill`](crate::Tensor::fill),
+//! [`Tensor::copy_from`](crate::Tensor::copy_from) and [`Tensor::write`](crate::Tensor::write) are
+//! copies.
+
+mod access;
+mod binary;
+mod copy;
+mod elementwise;
+mod family;
+mod layout;
+mod norm;
+mod op;
+mod reduce;
+mod rope;
+mod rows;
+mod softmax;
+mod unary;
+
+pub use binary::{Binary, add, binary, div, mul, silu_mul, sub};
+pub use copy::copy;
+pub use elementwise::Elementwise;
+pub use norm::{Norm, layer_norm, rms_norm};
+pub use op::{Op, Operation};
+pub use reduce::{Reduce, arg_max, max, sum};
+pub use rope::{Rope, rope};
+pub use softmax::{Softmax, softmax};
+pub use unary::{Unary, exp, gelu, gelu_erf, relu, sigmoid, silu, unary};
+
+/// Path and text of every file, for the mutation check.
+#[doc(hidden)]
+pub fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    family::files()
+}

@@ -1,0 +1,130 @@
+//! Functions of the elements of two tensors.
+
+use super::elementwise::Elementwise;
+use super::op::Op;
+use super::unary::Unary;
+use crate::tensor::Tensor;
+
+/// Relative distance between neighbours of f32.
+const ULP: f64 = 1.0 / (1u64 << 23) as f64;
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident $title:literal $wgsl:literal
+       $reference:expr, $error:expr;)*) => {
+        /// A function of two numbers, computed in f32.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Binary {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Binary {
+            /// All there are.
+            pub const ALL: &[Binary] = &[$(Binary::$name),*];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Binary::$name => $title,)*
+                }
+            }
+
+            const fn text(self) -> &'static str {
+                match self {
+                    $(Binary::$name => concat!(
+                        "fn apply(x: V, z: V, value: E) -> V { return ", $wgsl, "; }\n"
+                    ),)*
+                }
+            }
+
+            /// The function itself.
+            pub fn reference(self, a: f64, b: f64) -> f64 {
+                let function: fn(f64, f64) -> f64 = match self {
+                    $(Binary::$name => $reference,)*
+                };
+                function(a, b)
+            }
+
+            /// By how much the f32 result may differ, before its rounding to the output's type;
+            /// apart from results below 2⁻¹²⁶, which may be 0. Infinite where two numbers have no
+            /// result.
+            pub fn error(self, a: f64, b: f64) -> f64 {
+                let function: fn(f64, f64, f64) -> f64 = match self {
+                    $(Binary::$name => $error,)*
+                };
+                let y = self.reference(a, b);
+                let defined = a.is_nan() || b.is_nan() || !y.is_nan();
+                if defined { function(a, b, y) } else { f64::INFINITY }
+            }
+        }
+    };
+}
+
+// A line each: name, WGSL of two times four numbers x and z, the function in f64, and the error at
+// a and b, where the function is y, by the accuracies of the WGSL specification.
+binary! {
+    /// a + b.
+    Add "add" "x + z" |a, b| a + b, |_, _, y| ULP * y.abs();
+    /// a − b.
+    Sub "sub" "x - z" |a, b| a - b, |_, _, y| ULP * y.abs();
+    /// a·b.
+    Mul "mul" "x * z" |a, b| a * b, |_, _, y| ULP * y.abs();
+    /// a/b.
+    Div "div" "x / z" |a, b| a / b, |_, _, y| 2.5 * ULP * y.abs();
+    /// The larger one; NaN if one is.
+    Max "max" "select(select(z, x, x > z), x + z, is_nan(x) | is_nan(z))"
+        |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }, |_, _, _| 0.0;
+    /// The smaller one; NaN if one is.
+    Min "min" "select(select(z, x, x < z), x + z, is_nan(x) | is_nan(z))"
+        |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }, |_, _, _| 0.0;
+    /// a to the power of b.
+    Pow "pow" "power(x, z)" f64::powf, |a, b, y| {
+        // Of 2^t with t = b·log₂|a|.
+        let t = if a == 0.0 { 0.0 } else { (b * a.abs().log2()).abs().min(1e4) };
+        let logarithm = (3.0 * t).max(4.0 * b.abs().min(1e9));
+        ((3.0 + 3.0 * t) + logarithm) * ULP * y.abs()
+    };
+    /// a/(1 + e⁻ᵃ)·b: the gate of SwiGLU.
+    SiluMul "silu_mul" "silu(x) * z" |a, b| Unary::Silu.reference(a) * b, |a, b, y| {
+        Unary::Silu.error(a) * b.abs() + ULP * y.abs()
+    };
+}
+
+/// A function of the elements of two tensors, which are broadcast as numpy does: axes are aligned
+/// from the last one on, and a size of 1 serves any other. The output has the type of both, or f32
+/// where they differ. [`Binary::error`] has the errors.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// let row = Tensor::upload(&ctx, &[10.0f32, 20.0], &[2])?;
+/// let y = ops::binary(&x, &row, ops::Binary::Add).run()?;
+/// assert_eq!(y.read_blocking::<f32>()?, [11.0, 22.0, 13.0, 24.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn binary(a: &Tensor, b: &Tensor, function: Binary) -> Op<Elementwise> {
+    Elementwise::op((function.name(), function.text()), &[a, b])
+}
+
+macro_rules! short {
+    ($($name:ident $function:ident;)*) => {
+        $(
+            #[doc = concat!("[`Binary::", stringify!($function), "`] of two tensors.")]
+            pub fn $name(a: &Tensor, b: &Tensor) -> Op<Elementwise> {
+                binary(a, b, Binary::$function)
+            }
+        )*
+    };
+}
+
+short! {
+    add Add;
+    div Div;
+    mul Mul;
+    silu_mul SiluMul;
+    sub Sub;
+}

@@ -1,0 +1,146 @@
+//! Functions of the elements of one or two tensors.
+
+use super::family::{ELEMENTWISE, File, Function, Steps};
+use super::layout::{Axes, Sizes, broadcast, float, rank};
+use super::op::{Op, sealed::Plan};
+use super::rows::{Rows, in_blocks};
+use crate::kernel::Constant;
+use crate::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
+use tilewise_core::{DType, Error, Result};
+
+/// What [`unary`](super::unary()) and [`binary`](super::binary()) do.
+#[derive(Clone, Debug)]
+pub struct Elementwise {
+    name: &'static str,
+    /// WGSL: a function `apply` of two blocks and a number.
+    text: &'static str,
+    inputs: SmallVec<[Tensor; 2]>,
+    /// Whether it takes integers, too, and gives any type.
+    any: bool,
+}
+
+impl Elementwise {
+    /// A function of these inputs, one or two floats.
+    pub(super) fn op((name, text): (&'static str, &'static str), inputs: &[&Tensor]) -> Op<Self> {
+        let inputs = inputs.iter().map(|&input| input.clone()).collect();
+        Op::new(Elementwise { name, text, inputs, any: false })
+    }
+
+    /// A function that does not tell types apart.
+    pub(super) fn any((name, text): (&'static str, &'static str), input: &Tensor) -> Op<Self> {
+        Op::new(Elementwise { name, text, inputs: smallvec![input.clone()], any: true })
+    }
+}
+
+/// The text of a function.
+pub(super) fn function(text: &'static str) -> Function {
+    const NONE: File = ("", "");
+    Function { header: NONE, text }
+}
+
+impl Plan for Elementwise {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.inputs[0]
+    }
+
+    fn output(&self) -> Result<(Sizes, DType)> {
+        let mut shape = Sizes::new();
+        for (input, name) in self.inputs.iter().zip(["the first operand", "the second operand"]) {
+            let check = if self.any { rank } else { float };
+            check(self.name, name, input)?;
+            self.first().context().same(input.context(), name)?;
+            shape = joined(&shape, input.shape()).ok_or_else(|| {
+                Error::Shape(format!(
+                    "{}: operands of shapes {:?} and {:?}, of which neither is broadcast to the \
+                     other",
+                    self.name,
+                    self.first().shape(),
+                    input.shape()
+                ))
+            })?;
+        }
+        let own = self.inputs.iter().all(|input| input.dtype() == self.first().dtype());
+        Ok((shape, if own { self.first().dtype() } else { DType::F32 }))
+    }
+
+    fn takes(&self, dtype: DType, own: DType) -> bool {
+        self.any || dtype == own || dtype.is_float() && own.is_float()
+    }
+
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        let integers = !self.first().dtype().is_float() && !out.dtype().is_float();
+        let unused = if integers { Constant::U32(0) } else { Constant::F32(0.0) };
+        each(self.name, function(self.text), &self.inputs, out, unused)
+    }
+}
+
+/// The shape that two are broadcast to, after numpy's rules.
+fn joined(a: &[usize], b: &[usize]) -> Option<Sizes> {
+    let (long, short) = if a.len() < b.len() { (b, a) } else { (a, b) };
+    let mut shape: Sizes = long.into();
+    for (size, &other) in shape.iter_mut().rev().zip(short.iter().rev()) {
+        match (*size, other) {
+            (1, _) => *size = other,
+            (own, other) if other == 1 || own == other => {}
+            _ => return None,
+        }
+    }
+    Some(shape)
+}
+
+/// A function of the elements of up to two tensors, which are broadcast to the output, and of a
+/// number.
+pub(super) fn each(
+    operation: &str,
+    function: Function,
+    inputs: &[Tensor],
+    out: &Tensor,
+    value: Constant,
+) -> Result<Steps> {
+    let shape = out.shape();
+    let mut strides = [Sizes::new(), Sizes::new(), out.strides().into()];
+    for (strides, input) in strides.iter_mut().zip(inputs) {
+        *strides = broadcast(input, shape).ok_or_else(|| {
+            Error::Shape(format!(
+                "{operation}: an operand of shape {:?} for an output of shape {shape:?}",
+                input.shape()
+            ))
+        })?;
+    }
+    for strides in &mut strides[inputs.len()..2] {
+        *strides = smallvec![0; shape.len()];
+    }
+    let mut axes = Axes { shape: shape.into(), strides }.collapsed();
+    if axes.shape.is_empty() {
+        axes.push(1, [1, 1, 1]);
+    }
+    let last = axes.shape.len() - 1;
+    let rows = Rows::new(operation, axes, last)?;
+    let views: SmallVec<[Tensor; 2]> =
+        inputs.iter().enumerate().map(|(at, input)| rows.view(input, at)).collect();
+    let views: SmallVec<[Option<&Tensor>; 2]> = views.iter().map(Some).collect();
+    let mut step = ELEMENTWISE.step(operation, function, &views, &rows.view(out, 2))?;
+    let caps = out.context().caps();
+    step.call = in_blocks(operation, step.call, rows.count, rows.length(), caps)?
+        .constant("INPUTS", inputs.len() as u32)
+        .value("value", value);
+    Ok(smallvec![step])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_joined() {
+        assert_eq!(joined(&[3, 1], &[2, 1, 4]).unwrap()[..], [2, 3, 4]);
+        assert_eq!(joined(&[], &[2, 0]).unwrap()[..], [2, 0]);
+        assert_eq!(joined(&[1], &[0]).unwrap()[..], [0]);
+        assert_eq!(joined(&[3], &[2]), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! Norms along the last axis.
+
+use super::family::{Function, NORMALIZE, Steps};
+use super::layout::{Axes, Sizes, float};
+use super::op::{Op, sealed::Plan};
+use super::rows::Rows;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use tilewise_core::{DType, Error, Result};
+
+/// What [`layer_norm`] and [`rms_norm`] do.
+#[derive(Clone, Debug)]
+pub struct Norm {
+    x: Tensor,
+    weight: Tensor,
+    /// Of layer_norm, which subtracts the mean.
+    bias: Option<Tensor>,
+    eps: f32,
+}
+
+/// (x − mean) / √(variance + eps) · weight + bias along the last axis of `x`. The variance is that
+/// of the elements themselves, Σ(x − mean)²/n; `weight` and `bias` are vectors \[n\].
+///
+/// With ε = 2⁻²³, m the mean of |x|, s = √(variance + eps), z = (x − mean)/s and k = n/4 + 20, the
+/// error is at most ((m/s + |z|)·k + (m/s·k)²·ε·|z|)·ε·|weight| + ε·|bias|, apart from the output's
+/// rounding.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 3.0, -2.0, 2.0], &[2, 2])?;
+/// let weight = Tensor::upload(&ctx, &[1.0f32, 2.0], &[2])?;
+/// let bias = Tensor::upload(&ctx, &[0.0f32, 1.0], &[2])?;
+/// let y = ops::layer_norm(&x, &weight, &bias, 0.0).run()?.read_blocking::<f32>()?;
+/// for (y, wanted) in y.into_iter().zip([-1.0, 3.0, -1.0, 3.0]) {
+///     assert!((y - wanted).abs() < 1e-5);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, eps: f32) -> Op<Norm> {
+    Op::new(Norm { x: x.clone(), weight: weight.clone(), bias: Some(bias.clone()), eps })
+}
+
+/// x / √(mean of x² + eps) · weight along the last axis of `x`, of which `weight` is a vector
+/// \[n\].
+///
+/// The relative error is at most (n/4 + 20)·2⁻²³, apart from the output's rounding.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, -7.0], &[1, 2])?;
+/// let weight = Tensor::upload(&ctx, &[10.0f32, 5.0], &[2])?;
+/// let y = ops::rms_norm(&x, &weight, 0.0).run()?.read_blocking::<f32>()?;
+/// assert!((y[0] - 2.0).abs() < 1e-5 && (y[1] + 7.0).abs() < 1e-5);
+/// # Ok(())
+/// # }
+/// ```
+pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Op<Norm> {
+    Op::new(Norm { x: x.clone(), weight: weight.clone(), bias: None, eps })
+}
+
+impl Plan for Norm {
+    fn name(&self) -> &'static str {
+        if self.bias.is_some() { "layer_norm" } else { "rms_norm" }
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.x
+    }
+
+    fn output(&self) -> Result<(Sizes, DType)> {
+        let (name, x) = (self.name(), &self.x);
+        float(name, "x", x)?;
+        let Some(&length) = x.shape().last() else {
+            return Err(Error::Shape(format!("{name}: x has shape [], wanted a last axis")));
+        };
+        let vectors = [("weight", Some(&self.weight)), ("bias", self.bias.as_ref())];
+        for (what, vector) in vectors {
+            let Some(vector) = vector else { continue };
+            float(name, what, vector)?;
+            x.context().same(vector.context(), what)?;
+            if vector.shape() != [length] {
+                return Err(Error::Shape(format!(
+                    "{name}: {what} has shape {:?}, wanted [{length}]",
+                    vector.shape()
+                )));
+            }
+        }
+        Ok((x.shape().into(), x.dtype()))
+    }
+
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        let (x, shape) = (&self.x, self.x.shape());
+        let axes =
+            Axes { shape: shape.into(), strides: [x.strides().into(), out.strides().into()] };
+        let rows = Rows::new(self.name(), axes, shape.len() - 1)?;
+        let view = rows.view(x, 0);
+        let inputs = [Some(&view), Some(&self.weight), self.bias.as_ref()];
+        let mut step = NORMALIZE.step(self.name(), Function::NONE, &inputs, &rows.view(out, 1))?;
+        step.call = rows
+            .dispatch(step.call, x.context().caps())
+            .constant("CENTRED", self.bias.is_some())
+            .value("eps", self.eps);
+        Ok(smallvec![step])
+    }
+}

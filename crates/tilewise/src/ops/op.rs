@@ -1,0 +1,198 @@
+//! An operation as it is run.
+
+use super::family::{Step, Steps};
+use crate::context::{Backend, Context};
+use crate::kernel::{Call, Kernel};
+use crate::tensor::Tensor;
+use tilewise_core::{DType, Error, Result};
+
+/// An operation on tensors, made by a function of [`ops`](crate::ops). It owns its operands, which
+/// share their storage.
+///
+/// ```
+/// use tilewise::{Context, DType, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 1.0, 5.0, 5.0], &[2, 2])?;
+/// let op = ops::softmax(&x);
+/// assert_eq!(op.run()?.read_blocking::<f32>()?, [0.5; 4]); // a new tensor
+/// op.run_into(&x)?; // in place
+/// assert_eq!(x.read_blocking::<f32>()?, [0.5; 4]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is computed until it is run, encoded or recorded"]
+pub struct Op<K> {
+    pub(super) kind: K,
+    dtype: Option<DType>,
+}
+
+/// What an [`Op`] does: [`Softmax`](super::Softmax) and the like.
+pub trait Operation: sealed::Plan {}
+
+impl<K: sealed::Plan> Operation for K {}
+
+pub(super) mod sealed {
+    use super::{DType, Result, Steps, Tensor};
+    use crate::ops::layout::Sizes;
+
+    /// From tensors to kernels.
+    pub trait Plan {
+        /// For messages.
+        fn name(&self) -> &'static str;
+
+        /// The operand on whose context it runs.
+        fn first(&self) -> &Tensor;
+
+        /// Shape and type of the output, once the operands are found to fit together.
+        fn output(&self) -> Result<(Sizes, DType)>;
+
+        /// Whether the output may be of this type, where `own` is the one by default.
+        fn takes(&self, dtype: DType, own: DType) -> bool {
+            dtype == own || dtype.is_float() && own.is_float()
+        }
+
+        /// The kernels, for an output of the right shape and type.
+        fn steps(&self, out: &Tensor) -> Result<Steps>;
+    }
+}
+
+/// Runs the steps one after the other. On a GPU they are submitted, not waited for.
+pub(super) fn submit(context: &Context, label: &str, steps: &[Step]) -> Result<()> {
+    match &context.0.backend {
+        _ if steps.is_empty() => Ok(()),
+        Backend::Gpu(gpu) => gpu.device.once(|encoder| encode(encoder, label, steps)),
+        Backend::Cpu => steps.iter().try_for_each(|step| step.kernel().run(&step.call).map(drop)),
+    }
+}
+
+/// As one compute pass.
+fn encode(encoder: &mut wgpu::CommandEncoder, label: &str, steps: &[Step]) -> Result<()> {
+    let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
+    record(&mut encoder.begin_compute_pass(&descriptor), steps)
+}
+
+fn record(pass: &mut wgpu::ComputePass<'_>, steps: &[Step]) -> Result<()> {
+    steps.iter().try_for_each(|step| step.kernel().record(pass, &step.call).map(drop))
+}
+
+impl<K: sealed::Plan> Op<K> {
+    pub(super) fn new(kind: K) -> Self {
+        Op { kind, dtype: None }
+    }
+}
+
+impl<K: Operation> Op<K> {
+    /// Type of the output that [`run`](Self::run) makes: that of the first operand by default. An
+    /// output of your own must have it, if it is named.
+    pub fn out_dtype(mut self, dtype: DType) -> Self {
+        self.dtype = Some(dtype);
+        self
+    }
+
+    /// Computes into a new tensor. On a GPU the work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// `Shape` for operands that do not fit together, `Unsupported` for their types, `Overflow`,
+    /// `TooLarge`, `MissingFeature` for what exceeds the device; `WrongContext` for operands of
+    /// different contexts; `Device`, `DeviceLost`.
+    pub fn run(&self) -> Result<Tensor> {
+        let (shape, dtype) = self.kind.output()?;
+        let out = Tensor::zeros(self.context(), self.dtype.unwrap_or(dtype), &shape)?;
+        self.run_into(&out)?;
+        Ok(out)
+    }
+
+    /// Computes into `out`, which may be any view whose elements do not overlap, also in the buffer
+    /// of an operand. It may be an operand itself, in all of shape, type and strides, where each
+    /// element of the output depends on this operand's elements of the same row alone.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); `Misuse` when `out` overlaps an operand otherwise; `Strides` when its
+    /// elements overlap; `InvalidValue` when it is a [prepared tensor](crate::PreparedTensor) or of
+    /// another type than [`out_dtype`](Self::out_dtype).
+    pub fn run_into(&self, out: &Tensor) -> Result<()> {
+        submit(self.context(), self.kind.name(), &self.steps(out)?)
+    }
+
+    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
+    /// encoder is as good as before.
+    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, out: &Tensor) -> Result<()> {
+        self.context().gpu_backend()?;
+        encode(encoder, self.kind.name(), &self.steps(out)?)
+    }
+
+    /// Adds it to a compute pass of the caller's. Sets pipeline and bind group 0.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, out: &Tensor) -> Result<()> {
+        self.context().gpu_backend()?;
+        record(pass, &self.steps(out)?)
+    }
+
+    /// The kernels that compute `out` one after the other, and their calls: to read their
+    /// [text](Kernel::wgsl), or to [check](Kernel::check) them.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into).
+    pub fn calls(&self, out: &Tensor) -> Result<Vec<(Kernel, Call)>> {
+        let kernel = |step: Step| ((*step.kernel()).clone(), step.call);
+        Ok(self.steps(out)?.into_iter().map(kernel).collect())
+    }
+
+    /// As [`calls`](Self::calls), of other texts, for the mutation check: `text` is given the path
+    /// and the text of a file, as [`texts`](super::texts) lists them.
+    #[doc(hidden)]
+    pub fn calls_of(
+        &self,
+        out: &Tensor,
+        text: impl Fn((&'static str, &'static str)) -> String,
+    ) -> Result<Vec<(Kernel, Call)>> {
+        let kernel = |step: Step| (step.made_of(&text), step.call);
+        Ok(self.steps(out)?.into_iter().map(kernel).collect())
+    }
+
+    fn context(&self) -> &Context {
+        self.kind.first().context()
+    }
+
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        let (name, (shape, dtype)) = (self.kind.name(), self.kind.output()?);
+        self.context().same(out.context(), "the output")?;
+        out.writable()?;
+        if out.shape() != &shape[..] {
+            return Err(Error::Shape(format!(
+                "{name}: the output has shape {:?}, wanted {:?}",
+                out.shape(),
+                &shape[..]
+            )));
+        }
+        let (wanted, kind) = (self.dtype.unwrap_or(out.dtype()), out.dtype());
+        if kind != wanted {
+            return Err(Error::InvalidValue(format!(
+                "{name}: the output is {kind}, and out_dtype says {wanted}"
+            )));
+        }
+        if !self.kind.takes(kind, dtype) {
+            return Err(Error::Unsupported(format!("{name}: the output is {kind}, not {dtype}")));
+        }
+        if out.overlaps_itself() {
+            return Err(Error::Strides(format!(
+                "{name}: elements of the output overlap: shape {:?} with strides {:?}; run() makes \
+                 a tensor whose elements do not",
+                out.shape(),
+                out.strides()
+            )));
+        }
+        if out.elem_count() == 0 {
+            return Ok(Steps::new());
+        }
+        self.kind.steps(out)
+    }
+}

@@ -1,0 +1,116 @@
+//! Rotary position embeddings.
+
+use super::family::{Function, ROPE, Steps};
+use super::layout::{Axes, Sizes, broadcast, float};
+use super::op::{Op, sealed::Plan};
+use super::rows::{Rows, in_blocks};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use tilewise_core::{DType, Error, Result};
+
+/// What [`rope`] does.
+#[derive(Clone, Debug)]
+pub struct Rope {
+    x: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    interleaved: bool,
+}
+
+/// Rotary position embedding of `x` \[…, T, D\]: turns each pair of elements of a row by the angle
+/// whose cosine and sine are given, \[T, D/2\] or anything that is broadcast to \[…, T, D/2\]. A
+/// pair is i and i + D/2, as in Llama; 2i and 2i + 1 where [`interleaved`](Op::interleaved), as in
+/// GPT-J.
+///
+/// With ε = 2⁻²³ the error is at most 2·ε·(|a·cos| + |b·sin|), apart from the output's rounding.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[1, 4])?;
+/// let cos = Tensor::upload(&ctx, &[0.0f32, 1.0], &[1, 2])?;
+/// let sin = Tensor::upload(&ctx, &[1.0f32, 0.0], &[1, 2])?;
+/// let rope = ops::rope(&x, &cos, &sin);
+/// assert_eq!(rope.run()?.read_blocking::<f32>()?, [-3.0, 2.0, 1.0, 4.0]);
+/// assert_eq!(rope.interleaved().run()?.read_blocking::<f32>()?, [-2.0, 1.0, 3.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Op<Rope> {
+    Op::new(Rope { x: x.clone(), cos: cos.clone(), sin: sin.clone(), interleaved: false })
+}
+
+impl Op<Rope> {
+    /// Pairs are neighbours.
+    pub fn interleaved(mut self) -> Self {
+        self.kind.interleaved = true;
+        self
+    }
+}
+
+impl Rope {
+    /// Shape of the cosines that are used: one for each pair.
+    fn pairs(&self) -> Sizes {
+        let mut pairs = Sizes::from(self.x.shape());
+        if let Some(last) = pairs.last_mut() {
+            *last /= 2;
+        }
+        pairs
+    }
+}
+
+impl Plan for Rope {
+    fn name(&self) -> &'static str {
+        "rope"
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.x
+    }
+
+    fn output(&self) -> Result<(Sizes, DType)> {
+        let x = &self.x;
+        float("rope", "x", x)?;
+        if x.shape().len() < 2 || !x.shape()[x.shape().len() - 1].is_multiple_of(2) {
+            return Err(Error::Shape(format!(
+                "rope: x has shape {:?}, wanted [..., T, D] with an even D",
+                x.shape()
+            )));
+        }
+        for (name, table) in [("cos", &self.cos), ("sin", &self.sin)] {
+            float("rope", name, table)?;
+            x.context().same(table.context(), name)?;
+            if broadcast(table, &self.pairs()).is_none() {
+                return Err(Error::Shape(format!(
+                    "rope: {name} has shape {:?}, wanted {:?} for x of shape {:?}",
+                    table.shape(),
+                    &self.pairs()[x.shape().len() - 2..],
+                    x.shape()
+                )));
+            }
+        }
+        Ok((x.shape().into(), x.dtype()))
+    }
+
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        let Rope { x, cos, sin, interleaved } = self;
+        let shape = self.pairs();
+        let table = |table| broadcast(table, &shape).unwrap_or_default();
+        let strides = [x.strides().into(), table(cos), table(sin), out.strides().into()];
+        let rows = Rows::new("rope", Axes { shape: shape.clone(), strides }, shape.len() - 1)?;
+        let length = 2 * rows.length();
+        let inputs = [rows.view_of(x, 0, length), rows.view(cos, 1), rows.view(sin, 2)];
+        let inputs = inputs.each_ref().map(Some);
+        let out = rows.view_of(out, 3, length);
+        let mut step = ROPE.step("rope", Function::NONE, &inputs, &out)?;
+        if !interleaved && !rows.length().is_multiple_of(2) {
+            step = step.in_parts();
+        }
+        let caps = x.context().caps();
+        step.call = in_blocks("rope", step.call, rows.count, rows.length(), caps)?
+            .constant("INTERLEAVED", *interleaved);
+        Ok(smallvec![step])
+    }
+}

@@ -1,0 +1,186 @@
+//! How rows are shared out among invocations.
+
+use super::layout::Axes;
+use crate::kernel::Call;
+use crate::tensor::Tensor;
+use tilewise_core::{Caps, Error, Result};
+
+/// Tensors as rows along one axis, which is the last.
+pub(super) struct Rows<const N: usize> {
+    pub(super) axes: Axes<N>,
+    /// How many rows there are.
+    pub(super) count: u32,
+}
+
+impl<const N: usize> Rows<N> {
+    /// The rows along `axis` of tensors that have these strides in this shape.
+    pub(super) fn new(operation: &str, mut axes: Axes<N>, axis: usize) -> Result<Self> {
+        let (length, strides) = axes.remove(axis);
+        let rows = axes
+            .shape
+            .iter()
+            .try_fold(1u32, |rows, &size| rows.checked_mul(u32::try_from(size).ok()?));
+        let empty = axes.shape.contains(&0);
+        let count = rows.or(empty.then_some(0)).ok_or_else(|| {
+            Error::Overflow(format!(
+                "{operation}: rows of shape {:?}: kernels count to {}",
+                axes.shape,
+                u32::MAX
+            ))
+        })?;
+        let mut axes = axes.collapsed();
+        axes.push(length, strides);
+        Ok(Rows { axes, count })
+    }
+
+    /// A tensor as rows; `of` is its place among the strides.
+    pub(super) fn view(&self, tensor: &Tensor, of: usize) -> Tensor {
+        tensor.laid_out(&self.axes.shape, &self.axes.strides[of])
+    }
+
+    /// As [`view`](Self::view), with rows of another length.
+    pub(super) fn view_of(&self, tensor: &Tensor, of: usize, length: usize) -> Tensor {
+        let mut shape = self.axes.shape.clone();
+        shape.pop();
+        shape.push(length);
+        tensor.laid_out(&shape, &self.axes.strides[of])
+    }
+
+    /// As [`view`](Self::view), with a row's one element.
+    pub(super) fn ends(&self, tensor: &Tensor, of: usize) -> Tensor {
+        let last = self.axes.shape.len() - 1;
+        tensor.laid_out(&self.axes.shape[..last], &self.axes.strides[of][..last])
+    }
+
+    /// Elements of a row.
+    pub(super) fn length(&self) -> usize {
+        self.axes.shape.last().copied().unwrap_or(1)
+    }
+
+    /// The call with grid, workgroup and the numbers that every text of rows has: LANES, ROWS and
+    /// `rows`.
+    pub(super) fn dispatch(&self, call: Call, caps: &Caps) -> Call {
+        self.shared(call, Shares::new(self.length(), caps), caps)
+    }
+
+    /// As [`dispatch`](Self::dispatch), where neighbouring invocations may have neighbouring rows:
+    /// ACROSS, if the first tensor is read the faster so.
+    pub(super) fn dispatch_across(&self, call: Call, caps: &Caps) -> Call {
+        let strides = &self.axes.strides[0];
+        let last = strides.len() - 1;
+        let across = strides[last] != 1 && last > 0 && strides[last - 1] == 1;
+        let shares = Shares::new(self.length(), caps);
+        let shares = if across { shares.across() } else { shares };
+        self.shared(call.constant("ACROSS", across), shares, caps)
+    }
+
+    fn shared(&self, call: Call, shares: Shares, caps: &Caps) -> Call {
+        let Shares { invocations, rows } = shares;
+        let call = call.constant("LANES", invocations).constant("ROWS", rows);
+        let call = call.value("rows", self.count);
+        dispatch(call, self.count.div_ceil(rows), invocations * rows, caps)
+    }
+}
+
+/// So many workgroups of this size, in rows of workgroups where one is not enough.
+fn dispatch(call: Call, groups: u32, size: u32, caps: &Caps) -> Call {
+    let x = groups.min(caps.max_workgroups);
+    let y = if x == 0 { 0 } else { groups.div_ceil(x) };
+    // Where the product does not fit, the call is refused for its number of workgroups.
+    call.workgroup([size, 1, 1]).grid([x.saturating_mul(size), y, 1])
+}
+
+/// The call with grid, workgroup and the numbers of texts in which an invocation has a block of
+/// four elements of a row: SIZE and `blocks`.
+pub(super) fn in_blocks(
+    operation: &str,
+    call: Call,
+    rows: u32,
+    length: usize,
+    caps: &Caps,
+) -> Result<Call> {
+    let per_row = u32::try_from(length.div_ceil(BLOCK)).ok();
+    let blocks = per_row.and_then(|per_row| rows.checked_mul(per_row)).ok_or_else(|| {
+        Error::Overflow(format!(
+            "{operation}: {rows} rows of {length} elements in blocks of {BLOCK}: kernels count to \
+             {}",
+            u32::MAX
+        ))
+    })?;
+    let size = SIZE.min(most(caps));
+    let call = call.constant("SIZE", size).value("blocks", blocks);
+    Ok(dispatch(call, blocks.div_ceil(size), size, caps))
+}
+
+/// Elements that an invocation reads at once.
+const BLOCK: usize = 4;
+
+/// Elements that an invocation should have before another one helps.
+const SHARE: usize = 8;
+
+/// Invocations of a workgroup.
+const SIZE: u32 = 256;
+
+/// The length from which a row has a workgroup of the largest size.
+const LONG: usize = 16 << 10;
+
+/// Rows of a workgroup whose neighbouring invocations have neighbouring rows.
+const NEIGHBOURS: u32 = 32;
+
+/// The largest power of two that a workgroup may have invocations.
+fn most(caps: &Caps) -> u32 {
+    1 << caps.max_invocations.min(caps.max_workgroup_size_x).max(1).ilog2()
+}
+
+/// The invocations of a workgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shares {
+    /// Invocations that share a row: a power of two.
+    invocations: u32,
+    /// Rows of a workgroup.
+    rows: u32,
+}
+
+impl Shares {
+    /// For rows of this length.
+    fn new(length: usize, caps: &Caps) -> Self {
+        let most = if length < LONG { most(caps).min(SIZE) } else { most(caps) };
+        let helpful = length.div_ceil(SHARE).max(1).next_power_of_two();
+        let invocations = u32::try_from(helpful).unwrap_or(most).min(most);
+        Shares { invocations, rows: most / invocations }
+    }
+
+    /// With several rows in any case.
+    fn across(self) -> Self {
+        let rows = self.rows.max(NEIGHBOURS.min(self.invocations));
+        Shares { invocations: self.invocations * self.rows / rows, rows }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_rows_share_a_workgroup_and_long_ones_have_the_largest() {
+        let caps =
+            Caps { max_invocations: 1024, max_workgroup_size_x: 1000, ..Caps::webgpu_default() };
+        for (length, invocations, rows) in [
+            (0, 1, 256),
+            (1, 1, 256),
+            (8, 1, 256),
+            (9, 2, 128),
+            (257, 64, 4),
+            (4096, 256, 1),
+            (16383, 256, 1),
+            (16384, 512, 1),
+        ] {
+            assert_eq!(Shares::new(length, &caps), Shares { invocations, rows }, "{length}");
+        }
+        let across = |length| Shares::new(length, &caps).across();
+        assert_eq!(across(4096), Shares { invocations: 8, rows: 32 });
+        assert_eq!(across(3), Shares { invocations: 1, rows: 256 });
+        let few = Caps { max_invocations: 100, ..caps };
+        assert_eq!(Shares::new(4096, &few), Shares { invocations: 64, rows: 1 });
+    }
+}

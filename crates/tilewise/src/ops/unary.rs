@@ -1,0 +1,201 @@
+//! Functions of the elements of one tensor.
+
+use super::elementwise::Elementwise;
+use super::op::Op;
+use crate::tensor::Tensor;
+use tilewise_core::reference;
+
+/// Relative distance between neighbours of f32.
+const ULP: f64 = 1.0 / (1u64 << 23) as f64;
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident $title:literal $wgsl:literal
+       $reference:expr, $error:expr;)*) => {
+        /// A function of one number, computed in f32.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Unary {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Unary {
+            /// All there are.
+            pub const ALL: &[Unary] = &[$(Unary::$name),*];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Unary::$name => $title,)*
+                }
+            }
+
+            const fn text(self) -> &'static str {
+                match self {
+                    $(Unary::$name => concat!(
+                        "fn apply(x: V, z: V, value: E) -> V { return ", $wgsl, "; }\n"
+                    ),)*
+                }
+            }
+
+            /// The function itself.
+            pub fn reference(self, x: f64) -> f64 {
+                let function: fn(f64) -> f64 = match self {
+                    $(Unary::$name => $reference,)*
+                };
+                function(x)
+            }
+
+            /// By how much the f32 result may differ at x, before its rounding to the output's
+            /// type; apart from results below 2⁻¹²⁶, which may be 0. Infinite where the function
+            /// is not defined.
+            pub fn error(self, x: f64) -> f64 {
+                let function: fn(f64, f64) -> f64 = match self {
+                    $(Unary::$name => $error,)*
+                };
+                let y = self.reference(x);
+                within(x.is_nan() || !y.is_nan(), function(x, y))
+            }
+        }
+    };
+}
+
+// A line each: name, WGSL of four numbers x, the function in f64, and the error at x, where the
+// function is y, by the accuracies of the WGSL specification.
+unary! {
+    /// −x.
+    Neg "neg" "-x" |x| -x, |_, _| 0.0;
+    /// |x|.
+    Abs "abs" "abs(x)" f64::abs, |_, _| 0.0;
+    /// eˣ.
+    Exp "exp" "exp(x)" f64::exp, |x, y| (3.0 + 2.0 * x.abs().min(1e3)) * ULP * y;
+    /// The natural logarithm, of positive numbers.
+    Log "log" "log(x)" f64::ln, |x, y| within(x > 0.0, (3.0 * ULP * y.abs()).max(4.0 * ULP));
+    /// The square root, of 0 and positive numbers.
+    Sqrt "sqrt" "sqrt(x)" f64::sqrt, |x, y| within(x >= 0.0, 5.0 * ULP * y);
+    /// 1/√x, of positive numbers.
+    Rsqrt "rsqrt" "inverseSqrt(x)" |x| 1.0 / x.sqrt(), |x, y| within(x > 0.0, 2.0 * ULP * y);
+    /// The hyperbolic tangent.
+    Tanh "tanh" "hyperbolic(x)" f64::tanh, |_, _| 1e-5;
+    /// 1/(1 + e⁻ˣ).
+    Sigmoid "sigmoid" "sigmoid(x)" |x| 1.0 / (1.0 + (-x).exp()), |x, y| {
+        (exponential(x) + 4.0 * ULP) * y + if x < -87.0 { y } else { 0.0 }
+    };
+    /// max(x, 0).
+    Relu "relu" "select(x, V(), x < V())" |x| if x < 0.0 { 0.0 } else { x }, |_, _| 0.0;
+    /// x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), the tanh form.
+    Gelu "gelu" "gelu(x)" reference::tanh_gelu, |x, y| {
+        x.abs().min(20.0) / 2.0 * 1.05e-5 + 3.0 * ULP * y.abs()
+    };
+    /// x·Φ(x), PyTorch's default GELU.
+    GeluErf "gelu_erf" "gelu_erf(x)" erf_gelu, |x, y| {
+        x.abs().min(20.0) * 1.1e-6 + 3.0 * ULP * y.abs()
+    };
+    /// x/(1 + e⁻ˣ).
+    Silu "silu" "silu(x)" reference::silu, |x, y| {
+        (exponential(x) + 4.0 * ULP) * y.abs() + if x < -87.0 { y.abs() } else { 0.0 }
+    };
+    /// The sine, of |x| up to 2¹⁶.
+    Sin "sin" "sin(turned(x))" f64::sin, |x, _| periodic(x);
+    /// The cosine, of |x| up to 2¹⁶.
+    Cos "cos" "cos(turned(x))" f64::cos, |x, _| periodic(x);
+    /// x².
+    Square "square" "x * x" |x| x * x, |_, y| ULP * y;
+    /// 1/x.
+    Recip "recip" "1.0 / x" |x| 1.0 / x, |_, y| 2.5 * ULP * y.abs();
+}
+
+fn within(defined: bool, error: f64) -> f64 {
+    if defined { error } else { f64::INFINITY }
+}
+
+/// Relative error of a logistic function by that of its exponential, which vanishes for large x.
+pub(super) fn exponential(x: f64) -> f64 {
+    let x = x.clamp(-700.0, 700.0);
+    (3.0 + 2.0 * x.abs()) * ULP / (1.0 + x.exp())
+}
+
+/// 2⁻¹¹ within ±π, and the error of the way there.
+fn periodic(x: f64) -> f64 {
+    within(x.abs() <= 65536.0, 1.0 / 2048.0 + x.abs() * 2.0 * ULP)
+}
+
+/// x·Φ(x).
+fn erf_gelu(x: f64) -> f64 {
+    // Φ by the series of erf near 0, and by a continued fraction of its complement farther out.
+    let z = x.abs() * std::f64::consts::FRAC_1_SQRT_2;
+    let tail = if z < 3.0 {
+        let mut term = z;
+        let mut sum = z;
+        for n in 1..100 {
+            term *= -z * z / f64::from(n);
+            sum += term / f64::from(2 * n + 1);
+        }
+        0.5 - sum / std::f64::consts::PI.sqrt()
+    } else {
+        let fraction = (1..60).rev().fold(z, |deeper, n| z + f64::from(n) / 2.0 / deeper);
+        (-z * z).exp() / (2.0 * std::f64::consts::PI.sqrt() * fraction)
+    };
+    match x.is_nan() {
+        true => x,
+        false if x < 0.0 => x.max(-1e9) * tail,
+        false => x - x.min(1e9) * tail,
+    }
+}
+
+/// A function of each element, by its name in a table; some have functions of their own here, such
+/// as [`exp`]. [`Unary::error`] has the errors.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, -2.0], &[2])?;
+/// assert_eq!(ops::unary(&x, ops::Unary::Neg).run()?.read_blocking::<f32>()?, [-1.0, 2.0]);
+/// ops::unary(&x, ops::Unary::Square).run_into(&x)?; // in place
+/// assert_eq!(x.read_blocking::<f32>()?, [1.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn unary(x: &Tensor, function: Unary) -> Op<Elementwise> {
+    Elementwise::op((function.name(), function.text()), &[x])
+}
+
+macro_rules! short {
+    ($($name:ident $function:ident;)*) => {
+        $(
+            #[doc = concat!("[`Unary::", stringify!($function), "`] of each element.")]
+            pub fn $name(x: &Tensor) -> Op<Elementwise> {
+                unary(x, Unary::$function)
+            }
+        )*
+    };
+}
+
+short! {
+    exp Exp;
+    gelu Gelu;
+    gelu_erf GeluErf;
+    relu Relu;
+    sigmoid Sigmoid;
+    silu Silu;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of Φ from tables.
+    #[test]
+    fn the_erf_form_of_gelu() {
+        for (x, y) in [
+            (1.0, 0.841_344_746_068_542_9),
+            (-1.0, -0.158_655_253_931_457_05),
+            (-4.0, -4.0 * 3.167_124_183_311_992e-5),
+            (-5.0, -5.0 * 2.866_515_718_791_939e-7),
+        ] {
+            assert!((erf_gelu(x) - y).abs() < 1e-14 * y.abs().max(1e-2), "{x}: {}", erf_gelu(x));
+        }
+        assert_eq!((erf_gelu(1e30), erf_gelu(-1e30), erf_gelu(0.0)), (1e30, 0.0, 0.0));
+    }
+}

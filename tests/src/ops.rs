@@ -1,0 +1,293 @@
+//! Ready operations: cases, what they ought to give in f64, and how they are run.
+
+mod cases;
+
+pub use cases::{FAMILIES, all, small};
+
+use crate::sanitized::Failure;
+use half::{bf16, f16};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use tilewise::ops::{Op, Operation};
+use tilewise::sanitizer::Options;
+use tilewise::{Call, Context, DType, Kernel, Result, Tensor};
+use tilewise_core::convert;
+
+/// The text of a file of which path and own text are given.
+pub type Text<'a> = &'a dyn Fn((&'static str, &'static str)) -> String;
+
+/// An operation of any kind.
+pub trait AnyOp {
+    /// [`Op::run_into`].
+    fn run_into(&self, out: &Tensor) -> Result<()>;
+    /// [`Op::calls_of`].
+    fn calls_of(&self, out: &Tensor, text: Text<'_>) -> Result<Vec<(Kernel, Call)>>;
+}
+
+impl<K: Operation> AnyOp for Op<K> {
+    fn run_into(&self, out: &Tensor) -> Result<()> {
+        Op::run_into(self, out)
+    }
+
+    fn calls_of(&self, out: &Tensor, text: Text<'_>) -> Result<Vec<(Kernel, Call)>> {
+        Op::calls_of(self, out, text)
+    }
+}
+
+/// How a tensor lies in its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lies {
+    /// Row-major, alone.
+    Packed,
+    /// With its last two axes exchanged.
+    Transposed,
+    /// Within a larger tensor.
+    Within,
+    /// Both.
+    TransposedWithin,
+}
+
+impl Lies {
+    fn base(self, shape: &[usize]) -> Vec<usize> {
+        let mut base = shape.to_vec();
+        if let (Lies::Transposed | Lies::TransposedWithin, rank @ 2..) = (self, base.len()) {
+            base.swap(rank - 2, rank - 1);
+        }
+        if matches!(self, Lies::Within | Lies::TransposedWithin) {
+            base.iter_mut().for_each(|size| *size += 3);
+        }
+        base
+    }
+
+    fn view(self, base: &Tensor) -> Tensor {
+        let mut view = base.clone();
+        if matches!(self, Lies::Within | Lies::TransposedWithin) {
+            let ranges: Vec<_> = base.shape().iter().map(|size| 1..size - 2).collect();
+            view = view.slice(&ranges).unwrap();
+        }
+        if matches!(self, Lies::Transposed | Lies::TransposedWithin) { view.t() } else { view }
+    }
+
+    /// The elements of a view of this shape, in its order, by their places in the base.
+    fn places(self, shape: &[usize]) -> Vec<usize> {
+        let base = self.base(shape);
+        let count = base.iter().product::<usize>() as u32;
+        let numbers: Vec<u32> = (0..count).collect();
+        let base = Tensor::upload(&Context::cpu(), &numbers, &base).unwrap();
+        let places = self.view(&base).read_blocking::<u32>().unwrap();
+        places.into_iter().map(|place| place as usize).collect()
+    }
+}
+
+/// A tensor of a case.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Its type.
+    pub dtype: DType,
+    /// Where it lies.
+    pub lies: Lies,
+    /// Its elements, row-major, as its type holds them.
+    pub values: Vec<f64>,
+}
+
+impl Given {
+    /// With these elements, rounded to the type.
+    pub fn new(dtype: DType, lies: Lies, shape: &[usize], values: Vec<f64>) -> Self {
+        assert_eq!(values.len(), shape.iter().product::<usize>());
+        let values = values.into_iter().map(|value| rounded(dtype, value)).collect();
+        Given { shape: shape.to_vec(), dtype, lies, values }
+    }
+
+    fn tensor(&self, context: &Context) -> Tensor {
+        let base = self.lies.base(&self.shape);
+        // NaN, wherever nobody should look.
+        let mut elements = vec![f64::NAN; base.iter().product()];
+        for (place, &value) in self.lies.places(&self.shape).into_iter().zip(&self.values) {
+            elements[place] = value;
+        }
+        self.lies.view(&upload(context, self.dtype, &elements, &base))
+    }
+}
+
+fn upload(context: &Context, dtype: DType, elements: &[f64], shape: &[usize]) -> Tensor {
+    let bytes: Vec<u8> = match dtype {
+        DType::I32 => elements.iter().flat_map(|&x| (x as i32).to_le_bytes()).collect(),
+        DType::U32 => elements.iter().flat_map(|&x| (x as u32).to_le_bytes()).collect(),
+        float => convert::encode(float, &elements.iter().map(|&x| x as f32).collect::<Vec<_>>()),
+    };
+    Tensor::from_bytes(context, dtype, &bytes, shape).unwrap()
+}
+
+/// A number as a type holds it.
+pub fn rounded(dtype: DType, value: f64) -> f64 {
+    match dtype {
+        DType::F32 => (value as f32).into(),
+        DType::F16 => f16::from_f64(value).into(),
+        DType::BF16 => bf16::from_f64(value).into(),
+        DType::I32 | DType::U32 => value,
+    }
+}
+
+/// A number that an operation ought to give before its rounding to the output's type, and how much
+/// it may err.
+pub type Wanted = (f64, f64);
+
+/// A run in the sanitizer.
+pub struct Ran {
+    /// Files of which the kernel is made.
+    pub files: HashSet<&'static str>,
+    /// What it cost, in operations of the sanitizer.
+    pub operations: u64,
+    /// The output.
+    pub bits: Vec<u8>,
+}
+
+/// An operation on these tensors.
+pub type Make = Box<dyn Fn(&[Tensor]) -> Box<dyn AnyOp> + Send + Sync>;
+
+/// An operation, its operands, and the results wanted.
+pub struct Case {
+    /// For messages.
+    pub name: String,
+    /// The operands.
+    pub inputs: Vec<Given>,
+    /// Type, shape and place of the output.
+    pub out: (DType, Vec<usize>, Lies),
+    /// The operand that the output is.
+    pub in_place: Option<usize>,
+    /// The operation on these tensors.
+    pub op: Make,
+    /// The results, row-major.
+    pub wanted: Vec<Wanted>,
+}
+
+impl Case {
+    /// Runs the case on a context and holds the output, and what lies around it, against what is
+    /// wanted.
+    ///
+    /// # Errors
+    /// The first number that is wrong, or the error of the operation.
+    pub fn run(&self, context: &Context) -> std::result::Result<(), String> {
+        let (inputs, out, base) = self.prepared(context);
+        (self.op)(&inputs).run_into(&out).map_err(|error| error.to_string())?;
+        self.hold(&out)?;
+        let Some(base) = base else { return Ok(()) };
+        let mut left = self.read(&base);
+        for place in self.out.2.places(&self.out.1) {
+            left[place] = f64::NAN;
+        }
+        match left.iter().position(|value| !value.is_nan()) {
+            Some(at) => Err(format!("element {at} around the output became {}", left[at])),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there is nothing to compute.
+    pub fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// Runs the case in the sanitizer, of these texts.
+    ///
+    /// # Errors
+    /// What was found, or the first number that is wrong.
+    pub fn check(
+        &self,
+        options: &Options,
+        text: impl Fn((&'static str, &'static str)) -> String,
+    ) -> std::result::Result<Ran, Failure> {
+        let (inputs, out, _) = self.prepared(&Context::cpu());
+        let files = RefCell::new(HashSet::new());
+        let noted = |file: (&'static str, &'static str)| {
+            files.borrow_mut().insert(file.0);
+            text(file)
+        };
+        let refused = |error: tilewise::Error| Failure::Refused(error.to_string());
+        let calls = (self.op)(&inputs).calls_of(&out, &noted).map_err(refused)?;
+        let [(kernel, call)] = <[_; 1]>::try_from(calls).map_err(|calls| {
+            Failure::Refused(format!("{} kernels, and one can be checked", calls.len()))
+        })?;
+        let check = kernel.check_with_blocking(&call, options.clone());
+        let check = check.map_err(|error| match error {
+            tilewise::Error::Kernel(text) => Failure::Invalid(text),
+            other => refused(other),
+        })?;
+        if let Some(finding) = check.report.findings.first() {
+            return Err(Failure::Found(finding.kind, check.render(false)));
+        }
+        let out = check.outputs[0].reshape(&self.out.1).map_err(refused)?;
+        self.hold(&out).map_err(Failure::Wrong)?;
+        let bits = out.read_bytes_blocking().map_err(refused)?;
+        let operations = check.report.counters.operations;
+        Ok(Ran { files: files.into_inner(), operations, bits })
+    }
+
+    /// Operands, output, and the tensor around it.
+    fn prepared(&self, context: &Context) -> (Vec<Tensor>, Tensor, Option<Tensor>) {
+        let inputs: Vec<_> = self.inputs.iter().map(|given| given.tensor(context)).collect();
+        if let Some(at) = self.in_place {
+            let out = inputs[at].clone();
+            return (inputs, out, None);
+        }
+        let (dtype, shape, lies) = &self.out;
+        let base = lies.base(shape);
+        let nothing = if dtype.is_float() { f64::NAN } else { 0.0 };
+        let base = upload(context, *dtype, &vec![nothing; base.iter().product()], &base);
+        let around = dtype.is_float().then(|| base.clone());
+        (inputs, lies.view(&base), around)
+    }
+
+    fn read(&self, tensor: &Tensor) -> Vec<f64> {
+        match tensor.dtype() {
+            DType::I32 => {
+                tensor.read_blocking::<i32>().unwrap().into_iter().map(f64::from).collect()
+            }
+            DType::U32 => {
+                tensor.read_blocking::<u32>().unwrap().into_iter().map(f64::from).collect()
+            }
+            _ => tensor.read_f32_blocking().unwrap().into_iter().map(f64::from).collect(),
+        }
+    }
+
+    fn hold(&self, out: &Tensor) -> std::result::Result<(), String> {
+        let got = self.read(out);
+        assert_eq!(got.len(), self.wanted.len(), "{}", self.name);
+        for (at, (&got, &(value, error))) in got.iter().zip(&self.wanted).enumerate() {
+            if !agrees(self.out.0, got, value, error) {
+                return Err(format!("element {at} is {got:e}, wanted {value:e} ± {error:e}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a stored number is the wanted one within its error, and the rounding to its type.
+pub fn agrees(dtype: DType, got: f64, value: f64, error: f64) -> bool {
+    if value.is_nan() || error.is_infinite() {
+        return value.is_nan() == got.is_nan() || error.is_infinite();
+    }
+    if value.is_infinite() || !dtype.is_float() {
+        return got == value;
+    }
+    let (reach, least) = (value.abs() + error, min_normal(dtype));
+    let power = 2f64.powf(reach.max(least).log2().floor());
+    // Small results may be flushed to zero.
+    let flushed = if value.abs() - error < least { reach.min(least) } else { 0.0 };
+    let allowed = error + power * dtype.unit_roundoff() + flushed;
+    let overflows = reach + power * dtype.unit_roundoff() >= largest(dtype);
+    (got - value).abs() <= allowed || overflows && got == value.signum() * f64::INFINITY
+}
+
+fn min_normal(dtype: DType) -> f64 {
+    if dtype == DType::F16 { f16::MIN_POSITIVE.into() } else { f32::MIN_POSITIVE.into() }
+}
+
+fn largest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => f16::MAX.into(),
+        DType::BF16 => bf16::MAX.into(),
+        _ => f32::MAX.into(),
+    }
+}

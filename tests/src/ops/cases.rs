@@ -1,0 +1,105 @@
+//! The cases.
+
+mod elementwise;
+mod norm;
+mod reduce;
+mod rope;
+mod softmax;
+
+use super::{AnyOp, Case, Given, Lies, Wanted};
+use crate::generators::Rng;
+use tilewise::{DType, ops};
+
+/// Half the distance from 1 to the next f32.
+const U: f64 = DType::F32.unit_roundoff();
+
+/// A distance between neighbours of f32, relative.
+const ULP: f64 = 2.0 * U;
+
+/// Shapes of rows: one, few and many elements, one and many rows, none.
+const ROWS: [&[usize]; 14] = [
+    &[1],
+    &[2],
+    &[3, 3],
+    &[5, 31],
+    &[2, 2, 33],
+    &[3, 257],
+    &[2, 1000],
+    &[300, 2],
+    &[1, 4099],
+    &[2, 3, 1, 5],
+    &[0, 7],
+    &[7, 0],
+    &[2, 1, 2, 1, 2, 1, 2, 9],
+    &[1, 100_000],
+];
+
+const FLOATS: [DType; 3] = DType::FLOATS;
+
+/// All cases.
+pub fn all() -> Vec<Case> {
+    FAMILIES.iter().flat_map(|(_, cases)| cases()).collect()
+}
+
+/// Makes cases.
+pub(super) type Cases = fn() -> Vec<Case>;
+
+/// The cases of each family, by its name.
+pub const FAMILIES: [(&str, Cases); 5] = [
+    ("softmax", softmax::cases),
+    ("elementwise", elementwise::cases),
+    ("norm", norm::cases),
+    ("reduce", reduce::cases),
+    ("rope", rope::cases),
+];
+
+/// The cases of at most so many elements.
+pub fn small(most: usize) -> Vec<Case> {
+    let count = |case: &Case| case.inputs.iter().map(|given| given.values.len()).max();
+    all().into_iter().filter(|case| count(case).unwrap_or(0) <= most).collect()
+}
+
+/// Random numbers about 0, in no order.
+fn numbers(rng: &mut Rng, shape: &[usize], spread: f64) -> Vec<f64> {
+    (0..shape.iter().product()).map(|_| spread * f64::from(rng.number())).collect()
+}
+
+/// The rows along the last axis.
+fn rows<'a>(shape: &[usize], values: &'a [f64]) -> impl Iterator<Item = &'a [f64]> {
+    values.chunks(shape.last().copied().unwrap_or(1).max(1))
+}
+
+fn boxed<K: ops::Operation + 'static>(op: ops::Op<K>) -> Box<dyn AnyOp> {
+    Box::new(op)
+}
+
+/// Each shape in a type and a place of its turn.
+fn turns(shapes: &[&'static [usize]]) -> Vec<(&'static [usize], DType, DType, Lies, Lies)> {
+    let lies = [Lies::Packed, Lies::Within, Lies::Transposed, Lies::TransposedWithin];
+    let mut turns = Vec::new();
+    for (at, &shape) in shapes.iter().enumerate() {
+        for (of, dtype) in FLOATS.into_iter().enumerate() {
+            let turn = at + of;
+            turns.push((shape, dtype, FLOATS[turn % 3], lies[turn % 4], lies[turn / 2 % 4]));
+        }
+        turns.push((shape, DType::F32, DType::F32, Lies::Packed, Lies::Packed));
+    }
+    turns
+}
+
+/// The elements of a tensor as those of a larger shape, by numpy's rules, row-major.
+fn broadcast(values: &[f64], from: &[usize], to: &[usize]) -> Vec<f64> {
+    let place = |at: usize| {
+        let (mut rest, mut place, mut step) = (at, 0, 1);
+        for (axis, &size) in to.iter().enumerate().rev() {
+            let index = rest % size;
+            rest /= size;
+            if let Some(own) = (axis + from.len()).checked_sub(to.len()) {
+                place += if from[own] > 1 { index * step } else { 0 };
+                step *= from[own];
+            }
+        }
+        place
+    };
+    (0..to.iter().product()).map(|at| values[place(at)]).collect()
+}

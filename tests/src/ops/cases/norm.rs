@@ -1,0 +1,60 @@
+//! Norms.
+
+use super::{Case, FLOATS, Given, Lies, ROWS, Rng, ULP, Wanted, boxed, numbers, rows, turns};
+use tilewise::{Tensor, ops};
+
+const EPS: f32 = 1e-3;
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut rng = Rng::new(3);
+    let mut cases = Vec::new();
+    for (turn, (shape, dtype, out, lies, out_lies)) in turns(&ROWS).into_iter().enumerate() {
+        let n = shape[shape.len() - 1];
+        let mut values = numbers(&mut rng, shape, 3.0);
+        // Rows about another number than 0, and one with NaN.
+        values.iter_mut().step_by(2).for_each(|value| *value += 1.5);
+        if n == 31 {
+            values[2 * n + 30] = f64::NAN;
+        }
+        let x = Given::new(dtype, lies, shape, values);
+        let vector = |rng: &mut Rng, of: usize| {
+            let lies = [Lies::Within, Lies::Packed][(turn + of) % 2];
+            Given::new(FLOATS[(turn + of) % 3], lies, &[n], numbers(rng, &[n], 1.0))
+        };
+        let (weight, bias) = (vector(&mut rng, 0), vector(&mut rng, 1));
+        for centred in [true, false] {
+            let row = |row| norm(row, &weight.values, centred.then_some(&bias.values[..]));
+            let wanted = rows(shape, &x.values).flat_map(row).collect();
+            let in_place = (turn % 3 == 0).then_some(0);
+            let (dtype, lies) = if in_place.is_some() { (dtype, lies) } else { (out, out_lies) };
+            cases.push(Case {
+                name: format!("norm of {shape:?} {} {:?}, centred {centred}", x.dtype, x.lies),
+                wanted,
+                inputs: vec![x.clone(), weight.clone(), bias.clone()],
+                out: (dtype, shape.to_vec(), lies),
+                in_place,
+                op: Box::new(move |x: &[Tensor]| match centred {
+                    true => boxed(ops::layer_norm(&x[0], &x[1], &x[2], EPS)),
+                    false => boxed(ops::rms_norm(&x[0], &x[1], EPS)),
+                }),
+            });
+        }
+    }
+    cases
+}
+
+/// A row, and the errors that the documentation of the operations admits.
+fn norm(row: &[f64], weight: &[f64], bias: Option<&[f64]>) -> Vec<Wanted> {
+    let (n, k) = (row.len() as f64, row.len() as f64 / 4.0 + 20.0);
+    let mean = if bias.is_some() { row.iter().sum::<f64>() / n } else { 0.0 };
+    let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+    let s = (variance + f64::from(EPS)).sqrt();
+    let m = if bias.is_some() { row.iter().map(|x| x.abs()).sum::<f64>() / n / s } else { 0.0 };
+    let element = |(i, x): (usize, &f64)| {
+        let (z, weight) = ((x - mean) / s, weight[i]);
+        let bias = bias.map_or(0.0, |bias| bias[i]);
+        let error = (m + z.abs()) * k + (m * k).powi(2) * ULP * z.abs();
+        (z * weight + bias, (error * weight.abs() + bias.abs()) * ULP)
+    };
+    row.iter().enumerate().map(element).collect()
+}

@@ -1,0 +1,102 @@
+//! Reductions along an axis.
+
+use super::{Case, DType, FLOATS, Given, Lies, Rng, ULP, Wanted, boxed, numbers};
+use tilewise::{Tensor, ops};
+
+/// Shapes, and the axis of the rows.
+const SHAPES: [(&[usize], usize); 17] = [
+    (&[1], 0),
+    (&[2], 0),
+    (&[3, 3], 0),
+    (&[3, 3], 1),
+    (&[31, 5], 0),
+    (&[5, 31], 1),
+    (&[2, 33, 3], 1),
+    (&[257, 40], 0),
+    (&[2, 1000], 1),
+    (&[1000, 2], 0),
+    (&[4099], 0),
+    (&[100_000], 0),
+    (&[2, 3, 2, 3, 2, 3, 2, 5], 6),
+    (&[70, 3, 1], 2),
+    (&[0, 4], 1),
+    (&[40, 300, 2], 1),
+    (&[3, 0], 1),
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut rng = Rng::new(4);
+    let lies = [Lies::Packed, Lies::Within, Lies::Transposed, Lies::TransposedWithin];
+    let mut cases = Vec::new();
+    for (turn, (shape, axis)) in SHAPES.into_iter().enumerate() {
+        for (of, dtype) in FLOATS.into_iter().enumerate() {
+            // Few different numbers, so that there are ties; the first row has edges.
+            let mut values = numbers(&mut rng, shape, 20.0);
+            values.iter_mut().for_each(|value| *value = value.round() / 2.0);
+            if shape == [31, 5] {
+                (values[7 * 5], values[9 * 5], values[3 * 5]) = (f64::NAN, f64::NAN, f64::INFINITY);
+                (0..31).for_each(|i| values[5 * i + 1] = -values[5 * i + 1].abs());
+                (0..31).for_each(|i| values[5 * i + 2] = f64::NEG_INFINITY);
+                (0..31).for_each(|i| values[5 * i + 3] = [0.0, -0.0][(i + 1) % 2]);
+            }
+            let x = Given::new(dtype, lies[(turn + of) % 4], shape, values);
+            let (inner, n) = (shape[axis + 1..].iter().product::<usize>(), shape[axis]);
+            let count = shape.iter().product::<usize>().checked_div(n);
+            let mut out = shape.to_vec();
+            out.remove(axis);
+            let count = count.unwrap_or_else(|| out.iter().product());
+            let row = |at: usize| {
+                let first = at / inner * inner * n + at % inner;
+                (0..n).map(|i| x.values[first + i * inner]).collect::<Vec<_>>()
+            };
+            let rows: Vec<_> = (0..count).map(row).collect();
+            let place = (FLOATS[(turn + of) % 3], out, lies[(turn / 2 + of) % 4]);
+            cases.push(case("sum", &x, axis, &rows, place.clone(), sum));
+            if n > 0 {
+                cases.push(case("max", &x, axis, &rows, place.clone(), |row| {
+                    (row[largest(row)], 0.0)
+                }));
+                let place = (DType::U32, place.1, place.2);
+                cases.push(case("arg_max", &x, axis, &rows, place, |row| {
+                    (largest(row) as f64, 0.0)
+                }));
+            }
+        }
+    }
+    cases
+}
+
+fn sum(row: &[f64]) -> Wanted {
+    let magnitude: f64 = row.iter().map(|x| x.abs()).sum();
+    (row.iter().sum(), (row.len() as f64 / 8.0 + 8.0) * ULP * magnitude)
+}
+
+/// The first of the largest.
+fn largest(row: &[f64]) -> usize {
+    let larger = |a: f64, b: f64| !b.is_nan() && (a.is_nan() || a > b);
+    (1..row.len()).fold(0, |best, i| if larger(row[i], row[best]) { i } else { best })
+}
+
+fn case(
+    name: &'static str,
+    x: &Given,
+    axis: usize,
+    rows: &[Vec<f64>],
+    out: (DType, Vec<usize>, Lies),
+    wanted: impl Fn(&[f64]) -> Wanted,
+) -> Case {
+    Case {
+        name: format!("{name} of {:?} {} {:?} along {axis} to {out:?}", x.shape, x.dtype, x.lies),
+        wanted: rows.iter().map(|row| wanted(row)).collect(),
+        inputs: vec![x.clone()],
+        out,
+        in_place: None,
+        op: Box::new(move |x: &[Tensor]| {
+            boxed(match name {
+                "sum" => ops::sum(&x[0], axis),
+                "max" => ops::max(&x[0], axis),
+                _ => ops::arg_max(&x[0], axis),
+            })
+        }),
+    }
+}

@@ -1,0 +1,96 @@
+//! Softmax.
+
+use super::{Case, Given, Lies, Rng, Wanted, ops};
+use super::{FLOATS, ROWS, U, ULP, boxed, broadcast, numbers, rows, turns};
+use tilewise::Tensor;
+
+/// Softmax of a row whose scores have these errors; see the operation's documentation.
+fn softmax_row(scores: &[(f64, f64)]) -> Vec<Wanted> {
+    if scores.iter().any(|(score, _)| score.is_nan() || *score == f64::INFINITY) {
+        return vec![(f64::NAN, 0.0); scores.len()];
+    }
+    let finite = || scores.iter().filter(|(score, _)| score.is_finite());
+    let most = finite().map(|(score, _)| *score).fold(f64::NEG_INFINITY, f64::max);
+    let least = finite().map(|(score, _)| *score).fold(f64::INFINITY, f64::min);
+    if most == f64::NEG_INFINITY {
+        return vec![(0.0, 0.0); scores.len()];
+    }
+    let sum: f64 = finite().map(|(score, _)| (score - most).exp()).sum();
+    let rounding = finite().map(|(_, error)| *error).fold(0.0, f64::max);
+    let steps = 20.0 + 5.0 * (most - least).min(110.0) + scores.len() as f64 / 2.0;
+    let relative = steps * ULP + 2.0 * rounding;
+    let p = |(score, _): &(f64, f64)| {
+        let p = (score - most).exp() / sum;
+        // Below 2⁻¹²⁶ exponentials vanish.
+        (p, relative * p + f64::from(f32::MIN_POSITIVE))
+    };
+    scores.iter().map(p).collect()
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut rng = Rng::new(1);
+    let mut cases = Vec::new();
+    for (shape, dtype, out, lies, out_lies) in turns(&ROWS) {
+        let mut values = numbers(&mut rng, shape, 20.0);
+        // The first row has every special number, and the others some −∞.
+        let last = shape.last().copied().unwrap_or(1);
+        values.iter_mut().skip(last).step_by(7).for_each(|value| *value = f64::NEG_INFINITY);
+        if last == 31 {
+            values[last + 4] = f64::NAN;
+            values[2 * last + 9] = f64::INFINITY;
+            values[3 * last..4 * last].fill(f64::NEG_INFINITY);
+            values[4 * last] = -3e38;
+            values[4 * last + 1] = 60000.0;
+        }
+        let x = Given::new(dtype, lies, shape, values);
+        let score = |&x: &f64| (0.5 * x, 0.5 * x.abs() * U);
+        let wanted = rows(shape, &x.values);
+        let wanted: Vec<_> = wanted
+            .flat_map(|row| softmax_row(&row.iter().map(score).collect::<Vec<_>>()))
+            .collect();
+        cases.push(Case {
+            name: format!("softmax of {shape:?} {dtype} {lies:?} to {out} {out_lies:?}"),
+            wanted,
+            inputs: vec![x],
+            out: (out, shape.to_vec(), out_lies),
+            in_place: None,
+            op: Box::new(|x: &[Tensor]| boxed(ops::softmax(&x[0]).scale(0.5))),
+        });
+    }
+    cases.extend(masked_softmax(&mut rng));
+    cases
+}
+
+fn masked_softmax(rng: &mut Rng) -> Vec<Case> {
+    let shapes: [(&[usize], &[usize]); 3] =
+        [(&[2, 3, 5, 7], &[5, 7]), (&[2, 3, 4, 33], &[2, 1, 1, 33]), (&[9, 40], &[1])];
+    let mut cases = Vec::new();
+    for (turn, (shape, of_mask)) in shapes.into_iter().enumerate() {
+        let x = Given::new(FLOATS[turn], Lies::Packed, shape, numbers(rng, shape, 4.0));
+        let mut mask = numbers(rng, of_mask, 1.0);
+        mask.iter_mut().skip(1).step_by(3).for_each(|mask| *mask = f64::NEG_INFINITY);
+        let mask = Given::new(FLOATS[(turn + 1) % 3], Lies::Within, of_mask, mask);
+        let (queries, keys) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let masks = broadcast(&mask.values, of_mask, shape);
+        let score = |(at, &x): (usize, &f64)| {
+            let (key, query) = (at % keys, at / keys % queries);
+            let sum = 0.25 * x + masks[at];
+            (if key > query + 2 { f64::NEG_INFINITY } else { sum }, 2.0 * U * (x.abs() + 2.0))
+        };
+        let scores: Vec<_> = x.values.iter().enumerate().map(score).collect();
+        let wanted = scores.chunks(keys).flat_map(softmax_row).collect();
+        for in_place in [None, Some(0)] {
+            cases.push(Case {
+                name: format!("softmax of {shape:?}, mask {of_mask:?}, in place {in_place:?}"),
+                wanted: Vec::clone(&wanted),
+                inputs: vec![x.clone(), mask.clone()],
+                out: (x.dtype, shape.to_vec(), Lies::Packed),
+                in_place,
+                op: Box::new(|x: &[Tensor]| {
+                    boxed(ops::softmax(&x[0]).scale(0.25).mask(&x[1]).causal(2))
+                }),
+            });
+        }
+    }
+    cases
+}

@@ -1,0 +1,226 @@
+//! Ready operations: every case on every adapter and on the CPU executor, the small ones in the
+//! sanitizer, and bad input.
+
+use tilewise::sanitizer::Options;
+use tilewise::{Context, DType, Error, Tensor, ops};
+use tilewise_tests::ops::{self as cases, Case};
+use tilewise_tests::{adapters, contexts};
+
+/// Of so many cases, software devices, which compile each for as long as they take, have one.
+const SOFTWARE: usize = 3;
+
+/// The cases of a family on the CPU executor and on every adapter.
+fn are_right(family: &str) {
+    let (_, cases) = cases::FAMILIES.iter().find(|(name, _)| *name == family).unwrap();
+    let mut wrong = Vec::new();
+    let mut run = |case: &Case, context: &Context| {
+        if let Err(why) = case.run(context) {
+            wrong.push(format!("{} on {}: {why}", case.name, context.adapter_name()));
+        }
+    };
+    let cpu = Context::cpu();
+    for (number, case) in cases().iter().enumerate() {
+        run(case, &cpu);
+        for (turn, adapter) in adapters().iter().enumerate() {
+            if adapter.description.hardware || number % SOFTWARE == turn % SOFTWARE {
+                run(case, &adapter.context);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn softmax() {
+    are_right("softmax");
+}
+
+#[test]
+fn elementwise() {
+    are_right("elementwise");
+}
+
+#[test]
+fn norms() {
+    are_right("norm");
+}
+
+#[test]
+fn reductions() {
+    are_right("reduce");
+}
+
+#[test]
+fn rope() {
+    are_right("rope");
+}
+
+#[test]
+fn small_cases_are_clean() {
+    let mut wrong = Vec::new();
+    for case in cases::small(400).into_iter().filter(|case| !case.is_empty()) {
+        if let Err(why) = case.check(&Options::default(), |(_, text)| text.to_owned()) {
+            wrong.push(format!("{}: {why}", case.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: tilewise::Result<T>, kind: fn(&Error) -> bool, words: &str) {
+    let error = result.unwrap_err();
+    assert!(kind(&error) && error.to_string().contains(words), "{error:?}");
+}
+
+#[test]
+fn bad_input_is_refused() {
+    for context in contexts() {
+        let zeros = |shape: &[usize]| Tensor::zeros(&context, DType::F32, shape).unwrap();
+        let x = zeros(&[4, 6]);
+        let shape: fn(&Error) -> bool = |error| matches!(error, Error::Shape(_));
+        let misuse: fn(&Error) -> bool = |error| matches!(error, Error::Misuse(_));
+        let unsupported: fn(&Error) -> bool = |error| matches!(error, Error::Unsupported(_));
+        let value: fn(&Error) -> bool = |error| matches!(error, Error::InvalidValue(_));
+        let softmax = ops::softmax(&x);
+        refused(softmax.run_into(&zeros(&[6, 4])), shape, "[6, 4], wanted [4, 6]");
+        refused(softmax.run_into(&x.reshape(&[6, 4]).unwrap().t()), misuse, "run() makes");
+        refused(softmax.clone().mask(&zeros(&[5])).run(), shape, "mask of shape [5]");
+        refused(ops::softmax(&zeros(&[4])).causal(0).run(), shape, "2 dimensions");
+        refused(ops::softmax(&zeros(&[])).run(), shape, "1 dimensions");
+        refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
+        // Rows are copied by others than read them.
+        let rows = [x.slice(&[0..3, 0..6]).unwrap(), x.slice(&[1..4, 0..6]).unwrap()];
+        refused(ops::exp(&rows[0]).run_into(&rows[1]), misuse, "may write to the view");
+        refused(
+            ops::sum(&x, 0).run_into(&x.slice(&[0..1, 0..6]).unwrap().reshape(&[6]).unwrap()),
+            misuse,
+            "sum",
+        );
+        refused(ops::add(&x, &zeros(&[5])).run(), shape, "[4, 6] and [5]");
+        refused(ops::add(&zeros(&[6]), &x).run_into(&zeros(&[6])), shape, "[6], wanted [4, 6]");
+        refused(
+            ops::layer_norm(&x, &zeros(&[6]), &zeros(&[4]), 0.0).run(),
+            shape,
+            "[4], wanted [6]",
+        );
+        refused(ops::rms_norm(&x, &zeros(&[1, 6]), 0.0).run(), shape, "weight has shape [1, 6]");
+        refused(ops::rms_norm(&zeros(&[]), &zeros(&[]), 0.0).run(), shape, "wanted a last axis");
+        refused(ops::sum(&x, 2).run(), shape, "axis 2 of shape [4, 6], which has 2 axes");
+        refused(ops::max(&zeros(&[3, 0]), 1).run(), shape, "[3, 0] along axis 1");
+        refused(ops::rope(&zeros(&[4, 5]), &x, &x).run(), shape, "[4, 5], wanted [..., T, D]");
+        refused(
+            ops::rope(&x, &zeros(&[4, 3]), &x).run(),
+            shape,
+            "sin has shape [4, 6], wanted [4, 3]",
+        );
+        refused(x.copy_from(&zeros(&[3, 6])), shape, "[3, 6] for one of [4, 6]");
+        refused(x.write(&[0.0f32; 5]), shape, "24 elements");
+        refused(x.write(&[0u32; 24]), misuse, "writing u32 elements to a tensor of f32");
+        let words = Tensor::zeros(&context, DType::U32, &[4, 6]).unwrap();
+        refused(ops::softmax(&words).run(), unsupported, "x is u32");
+        refused(softmax.run_into(&words), unsupported, "the output is u32");
+        refused(ops::arg_max(&x, 0).out_dtype(DType::F32).run(), unsupported, "f32, not u32");
+        refused(words.fill(-1.0), value, "-1 for a tensor of u32");
+        refused(words.fill(0.5), value, "0.5");
+        refused(
+            softmax.clone().out_dtype(DType::F16).run_into(&zeros(&[4, 6])),
+            value,
+            "the output is f32, and out_dtype says f16",
+        );
+    }
+}
+
+/// Tensors of other contexts, and what only `record` refuses.
+#[test]
+fn contexts_do_not_mix() {
+    let (one, other) = (Context::cpu(), Context::cpu());
+    let [x, y] = [&one, &other].map(|context| Tensor::zeros(context, DType::F32, &[2]).unwrap());
+    let wrong: fn(&Error) -> bool = |error| matches!(error, Error::WrongContext(_));
+    refused(ops::add(&x, &y).run(), wrong, "the second operand");
+    refused(ops::exp(&x).run_into(&y), wrong, "the output");
+    for adapter in adapters() {
+        let mut encoder =
+            adapter.context.device().unwrap().create_command_encoder(&Default::default());
+        refused(ops::exp(&x).encode(&mut encoder, &x), wrong, "CPU executor");
+    }
+}
+
+#[test]
+fn tensors_are_filled_copied_and_written() {
+    for context in contexts() {
+        for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U32] {
+            let x = Tensor::zeros(&context, dtype, &[3, 5]).unwrap();
+            let inside = x.slice(&[0..2, 1..4]).unwrap();
+            inside.fill(7.0).unwrap();
+            let wanted = |inside: f32, at: usize| {
+                let is_inside = at / 5 < 2 && (1..4).contains(&(at % 5));
+                if is_inside { inside } else { 0.0 }
+            };
+            let numbers = |x: &Tensor| x.read_f32_blocking().unwrap();
+            assert_eq!(numbers(&x), (0..15).map(|at| wanted(7.0, at)).collect::<Vec<_>>());
+            let row = Tensor::upload(&context, &[4.0f32, 5.0, 6.0], &[3]).unwrap();
+            inside.copy_from(&row).unwrap();
+            let column = |at: usize| wanted(4.0 + (at % 5) as f32 - 1.0, at);
+            assert_eq!(numbers(&x), (0..15).map(column).collect::<Vec<_>>(), "{dtype}");
+            assert_eq!(
+                numbers(&inside.t().cast(DType::F32).unwrap()),
+                [4.0, 4.0, 5.0, 5.0, 6.0, 6.0]
+            );
+            Tensor::zeros(&context, dtype, &[0, 3]).unwrap().fill(1.0).unwrap();
+        }
+        let x = Tensor::zeros(&context, DType::F16, &[3, 3]).unwrap();
+        let numbers: Vec<_> = (1..=9).map(|i| half::f16::from_f32(i as f32)).collect();
+        x.t().write(&numbers).unwrap();
+        assert_eq!(x.read_f32_blocking().unwrap(), [1.0, 4.0, 7.0, 2.0, 5.0, 8.0, 3.0, 6.0, 9.0]);
+    }
+}
+
+/// Every operation binds four storage buffers at most; on a device with fewer the error says so.
+#[test]
+fn few_storage_buffers() {
+    for adapter in adapters() {
+        for buffers in [3, 4] {
+            let context =
+                adapter.with_limits(|limits| limits.max_storage_buffers_per_shader_stage = buffers);
+            let x = Tensor::upload(&context, &[1.0f32, 3.0], &[1, 2]).unwrap();
+            let row = Tensor::upload(&context, &[2.0f32, 0.0], &[2]).unwrap();
+            let y = ops::softmax(&x).mask(&row).run().unwrap();
+            assert_eq!(y.read_f32_blocking().unwrap(), [0.5, 0.5]);
+            let norm = ops::layer_norm(&x, &row, &row, 0.0).run();
+            match buffers {
+                3 => refused(
+                    norm,
+                    |error| matches!(error, Error::MissingFeature(_)),
+                    "4, and the limit of the device is 3",
+                ),
+                _ => {
+                    let norm = norm.unwrap().read_f32_blocking().unwrap();
+                    assert!(norm.iter().all(|norm| norm.abs() < 1e-5), "{norm:?}");
+                }
+            }
+        }
+    }
+}
+
+/// An operand may have strides that no slice has, and rows may be repeated.
+#[test]
+fn buffers_with_strides_of_zero() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let numbers = Tensor::upload(context, &[1.0f32, 2.0, 3.0, 5.0], &[4]).unwrap();
+        let buffer = numbers.buffer().unwrap().0.clone();
+        let view = |strides: &[usize]| {
+            Tensor::from_buffer_strided(context, buffer.clone(), 0, DType::F32, &[2, 2], strides)
+                .unwrap()
+        };
+        let sums = |x: &Tensor| ops::sum(x, 1).run().unwrap().read_f32_blocking().unwrap();
+        assert_eq!(sums(&view(&[0, 1])), [3.0, 3.0]);
+        assert_eq!(sums(&view(&[1, 2])), [4.0, 7.0]);
+        let strides: fn(&Error) -> bool = |error| matches!(error, Error::Strides(_));
+        refused(
+            ops::exp(&numbers.reshape(&[2, 2]).unwrap()).run_into(&view(&[0, 1])),
+            strides,
+            "run()",
+        );
+    }
+}
