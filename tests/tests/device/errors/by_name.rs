@@ -30,7 +30,7 @@ fn kernels_by_name() {
         // The CPU executor has no kernels, and takes every name that is known.
         match context.is_cpu() {
             true => drop(gemm("naive+k2").unwrap()),
-            false => refused(gemm("naive+k2"), kind!(NoKernel), &["naive", "2 parts"]),
+            false => refused(gemm("naive+k2"), kind!(NoKernel), &["naive", "2 splits"]),
         }
         // An unknown name is unknown even where there is nothing to do.
         let nothing = zeros(&context, &[0, 4]);
