@@ -160,7 +160,8 @@ impl Tensor {
     }
 
     /// The view of any elements of the storage: that at index (i, j, …) lies `offset + i·strides[0]
-    /// + j·strides[1] + …` behind this view's first. It may leave this view, not the storage.
+    /// + j·strides[1] + …` behind this view's first. It may leave this view, not the storage. On a
+    /// GPU that ends with its buffer, which may have a few bytes of padding.
     ///
     /// ```
     /// use tilewise::{Context, Tensor};
