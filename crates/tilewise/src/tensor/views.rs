@@ -159,9 +159,9 @@ impl Tensor {
         self.strided(shape, &strides)
     }
 
-    /// The view of any elements of the storage: that at index (i, j, …) lies `offset + i·strides[0]
-    /// + j·strides[1] + …` behind this view's first. It may leave this view, not the storage. On a
-    /// GPU that ends with its buffer, which may have a few bytes of padding.
+    /// The view of any elements of the storage. The one at index (i, j, …) lies this many elements
+    /// behind this view's first: `offset + i·strides[0] + j·strides[1] + …`. It may leave this view,
+    /// not the storage. On a GPU that ends with its buffer, which may have a few bytes of padding.
     ///
     /// ```
     /// use tilewise::{Context, Tensor};
