@@ -160,8 +160,9 @@ impl Tensor {
     }
 
     /// The view of any elements of the storage. The one at index (i, j, …) lies this many elements
-    /// behind this view's first: `offset + i·strides[0] + j·strides[1] + …`. It may leave this view,
-    /// not the storage. On a GPU that ends with its buffer, which may have a few bytes of padding.
+    /// behind this view's first: `offset + i·strides[0] + j·strides[1] + …`. It may leave this
+    /// view, not the storage. On a GPU that ends with its buffer, which may have a few bytes of
+    /// padding.
     ///
     /// ```
     /// use tilewise::{Context, Tensor};
