@@ -29,6 +29,26 @@ fn problems() -> Vec<(&'static str, Problem)> {
             .map(|[rows, cols]| Operand::packed(Format::Dense(DType::F16), batch, rows, cols));
         Problem { batch, a, b, c, ..f16(m, n, k) }
     };
+    // Of two sequences of 128 tokens, each with 8 heads of queries and 2 of keys and of values.
+    let heads = |offset, strides| Operand {
+        offset,
+        ld: 768,
+        len: 2 * 128 * 768,
+        ..packed(DType::F16, 128, 64).with_entry_strides(strides)
+    };
+    let shared_heads = Problem {
+        batch: 16,
+        grouping: Grouping::Nested { sizes: [1, 2, 2, 4] },
+        a: heads(0, [0, 128 * 768, 4 * 64, 64]),
+        b: heads(8 * 64, [0, 128 * 768, 64, 0]).t(),
+        c: Operand::packed(Format::Dense(DType::F16), 16, 128, 128).with_entry_strides([
+            0,
+            8 << 14,
+            4 << 14,
+            1 << 14,
+        ]),
+        ..f16(128, 128, 64)
+    };
     let quantized = |m, n, k| Problem {
         b: Operand::packed(
             Format::Quantized(QuantFormat::affine(4, 64, DType::F16).unwrap()),
@@ -84,6 +104,7 @@ fn problems() -> Vec<(&'static str, Problem)> {
         ("deep and small", f32(64, 64, 65536)),
         ("linear layer", linear),
         ("attention heads", batched(96, 128, 128, 64)),
+        ("attention heads that share keys, between rows", shared_heads),
         ("4-bit weights, one token", quantized(1, 4096, 4096)),
         (
             "4-bit weights, four tokens of 8 bits",

@@ -160,8 +160,9 @@ impl Tensor {
     }
 
     /// The view of any elements of the storage: the element at index (i, j, …) lies
-    /// `offset + i·strides[0] + j·strides[1] + …` behind this view's first element. The view may
-    /// leave this one, but not the storage.
+    /// `offset + i·strides[0] + j·strides[1] + …` elements behind this view's first. The view may
+    /// leave this one, but not the storage. On a GPU that ends with its buffer, which may have a
+    /// few bytes of padding.
     ///
     /// ```
     /// use tilewise::{Context, Tensor};

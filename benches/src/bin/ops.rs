@@ -1,0 +1,148 @@
+//! `cargo run --release -p tilewise-benches --bin ops`: how fast the ready kernels of
+//! `tilewise::ops` are, beside a copy of as many bytes. `benches/peers/torch_ops.py` times the same
+//! with PyTorch.
+
+use clap::Parser;
+use std::process::ExitCode;
+use tilewise::wgpu::ComputePass;
+use tilewise::{Context, ContextOptions, DType, Result, Take, Tensor, ops, timing};
+
+/// Times each operation on tensors that together exceed the caches, and prints the median of many
+/// passes, the bytes that it has to read and write, and these per second.
+#[derive(Parser)]
+#[command(name = "ops")]
+struct Args {
+    /// Rows and columns of the tensors
+    #[arg(long, num_args = 2, value_names = ["ROWS", "COLUMNS"], default_values_t = [4096, 4096])]
+    shape: Vec<usize>,
+    /// Type of their elements
+    #[arg(long, default_value = "f16")]
+    dtype: String,
+    /// Passes of which the median is taken
+    #[arg(long, default_value_t = 200)]
+    samples: usize,
+    /// Part of an adapter's name, a backend, or both, as vulkan:llvmpipe
+    #[arg(long)]
+    adapter: Option<String>,
+}
+
+/// Bytes that the tensors among which an operation rotates have together, at least.
+const ROTATED: usize = 256 << 20;
+
+/// One of the tensors among which the operations rotate, with what belongs to it.
+struct Set {
+    x: Tensor,
+    y: Tensor,
+    out: Tensor,
+    row_sums: Tensor,
+    column_sums: Tensor,
+}
+
+/// What all sets share.
+struct Shared {
+    weight: Tensor,
+    bias: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    rows: Tensor,
+}
+
+type Record = fn(&mut ComputePass<'_>, &Set, &Shared) -> Result<()>;
+
+/// Name, tensors of the full shape that are read and written, and the operation.
+const OPERATIONS: [(&str, usize, Record); 11] = [
+    ("copy", 2, |pass, set, _| ops::copy(&set.x).record(pass, &set.out)),
+    ("softmax", 2, |pass, set, _| ops::softmax(&set.x).record(pass, &set.out)),
+    ("causal softmax", 2, |pass, set, _| {
+        ops::softmax(&set.x).scale(0.125).causal(0).record(pass, &set.out)
+    }),
+    ("layer_norm", 2, |pass, set, shared| {
+        ops::layer_norm(&set.x, &shared.weight, &shared.bias, 1e-5).record(pass, &set.out)
+    }),
+    ("rms_norm", 2, |pass, set, shared| {
+        ops::rms_norm(&set.x, &shared.weight, 1e-5).record(pass, &set.out)
+    }),
+    ("gelu_erf", 2, |pass, set, _| ops::gelu_erf(&set.x).record(pass, &set.out)),
+    ("add", 3, |pass, set, _| ops::add(&set.x, &set.y).record(pass, &set.out)),
+    ("rope", 2, |pass, set, shared| {
+        ops::rope(&set.x, &shared.cos, &shared.sin).record(pass, &set.out)
+    }),
+    ("sum of rows", 1, |pass, set, _| ops::sum(&set.x, 1).record(pass, &set.row_sums)),
+    ("sum of columns", 1, |pass, set, _| ops::sum(&set.x, 0).record(pass, &set.column_sums)),
+    ("gather", 2, |pass, set, shared| Take::new(&set.x).rows(&shared.rows).record(pass, &set.out)),
+];
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ops: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<()> {
+    let mut options = ContextOptions::from_env()?;
+    options.adapter = args.adapter.clone().or(options.adapter);
+    let ctx = Context::request_blocking(&options)?;
+    let dtype = DType::FLOATS.into_iter().find(|dtype| dtype.name() == args.dtype);
+    let dtype = dtype.unwrap_or(DType::F16);
+    let [rows, columns] = [args.shape[0], args.shape[1]];
+    let bytes = rows * columns * dtype.bytes() as usize;
+    let mut random = 0x9e37_79b9u32;
+    let mut number = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    let mut tensor = |dtype: DType, shape: &[usize]| {
+        let numbers: Vec<f32> = (0..shape.iter().product()).map(|_| number()).collect();
+        Tensor::upload(&ctx, &numbers, shape)?.cast(dtype)
+    };
+    let count = ROTATED.div_ceil(2 * bytes).max(2);
+    let sets = (0..count).map(|_| {
+        Ok(Set {
+            x: tensor(dtype, &[rows, columns])?,
+            y: tensor(dtype, &[rows, columns])?,
+            out: Tensor::zeros(&ctx, dtype, &[rows, columns])?,
+            row_sums: Tensor::zeros(&ctx, dtype, &[rows])?,
+            column_sums: Tensor::zeros(&ctx, dtype, &[columns])?,
+        })
+    });
+    let sets = sets.collect::<Result<Vec<_>>>()?;
+    let order: Vec<u32> = (0..rows as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+    let order: Vec<u32> = order.into_iter().map(|i| i % rows as u32).collect();
+    let shared = Shared {
+        weight: tensor(dtype, &[columns])?,
+        bias: tensor(dtype, &[columns])?,
+        cos: tensor(DType::F32, &[rows, columns / 2])?,
+        sin: tensor(DType::F32, &[rows, columns / 2])?,
+        rows: Tensor::upload(&ctx, &order, &[rows])?,
+    };
+    println!("{} ({}, {})", ctx.adapter_name(), ctx.backend_name(), ctx.driver());
+    println!("{dtype} {rows}x{columns}, {count} sets, median of {} passes", args.samples);
+    println!("| operation | µs | bytes | GB/s | of copy |");
+    println!("|---|---:|---:|---:|---:|");
+    let mut copy = None;
+    for (name, tensors, record) in OPERATIONS {
+        let mut next = 0;
+        let mut work = |pass: Option<&mut ComputePass<'_>>| match pass {
+            Some(pass) => {
+                next += 1;
+                record(pass, &sets[next % count], &shared)
+            }
+            None => Ok(()),
+        };
+        // The first ones compile, and wake the device.
+        pollster::block_on(timing::series(&ctx, 3 * count + args.samples, &mut work))?;
+        let times = pollster::block_on(timing::series(&ctx, args.samples, &mut work))?;
+        let mut seconds: Vec<f64> = times.into_iter().map(|timing| timing.seconds).collect();
+        seconds.sort_by(f64::total_cmp);
+        let median = seconds[seconds.len() / 2];
+        let moved = tensors * bytes;
+        let rate = moved as f64 / median;
+        let of_copy = rate / *copy.get_or_insert(rate);
+        println!("| {name} | {:.1} | {moved} | {:.0} | {of_copy:.2} |", median * 1e6, rate / 1e9);
+    }
+    Ok(())
+}
