@@ -202,6 +202,25 @@ fn few_storage_buffers() {
     }
 }
 
+/// Where a dispatch has few workgroups along an axis, they are in rows.
+#[test]
+fn many_workgroups() {
+    for adapter in adapters() {
+        let context = adapter.with_limits(|limits| limits.max_compute_workgroups_per_dimension = 4);
+        let numbers: Vec<f32> = (0..11_000).map(|i| (i % 113) as f32).collect();
+        let x = Tensor::upload(&context, &numbers, &[1375, 8]).unwrap();
+        let [sums, largest] = [ops::sum(&x, 1), ops::max(&x, 1)]
+            .map(|op| op.run().unwrap().read_f32_blocking().unwrap());
+        let rows = || numbers.chunks(8);
+        assert!(sums.into_iter().eq(rows().map(|row| row.iter().sum::<f32>())));
+        assert!(largest.into_iter().eq(rows().map(|row| row.iter().copied().fold(0.0, f32::max))));
+        let negative = ops::unary(&x, ops::Unary::Neg).run().unwrap().read_f32_blocking().unwrap();
+        assert!(negative.into_iter().eq(numbers.iter().map(|x| -x)));
+        let p = ops::softmax(&x).run().unwrap().read_f32_blocking().unwrap();
+        assert!(p.chunks(8).all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5));
+    }
+}
+
 /// An operand may have strides that no slice has, and rows may be repeated.
 #[test]
 fn buffers_with_strides_of_zero() {

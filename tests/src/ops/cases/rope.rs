@@ -23,7 +23,7 @@ pub(super) fn cases() -> Vec<Case> {
             let x = Given::new(dtype, lies[(turn + of) % 4], shape, numbers(&mut rng, shape, 3.0));
             let mut table = || {
                 let values = numbers(&mut rng, of_tables, 1.0);
-                Given::new(FLOATS[turn % 2 * of], lies[turn % 2], of_tables, values)
+                Given::new(FLOATS[turn % 2 * of], lies[(turn + 1) % 4], of_tables, values)
             };
             let (cos, sin) = (table(), table());
             let d = shape[shape.len() - 1];
