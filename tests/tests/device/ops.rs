@@ -234,6 +234,13 @@ fn buffers_with_strides_of_zero() {
         let sums = |x: &Tensor| ops::sum(x, 1).run().unwrap().read_f32_blocking().unwrap();
         assert_eq!(sums(&view(&[0, 1])), [3.0, 3.0]);
         assert_eq!(sums(&view(&[1, 2])), [4.0, 7.0]);
+        // Of 1, 2, 3, 5 the first and the third as weights of rows about 0.
+        let weight =
+            Tensor::from_buffer(context, buffer.clone(), 0, DType::F32, &[2], &[2]).unwrap();
+        let x = Tensor::upload(context, &[1.0f32, -1.0], &[1, 2]).unwrap();
+        let y = ops::layer_norm(&x, &weight, &weight, 0.0).run().unwrap().read_f32_blocking();
+        let y = y.unwrap();
+        assert!((y[0] - 2.0).abs() < 1e-5 && y[1].abs() < 1e-5, "{y:?}");
         let strides: fn(&Error) -> bool = |error| matches!(error, Error::Strides(_));
         refused(
             ops::exp(&numbers.reshape(&[2, 2]).unwrap()).run_into(&view(&[0, 1])),

@@ -4,7 +4,8 @@ use super::{Case, DType, FLOATS, Given, Lies, Rng, ULP, Wanted, boxed, numbers};
 use tilewise::{Tensor, ops};
 
 /// Shapes, and the axis of the rows.
-const SHAPES: [(&[usize], usize); 18] = [
+const SHAPES: [(&[usize], usize); 19] = [
+    (&[300, 2], 1),
     (&[4, 5, 2], 1),
     (&[1], 0),
     (&[2], 0),

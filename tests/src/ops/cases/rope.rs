@@ -4,7 +4,8 @@ use super::{Case, FLOATS, Given, Lies, Rng, ULP, boxed, broadcast, numbers};
 use tilewise::{Tensor, ops};
 
 /// Shapes of x and of the tables.
-const SHAPES: [(&[usize], &[usize]); 7] = [
+const SHAPES: [(&[usize], &[usize]); 8] = [
+    (&[300, 2], &[1, 1]),
     (&[1, 2], &[1, 1]),
     (&[3, 4], &[3, 2]),
     (&[2, 3, 5, 10], &[5, 5]),
