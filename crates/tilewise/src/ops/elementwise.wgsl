@@ -1,4 +1,4 @@
-// The body of elementwise functions in workgroup `group`. An invocation has a block of four elements of a row; the
+// The body of elementwise functions. An invocation has a block of four elements of a row; the
 // shapes are those of the output. `a` and `b` are read as far as INPUTS says.
 let index = group * SIZE + local_index;
 let last = y_ndim - 1u;
