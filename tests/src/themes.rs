@@ -60,6 +60,7 @@ pub fn epilogues(case: &Case, dtype: DType) -> Vec<Case> {
         Case { activation: Activation::Relu, ..case() },
         Case { activation: Activation::Gelu, ..case() },
         Case { activation: Activation::Silu, ..case() },
+        Case { activation: Activation::GeluErf, ..case() },
         Case { residual: Some(odd), ..case() },
         all_steps(case(), [(Axis::N, odd), (Axis::N, packed)], Activation::Gelu),
         all_steps(case(), [(Axis::M, packed), (Axis::M, odd)], Activation::Silu),

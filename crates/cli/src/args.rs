@@ -131,7 +131,7 @@ pub(crate) struct MatmulArgs {
     /// Axis of C along which the bias runs: n adds one value per column, m one per row
     #[arg(long, value_name = "AXIS", default_value = "n", requires = "bias")]
     pub(crate) bias_along: AxisArg,
-    /// Function applied after the bias; gelu is the tanh form
+    /// Function applied after the bias; gelu is the tanh form, gelu-erf the other one
     #[arg(long, value_name = "FUNCTION", default_value = "none")]
     pub(crate) activation: ActivationArg,
     /// Matrix of C's shape, added last

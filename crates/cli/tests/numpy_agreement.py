@@ -11,6 +11,7 @@ disagreement ends the run with the command line that shows it, and the files are
 """
 
 import argparse
+import math
 import pathlib
 import subprocess
 import sys
@@ -32,6 +33,8 @@ def activation(name, x):
         return np.maximum(x, 0)
     if name == "gelu":
         return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    if name == "gelu-erf":
+        return x / 2 * (1 + np.vectorize(math.erf, otypes=[float])(x / np.sqrt(2)))
     if name == "silu":
         return x / (1 + np.exp(-x))
     return x
@@ -103,7 +106,7 @@ class Case:
             name, bias = self.array((shape[-2 if along == "m" else -1],))
             line += ["--bias", name, "--bias-along", along]
             terms.append(np.broadcast_to(bias[:, None] if along == "m" else bias, shape))
-        function = str(self.random.choice(["none", "relu", "gelu", "silu"]))
+        function = str(self.random.choice(["none", "relu", "gelu", "gelu-erf", "silu"]))
         line += ["--activation", function]
         expected = activation(function, sum(terms))
         magnitude = sum(np.abs(term) for term in terms)

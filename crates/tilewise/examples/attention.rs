@@ -1,9 +1,9 @@
-//! Causal attention with several heads, from products and one kernel of your own. The projections
+//! Causal attention with several heads, from products and a softmax between them. The projections
 //! are batched over the heads by views of their weights: nothing is copied or permuted.
 //!
 //! `cargo run --release --example attention`; on the CPU with TILEWISE_ADAPTER=cpu.
 
-use tilewise::{Call, Context, DType, Gemm, Kernel, Result, Tensor};
+use tilewise::{Context, DType, Gemm, Result, Tensor, ops};
 
 mod checked;
 
@@ -11,19 +11,6 @@ const T: usize = 19; // tokens
 const E: usize = 32; // their width
 const H: usize = 4; // heads
 const D: usize = 8; // width of a head
-
-/// One invocation takes one row of scores: short, and slow for long rows.
-const SOFTMAX: &str = "
-    let width = s_shape[2];
-    let first = global_id.x * width;
-    let seen = global_id.x % s_shape[1] + 1; // a token sees itself and those before it
-    var most = s[first];
-    for (var i = 1u; i < seen; i++) { most = max(most, s[first + i]); }
-    var sum = 0.0;
-    for (var i = 0u; i < seen; i++) { sum += exp(s[first + i] - most); }
-    for (var i = 0u; i < width; i++) {
-        p[first + i] = select(0.0, exp(s[first + i] - most) / sum, i < seen);
-    }";
 
 fn main() -> Result<()> {
     run(&Context::new()?)
@@ -41,14 +28,14 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
         ctx.matmul(&x, &w.t()) // x is taken for every head: [H, T, D]
     };
     let [q, k, v] = [heads(wq)?, heads(wk)?, heads(wv)?];
-    let scores = Gemm::new(&q, k.t()).alpha((D as f32).sqrt().recip()).run()?; // [H, T, T]
-    let softmax = Kernel::new("softmax").inputs(["s"]).outputs(["p"]).source(SOFTMAX);
-    let call = Call::new(ctx).input(&scores).output(DType::F32, &[H, T, T]);
-    let p = &softmax.run(&call.grid([(H * T) as u32, 1, 1]))?[0];
+    let scores = ctx.matmul(&q, &k.t())?; // [H, T, T]
+    // A token sees itself and those before it.
+    ops::softmax(&scores).scale((D as f32).sqrt().recip()).causal(0).run_into(&scores)?;
+    let p = scores;
     // Each head's result goes where the next product wants it: its columns of [T, H · D].
     let joined = Tensor::zeros(ctx, DType::F32, &[T, H * D])?;
     for h in 0..H {
-        let [p, v] = [(p, T), (&v, D)].map(|(m, n)| m.slice(&[h..h + 1, 0..T, 0..n]));
+        let [p, v] = [(&p, T), (&v, D)].map(|(m, n)| m.slice(&[h..h + 1, 0..T, 0..n]));
         let (p, v) = (p?.reshape(&[T, T])?, v?.reshape(&[T, D])?);
         Gemm::new(&p, &v).run_into(&joined.slice(&[0..T, h * D..(h + 1) * D])?)?;
     }

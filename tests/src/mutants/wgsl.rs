@@ -227,7 +227,7 @@ fn files(passes: &[Pass]) -> HashSet<&'static str> {
 }
 
 /// Elements of the operations that mutants meet.
-const MOST: usize = 400;
+const MOST: usize = 700;
 
 /// Random pairs of numbers, beside those of edges.
 const PAIRS: usize = 6_000;

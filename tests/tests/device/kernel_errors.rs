@@ -300,7 +300,7 @@ fn other_contexts() {
                 &kernel(FINE),
                 &call,
                 kind!(WrongContext),
-                &["a was made on", "than the call's"],
+                &["a belongs to another context", "share no tensors"],
             );
         }
     }

@@ -202,6 +202,25 @@ fn few_storage_buffers() {
     }
 }
 
+/// Where a dispatch has few workgroups along an axis, they are in rows.
+#[test]
+fn many_workgroups() {
+    for adapter in adapters() {
+        let context = adapter.with_limits(|limits| limits.max_compute_workgroups_per_dimension = 4);
+        let numbers: Vec<f32> = (0..11_000).map(|i| (i % 113) as f32).collect();
+        let x = Tensor::upload(&context, &numbers, &[1375, 8]).unwrap();
+        let [sums, largest] = [ops::sum(&x, 1), ops::max(&x, 1)]
+            .map(|op| op.run().unwrap().read_f32_blocking().unwrap());
+        let rows = || numbers.chunks(8);
+        assert!(sums.into_iter().eq(rows().map(|row| row.iter().sum::<f32>())));
+        assert!(largest.into_iter().eq(rows().map(|row| row.iter().copied().fold(0.0, f32::max))));
+        let negative = ops::unary(&x, ops::Unary::Neg).run().unwrap().read_f32_blocking().unwrap();
+        assert!(negative.into_iter().eq(numbers.iter().map(|x| -x)));
+        let p = ops::softmax(&x).run().unwrap().read_f32_blocking().unwrap();
+        assert!(p.chunks(8).all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5));
+    }
+}
+
 /// An operand may have strides that no slice has, and rows may be repeated.
 #[test]
 fn buffers_with_strides_of_zero() {
@@ -216,6 +235,13 @@ fn buffers_with_strides_of_zero() {
         let sums = |x: &Tensor| ops::sum(x, 1).run().unwrap().read_f32_blocking().unwrap();
         assert_eq!(sums(&view(&[0, 1])), [3.0, 3.0]);
         assert_eq!(sums(&view(&[1, 2])), [4.0, 7.0]);
+        // Of 1, 2, 3, 5 the first and the third as weights of rows about 0.
+        let weight =
+            Tensor::from_buffer(context, buffer.clone(), 0, DType::F32, &[2], &[2]).unwrap();
+        let x = Tensor::upload(context, &[1.0f32, -1.0], &[1, 2]).unwrap();
+        let y = ops::layer_norm(&x, &weight, &weight, 0.0).run().unwrap().read_f32_blocking();
+        let y = y.unwrap();
+        assert!((y[0] - 2.0).abs() < 1e-5 && y[1].abs() < 1e-5, "{y:?}");
         let strides: fn(&Error) -> bool = |error| matches!(error, Error::Strides(_));
         refused(
             ops::exp(&numbers.reshape(&[2, 2]).unwrap()).run_into(&view(&[0, 1])),

@@ -29,6 +29,7 @@ pub(crate) enum ActivationArg {
     Relu,
     Gelu,
     Silu,
+    GeluErf,
 }
 
 impl From<ActivationArg> for Activation {
@@ -38,6 +39,7 @@ impl From<ActivationArg> for Activation {
             ActivationArg::Relu => Activation::Relu,
             ActivationArg::Gelu => Activation::Gelu,
             ActivationArg::Silu => Activation::Silu,
+            ActivationArg::GeluErf => Activation::GeluErf,
         }
     }
 }

@@ -140,12 +140,13 @@ fn epilogues() {
     let plain = product(&a, &b, m, n, k);
     let wide = |values: &[f32], i: usize| f64::from(values[i]);
     type Expected<'a> = &'a dyn Fn(usize, f64) -> f64;
-    let cases: [(&str, Expected<'_>); 7] = [
+    let cases: [(&str, Expected<'_>); 8] = [
         ("--alpha -0.5", &|_, x| -0.5 * x),
         ("--beta 2 --c c0.npy", &|i, x| x + 2.0 * wide(&old, i)),
         ("--bias vn.npy --activation relu", &|i, x| (x + wide(&along_n, i % n)).max(0.0)),
         ("--bias vm.npy --bias-along m", &|i, x| x + wide(&along_m, i / n)),
         ("--activation gelu", &|_, x| gelu(x)),
+        ("--activation gelu-erf", &|_, x| tilewise_core::reference::erf_gelu(x)),
         ("--activation silu --residual r.npy", &|i, x| x / (1.0 + (-x).exp()) + wide(&residual, i)),
         (
             "--alpha 2 --beta -1 --c c0.npy --bias vn.npy --activation relu --residual r.npy",

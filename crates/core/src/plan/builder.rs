@@ -221,6 +221,7 @@ impl Builder {
             Activation::Relu => 1,
             Activation::Gelu => 2,
             Activation::Silu => 3,
+            Activation::GeluErf => 4,
         };
         if ends != Ends::Residual {
             self.part(kit.activation, None, vec![("ACTIVATION", activation)]);

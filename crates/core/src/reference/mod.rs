@@ -59,7 +59,7 @@ mod product;
 #[cfg(test)]
 mod tests;
 
-pub use epilogue::{silu, tanh_gelu};
+pub use epilogue::{erf_gelu, silu, tanh_gelu};
 
 use crate::convert;
 use crate::problem::{Axis, DType, Format, Operand, Problem, Segment};

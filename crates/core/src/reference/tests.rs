@@ -162,7 +162,18 @@ fn activations_and_their_slopes() {
         (tanh_gelu(1e30), tanh_gelu(-1e30), silu(-1e30), silu(1e30)),
         (1e30, 0.0, 0.0, 1e30)
     );
-    for (f, lipschitz) in [(silu as fn(f64) -> f64, 1.1), (tanh_gelu, 1.13)] {
+    // Φ from tables.
+    for (x, phi) in [
+        (1.0, 0.841_344_746_068_542_9),
+        (-1.0, 0.158_655_253_931_457_05),
+        (-4.0, 3.167_124_183_311_992e-5),
+        (-5.0, 2.866_515_718_791_939e-7),
+    ] {
+        assert!((erf_gelu(x) / (x * phi) - 1.0).abs() < 1e-9, "{x}: {}", erf_gelu(x));
+    }
+    assert_eq!((erf_gelu(1e30), erf_gelu(-1e30), erf_gelu(0.0)), (1e30, 0.0, 0.0));
+    let functions = [(silu as fn(f64) -> f64, 1.1), (tanh_gelu, 1.13), (erf_gelu, 1.13)];
+    for (f, lipschitz) in functions {
         let slope = |i: i32| (f(f64::from(i + 1) / 1e3) - f(f64::from(i) / 1e3)).abs() * 1e3;
         let steepest = (-20_000..20_000).map(slope).fold(0.0, f64::max);
         assert!(steepest < lipschitz && steepest > lipschitz - 0.01, "{steepest}");
@@ -182,6 +193,7 @@ fn the_bound_admits_activations_in_f32() {
         (Activation::Gelu, gelu_tanh as fn(f32) -> f32),
         (Activation::Gelu, gelu_logistic),
         (Activation::Silu, silu),
+        (Activation::GeluErf, |x| Activation::GeluErf.apply(x)),
     ];
     let xs: Vec<f64> = (-1200..1200).map(|i| f64::from(i as f32 / 10.0)).collect();
     for (activation, form) in forms {

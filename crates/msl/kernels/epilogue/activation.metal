@@ -14,6 +14,15 @@ INLINE float activation(float x) {
     }
     case 3: // silu
         return x < -87 ? 0.0f : x / (1.0f + exp(-clamp(x, -87.0f, 87.0f)));
+    case 4: { // gelu, erf form, whose complement is a polynomial times exp
+        const float z = min(abs(x) * 0.7071067811865476f, 9.0f);
+        const float t = 1.0f / (1.0f + 0.3275911f * z);
+        const float higher = 1.421413741f + t * (-1.453152027f + t * 1.061405429f);
+        const float sum = 0.254829592f + t * (-0.284496736f + t * higher);
+        const float tail = x * (0.5f * t * sum * exp(-z * z));
+        const float y = x < 0 ? tail : x - tail;
+        return x < -12 ? 0.0f : x > 6 ? x : y;
+    }
     default:
         return x;
     }

@@ -134,6 +134,12 @@ impl Gpu {
 fn uniform_buffer(device: &Device, size: u64) -> Result<wgpu::Buffer> {
     let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
     let label = Some("tilewise calls");
-    let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false };
-    device.catch(|| device.create_buffer(&descriptor))
+    // Mapped, all of it counts as written. Otherwise wgpu clears what a bind group covers at its
+    // first submission, also slots that another thread writes meanwhile.
+    let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: true };
+    device.catch(|| {
+        let buffer = device.create_buffer(&descriptor);
+        buffer.unmap();
+        buffer
+    })
 }

@@ -1,6 +1,6 @@
 //! How texts read and write four elements of a row: `x_get(at, i, step, count)` and
 //! `y_put(at, i, step, count, v)`. `count` elements from the i-th on count; `at` is where the row
-//! begins, `step` the distance between its elements.
+//! begins, `step` the distance between its elements. Beyond `count` elements are read as 0.
 
 use crate::tensor::Tensor;
 use tilewise_core::DType;

@@ -53,8 +53,11 @@ macro_rules! binary {
                     $(Binary::$name => $error,)*
                 };
                 let y = self.reference(a, b);
-                let defined = a.is_nan() || b.is_nan() || !y.is_nan();
-                if defined { function(a, b, y) } else { f64::INFINITY }
+                match y.is_nan() && !a.is_nan() && !b.is_nan() && self != Binary::Pow {
+                    true => f64::INFINITY,
+                    false if y.is_infinite() => 0.0,
+                    false => function(a, b, y),
+                }
             }
         }
     };
@@ -77,7 +80,7 @@ binary! {
     /// The smaller one; NaN if one is.
     Min "min" "select(select(z, x, x < z), x + z, is_nan(x) | is_nan(z))"
         |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }, |_, _, _| 0.0;
-    /// a to the power of b.
+    /// a to the power of b; NaN for a below 0 and b that is not whole.
     Pow "pow" "power(x, z)" f64::powf, |a, b, y| {
         // Of 2^t with t = b·log₂|a|.
         let t = if a == 0.0 { 0.0 } else { (b * a.abs().log2()).abs().min(1e4) };

@@ -1,6 +1,6 @@
 // The body of elementwise functions. An invocation has a block of four elements of a row; the
 // shapes are those of the output. `a` and `b` are read as far as INPUTS says.
-let index = (workgroup_id.y * num_workgroups.x + workgroup_id.x) * SIZE + local_index;
+let index = group * SIZE + local_index;
 let last = y_ndim - 1u;
 let per_row = (y_shape[last] + 3u) / 4u;
 if index < blocks {

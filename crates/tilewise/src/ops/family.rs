@@ -47,6 +47,9 @@ macro_rules! families {
 
 const NONE: File = ("", "");
 
+/// The number of the workgroup, which every body begins with, on the first line of its file.
+const GROUP: &str = "let group = workgroup_id.y * num_workgroups.x + workgroup_id.x; ";
+
 // A line each: name of the kernel, files of body and header, inputs.
 families! {
     ELEMENTWISE "elementwise" "elementwise.wgsl" file!("functions.wgsl"), ["a", "b"];
@@ -164,7 +167,7 @@ impl Step {
         let Form { function, places, access } = self.form;
         let (family, names) = (self.family, self.family.inputs);
         let mut header = String::new();
-        let mut body = text(family.body);
+        let mut body = format!("{GROUP}{}", text(family.body));
         let mut own: SmallVec<[&str; 4]> = SmallVec::new();
         for (&name, place) in names.iter().zip(places) {
             match place {

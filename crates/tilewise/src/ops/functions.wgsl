@@ -51,7 +51,8 @@ fn power(x: vec4<f32>, z: vec4<f32>) -> vec4<f32> {
     let magnitude = pow(select(abs(x), vec4(1.0), zero), z);
     // Of zero: 0, or its inverse.
     var f = select(magnitude, select(vec4(0.0), 1.0 / abs(x), z < vec4(0.0)), zero);
-    f = select(f, -f, odd & (x < vec4(0.0)));
+    let negative = (bitcast<vec4<u32>>(x) & vec4(0x80000000u)) != vec4(0u);
+    f = select(f, -f, odd & negative);
     let undefined = (x < vec4(0.0)) & (x >= vec4(-3.4028234e38)) & !whole;
     f = select(f, bitcast<vec4<f32>>(vec4(0x7fc00000u) | bitcast<vec4<u32>>(z)), undefined);
     f = select(f, x + z, is_nan(x) | is_nan(z));

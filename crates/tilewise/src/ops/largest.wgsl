@@ -16,10 +16,8 @@ fn ordered(v: f32) -> u32 {
     return select(0x80000000u + magnitude, 0x80000000u - magnitude, bits != magnitude);
 }
 
+// The number again; a NaN for any.
 fn number(order: u32) -> f32 {
-    if order == 0xffffffffu {
-        return bitcast<f32>(0x7fc00000u | (order >> 31u));
-    }
     let negative = (0x80000000u - order) | 0x80000000u;
     return bitcast<f32>(select(order - 0x80000000u, negative, order < 0x80000000u));
 }

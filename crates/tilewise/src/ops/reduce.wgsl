@@ -6,7 +6,7 @@ var<workgroup> parts: array<Part, SIZE>;
 
 let lane = select(local_index % LANES, local_index / ROWS, ACROSS);
 let own = select(local_index / LANES, local_index % ROWS, ACROSS);
-let row = (workgroup_id.y * num_workgroups.x + workgroup_id.x) * ROWS + own;
+let row = group * ROWS + own;
 let last = x_ndim - 1u;
 var at_x = 0u;
 var at_y = 0u;
@@ -17,7 +17,8 @@ for (var axis = last; axis > 0u; axis--) {
     at_x += i * x_strides[axis - 1u];
     at_y += i * y_strides[axis - 1u];
 }
-let length = select(0u, x_shape[last], row < rows);
+// Beyond the last row some row is read for nothing.
+let length = x_shape[last];
 
 var part = nothing();
 for (var i = 4u * lane; i < length; i += 4u * LANES) {

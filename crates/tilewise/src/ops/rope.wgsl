@@ -1,7 +1,7 @@
 // The body of rotary embeddings. An invocation has a block of four pairs of a row of `x` and `y`.
 // `cosine` and `sine` have a number for each pair. Pairs are neighbours, if INTERLEAVED, or half a
 // row apart.
-let index = (workgroup_id.y * num_workgroups.x + workgroup_id.x) * SIZE + local_index;
+let index = group * SIZE + local_index;
 let last = cosine_ndim - 1u;
 let half = cosine_shape[last];
 let per_row = (half + 3u) / 4u;

@@ -4,7 +4,7 @@ const SIZE = LANES * ROWS;
 var<workgroup> parts: array<vec2<f32>, SIZE>;
 
 let lane = local_index % LANES;
-let row = (workgroup_id.y * num_workgroups.x + workgroup_id.x) * ROWS + local_index / LANES;
+let row = group * ROWS + local_index / LANES;
 let last = y_ndim - 1u;
 var at_x = 0u;
 var at_mask = 0u;

@@ -110,6 +110,13 @@ fn binary(rng: &mut Rng) -> Vec<Case> {
             }
         }
     }
+    // Powers where they are not plain.
+    let bases = [0.0, -0.0, 1.0, -1.0, 1.1, -2.0, -0.5, 8.0, f64::INFINITY, -1e30, f64::NAN];
+    let exponents = [0.0, 1.0, -1.0, 2.0, -3.0, 0.5, -0.5, f64::NAN, 40.0];
+    let a = Given::new(DType::F32, Lies::Packed, &[11, 1], bases.to_vec());
+    let b = Given::new(DType::F32, Lies::Packed, &[9], exponents.to_vec());
+    let out = (DType::F32, Lies::Packed);
+    cases.push(two(Binary::Pow, vec![a, b], &[11, 9], out, None));
     // An operand twice, and both in place.
     let x = Given::new(DType::F16, Lies::Packed, &[3, 5], numbers(rng, &[3, 5], 2.0));
     let wanted = x.values.iter().map(|&x| (x * x, x * x * 1e-6)).collect();

@@ -4,7 +4,9 @@ use super::{Case, DType, FLOATS, Given, Lies, Rng, ULP, Wanted, boxed, numbers};
 use tilewise::{Tensor, ops};
 
 /// Shapes, and the axis of the rows.
-const SHAPES: [(&[usize], usize); 17] = [
+const SHAPES: [(&[usize], usize); 19] = [
+    (&[300, 2], 1),
+    (&[4, 5, 2], 1),
     (&[1], 0),
     (&[2], 0),
     (&[3, 3], 0),
@@ -34,7 +36,8 @@ pub(super) fn cases() -> Vec<Case> {
             let mut values = numbers(&mut rng, shape, 20.0);
             values.iter_mut().for_each(|value| *value = value.round() / 2.0);
             if shape == [31, 5] {
-                (values[7 * 5], values[9 * 5], values[3 * 5]) = (f64::NAN, f64::NAN, f64::INFINITY);
+                (values[7 * 5], values[9 * 5], values[3 * 5]) =
+                    (-f64::NAN, f64::NAN, f64::INFINITY);
                 (0..31).for_each(|i| values[5 * i + 1] = -values[5 * i + 1].abs());
                 (0..31).for_each(|i| values[5 * i + 2] = f64::NEG_INFINITY);
                 (0..31).for_each(|i| values[5 * i + 3] = [0.0, -0.0][(i + 1) % 2]);

@@ -4,7 +4,8 @@ use super::{Case, FLOATS, Given, Lies, Rng, ULP, boxed, broadcast, numbers};
 use tilewise::{Tensor, ops};
 
 /// Shapes of x and of the tables.
-const SHAPES: [(&[usize], &[usize]); 7] = [
+const SHAPES: [(&[usize], &[usize]); 8] = [
+    (&[300, 2], &[1, 1]),
     (&[1, 2], &[1, 1]),
     (&[3, 4], &[3, 2]),
     (&[2, 3, 5, 10], &[5, 5]),
@@ -23,7 +24,7 @@ pub(super) fn cases() -> Vec<Case> {
             let x = Given::new(dtype, lies[(turn + of) % 4], shape, numbers(&mut rng, shape, 3.0));
             let mut table = || {
                 let values = numbers(&mut rng, of_tables, 1.0);
-                Given::new(FLOATS[turn % 2 * of], lies[turn % 2], of_tables, values)
+                Given::new(FLOATS[turn % 2 * of], lies[(turn + 1) % 4], of_tables, values)
             };
             let (cos, sin) = (table(), table());
             let d = shape[shape.len() - 1];

@@ -91,7 +91,7 @@ fn what_is_no_output() {
         refused(&kernel, &filled, kind!(Misuse), &["\"out\"", "Call::inout"]);
         let others = contexts().into_iter().find(|other| other.is_cpu() != context.is_cpu());
         let foreign = Tensor::zeros(&others.unwrap(), DType::F32, &[4]).unwrap();
-        refused(&kernel, &call.clone().inout(&foreign), kind!(WrongContext), &["out was made on"]);
+        refused(&kernel, &call.clone().inout(&foreign), kind!(WrongContext), &["out belongs to"]);
         let integers = Tensor::zeros(&context, DType::U32, &[4]).unwrap();
         refused(&kernel, &call.clone().inout(&integers), kind!(Kernel), &["mine (body):1:"]);
         let atomic = kernel.clone().atomic_outputs(true);
