@@ -27,6 +27,11 @@
 //! | [`max`], [`arg_max`] | any, along an axis | without the axis | none; `arg_max` gives u32 |
 //! | [`rope`] | \[…, T, D\], tables \[T, D/2\] | the same | 2·ε of both terms |
 //! | [`copy`] | any | the same | none |
+//! | [`top_k`] | \[…, n\] | \[…, k\] twice: values and indices | none |
+//! | [`scatter`] | rows \[m, …\], indices \[m\] | \[rows, …\] | none |
+//!
+//! Rows by index are [`Take`](crate::Take), in short
+//! [`Tensor::rows`](crate::Tensor::rows).
 //!
 //! Errors are those of f32 arithmetic as the WGSL specification admits it; the output is rounded
 //! once more, to its type. Tensors may be f32, f16 or bf16 in any mix on every device; copies take
@@ -45,10 +50,13 @@ mod family;
 mod layout;
 mod norm;
 mod op;
+mod pair;
 mod reduce;
 mod rope;
 mod rows;
+mod scatter;
 mod softmax;
+mod top_k;
 mod unary;
 
 pub use binary::{Binary, add, binary, div, mul, silu_mul, sub};
@@ -56,9 +64,12 @@ pub use copy::copy;
 pub use elementwise::Elementwise;
 pub use norm::{Norm, layer_norm, rms_norm};
 pub use op::{Op, Operation};
+pub use pair::{Pair, PairOperation};
 pub use reduce::{Reduce, arg_max, max, sum};
 pub use rope::{Rope, rope};
+pub use scatter::{Scatter, scatter};
 pub use softmax::{Softmax, softmax};
+pub use top_k::{TopK, top_k};
 pub use unary::{Unary, exp, gelu, gelu_erf, relu, sigmoid, silu, unary};
 
 /// Path and text of every file, for the mutation check.

@@ -1,12 +1,13 @@
 //! The cases.
 
 mod elementwise;
+mod index;
 mod norm;
 mod reduce;
 mod rope;
 mod softmax;
 
-use super::{AnyOp, Case, Given, Lies, Wanted};
+use super::{AnyOp, Case, Given, Half, Lies, Wanted};
 use crate::generators::Rng;
 use tilewise::{DType, ops};
 
@@ -45,12 +46,14 @@ pub fn all() -> Vec<Case> {
 pub(super) type Cases = fn() -> Vec<Case>;
 
 /// The cases of each family, by its name.
-pub const FAMILIES: [(&str, Cases); 5] = [
+pub const FAMILIES: [(&str, Cases); 7] = [
     ("softmax", softmax::cases),
     ("elementwise", elementwise::cases),
     ("norm", norm::cases),
     ("reduce", reduce::cases),
     ("rope", rope::cases),
+    ("top_k", index::top_k),
+    ("scatter", index::scatter),
 ];
 
 /// The cases of at most so many elements.

@@ -56,6 +56,16 @@ fn rope() {
 }
 
 #[test]
+fn top_k() {
+    are_right("top_k");
+}
+
+#[test]
+fn scatter() {
+    are_right("scatter");
+}
+
+#[test]
 fn small_cases_are_clean() {
     let mut wrong = Vec::new();
     for case in cases::small(400).into_iter().filter(|case| !case.is_empty()) {
@@ -127,6 +137,45 @@ fn bad_input_is_refused() {
             value,
             "the output is f32, and out_dtype says f16",
         );
+    }
+}
+
+#[test]
+fn bad_indices_are_refused() {
+    for context in contexts() {
+        let zeros = |dtype: DType, shape: &[usize]| Tensor::zeros(&context, dtype, shape).unwrap();
+        let (x, words) = (zeros(DType::F32, &[4, 6]), zeros(DType::U32, &[4, 6]));
+        let shape: fn(&Error) -> bool = |error| matches!(error, Error::Shape(_));
+        let misuse: fn(&Error) -> bool = |error| matches!(error, Error::Misuse(_));
+        let unsupported: fn(&Error) -> bool = |error| matches!(error, Error::Unsupported(_));
+        refused(
+            ops::top_k(&x, 7).run(),
+            shape,
+            "the 7 largest along the last axis of shape [4, 6]",
+        );
+        refused(ops::top_k(&zeros(DType::F32, &[]), 0).run(), shape, "of shape []");
+        refused(ops::top_k(&words, 2).run(), unsupported, "x is u32");
+        let top = ops::top_k(&x, 2);
+        let [values, indices] = top.run().unwrap();
+        refused(top.run_into([&indices, &values]), unsupported, "values is u32, not f32");
+        refused(top.run_into([&values, &words]), shape, "indices has shape [4, 6], wanted [4, 2]");
+        refused(top.run_into([&x.narrow(1, 0, 2).unwrap(), &indices]), misuse, "top_k");
+
+        let places = zeros(DType::U32, &[4]);
+        refused(
+            ops::scatter(&x, &places.narrow(0, 0, 3).unwrap(), 9).run(),
+            shape,
+            "[3], wanted [4]",
+        );
+        refused(ops::scatter(&x, &zeros(DType::F32, &[4]), 9).run(), unsupported, "indices is f32");
+        refused(ops::scatter(&zeros(DType::F32, &[]), &places, 9).run(), shape, "wanted rows");
+        let scatter = ops::scatter(&x, &places, 4);
+        refused(scatter.run_into(&x), misuse, "and x the bytes");
+        refused(scatter.run_into(&words), unsupported, "the output is u32, not f32");
+        // All four rows go to row 0, of which the last stays; the others are zero in a new tensor.
+        x.write(&(0..24).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
+        let got = scatter.run().unwrap().read_blocking::<f32>().unwrap();
+        assert!(got[..6] == [18.0, 19.0, 20.0, 21.0, 22.0, 23.0] && got[6..] == [0.0; 18]);
     }
 }
 
