@@ -2,7 +2,7 @@
 
 mod cases;
 
-pub use cases::{FAMILIES, all, small};
+pub use cases::{FAMILIES, all, in_parts, large, small};
 
 use crate::sanitized::Failure;
 use half::{bf16, f16};

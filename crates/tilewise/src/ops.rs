@@ -29,6 +29,9 @@
 //! | [`copy`] | any | the same | none |
 //! | [`top_k`] | \[…, n\] | \[…, k\] twice: values and indices | none |
 //! | [`scatter`] | rows \[m, …\], indices \[m\] | \[rows, …\] | none |
+//! | [`histogram`] | u32 keys, any | \[bins\], u32 | none |
+//! | [`exclusive_scan`] | \[…, n\] | \[…, n\], or n + 1 | (n/1024 + 40)·ε of Σ\|x\| |
+//! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
 //!
 //! Rows by index are [`Take`](crate::Take), in short
 //! [`Tensor::rows`](crate::Tensor::rows).
@@ -47,6 +50,7 @@ mod binary;
 mod copy;
 mod elementwise;
 mod family;
+mod histogram;
 mod layout;
 mod norm;
 mod op;
@@ -54,21 +58,26 @@ mod pair;
 mod reduce;
 mod rope;
 mod rows;
+mod scan;
 mod scatter;
 mod softmax;
+mod sort;
 mod top_k;
 mod unary;
 
 pub use binary::{Binary, add, binary, div, mul, silu_mul, sub};
 pub use copy::copy;
 pub use elementwise::Elementwise;
+pub use histogram::{Histogram, histogram};
 pub use norm::{Norm, layer_norm, rms_norm};
 pub use op::{Op, Operation};
 pub use pair::{Pair, PairOperation};
 pub use reduce::{Reduce, arg_max, max, sum};
 pub use rope::{Rope, rope};
+pub use scan::{Scan, exclusive_scan};
 pub use scatter::{Scatter, scatter};
 pub use softmax::{Softmax, softmax};
+pub use sort::{Sort, sort, sort_by_key};
 pub use top_k::{TopK, top_k};
 pub use unary::{Unary, exp, gelu, gelu_erf, relu, sigmoid, silu, unary};
 

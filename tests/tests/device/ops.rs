@@ -66,9 +66,35 @@ fn scatter() {
 }
 
 #[test]
+fn histogram() {
+    are_right("histogram");
+}
+
+#[test]
+fn scan() {
+    are_right("scan");
+}
+
+#[test]
+fn sort() {
+    are_right("sort");
+}
+
+#[test]
+fn large_cases() {
+    for case in cases::large() {
+        for adapter in adapters() {
+            let ran = case.run(&adapter.context);
+            assert!(ran.is_ok(), "{} on {}: {ran:?}", case.name, adapter.context.adapter_name());
+        }
+    }
+}
+
+#[test]
 fn small_cases_are_clean() {
     let mut wrong = Vec::new();
-    for case in cases::small(400).into_iter().filter(|case| !case.is_empty()) {
+    let small = cases::small(400).into_iter().filter(|case| !case.is_empty());
+    for case in small.chain(cases::in_parts()) {
         if let Err(why) = case.check(&Options::default(), |(_, text)| text.to_owned()) {
             wrong.push(format!("{}: {why}", case.name));
         }
@@ -172,6 +198,30 @@ fn bad_indices_are_refused() {
         let scatter = ops::scatter(&x, &places, 4);
         refused(scatter.run_into(&x), misuse, "and x the bytes");
         refused(scatter.run_into(&words), unsupported, "the output is u32, not f32");
+        refused(ops::histogram(&x, 4).run(), unsupported, "keys is f32, wanted u32");
+        let both = zeros(DType::U32, &[10]);
+        let [first, second] = [0, 5].map(|at| both.narrow(0, at, 5).unwrap());
+        refused(ops::histogram(&first, 4).run_into(&both.narrow(0, 4, 4).unwrap()), misuse, "keys");
+        refused(ops::exclusive_scan(&zeros(DType::F16, &[4])).run(), unsupported, "x is f16");
+        refused(ops::exclusive_scan(&zeros(DType::U32, &[])).run(), shape, "wanted a last axis");
+        let scan = ops::exclusive_scan(&places).with_total();
+        refused(scan.run_into(&places), shape, "[4], wanted [5]");
+        refused(ops::exclusive_scan(&places).run_into(&places), misuse, "exclusive_scan");
+        refused(scan.out_dtype(DType::F32).run(), unsupported, "f32, not u32");
+        refused(ops::sort(&words).run(), shape, "keys has shape [4, 6], wanted a vector");
+        refused(
+            ops::sort_by_key(&places, &first).run(),
+            shape,
+            "payload has shape [5], wanted [4]",
+        );
+        let value: fn(&Error) -> bool = |error| matches!(error, Error::InvalidValue(_));
+        refused(ops::sort(&places).bits(33).run(), value, "33 bits, wanted 1 to 32");
+        refused(ops::sort(&places).bits(0).run(), value, "0 bits, wanted 1 to 32");
+        let sort = ops::sort_by_key(&first, &second);
+        let fifth = zeros(DType::U32, &[5]);
+        refused(sort.run_into([&fifth, &fifth]), misuse, "and the payload the bytes");
+        refused(sort.run_into([&second, &fifth]), misuse, "payload");
+        refused(sort.run_into([&fifth, &first]), misuse, "keys");
         // All four rows go to row 0, of which the last stays; the others are zero in a new tensor.
         x.write(&(0..24).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
         let got = scatter.run().unwrap().read_blocking::<f32>().unwrap();

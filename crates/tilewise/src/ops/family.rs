@@ -115,6 +115,10 @@ texts! {
     TOP_K "top_k" "top_k.wgsl" LARGEST, ["x"] => ["values", "indices"], Nothing;
     OWNERS "owners" "owners.wgsl" NONE, ["indices"] => ["owners"], Atomics;
     SCATTER "scatter" "scatter.wgsl" NONE, ["x", "indices", "owners"] => ["y"], Rest;
+    HISTOGRAM "histogram" "histogram.wgsl" NONE, ["keys"] => ["y"], Atomics;
+    SCAN "scan" "scan.wgsl" NONE, ["x", "base"] => ["y"], Nothing;
+    SORT_COUNT "sort_count" "sort_count.wgsl" NONE, ["keys"] => ["counts"], Nothing;
+    SORT_MOVE "sort_move" "sort_move.wgsl" NONE, ["keys", "places", "payload"] => ["y"], Nothing;
 }
 
 /// Headers that operations of one family differ by.

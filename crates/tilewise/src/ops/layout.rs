@@ -32,6 +32,14 @@ pub(super) fn rank(operation: &str, name: &str, tensor: &Tensor) -> Result<()> {
     }
 }
 
+/// `Unsupported` for a tensor that is not u32.
+pub(super) fn words(operation: &str, name: &str, tensor: &Tensor) -> Result<()> {
+    match tensor.dtype() {
+        DType::U32 => Ok(()),
+        dtype => Err(Error::Unsupported(format!("{operation}: {name} is {dtype}, wanted u32"))),
+    }
+}
+
 /// `Unsupported` for a tensor that is not u32, `Shape` for one that is no vector, or of another
 /// length than wanted.
 pub(super) fn vector(
@@ -41,12 +49,7 @@ pub(super) fn vector(
     length: Option<usize>,
 ) -> Result<()> {
     let shape = tensor.shape();
-    if tensor.dtype() != DType::U32 {
-        return Err(Error::Unsupported(format!(
-            "{operation}: {name} is {}, wanted u32",
-            tensor.dtype()
-        )));
-    }
+    words(operation, name, tensor)?;
     match (shape, length) {
         (&[_], None) => Ok(()),
         (&[own], Some(length)) if own == length => Ok(()),
