@@ -27,6 +27,14 @@
 //! | [`max`], [`arg_max`] | any, along an axis | without the axis | none; `arg_max` gives u32 |
 //! | [`rope`] | \[…, T, D\], tables \[T, D/2\] | the same | 2·ε of both terms |
 //! | [`copy`] | any | the same | none |
+//! | [`top_k`] | \[…, n\] | \[…, k\] twice: values and indices | none |
+//! | [`scatter`] | rows \[m, …\], indices \[m\] | \[rows, …\] | none |
+//! | [`histogram`] | u32 keys, any | \[bins\], u32 | none |
+//! | [`exclusive_scan`] | \[…, n\] | \[…, n\], or n + 1 | (n/1024 + 40)·ε of Σ\|x\| |
+//! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
+//!
+//! Rows by index are [`Take`](crate::Take), in short
+//! [`Tensor::rows`](crate::Tensor::rows).
 //!
 //! Errors are those of f32 arithmetic as the WGSL specification admits it; the output is rounded
 //! once more, to its type. Tensors may be f32, f16 or bf16 in any mix on every device; copies take
@@ -42,23 +50,35 @@ mod binary;
 mod copy;
 mod elementwise;
 mod family;
+mod histogram;
 mod layout;
 mod norm;
 mod op;
+mod pair;
 mod reduce;
 mod rope;
 mod rows;
+mod scan;
+mod scatter;
 mod softmax;
+mod sort;
+mod top_k;
 mod unary;
 
 pub use binary::{Binary, add, binary, div, mul, silu_mul, sub};
 pub use copy::copy;
 pub use elementwise::Elementwise;
+pub use histogram::{Histogram, histogram};
 pub use norm::{Norm, layer_norm, rms_norm};
 pub use op::{Op, Operation};
+pub use pair::{Pair, PairOperation};
 pub use reduce::{Reduce, arg_max, max, sum};
 pub use rope::{Rope, rope};
+pub use scan::{Scan, exclusive_scan};
+pub use scatter::{Scatter, scatter};
 pub use softmax::{Softmax, softmax};
+pub use sort::{Sort, sort, sort_by_key};
+pub use top_k::{TopK, top_k};
 pub use unary::{Unary, exp, gelu, gelu_erf, relu, sigmoid, silu, unary};
 
 /// Path and text of every file, for the mutation check.

@@ -1,12 +1,13 @@
 //! The cases.
 
 mod elementwise;
+mod index;
 mod norm;
 mod reduce;
 mod rope;
 mod softmax;
 
-use super::{AnyOp, Case, Given, Lies, Wanted};
+use super::{AnyOp, Case, Given, Half, Lies, Wanted};
 use crate::generators::Rng;
 use tilewise::{DType, ops};
 
@@ -45,13 +46,28 @@ pub fn all() -> Vec<Case> {
 pub(super) type Cases = fn() -> Vec<Case>;
 
 /// The cases of each family, by its name.
-pub const FAMILIES: [(&str, Cases); 5] = [
+pub const FAMILIES: [(&str, Cases); 10] = [
     ("softmax", softmax::cases),
     ("elementwise", elementwise::cases),
     ("norm", norm::cases),
     ("reduce", reduce::cases),
     ("rope", rope::cases),
+    ("top_k", index::top_k),
+    ("scatter", index::scatter),
+    ("histogram", index::histogram),
+    ("scan", index::scan),
+    ("sort", index::sort),
 ];
+
+/// Cases of several workgroups for a row, as few elements as they have.
+pub fn in_parts() -> Vec<Case> {
+    index::in_parts()
+}
+
+/// Cases that devices alone are asked to run.
+pub fn large() -> Vec<Case> {
+    index::large()
+}
 
 /// The cases of at most so many elements.
 pub fn small(most: usize) -> Vec<Case> {

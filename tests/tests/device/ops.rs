@@ -56,9 +56,45 @@ fn rope() {
 }
 
 #[test]
+fn top_k() {
+    are_right("top_k");
+}
+
+#[test]
+fn scatter() {
+    are_right("scatter");
+}
+
+#[test]
+fn histogram() {
+    are_right("histogram");
+}
+
+#[test]
+fn scan() {
+    are_right("scan");
+}
+
+#[test]
+fn sort() {
+    are_right("sort");
+}
+
+#[test]
+fn large_cases() {
+    for case in cases::large() {
+        for adapter in adapters() {
+            let ran = case.run(&adapter.context);
+            assert!(ran.is_ok(), "{} on {}: {ran:?}", case.name, adapter.context.adapter_name());
+        }
+    }
+}
+
+#[test]
 fn small_cases_are_clean() {
     let mut wrong = Vec::new();
-    for case in cases::small(400).into_iter().filter(|case| !case.is_empty()) {
+    let small = cases::small(400).into_iter().filter(|case| !case.is_empty());
+    for case in small.chain(cases::in_parts()) {
         if let Err(why) = case.check(&Options::default(), |(_, text)| text.to_owned()) {
             wrong.push(format!("{}: {why}", case.name));
         }
@@ -127,6 +163,69 @@ fn bad_input_is_refused() {
             value,
             "the output is f32, and out_dtype says f16",
         );
+    }
+}
+
+#[test]
+fn bad_indices_are_refused() {
+    for context in contexts() {
+        let zeros = |dtype: DType, shape: &[usize]| Tensor::zeros(&context, dtype, shape).unwrap();
+        let (x, words) = (zeros(DType::F32, &[4, 6]), zeros(DType::U32, &[4, 6]));
+        let shape: fn(&Error) -> bool = |error| matches!(error, Error::Shape(_));
+        let misuse: fn(&Error) -> bool = |error| matches!(error, Error::Misuse(_));
+        let unsupported: fn(&Error) -> bool = |error| matches!(error, Error::Unsupported(_));
+        refused(
+            ops::top_k(&x, 7).run(),
+            shape,
+            "the 7 largest along the last axis of shape [4, 6]",
+        );
+        refused(ops::top_k(&zeros(DType::F32, &[]), 0).run(), shape, "of shape []");
+        refused(ops::top_k(&words, 2).run(), unsupported, "x is u32");
+        let top = ops::top_k(&x, 2);
+        let [values, indices] = top.run().unwrap();
+        refused(top.run_into([&indices, &values]), unsupported, "values is u32, not f32");
+        refused(top.run_into([&values, &words]), shape, "indices has shape [4, 6], wanted [4, 2]");
+        refused(top.run_into([&x.narrow(1, 0, 2).unwrap(), &indices]), misuse, "top_k");
+
+        let places = zeros(DType::U32, &[4]);
+        refused(
+            ops::scatter(&x, &places.narrow(0, 0, 3).unwrap(), 9).run(),
+            shape,
+            "[3], wanted [4]",
+        );
+        refused(ops::scatter(&x, &zeros(DType::F32, &[4]), 9).run(), unsupported, "indices is f32");
+        refused(ops::scatter(&zeros(DType::F32, &[]), &places, 9).run(), shape, "wanted rows");
+        let scatter = ops::scatter(&x, &places, 4);
+        refused(scatter.run_into(&x), misuse, "and x the bytes");
+        refused(scatter.run_into(&words), unsupported, "the output is u32, not f32");
+        refused(ops::histogram(&x, 4).run(), unsupported, "keys is f32, wanted u32");
+        let both = zeros(DType::U32, &[10]);
+        let [first, second] = [0, 5].map(|at| both.narrow(0, at, 5).unwrap());
+        refused(ops::histogram(&first, 4).run_into(&both.narrow(0, 4, 4).unwrap()), misuse, "keys");
+        refused(ops::exclusive_scan(&zeros(DType::F16, &[4])).run(), unsupported, "x is f16");
+        refused(ops::exclusive_scan(&zeros(DType::U32, &[])).run(), shape, "wanted a last axis");
+        let scan = ops::exclusive_scan(&places).with_total();
+        refused(scan.run_into(&places), shape, "[4], wanted [5]");
+        refused(ops::exclusive_scan(&places).run_into(&places), misuse, "exclusive_scan");
+        refused(scan.out_dtype(DType::F32).run(), unsupported, "f32, not u32");
+        refused(ops::sort(&words).run(), shape, "keys has shape [4, 6], wanted a vector");
+        refused(
+            ops::sort_by_key(&places, &first).run(),
+            shape,
+            "payload has shape [5], wanted [4]",
+        );
+        let value: fn(&Error) -> bool = |error| matches!(error, Error::InvalidValue(_));
+        refused(ops::sort(&places).bits(33).run(), value, "33 bits, wanted 1 to 32");
+        refused(ops::sort(&places).bits(0).run(), value, "0 bits, wanted 1 to 32");
+        let sort = ops::sort_by_key(&first, &second);
+        let fifth = zeros(DType::U32, &[5]);
+        refused(sort.run_into([&fifth, &fifth]), misuse, "and the payload the bytes");
+        refused(sort.run_into([&second, &fifth]), misuse, "payload");
+        refused(sort.run_into([&fifth, &first]), misuse, "keys");
+        // All four rows go to row 0, of which the last stays; the others are zero in a new tensor.
+        x.write(&(0..24).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
+        let got = scatter.run().unwrap().read_blocking::<f32>().unwrap();
+        assert!(got[..6] == [18.0, 19.0, 20.0, 21.0, 22.0, 23.0] && got[6..] == [0.0; 18]);
     }
 }
 
@@ -237,7 +336,8 @@ fn buffers_with_strides_of_zero() {
         assert_eq!(sums(&view(&[1, 2])), [4.0, 7.0]);
         // Of 1, 2, 3, 5 the first and the third as weights of rows about 0.
         let weight =
-            Tensor::from_buffer(context, buffer.clone(), 0, DType::F32, &[2], &[2]).unwrap();
+            Tensor::from_buffer_strided(context, buffer.clone(), 0, DType::F32, &[2], &[2])
+                .unwrap();
         let x = Tensor::upload(context, &[1.0f32, -1.0], &[1, 2]).unwrap();
         let y = ops::layer_norm(&x, &weight, &weight, 0.0).run().unwrap().read_f32_blocking();
         let y = y.unwrap();

@@ -28,7 +28,7 @@ pub fn copy(x: &Tensor) -> Op<Elementwise> {
     Elementwise::any(("copy", "fn apply(x: V, z: V, value: E) -> V { return x; }\n"), x)
 }
 
-const FILL: &str = "fn apply(x: V, z: V, value: E) -> V { return V(value); }\n";
+pub(super) const FILL: &str = "fn apply(x: V, z: V, value: E) -> V { return V(value); }\n";
 
 impl Tensor {
     /// A new tensor of the same elements in another type, as [`ops::copy`](crate::ops::copy)

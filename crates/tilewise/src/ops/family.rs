@@ -59,14 +59,81 @@ families! {
     ROPE "rope" "rope.wgsl" NONE, ["x", "cosine", "sine"];
 }
 
+/// A text that names its own inputs and outputs: it walks through them as it likes.
+pub(super) struct Text {
+    /// Name of the kernel.
+    name: &'static str,
+    body: File,
+    header: File,
+    /// Names of the inputs; the last may be absent.
+    inputs: &'static [&'static str],
+    outputs: &'static [&'static str],
+    holds: Holds,
+    /// The kernels made so far.
+    kernels: Mutex<Vec<(Variant, Arc<Kernel>)>>,
+}
+
+/// What becomes of elements of outputs that the text does not write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    /// There are none.
+    Nothing,
+    /// They stay.
+    Rest,
+    /// They stay, and the others are changed by atomics.
+    Atomics,
+}
+
+/// On what the kernel of a [`Text`] depends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Variant {
+    /// Stands after the header.
+    function: &'static str,
+    /// How `x` is read and `y` written, if by blocks of four.
+    access: Option<access::Form>,
+    /// How many inputs there are.
+    inputs: usize,
+}
+
+macro_rules! texts {
+    ($($name:ident $title:literal $body:literal $header:expr, $inputs:expr => $outputs:expr,
+        $holds:ident;)*) => {
+        $(pub(super) static $name: Text = Text {
+            name: $title,
+            body: file!($body),
+            header: $header,
+            inputs: &$inputs,
+            outputs: &$outputs,
+            holds: Holds::$holds,
+            kernels: Mutex::new(Vec::new()),
+        };)*
+
+        /// All of them.
+        static TEXTS: &[&Text] = &[$(&$name),*];
+    };
+}
+
+// A line each: name of the kernel, files of body and header, inputs, outputs.
+texts! {
+    TOP_K "top_k" "top_k.wgsl" LARGEST, ["x"] => ["values", "indices"], Nothing;
+    OWNERS "owners" "owners.wgsl" NONE, ["indices"] => ["owners"], Atomics;
+    SCATTER "scatter" "scatter.wgsl" NONE, ["x", "indices", "owners"] => ["y"], Rest;
+    HISTOGRAM "histogram" "histogram.wgsl" NONE, ["keys"] => ["y"], Atomics;
+    SCAN "scan" "scan.wgsl" NONE, ["x", "base"] => ["y"], Nothing;
+    SORT_COUNT "sort_count" "sort_count.wgsl" NONE, ["keys"] => ["counts"], Nothing;
+    SORT_MOVE "sort_move" "sort_move.wgsl" NONE, ["keys", "places", "payload"] => ["y"], Nothing;
+}
+
 /// Headers that operations of one family differ by.
-pub(super) static SUM: File = file!("sum.wgsl");
-pub(super) static LARGEST: File = file!("largest.wgsl");
+pub(super) const SUM: File = file!("sum.wgsl");
+pub(super) const LARGEST: File = file!("largest.wgsl");
 
 /// Every file.
 pub(super) fn files() -> impl Iterator<Item = File> {
     let own = FAMILIES.iter().flat_map(|family| [family.body, family.header]);
-    own.chain([SUM, LARGEST]).filter(|(path, _)| !path.is_empty())
+    own.chain(TEXTS.iter().map(|text| text.body))
+        .chain([SUM, LARGEST])
+        .filter(|(path, _)| !path.is_empty())
 }
 
 /// A function that a family applies: a header, and a text after it that no other function has.
@@ -101,9 +168,14 @@ enum Place {
 
 /// A kernel and its call.
 pub struct Step {
-    family: &'static Family,
-    form: Form,
+    of: Of,
     pub call: Call,
+}
+
+/// The text of a step.
+enum Of {
+    Family(&'static Family, Form),
+    Text(&'static Text, Variant),
 }
 
 /// Few steps make an operation.
@@ -140,32 +212,121 @@ impl Family {
         if access.names_its_type() {
             call = call.dtype("Y", out.dtype());
         }
-        Ok(Step { family: self, form: Form { function, places, access }, call })
+        Ok(Step { of: Of::Family(self, Form { function, places, access }), call })
     }
+}
+
+impl Text {
+    /// The call of the kernel for these tensors, which are found to be apart. `function` stands
+    /// after the header.
+    pub(super) fn step(
+        &'static self,
+        operation: &str,
+        function: &'static str,
+        inputs: &[&Tensor],
+        outputs: &[&Tensor],
+    ) -> Result<Step> {
+        let mut call = Call::new(outputs[0].context()).edge(Edge::Whole);
+        for (input, name) in inputs.iter().zip(self.inputs) {
+            for out in outputs {
+                apart(operation, name, input, out)?;
+            }
+            call = call.input(input);
+        }
+        for out in outputs {
+            call = match self.holds {
+                Holds::Nothing => call.output_into(out),
+                Holds::Rest | Holds::Atomics => call.inout(out),
+            };
+        }
+        let variant = Variant { function, access: None, inputs: inputs.len() };
+        Ok(Step { of: Of::Text(self, variant), call })
+    }
+
+    /// As [`step`](Self::step), for a text that reads `x`, the first input, and writes the output
+    /// by blocks of four.
+    pub(super) fn step_in_blocks(
+        &'static self,
+        operation: &str,
+        inputs: &[&Tensor],
+        out: &Tensor,
+    ) -> Result<Step> {
+        let Step { call, .. } = self.step(operation, "", inputs, &[out])?;
+        let access = access::Form::new(!inputs[0].dtype().is_float(), out);
+        let call = if access.names_its_type() { call.dtype("Y", out.dtype()) } else { call };
+        let variant = Variant { function: "", access: Some(access), inputs: inputs.len() };
+        Ok(Step { of: Of::Text(self, variant), call })
+    }
+
+    /// The kernel of these texts of files.
+    fn made_of(&self, variant: Variant, text: impl Fn(File) -> String) -> Kernel {
+        let mut header = String::new();
+        if let Some(access) = variant.access {
+            header += access.types();
+            header += &access.get("x");
+            header += &access.put();
+        }
+        if self.header != NONE {
+            header += &text(self.header);
+        }
+        header += variant.function;
+        Kernel::new(self.name)
+            .inputs(self.inputs[..variant.inputs].iter().copied())
+            .outputs(self.outputs.iter().copied())
+            .header(header)
+            .source(text(self.body))
+            .atomic_outputs(self.holds == Holds::Atomics)
+            .ensure_contiguous(false)
+    }
+}
+
+/// The kernel of a form, made when it is met for the first time.
+fn kept<F: Copy + PartialEq>(
+    kernels: &Mutex<Vec<(F, Arc<Kernel>)>>,
+    form: F,
+    make: impl FnOnce() -> Kernel,
+) -> Arc<Kernel> {
+    let mut kernels = lock(kernels);
+    if let Some((_, kernel)) = kernels.iter().find(|(own, _)| *own == form) {
+        return kernel.clone();
+    }
+    let kernel = Arc::new(make());
+    kernels.push((form, kernel.clone()));
+    kernel
 }
 
 impl Step {
     /// The same, where the text writes parts of rows that begin anywhere.
     pub(super) fn in_parts(mut self) -> Self {
-        self.form.access = self.form.access.in_parts();
+        if let Of::Family(_, form) = &mut self.of {
+            form.access = form.access.in_parts();
+        }
         self
     }
 
     /// The kernel, made when it is met for the first time.
     pub(super) fn kernel(&self) -> Arc<Kernel> {
-        let mut kernels = lock(&self.family.kernels);
-        if let Some((_, kernel)) = kernels.iter().find(|(form, _)| *form == self.form) {
-            return kernel.clone();
+        let make = || self.made_of(|(_, text)| text.to_owned());
+        match self.of {
+            Of::Family(family, form) => kept(&family.kernels, form, make),
+            Of::Text(text, variant) => kept(&text.kernels, variant, make),
         }
-        let kernel = Arc::new(self.made_of(|(_, text)| text.to_owned()));
-        kernels.push((self.form, kernel.clone()));
-        kernel
     }
 
     /// The kernel of these texts of files.
     pub(super) fn made_of(&self, text: impl Fn(File) -> String) -> Kernel {
-        let Form { function, places, access } = self.form;
-        let (family, names) = (self.family, self.family.inputs);
+        match self.of {
+            Of::Family(family, form) => family.made_of(form, text),
+            Of::Text(own, variant) => own.made_of(variant, text),
+        }
+    }
+}
+
+impl Family {
+    /// The kernel of these texts of files.
+    fn made_of(&self, form: Form, text: impl Fn(File) -> String) -> Kernel {
+        let Form { function, places, access } = form;
+        let (family, names) = (self, self.inputs);
         let mut header = String::new();
         let mut body = format!("{GROUP}{}", text(family.body));
         let mut own: SmallVec<[&str; 4]> = SmallVec::new();
@@ -209,7 +370,7 @@ impl Step {
 }
 
 /// `Misuse` for an input that lies partly in the output.
-fn apart(operation: &str, name: &str, input: &Tensor, out: &Tensor) -> Result<()> {
+pub(super) fn apart(operation: &str, name: &str, input: &Tensor, out: &Tensor) -> Result<()> {
     if !input.storage().shares(out.storage()) {
         return Ok(());
     }

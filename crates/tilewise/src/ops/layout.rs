@@ -32,6 +32,36 @@ pub(super) fn rank(operation: &str, name: &str, tensor: &Tensor) -> Result<()> {
     }
 }
 
+/// `Unsupported` for a tensor that is not u32.
+pub(super) fn words(operation: &str, name: &str, tensor: &Tensor) -> Result<()> {
+    match tensor.dtype() {
+        DType::U32 => Ok(()),
+        dtype => Err(Error::Unsupported(format!("{operation}: {name} is {dtype}, wanted u32"))),
+    }
+}
+
+/// `Unsupported` for a tensor that is not u32, `Shape` for one that is no vector, or of another
+/// length than wanted.
+pub(super) fn vector(
+    operation: &str,
+    name: &str,
+    tensor: &Tensor,
+    length: Option<usize>,
+) -> Result<()> {
+    let shape = tensor.shape();
+    words(operation, name, tensor)?;
+    match (shape, length) {
+        (&[_], None) => Ok(()),
+        (&[own], Some(length)) if own == length => Ok(()),
+        (_, None) => {
+            Err(Error::Shape(format!("{operation}: {name} has shape {shape:?}, wanted a vector")))
+        }
+        (_, Some(length)) => {
+            Err(Error::Shape(format!("{operation}: {name} has shape {shape:?}, wanted [{length}]")))
+        }
+    }
+}
+
 /// Strides of a tensor as one of this shape, after numpy's rules: a size of 1, or an axis that is
 /// not there, is repeated. `None` where sizes differ.
 pub(super) fn broadcast(tensor: &Tensor, shape: &[usize]) -> Option<Sizes> {

@@ -69,13 +69,54 @@ pub(super) fn submit(context: &Context, label: &str, steps: &[Step]) -> Result<(
 }
 
 /// As one compute pass.
-fn encode(encoder: &mut wgpu::CommandEncoder, label: &str, steps: &[Step]) -> Result<()> {
+pub(super) fn encode(
+    encoder: &mut wgpu::CommandEncoder,
+    label: &str,
+    steps: &[Step],
+) -> Result<()> {
     let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
     record(&mut encoder.begin_compute_pass(&descriptor), steps)
 }
 
-fn record(pass: &mut wgpu::ComputePass<'_>, steps: &[Step]) -> Result<()> {
+pub(super) fn record(pass: &mut wgpu::ComputePass<'_>, steps: &[Step]) -> Result<()> {
     steps.iter().try_for_each(|step| step.kernel().record(pass, &step.call).map(drop))
+}
+
+/// Whether an output can be written and is as the operation wants it.
+pub(super) fn fits(
+    operation: &str,
+    name: &str,
+    out: &Tensor,
+    (shape, dtype): (&[usize], DType),
+    wanted: Option<DType>,
+    takes: impl Fn(DType) -> bool,
+) -> Result<()> {
+    out.writable()?;
+    if out.shape() != shape {
+        return Err(Error::Shape(format!(
+            "{operation}: {name} has shape {:?}, wanted {:?}",
+            out.shape(),
+            shape
+        )));
+    }
+    let (wanted, kind) = (wanted.unwrap_or(out.dtype()), out.dtype());
+    if kind != wanted {
+        return Err(Error::InvalidValue(format!(
+            "{operation}: {name} is {kind}, and out_dtype says {wanted}"
+        )));
+    }
+    if !takes(kind) {
+        return Err(Error::Unsupported(format!("{operation}: {name} is {kind}, not {dtype}")));
+    }
+    if out.overlaps_itself() {
+        return Err(Error::Strides(format!(
+            "{operation}: elements of {name} overlap: shape {:?} with strides {:?}; run() makes \
+             a tensor whose elements do not",
+            out.shape(),
+            out.strides()
+        )));
+    }
+    Ok(())
 }
 
 impl<K: sealed::Plan> Op<K> {
@@ -165,31 +206,8 @@ impl<K: Operation> Op<K> {
     fn steps(&self, out: &Tensor) -> Result<Steps> {
         let (name, (shape, dtype)) = (self.kind.name(), self.kind.output()?);
         self.context().same(out.context(), "the output")?;
-        out.writable()?;
-        if out.shape() != &shape[..] {
-            return Err(Error::Shape(format!(
-                "{name}: the output has shape {:?}, wanted {:?}",
-                out.shape(),
-                &shape[..]
-            )));
-        }
-        let (wanted, kind) = (self.dtype.unwrap_or(out.dtype()), out.dtype());
-        if kind != wanted {
-            return Err(Error::InvalidValue(format!(
-                "{name}: the output is {kind}, and out_dtype says {wanted}"
-            )));
-        }
-        if !self.kind.takes(kind, dtype) {
-            return Err(Error::Unsupported(format!("{name}: the output is {kind}, not {dtype}")));
-        }
-        if out.overlaps_itself() {
-            return Err(Error::Strides(format!(
-                "{name}: elements of the output overlap: shape {:?} with strides {:?}; run() makes \
-                 a tensor whose elements do not",
-                out.shape(),
-                out.strides()
-            )));
-        }
+        let takes = |kind| self.kind.takes(kind, dtype);
+        fits(name, "the output", out, (&shape, dtype), self.dtype, takes)?;
         if out.elem_count() == 0 {
             return Ok(Steps::new());
         }

@@ -107,9 +107,33 @@ pub(super) fn in_blocks(
             u32::MAX
         ))
     })?;
-    let size = SIZE.min(most(caps));
-    let call = call.constant("SIZE", size).value("blocks", blocks);
-    Ok(dispatch(call, blocks.div_ceil(size), size, caps))
+    Ok(in_groups(call.value("blocks", blocks), blocks.div_ceil(group_size(caps)), caps))
+}
+
+/// The call with grid, workgroup and the numbers of texts in which an invocation has one of so many
+/// elements: SIZE and `count`.
+pub(super) fn one_each(operation: &str, call: Call, count: usize, caps: &Caps) -> Result<Call> {
+    let call = call.value("count", counted(operation, count)?);
+    Ok(in_groups(call, count.div_ceil(group_size(caps) as usize) as u32, caps))
+}
+
+/// The call with so many workgroups, and SIZE, their invocations.
+pub(super) fn in_groups(call: Call, groups: u32, caps: &Caps) -> Call {
+    let size = group_size(caps);
+    dispatch(call.constant("SIZE", size), groups, size, caps)
+}
+
+/// Invocations of a workgroup, unless rows are long.
+pub(super) fn group_size(caps: &Caps) -> u32 {
+    SIZE.min(most(caps))
+}
+
+/// A number of elements that a loop may pass by a workgroup's share, in 32 bits.
+pub(super) fn counted(operation: &str, count: usize) -> Result<u32> {
+    let most = u32::MAX - (1 << 16);
+    u32::try_from(count).ok().filter(|&count| count <= most).ok_or_else(|| {
+        Error::Overflow(format!("{operation}: {count} elements: kernels count to {most}"))
+    })
 }
 
 /// Elements that an invocation reads at once.

@@ -1,0 +1,88 @@
+//! How often each key occurs.
+
+use super::copy::FILL;
+use super::elementwise::{each, function};
+use super::family::{HISTOGRAM, Steps};
+use super::layout::{Axes, Sizes, rank, words};
+use super::op::{Op, sealed::Plan};
+use super::rows::{counted, group_size, in_groups};
+use crate::kernel::Constant;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use tilewise_core::{DType, Result};
+
+/// Keys of an invocation.
+const SHARE: u32 = 16;
+
+/// The most bins of which a workgroup counts the keys by itself first.
+const FEW: usize = 2048;
+
+/// What [`histogram`] does.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    keys: Tensor,
+    bins: usize,
+}
+
+/// How often each of the numbers below `bins` occurs among `keys`, u32 of any shape: u32 \[bins\].
+/// Keys at or beyond `bins` are not counted. An output of the caller's is overwritten, not added
+/// to.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let experts = Tensor::upload(&ctx, &[2u32, 0, 2, 9], &[2, 2])?;
+/// let counts = ops::histogram(&experts, 4).run()?;
+/// assert_eq!(counts.read_blocking::<u32>()?, [1, 0, 2, 0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn histogram(keys: &Tensor, bins: usize) -> Op<Histogram> {
+    Op::new(Histogram { keys: keys.clone(), bins })
+}
+
+impl Plan for Histogram {
+    fn name(&self) -> &'static str {
+        "histogram"
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.keys
+    }
+
+    fn output(&self) -> Result<(Sizes, DType)> {
+        words("histogram", "keys", &self.keys)?;
+        rank("histogram", "keys", &self.keys)?;
+        Ok((smallvec![self.bins], DType::U32))
+    }
+
+    fn takes(&self, dtype: DType, own: DType) -> bool {
+        dtype == own
+    }
+
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        let keys = &self.keys;
+        let strides = [keys.strides().into()];
+        let mut axes = Axes { shape: keys.shape().into(), strides }.collapsed();
+        if axes.shape.is_empty() {
+            axes.push(1, [1]);
+        }
+        let view = keys.laid_out(&axes.shape, &axes.strides[0]);
+        let mut counting = HISTOGRAM.step("histogram", "", &[&view], &[out])?;
+        let mut steps = each("histogram", function(FILL), &[], out, Constant::U32(0))?;
+        let caps = keys.context().caps();
+        let count = counted("histogram", keys.elem_count())?;
+        let groups = count.div_ceil(SHARE * group_size(caps));
+        counting.call = in_groups(counting.call, groups, caps)
+            .constant("SHARE", SHARE)
+            .constant("BINS", FEW as u32)
+            .constant("FEW", self.bins <= FEW)
+            .value("count", count);
+        if count > 0 {
+            steps.push(counting);
+        }
+        Ok(steps)
+    }
+}

@@ -1,0 +1,141 @@
+//! An operation with two outputs as it is run.
+
+use super::family::{Step, Steps, apart};
+use super::op::{encode, fits, record, submit};
+use crate::context::Context;
+use crate::kernel::{Call, Kernel};
+use crate::tensor::Tensor;
+use tilewise_core::Result;
+
+/// An operation with two outputs, such as values and indices. It has the methods of
+/// [`Op`](super::Op), with `[Tensor; 2]` for a tensor: both outputs have names in the operation's
+/// documentation, and a pattern takes them apart.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[0.5f32, 2.0, 1.0], &[3])?;
+/// let op = ops::top_k(&x, 2);
+/// let [values, indices] = op.run()?; // new tensors
+/// op.run_into([&values, &indices])?; // the caller's
+/// assert_eq!(indices.read_blocking::<u32>()?, [1, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is computed until it is run, encoded or recorded"]
+pub struct Pair<K> {
+    pub(super) kind: K,
+}
+
+/// What a [`Pair`] does: [`TopK`](super::TopK) and the like.
+pub trait PairOperation: sealed::Plan {}
+
+impl<K: sealed::Plan> PairOperation for K {}
+
+pub(super) mod sealed {
+    use super::{Result, Steps, Tensor};
+    use crate::ops::layout::Sizes;
+    use tilewise_core::DType;
+
+    /// From tensors to kernels.
+    pub trait Plan {
+        /// For messages.
+        fn name(&self) -> &'static str;
+
+        /// The operand on whose context it runs.
+        fn first(&self) -> &Tensor;
+
+        /// Name, shape and type of the outputs, once the operands are found to fit together. Both
+        /// are empty, or neither.
+        fn outputs(&self) -> Result<[(&'static str, Sizes, DType); 2]>;
+
+        /// The kernels, for outputs of the right shapes and types.
+        fn steps(&self, outs: [&Tensor; 2]) -> Result<Steps>;
+    }
+}
+
+impl<K: PairOperation> Pair<K> {
+    /// Computes into new tensors. On a GPU the work is submitted, not waited for.
+    ///
+    /// # Errors
+    /// As [`Op::run`](super::Op::run).
+    pub fn run(&self) -> Result<[Tensor; 2]> {
+        let [one, other] = self.kind.outputs()?;
+        let zeros = |(_, shape, dtype): (_, crate::ops::layout::Sizes, _)| {
+            Tensor::zeros(self.context(), dtype, &shape)
+        };
+        let outs = [zeros(one)?, zeros(other)?];
+        self.run_into(outs.each_ref())?;
+        Ok(outs)
+    }
+
+    /// Computes into `outs`, which may be any views whose elements do not overlap, also in the
+    /// buffer of an operand.
+    ///
+    /// # Errors
+    /// As [`Op::run_into`](super::Op::run_into); `Misuse` also when the outputs overlap.
+    pub fn run_into(&self, outs: [&Tensor; 2]) -> Result<()> {
+        submit(self.context(), self.kind.name(), &self.steps(outs)?)
+    }
+
+    /// Adds it to a command encoder of the caller's, as one compute pass. Nothing is submitted.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into); `WrongContext` on the CPU executor. After an error the
+    /// encoder is as good as before.
+    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder, outs: [&Tensor; 2]) -> Result<()> {
+        self.context().gpu_backend()?;
+        encode(encoder, self.kind.name(), &self.steps(outs)?)
+    }
+
+    /// Adds it to a compute pass of the caller's. Sets pipeline and bind group 0.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, outs: [&Tensor; 2]) -> Result<()> {
+        self.context().gpu_backend()?;
+        record(pass, &self.steps(outs)?)
+    }
+
+    /// The kernels that compute `outs` one after the other, and their calls, as
+    /// [`Op::calls`](super::Op::calls) gives them.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into).
+    pub fn calls(&self, outs: [&Tensor; 2]) -> Result<Vec<(Kernel, Call)>> {
+        let kernel = |step: Step| ((*step.kernel()).clone(), step.call);
+        Ok(self.steps(outs)?.into_iter().map(kernel).collect())
+    }
+
+    /// As [`calls`](Self::calls), of other texts, for the mutation check: `text` is given the path
+    /// and the text of a file, as [`texts`](super::texts) lists them.
+    #[doc(hidden)]
+    pub fn calls_of(
+        &self,
+        outs: [&Tensor; 2],
+        text: impl Fn((&'static str, &'static str)) -> String,
+    ) -> Result<Vec<(Kernel, Call)>> {
+        let kernel = |step: Step| (step.made_of(&text), step.call);
+        Ok(self.steps(outs)?.into_iter().map(kernel).collect())
+    }
+
+    fn context(&self) -> &Context {
+        self.kind.first().context()
+    }
+
+    fn steps(&self, outs: [&Tensor; 2]) -> Result<Steps> {
+        let (operation, wanted) = (self.kind.name(), self.kind.outputs()?);
+        for (out, (name, shape, dtype)) in outs.iter().zip(&wanted) {
+            self.context().same(out.context(), name)?;
+            fits(operation, name, out, (shape, *dtype), None, |kind| kind == *dtype)?;
+        }
+        apart(operation, wanted[1].0, outs[1], outs[0])?;
+        if outs[0].elem_count() == 0 {
+            return Ok(Steps::new());
+        }
+        self.kind.steps(outs)
+    }
+}

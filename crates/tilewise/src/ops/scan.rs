@@ -1,0 +1,170 @@
+//! Sums of all elements before each.
+
+use super::family::{SCAN, Step, Steps};
+use super::layout::{Axes, Sizes, rank};
+use super::op::{Op, sealed::Plan};
+use super::rows::{Rows, counted};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use tilewise_core::{DType, Error, Result};
+
+/// The longest row that one workgroup scans alone.
+const LONG: usize = 16 << 10;
+
+/// Elements of a longer row that a workgroup has.
+const SEGMENT: usize = 4 << 10;
+
+/// What [`exclusive_scan`] does.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    x: Tensor,
+    total: bool,
+}
+
+/// The sum of all elements before each along the last axis of `x`, \[…, n\]: 0 first. Of u32, i32
+/// or f32, and of the same type.
+///
+/// Integers wrap around. With n elements and ε = 2⁻²³ the error of floats is at most
+/// (n/1024 + 40)·ε·Σ|x|, where the sum is that before the element.
+///
+/// ```
+/// use tilewise::{Context, GroupOffsets, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let counts = Tensor::upload(&ctx, &[1u32, 0, 2], &[3])?;
+/// assert_eq!(ops::exclusive_scan(&counts).run()?.read_blocking::<u32>()?, [0, 1, 1]);
+/// let starts = ops::exclusive_scan(&counts).with_total().run()?;
+/// assert_eq!(starts.read_blocking::<u32>()?, [0, 1, 1, 3]);
+/// let offsets = GroupOffsets::from_tensor(&starts)?; // of three groups
+/// # assert_eq!(offsets.count(), 4);
+/// # Ok(())
+/// # }
+/// ```
+pub fn exclusive_scan(x: &Tensor) -> Op<Scan> {
+    Op::new(Scan { x: x.clone(), total: false })
+}
+
+impl Op<Scan> {
+    /// Adds the sum of all elements as the last one: \[…, n + 1\], as row pointers of CSR and
+    /// [`GroupOffsets`](crate::GroupOffsets) have it.
+    pub fn with_total(mut self) -> Self {
+        self.kind.total = true;
+        self
+    }
+}
+
+impl Plan for Scan {
+    fn name(&self) -> &'static str {
+        "exclusive_scan"
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.x
+    }
+
+    fn output(&self) -> Result<(Sizes, DType)> {
+        let Scan { ref x, total } = *self;
+        rank("exclusive_scan", "x", x)?;
+        let wanted = [DType::U32, DType::I32, DType::F32];
+        if !wanted.contains(&x.dtype()) {
+            return Err(Error::Unsupported(format!(
+                "exclusive_scan: x is {}, wanted one of {:?}",
+                x.dtype(),
+                wanted.map(DType::name)
+            )));
+        }
+        let mut shape = Sizes::from(x.shape());
+        match shape.last_mut() {
+            Some(length) => *length += usize::from(total),
+            None => {
+                let text = "exclusive_scan: x has shape [], wanted a last axis";
+                return Err(Error::Shape(text.into()));
+            }
+        }
+        Ok((shape, x.dtype()))
+    }
+
+    fn takes(&self, dtype: DType, own: DType) -> bool {
+        dtype == own
+    }
+
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        scan("exclusive_scan", &self.x, out, self.total)
+    }
+}
+
+/// What a kernel does with a row.
+struct Part<'a> {
+    /// Elements of a segment.
+    span: usize,
+    /// Segments of a row.
+    segments: usize,
+    /// The sum before each segment.
+    base: Option<&'a Tensor>,
+    /// Whether only the sum of each segment is wanted.
+    sums: bool,
+    /// Whether the sum of all is wanted at the end.
+    total: bool,
+}
+
+/// The kernels of a scan. A long row goes by segments: their sums, the scan of these, and the scan
+/// of each segment from there on.
+pub(super) fn scan(operation: &str, x: &Tensor, out: &Tensor, total: bool) -> Result<Steps> {
+    let length = x.shape().last().copied().unwrap_or_default();
+    if length <= LONG {
+        let whole = Part { span: length, segments: 1, base: None, sums: false, total };
+        return Ok(smallvec![step(operation, x, out, &whole)?]);
+    }
+    let (span, segments) = (SEGMENT, length.div_ceil(SEGMENT));
+    let mut shape = Sizes::from(x.shape());
+    shape.pop();
+    shape.push(segments);
+    let zeros = || Tensor::zeros(x.context(), x.dtype(), &shape);
+    let (sums, base) = (zeros()?, zeros()?);
+    let first = Part { span, segments, base: None, sums: true, total: false };
+    let last = Part { span, segments, base: Some(&base), sums: false, total };
+    let mut steps: Steps = smallvec![step(operation, x, &sums, &first)?];
+    steps.extend(scan(operation, &sums, &base, false)?);
+    steps.push(step(operation, x, out, &last)?);
+    Ok(steps)
+}
+
+fn step(operation: &str, x: &Tensor, out: &Tensor, part: &Part<'_>) -> Result<Step> {
+    let length = x.shape().last().copied().unwrap_or_default();
+    counted(operation, length)?;
+    let strides = [x.strides().into(), out.strides().into()];
+    let axes = Axes { shape: x.shape().into(), strides };
+    let rows = Rows::new(operation, axes, x.shape().len() - 1)?;
+    let width = out.shape().last().copied().unwrap_or_default();
+    let (view, out) = (rows.view(x, 0), rows.view_of(out, 1, width));
+    let mut step = match part.base {
+        Some(base) => {
+            let each = base.laid_out(&[base.elem_count()], &[1]);
+            SCAN.step(operation, FROM_BASE, &[&view, &each], &[&out])?
+        }
+        None => SCAN.step(operation, FROM_ZERO, &[&view], &[&out])?,
+    };
+    // A segment is as a row is.
+    let count = u32::try_from(part.segments).ok().and_then(|all| rows.count.checked_mul(all));
+    let count = count.ok_or_else(|| {
+        Error::Overflow(format!(
+            "{operation}: {} rows of {} segments: kernels count to {}",
+            rows.count,
+            part.segments,
+            u32::MAX
+        ))
+    })?;
+    let segments = Axes { shape: smallvec![part.span], strides: [smallvec![1]] };
+    step.call = Rows { axes: segments, count }
+        .dispatch(step.call, x.context().caps())
+        .dtype("T", x.dtype())
+        .constant("SUMS", part.sums)
+        .constant("TOTAL", part.total)
+        .value("span", part.span as u32)
+        .value("segments", part.segments as u32);
+    Ok(step)
+}
+
+const FROM_ZERO: &str = "fn before(segment: u32) -> T { return T(); }\n";
+const FROM_BASE: &str = "fn before(segment: u32) -> T { return base[segment]; }\n";

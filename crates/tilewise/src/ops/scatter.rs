@@ -1,0 +1,108 @@
+//! Rows to places that indices name.
+
+use super::family::{OWNERS, SCATTER, Steps};
+use super::layout::{Axes, Sizes, rank, vector};
+use super::op::{Op, sealed::Plan};
+use super::rows::{in_blocks, one_each};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use tilewise_core::{DType, Error, Result};
+
+/// What [`scatter`] does.
+#[derive(Clone, Debug)]
+pub struct Scatter {
+    x: Tensor,
+    indices: Tensor,
+    rows: usize,
+}
+
+/// The rows of `x`, \[m, …\] of any type, at the places that `indices`, \[m\] of u32, name in an
+/// output \[rows, …\]: `out[indices[i]] = x[i]`. Elements keep their bits, except that a NaN of 16
+/// bits becomes quiet.
+///
+/// Rows that no index names are 0 in a new tensor, and keep what they hold in one of the caller's.
+/// An index beyond the rows is skipped. Of equal indices the last one counts. The opposite, rows
+/// taken by index, is [`Take`](crate::Take).
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// let places = Tensor::upload(&ctx, &[2u32, 0], &[2])?;
+/// let y = ops::scatter(&x, &places, 3).run()?;
+/// assert_eq!(y.read_blocking::<f32>()?, [3.0, 4.0, 0.0, 0.0, 1.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn scatter(x: &Tensor, indices: &Tensor, rows: usize) -> Op<Scatter> {
+    Op::new(Scatter { x: x.clone(), indices: indices.clone(), rows })
+}
+
+impl Plan for Scatter {
+    fn name(&self) -> &'static str {
+        "scatter"
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.x
+    }
+
+    fn output(&self) -> Result<(Sizes, DType)> {
+        let Scatter { x, indices, rows } = self;
+        rank("scatter", "x", x)?;
+        let mut shape = Sizes::from(x.shape());
+        let Some(first) = shape.first_mut() else {
+            return Err(Error::Shape("scatter: x has shape [], wanted rows".into()));
+        };
+        vector("scatter", "indices", indices, Some(*first))?;
+        x.context().same(indices.context(), "indices")?;
+        *first = *rows;
+        Ok((shape, x.dtype()))
+    }
+
+    fn takes(&self, dtype: DType, own: DType) -> bool {
+        dtype == own
+    }
+
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        let Scatter { x, indices, rows } = self;
+        let (count, caps) = (x.shape()[0], x.context().caps());
+        if count == 0 {
+            return Ok(Steps::new());
+        }
+        // One of several equal indices wins by a number, whatever the order of invocations.
+        let owners = Tensor::zeros(x.context(), DType::U32, &[*rows])?;
+        let mut owned = OWNERS.step("scatter", "", &[indices], &[&owners])?;
+        owned.call = one_each("scatter", owned.call, count, caps)?;
+
+        let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
+        let mut axes = Axes { shape: x.shape()[1..].into(), strides }.collapsed();
+        if axes.shape.is_empty() {
+            axes.push(1, [1, 1]);
+        }
+        let view = |tensor: &Tensor, of: usize| {
+            let mut sizes: Sizes = smallvec![tensor.shape()[0]];
+            sizes.extend_from_slice(&axes.shape);
+            let mut strides: Sizes = smallvec![tensor.strides()[0]];
+            strides.extend_from_slice(&axes.strides[of]);
+            tensor.laid_out(&sizes, &strides)
+        };
+        let inputs = [&view(x, 0), indices, &owners];
+        let mut moved = SCATTER.step_in_blocks("scatter", &inputs, &view(out, 1))?;
+        let (length, outer) = axes
+            .shape
+            .split_last()
+            .map_or((1, 1), |(&length, outer)| (length, outer.iter().product::<usize>()));
+        let all = count.checked_mul(outer).and_then(|all| u32::try_from(all).ok());
+        let all = all.ok_or_else(|| {
+            Error::Overflow(format!(
+                "scatter: {count} · {outer} rows: kernels count to {}",
+                u32::MAX
+            ))
+        })?;
+        moved.call = in_blocks("scatter", moved.call, all, length, caps)?;
+        Ok(smallvec![owned, moved])
+    }
+}

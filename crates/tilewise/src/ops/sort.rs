@@ -1,0 +1,159 @@
+//! Sorting by keys.
+
+use super::family::{SORT_COUNT, SORT_MOVE, Step, Steps, apart};
+use super::layout::{Sizes, vector};
+use super::pair::{Pair, sealed::Plan};
+use super::rows::{counted, group_size, in_groups};
+use super::scan::scan;
+use crate::tensor::Tensor;
+use tilewise_core::{DType, Error, Result};
+
+/// Keys of a workgroup.
+const BLOCK: u32 = 2048;
+
+/// Bits of a key by which one pass sorts.
+const DIGIT: u32 = 8;
+
+/// What [`sort`] and [`sort_by_key`] do.
+#[derive(Clone, Debug)]
+pub struct Sort {
+    keys: Tensor,
+    /// Indices, if there is none.
+    payload: Option<Tensor>,
+    bits: u32,
+}
+
+/// `keys`, \[n\] of u32, from the smallest up, and the indices where each stood, as u32, as
+/// `torch.sort` gives them. Equal keys keep their order.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let experts = Tensor::upload(&ctx, &[2u32, 0, 2, 1], &[4])?;
+/// let [sorted, order] = ops::sort(&experts).bits(8).run()?;
+/// assert_eq!(sorted.read_blocking::<u32>()?, [0, 1, 2, 2]);
+/// assert_eq!(order.read_blocking::<u32>()?, [1, 3, 0, 2]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn sort(keys: &Tensor) -> Pair<Sort> {
+    Pair { kind: Sort { keys: keys.clone(), payload: None, bits: u32::BITS } }
+}
+
+/// `keys`, \[n\] of u32, from the smallest up, and `payload`, \[n\] of u32, in the same order.
+/// Equal keys keep their order.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let keys = Tensor::upload(&ctx, &[7u32, 3, 7], &[3])?;
+/// let tokens = Tensor::upload(&ctx, &[10u32, 20, 30], &[3])?;
+/// let [_, tokens] = ops::sort_by_key(&keys, &tokens).run()?;
+/// assert_eq!(tokens.read_blocking::<u32>()?, [20, 10, 30]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn sort_by_key(keys: &Tensor, payload: &Tensor) -> Pair<Sort> {
+    Pair { kind: Sort { payload: Some(payload.clone()), ..sort(keys).kind } }
+}
+
+impl Pair<Sort> {
+    /// How many bits of a key count, from the lowest up: 1 to 32, which is the default. The time
+    /// grows with each eight of them.
+    pub fn bits(mut self, bits: u32) -> Self {
+        self.kind.bits = bits;
+        self
+    }
+}
+
+impl Plan for Sort {
+    fn name(&self) -> &'static str {
+        if self.payload.is_some() { "sort_by_key" } else { "sort" }
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.keys
+    }
+
+    fn outputs(&self) -> Result<[(&'static str, Sizes, DType); 2]> {
+        let (name, Sort { keys, payload, bits }) = (self.name(), self);
+        vector(name, "keys", keys, None)?;
+        if let Some(payload) = payload {
+            vector(name, "payload", payload, Some(keys.elem_count()))?;
+            keys.context().same(payload.context(), "payload")?;
+        }
+        if !(1..=u32::BITS).contains(bits) {
+            return Err(Error::InvalidValue(format!("{name}: {bits} bits, wanted 1 to 32")));
+        }
+        let shape = Sizes::from(keys.shape());
+        let second = if payload.is_some() { "the payload" } else { "the indices" };
+        Ok([("the sorted keys", shape.clone(), DType::U32), (second, shape, DType::U32)])
+    }
+
+    /// Passes from the lowest digit up: how many keys of each digit every block has, the place of
+    /// the first of them, and a move that keeps the order. Keys and payload move in a kernel each,
+    /// so that four buffers will do.
+    fn steps(&self, outs: [&Tensor; 2]) -> Result<Steps> {
+        let (name, context) = (self.name(), self.keys.context());
+        for out in outs {
+            apart(name, "keys", &self.keys, out)?;
+            if let Some(payload) = &self.payload {
+                apart(name, "payload", payload, out)?;
+            }
+        }
+        let count = counted(name, self.keys.elem_count())?;
+        let blocks = count.div_ceil(BLOCK);
+        let zeros = |length: usize| Tensor::zeros(context, DType::U32, &[length]);
+        let cells = blocks as usize * (1 << DIGIT);
+        let (counts, places) = (zeros(cells)?, zeros(cells)?);
+        let passes = self.bits.div_ceil(DIGIT);
+        // Two passes go there and back.
+        let room = |wanted: bool| {
+            let length = if wanted { count as usize } else { 0 };
+            Ok::<_, Error>([zeros(length)?, zeros(length)?])
+        };
+        let rooms = [room(passes > 1)?, room(passes > 2)?];
+
+        let mut steps = Steps::new();
+        let (mut keys, mut payload) = (&self.keys, self.payload.as_ref());
+        for pass in 0..passes {
+            let to = match pass + 1 == passes {
+                true => outs,
+                false => rooms[pass as usize % 2].each_ref(),
+            };
+            let shift = DIGIT * pass;
+            let mask = (1u32 << DIGIT.min(self.bits - shift)) - 1;
+            let gap = payload.map_or(1, |payload| payload.strides()[0]);
+            let gap = u32::try_from(gap)
+                .map_err(|_| Error::Overflow(format!("{name}: a payload with strides [{gap}]")))?;
+            let called = |mut step: Step| {
+                step.call = in_groups(step.call, blocks, context.caps())
+                    .constant("TURNS", BLOCK / group_size(context.caps()))
+                    .value("count", count)
+                    .value("blocks", blocks)
+                    .value("shift", shift)
+                    .value("mask", mask)
+                    .value("gap", gap);
+                step
+            };
+            steps.push(called(SORT_COUNT.step(name, "", &[keys], &[&counts])?));
+            steps.extend(scan(name, &counts, &places, false)?);
+            steps.push(called(SORT_MOVE.step(name, KEY, &[keys, &places], &[to[0]])?));
+            let moved = match payload {
+                Some(payload) => SORT_MOVE.step(name, PAYLOAD, &[keys, &places, payload], &[to[1]]),
+                None => SORT_MOVE.step(name, INDEX, &[keys, &places], &[to[1]]),
+            };
+            steps.push(called(moved?));
+            (keys, payload) = (to[0], Some(to[1]));
+        }
+        Ok(steps)
+    }
+}
+
+const KEY: &str = "fn moved(key: u32, i: u32, gap: u32) -> u32 { return key; }\n";
+const INDEX: &str = "fn moved(key: u32, i: u32, gap: u32) -> u32 { return i; }\n";
+const PAYLOAD: &str = "fn moved(key: u32, i: u32, gap: u32) -> u32 { return payload[i * gap]; }\n";

@@ -1,0 +1,19 @@
+// The body of a sort's first kernel: how many keys of each digit a block of TURNS · SIZE has. The
+// counts of one digit lie side by side.
+var<workgroup> own: array<atomic<u32>, 256>;
+
+let block = workgroup_id.y * num_workgroups.x + workgroup_id.x;
+for (var digit = local_index; digit < 256u; digit += SIZE) {
+    atomicStore(&own[digit], 0u);
+}
+workgroupBarrier();
+for (var turn = 0u; turn < TURNS; turn++) {
+    let i = (block * TURNS + turn) * SIZE + local_index;
+    if block < blocks && i < count {
+        atomicAdd(&own[(keys[i * keys_strides[0]] >> shift) & mask], 1u);
+    }
+}
+workgroupBarrier();
+for (var digit = local_index; block < blocks && digit < 256u; digit += SIZE) {
+    counts[digit * blocks + block] = atomicLoad(&own[digit]);
+}

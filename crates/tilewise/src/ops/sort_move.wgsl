@@ -1,0 +1,49 @@
+// The body of a sort's last kernels: keys, or what belongs to them, move to their places. A block
+// goes by turns of a key for each invocation. In a turn, every digit has a bit for each invocation
+// with such a key, so that the rank of a key among equals is the number of bits below its own.
+const WORDS = (SIZE + 31u) / 32u;
+var<workgroup> present: array<atomic<u32>, 256u * WORDS>;
+var<workgroup> next: array<u32, 256>;
+
+let block = workgroup_id.y * num_workgroups.x + workgroup_id.x;
+for (var digit = local_index; block < blocks && digit < 256u; digit += SIZE) {
+    next[digit] = places[digit * blocks + block];
+}
+for (var at = local_index; at < 256u * WORDS; at += SIZE) {
+    atomicStore(&present[at], 0u);
+}
+workgroupBarrier();
+let word = local_index / 32u;
+let bit = 1u << (local_index % 32u);
+for (var turn = 0u; turn < TURNS; turn++) {
+    let i = (block * TURNS + turn) * SIZE + local_index;
+    let there = block < blocks && i < count;
+    var key = 0u;
+    if there {
+        key = keys[i * keys_strides[0]];
+    }
+    let digit = (key >> shift) & mask;
+    if there {
+        atomicOr(&present[digit * WORDS + word], bit);
+    }
+    workgroupBarrier();
+    var rank = 0u;
+    var all = 0u;
+    for (var w = 0u; w < WORDS; w++) {
+        let bits = atomicLoad(&present[digit * WORDS + w]);
+        all += countOneBits(bits);
+        if w <= word {
+            rank += countOneBits(select(bits, bits & (bit - 1u), w == word));
+        }
+    }
+    let place = next[digit] + rank;
+    workgroupBarrier();
+    if there {
+        y[place * y_strides[0]] = moved(key, i, gap);
+        atomicStore(&present[digit * WORDS + word], 0u);
+        if rank == 0u {
+            next[digit] += all;
+        }
+    }
+    workgroupBarrier();
+}

@@ -1,0 +1,76 @@
+//! The largest elements along the last axis.
+
+use super::family::{Steps, TOP_K};
+use super::layout::{Axes, Sizes, float};
+use super::pair::{Pair, sealed::Plan};
+use super::rows::Rows;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use tilewise_core::{DType, Error, Result};
+
+/// What [`top_k`] does.
+#[derive(Clone, Debug)]
+pub struct TopK {
+    x: Tensor,
+    k: usize,
+}
+
+/// The `k` largest elements along the last axis of `x`, \[…, n\], from the largest down: values
+/// \[…, k\] in the type of `x`, and indices \[…, k\] as u32.
+///
+/// Of equal elements the one with the lower index comes first. NaN counts as the largest, as in
+/// PyTorch, and the two zeros are equal, as in [`arg_max`](super::arg_max). Values are exact. It is
+/// made for a `k` up to 64 or so: the time grows with k·n.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let logits = Tensor::upload(&ctx, &[1.0f32, 5.0, 5.0, 3.0, 2.0, 0.0], &[2, 3])?;
+/// let [values, indices] = ops::top_k(&logits, 2).run()?;
+/// assert_eq!(values.read_blocking::<f32>()?, [5.0, 5.0, 3.0, 2.0]);
+/// assert_eq!(indices.read_blocking::<u32>()?, [1, 2, 0, 1]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn top_k(x: &Tensor, k: usize) -> Pair<TopK> {
+    Pair { kind: TopK { x: x.clone(), k } }
+}
+
+impl Plan for TopK {
+    fn name(&self) -> &'static str {
+        "top_k"
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.x
+    }
+
+    fn outputs(&self) -> Result<[(&'static str, Sizes, DType); 2]> {
+        let TopK { ref x, k } = *self;
+        float("top_k", "x", x)?;
+        let mut shape = Sizes::from(x.shape());
+        match shape.last_mut() {
+            Some(length) if k <= *length => *length = k,
+            _ => {
+                return Err(Error::Shape(format!(
+                    "top_k: the {k} largest along the last axis of shape {:?}",
+                    x.shape()
+                )));
+            }
+        }
+        Ok([("values", shape.clone(), x.dtype()), ("indices", shape, DType::U32)])
+    }
+
+    fn steps(&self, [values, indices]: [&Tensor; 2]) -> Result<Steps> {
+        let TopK { ref x, k } = *self;
+        let strides = [x.strides().into(), values.strides().into(), indices.strides().into()];
+        let axes = Axes { shape: x.shape().into(), strides };
+        let rows = Rows::new("top_k", axes, x.shape().len() - 1)?;
+        let outs = [&rows.view_of(values, 1, k), &rows.view_of(indices, 2, k)];
+        let mut step = TOP_K.step("top_k", "", &[&rows.view(x, 0)], &outs)?;
+        step.call = rows.dispatch(step.call, x.context().caps()).value("k", k as u32);
+        Ok(smallvec![step])
+    }
+}
