@@ -241,7 +241,8 @@ impl Gemm {
     /// submitted, not waited for.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Aliased` when `c` shares a buffer with an operand;
+    /// As [`run`](Self::run), and `Aliased` when `c` overlaps an operand, or shares a buffer with
+    /// quantized weights or group offsets;
     /// `InvalidValue` when `c` is of another type than [`out_dtype`](Self::out_dtype), is a
     /// [prepared tensor](crate::PreparedTensor), or [`c`](Self::c) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {

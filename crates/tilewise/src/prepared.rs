@@ -216,6 +216,18 @@ impl Deref for PreparedTensor {
     }
 }
 
+impl From<PreparedTensor> for RightOperand {
+    fn from(prepared: PreparedTensor) -> Self {
+        RightOperand::Dense(prepared.tensor)
+    }
+}
+
+impl From<PreparedQuantizedTensor> for RightOperand {
+    fn from(prepared: PreparedQuantizedTensor) -> Self {
+        RightOperand::Quantized(prepared.weights)
+    }
+}
+
 impl From<&PreparedTensor> for RightOperand {
     fn from(prepared: &PreparedTensor) -> Self {
         RightOperand::Dense(prepared.tensor.clone())

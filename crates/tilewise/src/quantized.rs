@@ -289,6 +289,7 @@ impl QuantizedTensor {
     /// The transpose, on the same memory. As the right operand of a product it stands for W itself:
     /// Y = X·W, where X has a column for each row of W. Blocks stay along the rows of W. A product
     /// does not take it if the columns have an [order](Self::with_order).
+    #[must_use = "a view changes nothing"]
     pub fn t(&self) -> Self {
         QuantizedTensor { operand: self.operand.t(), copy: None, ..self.clone() }
     }

@@ -9,12 +9,22 @@ use tilewise_core::problem::Copied;
 use tilewise_core::{Error, Problem, Result};
 
 /// Where bytes lie.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Storage {
     /// From a byte of a buffer to its end.
     Gpu { buffer: Arc<SharedBuffer>, start: u64 },
     /// Words, so that any element type is aligned, and the number of bytes of them that count.
     Host { words: Arc<RwLock<Vec<u32>>>, bytes: u64 },
+}
+
+/// Without the words, of which there may be millions.
+impl std::fmt::Debug for Storage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Storage::Gpu { buffer, start } => write!(f, "{buffer:?} from byte {start} on"),
+            Storage::Host { bytes, .. } => write!(f, "{bytes} bytes on the host"),
+        }
+    }
 }
 
 impl Storage {

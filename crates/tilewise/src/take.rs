@@ -88,7 +88,7 @@ impl Take {
     ///
     /// # Errors
     /// As [`run`](Self::run), and `Shape` when `out` has another shape or type, or is not
-    /// contiguous; `Aliased` when it shares a buffer with an operand; `InvalidValue` when it is a
+    /// contiguous; `Aliased` when it overlaps an operand; `InvalidValue` when it is a
     /// [prepared tensor](crate::PreparedTensor).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         match &self.context().0.backend {

@@ -206,9 +206,9 @@ fn outputs_that_alias() {
         refused(Gemm::new(&square, &other).run_into(&square), kind!(Aliased), &["A"]);
         refused(Gemm::new(&other, &square).run_into(&square.t()), kind!(Aliased), &["B"]);
         let middle = both.slice(&[7..15, 0..8]).unwrap();
-        let texts = ["A overlap", "224..480 and 0..256", "beta(1)"];
+        let texts = ["A meet", "224..480 and 0..256", "beta(1)"];
         refused(Gemm::new(&top, &other).run_into(&middle), kind!(Aliased), &texts);
-        refused(Take::new(&top).run_into(&middle), kind!(Aliased), &["the table overlap"]);
+        refused(Take::new(&top).run_into(&middle), kind!(Aliased), &["the table meet"]);
         Gemm::new(&top, &other).run_into(&bottom).unwrap();
         refused(
             Gemm::new(&other, &other).residual(&square).run_into(&square),

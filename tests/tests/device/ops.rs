@@ -2,7 +2,7 @@
 //! sanitizer, and bad input.
 
 use tilewise::sanitizer::Options;
-use tilewise::{Context, DType, Error, Tensor, ops};
+use tilewise::{Context, DType, Error, GroupOffsets, Tensor, ops};
 use tilewise_tests::ops::{self as cases, Case};
 use tilewise_tests::{adapters, contexts};
 
@@ -237,6 +237,11 @@ fn contexts_do_not_mix() {
     let wrong: fn(&Error) -> bool = |error| matches!(error, Error::WrongContext(_));
     refused(ops::add(&x, &y).run(), wrong, "the second operand");
     refused(ops::exp(&x).run_into(&y), wrong, "the output");
+    let [own, others] =
+        [&one, &other].map(|context| Tensor::zeros(context, DType::U32, &[2]).unwrap());
+    refused(ops::scatter(&x, &others, 3).run(), wrong, "indices");
+    refused(ops::sort_by_key(&own, &others).run(), wrong, "payload");
+    refused(ops::top_k(&x, 2).run_into([&x, &others]), wrong, "indices");
     for adapter in adapters() {
         let mut encoder =
             adapter.context.device().unwrap().create_command_encoder(&Default::default());
@@ -317,6 +322,57 @@ fn many_workgroups() {
         assert!(negative.into_iter().eq(numbers.iter().map(|x| -x)));
         let p = ops::softmax(&x).run().unwrap().read_f32_blocking().unwrap();
         assert!(p.chunks(8).all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5));
+    }
+}
+
+/// Operations of several kernels bind four, too, and share rows among few invocations.
+#[test]
+fn several_kernels_on_a_small_device() {
+    for adapter in adapters() {
+        let context = adapter.with_limits(|limits| {
+            limits.max_storage_buffers_per_shader_stage = 4;
+            limits.max_compute_invocations_per_workgroup = 64;
+            limits.max_compute_workgroup_size_x = 64;
+        });
+        let families = ["top_k", "scatter", "histogram", "sort"];
+        let few = cases::FAMILIES.iter().filter(|(name, _)| families.contains(name));
+        let every_fifth = few.flat_map(|(_, cases)| cases().into_iter().step_by(5));
+        for case in every_fifth.chain(cases::in_parts()) {
+            let ran = case.run(&context);
+            assert!(ran.is_ok(), "{}: {ran:?}", case.name);
+        }
+    }
+}
+
+/// Two outputs, among other work of the caller's: counts, ends of groups, tokens in their order.
+#[test]
+fn indices_in_one_encoder() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let (device, queue) = (context.device().unwrap(), context.queue().unwrap());
+        let experts = Tensor::upload(context, &[2u32, 0, 2, 1, 0], &[5]).unwrap();
+        let zeros = |length: usize| Tensor::zeros(context, DType::U32, &[length]).unwrap();
+        let (counts, ends, sorted, order) = (zeros(4), zeros(5), zeros(5), zeros(5));
+        counts.fill(9.0).unwrap();
+        let mut encoder = device.create_command_encoder(&Default::default());
+        ops::histogram(&experts, 4).encode(&mut encoder, &counts).unwrap();
+        let scan = ops::exclusive_scan(&counts).with_total();
+        scan.encode(&mut encoder, &ends).unwrap();
+        ops::sort(&experts).bits(3).encode(&mut encoder, [&sorted, &order]).unwrap();
+        queue.submit([encoder.finish()]);
+        let read = |tensor: &Tensor| tensor.read_blocking::<u32>().unwrap();
+        assert_eq!(read(&counts), [2, 1, 2, 0]);
+        assert_eq!(read(&ends), [0, 2, 3, 5, 5]);
+        assert_eq!(GroupOffsets::from_tensor(&ends).unwrap().count(), 5);
+        assert_eq!((read(&sorted), read(&order)), (vec![0, 0, 1, 2, 2], vec![1, 4, 3, 0, 2]));
+        let [values, places] = [Tensor::zeros(context, DType::F32, &[1]).unwrap(), zeros(1)];
+        let x = Tensor::upload(context, &[1.0f32, 4.0, 2.0], &[3]).unwrap();
+        let mut encoder = device.create_command_encoder(&Default::default());
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        ops::top_k(&x, 1).record(&mut pass, [&values, &places]).unwrap();
+        drop(pass);
+        queue.submit([encoder.finish()]);
+        assert_eq!((values.read_f32_blocking().unwrap(), read(&places)), (vec![4.0], vec![1]));
     }
 }
 

@@ -45,7 +45,13 @@ impl Gemm {
         let [m, k] = self.a.rows_and_columns("A")?;
         let (b_batch, [b_k, n]) = self.right()?;
         if k != b_k {
-            return Err(Error::Shape(format!("A is {m}×{k} and B is {b_k}×{n}: K differs")));
+            let hint = match (k == n, m == b_k) {
+                (true, _) => "; B.t() would fit",
+                (_, true) => "; A.t() would fit",
+                _ => "",
+            };
+            let text = format!("A is {m}×{k} and B is {b_k}×{n}: K differs{hint}");
+            return Err(Error::Shape(text));
         }
         let Some(offsets) = &self.offsets else {
             return Ok((Batch::of(&self.a, b_batch)?, [m, n, k]));

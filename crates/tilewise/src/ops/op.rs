@@ -126,8 +126,9 @@ impl<K: sealed::Plan> Op<K> {
 }
 
 impl<K: Operation> Op<K> {
-    /// Type of the output that [`run`](Self::run) makes: that of the first operand by default. An
-    /// output of your own must have it, if it is named.
+    /// Type of the output that [`run`](Self::run) makes. By default it is that of the operands: f32
+    /// where their types differ, u32 for indices. An output of the caller's must have it, if it is
+    /// named.
     pub fn out_dtype(mut self, dtype: DType) -> Self {
         self.dtype = Some(dtype);
         self

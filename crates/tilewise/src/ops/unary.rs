@@ -68,9 +68,11 @@ unary! {
     /// |x|.
     Abs "abs" "abs(x)" f64::abs, |_, _| 0.0;
     /// eˣ.
-    Exp "exp" "exp(x)" f64::exp, |x, y| (3.0 + 2.0 * x.abs().min(1e3)) * ULP * y;
+    Exp "exp" "select(exp(x), x, is_nan(x))" f64::exp, |x, y| (3.0 + 2.0 * x.abs().min(1e3)) * ULP * y;
     /// The natural logarithm, of positive numbers.
-    Log "log" "log(x)" f64::ln, |x, y| within(x > 0.0, (3.0 * ULP * y.abs()).max(4.0 * ULP));
+    Log "log"
+        "select(log(x), bitcast<V>(vec4(0xff800000u) | bitcast<vec4<u32>>(x)), x == V())"
+        f64::ln, |x, y| within(x > 0.0, (3.0 * ULP * y.abs()).max(4.0 * ULP));
     /// The square root, of 0 and positive numbers.
     Sqrt "sqrt" "sqrt(x)" f64::sqrt, |x, y| within(x >= 0.0, 5.0 * ULP * y);
     /// 1/√x, of positive numbers.
@@ -82,7 +84,8 @@ unary! {
         (exponential(x) + 4.0 * ULP) * y + if x < -87.0 { y } else { 0.0 }
     };
     /// max(x, 0).
-    Relu "relu" "select(select(x, V(), x < V()), x, is_nan(x))" |x| if x < 0.0 { 0.0 } else { x }, |_, _| 0.0;
+    Relu "relu" "select(select(x, V(), x < V()), x, is_nan(x))"
+        |x| if x < 0.0 { 0.0 } else { x }, |_, _| 0.0;
     /// x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), the tanh form.
     Gelu "gelu" "gelu(x)" reference::tanh_gelu, |x, y| {
         x.abs().min(20.0) / 2.0 * 1.05e-5 + 3.0 * ULP * y.abs()

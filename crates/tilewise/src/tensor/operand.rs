@@ -173,8 +173,9 @@ impl Tensor {
             return Ok(true);
         }
         aliased(format!(
-            "overlap: in whole words they have the bytes {own:?} and {other:?} of one buffer; an \
-             output that is added to is its own C, with beta(1)"
+            "meet: from their first word to their last they have the bytes {own:?} and {other:?} \
+             of one buffer; run() makes another output, and to add to a tensor, it is its own C, \
+             with beta(1)"
         ))
     }
 }

@@ -8,6 +8,7 @@ use tilewise_core::{Error, Result};
 impl Tensor {
     /// The transpose: a view with the last two dimensions exchanged. A tensor of fewer dimensions
     /// is its own transpose.
+    #[must_use = "a view changes nothing"]
     pub fn t(&self) -> Tensor {
         let mut view = self.view();
         if let rank @ 2.. = view.shape.len() {
@@ -295,11 +296,17 @@ impl Tensor {
     /// copied.
     pub fn reshape(&self, shape: &[usize]) -> Result<Tensor> {
         if count(shape)? != self.elem_count() {
-            return Err(Error::Shape(format!("reshape of {:?} to {shape:?}", self.shape)));
+            return Err(Error::Shape(format!(
+                "reshape of {:?} with {} elements to {shape:?} with {}",
+                self.shape,
+                self.elem_count(),
+                count(shape)?
+            )));
         }
         let strides = self.strides_as(shape).ok_or_else(|| {
             Error::Strides(format!(
-                "reshape of a view of shape {:?} with strides {:?} to {shape:?}",
+                "reshape of a view of shape {:?} with strides {:?} to {shape:?}, which takes a \
+                 row-major copy: ops::copy",
                 self.shape, self.strides
             ))
         })?;
