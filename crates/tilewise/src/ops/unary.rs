@@ -71,7 +71,8 @@ unary! {
     Exp "exp" "select(exp(x), x, is_nan(x))" f64::exp, |x, y| (3.0 + 2.0 * x.abs().min(1e3)) * ULP * y;
     /// The natural logarithm, of positive numbers.
     Log "log"
-        "select(log(x), bitcast<V>(vec4(0xff800000u) | bitcast<vec4<u32>>(x)), x == V())"
+        "select(log(x), bitcast<V>(vec4(0xff800000u) | bitcast<vec4<u32>>(x)), \
+         x == V())"
         f64::ln, |x, y| within(x > 0.0, (3.0 * ULP * y.abs()).max(4.0 * ULP));
     /// The square root, of 0 and positive numbers.
     Sqrt "sqrt" "sqrt(x)" f64::sqrt, |x, y| within(x >= 0.0, 5.0 * ULP * y);
