@@ -344,6 +344,27 @@ fn several_kernels_on_a_small_device() {
     }
 }
 
+/// Columns of tables as keys, payload, indices and outputs.
+#[test]
+fn vectors_with_strides() {
+    for context in contexts() {
+        let numbers = [2u32, 10, 0, 11, 3, 12, 0, 13];
+        let table = Tensor::upload(&context, &numbers, &[4, 2]).unwrap();
+        let column = |table: &Tensor, at| table.narrow(1, at, 1).unwrap().squeeze(1).unwrap();
+        let (keys, payload) = (column(&table, 0), column(&table, 1));
+        let read = |tensor: &Tensor| tensor.read_blocking::<u32>().unwrap();
+        let tables = [(); 2].map(|()| Tensor::zeros(&context, DType::U32, &[4, 2]).unwrap());
+        let outs = tables.each_ref().map(|table| column(table, 1));
+        ops::sort_by_key(&keys, &payload).bits(2).run_into(outs.each_ref()).unwrap();
+        assert_eq!(read(&tables[0]), [0, 0, 0, 0, 0, 2, 0, 3]);
+        assert_eq!(read(&tables[1]), [0, 11, 0, 13, 0, 10, 0, 12]);
+        ops::histogram(&keys, 4).run_into(&outs[0]).unwrap();
+        assert_eq!(read(&tables[0]), [0, 2, 0, 0, 0, 1, 0, 1]);
+        ops::scatter(&payload, &keys, 4).run_into(&outs[1]).unwrap();
+        assert_eq!(read(&tables[1]), [0, 13, 0, 13, 0, 10, 0, 12]);
+    }
+}
+
 /// Two outputs, among other work of the caller's: counts, ends of groups, tokens in their order.
 #[test]
 fn indices_in_one_encoder() {

@@ -270,11 +270,16 @@ impl Text {
             header += &text(self.header);
         }
         header += variant.function;
+        let mut body = text(self.body);
+        // Strides of an absent input are read, and not used.
+        for absent in &self.inputs[variant.inputs..] {
+            body = renamed(&body, absent, self.inputs[0]);
+        }
         Kernel::new(self.name)
             .inputs(self.inputs[..variant.inputs].iter().copied())
             .outputs(self.outputs.iter().copied())
             .header(header)
-            .source(text(self.body))
+            .source(body)
             .atomic_outputs(self.holds == Holds::Atomics)
             .ensure_contiguous(false)
     }

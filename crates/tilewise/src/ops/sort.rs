@@ -127,17 +127,13 @@ impl Plan for Sort {
             };
             let shift = DIGIT * pass;
             let mask = (1u32 << DIGIT.min(self.bits - shift)) - 1;
-            let gap = payload.map_or(1, |payload| payload.strides()[0]);
-            let gap = u32::try_from(gap)
-                .map_err(|_| Error::Overflow(format!("{name}: a payload with strides [{gap}]")))?;
             let called = |mut step: Step| {
                 step.call = in_groups(step.call, blocks, context.caps())
                     .constant("TURNS", BLOCK / group_size(context.caps()))
                     .value("count", count)
                     .value("blocks", blocks)
                     .value("shift", shift)
-                    .value("mask", mask)
-                    .value("gap", gap);
+                    .value("mask", mask);
                 step
             };
             steps.push(called(SORT_COUNT.step(name, "", &[keys], &[&counts])?));
@@ -154,6 +150,6 @@ impl Plan for Sort {
     }
 }
 
-const KEY: &str = "fn moved(key: u32, i: u32, gap: u32) -> u32 { return key; }\n";
-const INDEX: &str = "fn moved(key: u32, i: u32, gap: u32) -> u32 { return i; }\n";
-const PAYLOAD: &str = "fn moved(key: u32, i: u32, gap: u32) -> u32 { return payload[i * gap]; }\n";
+const KEY: &str = "fn moved(key: u32, i: u32, at: u32) -> u32 { return key; }\n";
+const INDEX: &str = "fn moved(key: u32, i: u32, at: u32) -> u32 { return i; }\n";
+const PAYLOAD: &str = "fn moved(key: u32, i: u32, at: u32) -> u32 { return payload[at]; }\n";

@@ -39,7 +39,7 @@ for (var turn = 0u; turn < TURNS; turn++) {
     let place = next[digit] + rank;
     workgroupBarrier();
     if there {
-        y[place * y_strides[0]] = moved(key, i, gap);
+        y[place * y_strides[0]] = moved(key, i, i * payload_strides[0]);
         atomicStore(&present[digit * WORDS + word], 0u);
         if rank == 0u {
             next[digit] += all;
