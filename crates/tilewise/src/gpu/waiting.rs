@@ -16,6 +16,20 @@ use wgpu::{PollError, PollType, SubmissionIndex};
 /// destroys a buffer or presents a frame waits for.
 const SLICE: Duration = Duration::from_millis(5);
 
+/// From when on a wait is slept through.
+const LONG: Duration = Duration::from_millis(20);
+
+/// How long to wait inside wgpu now. NVIDIA's driver works for a part of each such wait, so a long
+/// one is slept through, a twentieth of its length at a time, and wgpu only asked.
+fn slice(begun: Instant) -> Duration {
+    let waited = begun.elapsed();
+    if waited < LONG {
+        return SLICE;
+    }
+    std::thread::sleep((waited / 20).min(SLICE));
+    Duration::ZERO
+}
+
 /// How long a future asks the device by itself before it leaves the waiting to the thread, which
 /// takes longer than a small product to wake up.
 const BRIEFLY: Duration = Duration::from_micros(100);
@@ -69,12 +83,13 @@ struct Awaited {
     device: wgpu::Device,
     submission: SubmissionIndex,
     answer: Mapping,
+    begun: Instant,
 }
 
 impl Awaited {
     /// Waits for a slice of time. Returns whether there is nothing left to wait for.
     fn wait(&self) -> bool {
-        let (submission_index, timeout) = (Some(self.submission.clone()), Some(SLICE));
+        let (submission_index, timeout) = (Some(self.submission.clone()), Some(slice(self.begun)));
         let wait = || self.device.poll(PollType::Wait { submission_index, timeout });
         // wgpu panics where a device is lost while it waits.
         match catch_unwind(AssertUnwindSafe(wait)) {
@@ -131,7 +146,8 @@ impl Waiter {
             };
         }
         let (device, submission, answer) = (device.clone(), submission.clone(), answer.clone());
-        state.awaited.push_back(Awaited { device, submission, answer });
+        let begun = Instant::now();
+        state.awaited.push_back(Awaited { device, submission, answer, begun });
         self.0.news.notify_one();
         true
     }
@@ -185,8 +201,10 @@ impl Device {
         let tell = done.clone();
         // Each slice ends with the submission that is then the last, of whichever thread.
         self.queue.on_submitted_work_done(move || tell.store(true, Ordering::Release));
+        let begun = Instant::now();
         let polled = loop {
-            let polled = self.poll(PollType::Wait { submission_index: None, timeout: Some(SLICE) });
+            let timeout = Some(slice(begun));
+            let polled = self.poll(PollType::Wait { submission_index: None, timeout });
             match polled {
                 Err(PollError::Timeout) if done.load(Ordering::Acquire) => break Ok(()),
                 Err(PollError::Timeout) => {}

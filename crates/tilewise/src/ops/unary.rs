@@ -68,7 +68,8 @@ unary! {
     /// |x|.
     Abs "abs" "abs(x)" f64::abs, |_, _| 0.0;
     /// eˣ.
-    Exp "exp" "select(exp(x), x, is_nan(x))" f64::exp, |x, y| (3.0 + 2.0 * x.abs().min(1e3)) * ULP * y;
+    Exp "exp" "select(exp(x), x, is_nan(x))"
+        f64::exp, |x, y| (3.0 + 2.0 * x.abs().min(1e3)) * ULP * y;
     /// The natural logarithm, of positive numbers.
     Log "log"
         "select(log(x), bitcast<V>(vec4(0xff800000u) | bitcast<vec4<u32>>(x)), \
