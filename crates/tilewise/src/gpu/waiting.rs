@@ -17,16 +17,20 @@ use wgpu::{PollError, PollType, SubmissionIndex};
 const SLICE: Duration = Duration::from_millis(5);
 
 /// From when on a wait is slept through.
-const LONG: Duration = Duration::from_millis(20);
+const LONG: Duration = Duration::from_millis(50);
 
-/// How long to wait inside wgpu now. NVIDIA's driver works for a part of each such wait, so a long
-/// one is slept through, a twentieth of its length at a time, and wgpu only asked.
+/// The longest time that is slept at once.
+const NAP: Duration = Duration::from_millis(30);
+
+/// How long to wait inside wgpu now. NVIDIA's driver works for an eighth of each such wait, and for
+/// a quarter of a millisecond when it is asked. So a long wait is slept through, a tenth of its
+/// length at a time, and ends so much later at most.
 fn slice(begun: Instant) -> Duration {
     let waited = begun.elapsed();
     if waited < LONG {
         return SLICE;
     }
-    std::thread::sleep((waited / 20).min(SLICE));
+    std::thread::sleep((waited / 10).min(NAP));
     Duration::ZERO
 }
 
