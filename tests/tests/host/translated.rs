@@ -12,7 +12,7 @@ use tilewise_tests::conversions::{few_texts as few_texts_of, planned as planned_
 use tilewise_tests::msl::{Kernels, PLAIN, check, check_on, convert, device};
 use tilewise_tests::sanitized::{Conversion, planned};
 use tilewise_tests::translated::translate;
-use tilewise_tests::{Case, few_texts};
+use tilewise_tests::{Case, few_texts, themes};
 
 /// Whether a case's kernel is one of matrix units, which Metal has for kernels in MSL alone.
 fn of_units(case: &Case) -> bool {
@@ -79,6 +79,17 @@ fn ragged() -> Vec<Case> {
 #[test]
 fn group_edges() {
     check(&ragged());
+}
+
+/// Batches whose dimensions have no common stride.
+fn nested() -> Vec<Case> {
+    let case = |case: Case| case.kernel("simt/32x32x32");
+    themes::nested().into_iter().step_by(5).map(case).collect()
+}
+
+#[test]
+fn nested_batches() {
+    check(&nested());
 }
 
 #[test]
@@ -151,7 +162,9 @@ fn everything_is_reached() {
         [cases::splits, cases::mixed, cases::quantized].map(|theme| plain(theme(WGSL))).concat();
     let without_f16 = Caps { f16: false, ..device() };
     let (mut files, mut labels) = (BTreeSet::new(), BTreeSet::new());
-    for case in few_texts::each_variant(WGSL).iter().chain(&groups).chain(&shared) {
+    let nested = nested();
+    let cases = few_texts::each_variant(WGSL);
+    for case in cases.iter().chain(&groups).chain(&shared).chain(&nested) {
         for caps in [&device(), &without_f16] {
             for pass in planned(case, caps).unwrap().passes {
                 labels.insert((pass.label.clone(), case.groups.is_some()));
