@@ -1,4 +1,4 @@
-// What mainloops left in scratch [split][batch][M][N] (partial.wgsl), for a finishing pass.
+// Reads the partial sums in scratch [split][batch][M][N] (partial.wgsl) in a finishing pass.
 // needs: c_entries params partial_sums
 // provides: AHEAD sum_k_splits
 

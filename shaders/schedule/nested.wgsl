@@ -1,5 +1,5 @@
-// The first element of an entry of each operand, where the batch has several dimensions, each with
-// its own stride: 0 along those that an operand is shared along.
+// The first element of an entry of each operand, in a batch of several dimensions. Each dimension
+// has its own stride, which is 0 if all its indices share one entry of the operand.
 // needs: params
 // provides: a_base b_base bias_base c_base nested residual_base
 

@@ -1,4 +1,4 @@
-//! Ready operations: cases, what they ought to give in f64, and how they are run.
+//! Cases of ready operations: their answers in f64, and how they are run.
 
 mod cases;
 
@@ -160,7 +160,7 @@ pub type Wanted = (f64, f64);
 pub struct Ran {
     /// Files of which the kernel is made.
     pub files: HashSet<&'static str>,
-    /// What it cost, in operations of the sanitizer.
+    /// Its cost, in operations of the sanitizer.
     pub operations: u64,
     /// The output.
     pub bits: Vec<u8>,

@@ -58,7 +58,7 @@ impl Count {
         }
     }
 
-    /// Strides for these sizes, without those that there are not.
+    /// Strides for these sizes, without missing dimensions.
     pub(crate) fn strides(self, strides: [usize; 4]) -> [u64; 4] {
         match (self.0, strides.map(|stride| stride as u64)) {
             ([1, 1, 1, _], [.., each]) => [0, 0, 0, each],

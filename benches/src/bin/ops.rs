@@ -29,7 +29,7 @@ struct Args {
 /// Bytes that the tensors among which an operation rotates have together, at least.
 const ROTATED: usize = 256 << 20;
 
-/// One of the tensors among which the operations rotate, with what belongs to it.
+/// Operands and outputs of one pass; the passes rotate among several.
 struct Set {
     x: Tensor,
     y: Tensor,
@@ -38,7 +38,7 @@ struct Set {
     column_sums: Tensor,
 }
 
-/// What all sets share.
+/// Tensors that all sets share.
 struct Shared {
     weight: Tensor,
     bias: Tensor,

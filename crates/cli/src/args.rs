@@ -250,7 +250,7 @@ fn known_bits(text: &str) -> Result<u32, String> {
     }
 }
 
-/// The families of formats that MLX has, and those who pack weights otherwise.
+/// The families of MLX's formats, and the other programs that pack weights.
 fn modes() -> BTreeSet<&'static str> {
     let mlx = QuantFormat::all().filter(|format| format.gguf().is_none());
     let families = mlx.filter_map(|format| format.name().split('-').next());

@@ -37,7 +37,7 @@ pub enum Error {
     Aliased {
         /// The input that shares the output's buffer.
         operand: &'static str,
-        /// How they meet, with the bytes, and what works instead.
+        /// How they meet, with the bytes, and a call that works.
         how: String,
     },
     /// A dtype or format that the operation does not take in this place, on any device; another one

@@ -10,11 +10,11 @@ use std::ops::Range;
 pub enum Grouping {
     /// `Problem::batch` independent products, one entry each of A, B and C.
     Batched,
-    /// The same, with a batch of several dimensions. Each operand has a stride along each of them,
-    /// 0 along those that it is shared along.
+    /// The same, with a batch of several dimensions. Each operand has a stride along each of them.
+    /// The stride is 0 where all indices share one entry.
     Nested {
-        /// The dimensions, outermost first; 1 for those that there are not. `Problem::batch` is
-        /// their product.
+        /// The sizes of four dimensions, outermost first; a missing dimension has size 1.
+        /// `Problem::batch` is their product.
         sizes: [u64; 4],
     },
     /// Rows `ends[g-1] .. ends[g]` of A and C (row 0 on for g = 0) are multiplied by entry g of B.

@@ -73,7 +73,7 @@ fn read(path: &Path, mut file: File, length: u64) -> Result<Bytes> {
     Ok(Bytes::Held(bytes))
 }
 
-/// Files, and how those of a folder are opened.
+/// Files, and whether files of a folder are read or mapped.
 pub(crate) struct Store {
     pub(crate) files: Files,
     /// Mapped into memory, not read. Only `Model::map`, which is unsafe, sets it.

@@ -1,5 +1,5 @@
-//! From the part files of a pass to the text of one MSL library. Two rules of those that assemble
-//! WGSL serve here as well, and C++ does the rest:
+//! Assembles the part files of a pass to the text of one MSL library. Two rules are the same as for
+//! WGSL, and C++ does the rest:
 //!
 //! 1. Whole files are concatenated, in their order.
 //! 2. A file instantiated for an operand has the prefix `x_` (`X_`) of its identifiers replaced by

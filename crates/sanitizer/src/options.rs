@@ -35,8 +35,8 @@ impl Default for CostModel {
     }
 }
 
-/// How a shader is run, and what is looked for: the default, or [`execute`](Self::execute), with
-/// some fields set.
+/// How to run a shader, and which mistakes to look for. Begin with the default or with
+/// [`execute`](Self::execute), and set fields.
 ///
 /// ```
 /// let mut options = tilewise_sanitizer::Options::default();

@@ -60,8 +60,9 @@ impl Check {
 }
 
 impl Kernel {
-    /// Runs the kernel and gives its outputs in the order of their names: new tensors, or clones of
-    /// those that the call gives. On a GPU the work is submitted, not waited for.
+    /// Runs the kernel and returns its outputs in the order of their names. An output is a new
+    /// tensor, or a clone of the tensor that the call gives. On a GPU the work is submitted, not
+    /// waited for.
     ///
     /// Between two products:
     ///

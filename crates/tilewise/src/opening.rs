@@ -96,8 +96,8 @@ impl Context {
 
     async fn open(adapter: &wgpu::Adapter, options: &ContextOptions) -> Result<Context> {
         // SAFETY: experimental features may have flaws. The only one that is asked for is matrix
-        // units, which only the library's kernels use: docs/safety.md. What the caller gets of the
-        // device is its handle, and wgpu checks the shaders that are made with it.
+        // units, which only the library's kernels use: docs/safety.md. The caller gets
+        // the device's handle, and wgpu checks the shaders that are made with it.
         let experimental = unsafe { wgpu::ExperimentalFeatures::enabled() };
         let (device, queue) = adapter
             .request_device(&adapter::device_descriptor(adapter, experimental))

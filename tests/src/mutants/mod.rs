@@ -157,7 +157,7 @@ const NOT_YET: [&str; 7] = [
     "ops/top_k.wgsl",
 ];
 
-/// Path and text of every file of a language, but for those that are `NOT_YET` looked at.
+/// Path and text of every file of a language, without the files of `NOT_YET`.
 pub fn files(language: Language) -> Vec<(&'static str, &'static str)> {
     match language {
         Language::Wgsl => {

@@ -1,4 +1,4 @@
-//! What recording a custom kernel costs beside its work.
+//! The cost of recording a custom kernel.
 
 use super::*;
 use std::sync::atomic::AtomicUsize;

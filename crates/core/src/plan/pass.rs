@@ -14,8 +14,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// `text` with the prefix `x_` (`X_`) of identifiers replaced by the operand's name, in the
-    /// same case; as it is where there is no operand.
+    /// Replaces the prefix `x_` (`X_`) of identifiers in `text` by the operand's name, in the same
+    /// case. Without an operand the text stays the same.
     pub fn instantiate(&self, text: &str) -> String {
         let Some(name) = self.operand else { return text.to_owned() };
         let mut out = String::with_capacity(text.len() + 256);
@@ -41,7 +41,7 @@ impl Part {
 /// One buffer of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Binding {
-    /// What it holds, and by that its number.
+    /// The operand or buffer that is bound. It gives the binding's number.
     pub role: Role,
     /// Whose storage that is: its own, or `Packed` for an operand that was packed.
     pub from: Role,
@@ -61,7 +61,7 @@ pub struct Binding {
 pub struct Pass {
     /// Kernel and variant, for labels.
     pub label: String,
-    /// What its shader is written in.
+    /// The language of its shader.
     pub language: Language,
     /// The files that make its shader.
     pub parts: Vec<Part>,
@@ -91,8 +91,9 @@ pub struct Pass {
 impl Pass {
     /// Whether a buffer is bound for reading alone.
     pub fn read_only(&self, binding: &Binding) -> bool {
-        // Operands have files of their own. The ends of groups decide which invocations meet
-        // barriers, so that they must stay constant for the compiler; sums are the library's.
+        // Only the declarations of operands are changed. The ends of groups decide which
+        // invocations reach barriers, and a compiler accepts that of read-only memory alone. Partial
+        // sums lie in a buffer of the library.
         let is_operand = !matches!(binding.role, Role::Offsets | Role::Scratch);
         !(binding.writable || self.beside_c && is_operand)
     }

@@ -1,4 +1,4 @@
-// What mainloops left in scratch [split][batch][M][N] (partial.metal), for a finishing pass.
+// Reads the partial sums in scratch [split][batch][M][N] (partial.metal) in a finishing pass.
 // needs: INLINE Params UNROLL c_entries
 // provides: K_SPLITS_ARGUMENTS partial_sums sum_k_splits
 // constants: AHEAD SCRATCH_SLOT

@@ -78,7 +78,7 @@ impl Factors {
     }
 }
 
-/// What bind groups are found by.
+/// A key of bind groups.
 trait Mentions: Clone + Default + Eq + Hash + Ord {
     /// Whose identities it mentions.
     fn mentioned(&self) -> impl Iterator<Item = u64>;
@@ -109,8 +109,8 @@ impl Mentions for Key {
     }
 }
 
-/// A custom kernel and what is bound to it: identities, and the bytes that are bound, by the first
-/// and their number.
+/// The key of a custom kernel's bind group. It has the identity of the kernel and, for each binding,
+/// the identity of the buffer, the first byte and the number of bytes.
 #[cfg(feature = "custom-kernels")]
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CustomKey(SmallVec<[(u64, u64, u64); 8]>);

@@ -16,7 +16,7 @@ const MAX_UNIFORMS: usize = 4096;
 /// Bytes of a uniform buffer, whose slots calls share.
 const UNIFORM_BYTES: u64 = 1 << 16;
 
-/// What custom kernels keep between calls.
+/// Pipelines and uniform buffers that custom kernels keep between calls.
 pub(crate) struct Customs {
     compiled: Cache<String, Arc<Custom>>,
     numbered: Cache<u64, Arc<Custom>>,
@@ -134,8 +134,8 @@ impl Gpu {
 fn uniform_buffer(device: &Device, size: u64) -> Result<wgpu::Buffer> {
     let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
     let label = Some("tilewise calls");
-    // Mapped, all of it counts as written. Otherwise wgpu clears what a bind group covers at its
-    // first submission, also slots that another thread writes meanwhile.
+    // A buffer that is mapped when it is made counts as written. Otherwise wgpu clears the range of
+    // a bind group at its first submission, also slots that another thread writes meanwhile.
     let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: true };
     device.catch(|| {
         let buffer = device.create_buffer(&descriptor);

@@ -46,7 +46,7 @@ pub(super) fn scatter(words: &Tensor, tensor: &Tensor) -> Result<(Kernel, Call)>
     Ok((kernel, walk(call, tensor, first, target.elem_count(), tensor.elem_count() as u64)?))
 }
 
-/// The call with what the kernels need to walk through a view, whose first element is the `first`
+/// The call with the numbers by which the kernels walk through a view, whose first element is the `first`
 /// in so many words around it. Each of the pieces has an invocation, or several have one where
 /// there are more than one dispatch can have.
 fn walk(call: Call, tensor: &Tensor, first: u64, words: usize, pieces: u64) -> Result<Call> {

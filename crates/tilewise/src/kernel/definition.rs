@@ -106,7 +106,7 @@ pub struct Kernel {
     pub(super) contiguous: bool,
     pub(super) atomic: bool,
     pub(super) verbose: bool,
-    /// What it has been generated as. A change of the text begins anew.
+    /// The modules that were generated from it. A change of the text begins anew.
     pub(super) known: Known,
 }
 

@@ -6,11 +6,11 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use tilewise_core::DType;
 
-/// What follows a tensor's name in the names of its functions.
+/// The ends of the names of a tensor's functions.
 pub(super) const LOADS: [&str; 3] = ["_load", "_load2", "_load4"];
 pub(super) const STORES: [&str; 3] = ["_store", "_store2", "_store4"];
 
-/// What 16-bit floats are converted by.
+/// The conversions of 16-bit floats.
 pub(super) const HALVES: &str = include_str!("halves.wgsl");
 
 /// The first function of a tensor that a text mentions.

@@ -33,7 +33,7 @@ pub(super) struct Binding {
     pub(super) by_halves: bool,
 }
 
-/// How a tensor lies in what is bound.
+/// How a tensor lies in its binding.
 pub(super) struct Layout<'a> {
     pub(super) shape: &'a [usize],
     pub(super) strides: &'a [usize],
@@ -65,7 +65,7 @@ pub(super) struct Generated {
     pub(super) parts: Vec<(String, Range<usize>)>,
     /// Whether anything asks for the uniform buffer.
     pub(super) has_uniform: bool,
-    /// What the uniform buffer has after the grid.
+    /// The words of the uniform buffer after the grid.
     pub(super) words: Vec<Word>,
     /// Whether it uses half precision.
     pub(super) f16: bool,

@@ -56,7 +56,7 @@ impl Loaded {
         Ok(Self::row_major(dtype, shape, bytes))
     }
 
-    /// The elements, row-major. `left` is what a run left in the buffer.
+    /// The elements, row-major. `left` is the buffer after a run.
     fn elements(&self, left: Option<Vec<u8>>) -> Result<Vec<u8>> {
         let mut bytes = left.unwrap_or_else(|| self.bytes.clone());
         bytes.truncate(self.bytes.len());
@@ -131,7 +131,7 @@ impl Tensors {
         }
     }
 
-    /// What is bound for a tensor of the call.
+    /// The buffer that is bound for a tensor of the call.
     fn buffer(&self, call: &Call, binding: &Binding) -> Result<Buffer> {
         let buffer = self.get(binding.slot).buffer(binding.by_functions)?;
         Ok(match binding.slot {
@@ -144,7 +144,7 @@ impl Tensors {
     }
 }
 
-/// Runs a call. Besides what is reported it gives the elements of each output, row-major. When
+/// Runs a call. Beside the report it gives the elements of each output, row-major. When
 /// there is nothing to run, nothing is reported but that outputs are not written.
 pub(super) fn launch(
     kernel: &Kernel,

@@ -1,4 +1,5 @@
-//! What a kernel has been generated as, so that the next call like one before generates nothing.
+//! The modules that were generated from a kernel, so that a call like an earlier one generates
+//! nothing.
 
 use super::call::{Call, Edge, Template};
 use super::generate::Generated;

@@ -18,7 +18,7 @@ pub(super) enum Slot {
 pub(super) enum Output {
     /// Made by the call: type and shape.
     New(DType, Vec<usize>),
-    /// The caller's. Whether the kernel may read what it holds.
+    /// A tensor of the caller, and whether the kernel may read it.
     Given(Tensor, bool),
 }
 

@@ -1,5 +1,5 @@
 // The body of a kernel: brings the elements of `source`, row-major and in words, back to a view of
-// any strides in `out`. `view`, NDIM, PER_WORD and BITS are those of contiguous.wgsl. Elements that
+// any strides in `out`. `view`, NDIM, PER_WORD and BITS are as in contiguous.wgsl. Elements that
 // share a word have an invocation each, so that words are changed by atomics alone.
 for (var element = global_id.x; element < view[0]; element += grid.x) {
     var rest = element;

@@ -5,7 +5,7 @@
 use crate::tensor::Tensor;
 use tilewise_core::DType;
 
-/// On what of the tensors the functions depend.
+/// The properties of the tensors on which the functions depend.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
     /// Whether inputs are integers.

@@ -1,4 +1,4 @@
-//! Copies, between types too, and what else writes a tensor.
+//! Copies, also between types, and the methods of `Tensor` that write.
 
 use super::elementwise::{Elementwise, each, function};
 use super::layout::{broadcast, rank};

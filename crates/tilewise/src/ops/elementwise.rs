@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 use tilewise_core::{DType, Error, Result};
 
-/// What [`unary`](super::unary()) and [`binary`](super::binary()) do.
+/// An operation of [`unary`](super::unary()) or [`binary`](super::binary()).
 #[derive(Clone, Debug)]
 pub struct Elementwise {
     name: &'static str,

@@ -16,7 +16,7 @@ pub(super) struct Family {
     /// Name of the kernel.
     name: &'static str,
     body: File,
-    /// What stands before the body, if anything.
+    /// The text before the body, if there is one.
     header: File,
     /// Names of the inputs. The output is `y`.
     inputs: &'static [&'static str],

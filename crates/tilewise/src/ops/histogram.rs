@@ -17,7 +17,7 @@ const SHARE: u32 = 16;
 /// The most bins of which a workgroup counts the keys by itself first.
 const FEW: usize = 2048;
 
-/// What [`histogram`] does.
+/// The operation of [`histogram`].
 #[derive(Clone, Debug)]
 pub struct Histogram {
     keys: Tensor,

@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
 
-/// What [`layer_norm`] and [`rms_norm`] do.
+/// The operation of [`layer_norm`] and [`rms_norm`].
 #[derive(Clone, Debug)]
 pub struct Norm {
     x: Tensor,

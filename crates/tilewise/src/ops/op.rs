@@ -1,4 +1,4 @@
-//! An operation as it is run.
+//! Runs operations with one output.
 
 use super::family::{Step, Steps};
 use crate::context::{Backend, Context};
@@ -29,7 +29,7 @@ pub struct Op<K> {
     dtype: Option<DType>,
 }
 
-/// What an [`Op`] does: [`Softmax`](super::Softmax) and the like.
+/// An operation for [`Op`], such as [`Softmax`](super::Softmax).
 pub trait Operation: sealed::Plan {}
 
 impl<K: sealed::Plan> Operation for K {}

@@ -1,4 +1,4 @@
-//! An operation with two outputs as it is run.
+//! Runs operations with two outputs.
 
 use super::family::{Step, Steps, apart};
 use super::op::{encode, fits, record, submit};
@@ -30,7 +30,7 @@ pub struct Pair<K> {
     pub(super) kind: K,
 }
 
-/// What a [`Pair`] does: [`TopK`](super::TopK) and the like.
+/// An operation for [`Pair`], such as [`TopK`](super::TopK).
 pub trait PairOperation: sealed::Plan {}
 
 impl<K: sealed::Plan> PairOperation for K {}

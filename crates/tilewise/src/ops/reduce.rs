@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
 
-/// What [`sum`], [`max`] and [`arg_max`] do.
+/// The operation of [`sum`], [`max`] and [`arg_max`].
 #[derive(Clone, Debug)]
 pub struct Reduce {
     kind: Kind,

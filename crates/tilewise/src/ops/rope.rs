@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
 
-/// What [`rope`] does.
+/// The operation of [`rope`].
 #[derive(Clone, Debug)]
 pub struct Rope {
     x: Tensor,

@@ -14,7 +14,7 @@ const LONG: usize = 16 << 10;
 /// Elements of a longer row that a workgroup has.
 const SEGMENT: usize = 4 << 10;
 
-/// What [`exclusive_scan`] does.
+/// The operation of [`exclusive_scan`].
 #[derive(Clone, Debug)]
 pub struct Scan {
     x: Tensor,
@@ -94,7 +94,7 @@ impl Plan for Scan {
     }
 }
 
-/// What a kernel does with a row.
+/// The task of a kernel in a row.
 struct Part<'a> {
     /// Elements of a segment.
     span: usize,

@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
 
-/// What [`scatter`] does.
+/// The operation of [`scatter`].
 #[derive(Clone, Debug)]
 pub struct Scatter {
     x: Tensor,

@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
 
-/// What [`softmax`] does.
+/// The operation of [`softmax`].
 #[derive(Clone, Debug)]
 pub struct Softmax {
     x: Tensor,

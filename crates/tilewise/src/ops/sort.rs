@@ -14,7 +14,7 @@ const BLOCK: u32 = 2048;
 /// Bits of a key by which one pass sorts.
 const DIGIT: u32 = 8;
 
-/// What [`sort`] and [`sort_by_key`] do.
+/// The operation of [`sort`] and [`sort_by_key`].
 #[derive(Clone, Debug)]
 pub struct Sort {
     keys: Tensor,

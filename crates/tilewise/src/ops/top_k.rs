@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
 
-/// What [`top_k`] does.
+/// The operation of [`top_k`].
 #[derive(Clone, Debug)]
 pub struct TopK {
     x: Tensor,
