@@ -92,8 +92,8 @@ impl Pass {
     /// Whether a buffer is bound for reading alone.
     pub fn read_only(&self, binding: &Binding) -> bool {
         // Only the declarations of operands are changed. The ends of groups decide which
-        // invocations reach barriers, and a compiler accepts that of read-only memory alone. Partial
-        // sums lie in a buffer of the library.
+        // invocations reach barriers, and a compiler accepts that of read-only memory alone.
+        // Partial sums lie in a buffer of the library.
         let is_operand = !matches!(binding.role, Role::Offsets | Role::Scratch);
         !(binding.writable || self.beside_c && is_operand)
     }

@@ -109,8 +109,8 @@ impl Mentions for Key {
     }
 }
 
-/// The key of a custom kernel's bind group. It has the identity of the kernel and, for each binding,
-/// the identity of the buffer, the first byte and the number of bytes.
+/// The key of a custom kernel's bind group. It has the identity of the kernel and, for each
+/// binding, the identity of the buffer, the first byte and the number of bytes.
 #[cfg(feature = "custom-kernels")]
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CustomKey(SmallVec<[(u64, u64, u64); 8]>);

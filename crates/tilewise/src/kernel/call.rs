@@ -147,9 +147,9 @@ impl Call {
     ///
     /// It may lie in the buffer of another tensor of the call, such as another row of a cache, but
     /// not overlap it. Views that are not row-major go by way of a copy, unless
-    /// [`ensure_contiguous`](crate::Kernel::ensure_contiguous) is off. Views that start or end where
-    /// the device cannot bind them are copied, too. A row of a cache is written without copies by
-    /// functions (`out_store`).
+    /// [`ensure_contiguous`](crate::Kernel::ensure_contiguous) is off. Views that start or end
+    /// where the device cannot bind them are copied, too. A row of a cache is written without
+    /// copies by functions (`out_store`).
     ///
     /// ```
     /// use tilewise::{Call, Context, DType, Kernel, Tensor};
@@ -173,10 +173,10 @@ impl Call {
         self
     }
 
-    /// The next output is this tensor, or view of one, and the kernel may read it. Elements that the
-    /// kernel does not write stay. As [`output_into`](Self::output_into) otherwise. Its name
-    /// is among the kernel's outputs: one body serves new tensors and old ones, and which it is
-    /// only the call knows.
+    /// The next output is this tensor, or view of one, and the kernel may read it. Elements that
+    /// the kernel does not write stay. As [`output_into`](Self::output_into) otherwise. Its name is
+    /// among the kernel's outputs: one body serves new tensors and old ones, and which it is only
+    /// the call knows.
     ///
     /// ```
     /// use tilewise::{Call, Context, Kernel, Tensor};

@@ -46,9 +46,9 @@ pub(super) fn scatter(words: &Tensor, tensor: &Tensor) -> Result<(Kernel, Call)>
     Ok((kernel, walk(call, tensor, first, target.elem_count(), tensor.elem_count() as u64)?))
 }
 
-/// The call with the numbers by which the kernels walk through a view, whose first element is the `first`
-/// in so many words around it. Each of the pieces has an invocation, or several have one where
-/// there are more than one dispatch can have.
+/// The call with the numbers by which the kernels walk through a view, whose first element is the
+/// `first` in so many words around it. Each of the pieces has an invocation, or several have one
+/// where there are more than one dispatch can have.
 fn walk(call: Call, tensor: &Tensor, first: u64, words: usize, pieces: u64) -> Result<Call> {
     let per_word = 4 / tensor.dtype().bytes();
     let reach = words as u64 * per_word;
