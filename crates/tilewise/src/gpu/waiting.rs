@@ -12,26 +12,15 @@ use std::time::{Duration, Instant};
 use tilewise_core::Result;
 use wgpu::{PollError, PollType, SubmissionIndex};
 
-/// How long a thread waits inside wgpu before it looks up. wgpu holds a lock meanwhile, which who
-/// destroys a buffer or presents a frame waits for.
-const SLICE: Duration = Duration::from_millis(5);
+/// The shortest and the longest time that a thread waits inside wgpu before it looks up. wgpu holds
+/// a lock meanwhile. Threads that destroy a buffer or present a frame wait for this lock.
+const SLICE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 
-/// From when on a wait is slept through.
-const LONG: Duration = Duration::from_millis(50);
-
-/// The longest time that is slept at once.
-const NAP: Duration = Duration::from_millis(30);
-
-/// How long to wait inside wgpu now. NVIDIA's driver works for an eighth of each such wait, and for
-/// a quarter of a millisecond when it is asked. So a long wait is slept through, a tenth of its
-/// length at a time, and ends so much later at most.
-fn slice(begun: Instant) -> Duration {
-    let waited = begun.elapsed();
-    if waited < LONG {
-        return SLICE;
-    }
-    std::thread::sleep((waited / 10).min(NAP));
-    Duration::ZERO
+/// How long to wait inside wgpu now: half of the time waited so far. Each look took half a
+/// millisecond of a processor with NVIDIA's driver, so long waits take fewer of them.
+fn slice(begun: Instant) -> Option<Duration> {
+    let [least, most] = SLICE;
+    Some((begun.elapsed() / 2).clamp(least, most))
 }
 
 /// How long a future asks the device by itself before it leaves the waiting to the thread, which
@@ -93,7 +82,7 @@ struct Awaited {
 impl Awaited {
     /// Waits for a slice of time. Returns whether there is nothing left to wait for.
     fn wait(&self) -> bool {
-        let (submission_index, timeout) = (Some(self.submission.clone()), Some(slice(self.begun)));
+        let (submission_index, timeout) = (Some(self.submission.clone()), slice(self.begun));
         let wait = || self.device.poll(PollType::Wait { submission_index, timeout });
         // wgpu panics where a device is lost while it waits.
         match catch_unwind(AssertUnwindSafe(wait)) {
@@ -207,7 +196,7 @@ impl Device {
         self.queue.on_submitted_work_done(move || tell.store(true, Ordering::Release));
         let begun = Instant::now();
         let polled = loop {
-            let timeout = Some(slice(begun));
+            let timeout = slice(begun);
             let polled = self.poll(PollType::Wait { submission_index: None, timeout });
             match polled {
                 Err(PollError::Timeout) if done.load(Ordering::Acquire) => break Ok(()),
