@@ -15,6 +15,7 @@ fn kernels(ndim: usize) -> [Kernel; 2] {
     let view = format!("let view = array<u32, {}>({});\n", numbers.len(), numbers.join(", "));
     let kernel = |name, body| {
         let kernel = Kernel::new(name).inputs(["source"]).outputs(["out"]);
+        let kernel = kernel.header(include_str!("view.wgsl"));
         kernel.ensure_contiguous(false).source(format!("{view}{body}"))
     };
     [
@@ -89,20 +90,31 @@ mod tests {
         let halves: Vec<bf16> = floats.iter().map(|&x| bf16::from_f32(x)).collect();
         let whole = Tensor::upload(&context, &floats, &[3, 5, 7]).unwrap();
         let half = Tensor::upload(&context, &halves, &[3, 5, 7]).unwrap();
-        for tensor in [whole, half] {
+        let views = |tensor: &Tensor| {
             let cut = tensor.slice(&[1..3, 1..4, 3..6]).unwrap();
-            for view in
-                [tensor.t(), cut.clone(), cut.t(), tensor.slice(&[2..3, 4..5, 6..7]).unwrap()]
-            {
+            [tensor.t(), cut.clone(), cut.t(), tensor.slice(&[2..3, 4..5, 6..7]).unwrap()]
+        };
+        for tensor in [whole, half] {
+            for (i, view) in views(&tensor).into_iter().enumerate() {
                 let (kernel, call) = gather(&view).unwrap();
                 let check = kernel.check_blocking(&call).unwrap();
                 assert!(check.is_clean(), "{view:?}\n{}", check.render(false));
                 let copied = check.outputs[0].as_packed(view.dtype(), view.shape());
                 let bytes = view.read_bytes_blocking().unwrap();
                 assert_eq!(copied.read_bytes_blocking().unwrap(), bytes, "{view:?}");
-                let (kernel, call) = scatter(&check.outputs[0], &view).unwrap();
+                let blank = Tensor::zeros(&context, tensor.dtype(), tensor.shape()).unwrap();
+                let target = &views(&blank)[i];
+                let (kernel, call) = scatter(&check.outputs[0], target).unwrap();
                 let check = kernel.check_blocking(&call).unwrap();
                 assert!(check.is_clean(), "{view:?}\n{}", check.render(false));
+                kernel.run(&call).unwrap();
+                assert_eq!(target.read_bytes_blocking().unwrap(), bytes, "{view:?}");
+                // Nothing beside it is written.
+                let count = |tensor: &Tensor| {
+                    let elements = tensor.read_f32_blocking().unwrap();
+                    elements.into_iter().filter(|x| *x != 0.0).count()
+                };
+                assert_eq!(count(&blank), count(&view), "{view:?}");
             }
         }
     }

@@ -1,14 +1,8 @@
 // The body of a kernel: brings the elements of `source`, row-major and in words, back to a view of
-// any strides in `out`. `view`, NDIM, PER_WORD and BITS are as in contiguous.wgsl. Elements that
-// share a word have an invocation each, so that words are changed by atomics alone.
+// any strides in `out`. `view`, PER_WORD and BITS are as in contiguous.wgsl. Elements that share a
+// word have an invocation each, so that words are changed by atomics alone.
 for (var element = global_id.x; element < view[0]; element += grid.x) {
-    var rest = element;
-    var at = view[1];
-    for (var dimension = 0u; dimension < NDIM; dimension++) {
-        let size = view[2u + 2u * dimension];
-        at += rest % size * view[3u + 2u * dimension];
-        rest /= size;
-    }
+    let at = place(view, element);
     let bits = extractBits(source[element / PER_WORD], element % PER_WORD * BITS, BITS);
     if BITS == 32u {
         atomicStore(&out[at], bits);
