@@ -49,7 +49,6 @@ mod access;
 mod binary;
 mod copy;
 mod elementwise;
-mod family;
 mod histogram;
 mod layout;
 mod norm;
@@ -62,6 +61,7 @@ mod scan;
 mod scatter;
 mod softmax;
 mod sort;
+mod texts;
 mod top_k;
 mod unary;
 
@@ -84,5 +84,5 @@ pub use unary::{Unary, exp, gelu, gelu_erf, relu, sigmoid, silu, unary};
 /// Path and text of every file, for the mutation check.
 #[doc(hidden)]
 pub fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    family::files()
+    texts::files()
 }

@@ -12,7 +12,8 @@ use super::known::Known;
 ///   elements to a word, the first in the lower half;
 /// - of each, `a_shape` and `a_strides` (arrays of `u32`, strides in elements) and `a_ndim`; those
 ///   of a tensor without dimensions are \[1\], \[1\] and 0;
-/// - of each of f32, f16 or bf16 the functions below;
+/// - of each of f32, f16 or bf16 the functions below, and of any type `a_row(i)`: the place of the
+///   first element of row i along the last axis, in elements from the view's first, by `a_strides`;
 /// - `global_id`, `local_id`, `workgroup_id`, `num_workgroups` (`vec3<u32>`), `local_index`
 ///   (`u32`), `grid` (`vec3<u32>`, the size asked for), and on devices with subgroups
 ///   `subgroup_id`, `num_subgroups`, `subgroup_size`, `subgroup_invocation_id` (`u32`);
@@ -20,7 +21,7 @@ use super::known::Known;
 ///
 /// Only what is mentioned is generated. `var<workgroup>` declarations in the body, and `const` ones
 /// outside its blocks, move to module scope, so that a body is a whole kernel. The header sees
-/// tensors and templates. It sees no shapes, no strides, no values, no `grid` and no built-ins: its
+/// tensors, their functions and templates. It sees no shapes, no strides, no values, no `grid` and no built-ins: its
 /// functions take these as arguments. Directives in it (`enable f16;`) move to the front. f16 is
 /// enabled by itself where it occurs. An array of f16 or of bf16 words with an odd number of
 /// elements, and one of no elements, is bound up to the next word, so that `arrayLength` may count
@@ -106,6 +107,8 @@ pub struct Kernel {
     pub(super) contiguous: bool,
     pub(super) atomic: bool,
     pub(super) verbose: bool,
+    /// Names of the tensors that lie in fours.
+    pub(super) fours: Vec<String>,
     /// The modules that were generated from it. A change of the text begins anew.
     pub(super) known: Known,
 }
@@ -123,6 +126,7 @@ impl Kernel {
             contiguous: true,
             atomic: false,
             verbose: false,
+            fours: Vec::new(),
             known: Known::default(),
         }
     }
@@ -171,6 +175,13 @@ impl Kernel {
     /// like alone: `out[0] = 1u`, which naga lets pass, is an error in browsers.
     pub fn atomic_outputs(mut self, atomic: bool) -> Self {
         self.atomic = atomic;
+        self.anew()
+    }
+
+    /// Tensors that the text reads and writes by `a_load4` and `out_store4` alone, i a multiple of
+    /// 4, and of which every call gives views that begin and end between such blocks in memory.
+    pub(crate) fn in_fours<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.fours = names.into_iter().map(str::to_owned).collect();
         self.anew()
     }
 

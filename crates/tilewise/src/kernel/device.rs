@@ -104,7 +104,8 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     let uniform = generated.has_uniform;
     let uniform = uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len(), true));
     let numbered = (UNIFORM + 1..).zip(&generated.storage);
-    let storage = numbered.map(|(number, binding)| storage_entry(number, binding.read_only, 4));
+    let storage = numbered
+        .map(|(number, binding)| storage_entry(number, binding.read_only, binding.element_bytes));
     let entries: Vec<_> = uniform.into_iter().chain(storage).collect();
     // Browsers ask for what naga takes for granted.
     let browser = gpu.device.adapter_info().backend == wgpu::Backend::BrowserWebGpu;

@@ -1,5 +1,5 @@
 //! Functions by which a text reads and writes floats of every type as f32: `a_load(i)`,
-//! `out_store(i, x)`, and those of two and four elements.
+//! `out_store(i, x)`, and those of two and four elements; and `a_row(i)`, where a row begins.
 
 use super::names::OWN;
 use std::collections::HashSet;
@@ -9,6 +9,8 @@ use tilewise_core::DType;
 /// The ends of the names of a tensor's functions.
 pub(super) const LOADS: [&str; 3] = ["_load", "_load2", "_load4"];
 pub(super) const STORES: [&str; 3] = ["_store", "_store2", "_store4"];
+/// The end of the name of the function that finds rows.
+pub(super) const ROW: &str = "_row";
 
 /// The conversions of 16-bit floats.
 pub(super) const HALVES: &str = include_str!("halves.wgsl");
@@ -27,6 +29,17 @@ pub(super) struct Reached<'a> {
     pub(super) output: bool,
     /// Whether single elements of 16 bits are stored, by invocations that may share a word.
     pub(super) atomic: bool,
+    pub(super) fours: Option<Fours>,
+}
+
+/// How a tensor is bound of which four elements at a time are read and written, in memory that
+/// begins and ends between such blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fours {
+    /// As f32 or f16.
+    Floats,
+    /// Of 16-bit floats, as words of two.
+    Words,
 }
 
 impl<'a> Reached<'a> {
@@ -35,17 +48,26 @@ impl<'a> Reached<'a> {
         name: &'a str,
         dtype: DType,
         output: bool,
+        fours: Option<Fours>,
     ) -> Reached<'a> {
         let single = output && words.contains(format!("{name}{}", STORES[0]).as_str());
-        Reached { name, dtype, output, atomic: single && dtype != DType::F32 }
+        Reached { name, dtype, output, atomic: single && dtype != DType::F32, fours }
+    }
+
+    /// Whether the conversions of [`HALVES`] are called.
+    pub(super) fn converts(&self) -> bool {
+        self.dtype != DType::F32 && self.fours != Some(Fours::Floats)
     }
 
     /// The type of its array.
     pub(super) fn element(&self) -> &'static str {
-        match (self.dtype, self.atomic) {
-            (DType::F32, _) => "f32",
-            (_, true) => "atomic<u32>",
-            (_, false) => "u32",
+        match (self.fours, self.dtype) {
+            (Some(Fours::Floats), DType::F16) => "vec4<f16>",
+            (Some(Fours::Floats), _) => "vec4<f32>",
+            (Some(Fours::Words), _) => "vec2<u32>",
+            (None, DType::F32) => "f32",
+            (None, _) if self.atomic => "atomic<u32>",
+            (None, _) => "u32",
         }
     }
 
@@ -53,6 +75,9 @@ impl<'a> Reached<'a> {
     /// after what is bound: an even number for outputs of 16 bits. Tensors may be called anything
     /// but what begins as the generated names do, for which `$` stands.
     pub(super) fn functions(&self) -> String {
+        if let Some(fours) = self.fours {
+            return self.of_fours(fours).replace('$', OWN);
+        }
         let mut text = if self.dtype == DType::F32 { self.of_f32() } else { self.of_halves() };
         let name = self.name;
         let _ = writeln!(
@@ -68,6 +93,27 @@ impl<'a> Reached<'a> {
             );
         }
         text.replace('$', OWN)
+    }
+
+    fn of_fours(&self, fours: Fours) -> String {
+        let (name, dtype, element) = (self.name, self.dtype, self.element());
+        let at = format!("{name}[($i + $call.{name}_offset) / 4u]");
+        let (load, store) = match fours {
+            Fours::Floats => (format!("return vec4<f32>({at});"), format!("{element}($x)")),
+            Fours::Words => (
+                format!(
+                    "let $words = {at};\n\
+                     return vec4<f32>($widen_{dtype}($words.x), $widen_{dtype}($words.y));"
+                ),
+                format!("vec2<u32>($narrow_{dtype}($x.xy), $narrow_{dtype}($x.zw))"),
+            ),
+        };
+        let mut text = format!("fn {name}_load4($i: u32) -> vec4<f32> {{ {load} }}\n");
+        if self.output {
+            let _ =
+                writeln!(text, "fn {name}_store4($i: u32, $x: vec4<f32>) {{ {at} = {store}; }}");
+        }
+        text
     }
 
     fn of_f32(&self) -> String {
@@ -125,4 +171,22 @@ impl<'a> Reached<'a> {
         }
         text
     }
+}
+
+/// The function that finds the first element of row i, in elements from the view's first. Rows lie
+/// along the last axis, and i counts them in row-major order.
+pub(super) fn row(name: &str, ndim: usize) -> String {
+    let mut text = format!("fn {name}{ROW}($i: u32) -> u32 {{\nvar $at = 0u;\nvar $rest = $i;\n");
+    for axis in (1..ndim.saturating_sub(1)).rev() {
+        let _ = writeln!(
+            text,
+            "$at += $rest % $call.{name}_shape_{axis} * $call.{name}_strides_{axis};\n\
+             $rest /= $call.{name}_shape_{axis};"
+        );
+    }
+    if ndim > 1 {
+        let _ = writeln!(text, "$at += $rest * $call.{name}_strides_0;");
+    }
+    text += "return $at;\n}\n";
+    text.replace('$', OWN)
 }

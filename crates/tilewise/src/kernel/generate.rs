@@ -3,7 +3,7 @@
 use super::built_in::{BUILT_IN, BuiltIn};
 use super::call::{Call, Constant, Edge, Template};
 use super::definition::Kernel;
-use super::functions::{self, HALVES, Reached};
+use super::functions::{self, Fours, HALVES, Reached};
 use super::names::{self, Names};
 use super::output::{Slot, beside_output};
 use super::text::Text;
@@ -31,6 +31,8 @@ pub(super) struct Binding {
     pub(super) by_functions: bool,
     /// Whether it is stored by halves of words.
     pub(super) by_halves: bool,
+    /// Bytes of an element of its array.
+    pub(super) element_bytes: u64,
 }
 
 /// How a tensor lies in its binding.
@@ -250,7 +252,8 @@ impl Module<'_> {
         let outputs = outputs.enumerate().map(|(i, operand)| (Slot::Output(i), operand));
         let mut text = String::new();
         for (slot, (name, dtype, ndim)) in inputs.chain(outputs) {
-            let reached = self.reached(name, dtype, matches!(slot, Slot::Output(_)))?;
+            let fours = self.fours(name, dtype, call.context.caps().f16);
+            let reached = self.reached(name, dtype, matches!(slot, Slot::Output(_)), fours)?;
             let direct = self.everywhere.contains(name.as_str());
             if direct || reached.is_some() {
                 let (read_only, element) = match (slot, &reached) {
@@ -264,13 +267,14 @@ impl Module<'_> {
                         reached.as_ref().map_or(element(dtype), Reached::element),
                     ),
                 };
-                self.f16 |= element == "f16";
+                self.f16 |= element.contains("f16");
                 let by_halves = reached.as_ref().is_some_and(|reached| reached.atomic);
                 generated.storage.push(Binding {
                     slot,
                     read_only,
                     by_functions: !direct,
                     by_halves,
+                    element_bytes: if fours.is_some() { 4 * dtype.bytes() } else { 4 },
                 });
                 let access = if read_only { "read" } else { "read_write" };
                 let binding = generated.storage.len();
@@ -280,7 +284,7 @@ impl Module<'_> {
                 );
             }
             if let Some(reached) = reached {
-                if dtype != DType::F32 && !text.contains(HALVES) {
+                if reached.converts() && !text.contains(HALVES) {
                     text += HALVES;
                 }
                 let _ = writeln!(self.fields, "    {name}_offset: u32,");
@@ -288,8 +292,22 @@ impl Module<'_> {
                 text += &reached.functions();
             }
             self.derive(slot, name, ndim, generated);
+            if self.finds_rows(name) {
+                text += &functions::row(name, ndim);
+            }
         }
         Ok(text)
+    }
+
+    /// How a tensor is bound that lies in fours. The conversions of the device's own floats are
+    /// faster than ours.
+    fn fours(&self, name: &str, dtype: DType, f16: bool) -> Option<Fours> {
+        let lies_so = self.kernel.fours.iter().any(|own| own == name);
+        lies_so.then_some(match dtype {
+            DType::BF16 => Fours::Words,
+            DType::F16 if !f16 => Fours::Words,
+            _ => Fours::Floats,
+        })
     }
 
     /// The tensor, if the text mentions functions that reach it.
@@ -298,6 +316,7 @@ impl Module<'_> {
         name: &'n str,
         dtype: DType,
         output: bool,
+        fours: Option<Fours>,
     ) -> Result<Option<Reached<'n>>> {
         let Some(function) = functions::mentioned(&self.everywhere, name) else { return Ok(None) };
         let kernel = &self.kernel.name;
@@ -313,7 +332,7 @@ impl Module<'_> {
                  {function}; to functions it is words of two elements: use one of the two"
             )));
         }
-        Ok(Some(Reached::new(&self.everywhere, name, dtype, output)))
+        Ok(Some(Reached::new(&self.everywhere, name, dtype, output, fours)))
     }
 
     fn atomic(&self, name: &str, dtype: DType) -> Result<&'static str> {
@@ -327,12 +346,18 @@ impl Module<'_> {
         }
     }
 
-    /// `a_shape`, `a_strides` and `a_ndim`, where the body mentions them. A tensor without
-    /// dimensions has a shape of one 1.
+    /// Whether the text asks where rows of a tensor begin.
+    fn finds_rows(&self, name: &str) -> bool {
+        self.everywhere.contains(format!("{name}{}", functions::ROW).as_str())
+    }
+
+    /// `a_shape`, `a_strides` and `a_ndim`, where the body mentions them, and the members of the
+    /// uniform buffer for `a_row`. A tensor without dimensions has a shape of one 1.
     fn derive(&mut self, slot: Slot, name: &str, ndim: usize, generated: &mut Generated) {
         for (suffix, is_stride) in [("_shape", false), ("_strides", true)] {
             let derived = format!("{name}{suffix}");
-            if !self.in_body.contains(derived.as_str()) {
+            let mentioned = self.in_body.contains(derived.as_str());
+            if !mentioned && !self.finds_rows(name) {
                 continue;
             }
             let mut elements = Vec::new();
@@ -342,6 +367,9 @@ impl Module<'_> {
                     if is_stride { Word::Stride(slot, axis) } else { Word::Size(slot, axis) };
                 generated.words.push(word);
                 elements.push(format!("{}call.{derived}_{axis}", names::OWN));
+            }
+            if !mentioned {
+                continue;
             }
             if ndim == 0 {
                 elements.push("1u".into());

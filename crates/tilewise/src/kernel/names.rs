@@ -1,7 +1,7 @@
 //! Which names a kernel, its inputs, outputs and templates may have, and what its text may declare.
 
 use super::built_in::BUILT_IN;
-use super::functions::{LOADS, STORES};
+use super::functions::{LOADS, ROW, STORES};
 use super::text::Text;
 use naga::keywords::wgsl::{BUILTIN_IDENTIFIERS, RESERVED};
 use std::collections::{HashMap, HashSet};
@@ -63,7 +63,7 @@ impl<'a> Names<'a> {
         taken.insert("grid".into(), "a built-in");
         taken.insert("main".into(), "the entry point");
         let derived = inputs.iter().chain(outputs).flat_map(|name| {
-            let suffixes = DERIVED.iter().chain(&LOADS).chain(&STORES);
+            let suffixes = DERIVED.iter().chain(&LOADS).chain(&STORES).chain([&ROW]);
             suffixes.map(move |suffix| format!("{name}{suffix}"))
         });
         let derived: HashSet<String> = derived.collect();

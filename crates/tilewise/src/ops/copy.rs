@@ -1,8 +1,9 @@
 //! Copies, also between types, and the methods of `Tensor` that write.
 
-use super::elementwise::{Elementwise, each, function};
+use super::elementwise::{Elementwise, each};
 use super::layout::{broadcast, rank};
 use super::op::{Op, submit};
+use super::texts::Function;
 use crate::kernel::Constant;
 use crate::tensor::{Element, Tensor};
 use tilewise_core::{DType, Error, Result};
@@ -97,7 +98,7 @@ impl Tensor {
             DType::U32 => Constant::U32(value as u32),
             DType::F32 | DType::F16 | DType::BF16 => Constant::F32(value as f32),
         };
-        submit(self.context(), "fill", &each("fill", function(FILL), &[], self, value)?)
+        submit(self.context(), "fill", &each("fill", Function::new(FILL), &[], self, value)?)
     }
 
     /// Copies another tensor's elements here, converted as [`ops::copy`](crate::ops::copy) says,

@@ -1,9 +1,9 @@
 //! Functions of the elements of one or two tensors.
 
-use super::family::{ELEMENTWISE, File, Function, Steps};
 use super::layout::{Axes, Sizes, broadcast, float, rank};
 use super::op::{Op, sealed::Plan};
 use super::rows::{Rows, in_blocks};
+use super::texts::{ELEMENTWISE, Function, Steps};
 use crate::kernel::Constant;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -31,12 +31,6 @@ impl Elementwise {
     pub(super) fn any((name, text): (&'static str, &'static str), input: &Tensor) -> Op<Self> {
         Op::new(Elementwise { name, text, inputs: smallvec![input.clone()], any: true })
     }
-}
-
-/// The text of a function.
-pub(super) fn function(text: &'static str) -> Function {
-    const NONE: File = ("", "");
-    Function { header: NONE, text }
 }
 
 impl Plan for Elementwise {
@@ -75,7 +69,7 @@ impl Plan for Elementwise {
     fn steps(&self, out: &Tensor) -> Result<Steps> {
         let integers = !self.first().dtype().is_float() && !out.dtype().is_float();
         let unused = if integers { Constant::U32(0) } else { Constant::F32(0.0) };
-        each(self.name, function(self.text), &self.inputs, out, unused)
+        each(self.name, Function::new(self.text), &self.inputs, out, unused)
     }
 }
 
@@ -124,7 +118,7 @@ pub(super) fn each(
     let views: SmallVec<[Tensor; 2]> =
         inputs.iter().enumerate().map(|(at, input)| rows.view(input, at)).collect();
     let views: SmallVec<[Option<&Tensor>; 2]> = views.iter().map(Some).collect();
-    let mut step = ELEMENTWISE.step(operation, function, &views, &rows.view(out, 2))?;
+    let mut step = ELEMENTWISE.step(operation, function, &views, &[&rows.view(out, 2)])?;
     let caps = out.context().caps();
     step.call = in_blocks(operation, step.call, rows.count, rows.length(), caps)?
         .constant("INPUTS", inputs.len() as u32)

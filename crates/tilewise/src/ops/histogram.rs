@@ -1,11 +1,11 @@
 //! How often each key occurs.
 
 use super::copy::FILL;
-use super::elementwise::{each, function};
-use super::family::{HISTOGRAM, Steps};
+use super::elementwise::each;
 use super::layout::{Axes, Sizes, rank, words};
 use super::op::{Op, sealed::Plan};
 use super::rows::{counted, group_size, in_groups};
+use super::texts::{Function, HISTOGRAM, Steps};
 use crate::kernel::Constant;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -66,12 +66,11 @@ impl Plan for Histogram {
         let keys = &self.keys;
         let strides = [keys.strides().into()];
         let mut axes = Axes { shape: keys.shape().into(), strides }.collapsed();
-        if axes.shape.is_empty() {
-            axes.push(1, [1]);
-        }
+        // Each key is a row.
+        axes.push(1, [0]);
         let view = keys.laid_out(&axes.shape, &axes.strides[0]);
-        let mut counting = HISTOGRAM.step("histogram", "", &[&view], &[out])?;
-        let mut steps = each("histogram", function(FILL), &[], out, Constant::U32(0))?;
+        let mut counting = HISTOGRAM.step("histogram", Function::NONE, &[Some(&view)], &[out])?;
+        let mut steps = each("histogram", Function::new(FILL), &[], out, Constant::U32(0))?;
         let caps = keys.context().caps();
         let count = counted("histogram", keys.elem_count())?;
         let groups = count.div_ceil(SHARE * group_size(caps));

@@ -2,7 +2,6 @@
 // itself first. What the output holds is added to.
 var<workgroup> own: array<atomic<u32>, BINS>;
 
-let group = workgroup_id.y * num_workgroups.x + workgroup_id.x;
 let bins = y_shape[0];
 if FEW {
     for (var key = local_index; key < bins; key += SIZE) {
@@ -13,13 +12,7 @@ workgroupBarrier();
 for (var turn = 0u; turn < SHARE; turn++) {
     let i = (group * SHARE + turn) * SIZE + local_index;
     if i < count {
-        var rest = i;
-        var at = 0u;
-        for (var axis = keys_ndim; axis > 0u; axis--) {
-            at += rest % keys_shape[axis - 1u] * keys_strides[axis - 1u];
-            rest /= keys_shape[axis - 1u];
-        }
-        let key = keys[at];
+        let key = keys[keys_row(i)];
         if key < bins {
             if FEW {
                 atomicAdd(&own[key], 1u);

@@ -1,9 +1,9 @@
 //! Norms along the last axis.
 
-use super::family::{Function, NORMALIZE, Steps};
 use super::layout::{Axes, Sizes, float};
 use super::op::{Op, sealed::Plan};
 use super::rows::Rows;
+use super::texts::{Function, NORMALIZE, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
@@ -102,9 +102,10 @@ impl Plan for Norm {
         let rows = Rows::new(self.name(), axes, shape.len() - 1)?;
         let view = rows.view(x, 0);
         let inputs = [Some(&view), Some(&self.weight), self.bias.as_ref()];
-        let mut step = NORMALIZE.step(self.name(), Function::NONE, &inputs, &rows.view(out, 1))?;
+        let mut step =
+            NORMALIZE.step(self.name(), Function::NONE, &inputs, &[&rows.view(out, 1)])?;
         step.call = rows
-            .dispatch(step.call, x.context().caps())
+            .dispatch_kept(step.call, x.context().caps())
             .constant("CENTRED", self.bias.is_some())
             .value("eps", self.eps);
         Ok(smallvec![step])

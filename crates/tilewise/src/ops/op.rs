@@ -1,6 +1,6 @@
 //! Runs operations with one output.
 
-use super::family::{Step, Steps};
+use super::texts::{Step, Steps};
 use crate::context::{Backend, Context};
 use crate::kernel::{Call, Kernel};
 use crate::tensor::Tensor;

@@ -1,7 +1,7 @@
 //! Runs operations with two outputs.
 
-use super::family::{Step, Steps, apart};
 use super::op::{encode, fits, record, submit};
+use super::texts::{Step, Steps, apart};
 use crate::context::Context;
 use crate::kernel::{Call, Kernel};
 use crate::tensor::Tensor;

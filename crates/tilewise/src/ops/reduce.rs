@@ -1,9 +1,9 @@
 //! Sums and largest elements along an axis.
 
-use super::family::{Function, LARGEST, REDUCE, SUM, Steps};
 use super::layout::{Axes, Sizes, float};
 use super::op::{Op, sealed::Plan};
 use super::rows::Rows;
+use super::texts::{Function, LARGEST, REDUCE, SUM, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
@@ -86,7 +86,7 @@ impl Kind {
             }
             Kind::ArgMax => (LARGEST, "fn keep(at: u32, part: Part) { y[at] = part.y; }\n"),
         };
-        Function { header, text }
+        Function { header: Some(header), text }
     }
 }
 
@@ -132,8 +132,12 @@ impl Plan for Reduce {
         let axes = Axes { shape: x.shape().into(), strides: [x.strides().into(), of_out] };
         let rows = Rows::new(self.name(), axes, axis)?;
         let view = rows.view(x, 0);
-        let mut step =
-            REDUCE.step(self.name(), kind.function(), &[Some(&view)], &rows.ends(out, 1))?;
+        let mut step = REDUCE.step(
+            self.name(),
+            kind.function(),
+            &[Some(&view)],
+            &[&rows.view_of(out, 1, 1)],
+        )?;
         step.call = rows.dispatch_across(step.call, x.context().caps());
         Ok(smallvec![step])
     }

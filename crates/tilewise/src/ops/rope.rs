@@ -1,9 +1,9 @@
 //! Rotary position embeddings.
 
-use super::family::{Function, ROPE, Steps};
 use super::layout::{Axes, Sizes, broadcast, float};
 use super::op::{Op, sealed::Plan};
 use super::rows::{Rows, in_blocks};
+use super::texts::{Function, ROPE, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
@@ -100,14 +100,22 @@ impl Plan for Rope {
         let table = |table| broadcast(table, &shape).unwrap_or_default();
         let strides = [x.strides().into(), table(cos), table(sin), out.strides().into()];
         let rows = Rows::new("rope", Axes { shape: shape.clone(), strides }, shape.len() - 1)?;
-        let length = 2 * rows.length();
-        let inputs = [rows.view_of(x, 0, length), rows.view(cos, 1), rows.view(sin, 2)];
+        let pairs = |tensor: &Tensor, of: usize| {
+            let half = rows.length();
+            let (mut shape, mut strides) = (rows.axes.shape.clone(), rows.axes.strides[of].clone());
+            let step = strides.last().copied().unwrap_or_default();
+            if *interleaved {
+                shape.pop();
+                shape.push(2 * half);
+            } else {
+                shape.insert(shape.len() - 1, 2);
+                strides.insert(strides.len() - 1, half * step);
+            }
+            tensor.laid_out(&shape, &strides)
+        };
+        let inputs = [pairs(x, 0), rows.view(cos, 1), rows.view(sin, 2)];
         let inputs = inputs.each_ref().map(Some);
-        let out = rows.view_of(out, 3, length);
-        let mut step = ROPE.step("rope", Function::NONE, &inputs, &out)?;
-        if !interleaved && !rows.length().is_multiple_of(2) {
-            step = step.in_parts();
-        }
+        let mut step = ROPE.step("rope", Function::NONE, &inputs, &[&pairs(out, 3)])?;
         let caps = x.context().caps();
         step.call = in_blocks("rope", step.call, rows.count, rows.length(), caps)?
             .constant("INTERLEAVED", *interleaved);

@@ -46,21 +46,26 @@ impl<const N: usize> Rows<N> {
         tensor.laid_out(&shape, &self.axes.strides[of])
     }
 
-    /// As [`view`](Self::view), with a row's one element.
-    pub(super) fn ends(&self, tensor: &Tensor, of: usize) -> Tensor {
-        let last = self.axes.shape.len() - 1;
-        tensor.laid_out(&self.axes.shape[..last], &self.axes.strides[of][..last])
-    }
-
     /// Elements of a row.
     pub(super) fn length(&self) -> usize {
         self.axes.shape.last().copied().unwrap_or(1)
     }
 
-    /// The call with grid, workgroup and the numbers that every text of rows has: LANES, ROWS and
-    /// `rows`.
+    /// The call with grid, workgroup and the numbers that every text of rows has: LANES, ROWS,
+    /// ACROSS and `rows`.
     pub(super) fn dispatch(&self, call: Call, caps: &Caps) -> Call {
-        self.shared(call, Shares::new(self.length(), caps), caps)
+        self.shared(call.constant("ACROSS", false), Shares::new(self.length(), caps), caps)
+    }
+
+    /// As [`dispatch`](Self::dispatch), where invocations keep their elements if these are few:
+    /// KEPT, in TURNS blocks.
+    pub(super) fn dispatch_kept(&self, call: Call, caps: &Caps) -> Call {
+        let lanes = Shares::new(self.length(), caps).invocations as usize;
+        let turns = self.length().div_ceil(BLOCK * lanes).max(1).next_power_of_two();
+        let kept = turns <= MAX_KEPT;
+        let call =
+            call.constant("KEPT", kept).constant("TURNS", if kept { turns as u32 } else { 1 });
+        self.dispatch(call, caps)
     }
 
     /// As [`dispatch`](Self::dispatch), where neighbouring invocations may have neighbouring rows:
@@ -138,6 +143,9 @@ pub(super) fn counted(operation: &str, count: usize) -> Result<u32> {
 
 /// Elements that an invocation reads at once.
 const BLOCK: usize = 4;
+
+/// Blocks that an invocation keeps at most.
+const MAX_KEPT: usize = 8;
 
 /// Elements that an invocation should have before another one helps.
 const SHARE: usize = 8;

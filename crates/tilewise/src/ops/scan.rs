@@ -1,9 +1,9 @@
 //! Sums of all elements before each.
 
-use super::family::{SCAN, Step, Steps};
 use super::layout::{Axes, Sizes, rank};
 use super::op::{Op, sealed::Plan};
 use super::rows::{Rows, counted};
+use super::texts::{Function, SCAN, Step, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
@@ -138,13 +138,10 @@ fn step(operation: &str, x: &Tensor, out: &Tensor, part: &Part<'_>) -> Result<St
     let rows = Rows::new(operation, axes, x.shape().len() - 1)?;
     let width = out.shape().last().copied().unwrap_or_default();
     let (view, out) = (rows.view(x, 0), rows.view_of(out, 1, width));
-    let mut step = match part.base {
-        Some(base) => {
-            let each = base.laid_out(&[base.elem_count()], &[1]);
-            SCAN.step(operation, FROM_BASE, &[&view, &each], &[&out])?
-        }
-        None => SCAN.step(operation, FROM_ZERO, &[&view], &[&out])?,
-    };
+    let base = part.base.map(|base| base.laid_out(&[base.elem_count()], &[1]));
+    let before = if base.is_some() { FROM_BASE } else { FROM_ZERO };
+    let inputs = [Some(&view), base.as_ref()];
+    let mut step = SCAN.step(operation, Function::new(before), &inputs, &[&out])?;
     // A segment is as a row is.
     let count = u32::try_from(part.segments).ok().and_then(|all| rows.count.checked_mul(all));
     let count = count.ok_or_else(|| {

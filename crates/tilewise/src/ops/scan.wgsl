@@ -4,17 +4,10 @@ const SIZE = LANES * ROWS;
 var<workgroup> parts: array<T, SIZE>;
 
 let lane = local_index % LANES;
-let unit = (workgroup_id.y * num_workgroups.x + workgroup_id.x) * ROWS + local_index / LANES;
+let unit = group * ROWS + local_index / LANES;
 let last = x_ndim - 1u;
-var at_x = 0u;
-var at_y = 0u;
-var rest = unit / segments;
-for (var axis = last; axis > 0u; axis--) {
-    let i = rest % x_shape[axis - 1u];
-    rest /= x_shape[axis - 1u];
-    at_x += i * x_strides[axis - 1u];
-    at_y += i * y_strides[axis - 1u];
-}
+let at_x = x_row(unit / segments);
+let at_y = y_row(unit / segments);
 let segment = unit % segments;
 let start = segment * span;
 let end = select(0u, min(start + span, x_shape[last]), unit < rows);

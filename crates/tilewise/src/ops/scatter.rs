@@ -1,9 +1,9 @@
 //! Rows to places that indices name.
 
-use super::family::{OWNERS, SCATTER, Steps};
 use super::layout::{Axes, Sizes, rank, vector};
 use super::op::{Op, sealed::Plan};
 use super::rows::{in_blocks, one_each};
+use super::texts::{Function, OWNERS, SCATTER, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
@@ -74,7 +74,7 @@ impl Plan for Scatter {
         }
         // One of several equal indices wins by a number, whatever the order of invocations.
         let owners = Tensor::zeros(x.context(), DType::U32, &[*rows])?;
-        let mut owned = OWNERS.step("scatter", "", &[indices], &[&owners])?;
+        let mut owned = OWNERS.step("scatter", Function::NONE, &[Some(indices)], &[&owners])?;
         owned.call = one_each("scatter", owned.call, count, caps)?;
 
         let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
@@ -89,8 +89,8 @@ impl Plan for Scatter {
             strides.extend_from_slice(&axes.strides[of]);
             tensor.laid_out(&sizes, &strides)
         };
-        let inputs = [&view(x, 0), indices, &owners];
-        let mut moved = SCATTER.step_in_blocks("scatter", &inputs, &view(out, 1))?;
+        let inputs = [Some(&view(x, 0)), Some(indices), Some(&owners)];
+        let mut moved = SCATTER.step("scatter", Function::NONE, &inputs, &[&view(out, 1)])?;
         let (length, outer) = axes
             .shape
             .split_last()
@@ -102,7 +102,8 @@ impl Plan for Scatter {
                 u32::MAX
             ))
         })?;
-        moved.call = in_blocks("scatter", moved.call, all, length, caps)?;
+        moved.call =
+            in_blocks("scatter", moved.call, all, length, caps)?.value("inner", outer as u32);
         Ok(smallvec![owned, moved])
     }
 }

@@ -1,9 +1,9 @@
 //! Softmax along the last axis.
 
-use super::family::{Function, SOFTMAX, Steps};
 use super::layout::{Axes, Sizes, broadcast, float};
 use super::op::{Op, sealed::Plan};
 use super::rows::Rows;
+use super::texts::{Function, SOFTMAX, Steps};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
@@ -109,12 +109,12 @@ impl Plan for Softmax {
         let rows = Rows::new("softmax", axes, shape.len() - 1)?;
         let inputs = [Some(rows.view(x, 0)), mask.map(|mask| rows.view(mask, 1))];
         let inputs = inputs.each_ref().map(Option::as_ref);
-        let mut step = SOFTMAX.step("softmax", Function::NONE, &inputs, &rows.view(out, 2))?;
+        let mut step = SOFTMAX.step("softmax", Function::NONE, &inputs, &[&rows.view(out, 2)])?;
         // Beyond the last column all offsets are the same.
         let before = self.causal.map(|offset| offset.min(rows.length()) as u32);
         let queries = if before.is_some() { shape[shape.len() - 2] as u32 } else { 1 };
         step.call = rows
-            .dispatch(step.call, x.context().caps())
+            .dispatch_kept(step.call, x.context().caps())
             .constant("MASKED", mask.is_some())
             .constant("CAUSAL", before.is_some())
             .value("scale", self.scale)

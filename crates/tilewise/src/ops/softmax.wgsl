@@ -1,63 +1,57 @@
 // The body of softmax. LANES invocations share a row, a workgroup has ROWS of them; `rows` is how
-// many there are. `before` is the number of keys before the first of the `queries`.
-const SIZE = LANES * ROWS;
-var<workgroup> parts: array<vec2<f32>, SIZE>;
-
-let lane = local_index % LANES;
-let row = group * ROWS + local_index / LANES;
+// many there are. `before` is the number of keys before the first of the `queries`. A row is read
+// once, and KEPT in TURNS blocks of four for each invocation, or read again for each loop.
+let lane = lane_of(local_index);
+let row = group * ROWS + row_of(local_index);
 let last = y_ndim - 1u;
-var at_x = 0u;
-var at_mask = 0u;
-var at_y = 0u;
-var rest = row;
-for (var axis = last; axis > 0u; axis--) {
-    let i = rest % y_shape[axis - 1u];
-    rest /= y_shape[axis - 1u];
-    at_x += i * x_strides[axis - 1u];
-    at_mask += i * mask_strides[axis - 1u];
-    at_y += i * y_strides[axis - 1u];
-}
+let at = vec2(x_row(row), mask_row(row));
+let step = vec2(x_strides[last], mask_strides[last]);
 let length = select(0u, y_shape[last], row < rows);
 // Scores that count.
 var seen = length;
 if CAUSAL {
     seen = min(length, row % queries + before + 1u);
 }
+let turns = select((length + 4u * LANES - 1u) / (4u * LANES), TURNS, KEPT);
+var kept: array<vec4<f32>, TURNS>;
 
 var part = vec2(LOWEST, 0.0);
-for (var i = 4u * lane; i < seen; i += 4u * LANES) {
-    let count = min(4u, seen - i);
-    var scores = scale * x_get(at_x, i, x_strides[last], count);
-    if MASKED {
-        scores += mask_get(at_mask, i, mask_strides[last], count);
+for (var turn = 0u; turn < turns; turn++) {
+    let i = 4u * (turn * LANES + lane);
+    let s = scores(at, i, step, min(4u, max(seen, i) - i), scale);
+    if KEPT {
+        kept[turn] = s;
     }
-    part = joined(part, block(scores, count));
+    part = joined(part, largest(s));
 }
-parts[local_index] = part;
-workgroupBarrier();
-for (var half = LANES / 2u; half > 0u; half /= 2u) {
-    if lane < half {
-        parts[local_index] = joined(parts[local_index], parts[local_index + half]);
-    }
-    workgroupBarrier();
-}
-let whole = parts[local_index - lane];
+let top = whole(part, local_index);
 
-for (var i = 4u * lane; i < length; i += 4u * LANES) {
-    let count = min(4u, length - i);
-    let counted = min(count, max(seen, i) - i);
-    var p = vec4<f32>();
-    if whole.y < 0.0 {
+part = vec2(LOWEST, 0.0);
+for (var turn = 0u; turn < turns; turn++) {
+    let i = 4u * (turn * LANES + lane);
+    var s = kept[turn % TURNS];
+    if !KEPT {
+        s = scores(at, i, step, min(4u, max(seen, i) - i), scale);
+    }
+    let e = exponentials(s, top.x);
+    if KEPT {
+        kept[turn] = e;
+    }
+    part.y += (e.x + e.y) + (e.z + e.w);
+}
+// Where a score counts, the largest adds 1.
+let factor = 1.0 / max(whole(part, local_index).y, 1.0);
+
+for (var turn = 0u; turn < turns; turn++) {
+    let i = 4u * (turn * LANES + lane);
+    var e = kept[turn % TURNS];
+    if !KEPT {
+        e = exponentials(scores(at, i, step, min(4u, max(seen, i) - i), scale), top.x);
+    }
+    var p = factor * e;
+    if top.y > 0.0 {
         // NaN, of a number that is not constant.
         p = vec4(bitcast<f32>(0x7fc00000u | min(row, 1u)));
-    } else if counted > 0u {
-        var scores = scale * x_get(at_x, i, x_strides[last], counted);
-        if MASKED {
-            scores += mask_get(at_mask, i, mask_strides[last], counted);
-        }
-        // Where nothing counts, the sum is 0 and nothing is divided by it.
-        let kept = is_finite(scores) & (vec4(0u, 1u, 2u, 3u) < vec4(counted));
-        p = select(vec4<f32>(), vanishing(scores - whole.x) / whole.y, kept);
     }
-    y_put(at_y, i, y_strides[last], count, p);
+    y_put(y_row(row), i, y_strides[last], min(4u, max(length, i) - i), p);
 }

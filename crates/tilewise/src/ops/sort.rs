@@ -1,10 +1,10 @@
 //! Sorting by keys.
 
-use super::family::{SORT_COUNT, SORT_MOVE, Step, Steps, apart};
 use super::layout::{Sizes, vector};
 use super::pair::{Pair, sealed::Plan};
 use super::rows::{counted, group_size, in_groups};
 use super::scan::scan;
+use super::texts::{Function, SORT_COUNT, SORT_MOVE, Step, Steps, apart};
 use crate::tensor::Tensor;
 use tilewise_core::{DType, Error, Result};
 
@@ -136,14 +136,13 @@ impl Plan for Sort {
                     .value("mask", mask);
                 step
             };
-            steps.push(called(SORT_COUNT.step(name, "", &[keys], &[&counts])?));
+            steps.push(called(SORT_COUNT.step(name, Function::NONE, &[Some(keys)], &[&counts])?));
             steps.extend(scan(name, &counts, &places, false)?);
-            steps.push(called(SORT_MOVE.step(name, KEY, &[keys, &places], &[to[0]])?));
-            let moved = match payload {
-                Some(payload) => SORT_MOVE.step(name, PAYLOAD, &[keys, &places, payload], &[to[1]]),
-                None => SORT_MOVE.step(name, INDEX, &[keys, &places], &[to[1]]),
-            };
-            steps.push(called(moved?));
+            let second = if payload.is_some() { PAYLOAD } else { INDEX };
+            for (moved, payload, to) in [(KEY, None, to[0]), (second, payload, to[1])] {
+                let inputs = [Some(keys), Some(&places), payload];
+                steps.push(called(SORT_MOVE.step(name, Function::new(moved), &inputs, &[to])?));
+            }
             (keys, payload) = (to[0], Some(to[1]));
         }
         Ok(steps)

@@ -2,7 +2,7 @@
 // counts of one digit lie side by side.
 var<workgroup> own: array<atomic<u32>, 256>;
 
-let block = workgroup_id.y * num_workgroups.x + workgroup_id.x;
+let block = group;
 for (var digit = local_index; digit < 256u; digit += SIZE) {
     atomicStore(&own[digit], 0u);
 }

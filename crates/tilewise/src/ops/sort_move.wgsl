@@ -5,7 +5,7 @@ const WORDS = (SIZE + 31u) / 32u;
 var<workgroup> present: array<atomic<u32>, 256u * WORDS>;
 var<workgroup> next: array<u32, 256>;
 
-let block = workgroup_id.y * num_workgroups.x + workgroup_id.x;
+let block = group;
 for (var digit = local_index; block < blocks && digit < 256u; digit += SIZE) {
     next[digit] = places[digit * blocks + block];
 }

@@ -1,9 +1,9 @@
 //! The largest elements along the last axis.
 
-use super::family::{Steps, TOP_K};
 use super::layout::{Axes, Sizes, float};
 use super::pair::{Pair, sealed::Plan};
 use super::rows::Rows;
+use super::texts::{Function, Steps, TOP_K};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use tilewise_core::{DType, Error, Result};
@@ -69,7 +69,7 @@ impl Plan for TopK {
         let axes = Axes { shape: x.shape().into(), strides };
         let rows = Rows::new("top_k", axes, x.shape().len() - 1)?;
         let outs = [&rows.view_of(values, 1, k), &rows.view_of(indices, 2, k)];
-        let mut step = TOP_K.step("top_k", "", &[&rows.view(x, 0)], &outs)?;
+        let mut step = TOP_K.step("top_k", Function::NONE, &[Some(&rows.view(x, 0))], &outs)?;
         step.call = rows.dispatch(step.call, x.context().caps()).value("k", k as u32);
         Ok(smallvec![step])
     }

@@ -1,0 +1,31 @@
+// The header of texts in which LANES invocations share a row, and a workgroup has ROWS of them.
+// Neighbours are invocations of one row, or, ACROSS, those of neighbouring rows.
+const SIZE = LANES * ROWS;
+var<workgroup> parts: array<Part, SIZE>;
+
+// The number of an invocation among those of its row.
+fn lane_of(index: u32) -> u32 {
+    return select(index % LANES, index / ROWS, ACROSS);
+}
+
+// The number of its row in the workgroup.
+fn row_of(index: u32) -> u32 {
+    return select(index / LANES, index % ROWS, ACROSS);
+}
+
+// What all invocations of a row have, joined: each of them gets it.
+fn whole(part: Part, index: u32) -> Part {
+    let lane = lane_of(index);
+    let step = select(1u, ROWS, ACROSS);
+    parts[index] = part;
+    workgroupBarrier();
+    for (var half = LANES / 2u; half > 0u; half /= 2u) {
+        if lane < half {
+            parts[index] = joined(parts[index], parts[index + half * step]);
+        }
+        workgroupBarrier();
+    }
+    let all = parts[index - lane * step];
+    workgroupBarrier();
+    return all;
+}

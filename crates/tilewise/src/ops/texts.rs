@@ -1,0 +1,336 @@
+//! The texts of the operations, and the kernels that they become.
+
+use super::access::Access;
+use crate::cache::lock;
+use crate::kernel::{Call, Edge, Kernel};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex};
+use tilewise_core::{Error, Result};
+
+/// A file below `crates/tilewise/src/`, and its text.
+pub(super) type File = (&'static str, &'static str);
+
+/// A text in WGSL that serves several operations, or several of their forms.
+pub(super) struct Text {
+    /// Name of the kernel.
+    name: &'static str,
+    body: File,
+    /// Texts before the body.
+    headers: &'static [File],
+    /// Names of the inputs.
+    inputs: &'static [&'static str],
+    outputs: &'static [&'static str],
+    by: By,
+    writes: Writes,
+    /// The kernels made so far.
+    kernels: Mutex<Vec<(Form, Arc<Kernel>)>>,
+}
+
+/// How a text reaches floats.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// By `x_get` and `y_put`, four of a row at a time.
+    Fours,
+    /// Each by itself.
+    Ones,
+}
+
+/// How a text changes its outputs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    /// It writes all elements of one output, of which it needs no element later that it reads as an
+    /// input: the two may be one tensor.
+    InPlace,
+    /// It writes all elements.
+    All,
+    /// It writes some, and the rest stay.
+    Some,
+    /// It changes some by atomics, and the rest stay.
+    Atomics,
+}
+
+macro_rules! file {
+    ($file:literal) => {
+        (concat!("ops/", $file), include_str!($file))
+    };
+}
+
+macro_rules! texts {
+    ($($name:ident $title:literal $body:literal $headers:expr, $inputs:expr => $outputs:expr,
+        $by:ident $writes:ident;)*) => {
+        $(pub(super) static $name: Text = Text {
+            name: $title,
+            body: file!($body),
+            headers: &$headers,
+            inputs: &$inputs,
+            outputs: &$outputs,
+            by: By::$by,
+            writes: Writes::$writes,
+            kernels: Mutex::new(Vec::new()),
+        };)*
+
+        /// All of them.
+        static TEXTS: &[&Text] = &[$(&$name),*];
+    };
+}
+
+// A line each: name of the kernel, files of body and headers, inputs and outputs, how it reaches
+// and changes them.
+texts! {
+    ELEMENTWISE "elementwise" "elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"], Fours InPlace;
+    SOFTMAX "softmax" "softmax.wgsl" [SCORES, ROW], ["x", "mask"] => ["y"], Fours InPlace;
+    NORMALIZE "norm" "normalize.wgsl" [SUM, ROW], ["x", "weight", "bias"] => ["y"], Fours InPlace;
+    REDUCE "reduce" "reduce.wgsl" [ROW], ["x"] => ["y"], Fours All;
+    ROPE "rope" "rope.wgsl" [], ["x", "cosine", "sine"] => ["y"], Fours InPlace;
+    TOP_K "top_k" "top_k.wgsl" [LARGEST, ROW], ["x"] => ["values", "indices"], Ones All;
+    OWNERS "owners" "owners.wgsl" [], ["indices"] => ["owners"], Ones Atomics;
+    SCATTER "scatter" "scatter.wgsl" [], ["x", "indices", "owners"] => ["y"], Fours Some;
+    HISTOGRAM "histogram" "histogram.wgsl" [], ["keys"] => ["y"], Ones Atomics;
+    SCAN "scan" "scan.wgsl" [], ["x", "base"] => ["y"], Ones All;
+    SORT_COUNT "sort_count" "sort_count.wgsl" [], ["keys"] => ["counts"], Ones All;
+    SORT_MOVE "sort_move" "sort_move.wgsl" [], ["keys", "places", "payload"] => ["y"], Ones All;
+}
+
+const FUNCTIONS: File = file!("functions.wgsl");
+const SCORES: File = file!("scores.wgsl");
+const ROW: File = file!("row.wgsl");
+/// Headers that reductions differ by.
+pub(super) const SUM: File = file!("sum.wgsl");
+pub(super) const LARGEST: File = file!("largest.wgsl");
+
+/// The number of the workgroup, which every body begins with, on the first line of its file.
+const GROUP: &str = "let group = workgroup_id.y * num_workgroups.x + workgroup_id.x; ";
+
+/// Every file.
+pub(super) fn files() -> impl Iterator<Item = File> {
+    let headers = [FUNCTIONS, SCORES, ROW, SUM, LARGEST];
+    TEXTS.iter().map(|text| text.body).chain(headers)
+}
+
+/// What an operation adds to a text: a header, and a function that no other operation has.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Function {
+    pub(super) header: Option<File>,
+    pub(super) text: &'static str,
+}
+
+impl Function {
+    pub(super) const NONE: Function = Function { header: None, text: "" };
+
+    /// A function alone.
+    pub(super) const fn new(text: &'static str) -> Self {
+        Function { header: None, text }
+    }
+}
+
+/// All of tensors on which a kernel depends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Form {
+    function: Function,
+    /// Where each input is read.
+    inputs: [Place; 4],
+    /// How the first output is written.
+    output: Access,
+    /// Whether elements are integers while they are computed with.
+    integers: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It is bound by its name.
+    Own(Access),
+    /// It is the output.
+    Output,
+    /// There is none.
+    Absent,
+}
+
+/// A kernel and its call.
+pub struct Step {
+    text: &'static Text,
+    form: Form,
+    pub call: Call,
+}
+
+/// Few steps make an operation.
+pub(super) type Steps = SmallVec<[Step; 1]>;
+
+impl Text {
+    /// The call of the kernel for these inputs, absent ones among them, and these outputs, laid out
+    /// as the text walks through them. A text that computes in place reads an input that is the
+    /// output there.
+    pub(super) fn step(
+        &'static self,
+        operation: &str,
+        function: Function,
+        inputs: &[Option<&Tensor>],
+        outputs: &[&Tensor],
+    ) -> Result<Step> {
+        let out = outputs[0];
+        let mut call = Call::new(out.context()).edge(Edge::Whole);
+        let mut places = [Place::Absent; 4];
+        for (at, input) in inputs.iter().enumerate() {
+            let Some(input) = input else { continue };
+            if self.writes == Writes::InPlace && input.is_same_view(out) {
+                places[at] = Place::Output;
+                continue;
+            }
+            for out in outputs {
+                apart(operation, self.inputs[at], input, out)?;
+            }
+            call = call.input(input);
+            places[at] = Place::Own(self.access(input));
+        }
+        let reads = matches!(self.writes, Writes::Some | Writes::Atomics);
+        for out in outputs {
+            call = match reads || places.contains(&Place::Output) {
+                true => call.inout(out),
+                false => call.output_into(out),
+            };
+        }
+        let first = inputs.iter().flatten().next().copied().unwrap_or(out);
+        let integers = !first.dtype().is_float() && !out.dtype().is_float();
+        if self.by == By::Fours && !out.dtype().is_float() {
+            call = call.dtype("Y", out.dtype());
+        }
+        let form = Form { function, inputs: places, output: self.access(out), integers };
+        Ok(Step { text: self, form, call })
+    }
+
+    fn access(&self, tensor: &Tensor) -> Access {
+        match self.by {
+            By::Fours => Access::of(tensor),
+            By::Ones => Access::One,
+        }
+    }
+
+    /// The kernel of these texts of files.
+    fn made_of(&self, form: &Form, text: impl Fn(File) -> String) -> Kernel {
+        let Form { function, inputs, output, integers } = form;
+        let own = function.header.iter().chain(self.headers).map(|&file| text(file));
+        let mut header = own.collect::<String>() + function.text;
+        let mut body = format!("{GROUP}{}", text(self.body));
+        let mut bound: SmallVec<[(&str, Access); 5]> = SmallVec::new();
+        let mut named = |from: &str, to: &str| {
+            header = renamed(&header, from, to);
+            body = renamed(&body, from, to);
+        };
+        for (&name, place) in self.inputs.iter().zip(inputs) {
+            match place {
+                Place::Own(access) => bound.push((name, *access)),
+                Place::Output => named(name, self.outputs[0]),
+                Place::Absent => {}
+            }
+        }
+        // The text reads nothing of an absent input, and must be valid.
+        let present = bound.first().map_or(self.outputs[0], |(name, _)| name);
+        for (&name, place) in self.inputs.iter().zip(inputs) {
+            if *place == Place::Absent {
+                named(name, present);
+            }
+        }
+        let names: SmallVec<[&str; 4]> = bound.iter().map(|(name, _)| *name).collect();
+        let mut access = String::new();
+        if self.by == By::Fours {
+            access += super::access::types(*integers);
+            bound.push((self.outputs[0], *output));
+            for (name, own) in &bound {
+                if [&header, &body].iter().any(|text| text.contains(&format!("{name}_get("))) {
+                    access += &own.get(name);
+                }
+            }
+            if body.contains("y_put(") {
+                access += &output.put();
+            }
+        }
+        let fours = bound.iter().filter(|(_, access)| *access == Access::Fours);
+        Kernel::new(self.name)
+            .inputs(names)
+            .outputs(self.outputs.iter().copied())
+            .in_fours(fours.map(|(name, _)| *name))
+            .header(access + &header)
+            .source(body)
+            .atomic_outputs(self.writes == Writes::Atomics)
+            .ensure_contiguous(false)
+    }
+}
+
+impl Step {
+    /// The kernel, made when it is met for the first time.
+    pub(super) fn kernel(&self) -> Arc<Kernel> {
+        let mut kernels = lock(&self.text.kernels);
+        if let Some((_, kernel)) = kernels.iter().find(|(own, _)| *own == self.form) {
+            return kernel.clone();
+        }
+        let kernel = Arc::new(self.made_of(|(_, text)| text.to_owned()));
+        kernels.push((self.form, kernel.clone()));
+        kernel
+    }
+
+    /// The kernel of these texts of files.
+    pub(super) fn made_of(&self, text: impl Fn(File) -> String) -> Kernel {
+        self.text.made_of(&self.form, text)
+    }
+}
+
+/// `Misuse` for an input that lies partly in the output.
+pub(super) fn apart(operation: &str, name: &str, input: &Tensor, out: &Tensor) -> Result<()> {
+    if !input.storage().shares(out.storage()) {
+        return Ok(());
+    }
+    let (of_input, of_out) = (input.span()?, out.span()?);
+    if of_input.is_empty() || of_input.end <= of_out.start || of_out.end <= of_input.start {
+        return Ok(());
+    }
+    Err(Error::Misuse(format!(
+        "{operation}: the output has the bytes {of_out:?} of its buffer, and {name} the bytes \
+         {of_input:?}, in whole words; run() makes another tensor, and elementwise functions, \
+         softmax, norms and rope may write to the view that they read"
+    )))
+}
+
+/// `text` with `from` as a prefix of identifiers replaced: `x_get` by `y_get`.
+fn renamed(text: &str, from: &str, to: &str) -> String {
+    let prefix = format!("{from}_");
+    let mut out = String::with_capacity(text.len());
+    let (mut rest, mut inside) = (text, false);
+    while let Some(c) = rest.chars().next() {
+        if !inside && rest.starts_with(&prefix) {
+            out += to;
+            rest = &rest[from.len()..];
+            inside = true;
+            continue;
+        }
+        out.push(c);
+        inside = c.is_alphanumeric() || c == '_';
+        rest = &rest[c.len_utf8()..];
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_replaced_as_prefixes_alone() {
+        let text = "x_get(max_x + x_shape[0]) * x * mask_get(x_)";
+        assert_eq!(renamed(text, "x", "y"), "y_get(max_x + y_shape[0]) * x * mask_get(y_)");
+    }
+
+    #[test]
+    fn every_file_is_listed() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ops");
+        let mut there: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".wgsl"))
+            .map(|name| format!("ops/{name}"))
+            .collect();
+        let mut listed: Vec<_> = files().map(|(path, _)| path.to_owned()).collect();
+        there.sort();
+        listed.sort();
+        assert_eq!(there, listed);
+    }
+}
