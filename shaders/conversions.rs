@@ -16,6 +16,7 @@ pub const CONVERSIONS: Conversions = Conversions {
     every: "operand/every.wgsl",
     put: "convert/put.wgsl",
     take: "mainloop/take.wgsl",
+    take_rows: "mainloop/take_rows.wgsl",
     quantize: "mainloop/quantize.wgsl",
     encoders: ENCODERS,
 };

@@ -74,6 +74,7 @@ files![
     "mainloop/slice.wgsl",
     "mainloop/split.wgsl",
     "mainloop/take.wgsl",
+    "mainloop/take_rows.wgsl",
     "unit/f16_16.wgsl",
     "unit/f16_16_f16.wgsl",
     "unit/f16_8.wgsl",

@@ -12,3 +12,4 @@ pub use assemble::{assemble, assemble_with};
 pub use conversions::CONVERSIONS;
 pub use files::FILES;
 pub use tables::{KIT, LIBRARY};
+pub use unroll::unroll;

@@ -16,7 +16,7 @@ const MOST_REPETITIONS: u32 = 256;
 /// # Errors
 /// When a marked loop is not of the form above or its bound is no constant of the module, which a
 /// test finds for every shader.
-pub(crate) fn unroll(text: &str) -> Result<String, String> {
+pub fn unroll(text: &str) -> Result<String, String> {
     let constants: HashMap<&str, &str> = text.lines().filter_map(constant).collect();
     let lines: Vec<&str> = text.lines().collect();
     let mut out = String::with_capacity(2 * text.len());

@@ -38,6 +38,7 @@ def main():
     weight, bias = make(columns), make(columns)
     cos, sin = make(rows, columns // 2), make(rows, columns // 2)
     index = torch.randint(0, rows, (rows,), device="cuda")
+    keys = torch.randint(0, 256, (1 << 17,), device="cuda", dtype=torch.uint8)
     mask = torch.full((rows, columns), float("-inf"), device="cuda", dtype=dtype).triu(1)
     operations = [
         ("copy", lambda i: outs[i].copy_(xs[i])),
@@ -51,6 +52,7 @@ def main():
         ("sum of rows", lambda i: xs[i].sum(1)),
         ("sum of columns", lambda i: xs[i].sum(0)),
         ("gather", lambda i: torch.index_select(xs[i], 0, index, out=outs[i])),
+        ("sort", lambda i: keys.sort(stable=True)),
     ]
     print(torch.cuda.get_device_name(), "PyTorch", torch.__version__)
     print("| operation | µs |")

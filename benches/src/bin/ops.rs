@@ -18,8 +18,8 @@ struct Args {
     /// Type of their elements
     #[arg(long, default_value = "f16")]
     dtype: String,
-    /// Passes of which the median is taken
-    #[arg(long, default_value_t = 200)]
+    /// Passes of which the median is taken; each runs the operation twice on each of the tensors
+    #[arg(long, default_value_t = 50)]
     samples: usize,
     /// Part of an adapter's name, a backend, or both, as vulkan:llvmpipe
     #[arg(long)]
@@ -45,12 +45,19 @@ struct Shared {
     cos: Tensor,
     sin: Tensor,
     rows: Tensor,
+    keys: Tensor,
+    payload: Tensor,
+    sorted: [Tensor; 2],
 }
+
+/// Keys of 8 bits that are sorted, with a payload.
+const KEYS: usize = 1 << 17;
 
 type Record = fn(&mut ComputePass<'_>, &Set, &Shared) -> Result<()>;
 
-/// Name, tensors of the full shape that are read and written, and the operation.
-const OPERATIONS: [(&str, usize, Record); 11] = [
+/// Name, tensors of the full shape that are read and written, and the operation. Sorting has its own
+/// shape.
+const OPERATIONS: [(&str, usize, Record); 12] = [
     ("copy", 2, |pass, set, _| ops::copy(&set.x).record(pass, &set.out)),
     ("softmax", 2, |pass, set, _| ops::softmax(&set.x).record(pass, &set.out)),
     ("causal softmax", 2, |pass, set, _| {
@@ -70,6 +77,10 @@ const OPERATIONS: [(&str, usize, Record); 11] = [
     ("sum of rows", 1, |pass, set, _| ops::sum(&set.x, 1).record(pass, &set.row_sums)),
     ("sum of columns", 1, |pass, set, _| ops::sum(&set.x, 0).record(pass, &set.column_sums)),
     ("gather", 2, |pass, set, shared| Take::new(&set.x).rows(&shared.rows).record(pass, &set.out)),
+    ("sort", 0, |pass, _, shared| {
+        let [keys, payload] = shared.sorted.each_ref();
+        ops::sort_by_key(&shared.keys, &shared.payload).bits(8).record(pass, [keys, payload])
+    }),
 ];
 
 fn main() -> ExitCode {
@@ -112,12 +123,16 @@ fn run(args: &Args) -> Result<()> {
     let sets = sets.collect::<Result<Vec<_>>>()?;
     let order: Vec<u32> = (0..rows as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
     let order: Vec<u32> = order.into_iter().map(|i| i % rows as u32).collect();
+    let keys: Vec<u32> = (0..KEYS as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 24).collect();
     let shared = Shared {
         weight: tensor(dtype, &[columns])?,
         bias: tensor(dtype, &[columns])?,
         cos: tensor(DType::F32, &[rows, columns / 2])?,
         sin: tensor(DType::F32, &[rows, columns / 2])?,
         rows: Tensor::upload(&ctx, &order, &[rows])?,
+        keys: Tensor::upload(&ctx, &keys, &[KEYS])?,
+        payload: Tensor::upload(&ctx, &keys, &[KEYS])?,
+        sorted: [Tensor::upload(&ctx, &keys, &[KEYS])?, Tensor::upload(&ctx, &keys, &[KEYS])?],
     };
     println!("{} ({}, {})", ctx.adapter_name(), ctx.backend_name(), ctx.driver());
     println!("{dtype} {rows}x{columns}, {count} sets, median of {} passes", args.samples);
@@ -125,21 +140,18 @@ fn run(args: &Args) -> Result<()> {
     println!("|---|---:|---:|---:|---:|");
     let mut copy = None;
     for (name, tensors, record) in OPERATIONS {
-        let mut next = 0;
         let mut work = |pass: Option<&mut ComputePass<'_>>| match pass {
-            Some(pass) => {
-                next += 1;
-                record(pass, &sets[next % count], &shared)
-            }
+            Some(pass) => (0..2 * count).try_for_each(|i| record(pass, &sets[i % count], &shared)),
             None => Ok(()),
         };
         // The first ones compile, and wake the device.
-        pollster::block_on(timing::series(&ctx, 3 * count + args.samples, &mut work))?;
+        pollster::block_on(timing::series(&ctx, args.samples, &mut work))?;
         let times = pollster::block_on(timing::series(&ctx, args.samples, &mut work))?;
-        let mut seconds: Vec<f64> = times.into_iter().map(|timing| timing.seconds).collect();
+        let mut seconds: Vec<f64> =
+            times.into_iter().map(|timing| timing.seconds / (2 * count) as f64).collect();
         seconds.sort_by(f64::total_cmp);
         let median = seconds[seconds.len() / 2];
-        let moved = tensors * bytes;
+        let moved = if tensors == 0 { 4 * 4 * KEYS } else { tensors * bytes };
         let rate = moved as f64 / median;
         let of_copy = rate / *copy.get_or_insert(rate);
         println!("| {name} | {:.1} | {moved} | {:.0} | {of_copy:.2} |", median * 1e6, rate / 1e9);

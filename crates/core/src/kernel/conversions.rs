@@ -21,6 +21,8 @@ pub struct Conversions {
     pub put: &'static str,
     /// The mainloop that takes.
     pub take: &'static str,
+    /// The mainloop that copies whole rows in blocks of 16 bytes.
+    pub take_rows: &'static str,
     /// The mainloop that quantizes.
     pub quantize: &'static str,
     /// The formats that are quantized to.

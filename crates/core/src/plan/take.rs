@@ -222,7 +222,13 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
     let (target, c) = take.output().bound(caps);
     let mut windows = [Window::default(); Role::COUNT];
     (windows[Role::B as usize], windows[Role::C as usize]) = (source, target);
-    let invocations = (c.offset + entries * m * n).div_ceil(4) - c.offset / 4;
+    // Rows of blocks are copied, and nothing is converted.
+    let block = block_of(take, &operand, c.offset);
+    let per = block.unwrap_or(1);
+    let invocations = match block {
+        Some(per) => entries * m * n / per,
+        None => (c.offset + entries * m * n).div_ceil(4) - c.offset / 4,
+    };
     let workgroups = workgroups(invocations, THREADS, caps)?;
     let step = |index: Option<Index>| {
         index.map_or([0; 2], |index| [index.offset as u32, index.step as u32])
@@ -231,13 +237,13 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         (step(take.rows), step(take.columns));
     let params = Params {
         m: m as u32,
-        n: n as u32,
+        n: (n / per) as u32,
         k: take.table.columns as u32,
         entries: entries as u32,
-        b_offset: operand.offset as u32,
-        b_ld: operand.ld as u32,
-        b_batch: operand.batch_stride as u32,
-        c_offset: c.offset as u32,
+        b_offset: (operand.offset / per) as u32,
+        b_ld: (operand.ld / per) as u32,
+        b_batch: (operand.batch_stride / per) as u32,
+        c_offset: (c.offset / per) as u32,
         alpha: 1f32.to_bits(),
         shares: invocations as u32,
         first_row: first as u32,
@@ -250,9 +256,12 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         ..Params::default()
     };
     let mut builder = Builder::new("take".into(), params, THREADS, 0, (tools.kit, windows));
-    builder.part(tools.float, None, Vec::new());
-    source_bits(&mut builder, "b", Role::B, &operand, tools, caps)?;
-    builder.axes("b", !operand.transposed);
+    let c_bytes = [target.start, target.elements].map(|elements| elements * take.dtype.bytes());
+    if block.is_none() {
+        builder.part(tools.float, None, Vec::new());
+        source_bits(&mut builder, "b", Role::B, &operand, tools, caps)?;
+        builder.axes("b", !operand.transposed);
+    }
     builder.bases(Grouping::Batched);
     for (name, role, index) in
         [("row", Role::RowIndex, take.rows), ("column", Role::ColumnIndex, take.columns)]
@@ -265,13 +274,37 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         let words = offset + count.saturating_sub(1) * step + 1;
         builder.bind(role, false, [0, words * DType::U32.bytes()], DType::U32.bytes());
     }
+    if block.is_some() {
+        let window = builder.window(Role::B, operand.format, &operand.format.planes()[0]);
+        builder.bind(Role::B, false, window, BLOCK_BYTES);
+        builder.bind(Role::C, true, c_bytes, BLOCK_BYTES);
+        let nan = match take.dtype {
+            DType::F16 => 0x7e00_7e00,
+            DType::BF16 => 0x7fc0_7fc0,
+            DType::F32 | DType::I32 | DType::U32 => 0x7fc0_0000,
+        };
+        let constants = vec![("THREADS", THREADS), ("B_BINDING", Role::B.binding()), ("NAN", nan)];
+        builder.part(tools.take_rows, None, constants);
+        return Ok(builder.finish(workgroups, caps));
+    }
     builder.part(tools.put, None, vec![("C_TYPE", take.dtype.number())]);
-    let bytes = [target.start, target.elements].map(|elements| elements * take.dtype.bytes());
-    builder.bind(Role::C, true, bytes, DType::U32.bytes());
+    builder.bind(Role::C, true, c_bytes, DType::U32.bytes());
     let fours = [n, c.offset].iter().all(|number| number.is_multiple_of(4));
     let fours = fours && take.columns.is_none() && !operand.transposed;
     builder.part(tools.take, None, vec![("THREADS", THREADS), ("FOURS", u32::from(fours))]);
     Ok(builder.finish(workgroups, caps))
+}
+
+/// Bytes that an invocation copies where nothing is converted.
+const BLOCK_BYTES: u64 = 16;
+
+/// Elements of a block, where rows of table and output lie in whole ones, of one type.
+fn block_of(take: Take, operand: &Operand, c_offset: u64) -> Option<u64> {
+    let size = BLOCK_BYTES / take.dtype.bytes();
+    let same = operand.format == Format::Dense(take.dtype);
+    let places = [take.table.columns, operand.offset, operand.ld, operand.batch_stride, c_offset];
+    let whole = places.iter().all(|place| place.is_multiple_of(size));
+    (same && whole && !operand.transposed && take.columns.is_none()).then_some(size)
 }
 
 /// A loader that gives the bits of elements.

@@ -109,6 +109,8 @@ pub struct Kernel {
     pub(super) verbose: bool,
     /// Names of the tensors that lie in fours.
     pub(super) fours: Vec<String>,
+    /// Whether loops marked `//unroll` are repeated in the text.
+    pub(super) unrolled: bool,
     /// The modules that were generated from it. A change of the text begins anew.
     pub(super) known: Known,
 }
@@ -127,6 +129,7 @@ impl Kernel {
             atomic: false,
             verbose: false,
             fours: Vec::new(),
+            unrolled: false,
             known: Known::default(),
         }
     }
@@ -182,6 +185,13 @@ impl Kernel {
     /// 4, and of which every call gives views that begin and end between such blocks in memory.
     pub(crate) fn in_fours<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.fours = names.into_iter().map(str::to_owned).collect();
+        self.anew()
+    }
+
+    /// Repeats loops marked `//unroll` on devices that are no processors, as in the shaders of
+    /// products, so that arrays indexed there stay in registers.
+    pub(crate) fn unrolled(mut self) -> Self {
+        self.unrolled = true;
         self.anew()
     }
 

@@ -1,7 +1,7 @@
 //! How texts read and write four elements of a row: `x_get(at, i, step, count)` and
-//! `y_put(at, i, step, count, v)`. `count` elements from the i-th on count, and i is a multiple of
-//! 4; `at` is where the row begins, `step` the distance between its elements. Beyond `count`
-//! elements are read as 0.
+//! `y_put(at, i, step, count, v)`. `count` elements from the i-th on count, 1 to 4, and i is a
+//! multiple of 4; `at` is where the row begins, `step` the distance between its elements. Beyond
+//! `count` elements are read as 0.
 
 use crate::tensor::Tensor;
 use tilewise_core::DType;
@@ -9,8 +9,8 @@ use tilewise_core::DType;
 /// The properties of a tensor on which its functions depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Floats in rows that begin and end between blocks of four in memory, so that `count` is 4 or
-    /// 0.
+    /// Floats in rows that begin and end between blocks of four in memory, so that `count` is
+    /// 4.
     Fours,
     F32,
     /// 16-bit floats in rows that begin and end between words.
@@ -38,9 +38,7 @@ impl Access {
     pub(super) fn get(self, name: &str) -> String {
         let each = "for (var k = 0u; k < count; k++) {";
         let body = match self {
-            Access::Fours => {
-                format!("if count == 0u {{ return V(); }}\nreturn {name}_load4(at + i);")
-            }
+            Access::Fours => format!("return {name}_load4(at + i);"),
             Access::Integers => {
                 format!("var v = V();\n{each} v[k] = E({name}[at + (i + k) * step]); }}\nreturn v;")
             }
@@ -55,7 +53,7 @@ impl Access {
     pub(super) fn put(self) -> String {
         let each = "for (var k = 0u; k < count; k++) {";
         let body = match self {
-            Access::Fours => "if count > 0u { y_store4(at + i, v); }".to_owned(),
+            Access::Fours => "y_store4(at + i, v);".to_owned(),
             Access::Words => "if count == 4u { y_store4(at + i, v); }\n\
                  if count == 2u { y_store2(at + i, v.xy); }"
                 .to_owned(),

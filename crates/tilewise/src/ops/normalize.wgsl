@@ -1,56 +1,52 @@
 // The body of norms along rows: LANES invocations share a row, a workgroup has ROWS of them; `rows`
-// is how many there are. A row is read once, and KEPT in TURNS blocks of four for each invocation,
-// or read again for each loop.
+// is how many there are. Elements are read once if all are KEPT, and else by each loop.
 let lane = lane_of(local_index);
 let row = group * ROWS + row_of(local_index);
 let last = y_ndim - 1u;
-let at_x = x_row(row);
+let at_x = x_row(min(row, rows - 1u));
 let length = select(0u, y_shape[last], row < rows);
-let turns = select((length + 4u * LANES - 1u) / (4u * LANES), TURNS, KEPT);
-var kept: array<vec4<f32>, TURNS>;
+var v: Blocks;
 
 // First the mean, if it is asked for.
 var mean = 0.0;
-if KEPT || CENTRED {
+if CENTRED {
     var part = nothing();
-    for (var turn = 0u; turn < turns; turn++) {
-        let i = 4u * (turn * LANES + lane);
-        let count = min(4u, max(length, i) - i);
-        let v = x_get(at_x, i, x_strides[last], count);
-        if KEPT {
-            kept[turn] = v;
+    for (var first = 4u * lane; first < length; first += STEP * TURNS) {
+        v = blocks(at_x, first, x_strides[last], length);
+        for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+            part = joined(part, block(v[turn], 0u, 4u));
         }
-        part = joined(part, block(v, i, count));
     }
-    if CENTRED {
-        mean = whole(part, local_index) / f32(y_shape[last]);
-    }
+    mean = whole(part, local_index) / f32(y_shape[last]);
 }
 
 // Then the mean square of the distances from it.
 var part = nothing();
-for (var turn = 0u; turn < turns; turn++) {
-    let i = 4u * (turn * LANES + lane);
-    let count = min(4u, max(length, i) - i);
-    var v = kept[turn % TURNS];
-    if !KEPT {
-        v = x_get(at_x, i, x_strides[last], count);
+for (var first = 4u * lane; first < length; first += STEP * TURNS) {
+    if !(KEPT && CENTRED) {
+        v = blocks(at_x, first, x_strides[last], length);
     }
-    let d = select(vec4<f32>(), v - mean, vec4(0u, 1u, 2u, 3u) < vec4(count));
-    part = joined(part, block(d * d, i, count));
+    for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+        let i = first + turn * STEP;
+        let d = select(vec4<f32>(), v[turn] - mean, vec4(0u, 1u, 2u, 3u) + i < vec4(length));
+        part = joined(part, block(d * d, 0u, 4u));
+    }
 }
 let factor = inverseSqrt(whole(part, local_index) / f32(y_shape[last]) + eps);
 
-for (var turn = 0u; turn < turns; turn++) {
-    let i = 4u * (turn * LANES + lane);
-    let count = min(4u, max(length, i) - i);
-    var v = kept[turn % TURNS];
+for (var first = 4u * lane; first < length; first += STEP * TURNS) {
     if !KEPT {
-        v = x_get(at_x, i, x_strides[last], count);
+        v = blocks(at_x, first, x_strides[last], length);
     }
-    v = (v - mean) * factor * weight_get(0u, i, weight_strides[0], count);
-    if CENTRED {
-        v += bias_get(0u, i, bias_strides[0], count);
+    for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+        let i = first + turn * STEP;
+        if i < length {
+            let count = min(4u, length - i);
+            var z = (v[turn] - mean) * factor * weight_get(0u, i, weight_strides[0], count);
+            if CENTRED {
+                z += bias_get(0u, i, bias_strides[0], count);
+            }
+            y_put(y_row(row), i, y_strides[last], count, z);
+        }
     }
-    y_put(y_row(row), i, y_strides[last], count, v);
 }

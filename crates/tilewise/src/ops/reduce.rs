@@ -131,14 +131,23 @@ impl Plan for Reduce {
         of_out.insert(axis, 0);
         let axes = Axes { shape: x.shape().into(), strides: [x.strides().into(), of_out] };
         let rows = Rows::new(self.name(), axes, axis)?;
-        let view = rows.view(x, 0);
-        let mut step = REDUCE.step(
-            self.name(),
-            kind.function(),
-            &[Some(&view)],
-            &[&rows.view_of(out, 1, 1)],
-        )?;
-        step.call = rows.dispatch_across(step.call, x.context().caps());
-        Ok(smallvec![step])
+        let (view, caps) = (rows.view(x, 0), x.context().caps());
+        let step = |out: &Tensor, segments: usize| {
+            let mut step = REDUCE.step(self.name(), kind.function(), &[Some(&view)], &[out])?;
+            step.call = rows.dispatch_segments(self.name(), step.call, segments, caps)?;
+            Ok::<_, Error>(step)
+        };
+        let segments = if kind == Kind::ArgMax { 1 } else { rows.segments(caps) };
+        if segments == 1 {
+            return Ok(smallvec![step(&rows.view_of(out, 1, 1), 1)?]);
+        }
+        // The results of segments, and then of these.
+        let mut shape: Sizes = smallvec![segments];
+        shape.extend_from_slice(out.shape());
+        let parts = Tensor::zeros(x.context(), DType::F32, &shape)?;
+        let first = step(&parts.laid_out(&[parts.elem_count(), 1], &[1, 0]), segments)?;
+        let mut steps = Reduce { kind, x: parts, axis: 0 }.steps(out)?;
+        steps.insert(0, first);
+        Ok(steps)
     }
 }

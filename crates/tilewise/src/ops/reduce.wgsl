@@ -1,16 +1,21 @@
-// The body of reductions along rows: LANES invocations share a row, a workgroup has ROWS of them;
-// `rows` is how many there are. `x` has the row last, `y` one element for each.
+// The body of reductions along rows, which are cut into segments of `span` elements: LANES
+// invocations share one, a workgroup has ROWS of all `units`. Segment s of row r is the one of
+// number s · rows + r. `x` has the row last, and `y` an element for each segment.
 let lane = lane_of(local_index);
-let row = group * ROWS + row_of(local_index);
+let unit = group * ROWS + row_of(local_index);
 let last = x_ndim - 1u;
-let at_x = x_row(row);
-let length = select(0u, x_shape[last], row < rows);
+let at_x = x_row(unit % rows);
+let start = unit / rows * span;
+let end = min(start + span, x_shape[last]);
 var part = nothing();
-for (var i = 4u * lane; i < length; i += 4u * LANES) {
-    let count = min(4u, length - i);
-    part = joined(part, block(x_get(at_x, i, x_strides[last], count), i, count));
+for (var first = start + 4u * lane; first < end; first += STEP * TURNS) {
+    let v = blocks(at_x, first, x_strides[last], end);
+    for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+        let i = first + turn * STEP;
+        part = joined(part, block(v[turn], i, min(4u, max(end, i) - i)));
+    }
 }
 part = whole(part, local_index);
-if lane == 0u && row < rows {
-    keep(y_row(row), part);
+if lane == 0u && unit < units {
+    keep(y_row(unit), part);
 }

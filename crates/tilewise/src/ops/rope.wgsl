@@ -17,7 +17,10 @@ if index < blocks {
     var b = V();
     if INTERLEAVED {
         let first = x_get(x_row(row), 2u * i, x_strides[x_ndim - 1u], low);
-        let second = x_get(x_row(row), 2u * i + 4u, x_strides[x_ndim - 1u], high);
+        var second = V();
+        if high > 0u {
+            second = x_get(x_row(row), 2u * i + 4u, x_strides[x_ndim - 1u], high);
+        }
         a = vec4(first.xz, second.xz);
         b = vec4(first.yw, second.yw);
     } else {
@@ -28,7 +31,9 @@ if index < blocks {
     let q = b * c + a * s;
     if INTERLEAVED {
         y_put(y_row(row), 2u * i, y_strides[y_ndim - 1u], low, vec4(p.x, q.x, p.y, q.y));
-        y_put(y_row(row), 2u * i + 4u, y_strides[y_ndim - 1u], high, vec4(p.z, q.z, p.w, q.w));
+        if high > 0u {
+            y_put(y_row(row), 2u * i + 4u, y_strides[y_ndim - 1u], high, vec4(p.z, q.z, p.w, q.w));
+        }
     } else {
         y_put(y_row(2u * row), i, y_strides[y_ndim - 1u], count, p);
         y_put(y_row(2u * row + 1u), i, y_strides[y_ndim - 1u], count, q);

@@ -17,15 +17,22 @@ fn row_of(index: u32) -> u32 {
 fn whole(part: Part, index: u32) -> Part {
     let lane = lane_of(index);
     let step = select(1u, ROWS, ACROSS);
+    let first = index - lane * step;
     parts[index] = part;
     workgroupBarrier();
-    for (var half = LANES / 2u; half > 0u; half /= 2u) {
-        if lane < half {
-            parts[index] = joined(parts[index], parts[index + half * step]);
+    for (var span = LANES; span > 1u; span = max(span / 4u, 1u)) {
+        let share = max(span / 4u, 1u);
+        if lane < share {
+            var some = joined(parts[index], parts[index + share * step]);
+            if span > 2u {
+                let third = parts[index + 2u * share * step];
+                some = joined(some, joined(third, parts[index + 3u * share * step]));
+            }
+            parts[index] = some;
         }
         workgroupBarrier();
     }
-    let all = parts[index - lane * step];
+    let all = parts[first];
     workgroupBarrier();
     return all;
 }

@@ -54,36 +54,84 @@ impl<const N: usize> Rows<N> {
     /// The call with grid, workgroup and the numbers that every text of rows has: LANES, ROWS,
     /// ACROSS and `rows`.
     pub(super) fn dispatch(&self, call: Call, caps: &Caps) -> Call {
-        self.shared(call.constant("ACROSS", false), Shares::new(self.length(), caps), caps)
+        let Shares { invocations, rows } = Shares::new(self.length(), caps);
+        let call = call
+            .constant("ACROSS", false)
+            .constant("LANES", invocations)
+            .constant("ROWS", rows)
+            .value("rows", self.count);
+        dispatch(call, self.count.div_ceil(rows), invocations * rows, caps)
     }
 
     /// As [`dispatch`](Self::dispatch), where invocations keep their elements if these are few:
     /// KEPT, in TURNS blocks.
     pub(super) fn dispatch_kept(&self, call: Call, caps: &Caps) -> Call {
         let lanes = Shares::new(self.length(), caps).invocations as usize;
-        let turns = self.length().div_ceil(BLOCK * lanes).max(1).next_power_of_two();
+        let turns = self.turns(lanes);
         let kept = turns <= MAX_KEPT;
-        let call =
-            call.constant("KEPT", kept).constant("TURNS", if kept { turns as u32 } else { 1 });
-        self.dispatch(call, caps)
+        let turns = if kept { turns } else { UNKEPT } as u32;
+        self.dispatch(call.constant("KEPT", kept).constant("TURNS", turns), caps)
     }
 
-    /// As [`dispatch`](Self::dispatch), where neighbouring invocations may have neighbouring rows:
-    /// ACROSS, if the first tensor is read the faster so.
-    pub(super) fn dispatch_across(&self, call: Call, caps: &Caps) -> Call {
+    /// Blocks of a row that each of so many invocations has, rounded up to a power of two.
+    fn turns(&self, lanes: usize) -> usize {
+        self.length().div_ceil(BLOCK * lanes).max(1).next_power_of_two()
+    }
+
+    /// Whether neighbouring invocations should have neighbouring rows, because the first tensor is
+    /// read the faster so.
+    fn across(&self) -> bool {
         let strides = &self.axes.strides[0];
         let last = strides.len() - 1;
-        let across = strides[last] != 1 && last > 0 && strides[last - 1] == 1;
-        let shares = Shares::new(self.length(), caps);
-        let shares = if across { shares.across() } else { shares };
-        self.shared(call.constant("ACROSS", across), shares, caps)
+        strides[last] != 1 && last > 0 && strides[last - 1] == 1
     }
 
-    fn shared(&self, call: Call, shares: Shares, caps: &Caps) -> Call {
-        let Shares { invocations, rows } = shares;
-        let call = call.constant("LANES", invocations).constant("ROWS", rows);
-        let call = call.value("rows", self.count);
-        dispatch(call, self.count.div_ceil(rows), invocations * rows, caps)
+    fn shares(&self, caps: &Caps) -> Shares {
+        let shares = Shares::new(self.length(), caps);
+        if self.across() { shares.across() } else { shares }
+    }
+
+    /// Into how many segments rows are cut where there are few of them, so that there is work for
+    /// [`ENOUGH`] workgroups.
+    pub(super) fn segments(&self, caps: &Caps) -> usize {
+        let Shares { invocations, rows } = self.shares(caps);
+        let most = self.length() / (invocations as usize * 4 * BLOCK);
+        let wanted = ENOUGH / self.count.div_ceil(rows).max(1) as usize;
+        self.length().div_ceil(self.span(wanted.min(most))).max(1)
+    }
+
+    /// Elements of a segment, of so many.
+    fn span(&self, segments: usize) -> usize {
+        self.length().div_ceil(segments.max(1)).next_multiple_of(BLOCK).max(1)
+    }
+
+    /// As [`dispatch`](Self::dispatch), for rows in segments: `span` and `units`, too. `Overflow`
+    /// for more than kernels count.
+    pub(super) fn dispatch_segments(
+        &self,
+        operation: &str,
+        call: Call,
+        segments: usize,
+        caps: &Caps,
+    ) -> Result<Call> {
+        let units = u32::try_from(segments).ok().and_then(|all| self.count.checked_mul(all));
+        let units = units.ok_or_else(|| {
+            Error::Overflow(format!(
+                "{operation}: {} rows of {segments} segments: kernels count to {}",
+                self.count,
+                u32::MAX
+            ))
+        })?;
+        let Shares { invocations, rows } = self.shares(caps);
+        let call = call
+            .constant("ACROSS", self.across())
+            .constant("LANES", invocations)
+            .constant("ROWS", rows)
+            .value("rows", self.count)
+            .value("units", units)
+            .constant("TURNS", self.turns(invocations as usize).min(UNKEPT) as u32)
+            .value("span", self.span(segments) as u32);
+        Ok(dispatch(call, units.div_ceil(rows), invocations * rows, caps))
     }
 }
 
@@ -144,8 +192,14 @@ pub(super) fn counted(operation: &str, count: usize) -> Result<u32> {
 /// Elements that an invocation reads at once.
 const BLOCK: usize = 4;
 
+/// Workgroups that keep a large device busy.
+const ENOUGH: usize = 1024;
+
 /// Blocks that an invocation keeps at most.
 const MAX_KEPT: usize = 8;
+
+/// Blocks that an invocation reads at once where a row has more than it keeps.
+const UNKEPT: usize = 4;
 
 /// Elements that an invocation should have before another one helps.
 const SHARE: usize = 8;

@@ -14,27 +14,31 @@ fn is_finite(scores: vec4<f32>) -> vec4<bool> {
     return (bitcast<vec4<u32>>(scores) & vec4(0x7fffffffu)) < vec4(0x7f800000u);
 }
 
-// `count` scores of a row from the i-th on; −∞ for the others. `at` and `step` are those of x and
-// the mask.
-fn scores(at: vec2<u32>, i: u32, step: vec2<u32>, count: u32, scale: f32) -> vec4<f32> {
-    var s = scale * x_get(at.x, i, step.x, count);
-    if MASKED {
-        s += mask_get(at.y, i, step.y, count);
+// Scores from the `first` on. `at` and `step` are those of x and the mask. From `end` on they are 0.
+fn scores(at: vec2<u32>, first: u32, step: vec2<u32>, end: u32, scale: f32) -> Blocks {
+    var s = blocks(at.x, first, step.x, end);
+    for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+        s[turn] *= scale;
+        let i = first + turn * STEP;
+        if MASKED && i < end {
+            s[turn] += mask_get(at.y, i, step.y, min(4u, end - i));
+        }
     }
-    let there = vec4(0u, 1u, 2u, 3u) < vec4(count);
-    // Of a number that is not constant.
-    return select(vec4(bitcast<f32>(0xff800000u | (i & 0u))), s, there);
+    return s;
 }
 
-// −∞ does not count.
-fn largest(s: vec4<f32>) -> Part {
+// Of the first `count` scores. −∞ does not count.
+fn largest(s: vec4<f32>, count: u32) -> Part {
+    let there = vec4(0u, 1u, 2u, 3u) < vec4(count);
     let finite = is_finite(s);
-    let f = select(vec4(LOWEST), s, finite);
-    let bad = select(0.0, 1.0, any(!finite & (bitcast<vec4<u32>>(s) != vec4(0xff800000u))));
+    let f = select(vec4(LOWEST), s, there & finite);
+    let is_none = bitcast<vec4<u32>>(s) == vec4(0xff800000u);
+    let bad = select(0.0, 1.0, any(there & !finite & !is_none));
     return vec2(max(max(f.x, f.y), max(f.z, f.w)), bad);
 }
 
-// e^(score − largest), which vanishes in f32 from −104 on; 0 for −∞.
-fn exponentials(s: vec4<f32>, largest: f32) -> vec4<f32> {
-    return select(vec4<f32>(), exp(max(s - largest, vec4(-104.0))), is_finite(s));
+// e^(score − largest) of the first `count`, which vanishes in f32 from −104 on; 0 for −∞.
+fn exponentials(s: vec4<f32>, count: u32, largest: f32) -> vec4<f32> {
+    let counted = (vec4(0u, 1u, 2u, 3u) < vec4(count)) & is_finite(s);
+    return select(vec4<f32>(), exp(max(s - largest, vec4(-104.0))), counted);
 }

@@ -1,10 +1,10 @@
 // The body of softmax. LANES invocations share a row, a workgroup has ROWS of them; `rows` is how
-// many there are. `before` is the number of keys before the first of the `queries`. A row is read
-// once, and KEPT in TURNS blocks of four for each invocation, or read again for each loop.
+// many there are. `before` is the number of keys before the first of the `queries`. Scores are read
+// once if all are KEPT, and else by each loop.
 let lane = lane_of(local_index);
 let row = group * ROWS + row_of(local_index);
 let last = y_ndim - 1u;
-let at = vec2(x_row(row), mask_row(row));
+let at = vec2(x_row(min(row, rows - 1u)), mask_row(min(row, rows - 1u)));
 let step = vec2(x_strides[last], mask_strides[last]);
 let length = select(0u, y_shape[last], row < rows);
 // Scores that count.
@@ -12,46 +12,55 @@ var seen = length;
 if CAUSAL {
     seen = min(length, row % queries + before + 1u);
 }
-let turns = select((length + 4u * LANES - 1u) / (4u * LANES), TURNS, KEPT);
-var kept: array<vec4<f32>, TURNS>;
 
+var s: Blocks;
 var part = vec2(LOWEST, 0.0);
-for (var turn = 0u; turn < turns; turn++) {
-    let i = 4u * (turn * LANES + lane);
-    let s = scores(at, i, step, min(4u, max(seen, i) - i), scale);
-    if KEPT {
-        kept[turn] = s;
+for (var first = 4u * lane; first < seen; first += STEP * TURNS) {
+    s = scores(at, first, step, seen, scale);
+    for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+        let i = first + turn * STEP;
+        if i < seen {
+            part = joined(part, largest(s[turn], seen - i));
+        }
     }
-    part = joined(part, largest(s));
 }
 let top = whole(part, local_index);
 
 part = vec2(LOWEST, 0.0);
-for (var turn = 0u; turn < turns; turn++) {
-    let i = 4u * (turn * LANES + lane);
-    var s = kept[turn % TURNS];
+for (var first = 4u * lane; first < seen; first += STEP * TURNS) {
     if !KEPT {
-        s = scores(at, i, step, min(4u, max(seen, i) - i), scale);
+        s = scores(at, first, step, seen, scale);
     }
-    let e = exponentials(s, top.x);
-    if KEPT {
-        kept[turn] = e;
+    for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+        let i = first + turn * STEP;
+        if i < seen {
+            s[turn] = exponentials(s[turn], seen - i, top.x);
+            part.y += (s[turn].x + s[turn].y) + (s[turn].z + s[turn].w);
+        }
     }
-    part.y += (e.x + e.y) + (e.z + e.w);
 }
 // Where a score counts, the largest adds 1.
 let factor = 1.0 / max(whole(part, local_index).y, 1.0);
 
-for (var turn = 0u; turn < turns; turn++) {
-    let i = 4u * (turn * LANES + lane);
-    var e = kept[turn % TURNS];
+for (var first = 4u * lane; first < length; first += STEP * TURNS) {
     if !KEPT {
-        e = exponentials(scores(at, i, step, min(4u, max(seen, i) - i), scale), top.x);
+        s = scores(at, first, step, seen, scale);
     }
-    var p = factor * e;
-    if top.y > 0.0 {
-        // NaN, of a number that is not constant.
-        p = vec4(bitcast<f32>(0x7fc00000u | min(row, 1u)));
+    for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
+        let i = first + turn * STEP;
+        var p = vec4<f32>();
+        if top.y > 0.0 {
+            // NaN, of a number that is not constant.
+            p = vec4(bitcast<f32>(0x7fc00000u | min(row, 1u)));
+        } else if i < seen {
+            p = s[turn];
+            if !KEPT {
+                p = exponentials(p, seen - i, top.x);
+            }
+            p *= factor;
+        }
+        if i < length {
+            y_put(y_row(row), i, y_strides[last], min(4u, length - i), p);
+        }
     }
-    y_put(y_row(row), i, y_strides[last], min(4u, max(length, i) - i), p);
 }

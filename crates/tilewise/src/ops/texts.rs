@@ -79,9 +79,9 @@ macro_rules! texts {
 // and changes them.
 texts! {
     ELEMENTWISE "elementwise" "elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"], Fours InPlace;
-    SOFTMAX "softmax" "softmax.wgsl" [SCORES, ROW], ["x", "mask"] => ["y"], Fours InPlace;
-    NORMALIZE "norm" "normalize.wgsl" [SUM, ROW], ["x", "weight", "bias"] => ["y"], Fours InPlace;
-    REDUCE "reduce" "reduce.wgsl" [ROW], ["x"] => ["y"], Fours All;
+    SOFTMAX "softmax" "softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask"] => ["y"], Fours InPlace;
+    NORMALIZE "norm" "normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias"] => ["y"], Fours InPlace;
+    REDUCE "reduce" "reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
     ROPE "rope" "rope.wgsl" [], ["x", "cosine", "sine"] => ["y"], Fours InPlace;
     TOP_K "top_k" "top_k.wgsl" [LARGEST, ROW], ["x"] => ["values", "indices"], Ones All;
     OWNERS "owners" "owners.wgsl" [], ["indices"] => ["owners"], Ones Atomics;
@@ -94,6 +94,7 @@ texts! {
 
 const FUNCTIONS: File = file!("functions.wgsl");
 const SCORES: File = file!("scores.wgsl");
+const BLOCKS: File = file!("blocks.wgsl");
 const ROW: File = file!("row.wgsl");
 /// Headers that reductions differ by.
 pub(super) const SUM: File = file!("sum.wgsl");
@@ -104,7 +105,7 @@ const GROUP: &str = "let group = workgroup_id.y * num_workgroups.x + workgroup_i
 
 /// Every file.
 pub(super) fn files() -> impl Iterator<Item = File> {
-    let headers = [FUNCTIONS, SCORES, ROW, SUM, LARGEST];
+    let headers = [FUNCTIONS, SCORES, BLOCKS, ROW, SUM, LARGEST];
     TEXTS.iter().map(|text| text.body).chain(headers)
 }
 
@@ -253,6 +254,7 @@ impl Text {
             .source(body)
             .atomic_outputs(self.writes == Writes::Atomics)
             .ensure_contiguous(false)
+            .unrolled()
     }
 }
 
