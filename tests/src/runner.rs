@@ -9,6 +9,7 @@ use tilewise::{
     Axis, Context, DType, Gemm, GroupOffsets, PreparedQuantizedTensor, PreparedTensor, Quantized,
     QuantizedTensor, RightOperand, Tensor,
 };
+use tilewise_core::plan::{Forced, plan};
 use tilewise_core::reference::{Inputs, Reference, reference};
 use tilewise_core::{Bias, Caps, Epilogue, Format, Grouping, Operand, Problem, convert, quant};
 
@@ -390,10 +391,22 @@ fn execute(
         gemm = gemm.residual(residual);
     }
     if let Some(kernel) = &case.kernel {
-        gemm = gemm.kernel(kernel);
+        let name = possible(&gemm, kernel, context)?;
+        gemm = gemm.kernel(name);
     }
     gemm.run_into(&c_view)?;
     c_flat.read_bytes_blocking()
+}
+
+/// A kernel's name with no more splits of K than the product makes: cases of all sizes have one.
+fn possible(gemm: &Gemm, name: &str, context: &Context) -> tilewise::Result<String> {
+    let forced: Forced = name.parse()?;
+    if context.is_cpu() || forced.splits.is_none() {
+        return Ok(name.to_owned());
+    }
+    let plan = plan(&gemm.problem()?, context.caps(), context.library(), Some(&forced))?;
+    let splits = plan.choice.map(|choice| choice.splits);
+    Ok(Forced { splits: splits.or(forced.splits), ..forced }.to_string())
 }
 
 /// A bias: \[length\], or \[entries, length\] in a batch or with groups.

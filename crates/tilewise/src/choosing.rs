@@ -163,15 +163,15 @@ impl Context {
     /// choose. `call` is what the caller of the product named.
     ///
     /// # Errors
-    /// `InvalidValue` and `UnknownKernel` for a name that is none, `NoKernel` when the context's
-    /// kernel does not take the problem.
+    /// `InvalidValue` and `UnknownKernel` for a name that is none, `InvalidValue` for more splits
+    /// than K makes, `NoKernel` when the kernel does not take the problem.
     pub(crate) fn forced(
         &self,
         call: Option<&str>,
         problem: &Problem,
     ) -> Result<Option<(Forced, &'static str)>> {
         if let Some(name) = call {
-            return Ok(Some((name.parse()?, "the call")));
+            return Ok(Some((self.usable(name.parse()?, problem)?, "the call")));
         }
         let Preferences { kernel, winners, .. } = &self.0.preferences;
         if let Some(name) = kernel {
@@ -197,9 +197,9 @@ impl Context {
         Ok(winner.map(|winner| (winner, "the tuner")))
     }
 
-    /// The kernel, if it can compute the problem here.
+    /// The kernel, if it can compute the problem here as it is named.
     fn usable(&self, forced: Forced, problem: &Problem) -> Result<Forced> {
-        self.plan_with(problem, Some(&forced))?;
+        forced.met_by(&self.plan_with(problem, Some(&forced))?)?;
         Ok(forced)
     }
 

@@ -226,9 +226,9 @@ impl Gemm {
     /// # Errors
     /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
     /// `GroupOffsets` for operands that cannot be multiplied on this device; `Misuse` for the
-    /// transpose of weights with an [order](crate::QuantizedTensor::with_order) of columns;
-    /// `InvalidValue` when beta is not 0 and there is no [`c`](Self::c), and for text that is no
-    /// name of a kernel; `UnknownKernel` for a kernel that does not exist, `NoKernel` when the
+    /// transpose of weights with an [order](crate::QuantizedTensor::with_order) of columns, and when
+    /// beta is not 0 and there is no [`c`](Self::c); `InvalidValue` for text that is no name of a
+    /// kernel, and for more splits of K than K makes; `UnknownKernel` for a kernel that does not exist, `NoKernel` when the
     /// forced kernel does not take the product, or no kernel does; `WrongContext` for operands of
     /// different contexts; `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
@@ -243,8 +243,8 @@ impl Gemm {
     /// # Errors
     /// As [`run`](Self::run), and `Aliased` when `c` overlaps an operand, or shares a buffer with
     /// quantized weights or group offsets;
-    /// `InvalidValue` when `c` is of another type than [`out_dtype`](Self::out_dtype), is a
-    /// [prepared tensor](crate::PreparedTensor), or [`c`](Self::c) was called, too.
+    /// `Misuse` when `c` is of another type than [`out_dtype`](Self::out_dtype), is a
+    /// [prepared tensor](crate::PreparedTensor) or a view of one, or [`c`](Self::c) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),
@@ -369,18 +369,18 @@ impl Gemm {
         Gemm { c: None, ..self.clone() }
     }
 
-    /// `InvalidValue` when options speak of an output to allocate, and contradict the one that is
-    /// there already.
+    /// `Misuse` when options speak of an output to allocate, and contradict the one that is there
+    /// already.
     fn fits(&self, c: &Tensor) -> Result<()> {
         if self.c.is_some() {
-            return Err(Error::InvalidValue(
+            return Err(Error::Misuse(
                 "c() is for run(): an output of your own is itself the C that beta multiplies"
                     .into(),
             ));
         }
         c.writable()?;
         match self.out_dtype {
-            Some(dtype) if dtype != c.dtype() => Err(Error::InvalidValue(format!(
+            Some(dtype) if dtype != c.dtype() => Err(Error::Misuse(format!(
                 "out_dtype() is {dtype}, the output given is {}",
                 c.dtype()
             ))),

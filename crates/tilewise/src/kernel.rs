@@ -27,11 +27,7 @@ use fitted::Fitted;
 use host::Tensors;
 use output::Output;
 use tilewise_core::{Error, Result};
-use tilewise_sanitizer::{Options, Report, Shader};
-
-/// Iterations of a loop that the CPU executor runs before it gives up, unless the call says how
-/// many.
-const MAX_ITERATIONS: u64 = 1 << 24;
+use tilewise_sanitizer::{Kind, Options, Report, Shader};
 
 /// The sanitizer's report on a call.
 #[derive(Debug)]
@@ -88,10 +84,10 @@ impl Kernel {
     /// # Errors
     /// `Kernel` for a text that is not valid or does not mention an output that is not filled, for
     /// names that cannot be, and on the CPU executor for a loop without end; `Shape` for more or
-    /// fewer tensors than names; `InvalidValue` for a missing grid, a template or an initial value
-    /// that cannot be written, or a prepared tensor as an output; `MissingFeature` for what exceeds
-    /// the device; `Misuse` for an output that overlaps another tensor of the call, `Strides` for
-    /// one whose elements overlap; `Unsupported` for a type of a tensor or template that kernels do
+    /// fewer tensors than names; `InvalidValue` for a template or an initial value that cannot be
+    /// written; `Misuse` for a missing grid, and for a prepared tensor or a view of one as an
+    /// output; `MissingFeature` for what exceeds the device; `Aliased` for an output that overlaps
+    /// another tensor of the call, `Strides` for one whose elements overlap; `Unsupported` for a type of a tensor or template that kernels do
     /// not take there, and on the CPU executor for an operation that it does not execute;
     /// `WrongContext` for tensors of another context; `Overflow`, `TooLarge`, `OutOfMemory`,
     /// `Device`, `DeviceLost`.
@@ -107,11 +103,14 @@ impl Kernel {
                 let views = call.views().map(Tensor::host_bytes).collect::<Result<_>>()?;
                 let tensors = Tensors::new(self, call, views)?;
                 let mut options = Options::execute();
-                options.max_iterations = call.max_iterations.unwrap_or(MAX_ITERATIONS);
+                options.max_iterations = call.max_iterations.unwrap_or(options.max_iterations);
                 let (report, left) = host::launch(self, call, &fitted, shader, &tensors, options)?;
                 // Without checks, all that is reported is what could not be run to its end.
                 if !report.is_clean() {
-                    return Err(Error::Kernel(report.render(shader, false)));
+                    let endless = report.findings.iter().any(|it| it.kind == Kind::EndlessLoop);
+                    let remedy =
+                        if endless { "Call::max_iterations sets another bound" } else { "" };
+                    return Err(Error::Kernel(report.render(shader, false) + remedy));
                 }
                 let keep = |(output, bytes): (&Output, Vec<u8>)| match output {
                     Output::New(..) => output.holding(&call.context, &bytes),

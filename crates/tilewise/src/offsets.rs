@@ -120,6 +120,11 @@ impl GroupOffsets {
         Ok(GroupOffsets { tensor, ends: None })
     }
 
+    /// The context that they belong to.
+    pub fn context(&self) -> &Context {
+        self.tensor.context()
+    }
+
     /// How many there are: one for each group, or one more.
     pub fn count(&self) -> usize {
         self.tensor.elem_count()

@@ -95,6 +95,7 @@ impl QuantizedTensor {
             factor: 1.0,
             order: None,
             copy: None,
+            constant: false,
         })
     }
 }

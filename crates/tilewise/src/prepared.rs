@@ -23,9 +23,9 @@ use tilewise_core::{Epilogue, Error, Operand, Precision, Result};
 /// same kernel gives the same bits with the copy and without it. Where kernels need no copy, for
 /// example on devices without matrix units, none is made, and no memory is spent.
 ///
-/// Views of it, such as `t()` and `slice()`, are plain tensors, without the copy. Nobody may write
-/// to the tensor from then on, because the copy would not follow. Products refuse a prepared tensor
-/// as their output, but not the tensor from which it was made.
+/// Views of it, such as `t()` and `slice()`, have no copy. Nobody may write to the tensor from then
+/// on, because the copy would not follow. A prepared tensor and its views are refused as outputs;
+/// the tensor from which it was made is not.
 ///
 /// ```
 /// use tilewise::{Context, Gemm, PreparedTensor, Tensor};
@@ -89,6 +89,7 @@ impl PreparedTensor {
         let packed = copy(tensor.context(), operand, matrix, role, [(role, bound)], precision)?;
         let mut tensor = tensor.view();
         tensor.copy = Some(Arc::new(PackedCopy { role, packed }));
+        tensor.constant = true;
         Ok(PreparedTensor { tensor })
     }
 
@@ -110,10 +111,10 @@ impl PreparedTensor {
 /// product that rounds weights to f16 once. On devices without matrix units no copy is made, and no
 /// memory is spent.
 ///
-/// Their transpose and slices are plain weights without the copy: prepare the view that a product
-/// takes. Nobody may write to the weights from then on, because the copy would not follow.
-/// [`Quantize`](crate::Quantize) refuses prepared weights as its output, but not the weights from
-/// which they were made.
+/// Their transpose and slices have no copy: prepare the view that a product takes. Nobody may write
+/// to the weights from then on, because the copy would not follow. [`Quantize`](crate::Quantize)
+/// refuses prepared weights and their views as its output, but not the weights from which they were
+/// made.
 ///
 /// ```
 /// use tilewise::{Context, DType, Gemm, PreparedQuantizedTensor, QuantFormat};
@@ -147,7 +148,8 @@ impl PreparedQuantizedTensor {
         let packed =
             copy(&weights.context, operand, weights.matrix()?, Role::B, planes, Precision::F32)?;
         let copy = Some(Arc::new(PackedCopy { role: Role::B, packed }));
-        Ok(PreparedQuantizedTensor { weights: QuantizedTensor { copy, ..weights.clone() } })
+        let weights = QuantizedTensor { copy, constant: true, ..weights.clone() };
+        Ok(PreparedQuantizedTensor { weights })
     }
 
     /// Bytes of the copy, beside those of the weights; 0 where there is none.
@@ -196,15 +198,16 @@ fn copy<'a>(
 }
 
 impl Tensor {
-    /// `InvalidValue` for a prepared tensor, which is no output.
+    /// `Misuse` for a prepared tensor or a view of one, which is no output.
     pub(crate) fn writable(&self) -> Result<()> {
-        match self.copy {
-            Some(_) => Err(Error::InvalidValue(
-                "the output is a prepared tensor, which is constant: its copy would not follow"
-                    .into(),
-            )),
-            None => Ok(()),
+        if !self.constant {
+            return Ok(());
         }
+        let view = if self.copy.is_some() { "" } else { "a view of " };
+        Err(Error::Misuse(format!(
+            "the output is {view}a prepared tensor, which is constant: its copy would not follow; \
+             run() makes another output"
+        )))
     }
 }
 

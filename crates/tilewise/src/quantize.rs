@@ -63,11 +63,11 @@ impl Quantize {
     /// for.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Shape` when `out` is of another shape or format, or a slice;
-    /// `Aliased` when it shares a buffer with the weights, `InvalidValue` when it is
-    /// [prepared](crate::PreparedQuantizedTensor) or not made by [`QuantizedTensor::zeros`],
-    /// `Unsupported` when it has a factor or an order of columns, `WrongContext` when it belongs to
-    /// another context.
+    /// As [`run`](Self::run). For the output: `Shape` when it has another shape or format than the
+    /// weights want, or is a slice; `Aliased` when it shares a buffer with the weights; `Misuse`
+    /// when it was not made by [`QuantizedTensor::zeros`], or is
+    /// [prepared](crate::PreparedQuantizedTensor); `Unsupported` when it has a factor or an order
+    /// of columns; `WrongContext` when it belongs to another context.
     pub fn run_into(&self, out: &QuantizedTensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),
@@ -114,10 +114,10 @@ impl Quantize {
             let text = "quantizing into weights that have a factor or an order of columns";
             return Err(Error::Unsupported(text.into()));
         }
-        if out.copy.is_some() {
-            let text =
-                "the output is prepared weights, which are constant: their copy would not follow";
-            return Err(Error::InvalidValue(text.into()));
+        if out.constant {
+            let text = "the output is prepared weights, which are constant: their copy would not \
+                        follow; run() makes another output";
+            return Err(Error::Misuse(text.into()));
         }
         if out.table() != quantize.output() {
             let (wanted, got) = (self.weights.shape(), out.shape());
@@ -127,7 +127,7 @@ impl Quantize {
             )));
         }
         let Some(status) = &out.status else {
-            return Err(Error::InvalidValue(
+            return Err(Error::Misuse(
                 "an output to quantize into is made by QuantizedTensor::zeros".into(),
             ));
         };

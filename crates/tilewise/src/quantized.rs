@@ -36,6 +36,9 @@ pub struct QuantizedTensor {
     /// Of prepared weights. Slices and transposes have none: it is of all of them, as they stand
     /// for B.
     pub(crate) copy: Option<Arc<PackedCopy>>,
+    /// Of prepared weights, their slices and transposes: writing to them would leave the copy
+    /// behind.
+    pub(crate) constant: bool,
 }
 
 /// How stored columns and W's columns correspond, in both directions.
@@ -346,6 +349,11 @@ impl QuantizedTensor {
             Operand { batch_stride, ..self.operand },
             Role::B.planes().zip(self.planes.iter().map(Bound::whole)),
         )
+    }
+
+    /// The context that they belong to.
+    pub fn context(&self) -> &Context {
+        &self.context
     }
 
     /// Shape of the weights: \[N,K\], or \[G,N,K\] of weights that were made as a stack, of one

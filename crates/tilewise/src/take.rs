@@ -88,8 +88,8 @@ impl Take {
     ///
     /// # Errors
     /// As [`run`](Self::run), and `Shape` when `out` has another shape or type, or is not
-    /// contiguous; `Aliased` when it overlaps an operand; `InvalidValue` when it is a
-    /// [prepared tensor](crate::PreparedTensor).
+    /// contiguous; `Aliased` when it overlaps an operand; `Misuse` when it is a
+    /// [prepared tensor](crate::PreparedTensor) or a view of one.
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, out)),

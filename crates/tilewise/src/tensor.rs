@@ -32,6 +32,8 @@ pub struct Tensor {
     storage: Storage,
     /// Of a prepared tensor. Views have none: it is of all elements.
     pub(crate) copy: Option<Arc<PackedCopy>>,
+    /// Of a prepared tensor and its views: writing to them would leave the copy behind.
+    pub(crate) constant: bool,
 }
 
 pub(crate) fn count(shape: &[usize]) -> Result<usize> {
@@ -104,8 +106,16 @@ impl Tensor {
         shape: &[usize],
         storage: Storage,
     ) -> Self {
-        let (context, shape, strides) = (context.clone(), shape.into(), packed(shape));
-        Tensor { context, dtype, shape, strides, offset: 0, storage, copy: None }
+        Tensor {
+            context: context.clone(),
+            dtype,
+            shape: shape.into(),
+            strides: packed(shape),
+            offset: 0,
+            storage,
+            copy: None,
+            constant: false,
+        }
     }
 
     /// A view of a buffer of the caller's, which must have the usage `STORAGE` (and `COPY_SRC` to

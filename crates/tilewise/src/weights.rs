@@ -100,15 +100,22 @@ impl Weights {
     /// do not have; `InvalidValue`, `Shape`, `Overflow` for other weights that cannot be;
     /// `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn get(&self, name: &str) -> Result<Weight> {
-        self.get_with(name, &Expected::default(), &mut |_, _| {})
+        self.get_as(name, &Expected::default())
     }
 
-    /// As [`get`](Self::get), in the format that is expected. `progress` is told the bytes that are
-    /// loaded, and those in all.
+    /// As [`get`](Self::get), in the format that is expected.
     ///
     /// # Errors
     /// As [`get`](Self::get); `InvalidValue` when no format can be as expected; `Contradiction`
     /// when the file or its `config.json` says otherwise.
+    pub fn get_as(&self, name: &str, expected: &Expected) -> Result<Weight> {
+        self.get_with(name, expected, &mut |_, _| {})
+    }
+
+    /// As [`get_as`](Self::get_as). `progress` is told the bytes that are loaded, and those in all.
+    ///
+    /// # Errors
+    /// As [`get_as`](Self::get_as).
     pub fn get_with(
         &self,
         name: &str,

@@ -7,7 +7,7 @@ use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{
     Activation, Context, ContextOptions, DType, Error, Gemm, GroupOffsets, PlaneSource,
     PreparedQuantizedTensor, PreparedTensor, QuantFormat, Quantize, QuantizedTensor, RightOperand,
-    Tensor,
+    Take, Tensor,
 };
 use tilewise_core::convert;
 use tilewise_tests::{Data, Rng, adapters, contexts};
@@ -44,7 +44,7 @@ fn many_products_in_one_submission() {
         {
             let mut pass = encoder.begin_compute_pass(&Default::default());
             Gemm::new(&a, &b).record(&mut pass, &ab).unwrap();
-            Gemm::new(&ab, &c).kernel("gemv/1x4+k2").record(&mut pass, &abc).unwrap();
+            Gemm::new(&ab, &c).kernel("simt/64x64x16+k2").record(&mut pass, &abc).unwrap();
         }
         Gemm::new(&abc, &a).encode(&mut encoder, &other).unwrap();
         Gemm::new(&c, &c).alpha(2.0).beta(1.0).encode(&mut encoder, &other).unwrap();
@@ -243,10 +243,14 @@ fn prepared_operands() {
             // On the other side, and as a view, it serves without its copy.
             let turned = Gemm::new(&right.t(), left.t()).run().unwrap();
             assert_eq!(read(&turned.t()), plain);
-            let error = Gemm::new(&a, &b)
-                .run_into(&PreparedTensor::left(&tensor(&[5, 6], 3)).unwrap())
-                .unwrap_err();
-            assert!(matches!(error, Error::InvalidValue(_)), "{error}");
+            // Neither it nor a view of it is an output.
+            let constant = PreparedTensor::left(&tensor(&[5, 6], 3)).unwrap();
+            for view in [constant.narrow(0, 0, 5).unwrap(), constant.t().t(), (*constant).clone()] {
+                let error = Gemm::new(&a, &b).run_into(&view).unwrap_err();
+                assert!(matches!(error, Error::Misuse(_)), "{error}");
+                let error = Take::new(&tensor(&[5, 6], 4)).run_into(&view).unwrap_err();
+                assert!(matches!(error, Error::Misuse(_)), "{error}");
+            }
         }
         let [entries, vector] =
             [[2, 0, 3].as_slice(), &[4]].map(|shape| upload(&context, shape, 1));
@@ -320,9 +324,11 @@ fn prepared_weights() {
         assert!(matches!(Gemm::new(&foreign, &prepared).run(), Err(Error::WrongContext(_))));
         let target = QuantizedTensor::zeros(&context, format, &[n, k]).unwrap();
         let target = PreparedQuantizedTensor::new(&target).unwrap();
-        let error =
-            Quantize::new(&upload(&context, &[n, k], 3), format).run_into(&target).unwrap_err();
-        assert!(matches!(error, Error::InvalidValue(_)), "{error}");
+        for view in [target.slice(0..n, 0..k).unwrap(), target.t().t(), (*target).clone()] {
+            let weights = upload(&context, &[n, k], 3);
+            let error = Quantize::new(&weights, format).run_into(&view).unwrap_err();
+            assert!(matches!(error, Error::Misuse(_)), "{error}");
+        }
         let Some(device) = context.device() else { continue };
         let planes = plain.read_blocking().unwrap().remove(0);
         let buffers: Vec<_> = planes

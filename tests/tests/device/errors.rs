@@ -65,7 +65,13 @@ fn dimensions_that_do_not_fit() {
             &["residual", "[7, 4]", "[4, 7]"],
         );
         refused(plain.clone().c(&tensor(&[4, 6])).run(), kind!(Shape), &["[4, 6]", "[4, 7]"]);
-        refused(plain.clone().beta(2.0).run(), kind!(InvalidValue), &["beta is 2"]);
+        refused(
+            plain.clone().out_dtype(DType::F16).run_into(&tensor(&[4, 7])),
+            kind!(Misuse),
+            &["f16", "f32"],
+        );
+        refused(plain.clone().c(&a).run_into(&tensor(&[4, 7])), kind!(Misuse), &["c() is for run"]);
+        refused(plain.clone().beta(2.0).run(), kind!(Misuse), &["beta is 2"]);
         refused(
             Tensor::upload(&context, &[1.0f32; 5], &[2, 3]),
             kind!(Shape),
@@ -311,11 +317,12 @@ fn group_offsets() {
         let ends = |ends: &[u32]| GroupOffsets::upload(&context, ends).unwrap();
         refused(Gemm::grouped(&a, &b, &ends(&[3, 11])).run(), kind!(GroupOffsets), &["11", "10"]);
         refused(Gemm::grouped(&a, &b, &ends(&[3, 5, 8, 10])).run(), kind!(Shape), &["4", "2"]);
-        refused(
-            Gemm::grouped(&zeros(&context, &[2, 10, 6]), &b, &ends(&[3, 5])).run(),
-            kind!(Shape),
-            &["batch of 2"],
-        );
+        // Rows of A are rows of groups, and nothing is flattened.
+        for shape in [&[2, 10, 6][..], &[1, 10, 6], &[1, 1, 10, 6]] {
+            let gemm = Gemm::grouped(&zeros(&context, shape), &b, &ends(&[3, 5]));
+            let words = ["[M,K]", "2 groups", &format!("{shape:?}")];
+            refused(gemm.run(), kind!(Shape), &words);
+        }
     }
     let problem = Problem {
         batch: 2,

@@ -378,6 +378,7 @@ fn environment() {
         ("simt/1x1", "simt/1x1"),
         ("simt+k0", "+k wants"),
         ("naive+k2", "K cannot be split"),
+        ("simt/64x64x16+k1000", "1000 asked, 16 made"),
         ("simt+pad8", "no lines to pad"),
     ] {
         let (ok, _, log) = forced(kernel, None);

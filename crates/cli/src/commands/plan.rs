@@ -6,7 +6,7 @@ use crate::product;
 use std::io::Write;
 use tilewise_core::caps::{Caps, RECORDED};
 use tilewise_core::kernel::{Library, Role};
-use tilewise_core::plan::{Forced, explain, prepare};
+use tilewise_core::plan::{Forced, explain, plan, prepare};
 use tilewise_core::problem::{Format, Operand, Precision, Problem};
 
 pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
@@ -23,6 +23,9 @@ pub(super) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
             };
             let caps = recorded(name)?;
             let prepared = prepared(args, &mut problem, &caps, &library)?;
+            if let Some(forced) = &forced {
+                forced.met_by(&plan(&problem, &caps, &library, Some(forced))?)?;
+            }
             prepared + &explain(&problem, &caps, &library, forced.as_ref())?
         }
         None => {

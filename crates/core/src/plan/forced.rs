@@ -1,5 +1,6 @@
 //! Kernels that are named instead of chosen.
 
+use super::Plan;
 use crate::error::{Error, Result};
 use crate::kernel::{KernelDef, Library};
 use crate::quant::nearest;
@@ -14,7 +15,8 @@ pub struct Forced {
     pub variant: Option<String>,
     /// Elements between the lines of a slice in workgroup memory; the variant's own when absent.
     pub pad: Option<u32>,
-    /// Splits of K; as the planner likes when absent.
+    /// Splits of K, at most: K is split at whole steps of the variant. As the planner likes when
+    /// absent.
     pub splits: Option<u64>,
 }
 
@@ -30,6 +32,21 @@ impl Forced {
             Ok(())
         } else {
             Err(unknown(self, library))
+        }
+    }
+
+    /// `InvalidValue` when K has fewer splits in the plan of this kernel than are named here.
+    pub fn met_by(&self, plan: &Plan) -> Result<()> {
+        match (self.splits, &plan.choice) {
+            (Some(asked), Some(choice)) if choice.splits != asked => {
+                let (k, made) = (plan.problem.k, choice.splits);
+                Err(Error::InvalidValue(format!(
+                    "{self}: splits of K: {asked} asked, {made} made of K = {k} in whole steps of \
+                     {}/{}; name +k{made}",
+                    choice.kernel, choice.variant
+                )))
+            }
+            _ => Ok(()),
         }
     }
 }

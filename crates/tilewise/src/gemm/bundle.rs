@@ -56,11 +56,12 @@ impl Gemm {
         let Some(offsets) = &self.offsets else {
             return Ok((Batch::of(&self.a, b_batch)?, [m, n, k]));
         };
-        let a_batch = Batch::of(&self.a, [1, 1])?;
-        if a_batch.sizes() != [1, 1] {
+        if self.a.shape().len() != 2 {
+            let shape = self.a.shape();
+            let groups = b_batch[1];
             return Err(Error::Shape(format!(
-                "a grouped product ({} groups) takes A [M,K], not a batch of {a_batch}",
-                b_batch[1]
+                "a grouped product ({groups} groups) takes A [M,K], the rows of all groups one \
+                 after the other; A has shape {shape:?}, of which reshape() may make rows"
             )));
         }
         if b_batch[0] != 1 {
@@ -109,19 +110,40 @@ impl Gemm {
         tensor
     }
 
-    /// The output that `run` allocates.
-    pub(crate) fn output(&self) -> Result<Tensor> {
-        let (dtype, mut shape) = self.output_kind()?;
+    /// Shape of the output: \[M,N\] with the batch before it, without the axis of a vector.
+    ///
+    /// ```
+    /// use tilewise::{Context, DType, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let zeros = |shape: &[usize]| Tensor::zeros(&ctx, DType::F32, shape);
+    /// assert_eq!(Gemm::new(&zeros(&[8, 5, 3])?, zeros(&[3, 4])?).output_shape()?, [8, 5, 4]);
+    /// assert_eq!(Gemm::new(&zeros(&[3])?, zeros(&[3, 4])?).output_shape()?, [4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape`, `GroupOffsets` for operands that do not fit together.
+    pub fn output_shape(&self) -> Result<Vec<usize>> {
+        let (_, mut shape) = self.output_kind()?;
         let [no_rows, no_columns] = self.vectors;
         let rank = shape.len();
         shape.truncate(rank - usize::from(no_columns));
         if no_rows {
             shape.remove(rank - 2);
         }
+        Ok(shape)
+    }
+
+    /// The output that `run` allocates.
+    pub(crate) fn output(&self) -> Result<Tensor> {
+        let ((dtype, _), shape) = (self.output_kind()?, self.output_shape()?);
         let Some(c) = &self.c else {
             if self.beta != 0.0 {
                 let beta = self.beta;
-                return Err(Error::InvalidValue(format!(
+                return Err(Error::Misuse(format!(
                     "beta is {beta} and there is no C: give one with c() or use run_into()"
                 )));
             }

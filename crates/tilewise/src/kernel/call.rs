@@ -268,8 +268,7 @@ impl Call {
 
     /// The most iterations that one loop may take on the CPU executor and in the sanitizer. A loop
     /// with more counts as endless: an error of [`run`](crate::Kernel::run), a finding of
-    /// [`check`](crate::Kernel::check). GPUs have no such bound. By default it is 16,777,216
-    /// (1 << 24) for `run` on [`Context::cpu`] and 1,000,000 for `check`, which is slower. In
+    /// [`check`](crate::Kernel::check). GPUs have no such bound. By default it is 1,000,000. In
     /// [`check_with`](crate::Kernel::check_with) it replaces the bound of the options.
     pub fn max_iterations(mut self, iterations: u64) -> Self {
         self.max_iterations = Some(iterations);

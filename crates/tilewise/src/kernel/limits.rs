@@ -34,9 +34,9 @@ fn within(
 /// The workgroups of a call along x, y and z.
 pub(super) fn workgroups(kernel: &Kernel, call: &Call) -> Result<[u32; 3]> {
     let name = &kernel.name;
-    let grid = call
-        .grid
-        .ok_or_else(|| Error::InvalidValue(format!("kernel {name}: the call has no grid")))?;
+    let grid = call.grid.ok_or_else(|| {
+        Error::Misuse(format!("kernel {name}: the call has no grid; Call::grid gives it one"))
+    })?;
     let (limits, size) = (of(&call.context), call.workgroup);
     if size.contains(&0) {
         return Err(Error::InvalidValue(format!(

@@ -58,9 +58,9 @@ pub(super) fn beside_output(call: &Call, input: &Tensor) -> bool {
     given.into_iter().any(|output| output.storage().shares(input.storage()))
 }
 
-/// Whether the caller's tensors can be written: `WrongContext`, `InvalidValue` for a prepared
-/// tensor, `Strides` where elements of an output overlap, `Misuse` where an output overlaps another
-/// tensor of the call or would have to be filled.
+/// Whether the caller's tensors can be written: `WrongContext`, `Misuse` for a prepared tensor and
+/// for an output that would have to be filled, `Strides` where elements of an output overlap,
+/// `Aliased` where an output overlaps another tensor of the call.
 pub(super) fn writable(kernel: &Kernel, call: &Call) -> Result<()> {
     for (at, (name, output)) in kernel.outputs.iter().zip(&call.outputs).enumerate() {
         let Output::Given(tensor, read) = output else { continue };
@@ -82,23 +82,27 @@ pub(super) fn writable(kernel: &Kernel, call: &Call) -> Result<()> {
                 tensor.strides()
             )));
         }
-        let inputs = kernel.inputs.iter().zip(&call.inputs);
         let earlier = kernel.outputs.iter().zip(&call.outputs).take(at);
         let earlier = earlier.filter_map(|(name, output)| Some((name, output.given()?)));
-        let inputs = inputs.map(|other| ("input", other));
-        for (what, (other, of)) in inputs.chain(earlier.map(|other| ("output", other))) {
-            apart(kernel, (name, tensor), what, (other, of))?;
+        for (other, of) in kernel.inputs.iter().zip(&call.inputs) {
+            let remedy = "Call::inout gives one tensor to be read and written, Call::output makes \
+                          one";
+            apart(kernel, (name, tensor), ("the input", other, of), remedy)?;
+        }
+        for (other, of) in earlier {
+            let remedy = "Call::output makes a tensor beside the other";
+            apart(kernel, (name, tensor), ("the output", other, of), remedy)?;
         }
     }
     Ok(())
 }
 
-/// `Misuse` when an output and another tensor of the call share a word of memory.
+/// `Aliased` when an output and another tensor of the call share a word of memory.
 fn apart(
     kernel: &Kernel,
     (name, tensor): (&str, &Tensor),
-    what: &str,
-    (other, of): (&str, &Tensor),
+    (operand, other, of): (&'static str, &str, &Tensor),
+    remedy: &str,
 ) -> Result<()> {
     if !tensor.storage().shares(of.storage()) {
         return Ok(());
@@ -111,13 +115,10 @@ fn apart(
     {
         return Ok(());
     }
-    let remedy = match what {
-        "input" => "Call::inout gives one tensor to be read and written, Call::output makes one",
-        _ => "Call::output makes a tensor beside the other",
-    };
-    Err(Error::Misuse(format!(
-        "kernel {}: the output {name:?} has the bytes {output:?} of its buffer, in whole words, \
-         and the {what} {other:?} the bytes {other_words:?}; {remedy}",
+    let how = format!(
+        "{other:?} meet: in kernel {} the output {name:?} has the bytes {output:?} of its buffer, \
+         in whole words, and {other:?} the bytes {other_words:?}; {remedy}",
         kernel.name
-    )))
+    );
+    Err(Error::Aliased { operand, how })
 }

@@ -53,6 +53,28 @@ impl Tensor {
         copy(self).out_dtype(dtype).run()
     }
 
+    /// The same elements one after the other, row-major: this tensor if they lie so already, a new
+    /// one if not. The work is submitted, not waited for.
+    ///
+    /// ```
+    /// use tilewise::{Context, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let y = x.t().contiguous()?;
+    /// assert_eq!(y.strides(), [2, 1]);
+    /// assert_eq!(y.reshape(&[4])?.read_blocking::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Op::run`](crate::ops::Op::run).
+    pub fn contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() { Ok(self.clone()) } else { copy(self).run() }
+    }
+
     /// Writes a number to every element, rounded to a float's type. The work is submitted, not
     /// waited for.
     ///
@@ -69,8 +91,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `InvalidValue` for a number that an integer type does not have, or a prepared tensor;
-    /// otherwise as [`Op::run_into`](crate::ops::Op::run_into).
+    /// `InvalidValue` for a number that an integer type does not have; otherwise as [`Op::run_into`](crate::ops::Op::run_into).
     pub fn fill(&self, value: impl Into<f64>) -> Result<()> {
         let (value, dtype) = (value.into(), self.dtype());
         let range = match dtype {

@@ -206,6 +206,7 @@ impl Tensor {
             offset: usize::try_from(start / 4).map_err(too_many)?,
             storage,
             copy: None,
+            constant: self.constant,
         };
         Ok((view, (first - start) / size))
     }

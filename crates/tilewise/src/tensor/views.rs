@@ -306,7 +306,7 @@ impl Tensor {
         let strides = self.strides_as(shape).ok_or_else(|| {
             Error::Strides(format!(
                 "reshape of a view of shape {:?} with strides {:?} to {shape:?}, which takes a \
-                 row-major copy: ops::copy",
+                 row-major copy: contiguous()",
                 self.shape, self.strides
             ))
         })?;

@@ -32,6 +32,19 @@ fn kernels_by_name() {
             true => drop(gemm("naive+k2").unwrap()),
             false => refused(gemm("naive+k2"), kind!(NoKernel), &["naive", "2 splits"]),
         }
+        // K of 70 has five steps of 16: as many splits or none, and no other number in silence.
+        if !context.is_cpu() {
+            let [a, b] = [zeros(&context, &[4, 70]), zeros(&context, &[70, 4])];
+            let gemm = |splits: u32| Gemm::new(&a, &b).kernel(format!("simt/64x64x16+k{splits}"));
+            for splits in [4, 6, 1000] {
+                let words = [&*format!("+k{splits}"), "K = 70", "name +k"];
+                refused(gemm(splits).run(), kind!(InvalidValue), &words);
+                refused(gemm(splits).explain(), kind!(InvalidValue), &words);
+            }
+            let words = ["1000 asked", "5 made", "name +k5"];
+            refused(gemm(1000).plan(), kind!(InvalidValue), &words);
+            assert_eq!(gemm(5).plan().unwrap().choice.unwrap().splits, 5);
+        }
         // An unknown name is unknown even where there is nothing to do.
         let nothing = zeros(&context, &[0, 4]);
         refused(Gemm::new(&nothing, &a).kernel("fast").run(), kind!(UnknownKernel), &["fast"]);

@@ -30,17 +30,17 @@ fn outputs_that_overlap() {
         ] {
             let words = ["\"out\"", words[0], "input \"a\"", words[1], "Call::inout"];
             for call in [Call::of(&input).output_into(&output), Call::of(&input).inout(&output)] {
-                refused(&kernel, &grid(call), kind!(Misuse), &words);
+                refused(&kernel, &grid(call), kind!(Aliased), &words);
             }
         }
         let call = Call::new(&context).inout(&rows(0..2)).output_into(&rows(1..2));
         let words = ["\"more\"", "24..48", "output \"out\"", "0..48", "Call::output"];
-        refused(&two, &grid(call), kind!(Misuse), &words);
+        refused(&two, &grid(call), kind!(Aliased), &words);
         // Halves of one word.
         let halves = Tensor::zeros(&context, DType::BF16, &[6]).unwrap();
         let half = |range| halves.slice(&[range]).unwrap();
         let call = Call::new(&context).inout(&half(0..3)).output_into(&half(3..6));
-        refused(&two, &grid(call), kind!(Misuse), &["0..8", "4..12", "in whole words"]);
+        refused(&two, &grid(call), kind!(Aliased), &["0..8", "4..12", "in whole words"]);
         // What has no elements overlaps nothing.
         let call = Call::of(&rows(1..1)).output_into(&rows(1..2));
         kernel.run(&grid(call)).unwrap();
@@ -85,7 +85,9 @@ fn what_is_no_output() {
         let call = Call::new(&context).grid([1, 1, 1]);
         let constant = Tensor::zeros(&context, DType::F32, &[2, 2]).unwrap();
         let constant = PreparedTensor::right(&constant).unwrap();
-        refused(&kernel, &call.clone().inout(&constant), kind!(InvalidValue), &["prepared tensor"]);
+        refused(&kernel, &call.clone().inout(&constant), kind!(Misuse), &["a prepared tensor"]);
+        let row = constant.narrow(0, 1, 1).unwrap();
+        refused(&kernel, &call.clone().inout(&row), kind!(Misuse), &["a view of a prepared"]);
         let tensor = Tensor::zeros(&context, DType::F32, &[4]).unwrap();
         let filled = call.clone().output_into(&tensor).init_value(1.0);
         refused(&kernel, &filled, kind!(Misuse), &["\"out\"", "Call::inout"]);
