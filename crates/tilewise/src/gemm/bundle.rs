@@ -119,8 +119,8 @@ impl Gemm {
             shape.remove(rank - 2);
         }
         let Some(c) = &self.c else {
-            if self.beta != 0.0 {
-                let beta = self.beta;
+            let beta = self.beta.planned();
+            if beta != 0.0 {
                 return Err(Error::InvalidValue(format!(
                     "beta is {beta} and there is no C: give one with c() or use run_into()"
                 )));
@@ -239,6 +239,7 @@ impl Gemm {
             Some(*copied)
         });
         let factor = if let RightOperand::Quantized(w) = &self.b { w.factor } else { 1.0 };
+        self.check_factors(factor)?;
         let problem = Problem {
             m: m as u64,
             n: n as u64,
@@ -249,8 +250,8 @@ impl Gemm {
             c,
             grouping,
             epilogue: Epilogue {
-                alpha: self.alpha * factor,
-                beta: self.beta,
+                alpha: self.alpha.planned() * factor,
+                beta: self.beta.planned(),
                 bias,
                 activation: self.activation,
                 residual,
