@@ -7,6 +7,7 @@ mod adapters;
 mod api;
 mod arena;
 mod arithmetic;
+mod bad_input;
 mod convert;
 mod errors;
 mod every_kernel;
