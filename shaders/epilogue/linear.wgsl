@@ -1,5 +1,5 @@
 // Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not
-// 0.
+// 0, which the device may be the first to know.
 // needs: activation bias_base bias_load c_base c_load4_masked params residual_base
 //        residual_load4_masked
 // provides: BIAS_ALONG_M USE_BETA USE_BIAS USE_RESIDUAL c_index epilogue
@@ -16,7 +16,7 @@ fn c_index(batch: u32, row: u32, col: u32) -> u32 {
 // For n neighbouring columns of a row; what lies beyond them is neither read nor meant.
 fn epilogue(batch: u32, group: u32, row: u32, col: u32, n: u32, x: vec4<f32>) -> vec4<f32> {
     var y = params.alpha * x;
-    if USE_BETA {
+    if USE_BETA && params.beta != 0.0 {
         y += params.beta * c_load4_masked(c_index(batch, row, col), n);
     }
     if USE_BIAS {

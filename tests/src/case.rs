@@ -46,6 +46,8 @@ pub struct Case {
     pub alpha: f32,
     /// Factor of the old C. With 0 the old C is NaN.
     pub beta: f32,
+    /// Whether both lie on the device, so that a plan does not know them.
+    pub written: bool,
     /// Bias: its axis and place, of which `pad` spreads the elements.
     pub bias: Option<(Axis, Place)>,
     /// Function after the bias.
@@ -82,6 +84,7 @@ impl Case {
             groups: None,
             alpha: 1.0,
             beta: 0.0,
+            written: false,
             bias: None,
             activation: Activation::None,
             residual: None,

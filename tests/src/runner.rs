@@ -382,7 +382,14 @@ fn execute(
         None => Gemm::new(left, right),
         Some(offsets) => Gemm::grouped(left, right, offsets),
     };
-    gemm = gemm.alpha(case.alpha).beta(case.beta).activation(case.activation);
+    gemm = match case.written {
+        true => {
+            let both = Tensor::upload(context, &[f32::NAN, case.alpha, case.beta], &[3])?;
+            gemm.alpha_tensor(&both.narrow(0, 1, 1)?).beta_tensor(&both.narrow(0, 2, 1)?)
+        }
+        false => gemm.alpha(case.alpha).beta(case.beta),
+    };
+    gemm = gemm.activation(case.activation);
     gemm = gemm.precision(case.precision);
     if let Some((bias, axis)) = &bias {
         gemm = gemm.bias_along(bias, *axis);

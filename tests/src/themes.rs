@@ -55,6 +55,8 @@ pub fn epilogues(case: &Case, dtype: DType) -> Vec<Case> {
         Case { alpha: -0.75, ..case() },
         Case { alpha: 0.0, ..case() },
         Case { beta: 1.5, ..case() },
+        Case { alpha: -0.75, beta: 2.0, written: true, ..case() },
+        Case { written: true, ..case() },
         Case { bias: Some((Axis::N, packed)), ..case() },
         Case { bias: Some((Axis::M, odd)), ..case() },
         Case { activation: Activation::Relu, ..case() },

@@ -1,5 +1,6 @@
-//! Causal attention with several heads, from products and a softmax between them. The projections
-//! are batched over the heads by views of their weights: nothing is copied or permuted.
+//! Causal attention with a cache of keys and values that grows: a prompt at once, then one token
+//! at a time. 8 heads of queries share 2 of keys and values. One product gives all of them, views
+//! take it apart, and what is kept is written to its place in the cache.
 //!
 //! `cargo run --release --example attention`; on the CPU with TILEWISE_ADAPTER=cpu.
 
@@ -8,9 +9,12 @@ use tilewise::{Context, DType, Gemm, Result, Tensor, ops};
 mod checked;
 
 const T: usize = 19; // tokens
+const PROMPT: usize = 12; // of them
 const E: usize = 32; // their width
-const H: usize = 4; // heads
+const H: usize = 8; // heads of queries
+const S: usize = 2; // heads of keys, and of values
 const D: usize = 8; // width of a head
+const ROOM: usize = 24; // tokens in the cache
 
 fn main() -> Result<()> {
     run(&Context::new()?)
@@ -18,56 +22,74 @@ fn main() -> Result<()> {
 
 pub(crate) fn run(ctx: &Context) -> Result<()> {
     let data = checked::numbers(T * E, 1, 0.25);
-    // As PyTorch stores them: [heads · head, width] for Q, K and V, [width, heads · head] for O.
-    let weights = [2, 3, 4, 5].map(|seed| checked::numbers(E * H * D, seed, 0.0625));
+    let w_in = checked::numbers((H + 2 * S) * D * E, 2, 0.0625);
+    let w_out = checked::numbers(E * H * D, 3, 0.0625);
+    let angle = |i: usize| (i / (D / 2)) as f32 / 10f32.powi((i % (D / 2)) as i32);
+    let turns = [f32::cos, f32::sin].map(|f| (0..T * D / 2).map(|i| f(angle(i))).collect());
 
     let x = Tensor::upload(ctx, &data, &[T, E])?;
-    let [wq, wk, wv, wo] = &weights;
-    let heads = |w: &[f32]| {
-        let w = Tensor::upload(ctx, w, &[H, D, E])?;
-        ctx.matmul(&x, &w.t()) // x is taken for every head: [H, T, D]
-    };
-    let [q, k, v] = [heads(wq)?, heads(wk)?, heads(wv)?];
-    let scores = ctx.matmul(&q, &k.t())?; // [H, T, T]
-    // A token sees itself and those before it.
-    ops::softmax(&scores).scale((D as f32).sqrt().recip()).causal(0).run_into(&scores)?;
-    let p = scores;
-    // Each head's result goes where the next product wants it: its columns of [T, H · D].
-    let joined = Tensor::zeros(ctx, DType::F32, &[T, H * D])?;
-    for h in 0..H {
-        let [p, v] = [(&p, T), (&v, D)].map(|(m, n)| m.slice(&[h..h + 1, 0..T, 0..n]));
-        let (p, v) = (p?.reshape(&[T, T])?, v?.reshape(&[T, D])?);
-        Gemm::new(&p, &v).run_into(&joined.slice(&[0..T, h * D..(h + 1) * D])?)?;
+    let y = Tensor::zeros(ctx, DType::F32, &[T, E])?;
+    // As PyTorch stores them: [queries, keys and values · head, width], [width, heads · head].
+    let qkv = Tensor::upload(ctx, &w_in, &[(H + 2 * S) * D, E])?;
+    let o = Tensor::upload(ctx, &w_out, &[E, H * D])?;
+    let table = |of: &Vec<f32>| Tensor::upload(ctx, of, &[T, D / 2]);
+    let (cos, sin) = (table(&turns[0])?, table(&turns[1])?);
+    let cache = || Tensor::zeros(ctx, DType::F32, &[S, ROOM, D]);
+    let (keys, values) = (cache()?, cache()?);
+    for (past, n) in [(0, PROMPT)].into_iter().chain((PROMPT..T).map(|token| (token, 1))) {
+        let x = x.narrow(0, past, n)?;
+        let packed = ctx.matmul(&x, &qkv.t())?;
+        let heads = |first: usize, count: usize| {
+            let part = packed.narrow(1, first * D, count * D)?;
+            part.reshape(&[n, count, D])?.transpose(0, 1) // a view: [heads, tokens, head]
+        };
+        let (q, k, v) = (heads(0, H)?, heads(H, S)?, heads(H + S, S)?);
+        let (cos, sin) = (cos.narrow(0, past, n)?, sin.narrow(0, past, n)?);
+        ops::rope(&q, &cos, &sin).run_into(&q)?;
+        ops::rope(&k, &cos, &sin).run_into(&keys.narrow(1, past, n)?)?; // appends
+        ops::copy(&v).run_into(&values.narrow(1, past, n)?)?;
+        let (k, v) = (keys.narrow(1, 0, past + n)?, values.narrow(1, 0, past + n)?);
+        let p = ctx.matmul(&q, &k.t())?; // [H, n, past + n]: four heads meet the same keys
+        ops::softmax(&p).scale((D as f32).sqrt().recip()).causal(past).run_into(&p)?;
+        let joined = Tensor::zeros(ctx, DType::F32, &[n, H, D])?;
+        Gemm::new(&p, &v).run_into(&joined.transpose(0, 1)?)?;
+        let joined = joined.reshape(&[n, H * D])?;
+        Gemm::new(&joined, o.t()).residual(&x).run_into(&y.narrow(0, past, n)?)?;
     }
-    let wo = Tensor::upload(ctx, wo, &[E, H * D])?;
-    let y = Gemm::new(&joined, wo.t()).residual(&x).run()?;
 
-    let expected = in_plain_loops(&data, &weights);
+    let expected = in_plain_loops(&data, [&w_in, &w_out], &turns);
     let got = checked::wide(&y.read_blocking::<f32>()?);
     let error = got.iter().zip(&expected).map(|(g, e)| (g - e).abs()).fold(0.0, f64::max);
     println!("{}: {T} tokens, {H} heads, off by at most {error:.1e}", ctx.adapter_name());
-    // Behind a number lie about 150 roundings: sums of 32, 8, 19 and 32 products, and exp. Each is
-    // one of at most 2⁻²⁴ of numbers below 8.
+    // Behind a number lie about 150 roundings: sums of 8, 19 and 64 products, exp and turns. Each
+    // is one of at most 2⁻²⁴ of numbers below 8.
     assert!(error <= 150.0 * 8.0 * 2f64.powi(-24), "off by {error:e}");
     Ok(())
 }
 
-fn in_plain_loops(data: &[f32], weights: &[Vec<f32>; 4]) -> Vec<f64> {
-    let x = checked::wide(data);
-    let [wq, wk, wv, wo] = weights.each_ref().map(|w| checked::wide(w));
-    let project = |w: &[f64]| checked::product(&x, &checked::transposed(w, E), E, H * D);
-    let [q, k, v] = [project(&wq), project(&wk), project(&wv)];
-    let mut joined = vec![0.0; T * H * D];
-    for (h, token) in (0..H).flat_map(|h| (0..T).map(move |token| (h, token))) {
-        let at = |token: usize, i: usize| token * H * D + h * D + i;
-        let score = |other| -> f64 { (0..D).map(|i| q[at(token, i)] * k[at(other, i)]).sum() };
-        let parts: Vec<f64> =
-            (0..=token).map(|other| (score(other) / (D as f64).sqrt()).exp()).collect();
-        for i in 0..D {
-            let sum: f64 = parts.iter().enumerate().map(|(t, part)| part * v[at(t, i)]).sum();
-            joined[at(token, i)] = sum / parts.iter().sum::<f64>();
-        }
+fn in_plain_loops(data: &[f32], weights: [&[f32]; 2], turns: &[Vec<f32>; 2]) -> Vec<f64> {
+    let [x, w_in, w_out] = [data, weights[0], weights[1]].map(checked::wide);
+    let [cos, sin] = turns.each_ref().map(|turns| checked::wide(turns));
+    let width = (H + 2 * S) * D;
+    let mut packed = checked::product(&x, &checked::transposed(&w_in, E), E, width);
+    for (token, head, i) in (0..T * (H + S) * D / 2)
+        .map(|at| (at / (D / 2) / (H + S), at / (D / 2) % (H + S), at % (D / 2)))
+    {
+        let (one, turn) = (token * width + head * D + i, token * D / 2 + i);
+        let (a, b) = (packed[one], packed[one + D / 2]);
+        packed[one] = a * cos[turn] - b * sin[turn];
+        packed[one + D / 2] = b * cos[turn] + a * sin[turn];
     }
-    let y = checked::product(&joined, &checked::transposed(&wo, H * D), H * D, E);
+    let row = |token: usize, head: usize| &packed[token * width + head * D..][..D];
+    let mut joined = Vec::new();
+    for (token, head) in (0..T).flat_map(|token| (0..H).map(move |head| (token, head))) {
+        let (q, shared) = (row(token, head), H + head / (H / S));
+        let score = |k: &[f64]| -> f64 { q.iter().zip(k).map(|(q, k)| q * k).sum() };
+        let part = |other| (score(row(other, shared)) / (D as f64).sqrt()).exp();
+        let parts: Vec<f64> = (0..=token).map(part).collect();
+        let sum = |i| parts.iter().enumerate().map(|(t, p)| p * row(t, shared + S)[i]).sum::<f64>();
+        joined.extend((0..D).map(|i| sum(i) / parts.iter().sum::<f64>()));
+    }
+    let y = checked::product(&joined, &checked::transposed(&w_out, H * D), H * D, E);
     y.iter().zip(&x).map(|(y, x)| y + x).collect()
 }

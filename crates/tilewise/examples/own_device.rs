@@ -91,8 +91,7 @@ pub(crate) fn run(adapter: &wgpu::Adapter) -> Result<(), Box<dyn std::error::Err
     let mut expected = checked::product(&a, &w, PIXELS, CLASSES);
     expected.iter_mut().zip(bias.iter().cycle()).for_each(|(sum, bias)| *sum += f64::from(*bias));
     assert_eq!(checked::wide(&scores.read_blocking::<f32>()?), expected);
-    let best =
-        |row: &[f64]| (1..CLASSES).fold(0, |best, i| if row[i] > row[best] { i } else { best });
+    let best = |row: &[f64]| (1..CLASSES).fold(0, |b, i| if row[i] > row[b] { i } else { b });
     let expected: Vec<u32> = expected.chunks(CLASSES).map(|row| best(row) as u32).collect();
     assert_eq!(classes.read_blocking::<u32>()?, expected);
     println!("{}: {IMAGES} images classified, {:?} ...", ctx.adapter_name(), &expected[..8]);

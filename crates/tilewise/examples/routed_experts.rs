@@ -1,95 +1,91 @@
-//! A mixture of experts: each token goes to two of them. A kernel of your own chooses and sorts,
-//! and writes where each expert's rows end; on a GPU nothing is read back.
+//! A mixture of experts, from the router's logits to the output: each token goes to two of them,
+//! which are gated by SiLU. On a GPU nothing is read back.
 //!
 //! `cargo run --release --example routed_experts`; on the CPU with TILEWISE_ADAPTER=cpu.
 
-use tilewise::{
-    Activation, Call, Context, DType, Gemm, GroupOffsets, Kernel, Result, Take, Tensor,
-};
+use tilewise::{Context, Gemm, GroupOffsets, Result, Tensor, ops};
 
 mod checked;
+use checked::{numbers, product, transposed, wide};
 
 const TOKENS: usize = 23;
 const WIDTH: usize = 32;
 const EXPERTS: usize = 4;
 const HIDDEN: usize = 48; // width within an expert
 
-const ROUTE: &str = include_str!("routed_experts.wgsl");
-
-const COMBINE: &str = "
-    let at = global_id.y * WIDTH + global_id.x;
-    let first = rows[place[2 * global_id.y] * WIDTH + global_id.x];
-    let second = rows[place[2 * global_id.y + 1] * WIDTH + global_id.x];
-    out[at] = mix(second, first, share[global_id.y]);";
-
 fn main() -> Result<()> {
     run(&Context::new()?)
 }
 
 pub(crate) fn run(ctx: &Context) -> Result<()> {
-    let data = checked::numbers(TOKENS * WIDTH, 1, 1.0);
-    let router = checked::numbers(WIDTH * EXPERTS, 2, 1.0);
-    let [up, down] = [3, 4].map(|seed| checked::numbers(EXPERTS * WIDTH * HIDDEN, seed, 1.0));
+    let data = numbers(TOKENS * WIDTH, 1, 0.25);
+    let router = numbers(WIDTH * EXPERTS, 2, 0.25);
+    let up = numbers(EXPERTS * 2 * HIDDEN * WIDTH, 3, 0.25); // gates, and what they let pass
+    let down = numbers(EXPERTS * WIDTH * HIDDEN, 4, 0.25);
 
     let x = Tensor::upload(ctx, &data, &[TOKENS, WIDTH])?;
     let w = Tensor::upload(ctx, &router, &[WIDTH, EXPERTS])?;
-    let scores = Gemm::new(&x, &w).alpha(1.0 / 64.0).run()?;
-    let route = Kernel::new("route")
-        .inputs(["scores"])
-        .outputs(["ends", "token", "place", "share"])
-        .source(ROUTE);
-    let call = Call::new(ctx)
-        .input(&scores)
-        .output(DType::U32, &[EXPERTS])
-        .output(DType::U32, &[2 * TOKENS])
-        .output(DType::U32, &[2 * TOKENS])
-        .output(DType::F32, &[TOKENS])
-        .constant("EXPERTS", EXPERTS as u32);
-    let routed = route.run(&call.grid([1, 1, 1]))?;
-    let [ends, token, place, share] = &routed[..] else { unreachable!("four outputs") };
-    let ends = match ends.buffer() {
-        Some((buffer, at)) => GroupOffsets::from_buffer(ctx, buffer.clone(), at, EXPERTS as u64)?,
-        None => GroupOffsets::upload(ctx, &ends.read_blocking()?)?, // on the CPU
-    };
+    let [logits, experts] = ops::top_k(&ctx.matmul(&x, &w)?, 2).run()?; // [TOKENS, 2]
+    let shares = ops::softmax(&logits).run()?;
 
-    let rows = Take::new(&x).rows(token).run()?; // sorted by expert
-    let w = Tensor::upload(ctx, &up, &[EXPERTS, HIDDEN, WIDTH])?; // as PyTorch stores it
-    let h = Gemm::grouped(&rows, w.t(), &ends).activation(Activation::Relu).run()?;
+    // Two slots to a token, sorted by their experts. Of each place there: its token, its slot.
+    let experts = experts.reshape(&[2 * TOKENS])?;
+    let owners: Vec<u32> = (0..2 * TOKENS as u32).map(|slot| slot / 2).collect();
+    let owners = Tensor::upload(ctx, &owners, &[2 * TOKENS])?;
+    let bits = EXPERTS.ilog2();
+    let [_, tokens] = ops::sort_by_key(&experts, &owners).bits(bits).run()?;
+    let [_, slots] = ops::sort(&experts).bits(bits).run()?;
+    let counts = ops::histogram(&experts, EXPERTS).run()?;
+    let ends = GroupOffsets::from_tensor(&ops::exclusive_scan(&counts).with_total().run()?)?;
+
+    let rows = x.rows(&tokens)?;
+    let w = Tensor::upload(ctx, &up, &[EXPERTS, 2 * HIDDEN, WIDTH])?; // as PyTorch stores it
+    let h = Gemm::grouped(&rows, w.t(), &ends).run()?;
+    let h = ops::silu_mul(&h.narrow(1, 0, HIDDEN)?, &h.narrow(1, HIDDEN, HIDDEN)?).run()?;
     let w = Tensor::upload(ctx, &down, &[EXPERTS, WIDTH, HIDDEN])?;
     let rows = Gemm::grouped(&h, w.t(), &ends).run()?;
-    let combine =
-        Kernel::new("combine").inputs(["rows", "place", "share"]).outputs(["out"]).source(COMBINE);
-    let call = Call::new(ctx)
-        .input(&rows)
-        .input(place)
-        .input(share)
-        .output(DType::F32, &[TOKENS, WIDTH])
-        .constant("WIDTH", WIDTH as u32);
-    let y = &combine.run(&call.grid([WIDTH as u32, TOKENS as u32, 1]))?[0];
+    let rows = ops::scatter(&rows, &slots, 2 * TOKENS).run()?.reshape(&[TOKENS, 2, WIDTH])?;
+    let y = ctx.matmul(&shares.unsqueeze(1)?, &rows)?; // for each token [1, 2] · [2, WIDTH]
 
     let got = y.read_blocking::<f32>()?;
-    let [data, router, up, down] = [data, router, up, down].map(|w| checked::wide(&w));
+    let [data, router, up, down] = [&data, &router, &up, &down].map(|w| wide(w));
+    let epsilon = 2f64.powi(-23);
+    let mut worst = 0f64; // of error and bound
     for (x, got) in data.chunks(WIDTH).zip(got.chunks(WIDTH)) {
-        let scores = checked::product(x, &router, WIDTH, EXPERTS);
+        let logits = product(x, &router, WIDTH, EXPERTS);
         let mut order: Vec<usize> = (0..EXPERTS).collect();
-        order.sort_by(|&one, &other| scores[other].total_cmp(&scores[one])); // stable
-        let share = 1.0 / (1.0 + ((scores[order[1]] - scores[order[0]]) / 64.0).exp());
-        let [first, second] = [order[0], order[1]].map(|expert| {
-            let [up, down] =
-                [&up, &down].map(|w| &w[expert * WIDTH * HIDDEN..(expert + 1) * WIDTH * HIDDEN]);
-            let mut h = checked::product(x, &checked::transposed(up, WIDTH), WIDTH, HIDDEN);
-            h.iter_mut().for_each(|number| *number = number.max(0.0));
-            checked::product(&h, &checked::transposed(down, HIDDEN), HIDDEN, WIDTH)
-        });
-        for ((got, first), second) in got.iter().zip(first).zip(second) {
-            let wanted = share * first + (1.0 - share) * second;
-            // Whole numbers make the products exact. exp of at most 16 is off by 2⁻²³ · 35 of
-            // itself, and eight roundings follow.
-            let bound = 43.0 * 2f64.powi(-23) * (first.abs() + second.abs());
-            let error = (f64::from(*got) - wanted).abs();
-            assert!(error <= bound, "{got} instead of {wanted}");
+        order.sort_by(|&one, &other| logits[other].total_cmp(&logits[one])); // stable
+        let apart = logits[order[0]] - logits[order[1]];
+        let share = 1.0 / (1.0 + (-apart).exp());
+        let (mut wanted, mut bound) = (vec![0.0; WIDTH], vec![0.0; WIDTH]);
+        for (expert, share) in [(order[0], share), (order[1], 1.0 - share)] {
+            let own = |all: &[f64]| -> Vec<f64> {
+                all.chunks(all.len() / EXPERTS).nth(expert).unwrap_or_default().to_vec()
+            };
+            let h = product(x, &transposed(&own(&up), WIDTH), WIDTH, 2 * HIDDEN); // exact in f32
+            let pairs = || h[..HIDDEN].iter().zip(&h[HIDDEN..]);
+            let function = ops::Binary::SiluMul;
+            let passed: Vec<_> = pairs().map(|(a, b)| function.reference(*a, *b)).collect();
+            // Of h itself, of a sum of HIDDEN products, of a share and of the sum of both.
+            let roundings = HIDDEN as f64 + (20.0 + 5.0 * apart + 1.0) + 3.0;
+            let errors = pairs().zip(&passed).map(|((a, b), passed)| {
+                function.error(*a, *b) + passed.abs() * roundings * epsilon
+            });
+            let w = transposed(&own(&down), HIDDEN);
+            let sizes: Vec<_> = w.iter().map(|w| w.abs()).collect();
+            for (all, part) in [
+                (&mut wanted, product(&passed, &w, HIDDEN, WIDTH)),
+                (&mut bound, product(&errors.collect::<Vec<_>>(), &sizes, HIDDEN, WIDTH)),
+            ] {
+                all.iter_mut().zip(part).for_each(|(sum, part)| *sum += share * part);
+            }
+        }
+        for ((got, wanted), bound) in got.iter().zip(wanted).zip(bound) {
+            worst = worst.max((f64::from(*got) - wanted).abs() / bound);
+            assert!(worst <= 1.0, "{got} instead of {wanted}, which may be off by {bound:e}");
         }
     }
-    println!("{}: {TOKENS} tokens, each by 2 of {EXPERTS} experts", ctx.adapter_name());
+    let name = ctx.adapter_name();
+    println!("{name}: {TOKENS} tokens, each by 2 of {EXPERTS} experts; {worst:.2} of the bound");
     Ok(())
 }

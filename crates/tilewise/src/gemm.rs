@@ -2,6 +2,7 @@
 
 mod batch;
 mod bundle;
+mod factor;
 
 use crate::context::{Backend, Context};
 use crate::execute;
@@ -12,9 +13,10 @@ use crate::storage::on_device;
 use crate::take::Take;
 use crate::tensor::Tensor;
 use bundle::InOrder;
+use factor::Factor;
 use std::sync::Arc;
 use tilewise_core::plan::{Choice, Plan};
-use tilewise_core::{Activation, Axis, DType, Error, Precision, Problem, Result};
+use tilewise_core::{Activation, Axis, DType, Epilogue, Error, Precision, Problem, Result};
 
 /// A product C = activation(alpha · A·B + beta · C + bias) + residual, accumulated in f32 unless
 /// [less is permitted](Self::precision).
@@ -59,8 +61,8 @@ pub struct Gemm {
     /// Whether A, and B, was given as a vector: A is one row then, B one column.
     vectors: [bool; 2],
     offsets: Option<GroupOffsets>,
-    alpha: f32,
-    beta: f32,
+    alpha: Factor,
+    beta: Factor,
     c: Option<Tensor>,
     bias: Option<(Tensor, Axis)>,
     activation: Activation,
@@ -96,8 +98,8 @@ impl Gemm {
             b,
             vectors: [row, column],
             offsets: None,
-            alpha: 1.0,
-            beta: 0.0,
+            alpha: Factor::Host(1.0),
+            beta: Factor::Host(0.0),
             c: None,
             bias: None,
             activation: Activation::None,
@@ -131,7 +133,29 @@ impl Gemm {
 
     /// Factor of the product; 1 by default.
     pub fn alpha(mut self, alpha: f32) -> Self {
-        self.alpha = alpha;
+        self.alpha = Factor::Host(alpha);
+        self
+    }
+
+    /// As [`alpha`](Self::alpha), one element of f32, which the device reads when it computes: a
+    /// rate or a scale that a kernel has computed needs no way by the host. Plans and explanations
+    /// have 1 in its place, and so has beta's. It may lie in any buffer, also in the output's.
+    ///
+    /// ```
+    /// use tilewise::{Context, Gemm, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::upload(&ctx, &[1.0f32, 2.0], &[1, 2])?;
+    /// let w = Tensor::upload(&ctx, &[3.0f32, 4.0], &[2, 1])?;
+    /// let scale = ctx.matmul(&x, &x.t())?; // 5
+    /// let y = Gemm::new(&x, &w).alpha_tensor(&scale).run()?;
+    /// assert_eq!(y.read_blocking::<f32>()?, [55.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn alpha_tensor(mut self, alpha: &Tensor) -> Self {
+        self.alpha = Factor::Device(alpha.view());
         self
     }
 
@@ -155,7 +179,15 @@ impl Gemm {
     /// # }
     /// ```
     pub fn beta(mut self, beta: f32) -> Self {
-        self.beta = beta;
+        self.beta = Factor::Host(beta);
+        self
+    }
+
+    /// As [`beta`](Self::beta), one element of f32, as [`alpha_tensor`](Self::alpha_tensor). Where
+    /// it turns out to be 0, no number of the old output is read, so that a NaN there does not
+    /// show.
+    pub fn beta_tensor(mut self, beta: &Tensor) -> Self {
+        self.beta = Factor::Device(beta.view());
         self
     }
 
@@ -230,7 +262,9 @@ impl Gemm {
     /// beta is not 0 and there is no [`c`](Self::c); `InvalidValue` for text that is no name of a
     /// kernel, and for more splits of K than K makes; `UnknownKernel` for a kernel that does not exist, `NoKernel` when the
     /// forced kernel does not take the product, or no kernel does; `WrongContext` for operands of
-    /// different contexts; `OutOfMemory`, `Device`, `DeviceLost`.
+    /// different contexts; `OutOfMemory`, `Device`, `DeviceLost`. `Shape` also for a factor on the
+    /// device that is not one element of f32, `Unsupported` for alpha there beside weights that
+    /// have a factor for the whole matrix.
     pub fn run(&self) -> Result<Tensor> {
         let c = self.output()?;
         self.onto().run_into(&c)?;
@@ -251,12 +285,14 @@ impl Gemm {
             Backend::Cpu => {
                 self.fits(c)?;
                 let matrix = self.as_matrix(c);
-                let bundle = self.bundle(Some(&matrix))?;
+                let mut bundle = self.bundle(Some(&matrix))?;
                 if let Some(InOrder { a, w, columns }) = self.in_order()? {
                     Take::new(&self.a).columns(&columns).run_into(&a)?;
                     return Gemm { a, b: w.into(), ..self.clone() }.run_into(c);
                 }
                 self.context().plan(&bundle.problem, self.kernel.as_deref())?;
+                let Epilogue { alpha, beta, .. } = &mut bundle.problem.epilogue;
+                [*alpha, *beta] = self.numbers([*alpha, *beta])?;
                 execute::run(&bundle)
             }
         }
@@ -315,12 +351,9 @@ impl Gemm {
             return Gemm { a, b: w.into(), ..self.clone() }.record(pass, c);
         }
         let compiled = self.context().compile(gpu, &bundle.problem, self.kernel.as_ref())?;
-        gpu.record(
-            pass,
-            &compiled,
-            Factors::of(&bundle.problem.epilogue),
-            on_device(&bundle.buffers),
-        )
+        let factors = Factors::of(&bundle.problem.epilogue);
+        let (places, caps) = (on_device(&bundle.buffers), self.context().caps());
+        gpu.record_with(pass, &compiled, factors, self.written(), places, caps)
     }
 
     /// The plan for an output that [`run`](Self::run) would allocate: passes, grids, bindings,

@@ -18,6 +18,7 @@ pub(crate) use compiled::{Asked, Compiled, Conversion};
 #[cfg(feature = "custom-kernels")]
 pub(crate) use custom::{Custom, Place};
 pub(crate) use device::{Device, driver};
+pub(crate) use record::Written;
 
 use crate::cache::{Cache, lock};
 use bind::BindGroups;
@@ -121,13 +122,14 @@ impl Gpu {
         })
     }
 
-    /// A new uniform buffer. It is never written again, so any number of submissions may use it.
-    fn new_uniform(&self, contents: &[u8]) -> Result<wgpu::Buffer> {
+    /// A new uniform buffer. The host never writes it again, so any number of submissions may use
+    /// it; the device may, with a usage for that.
+    fn new_uniform(&self, contents: &[u8], also: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
         let buffer = self.device.catch(|| {
             self.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("tilewise params"),
                 size: contents.len() as u64,
-                usage: wgpu::BufferUsages::UNIFORM,
+                usage: wgpu::BufferUsages::UNIFORM | also,
                 mapped_at_creation: true,
             })
         })?;

@@ -35,6 +35,8 @@
 //! Not a default:
 //!
 //! - `files`: loads the weights of model files, `.safetensors`, GGUF, GPTQ and AWQ (`Weights`).
+//! - `ndarray`: tensors from arrays of the crate [ndarray](https://docs.rs/ndarray) 0.17, and back
+//!   (`Tensor::from_ndarray`, `to_ndarray`).
 //!
 //! # Blocking and async
 //!

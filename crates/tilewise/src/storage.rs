@@ -247,7 +247,7 @@ impl<'a> Bound<'a> {
     }
 
     /// The buffer and the byte, unless it is host storage.
-    fn on_device(self) -> Option<(&'a SharedBuffer, u64)> {
+    pub(crate) fn on_device(self) -> Option<(&'a SharedBuffer, u64)> {
         match self.storage {
             Storage::Gpu { buffer, .. } => Some((buffer, self.start)),
             Storage::Host { .. } => None,

@@ -1,6 +1,8 @@
 //! Typed, strided views of buffers.
 
 mod element;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 mod operand;
 mod read;
 mod views;

@@ -333,6 +333,7 @@ fn epilogues() -> Vec<Case> {
         }
     }
     cases.push(Case { beta: 2.0, ..Case::new([5, 7, 0], F32).kernel(GEMM) });
+    cases.push(Case { written: true, ..Case::new([5, 7, 3], F32).kernel(GEMM) });
     cases
 }
 

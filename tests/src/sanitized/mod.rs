@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 use tilewise_core::kernel::Role;
 use tilewise_core::plan::{Binding, Forced, Pass, prepare};
-use tilewise_core::{Axis, Caps, DeviceClass, Plan, Problem, convert, plan};
+use tilewise_core::{Axis, Caps, DeviceClass, Params, Plan, Problem, convert, plan};
 use tilewise_sanitizer::{Buffer, Error, Finding, Kind, Launch, Options, Report, Shader, ZeroInit};
 use tilewise_shaders::KIT;
 
@@ -85,7 +85,17 @@ pub fn planned(case: &Case, caps: &Caps) -> Result<Plan, Failure> {
             passes.push(made.pass);
         }
     }
-    let plan = plan(&problem, caps, &library, forced.as_ref()).map_err(refused)?;
+    let own = problem.epilogue;
+    if case.written {
+        (problem.epilogue.alpha, problem.epilogue.beta) = (1.0, 1.0);
+    }
+    let mut plan = plan(&problem, caps, &library, forced.as_ref()).map_err(refused)?;
+    if case.written {
+        plan.problem.epilogue = own;
+        for Params { alpha, beta, .. } in plan.passes.iter_mut().map(|pass| &mut pass.params) {
+            (*alpha, *beta) = (own.alpha.to_bits(), own.beta.to_bits());
+        }
+    }
     Ok(Plan { passes: [passes, plan.passes].concat(), ..plan })
 }
 

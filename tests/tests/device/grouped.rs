@@ -92,3 +92,36 @@ fn ends_in_a_tensor() {
         }
     }
 }
+
+/// A plain product whose number of rows only the device knows: one group, whose end it is. Rows
+/// from there on stay as they are, and an end beyond the rows counts as their number.
+#[test]
+fn rows_as_many_as_the_device_says() {
+    for context in contexts() {
+        let (m, k, n) = (9, 20, 7);
+        let mut rng = Rng::new(5);
+        let mut random = |len: usize| (0..len).map(|_| rng.number()).collect::<Vec<f32>>();
+        let (a, b) = (random(m * k), random(k * n));
+        let x = Tensor::upload(&context, &a, &[m, k]).unwrap();
+        let w = Tensor::upload(&context, &b, &[1, k, n]).unwrap();
+        let rows = Tensor::upload(&context, &[77u32, 0], &[2]).unwrap().narrow(0, 1, 1).unwrap();
+        let gemm = Gemm::grouped(&x, &w, &GroupOffsets::from_tensor(&rows).unwrap());
+        for count in [4, 0, 9, 1, 8, 10, 1 << 20, u32::MAX] {
+            rows.write(&[count]).unwrap();
+            let y = Tensor::upload(&context, &[f32::NAN; 63], &[m, n]).unwrap();
+            gemm.run_into(&y).unwrap();
+            for (i, got) in y.read_blocking::<f32>().unwrap().into_iter().enumerate() {
+                if i / n >= count as usize {
+                    assert!(got.is_nan(), "row {} of {count} is written: {context:?}", i / n);
+                    continue;
+                }
+                let terms =
+                    (0..k).map(|j| f64::from(a[i / n * k + j]) * f64::from(b[j * n + i % n]));
+                let (wanted, size) =
+                    terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
+                let error = (f64::from(got) - wanted).abs();
+                assert!(error <= 21.0 * 2f64.powi(-24) * size, "{got}, not {wanted}: {context:?}");
+            }
+        }
+    }
+}

@@ -115,21 +115,22 @@ fn bad_input_is_refused() {
         let x = zeros(&[4, 6]);
         let shape: fn(&Error) -> bool = |error| matches!(error, Error::Shape(_));
         let misuse: fn(&Error) -> bool = |error| matches!(error, Error::Misuse(_));
+        let aliased: fn(&Error) -> bool = |error| matches!(error, Error::Aliased { .. });
         let unsupported: fn(&Error) -> bool = |error| matches!(error, Error::Unsupported(_));
         let value: fn(&Error) -> bool = |error| matches!(error, Error::InvalidValue(_));
         let softmax = ops::softmax(&x);
         refused(softmax.run_into(&zeros(&[6, 4])), shape, "[6, 4], wanted [4, 6]");
-        refused(softmax.run_into(&x.reshape(&[6, 4]).unwrap().t()), misuse, "run() makes");
+        refused(softmax.run_into(&x.reshape(&[6, 4]).unwrap().t()), aliased, "run() makes");
         refused(softmax.clone().mask(&zeros(&[5])).run(), shape, "mask of shape [5]");
         refused(ops::softmax(&zeros(&[4])).causal(0).run(), shape, "2 dimensions");
         refused(ops::softmax(&zeros(&[])).run(), shape, "1 dimensions");
         refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
         // Rows are copied by others than read them.
         let rows = [x.slice(&[0..3, 0..6]).unwrap(), x.slice(&[1..4, 0..6]).unwrap()];
-        refused(ops::exp(&rows[0]).run_into(&rows[1]), misuse, "may write to the view");
+        refused(ops::exp(&rows[0]).run_into(&rows[1]), aliased, "may write to the view");
         refused(
             ops::sum(&x, 0).run_into(&x.slice(&[0..1, 0..6]).unwrap().reshape(&[6]).unwrap()),
-            misuse,
+            aliased,
             "sum",
         );
         refused(ops::add(&x, &zeros(&[5])).run(), shape, "[4, 6] and [5]");
@@ -172,7 +173,7 @@ fn bad_indices_are_refused() {
         let zeros = |dtype: DType, shape: &[usize]| Tensor::zeros(&context, dtype, shape).unwrap();
         let (x, words) = (zeros(DType::F32, &[4, 6]), zeros(DType::U32, &[4, 6]));
         let shape: fn(&Error) -> bool = |error| matches!(error, Error::Shape(_));
-        let misuse: fn(&Error) -> bool = |error| matches!(error, Error::Misuse(_));
+        let aliased: fn(&Error) -> bool = |error| matches!(error, Error::Aliased { .. });
         let unsupported: fn(&Error) -> bool = |error| matches!(error, Error::Unsupported(_));
         refused(
             ops::top_k(&x, 7).run(),
@@ -185,7 +186,7 @@ fn bad_indices_are_refused() {
         let [values, indices] = top.run().unwrap();
         refused(top.run_into([&indices, &values]), unsupported, "values is u32, not f32");
         refused(top.run_into([&values, &words]), shape, "indices has shape [4, 6], wanted [4, 2]");
-        refused(top.run_into([&x.narrow(1, 0, 2).unwrap(), &indices]), misuse, "top_k");
+        refused(top.run_into([&x.narrow(1, 0, 2).unwrap(), &indices]), aliased, "top_k");
 
         let places = zeros(DType::U32, &[4]);
         refused(
@@ -196,17 +197,21 @@ fn bad_indices_are_refused() {
         refused(ops::scatter(&x, &zeros(DType::F32, &[4]), 9).run(), unsupported, "indices is f32");
         refused(ops::scatter(&zeros(DType::F32, &[]), &places, 9).run(), shape, "wanted rows");
         let scatter = ops::scatter(&x, &places, 4);
-        refused(scatter.run_into(&x), misuse, "and x the bytes");
+        refused(scatter.run_into(&x), aliased, "and x the bytes");
         refused(scatter.run_into(&words), unsupported, "the output is u32, not f32");
         refused(ops::histogram(&x, 4).run(), unsupported, "keys is f32, wanted u32");
         let both = zeros(DType::U32, &[10]);
         let [first, second] = [0, 5].map(|at| both.narrow(0, at, 5).unwrap());
-        refused(ops::histogram(&first, 4).run_into(&both.narrow(0, 4, 4).unwrap()), misuse, "keys");
+        refused(
+            ops::histogram(&first, 4).run_into(&both.narrow(0, 4, 4).unwrap()),
+            aliased,
+            "keys",
+        );
         refused(ops::exclusive_scan(&zeros(DType::F16, &[4])).run(), unsupported, "x is f16");
         refused(ops::exclusive_scan(&zeros(DType::U32, &[])).run(), shape, "wanted a last axis");
         let scan = ops::exclusive_scan(&places).with_total();
         refused(scan.run_into(&places), shape, "[4], wanted [5]");
-        refused(ops::exclusive_scan(&places).run_into(&places), misuse, "exclusive_scan");
+        refused(ops::exclusive_scan(&places).run_into(&places), aliased, "exclusive_scan");
         refused(scan.out_dtype(DType::F32).run(), unsupported, "f32, not u32");
         refused(ops::sort(&words).run(), shape, "keys has shape [4, 6], wanted a vector");
         refused(
@@ -219,9 +224,9 @@ fn bad_indices_are_refused() {
         refused(ops::sort(&places).bits(0).run(), value, "0 bits, wanted 1 to 32");
         let sort = ops::sort_by_key(&first, &second);
         let fifth = zeros(DType::U32, &[5]);
-        refused(sort.run_into([&fifth, &fifth]), misuse, "and the payload the bytes");
-        refused(sort.run_into([&second, &fifth]), misuse, "payload");
-        refused(sort.run_into([&fifth, &first]), misuse, "keys");
+        refused(sort.run_into([&fifth, &fifth]), aliased, "and the payload the bytes");
+        refused(sort.run_into([&second, &fifth]), aliased, "payload");
+        refused(sort.run_into([&fifth, &first]), aliased, "keys");
         // All four rows go to row 0, of which the last stays; the others are zero in a new tensor.
         x.write(&(0..24).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
         let got = scatter.run().unwrap().read_blocking::<f32>().unwrap();

@@ -1,5 +1,10 @@
 //! What is kept between products holds nobody's memory, and no more than is said.
 
+// It checks its losses, too; its `main` is not called.
+#[allow(dead_code)]
+#[path = "../../../crates/tilewise/examples/training.rs"]
+mod training;
+
 use super::{Raw, encoder, filled, read, zeros};
 use tilewise::wgpu::{self, BufferUsages};
 use tilewise::{Call, Context, DType, Error, Gemm, Kernel, Tensor};
@@ -212,6 +217,36 @@ fn scratch_is_released() {
             context.queue().unwrap().submit([encoder.finish()]);
             assert_eq!(read(&c), right, "{}", adapter.name());
             assert_eq!(scratch(), 0, "{}", adapter.name());
+        }
+    });
+}
+
+/// A training loop takes no more memory with its steps: beside what it held after a hundred, the
+/// numbers of its last calls, of which a megabyte is kept. Three calls of each step have a new one,
+/// which takes 256 bytes. On one adapter, because that is counted alike on all.
+#[test]
+fn training_takes_no_more_memory_with_its_steps() {
+    let steps = 2000;
+    let once = std::cell::Cell::new(false);
+    where_memory_is_counted(|adapter, context| {
+        if once.replace(true) {
+            return;
+        }
+        let mut seen = Vec::new();
+        let work = |step| {
+            if step == 100 || step % 500 == 0 {
+                context.wait().unwrap();
+                let report = context.device().unwrap().generate_allocator_report().unwrap();
+                seen.push((report.allocations.len(), report.total_allocated_bytes));
+            }
+        };
+        training::train(context, steps as i32, work).unwrap();
+        println!("buffers and bytes on {}: {seen:?}", adapter.name());
+        let (first, most) = (seen[0], MIB + (4 << 16));
+        assert!(3 * 256 * steps > most + (1 << 16), "too few steps to tell");
+        for (buffers, bytes) in seen {
+            assert!(buffers <= first.0 + (most >> 16) as usize, "{buffers} after {}", first.0);
+            assert!(bytes <= first.1 + most, "{bytes} after {}", first.1);
         }
     });
 }

@@ -1,5 +1,5 @@
 // Epilogue: y = activation(alpha · x + beta · C + bias) + residual. C is read only when beta is not
-// 0.
+// 0, which the device may be the first to know.
 // needs: BIAS_Format C_Element INLINE Params RESIDUAL_Format activation
 // provides: Epilogue
 // constants: BIAS_ALONG_M USE_BETA USE_BIAS USE_RESIDUAL
@@ -13,7 +13,7 @@ struct Epilogue {
     // Of element (row, col) of an entry of C, with the bias of a group.
     INLINE float apply(uint batch, uint group, uint row, uint col, float x) const thread {
         float y = params->alpha * x;
-        if (USE_BETA) {
+        if (USE_BETA && params->beta != 0.0f) {
             y += params->beta * float(c[index(batch, row, col)]);
         }
         if (USE_BIAS) {

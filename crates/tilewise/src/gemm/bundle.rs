@@ -141,8 +141,8 @@ impl Gemm {
     pub(crate) fn output(&self) -> Result<Tensor> {
         let ((dtype, _), shape) = (self.output_kind()?, self.output_shape()?);
         let Some(c) = &self.c else {
-            if self.beta != 0.0 {
-                let beta = self.beta;
+            let beta = self.beta.planned();
+            if beta != 0.0 {
                 return Err(Error::Misuse(format!(
                     "beta is {beta} and there is no C: give one with c() or use run_into()"
                 )));
@@ -261,6 +261,7 @@ impl Gemm {
             Some(*copied)
         });
         let factor = if let RightOperand::Quantized(w) = &self.b { w.factor } else { 1.0 };
+        self.check_factors(factor)?;
         let problem = Problem {
             m: m as u64,
             n: n as u64,
@@ -271,8 +272,8 @@ impl Gemm {
             c,
             grouping,
             epilogue: Epilogue {
-                alpha: self.alpha * factor,
-                beta: self.beta,
+                alpha: self.alpha.planned() * factor,
+                beta: self.beta.planned(),
                 bias,
                 activation: self.activation,
                 residual,

@@ -65,16 +65,19 @@ pub(crate) const ROLES: usize = Role::COUNT;
 /// A buffer for each role, and the byte from which it is bound.
 pub(crate) type Places<'a> = [Option<(&'a SharedBuffer, u64)>; ROLES];
 
-/// Alpha and beta by their bits. A plan depends on no more of them than whether beta is 0.
+/// Alpha and beta by their bits, and which of them the device writes. A plan depends on no more of
+/// them than whether beta is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Factors {
     pub(super) alpha: u32,
     pub(super) beta: u32,
+    pub(super) written: [bool; 2],
 }
 
 impl Factors {
     pub(crate) fn of(epilogue: &Epilogue) -> Self {
-        Factors { alpha: epilogue.alpha.to_bits(), beta: epilogue.beta.to_bits() }
+        let [alpha, beta] = [epilogue.alpha, epilogue.beta].map(f32::to_bits);
+        Factors { alpha, beta, written: [false; 2] }
     }
 }
 
@@ -261,7 +264,7 @@ mod tests {
     }
 
     fn factors(alpha: usize) -> Factors {
-        Factors { alpha: alpha as u32, beta: 0 }
+        Factors { alpha: alpha as u32, ..Factors::default() }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Plans with their compiled pipelines, and what they are found by.
 
-use super::bind::{Factors, Identity};
+use super::bind::{Factors, Identity, SharedBuffer};
 use super::pipeline::Pipeline;
 use crate::cache::lock;
 use std::sync::{Arc, Mutex};
@@ -16,6 +16,8 @@ pub(crate) struct Compiled {
     pub(super) packed_bytes: u64,
     /// Of the last call, by its factors.
     uniforms: Mutex<Option<(Factors, Uniforms)>>,
+    /// Of the last call with factors on the device, which writes them before each call.
+    written: Mutex<Option<(Factors, Arc<SharedBuffer>)>>,
 }
 
 /// One uniform buffer per pass.
@@ -28,7 +30,14 @@ impl Compiled {
         scratch_bytes: u64,
         packed_bytes: u64,
     ) -> Self {
-        Compiled { identity, steps, scratch_bytes, packed_bytes, uniforms: Mutex::new(None) }
+        Compiled {
+            identity,
+            steps,
+            scratch_bytes,
+            packed_bytes,
+            uniforms: Mutex::default(),
+            written: Mutex::default(),
+        }
     }
 
     /// The parameters of the passes with these factors, in uniform buffers by `make`.
@@ -42,13 +51,39 @@ impl Compiled {
         {
             return Ok(uniforms.clone());
         }
-        let Factors { alpha, beta } = factors;
+        let Factors { alpha, beta, .. } = factors;
         let made = self.steps.iter().map(|step| make(&Params { alpha, beta, ..step.pass.params }));
         let uniforms: Uniforms = made.collect::<Result<_>>()?;
         let replaced = lock(&self.uniforms).replace((factors, uniforms.clone()));
         // Without the lock, whatever a driver does when its objects go.
         drop(replaced);
         Ok(uniforms)
+    }
+
+    /// The same in one buffer by `make`, from one multiple of so many bytes to the next, for the
+    /// device to write factors into.
+    pub(super) fn written(
+        &self,
+        factors: Factors,
+        stride: usize,
+        make: impl FnOnce(&[u8]) -> Result<Arc<SharedBuffer>>,
+    ) -> Result<Arc<SharedBuffer>> {
+        if let Some((last, written)) = &*lock(&self.written)
+            && *last == factors
+        {
+            return Ok(written.clone());
+        }
+        let Factors { alpha, beta, .. } = factors;
+        let mut bytes = vec![0; stride * self.steps.len()];
+        for (slot, step) in bytes.chunks_exact_mut(stride).zip(&self.steps) {
+            let params = Params { alpha, beta, ..step.pass.params };
+            slot[..size_of::<Params>()].copy_from_slice(bytemuck::bytes_of(&params));
+        }
+        let written = make(&bytes)?;
+        let replaced = lock(&self.written).replace((factors, written.clone()));
+        // Without the lock, whatever a driver does when its objects go.
+        drop(replaced);
+        Ok(written)
     }
 }
 

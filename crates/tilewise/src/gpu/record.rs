@@ -1,15 +1,19 @@
 //! Making plans ready to run, and recording them.
 
 use super::Gpu;
-use super::bind::{Factors, Key, Places};
+use super::bind::{Factors, Key, Places, SharedBuffer};
 use super::compiled::{Compiled, Conversion, Step};
 use super::pipeline::text_of;
+use std::mem::offset_of;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tilewise_core::kernel::Role;
-use tilewise_core::plan::{self, Pass, Plan};
-use tilewise_core::{Caps, Error, Result};
+use tilewise_core::plan::{self, Pass, Plan, Table};
+use tilewise_core::{Caps, DType, Epilogue, Error, Operand, Params, Result};
 use tilewise_shaders::CONVERSIONS;
+
+/// A factor of a product on the device: the operand that it is, and where that is bound.
+pub(crate) type Written<'a> = (Operand, (&'a SharedBuffer, u64));
 
 impl Gpu {
     /// A plan with its pipelines, compiled if they are new.
@@ -91,11 +95,26 @@ impl Gpu {
         let groups = match self.groups.get(&key, factors) {
             Some(groups) => groups,
             None => {
-                let uniforms = compiled
-                    .uniforms(factors, |params| self.new_uniform(bytemuck::bytes_of(params)))?;
-                let steps = compiled.steps.iter().zip(&*uniforms);
                 let bind = |(step, uniform)| self.bind(step, uniform, &places);
-                let groups: Arc<[_]> = steps.map(bind).collect::<Result<_>>()?;
+                let groups: Arc<[_]> = match places[Role::Params as usize] {
+                    Some((written, _)) => {
+                        let slots =
+                            (0..).step_by(self.params_slot()).map(|offset| wgpu::BufferBinding {
+                                buffer: written,
+                                offset,
+                                size: NonZeroU64::new(size_of::<Params>() as u64),
+                            });
+                        compiled.steps.iter().zip(slots).map(bind).collect::<Result<_>>()?
+                    }
+                    None => {
+                        let usage = wgpu::BufferUsages::empty();
+                        let uniforms = compiled.uniforms(factors, |params| {
+                            self.new_uniform(bytemuck::bytes_of(params), usage)
+                        })?;
+                        let whole = uniforms.iter().map(wgpu::Buffer::as_entire_buffer_binding);
+                        compiled.steps.iter().zip(whole).map(bind).collect::<Result<_>>()?
+                    }
+                };
                 self.groups.insert(key, factors, groups.clone());
                 groups
             }
@@ -109,16 +128,67 @@ impl Gpu {
         Ok(())
     }
 
+    /// As [`record`](Self::record), with factors that lie on the device: alpha, beta. A dispatch
+    /// for each and each pass copies it to where the pass has its factors. So many calls in a row,
+    /// in any encoders, share that buffer: the device runs them one after the other.
+    pub(crate) fn record_with(
+        &self,
+        pass: &mut wgpu::ComputePass<'_>,
+        compiled: &Compiled,
+        factors: Factors,
+        written: [Option<Written<'_>>; 2],
+        places: Places<'_>,
+        caps: &Caps,
+    ) -> Result<()> {
+        if written.iter().all(Option::is_none) {
+            return self.record(pass, compiled, factors, places);
+        }
+        self.device.alive()?;
+        let factors = Factors { written: written.map(|factor| factor.is_some()), ..factors };
+        let params = compiled.written(factors, self.params_slot(), |bytes| {
+            Ok(self.groups.share(self.new_uniform(bytes, wgpu::BufferUsages::STORAGE)?))
+        })?;
+        let fields = [offset_of!(Params, alpha), offset_of!(Params, beta)];
+        for slot in 0..compiled.steps.len() {
+            for (field, factor) in fields.into_iter().zip(written) {
+                let Some((operand, place)) = factor else { continue };
+                let take = plan::Take {
+                    table: Table { operand, entries: 1, rows: 1, columns: 1 },
+                    rows: None,
+                    columns: None,
+                    dtype: DType::F32,
+                    offset: ((slot * self.params_slot() + field) / 4) as u64,
+                    len: params.size() / 4,
+                    beside_c: false,
+                };
+                let take = self.convert(Conversion::Take(take.checked()?), caps)?;
+                let mut places = Places::default();
+                places[Role::B as usize] = Some(place);
+                places[Role::C as usize] = Some((&params, 0));
+                self.record(pass, &take, Factors::of(&Epilogue::default()), places)?;
+            }
+        }
+        let mut places = places;
+        places[Role::Params as usize] = Some((&params, 0));
+        self.record(pass, compiled, factors, places)
+    }
+
+    /// Bytes from the numbers of one pass to those of the next in a buffer that the device writes.
+    fn params_slot(&self) -> usize {
+        let alignment = self.device.limits().min_uniform_buffer_offset_alignment;
+        size_of::<Params>().next_multiple_of(alignment as usize)
+    }
+
     fn bind(
         &self,
         step: &Step,
-        uniform: &wgpu::Buffer,
+        uniform: wgpu::BufferBinding<'_>,
         places: &Places<'_>,
     ) -> Result<wgpu::BindGroup> {
         let Step { pass, pipeline } = step;
         let mut entries = vec![wgpu::BindGroupEntry {
             binding: Role::Params.binding(),
-            resource: uniform.as_entire_binding(),
+            resource: wgpu::BindingResource::Buffer(uniform),
         }];
         for binding in &pass.bindings {
             let operand = binding.role.name();

@@ -76,7 +76,7 @@ impl<K: PairOperation> Pair<K> {
     /// buffer of an operand.
     ///
     /// # Errors
-    /// As [`Op::run_into`](super::Op::run_into); `Misuse` also when the outputs overlap.
+    /// As [`Op::run_into`](super::Op::run_into); `Aliased` also when the outputs overlap.
     pub fn run_into(&self, outs: [&Tensor; 2]) -> Result<()> {
         submit(self.context(), self.kind.name(), &self.steps(outs)?)
     }

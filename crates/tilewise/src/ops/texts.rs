@@ -276,8 +276,13 @@ impl Step {
     }
 }
 
-/// `Misuse` for an input that lies partly in the output.
-pub(super) fn apart(operation: &str, name: &str, input: &Tensor, out: &Tensor) -> Result<()> {
+/// `Aliased` for an input that lies partly in the output.
+pub(super) fn apart(
+    operation: &str,
+    name: &'static str,
+    input: &Tensor,
+    out: &Tensor,
+) -> Result<()> {
     if !input.storage().shares(out.storage()) {
         return Ok(());
     }
@@ -285,11 +290,12 @@ pub(super) fn apart(operation: &str, name: &str, input: &Tensor, out: &Tensor) -
     if of_input.is_empty() || of_input.end <= of_out.start || of_out.end <= of_input.start {
         return Ok(());
     }
-    Err(Error::Misuse(format!(
-        "{operation}: the output has the bytes {of_out:?} of its buffer, and {name} the bytes \
-         {of_input:?}, in whole words; run() makes another tensor, and elementwise functions, \
+    let how = format!(
+        "meet: in {operation} the output has the bytes {of_out:?} of its buffer, in whole words, \
+         and {name} the bytes {of_input:?}; run() makes another tensor, and elementwise functions, \
          softmax, norms and rope may write to the view that they read"
-    )))
+    );
+    Err(Error::Aliased { operand: name, how })
 }
 
 /// `text` with `from` as a prefix of identifiers replaced: `x_get` by `y_get`.

@@ -1,0 +1,70 @@
+//! Alpha and beta: numbers of the host, or one element of a tensor each.
+
+use super::Gemm;
+use crate::gpu::Written;
+use crate::tensor::Tensor;
+use tilewise_core::{DType, Error, Result};
+
+/// A factor.
+#[derive(Clone, Debug)]
+pub(super) enum Factor {
+    Host(f32),
+    Device(Tensor),
+}
+
+impl Factor {
+    /// Its number in a problem, of which a plan sees only whether it is 0.
+    pub(super) fn planned(&self) -> f32 {
+        if let Factor::Host(number) = self { *number } else { 1.0 }
+    }
+
+    fn tensor(&self) -> Option<&Tensor> {
+        if let Factor::Device(tensor) = self { Some(tensor) } else { None }
+    }
+}
+
+impl Gemm {
+    fn factors(&self) -> [(&'static str, &Factor); 2] {
+        [("alpha", &self.alpha), ("beta", &self.beta)]
+    }
+
+    /// Checks the tensors of factors. `own` is that of the weights.
+    pub(super) fn check_factors(&self, own: f32) -> Result<()> {
+        for (name, factor) in self.factors() {
+            let Some(tensor) = factor.tensor() else { continue };
+            self.context().same(tensor.context(), name)?;
+            if tensor.dtype() != DType::F32 || tensor.elem_count() != 1 {
+                let (dtype, shape) = (tensor.dtype(), tensor.shape());
+                return Err(Error::Shape(format!(
+                    "{name} is {dtype} of shape {shape:?}, wanted one element of f32"
+                )));
+            }
+        }
+        if own != 1.0 && self.alpha.tensor().is_some() {
+            return Err(Error::Unsupported(format!(
+                "alpha from the device with weights that have a factor, {own}, for the whole matrix"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Where factors lie on a GPU.
+    pub(super) fn written(&self) -> [Option<Written<'_>>; 2] {
+        self.factors().map(|(_, factor)| {
+            let (operand, bound) = factor.tensor()?.vector([0; 4]);
+            Some((operand, bound.on_device()?))
+        })
+    }
+
+    /// Alpha and beta on the CPU executor, where `planned` has those of the problem.
+    pub(super) fn numbers(&self, planned: [f32; 2]) -> Result<[f32; 2]> {
+        let mut numbers = planned;
+        for (number, (_, factor)) in numbers.iter_mut().zip(self.factors()) {
+            if let Some(tensor) = factor.tensor() {
+                let (operand, bound) = tensor.vector([0; 4]);
+                *number = f32::from_bits(bound.storage.host()?[operand.offset as usize]);
+            }
+        }
+        Ok(numbers)
+    }
+}

@@ -1,0 +1,61 @@
+//! Arrays of the crate ndarray.
+
+use super::{Element, Tensor};
+use crate::context::Context;
+use crate::memory;
+use ndarray::{ArrayD, ArrayRef, Dimension, IxDyn};
+use tilewise_core::{Error, Result};
+
+impl Tensor {
+    /// A new tensor with a copy of an array or a view of one, of any layout: row-major, in the
+    /// array's order. Needs the feature `ndarray`.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use tilewise::{Context, Tensor};
+    ///
+    /// # fn main() -> tilewise::Result<()> {
+    /// let ctx = Context::new()?;
+    /// let x = Tensor::from_ndarray(&ctx, &array![[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// let y = ctx.matmul(&x, &x.t())?.to_ndarray_blocking::<f32>()?;
+    /// assert_eq!(y, array![[5.0, 11.0], [11.0, 25.0]].into_dyn());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`upload`](Self::upload).
+    pub fn from_ndarray<T: Element, D: Dimension>(
+        context: &Context,
+        array: &ArrayRef<T, D>,
+    ) -> Result<Self> {
+        match array.as_slice() {
+            Some(elements) => Self::upload(context, elements, array.shape()),
+            None => {
+                let mut elements: Vec<T> = memory::room(array.len())?;
+                elements.extend(array.iter());
+                Self::upload(context, &elements, array.shape())
+            }
+        }
+    }
+
+    /// The elements as an array of the tensor's shape, row-major in the view's order. Never blocks.
+    /// `into_dimensionality` of ndarray makes an `Array2` of it. Needs the feature `ndarray`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); `Overflow` for a shape that no array has.
+    pub async fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
+        let elements = self.read().await?;
+        ArrayD::from_shape_vec(IxDyn(self.shape()), elements)
+            .map_err(|error| Error::Overflow(format!("an array of {:?}: {error}", self.shape())))
+    }
+
+    /// As [`to_ndarray`](Self::to_ndarray), blocking.
+    ///
+    /// # Errors
+    /// As [`to_ndarray`](Self::to_ndarray).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn to_ndarray_blocking<T: Element>(&self) -> Result<ArrayD<T>> {
+        pollster::block_on(self.to_ndarray())
+    }
+}

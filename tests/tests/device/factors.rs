@@ -1,0 +1,136 @@
+//! Alpha and beta that lie on the device: the same bits as the host's give, in whatever order work
+//! is recorded. Numbers of every size and type are among the themes' epilogues.
+
+use tilewise::{Context, DType, Gemm, QuantFormat, QuantizedTensor, Tensor, ops};
+use tilewise_tests::{Rng, contexts};
+
+fn numbers(context: &Context, shape: &[usize], dtype: DType) -> Tensor {
+    let mut rng = Rng::new(shape.iter().sum::<usize>() as u64);
+    let all: Vec<f32> = (0..shape.iter().product()).map(|_| rng.number()).collect();
+    Tensor::upload(context, &all, shape).unwrap().cast(dtype).unwrap()
+}
+
+fn factor(context: &Context, value: f32) -> Tensor {
+    Tensor::upload(context, &[value], &[]).unwrap()
+}
+
+fn bytes(tensor: &Tensor) -> Vec<u8> {
+    tensor.read_bytes_blocking().unwrap()
+}
+
+/// Products of one pass and of several, with either factor on the device or both, old outputs with
+/// NaN under a beta of 0, and factors that change from call to call while others stay.
+#[test]
+fn the_same_bits_as_from_the_host() {
+    for context in &contexts() {
+        for (dtype, kernel) in
+            [(DType::F32, "naive"), (DType::F32, "gemv/1x4+k2"), (DType::BF16, "simt")]
+        {
+            let (a, b) = (numbers(context, &[5, 300], dtype), numbers(context, &[300, 7], dtype));
+            let gemm = Gemm::new(&a, &b).kernel(kernel);
+            let old = |beta: f32| {
+                let c = numbers(context, &[5, 7], dtype);
+                if beta == 0.0 {
+                    c.fill(f32::NAN).unwrap();
+                }
+                c
+            };
+            for (alpha, beta) in
+                [(0.5, 2.0), (-3.0, 2.0), (-3.0, 0.0), (1.0, 1.0), (0.0, -0.0), (7.0, f32::NAN)]
+            {
+                let result = |gemm: Gemm| {
+                    let c = old(beta);
+                    gemm.run_into(&c).unwrap();
+                    bytes(&c)
+                };
+                let wanted = result(gemm.clone().alpha(alpha).beta(beta));
+                let both = [alpha, beta].map(|value| factor(context, value));
+                for gemm in [
+                    gemm.clone().alpha_tensor(&both[0]).beta_tensor(&both[1]),
+                    gemm.clone().alpha(alpha).beta_tensor(&both[1]),
+                    gemm.clone().alpha_tensor(&both[0]).beta(beta),
+                    gemm.clone()
+                        .alpha_tensor(&both[0])
+                        .alpha(alpha)
+                        .beta(9.0)
+                        .beta_tensor(&both[1]),
+                ] {
+                    assert_eq!(result(gemm), wanted, "{alpha}, {beta}, {kernel} on {context:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The device reads them when it computes: after what was recorded before, in one pass of the
+/// caller's, and before the output is written, which they may lie in.
+#[test]
+fn they_are_read_in_the_order_of_the_work() {
+    for context in &contexts() {
+        let a = Tensor::upload(context, &[1.0f32, 2.0], &[1, 2]).unwrap();
+        let b = Tensor::upload(context, &[3.0f32, 4.0], &[2, 1]).unwrap(); // 11
+        let alpha = factor(context, 2.0);
+        let others = [5.0, -1.0].map(|value| factor(context, value));
+        let outs = [(); 3].map(|()| Tensor::zeros(context, DType::F32, &[1, 1]).unwrap());
+        let gemm = Gemm::new(&a, &b).alpha_tensor(&alpha);
+        match (context.device(), context.queue()) {
+            (Some(device), Some(queue)) => {
+                let mut encoder = device.create_command_encoder(&Default::default());
+                let mut pass = encoder.begin_compute_pass(&Default::default());
+                gemm.record(&mut pass, &outs[0]).unwrap();
+                for (other, out) in others.iter().zip(&outs[1..]) {
+                    ops::copy(other).record(&mut pass, &alpha).unwrap();
+                    gemm.record(&mut pass, out).unwrap();
+                }
+                drop(pass);
+                queue.submit([encoder.finish()]);
+            }
+            _ => {
+                gemm.run_into(&outs[0]).unwrap();
+                for (other, out) in others.iter().zip(&outs[1..]) {
+                    ops::copy(other).run_into(&alpha).unwrap();
+                    gemm.run_into(out).unwrap();
+                }
+            }
+        }
+        let got = outs.map(|out| out.read_blocking::<f32>().unwrap()[0]);
+        assert_eq!(got, [22.0, 55.0, -11.0], "{context:?}");
+
+        let c = Tensor::upload(context, &[10.0f32, 3.0], &[2, 1]).unwrap();
+        let (one, other) = (c.narrow(0, 0, 1).unwrap(), c.narrow(0, 1, 1).unwrap());
+        let gemm = Gemm::new(&a, &b).alpha_tensor(&other).beta_tensor(&one);
+        gemm.run_into(&one).unwrap(); // 3 · 11 + 10 · 10
+        assert_eq!(c.read_blocking::<f32>().unwrap(), [133.0, 3.0], "{context:?}");
+    }
+}
+
+#[test]
+fn what_is_no_factor_is_an_error() {
+    for context in &contexts() {
+        let (a, b) =
+            (numbers(context, &[2, 16], DType::F32), numbers(context, &[16, 2], DType::F32));
+        let weights = QuantizedTensor::quantize(context, &[0.5; 32], [2, 16], QuantFormat::NVFP4);
+        let weights = weights.unwrap().with_factor(3.0).unwrap();
+        let number = factor(context, 1.0);
+        let (plain, c) = (Gemm::new(&a, &b), Tensor::zeros(context, DType::F32, &[2, 2]).unwrap());
+        for (gemm, wanted) in [
+            (plain.clone().alpha_tensor(&a), "alpha is f32 of shape [2, 16], wanted one element"),
+            (
+                plain.clone().beta_tensor(&number.cast(DType::F16).unwrap()),
+                "beta is f16 of shape []",
+            ),
+            (
+                plain.clone().beta_tensor(&a.narrow(0, 0, 0).unwrap()),
+                "beta is f32 of shape [0, 16]",
+            ),
+            (plain.clone().alpha_tensor(&factor(&Context::cpu(), 1.0)), "alpha belongs to another"),
+            (Gemm::new(&a, &weights).alpha_tensor(&number), "that have a factor"),
+        ] {
+            let error = gemm.run_into(&c).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+        let error = plain.beta_tensor(&number).run().unwrap_err().to_string();
+        assert!(error.contains("there is no C"), "{error}");
+        Gemm::new(&a, &weights).beta_tensor(&number).run_into(&c).unwrap();
+    }
+}
