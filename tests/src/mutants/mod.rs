@@ -144,25 +144,11 @@ impl Mutant {
     }
 }
 
-/// Files of ready operations whose mutants are not looked at yet: of 644 about a hundred survived
-/// when the files were new, and each wants a case that kills it, or a reason. A file leaves this
-/// list with its last one.
-const NOT_YET: [&str; 7] = [
-    "ops/histogram.wgsl",
-    "ops/owners.wgsl",
-    "ops/scan.wgsl",
-    "ops/scatter.wgsl",
-    "ops/sort_count.wgsl",
-    "ops/sort_move.wgsl",
-    "ops/top_k.wgsl",
-];
-
-/// Path and text of every file of a language, without the files of `NOT_YET`.
+/// Path and text of every file of a language.
 pub fn files(language: Language) -> Vec<(&'static str, &'static str)> {
     match language {
         Language::Wgsl => {
-            let operations = tilewise::ops::texts().filter(|(path, _)| !NOT_YET.contains(path));
-            tilewise_shaders::FILES.iter().copied().chain(operations).collect()
+            tilewise_shaders::FILES.iter().copied().chain(tilewise::ops::texts()).collect()
         }
         Language::Msl => tilewise_msl::FILES.to_vec(),
     }

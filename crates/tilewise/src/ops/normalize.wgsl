@@ -3,7 +3,7 @@
 let lane = lane_of(local_index);
 let row = group * ROWS + row_of(local_index);
 let last = y_ndim - 1u;
-let at_x = x_row(min(row, rows - 1u));
+let at_x = x_row(row);
 let length = select(0u, y_shape[last], row < rows);
 var v: Blocks;
 
@@ -14,7 +14,7 @@ if CENTRED {
     for (var first = 4u * lane; first < length; first += STEP * TURNS) {
         v = blocks(at_x, first, x_strides[last], length);
         for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
-            part = joined(part, block(v[turn], 0u, 4u));
+            part += (v[turn].x + v[turn].y) + (v[turn].z + v[turn].w);
         }
     }
     mean = whole(part, local_index) / f32(y_shape[last]);
@@ -29,7 +29,7 @@ for (var first = 4u * lane; first < length; first += STEP * TURNS) {
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll
         let i = first + turn * STEP;
         let d = select(vec4<f32>(), v[turn] - mean, vec4(0u, 1u, 2u, 3u) + i < vec4(length));
-        part = joined(part, block(d * d, 0u, 4u));
+        part += (d.x * d.x + d.y * d.y) + (d.z * d.z + d.w * d.w);
     }
 }
 let factor = inverseSqrt(whole(part, local_index) / f32(y_shape[last]) + eps);

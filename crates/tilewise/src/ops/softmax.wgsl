@@ -4,7 +4,7 @@
 let lane = lane_of(local_index);
 let row = group * ROWS + row_of(local_index);
 let last = y_ndim - 1u;
-let at = vec2(x_row(min(row, rows - 1u)), mask_row(min(row, rows - 1u)));
+let at = vec2(x_row(row), mask_row(row));
 let step = vec2(x_strides[last], mask_strides[last]);
 let length = select(0u, y_shape[last], row < rows);
 // Scores that count.
