@@ -206,3 +206,42 @@ fn strides_and_headers() {
         }
     }
 }
+
+/// Where rows begin in views of any number of dimensions, in the body and in the header.
+#[test]
+fn rows_are_found() {
+    for context in contexts() {
+        let x = Tensor::zeros(&context, DType::I32, &[2, 3, 4, 5]).unwrap();
+        let views = [
+            Tensor::zeros(&context, DType::I32, &[]).unwrap(),
+            x.slice(&[1..2, 1..2, 2..3, 1..4]).unwrap().reshape(&[3]).unwrap(),
+            x.slice(&[1..2, 1..2, 0..4, 1..4]).unwrap().reshape(&[4, 3]).unwrap().t(),
+            x.permute(&[2, 0, 3, 1]).unwrap(),
+        ];
+        for a in views {
+            let count = a.elem_count() / a.shape().last().copied().unwrap_or(1);
+            let call = Call::of(&a).output(DType::U32, &[2, count]);
+            let kernel = Kernel::new("rows")
+                .inputs(["a"])
+                .outputs(["out"])
+                .ensure_contiguous(false)
+                .header("fn twice(i: u32) -> u32 { return 2u * a_row(i); }")
+                .source("let i = global_id.x; out[i] = a_row(i); out[grid.x + i] = twice(i);");
+            let call = call.grid([count as u32, 1, 1]);
+            let got = kernel.run_one(&call).unwrap().read_blocking::<u32>().unwrap();
+            let row = |i: usize| {
+                let outer = a.shape().len().saturating_sub(1);
+                let (mut rest, mut place) = (i, 0);
+                for axis in (0..outer).rev() {
+                    place += rest % a.shape()[axis] * a.strides()[axis];
+                    rest /= a.shape()[axis];
+                }
+                place as u32
+            };
+            let want = (0..count).map(row).chain((0..count).map(|i| 2 * row(i)));
+            assert!(got.iter().copied().eq(want), "{:?} on {context:?}: {got:?}", a.shape());
+            let check = kernel.check_blocking(&call).unwrap();
+            assert!(check.is_clean(), "{}", check.render(false));
+        }
+    }
+}
