@@ -296,12 +296,13 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         let window = builder.window(Role::B, operand.format, &operand.format.planes()[0]);
         builder.bind(Role::B, false, window, BLOCK_BYTES);
         builder.bind(Role::C, true, c_bytes, BLOCK_BYTES);
-        let nan = match take.dtype {
+        let beyond = match take.dtype {
             DType::F16 => 0x7e00_7e00,
             DType::BF16 => 0x7fc0_7fc0,
-            DType::F32 | DType::I32 | DType::U32 => 0x7fc0_0000,
+            DType::F32 | DType::I32 | DType::U32 => take.beyond(),
         };
-        let constants = vec![("THREADS", THREADS), ("B_BINDING", Role::B.binding()), ("NAN", nan)];
+        let binding = Role::B.binding();
+        let constants = vec![("THREADS", THREADS), ("B_BINDING", binding), ("BEYOND", beyond)];
         builder.part(tools.take_rows, None, constants);
         return Ok(builder.finish(workgroups, caps));
     }
