@@ -3,19 +3,20 @@
 // elements of C from a multiple of 4 of its storage on, and with them whole words.
 //
 // A pass may have the rows of B from first_row on, bound_rows of them, and leaves the elements of
-// others unchanged. An index beyond the table gives NaN.
-// needs: B_K_CONTIGUOUS FLOAT_NAN b_base b_bits b_bits4 c_put column_index linear_id params
-//        row_index
-// provides: FOURS Source THREADS main source
+// others unchanged. An index beyond the table gives BEYOND.
+// needs: B_K_CONTIGUOUS b_base b_bits b_bits4 c_put column_index linear_id params row_index
+// provides: BEYOND FOURS Source THREADS main source
 
 const THREADS: u32 = 64u; //param
 // Whether the four lie in one row, and follow each other in B.
 const FOURS: bool = false; //param
+// What an index beyond the table gives: bits of f32, or an integer.
+const BEYOND: u32 = 0x7fc00000u; //param
 
-// Where an element of C comes from: its place in B, unless that is NaN, or in another pass.
+// Where an element of C comes from: its place in B, unless that is beyond it, or in another pass.
 struct Source {
     at: u32,
-    nan: bool,
+    beyond: bool,
     here: bool,
 }
 
@@ -45,11 +46,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     let first = (params.c_offset / 4u + id) * 4u;
     let elements = params.entries * params.m * params.n;
-    var bits = vec4<u32>(FLOAT_NAN);
+    var bits = vec4<u32>(BEYOND);
     var valid = vec4<bool>();
     if FOURS {
         let origin = source(first - params.c_offset);
-        if origin.here && !origin.nan {
+        if origin.here && !origin.beyond {
             bits = b_bits4(origin.at);
         }
         valid = vec4<bool>(origin.here);
@@ -60,7 +61,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                 continue;
             }
             let origin = source(index - params.c_offset);
-            if origin.here && !origin.nan {
+            if origin.here && !origin.beyond {
                 bits[j] = b_bits(origin.at);
             }
             valid[j] = origin.here;

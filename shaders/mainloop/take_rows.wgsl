@@ -3,14 +3,14 @@
 // all sizes and places count; an invocation copies one.
 //
 // A pass may have the rows of B from first_row on, bound_rows of them, and leaves the elements of
-// others unchanged. An index beyond the table gives NaN.
+// others unchanged. An index beyond the table gives BEYOND.
 // needs: b_base linear_id params row_index
-// provides: B_BINDING NAN THREADS b_data c_data main
+// provides: B_BINDING BEYOND THREADS b_data c_data main
 
 const THREADS: u32 = 64u; //param
 const B_BINDING: u32 = 1u; //param
-// A word of NaN in the type of both.
-const NAN: u32 = 0u; //param
+// A word of what an index beyond the table gives, in the type of both.
+const BEYOND: u32 = 0u; //param
 
 @group(0) @binding(B_BINDING) var<storage, read> b_data: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> c_data: array<vec4<u32>>;
@@ -23,7 +23,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     let line = id / params.n;
     let row = row_index(line % params.m);
-    var block = vec4<u32>(NAN);
+    var block = vec4<u32>(BEYOND);
     if row < params.table_rows {
         if row < params.first_row || row - params.first_row >= params.bound_rows {
             return;

@@ -84,6 +84,15 @@ impl Taking {
         }
     }
 
+    /// What stands for elements that are not in the table.
+    pub fn beyond(&self) -> f32 {
+        match self.dtype {
+            DType::I32 => i32::MIN as f32,
+            DType::U32 => u32::MAX as f32,
+            DType::F32 | DType::F16 | DType::BF16 => f32::NAN,
+        }
+    }
+
     /// The output of `values`, the table's; `beyond` stands for elements that are not in the table.
     pub fn expected<T: Copy>(&self, values: &[T], beyond: T) -> Vec<T> {
         let [entries, rows, columns] = self.table.shape;
@@ -238,6 +247,10 @@ pub fn few_texts<T>(cases: Vec<T>, passes: impl Fn(&T) -> Vec<Pass>) -> Vec<T> {
 /// Cases of taking: every format of a table and type of output, odd places and sizes.
 pub fn taking() -> Vec<Taking> {
     let mut cases = Vec::new();
+    for dtype in [DType::I32, DType::U32] {
+        let integers = Source::new(Format::Dense(dtype), [2, 5, 3], Data::Bits).inside(1);
+        cases.push(Taking::new(integers, dtype).rows(&[4, 0, 5]).columns(&[2, 3, 0]).lead(1));
+    }
     for (i, format) in formats().into_iter().enumerate() {
         let (data, block) = match format {
             Format::Dense(_) => (Data::Bits, 8),

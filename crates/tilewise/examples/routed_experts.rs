@@ -28,13 +28,12 @@ pub(crate) fn run(ctx: &Context) -> Result<()> {
     let [logits, experts] = ops::top_k(&ctx.matmul(&x, &w)?, 2).run()?; // [TOKENS, 2]
     let shares = ops::softmax(&logits).run()?;
 
-    // Two slots to a token, sorted by their experts. Of each place there: its token, its slot.
+    // Two slots to a token, sorted by their experts, and the tokens in the same order.
     let experts = experts.reshape(&[2 * TOKENS])?;
+    let [_, slots] = ops::sort(&experts).bits(EXPERTS.ilog2()).run()?;
     let owners: Vec<u32> = (0..2 * TOKENS as u32).map(|slot| slot / 2).collect();
-    let owners = Tensor::upload(ctx, &owners, &[2 * TOKENS])?;
-    let bits = EXPERTS.ilog2();
-    let [_, tokens] = ops::sort_by_key(&experts, &owners).bits(bits).run()?;
-    let [_, slots] = ops::sort(&experts).bits(bits).run()?;
+    let owners = Tensor::upload(ctx, &owners, &[2 * TOKENS, 1])?;
+    let tokens = owners.rows(&slots)?.squeeze(1)?;
     let counts = ops::histogram(&experts, EXPERTS).run()?;
     let ends = GroupOffsets::from_tensor(&ops::exclusive_scan(&counts).with_total().run()?)?;
 

@@ -16,7 +16,8 @@ use tilewise_core::{DType, Epilogue, Error, Format, Operand, Result, convert};
 /// dequantized.
 ///
 /// The table is a tensor or quantized weights, of shape \[rows, columns\] or \[entries, rows,
-/// columns\]; the same indices serve every entry. Indices are u32. Beyond the table they give NaN.
+/// columns\]; the same indices serve every entry. Indices are u32. Beyond the table they give NaN,
+/// of integers i32::MIN and u32::MAX, which are no indices either. Integers stay of their type.
 /// Elements of a tensor keep their bits, except that a NaN of 16 bits becomes quiet; those of
 /// another type are rounded once. Decoded elements may differ from the CPU executor's: by a
 /// rounding in affine formats and under a factor, in other formats only in subnormal numbers and
@@ -328,6 +329,23 @@ fn on_host(Bundle { take, buffers }: &Bundle<'_>, factor: f32) -> Result<()> {
     };
     let row_indices = indices(Role::RowIndex, take.rows, rows)?;
     let column_indices = indices(Role::ColumnIndex, take.columns, columns)?;
+    if !take.dtype.is_float() {
+        let mut words = memory::room((entries * m * n) as usize)?;
+        for entry in 0..entries {
+            for (&row, &column) in
+                row_indices.iter().flat_map(|row| column_indices.iter().map(move |c| (row, c)))
+            {
+                let [line, at] = if operand.transposed { [column, row] } else { [row, column] };
+                let place = || operand.offset + entry * operand.batch_stride + line * operand.ld;
+                let inside = row < rows && column < columns;
+                words.push(if inside { planes[0][(place() + at) as usize] } else { take.beyond() });
+            }
+        }
+        drop(guards);
+        let first = take.offset as usize;
+        storage(Role::C)?.host_mut()?[first..first + words.len()].copy_from_slice(&words);
+        return Ok(());
+    }
     let (mut row, mut taken) =
         (memory::filled(columns as usize, 0f32)?, memory::filled(n as usize, 0f32)?);
     let mut taken_bytes = memory::room((entries * m * n * take.dtype.bytes()) as usize)?;

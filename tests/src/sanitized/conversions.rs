@@ -93,7 +93,7 @@ impl Conversion {
         let factor = if has_factor { 2f32 } else { 1.0 };
         let scaled = |value: &f32| if has_factor { value * factor } else { *value };
         let values: Vec<f32> = stored.values.iter().map(scaled).collect();
-        let values = case.expected(&values, f32::NAN);
+        let values = case.expected(&values, case.beyond());
         after[case.lead * size..].copy_from_slice(&convert::encode(case.dtype, &values));
         held.insert(Role::C, Held { bytes: before, elements: Some((output, 0)) });
         let mut passes = plan::take(&take, caps, &CONVERSIONS)?;

@@ -173,7 +173,7 @@ fn take(context: &Context, case: &Taking) {
     let bytes = all.read_bytes_blocking().unwrap();
     let (before, after) = bytes.split_at(case.lead * case.dtype.bytes() as usize);
     assert_eq!(before, &poison[..before.len()], "{case:?}");
-    let values = case.expected(&stored.values, f32::NAN);
+    let values = case.expected(&stored.values, case.beyond());
     let wanted = convert::encode(case.dtype, &values);
     // An affine format has a sum, which a device may fuse with the product before it.
     match case.table.format {
@@ -330,7 +330,10 @@ fn what_does_not_fit_is_an_error() {
         let view = table.slice(&[0..2, 0..32]).unwrap();
         assert!(matches!(take.run_into(&view), Err(Error::Aliased { operand: "the table", .. })));
         let integers = Tensor::upload(&context, &[1i32; 4], &[2, 2]).unwrap();
-        assert!(matches!(integers.rows(&indices), Err(Error::Unsupported(_))));
+        let taken = Take::new(&integers).rows(&indices).out_dtype(DType::F32).run();
+        assert!(matches!(taken, Err(Error::Unsupported(text)) if text.contains("taken as f32")));
+        let taken = Take::new(&table).rows(&indices).out_dtype(DType::U32).run();
+        assert!(matches!(taken, Err(Error::Unsupported(text)) if text.contains("taken as u32")));
         let other = Tensor::upload(&Context::cpu(), &[0u32], &[1]).unwrap();
         assert!(matches!(table.rows(&other), Err(Error::WrongContext(_))));
 
@@ -393,5 +396,42 @@ fn weights_that_cannot_be_stored() {
             matches!(&refused, Error::InvalidValue(text) if text.contains("row 4")),
             "{refused} on {context:?}"
         );
+    }
+}
+
+/// Integers keep all of their bits, in any layout; an index beyond the table gives one that is no
+/// index.
+#[test]
+fn integers_by_index() {
+    for context in contexts() {
+        let words: Vec<u32> = (0..24).map(|i: u32| i.wrapping_mul(0x9E37_79B9)).collect();
+        let table = Tensor::upload(&context, &words, &[2, 3, 4]).unwrap();
+        let bytes = bytemuck::cast_slice(&words);
+        let signed = Tensor::from_bytes(&context, DType::I32, bytes, &[2, 3, 4]).unwrap();
+        let indices = [2u32, 0, 3, u32::MAX];
+        let rows = Tensor::upload(&context, &indices, &[4]).unwrap();
+        let at = |entry: usize, row: u32, column: u32| match (row, column) {
+            (0..3, 0..4) => words[entry * 12 + row as usize * 4 + column as usize],
+            _ => u32::MAX,
+        };
+        let pairs = |rows: &[u32], columns: &[u32]| -> Vec<u32> {
+            let all = (0..2).flat_map(|entry| rows.iter().map(move |row| (entry, *row)));
+            all.flat_map(|(entry, row)| columns.iter().map(move |column| at(entry, row, *column)))
+                .collect()
+        };
+        let read = |take: Take| take.run().unwrap().read_blocking::<u32>().unwrap();
+        let wanted = pairs(&indices, &[0, 1, 2, 3]);
+        assert_eq!(read(Take::new(&table).rows(&rows)), wanted, "{context:?}");
+        let both = Take::new(&table).rows(&rows).columns(&rows);
+        assert_eq!(read(both), pairs(&indices, &indices), "{context:?}");
+        let turned = table.permute(&[0, 2, 1]).unwrap();
+        let back = Take::new(&turned).columns(&rows).run().unwrap();
+        let back = back.permute(&[0, 2, 1]).unwrap().read_blocking::<u32>().unwrap();
+        assert_eq!(back, wanted, "{context:?}");
+        let part = signed.narrow(2, 1, 2).unwrap().narrow(1, 1, 2).unwrap();
+        let part = part.rows(&rows.narrow(0, 1, 2).unwrap()).unwrap();
+        let part = part.read_blocking::<i32>().unwrap();
+        let wanted = [5, 6].map(|i| words[i] as i32);
+        assert_eq!((&part[..2], &part[2..4]), (&wanted[..], &[i32::MIN; 2][..]), "{context:?}");
     }
 }

@@ -59,6 +59,12 @@ impl Quantize {
         if let Format::Quantized(other) = weights.operand.format {
             return Err(Error::Unsupported(format!("weights in {other}, wanted f32, f16 or bf16")));
         }
+        if weights.operand.format.element().is_some_and(|dtype| !dtype.is_float()) {
+            let format = weights.operand.format;
+            return Err(Error::Unsupported(format!(
+                "the weights in {format}; this takes f32, f16 and bf16"
+            )));
+        }
         let weights = weights.checked("the weights")?;
         weights.elements().ok_or_else(|| Error::Overflow("weights of 2^64 elements".into()))?;
         Ok(Quantize { weights, format })

@@ -60,16 +60,11 @@ impl Table {
     /// The same with strides that play no part set to 0, if it lies in its storage.
     ///
     /// # Errors
-    /// `Overflow`, `BufferTooSmall`; `Unsupported` for integers; `Shape` and `Misaligned` for
+    /// `Overflow`, `BufferTooSmall`; `Shape` and `Misaligned` for
     /// blocks that are cut.
     pub(super) fn checked(mut self, name: &'static str) -> Result<Self> {
         let Table { operand: Operand { format, transposed, len, .. }, entries, rows, columns } =
             self;
-        if format.element().is_some_and(|dtype| !dtype.is_float()) {
-            return Err(Error::Unsupported(format!(
-                "{name} in {format}; this takes f32, f16 and bf16"
-            )));
-        }
         for (what, size) in [("entries", entries), ("rows", rows), ("columns", columns)] {
             if size > check::MAX_DIMENSION {
                 let most = check::MAX_DIMENSION;

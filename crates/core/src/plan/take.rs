@@ -32,11 +32,11 @@ pub struct Index {
 pub struct Take {
     /// From where.
     pub table: Table,
-    /// Which rows; all of them without. An index beyond the table gives NaN.
+    /// Which rows; all of them without. An index beyond the table gives [`beyond`](Self::beyond).
     pub rows: Option<Index>,
     /// Which columns, likewise.
     pub columns: Option<Index>,
-    /// Type of the output.
+    /// Type of the output. Integers are taken as the type that they have.
     pub dtype: DType,
     /// The place of the output's first element in its storage.
     pub offset: u64,
@@ -54,6 +54,16 @@ impl Take {
         [entries, count(self.rows, rows), count(self.columns, columns)]
     }
 
+    /// The bits, of f32 for floats, of what an index beyond the table gives: NaN, or the integer
+    /// farthest from 0, which is no index either.
+    pub const fn beyond(&self) -> u32 {
+        match self.dtype {
+            DType::F32 | DType::F16 | DType::BF16 => f32::NAN.to_bits(),
+            DType::I32 => i32::MIN as u32,
+            DType::U32 => u32::MAX,
+        }
+    }
+
     fn output(&self) -> Table {
         let [entries, rows, columns] = self.shape();
         let mut output = Table::packed(Format::Dense(self.dtype), entries, rows, columns);
@@ -68,6 +78,14 @@ impl Take {
     /// device.
     pub fn checked(&self) -> Result<Self> {
         let mut checked = *self;
+        let own = self.table.operand.format;
+        let is_float = own.element().is_none_or(DType::is_float);
+        if own.element() != Some(self.dtype) && !(is_float && self.dtype.is_float()) {
+            return Err(Error::Unsupported(format!(
+                "a table in {own}, taken as {}: integers stay what they are",
+                self.dtype
+            )));
+        }
         checked.table = self.table.checked("the table")?;
         let output = self.output();
         output
@@ -278,12 +296,13 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
         let window = builder.window(Role::B, operand.format, &operand.format.planes()[0]);
         builder.bind(Role::B, false, window, BLOCK_BYTES);
         builder.bind(Role::C, true, c_bytes, BLOCK_BYTES);
-        let nan = match take.dtype {
+        let beyond = match take.dtype {
             DType::F16 => 0x7e00_7e00,
             DType::BF16 => 0x7fc0_7fc0,
-            DType::F32 | DType::I32 | DType::U32 => 0x7fc0_0000,
+            DType::F32 | DType::I32 | DType::U32 => take.beyond(),
         };
-        let constants = vec![("THREADS", THREADS), ("B_BINDING", Role::B.binding()), ("NAN", nan)];
+        let binding = Role::B.binding();
+        let constants = vec![("THREADS", THREADS), ("B_BINDING", binding), ("BEYOND", beyond)];
         builder.part(tools.take_rows, None, constants);
         return Ok(builder.finish(workgroups, caps));
     }
@@ -291,7 +310,11 @@ fn pass(piece: &Piece, caps: &Caps, tools: &Conversions) -> Result<Pass> {
     builder.bind(Role::C, true, c_bytes, DType::U32.bytes());
     let fours = [n, c.offset].iter().all(|number| number.is_multiple_of(4));
     let fours = fours && take.columns.is_none() && !operand.transposed;
-    builder.part(tools.take, None, vec![("THREADS", THREADS), ("FOURS", u32::from(fours))]);
+    builder.part(
+        tools.take,
+        None,
+        vec![("THREADS", THREADS), ("FOURS", u32::from(fours)), ("BEYOND", take.beyond())],
+    );
     Ok(builder.finish(workgroups, caps))
 }
 
