@@ -55,8 +55,8 @@ const KEYS: usize = 1 << 17;
 
 type Record = fn(&mut ComputePass<'_>, &Set, &Shared) -> Result<()>;
 
-/// Name, tensors of the full shape that are read and written, and the operation. Sorting has its own
-/// shape.
+/// Name, tensors of the full shape that are read and written, and the operation. Sorting has its
+/// own shape.
 const OPERATIONS: [(&str, usize, Record); 12] = [
     ("copy", 2, |pass, set, _| ops::copy(&set.x).record(pass, &set.out)),
     ("softmax", 2, |pass, set, _| ops::softmax(&set.x).record(pass, &set.out)),

@@ -21,11 +21,11 @@ use super::known::Known;
 ///
 /// Only what is mentioned is generated. `var<workgroup>` declarations in the body, and `const` ones
 /// outside its blocks, move to module scope, so that a body is a whole kernel. The header sees
-/// tensors, their functions and templates. It sees no shapes, no strides, no values, no `grid` and no built-ins: its
-/// functions take these as arguments. Directives in it (`enable f16;`) move to the front. f16 is
-/// enabled by itself where it occurs. An array of f16 or of bf16 words with an odd number of
-/// elements, and one of no elements, is bound up to the next word, so that `arrayLength` may count
-/// one element more.
+/// tensors, their functions and templates. It sees no shapes, no strides, no values, no `grid` and
+/// no built-ins: its functions take these as arguments. Directives in it (`enable f16;`) move to
+/// the front. f16 is enabled by itself where it occurs. An array of f16 or of bf16 words with an
+/// odd number of elements, and one of no elements, is bound up to the next word, so that
+/// `arrayLength` may count one element more.
 ///
 /// # One body for f32, f16 and bf16
 ///

@@ -152,8 +152,8 @@ impl<K: Operation> Op<K> {
     /// element of the output depends on this operand's elements of the same row alone.
     ///
     /// # Errors
-    /// As [`run`](Self::run); `Aliased` when `out` overlaps an operand otherwise; `Strides` when its
-    /// elements overlap; `Misuse` when it is a [prepared tensor](crate::PreparedTensor);
+    /// As [`run`](Self::run); `Aliased` when `out` overlaps an operand otherwise; `Strides` when
+    /// its elements overlap; `Misuse` when it is a [prepared tensor](crate::PreparedTensor);
     /// `InvalidValue` when it is of another type than [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         submit(self.context(), self.kind.name(), &self.steps(out)?)

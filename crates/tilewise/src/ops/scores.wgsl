@@ -14,7 +14,8 @@ fn is_finite(scores: vec4<f32>) -> vec4<bool> {
     return (bitcast<vec4<u32>>(scores) & vec4(0x7fffffffu)) < vec4(0x7f800000u);
 }
 
-// Scores from the `first` on. `at` and `step` are those of x and the mask. From `end` on they are 0.
+// Scores from the `first` on. `at` and `step` are those of x and the mask. From `end` on they are
+// 0.
 fn scores(at: vec2<u32>, first: u32, step: vec2<u32>, end: u32, scale: f32) -> Blocks {
     var s = blocks(at.x, first, step.x, end);
     for (var turn = 0u; turn < TURNS; turn += 1u) { //unroll

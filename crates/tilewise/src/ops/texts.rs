@@ -80,7 +80,8 @@ macro_rules! texts {
 texts! {
     ELEMENTWISE "elementwise" "elementwise.wgsl" [FUNCTIONS], ["a", "b"] => ["y"], Fours InPlace;
     SOFTMAX "softmax" "softmax.wgsl" [SCORES, BLOCKS, ROW], ["x", "mask"] => ["y"], Fours InPlace;
-    NORMALIZE "norm" "normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias"] => ["y"], Fours InPlace;
+    NORMALIZE "norm" "normalize.wgsl" [SUM, BLOCKS, ROW], ["x", "weight", "bias"] => ["y"],
+        Fours InPlace;
     REDUCE "reduce" "reduce.wgsl" [BLOCKS, ROW], ["x"] => ["y"], Fours All;
     ROPE "rope" "rope.wgsl" [], ["x", "cosine", "sine"] => ["y"], Fours InPlace;
     TOP_K "top_k" "top_k.wgsl" [LARGEST, ROW], ["x"] => ["values", "indices"], Ones All;
