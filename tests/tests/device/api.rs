@@ -248,7 +248,7 @@ fn prepared_operands() {
             for view in [constant.narrow(0, 0, 5).unwrap(), constant.t().t(), (*constant).clone()] {
                 let error = Gemm::new(&a, &b).run_into(&view).unwrap_err();
                 assert!(matches!(error, Error::Misuse(_)), "{error}");
-                let error = Take::new(&tensor(&[5, 6], 4)).run_into(&view).unwrap_err();
+                let error = Take::new(tensor(&[5, 6], 4)).run_into(&view).unwrap_err();
                 assert!(matches!(error, Error::Misuse(_)), "{error}");
             }
         }
