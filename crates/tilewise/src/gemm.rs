@@ -226,11 +226,11 @@ impl Gemm {
     /// # Errors
     /// `Shape`, `Strides`, `Misaligned`, `Overflow`, `BufferTooSmall`, `TooLarge`, `Unsupported`,
     /// `GroupOffsets` for operands that cannot be multiplied on this device; `Misuse` for the
-    /// transpose of weights with an [order](crate::QuantizedTensor::with_order) of columns, and when
-    /// beta is not 0 and there is no [`c`](Self::c); `InvalidValue` for text that is no name of a
-    /// kernel, and for more splits of K than K makes; `UnknownKernel` for a kernel that does not exist, `NoKernel` when the
-    /// forced kernel does not take the product, or no kernel does; `WrongContext` for operands of
-    /// different contexts; `OutOfMemory`, `Device`, `DeviceLost`.
+    /// transpose of weights with an [order](crate::QuantizedTensor::with_order) of columns, and
+    /// when beta is not 0 and there is no [`c`](Self::c); `InvalidValue` for text that is no name
+    /// of a kernel, and for more splits of K than K makes; `UnknownKernel` for a kernel that does
+    /// not exist, `NoKernel` when the forced kernel does not take the product, or no kernel does;
+    /// `WrongContext` for operands of different contexts; `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn run(&self) -> Result<Tensor> {
         let c = self.output()?;
         self.onto().run_into(&c)?;
@@ -242,9 +242,9 @@ impl Gemm {
     ///
     /// # Errors
     /// As [`run`](Self::run), and `Aliased` when `c` overlaps an operand, or shares a buffer with
-    /// quantized weights or group offsets;
-    /// `Misuse` when `c` is of another type than [`out_dtype`](Self::out_dtype), is a
-    /// [prepared tensor](crate::PreparedTensor) or a view of one, or [`c`](Self::c) was called, too.
+    /// quantized weights or group offsets; `Misuse` when `c` is of another type than
+    /// [`out_dtype`](Self::out_dtype), is a [prepared tensor](crate::PreparedTensor) or a view of
+    /// one, or [`c`](Self::c) was called, too.
     pub fn run_into(&self, c: &Tensor) -> Result<()> {
         match &self.context().0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, c)),

@@ -87,10 +87,10 @@ impl Kernel {
     /// fewer tensors than names; `InvalidValue` for a template or an initial value that cannot be
     /// written; `Misuse` for a missing grid, and for a prepared tensor or a view of one as an
     /// output; `MissingFeature` for what exceeds the device; `Aliased` for an output that overlaps
-    /// another tensor of the call, `Strides` for one whose elements overlap; `Unsupported` for a type of a tensor or template that kernels do
-    /// not take there, and on the CPU executor for an operation that it does not execute;
-    /// `WrongContext` for tensors of another context; `Overflow`, `TooLarge`, `OutOfMemory`,
-    /// `Device`, `DeviceLost`.
+    /// another tensor of the call, `Strides` for one whose elements overlap; `Unsupported` for a
+    /// type of a tensor or template that kernels do not take there, and on the CPU executor for an
+    /// operation that it does not execute; `WrongContext` for tensors of another context;
+    /// `Overflow`, `TooLarge`, `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn run(&self, call: &Call) -> Result<Vec<Tensor>> {
         match &call.context.0.backend {
             Backend::Gpu(gpu) => gpu.device.once(|encoder| self.encode(encoder, call)),

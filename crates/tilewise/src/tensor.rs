@@ -157,7 +157,8 @@ impl Tensor {
     ///
     /// # Errors
     /// `Misaligned` when the offset is not a multiple of the element size, or the last element lies
-    /// in a word that the end of the buffer cuts off; `BufferTooSmall`, `Overflow`, `Misuse` for a buffer without `STORAGE`, `WrongContext` on the CPU executor.
+    /// in a word that the end of the buffer cuts off; `BufferTooSmall`, `Overflow`, `Misuse` for a
+    /// buffer without `STORAGE`, `WrongContext` on the CPU executor.
     pub fn from_buffer(
         context: &Context,
         buffer: wgpu::Buffer,

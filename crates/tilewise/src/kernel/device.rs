@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::deep;
 
-/// Records a call into a compute pass. Tensors that cannot be bound as they are are copied before
+/// Records a call into a compute pass. Tensors that cannot be bound are copied before
 /// it, and of those the outputs brought back after it.
 pub(super) fn record(
     kernel: &Kernel,

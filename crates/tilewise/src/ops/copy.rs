@@ -90,7 +90,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `InvalidValue` for a number that an integer type does not have; otherwise as [`Op::run_into`](crate::ops::Op::run_into).
+    /// `InvalidValue` for a number that an integer type does not have; otherwise as
+    /// [`Op::run_into`](crate::ops::Op::run_into).
     pub fn fill(&self, value: impl Into<f64>) -> Result<()> {
         let (value, dtype) = (value.into(), self.dtype());
         let range = match dtype {

@@ -350,7 +350,7 @@ impl Tensor {
                 stride = stride.saturating_mul(shape[axis]);
             }
         }
-        // What is left has size 1.
+        // The remaining dimensions have size 1.
         Some(strides)
     }
 
