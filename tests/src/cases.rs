@@ -291,7 +291,7 @@ pub fn quantized(table: Table) -> Vec<Case> {
         let families = quant_families(turn);
         for i in 0..families.len().max(sizes.len()) {
             let (format, [m, n]) = (families[i % families.len()], sizes[i % sizes.len()]);
-            let size = [m, n, (1 + i % 2) * format.block() as usize];
+            let size = [m, n, themes::few(format, 1 + i % 2)];
             cases.push(
                 Case { quantized: Some(format), ..Case::new(size, F32) }.kernel(&kernel.name),
             );

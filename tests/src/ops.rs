@@ -214,7 +214,7 @@ impl Case {
     /// Runs the case in the sanitizer, of these texts.
     ///
     /// # Errors
-    /// What was found, or the first number that is wrong.
+    /// The finding, or the first number that is wrong.
     pub fn check(
         &self,
         options: &Options,

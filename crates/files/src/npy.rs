@@ -73,7 +73,7 @@ pub struct Npy {
     pub bytes: Vec<u8>,
 }
 
-/// What the header says.
+/// The numbers of the header.
 #[derive(Debug, PartialEq)]
 struct Header {
     scalar: Scalar,

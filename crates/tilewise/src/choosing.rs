@@ -197,7 +197,7 @@ impl Context {
         Ok(winner.map(|winner| (winner, "the tuner")))
     }
 
-    /// The kernel, if it can compute the problem here as it is named.
+    /// The kernel, if it can compute the problem here with all that its name asks for.
     fn usable(&self, forced: Forced, problem: &Problem) -> Result<Forced> {
         forced.met_by(&self.plan_with(problem, Some(&forced))?)?;
         Ok(forced)

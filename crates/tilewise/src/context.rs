@@ -19,6 +19,8 @@ pub(crate) struct Inner {
     pub(crate) caps: Caps,
     pub(crate) preferences: Preferences,
     pub(crate) library: &'static Library,
+    /// The features of the device's adapter, where that was at hand.
+    pub(crate) offered: Option<wgpu::Features>,
     pub(crate) _capture: Option<Capture>,
 }
 
@@ -68,6 +70,23 @@ impl Context {
     pub fn driver(&self) -> String {
         self.gpu_backend()
             .map_or_else(|_| String::new(), |gpu| adapter::driver(&gpu.device.adapter_info()))
+    }
+
+    /// Why the device lacks a feature, in words.
+    #[cfg(feature = "custom-kernels")]
+    pub(crate) fn lacks(&self, feature: wgpu::Features, name: &str) -> String {
+        let adapter = self.adapter_name();
+        match self.0.offered.map(|all| all.contains(feature)) {
+            Some(false) => format!("the adapter {adapter} has no {name}"),
+            Some(true) => format!(
+                "the device was made without {name}, which its adapter {adapter} has: \
+                 device_descriptor() asks for it"
+            ),
+            None => format!(
+                "the device was made without {name}: device_descriptor() asks for it, where the \
+                 adapter {adapter} has it"
+            ),
+        }
     }
 
     /// Whether products run on the CPU executor.

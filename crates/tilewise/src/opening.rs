@@ -109,7 +109,7 @@ impl Context {
         let device = Device::new(device, queue);
         device.watch();
         let gpu = Gpu::new(device, options.pipeline_cache.as_deref());
-        Ok(Self::on_gpu(gpu, Some(adapter::coop_of(adapter)), options))
+        Ok(Self::on_gpu(gpu, Some(adapter), options))
     }
 
     /// A context on a device and queue of the caller's, with any features and limits.
@@ -159,7 +159,7 @@ impl Context {
         }
         let device = Device::joined(device, queue)?;
         let gpu = Gpu::new(device, options.pipeline_cache.as_deref());
-        Ok(Self::on_gpu(gpu, Some(adapter::coop_of(adapter)), options))
+        Ok(Self::on_gpu(gpu, Some(adapter), options))
     }
 
     /// As [`from_wgpu`](Self::from_wgpu), where the device's adapter is not at hand. Matrix units,
@@ -176,8 +176,10 @@ impl Context {
         Ok(Self::on_gpu(Gpu::new(device, options.pipeline_cache.as_deref()), None, options))
     }
 
-    fn on_gpu(gpu: Gpu, coop: Option<Vec<CoopMatrix>>, options: &ContextOptions) -> Context {
+    /// `adapter` is the device's, if it is at hand.
+    fn on_gpu(gpu: Gpu, adapter: Option<&wgpu::Adapter>, options: &ContextOptions) -> Context {
         let info = gpu.device.adapter_info();
+        let coop = adapter.map(adapter::coop_of);
         let coop_off = why_off(&info, gpu.device.features(), coop.as_deref(), options.matrix_units);
         if let (Some(why), Switch::Auto) = (coop_off, options.matrix_units) {
             log::info!("matrix units are off: {why}");
@@ -204,6 +206,7 @@ impl Context {
             caps,
             preferences,
             library,
+            offered: adapter.map(wgpu::Adapter::features),
             _capture,
         }))
     }
@@ -224,6 +227,7 @@ impl Context {
             caps: adapter::cpu_caps(),
             preferences,
             library: msl::ALL,
+            offered: None,
             _capture: None,
         }))
     }

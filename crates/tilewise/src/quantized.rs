@@ -173,24 +173,21 @@ impl QuantizedTensor {
     /// `InvalidValue` for an order that is no permutation of all columns; `TooLarge`,
     /// `OutOfMemory`, `Device`, `DeviceLost`.
     pub fn with_order(self, order: &[u32]) -> Result<Self> {
-        let mut seen = vec![false; self.k as usize];
-        for &column in order {
-            match seen.get_mut(column as usize) {
-                Some(seen) if !*seen => *seen = true,
-                _ => {
-                    return Err(Error::InvalidValue(format!(
-                        "column {column} occurs twice, or is not one of {}",
-                        self.k
-                    )));
+        let refused = |why: String| Err(Error::InvalidValue(format!("an order of columns: {why}")));
+        let mut places = vec![None; self.k as usize];
+        for (place, &column) in order.iter().enumerate() {
+            match places.get_mut(column as usize) {
+                Some(first @ None) => *first = Some(place),
+                Some(Some(first)) => {
+                    return refused(format!("column {column} stands at {first} and at {place}"));
+                }
+                None => {
+                    return refused(format!("column {column} at {place}, of {} columns", self.k));
                 }
             }
         }
         if order.len() as u64 != self.k {
-            return Err(Error::InvalidValue(format!(
-                "an order of {} columns, there are {}",
-                order.len(),
-                self.k
-            )));
+            return refused(format!("it has {} of {}", order.len(), self.k));
         }
         Ok(QuantizedTensor { order: Some(Arc::new(Order::new(&self.context, order)?)), ..self })
     }

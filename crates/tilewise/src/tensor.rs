@@ -158,8 +158,9 @@ impl Tensor {
     /// wgpu instance cannot be told: wgpu panics, or takes a buffer of its own for it.
     ///
     /// # Errors
-    /// `Misaligned` when the offset is not a multiple of the element size, `BufferTooSmall`,
-    /// `Overflow`, `Misuse` for a buffer without `STORAGE`, `WrongContext` on the CPU executor.
+    /// `Misaligned` when the offset is not a multiple of the element size, or the last element lies
+    /// in a word that the end of the buffer cuts off; `BufferTooSmall`, `Overflow`, `Misuse` for a
+    /// buffer without `STORAGE`, `WrongContext` on the CPU executor.
     pub fn from_buffer(
         context: &Context,
         buffer: wgpu::Buffer,

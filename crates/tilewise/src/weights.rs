@@ -157,8 +157,9 @@ impl Weight {
         match self {
             Weight::Dense(tensor) => Ok(tensor),
             Weight::Quantized(tensor) => Err(Error::Misuse(format!(
-                "a {} matrix where numbers are expected",
-                tensor.format()
+                "quantized weights, {} {:?}, where a dense tensor is expected",
+                tensor.format(),
+                tensor.shape()
             ))),
         }
     }
@@ -171,8 +172,9 @@ impl Weight {
         match self {
             Weight::Quantized(tensor) => Ok(tensor),
             Weight::Dense(tensor) => Err(Error::Misuse(format!(
-                "a {} tensor where a quantized one is expected",
-                tensor.dtype()
+                "a dense tensor, {} {:?}, where quantized weights are expected",
+                tensor.dtype(),
+                tensor.shape()
             ))),
         }
     }

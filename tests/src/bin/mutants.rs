@@ -42,52 +42,73 @@ fn run(options: &Options) -> Result<(), String> {
     let mut report =
         "# The mutation check\n\nWritten by `cargo xtask mutate --record`.\n".to_owned();
     let mut failures = Vec::new();
-    let mut count = 0;
-    for (language, name, explained) in [
-        (Language::Wgsl, "wgsl", "tests/mutants/explained.txt"),
-        (Language::Msl, "msl", "tests/mutants/explained-msl.txt"),
-    ] {
+    let chosen = |language: Language, name: &str| -> Vec<Mutant> {
         if options.language.as_ref().is_some_and(|wanted| wanted != name) {
-            continue;
+            return Vec::new();
         }
         let wanted = |id: &str| options.show.as_ref().is_none_or(|show| id.contains(show));
         let all =
             mutants::all(language, &options.file).into_iter().filter(|mutant| wanted(&mutant.id()));
-        let mutants: Vec<_> = all.step_by(options.every.max(1)).collect();
-        count += mutants.len();
-        if !mutants.is_empty() {
-            report += &check(language, &mutants, explained, options, &mut failures)?;
-        }
-    }
-    if count == 0 {
+        all.step_by(options.every.max(1)).collect()
+    };
+    let (wgsl, msl) = (chosen(Language::Wgsl, "wgsl"), chosen(Language::Msl, "msl"));
+    if wgsl.is_empty() && msl.is_empty() {
         return Err("no file and no change has such a name".into());
     }
+    std::thread::scope(|scope| -> Result<(), String> {
+        // clang compiles one language while the other's mutants run: its rounds leave cores idle.
+        // On threads of its own, as those of the other take no work from outside.
+        let compiled = scope.spawn(|| {
+            let pool = rayon::ThreadPoolBuilder::new().build().map_err(|why| why.to_string())?;
+            pool.install(|| prepared(Language::Msl, &msl))
+        });
+        let bench = prepared(Language::Wgsl, &wgsl)?;
+        let explained = "tests/mutants/explained.txt";
+        report += &check(Language::Wgsl, &wgsl, bench, explained, options, &mut failures)?;
+        let bench = compiled.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let explained = "tests/mutants/explained-msl.txt";
+        report += &check(Language::Msl, &msl, bench, explained, options, &mut failures)?;
+        Ok(())
+    })?;
     if let Some(path) = &options.record {
         std::fs::write(path, report).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
+/// The cases for mutants of one language. None without mutants, or without the compiler.
+fn prepared(
+    language: Language,
+    mutants: &[Mutant],
+) -> Result<Option<Box<dyn Bench + Send>>, String> {
+    if mutants.is_empty() {
+        return Ok(None);
+    }
+    let start = Instant::now();
+    let bench: Box<dyn Bench + Send> = match language {
+        Language::Wgsl => Box::new(Wgsl::new()?),
+        Language::Msl => match Msl::new(mutants)? {
+            Some(bench) => Box::new(bench),
+            None => return Ok(None),
+        },
+    };
+    println!("{language:?}: {}, prepared in {:.1} s", bench.size(), seconds(start));
+    Ok(Some(bench))
+}
+
 /// The mutants of one language; gives its section of the report.
 fn check(
     language: Language,
     mutants: &[Mutant],
+    bench: Option<Box<dyn Bench + Send>>,
     path: &str,
     options: &Options,
     failures: &mut Vec<String>,
 ) -> Result<String, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let explained = explained::parse(&text).map_err(|why| format!("{path}: {why}"))?;
-    let start = Instant::now();
-    let bench: Box<dyn Bench> = match language {
-        Language::Wgsl => Box::new(Wgsl::new()?),
-        Language::Msl => match Msl::new(mutants)? {
-            Some(bench) => Box::new(bench),
-            None => return Ok(String::new()),
-        },
-    };
+    let Some(bench) = bench else { return Ok(String::new()) };
     let size = bench.size();
-    println!("{language:?}: {size}, prepared in {:.1} s", seconds(start));
     if options.show.is_some() {
         for mutant in mutants {
             let (fate, why) = bench.fate(mutant);

@@ -83,6 +83,10 @@ fn dimensions_that_do_not_fit() {
         refused(a.t().reshape(&[24]), kind!(Strides), &["[6, 4]"]);
         let kept = a.slice(&[0..4, 0..3]).unwrap();
         refused(kept.reshape(&[12]), kind!(Strides), &["[4, 3]", "[6, 1]"]);
+        // Strides are lengths: the negative ones of other languages are none.
+        let back = 0usize.wrapping_sub(1);
+        let words = ["from element 5 on", "strides cannot be negative"];
+        refused(a.as_strided(&[4], &[back], 5), kind!(Overflow), &words);
         refused(a.read_blocking::<half::f16>(), kind!(Misuse), &["f32", "f16"]);
     }
 }
@@ -303,6 +307,44 @@ fn formats_that_are_not_supported() {
         kind!(Unsupported),
         &["mxfp4", "factor"],
     );
+}
+
+/// Kernels read whole words: of the last one the buffer must have all.
+#[test]
+fn words_that_are_cut_off() {
+    for adapter in adapters() {
+        let context = &adapter.context;
+        let descriptor = wgpu::BufferDescriptor {
+            label: None,
+            size: 6,
+            usage: BufferUsages::STORAGE | BufferUsages::COPY_SRC,
+            mapped_at_creation: false,
+        };
+        let buffer = context.device().unwrap().create_buffer(&descriptor);
+        let of = |dtype, count| Tensor::from_buffer(context, buffer.clone(), 0, dtype, &[count]);
+        of(DType::F16, 2).unwrap();
+        refused(of(DType::F16, 3), kind!(Misaligned), &["6 bytes", "whole words", "make it 8"]);
+        refused(of(DType::F16, 4), kind!(BufferTooSmall), &["needs 4", "holds 2"]);
+        refused(of(DType::F32, 2), kind!(BufferTooSmall), &["needs 2", "holds 1"]);
+    }
+}
+
+#[test]
+fn affine_formats() {
+    for (bits, group, dtype) in
+        [(7, 64, DType::F16), (4, 48, DType::F16), (1, 64, DType::F32), (4, 64, DType::U32)]
+    {
+        let error = QuantFormat::affine(bits, group, dtype);
+        let asked = format!("affine-{bits}bit-g{group}-{dtype}");
+        refused(error, kind!(Unsupported), &[&asked, "2, 3, 4, 5, 6 or 8", "32, 64 or 128"]);
+    }
+    // All that the message names are there, and no others.
+    let named = [2, 3, 4, 5, 6, 8].map(|bits| [32, 64, 128].map(|group| (bits, group)));
+    let all = named.as_flattened().iter().flat_map(|&(bits, group)| {
+        DType::FLOATS.map(|dtype| QuantFormat::affine(bits, group, dtype).unwrap())
+    });
+    let affine = QuantFormat::all().filter(|format| format.name().starts_with("affine"));
+    assert_eq!(all.count(), affine.count());
 }
 
 #[test]

@@ -222,3 +222,22 @@ fn errors_have_sources() {
     assert_eq!(source.to_string(), io.to_string());
     assert!("onn".parse::<Switch>().is_err_and(|error| error.to_string().contains("onn")));
 }
+
+/// The guide says of every kind of error how it is mended.
+#[test]
+fn every_error_has_its_remedy() {
+    let source = include_str!("../../../crates/core/src/error.rs");
+    let body = source.split("pub enum Error {").nth(1).unwrap().split("\n}").next().unwrap();
+    let names = body.lines().filter_map(|line| {
+        let line = line.strip_prefix("    ")?;
+        line.starts_with(|c: char| c.is_ascii_uppercase())
+            .then(|| line.split(|c: char| !c.is_alphanumeric()).next().unwrap())
+    });
+    let names: Vec<_> = names.collect();
+    assert!(names.len() > 20 && names.contains(&"Shape") && names.contains(&"File"), "{names:?}");
+    let guide = include_str!("../../../docs/library.md");
+    let table = guide.split("## Errors").nth(1).unwrap().split("\n## ").next().unwrap();
+    for name in names {
+        assert!(table.contains(&format!("`{name}`")), "{name} is not in docs/library.md");
+    }
+}

@@ -140,6 +140,10 @@ fn bad_input_is_refused() {
             shape,
             "[4], wanted [6]",
         );
+        for eps in [f32::NAN, f32::INFINITY, -1e-6] {
+            let words = format!("eps is {eps}, wanted");
+            refused(ops::rms_norm(&x, &zeros(&[6]), eps).run(), value, &words);
+        }
         refused(ops::rms_norm(&x, &zeros(&[1, 6]), 0.0).run(), shape, "weight has shape [1, 6]");
         refused(ops::rms_norm(&zeros(&[]), &zeros(&[]), 0.0).run(), shape, "wanted a last axis");
         refused(ops::sum(&x, 2).run(), shape, "axis 2 of shape [4, 6], which has 2 axes");

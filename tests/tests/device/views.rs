@@ -344,7 +344,7 @@ fn outputs_whose_elements_share_places() {
     }
 }
 
-/// What else takes tensors: takes views, too, or says why not.
+/// Every other operation on tensors takes views, too, or says why not.
 #[test]
 fn views_elsewhere() {
     for context in contexts() {

@@ -17,19 +17,27 @@ fn clean(cases: &[Case]) {
     check(&devices(), cases, &options(), false);
 }
 
+/// With A in the type of this index. Each layout meets half of the sizes, by turns: every size in
+/// every layout has some type of A, and every layout has every type.
+fn edges(a: usize) -> Vec<Case> {
+    // A seed is a hundred for each layout, and one for each size.
+    let turn = |case: &Case| (case.seed / 100 + case.seed % 100 + a as u64).is_multiple_of(2);
+    cases::edges(WGSL, a).into_iter().filter(turn).collect()
+}
+
 #[test]
 fn edges_f32() {
-    clean(&cases::edges(WGSL, 0));
+    clean(&edges(0));
 }
 
 #[test]
 fn edges_f16() {
-    clean(&cases::edges(WGSL, 1));
+    clean(&edges(1));
 }
 
 #[test]
 fn edges_bf16() {
-    clean(&cases::edges(WGSL, 2));
+    clean(&edges(2));
 }
 
 #[test]
@@ -127,6 +135,8 @@ fn prepared() {
     let shaders = Shaders::of_library();
     let mut weights = [cases::quantized(WGSL), cases::groups(WGSL)].concat();
     weights.retain(|case| case.quantized.is_some() && case.unit().is_some());
+    // The same ways to load meet several shapes.
+    let weights = weights.into_iter().step_by(2).collect();
     let cases = [cases::packed(WGSL), scaled::cases(WGSL), scaled::split(WGSL), weights].concat();
     let mut met = BTreeSet::new();
     for (case, caps, plan) in plans(&devices(), &cases) {
@@ -272,7 +282,7 @@ fn small_subgroups() {
 #[test]
 fn everything_is_reached() {
     let all: Vec<Case> = [
-        (0..3).flat_map(|a| cases::edges(WGSL, a)).collect(),
+        (0..3).flat_map(edges).collect(),
         cases::thin(WGSL),
         cases::splits(WGSL),
         cases::epilogues(WGSL),

@@ -66,7 +66,7 @@ fn split(rng: &mut Rng, mut elements: usize) -> Vec<usize> {
     shape
 }
 
-/// A view drawn at random, and what it must be; none where it must be refused.
+/// A view drawn at random, and the elements that it must have; no view if it must be refused.
 fn step(
     rng: &mut Rng,
     view: &Tensor,

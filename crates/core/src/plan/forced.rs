@@ -68,7 +68,7 @@ impl std::str::FromStr for Forced {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let mut suffixes = text.split('+');
+        let mut suffixes = text.trim().split('+');
         let name = suffixes.next().unwrap_or_default();
         let (mut pad, mut splits) = (None, None);
         for suffix in suffixes {

@@ -11,7 +11,7 @@ use super::bits::{read_codes, write_codes};
 use super::format::{Codec, Encoder, FormatDef, Plane, QuantFormat, Stored, of_finite};
 use crate::convert;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Smallest magnitude of a scale, so that a constant group divides by something.
 const SMALLEST_SCALE: f32 = 1e-7;
@@ -79,7 +79,14 @@ impl QuantFormat {
     /// # Errors
     /// `Unsupported` for a combination that is not implemented; the message lists the formats.
     pub fn affine(bits: u32, group_size: u32, scales: DType) -> Result<QuantFormat> {
-        format!("affine-{bits}bit-g{group_size}-{scales}").parse()
+        let named = format!("affine-{bits}bit-g{group_size}-{scales}").parse();
+        named.map_err(|error| match error {
+            Error::Unsupported(text) => Error::Unsupported(format!(
+                "{text}; bits may be 2, 3, 4, 5, 6 or 8, groups 32, 64 or 128, scales f32, f16 or \
+                 bf16"
+            )),
+            other => other,
+        })
     }
 }
 

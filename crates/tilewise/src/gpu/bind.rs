@@ -83,7 +83,7 @@ impl Factors {
 
 /// A key of bind groups.
 trait Mentions: Clone + Default + Eq + Hash + Ord {
-    /// Whose identities it mentions.
+    /// The buffers whose identities it mentions.
     fn mentioned(&self) -> impl Iterator<Item = u64>;
 }
 

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use tilewise_core::{Error, Result};
 use tilewise_sanitizer::deep;
 
-/// Records a call into a compute pass. Tensors that cannot be bound as they are are copied before
+/// Records a call into a compute pass. Tensors that cannot be bound are copied before
 /// it, and of those the outputs brought back after it.
 pub(super) fn record(
     kernel: &Kernel,
@@ -101,6 +101,7 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     fitted.parse(kernel, call)?;
     let generated = fitted.generated();
     limits::f16(kernel, call, generated)?;
+    limits::subgroups(kernel, call, generated)?;
     let uniform = generated.has_uniform;
     let uniform = uniform.then(|| uniform_entry(UNIFORM, generated.uniform_len(), true));
     let numbered = (UNIFORM + 1..).zip(&generated.storage);
@@ -109,22 +110,19 @@ fn compile(kernel: &Kernel, call: &Call, fitted: &Fitted, gpu: &Gpu) -> Result<P
     let entries: Vec<_> = uniform.into_iter().chain(storage).collect();
     // Browsers ask for what naga takes for granted.
     let browser = gpu.device.adapter_info().backend == wgpu::Backend::BrowserWebGpu;
-    let enable = if browser && generated.subgroups { "enable subgroups;\n" } else { "" };
+    let enable = if browser && generated.subgroups.is_some() { "enable subgroups;\n" } else { "" };
     // On a deep stack, because wgpu parses the text, and naga calls itself once per term of an
     // expression.
     // Error scopes belong to a thread, so that they go along.
     let text = format!("{enable}{}", generated.text);
     let compile = || gpu.pipelines.compile_custom(&gpu.device, &kernel.name, text, &entries);
     deep(compile).map_err(no_thread)?.map_err(|error| match error {
-        // naga has accepted the text with all that it knows, so that what is missing is the
-        // device's.
-        Error::Device { text, .. } => {
-            let device = gpu.device.adapter_info().name;
-            Error::MissingFeature(format!(
-                "kernel {}: {device} does not take it: {text}",
-                kernel.name
-            ))
-        }
+        // naga has accepted the text with all that it knows. A feature is missing to the device.
+        Error::Device { text, .. } => Error::MissingFeature(format!(
+            "kernel {}: the device, one of {}, was made without a feature that it uses: {text}",
+            kernel.name,
+            gpu.device.adapter_info().name
+        )),
         other => other,
     })
 }

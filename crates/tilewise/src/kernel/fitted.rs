@@ -6,10 +6,10 @@ use super::generate::{Generated, generate};
 use super::known::Ready;
 use super::limits;
 use super::names::Names;
-use super::output;
+use super::output::{self, Slot};
 use super::pointers;
 use std::sync::Arc;
-use tilewise_core::{Error, Result};
+use tilewise_core::{DType, Error, Result};
 use tilewise_sanitizer::Shader;
 
 /// A call that fits its kernel and the device: the module, and how it is dispatched.
@@ -66,11 +66,37 @@ impl Fitted {
     /// The module, parsed and validated.
     pub(super) fn parse(&self, kernel: &Kernel, call: &Call) -> Result<Shader> {
         let generated = self.generated();
-        let shader = Shader::parse_parts(&generated.text, &generated.parts).map_err(error)?;
+        let shader = Shader::parse_parts(&generated.text, &generated.parts);
+        let shader = shader.map_err(|wrong| with_hints(kernel, call, generated, error(wrong)))?;
         limits::module(kernel, call, generated, &shader)?;
         pointers::passed(kernel, &shader)?;
         Ok(shader)
     }
+}
+
+/// An error of the text, with a remedy where a rule of these kernels is behind it.
+fn with_hints(kernel: &Kernel, call: &Call, generated: &Generated, error: Error) -> Error {
+    let Error::Kernel(mut text) = error else { return error };
+    for (name, _) in &call.values {
+        if text.contains("(header)") && text.contains(&format!("`{name}`")) {
+            text += &format!(
+                "\n`{name}` is a value of the call, which the body alone sees: a function of the \
+                 header takes it as an argument"
+            );
+        }
+    }
+    let halves = generated.storage.iter().filter(|binding| !binding.by_functions);
+    let halves = halves.map(|binding| match binding.slot {
+        Slot::Input(i) => (&kernel.inputs[i], call.inputs[i].dtype(), "_load"),
+        Slot::Output(i) => (&kernel.outputs[i], call.outputs[i].dtype(), "_store"),
+    });
+    for (name, _, function) in halves.filter(|(_, dtype, _)| *dtype == DType::BF16) {
+        text += &format!(
+            "\n{name} is bf16, which WGSL lacks: its array holds words of two elements, and \
+             {name}{function} takes single ones"
+        );
+    }
+    Error::Kernel(text)
 }
 
 /// The sanitizer's errors as ours.

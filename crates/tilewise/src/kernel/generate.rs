@@ -71,8 +71,8 @@ pub(super) struct Generated {
     pub(super) words: Vec<Word>,
     /// Whether it uses half precision.
     pub(super) f16: bool,
-    /// Whether it uses subgroups.
-    pub(super) subgroups: bool,
+    /// The first use of subgroups, with its place.
+    pub(super) subgroups: Option<String>,
     /// What is bound from 1 on.
     pub(super) storage: Vec<Binding>,
 }
@@ -146,12 +146,16 @@ pub(super) fn generate(kernel: &Kernel, call: &Call, names: &Names<'_>) -> Resul
         .map_or(head, |(_, head)| head)
         .replace("PRELUDE\n", &module.prelude());
 
+    let texts = [("header", &header), ("body", &body)];
+    generated.subgroups = texts.into_iter().find_map(|(part, text)| {
+        let (word, (line, column)) = text.first(|word| word.contains("subgroup"))?;
+        Some(format!("{} ({part}):{line}:{column} has `{word}`", kernel.name))
+    });
     let (directives, header) = header.split(&header.directives());
     let (hoisted, body) = body.split(&body.module_declarations());
     names.allow("header", &Text::new(&header))?;
     names.allow("body", &Text::new(&hoisted))?;
     generated.f16 = module.needs_f16(call);
-    generated.subgroups = module.everywhere.iter().any(|word| word.contains("subgroup"));
     if generated.f16 {
         generated.text += "enable f16;\n";
     }

@@ -166,11 +166,21 @@ pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result
     let way = halves.map_or_else(String::new, |(name, _)| {
         format!("; {name}_load and {name}_store take f16 everywhere")
     });
-    Err(Error::MissingFeature(format!(
-        "kernel {}: {who} f16, and {} has no shader-f16{way}",
-        kernel.name,
-        context.adapter_name()
-    )))
+    let why = context.lacks(wgpu::Features::SHADER_F16, "shader-f16");
+    Err(Error::MissingFeature(format!("kernel {}: {who} f16, and {why}{way}", kernel.name)))
+}
+
+/// `MissingFeature` for subgroups on a GPU that has none. The CPU executor and the sanitizer have
+/// them.
+pub(super) fn subgroups(kernel: &Kernel, call: &Call, generated: &Generated) -> Result<()> {
+    let (Some(used), Some(device)) = (&generated.subgroups, call.context.device()) else {
+        return Ok(());
+    };
+    if device.features().contains(wgpu::Features::SUBGROUP) {
+        return Ok(());
+    }
+    let why = call.context.lacks(wgpu::Features::SUBGROUP, "subgroups");
+    Err(Error::MissingFeature(format!("kernel {}: {used}, and {why}", kernel.name)))
 }
 
 /// What only the module itself tells: its workgroup memory, and that it binds and enters nothing

@@ -7,7 +7,7 @@ use naga::keywords::wgsl::{BUILTIN_IDENTIFIERS, RESERVED};
 use std::collections::{HashMap, HashSet};
 use tilewise_core::{Error, Result};
 
-/// What a tensor's name is followed by in the names that derive from it, besides its functions.
+/// Ends of the names that derive from a tensor's name, besides those of its functions.
 const DERIVED: [&str; 3] = ["_shape", "_strides", "_ndim"];
 
 /// What the generated module calls things of its own.

@@ -54,8 +54,13 @@ impl<'a> Text<'a> {
 
     /// Line and column, from 1, of the first occurrence of a word.
     pub(super) fn place_of(&self, word: &str) -> Option<(usize, usize)> {
-        let found = (0..self.tokens.len()).find(|&index| self.token(index) == word)?;
-        Some(self.place(self.tokens[found].start))
+        self.first(|token| token == word).map(|(_, place)| place)
+    }
+
+    /// The first token that is wanted, with line and column from 1.
+    pub(super) fn first(&self, wanted: impl Fn(&str) -> bool) -> Option<(&'a str, (usize, usize))> {
+        let found = (0..self.tokens.len()).find(|&index| wanted(self.token(index)))?;
+        Some((self.token(found), self.place(self.tokens[found].start)))
     }
 
     fn place(&self, at: usize) -> (usize, usize) {

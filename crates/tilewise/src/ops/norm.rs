@@ -92,6 +92,12 @@ impl Plan for Norm {
                 )));
             }
         }
+        if !(self.eps >= 0.0 && self.eps.is_finite()) {
+            return Err(Error::InvalidValue(format!(
+                "{name}: eps is {}, wanted a finite number from 0 on",
+                self.eps
+            )));
+        }
         Ok((x.shape().into(), x.dtype()))
     }
 

@@ -25,7 +25,12 @@ impl Tensor {
                 sum.checked_add((size as u64 - 1).checked_mul(stride as u64)?)
             });
         last.and_then(|last| last.checked_add(1)).ok_or_else(|| {
-            Error::Overflow(format!("shape {:?} with strides {:?}", self.shape, self.strides))
+            let negative = self.strides.iter().any(|&stride| stride > isize::MAX as usize);
+            let hint = if negative { ": strides cannot be negative" } else { "" };
+            Error::Overflow(format!(
+                "shape {:?} with strides {:?} from element {} on{hint}",
+                self.shape, self.strides, self.offset
+            ))
         })
     }
 

@@ -178,7 +178,8 @@ impl Tensor {
     ///
     /// # Errors
     /// `Shape` when `shape` and `strides` differ in length, `BufferTooSmall` when the view would
-    /// reach beyond the storage, `Overflow`.
+    /// reach beyond the storage, `Misaligned` when it would end in a word of 4 bytes that the end
+    /// of the buffer cuts off, `Overflow`.
     pub fn as_strided(&self, shape: &[usize], strides: &[usize], offset: usize) -> Result<Tensor> {
         let first = self.offset.checked_add(offset);
         let first = first.ok_or_else(|| {
@@ -210,8 +211,14 @@ impl Tensor {
             false => self.storage.bytes() / size,
         };
         match view.end()? {
-            needed if needed > len => Err(Error::BufferTooSmall { operand: "tensor", needed, len }),
-            _ => Ok(view),
+            needed if needed <= len => Ok(view),
+            needed if needed <= self.storage.bytes() / size => Err(Error::Misaligned(format!(
+                "the last element lies in a word of 4 bytes that is cut off by the end of its \
+                 buffer of {} bytes: kernels read whole words, so make it {}",
+                self.storage.bytes(),
+                self.storage.bytes().next_multiple_of(4)
+            ))),
+            needed => Err(Error::BufferTooSmall { operand: "tensor", needed, len }),
         }
     }
 
@@ -343,7 +350,7 @@ impl Tensor {
                 stride = stride.saturating_mul(shape[axis]);
             }
         }
-        // What is left has size 1.
+        // The remaining dimensions have size 1.
         Some(strides)
     }
 

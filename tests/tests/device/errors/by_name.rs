@@ -45,6 +45,8 @@ fn kernels_by_name() {
             refused(gemm(1000).plan(), kind!(InvalidValue), &words);
             assert_eq!(gemm(5).plan().unwrap().choice.unwrap().splits, 5);
         }
+        // Blanks around a name are none of it.
+        gemm(" naive ").unwrap();
         // An unknown name is unknown even where there is nothing to do.
         let nothing = zeros(&context, &[0, 4]);
         refused(Gemm::new(&nothing, &a).kernel("fast").run(), kind!(UnknownKernel), &["fast"]);

@@ -41,7 +41,7 @@ fn outputs_that_overlap() {
         let half = |range| halves.slice(&[range]).unwrap();
         let call = Call::new(&context).inout(&half(0..3)).output_into(&half(3..6));
         refused(&two, &grid(call), kind!(Aliased), &["0..8", "4..12", "in whole words"]);
-        // What has no elements overlaps nothing.
+        // A view without elements overlaps nothing.
         let call = Call::of(&rows(1..1)).output_into(&rows(1..2));
         kernel.run(&grid(call)).unwrap();
     }

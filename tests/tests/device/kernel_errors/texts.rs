@@ -188,3 +188,54 @@ fn barriers_and_clipping() {
         refused(&barrier, &call.clone().workgroup([8, 6, 2]), kind!(Kernel), &["mine (body):1:1"]);
     }
 }
+
+/// Rules of these kernels that the compiler does not know.
+#[test]
+fn hints() {
+    for context in contexts() {
+        let rate = call(&context).value("rate", 2.0f32);
+        let header =
+            kernel("out[global_id.x] = f() * rate;").header("fn f() -> f32 { return rate; }");
+        let words = ["mine (header):1:", "`rate` is a value of the call", "as an argument"];
+        refused(&header, &rate, kind!(Kernel), &words);
+        let a = Tensor::zeros(&context, DType::BF16, &[4]).unwrap();
+        let halves = Call::of(&a).output(DType::BF16, &[4]).grid([4, 1, 1]);
+        let words = ["mine (body):1:", "out is bf16", "out_store takes single ones"];
+        refused(&kernel("out[global_id.x] = 1.0;"), &halves, kind!(Kernel), &words);
+        let words = ["a is bf16", "a_load takes single ones"];
+        refused(&kernel("out_store(0u, a[0] + 1.0);"), &halves, kind!(Kernel), &words);
+    }
+}
+
+/// A device that was made without a feature: the error names the feature, the place of its use, and
+/// whether the adapter has it.
+#[test]
+fn features_that_the_device_lacks() {
+    // The sanitizer has all of them.
+    let lacks = |kernel: &Kernel, call: &Call, words: &[&str]| {
+        let error = kernel.run(call).unwrap_err();
+        let told = |text: &str| words.iter().all(|word| text.contains(word));
+        assert!(matches!(&error, Error::MissingFeature(text) if told(text)), "{error} {words:?}");
+    };
+    for adapter in adapters() {
+        let (device, queue) = adapter.device(|_| ());
+        let found = adapter.found();
+        let asked = Context::from_wgpu(&found, device, queue, &Default::default()).unwrap();
+        let features = found.features();
+        for (context, is_known) in [(adapter.with_limits(|_| ()), false), (asked, true)] {
+            let told = |has: bool| match (is_known, has) {
+                (false, _) => "device_descriptor() asks for it, where the adapter",
+                (true, true) => "the device was made without",
+                (true, false) => "the adapter ",
+            };
+            let call = call(&context);
+            let sum = kernel("\nout[0] = subgroupAdd(a[0]);");
+            let has = features.contains(wgpu::Features::SUBGROUP);
+            let words = ["mine (body):2:10 has `subgroupAdd`", "subgroups", told(has)];
+            lacks(&sum, &call, &words);
+            let has = features.contains(wgpu::Features::SHADER_F16);
+            let words = ["it uses f16", "shader-f16", told(has), adapter.name()];
+            lacks(&kernel("out[0] = f32(f16(a[0]));"), &call, &words);
+        }
+    }
+}
