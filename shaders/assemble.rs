@@ -30,7 +30,7 @@ pub fn assemble(pass: &Pass) -> String {
 /// them.
 ///
 /// # Errors
-/// What cannot be put together, in words.
+/// The reason why files cannot be put together.
 pub fn assemble_with<'a>(
     pass: &Pass,
     replaced: impl Fn(&str) -> Option<&'a str>,

@@ -15,7 +15,7 @@ fn times(numbers: vec4<f32>, powers: vec4<i32>) -> vec4<f32> {
 // The sums of a row, from a column on, of the operands as they were before. Exponents fill whole
 // fours, as columns do that are stored together.
 fn restored(tile: Tile, row: u32, col: u32, sums: vec4<f32>) -> vec4<f32> {
-    // What lies beyond an edge has no exponents, and is not stored.
+    // Elements beyond an edge have no exponents, and are not stored.
     if row >= tile.row_end || col >= params.n {
         return sums;
     }

@@ -58,7 +58,7 @@ const_assert SUMS * COLS <= 32u;
 var<workgroup> staged: array<vec4<u32>, STAGED>;
 // The sums of the first half of each group, then of the second.
 var<workgroup> totals: array<i32, 2u * ROWS * GROUPS>;
-// What a group's whole numbers are multiplied by.
+// The factor of a group's whole numbers.
 var<workgroup> powers: array<f32, ROWS * GROUPS>;
 
 fn stripe_at(i: u32) -> vec4<f32> {

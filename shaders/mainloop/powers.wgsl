@@ -33,7 +33,7 @@ const INFINITE: u32 = 0x7f800000u;
 // The largest magnitude that each invocation has found in a row or column, as bits: their order is
 // that of the numbers.
 var<workgroup> largest: array<u32, STRIP * SHARES>;
-// What the rows or columns are divided by.
+// The divisors of rows or columns.
 var<workgroup> powers: array<i32, STRIP>;
 
 // A storage line, and the first of a vector's elements in it.

@@ -10,7 +10,7 @@
 const THREADS: u32 = 64u; //param
 // Whether the four lie in one row, and follow each other in B.
 const FOURS: bool = false; //param
-// What an index beyond the table gives: bits of f32, or an integer.
+// The result for an index beyond the table: bits of f32, or an integer.
 const BEYOND: u32 = 0x7fc00000u; //param
 
 // Where an element of C comes from: its place in B, unless that is beyond it, or in another pass.

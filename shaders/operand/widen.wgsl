@@ -18,7 +18,7 @@ fn counted(word: u32) -> vec4<f32> {
     return vec4<f32>(even.x, odd.x, even.y, odd.y) - 1024.0;
 }
 
-// What bytes of e2m1_bytes are more than their codes' values.
+// The excess of the bytes of e2m1_bytes over the values of their codes.
 const E2M1_MORE: i32 = 16;
 
 // Codes of e2m1, eight to a word, of which those from a bit on that is 0 or 4: bytes with twice

@@ -1,4 +1,4 @@
-//! What an adapter can do, as plain data: limits that bound the choice, and rough rates that order
+//! The abilities of an adapter, as plain data: limits that bound the choice, and rough rates that order
 //! it.
 
 mod generation;
@@ -46,7 +46,7 @@ pub struct Caps {
     pub f16: bool,
     /// Invocations of a subgroup, where that is one number and known.
     pub subgroup_size: Option<u32>,
-    /// What the matrix units compute, as far as shaders may use it; empty without them.
+    /// The types that matrix units compute with, as far as shaders may use it; empty without them.
     pub coop: Vec<CoopMatrix>,
     /// Why matrix units stay unused that the device has, or may have; absent where they are used,
     /// and where it has none.

@@ -89,7 +89,7 @@ pub enum Error {
     NoDevice {
         /// Which adapter, and the driver's words.
         text: String,
-        /// What wgpu reported.
+        /// The error that wgpu reported.
         source: Option<Cause>,
     },
     /// The operation needs a GPU, and the context is the CPU executor; or operands belong to
@@ -102,9 +102,9 @@ pub enum Error {
     /// The driver reported an error.
     #[error("device error: {text}")]
     Device {
-        /// What was tried, and the driver's words.
+        /// The attempt, and the driver's words.
         text: String,
-        /// What wgpu reported.
+        /// The error that wgpu reported.
         source: Option<Cause>,
     },
     /// The device or the host has no memory left for what was asked.
@@ -131,7 +131,7 @@ pub enum Error {
     File {
         /// Which file, and the system's words.
         text: String,
-        /// What the system reported.
+        /// The error that the system reported.
         source: Option<Cause>,
     },
 }

@@ -1,4 +1,4 @@
-//! What a kernel is: a mainloop with its variants, and the entries of the other three axes. Data,
+//! The kernel: a mainloop with its variants, and the entries of the other three axes. Data,
 //! not code that chooses.
 //!
 //! A shader is a composition of part files along four axes: mainloop × operand loaders × schedule ×
@@ -66,7 +66,7 @@ impl Variant {
         if let Access::Words { chain, .. } = self.access { chain } else { 0 }
     }
 
-    /// What it multiplies for a problem: the same, or what becomes of operands that are split in
+    /// The operands that it multiplies for a problem: the same, or those made of operands split in
     /// two terms, whose K has three segments of [`segment`] steps.
     pub(crate) fn multiplied(&self, problem: &Problem) -> Problem {
         if !(problem.may_split() && self.unit().is_some_and(|unit| unit.splits(problem.a.format))) {
@@ -120,7 +120,7 @@ pub enum Access {
     /// Quantized weights are decoded on their way. Where their storage does not suit such loads, or
     /// K is no multiple of `bk`, operands are packed first.
     Words {
-        /// What it multiplies with.
+        /// The matrix unit.
         unit: &'static Unit,
         /// Steps along K of one slice in workgroup memory. `bk` is a multiple of it.
         depth: u32,
@@ -148,7 +148,7 @@ impl Streamed {
     }
 }
 
-/// What a loader provides, by the names of its functions.
+/// The functions of a loader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// Elements as f32: `x_load`, `x_load4`.
@@ -178,7 +178,7 @@ pub struct KernelDef {
     pub name: &'static str,
     /// Its file, by its path below the folder of its language's files.
     pub file: &'static str,
-    /// What it is composed with.
+    /// The files beside it.
     pub kit: &'static Kit,
     /// Files that it shares with others.
     pub files: &'static [&'static str],
@@ -228,7 +228,7 @@ pub struct OperandDef {
     /// Elements that are fetched together: offset, strides and the extent along the contiguous axis
     /// must be multiples.
     pub vector: u64,
-    /// What it provides.
+    /// The functions that it provides.
     pub loads: &'static [Load],
     /// Whether it reads only what is stored along K.
     pub along_k: bool,
@@ -347,7 +347,7 @@ pub struct Library {
     pub kernels: &'static [KernelDef],
 }
 
-/// What the mainloops of one language are composed with.
+/// The files with which mainloops of one language are composed.
 #[derive(Clone, Copy)]
 pub struct Kit {
     /// The language of all these files.
@@ -403,7 +403,7 @@ pub struct Kit {
     /// The same for a finishing pass that leaves the residual to another, and the end of that pass;
     /// none in a language whose devices bind enough for one.
     pub keep: Option<&'static str>,
-    /// What takes the place of [`linear`](Self::linear) in that other pass.
+    /// The file in place of [`linear`](Self::linear) in that other pass.
     pub residual: Option<&'static str>,
     /// The finishing pass.
     pub finish: &'static str,

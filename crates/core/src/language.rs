@@ -1,6 +1,6 @@
-//! What shaders are written in.
+//! The languages of shaders.
 
-/// What a shader is written in.
+/// The language of a shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Language {
     /// WebGPU's shading language: every device.

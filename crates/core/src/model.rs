@@ -1,4 +1,4 @@
-//! What a variant is expected to cost, as data in its table line. [`cost`](crate::cost) evaluates
+//! The expected cost of a variant, as data in its table line. [`cost`](crate::cost) evaluates
 //! it.
 
 /// The cost model of a variant, with the numbers that belong to that variant alone.

@@ -40,7 +40,7 @@ use peel::Peeled;
 use piece::{Piece, Step};
 use setup::Setup;
 
-/// What was chosen.
+/// The choice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// The mainloop's name.
@@ -73,12 +73,12 @@ impl std::fmt::Display for Choice {
 pub struct Plan {
     /// The problem, with strides that play no part set to 0.
     pub problem: Problem,
-    /// What was chosen, for the first piece of a product that is cut; none when there is nothing to
+    /// The choice for the first piece of a product that is cut; none when there is nothing to
     /// do.
     pub choice: Option<Choice>,
     /// Why the product was cut into pieces, largest first; empty where it is computed as a whole.
     pub cuts: Vec<Cut>,
-    /// What was chosen for the edges, where they are computed apart from the whole tiles.
+    /// The choice for the edges, where they are computed apart from the whole tiles.
     pub edges: Vec<Choice>,
     /// Dispatches, in order.
     pub passes: Vec<Pass>,
@@ -126,7 +126,7 @@ pub(crate) struct Laid {
 }
 
 impl Laid {
-    /// What the planner compares.
+    /// The candidates that the planner compares.
     fn weight(&self) -> f64 {
         self.cost + self.compiling
     }

@@ -1,4 +1,4 @@
-//! What is to be computed: operands, grouping and epilogue, as plain numbers. No buffer, no device.
+//! The product to compute: operands, grouping and epilogue, as plain numbers. No buffer, no device.
 //!
 //! C\[M,N\] = epilogue(alpha · A\[M,K\] · B\[K,N\] + beta · C), once per batch entry or group.
 
@@ -244,7 +244,7 @@ pub enum Dimension {
     K,
 }
 
-/// What happens to the accumulator x, in f32, before it is stored, in this order:
+/// The changes to the accumulator x, in f32, before it is stored, in this order:
 /// y = activation(alpha·x + beta·C + bias) + residual, then the cast to C's type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epilogue {
@@ -298,7 +298,7 @@ pub struct Problem {
     pub c: Operand,
     /// How rows are split among the entries of B.
     pub grouping: Grouping,
-    /// What is done to the product before it is stored.
+    /// The changes to the product before it is stored.
     pub epilogue: Epilogue,
     /// How exact it must be.
     pub precision: Precision,

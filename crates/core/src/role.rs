@@ -1,6 +1,6 @@
-//! What the bindings of a shader hold.
+//! The roles of a shader's bindings.
 
-/// What a binding holds. The discriminant is its number in group 0, the same in every shader.
+/// The contents of a binding. The discriminant is its number in group 0, the same in every shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Role {

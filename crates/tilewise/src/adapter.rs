@@ -217,7 +217,7 @@ pub(crate) fn trusts_matrix_units(backend: wgpu::Backend, vendor: u32) -> bool {
     backend != wgpu::Backend::Vulkan || PROVEN.contains(&vendor)
 }
 
-/// What the CPU executor can do.
+/// The abilities of the CPU executor.
 pub(crate) fn cpu_caps() -> Caps {
     Caps {
         name: "CPU executor".into(),
@@ -236,7 +236,7 @@ fn subgroup_size(info: &wgpu::AdapterInfo) -> Option<u32> {
     }
 }
 
-/// What a device can do whose adapter has these matrix units.
+/// The abilities of a device whose adapter has these matrix units.
 pub(crate) fn caps(
     info: &wgpu::AdapterInfo,
     features: wgpu::Features,

@@ -1,4 +1,4 @@
-//! What wgpu does not pass on of Metal: where a capture goes, and what the compiler says.
+//! Metal's own calls, which wgpu does not pass on: where a capture goes, and the compiler's words.
 
 use objc2_foundation::{NSError, NSString, NSURL};
 use objc2_metal::{MTLCaptureDescriptor, MTLCaptureDestination, MTLCaptureManager, MTLDevice};
@@ -7,7 +7,7 @@ use std::path::Path;
 /// Whether Metal's compiler takes a text in MSL, with the options that wgpu gives.
 ///
 /// # Errors
-/// What the compiler says.
+/// The compiler's words.
 pub(crate) fn compile(device: &wgpu::Device, text: &str) -> Result<(), String> {
     // SAFETY: the device is only asked for a library, and nothing of it is destroyed.
     let device =

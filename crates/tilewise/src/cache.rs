@@ -1,4 +1,4 @@
-//! What was made once and is used again.
+//! Things made once and used again.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

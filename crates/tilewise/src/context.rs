@@ -28,7 +28,7 @@ pub(crate) struct Inner {
 pub(crate) struct Preferences {
     /// The kernel of every product that does not name its own.
     pub(crate) kernel: Option<String>,
-    /// What the tuner found.
+    /// The tuner's results.
     pub(crate) winners: Winners,
 }
 

@@ -264,7 +264,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What a verbose kernel prints.
+    /// The text that a verbose kernel prints.
     fn told(&self, call: &Call, fitted: &Fitted, metal: bool) -> Result<String> {
         let mut text = format!("// kernel {} as WGSL\n{}", self.name, fitted.generated().text);
         if metal {

@@ -15,7 +15,7 @@ pub(crate) use tilewise_msl::{ENTRY, FILES, LIBRARY as BOTH, assemble};
 #[cfg(not(all(feature = "msl", not(target_family = "wasm"))))]
 pub(crate) use without::{ENTRY, FILES, LIBRARY as BOTH, assemble};
 
-/// What there is without the feature: no kernel in MSL, so that no pass is.
+/// Without the feature there is no kernel in MSL, so that no pass is in it.
 #[cfg(not(all(feature = "msl", not(target_family = "wasm"))))]
 mod without {
     use tilewise_core::plan::Pass;
@@ -69,8 +69,8 @@ pub(crate) fn on(forced: &Forced, library: &Library) -> Result<()> {
     Ok(())
 }
 
-/// What the driver's compiler says of a text that it refuses, which wgpu tells the log alone; none
-/// where it cannot be asked, or takes the text.
+/// The words of the driver's compiler for a text that it refuses, which wgpu tells the log alone;
+/// `None` where it cannot be asked, or takes the text.
 pub(crate) fn words(device: &wgpu::Device, text: &str) -> Option<String> {
     #[cfg(all(target_vendor = "apple", feature = "metal"))]
     return crate::apple::compile(device, text).err();

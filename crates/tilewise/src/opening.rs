@@ -257,7 +257,7 @@ fn why_off(
     }
 }
 
-/// What the options prefer; the log tells of it.
+/// The adapter that the options prefer; the log tells of it.
 fn preferences(options: &ContextOptions, winners: Winners) -> Preferences {
     if let Some(kernel) = &options.kernel {
         log::info!("every product uses kernel {kernel} ({KERNEL_SOURCE})");

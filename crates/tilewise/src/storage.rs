@@ -204,7 +204,7 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// What a prepared operand has beside its elements.
+/// The data of a prepared operand beside its elements.
 #[derive(Debug)]
 pub(crate) struct PackedCopy {
     /// The operand that it is prepared to be: A or B.
@@ -228,7 +228,7 @@ pub(crate) struct Bound<'a> {
     pub(crate) start: u64,
 }
 
-/// What each role of a product is bound to, by its number.
+/// The buffer of each role of a product, by its number.
 pub(crate) type Buffers<'a> = [Option<Bound<'a>>; ROLES];
 
 /// A problem with the storage of its operands.

@@ -41,7 +41,7 @@ const CHECKSUM: &str = "checksum\t";
 const NO_FOLDER: &str =
     "there is no folder for it (ContextOptions::tuned, TILEWISE_TUNED, TILEWISE_CACHE_DIR)";
 
-/// What the tuner found on a device, and where that is kept.
+/// The tuner's results on a device, and where they are kept.
 #[derive(Default)]
 pub(crate) struct Winners {
     known: Mutex<Entries>,

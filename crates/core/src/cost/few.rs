@@ -74,8 +74,8 @@ pub(super) fn seconds(problem: &Problem, caps: &Caps, variant: &Variant, splits:
     let tiles = tiles(problem, variant);
     let workgroups = tiles * splits as f64;
     let along_k = problem.b.transposed || a > b;
-    // What an invocation loads of the larger operand in a step; and how many invocations have
-    // registers for that and for their sums.
+    // Elements of the larger operand that an invocation loads in a step, and the invocations that
+    // have registers for these and for their sums.
     let step = STEP * if a > b { rows * a_element } else { cols * b_element };
     let launched = f64::from(variant.threads) * workgroups / rates.cores;
     let registers = OTHER_REGISTERS + rows * cols + step / REGISTER;

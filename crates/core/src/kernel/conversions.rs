@@ -1,4 +1,4 @@
-//! What converts, takes and quantizes elements.
+//! Shaders that convert, take and quantize elements.
 
 use super::{Constant, Kit};
 

@@ -5,7 +5,7 @@ use crate::caps::{Caps, CoopMatrix};
 use crate::dtype::DType;
 use crate::problem::{Format, Problem};
 
-/// What a mainloop for matrix units multiplies with: one WGSL file that names types and sizes.
+/// A matrix unit that a mainloop multiplies with: one WGSL file that names types and sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
     /// Its file.

@@ -1,4 +1,4 @@
-//! What is planned one by one: pieces of a product, and in each the passes over K.
+//! The units of planning: pieces of a product, and in each the passes over K.
 
 use super::check;
 use crate::caps::Caps;
@@ -36,7 +36,7 @@ impl Piece {
         kinds.map(|index| Step::new(self, index, caps)).collect()
     }
 
-    /// What a pass over K multiplies.
+    /// The operands of a pass over K.
     pub(super) fn step(&self, index: u64) -> Problem {
         let start = index * self.k_step;
         self.problem.range(Dimension::K, start..(start + self.k_step).min(self.problem.k))
@@ -63,7 +63,7 @@ pub(super) struct Window {
     pub(super) elements: u64,
 }
 
-/// What to bind of an operand that ends at an element.
+/// The range to bind of an operand that ends at an element.
 pub(super) fn window(operand: &Operand, end: u64, caps: &Caps) -> Window {
     let alignment = u64::from(caps.storage_alignment).next_multiple_of(16);
     // All planes start with the same block, each at a multiple of the alignment, which is a power

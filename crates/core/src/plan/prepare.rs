@@ -19,7 +19,7 @@ pub struct Preparation {
     pub pass: Pass,
     /// Bytes of the copy.
     pub bytes: u64,
-    /// What products are told of it ([`Problem::copies`]).
+    /// The form in which products are told of it ([`Problem::copies`]).
     pub copy: Copied,
 }
 

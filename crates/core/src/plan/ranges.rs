@@ -316,7 +316,7 @@ fn longest(problem: &Problem, strides: &[(Dimension, u64); 3]) -> Option<Dimensi
     strides.iter().filter_map(reach).max_by_key(|(_, reach)| *reach).map(|(dimension, _)| dimension)
 }
 
-/// What cannot be cut further along a dimension.
+/// Elements along a dimension that cannot be cut further.
 fn granule(problem: &Problem, dimension: Dimension) -> u64 {
     let along = if problem.b.transposed { Dimension::K } else { Dimension::N };
     if dimension == along { problem.b.format.block() } else { 1 }

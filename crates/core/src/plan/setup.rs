@@ -1,4 +1,4 @@
-//! What a candidate needs for one pass over K: loaders, store, tiles, memory. Laid out once; the
+//! Parts of a candidate for one pass over K: loaders, store, tiles, memory. Laid out once; the
 //! verdict on the candidate and its passes are made of it.
 
 use super::check;
@@ -10,7 +10,7 @@ use crate::nested;
 use crate::problem::Problem;
 use crate::role::Role;
 
-/// What a candidate needs for one pass over K.
+/// The parts of a candidate for one pass over K.
 #[derive(Clone, Copy)]
 pub(super) struct Setup {
     /// The pass's product, with offsets from where its bindings start.

@@ -9,7 +9,7 @@ const U: f64 = DType::F32.unit_roundoff();
 /// A subnormal result may be flushed to zero, which costs less than this.
 const SMALLEST_NORMAL: f64 = f32::MIN_POSITIVE as f64;
 
-/// What the epilogue reads beside the product: each a value and the error admitted in it.
+/// The operands of the epilogue beside the product: each a value and the error admitted in it.
 pub(super) struct Terms {
     /// Old element of C; none when beta is 0.
     pub(super) old: Option<(f64, f64)>,
@@ -103,7 +103,7 @@ pub(super) fn apply(problem: &Problem, dot: &Dot, terms: &Terms) -> (f64, f64) {
     let overflow = if dot.magnitude.is_finite() {
         overflows(dot.magnitude + sum_error, magnitude)
     } else {
-        // What is finite of an infinite sum may overflow to the other side: then the sum is NaN.
+        // The finite part of an infinite sum may overflow to the other side: then the sum is NaN.
         let finite = Dot { magnitude: dot.finite, input_error: 0.0, ..*dot };
         let reach = finite.magnitude + finite.error(problem);
         let others: f64 =

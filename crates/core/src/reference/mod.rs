@@ -108,9 +108,9 @@ pub struct Reference {
 pub struct Mismatch {
     /// Index in C's storage.
     pub index: usize,
-    /// What the kernel gave; NaN when it gave nothing.
+    /// The kernel's result; NaN where it gave none.
     pub computed: f64,
-    /// What the oracle gives; NaN for an element beyond C's storage.
+    /// The oracle's result; NaN for an element beyond C's storage.
     pub expected: f64,
     /// The difference that was admitted.
     pub bound: f64,

@@ -67,14 +67,14 @@ pub(super) struct Side<'a> {
     pub(super) errors: Option<&'a [f64]>,
     /// Where the entry lies, as a matrix `[K, lines]`.
     pub(super) operand: Operand,
-    /// What a kernel may do to its lines.
+    /// The changes that a kernel may make to its lines.
     pub(super) admits: Admits,
     /// In how many bytes a kernel may multiply its elements as whole numbers
     /// ([`Problem::activation_bytes`](crate::Problem::activation_bytes)).
     pub(super) counted: Option<u32>,
 }
 
-/// What kernels may do to the lines of an operand, which loses digits.
+/// The changes that kernels may make to lines of an operand, which lose digits.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Admits {
     Nothing,

@@ -1,4 +1,4 @@
-//! What a product computes, checked: its sizes, its output, its problem and where operands lie.
+//! A checked product: its sizes, its output, its problem and where operands lie.
 
 use super::Gemm;
 use super::batch::Batch;

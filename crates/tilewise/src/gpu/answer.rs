@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 /// The answer that a callback of wgpu's owes to a future.
 pub(crate) struct Answer<T>(Arc<Mutex<State<T>>>);
 
-/// What becomes of a request to map a buffer.
+/// The answer to a request to map a buffer.
 pub(super) type Mapped = Result<(), wgpu::BufferAsyncError>;
 
 /// Whether a buffer is mapped.

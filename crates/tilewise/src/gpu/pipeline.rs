@@ -19,7 +19,7 @@ use tilewise_core::{Error, Params, Result};
 pub(crate) struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
-    /// What compiling took, where there is a clock.
+    /// The time that compiling took, where there is a clock.
     seconds: Option<f64>,
 }
 

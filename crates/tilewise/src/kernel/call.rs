@@ -6,7 +6,7 @@ use crate::memory;
 use crate::tensor::{Tensor, count};
 use tilewise_core::{DType, Error, Result};
 
-/// What happens where the grid ends inside a workgroup.
+/// The rule for invocations beyond the grid, where it ends inside a workgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Edge {
@@ -260,7 +260,7 @@ impl Call {
         self
     }
 
-    /// What happens where the grid ends inside a workgroup; [`Edge::Clip`] by default.
+    /// The rule for invocations beyond the grid; [`Edge::Clip`] by default.
     pub fn edge(mut self, edge: Edge) -> Self {
         self.edge = edge;
         self

@@ -1,4 +1,4 @@
-//! What a kernel is: names, a header and a body.
+//! The kernel: names, a header and a body.
 
 use super::known::Known;
 

@@ -73,7 +73,7 @@ pub(super) struct Generated {
     pub(super) f16: bool,
     /// The first use of subgroups, with its place.
     pub(super) subgroups: Option<String>,
-    /// What is bound from 1 on.
+    /// The tensors that are bound from 1 on.
     pub(super) storage: Vec<Binding>,
 }
 

@@ -66,7 +66,7 @@ impl Loaded {
         }
     }
 
-    /// What is bound: whole words, of which the elements of the view are the operand.
+    /// The buffer to bind: whole words, of which the elements of the view are the operand.
     fn buffer(&self, by_functions: bool) -> Result<Buffer> {
         let size = self.dtype.bytes();
         let mut bytes = memory::filled(self.bytes.len().next_multiple_of(4).max(4), 0u8)?;

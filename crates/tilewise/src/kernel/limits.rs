@@ -1,4 +1,4 @@
-//! What a call must keep to, checked before a device sees it. Every refusal carries the numbers.
+//! The limits of a call, checked before a device sees it. Every refusal carries the numbers.
 
 use super::call::Call;
 use super::definition::Kernel;
@@ -183,8 +183,8 @@ pub(super) fn subgroups(kernel: &Kernel, call: &Call, generated: &Generated) -> 
     Err(Error::MissingFeature(format!("kernel {}: {used}, and {why}", kernel.name)))
 }
 
-/// What only the module itself tells: its workgroup memory, and that it binds and enters nothing
-/// besides what was generated.
+/// Checks that need the module itself: its workgroup memory, and that it binds and enters nothing
+/// besides the generated parts.
 pub(super) fn module(
     kernel: &Kernel,
     call: &Call,

@@ -1,4 +1,4 @@
-//! What naga makes of a kernel for Metal.
+//! A kernel's translation for Metal, by naga.
 
 use super::fitted::no_thread;
 use naga::back::msl;

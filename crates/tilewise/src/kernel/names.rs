@@ -10,10 +10,10 @@ use tilewise_core::{Error, Result};
 /// Ends of the names that derive from a tensor's name, besides those of its functions.
 const DERIVED: [&str; 3] = ["_shape", "_strides", "_ndim"];
 
-/// What the generated module calls things of its own.
+/// The prefix of all names that the generated module adds.
 pub(super) const OWN: &str = "tilewise_";
 
-/// What the generated text itself uses of WGSL, which must mean there what it means everywhere.
+/// Words of WGSL in the generated text, which must keep their meaning there.
 const USED: [&str; 20] = [
     "any",
     "array",
@@ -37,7 +37,7 @@ const USED: [&str; 20] = [
     "vec4",
 ];
 
-/// What the names of a call stand for.
+/// The meanings of a call's names.
 pub(super) struct Names<'a> {
     taken: HashMap<String, &'static str>,
     kernel: &'a str,

@@ -89,7 +89,7 @@ impl<'a> Text<'a> {
         Some((self.token(found), self.place(self.tokens[found].start)))
     }
 
-    /// What the text declares at module scope: names, with line and column.
+    /// The declarations at module scope: names, with line and column.
     pub(super) fn declared(&self) -> Vec<(&'a str, (usize, usize))> {
         let (mut depth, mut found) = (0usize, Vec::new());
         for index in 0..self.tokens.len() {

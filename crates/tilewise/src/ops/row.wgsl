@@ -13,7 +13,7 @@ fn row_of(index: u32) -> u32 {
     return select(index / LANES, index % ROWS, ACROSS);
 }
 
-// What all invocations of a row have, joined: each of them gets it.
+// The parts of all invocations of a row, joined: each of them gets the result.
 fn whole(part: Part, index: u32) -> Part {
     let lane = lane_of(index);
     let step = select(1u, ROWS, ACROSS);

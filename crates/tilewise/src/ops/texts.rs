@@ -110,7 +110,7 @@ pub(super) fn files() -> impl Iterator<Item = File> {
     TEXTS.iter().map(|text| text.body).chain(headers)
 }
 
-/// What an operation adds to a text: a header, and a function that no other operation has.
+/// The addition of an operation to a text: a header, and a function that no other operation has.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) header: Option<File>,

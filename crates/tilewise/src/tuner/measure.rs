@@ -30,7 +30,7 @@ const ALIGNMENT: u64 = 64;
 /// Random elements that are repeated.
 const SAMPLE_ELEMENTS: usize = 1 << 18;
 
-/// What was found.
+/// The results.
 pub(super) struct Measured {
     pub(super) winner: Option<Forced>,
     pub(super) trials: Vec<Trial>,

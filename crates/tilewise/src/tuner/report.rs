@@ -1,4 +1,4 @@
-//! What tuning a problem found.
+//! The results of tuning a problem.
 
 use std::path::PathBuf;
 use tilewise_core::plan::Forced;

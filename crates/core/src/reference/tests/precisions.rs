@@ -54,8 +54,8 @@ fn sums_in_f16() {
     assert_eq!(precisions.map(|precision| square(256.0, 256.0, precision)), [true, true]);
 }
 
-/// What whole numbers lose of an activation is admitted, of as many bytes as are permitted, and no
-/// more. It is no more than the problem says.
+/// The bound admits the loss of an activation rounded to whole numbers of the permitted bytes, and
+/// no more: the loss that the problem states.
 #[test]
 fn activations_in_bytes() {
     let format = Format::Quantized(crate::quant::QuantFormat::Q8_0);
@@ -112,7 +112,7 @@ fn activations_in_bytes() {
     }
 }
 
-/// What two f16 terms lose of an f32 is admitted where that is permitted, and no more: beside its
+/// The bound admits the loss of an f32 in two f16 terms where that is permitted, and no more: beside its
 /// own digits, multiples of 2^-37 of what its line's largest has as its leading digit.
 #[test]
 fn numbers_in_two_terms() {
@@ -141,7 +141,7 @@ fn numbers_in_two_terms() {
     assert_eq!(reference(&mixed, &given), reference(&strict, &given));
 }
 
-/// What lies below 2^-29 of its line's largest may be lost in bf16, and nothing else: beside f16
+/// Parts below 2^-29 of a line's largest may be lost in bf16, and nothing else: beside f16
 /// and bf16, not beside f32.
 #[test]
 fn lines_that_are_scaled() {
