@@ -165,7 +165,7 @@ fn bad_input_is_refused() {
         refused(words.fill(0.5), value, "0.5");
         refused(
             softmax.clone().out_dtype(DType::F16).run_into(&zeros(&[4, 6])),
-            value,
+            misuse,
             "the output is f32, and out_dtype says f16",
         );
     }

@@ -101,7 +101,7 @@ pub(super) fn fits(
     }
     let (wanted, kind) = (wanted.unwrap_or(out.dtype()), out.dtype());
     if kind != wanted {
-        return Err(Error::InvalidValue(format!(
+        return Err(Error::Misuse(format!(
             "{operation}: {name} is {kind}, and out_dtype says {wanted}"
         )));
     }
@@ -153,8 +153,8 @@ impl<K: Operation> Op<K> {
     ///
     /// # Errors
     /// As [`run`](Self::run); `Aliased` when `out` overlaps an operand otherwise; `Strides` when
-    /// its elements overlap; `Misuse` when it is a [prepared tensor](crate::PreparedTensor);
-    /// `InvalidValue` when it is of another type than [`out_dtype`](Self::out_dtype).
+    /// its elements overlap; `Misuse` when it is a [prepared tensor](crate::PreparedTensor) or a view
+    /// of one, or of another type than [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         submit(self.context(), self.kind.name(), &self.steps(out)?)
     }
