@@ -28,13 +28,13 @@
 //! | [`rope`] | \[…, T, D\], tables \[T, D/2\] | the same | 2·ε of both terms |
 //! | [`copy`] | any | the same | none |
 //! | [`top_k`] | \[…, n\] | \[…, k\] twice: values and indices | none |
+//! | [`gather`] | \[n, …\], indices \[m\] | \[m, …\] | none |
 //! | [`scatter`] | rows \[m, …\], indices \[m\] | \[rows, …\] | none |
 //! | [`histogram`] | u32 keys, any | \[bins\], u32 | none |
 //! | [`exclusive_scan`] | \[…, n\] | \[…, n\], or n + 1 | (n/1024 + 40)·ε of Σ\|x\| |
 //! | [`sort`], [`sort_by_key`] | u32, \[n\] | \[n\] twice: keys and payload | none |
 //!
-//! Rows by index are [`Take`](crate::Take), in short
-//! [`Tensor::rows`](crate::Tensor::rows).
+//! Rows of quantized tables by index are [`Take`](crate::Take).
 //!
 //! Errors are those of f32 arithmetic as the WGSL specification admits it; the output is rounded
 //! once more, to its type. Tensors may be f32, f16 or bf16 in any mix on every device; copies take
@@ -49,6 +49,7 @@ mod access;
 mod binary;
 mod copy;
 mod elementwise;
+mod gather;
 mod histogram;
 mod layout;
 mod norm;
@@ -68,6 +69,7 @@ mod unary;
 pub use binary::{Binary, add, binary, div, mul, silu_mul, sub};
 pub use copy::copy;
 pub use elementwise::Elementwise;
+pub use gather::{Gather, gather};
 pub use histogram::{Histogram, histogram};
 pub use norm::{Norm, layer_norm, rms_norm};
 pub use op::{Op, Operation};

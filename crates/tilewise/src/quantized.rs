@@ -288,7 +288,8 @@ impl QuantizedTensor {
 
     /// The transpose, on the same memory. As the right operand of a product it stands for W itself:
     /// Y = X·W, where X has a column for each row of W. Blocks stay along the rows of W. A product
-    /// does not take it if the columns have an [order](Self::with_order).
+    /// does not take it if the columns have an [order](Self::with_order). [`Take`](crate::Take) and
+    /// [`slice`](Self::slice) take the weights themselves.
     #[must_use = "a view changes nothing"]
     pub fn t(&self) -> Self {
         QuantizedTensor { operand: self.operand.t(), copy: None, ..self.clone() }
@@ -299,8 +300,13 @@ impl QuantizedTensor {
     /// # Errors
     /// `Shape` for a range that is not inside the shape, `Misaligned` for columns that do not begin
     /// and end with whole blocks ([`QuantFormat::block`]), `Misuse` for some columns of
-    /// weights with an [order](Self::with_order) of columns.
+    /// weights with an [order](Self::with_order) of columns, and for a [transpose](Self::t).
     pub fn slice(&self, n: Range<usize>, k: Range<usize>) -> Result<Self> {
+        if self.is_transposed() {
+            return Err(Error::Misuse(
+                "a slice of the transpose of quantized weights: slice these, before t()".into(),
+            ));
+        }
         let inside =
             |range: &Range<usize>, size: u64| range.start <= range.end && range.end as u64 <= size;
         if !inside(&n, self.n) || !inside(&k, self.k) {
@@ -354,10 +360,17 @@ impl QuantizedTensor {
     }
 
     /// Shape of the weights: \[N,K\], or \[G,N,K\] of weights that were made as a stack, of one
-    /// matrix or several.
+    /// matrix or several; with the last two exchanged for a [transpose](Self::t).
     pub fn shape(&self) -> Vec<usize> {
-        let shape = [self.entries, self.n, self.k].map(|size| size as usize);
+        let (rows, columns) =
+            if self.is_transposed() { (self.k, self.n) } else { (self.n, self.k) };
+        let shape = [self.entries, rows, columns].map(|size| size as usize);
         shape[usize::from(!self.stacked)..].to_vec()
+    }
+
+    /// Whether they stand for the transpose ([`t`](Self::t)).
+    pub(crate) fn is_transposed(&self) -> bool {
+        !self.operand.transposed
     }
 
     /// The format.

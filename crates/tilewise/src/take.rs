@@ -178,6 +178,13 @@ impl Take {
     fn shape(&self) -> Result<Vec<usize>> {
         let mut shape = match &self.table {
             RightOperand::Dense(table) => table.shape().to_vec(),
+            RightOperand::Quantized(table) if table.is_transposed() => {
+                return Err(Error::Misuse(
+                    "a table that is the transpose of quantized weights, whose rows are columns of \
+                     the weights: take of these, before t()"
+                        .into(),
+                ));
+            }
             RightOperand::Quantized(table) => table.shape(),
         };
         let (Some(row), 2..=4) = (shape.len().checked_sub(2), shape.len()) else {
@@ -277,6 +284,9 @@ impl QuantizedTensor {
     /// # Errors
     /// As [`Take::run`].
     pub fn dequantize(&self, dtype: DType) -> Result<Tensor> {
+        if self.is_transposed() {
+            return Ok(self.t().dequantize(dtype)?.t());
+        }
         Take::new(self).out_dtype(dtype).run()
     }
 

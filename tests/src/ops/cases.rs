@@ -1,6 +1,7 @@
 //! The cases.
 
 mod elementwise;
+mod gather;
 mod index;
 mod norm;
 mod reduce;
@@ -46,13 +47,14 @@ pub fn all() -> Vec<Case> {
 pub(super) type Cases = fn() -> Vec<Case>;
 
 /// The cases of each family, by its name.
-pub const FAMILIES: [(&str, Cases); 10] = [
+pub const FAMILIES: [(&str, Cases); 11] = [
     ("softmax", softmax::cases),
     ("elementwise", elementwise::cases),
     ("norm", norm::cases),
     ("reduce", reduce::cases),
     ("rope", rope::cases),
     ("top_k", index::top_k),
+    ("gather", gather::cases),
     ("scatter", index::scatter),
     ("histogram", index::histogram),
     ("scan", index::scan),

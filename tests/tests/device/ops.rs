@@ -61,6 +61,11 @@ fn top_k() {
 }
 
 #[test]
+fn gather() {
+    are_right("gather");
+}
+
+#[test]
 fn scatter() {
     are_right("scatter");
 }
@@ -120,14 +125,14 @@ fn bad_input_is_refused() {
         let value: fn(&Error) -> bool = |error| matches!(error, Error::InvalidValue(_));
         let softmax = ops::softmax(&x);
         refused(softmax.run_into(&zeros(&[6, 4])), shape, "[6, 4], wanted [4, 6]");
-        refused(softmax.run_into(&x.reshape(&[6, 4]).unwrap().t()), aliased, "run() makes");
+        refused(softmax.run_into(&x.reshape(&[6, 4]).unwrap().t()), aliased, "as run() makes it");
         refused(softmax.clone().mask(&zeros(&[5])).run(), shape, "mask of shape [5]");
         refused(ops::softmax(&zeros(&[4])).causal(0).run(), shape, "2 dimensions");
         refused(ops::softmax(&zeros(&[])).run(), shape, "1 dimensions");
         refused(ops::softmax(&zeros(&[1; 9])).run(), shape, "9 dimensions, at most 8");
         // Rows are copied by others than read them.
         let rows = [x.slice(&[0..3, 0..6]).unwrap(), x.slice(&[1..4, 0..6]).unwrap()];
-        refused(ops::exp(&rows[0]).run_into(&rows[1]), aliased, "may write to the view");
+        refused(ops::exp(&rows[0]).run_into(&rows[1]), aliased, "to the very view");
         refused(
             ops::sum(&x, 0).run_into(&x.slice(&[0..1, 0..6]).unwrap().reshape(&[6]).unwrap()),
             aliased,
@@ -202,6 +207,9 @@ fn bad_indices_are_refused() {
         refused(ops::scatter(&zeros(DType::F32, &[]), &places, 9).run(), shape, "wanted rows");
         let scatter = ops::scatter(&x, &places, 4);
         refused(scatter.run_into(&x), aliased, "and x the bytes");
+        refused(ops::gather(&x, &indices).run(), shape, "[4, 2], wanted a vector");
+        refused(ops::gather(&x, &places).run_into(&x), aliased, "in gather the output has");
+        refused(ops::gather(&x, &x).run(), unsupported, "indices is f32, wanted u32");
         refused(scatter.run_into(&words), unsupported, "the output is u32, not f32");
         refused(ops::histogram(&x, 4).run(), unsupported, "keys is f32, wanted u32");
         let both = zeros(DType::U32, &[10]);

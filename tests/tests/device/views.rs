@@ -158,6 +158,24 @@ fn vectors_by_quantized_weights() {
             .collect();
         let quantized = QuantizedTensor::quantize(&context, &w, [6, 64], format).unwrap();
         let dense = quantized.dequantize(DType::F32).unwrap();
+        // The transpose is one everywhere, or refused.
+        let back = quantized.t();
+        assert_eq!((back.shape(), back.t().shape()), (vec![64, 6], vec![6, 64]));
+        let numbers = back.dequantize(DType::F32).unwrap();
+        assert_eq!(numbers.shape(), [64, 6]);
+        assert_eq!(
+            numbers.read_blocking::<f32>().unwrap(),
+            dense.t().read_blocking::<f32>().unwrap()
+        );
+        let first = Tensor::upload(&context, &[0u32], &[1]).unwrap();
+        for error in [
+            back.rows(&first, DType::F32).unwrap_err(),
+            Take::new(&back).run().unwrap_err(),
+            back.slice(0..32, 0..6).unwrap_err(),
+        ] {
+            assert!(matches!(error, Error::Misuse(_)), "{error:?}");
+            assert!(error.to_string().contains("before t()"), "{error}");
+        }
         for dtype in DType::FLOATS {
             let x = integers(&context, dtype, &[3, 64]);
             let row = x.slice(&[1..2, 0..64]).unwrap().squeeze(0).unwrap();

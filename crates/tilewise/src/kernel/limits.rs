@@ -158,13 +158,13 @@ pub(super) fn f16(kernel: &Kernel, call: &Call, generated: &Generated) -> Result
     }
     let direct = generated.storage.iter().filter(|binding| !binding.by_functions);
     let dtype = |binding: &Binding| match binding.slot {
-        Slot::Input(i) => (&kernel.inputs[i], call.inputs[i].dtype()),
-        Slot::Output(i) => (&kernel.outputs[i], call.outputs[i].dtype()),
+        Slot::Input(i) => (&kernel.inputs[i], "load", call.inputs[i].dtype()),
+        Slot::Output(i) => (&kernel.outputs[i], "store", call.outputs[i].dtype()),
     };
-    let halves = direct.map(dtype).find(|(_, dtype)| *dtype == DType::F16);
-    let who = halves.map_or_else(|| "it uses".to_owned(), |(name, _)| format!("{name} is"));
-    let way = halves.map_or_else(String::new, |(name, _)| {
-        format!("; {name}_load and {name}_store take f16 everywhere")
+    let halves = direct.map(dtype).find(|(_, _, dtype)| *dtype == DType::F16);
+    let who = halves.map_or_else(|| "it uses".to_owned(), |(name, _, _)| format!("{name} is"));
+    let way = halves.map_or_else(String::new, |(name, function, _)| {
+        format!("; {name}_{function} takes f16 everywhere")
     });
     let why = context.lacks(wgpu::Features::SHADER_F16, "shader-f16");
     Err(Error::MissingFeature(format!("kernel {}: {who} f16, and {why}{way}", kernel.name)))

@@ -119,6 +119,31 @@ impl<const N: usize> Axes<N> {
         few
     }
 
+    /// The axes of an entry of the first axis, which is not among these, with one at least.
+    pub(super) fn of_entries(&self) -> Self {
+        let mut few = self.collapsed();
+        if few.shape.is_empty() {
+            few.push(1, [1; N]);
+        }
+        few
+    }
+
+    /// A tensor as entries of these axes; `of` is its place among the strides.
+    pub(super) fn entries(&self, tensor: &Tensor, of: usize) -> Tensor {
+        let mut shape: Sizes = smallvec![tensor.shape()[0]];
+        shape.extend_from_slice(&self.shape);
+        let mut strides: Sizes = smallvec![tensor.strides()[0]];
+        strides.extend_from_slice(&self.strides[of]);
+        tensor.laid_out(&shape, &strides)
+    }
+
+    /// The length of a row along the last axis, and how many rows there are.
+    pub(super) fn row(&self) -> (usize, usize) {
+        self.shape
+            .split_last()
+            .map_or((1, 1), |(&length, outer)| (length, outer.iter().product::<usize>()))
+    }
+
     /// Takes an axis out, and gives its size and strides.
     pub(super) fn remove(&mut self, axis: usize) -> (usize, [usize; N]) {
         let size = self.shape.remove(axis);

@@ -148,7 +148,7 @@ impl<K: Operation> Op<K> {
     }
 
     /// Computes into `out`, which may be any view whose elements do not overlap, also in the buffer
-    /// of an operand. It may be an operand itself, in all of shape, type and strides, where each
+    /// of an operand, before its first element or behind its last. It may be an operand itself, in all of shape, type and strides, where each
     /// element of the output depends on this operand's elements of the same row alone.
     ///
     /// # Errors

@@ -132,7 +132,7 @@ impl<K: PairOperation> Pair<K> {
             self.context().same(out.context(), name)?;
             fits(operation, name, out, (shape, *dtype), None, |kind| kind == *dtype)?;
         }
-        apart(operation, wanted[1].0, outs[1], outs[0])?;
+        apart(operation, wanted[1].0, outs[1], outs[0], false)?;
         if outs[0].elem_count() == 0 {
             return Ok(Steps::new());
         }

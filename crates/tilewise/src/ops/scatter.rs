@@ -21,8 +21,8 @@ pub struct Scatter {
 /// bits becomes quiet.
 ///
 /// Rows that no index names are 0 in a new tensor, and keep what they hold in one of the caller's.
-/// An index beyond the rows is skipped. Of equal indices the last one counts. The opposite, rows
-/// taken by index, is [`Take`](crate::Take).
+/// An index beyond the rows is skipped. Of equal indices the last one counts. The opposite
+/// is [`gather`](super::gather()).
 ///
 /// ```
 /// use tilewise::{Context, Tensor, ops};
@@ -78,23 +78,11 @@ impl Plan for Scatter {
         owned.call = one_each("scatter", owned.call, count, caps)?;
 
         let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
-        let mut axes = Axes { shape: x.shape()[1..].into(), strides }.collapsed();
-        if axes.shape.is_empty() {
-            axes.push(1, [1, 1]);
-        }
-        let view = |tensor: &Tensor, of: usize| {
-            let mut sizes: Sizes = smallvec![tensor.shape()[0]];
-            sizes.extend_from_slice(&axes.shape);
-            let mut strides: Sizes = smallvec![tensor.strides()[0]];
-            strides.extend_from_slice(&axes.strides[of]);
-            tensor.laid_out(&sizes, &strides)
-        };
-        let inputs = [Some(&view(x, 0)), Some(indices), Some(&owners)];
-        let mut moved = SCATTER.step("scatter", Function::NONE, &inputs, &[&view(out, 1)])?;
-        let (length, outer) = axes
-            .shape
-            .split_last()
-            .map_or((1, 1), |(&length, outer)| (length, outer.iter().product::<usize>()));
+        let axes = Axes { shape: x.shape()[1..].into(), strides }.of_entries();
+        let inputs = [Some(&axes.entries(x, 0)), Some(indices), Some(&owners)];
+        let mut moved =
+            SCATTER.step("scatter", Function::NONE, &inputs, &[&axes.entries(out, 1)])?;
+        let (length, outer) = axes.row();
         let all = count.checked_mul(outer).and_then(|all| u32::try_from(all).ok());
         let all = all.ok_or_else(|| {
             Error::Overflow(format!(

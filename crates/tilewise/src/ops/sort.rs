@@ -100,9 +100,9 @@ impl Plan for Sort {
     fn steps(&self, outs: [&Tensor; 2]) -> Result<Steps> {
         let (name, context) = (self.name(), self.keys.context());
         for out in outs {
-            apart(name, "keys", &self.keys, out)?;
+            apart(name, "keys", &self.keys, out, false)?;
             if let Some(payload) = &self.payload {
-                apart(name, "payload", payload, out)?;
+                apart(name, "payload", payload, out, false)?;
             }
         }
         let count = counted(name, self.keys.elem_count())?;

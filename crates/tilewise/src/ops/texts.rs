@@ -87,6 +87,7 @@ texts! {
     TOP_K "top_k" "top_k.wgsl" [LARGEST, ROW], ["x"] => ["values", "indices"], Ones All;
     OWNERS "owners" "owners.wgsl" [], ["indices"] => ["owners"], Ones Atomics;
     SCATTER "scatter" "scatter.wgsl" [], ["x", "indices", "owners"] => ["y"], Fours Some;
+    GATHER "gather" "gather.wgsl" [], ["x", "indices"] => ["y"], Fours All;
     HISTOGRAM "histogram" "histogram.wgsl" [], ["keys"] => ["y"], Ones Atomics;
     SCAN "scan" "scan.wgsl" [], ["x", "base"] => ["y"], Ones All;
     SORT_COUNT "sort_count" "sort_count.wgsl" [], ["keys"] => ["counts"], Ones All;
@@ -179,7 +180,7 @@ impl Text {
                 continue;
             }
             for out in outputs {
-                apart(operation, self.inputs[at], input, out)?;
+                apart(operation, self.inputs[at], input, out, self.writes == Writes::InPlace)?;
             }
             call = call.input(input);
             places[at] = Place::Own(self.access(input));
@@ -283,6 +284,7 @@ pub(super) fn apart(
     name: &'static str,
     input: &Tensor,
     out: &Tensor,
+    in_place: bool,
 ) -> Result<()> {
     if !input.storage().shares(out.storage()) {
         return Ok(());
@@ -291,10 +293,11 @@ pub(super) fn apart(
     if of_input.is_empty() || of_input.end <= of_out.start || of_out.end <= of_input.start {
         return Ok(());
     }
+    let also = if in_place { ", or it writes to the very view that it reads" } else { "" };
     let how = format!(
-        "meet: in {operation} the output has the bytes {of_out:?} of its buffer, in whole words, \
-         and {name} the bytes {of_input:?}; run() makes another tensor, and elementwise functions, \
-         softmax, norms and rope may write to the view that they read"
+        "meet: in {operation} the output has the bytes {of_out:?} of its buffer, from its first \
+         word to its last, and {name} the bytes {of_input:?}; the output is to be another tensor, \
+         as run() makes it{also}"
     );
     Err(Error::Aliased { operand: name, how })
 }

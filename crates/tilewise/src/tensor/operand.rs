@@ -180,7 +180,7 @@ impl Tensor {
         aliased(format!(
             "meet: from their first word to their last they have the bytes {own:?} and {other:?} \
              of one buffer; run() makes another output, and to add to a tensor, it is its own C, \
-             with beta(1)"
+             with beta(1), where there is no activation"
         ))
     }
 }

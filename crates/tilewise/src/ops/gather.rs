@@ -1,0 +1,100 @@
+//! Rows from places that indices name.
+
+use super::layout::{Axes, Sizes, rank, vector};
+use super::op::{Op, sealed::Plan};
+use super::rows::in_blocks;
+use super::texts::{Function, GATHER, Steps};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use tilewise_core::{DType, Error, Result};
+
+/// The operation of [`gather`].
+#[derive(Clone, Debug)]
+pub struct Gather {
+    x: Tensor,
+    indices: Tensor,
+}
+
+/// The entries of `x`, \[n, …\] of any type, that `indices`, \[m\] of u32, name along the first
+/// axis: `out[i] = x[indices[i]]`, \[m, …\]. Elements keep their bits, except that a NaN of 16 bits
+/// becomes quiet.
+///
+/// An index beyond `x` gives NaN, of integers `i32::MIN` and `u32::MAX`, which are no indices
+/// either. The opposite is [`scatter`](super::scatter()). [`Take`](crate::Take) takes rows of
+/// quantized tables, and the same rows of every matrix of a stack.
+///
+/// ```
+/// use tilewise::{Context, Tensor, ops};
+///
+/// # fn main() -> tilewise::Result<()> {
+/// let ctx = Context::new()?;
+/// let x = Tensor::upload(&ctx, &[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// let order = Tensor::upload(&ctx, &[1u32, 1, 0], &[3])?;
+/// let y = ops::gather(&x, &order).run()?;
+/// assert_eq!(y.read_blocking::<f32>()?, [3.0, 4.0, 3.0, 4.0, 1.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn gather(x: &Tensor, indices: &Tensor) -> Op<Gather> {
+    Op::new(Gather { x: x.clone(), indices: indices.clone() })
+}
+
+/// The result for an index beyond `x`, from its bits.
+const FLOAT: &str = "fn absent(bits: u32) -> V { return V(bitcast<f32>(bits)); }\n";
+const INTEGER: &str = "fn absent(bits: u32) -> V { return V(bits); }\n";
+
+impl Plan for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn first(&self) -> &Tensor {
+        &self.x
+    }
+
+    fn output(&self) -> Result<(Sizes, DType)> {
+        let Gather { x, indices } = self;
+        rank("gather", "x", x)?;
+        vector("gather", "indices", indices, None)?;
+        x.context().same(indices.context(), "indices")?;
+        let mut shape = Sizes::from(x.shape());
+        let Some(first) = shape.first_mut() else {
+            return Err(Error::Shape("gather: x has shape [], wanted entries".into()));
+        };
+        *first = indices.elem_count();
+        Ok((shape, x.dtype()))
+    }
+
+    fn takes(&self, dtype: DType, own: DType) -> bool {
+        dtype == own
+    }
+
+    fn steps(&self, out: &Tensor) -> Result<Steps> {
+        let Gather { x, indices } = self;
+        let caps = x.context().caps();
+        let strides = [x.strides()[1..].into(), out.strides()[1..].into()];
+        let axes = Axes { shape: x.shape()[1..].into(), strides }.of_entries();
+        let (length, inner) = axes.row();
+        let rows = out.shape()[0].checked_mul(inner).and_then(|rows| u32::try_from(rows).ok());
+        let rows = rows.ok_or_else(|| {
+            Error::Overflow(format!(
+                "gather: {} · {inner} rows: kernels count to {}",
+                out.shape()[0],
+                u32::MAX
+            ))
+        })?;
+        let (function, beyond) = match x.dtype() {
+            DType::I32 => (INTEGER, i32::MIN as u32),
+            DType::U32 => (INTEGER, u32::MAX),
+            DType::F32 | DType::F16 | DType::BF16 => (FLOAT, f32::NAN.to_bits()),
+        };
+        let inputs = [Some(&axes.entries(x, 0)), Some(indices)];
+        let mut step =
+            GATHER.step("gather", Function::new(function), &inputs, &[&axes.entries(out, 1)])?;
+        step.call = in_blocks("gather", step.call, rows, length, caps)?
+            .value("inner", inner as u32)
+            .value("entries", x.shape()[0] as u32)
+            .value("beyond", beyond);
+        Ok(smallvec![step])
+    }
+}
