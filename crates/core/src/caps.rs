@@ -1,5 +1,5 @@
-//! The abilities of an adapter, as plain data: limits that bound the choice, and rough rates that order
-//! it.
+//! The abilities of an adapter, as plain data: limits that bound the choice, and rough rates that
+//! order it.
 
 mod generation;
 mod rates;

@@ -142,7 +142,8 @@ impl Context {
         }
     }
 
-    /// The pipelines of a problem on the GPU: planned and compiled if nothing like it was met before.
+    /// The pipelines of a problem on the GPU: planned and compiled if nothing like it was met
+    /// before.
     pub(crate) fn compile(
         &self,
         gpu: &Gpu,

@@ -42,6 +42,17 @@ pub(super) enum Fours {
     Words,
 }
 
+impl Fours {
+    /// For elements of this type. The conversions of a device that has f16 are faster than ours.
+    pub(super) fn of(dtype: DType, f16: bool) -> Self {
+        match dtype {
+            DType::BF16 => Fours::Words,
+            DType::F16 if !f16 => Fours::Words,
+            _ => Fours::Floats,
+        }
+    }
+}
+
 impl<'a> Reached<'a> {
     pub(super) fn new(
         words: &HashSet<&str>,

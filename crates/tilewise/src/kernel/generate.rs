@@ -261,7 +261,8 @@ impl Module<'_> {
         let outputs = outputs.enumerate().map(|(i, operand)| (Slot::Output(i), operand));
         let mut text = String::new();
         for (slot, (name, dtype, ndim)) in inputs.chain(outputs) {
-            let fours = self.fours(name, dtype, call.context.caps().f16);
+            let lies_so = self.kernel.fours.iter().any(|own| own == name);
+            let fours = lies_so.then(|| Fours::of(dtype, call.context.caps().f16));
             let reached = self.reached(name, dtype, matches!(slot, Slot::Output(_)), fours)?;
             let direct = self.everywhere.contains(name.as_str());
             if direct || reached.is_some() {
@@ -306,17 +307,6 @@ impl Module<'_> {
             }
         }
         Ok(text)
-    }
-
-    /// How a tensor is bound that lies in fours. The conversions of the device's own floats are
-    /// faster than ours.
-    fn fours(&self, name: &str, dtype: DType, f16: bool) -> Option<Fours> {
-        let lies_so = self.kernel.fours.iter().any(|own| own == name);
-        lies_so.then_some(match dtype {
-            DType::BF16 => Fours::Words,
-            DType::F16 if !f16 => Fours::Words,
-            _ => Fours::Floats,
-        })
     }
 
     /// The tensor, if the text mentions functions that reach it.

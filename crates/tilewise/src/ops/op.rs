@@ -148,13 +148,14 @@ impl<K: Operation> Op<K> {
     }
 
     /// Computes into `out`, which may be any view whose elements do not overlap, also in the buffer
-    /// of an operand, before its first element or behind its last. It may be an operand itself, in all of shape, type and strides, where each
-    /// element of the output depends on this operand's elements of the same row alone.
+    /// of an operand, before its first element or behind its last. It may be an operand itself, in
+    /// all of shape, type and strides, where each element of the output depends on this operand's
+    /// elements of the same row alone.
     ///
     /// # Errors
     /// As [`run`](Self::run); `Aliased` when `out` overlaps an operand otherwise; `Strides` when
-    /// its elements overlap; `Misuse` when it is a [prepared tensor](crate::PreparedTensor) or a view
-    /// of one, or of another type than [`out_dtype`](Self::out_dtype).
+    /// its elements overlap; `Misuse` when it is a [prepared tensor](crate::PreparedTensor) or a
+    /// view of one, or of another type than [`out_dtype`](Self::out_dtype).
     pub fn run_into(&self, out: &Tensor) -> Result<()> {
         submit(self.context(), self.kind.name(), &self.steps(out)?)
     }
