@@ -36,7 +36,7 @@ fn norms(rng: &mut Rng, at: usize, (shape, dtype, out, lies, out_lies): Turn) ->
     [true, false].map(|centred| {
         let row = |row| norm(row, &weight.values, centred.then_some(&bias.values[..]));
         let wanted = rows(shape, &x.values).flat_map(row).collect();
-        let in_place = (at % 3 == 0).then_some(0);
+        let in_place = at.is_multiple_of(3).then_some(0);
         let (dtype, lies) = if in_place.is_some() { (dtype, lies) } else { (out, out_lies) };
         Case {
             name: format!("norm of {shape:?} {} {:?}, centred {centred}", x.dtype, x.lies),
