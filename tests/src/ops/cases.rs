@@ -61,7 +61,7 @@ pub const FAMILIES: [(&str, Cases); 10] = [
     ("sort", index::sort),
 ];
 
-/// Cases that take several workgroups, or rows that are too long to be kept, with as few elements as
+/// Cases of several workgroups, or of rows that are too long to be kept, with as few elements as
 /// that takes.
 pub fn in_parts() -> Vec<Case> {
     [softmax::in_parts(), norm::in_parts(), index::in_parts()].into_iter().flatten().collect()
