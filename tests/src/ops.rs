@@ -61,7 +61,7 @@ impl<K: PairOperation> AnyOp for Half<K> {
 pub enum Lies {
     /// Row-major, alone.
     Packed,
-    /// With its last two axes exchanged.
+    /// With its last two axes exchanged; a vector is a column of two.
     Transposed,
     /// Within a larger tensor.
     Within,
@@ -72,8 +72,10 @@ pub enum Lies {
 impl Lies {
     fn base(self, shape: &[usize]) -> Vec<usize> {
         let mut base = shape.to_vec();
-        if let (Lies::Transposed | Lies::TransposedWithin, rank @ 2..) = (self, base.len()) {
-            base.swap(rank - 2, rank - 1);
+        match (self, base.len()) {
+            (Lies::Packed | Lies::Within, _) | (_, 0) => {}
+            (_, 1) => base.push(2),
+            (_, rank) => base.swap(rank - 2, rank - 1),
         }
         if matches!(self, Lies::Within | Lies::TransposedWithin) {
             base.iter_mut().for_each(|size| *size += 3);
@@ -81,13 +83,17 @@ impl Lies {
         base
     }
 
-    fn view(self, base: &Tensor) -> Tensor {
+    fn view(self, base: &Tensor, rank: usize) -> Tensor {
         let mut view = base.clone();
         if matches!(self, Lies::Within | Lies::TransposedWithin) {
             let ranges: Vec<_> = base.shape().iter().map(|size| 1..size - 2).collect();
             view = view.slice(&ranges).unwrap();
         }
-        if matches!(self, Lies::Transposed | Lies::TransposedWithin) { view.t() } else { view }
+        match (self, rank) {
+            (Lies::Packed | Lies::Within, _) | (_, 0) => view,
+            (_, 1) => view.narrow(1, 0, 1).unwrap().squeeze(1).unwrap(),
+            _ => view.t(),
+        }
     }
 
     /// The elements of a view of this shape, in its order, by their places in the base.
@@ -96,7 +102,7 @@ impl Lies {
         let count = base.iter().product::<usize>() as u32;
         let numbers: Vec<u32> = (0..count).collect();
         let base = Tensor::upload(&Context::cpu(), &numbers, &base).unwrap();
-        let places = self.view(&base).read_blocking::<u32>().unwrap();
+        let places = self.view(&base, shape.len()).read_blocking::<u32>().unwrap();
         places.into_iter().map(|place| place as usize).collect()
     }
 }
@@ -129,7 +135,7 @@ impl Given {
         for (place, &value) in self.lies.places(&self.shape).into_iter().zip(&self.values) {
             elements[place] = value;
         }
-        self.lies.view(&upload(context, self.dtype, &elements, &base))
+        self.lies.view(&upload(context, self.dtype, &elements, &base), self.shape.len())
     }
 }
 
@@ -155,6 +161,9 @@ pub fn rounded(dtype: DType, value: f64) -> f64 {
 /// A number that an operation ought to give before its rounding to the output's type, and how much
 /// it may err.
 pub type Wanted = (f64, f64);
+
+/// Invocations of a workgroup at most.
+const WORKGROUP: u32 = 256;
 
 /// A run in the sanitizer.
 pub struct Ran {
@@ -234,11 +243,19 @@ impl Case {
                 tilewise::Error::Kernel(text) => Failure::Invalid(text),
                 other => refused(other),
             };
-            let check = kernel.check_with_blocking(call, options.clone()).map_err(failed)?;
-            if let Some(finding) = check.report.findings.first() {
-                return Err(Failure::Found(finding.kind, check.render(false)));
+            let mut check = |call: &Call| {
+                let check = kernel.check_with_blocking(call, options.clone()).map_err(failed)?;
+                if let Some(finding) = check.report.findings.first() {
+                    return Err(Failure::Found(finding.kind, check.render(false)));
+                }
+                operations += check.report.counters.operations;
+                Ok(check.report.counters.invocations)
+            };
+            let invocations = check(call)? as u32;
+            // Large grids have several rows of workgroups, and more than there is work for.
+            if invocations > WORKGROUP {
+                check(&call.clone().grid([invocations, 2, 1]))?;
             }
-            operations += check.report.counters.operations;
             // The check worked on copies, and the next kernel wants what this one gives.
             kernel.run(call).map_err(failed)?;
         }
@@ -259,7 +276,7 @@ impl Case {
         let nothing = if dtype.is_float() { f64::NAN } else { 0.0 };
         let base = upload(context, *dtype, &vec![nothing; base.iter().product()], &base);
         let around = dtype.is_float().then(|| base.clone());
-        (inputs, lies.view(&base), around)
+        (inputs, lies.view(&base, shape.len()), around)
     }
 
     fn read(&self, tensor: &Tensor) -> Vec<f64> {

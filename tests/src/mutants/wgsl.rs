@@ -136,7 +136,8 @@ impl Wgsl {
             let (files, operations) = (ran.files.clone(), ran.operations);
             Ok(Case { work: Work::Op(Box::new(case), ran), files, operations })
         };
-        let small: Vec<_> = ops::small(MOST).into_iter().filter(|case| !case.is_empty()).collect();
+        let small = ops::small(MOST).into_iter().filter(|case| !case.is_empty());
+        let small: Vec<_> = small.chain(ops::in_parts()).collect();
         jobs.extend(small.into_par_iter().map(operate).collect::<Result<Vec<_>, String>>()?);
         let pairs = arithmetic::pairs(PAIRS);
         crate::sanitized::arithmetic(arithmetic::text(), &pairs, &options)

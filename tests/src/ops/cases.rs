@@ -19,7 +19,7 @@ const U: f64 = DType::F32.unit_roundoff();
 const ULP: f64 = 2.0 * U;
 
 /// Shapes of rows: one, few and many elements, one and many rows, none.
-const ROWS: [&[usize]; 14] = [
+const ROWS: [&[usize]; 16] = [
     &[1],
     &[2],
     &[3, 3],
@@ -34,6 +34,8 @@ const ROWS: [&[usize]; 14] = [
     &[7, 0],
     &[2, 1, 2, 1, 2, 1, 2, 9],
     &[1, 100_000],
+    &[5, 12],
+    &[3, 16],
 ];
 
 const FLOATS: [DType; 3] = DType::FLOATS;
@@ -61,9 +63,10 @@ pub const FAMILIES: [(&str, Cases); 11] = [
     ("sort", index::sort),
 ];
 
-/// Cases of several workgroups for a row, as few elements as they have.
+/// Cases of several workgroups, or of rows that are too long to be kept, with as few elements as
+/// that takes.
 pub fn in_parts() -> Vec<Case> {
-    index::in_parts()
+    [softmax::in_parts(), norm::in_parts(), index::in_parts()].into_iter().flatten().collect()
 }
 
 /// Cases that devices alone are asked to run.
@@ -91,8 +94,11 @@ fn boxed<K: ops::Operation + 'static>(op: ops::Op<K>) -> Box<dyn AnyOp> {
     Box::new(op)
 }
 
+/// A shape, the types of input and output, and where they lie.
+type Turn = (&'static [usize], DType, DType, Lies, Lies);
+
 /// Each shape in a type and a place of its turn.
-fn turns(shapes: &[&'static [usize]]) -> Vec<(&'static [usize], DType, DType, Lies, Lies)> {
+fn turns(shapes: &[&'static [usize]]) -> Vec<Turn> {
     let lies = [Lies::Packed, Lies::Within, Lies::Transposed, Lies::TransposedWithin];
     let mut turns = Vec::new();
     for (at, &shape) in shapes.iter().enumerate() {

@@ -87,7 +87,7 @@ fn sort() {
 
 #[test]
 fn large_cases() {
-    for case in cases::large() {
+    for case in cases::large().into_iter().chain(cases::in_parts()) {
         for adapter in adapters() {
             let ran = case.run(&adapter.context);
             assert!(ran.is_ok(), "{} on {}: {ran:?}", case.name, adapter.context.adapter_name());

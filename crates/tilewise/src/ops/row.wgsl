@@ -20,7 +20,7 @@ fn whole(part: Part, index: u32) -> Part {
     let first = index - lane * step;
     parts[index] = part;
     workgroupBarrier();
-    for (var span = LANES; span > 1u; span = max(span / 4u, 1u)) {
+    for (var span = LANES; span > 1u; span /= 4u) {
         let share = max(span / 4u, 1u);
         if lane < share {
             var some = joined(parts[index], parts[index + share * step]);

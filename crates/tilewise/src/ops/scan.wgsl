@@ -1,5 +1,6 @@
 // The body of scans: LANES invocations share a segment of a row, a workgroup has ROWS segments;
-// `rows` is how many there are in all. An invocation has four elements at a time.
+// `rows` is how many there are in all. An invocation has four elements at a time. Segments that are
+// less than their row have whole chunks, and their sums lie side by side.
 const SIZE = LANES * ROWS;
 var<workgroup> parts: array<T, SIZE>;
 
@@ -10,7 +11,7 @@ let at_x = x_row(unit / segments);
 let at_y = y_row(unit / segments);
 let segment = unit % segments;
 let start = segment * span;
-let end = select(0u, min(start + span, x_shape[last]), unit < rows);
+let end = select(0u, x_shape[last], unit < rows);
 
 var sum = T();
 if unit < rows {
@@ -53,7 +54,7 @@ for (var chunk = 0u; chunk < span; chunk += 4u * LANES) {
 }
 if lane == 0u && unit < rows {
     if SUMS {
-        y[at_y + segment * y_strides[last]] = sum;
+        y[at_y + segment] = sum;
     } else if TOTAL && segment + 1u == segments {
         y[at_y + x_shape[last] * y_strides[last]] = sum;
     }

@@ -36,7 +36,10 @@ for (var turn = 0u; turn < TURNS; turn++) {
             rank += countOneBits(select(bits, bits & (bit - 1u), w == word));
         }
     }
-    let place = next[digit] + rank;
+    var place = rank;
+    if there {
+        place += next[digit];
+    }
     workgroupBarrier();
     if there {
         y[place * y_strides[0]] = moved(key, i, i * payload_strides[0]);

@@ -10,7 +10,7 @@ let length = select(0u, x_shape[last], row < rows);
 var own = nothing();
 var taken = nothing();
 for (var turn = 0u; turn < k; turn++) {
-    if turn == 0u || own.y == taken.y {
+    if own.y == taken.y {
         own = nothing();
         for (var i = lane; i < length; i += LANES) {
             let other = vec2(ordered(x_load(at_x + i * x_strides[last])), i);

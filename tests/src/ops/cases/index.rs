@@ -5,6 +5,9 @@ use tilewise::{Tensor, ops};
 
 const LIES: [Lies; 4] = [Lies::Packed, Lies::Within, Lies::Transposed, Lies::TransposedWithin];
 
+/// Of vectors.
+const STRIDED: Lies = Lies::TransposedWithin;
+
 fn exact(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     values.into_iter().map(|value| (value, 0.0)).collect()
 }
@@ -80,7 +83,7 @@ pub(super) fn scatter() -> Vec<Case> {
         (&[3, 4], 7),
         (&[4, 5], 3),
         (&[7, 2, 3, 1, 6], 9),
-        (&[300, 3], 200),
+        (&[300, 2], 200),
         (&[2, 1030], 4),
         (&[0, 3], 2),
         (&[3, 0], 2),
@@ -111,7 +114,7 @@ pub(super) fn scatter() -> Vec<Case> {
             }
             let mut out = shape.to_vec();
             out[0] = rows;
-            let lies = [Lies::Packed, Lies::Within][turn % 2];
+            let lies = LIES[(turn + 2 * of) % 4];
             cases.push(Case {
                 name: format!("scatter of {shape:?} {dtype} {:?} to {rows} rows", x.lies),
                 wanted: exact(wanted),
@@ -151,28 +154,31 @@ pub(super) fn histogram() -> Vec<Case> {
     let mut cases = Vec::new();
     for (turn, (shape, bins)) in SHAPES.into_iter().enumerate() {
         for of in 0..2 {
-            // Some lie beyond the bins, one far.
-            let mut keys = integers(&mut rng, shape, bins as f64 * 1.2 + 1.0);
-            if let [_, _, .., last] = &mut keys[..] {
-                *last = f64::from(u32::MAX);
-            }
-            let mut wanted = vec![0.0; bins];
-            for &key in keys.iter().filter(|key| **key < bins as f64) {
-                wanted[key as usize] += 1.0;
-            }
-            let keys = Given::new(DType::U32, LIES[(turn + 2 * of) % 4], shape, keys);
-            let lies = [Lies::Packed, Lies::Within][(turn + of) % 2];
-            cases.push(Case {
-                name: format!("histogram of {shape:?} {:?}, {bins} bins", keys.lies),
-                wanted: exact(wanted),
-                inputs: vec![keys],
-                out: (DType::U32, vec![bins], lies),
-                in_place: None,
-                op: Box::new(move |x: &[Tensor]| boxed(ops::histogram(&x[0], bins))),
-            });
+            let lies = [LIES[(turn + 2 * of) % 4], LIES[(turn + of) % 4]];
+            cases.push(histogram_of(&mut rng, shape, bins, lies));
         }
     }
     cases
+}
+
+fn histogram_of(rng: &mut Rng, shape: &[usize], bins: usize, lies: [Lies; 2]) -> Case {
+    // Some lie beyond the bins, one far.
+    let mut keys = integers(rng, shape, bins as f64 * 1.2 + 1.0);
+    if let [_, _, .., last] = &mut keys[..] {
+        *last = f64::from(u32::MAX);
+    }
+    let mut wanted = vec![0.0; bins];
+    for &key in keys.iter().filter(|key| **key < bins as f64) {
+        wanted[key as usize] += 1.0;
+    }
+    Case {
+        name: format!("histogram of {shape:?} {lies:?}, {bins} bins"),
+        wanted: exact(wanted),
+        inputs: vec![Given::new(DType::U32, lies[0], shape, keys)],
+        out: (DType::U32, vec![bins], lies[1]),
+        in_place: None,
+        op: Box::new(move |x: &[Tensor]| boxed(ops::histogram(&x[0], bins))),
+    }
 }
 
 pub(super) fn scan() -> Vec<Case> {
@@ -238,7 +244,7 @@ pub(super) fn sort() -> Vec<Case> {
     let mut cases = Vec::new();
     for (turn, (size, bits)) in sizes.into_iter().enumerate() {
         for payload in [false, true] {
-            let lies = if (turn % 2 == 0) == payload { Lies::Packed } else { Lies::Within };
+            let lies = if (turn % 2 == 0) == payload { Lies::Packed } else { STRIDED };
             cases.extend(sort_of(&mut rng, size, bits, payload, lies));
         }
     }
@@ -281,9 +287,11 @@ fn sort_of(rng: &mut Rng, size: usize, bits: u32, payload: bool, lies: Lies) -> 
 
 pub(super) fn in_parts() -> Vec<Case> {
     let rng = &mut Rng::new(11);
-    let lies = [Lies::Packed; 2];
-    let mut cases = vec![scan_of(rng, &[16_390], DType::I32, true, lies)];
-    cases.extend(sort_of(rng, 2100, 8, true, Lies::Packed));
+    let mut cases = vec![
+        scan_of(rng, &[2, 16_390], DType::I32, true, [Lies::Transposed, Lies::Within]),
+        histogram_of(rng, &[8190], 5, [STRIDED; 2]),
+    ];
+    cases.extend(sort_of(rng, 2100, 8, true, STRIDED));
     cases
 }
 

@@ -1,7 +1,7 @@
 //! Softmax.
 
-use super::{Case, Given, Lies, Rng, Wanted, ops};
-use super::{FLOATS, ROWS, U, ULP, boxed, broadcast, numbers, rows, turns};
+use super::{Case, DType, Given, Lies, Rng, Wanted, ops};
+use super::{ROWS, U, ULP, boxed, broadcast, numbers, rows, turns};
 use tilewise::Tensor;
 
 /// Softmax of a row whose scores have these errors; see the operation's documentation.
@@ -40,8 +40,13 @@ pub(super) fn cases() -> Vec<Case> {
             values[2 * last + 9] = f64::INFINITY;
             values[3 * last..4 * last].fill(f64::NEG_INFINITY);
             values[4 * last] = -3e38;
-            values[4 * last + 1] = 60000.0;
+            values[4 * last + 30] = 60000.0;
             (values[2], values[7]) = (60000.0, 65000.0);
+        }
+        // One far above the others, each time at another place of its block.
+        if last == 12 || last == 16 {
+            let peak = |(row, scores): (usize, &mut [f64])| scores[(5 * row + 1) % last] += 400.0;
+            values.chunks_mut(last).enumerate().for_each(peak);
         }
         // Far below the zeros that are read beyond the ends of rows.
         if last == 33 || last == 2 {
@@ -66,36 +71,60 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
+/// Scores and their mask, their types, where both lie, and the keys before the first query.
+type Masked = (&'static [usize], &'static [usize], [DType; 2], [Lies; 2], usize);
+
 fn masked_softmax(rng: &mut Rng) -> Vec<Case> {
-    let shapes: [(&[usize], &[usize]); 3] =
-        [(&[2, 3, 5, 7], &[5, 7]), (&[2, 3, 4, 33], &[2, 1, 1, 33]), (&[9, 40], &[1])];
-    let mut cases = Vec::new();
-    for (turn, (shape, of_mask)) in shapes.into_iter().enumerate() {
-        let x = Given::new(FLOATS[turn], Lies::Packed, shape, numbers(rng, shape, 4.0));
-        let mut mask = numbers(rng, of_mask, 1.0);
-        mask.iter_mut().skip(1).step_by(3).for_each(|mask| *mask = f64::NEG_INFINITY);
-        let mask = Given::new(FLOATS[(turn + 1) % 3], Lies::Within, of_mask, mask);
-        let (queries, keys) = (shape[shape.len() - 2], shape[shape.len() - 1]);
-        let masks = broadcast(&mask.values, of_mask, shape);
-        let score = |(at, &x): (usize, &f64)| {
-            let (key, query) = (at % keys, at / keys % queries);
-            let sum = 0.25 * x + masks[at];
-            (if key > query + 2 { f64::NEG_INFINITY } else { sum }, 2.0 * U * (x.abs() + 2.0))
-        };
-        let scores: Vec<_> = x.values.iter().enumerate().map(score).collect();
-        let wanted = scores.chunks(keys).flat_map(softmax_row).collect();
-        for in_place in [None, Some(0)] {
-            cases.push(Case {
-                name: format!("softmax of {shape:?}, mask {of_mask:?}, in place {in_place:?}"),
-                wanted: Vec::clone(&wanted),
-                inputs: vec![x.clone(), mask.clone()],
-                out: (x.dtype, shape.to_vec(), Lies::Packed),
-                in_place,
-                op: Box::new(|x: &[Tensor]| {
-                    boxed(ops::softmax(&x[0]).scale(0.25).mask(&x[1]).causal(2))
-                }),
-            });
-        }
+    use Lies::{Packed, TransposedWithin, Within};
+    const MASKED: [Masked; 4] = [
+        (&[2, 3, 5, 7], &[5, 7], [DType::F32, DType::F16], [Packed, Within], 2),
+        (&[2, 2, 4, 33], &[2, 1, 1, 33], [DType::F16, DType::F32], [Within, Packed], 30),
+        (&[3, 12], &[3, 12], [DType::BF16, DType::F32], [Packed, Packed], 9),
+        (&[9, 40], &[1], [DType::F32, DType::BF16], [TransposedWithin, Within], 2),
+    ];
+    let of = |masked| [None, Some(0)].map(|in_place| masked_of(rng, masked, in_place));
+    MASKED.into_iter().flat_map(of).collect()
+}
+
+/// Rows that no workgroup keeps.
+pub(super) fn in_parts() -> Vec<Case> {
+    let masked: Masked = (&[3, 8196], &[8196], [DType::F32; 2], [Lies::Packed; 2], 8194);
+    vec![masked_of(&mut Rng::new(13), masked, None)]
+}
+
+fn masked_of(
+    rng: &mut Rng,
+    (shape, of_mask, dtypes, lies, offset): Masked,
+    in_place: Option<usize>,
+) -> Case {
+    let (queries, keys) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+    let mut values = numbers(rng, shape, 4.0);
+    let mut mask = numbers(rng, of_mask, 1.0);
+    mask.iter_mut().skip(1).step_by(3).for_each(|mask| *mask = f64::NEG_INFINITY);
+    match keys {
+        // The largest number of all.
+        12 => mask[12] = f32::MAX.into(),
+        // Far above the others, in blocks that are read together with the first, and later.
+        8196 => [8196 + 1500, 2 * 8196 + 6000].iter().for_each(|&at| values[at] += 400.0),
+        _ => {}
     }
-    cases
+    let x = Given::new(dtypes[0], lies[0], shape, values);
+    let mask = Given::new(dtypes[1], lies[1], of_mask, mask);
+    let masks = broadcast(&mask.values, of_mask, shape);
+    let score = |(at, &x): (usize, &f64)| {
+        let (key, query) = (at % keys, at / keys % queries);
+        let sum = 0.25 * x + masks[at];
+        (if key > query + offset { f64::NEG_INFINITY } else { sum }, 2.0 * U * (x.abs() + 2.0))
+    };
+    let scores: Vec<_> = x.values.iter().enumerate().map(score).collect();
+    Case {
+        name: format!("softmax of {shape:?}, mask {of_mask:?}, in place {in_place:?}"),
+        wanted: scores.chunks(keys).flat_map(softmax_row).collect(),
+        out: (x.dtype, shape.to_vec(), x.lies),
+        inputs: vec![x, mask],
+        in_place,
+        op: Box::new(move |x: &[Tensor]| {
+            boxed(ops::softmax(&x[0]).scale(0.25).mask(&x[1]).causal(offset))
+        }),
+    }
 }
