@@ -191,6 +191,8 @@ pub fn pieces() -> Vec<tilewise_core::Result<Conversion>> {
         Taking::new(Source::new(affine, [3, 66, 96], Data::Weights), DType::BF16).lead(5),
         Taking::new(Source::new(affine, [1, 66, 96], Data::Weights), DType::F32).rows(&rows),
         Taking::new(Source::new(f16, [3, 65, 67], Data::Bits), DType::F16).rows(&rows).lead(1),
+        // Whole blocks of 16 bytes.
+        Taking::new(Source::new(f16, [3, 65, 72], Data::Bits), DType::F16).rows(&rows).lead(8),
         Taking::new(Source::new(f16, [1, 65, 67], Data::Bits), DType::F16)
             .rows(&rows)
             .columns(&rows),
@@ -250,6 +252,11 @@ pub fn taking() -> Vec<Taking> {
     for dtype in [DType::I32, DType::U32] {
         let integers = Source::new(Format::Dense(dtype), [2, 5, 3], Data::Bits).inside(1);
         cases.push(Taking::new(integers, dtype).rows(&[4, 0, 5]).columns(&[2, 3, 0]).lead(1));
+    }
+    // Rows of whole blocks of 16 bytes.
+    for dtype in DType::FLOATS.into_iter().chain([DType::U32]) {
+        let blocks = Source::new(Format::Dense(dtype), [3, 5, 16], Data::Bits);
+        cases.push(Taking::new(blocks, dtype).rows(&[4, 0, 5, 2, 2, 1, u32::MAX]).lead(8));
     }
     for (i, format) in formats().into_iter().enumerate() {
         let (data, block) = match format {

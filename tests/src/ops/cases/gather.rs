@@ -50,7 +50,7 @@ pub(super) fn cases() -> Vec<Case> {
             let wanted = indices.iter().flat_map(entry).map(|value| (value, 0.0)).collect();
             let mut out = shape.to_vec();
             out[0] = count;
-            let lies = [Lies::Packed, Lies::Within][turn % 2];
+            let lies = LIES[(turn + 1) % 4];
             cases.push(Case {
                 name: format!("gather of {shape:?} {dtype} {:?} by {count} indices", x.lies),
                 wanted,
