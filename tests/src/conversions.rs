@@ -196,7 +196,6 @@ pub fn pieces() -> Vec<tilewise_core::Result<Conversion>> {
         Taking::new(Source::new(f16, [1, 65, 67], Data::Bits), DType::F16)
             .rows(&rows)
             .columns(&rows),
-        Taking::new(Source::new(f16, [1, 66, 96], Data::Bits), DType::F16).rows(&rows),
     ];
     let quantizing = [
         Quantizing {
@@ -276,9 +275,6 @@ pub fn taking() -> Vec<Taking> {
                     .lead(3),
             );
             if let Format::Dense(_) = format {
-                // Whole rows are copied, if the types are one.
-                let whole = Source::new(format, [2, 4, 16], data);
-                cases.push(Taking::new(whole, dtype).rows(&[2, u32::MAX, 0]));
                 // Rows share words.
                 let odd = Source::new(format, [2, 3, 5], data);
                 cases.push(Taking::new(odd.clone(), dtype).lead(1));

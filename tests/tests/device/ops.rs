@@ -87,8 +87,11 @@ fn sort() {
 
 #[test]
 fn large_cases() {
-    for case in cases::large().into_iter().chain(cases::in_parts()) {
-        for adapter in adapters() {
+    for (number, case) in cases::large().into_iter().chain(cases::in_parts()).enumerate() {
+        for (turn, adapter) in adapters().iter().enumerate() {
+            if !adapter.description.hardware && number % 2 != turn % 2 {
+                continue;
+            }
             let ran = case.run(&adapter.context);
             assert!(ran.is_ok(), "{} on {}: {ran:?}", case.name, adapter.context.adapter_name());
         }
