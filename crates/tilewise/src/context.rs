@@ -20,6 +20,7 @@ pub(crate) struct Inner {
     pub(crate) preferences: Preferences,
     pub(crate) library: &'static Library,
     /// The features of the device's adapter, where that was at hand.
+    #[cfg(feature = "custom-kernels")]
     pub(crate) offered: Option<wgpu::Features>,
     pub(crate) _capture: Option<Capture>,
 }

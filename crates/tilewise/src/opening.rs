@@ -206,6 +206,7 @@ impl Context {
             caps,
             preferences,
             library,
+            #[cfg(feature = "custom-kernels")]
             offered: adapter.map(wgpu::Adapter::features),
             _capture,
         }))
@@ -227,6 +228,7 @@ impl Context {
             caps: adapter::cpu_caps(),
             preferences,
             library: msl::ALL,
+            #[cfg(feature = "custom-kernels")]
             offered: None,
             _capture: None,
         }))
