@@ -3,7 +3,6 @@
 use super::Gpu;
 use super::bind::{Factors, Key, Places, SharedBuffer};
 use super::compiled::{Compiled, Conversion, Step};
-use super::pipeline::text_of;
 use std::mem::offset_of;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -57,6 +56,7 @@ impl Gpu {
     /// second for a large kernel. What fails is met again by whoever needs it.
     #[cfg(not(target_family = "wasm"))]
     fn compile_together(&self, passes: &[Pass]) {
+        use super::pipeline::text_of;
         let mut new: Vec<&Pass> = Vec::new();
         for pass in passes {
             if !self.pipelines.has(pass) && new.iter().all(|other| text_of(other) != text_of(pass))
