@@ -1,6 +1,6 @@
 // Mainloop: copies rows of a table B [entries, table_rows, n] to a contiguous C [entries, m, n] of
-// the same type: all rows, or those that an index names. Both lie in blocks of 16 bytes, in which
-// all sizes and places count; an invocation copies one.
+// the same type: all rows, or the rows that an index names. Rows are whole blocks of 16 bytes.
+// Sizes, offsets and strides are in blocks. An invocation copies one block.
 //
 // A pass may have the rows of B from first_row on, bound_rows of them, and leaves the elements of
 // others unchanged. An index beyond the table gives BEYOND.

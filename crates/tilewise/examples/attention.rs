@@ -1,6 +1,6 @@
 //! Causal attention with a cache of keys and values that grows: a prompt at once, then one token
-//! at a time. 8 heads of queries share 2 of keys and values. One product gives all of them, views
-//! take it apart, and what is kept is written to its place in the cache.
+//! at a time. 8 heads of queries share 2 heads of keys and values. One product computes queries,
+//! keys and values, and views separate them. Keys and values are written into the cache.
 //!
 //! `cargo run --release --example attention`; on the CPU with TILEWISE_ADAPTER=cpu.
 

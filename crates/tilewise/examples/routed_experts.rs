@@ -20,7 +20,7 @@ fn main() -> Result<()> {
 pub(crate) fn run(ctx: &Context) -> Result<()> {
     let data = numbers(TOKENS * WIDTH, 1, 0.25);
     let router = numbers(WIDTH * EXPERTS, 2, 0.25);
-    let up = numbers(EXPERTS * 2 * HIDDEN * WIDTH, 3, 0.25); // gates, and what they let pass
+    let up = numbers(EXPERTS * 2 * HIDDEN * WIDTH, 3, 0.25); // gate and up
     let down = numbers(EXPERTS * WIDTH * HIDDEN, 4, 0.25);
 
     let x = Tensor::upload(ctx, &data, &[TOKENS, WIDTH])?;

@@ -57,7 +57,7 @@ fn run(options: &Options) -> Result<(), String> {
     }
     std::thread::scope(|scope| -> Result<(), String> {
         // clang compiles one language while the other's mutants run: its rounds leave cores idle.
-        // On threads of its own, as those of the other take no work from outside.
+        // It has its own threads, because the threads of the mutants accept no other work.
         let compiled = scope.spawn(|| {
             let pool = rayon::ThreadPoolBuilder::new().build().map_err(|why| why.to_string())?;
             pool.install(|| prepared(Language::Msl, &msl))

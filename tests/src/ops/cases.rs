@@ -40,6 +40,8 @@ const ROWS: [&[usize]; 16] = [
 
 const FLOATS: [DType; 3] = DType::FLOATS;
 
+const LIES: [Lies; 4] = [Lies::Packed, Lies::Within, Lies::Transposed, Lies::TransposedWithin];
+
 /// All cases.
 pub fn all() -> Vec<Case> {
     FAMILIES.iter().flat_map(|(_, cases)| cases()).collect()

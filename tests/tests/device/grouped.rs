@@ -93,8 +93,8 @@ fn ends_in_a_tensor() {
     }
 }
 
-/// A plain product whose number of rows only the device knows: one group, whose end it is. Rows
-/// from there on stay as they are, and an end beyond the rows counts as their number.
+/// A plain product whose number of rows only the device knows: it is the end of the only group.
+/// The kernel leaves later rows unchanged. It takes all rows if the end lies beyond them.
 #[test]
 fn rows_as_many_as_the_device_says() {
     for context in contexts() {

@@ -1,6 +1,6 @@
 //! Gathers.
 
-use super::{Case, DType, FLOATS, Given, Lies, Rng, boxed, numbers};
+use super::{Case, DType, FLOATS, Given, LIES, Rng, boxed, numbers};
 use tilewise::{Tensor, ops};
 
 /// Shapes of x, and how many indices there are.
@@ -17,8 +17,6 @@ const SHAPES: [(&[usize], usize); 11] = [
     (&[3, 0], 2),
     (&[4, 3], 0),
 ];
-
-const LIES: [Lies; 4] = [Lies::Packed, Lies::Within, Lies::Transposed, Lies::TransposedWithin];
 
 pub(super) fn cases() -> Vec<Case> {
     let mut rng = Rng::new(13);

@@ -1,9 +1,7 @@
 //! Operations with indices. All results are exact.
 
-use super::{Case, DType, FLOATS, Given, Half, Lies, ROWS, Rng, ULP, Wanted, boxed, numbers};
+use super::{Case, DType, FLOATS, Given, Half, LIES, Lies, ROWS, Rng, ULP, Wanted, boxed, numbers};
 use tilewise::{Tensor, ops};
-
-const LIES: [Lies; 4] = [Lies::Packed, Lies::Within, Lies::Transposed, Lies::TransposedWithin];
 
 /// Of vectors.
 const STRIDED: Lies = Lies::TransposedWithin;
