@@ -26,7 +26,7 @@ use tilewise_files::{Chunk, Expected, Kind, Model};
 /// for tensor in weights.model().tensors() {
 ///     println!("{} {} {:?}", tensor.name(), tensor.kind(), tensor.shape());
 /// }
-/// let up = weights.get("blk.0.ffn_up.weight")?.quantized()?;
+/// let up = weights.quantized("blk.0.ffn_up.weight")?;
 /// let x = Tensor::zeros(&ctx, tilewise::DType::F16, &[1, up.shape()[1]])?;
 /// let y = Gemm::new(&x, &up).run()?;
 /// # Ok(())
@@ -125,6 +125,22 @@ impl Weights {
         Weight::load(&self.context, &self.model.get_as(name, expected)?, progress)
     }
 
+    /// Loads a tensor that is quantized.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); `Misuse` when it is dense.
+    pub fn quantized(&self, name: &str) -> Result<QuantizedTensor> {
+        named(name, self.get(name)?.quantized())
+    }
+
+    /// Loads a tensor that is dense.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); `Misuse` when it is quantized.
+    pub fn dense(&self, name: &str) -> Result<Tensor> {
+        named(name, self.get(name)?.dense())
+    }
+
     /// Fails unless the files are GGUF, or are not.
     fn is_gguf(&self, expected: bool) -> Result<()> {
         let file = self.model.files().next().unwrap_or_default();
@@ -138,6 +154,14 @@ impl Weights {
             _ => Ok(()),
         }
     }
+}
+
+/// An error of misuse that tells which tensor it is about.
+fn named<T>(name: &str, result: Result<T>) -> Result<T> {
+    result.map_err(|error| match error {
+        Error::Misuse(text) => Error::Misuse(format!("{name} is {text}")),
+        other => other,
+    })
 }
 
 impl std::fmt::Debug for Weights {
@@ -278,7 +302,7 @@ impl QuantizedTensor {
     ) -> Result<Self> {
         let weights = Weights::open(context, path)?;
         weights.is_gguf(false)?;
-        weights.get_with(prefix, expected, &mut |_, _| {})?.quantized()
+        named(prefix, weights.get_as(prefix, expected)?.quantized())
     }
 
     /// Loads a quantized matrix, or a stack of them, from a `.gguf` file, which tells its format.
@@ -290,6 +314,6 @@ impl QuantizedTensor {
     pub fn from_gguf(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
         let weights = Weights::open(context, path)?;
         weights.is_gguf(true)?;
-        weights.get(name)?.quantized()
+        weights.quantized(name)
     }
 }

@@ -122,7 +122,7 @@ fn tensors_by_name() {
         weights.get(&full).unwrap().quantized().is_ok(),
         "the name of a part is a name of the whole"
     );
-    assert!(matches!(weights.get(matrix).unwrap().dense(), Err(Error::Misuse(_))));
+    assert!(matches!(weights.dense(matrix), Err(Error::Misuse(text)) if text.contains(&**matrix)));
     let typo = matrix.replace("4bit-g64", "4bit-g46");
     assert!(matches!(weights.get(&typo), Err(Error::NotFound(text)) if text.contains(&**matrix)));
     let contradicts = weights.get_as(matrix, &Expected::from(QuantFormat::MXFP4));
@@ -169,12 +169,33 @@ fn tensors_by_name() {
         .find(|tensor| matches!(tensor.kind(), Kind::Dense(_)))
         .unwrap()
         .name();
-    let refused = QuantizedTensor::from_safetensors(&context, &path, dense, &any);
-    assert!(matches!(refused, Err(Error::Misuse(_))));
+    assert!(weights.dense(dense).is_ok());
+    for refused in
+        [QuantizedTensor::from_safetensors(&context, &path, dense, &any), weights.quantized(dense)]
+    {
+        assert!(matches!(&refused, Err(Error::Misuse(text)) if text.contains(dense)), "{refused:?}");
+    }
     assert!(matches!(
         Weights::open(&context, data().join("nowhere")),
         Err(Error::File { text, .. }) if text.contains("nowhere")
     ));
+}
+
+/// Activations are made where the weights and the offsets of groups are.
+#[test]
+fn weights_and_offsets_name_their_context() {
+    for adapter in adapters() {
+        let another = adapter.another();
+        let experts = quantize(&rows(16, 32), 16, 32, QuantFormat::Q8_0).unwrap();
+        let experts = QuantizedTensor::upload(&another, &experts).unwrap();
+        let ends = GroupOffsets::upload(&another, &[3]).unwrap();
+        for context in [experts.context(), ends.context()] {
+            let x = Tensor::upload(context, &rows(3, 32), &[3, 32]).unwrap();
+            assert!(Gemm::new(&x, &experts).run().is_ok());
+        }
+        let x = Tensor::upload(&adapter.context, &rows(3, 32), &[3, 32]).unwrap();
+        assert!(matches!(Gemm::new(&x, &experts).run(), Err(Error::WrongContext(_))));
+    }
 }
 
 /// A stack of one matrix stays a stack: quantized, from planes and from a file, dequantized,

@@ -28,7 +28,7 @@ impl Tensor {
     pub fn from_safetensors(context: &Context, path: impl AsRef<Path>, name: &str) -> Result<Self> {
         let weights = Weights::open(context, path)?;
         weights.is_gguf(false)?;
-        weights.get(name)?.dense()
+        weights.dense(name)
     }
 
     /// Loads the array of an `.npy` file, in its type and shape; f64 is rounded to f32. Files of
