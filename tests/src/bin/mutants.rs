@@ -149,7 +149,7 @@ fn check(
 }
 
 /// An explained survivor is tried on one case in so many.
-const FEW: usize = 16;
+const FEW: usize = 64;
 
 fn seconds(start: Instant) -> f64 {
     start.elapsed().as_secs_f64()

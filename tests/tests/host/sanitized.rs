@@ -42,7 +42,10 @@ fn edges_bf16() {
 
 #[test]
 fn thin() {
-    clean(&cases::thin(WGSL));
+    // A kernel has eighteen, which differ by K, side and types; the next one has the other half.
+    let turn = |(i, _): &(usize, Case)| (i + i / 18).is_multiple_of(2);
+    let half = cases::thin(WGSL).into_iter().enumerate().filter(turn).map(|(_, case)| case);
+    clean(&half.collect::<Vec<_>>());
 }
 
 #[test]
